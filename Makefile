@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Each target works as the only command on a fresh clone: it makes .venv and installs what it needs.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
+JOBS ?= auto
+PYTEST_ARGS ?=
+FUZZ_SECONDS ?= 120
+
+# A sourced ROS workspace puts its own packages and pytest plugins on this path, before ours.
+unexport PYTHONPATH
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench docs fuzz robots clean distclean
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+
+demo: $(VENV)/.core  ## show what phistar does, on bundled robots
+	@$(BIN)/phistar demo
+
+test: $(VENV)/.test  ## run all tests
+	@$(BIN)/python -m pytest -q -n $(JOBS) --maxprocesses=4 $(PYTEST_ARGS)
+
+lint: $(VENV)/.lint  ## ruff, mypy and the layers of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.test  ## time the loaders, next to Pinocchio's
+	@$(BIN)/python -m benchmarks.loading
+
+docs: $(VENV)/.docs  ## build the documentation into docs/_build/html; a warning is an error
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+fuzz: $(VENV)/.test  ## random robot files against the loaders for FUZZ_SECONDS (120)
+	@PHISTAR_FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest -q -x tests/fuzz \
+	    --hypothesis-profile=fuzz $(PYTEST_ARGS)
+
+robots: $(VENV)/.test  ## load every robot of ../shared/robots and print a table of the outcome
+	@$(BIN)/python -m tools.robots_table
+
+clean:  ## remove what was built, keep .venv
+	rm -rf build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests benchmarks tools docs -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean  ## remove .venv too
+	rm -rf $(VENV)
+
+# pip comes last in a new environment, so it tells a whole one from a torso.
+$(BIN)/pip:
+	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else \
+	    "phistar needs Python 3.11 or newer, and %s is %d.%d. Name another one: " \
+	    "make PYTHON=python3.12 ..." % ((sys.executable,) + tuple(sys.version_info[:2])))'
+	@echo "making $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+# A stamp is the record that the package and one set of extras are installed. Editable: sources are
+# not prerequisites.
+$(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/pip
+	@echo "installing phistar"
+	@$(PIP) -e .
+	@touch $@
+
+$(VENV)/.test $(VENV)/.lint $(VENV)/.docs: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/pip
+	@echo "installing phistar[$*]"
+	@$(PIP) -e ".[$*]"
+	@touch $@

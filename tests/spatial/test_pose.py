@@ -120,6 +120,17 @@ def test_log_se2_next_to_the_half_turn(turns: int, direction: float) -> None:
     assert abs(wrapped) > 3.14159
 
 
+@pytest.mark.parametrize(("dtype", "turns"), [(np.float32, 1000), (np.float64, 10**12)])
+def test_log_se2_wraps_coarse_angles(dtype: type, turns: int) -> None:
+    """Where rounding of the angle is coarse, results still lie in (-π, π] and keep the dtype."""
+    odd = 2 * np.random.default_rng(3).integers(-turns, turns, 5000) + 1
+    angle = (math.pi * odd).astype(dtype)
+    wrapped = sp.log_se2(np.stack([0 * angle, 0 * angle, angle], axis=-1))[:, 2]
+    half_turn = dtype(math.pi)
+    assert wrapped.dtype == dtype
+    assert ((-half_turn < wrapped) & (wrapped <= half_turn)).all()
+
+
 def test_log_se2_wraps_minus_pi_to_pi() -> None:
     """The interval is open at -π and closed at π."""
     assert sp.log_se2([0, 0, -math.pi])[2] == math.pi

@@ -27,10 +27,10 @@ def test_group_laws(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
     """The product is associative, has the identity, and the conjugate inverts."""
     left = sp.quat_multiply(sp.quat_multiply(a, b), c)
     right = sp.quat_multiply(a, sp.quat_multiply(b, c))
-    np.testing.assert_allclose(left, right, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(left, right, rtol=0, atol=4e-15)
     np.testing.assert_array_equal(sp.quat_multiply(a, sp.quat_identity()), a)
     undone = sp.quat_multiply(a, sp.quat_conjugate(a))
-    np.testing.assert_allclose(undone, sp.quat_identity(), rtol=0, atol=1e-15)
+    np.testing.assert_allclose(undone, sp.quat_identity(), rtol=0, atol=4e-15)
 
 
 @given(quaternions, quaternions, vectors)
@@ -41,7 +41,7 @@ def test_agrees_with_scipy(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> None:
     np.testing.assert_allclose(
         sp.quat_multiply(a, b) * np.sign(sp.quat_multiply(a, b) @ product), product, atol=1e-14
     )
-    np.testing.assert_allclose(sp.quat_to_rotation(a), one.as_matrix(), rtol=0, atol=1e-15)
+    np.testing.assert_allclose(sp.quat_to_rotation(a), one.as_matrix(), rtol=0, atol=4e-15)
     np.testing.assert_allclose(sp.quat_rotate(a, x), one.apply(x), rtol=0, atol=1e-14)
 
 
@@ -50,7 +50,7 @@ def test_matrix_round_trip(q: np.ndarray) -> None:
     """rotation_to_quat gives back q with w >= 0."""
     back = sp.rotation_to_quat(sp.quat_to_rotation(q))
     assert back[3] >= 0
-    np.testing.assert_allclose(back * np.sign(back @ q), q, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(back * np.sign(back @ q), q, rtol=0, atol=4e-15)
 
 
 @pytest.mark.parametrize("gap", [0.0, 1e-17, 1e-16, 1e-12, 1e-8, 1e-3])
@@ -60,7 +60,7 @@ def test_matrix_round_trip_at_the_half_turn(gap: float, axis: np.ndarray) -> Non
     q = np.array([*(math.cos(gap) * axis), math.sin(gap)])
     back = sp.rotation_to_quat(Rotation.from_quat(q).as_matrix())
     assert back[3] >= 0
-    np.testing.assert_allclose(back * np.sign(back @ q), q, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(back * np.sign(back @ q), q, rtol=0, atol=4e-15)
 
 
 @given(vectors)
@@ -68,7 +68,7 @@ def test_exp_agrees_with_scipy(w: np.ndarray) -> None:
     """quat_exp(w) is SciPy's quaternion of the rotation vector, up to its sign."""
     witness = Rotation.from_rotvec(w).as_quat()
     q = sp.quat_exp(w)
-    np.testing.assert_allclose(q * np.sign(q @ witness), witness, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(q * np.sign(q @ witness), witness, rtol=0, atol=4e-15)
     np.testing.assert_allclose(sp.quat_to_rotation(q), sp.exp_so3(w), rtol=0, atol=1e-14)
 
 
@@ -94,7 +94,7 @@ def test_log_ignores_sign_and_length(q: np.ndarray, scale: float) -> None:
 def test_log_of_exact_half_turn_is_unique(axis: np.ndarray) -> None:
     """With w = 0 (of either sign) q and -q give the same vector of length π."""
     logs = [sp.quat_log([*(s * axis), zero]) for s in (1, -1) for zero in (0.0, -0.0)]
-    assert np.linalg.norm(logs[0]) == pytest.approx(math.pi, rel=1e-15)
+    assert np.linalg.norm(logs[0]) == pytest.approx(math.pi, rel=1e-15, abs=0)
     for log in logs[1:]:
         np.testing.assert_array_equal(log, logs[0])
 

@@ -15,7 +15,7 @@ from phistar.spatial._arrays import Array
 
 _SINE = tuple((-1) ** k / factorial(2 * k + 1) for k in range(10))
 _SINE_DEFECT = tuple((-1) ** k / factorial(2 * k + 3) for k in range(9))
-_BERNOULLI = "1/6 1/30 1/42 1/30 5/66 691/2730 7/6 3617/510 43867/798 174611/330 854513/138"
+_BERNOULLI = "1/6 1/30 1/42 1/30 5/66 691/2730 7/6 3617/510 43867/798 174611/330"
 _COTANGENT_DEFECT = tuple(
     float(Fraction(b) / factorial(2 * k)) for k, b in enumerate(_BERNOULLI.split(), start=1)
 )

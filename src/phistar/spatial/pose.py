@@ -202,6 +202,6 @@ def _double_block(R: Array) -> Array:
 def _wrapped(angle: Array) -> Array:
     """The angle plus a multiple of 2π with real part in (-π, π]."""
     angle = np.asarray(angle - 2 * np.pi * np.ceil((angle.real - np.pi) / (2 * np.pi)))
-    # the division rounds, so values next to ±π can land one turn off
+    # rounding can put values next to ±π one turn off, on either side
     angle = np.where(angle.real > np.pi, angle - 2 * np.pi, angle)
     return np.where(angle.real <= -np.pi, angle + 2 * np.pi, angle)

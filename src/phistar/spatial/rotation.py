@@ -197,7 +197,6 @@ def _two_half_turns(a: Array, b: Array) -> Array:
     middle = middle - dot(middle, chord)[..., None] * chord
     opposite = np.abs(middle).max(axis=-1, keepdims=True) < 4 * np.finfo(a.dtype).eps
     middle = normalized(np.where(opposite, _any_normal(chord), middle), "a + b")
-    middle = normalized(middle - dot(middle, chord)[..., None] * chord, "a + b")
     eye = np.eye(3, dtype=a.dtype)
     return np.asarray((2 * outer(middle, middle) - eye) @ (2 * outer(a, a) - eye))
 

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Building a robot in Python, part by part. The loaders use it too."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from phistar.errors import ArgumentError
+from phistar.model.configuration import configuration
+from phistar.model.joints import Axis, Free, JointKind, make_kind, unit_axis
+from phistar.model.model import STANDARD_GRAVITY, Model
+from phistar.model.parts import (
+    IDENTITY,
+    Coupling,
+    Drive,
+    Frame,
+    Joint,
+    Limits,
+    Link,
+    Loop,
+    LoopJoint,
+    Mimic,
+    Shape,
+    frozen,
+)
+from phistar.model.tree import GROUND_NAME
+from phistar.spatial import pose, rpy_to_rotation
+
+Array = NDArray[Any]
+MimicMode = Literal["reduce", "independent"]
+PerDof = float | Sequence[float]
+
+ROOT_JOINT = "root_joint"
+"""Name of the free joint that ``floating_base=True`` adds."""
+
+
+def make_pose(
+    xyz: ArrayLike = (0.0, 0.0, 0.0),
+    rpy: ArrayLike = (0.0, 0.0, 0.0),
+    rotation: ArrayLike | None = None,
+) -> Array:
+    """A read-only (4, 4) pose from a position [m] and roll-pitch-yaw [rad] or a 3x3 rotation."""
+    turn = rpy_to_rotation(np.asarray(rpy, float)) if rotation is None else np.asarray(rotation)
+    return frozen(pose(turn, np.asarray(xyz, float)), (4, 4))
+
+
+class ModelBuilder:
+    """Collects links, joints, frames and loops, and builds a ``Model``.
+
+    Example:
+        >>> arm = ModelBuilder("arm")
+        >>> arm.link("base")
+        >>> arm.link("upper", mass=1.0, com=(0, 0, 0.5), inertia=(0.1, 0.1, 0.01))
+        >>> arm.joint("shoulder", "revolute", "base", "upper", axis=(0, 1, 0))
+        >>> model = arm.build()
+    """
+
+    def __init__(self, name: str = "robot", gravity: ArrayLike = STANDARD_GRAVITY) -> None:
+        self.name = name
+        self.gravity = gravity
+        self.links: list[Link] = []
+        self.joints: list[Joint] = []
+        self.frames: list[Frame] = []
+        self.loops: list[Loop] = []
+        self.configurations: dict[str, Mapping[str, ArrayLike] | ArrayLike] = {}
+
+    def link(
+        self,
+        name: str,
+        mass: float = 0.0,
+        com: ArrayLike = (0.0, 0.0, 0.0),
+        inertia: ArrayLike = (0.0, 0.0, 0.0),
+        *,
+        visuals: Sequence[Shape] = (),
+        collisions: Sequence[Shape] = (),
+        virtual: bool = False,
+        where: str = "",
+    ) -> Link:
+        """Add a link.
+
+        Args:
+            name: Unique name.
+            mass: [kg].
+            com: (3,) centre of mass in the link frame [m].
+            inertia: About the centre of mass in link axes [kg m^2]: (3, 3), or
+                (ixx, ixy, ixz, iyy, iyz, izz), or (ixx, iyy, izz).
+            visuals, collisions: Shapes.
+            virtual: Massless link that only realises a joint; not listed among the links.
+            where: ``file:line``.
+        """
+        link = Link(
+            name,
+            float(mass),
+            frozen(com, (3,)),
+            frozen(_inertia_matrix(inertia), (3, 3)),
+            tuple(visuals),
+            tuple(collisions),
+            virtual,
+            where,
+        )
+        self.links.append(link)
+        return link
+
+    def joint(
+        self,
+        name: str,
+        kind: str | JointKind,
+        parent: str,
+        child: str,
+        *,
+        xyz: ArrayLike = (0.0, 0.0, 0.0),
+        rpy: ArrayLike = (0.0, 0.0, 0.0),
+        origin: ArrayLike | None = None,
+        child_pose: ArrayLike | None = None,
+        axis: Sequence[float] | None = None,
+        axis2: Sequence[float] | None = None,
+        pitch: float | None = None,
+        lower: PerDof = -math.inf,
+        upper: PerDof = math.inf,
+        velocity: PerDof = math.inf,
+        effort: PerDof = math.inf,
+        armature: PerDof = 0.0,
+        rotor_inertia: PerDof = 0.0,
+        gear_ratio: PerDof = 1.0,
+        damping: PerDof = 0.0,
+        friction: PerDof = 0.0,
+        stiffness: PerDof = 0.0,
+        spring_reference: Sequence[float] | float | None = None,
+        reference: float = 0.0,
+        mimic: Mimic | None = None,
+        where: str = "",
+    ) -> Joint:
+        """Add a joint.
+
+        Args:
+            name: Unique name.
+            kind: Name of a joint kind (then ``axis``, ``axis2``, ``pitch`` apply) or a kind.
+            parent, child: Link names; the parent ``"(ground)"`` is the world itself.
+            xyz, rpy: Joint frame in the parent link's frame [m, rad]; or ``origin`` (4, 4).
+            child_pose: (4, 4) child link's frame in the joint's moved frame.
+            lower, upper: Limits per configuration coordinate [rad or m].
+            velocity, effort: Limits per velocity coordinate.
+            armature, rotor_inertia, gear_ratio, damping, friction, stiffness,
+            spring_reference: See ``Drive``; a scalar holds for every degree of freedom.
+            reference: Coordinate value at which the joint's transform is the identity.
+            mimic: Follow another joint.
+            where: ``file:line``.
+        """
+        if isinstance(kind, JointKind):
+            motion = kind
+        else:
+            motion = make_kind(kind, axis, pitch=pitch, axis2=axis2)
+        nq, nv = motion.nq, motion.nv
+        rest = motion.neutral() if spring_reference is None else spring_reference
+        joint = Joint(
+            name,
+            motion,
+            parent,
+            child,
+            make_pose(xyz, rpy) if origin is None else frozen(origin, (4, 4)),
+            IDENTITY if child_pose is None else frozen(child_pose, (4, 4)),
+            float(reference),
+            Limits(
+                _spread(lower, nq), _spread(upper, nq), _spread(velocity, nv), _spread(effort, nv)
+            ),
+            Drive(
+                _spread(armature, nv),
+                _spread(rotor_inertia, nv),
+                _spread(gear_ratio, nv),
+                _spread(damping, nv),
+                _spread(friction, nv),
+                _spread(stiffness, nv),
+                _spread(rest, nq),
+            ),
+            mimic,
+            where=where,
+        )
+        self.joints.append(joint)
+        return joint
+
+    def frame(
+        self,
+        name: str,
+        link: str,
+        *,
+        xyz: ArrayLike = (0.0, 0.0, 0.0),
+        rpy: ArrayLike = (0.0, 0.0, 0.0),
+        pose: ArrayLike | None = None,
+    ) -> None:
+        """Add a named frame fixed to ``link``, at ``xyz``, ``rpy`` or a (4, 4) ``pose`` in it."""
+        placed = make_pose(xyz, rpy) if pose is None else frozen(pose, (4, 4))
+        self.frames.append(Frame(name, link, placed))
+
+    def loop(
+        self,
+        name: str,
+        kind: str,
+        predecessor: str,
+        successor: str,
+        *,
+        predecessor_pose: ArrayLike | None = None,
+        successor_pose: ArrayLike | None = None,
+        axis: Sequence[float] = (0.0, 0.0, 1.0),
+        active: bool = True,
+        where: str = "",
+    ) -> None:
+        """Add a loop joint between frames of two links (see ``LoopJoint``)."""
+        first = IDENTITY if predecessor_pose is None else frozen(predecessor_pose, (4, 4))
+        second = IDENTITY if successor_pose is None else frozen(successor_pose, (4, 4))
+        direction: Axis = unit_axis(axis)
+        self.loops.append(
+            LoopJoint(name, kind, predecessor, successor, first, second, direction, active, where)
+        )
+
+    def couple(self, coupling: Coupling) -> None:
+        """Add a polynomial tie between two joints; it is kept among the loops."""
+        self.loops.append(coupling)
+
+    def build(
+        self,
+        *,
+        floating_base: bool = False,
+        mimic: MimicMode = "reduce",
+        single_root: bool = False,
+        order: Sequence[str] | None = None,
+    ) -> Model:
+        """The model.
+
+        Args:
+            floating_base: Put a free joint named ``root_joint`` under the (only) root link.
+            mimic: ``"reduce"`` lets mimic joints share their leader's coordinates,
+                ``"independent"`` keeps them as coordinates of their own.
+            single_root: Refuse forests.
+            order: Independent joints in the wanted order of coordinates.
+
+        Raises:
+            ModelError: With every problem found.
+        """
+        joints = list(self.joints)
+        if mimic == "independent":
+            joints = [replace(joint, mimic=None) for joint in joints]
+        elif mimic != "reduce":
+            raise ArgumentError(f"mimic must be 'reduce' or 'independent', got {mimic!r}")
+        if floating_base:
+            joints.insert(0, self._root_joint())
+        model = Model.build(
+            self.name,
+            self.links,
+            joints,
+            frames=self.frames,
+            loops=self.loops,
+            gravity=self.gravity,
+            order=order,
+            single_root=single_root,
+        )
+        named = {k: configuration(model, q, k) for k, q in self.configurations.items()}
+        return model.with_configurations(named) if named else model
+
+    def _root_joint(self) -> Joint:
+        children = {joint.child for joint in self.joints}
+        roots = [link.name for link in self.links if link.name not in children]
+        if len(roots) != 1:
+            raise ArgumentError(
+                f"floating_base=True needs exactly one root link, '{self.name}' has "
+                f"{len(roots)}: {', '.join(roots[:5])}"
+            )
+        if any(joint.name == ROOT_JOINT for joint in self.joints):
+            raise ArgumentError(f"'{self.name}' already has a joint named '{ROOT_JOINT}'")
+        kind = Free()
+        limits, drive = Limits.unlimited(kind), Drive.passive_free(kind)
+        return Joint(ROOT_JOINT, kind, GROUND_NAME, roots[0], limits=limits, drive=drive)
+
+
+def _spread(value: PerDof | Array, count: int) -> tuple[float, ...]:
+    """One number per coordinate; a scalar is repeated."""
+    array = np.asarray(value, dtype=float)
+    if array.ndim == 0:
+        return (float(array),) * count
+    if array.shape != (count,):
+        raise ArgumentError(f"expected one number or {count}, got {value!r}")
+    return tuple(float(x) for x in array)
+
+
+def _inertia_matrix(inertia: ArrayLike) -> Array:
+    array = np.asarray(inertia, dtype=float)
+    if array.shape == (3,):
+        return np.diag(array)
+    if array.shape == (6,):
+        ixx, ixy, ixz, iyy, iyz, izz = array
+        return np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]])
+    if array.shape == (3, 3):
+        # The two halves of a turned matrix differ by rounding; a real difference is kept and found.
+        slip = np.abs(array - array.T).max() <= 1e-12 * np.abs(array).max()
+        return (array + array.T) / 2 if slip else array
+    raise ArgumentError(f"an inertia needs shape (3,), (6,) or (3, 3), got {array.shape}")

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is doubtful about a robot that can be built all the same: inertias, limits, drives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from phistar.errors import InertiaWarning, LimitWarning, Problem, Severity
+from phistar.model.parts import Joint, Link
+from phistar.spatial import inertia_problems
+
+HUGE_MASS = 1e9
+"""Masses above this [kg] are reported as a slip of units or of the pen."""
+OVERFLOW_MASS = 1e100
+"""Masses above this [kg] are refused: products in the dynamics would overflow."""
+
+
+def link_problems(links: Sequence[Link]) -> list[Problem]:
+    """Errors for inertias that no body can have, warnings for doubtful ones."""
+    if not links:
+        return []
+    masses = np.array([link.mass for link in links])
+    inertias = np.array([link.inertia for link in links])
+    coms = np.array([link.com for link in links])
+    finite = (
+        np.isfinite(masses)
+        & np.isfinite(coms).all(axis=-1)
+        & np.isfinite(inertias).all(axis=(-1, -2))
+    )
+    problems: list[Problem] = []
+    principal = np.linalg.eigvalsh(np.where(finite[:, None, None], inertias, 0.0))
+    largest = principal[:, 2]
+    sound = finite & (masses > 0) & (masses < HUGE_MASS) & (principal[:, 0] > 0)
+    sound &= principal[:, 0] + principal[:, 1] >= largest * (1 - 1e-12)
+    empty = finite & (masses == 0) & ~inertias.any(axis=(-1, -2))
+    for k in np.flatnonzero(~(sound | empty)):
+        problems += _one_link(links[int(k)])
+    return problems
+
+
+def _one_link(link: Link) -> Iterable[Problem]:
+    if not np.all(np.isfinite(link.com)):
+        what = f'link "{link.name}": centre of mass {link.com.tolist()} is not finite.'
+        yield Problem("error", "com-not-finite", link.where, what, "Give finite numbers.")
+    if math.isfinite(link.mass) and link.mass >= HUGE_MASS:
+        what = f'link "{link.name}": mass {link.mass:g} kg is absurd.'
+        fatal = link.mass >= OVERFLOW_MASS
+        cure = "Check the unit: masses are in kg."
+        severity: Severity = "error" if fatal else "warning"
+        yield Problem(severity, "mass-huge", link.where, what, cure, InertiaWarning)
+    for found in inertia_problems(link.mass, link.inertia):
+        what = f'link "{link.name}": {found.text}.'
+        code = f"inertia-{found.kind.replace(' ', '-')}"
+        severity = "error" if found.kind in _FATAL else "warning"
+        yield Problem(severity, code, link.where, what, _CURES[found.kind], InertiaWarning)
+
+
+_FATAL = frozenset({"not finite", "negative mass", "not symmetric"})
+_CURES = {
+    "not finite": "Give finite numbers.",
+    "negative mass": "A mass must be positive, or zero for a massless link.",
+    "not symmetric": "An inertia matrix must be symmetric.",
+    "not positive definite": "Recompute the inertia from the CAD model; check signs and axes.",
+    "triangle inequality": "This violates the triangle inequality, which every solid satisfies; "
+    "recompute the moments about the centre of mass.",
+    "inertia without mass": "Give the link a mass or remove the inertia.",
+    "mass without inertia": "Give the rotational inertia about the centre of mass.",
+}
+
+
+def joint_problems(joints: Sequence[Joint]) -> list[Problem]:
+    """Errors and warnings about limits, damping, friction and armature."""
+    return [problem for joint in joints for problem in _one_joint(joint)]
+
+
+def _one_joint(joint: Joint) -> Iterable[Problem]:
+    limits = joint.limits
+    label = f'joint "{joint.name}"'
+    numbers = (*limits.lower, *limits.upper, *limits.velocity, *limits.effort)
+    if any(math.isnan(x) for x in numbers):
+        yield Problem("error", "limit-nan", joint.where, f"{label}: a limit is NaN.", "Mend it.")
+        return
+    for low, high in zip(limits.lower, limits.upper, strict=True):
+        if low > high:
+            what = f"{label}: lower limit {low:g} is above upper limit {high:g}."
+            yield Problem("error", "limit-order", joint.where, what, "Swap or mend them.")
+    if any(x < 0 for x in (*limits.velocity, *limits.effort)):
+        what = f"{label}: a velocity or effort limit is negative."
+        yield Problem(
+            "warning", "limit-negative", joint.where, what, "Give its size.", LimitWarning
+        )
+    if joint.reference != 0.0 and joint.motion.nq != 1:
+        what = f"{label}: a {joint.kind} joint has a reference, {joint.reference:g}."
+        cure = "Only a joint with one coordinate has one; shift the joint's frame instead."
+        yield Problem("error", "reference-size", joint.where, what, cure)
+    yield from _drive_problems(joint, label)
+
+
+def _drive_problems(joint: Joint, label: str) -> Iterable[Problem]:
+    drive = joint.drive
+    for name in ("armature", "rotor_inertia", "gear_ratio", "damping", "friction", "stiffness"):
+        values = getattr(drive, name)
+        if not all(math.isfinite(x) for x in values):
+            what = f"{label}: {name} {values} is not finite."
+            yield Problem("error", f"{name}-not-finite", joint.where, what, "Give finite numbers.")
+    for name in ("armature", "rotor_inertia"):
+        values = getattr(drive, name)
+        if any(x < 0 for x in values):
+            what = f"{label}: {name} {min(values):g} is negative: the mass matrix is indefinite."
+            yield Problem("error", f"negative-{name}", joint.where, what, "It must be >= 0.")
+    for name in ("damping", "friction"):
+        values = getattr(drive, name)
+        if any(x < 0 for x in values):
+            what = f"{label}: negative {name} {min(values):g} feeds energy into the robot."
+            cure = "It must be >= 0; the value is kept."
+            yield Problem("warning", f"negative-{name}", joint.where, what, cure, LimitWarning)
+
+
+def mass_problems(links: Sequence[Link], name: str) -> list[Problem]:
+    """A robot without any mass has kinematics only."""
+    if any(link.mass > 0 for link in links):
+        return []
+    what = f'robot "{name}" has no mass at all: only its kinematics is defined.'
+    cure = "Give its links an <inertial>."
+    return [Problem("warning", "no-mass", "", what, cure, InertiaWarning)]

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a robot is: an immutable tree or forest of links, joints and frames with coordinates."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from phistar.errors import ModelError, Problem, UnknownNameError
+from phistar.model.assemble import assemble
+from phistar.model.checks import joint_problems, link_problems, mass_problems
+from phistar.model.parts import GROUND, Body, Frame, Joint, Link, Loop, frozen
+from phistar.model.tree import mimic_problems, structure_problems, zero_multiplier_problems
+
+Array = NDArray[Any]
+T = TypeVar("T")
+
+STANDARD_GRAVITY = frozen([0.0, 0.0, -9.81], (3,))
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """An immutable robot: build one with ``Model.build`` or ``ModelBuilder``.
+
+    Attributes:
+        name: Name of the robot.
+        links: Every link in file order, those merged by fixed joints included.
+        joints: Every joint by name, parents first, depth first, siblings in file order.
+        frames: Every frame by name: all links, then the extra frames.
+        loops: Joints and couplings that close loops; kept, not part of the tree.
+        bodies: The moving bodies, parents first; what the algorithms run over.
+        joint_names: The independent moving joints in the order of their coordinates.
+        gravity: (3,) [m/s^2], world axes.
+        configurations: Named configurations (nq,) such as a file's keyframes.
+        problems: Warnings and notes found while building.
+    """
+
+    name: str
+    links: tuple[Link, ...] = field(repr=False)
+    joints: Mapping[str, Joint] = field(repr=False)
+    frames: Mapping[str, Frame] = field(repr=False)
+    loops: tuple[Loop, ...] = field(repr=False)
+    bodies: tuple[Body, ...] = field(repr=False)
+    joint_names: tuple[str, ...]
+    gravity: Array = field(repr=False)
+    configurations: Mapping[str, Array] = field(repr=False)
+    problems: tuple[Problem, ...] = field(repr=False)
+
+    @classmethod
+    def build(
+        cls,
+        name: str,
+        links: Sequence[Link],
+        joints: Sequence[Joint],
+        *,
+        frames: Sequence[Frame] = (),
+        loops: Sequence[Loop] = (),
+        gravity: ArrayLike = STANDARD_GRAVITY,
+        configurations: Mapping[str, ArrayLike] | None = None,
+        order: Sequence[str] | None = None,
+        single_root: bool = False,
+    ) -> Model:
+        """A model from its parts.
+
+        Args:
+            name: Name of the robot.
+            links, joints: In file order.
+            frames: Extra frames (name, link and pose are read, the body is found).
+            loops: Loop joints and couplings, kept as they are.
+            gravity: (3,) [m/s^2].
+            configurations: Named configurations, each (nq,).
+            order: Independent moving joints in the wanted order of coordinates.
+            single_root: Refuse forests.
+
+        Raises:
+            ModelError: With every problem found, if one of them is an error.
+        """
+        problems = structure_problems(links, joints, single_root=single_root)
+        problems += mimic_problems(joints) + link_problems(links) + joint_problems(joints)
+        if any(p.severity == "error" for p in problems):
+            raise ModelError([p for p in problems if p.severity == "error"])
+        problems += zero_multiplier_problems(joints) + mass_problems(links, name)
+        if order is not None:
+            _check_order(name, [j.name for j in joints if j.nv], order)
+        parts = assemble(links, joints, order)
+        all_frames = dict(parts.frames)
+        for frame in frames:
+            all_frames[frame.name] = _attach(frame, all_frames)
+        model = cls(
+            name=name,
+            links=tuple(links),
+            joints=MappingProxyType(parts.joints),
+            frames=MappingProxyType(all_frames),
+            loops=tuple(loops),
+            bodies=parts.bodies,
+            joint_names=parts.order,
+            gravity=frozen(gravity, (3,)),
+            configurations=MappingProxyType({}),
+            problems=tuple(problems),
+        )
+        return model.with_configurations(configurations or {})
+
+    @cached_property
+    def nq(self) -> int:
+        """Number of configuration coordinates."""
+        return sum(self.joints[name].nq for name in self.joint_names)
+
+    @cached_property
+    def nv(self) -> int:
+        """Number of velocity coordinates."""
+        return sum(self.joints[name].nv for name in self.joint_names)
+
+    @cached_property
+    def link_names(self) -> tuple[str, ...]:
+        """Every link of the file in file order."""
+        return tuple(link.name for link in self.links if not link.virtual)
+
+    @cached_property
+    def frame_names(self) -> tuple[str, ...]:
+        """Every named frame: links first, then extra frames."""
+        return tuple(self.frames)
+
+    @cached_property
+    def total_mass(self) -> float:
+        """Mass of all links, those fixed to the ground included [kg]."""
+        return float(sum(link.mass for link in self.links))
+
+    @cached_property
+    def parents(self) -> Array:
+        """(bodies,) index of each body's parent, -1 for the ground."""
+        return np.array([body.parent for body in self.bodies], dtype=int)
+
+    @cached_property
+    def inertias(self) -> Array:
+        """(bodies, 10) inertia parameters about the body frames' origins."""
+        return np.array([body.inertia for body in self.bodies]).reshape(-1, 10)
+
+    @cached_property
+    def link_table(self) -> Mapping[str, Link]:
+        """Links by name."""
+        return MappingProxyType({link.name: link for link in self.links})
+
+    def link(self, name: str) -> Link:
+        """The link called ``name``."""
+        return _lookup("link", name, self.link_table, self.name)
+
+    def joint(self, name: str) -> Joint:
+        """The joint called ``name``."""
+        return _lookup("joint", name, self.joints, self.name)
+
+    def frame(self, name: str) -> Frame:
+        """The frame called ``name``."""
+        return _lookup("frame", name, self.frames, self.name)
+
+    def ancestors(self, body: int) -> list[int]:
+        """Indices of ``body`` and its ancestors, from the root outward."""
+        path: list[int] = []
+        while body != GROUND:
+            path.append(body)
+            body = self.bodies[body].parent
+        return path[::-1]
+
+    def with_gravity(self, gravity: ArrayLike) -> Model:
+        """The same robot in another gravity field (3,) [m/s^2]."""
+        return replace(self, gravity=frozen(gravity, (3,)))
+
+    def with_configurations(self, configurations: Mapping[str, ArrayLike]) -> Model:
+        """The same robot with other named configurations, each (nq,)."""
+        named = {name: frozen(q, (self.nq,)) for name, q in configurations.items()}
+        return replace(self, configurations=MappingProxyType(named))
+
+    def reorder(self, names: Sequence[str]) -> Model:
+        """The same robot with the coordinates of its independent joints in the given order.
+
+        Args:
+            names: Every name of ``joint_names``, once each.
+
+        Raises:
+            UnknownNameError: A name that is no independent moving joint.
+            ModelError: A name is missing or given twice.
+        """
+        _check_order(self.name, self.joint_names, names)
+        named = {
+            key: np.concatenate([q[self.joints[name].q_slice] for name in names])
+            for key, q in self.configurations.items()
+        }
+        extra = [f for f in self.frames.values() if f.name not in self.link_table]
+        return Model.build(
+            self.name,
+            self.links,
+            tuple(self.joints.values()),
+            frames=extra,
+            loops=self.loops,
+            gravity=self.gravity,
+            configurations=named,
+            order=names,
+        )
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of everything that defines the robot; equal robots have equal fingerprints."""
+        digest = hashlib.sha256()
+        for text in _canonical(self):
+            digest.update(text.encode())
+        return digest.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Model):
+            return NotImplemented
+        return self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+
+def _attach(frame: Frame, frames: Mapping[str, Frame]) -> Frame:
+    if frame.name in frames:
+        raise ModelError(f'frame "{frame.name}" has the name of another frame or link; rename it')
+    carrier = _lookup("link", frame.link, frames, "the robot")
+    body_pose = frozen(carrier.body_pose @ frame.pose, (4, 4))
+    return replace(frame, body=carrier.body, body_pose=body_pose)
+
+
+def _check_order(owner: str, independent: Sequence[str], order: Sequence[str]) -> None:
+    """Refuse an order that is not every independent joint once."""
+    known, counts = set(independent), Counter(order)
+    for name in counts:
+        if name not in known:
+            raise UnknownNameError("independent joint", name, independent, f"'{owner}'")
+    missing = [name for name in independent if name not in counts]
+    twice = [name for name, count in counts.items() if count > 1]
+    if missing or twice:
+        raise ModelError(
+            f"an order of coordinates needs every independent joint of '{owner}' once: "
+            f"missing {missing}, given twice {twice}"
+        )
+
+
+def _lookup(kind: str, name: str, table: Mapping[str, T], owner: str) -> T:
+    try:
+        return table[name]
+    except (KeyError, TypeError):
+        raise UnknownNameError(kind, name, table, f"'{owner}'") from None
+
+
+def _canonical(value: Any) -> Iterator[str]:
+    """Strings that spell out everything that defines a value, bit for bit; no file positions."""
+    if isinstance(value, np.ndarray):
+        yield f"{value.shape}{(value + 0.0).tobytes().hex()}"
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield f"{key}="
+            yield from _canonical(item)
+    elif isinstance(value, (tuple, list)):
+        yield f"({len(value)}"
+        for item in value:
+            yield from _canonical(item)
+    elif is_dataclass(value):
+        yield type(value).__name__
+        for each in fields(value):
+            if each.name not in ("where", "problems"):
+                yield f".{each.name}"
+                yield from _canonical(getattr(value, each.name))
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield (value + 0.0).hex()
+    else:
+        yield repr(value)
+
+
+__all__ = ["STANDARD_GRAVITY", "Model"]

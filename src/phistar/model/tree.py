@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The tree of links: is it one, and how is it walked. No recursion: any depth will do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from phistar.errors import Problem, StructureWarning, close_matches
+from phistar.model.parts import Joint, Link, Mimic
+
+GROUND_NAME = "(ground)"
+"""Parent name of a joint that hangs on the ground itself rather than on a link."""
+
+
+def _error(code: str, where: str, what: str, cure: str) -> Problem:
+    return Problem("error", code, where, what, cure)
+
+
+def structure_problems(
+    links: Sequence[Link], joints: Sequence[Joint], *, single_root: bool = False
+) -> list[Problem]:
+    """Every reason why links and joints do not form a forest (or, with ``single_root``, a tree)."""
+    problems = list(_name_problems("link", links)) + list(_name_problems("joint", joints))
+    if not links:
+        problems.append(_error("no-link", "", "there is no link.", "A robot needs at least one."))
+    problems += _end_problems(links, joints)
+    if problems:
+        return problems
+    problems += _parent_problems(joints)
+    if not problems:
+        problems += _root_problems(links, joints, single_root)
+    return problems
+
+
+def _name_problems(what: str, parts: Sequence[Link] | Sequence[Joint]) -> Iterable[Problem]:
+    counts = Counter(part.name for part in parts)
+    for part in parts:
+        if not part.name or part.name == GROUND_NAME:
+            yield _error("bad-name", part.where, f"a {what} is named {part.name!r}.", "Name it.")
+        elif counts[part.name] > 1:
+            text = f'duplicate {what} name "{part.name}" ({counts[part.name]} times).'
+            counts[part.name] = 1
+            yield _error(f"duplicate-{what}", part.where, text, "Names must be unique.")
+
+
+def _end_problems(links: Sequence[Link], joints: Sequence[Joint]) -> Iterable[Problem]:
+    names = {link.name for link in links}
+    for joint in joints:
+        for side, name in (("parent", joint.parent), ("child", joint.child)):
+            if name in names or (side == "parent" and name == GROUND_NAME):
+                continue
+            close = close_matches(name, names, 1)
+            hint = f"Did you mean '{close[0]}'?" if close else "Add the link or mend the name."
+            what = f'joint "{joint.name}" refers to unknown {side} link "{name}".'
+            yield _error("unknown-link", joint.where, what, hint)
+
+
+def _parent_problems(joints: Sequence[Joint]) -> Iterable[Problem]:
+    parents: dict[str, list[Joint]] = {}
+    for joint in joints:
+        parents.setdefault(joint.child, []).append(joint)
+        if joint.child == joint.parent:
+            what = f'joint "{joint.name}" connects link "{joint.child}" to itself.'
+            yield _error("self-joint", joint.where, what, "Parent and child must differ.")
+    for child, above in parents.items():
+        if len(above) > 1:
+            names = ", ".join(f'"{j.name}"' for j in above)
+            what = f'link "{child}" has {len(above)} parent joints: {names}.'
+            cure = "A link hangs on one joint; declare the other as a loop."
+            yield _error("two-parents", above[1].where, what, cure)
+
+
+def _root_problems(
+    links: Sequence[Link], joints: Sequence[Joint], single_root: bool
+) -> Iterable[Problem]:
+    parent_of = {joint.child: joint for joint in joints}
+    roots = [link for link in links if link.name not in parent_of]
+    if single_root and len(roots) > 1:
+        names = ", ".join(f'"{r.name}"' for r in roots[:5])
+        more = f" and {len(roots) - 5} more" if len(roots) > 5 else ""
+        what = f"{len(roots)} root links found: {names}{more}."
+        cure = "Exactly one link may be without a parent joint; connect the others with joints."
+        yield _error("two-roots", roots[1].where, what, cure)
+    reached = {link for link, _ in depth_first(links, joints)}
+    lost = [link.name for link in links if link.name not in reached]
+    while lost:
+        cycle = _cycle_through(lost[0], parent_of)
+        loop = " - ".join([*cycle, cycle[0]])
+        what = f"no root link: links {loop} form a cycle of joints."
+        cure = "Cut the cycle: declare one of its joints as a loop."
+        yield _error("cycle", parent_of[cycle[0]].where, what, cure)
+        reached_now = _descendants(cycle, joints)
+        lost = [name for name in lost if name not in reached_now]
+
+
+def _cycle_through(start: str, parent_of: dict[str, Joint]) -> list[str]:
+    seen: dict[str, int] = {}
+    path: list[str] = []
+    name = start
+    while name not in seen:
+        seen[name] = len(path)
+        path.append(name)
+        name = parent_of[name].parent
+    return path[seen[name] :][::-1]
+
+
+def _descendants(start: Iterable[str], joints: Sequence[Joint]) -> set[str]:
+    children: dict[str, list[str]] = {}
+    for joint in joints:
+        children.setdefault(joint.parent, []).append(joint.child)
+    found: set[str] = set()
+    stack = list(start)
+    while stack:
+        name = stack.pop()
+        if name not in found:
+            found.add(name)
+            stack.extend(children.get(name, ()))
+    return found
+
+
+def depth_first(links: Sequence[Link], joints: Sequence[Joint]) -> list[tuple[str, Joint | None]]:
+    """Links with the joint that carries each, parents first, depth first, siblings in file order.
+
+    Roots (links without a parent joint, and links whose joint hangs on the ground) come in the
+    order of ``links``. Links on a cycle are not reached.
+    """
+    children: dict[str, list[Joint]] = {}
+    above: dict[str, Joint] = {}
+    for joint in joints:
+        children.setdefault(joint.parent, []).append(joint)
+        above[joint.child] = joint
+    order: list[tuple[str, Joint | None]] = []
+    for root in links:
+        carrier = above.get(root.name)
+        if carrier is not None and carrier.parent != GROUND_NAME:
+            continue
+        stack: list[tuple[str, Joint | None]] = [(root.name, carrier)]
+        while stack:
+            entry = stack.pop()
+            order.append(entry)
+            stack.extend((j.child, j) for j in reversed(children.get(entry[0], ())))
+    return order
+
+
+def mimic_problems(joints: Sequence[Joint]) -> list[Problem]:
+    """Every mimic that follows an unknown joint, a joint of another size, or itself in a cycle."""
+    by_name = {joint.name: joint for joint in joints}
+    problems: list[Problem] = []
+    for joint in joints:
+        if joint.mimic is None:
+            continue
+        leader = by_name.get(joint.mimic.joint)
+        if leader is None:
+            close = close_matches(joint.mimic.joint, by_name, 1)
+            what = f'joint "{joint.name}" mimics unknown joint "{joint.mimic.joint}".'
+            cure = f"Did you mean '{close[0]}'?" if close else "Mend the name."
+            problems.append(_error("unknown-mimic", joint.where, what, cure))
+        elif joint.motion.nv != 1 or leader.motion.nv != 1:
+            what = (
+                f'joint "{joint.name}" ({joint.kind}) mimics "{leader.name}" ({leader.kind}); '
+                "both must have one degree of freedom."
+            )
+            problems.append(_error("mimic-size", joint.where, what, "Remove the mimic."))
+    return problems or _mimic_cycles(by_name)
+
+
+def _mimic_cycles(by_name: dict[str, Joint]) -> list[Problem]:
+    problems: list[Problem] = []
+    done: set[str] = set()
+    for start in by_name.values():
+        path: dict[str, None] = {}
+        joint = start
+        while joint.mimic is not None and joint.name not in done and joint.name not in path:
+            path[joint.name] = None
+            joint = by_name[joint.mimic.joint]
+        if joint.name in path:
+            names = list(path)
+            cycle = names[names.index(joint.name) :]
+            what = f"mimic cycle {' -> '.join([*cycle, cycle[0]])}: no joint is independent."
+            cure = "Remove <mimic> from one of them."
+            problems.append(_error("mimic-cycle", joint.where, what, cure))
+        done.update(path)
+    return problems
+
+
+def resolve_mimics(joints: Sequence[Joint]) -> dict[str, Mimic]:
+    """For each mimic joint the independent joint it follows in the end, with the total law."""
+    by_name = {joint.name: joint for joint in joints}
+    resolved: dict[str, Mimic] = {}
+    for start in joints:
+        path: list[Joint] = []
+        joint = start
+        while joint.mimic is not None and joint.name not in resolved:
+            path.append(joint)
+            joint = by_name[joint.mimic.joint]
+        for follower in reversed(path):
+            law = follower.mimic
+            assert law is not None
+            base = resolved.get(law.joint, Mimic(law.joint))
+            factor, offset = law.multiplier * base.multiplier, law.multiplier * base.offset
+            resolved[follower.name] = Mimic(base.joint, factor, offset + law.offset)
+    return resolved
+
+
+def zero_multiplier_problems(joints: Sequence[Joint]) -> list[Problem]:
+    """Mimic joints that do not move at all."""
+    return [
+        Problem(
+            "warning",
+            "mimic-zero",
+            joint.where,
+            f'joint "{joint.name}" mimics "{joint.mimic.joint}" with multiplier 0: it never moves.',
+            "Make it a fixed joint if that is meant.",
+            StructureWarning,
+        )
+        for joint in joints
+        if joint.mimic is not None and joint.mimic.multiplier == 0.0
+    ]

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What MuJoCo compiled -> links, joints, frames and configurations in our conventions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from phistar.errors import ArgumentError
+from phistar.loaders.mjcf_compiled import (
+    BALL,
+    FREE,
+    HINGE,
+    JOINT_NQ,
+    JOINT_NV,
+    NO_CONSTRAINT,
+    NO_DAMPER,
+    NO_EQUALITY,
+    NO_FRICTION,
+    NO_GRAVITY,
+    NO_SPRING,
+    SLIDE,
+    Compiled,
+    names_of,
+    placed,
+    unused,
+)
+from phistar.loaders.mjcf_loops import add_loops
+from phistar.loaders.mjcf_shapes import shapes_of
+from phistar.loaders.report import Entry, LoadReport
+from phistar.model.builder import ROOT_JOINT, ModelBuilder
+from phistar.model.joints import free_configuration
+from phistar.model.model import Model
+from phistar.spatial import pose, quat_normalize, wxyz_to_xyzw
+
+Array = NDArray[Any]
+
+_ANGULAR_FIRST = [3, 4, 5, 0, 1, 2]
+_JOINT_TRANSMISSIONS = (0, 1)
+
+
+def convert(
+    compiled: Compiled,
+    report: LoadReport,
+    *,
+    floating_base: bool = False,
+    gravity: ArrayLike | None = None,
+) -> Model:
+    """The model of a compiled robot; the report learns what was used and defaulted.
+
+    Raises:
+        ModelError: With every problem found.
+        ArgumentError: ``floating_base`` where no single body is welded to the world.
+    """
+    return _Converter(compiled, report, floating_base).run(gravity)
+
+
+class _Converter:
+    """Walks MuJoCo's arrays once and fills a builder."""
+
+    def __init__(self, compiled: Compiled, report: LoadReport, floating_base: bool) -> None:
+        self.compiled = compiled
+        self.model = compiled.model
+        self.report = report
+        self.body_names = names_of(self.model, "body", "body")
+        self.joint_names = names_of(self.model, "jnt", "joint")
+        self.taken_links = set(self.body_names)
+        self.taken_joints = {*self.joint_names, ROOT_JOINT}
+        self.flags = int(self.model.opt.disableflags)
+        self.added_armature, self.added_damping = self._actuator_shares()
+        self.base = self._floating_body() if floating_base else None
+        self.builder = ModelBuilder(compiled.name)
+
+    def run(self, gravity: ArrayLike | None) -> Model:
+        self._set_gravity(gravity)
+        shapes = shapes_of(self.model, self.compiled.meshes, self.report)
+        for body in range(self.model.nbody):
+            self._add_joints(body)
+            self._add_link(body, shapes)
+        self._add_frames()
+        off = bool(self.flags & (NO_CONSTRAINT | NO_EQUALITY))
+        names = (self.body_names, self.joint_names)
+        add_loops(self.builder, self.compiled, names, self.report, switched_off=off)
+        self._add_configurations()
+        order = ([ROOT_JOINT] if self.base is not None else []) + self.joint_names
+        return self.builder.build(order=order)
+
+    def _set_gravity(self, gravity: ArrayLike | None) -> None:
+        own = np.array(self.model.opt.gravity)
+        if self.flags & NO_GRAVITY:
+            own = np.zeros(3)
+            note = '<flag gravity="disable"/> switches it off: (0, 0, 0) is used'
+            self.report.used.append(Entry(self.compiled.file, "gravity", note))
+            what = 'gravity is switched off by <flag gravity="disable"/>.'
+            cure = "Pass gravity=(0, 0, -9.81) if you want it."
+            self.report.add_problem("note", "gravity-off", self.compiled.file, what, cure)
+        if gravity is not None:
+            own = np.asarray(gravity, float)
+            self.report.used.append(Entry("", "gravity", f"{own.tolist()} as asked for"))
+        self.builder.gravity = own
+
+    def _floating_body(self) -> int:
+        """The only body welded to the world, which a floating base sets free."""
+        parents = self.model.body_parentid
+        top = [b for b in range(1, self.model.nbody) if parents[b] == 0]
+        welded = [b for b in top if self.model.body_jntnum[b] == 0]
+        if len(top) == 1 and len(welded) == 1:
+            return top[0]
+        names = ", ".join(f"'{self.body_names[b]}'" for b in top[:5])
+        raise ArgumentError(
+            "floating_base=True needs exactly one body in the world, and that welded to it; "
+            f"'{self.compiled.name}' has {len(top)} ({names}), {len(welded)} of them welded. "
+            "Give the body a <freejoint/> in the file instead."
+        )
+
+    def _add_link(self, body: int, shapes: Sequence[Any]) -> None:
+        model = self.model
+        turn = placed(np.zeros(3), model.body_iquat[body])[:3, :3]
+        inertia = turn @ np.diag(model.body_inertia[body]) @ turn.T
+        visuals, collisions = shapes[body]
+        self.builder.link(
+            self.body_names[body],
+            float(model.body_mass[body]),
+            model.body_ipos[body],
+            0.5 * (inertia + inertia.T),
+            visuals=visuals,
+            collisions=collisions,
+            where=self.compiled.bodies.get(body, ""),
+        )
+
+    def _add_joints(self, body: int) -> None:
+        """The joints that carry a body, with massless links between them."""
+        if body == 0:
+            return
+        model = self.model
+        parent = self.body_names[model.body_parentid[body]]
+        base = placed(model.body_pos[body], model.body_quat[body])
+        first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
+        where = self.compiled.bodies.get(body, "")
+        if body == self.base:
+            self.builder.joint(ROOT_JOINT, "free", parent, self.body_names[body], where=where)
+        elif count == 0:
+            name = unused(f"{self.body_names[body]}_fixed", self.taken_joints)
+            self.taken_joints.add(name)
+            child = self.body_names[body]
+            self.builder.joint(name, "fixed", parent, child, origin=base, where=where)
+        for joint in range(first, first + count):
+            child = self.body_names[body]
+            if joint < first + count - 1:
+                child = unused(f"{child}/{self.joint_names[joint]}", self.taken_links)
+                self.taken_links.add(child)
+                self.builder.link(child, virtual=True, where=where)
+            self._add_joint(joint, parent, child, base)
+            parent, base = child, np.eye(4)
+
+    def _add_joint(self, joint: int, parent: str, child: str, base: Array) -> None:
+        model, kind = self.model, int(self.model.jnt_type[joint])
+        anchor = np.array(model.jnt_pos[joint])
+        free = kind == FREE
+        limited, (low, high) = bool(model.jnt_limited[joint]), model.jnt_range[joint]
+        bounded = limited and kind in (SLIDE, HINGE)
+        q0 = int(model.jnt_qposadr[joint])
+        self.builder.joint(
+            self.joint_names[joint],
+            ("free", "spherical", "prismatic", "revolute" if limited else "continuous")[kind],
+            parent,
+            child,
+            origin=np.eye(4) if free else base @ pose(translation=anchor),
+            child_pose=np.eye(4) if free else pose(translation=-anchor),
+            axis=tuple(model.jnt_axis[joint]) if kind in (SLIDE, HINGE) else None,
+            lower=float(low) if bounded else -math.inf,
+            upper=float(high) if bounded else math.inf,
+            effort=self._effort(joint),
+            armature=self._per_dof(joint, model.dof_armature) + self.added_armature[joint],
+            damping=self._damping(joint),
+            friction=self._per_dof(joint, model.dof_frictionloss, NO_FRICTION | NO_CONSTRAINT),
+            stiffness=0.0 if self.flags & NO_SPRING else float(model.jnt_stiffness[joint]),
+            spring_reference=self._to_xyzw(joint, model.qpos_spring[q0 : q0 + JOINT_NQ[kind]]),
+            reference=float(model.qpos0[q0]) if kind in (SLIDE, HINGE) else 0.0,
+            where=self.compiled.joints.get(joint, ""),
+        )
+
+    def _effort(self, joint: int) -> float:
+        if not self.model.jnt_actfrclimited[joint]:
+            return math.inf
+        return float(np.abs(self.model.jnt_actfrcrange[joint]).max())
+
+    def _per_dof(self, joint: int, values: Array, off: int = 0) -> Array:
+        """A joint's share of one of MuJoCo's arrays per velocity coordinate, in our order."""
+        kind, start = int(self.model.jnt_type[joint]), int(self.model.jnt_dofadr[joint])
+        own = np.array(values[start : start + JOINT_NV[kind]])
+        if self.flags & off:
+            own = np.zeros_like(own)
+        return own[_ANGULAR_FIRST] if kind == FREE else own
+
+    def _damping(self, joint: int) -> Array:
+        own = self._per_dof(joint, self.model.dof_damping, NO_DAMPER)
+        return own if self.flags & NO_DAMPER else own + self.added_damping[joint]
+
+    def _actuator_shares(self) -> tuple[Array, Array]:
+        """What actuators add to each joint's armature and damping: gear^2 times their own."""
+        armature, damping = np.zeros((2, self.model.njnt))
+        if not hasattr(self.model, "actuator_armature"):
+            return armature, damping
+        for actuator, kind in enumerate(self.model.actuator_trntype):
+            share = float(self.model.actuator_gear[actuator, 0]) ** 2
+            if kind in _JOINT_TRANSMISSIONS:
+                joint = int(self.model.actuator_trnid[actuator, 0])
+                armature[joint] += share * self.model.actuator_armature[actuator]
+                damping[joint] += share * self.model.actuator_damping[actuator]
+        return armature, damping
+
+    def _to_xyzw(self, joint: int, own: Array) -> Array:
+        """A joint's coordinates with the quaternion in our order and of unit length."""
+        kind, result = int(self.model.jnt_type[joint]), np.array(own, float)
+        if kind in (FREE, BALL):
+            quat = wxyz_to_xyzw(result[-4:])
+            result[-4:] = quat_normalize(quat) if quat.any() else (0.0, 0.0, 0.0, 1.0)
+        return result
+
+    def _add_frames(self) -> None:
+        """Sites become frames; a site with a link's name is called ``site:NAME``."""
+        for index, name in enumerate(names_of(self.model, "site", "site")):
+            if name in self.taken_links:
+                new = unused(f"site:{name}", self.taken_links)
+                note = f'there is a body of that name: the frame is called "{new}"'
+                self.report.used.append(Entry(self.compiled.file, f'site "{name}"', note))
+                name = new
+            self.taken_links.add(name)
+            body = self.body_names[self.model.site_bodyid[index]]
+            where = placed(self.model.site_pos[index], self.model.site_quat[index])
+            self.builder.frame(name, body, pose=where)
+
+    def _add_configurations(self) -> None:
+        """Keyframes, and MuJoCo's qpos0 as ``home`` (``qpos0`` if a keyframe has that name)."""
+        named = {"home": self.model.qpos0}
+        for name, q in zip(names_of(self.model, "key", "key"), self.model.key_qpos, strict=True):
+            if name == "home":
+                named["qpos0"] = self.model.qpos0
+            named[name] = q
+        for name, q in named.items():
+            self.builder.configurations[name] = self._configuration(q)
+
+    def _configuration(self, qpos: Array) -> Array:
+        parts = [np.zeros(0)]
+        if self.base is not None:
+            model, body = self.model, self.base
+            parts.append(free_configuration(placed(model.body_pos[body], model.body_quat[body])))
+        for joint, start in enumerate(self.model.jnt_qposadr):
+            size = JOINT_NQ[int(self.model.jnt_type[joint])]
+            parts.append(self._to_xyzw(joint, qpos[start : start + size]))
+        return np.concatenate(parts)

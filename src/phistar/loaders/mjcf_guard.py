@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is refused in an MJCF document before MuJoCo sees it: sizes, numbers, masses.
+
+MuJoCo accepts NaN and builds what a <replicate> asks for without end, so both are found here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from phistar.errors import Problem, UnitWarning, UnsafeFileError
+from phistar.loaders.mjcf_files import Bundle
+from phistar.loaders.mjcf_tree import Element
+from phistar.loaders.report import LoadReport
+
+# MuJoCo's parser and compiler take time quadratic in the number of elements; at these limits they
+# need about a second.
+MAX_ELEMENTS = 20_000
+"""Most elements of a robot, copies made by <replicate>, <attach> and the like included."""
+MAX_BODIES = 5_000
+"""Most bodies of a robot, copies included."""
+MAX_COPIES = 4_000
+"""Most elements that <replicate>, <attach> and the like may add."""
+MAX_SIZE = 100_000
+"""Largest size that a single attribute may ask for (numeric data, samples, mesh resolution)."""
+MAX_NUMBER = 1e100
+"""Numbers beyond this are refused: products of them would overflow."""
+
+# Attributes that hold names or words, in which "nan" or "inf" would be just letters.
+_NAMING = (
+    "name class childclass file fileright fileup fileleft filedown filefront fileback model prefix "
+    "target body body1 body2 joint joint1 joint2 jointinparent geom geom1 geom2 site site1 site2 "
+    "sidesite refsite cranksite slidersite tendon tendon1 tendon2 actuator mesh hfield material "
+    "texture flex node objname refname objtype reftype plugin instance key value data content_type "
+    "sep camera"
+)
+_WORDS = frozenset(_NAMING.split())
+_SIZES = {("numeric", "size"), ("mesh", "params")}
+
+
+def check(bundle: Bundle, report: LoadReport) -> None:
+    """Report what is wrong with the documents of a robot.
+
+    Args:
+        bundle: The documents, includes in place.
+        report: Gets a problem for every number that is none, every negative mass and every angle
+            that looks like degrees.
+
+    Raises:
+        UnsafeFileError: The documents ask for more than the limits of this module.
+    """
+    _check_size(bundle)
+    for root in bundle.documents:
+        radians = _in_radians(root)
+        for element in root.walk():
+            report.problems += _number_problems(element)
+            report.problems += _mass_problems(element)
+            if radians:
+                report.problems += _degree_hints(element)
+
+
+@dataclass(frozen=True)
+class _Size:
+    """How much a part of a document grows to: all elements, and bodies among them."""
+
+    elements: float = 0.0
+    bodies: float = 0.0
+
+    def __add__(self, other: _Size) -> _Size:
+        return _Size(self.elements + other.elements, self.bodies + other.bodies)
+
+    def times(self, count: float) -> _Size:
+        return _Size(count * self.elements, count * self.bodies)
+
+
+def _check_size(bundle: Bundle) -> None:
+    written = sum(1 for root in bundle.documents for _ in root.walk())
+    if written > MAX_ELEMENTS:
+        what = f"{written} elements are more than the limit of {MAX_ELEMENTS}."
+        raise _too_big(bundle.main, what)
+    models: dict[str, _Size] = {}
+    # A sub-model is registered after those it uses, so that their sizes are known here.
+    for name, root in bundle.models.items():
+        models[name] = _grown(root, _attached(root, models))
+    size = _grown(bundle.main, _attached(bundle.main, models))
+    growing = next((e for e in bundle.main.walk() if e.tag in _GROWING), bundle.main)
+    if size.elements - written > MAX_COPIES:
+        what = (
+            f"{growing.start_tag} and the like would make about {size.elements:.3g} elements, "
+            f"the limit is {MAX_COPIES} copies."
+        )
+        raise _too_big(growing, what)
+    if size.bodies > MAX_BODIES:
+        what = f"{size.bodies:.0f} bodies are more than the limit of {MAX_BODIES}."
+        raise _too_big(bundle.main, what)
+    for root in bundle.documents:
+        for element in root.walk():
+            _check_sizes_asked(element)
+
+
+_GROWING = frozenset({"replicate", "attach", "flexcomp", "composite"})
+_DEFAULT_COUNTS = {"flexcomp": "10 10 10", "composite": "1 1 1"}
+
+
+def _attached(root: Element, models: Mapping[str, _Size]) -> dict[str, _Size]:
+    """Sizes of the sub-models by the name under which a document attaches them."""
+    assets = [e for e in root.walk() if e.tag == "model" and e.get("file") in models]
+    largest = max((models[e.get("file")] for e in assets), key=lambda s: s.elements, default=None)
+    named = {e.get("name"): models[e.get("file")] for e in assets if e.get("name")}
+    # An unnamed asset has the name its own file gives it: count the largest.
+    return named if largest is None else {**named, "": largest}
+
+
+def _grown(element: Element, models: Mapping[str, _Size]) -> _Size:
+    inside = _Size()
+    for child in element.children:
+        inside += _grown(child, models)
+    own = _Size(1.0, 1.0 if element.tag == "body" else 0.0)
+    if element.tag == "attach":
+        return own + models.get(element.get("model"), models.get("", _Size()))
+    if element.tag in _GROWING:
+        count = _product(element.get("count", _DEFAULT_COUNTS.get(element.tag, "1")))
+        return own + (inside.times(count) if element.tag == "replicate" else _Size(count, count))
+    return own + inside
+
+
+def _product(text: str) -> float:
+    """Product of the numbers in an attribute; what is no number is MuJoCo's to refuse."""
+    return math.prod(max(1.0, abs(x)) for x in _numbers(text))
+
+
+def _check_sizes_asked(element: Element) -> None:
+    for name, text in element.attributes.items():
+        wanted = (element.tag, name) in _SIZES or name == "nsample"
+        if wanted and _product(text) > MAX_SIZE:
+            what = f'{element.label}: {name} "{text}" asks for more than {MAX_SIZE} values.'
+            raise _too_big(element, what)
+    if element.tag == "flexcomp" and "file" in element.attributes:
+        what = f'{element.label}: flexible bodies made from a file ("{element.get("file")}").'
+        cure = "They are not rigid links: remove the <flexcomp>."
+        raise UnsafeFileError([Problem("error", "flex-file", element.where, what, cure)])
+
+
+def _too_big(element: Element, what: str) -> UnsafeFileError:
+    return UnsafeFileError([Problem("error", "too-big", element.where, what, "Make it smaller.")])
+
+
+def _numbers(text: str) -> list[float]:
+    """The numbers in an attribute; empty unless all words are numbers."""
+    try:
+        return [float(word) for word in text.split()]
+    except ValueError:
+        return []
+
+
+def _number_problems(element: Element) -> Iterator[Problem]:
+    for name, text in element.attributes.items():
+        if name in _WORDS:
+            continue
+        numbers = _numbers(text)
+        unlimited = name.endswith("range") and not any(math.isnan(x) for x in numbers)
+        if unlimited or all(abs(x) <= MAX_NUMBER for x in numbers):
+            continue
+        finite = all(math.isfinite(x) for x in numbers)
+        reason = "is absurdly large" if finite else "is not finite"
+        shown = text if len(text) <= 60 else f"{text[:60]}..."
+        what = f'{element.label}: {name} "{shown}" {reason}.'
+        yield Problem("error", "not-finite", element.where, what, "Give finite numbers.")
+
+
+def _mass_problems(element: Element) -> Iterator[Problem]:
+    if element.tag not in ("inertial", "geom"):
+        return
+    for value in _numbers(element.get("mass")):
+        if value < 0:
+            body = element.enclosing("body")
+            owner = body.label if body is not None and element.tag == "inertial" else element.label
+            what = f"{owner}: negative mass {value:g} kg."
+            yield Problem("error", "negative-mass", element.where, what, "It must be positive.")
+
+
+def _in_radians(root: Element) -> bool:
+    compilers = (e for e in root.walk() if e.tag == "compiler")
+    return any(e.get("angle") == "radian" for e in compilers)
+
+
+def _degree_hints(element: Element) -> Iterator[Problem]:
+    angles = _numbers(element.get("euler"))
+    if any(2 * math.pi < abs(x) <= MAX_NUMBER for x in angles):
+        what = f'{element.label}: euler "{element.get("euler")}" with angle="radian" is over 2 pi.'
+        cure = 'It looks like degrees: use <compiler angle="degree"/> or give radians.'
+        yield Problem("warning", "degrees", element.where, what, cure, UnitWarning)

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``<joint>`` elements -> joints: what moves, where, and what it follows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from phistar.errors import ArgumentError, close_matches
+from phistar.loaders.urdf_context import Context, shown, split_tag
+from phistar.loaders.urdf_dialect import (
+    DRAKE_KIND_OF_TYPE,
+    DRAKE_NAMESPACE,
+    KIND_OF_TYPE,
+    qname,
+)
+from phistar.loaders.urdf_drive import DYNAMICS, LIMITS, Rotor, read_drive, read_limits
+from phistar.loaders.urdf_values import (
+    Vector,
+    check_attributes,
+    number,
+    read_axis,
+    read_pose,
+    sort_children,
+)
+from phistar.model.builder import ModelBuilder
+from phistar.model.joints import JOINT_KINDS, JointKind, make_kind
+from phistar.model.parts import Mimic
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element
+
+_AXIS2, _PITCH = qname("axis2"), qname("pitch")
+_CHILD_ORIGIN, _REFERENCE = qname("child_origin"), qname("reference")
+_THREAD_PITCH = f"{{{DRAKE_NAMESPACE}}}screw_thread_pitch"
+
+_ENDS = frozenset({"parent", "child"})
+_CHILDREN = _ENDS | {"origin", "axis", "limit", "dynamics", "mimic", _AXIS2, _PITCH, LIMITS}
+_CHILDREN |= {_CHILD_ORIGIN, _REFERENCE, DYNAMICS, _THREAD_PITCH}
+_JOINT_ATTRIBUTES = frozenset({"name", "type"})
+_LINK_ATTRIBUTE = frozenset({"link"})
+_MIMIC_ATTRIBUTES = frozenset({"joint", "multiplier", "offset"})
+_DEFAULT_AXIS = (1.0, 0.0, 0.0)
+
+
+class JointReader:
+    """Turns ``<joint>`` elements into joints of a builder.
+
+    Attributes:
+        rotors: Motors by joint name, from the transmissions.
+        grounds: Names of links that stand for the ground -> the ground's own name.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        builder: ModelBuilder,
+        rotors: Mapping[str, Rotor],
+        grounds: Mapping[str, str],
+    ) -> None:
+        self.context = context
+        self.builder = builder
+        self.rotors = rotors
+        self.grounds = grounds
+        self._kinds: dict[tuple[str, Vector], JointKind] = {}
+
+    def read(self, element: _Element) -> None:
+        """Add the joint of one element."""
+        context = self.context
+        name = element.get("name")
+        if not name:
+            context.error("no-name", element, "a <joint> has no name.", "Give it a unique name.")
+        label = f'joint "{name or "(unnamed)"}"'
+        check_attributes(context, element, _JOINT_ATTRIBUTES, label)
+        parts, _ = sort_children(context, element, _CHILDREN, label, fatal=_ENDS)
+        parent = self._end(element, parts, "parent", label)
+        child = self._end(element, parts, "child", label)
+        motion = self._motion(element, parts, label)
+        values: dict[str, Any] = read_limits(context, element, motion, parts, label)
+        values |= read_drive(context, motion, parts, self.rotors.get(name or ""), label)
+        values |= self._places(parts, label)
+        values["mimic"] = self._mimic(parts.pop("mimic", None), motion, label)
+        for rest in parts.values():
+            note = f"a {motion.name} joint has none"
+            context.ignore(rest, f"{label}: <{split_tag(rest.tag)[1]}>", note)
+        if name and parent and child:
+            parent, where = self.grounds.get(parent, parent), context.where(element)
+            self.builder.joint(name, motion, parent, child, where=where, **values)
+        else:
+            context.incomplete = True
+
+    def _end(
+        self, joint: _Element, parts: dict[str, _Element], side: str, label: str
+    ) -> str | None:
+        """Name of the parent or child link."""
+        element = parts.pop(side, None)
+        if element is None:
+            what = f"{label}: element <{side}> is missing."
+            self.context.error(f"no-{side}", joint, what, f'Add <{side} link="..."/>.')
+            return None
+        check_attributes(self.context, element, _LINK_ATTRIBUTE, label)
+        link = element.get("link")
+        if not link:
+            what = f"{label}: <{side}> names no link."
+            self.context.error(f"no-{side}", element, what, f'Write <{side} link="..."/>.')
+        return link
+
+    def _places(self, parts: dict[str, _Element], label: str) -> dict[str, Any]:
+        context = self.context
+        values: dict[str, Any] = {"origin": read_pose(context, parts.pop("origin", None), label)}
+        if (element := parts.pop(_CHILD_ORIGIN, None)) is not None:
+            values["child_pose"] = read_pose(context, element, label)
+        if (element := parts.pop(_REFERENCE, None)) is not None:
+            values["reference"] = self._value(element, label) or 0.0
+        return values
+
+    def _value(self, element: _Element, label: str) -> float | None:
+        """The ``value`` of an element that must have one."""
+        name = split_tag(element.tag)[1]
+        if element.get("value") is None:
+            what = f"{label}: <{name}> without value."
+            self.context.error("no-value", element, what, 'Write value="...".')
+        return number(self.context, element, "value", label, thing=name)
+
+    def _kind_name(self, element: _Element, label: str) -> str:
+        """Kind named by the type attribute; fixed if it is missing or unknown, after an error."""
+        kinds = DRAKE_KIND_OF_TYPE if element.tag != "joint" else KIND_OF_TYPE
+        text = element.get("type")
+        if not text:
+            what = f"{label} has no type."
+            self.context.error("no-type", element, what, f"Types: {', '.join(kinds)}.")
+            return "fixed"
+        kind = kinds.get(text.removeprefix("phistar:"))
+        if kind is None:
+            close = close_matches(text, kinds, 1)
+            hint = f"Did you mean '{close[0]}'? " if close else ""
+            what = f"{label} has unknown type {shown(text)}."
+            self.context.error("unknown-type", element, what, f"{hint}Types: {', '.join(kinds)}.")
+            return "fixed"
+        return kind
+
+    def _motion(self, element: _Element, parts: dict[str, _Element], label: str) -> JointKind:
+        name = self._kind_name(element, label)
+        parameters = fields(JOINT_KINDS[name])
+        if not parameters:
+            return make_kind(name)
+        drake = element.tag != "joint"
+        axis = self._axis(element, parts.pop("axis", None), label, name, drake)
+        if len(parameters) == 1:
+            if (name, axis) not in self._kinds:
+                self._kinds[name, axis] = make_kind(name, axis)
+            return self._kinds[name, axis]
+        if name == "helical":
+            return make_kind(name, axis, pitch=self._pitch(element, parts, label))
+        return self._universal(element, axis, parts.pop(_AXIS2, None), label, drake)
+
+    def _axis(
+        self, joint: _Element, element: _Element | None, label: str, kind: str, drake: bool
+    ) -> tuple[float, float, float]:
+        if element is not None:
+            return read_axis(self.context, element, label) or _DEFAULT_AXIS
+        # Drake's planar joints move in the joint frame's own x-y plane.
+        axis = (0.0, 0.0, 1.0) if drake and kind == "planar" else _DEFAULT_AXIS
+        text = " ".join(f"{x:g}" for x in axis)
+        self.context.default(joint, label, f"no <axis>: {text}")
+        return axis
+
+    def _pitch(self, joint: _Element, parts: dict[str, _Element], label: str) -> float:
+        """Advance of a helical joint [m/rad]; Drake gives it per turn."""
+        own, per_turn = parts.pop(_PITCH, None), parts.pop(_THREAD_PITCH, None)
+        if own is not None:
+            return self._value(own, label) or 0.0
+        if per_turn is not None:
+            return (self._value(per_turn, label) or 0.0) / (2 * math.pi)
+        what = f"{label}: a helical joint needs a pitch."
+        self.context.error("no-pitch", joint, what, 'Add <phistar:pitch value="..."/> in m/rad.')
+        return 0.0
+
+    def _universal(
+        self, joint: _Element, axis: Vector, second: _Element | None, label: str, drake: bool
+    ) -> JointKind:
+        axis2 = (0.0, 1.0, 0.0)
+        if second is not None:
+            axis2 = read_axis(self.context, second, label) or axis2
+        elif not drake:
+            what = f"{label}: a universal joint needs a second axis."
+            self.context.error("no-axis2", joint, what, 'Add <phistar:axis2 xyz="..."/>.')
+        try:
+            return make_kind("universal", axis, axis2=axis2)
+        except ArgumentError as error:
+            self.context.error("parallel-axes", joint, f"{label}: {error}.", "Mend one of them.")
+            return make_kind("fixed")
+
+    def _mimic(self, element: _Element | None, motion: JointKind, label: str) -> Mimic | None:
+        if element is None:
+            return None
+        context = self.context
+        check_attributes(context, element, _MIMIC_ATTRIBUTES, label)
+        leader = element.get("joint")
+        if not leader:
+            what = f"{label}: <mimic> without joint."
+            context.error("mimic-no-joint", element, what, "Name the joint it follows.")
+            return None
+        multiplier = number(context, element, "multiplier", label, thing="mimic multiplier")
+        offset = number(context, element, "offset", label, thing="mimic offset")
+        if motion.nv == 0:
+            context.ignore(element, f"{label}: <mimic>", "a fixed joint follows nothing")
+            return None
+        return Mimic(leader, 1.0 if multiplier is None else multiplier, offset or 0.0)

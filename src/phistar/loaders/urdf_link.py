@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``<link>`` elements -> links with their inertia and shapes. No mesh is opened."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phistar.errors import InertiaWarning
+from phistar.loaders.urdf_context import Context, readable, shown
+from phistar.loaders.urdf_dialect import qname
+from phistar.loaders.urdf_values import (
+    Vector,
+    check_attributes,
+    ignore_element,
+    number,
+    numbers,
+    parse_number,
+    read_flag,
+    read_pose,
+    sort_children,
+)
+from phistar.model.builder import ModelBuilder
+from phistar.model.parts import IDENTITY, ZERO3, ZERO33, Shape, frozen
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element
+
+Array = NDArray[Any]
+Inertial = tuple[float, Array, Array]
+Colour = tuple[float, float, float, float]
+
+VIRTUAL, GROUND = qname("virtual"), qname("ground")
+_COLOUR, _SHAPE = qname("color"), qname("shape")
+_VISUALS = frozenset({"visual", qname("visual")})
+_SHAPES = _VISUALS | {"collision", qname("collision")}
+
+_LINK_ATTRIBUTES = frozenset({"name", VIRTUAL, GROUND})
+_INERTIAL = frozenset({"inertial"})
+_INERTIAL_CHILDREN = frozenset({"origin", "mass", "inertia"})
+_VALUE = frozenset({"value"})
+_NAME = frozenset({"name"})
+_MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+_MOMENT_SET = frozenset(_MOMENTS)
+_SHAPE_CHILDREN = frozenset({"origin", "geometry", "material", _COLOUR})
+_GEOMETRIES = {
+    "box": (("size", 3),),
+    "cylinder": (("radius", 1), ("length", 1)),
+    "capsule": (("radius", 1), ("length", 1)),
+    "sphere": (("radius", 1),),
+}
+
+
+class LinkReader:
+    """Turns ``<link>`` elements into links of a builder."""
+
+    def __init__(self, context: Context, builder: ModelBuilder, materials: Mapping[str, Colour]):
+        self.context = context
+        self.builder = builder
+        self.materials = materials
+
+    def read(self, element: _Element) -> None:
+        """Add the link of one element."""
+        context = self.context
+        name = element.get("name")
+        if not name:
+            what = "a <link> has no name."
+            context.error("no-name", element, what, "Give it a unique name.")
+            context.incomplete = True
+            return
+        label = f'link "{name}"'
+        check_attributes(context, element, _LINK_ATTRIBUTES, label)
+        first, rows = sort_children(context, element, _INERTIAL, label, many=_SHAPES)
+        mass, com, inertia = self._inertial(element, first.get("inertial"), label)
+        visuals, collisions = self._shapes(rows, label) if rows else ((), ())
+        self.builder.link(
+            name,
+            mass,
+            com,
+            inertia,
+            visuals=visuals,
+            collisions=collisions,
+            virtual=bool(read_flag(context, element, VIRTUAL, label)),
+            where=context.where(element),
+        )
+
+    def _inertial(self, link: _Element, element: _Element | None, label: str) -> Inertial:
+        context = self.context
+        if element is None:
+            context.default(link, label, "no <inertial>: massless")
+            return 0.0, ZERO3, ZERO33
+        context.report.read["inertials"] += 1
+        parts, _ = sort_children(context, element, _INERTIAL_CHILDREN, label)
+        mass = self._mass(element, parts.get("mass"), label)
+        inertia = self._inertia(element, parts.get("inertia"), label)
+        if (origin := parts.get("origin")) is None:
+            return mass, ZERO3, inertia
+        pose = read_pose(context, origin, f"{label} inertial")
+        if pose is IDENTITY:
+            return mass, ZERO3, inertia
+        rotation = pose[:3, :3]
+        if not np.array_equal(rotation, IDENTITY[:3, :3]):
+            turned = rotation @ inertia @ rotation.T
+            inertia = frozen((turned + turned.T) / 2, (3, 3))
+        return mass, pose[:3, 3], inertia
+
+    def _mass(self, inertial: _Element, element: _Element | None, label: str) -> float:
+        context = self.context
+        if element is None:
+            what = f"{label}: <inertial> without <mass>."
+            context.error("no-mass", inertial, what, 'Add <mass value="..."/> in kg.')
+            return 1.0
+        check_attributes(context, element, _VALUE, label)
+        if element.get("value") is None:
+            what = f"{label}: <mass> without value."
+            context.error("no-mass", element, what, 'Write <mass value="..."/> in kg.')
+        mass = number(context, element, "value", label)
+        return 1.0 if mass is None else mass
+
+    def _inertia(self, inertial: _Element, element: _Element | None, label: str) -> Array:
+        context = self.context
+        if element is None:
+            what = f"{label}: <inertial> without <inertia>."
+            cure = "It is taken as a point mass; give the inertia about the centre of mass."
+            context.warn("no-inertia", inertial, what, cure, InertiaWarning)
+            context.default(inertial, label, "no <inertia>: zero, a point mass")
+            return ZERO33
+        check_attributes(context, element, _MOMENT_SET, label)
+        values = [
+            number(context, element, name, label, thing=f"inertia {name}") for name in _MOMENTS
+        ]
+        if None in values and not self._missing_moments(element, label):
+            return IDENTITY[:3, :3]
+        ixx, ixy, ixz, iyy, iyz, izz = (0.0 if value is None else value for value in values)
+        return frozen(((ixx, ixy, ixz), (ixy, iyy, iyz), (ixz, iyz, izz)), (3, 3))
+
+    def _missing_moments(self, element: _Element, label: str) -> bool:
+        """Report moments that are not given; whether those that are given make an inertia."""
+        missing = [name for name in _MOMENTS if element.get(name) is None]
+        names = ", ".join(missing)
+        if any(name in ("ixx", "iyy", "izz") for name in missing):
+            what = f"{label}: <inertia> without {names}."
+            self.context.error("no-moment", element, what, "Give all six moments.")
+            return False
+        if missing:
+            what = f"{label}: <inertia> without {names}, taken as 0."
+            self.context.warn("no-product", element, what, "Write them, even if 0.", InertiaWarning)
+            self.context.default(element, label, f"inertia {names}: 0")
+        return bool(missing)
+
+    def _shapes(
+        self, rows: list[_Element], label: str
+    ) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
+        """Visual and collision shapes. What is wrong with one only keeps it from being drawn."""
+        context = self.context
+        visuals: list[Shape] = []
+        collisions: list[Shape] = []
+        severity, context.severity = context.severity, "warning"
+        for row in rows:
+            is_visual = row.tag in _VISUALS
+            context.report.read["visuals" if is_visual else "collisions"] += 1
+            shape = self._shape(row, f"{label} {'visual' if is_visual else 'collision'}")
+            if shape is not None:
+                (visuals if is_visual else collisions).append(shape)
+        context.severity = severity
+        return tuple(visuals), tuple(collisions)
+
+    def _shape(self, element: _Element, label: str) -> Shape | None:
+        context = self.context
+        check_attributes(context, element, _NAME, label)
+        parts, _ = sort_children(context, element, _SHAPE_CHILDREN, label)
+        geometry = parts.get("geometry")
+        if geometry is None or len(geometry) == 0:
+            what = f"{label}: no geometry."
+            context.refuse("no-geometry", element, what, "Add a box, cylinder, sphere or mesh.")
+            return None
+        refused = context.refused
+        kind, size, mesh = self._geometry(geometry, label)
+        pose = read_pose(context, parts.get("origin"), label)
+        rgba = self._colour(parts.get("material"), parts.get(_COLOUR), label)
+        if context.refused > refused:
+            return None
+        return Shape(kind, size, pose, rgba, mesh, element.get("name") or "")
+
+    def _geometry(self, geometry: _Element, label: str) -> tuple[str, Vector, str]:
+        """Kind, size and mesh file of a shape."""
+        context = self.context
+        check_attributes(context, geometry, frozenset(), label)
+        element, *others = geometry
+        for other in others:
+            ignore_element(context, other, label)
+        if element.tag == "mesh":
+            return self._mesh(element, label)
+        if element.tag == _SHAPE:
+            size = numbers(context, element, "size", (), label) or ()
+            return element.get("kind") or "", size, element.get("mesh") or ""
+        if element.tag not in _GEOMETRIES:
+            what = f"{label}: unknown geometry <{readable(element.tag)}>."
+            context.refuse("geometry", element, what, "Use a box, cylinder, sphere or mesh.")
+            return "", (), ""
+        size = ()
+        for attribute, count in _GEOMETRIES[element.tag]:
+            size += self._size(element, attribute, count, label)
+        check_attributes(
+            context, element, frozenset(name for name, _ in _GEOMETRIES[element.tag]), label
+        )
+        return element.tag, size, ""
+
+    def _size(self, element: _Element, attribute: str, count: int, label: str) -> Vector:
+        context, thing = self.context, f"{element.tag} {attribute}"
+        if element.get(attribute) is None:
+            what = f"{label}: <{element.tag}> without {attribute}."
+            context.refuse("geometry", element, what, "Give it in metres.")
+            return ()
+        values = numbers(context, element, attribute, (count,), label, thing=thing) or ()
+        if any(value < 0 for value in values):
+            what = f"{label}: {thing} {element.get(attribute)} is negative."
+            context.refuse("geometry", element, what, "Give its size in metres.")
+        return values
+
+    def _mesh(self, element: _Element, label: str) -> tuple[str, Vector, str]:
+        context = self.context
+        context.report.read["meshes"] += 1
+        check_attributes(context, element, frozenset({"filename", "scale"}), label)
+        filename = element.get("filename")
+        if not filename:
+            what = f"{label}: <mesh> without filename."
+            context.refuse("geometry", element, what, "Name the mesh file.")
+        size = numbers(context, element, "scale", (3,), label, thing="mesh scale") or ()
+        return "mesh", size, filename or ""
+
+    def _colour(
+        self, material: _Element | None, own: _Element | None, label: str
+    ) -> Colour | None:
+        context = self.context
+        if own is not None:
+            return read_colour(context, own, label)
+        if material is None:
+            return None
+        parts, _ = sort_children(context, material, frozenset({"color", "texture"}), label)
+        if "texture" in parts:
+            ignore_element(context, parts["texture"], label)
+        name = material.get("name") or ""
+        if "color" in parts:
+            return read_colour(context, parts["color"], label)
+        if name not in self.materials and "texture" not in parts:
+            context.ignore(material, f"{label}: material {shown(name)}", "its colour is not defined")
+        return self.materials.get(name)
+
+
+def read_colour(context: Context, element: _Element, label: str) -> Colour | None:
+    """The rgba of a ``<color>``, None if absent or bad."""
+    values = numbers(context, element, "rgba", (4,), label, thing="color rgba")
+    return None if values is None else (values[0], values[1], values[2], values[3])
+
+
+def read_materials(context: Context, root: _Element) -> dict[str, Colour]:
+    """Colours by material name; those of the robot itself go before those inside links."""
+    colours: dict[str, Colour] = {}
+    for element in (*root.iterfind("material"), *root.iter("material")):
+        name, colour = element.get("name"), element.find("color")
+        if not name or colour is None or name in colours:
+            continue
+        values = tuple(map(parse_number, (colour.get("rgba") or "").split()))
+        if len(values) == 4 and all(map(math.isfinite, values)):
+            colours[name] = values
+        elif element.getparent() is root:
+            what = f"material {shown(name)}: rgba {shown(colour.get('rgba') or '')} is no colour."
+            context.warn("colour", colour, what, "Give four numbers from 0 to 1.")
+    return colours

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""XML read with care: no DTD, no entities, no network, bounded depth; errors name file and line."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from phistar.errors import ModelError, Problem, StructureWarning, UnsafeFileError
+from phistar.loaders.report import LoadReport
+from phistar.loaders.source import Source, check_size
+
+if TYPE_CHECKING:
+    from lxml.etree import XMLSyntaxError, _Element
+
+MAX_MARKUP = 4_000_000
+"""Most tags and attributes of a document; a 100 000-link chain has 2.5 million."""
+
+_PROLOGUE = rb"(?:\xef\xbb\xbf)?(?:\s++|<\?.*?\?>|<!--.*?-->)*+"
+_DOCTYPE = re.compile(_PROLOGUE + rb"<!(?:DOCTYPE\s*(?P<name>[^\s>\[]*)|ENTITY)", re.DOTALL)
+_ROOT = re.compile(_PROLOGUE + rb"<[^\s<>/!?]+", re.DOTALL)
+
+_UNBOUND = 201
+_RESOURCE_LIMIT = 114
+_PLAIN_WORDS = {
+    4: "there is no root element",
+    5: "there is junk after the root element",
+    42: "duplicate attribute",
+    76: "mismatched tag",
+    81: "the text is not valid UTF-8 and no other encoding is declared",
+}
+"""What libxml2's commonest error codes mean."""
+
+_NAMESPACES = {
+    "drake": "http://drake.mit.edu",
+    "phistar": "urn:phistar:urdf",
+    "xacro": "http://www.ros.org/wiki/xacro",
+}
+"""Namespaces of prefixes that files use without declaring them."""
+
+
+def parse_xml(source: Source, report: LoadReport | None = None) -> _Element:
+    """The root element of a well-formed document without DOCTYPE.
+
+    A prefix that is not declared is taken for its customary namespace, with a warning: robot files
+    are full of them and other readers do not mind.
+
+    Args:
+        source: The document.
+        report: Takes the warnings.
+
+    Raises:
+        ModelError: Not XML, or not well-formed; names file and line.
+        UnsafeFileError: A DOCTYPE, too large, or nested too deep.
+    """
+    from lxml import etree
+
+    check_size(len(source.data), source.name)
+    _refuse_non_xml(source)
+    if match := _DOCTYPE.match(source.data):
+        # Before the parser sees it, so that an entity bomb is never even tokenised.
+        raise _doctype_error(source, match)
+    _refuse_markup_flood(source)
+    try:
+        return _parse(source, source.data)
+    except etree.XMLSyntaxError as error:
+        data = _declare_prefixes(source, error, report)
+        if data is None:
+            raise _syntax_problem(source, error) from None
+    try:
+        return _parse(source, data)
+    except etree.XMLSyntaxError as error:
+        raise _syntax_problem(source, error) from None
+
+
+def _parse(source: Source, data: bytes) -> _Element:
+    from lxml import etree
+
+    parser = etree.XMLParser(
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        dtd_validation=False,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    root = etree.fromstring(data, parser)
+    if root.getroottree().docinfo.doctype:
+        # Reached in encodings that the search for bytes above does not understand.
+        raise _doctype_error(source, None)
+    return root
+
+
+def _refuse_non_xml(source: Source) -> None:
+    if source.data[:2] == b"\x1f\x8b":
+        what = "not XML: the file is gzip-compressed."
+        problem = Problem("error", "not-xml", source.name, what, "Decompress it first.")
+        raise ModelError([problem])
+    if not source.data.strip():
+        problem = Problem("error", "empty", source.name, "the file is empty.", "Check the path.")
+        raise ModelError([problem])
+
+
+def _refuse_markup_flood(source: Source) -> None:
+    """A document of tiny elements takes far more memory than its size tells."""
+    count = source.data.count(b"<") + source.data.count(b"=")
+    if count > MAX_MARKUP:
+        what = f"{count} tags and attributes are more than the limit of {MAX_MARKUP}."
+        problem = Problem("error", "too-big", source.name, what, "Split the robot.")
+        raise UnsafeFileError([problem])
+
+
+def _doctype_error(source: Source, match: re.Match[bytes] | None) -> UnsafeFileError:
+    end = match.end() if match else 0
+    where = source.at(source.data.count(b"\n", 0, end) + 1)
+    name = match.group("name").decode("ascii", "replace") if match and match["name"] else ""
+    what = "DOCTYPE and entity declarations are not allowed in a robot file."
+    if name.lower() == "html":
+        what = f"the root element is <{name}>, expected <robot> or <mujoco>."
+        cure = "A web page was saved in place of the robot; download the raw file."
+        return UnsafeFileError([Problem("error", "wrong-root", where, what, cure)])
+    return UnsafeFileError([Problem("error", "doctype", where, what, "Remove the DOCTYPE.")])
+
+
+def _declare_prefixes(
+    source: Source, error: XMLSyntaxError, report: LoadReport | None
+) -> bytes | None:
+    """The document with its unbound prefixes declared on the root; None if it is beyond that."""
+    log = [entry for entry in error.error_log if entry.line is not None]
+    found = [re.match(r"Namespace prefix (\S+) ", entry.message) for entry in log]
+    root = _ROOT.match(source.data)
+    if root is None or any(entry.type != _UNBOUND for entry in log):
+        return None
+    prefixes = list(dict.fromkeys(match.group(1) for match in found if match))
+    if not prefixes:
+        return None
+    for prefix in prefixes if report else ():
+        line = next(e.line for e, m in zip(log, found, strict=True) if m and m.group(1) == prefix)
+        what = f"the prefix '{prefix}:' is not declared."
+        cure = f"Add xmlns:{prefix}=\"...\" to the root element; it is taken as usual."
+        report.add_problem(
+            "warning", "unbound-prefix", source.at(line), what, cure, StructureWarning
+        )
+    declared = "".join(
+        f' xmlns:{prefix}="{_NAMESPACES.get(prefix, f"urn:unbound:{prefix}")}"'
+        for prefix in prefixes
+    )
+    data = source.data
+    return data[: root.end()] + declared.encode() + data[root.end() :]
+
+
+def _syntax_problem(source: Source, error: XMLSyntaxError) -> ModelError:
+    line, column = error.position
+    text = (error.msg or "not well-formed").split(", line ")[0].strip()
+    where = f"{source.name}:{line}:{column}" if line else source.name
+    if error.code == _RESOURCE_LIMIT:
+        text = text.split(", ")[0]
+        what = f"a limit of the XML parser is exceeded: {text}."
+        cure = "Elements nest too deep or a text is too long for a robot file."
+        return UnsafeFileError([Problem("error", "too-deep", where, what, cure)])
+    plain = _PLAIN_WORDS.get(error.code)
+    what = f"not well-formed XML: {f'{plain} ({text})' if plain else text}."
+    cure = "Mend the XML; xmllint or an editor shows the place."
+    return ModelError([Problem("error", "xml", where, what, cure)])

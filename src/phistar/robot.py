@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The user's object: a robot that answers by name, for any array-like and any batch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from phistar import robots
+from phistar.errors import RobotNotFoundError, UnknownNameError, close_matches
+from phistar.loaders import LoadReport, Source, load_model
+from phistar.loaders.urdf_export import export_urdf
+from phistar.model import configuration as space
+from phistar.model import kinematics
+from phistar.model.builder import MimicMode
+from phistar.model.configuration import Coordinates
+from phistar.model.model import Model
+from phistar.model.parts import Frame, Joint, Link, Loop
+from phistar.model.singular import SingularHinge, singular_hinges
+
+Array = NDArray[Any]
+
+
+class Robot:
+    """A robot: pure functions of q and v, no hidden state.
+
+    Every method takes array-likes with any leading batch axes, shaped ``(..., nq)`` or
+    ``(..., nv)``, or a dict from joint names to values, and returns arrays with the same leading
+    axes. Spatial vectors are [angular; linear], quaternions xyzw, units SI and radians.
+    """
+
+    def __init__(self, model: Model, load_report: LoadReport | None = None) -> None:
+        self.model = model
+        self.load_report = load_report or LoadReport(model.name, "builder")
+
+    def __repr__(self) -> str:
+        return (
+            f"<Robot '{self.name}': {len(self.link_names)} links, "
+            f"{len(self.joint_names)} joints, nq={self.nq}, nv={self.nv}, "
+            f"{self.total_mass:.4g} kg>"
+        )
+
+    @property
+    def name(self) -> str:
+        """Name of the robot."""
+        return self.model.name
+
+    @property
+    def nq(self) -> int:
+        """Number of configuration coordinates."""
+        return self.model.nq
+
+    @property
+    def nv(self) -> int:
+        """Number of velocity coordinates."""
+        return self.model.nv
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """The independent moving joints in the order of their coordinates."""
+        return self.model.joint_names
+
+    @property
+    def link_names(self) -> tuple[str, ...]:
+        """Every link of the file in file order, those merged by fixed joints included."""
+        return self.model.link_names
+
+    @property
+    def frame_names(self) -> tuple[str, ...]:
+        """Every frame that can be named: links first, then extra frames."""
+        return self.model.frame_names
+
+    @property
+    def joints(self) -> Mapping[str, Joint]:
+        """Every joint by name, fixed and mimic ones included, depth first."""
+        return _Named("joint", self.model.joints, self.name)
+
+    @property
+    def links(self) -> Mapping[str, Link]:
+        """Every link by name, in file order."""
+        return _Named("link", self.model.link_table, self.name)
+
+    @property
+    def frames(self) -> Mapping[str, Frame]:
+        """Every frame by name."""
+        return _Named("frame", self.model.frames, self.name)
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        """Loop joints and couplings of the file; kept, not yet part of the dynamics."""
+        return self.model.loops
+
+    @property
+    def gravity(self) -> Array:
+        """(3,) gravity in world axes [m/s^2]."""
+        return self.model.gravity
+
+    @property
+    def total_mass(self) -> float:
+        """Mass of all links [kg]."""
+        return self.model.total_mass
+
+    @property
+    def configurations(self) -> Mapping[str, Array]:
+        """Named configurations (nq,), e.g. a file's keyframes."""
+        return _Named("configuration", self.model.configurations, self.name)
+
+    @property
+    def home(self) -> Array:
+        """The file's reference configuration (nq,), or the neutral one."""
+        named = self.model.configurations
+        return np.array(named["home"]) if "home" in named else self.neutral()
+
+    @property
+    def lower_limits(self) -> Array:
+        """(nq,) lower configuration limits [rad, m], -inf where there is none."""
+        return space.limits(self.model)[0]
+
+    @property
+    def upper_limits(self) -> Array:
+        """(nq,) upper configuration limits [rad, m], inf where there is none."""
+        return space.limits(self.model)[1]
+
+    @cached_property
+    def singular_hinges(self) -> tuple[SingularHinge, ...]:
+        """Joint directions that move no inertia; forward dynamics is not defined on them."""
+        return singular_hinges(self.model)
+
+    def with_gravity(self, gravity: ArrayLike) -> Robot:
+        """The same robot in another gravity field (3,) [m/s^2]."""
+        return Robot(self.model.with_gravity(gravity), self.load_report)
+
+    def reorder(self, names: Sequence[str]) -> Robot:
+        """The same robot with its coordinates in the order of ``names`` (every joint once)."""
+        return Robot(self.model.reorder(names), self.load_report)
+
+    def neutral(self) -> Array:
+        """Zero coordinates and identity quaternions, (nq,)."""
+        return space.neutral(self.model)
+
+    def random_configuration(
+        self,
+        rng: np.random.Generator | int | None = None,
+        shape: int | tuple[int, ...] = (),
+    ) -> Array:
+        """Random configurations (*shape, nq) inside the limits.
+
+        Args:
+            rng: A generator or a seed.
+            shape: Batch shape.
+        """
+        return space.random_configuration(self.model, np.random.default_rng(rng), shape)
+
+    def integrate(self, q: Coordinates, dv: Coordinates) -> Array:
+        """The configuration (..., nq) reached from q along the tangent step dv (..., nv).
+
+        Each joint moves to X_J(q) exp(H* dv): addition for angles and lengths, the exponential
+        for rotations and rigid motions.
+        """
+        return space.integrate(self.model, q, dv)
+
+    def difference(self, q0: Coordinates, q1: Coordinates) -> Array:
+        """The tangent step (..., nv) from q0 to q1: integrate(q0, difference(q0, q1)) is q1."""
+        return space.difference(self.model, q0, q1)
+
+    def normalize(self, q: Coordinates) -> Array:
+        """q with its quaternions scaled to length one."""
+        return space.normalize(self.model, q)
+
+    def configuration(self, q: Coordinates) -> Array:
+        """q as an array (..., nq): arrays are checked, dicts filled up with neutral values."""
+        return space.configuration(self.model, q)
+
+    def tangent(self, v: Coordinates) -> Array:
+        """v, vdot or tau as an array (..., nv): arrays are checked, dicts filled with zeros."""
+        return space.tangent(self.model, v)
+
+    def configuration_dict(self, q: Coordinates) -> dict[str, Array]:
+        """q by joint name."""
+        return space.to_mapping(self.model, q, "q")
+
+    def tangent_dict(self, v: Coordinates) -> dict[str, Array]:
+        """v, vdot or tau by joint name."""
+        return space.to_mapping(self.model, v, "v")
+
+    def frame_pose(self, q: Coordinates, frame: str) -> Array:
+        """World pose (..., 4, 4) of a link or frame."""
+        return kinematics.frame_pose(self.model, q, frame)
+
+    def link_poses(self, q: Coordinates) -> dict[str, Array]:
+        """World pose (..., 4, 4) of every link, by name."""
+        return kinematics.link_poses(self.model, q)
+
+    def jacobian(self, q: Coordinates, frame: str, reference: str = "world_aligned") -> Array:
+        """Jacobian (..., 6, nv) of a frame, rows [angular; linear]: J @ v is its velocity.
+
+        Args:
+            q: (..., nq).
+            frame: Name of a link or frame.
+            reference: ``"local"``: frame's axes, its origin; ``"world"``: world axes, the point of
+                the extended link at the world's origin; ``"world_aligned"``: world axes, the
+                frame's origin.
+        """
+        return kinematics.jacobian(self.model, q, frame, reference)
+
+    def frame_velocity(
+        self, q: Coordinates, v: Coordinates, frame: str, reference: str = "world_aligned"
+    ) -> Array:
+        """Velocity (..., 6) [angular; linear] of a frame [rad/s, m/s]; see ``jacobian``."""
+        return kinematics.frame_velocity(self.model, q, v, frame, reference)
+
+    def center_of_mass(self, q: Coordinates, *, fixed: bool = True) -> Array:
+        """Centre of mass (..., 3), world axes [m].
+
+        Args:
+            q: (..., nq).
+            fixed: Count the links that are welded to the ground too (MuJoCo does, Pinocchio
+                does not).
+        """
+        return kinematics.center_of_mass(self.model, q, fixed=fixed)
+
+    def to_urdf(self) -> str:
+        """The robot as URDF text that reads back as the same model."""
+        return export_urdf(self.model)
+
+
+class _Named(Mapping[str, Any]):
+    """A read-only mapping whose KeyError names the robot and close matches."""
+
+    def __init__(self, kind: str, table: Mapping[str, Any], owner: str) -> None:
+        self._kind = kind
+        self._table = table
+        self._owner = owner
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._table:
+            raise UnknownNameError(self._kind, name, self._table, f"'{self._owner}'")
+        return self._table[name]
+
+    def __iter__(self) -> Any:
+        return iter(self._table)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} {self._kind}s: {', '.join(self._table)}>"
+
+
+def load(
+    description: str | os.PathLike[str] | bytes,
+    *,
+    floating_base: bool | None = None,
+    mimic: MimicMode = "reduce",
+    gravity: ArrayLike | None = None,
+    joint_order: Sequence[str] | None = None,
+    trust_xacro: bool = False,
+    xacro_arguments: Mapping[str, str] | None = None,
+) -> Robot:
+    """Load a robot.
+
+    Args:
+        description: Name of a bundled robot (``phistar.robots.names()``), path of a URDF, MJCF or
+            xacro file, or the bytes of a URDF or MJCF document.
+        floating_base: Put a free joint named ``root_joint`` under the root link. Default: as the
+            bundled robot is meant, else False.
+        mimic: ``"reduce"`` (mimic joints share the coordinates of their leader, exactly) or
+            ``"independent"`` (they keep coordinates of their own).
+        gravity: (3,) [m/s^2]; default: the file's, else (0, 0, -9.81).
+        joint_order: Every independent joint in the wanted order of coordinates.
+        trust_xacro: Allow a xacro file, which may read other files and environment variables.
+        xacro_arguments: Arguments of the xacro file.
+
+    Returns:
+        The robot; ``robot.load_report`` says what became of everything in the file.
+
+    Raises:
+        ModelError: The description is not a robot; lists every problem.
+        RobotFileError: The file cannot be read (``RobotNotFoundError``: there is none).
+
+    Warns:
+        PhistarWarning: A subclass per kind of doubt; nothing is mended in silence.
+    """
+    source, floats = _find(description)
+    model, report = load_model(
+        source,
+        floating_base=floats if floating_base is None else floating_base,
+        mimic=mimic,
+        gravity=gravity,
+        trust_xacro=trust_xacro,
+        xacro_arguments=xacro_arguments,
+    )
+    report.issue_warnings()
+    if joint_order is not None:
+        model = replace(model.reorder(joint_order), problems=model.problems)
+    return Robot(model, report)
+
+
+def _find(
+    description: str | os.PathLike[str] | bytes,
+) -> tuple[str | os.PathLike[str] | bytes | Source, bool]:
+    """The description, with a bundled name replaced by its file, and its default base."""
+    if not isinstance(description, str):
+        return description, False
+    if description in robots.names():
+        return robots.path(description), robots.floats(description)
+    if not Path(description).suffix and not os.path.lexists(description):
+        close = close_matches(description, robots.names())
+        hint = f"did you mean {' or '.join(close)}? " if close else ""
+        known = ", ".join(robots.names())
+        raise RobotNotFoundError(description, f"no such file or bundled robot; {hint}have: {known}")
+    return description, False

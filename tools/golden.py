@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compares a robot file, as phistar reads it, with golden values of Pinocchio or MuJoCo beside it.
+
+Used by ``make robots`` (a table) and by the tests (a test a robot). The golden ``.json`` names joints
+with their places in the peer's q and v; the ``.npz`` holds states, poses, Jacobians and mass
+matrices in the peer's conventions.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import phistar
+from phistar.conventions import Convention, PeerJoint
+from phistar.errors import PhistarError
+from phistar.model.kinematics import body_velocities
+from phistar.spatial import inertia_matrix
+
+Array = NDArray[Any]
+
+TOLERANCE = 1e-9
+"""Largest relative error that counts as agreement."""
+
+PEER_KINDS = {
+    "slide": {"prismatic"},
+    "hinge": {"revolute", "continuous"},
+    "ball": {"spherical"},
+    "free": {"free"},
+    "JointModelFreeFlyer": {"free"},
+    "JointModelPlanar": {"planar"},
+}
+
+
+@dataclass
+class Outcome:
+    """What came of one robot: errors are relative, ``faults`` are disagreements in words."""
+
+    path: Path
+    nq: int = 0
+    nv: int = 0
+    warnings: int = 0
+    singular: int = 0
+    errors: dict[str, float] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the robot loaded and everything compared agrees."""
+        return not self.faults
+
+
+def golden_files(folder: Path) -> list[Path]:
+    """Every robot file below ``folder`` that has golden values, in order of its name."""
+    found = [*folder.glob("*/*.urdf"), *folder.glob("*/*.xml")]
+    return sorted(p for p in found if p.with_name(p.name + ".json").exists())
+
+
+def compare(path: Path) -> Outcome:
+    """Load a robot file and compare it with its golden values."""
+    outcome = Outcome(path)
+    golden = json.loads(path.with_name(path.name + ".json").read_text())
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            robot = phistar.load(
+                path, floating_base=golden["base"] == "free_flyer", mimic="independent"
+            )
+    except PhistarError as error:
+        outcome.faults.append(f"does not load: {error}")
+        return outcome
+    outcome.nq, outcome.nv = robot.nq, robot.nv
+    outcome.warnings = len(robot.load_report.warnings)
+    outcome.singular = len(robot.singular_hinges)
+    _compare_structure(outcome, robot, golden)
+    if not outcome.faults:
+        with np.load(path.with_name(path.name + ".npz")) as arrays:
+            _compare_numbers(outcome, robot, golden, arrays)
+    return outcome
+
+
+def _compare_structure(outcome: Outcome, robot: phistar.Robot, golden: dict[str, Any]) -> None:
+    moving = [j for j in robot.joints.values() if j.motion.nv]
+    names = [peer["name"] or mine.name for peer, mine in zip(golden["joints"], moving, strict=False)]
+    mujoco = golden["tool"].startswith("mujoco")
+    if mujoco and list(robot.joint_names) != names:
+        outcome.faults.append("joint order differs")
+    if sorted(robot.joint_names) != sorted(names):
+        outcome.faults.append("joint names differ")
+        return
+    if robot.nv != golden["nv"]:
+        outcome.faults.append(f"nv {robot.nv}, golden {golden['nv']}")
+    for peer, name in zip(golden["joints"], names, strict=True):
+        kind = robot.joints[name].kind
+        if kind not in _kinds(peer["type"]):
+            outcome.faults.append(f"joint {name} is {kind}, golden {peer['type']}")
+    mass = golden["total_mass"]
+    if abs(robot.total_mass - mass) > TOLERANCE * max(mass, 1e-9):
+        outcome.faults.append(f"total mass {robot.total_mass:g}, golden {mass:g}")
+    if not np.allclose(robot.gravity, golden["gravity"], rtol=TOLERANCE):
+        disabled = mujoco and not robot.gravity.any()
+        (outcome.notes if disabled else outcome.faults).append(
+            "gravity switched off by flag" if disabled else f"gravity {robot.gravity}"
+        )
+    if bool(robot.singular_hinges) != bool(golden.get("singular_mass_matrix")):
+        found = [hinge.joint for hinge in robot.singular_hinges]
+        outcome.faults.append(f"singular hinges {found}, golden says otherwise")
+
+
+def _kinds(peer_type: str) -> set[str]:
+    if peer_type in PEER_KINDS:
+        return PEER_KINDS[peer_type]
+    if peer_type.startswith(("JointModelRUB", "JointModelRevoluteUnbounded")):
+        return {"continuous"}
+    return {"revolute"} if peer_type.startswith("JointModelR") else {"prismatic"}
+
+
+def _convention(robot: phistar.Robot, golden: dict[str, Any]) -> Convention:
+    moving = [j.name for j in robot.joints.values() if j.motion.nv]
+    peer = "mujoco" if golden["tool"].startswith("mujoco") else "pinocchio"
+    joints = [
+        PeerJoint(joint["name"] or moving[k], joint["idx_q"], joint["idx_v"])
+        for k, joint in enumerate(golden["joints"])
+    ]
+    return Convention(robot, peer, joints, golden["nq"], golden["nv"])
+
+
+def _compare_numbers(
+    outcome: Outcome, robot: phistar.Robot, golden: dict[str, Any], arrays: Any
+) -> None:
+    convention = _convention(robot, golden)
+    mujoco = convention.peer == "mujoco"
+    q = convention.q_from_peer(arrays["q"])
+    if "frame_T" in arrays:
+        pose, jacobian = arrays["frame_T"], arrays["frame_J_lwa"]
+    else:
+        pose = np.broadcast_to(np.eye(4), (len(q), 4, 4)).copy()
+        pose[:, :3, :3], pose[:, :3, 3] = arrays["body_mat"], arrays["body_pos"]
+        jacobian = np.concatenate([arrays["body_jacp"], arrays["body_jacr"]], axis=-2)
+    frame = golden["frame"] if golden["frame"] in robot.frame_names else robot.link_names[-1]
+    pairs = {
+        "q": (convention.q_to_peer(q), arrays["q"]),
+        "pose": (robot.frame_pose(q, frame), pose),
+        "jacobian": (robot.jacobian(q, frame), convention.jacobian_from_peer(q, jacobian)),
+        "mass matrix": (
+            dense_mass_matrix(robot, q, armature=mujoco),
+            convention.matrix_from_peer(q, arrays["M"]),
+        ),
+    }
+    if np.isfinite(arrays["com"]).all() and (mujoco or robot.model.inertias[:, 0].any()):
+        pairs["com"] = (robot.center_of_mass(q, fixed=mujoco), arrays["com"])
+    for name, (ours, theirs) in pairs.items():
+        error = float(np.abs(ours - theirs).max(initial=0.0) / max(np.abs(theirs).max(initial=0.0), 1e-3))
+        outcome.errors[name] = error
+        if not error <= TOLERANCE:
+            outcome.faults.append(f"{name} differs by {error:.1e}")
+
+
+def dense_mass_matrix(robot: phistar.Robot, q: Array, *, armature: bool = True) -> Array:
+    """Mass matrix as the sum of J* M J over the bodies, plus the reflected rotor inertias."""
+    units = np.eye(robot.nv)
+    velocities = body_velocities(robot.model, np.asarray(q)[..., None, :], units)
+    momenta = np.einsum("kij,...kj->...ki", inertia_matrix(robot.model.inertias), velocities)
+    matrix = np.einsum("...aki,...bki->...ab", velocities, momenta)
+    for body in robot.model.bodies if armature else ():
+        for offset, rotor in enumerate(body.armature):
+            index = body.v_slice.start + offset
+            matrix[..., index, index] += body.scale**2 * rotor
+    return np.asarray(matrix)

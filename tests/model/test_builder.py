@@ -262,6 +262,19 @@ def test_frames_loops_and_couplings_are_kept() -> None:
     assert model.loops[0].axis == (0.0, 1.0, 0.0)
 
 
+def test_loops_must_end_somewhere() -> None:
+    """A loop on a link, or a coupling of a joint, that is not there is refused with the cure."""
+    builder = pendulum()
+    builder.loop("close", "revolut", "arn", "world")
+    builder.couple(Coupling("tie", "hinge", "hing", (0.0, 1.0)))
+    with pytest.raises(ModelError) as caught:
+        builder.build()
+    problems = caught.value.problems
+    assert [p.code for p in problems] == ["loop-kind", "unknown-link", "unknown-joint"]
+    assert "'arm'" in problems[1].cure
+    assert "'hinge'" in problems[2].cure
+
+
 def test_frame_names_are_unique() -> None:
     """A frame may not take the name of a link or of another frame."""
     builder = pendulum()
@@ -279,7 +292,7 @@ def test_frame_on_an_unknown_link() -> None:
 
 
 def test_builder_can_be_used_again() -> None:
-    """Building changes nothing in the builder: the same model comes twice, and more may be added."""
+    """Building leaves the builder as it is: the same model comes twice, more may be added."""
     builder = pendulum()
     first = builder.build(floating_base=True)
     assert builder.build(floating_base=True) == first

@@ -100,7 +100,13 @@ def _compile(
             model = spec.compile()
         except ModelError:
             raise
-        except (ValueError, mujoco.FatalError, mujoco.UnexpectedError) as error:
+        except (
+            ValueError,
+            RuntimeError,
+            MemoryError,
+            mujoco.FatalError,
+            mujoco.UnexpectedError,
+        ) as error:
             raise ModelError([problem_of(str(error), lines)]) from None
     for message in said:
         where, what = lines.where(message), f"MuJoCo warns: {message.splitlines()[0]}"

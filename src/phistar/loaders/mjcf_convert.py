@@ -73,6 +73,8 @@ class _Converter:
         self.flags = int(self.model.opt.disableflags)
         self.added_armature, self.added_damping = self._actuator_shares()
         self.base = self._floating_body() if floating_base else None
+        self.poses = placed(self.model.body_pos, self.model.body_quat)
+        self.inertias = _inertias(self.model)
         self.builder = ModelBuilder(compiled.name)
 
     def run(self, gravity: ArrayLike | None) -> Model:
@@ -119,14 +121,12 @@ class _Converter:
 
     def _add_link(self, body: int, shapes: Sequence[Any]) -> None:
         model = self.model
-        turn = placed(np.zeros(3), model.body_iquat[body])[:3, :3]
-        inertia = turn @ np.diag(model.body_inertia[body]) @ turn.T
         visuals, collisions = shapes[body]
         self.builder.link(
             self.body_names[body],
             float(model.body_mass[body]),
             model.body_ipos[body],
-            0.5 * (inertia + inertia.T),
+            self.inertias[body],
             visuals=visuals,
             collisions=collisions,
             where=self.compiled.bodies.get(body, ""),
@@ -138,7 +138,7 @@ class _Converter:
             return
         model = self.model
         parent = self.body_names[model.body_parentid[body]]
-        base = placed(model.body_pos[body], model.body_quat[body])
+        base = self.poses[body]
         first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
         where = self.compiled.bodies.get(body, "")
         if body == self.base:
@@ -224,6 +224,7 @@ class _Converter:
 
     def _add_frames(self) -> None:
         """Sites become frames; a site with a link's name is called ``site:NAME``."""
+        poses = placed(self.model.site_pos, self.model.site_quat)
         for index, name in enumerate(names_of(self.model, "site", "site")):
             if name in self.taken_links:
                 new = unused(f"site:{name}", self.taken_links)
@@ -232,8 +233,7 @@ class _Converter:
                 name = new
             self.taken_links.add(name)
             body = self.body_names[self.model.site_bodyid[index]]
-            where = placed(self.model.site_pos[index], self.model.site_quat[index])
-            self.builder.frame(name, body, pose=where)
+            self.builder.frame(name, body, pose=poses[index])
 
     def _add_configurations(self) -> None:
         """Keyframes, and MuJoCo's qpos0 as ``home`` (``qpos0`` if a keyframe has that name)."""
@@ -248,9 +248,15 @@ class _Converter:
     def _configuration(self, qpos: Array) -> Array:
         parts = [np.zeros(0)]
         if self.base is not None:
-            model, body = self.model, self.base
-            parts.append(free_configuration(placed(model.body_pos[body], model.body_quat[body])))
+            parts.append(free_configuration(self.poses[self.base]))
         for joint, start in enumerate(self.model.jnt_qposadr):
             size = JOINT_NQ[int(self.model.jnt_type[joint])]
             parts.append(self._to_xyzw(joint, qpos[start : start + size]))
         return np.concatenate(parts)
+
+
+def _inertias(model: Any) -> Array:
+    """(nbody, 3, 3) inertias about the centres of mass, in the bodies' axes."""
+    turn = placed(model.body_ipos, model.body_iquat)[:, :3, :3]
+    inertia = (turn * model.body_inertia[:, None, :]) @ np.swapaxes(turn, -1, -2)
+    return np.asarray(0.5 * (inertia + np.swapaxes(inertia, -1, -2)))

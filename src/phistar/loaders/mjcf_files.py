@@ -19,6 +19,9 @@ MAX_DEPTH = 250
 MAX_MODELS_DEEP = 16
 """Longest row of sub-models inside sub-models."""
 
+MAX_TAGS = 50_000
+"""Most ``<`` in all files together, counted before they are parsed."""
+
 _INCLUDE_CURE = "Move it beside the main file, or pass its folder in roots=."
 
 
@@ -107,13 +110,14 @@ class _Gatherer:
     def __init__(self, source: Source, roots: Sequence[Path]) -> None:
         own = [source.path.parent] if source.path is not None else []
         self.roots = [folder.resolve() for folder in (*own, *roots)]
-        self.size = len(source.data)
+        self.size = self.tags = 0
         self.models: dict[str, Element] = {}
         self.meshes: dict[str, MeshFile] = {}
         self.known_models: dict[Path, str] = {}
         self.open_models: list[Path] = []
 
     def bundle(self, source: Source) -> Bundle:
+        self.count(source)
         main = read_tree(source)
         check_root(main, source)
         self.complete(main, source)
@@ -224,9 +228,18 @@ class _Gatherer:
 
     def read(self, path: Path) -> Source:
         source = read_source(path)
-        self.size += len(source.data)
-        check_size(self.size, source.name, MAX_BYTES)
+        self.count(source)
         return source
+
+    def count(self, source: Source) -> None:
+        """Keep within the limits for all files together."""
+        self.size += len(source.data)
+        self.tags += source.data.count(b"<")
+        check_size(self.size, source.name, MAX_BYTES)
+        if self.tags > MAX_TAGS:
+            what = f"{self.tags} tags are more than the limit of {MAX_TAGS}."
+            problem = Problem("error", "too-big", source.name, what, "Split the robot.")
+            raise UnsafeFileError([problem])
 
 
 def check_root(root: Element, source: Source) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from phistar.errors import Problem, UnitWarning, UnsafeFileError
 from phistar.loaders.mjcf_files import Bundle
@@ -16,15 +15,11 @@ from phistar.loaders.mjcf_tree import Element
 from phistar.loaders.report import LoadReport
 
 # MuJoCo's parser and compiler take time quadratic in the number of elements; at these limits they
-# need about a second.
-MAX_ELEMENTS = 20_000
-"""Most elements of a robot, copies made by <replicate>, <attach> and the like included."""
-MAX_BODIES = 5_000
-"""Most bodies of a robot, copies included."""
+# need about a second. Real robots have up to 3 000.
+MAX_ELEMENTS = 10_000
+"""Most elements of a robot's documents."""
 MAX_COPIES = 4_000
 """Most elements that <replicate>, <attach> and the like may add."""
-MAX_SIZE = 100_000
-"""Largest size that a single attribute may ask for (numeric data, samples, mesh resolution)."""
 MAX_NUMBER = 1e100
 """Numbers beyond this are refused: products of them would overflow."""
 
@@ -37,7 +32,14 @@ _NAMING = (
     "sep camera"
 )
 _WORDS = frozenset(_NAMING.split())
-_SIZES = {("numeric", "size"), ("mesh", "params")}
+# Largest value of attributes that make MuJoCo allocate or compute by themselves.
+_LARGEST = {
+    ("numeric", "size"): 100_000,
+    ("mesh", "params"): 300,
+    ("hfield", "nrow"): 3_000,
+    ("hfield", "ncol"): 3_000,
+}
+_LARGEST_SAMPLES = 1_000
 
 
 def check(bundle: Bundle, report: LoadReport) -> None:
@@ -61,40 +63,23 @@ def check(bundle: Bundle, report: LoadReport) -> None:
                 report.problems += _degree_hints(element)
 
 
-@dataclass(frozen=True)
-class _Size:
-    """How much a part of a document grows to: all elements, and bodies among them."""
-
-    elements: float = 0.0
-    bodies: float = 0.0
-
-    def __add__(self, other: _Size) -> _Size:
-        return _Size(self.elements + other.elements, self.bodies + other.bodies)
-
-    def times(self, count: float) -> _Size:
-        return _Size(count * self.elements, count * self.bodies)
-
-
 def _check_size(bundle: Bundle) -> None:
     written = sum(1 for root in bundle.documents for _ in root.walk())
     if written > MAX_ELEMENTS:
         what = f"{written} elements are more than the limit of {MAX_ELEMENTS}."
         raise _too_big(bundle.main, what)
-    models: dict[str, _Size] = {}
+    models: dict[str, float] = {}
     # A sub-model is registered after those it uses, so that their sizes are known here.
     for name, root in bundle.models.items():
         models[name] = _grown(root, _attached(root, models))
-    size = _grown(bundle.main, _attached(bundle.main, models))
-    growing = next((e for e in bundle.main.walk() if e.tag in _GROWING), bundle.main)
-    if size.elements - written > MAX_COPIES:
+    copies = _grown(bundle.main, _attached(bundle.main, models)) - written
+    if copies > MAX_COPIES:
+        cause = next((e for e in bundle.main.walk() if e.tag in _GROWING), bundle.main)
         what = (
-            f"{growing.start_tag} and the like would make about {size.elements:.3g} elements, "
-            f"the limit is {MAX_COPIES} copies."
+            f"{cause.start_tag} and the like would add about {copies:.3g} elements, "
+            f"the limit is {MAX_COPIES}."
         )
-        raise _too_big(growing, what)
-    if size.bodies > MAX_BODIES:
-        what = f"{size.bodies:.0f} bodies are more than the limit of {MAX_BODIES}."
-        raise _too_big(bundle.main, what)
+        raise _too_big(cause, what)
     for root in bundle.documents:
         for element in root.walk():
             _check_sizes_asked(element)
@@ -102,28 +87,30 @@ def _check_size(bundle: Bundle) -> None:
 
 _GROWING = frozenset({"replicate", "attach", "flexcomp", "composite"})
 _DEFAULT_COUNTS = {"flexcomp": "10 10 10", "composite": "1 1 1"}
+# A vertex of a flexible part becomes a body with three joints.
+_ELEMENTS_PER_VERTEX = 4
 
 
-def _attached(root: Element, models: Mapping[str, _Size]) -> dict[str, _Size]:
+def _attached(root: Element, models: Mapping[str, float]) -> dict[str, float]:
     """Sizes of the sub-models by the name under which a document attaches them."""
     assets = [e for e in root.walk() if e.tag == "model" and e.get("file") in models]
-    largest = max((models[e.get("file")] for e in assets), key=lambda s: s.elements, default=None)
-    named = {e.get("name"): models[e.get("file")] for e in assets if e.get("name")}
+    sizes = {e.get("name"): models[e.get("file")] for e in assets}
     # An unnamed asset has the name its own file gives it: count the largest.
-    return named if largest is None else {**named, "": largest}
+    sizes[""] = max(sizes.values(), default=0.0)
+    return sizes
 
 
-def _grown(element: Element, models: Mapping[str, _Size]) -> _Size:
-    inside = _Size()
-    for child in element.children:
-        inside += _grown(child, models)
-    own = _Size(1.0, 1.0 if element.tag == "body" else 0.0)
+def _grown(element: Element, models: Mapping[str, float]) -> float:
+    """How many elements this one and those in it become."""
+    inside = sum(_grown(child, models) for child in element.children)
     if element.tag == "attach":
-        return own + models.get(element.get("model"), models.get("", _Size()))
+        return 1 + models.get(element.get("model"), models[""])
     if element.tag in _GROWING:
         count = _product(element.get("count", _DEFAULT_COUNTS.get(element.tag, "1")))
-        return own + (inside.times(count) if element.tag == "replicate" else _Size(count, count))
-    return own + inside
+        # An empty <replicate> still costs MuJoCo its turns.
+        each = max(inside, 1) if element.tag == "replicate" else _ELEMENTS_PER_VERTEX
+        return 1 + count * each
+    return 1 + inside
 
 
 def _product(text: str) -> float:
@@ -133,9 +120,10 @@ def _product(text: str) -> float:
 
 def _check_sizes_asked(element: Element) -> None:
     for name, text in element.attributes.items():
-        wanted = (element.tag, name) in _SIZES or name == "nsample"
-        if wanted and _product(text) > MAX_SIZE:
-            what = f'{element.label}: {name} "{text}" asks for more than {MAX_SIZE} values.'
+        default = _LARGEST_SAMPLES if name == "nsample" else math.inf
+        limit = _LARGEST.get((element.tag, name), default)
+        if max(_numbers(text), default=0.0) > limit:
+            what = f'{element.label}: {name} "{text}" is more than the limit of {limit:g}.'
             raise _too_big(element, what)
     if element.tag == "flexcomp" and "file" in element.attributes:
         what = f'{element.label}: flexible bodies made from a file ("{element.get("file")}").'

@@ -37,9 +37,10 @@ def shapes_of(model: Any, meshes: Mapping[int, MeshShape], report: LoadReport) -
     """
     result: list[Shapes] = [([], []) for _ in range(model.nbody)]
     dropped = 0
+    poses = placed(model.geom_pos, model.geom_quat)
     for geom, name in enumerate(names_of(model, "geom", "geom")):
         visuals, collisions = result[int(model.geom_bodyid[geom])]
-        shape = _shape(model, geom, name, meshes.get(geom))
+        shape = _shape(model, geom, name, poses[geom], meshes.get(geom))
         visible = model.geom_group[geom] < _FIRST_HIDDEN_GROUP
         touches = bool(model.geom_contype[geom] or model.geom_conaffinity[geom])
         if shape is None or not (visible or touches):
@@ -55,9 +56,8 @@ def shapes_of(model: Any, meshes: Mapping[int, MeshShape], report: LoadReport) -
     return result
 
 
-def _shape(model: Any, geom: int, name: str, mesh: MeshShape | None) -> Shape | None:
+def _shape(model: Any, geom: int, name: str, pose: Array, mesh: MeshShape | None) -> Shape | None:
     kind = _KINDS[int(model.geom_type[geom])]
-    pose = placed(model.geom_pos[geom], model.geom_quat[geom])
     if mesh is not None and (mesh.replaced or kind in ("mesh", "sdf")):
         if not mesh.replaced:
             # MuJoCo moved the mesh to its centre of mass and the geom with it.

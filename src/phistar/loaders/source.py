@@ -52,10 +52,11 @@ def read_source(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Sou
         raise RobotFileError(file, error.strerror or str(error)) from None
     except ValueError as error:
         raise RobotFileError(file, str(error)) from None
+    info = os.fstat(handle)
+    if not stat.S_ISREG(info.st_mode):
+        os.close(handle)
+        raise RobotFileError(file, "not a regular file (a directory, pipe or device)")
     with os.fdopen(handle, "rb") as stream:
-        info = os.fstat(stream.fileno())
-        if not stat.S_ISREG(info.st_mode):
-            raise RobotFileError(file, "not a regular file (a directory, pipe or device)")
         check_size(info.st_size, file.name, max_bytes)
         return Source(stream.read(max_bytes + 1), file.name, file)
 

@@ -7,6 +7,9 @@ elements beyond plain URDF that are understood are described in ``urdf_dialect``
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -75,16 +78,32 @@ def read_urdf(
     """
     report = LoadReport(source.name, "urdf") if report is None else report
     report.format = "urdf"
+    with _no_garbage_collection():
+        reader = _Reader(source, report)
+        reader.read(_parsed(source, report))
+        if gravity is not None:
+            reader.builder.gravity = gravity
+        return reader.build(floating_base, mimic), report
+
+
+def _parsed(source: Source, report: LoadReport) -> _Element:
     try:
-        root = parse_xml(source, report)
+        return parse_xml(source, report)
     except ModelError as error:
         report.problems += error.problems
         raise
-    reader = _Reader(source, report)
-    reader.read(root)
-    if gravity is not None:
-        reader.builder.gravity = gravity
-    return reader.build(floating_base, mimic), report
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Pause the collector: nothing made here is garbage, and looking costs a third of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class _Reader:
@@ -285,4 +304,4 @@ def _list_used(report: LoadReport, model: Model) -> None:
         "shapes": f"{shapes}, meshes not opened",
         "loops": f"{len(model.loops)}",
     }
-    report.used += [Entry("", what, note) for what, note in rows.items() if not note == "0"]
+    report.used += [Entry("", what, note) for what, note in rows.items() if note != "0"]

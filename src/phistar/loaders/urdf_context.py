@@ -49,8 +49,8 @@ class Context:
 
     def where(self, element: _Element) -> str:
         """``file:line`` of an element."""
-        line = element.sourceline
-        if line is not None and line >= _LAST_LINE:
+        line: int = element.sourceline  # type: ignore[assignment]
+        if line >= _LAST_LINE:
             line = self.line or line
         return f"{self.source.name}:{line}"
 

@@ -25,12 +25,12 @@ On ``<link>``:
     ``phistar:ground="true"``       stands for the ground itself and is no link of the model: joints
                                     with this parent hang on the ground. It has no parent joint.
 
-In ``<joint>``, whose types are those of ``KIND_OF_TYPE``, with the prefix ``phistar:`` where a reader
-that does not know the elements below would get the joint wrong:
+In ``<joint>``, whose types are those of ``KIND_OF_TYPE``, with the prefix ``phistar:`` where a
+reader that does not know the elements below would get the joint wrong:
     ``<phistar:axis2 xyz="0 1 0"/>``     second axis of a universal joint.
     ``<phistar:pitch value="0.01"/>``    advance of a helical joint [m/rad].
-    ``<phistar:child_origin .../>``      child link's frame in the joint's moved frame, attributes as
-                                         those of ``<origin>``.
+    ``<phistar:child_origin .../>``      child link's frame in the joint's moved frame, attributes
+                                         as those of ``<origin>``.
     ``<phistar:reference value="0"/>``   coordinate at which the joint's transform is the identity.
     ``<phistar:limits lower="..." upper="..." velocity="..." effort="..."/>``
                                          nq, nq, nv and nv numbers; goes before ``<limit>``.

@@ -3,22 +3,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import fields, replace
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from phistar.errors import IgnoredWarning, LimitWarning
-from phistar.loaders.urdf_context import Context
+from phistar.loaders.urdf_context import Context, readable
 from phistar.loaders.urdf_dialect import DRAKE_NAMESPACE, qname
-from phistar.loaders.urdf_values import check_attributes, number, numbers, parse_number
+from phistar.loaders.urdf_values import (
+    Vector,
+    check_attributes,
+    number,
+    numbers,
+    parse_number,
+    plain_numbers,
+)
 from phistar.model.joints import JointKind
+from phistar.model.parts import Drive, Limits
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
+Values = TypeVar("Values", Limits, Drive)
+
 LIMITS, DYNAMICS = qname("limits"), qname("dynamics")
-_LIMIT = ("lower", "upper", "effort", "velocity")
+_LIMIT = ("lower", "upper", "velocity", "effort")
 _LIMIT_SET = frozenset(_LIMIT)
-_PER_NV = ("armature", "rotor_inertia", "gear_ratio", "damping", "friction", "stiffness")
-_DYNAMICS_SET = frozenset({*_PER_NV, "spring_reference"})
+_DRIVE = tuple(field.name for field in fields(Drive))
 _FRICTION = ("damping", "friction")
 _OLD_DYNAMICS = frozenset({"D", "K", "mu_coulomb", "mu_viscous", "stiffness", "spring_stiffness"})
 _NEEDS_LIMIT = ("revolute", "prismatic")
@@ -37,48 +48,53 @@ def read_limits(
     motion: JointKind,
     parts: dict[str, _Element],
     label: str,
-) -> dict[str, Any]:
-    """Limits of a joint as arguments of ``ModelBuilder.joint``; takes its elements out of parts."""
+) -> Limits:
+    """Limits of a joint; takes its elements out of ``parts``."""
+    unlimited = _unlimited(type(motion))
     if motion.nv == 0:
-        return {}
+        return unlimited
     plain, own = parts.pop("limit", None), parts.pop(LIMITS, None)
     if own is not None:
         check_attributes(context, own, _LIMIT_SET, label)
-        sizes = {"lower": motion.nq, "upper": motion.nq, "velocity": motion.nv, "effort": motion.nv}
-        return _lists(context, own, sizes, label, infinite=True)
-    if plain is None:
-        if motion.name in _NEEDS_LIMIT:
-            what = f"{label}: <limit> is required for {motion.name}, there is none."
-            other = ", or make the joint continuous" if motion.name == "revolute" else ""
-            cure = f"It is taken as unlimited; add <limit>{other}."
-            context.warn("no-limit", joint, what, cure, LimitWarning)
-            context.default(joint, label, "no <limit>: unlimited")
-        return {}
-    return _plain_limits(context, plain, motion, label)
+        return _with_lists(context, unlimited, own, _LIMIT, label, infinite=True)
+    if plain is not None:
+        return _plain_limits(context, plain, motion, unlimited, label)
+    if motion.name in _NEEDS_LIMIT:
+        what = f"{label}: <limit> is required for {motion.name}, there is none."
+        other = ", or make the joint continuous" if motion.name == "revolute" else ""
+        cure = f"It is taken as unlimited; add <limit>{other}."
+        context.warn("no-limit", joint, what, cure, LimitWarning)
+        context.default(joint, label, "no <limit>: unlimited")
+    return unlimited
 
 
 def _plain_limits(
-    context: Context, element: _Element, motion: JointKind, label: str
-) -> dict[str, Any]:
+    context: Context, element: _Element, motion: JointKind, unlimited: Limits, label: str
+) -> Limits:
     check_attributes(context, element, _LIMIT_SET, label)
-    values: dict[str, Any] = {}
-    for name in _LIMIT:
-        value = number(context, element, name, label, thing=f"limit {name}", infinite=True)
-        if value is not None:
-            values[name] = value
-    if motion.name not in (*_NEEDS_LIMIT, "helical"):
-        for name in ("lower", "upper"):
-            if values.pop(name, None) is not None:
-                note = f"a {motion.name} joint has no such limit"
-                context.ignore(element, f"{label}: limit {name}", note)
-        return values
+    if motion.nv == 1 and motion.name != "continuous":
+        if plain := plain_numbers(element, _LIMIT):
+            lower, upper, velocity, effort = plain
+            return Limits((lower,), (upper,), (velocity,), (effort,))
+        _warn_missing_limits(context, element, motion, label)
+        return _with_lists(context, unlimited, element, _LIMIT, label, infinite=True)
+    for name in ("lower", "upper"):
+        if element.get(name) is not None:
+            number(context, element, name, label, thing=f"limit {name}", infinite=True)
+            note = f"a {motion.name} joint has no such limit"
+            context.ignore(element, f"{label}: limit {name}", note)
+    return _with_lists(context, unlimited, element, _LIMIT[2:], label, infinite=True)
+
+
+def _warn_missing_limits(
+    context: Context, element: _Element, motion: JointKind, label: str
+) -> None:
     missing = [name for name in _LIMIT if element.get(name) is None]
     if missing and motion.name in _NEEDS_LIMIT:
         names = ", ".join(missing)
         what = f"{label}: <limit> has no {names}."
         context.warn("limit-missing", element, what, "Taken as unlimited; add it.", LimitWarning)
         context.default(element, label, f"limit {names}: unlimited")
-    return values
 
 
 def read_drive(
@@ -87,24 +103,31 @@ def read_drive(
     parts: dict[str, _Element],
     rotor: Rotor | None,
     label: str,
-) -> dict[str, Any]:
-    """Drive of a joint as arguments of ``ModelBuilder.joint``; takes its elements out of parts."""
+) -> Drive:
+    """Drive of a joint; takes its elements out of ``parts``."""
+    drive = _passive(type(motion))
     if motion.nv == 0:
-        return {}
-    values: dict[str, Any] = {}
+        return drive
     if rotor is not None:
-        values |= {"rotor_inertia": rotor.inertia, "gear_ratio": rotor.ratio}
+        inertia, ratio = (rotor.inertia,) * motion.nv, (rotor.ratio,) * motion.nv
+        drive = replace(drive, rotor_inertia=inertia, gear_ratio=ratio)
     if (plain := parts.pop("dynamics", None)) is not None:
         _warn_old_dynamics(context, plain, label)
-        for name in _FRICTION:
-            value = number(context, plain, name, label, thing=name)
-            if value is not None:
-                values[name] = value
+        drive = _with_lists(context, drive, plain, _FRICTION, label)
     if (own := parts.pop(DYNAMICS, None)) is not None:
-        check_attributes(context, own, _DYNAMICS_SET, label)
-        sizes = dict.fromkeys(_PER_NV, motion.nv) | {"spring_reference": motion.nq}
-        values |= _lists(context, own, sizes, label)
-    return values
+        check_attributes(context, own, frozenset(_DRIVE), label)
+        drive = _with_lists(context, drive, own, _DRIVE, label)
+    return drive
+
+
+@cache
+def _unlimited(kind: type[JointKind]) -> Limits:
+    return Limits.unlimited(kind())
+
+
+@cache
+def _passive(kind: type[JointKind]) -> Drive:
+    return Drive.passive_free(kind())
 
 
 def _warn_old_dynamics(context: Context, element: _Element, label: str) -> None:
@@ -116,21 +139,24 @@ def _warn_old_dynamics(context: Context, element: _Element, label: str) -> None:
         context.warn("ignored-dynamics", element, what, cure, IgnoredWarning)
 
 
-def _lists(
+def _with_lists(
     context: Context,
+    values: Values,
     element: _Element,
-    sizes: dict[str, int],
+    names: tuple[str, ...],
     label: str,
     *,
     infinite: bool = False,
-) -> dict[str, Any]:
-    """Attributes with one number per coordinate, or a single one that holds for all."""
-    values: dict[str, Any] = {}
-    for name, size in sizes.items():
-        found = numbers(context, element, name, (1, size), label, thing=name, infinite=infinite)
-        if found is not None:
-            values[name] = found[0] if len(found) == 1 else found
-    return values
+) -> Values:
+    """Values with those that an element gives: one number per coordinate, or one for all."""
+    found: dict[str, Vector] = {}
+    for name in names:
+        size = len(getattr(values, name))
+        thing = f"{readable(element.tag)} {name}"
+        given = numbers(context, element, name, (1, size), label, thing=thing, infinite=infinite)
+        if given is not None:
+            found[name] = given * size if len(given) == 1 else given
+    return replace(values, **found) if found else values
 
 
 def read_rotors(context: Context, root: _Element) -> dict[str, Rotor]:

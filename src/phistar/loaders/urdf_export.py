@@ -20,10 +20,19 @@ from numpy.typing import NDArray
 
 from phistar.errors import ArgumentError
 from phistar.loaders.urdf_dialect import NAMESPACE, qname
-from phistar.model import GROUND_NAME, Coupling, Joint, Link, LoopJoint, Model, Shape
+from phistar.model import (
+    GROUND_NAME,
+    Coupling,
+    Joint,
+    Link,
+    LoopJoint,
+    Model,
+    Shape,
+    make_pose,
+)
 from phistar.model.model import STANDARD_GRAVITY
 from phistar.model.parts import IDENTITY, Drive, Limits
-from phistar.spatial import rotation_to_rpy, rpy_to_rotation
+from phistar.spatial import rotation_to_rpy
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
@@ -125,7 +134,8 @@ class _Writer:
             return
         rpy = rotation_to_rpy(rotation)
         _set(element, {"rpy": _numbers(rpy)})
-        if not np.array_equal(rpy_to_rotation(rpy), rotation):
+        # make_pose is what the reader uses, so it decides whether these angles are exact.
+        if not np.array_equal(make_pose(rpy=rpy)[:3, :3], rotation):
             _set(element, {f"{_OURS}rotation": _numbers(rotation)})
 
     def ground(self, model: Model) -> None:

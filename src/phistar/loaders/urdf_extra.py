@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from phistar.errors import close_matches
 from phistar.loaders.urdf_context import Context, shown
 from phistar.loaders.urdf_dialect import LOOP_KINDS, qname
 from phistar.loaders.urdf_values import (
@@ -20,6 +19,7 @@ from phistar.loaders.urdf_values import (
 )
 from phistar.model.builder import ModelBuilder
 from phistar.model.parts import Coupling
+from phistar.model.tree import Hints
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
@@ -43,6 +43,7 @@ class ExtraReader:
         self.builder = builder
         self.links = {link.name for link in builder.links}
         self.joints = {joint.name: joint for joint in builder.joints}
+        self.hints = {"link": Hints(self.links), "joint": Hints(self.joints)}
         self.frames: set[str] = set()
         self.order: list[str] | None = None
         self.handlers = {
@@ -66,9 +67,8 @@ class ExtraReader:
         name = element.get(attribute) or ""
         if name in names:
             return name
-        close = close_matches(name, names, 1)
         what = f"{label} refers to unknown {kind} {shown(name)}."
-        cure = f"Did you mean '{close[0]}'?" if close else f"Name a {kind} of the robot."
+        cure = self.hints[kind].hint(name, f"Name a {kind} of the robot.")
         self.context.error(f"unknown-{kind}", element, what, cure)
         return None
 

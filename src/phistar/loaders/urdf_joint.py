@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from phistar.errors import ArgumentError, close_matches
 from phistar.loaders.urdf_context import Context, shown, split_tag
@@ -27,7 +27,7 @@ from phistar.loaders.urdf_values import (
 )
 from phistar.model.builder import ModelBuilder
 from phistar.model.joints import JOINT_KINDS, JointKind, make_kind
-from phistar.model.parts import Mimic
+from phistar.model.parts import Joint, Mimic
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
@@ -43,6 +43,8 @@ _JOINT_ATTRIBUTES = frozenset({"name", "type"})
 _LINK_ATTRIBUTE = frozenset({"link"})
 _MIMIC_ATTRIBUTES = frozenset({"joint", "multiplier", "offset"})
 _DEFAULT_AXIS = (1.0, 0.0, 0.0)
+_PARAMETERS = {name: len(fields(cls)) for name, cls in JOINT_KINDS.items()}
+_PLAIN = {name: make_kind(name) for name, count in _PARAMETERS.items() if count == 0}
 
 
 class JointReader:
@@ -78,18 +80,33 @@ class JointReader:
         parent = self._end(element, parts, "parent", label)
         child = self._end(element, parts, "child", label)
         motion = self._motion(element, parts, label)
-        values: dict[str, Any] = read_limits(context, element, motion, parts, label)
-        values |= read_drive(context, motion, parts, self.rotors.get(name or ""), label)
-        values |= self._places(parts, label)
-        values["mimic"] = self._mimic(parts.pop("mimic", None), motion, label)
+        limits = read_limits(context, element, motion, parts, label)
+        drive = read_drive(context, motion, parts, self.rotors.get(name or ""), label)
+        origin = read_pose(context, parts.pop("origin", None), label)
+        child_pose = read_pose(context, parts.pop(_CHILD_ORIGIN, None), label)
+        reference = self._value(parts.pop(_REFERENCE, None), label)
+        mimic = self._mimic(parts.pop("mimic", None), motion, label)
         for rest in parts.values():
             note = f"a {motion.name} joint has none"
             context.ignore(rest, f"{label}: <{split_tag(rest.tag)[1]}>", note)
-        if name and parent and child:
-            parent, where = self.grounds.get(parent, parent), context.where(element)
-            self.builder.joint(name, motion, parent, child, where=where, **values)
-        else:
+        if not (name and parent and child):
             context.incomplete = True
+            return
+        self.builder.joints.append(
+            Joint(
+                name,
+                motion,
+                self.grounds.get(parent, parent),
+                child,
+                origin,
+                child_pose,
+                reference,
+                limits,
+                drive,
+                mimic,
+                where=context.where(element),
+            )
+        )
 
     def _end(
         self, joint: _Element, parts: dict[str, _Element], side: str, label: str
@@ -107,22 +124,15 @@ class JointReader:
             self.context.error(f"no-{side}", element, what, f'Write <{side} link="..."/>.')
         return link
 
-    def _places(self, parts: dict[str, _Element], label: str) -> dict[str, Any]:
-        context = self.context
-        values: dict[str, Any] = {"origin": read_pose(context, parts.pop("origin", None), label)}
-        if (element := parts.pop(_CHILD_ORIGIN, None)) is not None:
-            values["child_pose"] = read_pose(context, element, label)
-        if (element := parts.pop(_REFERENCE, None)) is not None:
-            values["reference"] = self._value(element, label) or 0.0
-        return values
-
-    def _value(self, element: _Element, label: str) -> float | None:
-        """The ``value`` of an element that must have one."""
+    def _value(self, element: _Element | None, label: str) -> float:
+        """The ``value`` of an element that must have one; zero if there is no element."""
+        if element is None:
+            return 0.0
         name = split_tag(element.tag)[1]
         if element.get("value") is None:
             what = f"{label}: <{name}> without value."
             self.context.error("no-value", element, what, 'Write value="...".')
-        return number(self.context, element, "value", label, thing=name)
+        return number(self.context, element, "value", label, thing=name) or 0.0
 
     def _kind_name(self, element: _Element, label: str) -> str:
         """Kind named by the type attribute; fixed if it is missing or unknown, after an error."""
@@ -143,12 +153,12 @@ class JointReader:
 
     def _motion(self, element: _Element, parts: dict[str, _Element], label: str) -> JointKind:
         name = self._kind_name(element, label)
-        parameters = fields(JOINT_KINDS[name])
+        parameters = _PARAMETERS[name]
         if not parameters:
-            return make_kind(name)
+            return _PLAIN[name]
         drake = element.tag != "joint"
         axis = self._axis(element, parts.pop("axis", None), label, name, drake)
-        if len(parameters) == 1:
+        if parameters == 1:
             if (name, axis) not in self._kinds:
                 self._kinds[name, axis] = make_kind(name, axis)
             return self._kinds[name, axis]
@@ -171,9 +181,9 @@ class JointReader:
         """Advance of a helical joint [m/rad]; Drake gives it per turn."""
         own, per_turn = parts.pop(_PITCH, None), parts.pop(_THREAD_PITCH, None)
         if own is not None:
-            return self._value(own, label) or 0.0
+            return self._value(own, label)
         if per_turn is not None:
-            return (self._value(per_turn, label) or 0.0) / (2 * math.pi)
+            return self._value(per_turn, label) / (2 * math.pi)
         what = f"{label}: a helical joint needs a pitch."
         self.context.error("no-pitch", joint, what, 'Add <phistar:pitch value="..."/> in m/rad.')
         return 0.0

@@ -20,18 +20,19 @@ from phistar.loaders.urdf_values import (
     number,
     numbers,
     parse_number,
+    plain_numbers,
     read_flag,
     read_pose,
     sort_children,
 )
 from phistar.model.builder import ModelBuilder
-from phistar.model.parts import IDENTITY, ZERO3, ZERO33, Shape, frozen
+from phistar.model.parts import IDENTITY, ZERO3, Shape
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
 Array = NDArray[Any]
-Inertial = tuple[float, Array, Array]
+Inertial = tuple[float, Array, Vector]
 Colour = tuple[float, float, float, float]
 
 VIRTUAL, GROUND = qname("virtual"), qname("ground")
@@ -45,6 +46,8 @@ _INERTIAL_CHILDREN = frozenset({"origin", "mass", "inertia"})
 _VALUE = frozenset({"value"})
 _NAME = frozenset({"name"})
 _MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+_ZERO: Vector = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+_UNIT: Vector = (1.0, 0.0, 0.0, 1.0, 0.0, 1.0)
 _MOMENT_SET = frozenset(_MOMENTS)
 _SHAPE_CHILDREN = frozenset({"origin", "geometry", "material", _COLOUR})
 _GEOMETRIES = {
@@ -92,7 +95,7 @@ class LinkReader:
         context = self.context
         if element is None:
             context.default(link, label, "no <inertial>: massless")
-            return 0.0, ZERO3, ZERO33
+            return 0.0, ZERO3, _ZERO
         context.report.read["inertials"] += 1
         parts, _ = sort_children(context, element, _INERTIAL_CHILDREN, label)
         mass = self._mass(element, parts.get("mass"), label)
@@ -104,8 +107,7 @@ class LinkReader:
             return mass, ZERO3, inertia
         rotation = pose[:3, :3]
         if not np.array_equal(rotation, IDENTITY[:3, :3]):
-            turned = rotation @ inertia @ rotation.T
-            inertia = frozen((turned + turned.T) / 2, (3, 3))
+            return mass, pose[:3, 3], _turned(inertia, rotation)
         return mass, pose[:3, 3], inertia
 
     def _mass(self, inertial: _Element, element: _Element | None, label: str) -> float:
@@ -121,22 +123,24 @@ class LinkReader:
         mass = number(context, element, "value", label)
         return 1.0 if mass is None else mass
 
-    def _inertia(self, inertial: _Element, element: _Element | None, label: str) -> Array:
+    def _inertia(self, inertial: _Element, element: _Element | None, label: str) -> Vector:
+        """The six moments in the order of ``_MOMENTS``."""
         context = self.context
         if element is None:
             what = f"{label}: <inertial> without <inertia>."
             cure = "It is taken as a point mass; give the inertia about the centre of mass."
             context.warn("no-inertia", inertial, what, cure, InertiaWarning)
             context.default(inertial, label, "no <inertia>: zero, a point mass")
-            return ZERO33
+            return _ZERO
         check_attributes(context, element, _MOMENT_SET, label)
+        if (plain := plain_numbers(element, _MOMENTS)) is not None:
+            return plain
         values = [
             number(context, element, name, label, thing=f"inertia {name}") for name in _MOMENTS
         ]
         if None in values and not self._missing_moments(element, label):
-            return IDENTITY[:3, :3]
-        ixx, ixy, ixz, iyy, iyz, izz = (0.0 if value is None else value for value in values)
-        return frozen(((ixx, ixy, ixz), (ixy, iyy, iyz), (ixz, iyz, izz)), (3, 3))
+            return _UNIT
+        return tuple(0.0 if value is None else value for value in values)
 
     def _missing_moments(self, element: _Element, label: str) -> bool:
         """Report moments that are not given; whether those that are given make an inertia."""
@@ -233,9 +237,7 @@ class LinkReader:
         size = numbers(context, element, "scale", (3,), label, thing="mesh scale") or ()
         return "mesh", size, filename or ""
 
-    def _colour(
-        self, material: _Element | None, own: _Element | None, label: str
-    ) -> Colour | None:
+    def _colour(self, material: _Element | None, own: _Element | None, label: str) -> Colour | None:
         context = self.context
         if own is not None:
             return read_colour(context, own, label)
@@ -248,8 +250,16 @@ class LinkReader:
         if "color" in parts:
             return read_colour(context, parts["color"], label)
         if name not in self.materials and "texture" not in parts:
-            context.ignore(material, f"{label}: material {shown(name)}", "its colour is not defined")
+            what = f"{label}: material {shown(name)}"
+            context.ignore(material, what, "its colour is not defined")
         return self.materials.get(name)
+
+
+def _turned(inertia: Vector, rotation: Array) -> Vector:
+    """The six moments in other axes."""
+    ixx, ixy, ixz, iyy, iyz, izz = inertia
+    matrix = rotation @ np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]]) @ rotation.T
+    return tuple(((matrix + matrix.T) / 2)[np.triu_indices(3)].tolist())
 
 
 def read_colour(context: Context, element: _Element, label: str) -> Colour | None:

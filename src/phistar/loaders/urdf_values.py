@@ -101,6 +101,15 @@ def _bad_number(
         context.refuse("bad-number", element, what, cure)
 
 
+def plain_numbers(element: _Element, names: tuple[str, ...]) -> Vector | None:
+    """Numbers of several attributes, if each is there and is a finite one; else None.
+
+    The short way for the common case; ``number`` finds out what is wrong with the others.
+    """
+    values = tuple([parse_number(element.get(name) or "") for name in names])
+    return values if all(map(math.isfinite, values)) else None
+
+
 def number(
     context: Context,
     element: _Element,
@@ -133,7 +142,7 @@ def read_pose(
         what = f"{label}: {name} rpy {element.get('rpy')}: {largest:g} rad exceeds 2*pi."
         cure = "Probably degrees; URDF angles are in radians. The value is kept."
         context.warn("degrees", element, what, cure, UnitWarning)
-    if ROTATION in element.keys():  # noqa: SIM118  (an lxml element contains its children)
+    if element.get(ROTATION) is not None:
         rotation = _exact_rotation(context, element, make_pose(ZERO3, rpy)[:3, :3], label)
         if rotation is not None:
             return make_pose(xyz, rotation=rotation)
@@ -149,18 +158,18 @@ def _exact_rotation(
     rotation = np.array(values).reshape(3, 3)
     if not is_rotation(rotation, 1e-9):
         what = f"{label}: phistar:rotation is not a rotation matrix."
-        context.refuse("not-rotation", element, what, "Its rows must be orthonormal, determinant 1.")
+        cure = "Its rows must be orthonormal, its determinant 1."
+        context.refuse("not-rotation", element, what, cure)
         return None
-    if "rpy" in element.keys() and abs(rotation - from_rpy).max() > 1e-9:  # noqa: SIM118
-        what = f"{label}: phistar:rotation and rpy differ by {abs(rotation - from_rpy).max():.3g}."
+    gap = abs(rotation - from_rpy).max()
+    if element.get("rpy") is not None and gap > 1e-9:
+        what = f"{label}: phistar:rotation and rpy differ by {gap:.3g}."
         context.refuse("rotation-differs", element, what, "Change both, or remove one of them.")
         return None
     return rotation
 
 
-def read_axis(
-    context: Context, element: _Element, label: str
-) -> tuple[float, float, float] | None:
+def read_axis(context: Context, element: _Element, label: str) -> tuple[float, float, float] | None:
     """The direction of an ``<axis>`` as the file gives it; None if it is bad."""
     check_attributes(context, element, frozenset({"xyz"}), label)
     name = readable(element.tag)
@@ -197,7 +206,7 @@ def check_attributes(
     context: Context, element: _Element, known: frozenset[str], label: str
 ) -> None:
     """List the attributes that nothing reads."""
-    for name in element.keys():  # noqa: SIM118
+    for name in map(str, element.keys()):
         if name not in known:
             what = f"{label}: <{readable(element.tag)}> attribute {readable(name)}"
             context.ignore(element, what, "not an attribute that is read")
@@ -279,7 +288,8 @@ def ignore_element(context: Context, element: _Element, label: str) -> None:
     elif local in _MATTERS:
         context.ignore(element, what, "has no meaning here")
         cure = "It is ignored although it looks like part of the dynamics; mend or remove it."
-        context.warn("ignored-element", element, f"{what} has no meaning here.", cure, IgnoredWarning)
+        what = f"{what} has no meaning here."
+        context.warn("ignored-element", element, what, cure, IgnoredWarning)
     else:
         context.ignore(element, what, _REASONS.get(local, "not an element that is read"))
 
@@ -289,7 +299,8 @@ def report_xacro(context: Context, element: _Element, label: str) -> None:
     local = split_tag(element.tag)[1]
     place = f"{label}: " if label else ""
     if local == "include":
-        what = f"{place}unexpanded xacro: <xacro:include filename={shown(element.get('filename') or '')}>."
+        file = shown(element.get("filename") or "")
+        what = f"{place}unexpanded xacro: <xacro:include filename={file}>."
         context.error("xacro", element, what, XACRO_CURE)
     elif local in ("property", "arg", "macro"):
         context.ignore(element, f"{place}<xacro:{local}>", "a definition for xacro")

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from phistar.errors import ModelError, Problem, StructureWarning, UnsafeFileError
 from phistar.loaders.report import LoadReport
 from phistar.loaders.source import Source, check_size
 
 if TYPE_CHECKING:
-    from lxml.etree import XMLSyntaxError, _Element
+    from lxml.etree import _Element
 
 MAX_MARKUP = 4_000_000
 """Most tags and attributes of a document; a 100 000-link chain has 2.5 million."""
@@ -86,7 +86,8 @@ def _parse(source: Source, data: bytes) -> _Element:
         remove_pis=True,
     )
     root = etree.fromstring(data, parser)
-    if root.getroottree().docinfo.doctype:
+    information: Any = root.getroottree().docinfo
+    if information.doctype:
         # Reached in encodings that the search for bytes above does not understand.
         raise _doctype_error(source, None)
     return root
@@ -123,34 +124,30 @@ def _doctype_error(source: Source, match: re.Match[bytes] | None) -> UnsafeFileE
     return UnsafeFileError([Problem("error", "doctype", where, what, "Remove the DOCTYPE.")])
 
 
-def _declare_prefixes(
-    source: Source, error: XMLSyntaxError, report: LoadReport | None
-) -> bytes | None:
+def _declare_prefixes(source: Source, error: Any, report: LoadReport | None) -> bytes | None:
     """The document with its unbound prefixes declared on the root; None if it is beyond that."""
-    log = [entry for entry in error.error_log if entry.line is not None]
-    found = [re.match(r"Namespace prefix (\S+) ", entry.message) for entry in log]
     root = _ROOT.match(source.data)
-    if root is None or any(entry.type != _UNBOUND for entry in log):
+    lines: dict[str, int] = {}
+    for entry in error.error_log:
+        match = re.match(r"Namespace prefix (\S+) ", entry.message)
+        if entry.type != _UNBOUND or match is None:
+            return None
+        lines.setdefault(match.group(1), entry.line)
+    if root is None or not lines:
         return None
-    prefixes = list(dict.fromkeys(match.group(1) for match in found if match))
-    if not prefixes:
-        return None
-    for prefix in prefixes if report else ():
-        line = next(e.line for e, m in zip(log, found, strict=True) if m and m.group(1) == prefix)
-        what = f"the prefix '{prefix}:' is not declared."
-        cure = f"Add xmlns:{prefix}=\"...\" to the root element; it is taken as usual."
-        report.add_problem(
-            "warning", "unbound-prefix", source.at(line), what, cure, StructureWarning
-        )
-    declared = "".join(
-        f' xmlns:{prefix}="{_NAMESPACES.get(prefix, f"urn:unbound:{prefix}")}"'
-        for prefix in prefixes
-    )
-    data = source.data
-    return data[: root.end()] + declared.encode() + data[root.end() :]
+    declared = ""
+    for prefix, line in lines.items():
+        namespace = _NAMESPACES.get(prefix, f"urn:unbound:{prefix}")
+        declared += f' xmlns:{prefix}="{namespace}"'
+        if report is not None:
+            what = f"the prefix '{prefix}:' is not declared."
+            cure = f'Add xmlns:{prefix}="..." to the root element.'
+            where = source.at(line)
+            report.add_problem("warning", "unbound-prefix", where, what, cure, StructureWarning)
+    return source.data[: root.end()] + declared.encode() + source.data[root.end() :]
 
 
-def _syntax_problem(source: Source, error: XMLSyntaxError) -> ModelError:
+def _syntax_problem(source: Source, error: Any) -> ModelError:
     line, column = error.position
     text = (error.msg or "not well-formed").split(", line ")[0].strip()
     where = f"{source.name}:{line}:{column}" if line else source.name

@@ -17,6 +17,7 @@ from phistar.model.parts import (
     Mimic,
     Shape,
 )
+from phistar.model.random import random_model
 from phistar.model.tree import GROUND_NAME
 
 __all__ = [
@@ -38,4 +39,5 @@ __all__ = [
     "Shape",
     "make_kind",
     "make_pose",
+    "random_model",
 ]

@@ -9,7 +9,7 @@ Everything is linear in the number of links.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ from phistar.model.tree import GROUND_NAME, depth_first, resolve_mimics
 from phistar.spatial import inertia_parameters, transform_inertia
 
 Array = NDArray[Any]
+
+_NO_INERTIA = frozen(np.zeros(10), (10,))
 
 
 @dataclass(frozen=True)
@@ -88,9 +90,11 @@ class _Walk:
             else:
                 self.seat[link] = self._place(joint)
         inertias = _body_inertias(list(self.links.values()), self.seat, len(self.bodies))
-        bodies = tuple(
-            replace(b, inertia=frozen(i, (10,))) for b, i in zip(self.bodies, inertias, strict=True)
-        )
+        inertias.flags.writeable = False
+        for body, inertia in zip(self.bodies, inertias, strict=True):
+            # Bodies are shared with nobody yet; copying each to fill in one field would be slow.
+            object.__setattr__(body, "inertia", inertia)
+        bodies = tuple(self.bodies)
         named = [link.name for link in self.links.values() if not link.virtual]
         frames = {name: self._frame(name) for name in named}
         return Assembly(self.joints, order, bodies, frames)
@@ -104,11 +108,11 @@ class _Walk:
         parent, pose = self.seat[joint.parent]
         if joint.motion.nv == 0:
             self.joints[joint.name] = joint
-            return parent, pose @ joint.origin @ joint.child_pose
+            return parent, _compose(_compose(pose, joint.origin), joint.child_pose)
         law = self.laws.get(joint.name, Mimic(joint.name))
         q_slice, v_slice = self.slices[law.joint]
         first = len(self.bodies)
-        placement, q_at, v_at = pose @ joint.origin, q_slice.start, v_slice.start
+        placement, q_at, v_at = _compose(pose, joint.origin), q_slice.start, v_slice.start
         inertia = joint.drive.reflected_inertia
         for part in joint.motion.parts:
             offset_v = v_at - v_slice.start
@@ -124,15 +128,22 @@ class _Walk:
                     v_slice=slice(v_at, v_at + part.nv),
                     scale=law.multiplier,
                     offset=law.offset - joint.reference,
-                    inertia=np.zeros(10),
+                    inertia=_NO_INERTIA,
                     armature=inertia[offset_v : offset_v + part.nv],
                 )
             )
             parent, placement = len(self.bodies) - 1, IDENTITY
             q_at, v_at = q_at + part.nq, v_at + part.nv
         bodies = tuple(range(first, len(self.bodies)))
-        self.joints[joint.name] = replace(joint, q_slice=q_slice, v_slice=v_slice, bodies=bodies)
+        self.joints[joint.name] = joint.placed(q_slice, v_slice, bodies)
         return parent, joint.child_pose
+
+
+def _compose(first: Array, second: Array) -> Array:
+    """The product of two poses; most of them are the identity."""
+    if second is IDENTITY:
+        return first
+    return second if first is IDENTITY else first @ second
 
 
 def _body_inertias(links: list[Link], seat: Mapping[str, tuple[int, Array]], count: int) -> Array:

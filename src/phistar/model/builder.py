@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,7 +30,7 @@ from phistar.model.parts import (
     frozen,
 )
 from phistar.model.tree import GROUND_NAME
-from phistar.spatial import pose, rpy_to_rotation
+from phistar.spatial import pose
 
 Array = NDArray[Any]
 MimicMode = Literal["reduce", "independent"]
@@ -46,8 +46,29 @@ def make_pose(
     rotation: ArrayLike | None = None,
 ) -> Array:
     """A read-only (4, 4) pose from a position [m] and roll-pitch-yaw [rad] or a 3x3 rotation."""
-    turn = rpy_to_rotation(np.asarray(rpy, float)) if rotation is None else np.asarray(rotation)
-    return frozen(pose(turn, np.asarray(xyz, float)), (4, 4))
+    if rotation is not None:
+        return frozen(pose(np.asarray(rotation), np.asarray(xyz, float)), (4, 4))
+    (x, y, z), (roll, pitch, yaw) = _triple(xyz), _triple(rpy)
+    if roll == pitch == yaw == 0.0:
+        if x == y == z == 0.0:
+            return IDENTITY
+        return frozen(((1, 0, 0, x), (0, 1, 0, y), (0, 0, 1, z), (0, 0, 0, 1)), (4, 4))
+    cr, sr, cp, sp = math.cos(roll), math.sin(roll), math.cos(pitch), math.sin(pitch)
+    cy, sy = math.cos(yaw), math.sin(yaw)
+    rows = (
+        (cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr, x),
+        (sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr, y),
+        (-sp, cp * sr, cp * cr, z),
+        (0.0, 0.0, 0.0, 1.0),
+    )
+    return frozen(rows, (4, 4))
+
+
+def _triple(values: ArrayLike) -> tuple[float, float, float]:
+    """Three floats; arithmetic on them is far cheaper than on arrays of three."""
+    plain = isinstance(values, tuple) and len(values) == 3
+    x, y, z = cast("Iterable[float]", values) if plain else frozen(values, (3,)).tolist()
+    return float(x), float(y), float(z)
 
 
 class ModelBuilder:
@@ -146,8 +167,8 @@ class ModelBuilder:
             child_pose: (4, 4) child link's frame in the joint's moved frame.
             lower, upper: Limits per configuration coordinate [rad or m].
             velocity, effort: Limits per velocity coordinate.
-            armature, rotor_inertia, gear_ratio, damping, friction, stiffness,
-            spring_reference: See ``Drive``; a scalar holds for every degree of freedom.
+            armature, rotor_inertia, gear_ratio: See ``Drive``; a scalar holds for every dof.
+            damping, friction, stiffness, spring_reference: Likewise.
             reference: Coordinate value at which the joint's transform is the identity.
             mimic: Follow another joint.
             where: ``file:line``.
@@ -279,6 +300,8 @@ class ModelBuilder:
 
 def _spread(value: PerDof | Array, count: int) -> tuple[float, ...]:
     """One number per coordinate; a scalar is repeated."""
+    if isinstance(value, float):
+        return (float(value),) * count
     array = np.asarray(value, dtype=float)
     if array.ndim == 0:
         return (float(array),) * count
@@ -287,13 +310,15 @@ def _spread(value: PerDof | Array, count: int) -> tuple[float, ...]:
     return tuple(float(x) for x in array)
 
 
-def _inertia_matrix(inertia: ArrayLike) -> Array:
+def _inertia_matrix(inertia: ArrayLike) -> ArrayLike:
+    if isinstance(inertia, tuple) and len(inertia) == 6:
+        ixx, ixy, ixz, iyy, iyz, izz = inertia
+        return (ixx, ixy, ixz), (ixy, iyy, iyz), (ixz, iyz, izz)
     array = np.asarray(inertia, dtype=float)
     if array.shape == (3,):
         return np.diag(array)
     if array.shape == (6,):
-        ixx, ixy, ixz, iyy, iyz, izz = array
-        return np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]])
+        return _inertia_matrix(tuple(array.tolist()))
     if array.shape == (3, 3):
         # The two halves of a turned matrix differ by rounding; a real difference is kept and found.
         slip = np.abs(array - array.T).max() <= 1e-12 * np.abs(array).max()

@@ -5,17 +5,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import get_args
 
 import numpy as np
 
-from phistar.errors import InertiaWarning, LimitWarning, Problem, Severity
-from phistar.model.parts import Joint, Link
+from phistar.errors import InertiaWarning, LimitWarning, Problem, Severity, close_matches
+from phistar.model.parts import Coupling, Joint, Link, Loop, LoopKind
 from phistar.spatial import inertia_problems
 
 HUGE_MASS = 1e9
 """Masses above this [kg] are reported as a slip of units or of the pen."""
-OVERFLOW_MASS = 1e100
-"""Masses above this [kg] are refused: products in the dynamics would overflow."""
+OVERFLOW = 1e50
+"""Masses, lengths and inertias above this are refused: their products would overflow."""
 
 
 def link_problems(links: Sequence[Link]) -> list[Problem]:
@@ -25,16 +26,18 @@ def link_problems(links: Sequence[Link]) -> list[Problem]:
     masses = np.array([link.mass for link in links])
     inertias = np.array([link.inertia for link in links])
     coms = np.array([link.com for link in links])
+    # Written so that NaN counts as too large.
     finite = (
-        np.isfinite(masses)
-        & np.isfinite(coms).all(axis=-1)
-        & np.isfinite(inertias).all(axis=(-1, -2))
+        (np.abs(masses) < OVERFLOW)
+        & (np.abs(coms) < OVERFLOW).all(axis=-1)
+        & (np.abs(inertias) < OVERFLOW).all(axis=(-1, -2))
     )
     problems: list[Problem] = []
     principal = np.linalg.eigvalsh(np.where(finite[:, None, None], inertias, 0.0))
     largest = principal[:, 2]
     sound = finite & (masses > 0) & (masses < HUGE_MASS) & (principal[:, 0] > 0)
     sound &= principal[:, 0] + principal[:, 1] >= largest * (1 - 1e-12)
+    sound &= (inertias == np.swapaxes(inertias, -1, -2)).all(axis=(-1, -2))
     empty = finite & (masses == 0) & ~inertias.any(axis=(-1, -2))
     for k in np.flatnonzero(~(sound | empty)):
         problems += _one_link(links[int(k)])
@@ -45,12 +48,17 @@ def _one_link(link: Link) -> Iterable[Problem]:
     if not np.all(np.isfinite(link.com)):
         what = f'link "{link.name}": centre of mass {link.com.tolist()} is not finite.'
         yield Problem("error", "com-not-finite", link.where, what, "Give finite numbers.")
+    largest = max(abs(link.mass), np.abs(link.com).max(), np.abs(link.inertia).max())
     if math.isfinite(link.mass) and link.mass >= HUGE_MASS:
         what = f'link "{link.name}": mass {link.mass:g} kg is absurd.'
-        fatal = link.mass >= OVERFLOW_MASS
+        severity: Severity = "error" if largest >= OVERFLOW else "warning"
         cure = "Check the unit: masses are in kg."
-        severity: Severity = "error" if fatal else "warning"
         yield Problem(severity, "mass-huge", link.where, what, cure, InertiaWarning)
+    elif math.isfinite(largest) and largest >= OVERFLOW:
+        what = (
+            f'link "{link.name}": the centre of mass or inertia has the absurd value {largest:g}.'
+        )
+        yield Problem("error", "inertia-huge", link.where, what, "Check units and exponents.")
     for found in inertia_problems(link.mass, link.inertia):
         what = f'link "{link.name}": {found.text}.'
         code = f"inertia-{found.kind.replace(' ', '-')}"
@@ -72,19 +80,30 @@ _CURES = {
 
 
 def joint_problems(joints: Sequence[Joint]) -> list[Problem]:
-    """Errors and warnings about limits, damping, friction and armature."""
-    return [problem for joint in joints for problem in _one_joint(joint)]
+    """Errors and warnings about placement, limits, damping, friction and armature."""
+    problems = [problem for joint in joints for problem in _one_joint(joint)]
+    if joints:
+        poses = np.array([(joint.origin, joint.child_pose) for joint in joints])
+        far = ~(np.abs(poses) < OVERFLOW).all(axis=(1, 2, 3))
+        for k in np.flatnonzero(far):
+            joint = joints[int(k)]
+            what = f'joint "{joint.name}": its origin has an absurd or non-finite value.'
+            cure = "Lengths are in metres; check units and exponents."
+            problems.append(Problem("error", "origin-huge", joint.where, what, cure))
+    return problems
 
 
 def _one_joint(joint: Joint) -> Iterable[Problem]:
     limits = joint.limits
+    if _is_sound(joint):
+        return
     label = f'joint "{joint.name}"'
     numbers = (*limits.lower, *limits.upper, *limits.velocity, *limits.effort)
     if any(math.isnan(x) for x in numbers):
         yield Problem("error", "limit-nan", joint.where, f"{label}: a limit is NaN.", "Mend it.")
         return
     for low, high in zip(limits.lower, limits.upper, strict=True):
-        if low > high:
+        if low > high or low == math.inf or high == -math.inf:
             what = f"{label}: lower limit {low:g} is above upper limit {high:g}."
             yield Problem("error", "limit-order", joint.where, what, "Swap or mend them.")
     if any(x < 0 for x in (*limits.velocity, *limits.effort)):
@@ -97,6 +116,19 @@ def _one_joint(joint: Joint) -> Iterable[Problem]:
         cure = "Only a joint with one coordinate has one; shift the joint's frame instead."
         yield Problem("error", "reference-size", joint.where, what, cure)
     yield from _drive_problems(joint, label)
+
+
+def _is_sound(joint: Joint) -> bool:
+    """Whether none of the checks below can find anything; written for speed."""
+    limits, drive = joint.limits, joint.drive
+    sizes = (*limits.velocity, *limits.effort, *drive.armature, *drive.rotor_inertia)
+    sizes += (*drive.gear_ratio, *drive.damping, *drive.friction, *drive.stiffness)
+    if joint.reference != 0.0 or not all([x >= 0.0 for x in sizes]):
+        return False
+    if math.inf in sizes[2 * joint.motion.nv :]:
+        return False
+    ends = zip(limits.lower, limits.upper, strict=True)
+    return all([low <= high and low < math.inf and high > -math.inf for low, high in ends])
 
 
 def _drive_problems(joint: Joint, label: str) -> Iterable[Problem]:
@@ -117,6 +149,34 @@ def _drive_problems(joint: Joint, label: str) -> Iterable[Problem]:
             what = f"{label}: negative {name} {min(values):g} feeds energy into the robot."
             cure = "It must be >= 0; the value is kept."
             yield Problem("warning", f"negative-{name}", joint.where, what, cure, LimitWarning)
+
+
+def loop_problems(
+    links: Sequence[Link], joints: Sequence[Joint], loops: Sequence[Loop]
+) -> list[Problem]:
+    """Errors for loops of an unknown kind, or on links and joints that are not there."""
+    if not loops:
+        return []
+    known = {"link": {link.name for link in links} | {"world"}, "joint": {j.name for j in joints}}
+    return [problem for loop in loops for problem in _one_loop(loop, known)]
+
+
+def _one_loop(loop: Loop, known: dict[str, set[str]]) -> Iterable[Problem]:
+    if isinstance(loop, Coupling):
+        label, kind = f'coupling "{loop.name}"', "joint"
+        ends = [loop.joint, *([loop.source] if loop.source else [])]
+    else:
+        label, kind, ends = f'loop "{loop.name}"', "link", [loop.predecessor, loop.successor]
+        if loop.kind not in get_args(LoopKind):
+            what = f'{label} has unknown kind "{loop.kind}".'
+            cure = f"Kinds: {', '.join(get_args(LoopKind))}."
+            yield Problem("error", "loop-kind", loop.where, what, cure)
+    for name in ends:
+        if name not in known[kind]:
+            close = close_matches(name, known[kind], 1)
+            cure = f"Did you mean '{close[0]}'?" if close else "Mend the name."
+            what = f'{label} refers to unknown {kind} "{name}".'
+            yield Problem("error", f"unknown-{kind}", loop.where, what, cure)
 
 
 def mass_problems(links: Sequence[Link], name: str) -> list[Problem]:

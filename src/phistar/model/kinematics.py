@@ -165,4 +165,4 @@ def center_of_mass(model: Model, q: Coordinates, *, fixed: bool = True) -> Array
                 mass += link.mass
     if mass == 0.0:
         raise ArgumentError(f"robot '{model.name}' has no mass, so it has no centre of mass")
-    return np.asarray(moment / mass)
+    return np.asarray(moment / mass, dtype=poses.dtype)

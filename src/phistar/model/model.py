@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from phistar.errors import ModelError, Problem, UnknownNameError
 from phistar.model.assemble import assemble
-from phistar.model.checks import joint_problems, link_problems, mass_problems
+from phistar.model.checks import joint_problems, link_problems, loop_problems, mass_problems
 from phistar.model.parts import GROUND, Body, Frame, Joint, Link, Loop, frozen
 from phistar.model.tree import mimic_problems, structure_problems, zero_multiplier_problems
 
@@ -85,6 +85,7 @@ class Model:
         """
         problems = structure_problems(links, joints, single_root=single_root)
         problems += mimic_problems(joints) + link_problems(links) + joint_problems(joints)
+        problems += loop_problems(links, joints, loops)
         if any(p.severity == "error" for p in problems):
             raise ModelError([p for p in problems if p.severity == "error"])
         problems += zero_multiplier_problems(joints) + mass_problems(links, name)

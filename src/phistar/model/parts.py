@@ -20,12 +20,19 @@ GROUND = -1
 
 
 def frozen(values: ArrayLike, shape: tuple[int, ...]) -> Array:
-    """A read-only float64 copy of ``values`` with the given shape."""
+    """A read-only float64 copy of ``values`` with the given shape; frozen arrays are shared."""
+    if isinstance(values, np.ndarray) and _is_frozen(values) and values.shape == shape:
+        return values
     array = np.array(values, dtype=np.float64)
     if array.shape != shape:
         raise ArgumentError(f"expected an array of shape {shape}, got {array.shape}")
     array.flags.writeable = False
     return array
+
+
+def _is_frozen(array: Array) -> bool:
+    """Whether nothing can change an array: it is read-only and no view of another one."""
+    return not array.flags.writeable and array.base is None and array.dtype == np.float64
 
 
 IDENTITY = frozen(np.eye(4), (4, 4))
@@ -144,6 +151,8 @@ class Drive:
     @property
     def reflected_inertia(self) -> tuple[float, ...]:
         """Armature plus rotor inertia seen through the gear, one number per v."""
+        if not any(self.rotor_inertia):
+            return self.armature
         rows = zip(self.armature, self.rotor_inertia, self.gear_ratio, strict=True)
         return tuple(a + r * g * g for a, r, g in rows)
 
@@ -188,6 +197,12 @@ class Joint:
     v_slice: slice = field(default_factory=lambda: slice(0, 0))
     bodies: tuple[int, ...] = ()
     where: str = field(default="", repr=False)
+
+    def placed(self, q_slice: slice, v_slice: slice, bodies: tuple[int, ...]) -> Joint:
+        """The same joint with its coordinates and bodies; cheaper than ``replace``."""
+        joint = object.__new__(Joint)
+        joint.__dict__.update(self.__dict__, q_slice=q_slice, v_slice=v_slice, bodies=bodies)
+        return joint
 
     @property
     def kind(self) -> str:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from phistar.errors import Problem, StructureWarning, close_matches
 from phistar.model.parts import Joint, Link, Mimic
@@ -15,6 +15,20 @@ GROUND_NAME = "(ground)"
 
 def _error(code: str, where: str, what: str, cure: str) -> Problem:
     return Problem("error", code, where, what, cure)
+
+
+class Hints:
+    """Says which name may have been meant, for the first few unknown ones: the search is slow."""
+
+    def __init__(self, names: Iterable[str], count: int = 5) -> None:
+        self.names = names
+        self.left = count
+
+    def hint(self, name: str, otherwise: str) -> str:
+        """A question that names the closest match, or ``otherwise``."""
+        self.left -= 1
+        close = close_matches(name, self.names, 1) if self.left >= 0 else ()
+        return f"Did you mean '{close[0]}'?" if close else otherwise
 
 
 def structure_problems(
@@ -34,26 +48,35 @@ def structure_problems(
 
 
 def _name_problems(what: str, parts: Sequence[Link] | Sequence[Joint]) -> Iterable[Problem]:
-    counts = Counter(part.name for part in parts)
+    counts = Counter([part.name for part in parts])
+    if len(counts) == len(parts) and "" not in counts and GROUND_NAME not in counts:
+        return
+    seen: set[str] = set()
     for part in parts:
         if not part.name or part.name == GROUND_NAME:
             yield _error("bad-name", part.where, f"a {what} is named {part.name!r}.", "Name it.")
-        elif counts[part.name] > 1:
+        elif part.name in seen and counts[part.name] > 1:
             text = f'duplicate {what} name "{part.name}" ({counts[part.name]} times).'
             counts[part.name] = 1
             yield _error(f"duplicate-{what}", part.where, text, "Names must be unique.")
+        seen.add(part.name)
 
 
 def _end_problems(links: Sequence[Link], joints: Sequence[Joint]) -> Iterable[Problem]:
     names = {link.name for link in links}
+    hints = Hints(names)
     for joint in joints:
-        for side, name in (("parent", joint.parent), ("child", joint.child)):
-            if name in names or (side == "parent" and name == GROUND_NAME):
-                continue
-            close = close_matches(name, names, 1)
-            hint = f"Did you mean '{close[0]}'?" if close else "Add the link or mend the name."
-            what = f'joint "{joint.name}" refers to unknown {side} link "{name}".'
-            yield _error("unknown-link", joint.where, what, hint)
+        if joint.parent not in names and joint.parent != GROUND_NAME:
+            yield _unknown_link(joint, "parent", joint.parent, hints)
+        if joint.child not in names:
+            yield _unknown_link(joint, "child", joint.child, hints)
+
+
+def _unknown_link(joint: Joint, side: str, name: str, hints: Hints) -> Problem:
+    what = f'joint "{joint.name}" refers to unknown {side} link "{name}".'
+    return _error(
+        "unknown-link", joint.where, what, hints.hint(name, "Add the link or mend the name.")
+    )
 
 
 def _parent_problems(joints: Sequence[Joint]) -> Iterable[Problem]:
@@ -65,10 +88,17 @@ def _parent_problems(joints: Sequence[Joint]) -> Iterable[Problem]:
             yield _error("self-joint", joint.where, what, "Parent and child must differ.")
     for child, above in parents.items():
         if len(above) > 1:
-            names = ", ".join(f'"{j.name}"' for j in above)
+            names = _listed(j.name for j in above)
             what = f'link "{child}" has {len(above)} parent joints: {names}.'
             cure = "A link hangs on one joint; declare the other as a loop."
             yield _error("two-parents", above[1].where, what, cure)
+
+
+def _listed(names: Iterable[str], shown: int = 5) -> str:
+    """Names in quotes, the first few of them."""
+    quoted = [f'"{name}"' for name in names]
+    more = f" and {len(quoted) - shown} more" if len(quoted) > shown else ""
+    return ", ".join(quoted[:shown]) + more
 
 
 def _root_problems(
@@ -77,46 +107,32 @@ def _root_problems(
     parent_of = {joint.child: joint for joint in joints}
     roots = [link for link in links if link.name not in parent_of]
     if single_root and len(roots) > 1:
-        names = ", ".join(f'"{r.name}"' for r in roots[:5])
-        more = f" and {len(roots) - 5} more" if len(roots) > 5 else ""
-        what = f"{len(roots)} root links found: {names}{more}."
+        what = f"{len(roots)} root links found: {_listed(root.name for root in roots)}."
         cure = "Exactly one link may be without a parent joint; connect the others with joints."
         yield _error("two-roots", roots[1].where, what, cure)
-    reached = {link for link, _ in depth_first(links, joints)}
-    lost = [link.name for link in links if link.name not in reached]
-    while lost:
-        cycle = _cycle_through(lost[0], parent_of)
-        loop = " - ".join([*cycle, cycle[0]])
-        what = f"no root link: links {loop} form a cycle of joints."
+    for cycle in _cycles(links, parent_of):
+        names = cycle if len(cycle) <= 12 else [*cycle[:6], "...", *cycle[-5:]]
+        what = f"no root link: links {' - '.join([*names, names[0]])} form a cycle of joints."
         cure = "Cut the cycle: declare one of its joints as a loop."
         yield _error("cycle", parent_of[cycle[0]].where, what, cure)
-        reached_now = _descendants(cycle, joints)
-        lost = [name for name in lost if name not in reached_now]
 
 
-def _cycle_through(start: str, parent_of: dict[str, Joint]) -> list[str]:
-    seen: dict[str, int] = {}
-    path: list[str] = []
-    name = start
-    while name not in seen:
-        seen[name] = len(path)
-        path.append(name)
-        name = parent_of[name].parent
-    return path[seen[name] :][::-1]
-
-
-def _descendants(start: Iterable[str], joints: Sequence[Joint]) -> set[str]:
-    children: dict[str, list[str]] = {}
-    for joint in joints:
-        children.setdefault(joint.parent, []).append(joint.child)
-    found: set[str] = set()
-    stack = list(start)
-    while stack:
-        name = stack.pop()
-        if name not in found:
-            found.add(name)
-            stack.extend(children.get(name, ()))
-    return found
+def _cycles(links: Sequence[Link], parent_of: Mapping[str, Joint]) -> Iterable[list[str]]:
+    """Every cycle of links, from parent to child. Each link is climbed from once."""
+    seen: set[str] = set()
+    for link in links:
+        path: list[str] = []
+        name = link.name
+        while name not in seen:
+            seen.add(name)
+            path.append(name)
+            above = parent_of.get(name)
+            if above is None:
+                break
+            name = above.parent
+        else:
+            if name in path:
+                yield path[path.index(name) :][::-1]
 
 
 def depth_first(links: Sequence[Link], joints: Sequence[Joint]) -> list[tuple[str, Joint | None]]:
@@ -139,22 +155,24 @@ def depth_first(links: Sequence[Link], joints: Sequence[Joint]) -> list[tuple[st
         while stack:
             entry = stack.pop()
             order.append(entry)
-            stack.extend((j.child, j) for j in reversed(children.get(entry[0], ())))
+            below = children.get(entry[0])
+            if below is not None:
+                stack.extend([(joint.child, joint) for joint in reversed(below)])
     return order
 
 
 def mimic_problems(joints: Sequence[Joint]) -> list[Problem]:
     """Every mimic that follows an unknown joint, a joint of another size, or itself in a cycle."""
     by_name = {joint.name: joint for joint in joints}
+    hints = Hints(by_name)
     problems: list[Problem] = []
     for joint in joints:
         if joint.mimic is None:
             continue
         leader = by_name.get(joint.mimic.joint)
         if leader is None:
-            close = close_matches(joint.mimic.joint, by_name, 1)
             what = f'joint "{joint.name}" mimics unknown joint "{joint.mimic.joint}".'
-            cure = f"Did you mean '{close[0]}'?" if close else "Mend the name."
+            cure = hints.hint(joint.mimic.joint, "Mend the name.")
             problems.append(_error("unknown-mimic", joint.where, what, cure))
         elif joint.motion.nv != 1 or leader.motion.nv != 1:
             what = (

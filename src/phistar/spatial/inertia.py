@@ -270,7 +270,8 @@ def _asymmetry(inertia: Array, tol: float) -> list[InertiaProblem]:
 def _principal_problems(inertia: Array, tol: float) -> list[InertiaProblem]:
     scale = np.abs(inertia).max()
     # scaled first, so that moments of 1e300 or 1e-300 kg m² do not overflow or vanish
-    low, middle, high = (float(x) for x in np.linalg.eigvalsh((inertia + inertia.T) / scale / 2))
+    unit = inertia / scale
+    low, middle, high = (float(x) for x in np.linalg.eigvalsh((unit + unit.T) / 2))
     named = ", ".join(f"{x * scale:.6g}" for x in (low, middle, high))
     problems = []
     if low <= tol * abs(high):

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command ``phistar``: finds the command's module, runs it, and turns errors into one line.
+
+A command is a module of this package with ``add_arguments(parser)`` and ``run(options) -> int``,
+and a row in ``COMMANDS``. Only the chosen one is imported, so that help is quick.
+
+Exit codes: 0 done, 1 the robot or file is at fault, 2 the command line is, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import io
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any, NoReturn
+
+from phistar.cli.text import clean, did_you_mean
+from phistar.errors import ModelError, PhistarError, RobotNotFoundError
+
+COMMANDS = {
+    "info": "show a robot: its tree, joints with units, masses, warnings",
+    "check": "list every problem of robot files: where, what, cure",
+    "convert": "write a robot as URDF",
+    "robots": "list the bundled robots",
+    "doctor": "look at the installation: versions, processor, cache, a self-check",
+    "demo": "a short tour, with the lines of Python that do it",
+}
+EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPT, EXIT_PIPE = 1, 2, 130, 141
+
+
+class UsageError(Exception):
+    """The command line is not understood."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that raises its complaint instead of printing a page of usage."""
+
+    def __init__(self, prog: str, description: str) -> None:
+        self.flags: list[str] = []
+        super().__init__(prog=prog, description=description, allow_abbrev=False, add_help=False)
+        self.add_argument("-h", "--help", action="store_true", help="show this help")
+
+    def add_argument(self, *names: Any, **settings: Any) -> argparse.Action:
+        self.flags += [name for name in names if name.startswith("--")]
+        return super().add_argument(*names, **settings)
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} (see {self.prog} --help)")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Args:
+        argv: Arguments without the program's name; default: those of the process.
+
+    Returns:
+        The exit code.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        # A name that the terminal cannot show is no reason to stop.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = _run(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        return _close_pipe()
+    except KeyboardInterrupt:
+        return _fail("interrupted", EXIT_INTERRUPT)
+    except (UsageError, RobotNotFoundError) as error:
+        return _fail(str(error), EXIT_USAGE)
+    except ModelError as error:
+        more = len(error.problems) - 1
+        rest = f" (and {more} more; phistar check lists all)" if more else ""
+        return _fail(f"{error.problems[0]}{rest}", EXIT_ERROR)
+    except PhistarError as error:
+        return _fail(str(error), EXIT_ERROR)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename is not None else ""
+        return _fail(f"{place}{error.strerror or error}", EXIT_ERROR)
+
+
+def _run(argv: list[str]) -> int:
+    if not argv or argv[0] in ("-h", "--help", "help"):
+        return _help(argv[1:])
+    if argv[0] in ("-V", "--version"):
+        print(f"phistar {version('phistar')}")
+        return 0
+    name, arguments = argv[0], argv[1:]
+    if name not in COMMANDS:
+        kind = "option" if name.startswith("-") else "command"
+        known = ["--help", "--version"] if kind == "option" else list(COMMANDS)
+        raise UsageError(f"unknown {kind} '{name}'; {did_you_mean(name, known)}")
+    command = importlib.import_module(f"phistar.cli.{name}")
+    summary = COMMANDS[name]
+    parser = _Parser(f"phistar {name}", f"{summary[0].upper()}{summary[1:]}.")
+    command.add_arguments(parser)
+    if "-h" in arguments or "--help" in arguments:
+        parser.print_help()
+        return 0
+    options, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        raise UsageError(_unexpected(parser, unknown[0]))
+    return int(command.run(options))
+
+
+def _help(arguments: list[str]) -> int:
+    if arguments and arguments[0] in COMMANDS:
+        return _run([arguments[0], "--help"])
+    rows = "\n".join(f"  {name:<9} {summary}" for name, summary in COMMANDS.items())
+    print(
+        "usage: phistar COMMAND ...\n\n"
+        "Robot models you can trust.\n\n"
+        f"commands:\n{rows}\n\n"
+        "A ROBOT is a bundled name (phistar robots) or the path of a URDF, MJCF or xacro file.\n"
+        "phistar COMMAND --help says more; phistar --version names the version."
+    )
+    return 0
+
+
+def _unexpected(parser: _Parser, word: str) -> str:
+    if not word.startswith("-"):
+        return f"unexpected argument '{word}' (see {parser.prog} --help)"
+    return f"unknown option '{word}' of {parser.prog}; {did_you_mean(word, parser.flags)}"
+
+
+def _fail(message: str, code: int) -> int:
+    print(f"phistar: {clean(message)}", file=sys.stderr)
+    return code
+
+
+def _close_pipe() -> int:
+    """Nobody reads on: end quietly, and keep the interpreter from flushing into the void."""
+    if sys.__stdout__ is not None and sys.stdout is sys.__stdout__:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())
+    return EXIT_PIPE

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``phistar demo``: a short tour. The Python lines it shows are the lines it runs."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.syntax import Syntax
+from rich.text import Text
+
+import phistar
+from phistar.cli.info import print_tree
+from phistar.cli.text import clean, make_console, problem_text, vector
+from phistar.cli.tree import loop_text, mimic_text
+from phistar.errors import ModelError
+
+Names = dict[str, Any]
+
+BROKEN = b"""<robot name="broken">
+  <link name="base"/>
+  <link name="upper_arm">
+    <inertial>
+      <mass value="nan"/>
+      <inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/>
+    </inertial>
+  </link>
+  <link name="forearm"/>
+  <joint name="shoulder" type="revolute">
+    <parent link="base"/><child link="upper_arm"/><axis xyz="0 0 0"/>
+    <limit lower="-1" upper="1" effort="10" velocity="2"/>
+  </joint>
+  <joint name="elbow" type="hinge">
+    <parent link="uper_arm"/><child link="forearm"/>
+  </joint>
+</robot>
+"""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One stop of the tour: a title, the code to show and to run, and what to print of it."""
+
+    title: str
+    code: str
+    show: Callable[[Console, Names, float], None]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command: none."""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Walk through the steps, each on the names that those before it made."""
+    console = make_console()
+    names: Names = {"np": np, "ps": phistar, "rng": np.random.default_rng(0), "broken": BROKEN}
+    console.print(Text("phistar, in a few seconds", style="bold"))
+    console.print("The lines of Python are those that run, every number is computed.", style="dim")
+    for count, step in enumerate(STEPS, 1):
+        console.print()
+        console.print(Text(f"{count}. {step.title}", style="bold"))
+        _print_code(console, step.code)
+        start = time.perf_counter()
+        # Our own constant text: what is shown and what is run cannot drift apart.
+        exec(compile(step.code, "<demo>", "exec"), names)
+        step.show(console, names, time.perf_counter() - start)
+    _print_outlook(console)
+    return 0
+
+
+def _print_code(console: Console, code: str) -> None:
+    for line in code.splitlines():
+        prompt = "... " if line.startswith((" ", "except")) else ">>> "
+        shown = Syntax("", "python", background_color="default").highlight(line)
+        shown.rstrip()
+        console.print(Text(prompt, style="dim").append_text(shown), soft_wrap=True)
+
+
+def _show_arm(console: Console, names: Names, seconds: float) -> None:
+    console.print(clean(repr(names["arm"])))
+    print_tree(console, names["arm"], None)
+
+
+def _show_poses(console: Console, names: Names, seconds: float) -> None:
+    poses, shoulder = names["T"], np.array([0.0, 0.0, 0.333])
+    reach = np.linalg.norm(poses[:, :3, 3] - shoulder, axis=-1).max()
+    each = 1e6 * seconds / len(poses)
+    console.print(f"T has shape {poses.shape}: {1e3 * seconds:.0f} ms, {each:.1f} us a pose")
+    console.print(f"farthest flange: {reach:.3f} m from the shoulder")
+
+
+def _show_jacobian(console: Console, names: Names, seconds: float) -> None:
+    console.print(f"J v, linear part        {_digits(names['predicted'])} m/s")
+    console.print(f"central difference      {_digits(names['measured'])} m/s")
+    console.print(f"largest difference      {names['error']:.1e} m/s")
+
+
+def _digits(values: Any) -> str:
+    return "(" + ", ".join(f"{value: .9f}" for value in values) + ")"
+
+
+def _show_floating(console: Console, names: Names, seconds: float) -> None:
+    dog, q = names["dog"], names["q"]
+    console.print(clean(repr(dog)))
+    console.print("The base turned by one radian about its z axis while moving 0.3 m forward:")
+    console.print(f"position {vector(q[:3])} m, quaternion xyzw {vector(q[3:7])}")
+    console.print(f"length of the quaternion - 1 = {names['length'] - 1.0:.1e}")
+    console.print(f"difference(q0, q) gives dv back within {names['error']:.1e}")
+
+
+def _show_loop(console: Console, names: Names, seconds: float) -> None:
+    console.print(loop_text(names["loop"], console.options.ascii_only), style="magenta")
+    console.print(f"gap at the assembled pose {names['gap'](names['q0']):.1e} m,", end=" ")
+    console.print(f"after the crank alone turns by 0.3 rad {names['gap'](names['q1']):.4f} m.")
+    console.print("The loop is kept with the model; solving it comes later.", style="dim")
+
+
+def _show_mimic(console: Console, names: Names, seconds: float) -> None:
+    gripper, opening = names["gripper"], names["opening"]
+    law = gripper.joints["panda_finger_joint2"].mimic
+    console.print(
+        f"panda_finger_joint2 {mimic_text(law)}: nv is {gripper.nv}, not {gripper.nv + 1}"
+    )
+    console.print(f"asking for 0.03 m at one finger opens both: {opening:.4f} m between them")
+
+
+def _show_broken(console: Console, names: Names, seconds: float) -> None:
+    console.print(Text("broken is this text:", style="dim"))
+    for number, line in enumerate(BROKEN.decode().splitlines(), 1):
+        console.print(Text(f"{number:>4}  {line}", style="dim"), soft_wrap=True)
+    error: ModelError = names["error"]
+    for problem in error.problems:
+        console.print(problem_text(problem, "<bytes>"))
+
+
+def _print_outlook(console: Console) -> None:
+    console.print()
+    console.print(Text("What comes next", style="bold"))
+    console.print(
+        "Dynamics, as a compiler: operator expressions become sweeps over the links, and those "
+        "become code for one robot. This version has robots, conventions and kinematics."
+    )
+    console.print("Try: phistar info humanoid, phistar check your.urdf, phistar doctor.")
+
+
+STEPS = (
+    Step("A robot by its name", 'arm = ps.load("panda")', _show_arm),
+    Step(
+        "Where is the flange? 10 000 configurations at once",
+        "Q = arm.random_configuration(rng, 10_000)\nT = arm.frame_pose(Q, 'panda_link8')",
+        _show_poses,
+    ),
+    Step(
+        "Is the Jacobian right? Next to a finite difference",
+        """\
+q, v, h = Q[0], rng.normal(size=arm.nv), 1e-6
+predicted = (arm.jacobian(q, 'panda_link8') @ v)[3:]
+ahead = arm.frame_pose(arm.integrate(q, h * v), 'panda_link8')
+behind = arm.frame_pose(arm.integrate(q, -h * v), 'panda_link8')
+measured = (ahead - behind)[:3, 3] / (2 * h)
+error = abs(predicted - measured).max()""",
+        _show_jacobian,
+    ),
+    Step(
+        "A free base moves on its manifold",
+        """\
+dog = ps.load("quadruped")
+dv = dog.tangent({"root_joint": [0, 0, 1, 0.3, 0, 0]})
+q0 = dog.neutral()
+q = dog.integrate(q0, dv)
+length = np.linalg.norm(q[3:7])
+error = abs(dog.difference(q0, q) - dv).max()""",
+        _show_floating,
+    ),
+    Step(
+        "A four-bar linkage has a loop",
+        """\
+bars = ps.load("four_bar")
+loop = bars.loops[0]
+def gap(q):
+    one = bars.frame_pose(q, loop.predecessor) @ loop.predecessor_pose
+    two = bars.frame_pose(q, loop.successor) @ loop.successor_pose
+    return np.linalg.norm(one[:3, 3] - two[:3, 3])
+q0, q1 = bars.neutral(), bars.configuration({"crank_joint": 0.3})""",
+        _show_loop,
+    ),
+    Step(
+        "A finger that mimics another has no coordinate of its own",
+        """\
+gripper = ps.load("panda_hand")
+poses = gripper.link_poses({"panda_finger_joint1": 0.03})
+apart = poses["panda_leftfinger"] - poses["panda_rightfinger"]
+opening = np.linalg.norm(apart[:3, 3])""",
+        _show_mimic,
+    ),
+    Step(
+        "A broken file: every fault, where it is and what to do",
+        "try:\n    ps.load(broken)\nexcept ps.errors.ModelError as problem:\n    error = problem",
+        _show_broken,
+    ),
+)

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``phistar demo``: the lines shown are the lines run, and the numbers are right."""
+
+import re
+
+import pytest
+
+from phistar.cli import demo, main
+
+
+@pytest.fixture(scope="module")
+def story() -> str:
+    """What the demo prints."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "100")
+        patch.setenv("NO_COLOR", "1")
+        from io import StringIO
+
+        out = StringIO()
+        patch.setattr("sys.stdout", out)
+        assert main(["demo"]) == 0
+    return out.getvalue()
+
+
+def test_each_step_is_shown_with_its_code(story: str) -> None:
+    """Titles in order, and each line of code behind a prompt."""
+    at = 0
+    for count, step in enumerate(demo.STEPS, 1):
+        at = story.index(f"{count}. {step.title}", at)
+        for line in step.code.splitlines():
+            assert re.search(rf"^(>>>|\.\.\.) {re.escape(line)}$", story[at:], re.MULTILINE)
+
+
+def test_numbers_are_small_where_they_must_be(story: str) -> None:
+    """Jacobian against difference, step against manifold, loop at rest: errors of rounding only."""
+    patterns = {
+        r"largest difference +(\S+) m/s": 1e-8,
+        r"length of the quaternion - 1 = (\S+)": 1e-14,
+        r"gives dv back within (\S+)": 1e-14,
+        r"gap at the assembled pose (\S+) m": 1e-14,
+    }
+    for pattern, bound in patterns.items():
+        match = re.search(pattern, story)
+        assert match is not None, pattern
+        assert abs(float(match.group(1))) < bound, pattern
+
+
+def test_the_gripper_opens_both_fingers(story: str) -> None:
+    """0.03 m at the leader is 0.06 m between the fingers."""
+    assert "opens both: 0.0600 m between them" in story
+
+
+def test_the_broken_file_is_explained(story: str) -> None:
+    """All four faults, each with its line and code."""
+    faults = re.findall(r"^<bytes>:(\d+): error: ", story, re.MULTILINE)
+    assert len(faults) == 4
+    for code in ("not-finite", "zero-axis", "unknown-type", "unknown-link"):
+        assert f"[{code}]" in story
+    assert "Did you mean 'upper_arm'?" in story

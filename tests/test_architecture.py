@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The shape of the code base: who imports whom, what an import costs, what files must hold."""
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import ROOT
+
+SRC = ROOT / "src" / "phistar"
+MODULES = sorted(SRC.rglob("*.py"))
+
+BASE = "errors refs spatial model loaders robots conventions"
+LEVELS = "algebra algorithms sweeps scalar backends"
+
+# unit: (units of phistar it may import, packages from outside it may import). A row for a unit that
+# does not exist yet is a promise. The import-linter contract in pyproject.toml says the same more
+# coarsely: it forbids upward imports, this table also forbids reaching past a layer.
+LAYERS: dict[str, tuple[str, str]] = {
+    "errors": ("", ""),
+    "refs": ("", ""),
+    "spatial": ("errors", "numpy"),
+    "model": ("errors spatial", "numpy"),
+    "loaders": ("errors spatial model", "numpy lxml mujoco xacro"),
+    "robots": ("errors spatial model loaders", "numpy"),
+    "conventions": ("errors spatial model", "numpy"),
+    "algebra": ("errors refs spatial model", "numpy"),
+    "algorithms": ("refs algebra", ""),
+    "sweeps": ("errors algebra model", "numpy"),
+    "scalar": ("errors spatial model sweeps", "numpy"),
+    "backends": ("errors scalar", "numpy llvmlite jax platformdirs filelock"),
+    "compile": (f"{BASE} {LEVELS}", "numpy platformdirs filelock"),
+    "robot": (f"{BASE} algorithms compile", "numpy"),
+    "testing": (f"{BASE} {LEVELS} compile robot", "numpy"),
+    "sim": ("errors spatial model robot", "numpy"),
+    "control": ("errors spatial model robot", "numpy scipy"),
+    "ident": ("errors spatial model robot", "numpy scipy"),
+    "scale": ("errors model robot", "numpy dask zarr"),
+    "interop": ("errors model robot", "numpy jax torch casadi gymnasium"),
+    "viewer": ("errors spatial model robots robot sim", "numpy viser"),
+    "report": ("errors spatial model robots robot sim", "numpy matplotlib plotly"),
+    "cli": (f"{BASE} robot compile sim viewer report phistar", "numpy rich platformdirs llvmlite"),
+    "__main__": ("cli", ""),
+}
+
+# Engines and where the one file that imports each of them lives.
+ENGINES = {"mujoco": "loaders/mjcf.py", "xacro": "loaders/xacro.py"}
+
+
+def module_id(path: Path) -> str:
+    """A module's path inside the package."""
+    return path.relative_to(SRC).as_posix()
+
+
+def unit_of(path: Path) -> str:
+    """The direct child of the package that a file belongs to."""
+    return path.relative_to(SRC).parts[0].removesuffix(".py")
+
+
+def imported(source: str, package: tuple[str, ...]) -> Iterator[str]:
+    """Dotted names that a module of ``package`` imports anywhere, also inside functions."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            start = package[: len(package) - node.level + 1] if node.level else ()
+            base = ".".join((*start, *filter(None, [node.module])))
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def forbidden_imports(unit: str, source: str, package: tuple[str, ...]) -> list[str]:
+    """Imports of one module that the table does not grant to its unit."""
+    inside, outside = (set(names.split()) for names in LAYERS[unit])
+    found = []
+    for name in imported(source, package):
+        top, _, rest = name.partition(".")
+        if top == "phistar":
+            target = rest.split(".")[0]
+            target = target if target in LAYERS else "phistar"
+            allowed = target == unit or target in inside
+        else:
+            allowed = top in sys.stdlib_module_names or top in outside
+        if not allowed:
+            found.append(name)
+    return found
+
+
+def package_of(path: Path) -> tuple[str, ...]:
+    """The package against which a file's relative imports are resolved."""
+    return ("phistar", *path.relative_to(SRC).parts[:-1])
+
+
+# The package's own __init__ may import everything; test_import_is_light watches it.
+@pytest.mark.parametrize(
+    "path", [p for p in MODULES if p.parent != SRC or p.stem != "__init__"], ids=module_id
+)
+def test_imports_point_down(path: Path) -> None:
+    """A module imports only what the table grants to the unit it belongs to."""
+    unit = unit_of(path)
+    assert unit in LAYERS, f"give {unit} a row in LAYERS and a place in pyproject.toml"
+    assert forbidden_imports(unit, path.read_text(encoding="utf-8"), package_of(path)) == []
+
+
+@pytest.mark.parametrize(
+    ("unit", "source"),
+    [
+        ("spatial", "from phistar.model import Model"),
+        ("spatial", "from ..model import Model"),
+        ("model", "def f():\n    import phistar.loaders.urdf"),
+        ("loaders", "from phistar import load"),
+        ("errors", "import numpy"),
+        ("robots", "from mujoco import MjSpec"),
+        ("algorithms", "from phistar.backends import base"),
+    ],
+)
+def test_layer_check_has_teeth(unit: str, source: str) -> None:
+    """A planted import in the wrong direction is found, however it is spelt."""
+    assert len(forbidden_imports(unit, source, ("phistar", unit))) == 1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_engine_is_imported_in_one_file(engine: str) -> None:
+    """A heavy package enters through exactly one module, so that it can stay optional."""
+    users = [
+        module_id(path)
+        for path in MODULES
+        if any(
+            name.split(".")[0] == engine
+            for name in imported(path.read_text(encoding="utf-8"), package_of(path))
+        )
+    ]
+    assert users == [ENGINES[engine]]
+
+
+def test_both_layer_tables_know_the_same_units() -> None:
+    """The import-linter contract and the table above place the same modules."""
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = config["tool"]["importlinter"]["contracts"]
+    layers = next(c["layers"] for c in contracts if c["type"] == "layers")
+    assert set(re.findall(r"\w+", " ".join(layers))) == set(LAYERS)
+
+
+def test_import_is_light() -> None:
+    """``import phistar`` pulls in NumPy and lxml, and none of the heavy or optional packages."""
+    script = "import sys, phistar; print(*{name.split('.')[0] for name in sys.modules})"
+    out = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True, cwd=ROOT
+    ).stdout.split()
+    heavy = "mujoco xacro pinocchio jax torch dask zarr viser matplotlib scipy llvmlite rich yaml"
+    assert "numpy" in out
+    assert set(out) & set(heavy.split()) == set()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=module_id)
+def test_module_has_licence_and_docstring(path: Path) -> None:
+    """Every module names its licence on its first line and says what it is."""
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("# SPDX-License-Identifier: BSD-3-Clause\n")
+    assert ast.get_docstring(ast.parse(text))
+
+
+def repository_files() -> list[Path]:
+    """Text files that are, or would be, committed."""
+    git = shutil.which("git")
+    if git is None or not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    command = [git, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout
+    files = [ROOT / name for name in names.split("\0") if name]
+    binary = {".png", ".npz", ".npy", ".gz", ".zip", ".stl"}
+    return [path for path in files if path.is_file() and path.suffix not in binary]
+
+
+# Written so that no pattern matches its own text.
+TRACE = re.compile(
+    rb"/(?:work)/(?:main|shared)|/(?:root)/|/(?:home)/[a-z]|/(?:Users)/[A-Za-z]|/(?:tmp)/w\b"
+    rb"|(?:files\.pythonhosted)\.org|(?:index)-url|(?:pypi)\.org/simple"
+)
+
+
+def test_no_trace_of_a_machine() -> None:
+    """No committed file names a directory of a developer's machine or a package registry host."""
+    found = [
+        f"{path.relative_to(ROOT)}: {match.group().decode()}"
+        for path in repository_files()
+        for match in [TRACE.search(path.read_bytes())]
+        if match
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "parts", [("", "work", "main"), ("see ", "root", "x"), ("--extra-index", "-url")]
+)
+def test_trace_check_has_teeth(parts: tuple[str, ...]) -> None:
+    """Planted traces are found."""
+    glue = "" if parts[-1].startswith("-") else "/"
+    assert TRACE.search(glue.join(parts).encode())
+
+
+def test_version_is_the_same_everywhere() -> None:
+    """The citation file names the version that pyproject.toml sets."""
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    match = re.search(r"^version: (\S+)$", citation, re.MULTILINE)
+    assert match is not None
+    assert match.group(1) == config["project"]["version"]

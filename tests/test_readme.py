@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the README shows must run."""
+
+import re
+
+import pytest
+
+from tests.helpers import ROOT
+
+TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("source", EXAMPLES, ids=range(len(EXAMPLES)))
+def test_example_runs(source: str) -> None:
+    """An example runs as it is printed, and its shapes are those its comments name."""
+    names: dict[str, object] = {}
+    exec(compile(source, "README.md", "exec"), names)
+    sizes = {key: getattr(names["arm"], key) for key in ("nq", "nv")}
+    for name, shape in re.findall(r"^(\w+) = .*# \(([\w, ]+)\)", source, re.MULTILINE):
+        expected = tuple(sizes.get(n) or int(n) for n in shape.split(", "))
+        assert names[name].shape == expected, name
+
+
+def test_there_is_an_example() -> None:
+    """The README has a Python example for the test above to run."""
+    assert EXAMPLES

@@ -28,7 +28,7 @@ lint: $(VENV)/.lint  ## ruff, mypy and the layers of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 
 bench: $(VENV)/.test  ## time the loaders, next to Pinocchio's
 	@$(BIN)/python -m benchmarks.loading
@@ -45,7 +45,7 @@ robots: $(VENV)/.test  ## load every robot of ../shared/robots and print a table
 	@$(BIN)/python -m tools.robots_table
 
 clean:  ## remove what was built, keep .venv
-	rm -rf build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks tools docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean  ## remove .venv too

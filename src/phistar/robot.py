@@ -263,6 +263,7 @@ def load(
     joint_order: Sequence[str] | None = None,
     trust_xacro: bool = False,
     xacro_arguments: Mapping[str, str] | None = None,
+    roots: Sequence[str | os.PathLike[str]] = (),
 ) -> Robot:
     """Load a robot.
 
@@ -277,6 +278,7 @@ def load(
         joint_order: Every independent joint in the wanted order of coordinates.
         trust_xacro: Allow a xacro file, which may read other files and environment variables.
         xacro_arguments: Arguments of the xacro file.
+        roots: Folders outside the file's own from which MJCF may include files and meshes.
 
     Returns:
         The robot; ``robot.load_report`` says what became of everything in the file.
@@ -296,6 +298,7 @@ def load(
         gravity=gravity,
         trust_xacro=trust_xacro,
         xacro_arguments=xacro_arguments,
+        roots=roots,
     )
     report.issue_warnings()
     if joint_order is not None:

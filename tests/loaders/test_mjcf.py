@@ -177,7 +177,7 @@ def test_replicate_makes_named_copies() -> None:
 def test_limits() -> None:
     """Limits are MuJoCo's; an unlimited hinge is continuous, a ball's limit is reported."""
     joints = (
-        '<joint name="h" range="-30 60"/><joint name="u"/>'
+        '<joint name="h" range="-30 60"/><joint name="u" axis="0 1 0"/>'
         '<joint name="s" type="slide" range="-0.1 0.2" actuatorfrcrange="-3 4"/>'
     )
     ball = body('<joint name="b" type="ball" range="0 45"/>', 'name="c"')
@@ -456,7 +456,7 @@ def test_report_says_what_matters_is_ignored() -> None:
     codes = {"tendon-armature", "tendon-forces", "gravcomp", "fluid", "nonlinear-joint"}
     assert {p.code for p in report.warnings} == codes
     ignored = " ".join(entry.what for entry in report.ignored)
-    for word in ("actuator: motor", "sensor: jointpos", "camera", "light", "option: density"):
+    for word in ("actuator: motor", "sensor: jointpos", "camera", "light", "option: timestep"):
         assert word in ignored
     assert report.format == "mjcf"
     assert report.read["joint"] == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,6 +32,7 @@ def load_model(
     gravity: ArrayLike | None = None,
     trust_xacro: bool = False,
     xacro_arguments: Mapping[str, str] | None = None,
+    roots: Sequence[str | os.PathLike[str]] = (),
     report: LoadReport | None = None,
 ) -> tuple[Model, LoadReport]:
     """Read a robot description.
@@ -43,6 +44,7 @@ def load_model(
         gravity: (3,) [m/s^2]; default: the file's, else (0, 0, -9.81).
         trust_xacro: Expand xacro files, which may read other files and environment variables.
         xacro_arguments: Values of the xacro file's arguments.
+        roots: Folders outside the file's own from which MJCF may include files.
         report: Filled even when an error is raised.
 
     Returns:
@@ -62,9 +64,9 @@ def load_model(
     if root == "mujoco":
         from phistar.loaders.mjcf import read_mjcf
 
-        _refuse_independent(mimic)
+        _check_mimic(mimic)
         model, report = read_mjcf(
-            source, floating_base=floating_base, gravity=gravity, report=report
+            source, floating_base=floating_base, gravity=gravity, roots=roots, report=report
         )
     elif root in ("robot", None):
         # Without a start tag it is not XML at all: the URDF reader says so with file and line.
@@ -83,7 +85,7 @@ def load_model(
     return replace(model, problems=(*model.problems, *singular)), report
 
 
-def _refuse_independent(mimic: str) -> None:
+def _check_mimic(mimic: str) -> None:
     if mimic not in ("reduce", "independent"):
         raise ArgumentError(f"mimic must be 'reduce' or 'independent', got {mimic!r}")
 

@@ -8,6 +8,7 @@ what MuJoCo makes of it is turned into our conventions by ``mjcf_convert``.
 from __future__ import annotations
 
 import warnings
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,7 +35,7 @@ def read_mjcf(
     *,
     floating_base: bool = False,
     gravity: ArrayLike | None = None,
-    roots: Sequence[Path] = (),
+    roots: Sequence[str | os.PathLike[str]] = (),
     report: LoadReport | None = None,
 ) -> tuple[Model, LoadReport]:
     """Read an MJCF document.
@@ -94,7 +95,6 @@ def _compile(
     with _quiet(mujoco) as said:
         try:
             spec = mujoco.MjSpec.from_string(text, include=models)
-            _forget_sizes(spec)
             meshes = replace_meshes(spec, mujoco, bundle, report, all_move=floating_base)
             report.raise_errors()
             model = spec.compile()
@@ -126,16 +126,6 @@ def _compile(
 def _places(elements: Iterable[Any], lines: Lines) -> dict[int, str]:
     """``file:line`` of MuJoCo's elements, by their id."""
     return {element.id: lines.where(element.info) for element in elements}
-
-
-def _forget_sizes(spec: Any) -> None:
-    """Drop what <size> asks for: it means memory of a simulation, which a file must not choose."""
-    for name in ("memory", "njmax", "nconmax", "nstack"):
-        setattr(spec, name, -1)
-    for name in ("nkey", "nuserdata"):
-        setattr(spec, name, 0)
-    for name in ("body", "jnt", "geom", "site", "cam", "tendon", "actuator", "sensor"):
-        setattr(spec, f"nuser_{name}", -1)
 
 
 @contextmanager

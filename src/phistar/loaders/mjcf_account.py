@@ -13,6 +13,7 @@ from phistar.errors import IgnoredWarning
 from phistar.loaders.mjcf_compiled import (
     BALL,
     FREE,
+    NO_CONSTRAINT,
     NO_DAMPER,
     NO_FRICTION,
     NO_SPRING,
@@ -52,7 +53,12 @@ _IGNORED_ATTRIBUTES = {
     "fluid coefficients": "fluidshape fluidcoef",
     "user data": "user",
 }
-_KEPT_OPTIONS = {"gravity"}
+# Used, or reported as a fluid.
+_KEPT_OPTIONS = {"gravity", "density", "viscosity"}
+_MERGING = {
+    "fusestatic": "MuJoCo merges bodies without joints into their parents",
+    "discardvisual": "MuJoCo drops geoms that are only seen",
+}
 
 
 def account(bundle: Bundle, compiled: Compiled, report: LoadReport) -> None:
@@ -63,7 +69,7 @@ def account(bundle: Bundle, compiled: Compiled, report: LoadReport) -> None:
         _list_ignored(root, report)
     for code, what, cure in _dynamics_left_out(compiled.model):
         report.add_problem("warning", code, compiled.file, what, cure, IgnoredWarning)
-        report.ignored.append(Entry(compiled.file, what, cure))
+        report.ignored.append(Entry(compiled.file, what.rstrip("."), cure))
     for what, note in _remarks(compiled.model):
         report.used.append(Entry(compiled.file, what, note))
 
@@ -139,6 +145,9 @@ def _ignored_here(element: Element) -> Iterator[tuple[str, str]]:
     if element.tag == "option" and element.attributes.keys() - _KEPT_OPTIONS:
         names = " ".join(sorted(element.attributes.keys() - _KEPT_OPTIONS))
         yield f"option: {names}", "settings of MuJoCo's own simulation"
+    for name, note in _MERGING.items():
+        if element.tag == "compiler" and element.get(name) == "true":
+            yield f"compiler: {name}", note
     for what, names in _IGNORED_ATTRIBUTES.items():
         if not element.attributes.keys().isdisjoint(names.split()):
             yield what, "contacts and MuJoCo's soft constraints are not modelled"
@@ -198,7 +207,7 @@ def _remarks(model: Any) -> Iterator[tuple[str, str]]:
     for bit, what in (
         (NO_SPRING, "joint springs"),
         (NO_DAMPER, "joint damping"),
-        (NO_FRICTION, "dry friction"),
+        (NO_FRICTION | NO_CONSTRAINT, "dry friction"),
     ):
         if model.opt.disableflags & bit:
             yield what, "switched off by the file's <flag>: zero is used"

@@ -160,10 +160,9 @@ class _Converter:
     def _add_joint(self, joint: int, parent: str, child: str, base: Array) -> None:
         model, kind = self.model, int(self.model.jnt_type[joint])
         anchor = np.array(model.jnt_pos[joint])
-        free = kind == FREE
+        free, single = kind == FREE, kind in (SLIDE, HINGE)
         limited, (low, high) = bool(model.jnt_limited[joint]), model.jnt_range[joint]
-        bounded = limited and kind in (SLIDE, HINGE)
-        q0 = int(model.jnt_qposadr[joint])
+        rest = float(model.qpos0[model.jnt_qposadr[joint]])
         self.builder.joint(
             self.joint_names[joint],
             ("free", "spherical", "prismatic", "revolute" if limited else "continuous")[kind],
@@ -171,16 +170,16 @@ class _Converter:
             child,
             origin=np.eye(4) if free else base @ pose(translation=anchor),
             child_pose=np.eye(4) if free else pose(translation=-anchor),
-            axis=tuple(model.jnt_axis[joint]) if kind in (SLIDE, HINGE) else None,
-            lower=float(low) if bounded else -math.inf,
-            upper=float(high) if bounded else math.inf,
+            axis=tuple(model.jnt_axis[joint]) if single else None,
+            lower=float(low) if limited and single else -math.inf,
+            upper=float(high) if limited and single else math.inf,
             effort=self._effort(joint),
-            armature=self._per_dof(joint, model.dof_armature) + self.added_armature[joint],
-            damping=self._damping(joint),
-            friction=self._per_dof(joint, model.dof_frictionloss, NO_FRICTION | NO_CONSTRAINT),
+            armature=self._per_dof(joint, model.dof_armature, self.added_armature),
+            damping=self._per_dof(joint, model.dof_damping, self.added_damping, NO_DAMPER),
+            friction=self._per_dof(joint, model.dof_frictionloss, off=NO_FRICTION | NO_CONSTRAINT),
             stiffness=0.0 if self.flags & NO_SPRING else float(model.jnt_stiffness[joint]),
-            spring_reference=self._to_xyzw(joint, model.qpos_spring[q0 : q0 + JOINT_NQ[kind]]),
-            reference=float(model.qpos0[q0]) if kind in (SLIDE, HINGE) else 0.0,
+            spring_reference=tuple(self._to_xyzw(joint, model.qpos_spring)),
+            reference=rest if single else 0.0,
             where=self.compiled.joints.get(joint, ""),
         )
 
@@ -189,17 +188,18 @@ class _Converter:
             return math.inf
         return float(np.abs(self.model.jnt_actfrcrange[joint]).max())
 
-    def _per_dof(self, joint: int, values: Array, off: int = 0) -> Array:
-        """A joint's share of one of MuJoCo's arrays per velocity coordinate, in our order."""
+    def _per_dof(
+        self, joint: int, values: Array, added: Array | None = None, off: int = 0
+    ) -> tuple[float, ...]:
+        """A joint's share of one of MuJoCo's arrays per velocity coordinate, in our order.
+
+        ``added`` holds one more number per joint; a flag of ``off`` makes all of it zero.
+        """
         kind, start = int(self.model.jnt_type[joint]), int(self.model.jnt_dofadr[joint])
         own = np.array(values[start : start + JOINT_NV[kind]])
-        if self.flags & off:
-            own = np.zeros_like(own)
-        return own[_ANGULAR_FIRST] if kind == FREE else own
-
-    def _damping(self, joint: int) -> Array:
-        own = self._per_dof(joint, self.model.dof_damping, NO_DAMPER)
-        return own if self.flags & NO_DAMPER else own + self.added_damping[joint]
+        own = own if added is None else own + added[joint]
+        own = np.zeros_like(own) if self.flags & off else own
+        return tuple(float(x) for x in (own[_ANGULAR_FIRST] if kind == FREE else own))
 
     def _actuator_shares(self) -> tuple[Array, Array]:
         """What actuators add to each joint's armature and damping: gear^2 times their own."""
@@ -214,13 +214,14 @@ class _Converter:
                 damping[joint] += share * self.model.actuator_damping[actuator]
         return armature, damping
 
-    def _to_xyzw(self, joint: int, own: Array) -> Array:
-        """A joint's coordinates with the quaternion in our order and of unit length."""
-        kind, result = int(self.model.jnt_type[joint]), np.array(own, float)
+    def _to_xyzw(self, joint: int, qpos: Array) -> Array:
+        """A joint's coordinates out of qpos, its quaternion in our order and of unit length."""
+        kind, start = int(self.model.jnt_type[joint]), int(self.model.jnt_qposadr[joint])
+        own = np.array(qpos[start : start + JOINT_NQ[kind]])
         if kind in (FREE, BALL):
-            quat = wxyz_to_xyzw(result[-4:])
-            result[-4:] = quat_normalize(quat) if quat.any() else (0.0, 0.0, 0.0, 1.0)
-        return result
+            quat = wxyz_to_xyzw(own[-4:])
+            own[-4:] = quat_normalize(quat) if quat.any() else (0.0, 0.0, 0.0, 1.0)
+        return own
 
     def _add_frames(self) -> None:
         """Sites become frames; a site with a link's name is called ``site:NAME``."""
@@ -249,9 +250,7 @@ class _Converter:
         parts = [np.zeros(0)]
         if self.base is not None:
             parts.append(free_configuration(self.poses[self.base]))
-        for joint, start in enumerate(self.model.jnt_qposadr):
-            size = JOINT_NQ[int(self.model.jnt_type[joint])]
-            parts.append(self._to_xyzw(joint, qpos[start : start + size]))
+        parts += [self._to_xyzw(joint, qpos) for joint in range(self.model.njnt)]
         return np.concatenate(parts)
 
 

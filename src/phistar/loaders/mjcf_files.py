@@ -134,6 +134,9 @@ class _Gatherer:
                 self.add_model(element, home)
             elif element.tag == "mesh" and "file" in element.attributes:
                 self.add_mesh(element, home, mesh_folder, strip)
+            elif element.tag == "size" and element.parent is root:
+                # Memory for MuJoCo's own simulation, which a file must not choose for us.
+                element.attributes.clear()
 
     def include(self, element: Element, level: _Level) -> None:
         """Replace each <include> below ``element`` by what its file holds."""

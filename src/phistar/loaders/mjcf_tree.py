@@ -90,11 +90,11 @@ def read_tree(source: Source) -> Element:
 
 def _element(node: _Element, source: Source) -> Element:
     attributes = {_plain(key): str(value) for key, value in node.attrib.items()}
-    return Element(_plain(node.tag), attributes, source.at(node.sourceline))
+    return Element(_plain(node.tag), attributes, f"{source.name}:{node.sourceline}")
 
 
 def _plain(name: str | bytes) -> str:
-    """A tag or attribute name; MJCF has no namespaces, so that one in braces is refused later."""
+    """A tag or attribute name without its namespace; MJCF has none."""
     return str(name).rpartition("}")[2]
 
 

@@ -127,7 +127,8 @@ class _Reader:
         grounds = self._grounds(root)
         links = LinkReader(context, self.builder, read_materials(context, root))
         joints = JointReader(context, self.builder, read_rotors(context, root), grounds)
-        others: list[tuple[int, _Element]] = []
+        extra = ExtraReader(context, self.builder)
+        later: list[tuple[int, _Element]] = []
         lines = top_level_lines(self.source)
         for index, element in enumerate(root):
             context.line = lines[index] if lines else 0
@@ -136,10 +137,15 @@ class _Reader:
                     links.read(element)
             elif element.tag in _JOINTS:
                 joints.read(element)
+            elif element.tag in extra.handlers:
+                later.append((context.line, element))
             else:
-                others.append((context.line, element))
+                self._pass_over(element)
         self._mend_mimics()
-        self._read_others(others)
+        extra.start()
+        for context.line, element in later:
+            extra.read(element)
+        self.order = extra.order
         context.close()
 
     def _check_root(self, root: _Element) -> None:
@@ -190,20 +196,15 @@ class _Reader:
             cure = "It moves on its own; make it fixed, or let it follow a moving joint."
             self.report.add_problem("warning", "mimic-fixed", joint.where, what, cure)
 
-    def _read_others(self, others: list[tuple[int, _Element]]) -> None:
-        context = self.context
-        extra = ExtraReader(context, self.builder)
-        for line, element in others:
-            context.line = line
-            tag = element.tag
-            self.report.read[f"{readable(tag)} elements"] += 1
-            if tag in extra.handlers:
-                extra.read(element)
-            elif tag in ("gazebo", "mujoco"):
-                self._simulator(element)
-            elif tag != "material":
-                ignore_element(context, element, "")
-        self.order = extra.order
+    def _pass_over(self, element: _Element) -> None:
+        """An element that adds nothing to the model itself."""
+        tag = element.tag
+        name = f"{readable(tag)} elements"
+        self.report.read[name] += 1
+        if tag in ("gazebo", "mujoco"):
+            self._simulator(element)
+        elif tag != "material":
+            ignore_element(self.context, element, "")
 
     def _simulator(self, element: _Element) -> None:
         """Settings of Gazebo and MuJoCo: listed, and warned of where they change the dynamics."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from xml.parsers import expat
 
@@ -22,6 +23,7 @@ XACRO_CURE = "Expand the file with xacro first, or load it with trust_xacro=True
 _LAST_LINE = 65535
 _LISTED_EACH = 500
 _MAX_ERRORS = 10_000
+_LONGEST_NAME = 1000
 
 
 class Context:
@@ -89,6 +91,17 @@ class Context:
         if self._ignored[kind] <= _LISTED_EACH:
             self.report.ignored.append(Entry(self.where(element), what, note))
 
+    def name(self, element: _Element) -> str | None:
+        """The name of an element that must have one; None after an error."""
+        name, tag = element.get("name"), readable(element.tag)
+        if not name:
+            self.error("no-name", element, f"a <{tag}> has no name.", "Give it a unique name.")
+        elif len(name) > _LONGEST_NAME:
+            what = f"the <{tag}> {shown(name)} has a name of {len(name)} characters."
+            self.error("long-name", element, what, f"At most {_LONGEST_NAME} are allowed.")
+            return None
+        return name or None
+
     def default(self, element: _Element, what: str, note: str) -> None:
         """List something the file leaves open and the value taken."""
         self.report.defaulted.append(Entry(self.where(element), what, note))
@@ -111,6 +124,7 @@ def is_xacro(namespace: str) -> bool:
     return namespace.rstrip("/").endswith("xacro")
 
 
+@lru_cache(maxsize=1024)
 def split_tag(tag: str) -> tuple[str, str]:
     """Namespace (empty if none) and local name of a tag or attribute as lxml spells it."""
     if not tag.startswith("{"):
@@ -119,6 +133,7 @@ def split_tag(tag: str) -> tuple[str, str]:
     return namespace, local
 
 
+@lru_cache(maxsize=1024)
 def readable(tag: str) -> str:
     """A tag as a person writes it, with a prefix instead of the namespace."""
     namespace, local = split_tag(tag)

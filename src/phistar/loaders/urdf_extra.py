@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from phistar.loaders.urdf_context import Context, shown
+from phistar.loaders.urdf_context import Context, readable, shown
 from phistar.loaders.urdf_dialect import LOOP_KINDS, qname
 from phistar.loaders.urdf_values import (
     ORIGIN_ATTRIBUTES,
@@ -41,9 +41,9 @@ class ExtraReader:
     def __init__(self, context: Context, builder: ModelBuilder) -> None:
         self.context = context
         self.builder = builder
-        self.links = {link.name for link in builder.links}
-        self.joints = {joint.name: joint for joint in builder.joints}
-        self.hints = {"link": Hints(self.links), "joint": Hints(self.joints)}
+        self.links: set[str] = set()
+        self.joints: set[str] = set()
+        self.hints: dict[str, Hints] = {}
         self.frames: set[str] = set()
         self.order: list[str] | None = None
         self.handlers = {
@@ -56,8 +56,15 @@ class ExtraReader:
             qname("configuration"): self._configuration,
         }
 
+    def start(self) -> None:
+        """Take note of the links and joints, which must all have been read."""
+        self.links = {link.name for link in self.builder.links}
+        self.joints = {joint.name for joint in self.builder.joints}
+        self.hints = {"link": Hints(self.links), "joint": Hints(self.joints)}
+
     def read(self, element: _Element) -> None:
         """Add what one top-level element says; its tag is a key of ``handlers``."""
+        self.context.report.read[f"{readable(element.tag)} elements"] += 1
         self.handlers[element.tag](element)
 
     def _known(
@@ -71,13 +78,6 @@ class ExtraReader:
         cure = self.hints[kind].hint(name, f"Name a {kind} of the robot.")
         self.context.error(f"unknown-{kind}", element, what, cure)
         return None
-
-    def _named(self, element: _Element, kind: str) -> str | None:
-        name = element.get("name")
-        if not name:
-            what = f"a <{kind}> has no name."
-            self.context.error("no-name", element, what, "Give it a unique name.")
-        return name
 
     def _frame(self, element: _Element) -> None:
         """``<phistar:frame>``, placed by its ``<origin>``."""
@@ -105,12 +105,12 @@ class ExtraReader:
             self.builder.frame(name, link, pose=pose)
 
     def _frame_names(self, element: _Element, label: str) -> tuple[str | None, str | None]:
-        name = self._named(element, "frame")
+        name = self.context.name(element)
         return name, self._known(element, "link", "link", self.links, label)
 
     def _loop(self, element: _Element) -> None:
         context = self.context
-        name = self._named(element, "phistar:loop")
+        name = self.context.name(element)
         label = f"loop {shown(name or '')}"
         check_attributes(context, element, _LOOP_ATTRIBUTES, label)
         kind = element.get("type") or ""
@@ -149,7 +149,7 @@ class ExtraReader:
 
     def _coupling(self, element: _Element) -> None:
         context = self.context
-        name = self._named(element, "phistar:coupling")
+        name = self.context.name(element)
         label = f"coupling {shown(name or '')}"
         check_attributes(context, element, _COUPLING_ATTRIBUTES, label)
         joint = self._known(element, "joint", "joint", self.joints, label)
@@ -186,7 +186,7 @@ class ExtraReader:
             self.order = names
 
     def _configuration(self, element: _Element) -> None:
-        name = self._named(element, "phistar:configuration")
+        name = self.context.name(element)
         label = f"configuration {shown(name or '')}"
         values = numbers(self.context, element, "values", (), label, thing="values")
         size = sum(joint.nq for joint in self.builder.joints)

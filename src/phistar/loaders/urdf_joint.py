@@ -71,9 +71,7 @@ class JointReader:
     def read(self, element: _Element) -> None:
         """Add the joint of one element."""
         context = self.context
-        name = element.get("name")
-        if not name:
-            context.error("no-name", element, "a <joint> has no name.", "Give it a unique name.")
+        name = context.name(element)
         label = f'joint "{name or "(unnamed)"}"'
         check_attributes(context, element, _JOINT_ATTRIBUTES, label)
         parts, _ = sort_children(context, element, _CHILDREN, label, fatal=_ENDS)

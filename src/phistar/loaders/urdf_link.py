@@ -69,10 +69,8 @@ class LinkReader:
     def read(self, element: _Element) -> None:
         """Add the link of one element."""
         context = self.context
-        name = element.get("name")
-        if not name:
-            what = "a <link> has no name."
-            context.error("no-name", element, what, "Give it a unique name.")
+        name = context.name(element)
+        if name is None:
             context.incomplete = True
             return
         label = f'link "{name}"'

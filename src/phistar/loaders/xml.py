@@ -13,13 +13,16 @@ from phistar.loaders.source import Source, check_size
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-MAX_MARKUP = 4_000_000
-"""Most tags and attributes of a document; a 100 000-link chain has 2.5 million."""
+MAX_ELEMENTS = 1_250_000
+MAX_ATTRIBUTES = 2_000_000
+"""Most elements and attributes of a document; a 100 000-link chain has 0.8 and 1.3 million."""
 
 _PROLOGUE = rb"(?:\xef\xbb\xbf)?(?:\s++|<\?.*?\?>|<!--.*?-->)*+"
 _DOCTYPE = re.compile(_PROLOGUE + rb"<!(?:DOCTYPE\s*(?P<name>[^\s>\[]*)|ENTITY)", re.DOTALL)
 _ROOT = re.compile(_PROLOGUE + rb"<[^\s<>/!?]+", re.DOTALL)
 
+# libxml2 reports at most 100 errors of a document at a time.
+_MAX_ATTEMPTS = 4
 _UNBOUND = 201
 _RESOURCE_LIMIT = 114
 _PLAIN_WORDS = {
@@ -61,16 +64,18 @@ def parse_xml(source: Source, report: LoadReport | None = None) -> _Element:
         # Before the parser sees it, so that an entity bomb is never even tokenised.
         raise _doctype_error(source, match)
     _refuse_markup_flood(source)
-    try:
-        return _parse(source, source.data)
-    except etree.XMLSyntaxError as error:
-        data = _declare_prefixes(source, error, report)
-        if data is None:
-            raise _syntax_problem(source, error) from None
-    try:
-        return _parse(source, data)
-    except etree.XMLSyntaxError as error:
-        raise _syntax_problem(source, error) from None
+    data = source.data
+    for _ in range(_MAX_ATTEMPTS):
+        try:
+            return _parse(source, data)
+        except etree.XMLSyntaxError as error:
+            mended = _declare_prefixes(source, data, error, report)
+            if mended is None:
+                raise _syntax_problem(source, error) from None
+            data = mended
+    what = "too many prefixes are not declared."
+    problem = Problem("error", "xml", source.name, what, "Declare them on the root element.")
+    raise ModelError([problem])
 
 
 def _parse(source: Source, data: bytes) -> _Element:
@@ -105,9 +110,13 @@ def _refuse_non_xml(source: Source) -> None:
 
 def _refuse_markup_flood(source: Source) -> None:
     """A document of tiny elements takes far more memory than its size tells."""
-    count = source.data.count(b"<") + source.data.count(b"=")
-    if count > MAX_MARKUP:
-        what = f"{count} tags and attributes are more than the limit of {MAX_MARKUP}."
+    data = source.data
+    elements, attributes = data.count(b"<") - data.count(b"</"), data.count(b"=")
+    if elements > MAX_ELEMENTS or attributes > MAX_ATTRIBUTES:
+        what = (
+            f"{elements} elements and {attributes} attributes are more than the limit of "
+            f"{MAX_ELEMENTS} and {MAX_ATTRIBUTES}."
+        )
         problem = Problem("error", "too-big", source.name, what, "Split the robot.")
         raise UnsafeFileError([problem])
 
@@ -124,9 +133,11 @@ def _doctype_error(source: Source, match: re.Match[bytes] | None) -> UnsafeFileE
     return UnsafeFileError([Problem("error", "doctype", where, what, "Remove the DOCTYPE.")])
 
 
-def _declare_prefixes(source: Source, error: Any, report: LoadReport | None) -> bytes | None:
+def _declare_prefixes(
+    source: Source, data: bytes, error: Any, report: LoadReport | None
+) -> bytes | None:
     """The document with its unbound prefixes declared on the root; None if it is beyond that."""
-    root = _ROOT.match(source.data)
+    root = _ROOT.match(data)
     lines: dict[str, int] = {}
     for entry in error.error_log:
         match = re.match(r"Namespace prefix (\S+) ", entry.message)
@@ -144,7 +155,7 @@ def _declare_prefixes(source: Source, error: Any, report: LoadReport | None) -> 
             cure = f'Add xmlns:{prefix}="..." to the root element.'
             where = source.at(line)
             report.add_problem("warning", "unbound-prefix", where, what, cure, StructureWarning)
-    return source.data[: root.end()] + declared.encode() + source.data[root.end() :]
+    return data[: root.end()] + declared.encode() + data[root.end() :]
 
 
 def _syntax_problem(source: Source, error: Any) -> ModelError:

@@ -111,10 +111,15 @@ def _root_problems(
         cure = "Exactly one link may be without a parent joint; connect the others with joints."
         yield _error("two-roots", roots[1].where, what, cure)
     for cycle in _cycles(links, parent_of):
-        names = cycle if len(cycle) <= 12 else [*cycle[:6], "...", *cycle[-5:]]
-        what = f"no root link: links {' - '.join([*names, names[0]])} form a cycle of joints."
+        what = f"no root link: links {_round(cycle, ' - ')} form a cycle of joints."
         cure = "Cut the cycle: declare one of its joints as a loop."
         yield _error("cycle", parent_of[cycle[0]].where, what, cure)
+
+
+def _round(cycle: list[str], arrow: str) -> str:
+    """The names of a cycle and the first one again; the middle of a long one is left out."""
+    names = cycle if len(cycle) <= 12 else [*cycle[:6], "...", *cycle[-5:]]
+    return arrow.join([*names, cycle[0]])
 
 
 def _cycles(links: Sequence[Link], parent_of: Mapping[str, Joint]) -> Iterable[list[str]]:
@@ -195,7 +200,7 @@ def _mimic_cycles(by_name: dict[str, Joint]) -> list[Problem]:
         if joint.name in path:
             names = list(path)
             cycle = names[names.index(joint.name) :]
-            what = f"mimic cycle {' -> '.join([*cycle, cycle[0]])}: no joint is independent."
+            what = f"mimic cycle {_round(cycle, ' -> ')}: no joint is independent."
             cure = "Remove <mimic> from one of them."
             problems.append(_error("mimic-cycle", joint.where, what, cure))
         done.update(path)

@@ -38,7 +38,8 @@ MJCF = b"""
 <mujoco><option gravity="0 0 -9.81"/><worldbody>
   <body name="trunk" pos="0 0 1"><freejoint name="float"/>
     <inertial pos="0.1 0 0" mass="3" fullinertia="0.1 0.2 0.25 0.01 0 0"/>
-    <body name="head" pos="0 0 0.3" quat="0.8 0.6 0 0"><joint name="neck" type="ball" pos="0 0 0.1"/>
+    <body name="head" pos="0 0 0.3" quat="0.8 0.6 0 0">
+      <joint name="neck" type="ball" pos="0 0 0.1"/>
       <inertial pos="0 0.1 0" mass="1" diaginertia="0.01 0.02 0.02"/>
       <body name="jaw"><joint name="slide" type="slide" axis="1 1 0" ref="0.1"/>
         <joint name="hinge" type="hinge" axis="0 1 0" pos="0 0 0.2" ref="0.3" armature="0.05"/>
@@ -53,6 +54,7 @@ def _close(a: np.ndarray, b: np.ndarray, tolerance: float = 1e-12) -> None:
 
 @pytest.fixture(scope="module")
 def pinocchio_pair() -> tuple[phistar.Robot, pin.Model]:
+    """A robot with a floating base, continuous, planar and mimic joints, on both sides."""
     robot = phistar.load(URDF, floating_base=True)
     peer = pin.buildModelFromXML(URDF.decode(), pin.JointModelFreeFlyer())
     return robot, peer
@@ -60,6 +62,7 @@ def pinocchio_pair() -> tuple[phistar.Robot, pin.Model]:
 
 @pytest.fixture(scope="module")
 def mujoco_pair() -> tuple[phistar.Robot, mujoco.MjModel]:
+    """A robot with free, ball, slide and hinge joints, on both sides."""
     return phistar.load(MJCF), mujoco.MjModel.from_xml_string(MJCF.decode())
 
 
@@ -177,7 +180,11 @@ def test_mujoco_velocity_and_acceleration(
     robot, peer = mujoco_pair
     convert = phistar.conventions.mujoco(robot, peer)
     rng = np.random.default_rng(8)
-    q, v, vdot = robot.random_configuration(rng), rng.normal(size=robot.nv), rng.normal(size=robot.nv)
+    q, v, vdot = (
+        robot.random_configuration(rng),
+        rng.normal(size=robot.nv),
+        rng.normal(size=robot.nv),
+    )
     h = 1e-6
     ahead, behind = convert.q_to_peer(q).copy(), convert.q_to_peer(q).copy()
     mujoco.mj_integratePos(peer, ahead, convert.v_to_peer(q, v), h)
@@ -197,8 +204,14 @@ def test_mujoco_generalised_force_does_the_same_work(
     robot, peer = mujoco_pair
     convert = phistar.conventions.mujoco(robot, peer)
     rng = np.random.default_rng(9)
-    q, v, tau = robot.random_configuration(rng), rng.normal(size=robot.nv), rng.normal(size=robot.nv)
-    assert convert.tau_to_peer(q, tau) @ convert.v_to_peer(q, v) == pytest.approx(tau @ v, rel=1e-12)
+    q, v, tau = (
+        robot.random_configuration(rng),
+        rng.normal(size=robot.nv),
+        rng.normal(size=robot.nv),
+    )
+    assert convert.tau_to_peer(q, tau) @ convert.v_to_peer(q, v) == pytest.approx(
+        tau @ v, rel=1e-12
+    )
     _close(convert.tau_from_peer(q, convert.tau_to_peer(q, tau)), tau)
 
 

@@ -25,6 +25,7 @@ iyz="0"/></inertial></link><joint name="pivot" type="continuous"><parent link="b
 
 @pytest.fixture(scope="module")
 def panda() -> phistar.Robot:
+    """The bundled arm."""
     return phistar.load("panda")
 
 
@@ -211,3 +212,10 @@ def test_every_error_has_one_root() -> None:
     assert len(errors) > 5
     for error in errors:
         assert issubclass(error, PhistarError)
+
+
+def test_a_half_open_doctype_costs_no_time() -> None:
+    """Looking for the root element is linear in the file, whatever stands before it."""
+    for junk in (b"<!DOCTYPE" + b" " * 1_000_000, b"<!--" + b"-" * 1_000_000, b"<?" * 500_000):
+        with pytest.raises(ModelError):
+            phistar.load(junk)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Compares a robot file, as phistar reads it, with golden values of Pinocchio or MuJoCo beside it.
 
-Used by ``make robots`` (a table) and by the tests (a test a robot). The golden ``.json`` names joints
-with their places in the peer's q and v; the ``.npz`` holds states, poses, Jacobians and mass
+Used by ``make robots`` (a table) and by the tests (a test a robot). The golden ``.json`` names
+joints with their places in the peer's q and v; the ``.npz`` holds states, poses, Jacobians and mass
 matrices in the peer's conventions.
 """
 
@@ -88,7 +88,9 @@ def compare(path: Path) -> Outcome:
 
 def _compare_structure(outcome: Outcome, robot: phistar.Robot, golden: dict[str, Any]) -> None:
     moving = [j for j in robot.joints.values() if j.motion.nv]
-    names = [peer["name"] or mine.name for peer, mine in zip(golden["joints"], moving, strict=False)]
+    names = [
+        peer["name"] or mine.name for peer, mine in zip(golden["joints"], moving, strict=False)
+    ]
     mujoco = golden["tool"].startswith("mujoco")
     if mujoco and list(robot.joint_names) != names:
         outcome.faults.append("joint order differs")
@@ -160,7 +162,9 @@ def _compare_numbers(
     if np.isfinite(arrays["com"]).all() and (mujoco or robot.model.inertias[:, 0].any()):
         pairs["com"] = (robot.center_of_mass(q, fixed=mujoco), arrays["com"])
     for name, (ours, theirs) in pairs.items():
-        error = float(np.abs(ours - theirs).max(initial=0.0) / max(np.abs(theirs).max(initial=0.0), 1e-3))
+        error = float(
+            np.abs(ours - theirs).max(initial=0.0) / max(np.abs(theirs).max(initial=0.0), 1e-3)
+        )
         outcome.errors[name] = error
         if not error <= TOLERANCE:
             outcome.faults.append(f"{name} differs by {error:.1e}")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from rich.console import Console
@@ -20,7 +21,8 @@ def _row(outcome: Outcome, folder: Path) -> tuple[str, ...]:
     verdict += f" [dim]({'; '.join(outcome.notes)})" if outcome.notes else ""
     name = str(outcome.path.relative_to(folder))
     singular = str(outcome.singular) if outcome.singular else ""
-    return name, str(outcome.nq), str(outcome.nv), str(outcome.warnings), singular, f"{worst:.1e}", verdict
+    sizes = str(outcome.nq), str(outcome.nv), str(outcome.warnings)
+    return name, *sizes, singular, f"{worst:.1e}", verdict
 
 
 def main() -> int:
@@ -29,7 +31,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=SHARED / "robots")
     parser.add_argument("--match", default="", help="only files whose path contains this")
     options = parser.parse_args()
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 200)
     files = [p for p in golden_files(options.folder) if options.match in str(p)]
     if not files:
         console.print(f"no robots with golden values below {options.folder}")
@@ -42,7 +44,7 @@ def main() -> int:
     agreeing = sum(outcome.agrees for outcome in outcomes)
     console.print(
         f"{agreeing} of {len(outcomes)} robots agree with their golden values "
-        f"(relative error at most {TOLERANCE:g} in poses, Jacobians, mass matrices, centres of mass)"
+        f"(relative {TOLERANCE:g} in poses, Jacobians, mass matrices and centres of mass)"
     )
     return 0 if agreeing == len(outcomes) else 1
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """phistar: robot dynamics as algebra."""
 
-from importlib.metadata import version as _version
+from typing import Any
 
 from phistar import conventions, errors, robots
 from phistar.loaders.report import LoadReport
@@ -9,8 +9,6 @@ from phistar.model.builder import ModelBuilder
 from phistar.model.model import Model
 from phistar.model.random import random_model
 from phistar.robot import Robot, load
-
-__version__ = _version("phistar")
 
 __all__ = [
     "LoadReport",
@@ -23,3 +21,12 @@ __all__ = [
     "random_model",
     "robots",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """``__version__``, looked up when asked for: the metadata module is slow to import."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("phistar")
+    raise AttributeError(f"module 'phistar' has no attribute {name!r}")

@@ -255,7 +255,7 @@ class Convention:
         return np.asarray(swap_rows(jacobian) @ self.velocity_matrix(q))
 
     def jacobian_to_peer(self, q: Coordinates, jacobian: ArrayLike) -> Array:
-        """Our Jacobian as the peer writes it, rows [linear; angular]; followers get zero columns."""
+        """Our Jacobian as the peer writes it, rows [linear; angular]; followers get zeros."""
         return np.asarray(swap_rows(jacobian) @ self._inverse(q))
 
     def _peer_array(self, x: ArrayLike, size: int, argument: str) -> Array:

@@ -22,7 +22,7 @@ def _arm(tip: dict[str, object], kind: str = "revolute", **joint: object) -> Mod
 
 
 def test_massless_leaf_is_named() -> None:
-    """A leaf without mass leaves its joint nothing to move; joint, link, direction, cure are said."""
+    """A leaf without mass: joint, link, direction and cure are said."""
     (hinge,) = singular_hinges(_arm({}, axis=(0, 1, 0)))
     assert (hinge.joint, hinge.link) == ("wrist", "tip")
     assert np.allclose(np.abs(hinge.direction), [0, 1, 0, 0, 0, 0])

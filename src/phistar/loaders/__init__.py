@@ -20,7 +20,7 @@ from phistar.model.singular import singular_problems
 
 __all__ = ["Entry", "LoadReport", "Source", "load_model", "read_source"]
 
-_PROLOGUE = re.compile(rb"\s*(?:<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]*(?:\[.*?\])?\s*>)", re.DOTALL)
+_PROLOGUE = re.compile(rb"\s*(?:<\?.*?\?>|<!--.*?-->)", re.DOTALL)
 _START_TAG = re.compile(rb"\s*<([^\s<>/!?]+)")
 
 
@@ -103,7 +103,10 @@ def _as_source(description: str | os.PathLike[str] | bytes | Source) -> Source:
 
 
 def root_tag(source: Source) -> str | None:
-    """Name of a document's first element, found without parsing it; None if there is none."""
+    """Name of a document's first element, found without parsing it; None if there is none.
+
+    A DOCTYPE hides it: the reader that gets the document then refuses it.
+    """
     data = source.data.removeprefix(b"\xef\xbb\xbf")
     position = 0
     while match := _PROLOGUE.match(data, position):

@@ -7,8 +7,8 @@ what MuJoCo makes of it is turned into our conventions by ``mjcf_convert``.
 
 from __future__ import annotations
 
-import warnings
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path

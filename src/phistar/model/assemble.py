@@ -109,7 +109,7 @@ class _Walk:
         if joint.motion.nv == 0:
             self.joints[joint.name] = joint
             return parent, _compose(_compose(pose, joint.origin), joint.child_pose)
-        law = self.laws.get(joint.name, Mimic(joint.name))
+        law = self.laws.get(joint.name) or Mimic(joint.name)
         q_slice, v_slice = self.slices[law.joint]
         first = len(self.bodies)
         placement, q_at, v_at = _compose(pose, joint.origin), q_slice.start, v_slice.start

@@ -113,9 +113,7 @@ def _below(model: Model, suspects: list[int]) -> list[int]:
     return np.flatnonzero(wanted).tolist()
 
 
-def _articulate(
-    body: Body, p: Array, composite: Array, follows: bool
-) -> tuple[Array, Array]:
+def _articulate(body: Body, p: Array, composite: Array, follows: bool) -> tuple[Array, Array]:
     """Null directions of D in joint coordinates (nv, m), and P+ as the parent feels it.
 
     A follower (mimic) has no coordinate to be free in: its parent feels it as if it were locked.
@@ -136,9 +134,7 @@ def _articulate(
     return null, p - (u / values[~flat]) @ u.T
 
 
-def _follower_resists(
-    model: Model, q: Array, k: int, column: Array, followed: set[str]
-) -> bool:
+def _follower_resists(model: Model, q: Array, k: int, column: Array, followed: set[str]) -> bool:
     """Whether a joint's mimic followers have inertia of their own that resists it."""
     body = model.bodies[k]
     if body.joint not in followed:

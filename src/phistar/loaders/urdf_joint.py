@@ -173,6 +173,10 @@ class JointReader:
         axis = (0.0, 0.0, 1.0) if drake and kind == "planar" else _DEFAULT_AXIS
         text = " ".join(f"{x:g}" for x in axis)
         self.context.default(joint, label, f"no <axis>: {text}")
+        if kind == "planar" and not drake:
+            what = f"{label}: a planar joint without <axis> moves in the plane normal to x."
+            cure = 'So the specification says, other programs take z; add <axis xyz="0 0 1"/>.'
+            self.context.warn("planar-axis", joint, what, cure)
         return axis
 
     def _pitch(self, joint: _Element, parts: dict[str, _Element], label: str) -> float:

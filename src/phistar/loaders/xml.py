@@ -66,10 +66,12 @@ def parse_xml(source: Source, report: LoadReport | None = None) -> _Element:
     _refuse_markup_flood(source)
     data = source.data
     for _ in range(_MAX_ATTEMPTS):
+        parser = _careful_parser()
         try:
-            return _parse(source, data)
+            return _without_doctype(source, etree.fromstring(data, parser))
         except etree.XMLSyntaxError as error:
-            mended = _declare_prefixes(source, data, error, report)
+            # The parser's own log: that of the exception holds other documents' errors as well.
+            mended = _declare_prefixes(source, data, parser.error_log, report)
             if mended is None:
                 raise _syntax_problem(source, error) from None
             data = mended
@@ -78,10 +80,10 @@ def parse_xml(source: Source, report: LoadReport | None = None) -> _Element:
     raise ModelError([problem])
 
 
-def _parse(source: Source, data: bytes) -> _Element:
+def _careful_parser() -> Any:
     from lxml import etree
 
-    parser = etree.XMLParser(
+    return etree.XMLParser(
         resolve_entities=False,
         no_network=True,
         load_dtd=False,
@@ -90,7 +92,9 @@ def _parse(source: Source, data: bytes) -> _Element:
         remove_comments=True,
         remove_pis=True,
     )
-    root = etree.fromstring(data, parser)
+
+
+def _without_doctype(source: Source, root: _Element) -> _Element:
     information: Any = root.getroottree().docinfo
     if information.doctype:
         # Reached in encodings that the search for bytes above does not understand.
@@ -134,16 +138,18 @@ def _doctype_error(source: Source, match: re.Match[bytes] | None) -> UnsafeFileE
 
 
 def _declare_prefixes(
-    source: Source, data: bytes, error: Any, report: LoadReport | None
+    source: Source, data: bytes, log: Any, report: LoadReport | None
 ) -> bytes | None:
-    """The document with its unbound prefixes declared on the root; None if it is beyond that."""
+    """The document with its unbound prefixes declared on the root; None if there are none.
+
+    What else is wrong with it shows when it is parsed again.
+    """
     root = _ROOT.match(data)
     lines: dict[str, int] = {}
-    for entry in error.error_log:
+    for entry in log:
         match = re.match(r"Namespace prefix (\S+) ", entry.message)
-        if entry.type != _UNBOUND or match is None:
-            return None
-        lines.setdefault(match.group(1), entry.line)
+        if entry.type == _UNBOUND and match is not None:
+            lines.setdefault(match.group(1), entry.line)
     if root is None or not lines:
         return None
     declared = ""

@@ -13,17 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from phistar import robots
 from phistar.errors import RobotNotFoundError, UnknownNameError, close_matches
-from phistar.loaders import LoadReport, Source, load_model
-from phistar.loaders.urdf_export import export_urdf
+from phistar.loaders import LoadReport, Source, bundled, load_model
+from phistar.loaders.urdf.export import export_urdf
 from phistar.model import configuration as space
 from phistar.model import kinematics
 from phistar.model.builder import MimicMode
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
 from phistar.model.parts import Frame, Joint, Link, Loop
-from phistar.model.singular import SingularHinge, singular_hinges
+from phistar.model.singular import SingularHinge, singular_hinges, singular_problems
 
 Array = NDArray[Any]
 
@@ -255,7 +254,7 @@ class _Named(Mapping[str, Any]):
 
 
 def load(
-    description: str | os.PathLike[str] | bytes,
+    description: str | os.PathLike[str] | bytes | Model,
     *,
     floating_base: bool | None = None,
     mimic: MimicMode = "reduce",
@@ -269,7 +268,8 @@ def load(
 
     Args:
         description: Name of a bundled robot (``phistar.robots.names()``), path of a URDF, MJCF or
-            xacro file, or the bytes of a URDF or MJCF document.
+            xacro file, the bytes of a URDF or MJCF document, or a ``Model`` made in Python (then
+            only ``gravity`` and ``joint_order`` apply).
         floating_base: Put a free joint named ``root_joint`` under the root link. Default: as the
             bundled robot is meant, else False.
         mimic: ``"reduce"`` (mimic joints share the coordinates of their leader, exactly) or
@@ -290,6 +290,8 @@ def load(
     Warns:
         PhistarWarning: A subclass per kind of doubt; nothing is mended in silence.
     """
+    if isinstance(description, Model):
+        return _from_model(description, gravity, joint_order)
     source, floats = _find(description)
     model, report = load_model(
         source,
@@ -306,17 +308,28 @@ def load(
     return Robot(model, report)
 
 
+def _from_model(
+    model: Model, gravity: ArrayLike | None, joint_order: Sequence[str] | None
+) -> Robot:
+    report = LoadReport(
+        model.name, "builder", problems=[*model.problems, *singular_problems(model)]
+    )
+    report.issue_warnings(stacklevel=4)
+    model = model if gravity is None else model.with_gravity(gravity)
+    return Robot(model if joint_order is None else model.reorder(joint_order), report)
+
+
 def _find(
     description: str | os.PathLike[str] | bytes,
 ) -> tuple[str | os.PathLike[str] | bytes | Source, bool]:
     """The description, with a bundled name replaced by its file, and its default base."""
     if not isinstance(description, str):
         return description, False
-    if description in robots.names():
-        return robots.path(description), robots.floats(description)
+    if description in bundled.names():
+        return bundled.path(description), bundled.floats(description)
     if not Path(description).suffix and not os.path.lexists(description):
-        close = close_matches(description, robots.names())
+        close = close_matches(description, bundled.names())
         hint = f"did you mean {' or '.join(close)}? " if close else ""
-        known = ", ".join(robots.names())
+        known = ", ".join(bundled.names())
         raise RobotNotFoundError(description, f"no such file or bundled robot; {hint}have: {known}")
     return description, False

@@ -9,9 +9,9 @@ import pytest
 import phistar
 from phistar.cli import main
 from phistar.cli.info import MAX_ROWS
-from phistar.loaders.urdf_export import export_urdf
+from phistar.loaders.urdf.export import export_urdf
 from phistar.model import Coupling, ModelBuilder
-from phistar.robots import chain
+from phistar.model.generators import chain
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ import pytest
 
 from phistar.cli.tree import MAX_INDENT, loop_text, mimic_text, tree_lines
 from phistar.model import Coupling, LoopJoint, Mimic, ModelBuilder
-from phistar.robots import chain
+from phistar.model.generators import chain
 
 
 def forked() -> ModelBuilder:

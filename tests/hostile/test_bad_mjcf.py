@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from phistar.errors import ModelError, UnsafeFileError
-from phistar.loaders.mjcf import read_mjcf
+from phistar.loaders.mjcf.reader import read_mjcf
 from phistar.loaders.report import LoadReport
 from phistar.loaders.source import Source, read_source
 from tests.helpers import SHARED, needs_shared

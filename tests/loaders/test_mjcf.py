@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from phistar.errors import ArgumentError, MissingExtraError, ModelError
-from phistar.loaders.mjcf import read_mjcf
+from phistar.loaders.mjcf.reader import read_mjcf
 from phistar.loaders.report import LoadReport
 from phistar.loaders.source import Source
 from phistar.model.kinematics import jacobian, link_poses

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from phistar.errors import ModelError, UnsafeFileError
-from phistar.loaders import mjcf_files
-from phistar.loaders.mjcf import read_mjcf
+from phistar.loaders.mjcf import files
+from phistar.loaders.mjcf.reader import read_mjcf
 from phistar.loaders.report import LoadReport
 from phistar.loaders.source import Source, read_source
 from phistar.model.kinematics import link_poses
@@ -147,10 +147,13 @@ def test_long_rows_of_includes_are_refused(tmp_path: Path) -> None:
 
 def test_size_counts_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The limits hold for a document with its includes."""
-    monkeypatch.setattr(mjcf_files, "MAX_TAGS", 5)
-    files = {"m.xml": '<mujoco><include file="a.xml"/></mujoco>', "a.xml": "<x><size/><size/></x>"}
+    monkeypatch.setattr(files, "MAX_TAGS", 5)
+    written = {
+        "m.xml": '<mujoco><include file="a.xml"/></mujoco>',
+        "a.xml": "<x><size/><size/></x>",
+    }
     with pytest.raises(UnsafeFileError, match="7 tags"):
-        read(write(tmp_path, files))
+        read(write(tmp_path, written))
 
 
 def test_attached_models(tmp_path: Path) -> None:

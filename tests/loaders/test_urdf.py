@@ -21,8 +21,8 @@ from phistar.errors import (
 )
 from phistar.loaders.report import LoadReport
 from phistar.loaders.source import Source
-from phistar.loaders.urdf import read_urdf
-from phistar.loaders.urdf_values import parse_number
+from phistar.loaders.urdf.reader import read_urdf
+from phistar.loaders.urdf.values import parse_number
 from phistar.model import Coupling, LoopJoint, Model
 from phistar.model.kinematics import link_poses
 

@@ -13,10 +13,19 @@ from phistar import robots
 from phistar.errors import ArgumentError, PhistarError
 from phistar.loaders import load_model
 from phistar.loaders.source import Source
-from phistar.loaders.urdf import read_urdf
-from phistar.loaders.urdf_dialect import NAMESPACE
-from phistar.loaders.urdf_export import export_urdf
-from phistar.model import JOINT_KINDS, Coupling, Mimic, Model, ModelBuilder, Shape, make_pose
+from phistar.loaders.urdf.dialect import NAMESPACE
+from phistar.loaders.urdf.export import export_urdf
+from phistar.loaders.urdf.reader import read_urdf
+from phistar.model import (
+    JOINT_KINDS,
+    Coupling,
+    Mimic,
+    Model,
+    ModelBuilder,
+    Shape,
+    generators,
+    make_pose,
+)
 from phistar.model.configuration import random_configuration
 from phistar.model.kinematics import jacobian, link_poses
 from phistar.model.random import TOPOLOGIES, random_model
@@ -99,7 +108,9 @@ def test_files_of_others_return(path: Path) -> None:
     assert_returns(model)
 
 
-@pytest.mark.parametrize("model", [robots.chain(30, axes="xyz"), robots.tree(3, 3)], ids=repr)
+@pytest.mark.parametrize(
+    "model", [generators.chain(30, axes="xyz"), generators.tree(3, 3)], ids=repr
+)
 def test_generated_robots_return(model: Model) -> None:
     """Chains and trees made by rule come back."""
     assert_returns(model)

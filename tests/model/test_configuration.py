@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phistar.errors import ArgumentError, ShapeError, UnknownNameError
-from phistar.loaders.urdf_export import export_urdf
+from phistar.loaders.urdf.export import export_urdf
 from phistar.model import Mimic, Model, ModelBuilder
 from phistar.model.configuration import (
     configuration,

@@ -62,7 +62,7 @@ def load_model(
         source = expand_xacro(source, arguments=xacro_arguments or {}, trusted=trust_xacro)
     root = root_tag(source)
     if root == "mujoco":
-        from phistar.loaders.mjcf import read_mjcf
+        from phistar.loaders.mjcf.reader import read_mjcf
 
         _check_mimic(mimic)
         model, report = read_mjcf(
@@ -70,7 +70,7 @@ def load_model(
         )
     elif root in ("robot", None):
         # Without a start tag it is not XML at all: the URDF reader says so with file and line.
-        from phistar.loaders.urdf import read_urdf
+        from phistar.loaders.urdf.reader import read_urdf
 
         model, report = read_urdf(
             source, floating_base=floating_base, mimic=mimic, gravity=gravity, report=report

@@ -1,46 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Robots that come with phistar: files by name, and generators for chains and trees of any size."""
+"""Robots to start with: the bundled ones by name, and chains and trees of any size."""
 
 from __future__ import annotations
 
-from importlib.resources import files
-from pathlib import Path
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec
 
-from phistar.errors import UnknownNameError
-from phistar.robots.generators import chain, tree
+from phistar.loaders.bundled import floats, names, path
+from phistar.model import generators
+from phistar.model.model import Model
+from phistar.robot import Robot
 
-_DATA = Path(str(files("phistar.robots") / "data"))
-_SUFFIX = ".urdf"
-
-_FLOATING = frozenset({"quadruped", "humanoid"})
-"""Robots that stand on nothing but their feet: their base is free unless the caller says else."""
-
-
-def names() -> tuple[str, ...]:
-    """Names of the bundled robots, sorted."""
-    return tuple(sorted(file.stem for file in _DATA.glob(f"*{_SUFFIX}")))
+P = ParamSpec("P")
 
 
-def path(name: str) -> Path:
-    """The file of a bundled robot.
+def _as_robot(make: Callable[P, Model]) -> Callable[P, Robot]:
+    """The generator of a model as a generator of robots."""
 
-    Raises:
-        UnknownNameError: No such robot.
-    """
-    known = names()
-    if name not in known:
-        raise UnknownNameError("bundled robot", name, known)
-    return _DATA / f"{name}{_SUFFIX}"
+    @wraps(make)
+    def generate(*args: P.args, **kwargs: P.kwargs) -> Robot:
+        return Robot(make(*args, **kwargs))
+
+    generate.__annotations__["return"] = Robot
+    return generate
 
 
-def floats(name: str) -> bool:
-    """Whether a bundled robot has a free base unless the caller says else.
-
-    Raises:
-        UnknownNameError: No such robot.
-    """
-    path(name)
-    return name in _FLOATING
-
+chain = _as_robot(generators.chain)
+tree = _as_robot(generators.tree)
 
 __all__ = ["chain", "floats", "names", "path", "tree"]

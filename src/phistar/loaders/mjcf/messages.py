@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from phistar.errors import Problem
-from phistar.loaders.mjcf_tree import Element
+from phistar.loaders.mjcf.tree import Element
 
 _LINE = re.compile(r"\bline (\d+)")
 _IDENTITY = re.compile(r"Element name '.*', id (\d+)")

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from phistar.errors import ArgumentError
-from phistar.model import Model, ModelBuilder, Shape, make_pose
+from phistar.model.builder import ModelBuilder, make_pose
+from phistar.model.model import Model
+from phistar.model.parts import Shape
 from phistar.spatial import cylinder_inertia, rotation_about
 
 _AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from phistar.loaders.mjcf_meshes import MeshShape
+from phistar.loaders.mjcf.meshes import MeshShape
 from phistar.spatial import pose, quat_to_rotation, wxyz_to_xyzw
 
 Array = NDArray[Any]

@@ -12,7 +12,7 @@ from xml.parsers import expat
 from phistar.errors import ModelError, PhistarWarning, Severity, StructureWarning
 from phistar.loaders.report import Entry, LoadReport
 from phistar.loaders.source import Source
-from phistar.loaders.urdf_dialect import DRAKE_NAMESPACE, NAMESPACE
+from phistar.loaders.urdf.dialect import DRAKE_NAMESPACE, NAMESPACE
 
 if TYPE_CHECKING:
     from lxml.etree import _Element

@@ -2,7 +2,7 @@
 """URDF document -> model and report: strict about nonsense, helpful about sloppiness.
 
 Every problem is collected, with ``file:line``, before any is raised. Meshes are never opened. The
-elements beyond plain URDF that are understood are described in ``urdf_dialect``.
+elements beyond plain URDF that are understood are described in ``dialect``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from phistar.errors import IgnoredWarning, ModelError, PhistarError, Problem
 from phistar.loaders.report import Entry, LoadReport
 from phistar.loaders.source import Source
-from phistar.loaders.urdf_context import (
+from phistar.loaders.urdf.context import (
     XACRO_CURE,
     Context,
     readable,
@@ -27,12 +27,12 @@ from phistar.loaders.urdf_context import (
     split_tag,
     top_level_lines,
 )
-from phistar.loaders.urdf_dialect import DRAKE_NAMESPACE, NAMESPACE, qname
-from phistar.loaders.urdf_drive import read_rotors
-from phistar.loaders.urdf_extra import ExtraReader
-from phistar.loaders.urdf_joint import JointReader
-from phistar.loaders.urdf_link import GROUND, LinkReader, read_materials
-from phistar.loaders.urdf_values import check_attributes, ignore_element, read_flag
+from phistar.loaders.urdf.dialect import DRAKE_NAMESPACE, NAMESPACE, qname
+from phistar.loaders.urdf.drive import read_rotors
+from phistar.loaders.urdf.extra import ExtraReader
+from phistar.loaders.urdf.joint import JointReader
+from phistar.loaders.urdf.link import GROUND, LinkReader, read_materials
+from phistar.loaders.urdf.values import check_attributes, ignore_element, read_flag
 from phistar.loaders.xml import parse_xml
 from phistar.model.builder import ROOT_JOINT, MimicMode, ModelBuilder
 from phistar.model.checks import joint_problems, link_problems

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phistar.errors import IgnoredWarning, UnitWarning
-from phistar.loaders.urdf_context import XACRO_CURE, Context, is_xacro, readable, shown, split_tag
-from phistar.loaders.urdf_dialect import qname
+from phistar.loaders.urdf.context import XACRO_CURE, Context, is_xacro, readable, shown, split_tag
+from phistar.loaders.urdf.dialect import qname
 from phistar.model.builder import make_pose
 from phistar.model.parts import IDENTITY
 from phistar.spatial import is_rotation

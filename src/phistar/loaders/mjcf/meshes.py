@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phistar.errors import IgnoredWarning, InertiaWarning
-from phistar.loaders.mjcf_files import Bundle, MeshFile
+from phistar.loaders.mjcf.files import Bundle, MeshFile
 from phistar.loaders.report import LoadReport
 from phistar.loaders.source import read_source
 from phistar.spatial import pose, quat_normalize, quat_to_rotation, wxyz_to_xyzw

@@ -9,15 +9,15 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from phistar.errors import ArgumentError, close_matches
-from phistar.loaders.urdf_context import Context, shown, split_tag
-from phistar.loaders.urdf_dialect import (
+from phistar.loaders.urdf.context import Context, shown, split_tag
+from phistar.loaders.urdf.dialect import (
     DRAKE_KIND_OF_TYPE,
     DRAKE_NAMESPACE,
     KIND_OF_TYPE,
     qname,
 )
-from phistar.loaders.urdf_drive import DYNAMICS, LIMITS, Rotor, read_drive, read_limits
-from phistar.loaders.urdf_values import (
+from phistar.loaders.urdf.drive import DYNAMICS, LIMITS, Rotor, read_drive, read_limits
+from phistar.loaders.urdf.values import (
     Vector,
     check_attributes,
     number,

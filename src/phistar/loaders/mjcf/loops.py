@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phistar.errors import IgnoredWarning
-from phistar.loaders.mjcf_compiled import Compiled, names_of, placed
+from phistar.loaders.mjcf.compiled import Compiled, names_of, placed
 from phistar.loaders.report import LoadReport
 from phistar.model.builder import ModelBuilder
 from phistar.model.parts import Coupling

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The URDF dialect of phistar: what plain URDF cannot say, in a namespace other readers skip.
 
-The reader (``urdf.py``) and the exporter (``urdf_export.py``) share the names below. A file that
+The reader (``reader.py``) and the exporter (``export.py``) share the names below. A file that
 uses the dialect declares ``xmlns:phistar="urn:phistar:urdf"`` on its root. Numbers are XSD doubles
 separated by blanks; in limits ``inf`` and ``-inf`` mean unlimited.
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """MJCF -> model, compiled by MuJoCo itself so that masses, orders and poses are exactly its own.
 
-The document is read and checked by ``mjcf_files`` and ``mjcf_guard`` before MuJoCo sees it, and
-what MuJoCo makes of it is turned into our conventions by ``mjcf_convert``.
+The document is read and checked by ``files`` and ``guard`` before MuJoCo sees it, and
+what MuJoCo makes of it is turned into our conventions by ``convert``.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from phistar.errors import MissingExtraError, ModelError, StructureWarning
-from phistar.loaders.mjcf_account import account
-from phistar.loaders.mjcf_compiled import Compiled
-from phistar.loaders.mjcf_convert import convert
-from phistar.loaders.mjcf_files import Bundle, gather
-from phistar.loaders.mjcf_guard import check
-from phistar.loaders.mjcf_meshes import replace_meshes
-from phistar.loaders.mjcf_messages import Lines, problem_of
+from phistar.loaders.mjcf.account import account
+from phistar.loaders.mjcf.compiled import Compiled
+from phistar.loaders.mjcf.convert import convert
+from phistar.loaders.mjcf.files import Bundle, gather
+from phistar.loaders.mjcf.guard import check
+from phistar.loaders.mjcf.meshes import replace_meshes
+from phistar.loaders.mjcf.messages import Lines, problem_of
 from phistar.loaders.report import LoadReport
 from phistar.loaders.source import Source
 from phistar.model.model import Model

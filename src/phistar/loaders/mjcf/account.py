@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from phistar.errors import IgnoredWarning
-from phistar.loaders.mjcf_compiled import (
+from phistar.loaders.mjcf.compiled import (
     BALL,
     FREE,
     NO_CONSTRAINT,
@@ -20,8 +20,8 @@ from phistar.loaders.mjcf_compiled import (
     Compiled,
     names_of,
 )
-from phistar.loaders.mjcf_files import Bundle
-from phistar.loaders.mjcf_tree import Element
+from phistar.loaders.mjcf.files import Bundle
+from phistar.loaders.mjcf.tree import Element
 from phistar.loaders.report import Entry, LoadReport
 
 # Elements a rigid-body model does not hold, by tag: of a section, or in a body.

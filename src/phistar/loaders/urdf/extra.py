@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from phistar.loaders.urdf_context import Context, readable, shown
-from phistar.loaders.urdf_dialect import LOOP_KINDS, qname
-from phistar.loaders.urdf_values import (
+from phistar.loaders.urdf.context import Context, readable, shown
+from phistar.loaders.urdf.dialect import LOOP_KINDS, qname
+from phistar.loaders.urdf.values import (
     ORIGIN_ATTRIBUTES,
     check_attributes,
     numbers,

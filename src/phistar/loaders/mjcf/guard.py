@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterator, Mapping
 
 from phistar.errors import Problem, UnitWarning, UnsafeFileError
-from phistar.loaders.mjcf_files import Bundle
-from phistar.loaders.mjcf_tree import Element
+from phistar.loaders.mjcf.files import Bundle
+from phistar.loaders.mjcf.tree import Element
 from phistar.loaders.report import LoadReport
 
 # MuJoCo's parser and compiler take time quadratic in the number of elements; at these limits they

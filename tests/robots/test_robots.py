@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from phistar import robots
+from phistar import Robot, load, robots
 from phistar.errors import ArgumentError, UnknownNameError
-from phistar.model import Model
+from phistar.model import Model, generators
 from phistar.model.configuration import neutral
 from phistar.model.kinematics import center_of_mass, frame_pose, link_poses
 
@@ -56,7 +56,7 @@ def test_legged_robots_float() -> None:
 @pytest.mark.parametrize("n", [1, 2, 7, 50])
 def test_chain_hangs_straight_down(n: int) -> None:
     """n rods of length l end n l below the base, with their centre of mass half way."""
-    model = robots.chain(n, length=0.5, mass=2.0)
+    model = generators.chain(n, length=0.5, mass=2.0)
     assert (model.nq, len(model.bodies), model.total_mass) == (n, n, 2.0 * n)
     q = np.zeros(n)
     last = frame_pose(model, q, f"link{n}") @ [0, 0, -0.5, 1]
@@ -66,14 +66,14 @@ def test_chain_hangs_straight_down(n: int) -> None:
 
 def test_chain_folds_like_a_ruler() -> None:
     """With every joint at a right angle the links of a planar chain close a square after four."""
-    model = robots.chain(5)
+    model = generators.chain(5)
     q = np.full(5, math.pi / 2)
     np.testing.assert_allclose(frame_pose(model, q, "link5")[:3, 3], 0, atol=1e-15)
 
 
 def test_chain_axes_repeat() -> None:
     """The letters of axes are the joints' axes in turn, over and over."""
-    model = robots.chain(5, axes="zyx")
+    model = generators.chain(5, axes="zyx")
     axes = [joint.motion.axis for joint in model.joints.values()]
     x, y, z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
     assert axes == [z, y, x, z, y]
@@ -82,13 +82,13 @@ def test_chain_axes_repeat() -> None:
 @pytest.mark.parametrize("kind", ["revolute", "continuous", "prismatic", "helical"])
 def test_kinds(kind: str) -> None:
     """Any kind with one axis will do."""
-    model = robots.chain(3, kind=kind)
+    model = generators.chain(3, kind=kind)
     assert {joint.kind for joint in model.joints.values()} == {kind}
 
 
 def test_rods_are_solid_cylinders() -> None:
     """Mass, centre and moments of a rod are those of a cylinder, and it is drawn as one."""
-    link = robots.chain(1, length=2.0, mass=3.0, radius=0.1).link("link1")
+    link = generators.chain(1, length=2.0, mass=3.0, radius=0.1).link("link1")
     side = 3.0 * (3 * 0.1**2 + 2.0**2) / 12
     np.testing.assert_allclose(np.diag(link.inertia), [side, side, 3.0 * 0.1**2 / 2], rtol=1e-15)
     assert link.com.tolist() == [0.0, 0.0, -1.0]
@@ -99,7 +99,7 @@ def test_rods_are_solid_cylinders() -> None:
 
 def test_floating_chain_is_free() -> None:
     """On a free base the root is a rod too, so that nothing is without mass."""
-    model = robots.chain(4, floating_base=True)
+    model = generators.chain(4, floating_base=True)
     assert (model.nq, model.nv, model.total_mass) == (11, 10, 5.0)
     np.testing.assert_allclose(center_of_mass(model, neutral(model)), [0, 0, -2.5], atol=1e-15)
     assert model.problems == ()
@@ -108,7 +108,7 @@ def test_floating_chain_is_free() -> None:
 @pytest.mark.parametrize(("depth", "branching"), [(1, 1), (4, 1), (3, 2), (2, 5)])
 def test_tree_counts(depth: int, branching: int) -> None:
     """A tree has branching + ... + branching^depth joints, and as many at each depth."""
-    model = robots.tree(depth, branching)
+    model = generators.tree(depth, branching)
     counts = [branching**level for level in range(1, depth + 1)]
     assert model.nq == sum(counts)
     depths = [depth_of(model, link) for link in model.link_names]
@@ -117,7 +117,7 @@ def test_tree_counts(depth: int, branching: int) -> None:
 
 def test_tree_names_tell_the_path() -> None:
     """link2_1 hangs on link2 by joint2_1."""
-    model = robots.tree(2, 2)
+    model = generators.tree(2, 2)
     assert model.joint("joint2_1").parent == "link2"
     assert model.joint("joint2_1").child == "link2_1"
 
@@ -125,7 +125,7 @@ def test_tree_names_tell_the_path() -> None:
 def test_tree_spreads_evenly() -> None:
     """Rods of one generation lean out by the spread, evenly round about: their mean points down."""
     spread = 0.4
-    model = robots.tree(1, 5, spread=spread)
+    model = generators.tree(1, 5, spread=spread)
     poses = link_poses(model, np.zeros(5))
     tips = np.array([(poses[f"link{k}"] @ [0, 0, -1, 1])[:3] for k in range(1, 6)])
     np.testing.assert_allclose(tips[:, 2], -math.cos(spread), rtol=1e-15)
@@ -135,7 +135,7 @@ def test_tree_spreads_evenly() -> None:
 
 def test_tree_of_one_branch_without_spread_is_a_chain() -> None:
     """The two generators agree where they overlap."""
-    tree, chain = robots.tree(4, 1, spread=0.0, axes="xy"), robots.chain(4, axes="xy")
+    tree, chain = generators.tree(4, 1, spread=0.0, axes="xy"), generators.chain(4, axes="xy")
     q = np.array([0.3, -0.4, 0.5, 0.6])
     np.testing.assert_allclose(
         frame_pose(tree, q, "link1_1_1_1"), frame_pose(chain, q, "link4"), atol=1e-15
@@ -145,20 +145,30 @@ def test_tree_of_one_branch_without_spread_is_a_chain() -> None:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: robots.chain(0), "n must be a whole number"),
-        (lambda: robots.chain(2.5), "n must be a whole number"),
-        (lambda: robots.chain(True), "n must be a whole number"),
-        (lambda: robots.chain(2, axes=""), "letters x, y and z"),
-        (lambda: robots.chain(2, axes="xw"), "'xw'"),
-        (lambda: robots.chain(2, kind="spherical"), "'spherical'"),
-        (lambda: robots.chain(2, mass=0.0), "mass must be positive"),
-        (lambda: robots.chain(2, length=math.inf), "length must be positive"),
-        (lambda: robots.chain(2, radius=-1.0), "radius must be positive"),
-        (lambda: robots.tree(0), "depth must be a whole number"),
-        (lambda: robots.tree(2, 0), "branching must be a whole number"),
+        (lambda: generators.chain(0), "n must be a whole number"),
+        (lambda: generators.chain(2.5), "n must be a whole number"),
+        (lambda: generators.chain(True), "n must be a whole number"),
+        (lambda: generators.chain(2, axes=""), "letters x, y and z"),
+        (lambda: generators.chain(2, axes="xw"), "'xw'"),
+        (lambda: generators.chain(2, kind="spherical"), "'spherical'"),
+        (lambda: generators.chain(2, mass=0.0), "mass must be positive"),
+        (lambda: generators.chain(2, length=math.inf), "length must be positive"),
+        (lambda: generators.chain(2, radius=-1.0), "radius must be positive"),
+        (lambda: generators.tree(0), "depth must be a whole number"),
+        (lambda: generators.tree(2, 0), "branching must be a whole number"),
     ],
 )
 def test_bad_arguments_are_refused(call: object, words: str) -> None:
     """Numbers that make no robot are errors that name the argument."""
     with pytest.raises(ArgumentError, match=words):
         call()
+
+
+def test_generators_make_robots_for_users() -> None:
+    """phistar.robots wraps the generators: same arguments, a Robot comes out."""
+    robot = robots.chain(4, axes="xy")
+    assert isinstance(robot, Robot)
+    assert robot.model == generators.chain(4, axes="xy")
+    assert robots.tree(2, 3).nv == 12
+    assert "serial chain" in (robots.chain.__doc__ or "")
+    assert load(generators.chain(4, axes="xy"), gravity=(0, 0, 0)).gravity.tolist() == [0, 0, 0]

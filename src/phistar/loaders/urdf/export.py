@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phistar.errors import ArgumentError
-from phistar.loaders.urdf_dialect import NAMESPACE, qname
+from phistar.loaders.urdf.dialect import NAMESPACE, qname
 from phistar.model import (
     GROUND_NAME,
     Coupling,

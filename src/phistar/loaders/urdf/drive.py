@@ -8,9 +8,9 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from phistar.errors import IgnoredWarning, LimitWarning
-from phistar.loaders.urdf_context import Context, readable
-from phistar.loaders.urdf_dialect import DRAKE_NAMESPACE, qname
-from phistar.loaders.urdf_values import (
+from phistar.loaders.urdf.context import Context, readable
+from phistar.loaders.urdf.dialect import DRAKE_NAMESPACE, qname
+from phistar.loaders.urdf.values import (
     Vector,
     check_attributes,
     number,

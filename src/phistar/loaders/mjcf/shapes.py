@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phistar.loaders.mjcf_compiled import names_of, placed
-from phistar.loaders.mjcf_meshes import MeshShape
+from phistar.loaders.mjcf.compiled import names_of, placed
+from phistar.loaders.mjcf.meshes import MeshShape
 from phistar.loaders.report import Entry, LoadReport
 from phistar.model.parts import Shape
 from phistar.spatial import pose_inverse

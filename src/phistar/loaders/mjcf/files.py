@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from phistar.errors import ModelError, Problem, UnsafeFileError
-from phistar.loaders.mjcf_tree import Element, read_tree, render
+from phistar.loaders.mjcf.tree import Element, read_tree, render
 from phistar.loaders.source import MAX_BYTES, Source, check_size, read_source
 
 MAX_DEPTH = 250

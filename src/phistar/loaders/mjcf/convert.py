@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phistar.errors import ArgumentError
-from phistar.loaders.mjcf_compiled import (
+from phistar.loaders.mjcf.compiled import (
     BALL,
     FREE,
     HINGE,
@@ -29,8 +29,8 @@ from phistar.loaders.mjcf_compiled import (
     placed,
     unused,
 )
-from phistar.loaders.mjcf_loops import add_loops
-from phistar.loaders.mjcf_shapes import shapes_of
+from phistar.loaders.mjcf.loops import add_loops
+from phistar.loaders.mjcf.shapes import shapes_of
 from phistar.loaders.report import Entry, LoadReport
 from phistar.model.builder import ROOT_JOINT, ModelBuilder
 from phistar.model.joints import free_configuration

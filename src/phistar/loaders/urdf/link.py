@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phistar.errors import InertiaWarning
-from phistar.loaders.urdf_context import Context, readable, shown
-from phistar.loaders.urdf_dialect import qname
-from phistar.loaders.urdf_values import (
+from phistar.loaders.urdf.context import Context, readable, shown
+from phistar.loaders.urdf.dialect import qname
+from phistar.loaders.urdf.values import (
     Vector,
     check_attributes,
     ignore_element,

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The robots that come with phistar: their files by name."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+from phistar.errors import UnknownNameError
+
+_DATA = Path(str(files("phistar") / "robots" / "data"))
+_SUFFIX = ".urdf"
+
+_FLOATING = frozenset({"quadruped", "humanoid"})
+"""Robots that stand on nothing but their feet: their base is free unless the caller says else."""
+
+
+def names() -> tuple[str, ...]:
+    """Names of the bundled robots, sorted."""
+    return tuple(sorted(file.stem for file in _DATA.glob(f"*{_SUFFIX}")))
+
+
+def path(name: str) -> Path:
+    """The file of a bundled robot.
+
+    Raises:
+        UnknownNameError: No such robot.
+    """
+    known = names()
+    if name not in known:
+        raise UnknownNameError("bundled robot", name, known)
+    return _DATA / f"{name}{_SUFFIX}"
+
+
+def floats(name: str) -> bool:
+    """Whether a bundled robot has a free base unless the caller says else.
+
+    Raises:
+        UnknownNameError: No such robot.
+    """
+    path(name)
+    return name in _FLOATING
+
+
+__all__ = ["floats", "names", "path"]

@@ -215,6 +215,36 @@ def test_mujoco_generalised_force_does_the_same_work(
     _close(convert.tau_from_peer(q, convert.tau_to_peer(q, tau)), tau)
 
 
+def test_mujoco_wrench(mujoco_pair: tuple[phistar.Robot, mujoco.MjModel]) -> None:
+    """A wrench on a body gives the generalised force that MuJoCo finds for it, J* f."""
+    robot, peer = mujoco_pair
+    convert = phistar.conventions.mujoco(robot, peer)
+    rng = np.random.default_rng(10)
+    q, wrench = robot.random_configuration(rng), rng.normal(size=6)
+    data = mujoco.MjData(peer)
+    data.qpos[:] = convert.q_to_peer(q)
+    mujoco.mj_forward(peer, data)
+    theirs = convert.wrench_to_peer(wrench)
+    tau, body = np.zeros(peer.nv), peer.body("jaw").id
+    mujoco.mj_applyFT(peer, data, theirs[:3], theirs[3:], data.xpos[body], body, tau)
+    _close(convert.tau_from_peer(q, tau), robot.jacobian(q, "jaw").T @ wrench)
+    assert np.array_equal(convert.wrench_from_peer(theirs), wrench)
+
+
+def test_pinocchio_wrench(pinocchio_pair: tuple[phistar.Robot, pin.Model]) -> None:
+    """A wrench in a link's own axes does the power that Pinocchio finds for it."""
+    robot, peer = pinocchio_pair
+    convert = phistar.conventions.pinocchio(robot, peer)
+    rng = np.random.default_rng(11)
+    q, v = robot.random_configuration(rng), rng.normal(size=robot.nv)
+    wrench = rng.normal(size=6)
+    data = peer.createData()
+    pin.forwardKinematics(peer, data, convert.q_to_peer(q), convert.v_to_peer(q, v))
+    velocity = pin.getFrameVelocity(peer, data, peer.getFrameId("cart", pin.BODY), pin.LOCAL)
+    power = velocity.dot(pin.Force(convert.wrench_to_peer(wrench)))
+    assert power == pytest.approx(robot.frame_velocity(q, v, "cart", "local") @ wrench, rel=1e-12)
+
+
 def test_swaps_are_involutions() -> None:
     """Swapping angular and linear parts twice changes nothing; once exchanges the halves."""
     x = np.arange(12.0).reshape(2, 6)

@@ -258,6 +258,18 @@ class Convention:
         """Our Jacobian as the peer writes it, rows [linear; angular]; followers get zeros."""
         return np.asarray(swap_rows(jacobian) @ self._inverse(q))
 
+    def wrench_to_peer(self, wrench: ArrayLike) -> Array:
+        """Our wrench (..., 6) [moment; force] as the peer writes it, [force; moment].
+
+        Axes and reference point stay the same: Pinocchio's ``Force`` in that frame; MuJoCo's
+        ``xfrc_applied`` if they are the world's axes and the body's centre of mass.
+        """
+        return swap_spatial(wrench)
+
+    def wrench_from_peer(self, wrench: ArrayLike) -> Array:
+        """The peer's wrench (..., 6) [force; moment] as ours, [moment; force]."""
+        return swap_spatial(wrench)
+
     def _peer_array(self, x: ArrayLike, size: int, argument: str) -> Array:
         array = np.asarray(x)
         if array.ndim == 0 or array.shape[-1] != size:

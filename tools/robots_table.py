@@ -44,7 +44,7 @@ def main() -> int:
     agreeing = sum(outcome.agrees for outcome in outcomes)
     console.print(
         f"{agreeing} of {len(outcomes)} robots agree with their golden values "
-        f"(relative {TOLERANCE:g} in poses, Jacobians, mass matrices and centres of mass)"
+        f"(relative {TOLERANCE:g} in poses, Jacobians, mass matrices, torques, accelerations)"
     )
     return 0 if agreeing == len(outcomes) else 1
 

@@ -172,3 +172,15 @@ def close_matches(name: str, candidates: Iterable[str], count: int = 3) -> tuple
         by_folded.setdefault(candidate.casefold(), candidate)
     found = difflib.get_close_matches(name.casefold(), list(by_folded)[:5000], n=count, cutoff=0.6)
     return tuple(by_folded[f] for f in found)
+
+
+class SpaceError(PhistarError, TypeError):
+    """Operators are combined whose spaces do not fit."""
+
+
+class RewriteError(PhistarError, ValueError):
+    """A rule cannot be used, or rules rewrite each other for ever."""
+
+
+class LoweringError(PhistarError, ValueError):
+    """An expression has no form as sweeps over the links."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phistar import dynamics
 from phistar.errors import RobotNotFoundError, UnknownNameError, close_matches
 from phistar.loaders import LoadReport, Source, bundled, load_model
 from phistar.loaders.urdf.export import export_urdf
@@ -224,6 +225,78 @@ class Robot:
                 does not).
         """
         return kinematics.center_of_mass(self.model, q, fixed=fixed)
+
+    def inverse_dynamics(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        vdot: Coordinates,
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+    ) -> Array:
+        """Joint forces (..., nv) [N m, N] that give the joint accelerations ``vdot``.
+
+        Args:
+            q: (..., nq).
+            v, vdot: (..., nv).
+            forces: External wrenches (..., 6) [moment; force] on named frames, at the frame's
+                origin unless ``reference`` is ``"world"``.
+            reference: Axes and point of those wrenches, as in ``jacobian``.
+        """
+        return dynamics.inverse_dynamics(self.model, q, v, vdot, forces, reference)
+
+    def forward_dynamics(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        tau: Coordinates,
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        method: str = "articulated",
+    ) -> Array:
+        """Joint accelerations (..., nv) [rad/s^2, m/s^2] under the joint forces ``tau``.
+
+        Args:
+            q: (..., nq).
+            v, tau: (..., nv).
+            forces, reference: As in ``inverse_dynamics``.
+            method: ``"articulated"``, or ``"1"`` to ``"4"``: the algorithms of Rodriguez and
+                Kreutz-Delgado 1992. All give the same result.
+
+        Raises:
+            SingularHingeError: A joint moves no inertia.
+        """
+        return dynamics.forward_dynamics(self.model, q, v, tau, forces, reference, method)
+
+    def mass_matrix(self, q: Coordinates) -> Array:
+        """Joint-space inertia (..., nv, nv), rotor inertia included."""
+        return dynamics.mass_matrix(self.model, q)
+
+    def mass_matrix_inverse(self, q: Coordinates) -> Array:
+        """Inverse of the mass matrix (..., nv, nv), from its factors."""
+        return dynamics.mass_matrix_inverse(self.model, q)
+
+    def bias_force(self, q: Coordinates, v: Coordinates) -> Array:
+        """Joint forces (..., nv) at zero acceleration: Coriolis, centrifugal and gravity."""
+        return dynamics.bias_force(self.model, q, v)
+
+    def gravity_force(self, q: Coordinates) -> Array:
+        """Joint forces (..., nv) that hold the robot at rest against gravity."""
+        return dynamics.gravity_force(self.model, q)
+
+    def kinetic_energy(self, q: Coordinates, v: Coordinates) -> Array:
+        """Kinetic energy (...) [J], that of the rotors included."""
+        return dynamics.kinetic_energy(self.model, q, v)
+
+    def potential_energy(self, q: Coordinates) -> Array:
+        """Potential energy (...) [J] of the moving links; zero with them at the world's origin."""
+        return dynamics.potential_energy(self.model, q)
+
+    rnea = inverse_dynamics
+    aba = forward_dynamics
+    crba = mass_matrix
 
     def to_urdf(self) -> str:
         """The robot as URDF text that reads back as the same model."""

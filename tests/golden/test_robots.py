@@ -25,7 +25,7 @@ def test_the_whole_collection_is_there() -> None:
 
 @pytest.mark.parametrize("path", ROBOTS, ids=lambda p: p.name)
 def test_robot_agrees(path: Path) -> None:
-    """Joints, masses, poses, Jacobians, mass matrices: relative 1e-9; singular hinges reported."""
+    """Joints, poses, Jacobians, mass matrices, torques, accelerations; singular hinges reported."""
     assert compare(path).faults == []
 
 

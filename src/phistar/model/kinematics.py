@@ -66,7 +66,7 @@ def check_reference(reference: str) -> Reference:
     return reference  # type: ignore[return-value]
 
 
-def _reference_pose(target: Array, reference: Reference) -> Array:
+def reference_pose(target: Array, reference: Reference) -> Array:
     """World pose of the frame in which a velocity of ``target`` is expressed."""
     if reference == "local":
         return target
@@ -97,7 +97,7 @@ def jacobian(model: Model, q: Coordinates, frame: str, reference: str = "world_a
         world = world @ model.bodies[index].transform(q)
         chain.append((index, world))
     tip = np.asarray(world @ target.body_pose)
-    to_reference = pose_inverse(_reference_pose(tip, kind))
+    to_reference = pose_inverse(reference_pose(tip, kind))
     result = np.zeros((*q.shape[:-1], 6, model.nv), dtype=q.dtype)
     for index, body_pose in chain:
         body = model.bodies[index]
@@ -137,7 +137,7 @@ def frame_velocity(
         carried = (motion_transform(pose_inverse(relative)) @ velocity[..., None])[..., 0]
         velocity = carried + v[..., body.v_slice] @ body.motion_map().T
     tip = np.asarray(world @ target.body_pose)
-    to_reference = pose_inverse(_reference_pose(tip, kind)) @ world
+    to_reference = pose_inverse(reference_pose(tip, kind)) @ world
     velocity = np.broadcast_to(velocity, (*batch, 6))
     result = (motion_transform(to_reference) @ velocity[..., None])[..., 0]
     return np.asarray(result, dtype=np.result_type(q, v))

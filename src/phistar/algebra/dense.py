@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The oracle: expressions as plain matrices, for one robot in one state.
+
+Every operator becomes a matrix over all links (6 rows a link) or all joints, built from its
+definition and nothing else. Slow and simple on purpose. Frames of expression:
+
+    "link"      each link's own origin and axes
+    "origin"    each link's own origin, world axes
+    "inertial"  the world's origin and axes, where E_phi is a pure shift
+
+JOINT has one block per body of the model, in body order: mimic joints are not reduced here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from phistar.algebra.ir import (
+    Adjoint,
+    Bracket,
+    Expr,
+    Identity,
+    Inverse,
+    Let,
+    Product,
+    Sum,
+    Symbol,
+)
+from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE, TASK_FORCE, TASK_MOTION, Space
+from phistar.algebra.symbols import LyapunovIn, LyapunovOut, Riccati, entry
+from phistar.errors import ArgumentError
+from phistar.model.kinematics import body_poses
+from phistar.model.model import Model
+from phistar.model.parts import GROUND
+from phistar.spatial import (
+    Q,
+    crf,
+    crm,
+    force_transform,
+    inertia_matrix,
+    motion_transform,
+    pose,
+    pose_inverse,
+)
+
+Array = NDArray[Any]
+FrameKind = Literal["link", "origin", "inertial"]
+
+
+class Dense:
+    """Matrices of expressions for one model and configuration.
+
+    Args:
+        model: The robot.
+        q: (nq,) one configuration, real or complex.
+        frame: Frame of expression.
+        vectors: Values of vector symbols by name; JOINT vectors in body order, MOTION and FORCE
+            vectors (6 per body) in the frame of expression.
+        tasks: Names of the frames that ``B`` picks off, in order.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        q: ArrayLike,
+        frame: FrameKind = "link",
+        vectors: Mapping[str, ArrayLike] | None = None,
+        tasks: tuple[str, ...] = (),
+    ) -> None:
+        if frame not in get_args(FrameKind):
+            raise ArgumentError(f"frame must be one of {get_args(FrameKind)}, got {frame!r}")
+        self.model = model
+        self.frame = frame
+        self.tasks = tasks
+        self.q = np.asarray(q)
+        self.poses = body_poses(model, self.q)
+        self.parents = model.parents
+        sizes = [body.motion.nv for body in model.bodies]
+        ends = np.cumsum([0, *sizes])
+        self.joint_slices = [slice(a, b) for a, b in pairwise(ends)]
+        self.dimensions = {
+            ONE: 1,
+            JOINT: int(ends[-1]),
+            MOTION: 6 * len(sizes),
+            FORCE: 6 * len(sizes),
+            TASK_MOTION: 6 * len(tasks),
+            TASK_FORCE: 6 * len(tasks),
+        }
+        self._values: dict[Expr, Array] = {}
+        self._vectors = {name: np.asarray(value) for name, value in (vectors or {}).items()}
+
+    def __call__(self, expr: Expr) -> Array:
+        """The matrix of an expression; a vector comes as (n,)."""
+        matrix = self.matrix(expr)
+        return matrix[:, 0] if expr.domain is ONE else matrix
+
+    def matrix(self, expr: Expr) -> Array:
+        """The matrix of an expression; a vector has one column."""
+        if expr not in self._values:
+            self._values[expr] = self._evaluate(expr)
+        return self._values[expr]
+
+    def _evaluate(self, expr: Expr) -> Array:
+        if isinstance(expr, Symbol):
+            return self._symbol(expr)
+        if isinstance(expr, Identity):
+            return np.eye(self.dimensions[expr.domain], dtype=self.poses.dtype)
+        if isinstance(expr, Adjoint):
+            return self.matrix(expr.of).T
+        if isinstance(expr, Inverse):
+            return np.asarray(np.linalg.inv(self.matrix(expr.of)))
+        if isinstance(expr, Let):
+            return self.matrix(expr.value)
+        if isinstance(expr, Bracket):
+            return self._bracket(expr)
+        if isinstance(expr, Product):
+            result = self.matrix(expr.factors[-1])
+            for factor in reversed(expr.factors[:-1]):
+                result = self.matrix(factor) @ result
+            return result
+        assert isinstance(expr, Sum)
+        result = np.zeros(self._shape(expr), dtype=self.poses.dtype)
+        for coefficient, term in expr.terms:
+            result = result + float(coefficient) * self.matrix(term)
+        return result
+
+    def _shape(self, expr: Expr) -> tuple[int, int]:
+        return self.dimensions[expr.codomain], self.dimensions[expr.domain]
+
+    def _symbol(self, node: Symbol) -> Array:
+        if node.name in self._vectors:
+            return self._vectors[node.name].reshape(self.dimensions[node.codomain], 1)
+        base = {"H": self._H, "M": self._M, "E_phi": self._E_phi, "A": self._A, "B": self._B}
+        if node.name in base:
+            return base[node.name]()
+        if node.name == "gravity":
+            return self._gravity()
+        definition = entry(node).definition
+        if definition is None:
+            raise ArgumentError(f"no value was given for {node.name}; pass it in vectors=")
+        if isinstance(definition, Riccati):
+            return self._riccati()
+        if isinstance(definition, LyapunovIn):
+            return self._lyapunov_in(definition)
+        if isinstance(definition, LyapunovOut):
+            return self._lyapunov_out(definition)
+        return self.matrix(definition)
+
+    def _block(self, k: int) -> slice:
+        return slice(6 * k, 6 * k + 6)
+
+    def to_frame(self, k: int) -> Array:
+        """6x6 that takes a motion of body k from its own axes to the frame of expression."""
+        if self.frame == "link":
+            return np.eye(6, dtype=self.poses.dtype)
+        if self.frame == "inertial":
+            return motion_transform(self.poses[k])
+        return motion_transform(pose(self.poses[k, :3, :3]))
+
+    def _diagonal(self, blocks: list[Array], codomain: Space, domain: Space) -> Array:
+        result = np.zeros((self.dimensions[codomain], self.dimensions[domain]), self.poses.dtype)
+        for k, block in enumerate(blocks):
+            rows = self.joint_slices[k] if codomain is JOINT else self._block(k)
+            columns = self.joint_slices[k] if domain is JOINT else self._block(k)
+            result[rows, columns] = block
+        return result
+
+    def _H(self) -> Array:
+        bodies = self.model.bodies
+        blocks = [(self.to_frame(b.index) @ b.motion.motion_map()).T for b in bodies]
+        return self._diagonal(blocks, JOINT, FORCE)
+
+    def _M(self) -> Array:
+        blocks = []
+        for body in self.model.bodies:
+            back = np.linalg.inv(self.to_frame(body.index))
+            blocks.append(back.T @ inertia_matrix(body.inertia) @ back)
+        return self._diagonal(blocks, FORCE, MOTION)
+
+    def _A(self) -> Array:
+        blocks = [np.diag(np.array(body.armature)) for body in self.model.bodies]
+        return self._diagonal(blocks, JOINT, JOINT)
+
+    def _E_phi(self) -> Array:
+        result = np.zeros((self.dimensions[FORCE],) * 2, dtype=self.poses.dtype)
+        for k, parent in enumerate(self.parents):
+            if parent != GROUND:
+                result[self._block(parent), self._block(k)] = self._shift(parent, k)
+        return result
+
+    def _shift(self, parent: int, k: int) -> Array:
+        """phi(parent, k): takes a force on body k to its parent, in the frame of expression."""
+        if self.frame == "inertial":
+            return np.eye(6, dtype=self.poses.dtype)
+        if self.frame == "link":
+            return force_transform(pose_inverse(self.poses[parent]) @ self.poses[k])
+        offset = self.poses[k, :3, 3] - self.poses[parent, :3, 3]
+        return force_transform(pose(translation=offset))
+
+    def _B(self) -> Array:
+        result = np.zeros((self.dimensions[FORCE], self.dimensions[TASK_FORCE]), self.poses.dtype)
+        for column, name in enumerate(self.tasks):
+            frame = self.model.frame(name)
+            if frame.body != GROUND:
+                in_body = force_transform(frame.body_pose)
+                lift = np.linalg.inv(self.to_frame(frame.body)).T
+                result[self._block(frame.body), self._block(column)] = lift @ in_body
+        return result
+
+    def _gravity(self) -> Array:
+        """Upward acceleration of the ground, -g, as a motion of the root links."""
+        result = np.zeros((self.dimensions[MOTION], 1), dtype=self.poses.dtype)
+        upward = np.concatenate([np.zeros(3), -self.model.gravity])
+        for k, parent in enumerate(self.parents):
+            if parent == GROUND:
+                own = motion_transform(pose_inverse(self.poses[k])) @ upward
+                result[self._block(k), 0] = self.to_frame(k) @ own
+        return result
+
+    def _bracket(self, expr: Bracket) -> Array:
+        make = {"crm": crm, "crf": crf, "Q": Q}[expr.kind]
+        values = self.matrix(expr.argument).reshape(-1, 6)
+        return self._diagonal(list(make(values)), expr.codomain, expr.domain)
+
+    def _riccati(self) -> Array:
+        h, m, a = self._H(), self._M(), self._A()
+        count = len(self.parents)
+        blocks = [m[self._block(k), self._block(k)].copy() for k in range(count)]
+        for k in reversed(range(count)):
+            parent = self.parents[k]
+            if parent == GROUND:
+                continue
+            rows = self.joint_slices[k]
+            own = h[rows, self._block(k)]
+            d = own @ blocks[k] @ own.T + a[rows, rows]
+            u = blocks[k] @ own.T
+            shift = self._shift(parent, k)
+            blocks[parent] = (
+                blocks[parent] + shift @ (blocks[k] - u @ np.linalg.solve(d, u.T)) @ shift.T
+            )
+        return self._diagonal(blocks, FORCE, MOTION)
+
+    def _lyapunov_in(self, node: LyapunovIn) -> Array:
+        source, left, right = (self.matrix(e) for e in (node.source, node.left, node.right))
+        total = source.copy()
+        for k in reversed(range(len(self.parents))):
+            parent = self.parents[k]
+            if parent != GROUND:
+                up, own = self._block(parent), self._block(k)
+                total[up, up] += left[up, own] @ total[own, own] @ right[own, up]
+        return total
+
+    def _lyapunov_out(self, node: LyapunovOut) -> Array:
+        source, left, right = (self.matrix(e) for e in (node.source, node.left, node.right))
+        total = source.copy()
+        for k, parent in enumerate(self.parents):
+            if parent != GROUND:
+                up, own = self._block(parent), self._block(k)
+                total[own, own] += left[own, up] @ total[up, up] @ right[up, own]
+        return total

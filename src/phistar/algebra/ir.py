@@ -1,0 +1,507 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Operator expressions: immutable, hash-consed nodes with a codomain and a domain.
+
+    expr    := symbol | adjoint | inverse | identity | sum | product | bracket | let
+    sum     := number expr + number expr + ...     exact fractions; the empty sum is zero
+    product := expr @ expr @ ...                   the right one acts first
+    bracket := crm[x] | crf[x] | Q[f]              block diagonal made from a vector
+    let     := name = expr                         a value by name, opaque to rewriting
+
+A vector is an operator from ONE. Two expressions are equal exactly if they are the same object, so
+nodes may be keys of dicts. Adjoints go down to the atoms when they are taken; products and sums are
+flat; nothing is distributed (``normal_form`` does that).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from fractions import Fraction
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
+
+from phistar.algebra.spaces import FORCE, MOTION, ONE, Space
+from phistar.errors import SpaceError
+
+Number = int | Fraction
+Term = tuple[Fraction, "Expr"]
+NodeT = TypeVar("NodeT", bound="Expr")
+
+_TABLE: WeakValueDictionary[tuple[Any, ...], Expr] = WeakValueDictionary()
+
+
+class Pattern(Enum):
+    """Which blocks of an operator may be non-zero."""
+
+    DIAGONAL = "block diagonal: local to each link"
+    SHIFT = "one link inward"
+    LOWER = "from descendants to ancestors"
+    DENSE = "between any links"
+
+
+class Expr:
+    """An operator from ``domain`` to ``codomain``; built with ``@ + - .T .inv``."""
+
+    __slots__ = ("__weakref__", "codomain", "domain", "fields")
+    codomain: Space
+    domain: Space
+    fields: tuple[Any, ...]
+
+    def __matmul__(self, other: object) -> Expr:
+        return compose(self, other) if isinstance(other, Expr) else NotImplemented
+
+    def __add__(self, other: object) -> Expr:
+        return add(_pair(1, self, other)) if isinstance(other, Expr) else NotImplemented
+
+    def __sub__(self, other: object) -> Expr:
+        return add(_pair(-1, self, other)) if isinstance(other, Expr) else NotImplemented
+
+    def __neg__(self) -> Expr:
+        return scale(-1, self)
+
+    def __rmul__(self, factor: Number) -> Expr:
+        return scale(factor, self)
+
+    @property
+    def T(self) -> Expr:
+        """The adjoint: reverses products and swaps motions with forces."""
+        return _node(Adjoint, self.domain.dual, self.codomain.dual, self)
+
+    @property
+    def inv(self) -> Expr:
+        """The inverse of an operator between spaces of one size."""
+        if self.codomain not in (self.domain, self.domain.dual):
+            reads = f"from {self.domain.reads} to {self.codomain.reads}"
+            raise SpaceError(f"{self} maps {reads} and has no inverse")
+        return _node(Inverse, self.domain, self.codomain, self)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"expressions are immutable: cannot set {name} of {self}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _node, (type(self), self.codomain, self.domain, *self.fields)
+
+    def __repr__(self) -> str:
+        from phistar.algebra.printing import to_text
+
+        return to_text(self)
+
+
+def _node(cls: type[NodeT], codomain: Space, domain: Space, *fields: Any) -> NodeT:
+    """The one node of a class with these fields."""
+    key = (cls, codomain, domain, *fields)
+    found = _TABLE.get(key)
+    if found is None:
+        found = object.__new__(cls)
+        for name, value in (("codomain", codomain), ("domain", domain), ("fields", fields)):
+            object.__setattr__(found, name, value)
+        _TABLE[key] = found
+    return found  # type: ignore[return-value]
+
+
+class Symbol(Expr):
+    """A named operator or vector."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """Its name, unique in the symbol table."""
+        return str(self.fields[0])
+
+    @property
+    def pattern(self) -> Pattern:
+        """Which of its blocks may be non-zero."""
+        pattern: Pattern = self.fields[1]
+        return pattern
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether it is its own adjoint."""
+        return bool(self.fields[2])
+
+    @property
+    def T(self) -> Expr:
+        """The adjoint."""
+        return self if self.symmetric else super().T
+
+
+def symbol(
+    name: str,
+    codomain: Space,
+    domain: Space,
+    pattern: Pattern = Pattern.DIAGONAL,
+    *,
+    symmetric: bool = False,
+) -> Symbol:
+    """A named operator (or, from ONE, a vector)."""
+    if symmetric and codomain is not domain.dual:
+        raise SpaceError(f"{name} cannot be symmetric from {domain} to {codomain}")
+    return _node(Symbol, codomain, domain, name, pattern, symmetric)
+
+
+class Let(Expr):
+    """A value by name: rewriting sees an opaque leaf, lowering shares it."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return str(self.fields[0])
+
+    @property
+    def value(self) -> Expr:
+        """What it stands for."""
+        value: Expr = self.fields[1]
+        return value
+
+    @property
+    def T(self) -> Expr:
+        """The adjoint; itself if its value is."""
+        return self if self.value.T is self.value else super().T
+
+
+def let(name: str, value: Expr) -> Let:
+    """``value`` under a name."""
+    return _node(Let, value.codomain, value.domain, name, value)
+
+
+class Adjoint(Expr):
+    """The adjoint of an atom."""
+
+    __slots__ = ()
+
+    @property
+    def of(self) -> Expr:
+        """The atom."""
+        of: Expr = self.fields[0]
+        return of
+
+    @property
+    def T(self) -> Expr:
+        """The atom itself."""
+        return self.of
+
+
+class Inverse(Expr):
+    """The inverse of an operator."""
+
+    __slots__ = ()
+
+    @property
+    def of(self) -> Expr:
+        """What is inverted."""
+        of: Expr = self.fields[0]
+        return of
+
+    @property
+    def T(self) -> Expr:
+        """The inverse of the adjoint."""
+        return self.of.T.inv
+
+    @property
+    def inv(self) -> Expr:
+        """The operator itself."""
+        return self.of
+
+
+class Identity(Expr):
+    """Leaves every vector as it is."""
+
+    __slots__ = ()
+
+    @property
+    def T(self) -> Expr:
+        """The identity of the dual space."""
+        return identity(self.domain.dual)
+
+    @property
+    def inv(self) -> Expr:
+        """Itself."""
+        return self
+
+
+def identity(space: Space) -> Identity:
+    """The identity on a space."""
+    return _node(Identity, space, space)
+
+
+class _AnyIdentity:
+    """``I``: the identity of whatever space it is added to."""
+
+    def __add__(self, other: Expr) -> Expr:
+        return self.on(other) + other
+
+    def __sub__(self, other: Expr) -> Expr:
+        return self.on(other) - other
+
+    def __radd__(self, other: Expr) -> Expr:
+        return other + self.on(other)
+
+    def __rsub__(self, other: Expr) -> Expr:
+        return other - self.on(other)
+
+    @staticmethod
+    def on(other: Expr) -> Expr:
+        """The identity that can be added to ``other``."""
+        if other.codomain is not other.domain:
+            reads = f"from {other.domain.reads} to {other.codomain.reads}"
+            raise SpaceError(f"I cannot be added to {other}, which maps {reads}")
+        return identity(other.domain)
+
+
+I = _AnyIdentity()  # noqa: E741  (the papers' name)
+
+
+class Sum(Expr):
+    """A sum of terms with exact coefficients; empty means zero."""
+
+    __slots__ = ()
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """Coefficients and expressions."""
+        return self.fields
+
+    @property
+    def T(self) -> Expr:
+        """The sum of the adjoints."""
+        return add(((c, e.T) for c, e in self.terms), self.domain.dual, self.codomain.dual)
+
+    @property
+    def inv(self) -> Expr:
+        """The inverse; of a multiple, the inverse multiple."""
+        if not self.terms:
+            raise SpaceError("zero has no inverse")
+        if len(self.terms) > 1:
+            return super().inv
+        ((factor, term),) = self.terms
+        return scale(1 / factor, term.inv)
+
+
+def add(terms: Iterable[Term], codomain: Space | None = None, domain: Space | None = None) -> Expr:
+    """A flat sum with equal terms collected; spaces are needed only if it may be empty.
+
+    Raises:
+        SpaceError: Terms map between different spaces.
+    """
+    collected: dict[Expr, Fraction] = {}
+    for factor, term in terms:
+        codomain, domain = codomain or term.codomain, domain or term.domain
+        if term.codomain is not codomain or term.domain is not domain:
+            so_far = add(((c, e) for e, c in collected.items()), codomain, domain)
+            raise SpaceError(_sum_message(so_far, term))
+        for inner, part in term.terms if isinstance(term, Sum) else ((Fraction(1), term),):
+            collected[part] = collected.get(part, Fraction(0)) + factor * inner
+    kept = tuple((c, e) for e, c in collected.items() if c)
+    if len(kept) == 1 and kept[0][0] == 1:
+        return kept[0][1]
+    if codomain is None or domain is None:
+        raise SpaceError("an empty sum has no spaces of its own; pass codomain and domain")
+    return _node(Sum, codomain, domain, *kept)
+
+
+def _pair(factor: int, left: Expr, right: Expr) -> tuple[Term, Term]:
+    return (Fraction(1), left), (Fraction(factor), right)
+
+
+def zero(codomain: Space, domain: Space) -> Expr:
+    """The operator that maps everything to zero."""
+    return add((), codomain, domain)
+
+
+def scale(factor: Number, expr: Expr) -> Expr:
+    """A multiple of an expression."""
+    return add(((Fraction(factor), expr),), expr.codomain, expr.domain)
+
+
+def _sum_message(left: Expr, right: Expr) -> str:
+    wanted = f"from {left.domain.reads} to {left.codomain.reads}"
+    given = f"from {right.domain.reads} to {right.codomain.reads}"
+    fits = (right.domain.dual, right.codomain.dual) == (left.codomain, left.domain)
+    hint = " (did you forget a .T?)" if fits else ""
+    return f"cannot add {left} and {right}: the left one maps {wanted}, the right one {given}{hint}"
+
+
+class Product(Expr):
+    """A product of at least two factors, none of which is a product or an identity."""
+
+    __slots__ = ()
+
+    @property
+    def factors(self) -> tuple[Expr, ...]:
+        """From left to right; the last acts first."""
+        return self.fields
+
+    @property
+    def T(self) -> Expr:
+        """The reversed product of the adjoints."""
+        return product([f.T for f in reversed(self.factors)], self.domain.dual)
+
+    @property
+    def inv(self) -> Expr:
+        """The reversed product of the inverses if every factor is square; else opaque."""
+        if all(f.codomain in (f.domain, f.domain.dual) for f in self.factors):
+            return product([f.inv for f in reversed(self.factors)], self.codomain)
+        return super().inv
+
+
+def compose(left: Expr, right: Expr) -> Expr:
+    """``left @ right``.
+
+    Raises:
+        SpaceError: The right one gives what the left one does not take.
+    """
+    if left.domain is not right.codomain:
+        raise SpaceError(_product_message(left, right))
+    factors = [*_factors(left), *_factors(right)]
+    return product(factors, right.domain)
+
+
+def _factors(expr: Expr) -> tuple[Expr, ...]:
+    return expr.factors if isinstance(expr, Product) else (expr,)
+
+
+def product(factors: Iterable[Expr], space: Space) -> Expr:
+    """The product of factors that are known to fit; the identity on ``space`` if there are none."""
+    scalar = Fraction(1)
+    kept: list[Expr] = []
+    for factor in factors:
+        if isinstance(factor, Identity):
+            continue
+        if isinstance(factor, Sum) and len(factor.terms) == 1:
+            ((coefficient, inner),) = factor.terms
+            scalar *= coefficient
+            kept += _factors(inner) if not isinstance(inner, Identity) else ()
+        else:
+            kept += _factors(factor)
+    if not kept:
+        return scale(scalar, identity(space))
+    codomain, domain = kept[0].codomain, kept[-1].domain
+    if any(isinstance(f, Sum) and not f.terms for f in kept):
+        return zero(codomain, domain)
+    node = kept[0] if len(kept) == 1 else _node(Product, codomain, domain, *kept)
+    return scale(scalar, node)
+
+
+def _product_message(left: Expr, right: Expr) -> str:
+    text = (
+        f"cannot compose {left} with {right}: the left one takes {left.domain.reads}, "
+        f"the right one gives {right.codomain.reads}"
+    )
+    cures = []
+    if left.codomain.dual is right.codomain:
+        cures.append("the left")
+    if left.domain is right.domain.dual:
+        cures.append("the right")
+    return f"{text} (did you forget a .T on {' or '.join(cures)}?)" if cures else text
+
+
+class Bracket(Expr):
+    """A block diagonal made from a vector: ``crm[x]``, ``crf[x]`` or ``Q[f]``."""
+
+    __slots__ = ()
+
+    @property
+    def kind(self) -> str:
+        """``"crm"``, ``"crf"`` or ``"Q"``."""
+        return str(self.fields[0])
+
+    @property
+    def argument(self) -> Expr:
+        """The vector."""
+        argument: Expr = self.fields[1]
+        return argument
+
+    @property
+    def T(self) -> Expr:
+        """crm[x]* = -crf[x], Q[f]* = -Q[f]."""
+        return -_node(
+            Bracket, self.domain.dual, self.codomain.dual, _DUAL[self.kind], self.argument
+        )
+
+
+_DUAL = {"crm": "crf", "crf": "crm", "Q": "Q"}
+_BRACKETS = {
+    "crm": (MOTION, MOTION, MOTION),
+    "crf": (FORCE, FORCE, MOTION),
+    "Q": (FORCE, MOTION, FORCE),
+}
+
+
+def bracket(kind: str, argument: Expr) -> Expr:
+    """``crm[x] y = x × y`` on motions, ``crf[x] f`` on forces, ``Q[f] y = -crf[y] f``.
+
+    Linear in the argument, so a sum in the bracket becomes a sum of brackets.
+
+    Raises:
+        SpaceError: The argument is not a vector of the right space.
+    """
+    codomain, domain, wanted = _BRACKETS[kind]
+    if argument.domain is not ONE or argument.codomain is not wanted:
+        given = f"maps {argument.domain.reads} to {argument.codomain.reads}"
+        raise SpaceError(f"{kind}[...] needs a vector of {wanted.reads}; {argument} {given}")
+    if isinstance(argument, Sum):
+        parts = ((c, bracket(kind, e)) for c, e in argument.terms)
+        return add(parts, codomain, domain)
+    return _node(Bracket, codomain, domain, kind, argument)
+
+
+def crm(x: Expr) -> Expr:
+    """Motion cross motion, x ×."""
+    return bracket("crm", x)
+
+
+def crf(x: Expr) -> Expr:
+    """Motion cross force, -crm[x]*."""
+    return bracket("crf", x)
+
+
+def Q(f: Expr) -> Expr:
+    """The operator with Q[f] y = -crf[y] f."""
+    return bracket("Q", f)
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The expressions an expression is made of."""
+    if isinstance(expr, Sum):
+        return tuple(e for _, e in expr.terms)
+    if isinstance(expr, Product):
+        return expr.factors
+    if isinstance(expr, (Adjoint, Inverse)):
+        return (expr.of,)
+    if isinstance(expr, Bracket):
+        return (expr.argument,)
+    return (expr.value,) if isinstance(expr, Let) else ()
+
+
+def rebuild(expr: Expr, transform: Callable[[Expr], Expr]) -> Expr:
+    """``expr`` with every child replaced; the same object if nothing changed."""
+    if isinstance(expr, Sum):
+        terms = ((c, transform(e)) for c, e in expr.terms)
+        return add(terms, expr.codomain, expr.domain)
+    if isinstance(expr, Product):
+        result = transform(expr.factors[0])
+        for factor in expr.factors[1:]:
+            result = result @ transform(factor)
+        return result
+    if isinstance(expr, Adjoint):
+        return transform(expr.of).T
+    if isinstance(expr, Inverse):
+        return transform(expr.of).inv
+    if isinstance(expr, Bracket):
+        return bracket(expr.kind, transform(expr.argument))
+    return let(expr.name, transform(expr.value)) if isinstance(expr, Let) else expr
+
+
+def substitute(expr: Expr, replacements: Mapping[Expr, Expr]) -> Expr:
+    """An expression with some of its nodes replaced by others of the same spaces."""
+    seen: dict[Expr, Expr] = dict(replacements)
+
+    def replaced(node: Expr) -> Expr:
+        if node not in seen:
+            seen[node] = rebuild(node, replaced)
+        return seen[node]
+
+    return replaced(expr)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The spaces that operators map between, each with its dual."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Space:
+    """A graded vector space over the links of a robot.
+
+    Attributes:
+        name: Identifier.
+        reads: What its vectors are called in messages.
+        dual_name: Name of the space its adjoints live in; power is the pairing.
+    """
+
+    name: str
+    reads: str
+    dual_name: str
+
+    @property
+    def dual(self) -> Space:
+        """The space paired with this one by power."""
+        return _SPACES[self.dual_name]
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple[Callable[[str], Space], tuple[str]]:
+        return _by_name, (self.name,)
+
+
+_SPACES: dict[str, Space] = {}
+
+
+def _by_name(name: str) -> Space:
+    """The one space of this name: spaces are compared by identity, so copies must be the same."""
+    return _SPACES[name]
+
+
+def _space(name: str, reads: str, dual: str) -> Space:
+    _SPACES[name] = Space(name, reads, dual)
+    return _SPACES[name]
+
+
+ONE = _space("ONE", "numbers", "ONE")
+JOINT = _space("JOINT", "joint vectors", "JOINT")
+MOTION = _space("MOTION", "link motions", "FORCE")
+FORCE = _space("FORCE", "link forces", "MOTION")
+TASK_MOTION = _space("TASK_MOTION", "frame motions", "TASK_FORCE")
+TASK_FORCE = _space("TASK_FORCE", "frame forces", "TASK_MOTION")

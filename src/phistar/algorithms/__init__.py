@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The papers: one file a family of theorems; operator expressions only, no loop over links."""

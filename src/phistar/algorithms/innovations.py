@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Innovations factorisation of the mass matrix: 𝓜 = L D L*, L = I + HφK, L⁻¹ = I - HψK.
+
+D holds the inertia each joint feels when the joints beyond it are free, so the factorisation is a
+Kalman filter run from the tips to the base: L⁻¹ whitens, L colours. Both cost one sweep.
+"""
+
+from phistar.algebra.ir import I, identity
+from phistar.algebra.proof import Theorem
+from phistar.algebra.spaces import JOINT
+from phistar.algebra.symbols import D, H, K, mass_matrix, phi, psi
+from phistar.algorithms.catalogue import algorithm
+from phistar.refs import RK92
+
+L = I + H @ phi @ K
+L_inv = I - H @ psi @ K
+
+
+@algorithm
+def innovations_factorisation() -> Theorem:
+    """𝓜 = L D L*."""
+    return Theorem(
+        "innovations_factorisation",
+        definition=mass_matrix,
+        result=L @ D @ L.T,
+        doc="the mass matrix is block lower times block diagonal times block upper triangular",
+        ref=RK92.at("Identity 3"),
+    )
+
+
+@algorithm
+def innovations_inverse() -> Theorem:
+    """(I + HφK)(I - HψK) = I."""
+    return Theorem(
+        "innovations_inverse",
+        definition=L @ L_inv,
+        result=identity(JOINT),
+        doc="the inverse of the innovations factor is known in closed form",
+        ref=RK92.at("Identity 5"),
+    )
+
+
+@algorithm
+def mass_matrix_inverse() -> Theorem:
+    """𝓜⁻¹ = L⁻* D⁻¹ L⁻¹."""
+    return Theorem(
+        "mass_matrix_inverse",
+        definition=mass_matrix.inv,
+        result=L_inv.T @ D.inv @ L_inv,
+        doc="the factors invert the mass matrix without forming it",
+        ref=RK92.at("Identity 6"),
+    )

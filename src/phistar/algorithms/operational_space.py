@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Operational space: how frames give way to forces, with the mass matrix never formed."""
+
+from phistar.algebra.proof import Theorem
+from phistar.algebra.symbols import B, D, H, mass_matrix, psi
+from phistar.algorithms.catalogue import algorithm
+from phistar.algorithms.innovations import mass_matrix_inverse
+from phistar.algorithms.kinematics import J
+from phistar.refs import JR95
+
+Omega = psi.T @ H.T @ D.inv @ H @ psi
+"""Link motions per unit of force on the links, joints free."""
+
+
+@algorithm
+def operational_compliance() -> Theorem:
+    """J 𝓜⁻¹ J* = B*ψ*H* D⁻¹ HψB."""
+    return Theorem(
+        "operational_compliance",
+        definition=J @ mass_matrix.inv @ J.T,
+        result=B.T @ Omega @ B,
+        doc="the inverse of the operational-space inertia in O(n)",
+        ref=JR95.eq("4.10"),
+        rules=(mass_matrix_inverse.rule,),
+    )

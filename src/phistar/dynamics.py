@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Dynamics of a model: compiled programs between a user's arrays and the bodies' streams.
+
+All functions take arrays with leading batch axes or dicts by joint name, and refuse NaN. Mimic
+joints are reduced exactly: forces of followers are summed into their leaders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from phistar.compile import JointMap, kernel
+from phistar.errors import ArgumentError, ShapeError, SingularHingeError, UnknownNameError
+from phistar.model.configuration import Coordinates, batch_shape, configuration, tangent
+from phistar.model.kinematics import body_poses, center_of_mass, check_reference, reference_pose
+from phistar.model.model import Model
+from phistar.model.parts import GROUND
+from phistar.model.singular import singular_hinges
+from phistar.spatial import force_transform, pose_inverse
+
+Array = NDArray[Any]
+Forces = Mapping[str, ArrayLike]
+
+METHODS = {
+    "articulated": "forward_dynamics",
+    "1": "forward_dynamics_1",
+    "2": "forward_dynamics_2",
+    "3": "forward_dynamics_3",
+    "4": "forward_dynamics",
+}
+"""Forward-dynamics algorithms by name; the numbers are those of Rodriguez & Kreutz-Delgado."""
+
+
+def inverse_dynamics(
+    model: Model,
+    q: Coordinates,
+    v: Coordinates,
+    vdot: Coordinates,
+    forces: Forces | None = None,
+    reference: str = "world_aligned",
+) -> Array:
+    """Joint forces (..., nv) that give the accelerations ``vdot``."""
+    q, v, vdot = _state(model, q=q, v=v, vdot=vdot)
+    inputs = {"v": v, "vdot": vdot, "f_ext": link_forces(model, q, forces, reference)}
+    return _run(model, "inverse_dynamics", q, inputs)
+
+
+def bias_force(
+    model: Model,
+    q: Coordinates,
+    v: Coordinates,
+    forces: Forces | None = None,
+    reference: str = "world_aligned",
+) -> Array:
+    """Joint forces (..., nv) at zero acceleration: Coriolis, centrifugal and gravity."""
+    q, v = _state(model, q=q, v=v)
+    inputs = {"v": v, "f_ext": link_forces(model, q, forces, reference)}
+    return _run(model, "bias_force", q, inputs)
+
+
+def gravity_force(model: Model, q: Coordinates) -> Array:
+    """Joint forces (..., nv) that hold the robot at rest against gravity."""
+    (q,) = _state(model, q=q)
+    return _run(model, "gravity_force", q, {"f_ext": link_forces(model, q, None, "local")})
+
+
+def forward_dynamics(
+    model: Model,
+    q: Coordinates,
+    v: Coordinates,
+    tau: Coordinates,
+    forces: Forces | None = None,
+    reference: str = "world_aligned",
+    method: str = "articulated",
+) -> Array:
+    """Joint accelerations (..., nv) under the joint forces ``tau``."""
+    if method not in METHODS:
+        raise UnknownNameError("forward-dynamics method", method, METHODS)
+    _refuse_singular(model)
+    q, v, tau = _state(model, q=q, v=v, tau=tau)
+    if not JointMap(model).one_to_one:
+        bias = bias_force(model, q, v, forces, reference)
+        return np.asarray(np.linalg.solve(mass_matrix(model, q), (tau - bias)[..., None])[..., 0])
+    inputs = {"v": v, "tau": tau, "f_ext": link_forces(model, q, forces, reference)}
+    return _run(model, METHODS[method], q, inputs, "vdot")
+
+
+def mass_matrix(model: Model, q: Coordinates) -> Array:
+    """Joint-space inertia (..., nv, nv), rotor inertia included."""
+    (q,) = _state(model, q=q)
+    return _columns(model, "mass_matrix_times", q, "vdot", "tau")
+
+
+def mass_matrix_inverse(model: Model, q: Coordinates) -> Array:
+    """Inverse of the joint-space inertia (..., nv, nv); it is not formed on the way."""
+    _refuse_singular(model)
+    (q,) = _state(model, q=q)
+    if not JointMap(model).one_to_one:
+        return np.asarray(np.linalg.inv(mass_matrix(model, q)))
+    return _columns(model, "mass_matrix_solve", q, "tau", "vdot")
+
+
+def kinetic_energy(model: Model, q: Coordinates, v: Coordinates) -> Array:
+    """Kinetic energy (...) [J], that of the rotors included."""
+    q, v = _state(model, q=q, v=v)
+    joints = JointMap(model).spread(v)
+    spent = kernel("link_velocities")(model, q, {"v": joints})
+    momenta = kernel("momenta")(model, q, {"v": joints})
+    armature = np.concatenate([np.array(body.armature) for body in model.bodies] or [np.zeros(0)])
+    links = (spent["V"] * momenta["h"]).sum(axis=(-2, -1))
+    return np.asarray((links + (armature * joints**2).sum(axis=-1)) / 2)
+
+
+def potential_energy(model: Model, q: Coordinates) -> Array:
+    """Potential energy (...) [J] of the moving links in gravity; zero at the world's origin."""
+    (q,) = _state(model, q=q)
+    mass = float(model.inertias[:, 0].sum())
+    if mass == 0.0:
+        return np.zeros(q.shape[:-1])
+    return np.asarray(-mass * center_of_mass(model, q, fixed=False) @ model.gravity)
+
+
+def link_forces(model: Model, q: Array, forces: Forces | None, reference: str) -> Array:
+    """Wrenches on named frames as forces on the bodies, link axes (..., bodies, 6)."""
+    total = np.zeros((*q.shape[:-1], len(model.bodies), 6))
+    if not forces:
+        return total
+    kind = check_reference(reference)
+    poses = body_poses(model, q)
+    for name, value in forces.items():
+        wrench = np.asarray(value, dtype=np.result_type(float, np.asarray(value)))
+        if wrench.ndim == 0 or wrench.shape[-1] != 6:
+            raise ShapeError(f"forces[{name!r}]", wrench.shape, "(..., 6)", f"robot '{model.name}'")
+        _refuse_nan(f"forces[{name!r}]", wrench)
+        frame = model.frame(name)
+        if frame.body == GROUND:
+            continue
+        body = poses[..., frame.body, :, :]
+        seat = pose_inverse(body) @ reference_pose(body @ frame.body_pose, kind)
+        batch = np.broadcast_shapes(total.shape[:-2], wrench.shape[:-1])
+        total = np.broadcast_to(total, (*batch, *total.shape[-2:])).astype(
+            np.result_type(total, wrench, seat)
+        )
+        total[..., frame.body, :] += (force_transform(seat) @ wrench[..., None])[..., 0]
+    return total
+
+
+def _state(model: Model, **arguments: Coordinates) -> tuple[Array, ...]:
+    """Checked arrays: q is a configuration, everything else a tangent vector."""
+    arrays: dict[str, Array] = {}
+    for name, value in arguments.items():
+        read = configuration if name == "q" else tangent
+        arrays[name] = read(model, value, name)
+        _refuse_nan(name, arrays[name])
+    batch_shape(model, arrays)
+    return tuple(arrays.values())
+
+
+def _refuse_nan(name: str, array: Array) -> None:
+    if not np.isfinite(array).all():
+        place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ArgumentError(f"{name} is not finite: {name}{list(place)} is {array[place]}")
+
+
+def _run(model: Model, name: str, q: Array, inputs: dict[str, Array], output: str = "tau") -> Array:
+    """Run a program on joint vectors (..., nv); accelerations and forces come back the same way."""
+    joints = JointMap(model)
+    spread = {k: x if k == "f_ext" else joints.spread(x) for k, x in inputs.items()}
+    result = kernel(name)(model, q, spread)[output]
+    # A follower's acceleration is its leader's, scaled: reading the leaders is enough, and programs
+    # that give accelerations run only where every joint has a coordinate of its own.
+    return joints.gather(result)
+
+
+def _columns(model: Model, name: str, q: Array, argument: str, output: str) -> Array:
+    """A symmetric matrix, column by column: one program, unit vectors along a new batch axis."""
+    units = np.eye(model.nv, dtype=q.dtype)
+    columns = _run(model, name, q[..., None, :], {argument: units}, output)
+    return np.swapaxes(columns, -1, -2)
+
+
+def _refuse_singular(model: Model) -> None:
+    hinges = singular_hinges(model)
+    if hinges:
+        raise SingularHingeError(hinges)

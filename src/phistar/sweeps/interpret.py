@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs a scheduled program link by link in NumPy, over a whole batch, for any dtype.
+
+The oracle of level 2: each operation is one line of linear algebra at one link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from phistar.errors import ArgumentError
+from phistar.model.configuration import configuration
+from phistar.model.model import Model
+from phistar.model.parts import GROUND
+from phistar.spatial import (
+    crf_apply,
+    crm_apply,
+    force_transform,
+    inertia_matrix,
+    motion_transform,
+    pose_inverse,
+)
+from phistar.sweeps.ir import Direction, Node, Type
+from phistar.sweeps.schedule import Schedule
+
+Array = NDArray[Any]
+
+
+def run(
+    schedule: Schedule, model: Model, q: ArrayLike, inputs: Mapping[str, ArrayLike]
+) -> dict[str, Array]:
+    """The outputs of a program.
+
+    Args:
+        schedule: The program.
+        model: The robot.
+        q: (..., nq).
+        inputs: Leaves by name: JOINT vectors (..., joints) in body order, MOTION and FORCE vectors
+            (..., bodies, 6) in link axes.
+
+    Returns:
+        Outputs by name, shaped like the inputs.
+    """
+    machine = _Machine(schedule, model, configuration(model, q), inputs)
+    for each in schedule.passes:
+        links = range(len(model.bodies))
+        for k in links if each.direction is Direction.OUTWARD else reversed(links):
+            for stream in each.streams:
+                machine.execute(stream, k)
+    return {name: machine.output(s) for name, s in schedule.program.outputs.items()}
+
+
+class _Machine:
+    """Values of all streams at all links."""
+
+    def __init__(
+        self, schedule: Schedule, model: Model, q: Array, inputs: Mapping[str, ArrayLike]
+    ) -> None:
+        self.program = schedule.program
+        self.model = model
+        self.parents = [body.parent for body in model.bodies]
+        self.children: list[list[int]] = [[] for _ in model.bodies]
+        for body in model.bodies:
+            if body.parent != GROUND:
+                self.children[body.parent].append(body.index)
+        self.transforms = [body.transform(q) for body in model.bodies]
+        self.phi = [force_transform(t) for t in self.transforms]
+        self.H = [body.motion.motion_map().T for body in model.bodies]
+        ends = np.cumsum([0, *(body.motion.nv for body in model.bodies)])
+        self.slices = [slice(a, b) for a, b in pairwise(ends)]
+        self.batch = q.shape[:-1]
+        self.inputs = {name: np.asarray(value) for name, value in inputs.items()}
+        self.values: dict[tuple[int, int], Array] = {}
+
+    def value(self, stream: int, k: int) -> Array:
+        """The value of a stream at a link; given ones are read when they are asked for."""
+        key = (stream, k)
+        if key not in self.values:
+            self.execute(stream, k)
+        return self.values[key]
+
+    def execute(self, stream: int, k: int) -> None:
+        """Compute a stream at a link."""
+        node = self.program.nodes[stream]
+        if node.op == "rec":
+            result = self.values[self.program.definitions[stream], k]
+        elif node.op in _SHIFT:
+            result = _SHIFT[node.op](self, node, k)
+        elif node.op in _GIVEN:
+            result = _GIVEN[node.op](self, node, k)
+        else:
+            operands = [self.value(o, k) for o in node.operands]
+            result = _LOCAL[node.op](self, node, k, *operands)
+        self.values[stream, k] = result
+
+    def output(self, stream: int) -> Array:
+        """A stream over all links."""
+        parts = [self.value(stream, k) for k in range(len(self.parents))]
+        batch = np.broadcast_shapes(self.batch, *(p.shape[:-1] for p in parts))
+        parts = [np.broadcast_to(p, (*batch, p.shape[-1])) for p in parts]
+        if self.program.nodes[stream].type is Type.JOINT:
+            return np.concatenate(parts, axis=-1)
+        return np.stack(parts, axis=-2)
+
+    def leaf(self, node: Node, k: int) -> Array:
+        """A vector from outside, or gravity as an acceleration of the ground on the roots."""
+        if node.data == "gravity" and "gravity" not in self.inputs:
+            if self.parents[k] != GROUND:
+                return np.zeros(6)
+            upward = np.concatenate([np.zeros(3), -self.model.gravity])
+            return _times(motion_transform(pose_inverse(self.transforms[k])), upward)
+        if node.data not in self.inputs:
+            raise ArgumentError(f"no value was given for the input {node.data!r}")
+        array = self.inputs[node.data]
+        return array[..., self.slices[k]] if node.type is Type.JOINT else array[..., k, :]
+
+    def rigid(self, node: Node, k: int) -> Array:
+        """The link's own inertia."""
+        return inertia_matrix(self.model.bodies[k].inertia)
+
+    def zero(self, node: Node, k: int) -> Array:
+        """Nothing, in the shape of its type."""
+        size = self.model.bodies[k].motion.nv
+        shapes = {Type.JOINT: (size,), Type.MOTION: (6,), Type.FORCE: (6,), Type.INERTIA: (6, 6)}
+        return np.zeros(shapes[node.type])
+
+    def shin(self, node: Node, k: int) -> Array:
+        """Forces of the children, moved to this link."""
+        total: Array = np.zeros(6)
+        for c in self.children[k]:
+            total = total + _times(self.phi[c], self.value(node.operands[0], c))
+        return total
+
+    def cong(self, node: Node, k: int) -> Array:
+        """Inertias of the children, moved to this link."""
+        total: Array = np.zeros((6, 6))
+        for c in self.children[k]:
+            inertia = self.value(node.operands[0], c)
+            total = total + self.phi[c] @ inertia @ np.swapaxes(self.phi[c], -1, -2)
+        return total
+
+    def shout(self, node: Node, k: int) -> Array:
+        """The motion of the parent, moved to this link; the ground does not move."""
+        if self.parents[k] == GROUND:
+            return np.zeros(6)
+        motion = self.value(node.operands[0], self.parents[k])
+        return _times(np.swapaxes(self.phi[k], -1, -2), motion)
+
+    def armature(self, k: int) -> Array:
+        """Rotor inertia of a link's joint, (d,)."""
+        return np.array(self.model.bodies[k].armature)
+
+
+def _times(matrix: Array, vector: Array) -> Array:
+    return np.asarray((matrix @ vector[..., None])[..., 0])
+
+
+def _sum(m: _Machine, node: Node, k: int, *terms: Array) -> Array:
+    total: Array = float(node.data[0]) * terms[0]
+    for factor, term in zip(node.data[1:], terms[1:], strict=True):
+        total = total + float(factor) * term
+    return total
+
+
+_GIVEN: dict[str, Callable[[_Machine, Node, int], Array]] = {
+    "leaf": _Machine.leaf,
+    "rigid": _Machine.rigid,
+    "zero": _Machine.zero,
+}
+_SHIFT: dict[str, Callable[[_Machine, Node, int], Array]] = {
+    "shin": _Machine.shin,
+    "shout": _Machine.shout,
+    "cong": _Machine.cong,
+}
+_LOCAL: dict[str, Callable[..., Array]] = {
+    "sum": _sum,
+    "H": lambda m, n, k, f: _times(m.H[k], f),
+    "Ht": lambda m, n, k, x: _times(m.H[k].T, x),
+    "inertia": lambda m, n, k, s, x: _times(s, x),
+    "U": lambda m, n, k, p: p @ m.H[k].T,
+    "D": lambda m, n, k, u: m.H[k] @ u + np.diag(m.armature(k)),
+    "G": lambda m, n, k, u, d: np.swapaxes(np.linalg.solve(d, np.swapaxes(u, -1, -2)), -1, -2),
+    "down": lambda m, n, k, p, u, g: p - g @ np.swapaxes(u, -1, -2),
+    "Gx": lambda m, n, k, g, x: _times(g, x),
+    "Gtx": lambda m, n, k, g, x: _times(np.swapaxes(g, -1, -2), x),
+    "Dx": lambda m, n, k, d, x: _times(d, x),
+    "Dsolve": lambda m, n, k, d, x: np.linalg.solve(d, x[..., None])[..., 0],
+    "Ax": lambda m, n, k, x: m.armature(k) * x,
+    "crm": lambda m, n, k, x, y: crm_apply(x, y),
+    "crf": lambda m, n, k, x, f: crf_apply(x, f),
+}
+"""What each operation does at link k; shifts and given streams are above."""

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Streams: one value per link, each defined by one statement over other streams.
+
+    leaf            given from outside: a vector over joints or links
+    rigid           the links' own inertias M;  rotor  the joints' own inertias A
+    sum, zero       a linear combination of streams of one type; nothing
+    H, Ht           onto the joint axes, and from them
+    inertia         an inertia times a motion
+    U, D, G         P H*;  H U + A, factored;  U D^-1
+    Dx, Dsolve      D times and D^-1 times a joint vector;  Ax  A times one
+    Gx, Gtx         G times a joint vector, G* times a motion
+    down            P - G U*: the inertia that a parent feels across the joint
+    crm, crf        cross products with a motion
+    shin            Σ over children of φ x: forces one link inward
+    shout           φ* x of the parent: motions one link outward
+    cong            Σ over children of φ S φ*: inertias one link inward
+    rec             a stream that is defined later, so that it may depend on itself across links
+
+A recursion is a cycle through a shift; nothing else is special about it. A program is a table of
+hash-consed nodes: sharing is by construction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
+from typing import Any
+
+
+class Type(Enum):
+    """What a stream holds at each link."""
+
+    MOTION = "motion (6)"
+    FORCE = "force (6)"
+    JOINT = "joint vector (d)"
+    INERTIA = "inertia (6x6, symmetric)"
+    BLOCK = "joint block (6xd)"
+    FACTOR = "joint inertia (dxd), factored"
+
+
+class Direction(Enum):
+    """The way a pass walks over the links."""
+
+    INWARD = "inward"
+    OUTWARD = "outward"
+
+
+SHIFTS = {"shin": Direction.INWARD, "cong": Direction.INWARD, "shout": Direction.OUTWARD}
+"""Operations whose operand belongs to another link, and the direction they need."""
+
+LINEAR = frozenset(
+    {"H", "Ht", "shin", "shout", "cong", "Gx", "Gtx", "Dsolve", "Dx", "Ax", "inertia"}
+)
+"""Operations that are linear in their last operand, so sums of them are collected."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A statement: an operation on streams, given by their numbers.
+
+    Attributes:
+        op: Name of the operation.
+        operands: Numbers of streams.
+        type: What it holds.
+        data: Name of a leaf or recursion, or the coefficients of a sum.
+    """
+
+    op: str
+    operands: tuple[int, ...]
+    type: Type
+    data: Any = None
+
+
+@dataclass
+class Program:
+    """A table of streams and the outputs among them.
+
+    Attributes:
+        nodes: Every statement; streams are numbered by their place.
+        definitions: For each ``rec``, the stream that defines it.
+        names: Names of streams, for people.
+        outputs: Wanted streams by name.
+    """
+
+    nodes: list[Node] = field(default_factory=list)
+    definitions: dict[int, int] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
+    outputs: dict[str, int] = field(default_factory=dict)
+    _table: dict[Node, int] = field(default_factory=dict, repr=False)
+
+    def add(self, op: str, operands: tuple[int, ...], type: Type, data: Any = None) -> int:
+        """The stream of a statement; the same one for the same statement."""
+        node = Node(op, operands, type, data)
+        if node not in self._table:
+            self._table[node] = len(self.nodes)
+            self.nodes.append(node)
+        return self._table[node]
+
+    def leaf(self, name: str, type: Type) -> int:
+        """A stream given from outside."""
+        stream = self.add("leaf", (), type, name)
+        self.names.setdefault(stream, name)
+        return stream
+
+    def recursion(self, key: Any, type: Type) -> int:
+        """A stream to be defined by ``define``; one per key."""
+        return self.add("rec", (), type, key)
+
+    def define(self, recursion: int, stream: int) -> None:
+        """Close a recursion."""
+        self.definitions[recursion] = stream
+
+    def sum(self, terms: list[tuple[Fraction, int]]) -> int:
+        """A linear combination: flat, without zeros, equal linear heads collected."""
+        flat = self._collect(self._flatten(terms))
+        type = self.nodes[terms[0][1]].type
+        if not flat:
+            return self.add("zero", (), type)
+        if len(flat) == 1 and flat[0][0] == 1:
+            return flat[0][1]
+        streams = tuple(stream for _, stream in flat)
+        return self.add("sum", streams, type, tuple(factor for factor, _ in flat))
+
+    def _flatten(self, terms: list[tuple[Fraction, int]]) -> dict[int, Fraction]:
+        total: dict[int, Fraction] = {}
+        for factor, stream in terms:
+            node = self.nodes[stream]
+            if node.op == "sum":
+                inner = list(zip(node.data, node.operands, strict=True))
+            else:
+                inner = [(Fraction(1), stream)]
+            for coefficient, part in inner:
+                total[part] = total.get(part, Fraction(0)) + factor * coefficient
+        return {stream: factor for stream, factor in total.items() if factor}
+
+    def _collect(self, terms: dict[int, Fraction]) -> list[tuple[Fraction, int]]:
+        """A x + A y -> A (x + y) for operations that are linear in their last operand."""
+        heads: dict[tuple[str, tuple[int, ...], Type], list[tuple[Fraction, int]]] = {}
+        for stream, factor in terms.items():
+            node = self.nodes[stream]
+            head = (node.op, node.operands[:-1]) if node.op in LINEAR else ("", (stream,))
+            heads.setdefault((*head, node.type), []).append((factor, stream))
+        result: list[tuple[Fraction, int]] = []
+        for (op, operators, type), members in heads.items():
+            if len(members) == 1:
+                result += members
+                continue
+            inner = self.sum([(c, self.nodes[s].operands[-1]) for c, s in members])
+            result.append((Fraction(1), self.add(op, (*operators, inner), type)))
+        return result
+
+    def operands(self, stream: int) -> tuple[int, ...]:
+        """The streams a stream depends on, the definition of a recursion included."""
+        node = self.nodes[stream]
+        return (self.definitions[stream],) if node.op == "rec" else node.operands
+
+    def live(self) -> Iterator[int]:
+        """The streams that the outputs depend on, in the order of their numbers."""
+        seen: set[int] = set()
+        stack = list(self.outputs.values())
+        while stack:
+            stream = stack.pop()
+            if stream not in seen:
+                seen.add(stream)
+                stack.extend(self.operands(stream))
+        return iter(sorted(seen))
+
+    @property
+    def recursions(self) -> list[int]:
+        """The recursions that the outputs depend on."""
+        return [stream for stream in self.live() if self.nodes[stream].op == "rec"]

@@ -96,6 +96,63 @@ def test_power_balance() -> None:
     assert rate == pytest.approx(float(tau @ v), rel=1e-6)
 
 
+def test_coriolis_matrix() -> None:
+    """C v is the bias force; C + C* is the rate of 𝓜; Pinocchio has the same matrix."""
+    robot = _random_robot(13, kinds=["revolute", "prismatic", "helical"], topology="tree")
+    q, v, _ = _state(robot, 14)
+    matrix = robot.coriolis_matrix(q, v)
+    _close(matrix @ v, robot.bias_force(q, v) - robot.gravity_force(q), 1e-9)
+    h = 1e-6
+    ahead, behind = (robot.mass_matrix(robot.integrate(q, s * v)) for s in (h, -h))
+    _close(matrix + matrix.T, (ahead - behind) / (2 * h), 1e-6)
+    panda = phistar.load("panda")
+    peer = pin.buildModelFromUrdf(str(phistar.robots.path("panda")))
+    q, v, _ = _state(panda, 15)
+    _close(panda.coriolis_matrix(q, v), pin.computeCoriolisMatrix(peer, peer.createData(), q, v))
+
+
+def test_coriolis_matrix_of_multi_dof_joints() -> None:
+    """On every joint kind C v is the bias force; batches work."""
+    robot = _random_robot(16, floating_base=True)
+    q, v, _ = _state(robot, 17, (2,))
+    product = (robot.coriolis_matrix(q, v) @ v[..., None])[..., 0]
+    _close(product, robot.bias_force(q, v) - robot.gravity_force(q), 1e-9)
+
+
+def test_log_determinant() -> None:
+    """log det 𝓜 from the factors is that of the matrix."""
+    robot = _random_robot(18, armature=0.5)
+    q = robot.random_configuration(19, (3,))
+    _close(robot.log_determinant(q), np.linalg.slogdet(robot.mass_matrix(q))[1])
+
+
+def test_momentum() -> None:
+    """Its linear part is mass times the velocity of the centre of mass; Pinocchio agrees."""
+    robot = phistar.load("humanoid")
+    q, v, _ = _state(robot, 20)
+    h = 1e-6
+    ahead, behind = (robot.center_of_mass(robot.integrate(q, s * v)) for s in (h, -h))
+    _close(robot.momentum(q, v)[3:], robot.total_mass * (ahead - behind) / (2 * h), 1e-7)
+    peer = pin.buildModelFromUrdf(str(phistar.robots.path("humanoid")), pin.JointModelFreeFlyer())
+    convert, data = phistar.conventions.pinocchio(robot, peer), peer.createData()
+    central = pin.computeCentroidalMomentum(
+        peer, data, convert.q_to_peer(q), convert.v_to_peer(q, v)
+    )
+    linear = central.linear
+    angular = central.angular + np.cross(data.com[0], linear)
+    _close(robot.momentum(q, v), np.concatenate([angular, linear]), 1e-9)
+
+
+def test_operational_inertia() -> None:
+    """Λ is the inverse of J 𝓜⁻¹ J* for frames on two branches."""
+    robot = phistar.load("humanoid")
+    q = robot.random_configuration(21)
+    frames = ("left_hand", "right_hand")
+    jacobian = np.concatenate([robot.jacobian(q, name, "local") for name in frames])
+    expected = np.linalg.inv(jacobian @ robot.mass_matrix_inverse(q) @ jacobian.T)
+    _close(robot.operational_inertia(q, frames), expected, 1e-7)
+
+
 def test_external_forces_act_through_the_jacobian() -> None:
     """A wrench f on a frame changes τ by -J* f, in each reference, batches included."""
     robot = phistar.load("quadruped")

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from phistar.compile import kernel
 from tests.helpers import ROOT
 
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -18,10 +19,16 @@ def test_example_runs(source: str) -> None:
     exec(compile(source, "README.md", "exec"), names)
     sizes = {key: getattr(names["arm"], key) for key in ("nq", "nv")}
     for name, shape in re.findall(r"^(\w+) = .*# \(([\w, ]+)\)", source, re.MULTILINE):
-        expected = tuple(sizes.get(n) or int(n) for n in shape.split(", "))
+        expected = tuple(sizes.get(n) or int(n) for n in re.findall(r"\w+", shape))
         assert names[name].shape == expected, name
 
 
 def test_there_is_an_example() -> None:
     """The README has a Python example for the test above to run."""
     assert EXAMPLES
+
+
+def test_printed_sweeps_are_those_of_the_compiler() -> None:
+    """The articulated-body sweeps in the README are what its example prints."""
+    (block,) = re.findall(r"^```text\n(.*?)\n```", TEXT, re.MULTILINE | re.DOTALL)
+    assert block == kernel("forward_dynamics").sweeps

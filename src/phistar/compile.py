@@ -6,7 +6,7 @@ A schedule does not depend on the robot, so it is made once per expression and k
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -35,10 +35,14 @@ class Kernel:
     schedule: Schedule
 
     def __call__(
-        self, model: Model, q: ArrayLike, inputs: Mapping[str, ArrayLike]
+        self,
+        model: Model,
+        q: ArrayLike,
+        inputs: Mapping[str, ArrayLike],
+        frames: Sequence[str] = (),
     ) -> dict[str, Array]:
         """Run on a robot; see ``sweeps.interpret.run`` for the shapes."""
-        return run(self.schedule, model, q, inputs)
+        return run(self.schedule, model, q, inputs, frames)
 
     @property
     def sweeps(self) -> str:

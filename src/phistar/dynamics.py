@@ -89,6 +89,27 @@ def forward_dynamics(
     return _run(model, METHODS[method], q, inputs, "vdot")
 
 
+def mass_matrix_times(model: Model, q: Coordinates, vdot: Coordinates) -> Array:
+    """𝓜 vdot (..., nv) in O(n), without the matrix."""
+    q, vdot = _state(model, q=q, vdot=vdot)
+    return _run(model, "mass_matrix_times", q, {"vdot": vdot})
+
+
+def mass_matrix_solve(model: Model, q: Coordinates, tau: Coordinates) -> Array:
+    """𝓜⁻¹ tau (..., nv) in O(n) from the factors (by solving where mimic joints are reduced)."""
+    _refuse_singular(model)
+    q, tau = _state(model, q=q, tau=tau)
+    if not JointMap(model).one_to_one:
+        return np.asarray(np.linalg.solve(mass_matrix(model, q), tau[..., None])[..., 0])
+    return _run(model, "mass_matrix_solve", q, {"tau": tau}, "vdot")
+
+
+def generalised_force(model: Model, q: Coordinates, forces: Forces, reference: str) -> Array:
+    """Joint forces (..., nv) that wrenches on frames amount to: J* f in O(n)."""
+    (q,) = _state(model, q=q)
+    return _run(model, "generalised_force", q, {"f_ext": link_forces(model, q, forces, reference)})
+
+
 def mass_matrix(model: Model, q: Coordinates) -> Array:
     """Joint-space inertia (..., nv, nv), rotor inertia included."""
     (q,) = _state(model, q=q)
@@ -102,6 +123,38 @@ def mass_matrix_inverse(model: Model, q: Coordinates) -> Array:
     if not JointMap(model).one_to_one:
         return np.asarray(np.linalg.inv(mass_matrix(model, q)))
     return _columns(model, "mass_matrix_solve", q, "tau", "vdot")
+
+
+def coriolis_matrix(model: Model, q: Coordinates, v: Coordinates) -> Array:
+    """C (..., nv, nv) with C v = bias force without gravity and C + C* = d𝓜/dt."""
+    q, v = _state(model, q=q, v=v)
+    units = np.eye(model.nv, dtype=np.result_type(q, v))
+    inputs = {"v": v[..., None, :], "vdot": units}
+    return np.swapaxes(_run(model, "coriolis_times", q[..., None, :], inputs), -1, -2)
+
+
+def log_determinant(model: Model, q: Coordinates) -> Array:
+    """log det 𝓜 (...), the sum over the joints of log det D."""
+    _refuse_singular(model)
+    (q,) = _state(model, q=q)
+    if not JointMap(model).one_to_one:
+        return np.asarray(np.linalg.slogdet(mass_matrix(model, q))[1])
+    blocks = _columns(model, "hinge_inertias", q, "vdot", "d")
+    return np.asarray(
+        sum(np.linalg.slogdet(blocks[..., b.v_slice, b.v_slice])[1] for b in model.bodies)
+    )
+
+
+def momentum(model: Model, q: Coordinates, v: Coordinates) -> Array:
+    """Spatial momentum (..., 6) [angular; linear] of the moving links about the world's origin."""
+    q, v = _state(model, q=q, v=v)
+    collected = kernel("total_momentum")(model, q, {"v": JointMap(model).spread(v)})["h"]
+    poses = body_poses(model, q)
+    roots = [body.index for body in model.bodies if body.parent == GROUND]
+    parts = [
+        (force_transform(poses[..., k, :, :]) @ collected[..., k, :, None])[..., 0] for k in roots
+    ]
+    return np.asarray(sum(parts, np.zeros(6)))
 
 
 def kinetic_energy(model: Model, q: Coordinates, v: Coordinates) -> Array:

@@ -14,7 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phistar import dynamics
+from phistar.algebra.ir import Expr
+from phistar.algorithms.operational_space import compliance
 from phistar.errors import RobotNotFoundError, UnknownNameError, close_matches
+from phistar.functions import Function
 from phistar.loaders import LoadReport, Source, bundled, load_model
 from phistar.loaders.urdf.export import export_urdf
 from phistar.model import configuration as space
@@ -24,6 +27,7 @@ from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
 from phistar.model.parts import Frame, Joint, Link, Loop
 from phistar.model.singular import SingularHinge, singular_hinges, singular_problems
+from phistar.operators import Operators
 
 Array = NDArray[Any]
 
@@ -286,6 +290,29 @@ class Robot:
         """Joint forces (..., nv) that hold the robot at rest against gravity."""
         return dynamics.gravity_force(self.model, q)
 
+    def coriolis_matrix(self, q: Coordinates, v: Coordinates) -> Array:
+        """Christoffel-consistent C (..., nv, nv): C v is the bias force without gravity.
+
+        C + C* is the rate of the mass matrix, so dM/dt - 2C is skew.
+        """
+        return dynamics.coriolis_matrix(self.model, q, v)
+
+    def log_determinant(self, q: Coordinates) -> Array:
+        """log det of the mass matrix (...), from its factors."""
+        return dynamics.log_determinant(self.model, q)
+
+    def operational_inertia(self, q: Coordinates, frames: Sequence[str]) -> Array:
+        """Inertia (..., 6m, 6m) that m frames show to forces on them, each in its own axes.
+
+        The inverse of B*ψ*H*D⁻¹HψB, which the sweeps give in O(n) per column; it exists where the
+        frames can move in every direction.
+        """
+        return np.asarray(np.linalg.inv(self.function(compliance, frames=frames)(q)))
+
+    def momentum(self, q: Coordinates, v: Coordinates) -> Array:
+        """Spatial momentum (..., 6) [angular; linear] about the world's origin, world axes."""
+        return dynamics.momentum(self.model, q, v)
+
     def kinetic_energy(self, q: Coordinates, v: Coordinates) -> Array:
         """Kinetic energy (...) [J], that of the rotors included."""
         return dynamics.kinetic_energy(self.model, q, v)
@@ -293,6 +320,27 @@ class Robot:
     def potential_energy(self, q: Coordinates) -> Array:
         """Potential energy (...) [J] of the moving links; zero with them at the world's origin."""
         return dynamics.potential_energy(self.model, q)
+
+    def operators(self, q: Coordinates) -> Operators:
+        """𝓜 and Jacobians as operators at a configuration: applied in O(n), never formed.
+
+        ``op = robot.operators(q)``; ``op.M @ x``, ``op.M.solve(f)``, ``op.J("hand") @ v``,
+        ``op.J("hand").T @ f``; ``.dense()`` gives the matrix.
+        """
+        return Operators(self.model, q)
+
+    def function(self, expr: Expr, *, frames: Sequence[str] = ()) -> Function:
+        """Your own operator expression, compiled for this robot.
+
+        Args:
+            expr: Written with the symbols of ``phistar.algebra.symbols``, e.g.
+                ``B.T @ psi.T @ H.T @ D.inv @ H @ psi @ B``.
+            frames: The frames that ``B`` picks off, in order.
+
+        Returns:
+            A function: ``f(q)`` dense, ``f(q, x)`` applied, ``f(q, tau=...)`` for vectors.
+        """
+        return Function(self.model, expr, frames)
 
     rnea = inverse_dynamics
     aba = forward_dynamics

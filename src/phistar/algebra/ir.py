@@ -14,7 +14,7 @@ flat; nothing is distributed (``normal_form`` does that).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -493,6 +493,17 @@ def rebuild(expr: Expr, transform: Callable[[Expr], Expr]) -> Expr:
     if isinstance(expr, Bracket):
         return bracket(expr.kind, transform(expr.argument))
     return let(expr.name, transform(expr.value)) if isinstance(expr, Let) else expr
+
+
+def nodes(exprs: Iterable[Expr]) -> Iterator[Expr]:
+    """Every node of some expressions, each once."""
+    stack, seen = list(exprs), set[Expr]()
+    while stack:
+        expr = stack.pop()
+        if expr not in seen:
+            seen.add(expr)
+            yield expr
+            stack.extend(children(expr))
 
 
 def substitute(expr: Expr, replacements: Mapping[Expr, Expr]) -> Expr:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from phistar.algebra.dense import Dense
 from phistar.algebra.identities import CORE, DEFINITIONS, Identity, with_adjoints
-from phistar.algebra.ir import Expr, Inverse, Let, Symbol, children, identity, rebuild
+from phistar.algebra.ir import Expr, Inverse, Let, Symbol, identity, nodes, rebuild
 from phistar.algebra.rewrite import Rewriter, Step
 from phistar.algebra.spaces import ONE
 from phistar.algebra.symbols import SYMBOLS
@@ -145,14 +145,5 @@ def random_vectors(
 
 def vector_names(exprs: Iterable[Expr]) -> set[str]:
     """Names of the vector symbols in expressions, gravity (which the robot gives) left out."""
-    names: set[str] = set()
-    stack, seen = list(exprs), set()
-    while stack:
-        expr = stack.pop()
-        if expr in seen:
-            continue
-        seen.add(expr)
-        if isinstance(expr, Symbol) and expr.domain is ONE and expr.name != "gravity":
-            names.add(expr.name)
-        stack.extend(children(expr))
-    return names
+    vectors = (n for n in nodes(exprs) if isinstance(n, Symbol) and n.domain is ONE)
+    return {node.name for node in vectors} - {"gravity"}

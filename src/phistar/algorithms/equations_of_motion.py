@@ -6,9 +6,10 @@ V = φ*H*v, gravity γ an upward acceleration of the ground and f the external f
 """
 
 from collections.abc import Mapping
+from fractions import Fraction
 from types import MappingProxyType
 
-from phistar.algebra.ir import Expr, crf, crm, let, substitute
+from phistar.algebra.ir import Expr, Q, crf, crm, let, substitute
 from phistar.algebra.symbols import D, H, M, f_ext, gravity, mass_matrix, phi, tau, v, vdot
 from phistar.algorithms.forward_dynamics import (
     forward_dynamics,
@@ -34,6 +35,14 @@ def at_rest(expr: Expr) -> Expr:
     return substitute(expr, {a: gravity, b: -f_ext})
 
 
+_M_hat = Fraction(1, 2) * (crf(V) @ M - M @ crm(V) - Q(M @ V))
+"""Half the rate of M minus its velocity products: M̂V = V ×* MV and M̂ + M̂* = Ṁ."""
+
+coriolis = H @ phi @ (_M_hat @ phi.T @ H.T + M @ phi.T @ crm(V) @ H.T)
+"""The Christoffel-consistent Coriolis matrix: its product with v is the bias force without gravity,
+and it adds up with its adjoint to the rate of the mass matrix."""
+
+
 PROGRAMS: Mapping[str, Mapping[str, Expr]] = MappingProxyType(
     {
         "link_velocities": {"V": V},
@@ -49,7 +58,9 @@ PROGRAMS: Mapping[str, Mapping[str, Expr]] = MappingProxyType(
             "alpha": in_motion(link_accelerations.result),
         },
         "forward_dynamics_3": {"vdot": in_motion(forward_dynamics_3.result)},
+        "coriolis_times": {"tau": coriolis @ vdot},
         "momenta": {"h": M @ V},
+        "total_momentum": {"h": phi @ M @ V},
         "hinge_inertias": {"d": D @ vdot},
         "generalised_force": {"tau": H @ phi @ f_ext},
     }

@@ -11,6 +11,9 @@ from phistar.refs import JR95
 Omega = psi.T @ H.T @ D.inv @ H @ psi
 """Link motions per unit of force on the links, joints free."""
 
+compliance = B.T @ Omega @ B
+"""Motions of chosen frames per unit of force on them."""
+
 
 @algorithm
 def operational_compliance() -> Theorem:
@@ -18,7 +21,7 @@ def operational_compliance() -> Theorem:
     return Theorem(
         "operational_compliance",
         definition=J @ mass_matrix.inv @ J.T,
-        result=B.T @ Omega @ B,
+        result=compliance,
         doc="the inverse of the operational-space inertia in O(n)",
         ref=JR95.eq("4.10"),
         rules=(mass_matrix_inverse.rule,),

@@ -6,7 +6,7 @@ The oracle of level 2: each operation is one line of linear algebra at one link.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -32,7 +32,11 @@ Array = NDArray[Any]
 
 
 def run(
-    schedule: Schedule, model: Model, q: ArrayLike, inputs: Mapping[str, ArrayLike]
+    schedule: Schedule,
+    model: Model,
+    q: ArrayLike,
+    inputs: Mapping[str, ArrayLike],
+    frames: Sequence[str] = (),
 ) -> dict[str, Array]:
     """The outputs of a program.
 
@@ -41,12 +45,13 @@ def run(
         model: The robot.
         q: (..., nq).
         inputs: Leaves by name: JOINT vectors (..., joints) in body order, MOTION and FORCE vectors
-            (..., bodies, 6) in link axes.
+            (..., bodies, 6) in link axes, forces on frames (..., frames, 6) in their own axes.
+        frames: Names of the frames that B speaks of, in order.
 
     Returns:
         Outputs by name, shaped like the inputs.
     """
-    machine = _Machine(schedule, model, configuration(model, q), inputs)
+    machine = _Machine(schedule, model, configuration(model, q), inputs, frames)
     for each in schedule.passes:
         links = range(len(model.bodies))
         for k in links if each.direction is Direction.OUTWARD else reversed(links):
@@ -59,8 +64,14 @@ class _Machine:
     """Values of all streams at all links."""
 
     def __init__(
-        self, schedule: Schedule, model: Model, q: Array, inputs: Mapping[str, ArrayLike]
+        self,
+        schedule: Schedule,
+        model: Model,
+        q: Array,
+        inputs: Mapping[str, ArrayLike],
+        frames: Sequence[str],
     ) -> None:
+        self.frames = [model.frame(name) for name in frames]
         self.program = schedule.program
         self.model = model
         self.parents = [body.parent for body in model.bodies]
@@ -119,6 +130,17 @@ class _Machine:
         array = self.inputs[node.data]
         return array[..., self.slices[k]] if node.type is Type.JOINT else array[..., k, :]
 
+    def scatter(self, node: Node, k: int) -> Array:
+        """Forces on the frames that this link carries."""
+        if node.data not in self.inputs:
+            raise ArgumentError(f"no value was given for the input {node.data!r}")
+        total: Array = np.zeros(6)
+        for index, frame in enumerate(self.frames):
+            if frame.body == k:
+                wrench = self.inputs[node.data][..., index, :]
+                total = total + _times(force_transform(frame.body_pose), wrench)
+        return total
+
     def rigid(self, node: Node, k: int) -> Array:
         """The link's own inertia."""
         return inertia_matrix(self.model.bodies[k].inertia)
@@ -169,6 +191,7 @@ def _sum(m: _Machine, node: Node, k: int, *terms: Array) -> Array:
 
 _GIVEN: dict[str, Callable[[_Machine, Node, int], Array]] = {
     "leaf": _Machine.leaf,
+    "scatter": _Machine.scatter,
     "rigid": _Machine.rigid,
     "zero": _Machine.zero,
 }

@@ -2,6 +2,7 @@
 """Streams: one value per link, each defined by one statement over other streams.
 
     leaf            given from outside: a vector over joints or links
+    scatter         forces on chosen frames, given from outside, as forces on their links
     rigid           the links' own inertias M;  rotor  the joints' own inertias A
     sum, zero       a linear combination of streams of one type; nothing
     H, Ht           onto the joint axes, and from them

@@ -20,9 +20,11 @@ from phistar.algebra.ir import (
     Product,
     Sum,
     Symbol,
+    add,
+    product,
 )
-from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE, Space
-from phistar.algebra.symbols import entry
+from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE, TASK_FORCE, TASK_MOTION, Space
+from phistar.algebra.symbols import B, entry
 from phistar.errors import LoweringError
 from phistar.sweeps.ir import Program, Type
 
@@ -34,7 +36,8 @@ def lower(outputs: Mapping[str, Expr]) -> Program:
     """A program that computes vectors.
 
     Args:
-        outputs: Vector expressions by name.
+        outputs: Vector expressions by name. Motions of frames come as the motions of all links,
+            from which the caller picks off the frames.
 
     Raises:
         LoweringError: An output is not a vector, or holds something that has no sweep form.
@@ -43,10 +46,22 @@ def lower(outputs: Mapping[str, Expr]) -> Program:
     for name, expr in outputs.items():
         if expr.domain is not ONE:
             raise LoweringError(f"output {name!r} is an operator, not a vector; apply it to one")
-        stream = lowering.vector(expr)
+        stream = lowering.vector(_before_pick_off(name, expr))
         lowering.program.outputs[name] = stream
         lowering.program.names.setdefault(stream, name)
     return lowering.program
+
+
+def _before_pick_off(name: str, expr: Expr) -> Expr:
+    """A motion of frames B*x as the link motions x; the frames are picked off at the very end."""
+    if expr.codomain is not TASK_MOTION:
+        return expr
+    if isinstance(expr, Sum):
+        parts = ((c, _before_pick_off(name, e)) for c, e in expr.terms)
+        return add(parts, MOTION, ONE)
+    if isinstance(expr, Product) and expr.factors[0] is B.T:
+        return product(expr.factors[1:], ONE)
+    raise LoweringError(f"output {name!r} is a motion of frames, so it must begin with B*: {expr}")
 
 
 class _Lowering:
@@ -73,12 +88,25 @@ class _Lowering:
             if not expr.terms:
                 raise LoweringError("an output is zero whatever the robot does")
             return self.program.sum([(c, self.vector(e)) for c, e in expr.terms])
+        if isinstance(expr, Product) and expr.factors[-1].codomain is TASK_FORCE:
+            return self._scatter(expr)
         if isinstance(expr, Product):
             stream = self.vector(expr.factors[-1])
             for factor in reversed(expr.factors[:-1]):
                 stream = self.apply(factor, stream)
             return stream
         raise LoweringError(f"{expr} is not a vector that can be computed link by link")
+
+    def _scatter(self, expr: Product) -> int:
+        leaf = expr.factors[-1]
+        if not isinstance(leaf, Symbol) or expr.factors[-2] is not B:
+            raise LoweringError(
+                f"forces on frames must be given from outside and go through B: {expr}"
+            )
+        stream = self.program.add("scatter", (), Type.FORCE, leaf.name)
+        for factor in reversed(expr.factors[:-2]):
+            stream = self.apply(factor, stream)
+        return stream
 
     def apply(self, operator: Expr, x: int) -> int:
         """The stream of an operator applied to a stream."""

@@ -55,7 +55,7 @@ class _Printer:
         self.own_line: set[int] = set()
         for stream in live:
             node = self.program.nodes[stream]
-            if node.op in ("leaf", "rigid", "rec", "zero"):
+            if node.op in ("leaf", "scatter", "rigid", "rec", "zero"):
                 continue
             readers = [s for s in live if stream in self.program.operands(s)]
             crosses = any(homes.get(s) != homes.get(stream) for s in readers)
@@ -102,6 +102,8 @@ class _Printer:
         node = self.program.nodes[stream]
         if node.op in ("rigid", "zero"):
             return "M" if node.op == "rigid" else "0"
+        if node.op == "scatter":
+            return f"B {SYMBOLS[node.data].text}"
         if node.op in ("leaf", "rec") or stream in self.own_line:
             return self.name(stream)
         text = self.body(stream)

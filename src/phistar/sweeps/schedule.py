@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from phistar.errors import LoweringError
 from phistar.sweeps.ir import SHIFTS, Direction, Program
 
-GIVEN_OPS = frozenset({"leaf", "rigid", "zero"})
+GIVEN_OPS = frozenset({"leaf", "scatter", "rigid", "zero"})
 GIVEN = -1
 """Level of streams that are known before the first pass."""
 

@@ -15,11 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phistar.algebra.ir import Expr
+from phistar.algebra.symbols import mass_matrix
 from phistar.algorithms.equations_of_motion import PROGRAMS
 from phistar.errors import UnknownNameError
 from phistar.model.model import Model
 from phistar.sweeps.interpret import run
 from phistar.sweeps.lower import lower
+from phistar.sweeps.matrix import MatrixProgram, lower_matrix, run_matrix
 from phistar.sweeps.printing import to_text
 from phistar.sweeps.schedule import Schedule, schedule
 
@@ -66,6 +68,16 @@ def kernel(name: str) -> Kernel:
     if name not in PROGRAMS:
         raise UnknownNameError("program", name, PROGRAMS)
     return compile_outputs(name, tuple(PROGRAMS[name].items()))
+
+
+@lru_cache(maxsize=1)
+def _mass_matrix_program() -> MatrixProgram:
+    return lower_matrix(mass_matrix)
+
+
+def mass_matrix_kernel(model: Model, q: ArrayLike) -> Array:
+    """The mass matrix (..., joints, joints) by composite bodies, joints in body order."""
+    return run_matrix(_mass_matrix_program(), model, q)
 
 
 class JointMap:

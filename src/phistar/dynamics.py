@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from phistar.compile import JointMap, kernel
+from phistar.compile import JointMap, kernel, mass_matrix_kernel
 from phistar.errors import ArgumentError, ShapeError, SingularHingeError, UnknownNameError
 from phistar.model.configuration import Coordinates, batch_shape, configuration, tangent
 from phistar.model.kinematics import body_poses, center_of_mass, check_reference, reference_pose
@@ -113,7 +113,9 @@ def generalised_force(model: Model, q: Coordinates, forces: Forces, reference: s
 def mass_matrix(model: Model, q: Coordinates) -> Array:
     """Joint-space inertia (..., nv, nv), rotor inertia included."""
     (q,) = _state(model, q=q)
-    return _columns(model, "mass_matrix_times", q, "vdot", "tau")
+    joints = JointMap(model)
+    full = mass_matrix_kernel(model, q)
+    return joints.gather(np.swapaxes(joints.gather(full), -1, -2))
 
 
 def mass_matrix_inverse(model: Model, q: Coordinates) -> Array:

@@ -3,7 +3,8 @@
 
 Counted as a person would do it: a transform is a rotation and an offset, an inertia is symmetric, a
 joint map is used with its zeros and ones, a link's own inertia has ten numbers. What vanishes at
-roots and tips, or without rotors, is left out. Making the transforms from q is not counted.
+roots and tips, or without rotors, is left out; other vectors are dense. Making the
+transforms from q is not counted.
 """
 
 from __future__ import annotations
@@ -71,25 +72,26 @@ class Place:
     children: int
     root: bool
     armature: bool
-    picks: tuple[int, int]
-    spreads: tuple[int, int]
+    rows: tuple[tuple[int, int], ...]
+    spread: tuple[int, int]
 
     @classmethod
     def of(cls, body: Body, children: int) -> Place:
         """The place of a body that has so many children."""
         columns = body.motion.motion_map()
-        nonzero = columns != 0
-        products = int(np.sum(nonzero & (np.abs(columns) != 1)))
-        into_joint = int(np.sum(np.maximum(nonzero.sum(axis=0) - 1, 0)))
-        into_link = int(np.sum(np.maximum(nonzero.sum(axis=1) - 1, 0)))
-        return cls(
-            body.motion.nv,
-            children,
-            body.parent == GROUND,
-            any(body.armature),
-            (products, into_joint),
-            (products, into_link),
-        )
+        filled = columns != 0
+        products = filled & (np.abs(columns) != 1)
+        sums = np.maximum(filled.sum(axis=0) - 1, 0)
+        rows = tuple(zip(products.sum(axis=0).tolist(), sums.tolist(), strict=True))
+        into_link = int(np.maximum(filled.sum(axis=1) - 1, 0).sum())
+        spread = (int(products.sum()), into_link)
+        root, rotors = body.parent == GROUND, any(body.armature)
+        return cls(body.motion.nv, children, root, rotors, rows, spread)
+
+    @property
+    def picked(self) -> Cost:
+        """H times a force."""
+        return sum((Cost(*row) for row in self.rows), NOTHING)
 
 
 @dataclass(frozen=True)
@@ -136,10 +138,8 @@ def _at(schedule: Schedule, place: Place) -> Iterator[tuple[str, Cost]]:
             node = program.nodes[stream]
             if stream not in absent and node.op not in ("rec", "leaf", "zero", "rigid"):
                 yield node.op, _cost(program, node, place, absent)
-    gravity = any(
-        n.op == "leaf" and n.data == "gravity"
-        for n in map(program.nodes.__getitem__, program.live())
-    )
+    nodes = (program.nodes[stream] for stream in program.live())
+    gravity = any(node.op == "leaf" and node.data == "gravity" for node in nodes)
     if gravity and place.root:
         yield "gravity", GRAVITY
 
@@ -195,9 +195,8 @@ def _sum(program: Program, node: Node, place: Place, absent: set[int]) -> Cost:
 def _factor(place: Place) -> Cost:
     """H U + A, of which one triangle is needed, and its factors L D L*."""
     d = place.size
-    products, sums = place.picks
-    # Row i of H meets the columns of U from i on; at most d times all rows' work.
-    triangle = Cost(products * (d + 1) // 2, sums * (d + 1) // 2)
+    rows = (Cost(*row) * (d - i) for i, row in enumerate(place.rows))
+    triangle = sum(rows, NOTHING)
     rotors = Cost(0, d if place.armature else 0)
     inner = sum(2 * j + (d - 1 - j) * (j + 1) for j in range(d))
     outer = sum(j + (d - 1 - j) * j for j in range(d))
@@ -210,9 +209,9 @@ def _solve(place: Place) -> Cost:
 
 
 _COSTS: dict[str, Callable[[Place], Cost]] = {
-    "H": lambda p: Cost(*p.picks),
-    "Ht": lambda p: Cost(*p.spreads),
-    "U": lambda p: Cost(*p.picks) * 6,
+    "H": lambda p: p.picked,
+    "Ht": lambda p: Cost(*p.spread),
+    "U": lambda p: p.picked * 6,
     "D": _factor,
     "G": lambda p: _solve(p) * 6,
     "down": lambda p: Cost(21, 21) * p.size,

@@ -51,16 +51,12 @@ def run(
     Returns:
         Outputs by name, shaped like the inputs.
     """
-    machine = _Machine(schedule, model, configuration(model, q), inputs, frames)
-    for each in schedule.passes:
-        links = range(len(model.bodies))
-        for k in links if each.direction is Direction.OUTWARD else reversed(links):
-            for stream in each.streams:
-                machine.execute(stream, k)
+    machine = Machine(schedule, model, configuration(model, q), inputs, frames)
+    machine.run()
     return {name: machine.output(s) for name, s in schedule.program.outputs.items()}
 
 
-class _Machine:
+class Machine:
     """Values of all streams at all links."""
 
     def __init__(
@@ -73,6 +69,7 @@ class _Machine:
     ) -> None:
         self.frames = [model.frame(name) for name in frames]
         self.program = schedule.program
+        self.passes = schedule.passes
         self.model = model
         self.parents = [body.parent for body in model.bodies]
         self.children: list[list[int]] = [[] for _ in model.bodies]
@@ -87,6 +84,14 @@ class _Machine:
         self.batch = q.shape[:-1]
         self.inputs = {name: np.asarray(value) for name, value in inputs.items()}
         self.values: dict[tuple[int, int], Array] = {}
+
+    def run(self) -> None:
+        """Walk all passes."""
+        links = range(len(self.parents))
+        for each in self.passes:
+            for k in links if each.direction is Direction.OUTWARD else reversed(links):
+                for stream in each.streams:
+                    self.execute(stream, k)
 
     def value(self, stream: int, k: int) -> Array:
         """The value of a stream at a link; given ones are read when they are asked for."""
@@ -182,23 +187,23 @@ def _times(matrix: Array, vector: Array) -> Array:
     return np.asarray((matrix @ vector[..., None])[..., 0])
 
 
-def _sum(m: _Machine, node: Node, k: int, *terms: Array) -> Array:
+def _sum(m: Machine, node: Node, k: int, *terms: Array) -> Array:
     total: Array = float(node.data[0]) * terms[0]
     for factor, term in zip(node.data[1:], terms[1:], strict=True):
         total = total + float(factor) * term
     return total
 
 
-_GIVEN: dict[str, Callable[[_Machine, Node, int], Array]] = {
-    "leaf": _Machine.leaf,
-    "scatter": _Machine.scatter,
-    "rigid": _Machine.rigid,
-    "zero": _Machine.zero,
+_GIVEN: dict[str, Callable[[Machine, Node, int], Array]] = {
+    "leaf": Machine.leaf,
+    "scatter": Machine.scatter,
+    "rigid": Machine.rigid,
+    "zero": Machine.zero,
 }
-_SHIFT: dict[str, Callable[[_Machine, Node, int], Array]] = {
-    "shin": _Machine.shin,
-    "shout": _Machine.shout,
-    "cong": _Machine.cong,
+_SHIFT: dict[str, Callable[[Machine, Node, int], Array]] = {
+    "shin": Machine.shin,
+    "shout": Machine.shout,
+    "cong": Machine.cong,
 }
 _LOCAL: dict[str, Callable[..., Array]] = {
     "sum": _sum,

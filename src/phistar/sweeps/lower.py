@@ -52,6 +52,13 @@ def lower(outputs: Mapping[str, Expr]) -> Program:
     return lowering.program
 
 
+def start_block(program: Program, inertia: Expr) -> int:
+    """The stream of S H*, a block per link, for one of the inertias M, P and R."""
+    lowering = _Lowering(program)
+    makers = {"M": lowering.rigid, "P": lowering.articulated, "composite": lowering.composite}
+    return program.add("U", (makers[_symbol(inertia).name](),), Type.BLOCK)
+
+
 def _before_pick_off(name: str, expr: Expr) -> Expr:
     """A motion of frames B*x as the link motions x; the frames are picked off at the very end."""
     if expr.codomain is not TASK_MOTION:
@@ -67,8 +74,8 @@ def _before_pick_off(name: str, expr: Expr) -> Expr:
 class _Lowering:
     """One program on its way."""
 
-    def __init__(self) -> None:
-        self.program = Program()
+    def __init__(self, program: Program | None = None) -> None:
+        self.program = Program() if program is None else program
         self._vectors: dict[Expr, int] = {}
 
     def vector(self, expr: Expr) -> int:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from fractions import Fraction
 
+from phistar.algebra.printing import GREEK
 from phistar.algebra.symbols import SYMBOLS
 from phistar.sweeps.ir import SHIFTS, Direction, Program
 from phistar.sweeps.schedule import Pass, Schedule
@@ -79,7 +80,7 @@ class _Printer:
             given = self.program.names.get(stream)
             if given in SYMBOLS:
                 given = SYMBOLS[given].text
-            self._names[stream] = self._fresh(_GREEK.get(given or "", given))
+            self._names[stream] = self._fresh(GREEK.get(given or "", given))
         return self._names[stream]
 
     def _fresh(self, wanted: str | None) -> str:
@@ -119,6 +120,3 @@ class _Printer:
         sign, first = parts[0]
         rest = "".join(f" {sign} {text}" for sign, text in parts[1:])
         return (first if sign == "+" else f"-{first}") + rest
-
-
-_GREEK = {"alpha": "α", "epsilon": "ε", "nu": "ν", "zeta": "ζ", "vdot": "v̇"}

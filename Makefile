@@ -45,7 +45,7 @@ robots: $(VENV)/.test  ## load every robot of ../shared/robots and print a table
 	@$(BIN)/python -m tools.robots_table
 
 clean:  ## remove what was built, keep .venv
-	rm -rf build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf build dist docs/_build docs/_generated .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks tools docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean  ## remove .venv too

@@ -2,8 +2,15 @@
 """Sphinx configuration. Built by ``make docs`` with warnings as errors."""
 
 import re
+import sys
 from importlib.metadata import version as installed_version
+from pathlib import Path
 from typing import Any
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+import registry  # noqa: E402
 
 project = "phistar"
 author = "phistar developers"
@@ -50,5 +57,6 @@ def escape_mathematics(
 
 
 def setup(app: Any) -> None:
-    """Connect the hook; a priority below 500 runs it before napoleon."""
+    """Write the pages of the registries and connect the hook, before napoleon's (priority 500)."""
+    registry.write(HERE / "_generated")
     app.connect("autodoc-process-docstring", escape_mathematics, priority=400)

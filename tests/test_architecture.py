@@ -36,6 +36,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "scalar": ("errors spatial model sweeps", "numpy"),
     "backends": ("errors scalar", "numpy llvmlite jax platformdirs filelock"),
     "compile": (f"{BASE} {LEVELS}", "numpy platformdirs filelock"),
+    "explain": (f"errors refs model {LEVELS} compile", ""),
     "functions": ("errors spatial model algebra algorithms compile", "numpy"),
     "operators": ("errors model dynamics", "numpy"),
     "dynamics": ("errors spatial model compile", "numpy"),
@@ -50,7 +51,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "viewer": ("errors spatial model robots robot sim", "numpy viser"),
     "report": ("errors spatial model robots robot sim", "numpy matplotlib plotly"),
     "cli": (
-        f"{BASE} robot robots compile sim viewer report phistar",
+        f"{BASE} robot robots compile explain sim viewer report phistar",
         "numpy rich platformdirs llvmlite",
     ),
     "__main__": ("cli", ""),

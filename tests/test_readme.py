@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from phistar import Robot
 from phistar.compile import kernel
 from tests.helpers import ROOT
 
@@ -17,7 +18,8 @@ def test_example_runs(source: str) -> None:
     """An example runs as it is printed, and its shapes are those its comments name."""
     names: dict[str, object] = {}
     exec(compile(source, "README.md", "exec"), names)
-    sizes = {key: getattr(names["arm"], key) for key in ("nq", "nv")}
+    robot = next(value for value in names.values() if isinstance(value, Robot))
+    sizes = {key: getattr(robot, key) for key in ("nq", "nv")}
     for name, shape in re.findall(r"^(\w+) = .*# \(([\w, ]+)\)", source, re.MULTILINE):
         expected = tuple(sizes.get(n) or int(n) for n in re.findall(r"\w+", shape))
         assert names[name].shape == expected, name

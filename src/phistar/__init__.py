@@ -4,6 +4,7 @@
 from typing import Any
 
 from phistar import conventions, errors, robots
+from phistar.explain import cite, explain, prove, where
 from phistar.loaders.report import LoadReport
 from phistar.model.builder import ModelBuilder
 from phistar.model.model import Model
@@ -15,11 +16,15 @@ __all__ = [
     "Model",
     "ModelBuilder",
     "Robot",
+    "cite",
     "conventions",
     "errors",
+    "explain",
     "load",
+    "prove",
     "random_model",
     "robots",
+    "where",
 ]
 
 

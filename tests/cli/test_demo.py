@@ -6,6 +6,7 @@ import re
 import pytest
 
 from phistar.cli import demo, main
+from phistar.compile import kernel
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +36,8 @@ def test_numbers_are_small_where_they_must_be(story: str) -> None:
     """Jacobian against difference, step against manifold, loop at rest: errors of rounding only."""
     patterns = {
         r"largest difference +(\S+) m/s": 1e-8,
+        r"gives tau back within (\S+), relative": 1e-12,
+        r"largest relative difference (\S+)": 1e-12,
         r"length of the quaternion - 1 = (\S+)": 1e-14,
         r"gives dv back within (\S+)": 1e-14,
         r"gap at the assembled pose (\S+) m": 1e-14,
@@ -43,6 +46,13 @@ def test_numbers_are_small_where_they_must_be(story: str) -> None:
         match = re.search(pattern, story)
         assert match is not None, pattern
         assert abs(float(match.group(1))) < bound, pattern
+
+
+def test_forward_dynamics_is_derived(story: str) -> None:
+    """Statement, steps, outcome and the sweeps that the compiler prints."""
+    assert "𝓜⁻¹ (τ - H φ (M φ* a + b)) = ν - K* α" in story
+    assert "proved in 45 steps" in story
+    assert kernel("forward_dynamics").sweeps in story
 
 
 def test_the_gripper_opens_both_fingers(story: str) -> None:

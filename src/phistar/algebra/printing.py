@@ -21,6 +21,9 @@ class _Style:
     latex: bool
 
 
+GREEK = {"alpha": "α", "epsilon": "ε", "nu": "ν", "zeta": "ζ"}
+"""Names of intermediate results that are written as one letter."""
+
 _TEXT = _Style("*", "⁻¹", "⁻*", " ", "I", False)
 _LATEX = _Style("^*", "^{-1}", "^{-*}", r"\,", "I", True)
 
@@ -91,6 +94,8 @@ def _name(expr: Symbol | Let, style: _Style) -> str:
 
 
 def _unknown_name(name: str, style: _Style) -> str:
+    if name in GREEK:
+        return rf"\{name}" if style.latex else GREEK[name]
     if not style.latex or len(name) == 1:
         return name
     escaped = name.replace("_", r"\_")

@@ -14,8 +14,8 @@ from phistar.algebra.symbols import D, H, M, f_ext, gravity, mass_matrix, phi, t
 from phistar.algorithms.forward_dynamics import (
     forward_dynamics,
     forward_dynamics_1,
+    forward_dynamics_2,
     forward_dynamics_3,
-    link_accelerations,
 )
 from phistar.algorithms.innovations import mass_matrix_inverse
 from phistar.algorithms.inverse_dynamics import a, b, bias_force, inverse_dynamics
@@ -55,7 +55,7 @@ PROGRAMS: Mapping[str, Mapping[str, Expr]] = MappingProxyType(
         "forward_dynamics_1": {"vdot": in_motion(forward_dynamics_1.result)},
         "forward_dynamics_2": {
             "vdot": in_motion(forward_dynamics_1.result),
-            "alpha": in_motion(link_accelerations.result),
+            "alpha": in_motion(forward_dynamics_2.result),
         },
         "forward_dynamics_3": {"vdot": in_motion(forward_dynamics_3.result)},
         "coriolis_times": {"tau": coriolis @ vdot},

@@ -38,6 +38,20 @@ def forward_dynamics_1() -> Theorem:
 
 
 @algorithm
+def forward_dynamics_2() -> Theorem:
+    """Link accelerations beside those of the joints: α = λ + ζ, λ = ψ*H*ν, ζ = φ*a."""
+    nu = let("nu", D.inv @ L_inv @ (tau - bias_force))
+    return Theorem(
+        "forward_dynamics_2",
+        definition=phi.T @ (H.T @ _DEFINITION + a),
+        result=psi.T @ H.T @ nu + phi.T @ a,
+        doc="the first algorithm also gives the accelerations of the links",
+        ref=RK92.eq("(55)-(59)"),
+        rules=_RULES,
+    )
+
+
+@algorithm
 def forward_dynamics_3() -> Theorem:
     """The bias force goes through L⁻¹ before it is summed.
 
@@ -91,6 +105,6 @@ def link_accelerations() -> Theorem:
         definition=phi.T @ (H.T @ _DEFINITION + a),
         result=psi.T @ (H.T @ nu + a),
         doc="link accelerations come free with forward dynamics",
-        ref=RK92.eq("(55)-(59)"),
+        ref=RK92.eq("(66)-(73)"),
         rules=_RULES,
     )

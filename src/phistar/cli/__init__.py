@@ -25,6 +25,10 @@ COMMANDS = {
     "info": "show a robot: its tree, joints with units, masses, warnings",
     "check": "list every problem of robot files: where, what, cure",
     "convert": "write a robot as URDF",
+    "explain": "how an algorithm comes about: expression, operators, sweeps, operation counts",
+    "prove": "prove a theorem step by step, or list all theorems",
+    "where": "file, line and reference of a theorem, program, identity or symbol",
+    "cite": "the BibTeX entries of the papers behind it",
     "robots": "list the bundled robots",
     "doctor": "look at the installation: versions, processor, cache, a self-check",
     "demo": "a short tour, with the lines of Python that do it",
@@ -116,7 +120,7 @@ def _help(arguments: list[str]) -> int:
     rows = "\n".join(f"  {name:<9} {summary}" for name, summary in COMMANDS.items())
     print(
         "usage: phistar COMMAND ...\n\n"
-        "Robot models you can trust.\n\n"
+        "Robot dynamics as algebra.\n\n"
         f"commands:\n{rows}\n\n"
         "A ROBOT is a bundled name (phistar robots) or the path of a URDF, MJCF or xacro file.\n"
         "phistar COMMAND --help says more; phistar --version names the version."

@@ -19,6 +19,7 @@ from phistar.cli.info import print_tree
 from phistar.cli.text import clean, make_console, problem_text, vector
 from phistar.cli.tree import loop_text, mimic_text
 from phistar.errors import ModelError
+from phistar.explain import derivation
 
 Names = dict[str, Any]
 
@@ -100,6 +101,35 @@ def _show_jacobian(console: Console, names: Names, seconds: float) -> None:
     console.print(f"largest difference      {names['error']:.1e} m/s")
 
 
+def _show_proof(console: Console, names: Names, seconds: float) -> None:
+    lines = derivation(names["proof"], limit=6, rules=False).splitlines()
+    for line in lines:
+        console.print(line, soft_wrap=True)
+    console.print(f"{1e3 * seconds:.0f} ms; phistar prove forward_dynamics shows every step")
+
+
+def _show_sweeps(console: Console, names: Names, seconds: float) -> None:
+    for line in names["program"].sweeps.splitlines():
+        console.print(line, soft_wrap=True)
+    program = names["program"].schedule.program
+    console.print(
+        f"{len(program.recursions)} recursions in {len(names['program'].schedule.passes)} passes "
+        "over the links: the articulated-body algorithm, no loop of it written by hand"
+    )
+
+
+def _show_dynamics(console: Console, names: Names, seconds: float) -> None:
+    count = len(names["vdot"])
+    console.print(f"{count} states there and back: {1e3 * seconds:.0f} ms")
+    console.print(f"inverse dynamics gives tau back within {names['error']:.1e}, relative")
+
+
+def _show_dense(console: Console, names: Names, seconds: float) -> None:
+    console.print(f"the definition, as matrices {_digits(names['slow'][:3])} ... rad/s^2")
+    console.print(f"the sweeps                  {_digits(names['vdot'][0][:3])} ... rad/s^2")
+    console.print(f"largest relative difference {names['error']:.1e}")
+
+
 def _digits(values: Any) -> str:
     return "(" + ", ".join(f"{value: .9f}" for value in values) + ")"
 
@@ -142,10 +172,12 @@ def _print_outlook(console: Console) -> None:
     console.print()
     console.print(Text("What comes next", style="bold"))
     console.print(
-        "Dynamics, as a compiler: operator expressions become sweeps over the links, and those "
-        "become code for one robot. This version has robots, conventions and kinematics."
+        "Code for one robot: the sweeps become scalar programs without a zero in them, and those "
+        "machine code. This version has robots, kinematics, and dynamics compiled to sweeps."
     )
-    console.print("Try: phistar info humanoid, phistar check your.urdf, phistar doctor.")
+    console.print(
+        "Try: phistar explain forward_dynamics panda, phistar prove, phistar info humanoid."
+    )
 
 
 STEPS = (
@@ -165,6 +197,36 @@ behind = arm.frame_pose(arm.integrate(q, -h * v), 'panda_link8')
 measured = (ahead - behind)[:3, 3] / (2 * h)
 error = abs(predicted - measured).max()""",
         _show_jacobian,
+    ),
+    Step(
+        "Forward dynamics is a theorem: the rules of the papers prove it",
+        'proof = ps.prove("forward_dynamics")',
+        _show_proof,
+    ),
+    Step(
+        "What is proved is compiled: the expression becomes sweeps",
+        'from phistar.compile import kernel\nprogram = kernel("forward_dynamics")',
+        _show_sweeps,
+    ),
+    Step(
+        "Run it: accelerations from torques, and the torques back",
+        """\
+Q, count = Q[:1000], 1000
+V, tau = rng.normal(size=(count, arm.nv)), 20 * rng.normal(size=(count, arm.nv))
+vdot = arm.forward_dynamics(Q, V, tau)
+error = abs(arm.inverse_dynamics(Q, V, vdot) - tau).max() / abs(tau).max()""",
+        _show_dynamics,
+    ),
+    Step(
+        "Is it right? Next to the definition, evaluated as plain matrices",
+        """\
+from phistar.algebra.dense import Dense
+from phistar.algorithms.equations_of_motion import in_motion
+given = {"v": V[0], "tau": tau[0], "f_ext": np.zeros((arm.nv, 6))}
+dense = Dense(arm.model, Q[0], vectors=given)
+slow = dense(in_motion(proof.theorem.definition))
+error = abs(slow - vdot[0]).max() / abs(slow).max()""",
+        _show_dense,
     ),
     Step(
         "A free base moves on its manifold",

@@ -28,6 +28,11 @@ def clean(text: object) -> str:
     return "".join(c if c.isprintable() else _spelt(c) for c in str(text))
 
 
+def printable(text: str) -> str:
+    """``text`` with its lines kept, each of them ``clean``."""
+    return "\n".join(clean(line) for line in text.split("\n"))
+
+
 def _spelt(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 

@@ -3,8 +3,9 @@
 
 A word H φ S H* with a block-diagonal S holds a block for every link k and every ancestor j of k (k
 itself included): H(j) φ(j,k) S(k) H*(k). It costs one S(k) H*(k) per link and one shift per
-ancestor, O(n·depth) in all. Its adjoint H S φ* H* is the transpose, H S H* the diagonal. Expressions that are
-sums of such words, after φ M φ* is split by the composite inertia, are computed this way.
+ancestor, O(n·depth) in all. Its adjoint H S φ* H* is the transpose, H S H* the diagonal.
+Expressions that are sums of such words, after φ M φ* is split by the composite inertia, are
+computed this way.
 """
 
 from __future__ import annotations

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``phistar cite``: BibTeX of the papers behind a theorem, program, identity or symbol."""
+
+from __future__ import annotations
+
+import argparse
+
+from phistar.cli.names import asked_for
+from phistar.explain import cite
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    text = "a theorem, program, identity or symbol, e.g. forward_dynamics, psi_resolvent, phi"
+    parser.add_argument("name", metavar="NAME", help=text)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the entries."""
+    with asked_for():
+        print(cite(options.name))
+    return 0

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``phistar explain``, ``where`` and ``cite`` on the command line."""
+
+import pytest
+
+from phistar.algorithms.equations_of_motion import PROGRAMS
+from phistar.cli import main
+from phistar.compile import kernel
+from phistar.explain import cite, where
+
+
+def test_forward_dynamics_of_the_panda(capsys: pytest.CaptureFixture[str]) -> None:
+    """Three passes, the sweeps of the compiler, seven revolute links, counts."""
+    assert main(["explain", "forward_dynamics", "panda"]) == 0
+    out = capsys.readouterr().out
+    assert "4 recursions, 3 passes: outward, inward, outward" in out
+    for line in kernel("forward_dynamics").sweeps.splitlines():
+        assert f"\n  {line}\n" in out
+    assert "7 x revolute: d = 1" in out
+    assert "17 statements x 7 links = 119 statements" in out
+
+
+@pytest.mark.parametrize(
+    ("name", "passes"),
+    [
+        ("inverse_dynamics", "2 passes: outward, inward"),
+        ("mass_matrix_times", "2 passes: outward, inward"),
+        ("mass_matrix_solve", "3 recursions, 2 passes: inward, outward"),
+    ],
+)
+def test_passes(name: str, passes: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The number of passes of the textbook algorithms."""
+    assert main(["explain", name]) == 0
+    assert passes in capsys.readouterr().out
+
+
+def test_programs_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without an argument: every program."""
+    assert main(["explain"]) == 0
+    assert capsys.readouterr().out.split() == list(PROGRAMS)
+
+
+@pytest.mark.parametrize("command", ["explain", "where", "cite"])
+def test_unknown_names(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A wrong name costs one line with close matches, and code 2."""
+    assert main([command, "forward_dynamcs"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert "Did you mean 'forward_dynamics'" in err
+
+
+def test_unknown_robot(capsys: pytest.CaptureFixture[str]) -> None:
+    """So does a wrong robot."""
+    assert main(["explain", "forward_dynamics", "pandda"]) == 2
+    assert "did you mean panda" in capsys.readouterr().err.lower()
+
+
+@pytest.mark.parametrize(("command", "function"), [("where", where), ("cite", cite)])
+def test_commands_print_what_the_functions_return(
+    command: str, function: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The commands add nothing to the functions."""
+    assert callable(function)
+    assert main([command, "psi_resolvent"]) == 0
+    assert capsys.readouterr().out == f"{function('psi_resolvent')}\n"

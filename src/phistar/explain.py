@@ -16,12 +16,13 @@ from pathlib import Path
 
 from phistar.algebra import derivation as text
 from phistar.algebra.identities import DEFINITIONS, IDENTITIES
-from phistar.algebra.ir import Expr, Product, Symbol, nodes
+from phistar.algebra.ir import Expr, Product, Symbol
 from phistar.algebra.printing import to_text
 from phistar.algebra.proof import Proof, Theorem
 from phistar.algebra.proof import prove as prove_theorem
 from phistar.algebra.rewrite import Step
 from phistar.algebra.symbols import SYMBOLS
+from phistar.algebra.traverse import nodes
 from phistar.algorithms import catalogue as theorems
 from phistar.algorithms.equations_of_motion import PROGRAMS, at_rest, in_motion
 from phistar.compile import Kernel, kernel

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from phistar.algebra.ir import Expr, nodes, substitute
+from phistar.algebra.ir import Expr
 from phistar.algebra.proof import vector_names
 from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE, TASK_FORCE, TASK_MOTION, Space
 from phistar.algebra.symbols import (
@@ -24,6 +24,7 @@ from phistar.algebra.symbols import (
     psi,
     vector,
 )
+from phistar.algebra.traverse import nodes, substitute
 from phistar.algorithms.innovations import mass_matrix_inverse
 from phistar.compile import JointMap, compile_outputs
 from phistar.errors import ArgumentError, ShapeError, SingularHingeError

@@ -24,19 +24,18 @@ from phistar.algebra.ir import (
     Symbol,
     add,
     bracket,
-    children,
     compose,
     crf,
     crm,
     identity,
     let,
     product,
-    rebuild,
     scale,
     symbol,
     zero,
 )
 from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE, Space
+from phistar.algebra.traverse import children, rebuild
 from phistar.errors import SpaceError
 
 X = symbol("X", FORCE, FORCE, Pattern.SHIFT)

@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from phistar.algebra.identities import Identity
-from phistar.algebra.ir import Expr, Inverse, Let, Symbol, nodes
+from phistar.algebra.ir import Expr, Inverse, Let, Symbol
 from phistar.algebra.printing import to_text
 from phistar.algebra.proof import Outcome, Proof, Theorem, open_lets
 from phistar.algebra.rewrite import Step
+from phistar.algebra.traverse import nodes
 from phistar.algebra.words import Words, to_words, word_expr
 
 SHORT_SUM = 4

@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from phistar.algebra.dense import Dense
 from phistar.algebra.identities import CORE, DEFINITIONS, Identity, with_adjoints
-from phistar.algebra.ir import Expr, Inverse, Let, Symbol, identity, nodes, rebuild
+from phistar.algebra.ir import Expr, Inverse, Let, Symbol, identity
 from phistar.algebra.rewrite import Rewriter, Step
 from phistar.algebra.spaces import ONE
 from phistar.algebra.symbols import SYMBOLS
+from phistar.algebra.traverse import nodes, rebuild
 from phistar.algebra.words import Words, to_words
 from phistar.model.configuration import neutral, random_configuration
 from phistar.model.model import Model

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 from types import MappingProxyType
 
-from phistar.algebra.ir import Expr, Q, crf, crm, let, substitute
+from phistar.algebra.ir import Expr, Q, crf, crm, let
 from phistar.algebra.symbols import D, H, M, f_ext, gravity, mass_matrix, phi, tau, v, vdot
+from phistar.algebra.traverse import substitute
 from phistar.algorithms.forward_dynamics import (
     forward_dynamics,
     forward_dynamics_1,

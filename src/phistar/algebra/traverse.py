@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Walking through expressions: their parts, all their nodes, the same with parts replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from phistar.algebra.ir import (
+    Adjoint,
+    Bracket,
+    Expr,
+    Inverse,
+    Let,
+    Product,
+    Sum,
+    add,
+    bracket,
+    let,
+)
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The expressions an expression is made of."""
+    if isinstance(expr, Sum):
+        return tuple(e for _, e in expr.terms)
+    if isinstance(expr, Product):
+        return expr.factors
+    if isinstance(expr, (Adjoint, Inverse)):
+        return (expr.of,)
+    if isinstance(expr, Bracket):
+        return (expr.argument,)
+    return (expr.value,) if isinstance(expr, Let) else ()
+
+
+def rebuild(expr: Expr, transform: Callable[[Expr], Expr]) -> Expr:
+    """``expr`` with every child replaced; the same object if nothing changed."""
+    if isinstance(expr, Sum):
+        terms = ((c, transform(e)) for c, e in expr.terms)
+        return add(terms, expr.codomain, expr.domain)
+    if isinstance(expr, Product):
+        result = transform(expr.factors[0])
+        for factor in expr.factors[1:]:
+            result = result @ transform(factor)
+        return result
+    if isinstance(expr, Adjoint):
+        return transform(expr.of).T
+    if isinstance(expr, Inverse):
+        return transform(expr.of).inv
+    if isinstance(expr, Bracket):
+        return bracket(expr.kind, transform(expr.argument))
+    return let(expr.name, transform(expr.value)) if isinstance(expr, Let) else expr
+
+
+def nodes(exprs: Iterable[Expr]) -> Iterator[Expr]:
+    """Every node of some expressions, each once."""
+    stack, seen = list(exprs), set[Expr]()
+    while stack:
+        expr = stack.pop()
+        if expr not in seen:
+            seen.add(expr)
+            yield expr
+            stack.extend(children(expr))
+
+
+def substitute(expr: Expr, replacements: Mapping[Expr, Expr]) -> Expr:
+    """An expression with some of its nodes replaced by others of the same spaces."""
+    seen: dict[Expr, Expr] = dict(replacements)
+
+    def replaced(node: Expr) -> Expr:
+        if node not in seen:
+            seen[node] = rebuild(node, replaced)
+        return seen[node]
+
+    return replaced(expr)

@@ -18,7 +18,7 @@ unexport PYTHONPATH
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
 
-demo: $(VENV)/.core  ## show what phistar does, on bundled robots
+demo: $(VENV)/.demo  ## show what phistar does, on bundled robots
 	@$(BIN)/phistar demo
 
 test: $(VENV)/.test  ## run all tests
@@ -61,12 +61,7 @@ $(BIN)/pip:
 
 # A stamp is the record that the package and one set of extras are installed. Editable: sources are
 # not prerequisites.
-$(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/pip
-	@echo "installing phistar"
-	@$(PIP) -e .
-	@touch $@
-
-$(VENV)/.test $(VENV)/.lint $(VENV)/.docs: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/pip
+$(VENV)/.demo $(VENV)/.test $(VENV)/.lint $(VENV)/.docs: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/pip
 	@echo "installing phistar[$*]"
 	@$(PIP) -e ".[$*]"
 	@touch $@

@@ -153,6 +153,34 @@ def test_operational_inertia() -> None:
     _close(robot.operational_inertia(q, frames), expected, 1e-7)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_hybrid_dynamics(seed: int) -> None:
+    """Given accelerations are kept, given forces are kept, and both fit the equations of motion."""
+    robot = _random_robot(seed, topology="tree", armature=0.5, floating_base=seed % 2 == 0)
+    q, v, vdot = _state(robot, seed, (2,))
+    tau = robot.inverse_dynamics(q, v, vdot)
+    prescribed = list(robot.joint_names[::2])
+    held = np.zeros(robot.nv, dtype=bool)
+    for name in prescribed:
+        held[robot.joints[name].v_slice] = True
+    wanted = np.where(held, vdot, 7.0)
+    given = np.where(held, -3.0, tau)
+    acceleration, force = robot.hybrid_dynamics(q, v, given, wanted, prescribed)
+    _close(acceleration, vdot, 1e-7)
+    _close(force, tau, 1e-7)
+
+
+def test_hybrid_dynamics_at_its_ends() -> None:
+    """Nothing prescribed is forward dynamics, everything prescribed is inverse dynamics."""
+    robot = _random_robot(22, armature=0.5)
+    q, v, vdot = _state(robot, 23)
+    tau = robot.inverse_dynamics(q, v, vdot)
+    _close(robot.hybrid_dynamics(q, v, tau, 0 * vdot, [])[0], vdot, 1e-8)
+    _close(robot.hybrid_dynamics(q, v, 0 * tau, vdot, robot.joint_names)[1], tau, 1e-10)
+    with pytest.raises(UnknownNameError, match="joint1"):
+        robot.hybrid_dynamics(q, v, tau, vdot, ["jont1"])
+
+
 def test_external_forces_act_through_the_jacobian() -> None:
     """A wrench f on a frame changes τ by -J* f, in each reference, batches included."""
     robot = phistar.load("quadruped")

@@ -6,7 +6,7 @@ A schedule does not depend on the robot, so it is made once per expression and k
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -42,9 +42,10 @@ class Kernel:
         q: ArrayLike,
         inputs: Mapping[str, ArrayLike],
         frames: Sequence[str] = (),
+        locked: Set[int] = frozenset(),
     ) -> dict[str, Array]:
-        """Run on a robot; see ``sweeps.interpret.run`` for the shapes."""
-        return run(self.schedule, model, q, inputs, frames)
+        """Run on a robot; see ``sweeps.interpret.run`` for the arguments."""
+        return run(self.schedule, model, q, inputs, frames, locked)
 
     @property
     def sweeps(self) -> str:

@@ -7,7 +7,7 @@ joints are reduced exactly: forces of followers are summed into their leaders.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -87,6 +87,47 @@ def forward_dynamics(
         return np.asarray(np.linalg.solve(mass_matrix(model, q), (tau - bias)[..., None])[..., 0])
     inputs = {"v": v, "tau": tau, "f_ext": link_forces(model, q, forces, reference)}
     return _run(model, METHODS[method], q, inputs, "vdot")
+
+
+def hybrid_dynamics(
+    model: Model,
+    q: Coordinates,
+    v: Coordinates,
+    tau: Coordinates,
+    vdot: Coordinates,
+    prescribed: Sequence[str],
+    forces: Forces | None = None,
+    reference: str = "world_aligned",
+) -> tuple[Array, Array]:
+    """Accelerations of the free joints and forces of the prescribed ones, each (..., nv).
+
+    Forward dynamics with the hinge map of the free joints: what the prescribed joints do is one
+    more acceleration of their links.
+    """
+    joints = JointMap(model)
+    if not joints.one_to_one:
+        raise ArgumentError(
+            f"robot '{model.name}' has reduced mimic joints; load it with mimic='independent'"
+        )
+    q, v, tau, vdot = _state(model, q=q, v=v, tau=tau, vdot=vdot)
+    held = np.zeros(model.nv, dtype=bool)
+    for name in prescribed:
+        if name not in model.joint_names:
+            raise UnknownNameError("independent joint", name, model.joint_names, model.name)
+        held[model.joints[name].v_slice] = True
+    locked = frozenset(b.index for b in model.bodies if b.joint in set(prescribed))
+    _refuse_singular(model, locked)
+    given = np.where(held, vdot, 0.0)
+    inputs = {"v": joints.spread(v), "vdot": joints.spread(given)}
+    inputs["f_ext"] = link_forces(model, q, forces, reference)
+    bias = kernel("hybrid_bias")(model, q, inputs)
+    free = ~held[joints.places]
+    inputs = {"tau": joints.spread(tau)[..., free], **bias}
+    solved = kernel("hybrid_dynamics")(model, q, inputs, locked=locked)["vdot"]
+    batch = np.broadcast_shapes(given.shape[:-1], solved.shape[:-1])
+    result = np.broadcast_to(given, (*batch, model.nv)).astype(np.result_type(given, solved))
+    result[..., joints.places[free]] = solved
+    return result, inverse_dynamics(model, q, v, result, forces, reference)
 
 
 def mass_matrix_times(model: Model, q: Coordinates, vdot: Coordinates) -> Array:
@@ -238,7 +279,8 @@ def _columns(model: Model, name: str, q: Array, argument: str, output: str) -> A
     return np.swapaxes(columns, -1, -2)
 
 
-def _refuse_singular(model: Model) -> None:
-    hinges = singular_hinges(model)
+def _refuse_singular(model: Model, locked: Set[int] = frozenset()) -> None:
+    held = {model.bodies[k].joint for k in locked}
+    hinges = [hinge for hinge in singular_hinges(model) if hinge.joint not in held]
     if hinges:
         raise SingularHingeError(hinges)

@@ -274,6 +274,32 @@ class Robot:
         """
         return dynamics.forward_dynamics(self.model, q, v, tau, forces, reference, method)
 
+    def hybrid_dynamics(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        tau: Coordinates,
+        vdot: Coordinates,
+        prescribed: Sequence[str],
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+    ) -> tuple[Array, Array]:
+        """Dynamics with the motion of some joints prescribed and the forces of the others given.
+
+        Args:
+            q: (..., nq).
+            v: (..., nv).
+            tau: (..., nv); read for the free joints.
+            vdot: (..., nv); read for the prescribed joints.
+            prescribed: Names of the joints whose acceleration is given.
+            forces, reference: As in ``inverse_dynamics``.
+
+        Returns:
+            (vdot, tau), each (..., nv) and complete, in O(n).
+        """
+        return dynamics.hybrid_dynamics(self.model, q, v, tau, vdot, prescribed, forces, reference)
+
     def mass_matrix(self, q: Coordinates) -> Array:
         """Joint-space inertia (..., nv, nv), rotor inertia included."""
         return dynamics.mass_matrix(self.model, q)

@@ -59,6 +59,8 @@ PROGRAMS: Mapping[str, Mapping[str, Expr]] = MappingProxyType(
             "alpha": in_motion(forward_dynamics_2.result),
         },
         "forward_dynamics_3": {"vdot": in_motion(forward_dynamics_3.result)},
+        "hybrid_bias": {"a": _ACCELERATION + H.T @ vdot, "b": _FORCE},
+        "hybrid_dynamics": {"vdot": forward_dynamics.result},
         "coriolis_times": {"tau": coriolis @ vdot},
         "momenta": {"h": M @ V},
         "total_momentum": {"h": phi @ M @ V},

@@ -7,6 +7,7 @@ import argparse
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -45,11 +46,16 @@ BROKEN = b"""<robot name="broken">
 
 @dataclass(frozen=True)
 class Step:
-    """One stop of the tour: a title, the code to show and to run, and what to print of it."""
+    """One stop of the tour: a title, the code to show and to run, and what to print of it.
+
+    Attributes:
+        needs: A package that may be absent; then the stop is left out and says so.
+    """
 
     title: str
     code: str
     show: Callable[[Console, Names, float], None]
+    needs: str = ""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,6 +71,9 @@ def run(options: argparse.Namespace) -> int:
     for count, step in enumerate(STEPS, 1):
         console.print()
         console.print(Text(f"{count}. {step.title}", style="bold"))
+        if step.needs and find_spec(step.needs) is None:
+            console.print(f"{step.needs} is not installed, so there is nothing to compare with")
+            continue
         _print_code(console, step.code)
         start = time.perf_counter()
         # Our own constant text: what is shown and what is run cannot drift apart.
@@ -127,6 +136,11 @@ def _show_dynamics(console: Console, names: Names, seconds: float) -> None:
 def _show_dense(console: Console, names: Names, seconds: float) -> None:
     console.print(f"the definition, as matrices {_digits(names['slow'][:3])} ... rad/s^2")
     console.print(f"the sweeps                  {_digits(names['vdot'][0][:3])} ... rad/s^2")
+    console.print(f"largest relative difference {names['error']:.1e}")
+
+
+def _show_peer(console: Console, names: Names, seconds: float) -> None:
+    console.print(f"{len(names['theirs'])} states by Pinocchio {names['pin'].__version__}")
     console.print(f"largest relative difference {names['error']:.1e}")
 
 
@@ -227,6 +241,17 @@ dense = Dense(arm.model, Q[0], vectors=given)
 slow = dense(in_motion(proof.theorem.definition))
 error = abs(slow - vdot[0]).max() / abs(slow).max()""",
         _show_dense,
+    ),
+    Step(
+        "Do others agree? Next to Pinocchio",
+        """\
+import pinocchio as pin
+peer = pin.buildModelFromUrdf(str(ps.robots.path("panda")))
+data = peer.createData()
+theirs = np.array([pin.aba(peer, data, *state) for state in zip(Q, V, tau)])
+error = abs(theirs - vdot).max() / abs(theirs).max()""",
+        _show_peer,
+        needs="pinocchio",
     ),
     Step(
         "A free base moves on its manifold",

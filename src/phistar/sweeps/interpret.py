@@ -6,7 +6,7 @@ The oracle of level 2: each operation is one line of linear algebra at one link.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from itertools import pairwise
 from typing import Any
 
@@ -37,6 +37,7 @@ def run(
     q: ArrayLike,
     inputs: Mapping[str, ArrayLike],
     frames: Sequence[str] = (),
+    locked: Set[int] = frozenset(),
 ) -> dict[str, Array]:
     """The outputs of a program.
 
@@ -47,11 +48,13 @@ def run(
         inputs: Leaves by name: JOINT vectors (..., joints) in body order, MOTION and FORCE vectors
             (..., bodies, 6) in link axes, forces on frames (..., frames, 6) in their own axes.
         frames: Names of the frames that B speaks of, in order.
+        locked: Bodies whose joints are not free: the hinge map H has no row for them, and JOINT
+            vectors no entry.
 
     Returns:
         Outputs by name, shaped like the inputs.
     """
-    machine = Machine(schedule, model, configuration(model, q), inputs, frames)
+    machine = Machine(schedule, model, configuration(model, q), inputs, frames, locked)
     machine.run()
     return {name: machine.output(s) for name, s in schedule.program.outputs.items()}
 
@@ -65,7 +68,8 @@ class Machine:
         model: Model,
         q: Array,
         inputs: Mapping[str, ArrayLike],
-        frames: Sequence[str],
+        frames: Sequence[str] = (),
+        locked: Set[int] = frozenset(),
     ) -> None:
         self.frames = [model.frame(name) for name in frames]
         self.program = schedule.program
@@ -78,8 +82,12 @@ class Machine:
                 self.children[body.parent].append(body.index)
         self.transforms = [body.transform(q) for body in model.bodies]
         self.phi = [force_transform(t) for t in self.transforms]
-        self.H = [body.motion.motion_map().T for body in model.bodies]
-        ends = np.cumsum([0, *(body.motion.nv for body in model.bodies)])
+        free = [slice(0, 0) if b.index in locked else slice(None) for b in model.bodies]
+        self.H = [b.motion.motion_map().T[rows] for b, rows in zip(model.bodies, free, strict=True)]
+        self._armature = [
+            np.array(b.armature)[rows] for b, rows in zip(model.bodies, free, strict=True)
+        ]
+        ends = np.cumsum([0, *(len(h) for h in self.H)])
         self.slices = [slice(a, b) for a, b in pairwise(ends)]
         self.batch = q.shape[:-1]
         self.inputs = {name: np.asarray(value) for name, value in inputs.items()}
@@ -152,8 +160,12 @@ class Machine:
 
     def zero(self, node: Node, k: int) -> Array:
         """Nothing, in the shape of its type."""
-        size = self.model.bodies[k].motion.nv
-        shapes = {Type.JOINT: (size,), Type.MOTION: (6,), Type.FORCE: (6,), Type.INERTIA: (6, 6)}
+        shapes = {
+            Type.JOINT: (len(self.H[k]),),
+            Type.MOTION: (6,),
+            Type.FORCE: (6,),
+            Type.INERTIA: (6, 6),
+        }
         return np.zeros(shapes[node.type])
 
     def shin(self, node: Node, k: int) -> Array:
@@ -180,7 +192,7 @@ class Machine:
 
     def armature(self, k: int) -> Array:
         """Rotor inertia of a link's joint, (d,)."""
-        return np.array(self.model.bodies[k].armature)
+        return self._armature[k]
 
 
 def _times(matrix: Array, vector: Array) -> Array:

@@ -100,7 +100,7 @@ def run_matrix(program: MatrixProgram, model: Model, q: ArrayLike) -> Array:
         q: (..., nq).
     """
     q = configuration(model, q)
-    machine = Machine(program.schedule, model, q, {}, ())
+    machine = Machine(program.schedule, model, q, {})
     machine.run()
     size = machine.slices[-1].stop if machine.slices else 0
     result = np.zeros((*q.shape[:-1], size, size), dtype=q.dtype)

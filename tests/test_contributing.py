@@ -35,7 +35,7 @@ def test_the_file_shown_is_an_algorithm(monkeypatch: pytest.MonkeyPatch) -> None
     catalogue.catalogue()
     known = dict(catalogue._CATALOGUE)
     monkeypatch.setattr(catalogue, "_CATALOGUE", added := {})
-    monkeypatch.setattr(catalogue, "_SOURCES", {})
+    monkeypatch.setattr(catalogue, "_PLACES", {})
     names: dict[str, Any] = {}
     exec(compile(FILE, "CONTRIBUTING.md", "exec"), names)
     ((name, theorem),) = added.items()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import MappingProxyType
@@ -15,19 +16,31 @@ FILES = (
     "innovations",
     "forward_dynamics",
     "operational_space",
+    "operator_identities",
 )
 """Modules that hold theorems; importing them fills the catalogue."""
 
 _CATALOGUE: dict[str, Theorem] = {}
-_SOURCES: dict[str, Callable[[], Theorem]] = {}
+_PLACES: dict[str, tuple[str, int]] = {}
 
 
 def algorithm(make: Callable[[], Theorem]) -> Theorem:
     """Decorator: put the theorem that a function states into the catalogue."""
     theorem = make()
-    _CATALOGUE[theorem.name] = theorem
-    _SOURCES[theorem.name] = make
+    _enter(theorem, make.__code__.co_filename, make.__code__.co_firstlineno)
     return theorem
+
+
+def state(theorem: Theorem) -> Theorem:
+    """Put a theorem that needs no function of its own into the catalogue."""
+    frame = sys._getframe(1)
+    _enter(theorem, frame.f_code.co_filename, frame.f_lineno)
+    return theorem
+
+
+def _enter(theorem: Theorem, file: str, line: int) -> None:
+    _CATALOGUE[theorem.name] = theorem
+    _PLACES[theorem.name] = (file, line)
 
 
 def catalogue() -> Mapping[str, Theorem]:
@@ -38,6 +51,5 @@ def catalogue() -> Mapping[str, Theorem]:
 
 
 def where(name: str) -> tuple[str, int]:
-    """File and line of the function that states a theorem."""
-    code = _SOURCES[catalogue()[name].name].__code__
-    return code.co_filename, code.co_firstlineno
+    """File and line where a theorem is stated."""
+    return _PLACES[catalogue()[name].name]

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The identities of the papers that follow from the core rules: each a theorem with its proof.
+
+Those that are stated for joints without rotor inertia hold with A = 0 ("unmotored"); the
+factorisation and the inverse of the mass matrix do not need that.
+"""
+
+from phistar.algebra.ir import I, identity, zero
+from phistar.algebra.proof import Theorem
+from phistar.algebra.spaces import FORCE, JOINT
+from phistar.algebra.symbols import D, E_phi, E_psi, G, H, K, M, P, mass_matrix, phi, psi
+from phistar.algorithms.catalogue import state
+from phistar.algorithms.innovations import L, L_inv, mass_matrix_inverse
+from phistar.refs import JR93, JR95, RK92
+
+_UNMOTORED = frozenset({"unmotored"})
+
+proj_bar = I - G @ H
+"""τ̄: what passes from a link to its parent across a free joint."""
+P_plus = P - G @ D @ G.T
+"""P⁺: the inertia that the parent feels."""
+phi_tilde = phi - identity(FORCE)
+psi_tilde = psi - identity(FORCE)
+W = L_inv.T @ D.inv @ H @ psi
+
+_RULES = (mass_matrix_inverse.rule,)
+
+state(
+    Theorem(
+        "newton_euler_split",
+        phi @ M @ phi.T,
+        P + phi_tilde @ P + P @ phi_tilde.T + phi @ K @ D @ K.T @ phi.T,
+        "φMφ* is diagonal, lower, upper, and the gain terms",
+        RK92.eq("42"),
+        _RULES,
+    )
+)
+state(
+    Theorem(
+        "whitening",
+        (I - psi @ K @ H) @ phi_tilde,
+        psi @ E_phi,
+        "the filter turns rigid propagation into articulated propagation",
+        RK92.at("Identity 4"),
+        _RULES,
+    )
+)
+state(
+    Theorem(
+        "hinge_whitening",
+        L_inv @ H @ phi,
+        H @ psi,
+        "L⁻¹Hφ = Hψ: bias forces go through the factor for nothing",
+        JR95.eq("4.10a"),
+        _RULES,
+    )
+)
+state(
+    Theorem(
+        "gain_whitening",
+        phi @ K @ L_inv,
+        psi @ K,
+        "φKL⁻¹ = ψK",
+        JR95.eq("4.10b"),
+        _RULES,
+    )
+)
+state(
+    Theorem(
+        "momentum_split",
+        phi @ M @ phi.T @ H.T,
+        (I + phi @ K @ H) @ P @ phi.T @ H.T,
+        "φMφ*H* = (I + φKH)Pφ*H*",
+        JR95.eq("4.10c"),
+        _RULES,
+        _UNMOTORED,
+    )
+)
+state(
+    Theorem(
+        "hinge_projection",
+        H @ phi @ proj_bar,
+        H @ phi @ E_psi,
+        "a link's own joint passes nothing on: Hτ̄ = 0",
+        JR95.eq("4.10d"),
+        _RULES,
+        _UNMOTORED,
+    )
+)
+state(
+    Theorem(
+        "riccati_articulated",
+        M,
+        P - E_psi @ P @ E_phi.T,
+        "the Riccati equation with one articulated shift",
+        JR95.eq("4.8"),
+        _RULES,
+    )
+)
+state(
+    Theorem(
+        "riccati_twice_articulated",
+        M,
+        P - E_psi @ P @ E_psi.T,
+        "the Riccati equation with two articulated shifts",
+        JR95.eq("4.8"),
+        _RULES,
+        _UNMOTORED,
+    )
+)
+state(
+    Theorem(
+        "projection_is_idempotent",
+        proj_bar @ proj_bar,
+        proj_bar,
+        "τ̄τ̄ = τ̄",
+        JR95.eq("4.12"),
+        _RULES,
+        _UNMOTORED,
+    )
+)
+state(
+    Theorem(
+        "inertia_across_the_hinge",
+        proj_bar @ P @ proj_bar.T,
+        P_plus,
+        "τ̄Pτ̄* = P⁺",
+        JR95.eq("4.12"),
+        _RULES,
+        _UNMOTORED,
+    )
+)
+state(
+    Theorem(
+        "hinge_passes_nothing",
+        proj_bar @ P @ H.T,
+        zero(FORCE, JOINT),
+        "τ̄PH* = 0: along its own joint a link weighs nothing to its parent",
+        JR95.eq("4.12"),
+        _RULES,
+        _UNMOTORED,
+    )
+)
+state(
+    Theorem(
+        "shift_difference",
+        E_phi - E_psi,
+        K @ H,
+        "what a free joint takes off the force on the parent",
+        JR95.eq("4.11"),
+        _RULES,
+    )
+)
+state(
+    Theorem(
+        "bias_through_the_inverse",
+        mass_matrix.inv @ H @ phi @ M @ phi.T,
+        W @ P + K.T @ psi.T,
+        "the inverse applied to the bias of the links, without the mass matrix",
+        JR93.eq("4.9"),
+        _RULES,
+    )
+)
+state(
+    Theorem(
+        "gain_adjoint",
+        L_inv.T @ D.inv @ H @ P @ phi_tilde.T,
+        K.T @ psi.T,
+        "L⁻*D⁻¹HPφ̃* = K*ψ*",
+        JR93.eq("A.21"),
+        _RULES,
+    )
+)
+state(
+    Theorem(
+        "inverse_of_forces",
+        mass_matrix.inv @ H @ phi,
+        W,
+        "joint accelerations per unit of force on the links",
+        JR93.eq("4.8"),
+        _RULES,
+    )
+)
+state(
+    Theorem(
+        "operational_kernel",
+        phi.T @ H.T @ mass_matrix.inv @ H @ phi,
+        psi.T @ H.T @ D.inv @ H @ psi,
+        "link accelerations per unit of force on the links",
+        JR93.eq("4.20"),
+        _RULES,
+    )
+)
+state(
+    Theorem(
+        "factor_identity",
+        L_inv @ L,
+        identity(JOINT),
+        "the factors are inverse to each other on the other side too",
+        RK92.at("Identity 5"),
+        _RULES,
+    )
+)

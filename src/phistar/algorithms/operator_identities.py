@@ -37,7 +37,7 @@ state(
 )
 state(
     Theorem(
-        "whitening",
+        "propagation_whitening",
         (I - psi @ K @ H) @ phi_tilde,
         psi @ E_phi,
         "the filter turns rigid propagation into articulated propagation",

@@ -50,6 +50,20 @@ def test_jacobian_operator(reference: str) -> None:
     _close(operator.T.dense(), np.swapaxes(matrix, -1, -2))
 
 
+@pytest.mark.parametrize("shape", [(), (2,)])
+def test_coriolis_operator(shape: tuple[int, ...]) -> None:
+    """op.C multiplies, transposed too: the adjoint is the transposed program."""
+    robot = phistar.load("quadruped")
+    rng = np.random.default_rng(11)
+    q, (speed, x) = robot.random_configuration(rng, shape), rng.normal(size=(2, *shape, robot.nv))
+    operator, matrix = robot.operators(q, speed).C, robot.coriolis_matrix(q, speed)
+    _close(operator @ x, (matrix @ x[..., None])[..., 0])
+    _close(operator.T @ x, (np.swapaxes(matrix, -1, -2) @ x[..., None])[..., 0])
+    _close(operator.dense(), matrix)
+    with pytest.raises(ArgumentError, match="operators\\(q, v\\)"):
+        robot.operators(q).C  # noqa: B018
+
+
 def test_operator_errors() -> None:
     """Wrong lengths, missing inverses and unknown frames are named."""
     op = phistar.load("panda").operators(np.zeros(7))

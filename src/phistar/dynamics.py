@@ -168,6 +168,15 @@ def mass_matrix_inverse(model: Model, q: Coordinates) -> Array:
     return _columns(model, "mass_matrix_solve", q, "tau", "vdot")
 
 
+def coriolis_times(
+    model: Model, q: Coordinates, v: Coordinates, x: Coordinates, *, adjoint: bool = False
+) -> Array:
+    """C x, or C* x, (..., nv) in O(n), without the matrix."""
+    q, v, x = _state(model, q=q, v=v, x=x)
+    name = "coriolis_adjoint_times" if adjoint else "coriolis_times"
+    return _run(model, name, q, {"v": v, "vdot": x})
+
+
 def coriolis_matrix(model: Model, q: Coordinates, v: Coordinates) -> Array:
     """C (..., nv, nv) with C v = bias force without gravity and C + C* = d𝓜/dt."""
     q, v = _state(model, q=q, v=v)

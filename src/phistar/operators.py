@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from phistar import dynamics
 from phistar.errors import ArgumentError, ShapeError
-from phistar.model.configuration import Coordinates, configuration
+from phistar.model.configuration import Coordinates, configuration, tangent
 from phistar.model.kinematics import frame_velocity
 from phistar.model.model import Model
 
@@ -77,11 +77,12 @@ class LinearOperator:
 
 
 class Operators:
-    """The operators of a robot at a configuration (..., nq)."""
+    """The operators of a robot at a configuration (..., nq) and, for C, a velocity (..., nv)."""
 
-    def __init__(self, model: Model, q: Coordinates) -> None:
+    def __init__(self, model: Model, q: Coordinates, v: Coordinates | None = None) -> None:
         self.model = model
         self.q = configuration(model, q)
+        self.v = None if v is None else tangent(model, v)
 
     @property
     def M(self) -> LinearOperator:
@@ -94,6 +95,20 @@ class Operators:
             lambda x: dynamics.mass_matrix_times(model, q, x),
             lambda x: dynamics.mass_matrix_solve(model, q, x),
             batch_axes=q.ndim - 1,
+        )
+
+    @property
+    def C(self) -> LinearOperator:
+        """The Christoffel-consistent Coriolis matrix: C @ v is the bias force without gravity."""
+        model, q, v = self.model, self.q, self.v
+        if v is None:
+            raise ArgumentError("the Coriolis operator depends on v; ask for operators(q, v)")
+        return LinearOperator(
+            f"C of '{model.name}'",
+            (model.nv, model.nv),
+            lambda x: dynamics.coriolis_times(model, q, v, x),
+            lambda x: dynamics.coriolis_times(model, q, v, x, adjoint=True),
+            batch_axes=max(q.ndim, v.ndim) - 1,
         )
 
     def J(self, frame: str, reference: str = "world_aligned") -> LinearOperator:

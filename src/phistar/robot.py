@@ -347,13 +347,13 @@ class Robot:
         """Potential energy (...) [J] of the moving links; zero with them at the world's origin."""
         return dynamics.potential_energy(self.model, q)
 
-    def operators(self, q: Coordinates) -> Operators:
-        """𝓜 and Jacobians as operators at a configuration: applied in O(n), never formed.
+    def operators(self, q: Coordinates, v: Coordinates | None = None) -> Operators:
+        """𝓜, C and Jacobians as operators at a state: applied in O(n), never formed.
 
-        ``op = robot.operators(q)``; ``op.M @ x``, ``op.M.solve(f)``, ``op.J("hand") @ v``,
-        ``op.J("hand").T @ f``; ``.dense()`` gives the matrix.
+        ``op = robot.operators(q, v)``; ``op.M @ x``, ``op.M.solve(f)``, ``op.J("hand") @ v``,
+        ``op.J("hand").T @ f``, ``op.C @ v`` (needs ``v``); ``.dense()`` gives the matrix.
         """
-        return Operators(self.model, q)
+        return Operators(self.model, q, v)
 
     def function(self, expr: Expr, *, frames: Sequence[str] = ()) -> Function:
         """Your own operator expression, compiled for this robot.

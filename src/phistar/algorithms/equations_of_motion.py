@@ -62,6 +62,7 @@ PROGRAMS: Mapping[str, Mapping[str, Expr]] = MappingProxyType(
         "hybrid_bias": {"a": _ACCELERATION + H.T @ vdot, "b": _FORCE},
         "hybrid_dynamics": {"vdot": forward_dynamics.result},
         "coriolis_times": {"tau": coriolis @ vdot},
+        "coriolis_adjoint_times": {"tau": coriolis.T @ vdot},
         "momenta": {"h": M @ V},
         "total_momentum": {"h": phi @ M @ V},
         "hinge_inertias": {"d": D @ vdot},

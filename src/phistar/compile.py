@@ -113,3 +113,9 @@ class JointMap:
         for k, (place, scale) in enumerate(zip(self.places, self.scales, strict=True)):
             result[..., place] += scale * tau[..., k]
         return result
+
+
+@lru_cache(maxsize=64)
+def joint_map(model: Model) -> JointMap:
+    """The joint map of a model, made once."""
+    return JointMap(model)

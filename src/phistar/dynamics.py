@@ -8,12 +8,13 @@ joints are reduced exactly: forces of followers are summed into their leaders.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from phistar.compile import JointMap, kernel, mass_matrix_kernel
+from phistar.compile import joint_map, kernel, mass_matrix_kernel
 from phistar.errors import ArgumentError, ShapeError, SingularHingeError, UnknownNameError
 from phistar.model.configuration import Coordinates, batch_shape, configuration, tangent
 from phistar.model.kinematics import body_poses, center_of_mass, check_reference, reference_pose
@@ -24,6 +25,8 @@ from phistar.spatial import force_transform, pose_inverse
 
 Array = NDArray[Any]
 Forces = Mapping[str, ArrayLike]
+
+_singular_hinges = lru_cache(maxsize=64)(singular_hinges)
 
 METHODS = {
     "articulated": "forward_dynamics",
@@ -82,7 +85,7 @@ def forward_dynamics(
         raise UnknownNameError("forward-dynamics method", method, METHODS)
     _refuse_singular(model)
     q, v, tau = _state(model, q=q, v=v, tau=tau)
-    if not JointMap(model).one_to_one:
+    if not joint_map(model).one_to_one:
         bias = bias_force(model, q, v, forces, reference)
         return np.asarray(np.linalg.solve(mass_matrix(model, q), (tau - bias)[..., None])[..., 0])
     inputs = {"v": v, "tau": tau, "f_ext": link_forces(model, q, forces, reference)}
@@ -104,7 +107,7 @@ def hybrid_dynamics(
     Forward dynamics with the hinge map of the free joints: what the prescribed joints do is one
     more acceleration of their links.
     """
-    joints = JointMap(model)
+    joints = joint_map(model)
     if not joints.one_to_one:
         raise ArgumentError(
             f"robot '{model.name}' has reduced mimic joints; load it with mimic='independent'"
@@ -140,7 +143,7 @@ def mass_matrix_solve(model: Model, q: Coordinates, tau: Coordinates) -> Array:
     """𝓜⁻¹ tau (..., nv) in O(n) from the factors (by solving where mimic joints are reduced)."""
     _refuse_singular(model)
     q, tau = _state(model, q=q, tau=tau)
-    if not JointMap(model).one_to_one:
+    if not joint_map(model).one_to_one:
         return np.asarray(np.linalg.solve(mass_matrix(model, q), tau[..., None])[..., 0])
     return _run(model, "mass_matrix_solve", q, {"tau": tau}, "vdot")
 
@@ -154,7 +157,7 @@ def generalised_force(model: Model, q: Coordinates, forces: Forces, reference: s
 def mass_matrix(model: Model, q: Coordinates) -> Array:
     """Joint-space inertia (..., nv, nv), rotor inertia included."""
     (q,) = _state(model, q=q)
-    joints = JointMap(model)
+    joints = joint_map(model)
     full = mass_matrix_kernel(model, q)
     return joints.gather(np.swapaxes(joints.gather(full), -1, -2))
 
@@ -163,7 +166,7 @@ def mass_matrix_inverse(model: Model, q: Coordinates) -> Array:
     """Inverse of the joint-space inertia (..., nv, nv); it is not formed on the way."""
     _refuse_singular(model)
     (q,) = _state(model, q=q)
-    if not JointMap(model).one_to_one:
+    if not joint_map(model).one_to_one:
         return np.asarray(np.linalg.inv(mass_matrix(model, q)))
     return _columns(model, "mass_matrix_solve", q, "tau", "vdot")
 
@@ -189,7 +192,7 @@ def log_determinant(model: Model, q: Coordinates) -> Array:
     """log det 𝓜 (...), the sum over the joints of log det D."""
     _refuse_singular(model)
     (q,) = _state(model, q=q)
-    if not JointMap(model).one_to_one:
+    if not joint_map(model).one_to_one:
         return np.asarray(np.linalg.slogdet(mass_matrix(model, q))[1])
     blocks = _columns(model, "hinge_inertias", q, "vdot", "d")
     return np.asarray(
@@ -200,7 +203,7 @@ def log_determinant(model: Model, q: Coordinates) -> Array:
 def momentum(model: Model, q: Coordinates, v: Coordinates) -> Array:
     """Spatial momentum (..., 6) [angular; linear] of the moving links about the world's origin."""
     q, v = _state(model, q=q, v=v)
-    collected = kernel("total_momentum")(model, q, {"v": JointMap(model).spread(v)})["h"]
+    collected = kernel("total_momentum")(model, q, {"v": joint_map(model).spread(v)})["h"]
     poses = body_poses(model, q)
     roots = [body.index for body in model.bodies if body.parent == GROUND]
     parts = [
@@ -212,7 +215,7 @@ def momentum(model: Model, q: Coordinates, v: Coordinates) -> Array:
 def kinetic_energy(model: Model, q: Coordinates, v: Coordinates) -> Array:
     """Kinetic energy (...) [J], that of the rotors included."""
     q, v = _state(model, q=q, v=v)
-    joints = JointMap(model).spread(v)
+    joints = joint_map(model).spread(v)
     spent = kernel("link_velocities")(model, q, {"v": joints})
     momenta = kernel("momenta")(model, q, {"v": joints})
     armature = np.concatenate([np.array(body.armature) for body in model.bodies] or [np.zeros(0)])
@@ -273,7 +276,7 @@ def _refuse_nan(name: str, array: Array) -> None:
 
 def _run(model: Model, name: str, q: Array, inputs: dict[str, Array], output: str = "tau") -> Array:
     """Run a program on joint vectors (..., nv); accelerations and forces come back the same way."""
-    joints = JointMap(model)
+    joints = joint_map(model)
     spread = {k: x if k == "f_ext" else joints.spread(x) for k, x in inputs.items()}
     result = kernel(name)(model, q, spread)[output]
     # A follower's acceleration is its leader's, scaled: reading the leaders is enough, and programs
@@ -290,6 +293,6 @@ def _columns(model: Model, name: str, q: Array, argument: str, output: str) -> A
 
 def _refuse_singular(model: Model, locked: Set[int] = frozenset()) -> None:
     held = {model.bodies[k].joint for k in locked}
-    hinges = [hinge for hinge in singular_hinges(model) if hinge.joint not in held]
+    hinges = [hinge for hinge in _singular_hinges(model) if hinge.joint not in held]
     if hinges:
         raise SingularHingeError(hinges)

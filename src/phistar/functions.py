@@ -26,7 +26,7 @@ from phistar.algebra.symbols import (
 )
 from phistar.algebra.traverse import nodes, substitute
 from phistar.algorithms.innovations import mass_matrix_inverse
-from phistar.compile import JointMap, compile_outputs
+from phistar.compile import compile_outputs, joint_map
 from phistar.errors import ArgumentError, ShapeError, SingularHingeError
 from phistar.model.configuration import Coordinates, configuration
 from phistar.model.model import Model
@@ -60,7 +60,7 @@ class Function:
         self.frames = tuple(frames)
         for name in frames:
             model.frame(name)
-        self._joints = JointMap(model)
+        self._joints = joint_map(model)
         factored = substitute(expr, {mass_matrix.inv: mass_matrix_inverse.result})
         if _ARTICULATED & set(nodes([factored])) and (hinges := singular_hinges(model)):
             raise SingularHingeError(hinges)

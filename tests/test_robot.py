@@ -147,6 +147,8 @@ def test_unknown_names_suggest_the_right_one(panda: phistar.Robot) -> None:
         panda.joints["panda_jont3"]
     with pytest.raises(UnknownNameError, match="panda_joint3"):
         panda.configuration({"panda_jont3": 1.0})
+    with pytest.raises(UnknownNameError, match="Did you mean 'panda_hand'"):
+        phistar.load("panda_hand").frame_pose(np.zeros(8), "hand")
     with pytest.raises(ArgumentError, match="world_aligned"):
         panda.jacobian(panda.neutral(), "panda_link8", "wrld")
     with pytest.raises(ArgumentError, match="follows 'panda_finger_joint1'"):

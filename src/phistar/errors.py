@@ -166,12 +166,15 @@ class MissingExtraError(PhistarError, ImportError):
 
 
 def close_matches(name: str, candidates: Iterable[str], count: int = 3) -> tuple[str, ...]:
-    """The candidates that look most like ``name``, ignoring case; best first."""
+    """The candidates that look most like ``name`` or hold it, ignoring case; best first."""
     by_folded: dict[str, str] = {}
     for candidate in candidates:
         by_folded.setdefault(candidate.casefold(), candidate)
-    found = difflib.get_close_matches(name.casefold(), list(by_folded)[:5000], n=count, cutoff=0.6)
-    return tuple(by_folded[f] for f in found)
+    wanted, known = name.casefold(), list(by_folded)[:5000]
+    found = difflib.get_close_matches(wanted, known, n=count, cutoff=0.6)
+    if len(wanted) > 2:
+        found += sorted((k for k in known if wanted in k and k not in found), key=len)
+    return tuple(by_folded[f] for f in found[:count])
 
 
 class SpaceError(PhistarError, TypeError):

@@ -40,10 +40,13 @@ class LinearOperator:
     batch_axes: int = 0
 
     def __matmul__(self, x: ArrayLike) -> Array:
+        return self._apply(self._checked(x, self.shape[1]))
+
+    def _checked(self, x: ArrayLike, size: int) -> Array:
         array = np.asarray(x)
-        if array.ndim == 0 or array.shape[-1] != self.shape[1]:
-            raise ShapeError("x", array.shape, f"(..., {self.shape[1]})", self.name)
-        return self._apply(array)
+        if array.ndim == 0 or array.shape[-1] != size:
+            raise ShapeError("x", array.shape, f"(..., {size})", self.name)
+        return array
 
     @property
     def T(self) -> LinearOperator:
@@ -56,10 +59,7 @@ class LinearOperator:
         """The inverse applied to vectors (..., m)."""
         if self._solve is None:
             raise ArgumentError(f"{self.name} has no inverse")
-        array = np.asarray(x)
-        if array.ndim == 0 or array.shape[-1] != self.shape[0]:
-            raise ShapeError("x", array.shape, f"(..., {self.shape[0]})", self.name)
-        return self._solve(array)
+        return self._solve(self._checked(x, self.shape[0]))
 
     @property
     def inv(self) -> LinearOperator:

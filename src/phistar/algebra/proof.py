@@ -30,8 +30,8 @@ from phistar.model.random import random_model
 from phistar.refs import Ref
 
 TOLERANCE = 1e-9
-"""Difference of two matrices that counts as a counterexample, relative to their largest entry (or to
-1e-2, so that rounding beside an exact zero is none)."""
+"""Difference of two matrices that counts as a counterexample, relative to their largest entry (or
+to 1e-2, so that rounding beside an exact zero is none)."""
 
 
 NO_ROTOR = Identity("no_rotor", A, zero(JOINT, JOINT), "the hypothesis: no rotor inertia")

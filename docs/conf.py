@@ -10,6 +10,7 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
+import papers_page  # noqa: E402
 import registry  # noqa: E402
 
 project = "phistar"
@@ -56,7 +57,16 @@ def escape_mathematics(
         literal_block = literal_block or line.endswith("::")
 
 
+def locate_names(_app: Any, page: str, source: list[str]) -> None:
+    """Add file and line to the names on the page of papers."""
+    if page == "papers":
+        source[0] = papers_page.located(source[0])
+
+
 def setup(app: Any) -> None:
-    """Write the pages of the registries and connect the hook, before napoleon's (priority 500)."""
+    """Write the pages of the registries and connect the hooks, one before napoleon's (500)."""
     registry.write(HERE / "_generated")
+    app.connect("source-read", locate_names)
+    # Lines move without the page being touched.
+    app.connect("env-get-outdated", lambda *_: ["papers"])
     app.connect("autodoc-process-docstring", escape_mathematics, priority=400)

@@ -11,11 +11,37 @@ from functools import cache
 from pathlib import Path
 
 import phistar
-from phistar.algebra.identities import CORE, DECOMPOSITIONS, DEFINITIONS, Identity
+from phistar.algebra.identities import (
+    BIAS,
+    BIAS_TRANSFER,
+    COMPLIANCE,
+    COMPOSITE,
+    CORE,
+    DECOMPOSITIONS,
+    DEFINITIONS,
+    DUAL,
+    FREE_TRANSFER,
+    HYPOTHESES,
+    IDENTITIES,
+    PHASES,
+    RESOLVED,
+    RIGID_TRANSFER,
+    ROOTS,
+    Identity,
+)
 from phistar.algebra.ir import Expr
 from phistar.algebra.printing import to_latex, to_text
 from phistar.algebra.proof import Theorem, open_lets, prove
-from phistar.algebra.symbols import SYMBOLS, Entry, LyapunovIn, LyapunovOut, Riccati
+from phistar.algebra.symbols import (
+    SYMBOLS,
+    Entry,
+    LyapunovIn,
+    LyapunovOut,
+    Riccati,
+    Root,
+    Siblings,
+    SylvesterOut,
+)
 from phistar.algorithms.catalogue import catalogue, where
 from phistar.algorithms.equations_of_motion import PROGRAMS
 from phistar.compile import kernel
@@ -25,13 +51,27 @@ PACKAGE = Path(phistar.__file__).parent
 SYMBOLS_FILE, IDENTITIES_FILE = "algebra/symbols.py", "algebra/identities.py"
 PROGRAMS_FILE = "algorithms/equations_of_motion.py"
 GROUPS = (
-    ("Core", CORE, "Confluent and terminating: normal forms decide equality modulo these rows."),
+    ("Core", CORE, "Every proof uses these: shifts, resolvents, gains, the Riccati equation."),
+    ("Definitions", DEFINITIONS, "Shorthand that every proof unfolds."),
+    ("Resolved", RESOLVED, "Consequences of the core that save steps."),
+    ("Roots", ROOTS, "The block-diagonal root of D, for diagonalised dynamics."),
+    ("Bias", BIAS, "One-sided recursion of any block diagonal X."),
+    ("Dual", DUAL, "Inertia across a joint by the forces it holds."),
+    (
+        "Hypotheses",
+        tuple(row for hypothesis in HYPOTHESES.values() for row in hypothesis.rows),
+        "What vanishes under a hypothesis.",
+    ),
+    ("Composite", COMPOSITE, "Composite-body sums, in place of the Riccati equation."),
+    ("Rigid transfer", RIGID_TRANSFER, "Outward sums on motions, moved rigidly."),
+    ("Free transfer", FREE_TRANSFER, "The same through free joints from the left."),
+    ("Bias transfer", BIAS_TRANSFER, "Motions of ancestors through the gains of P̂."),
+    ("Compliance", COMPLIANCE, "Outward sums of compliances; Ξ joins siblings."),
     (
         "Decompositions",
         DECOMPOSITIONS,
-        "Triangular splits for matrices; a proof names those it uses.",
+        "Triangular splits for matrices: consequences of the recursions above.",
     ),
-    ("Definitions", DEFINITIONS, "Shorthand that every proof unfolds."),
 )
 
 
@@ -77,6 +117,9 @@ def identities_page() -> Iterator[str]:
     """A table of rewrite rules for each group."""
     yield "# Identities\n\nRewrite rules, read from left to right. The adjoint"
     yield "of each row is a rule as well. All are tested as matrices on random robots.\n"
+    yield "Rows act in phases, in this order: " + ", ".join(phase.name for phase in PHASES) + "."
+    yield "Each phase terminates, by weights that fall, and is confluent, by its critical pairs;"
+    yield "both are tested. Every proof uses the core, again after each later phase.\n"
     for title, group, what in GROUPS:
         yield f"## {title}\n\n{what}\n"
         rows = (
@@ -138,8 +181,8 @@ def references_page() -> Iterator[str]:
     for name, entry in SYMBOLS.items():
         if entry.ref and (place := _symbol_place(name)):
             found.append((entry.ref, "symbol", name, place))
-    for row in (*CORE, *DECOMPOSITIONS):
-        if row.ref:
+    for row in IDENTITIES:
+        if row.ref and row not in DEFINITIONS:
             found.append((row.ref, "identity", row.name, _identity_place(row)))
     for theorem in catalogue().values():
         if theorem.ref:
@@ -172,8 +215,14 @@ def _definition(entry: Entry) -> str:
         return f"`{to_text(definition)}`"
     if isinstance(definition, Riccati):
         return "`P = M + Eφ (P - P H* D⁻¹ H P) Eφ*`, inward"
-    assert isinstance(definition, (LyapunovIn, LyapunovOut))
+    if isinstance(definition, Root):
+        return f"`{entry.text} {entry.text}* = {to_text(definition.of)}`, lower triangular blocks"
+    if isinstance(definition, Siblings):
+        return f"blocks off the diagonal of `{to_text(definition.of)}`"
     source, left, right = map(to_text, (definition.source, definition.left, definition.right))
+    if isinstance(definition, SylvesterOut):
+        return f"`{entry.text} {right} = {source} {right} + {left} {entry.text}`, outward"
+    assert isinstance(definition, (LyapunovIn, LyapunovOut))
     way = "inward" if isinstance(definition, LyapunovIn) else "outward, diagonal blocks"
     return f"`{entry.text} = {source} + {left} {entry.text} {right}`, {way}"
 

@@ -9,18 +9,26 @@ import phistar
 from phistar.algebra.dense import Dense, FrameKind
 from phistar.algebra.ir import crf, crm
 from phistar.algebra.symbols import (
+    S_Z,
     A,
     B,
     D,
+    D_root,
     E_phi,
     G,
     H,
+    J_hat,
     M,
     P,
+    T,
+    Upsilon,
+    X,
+    Xi,
     composite,
     gravity,
     mass_matrix,
     phi,
+    psi,
     tau,
     v,
     vdot,
@@ -144,3 +152,78 @@ def test_missing_values_are_named() -> None:
         Dense(model, q)(tau)
     with pytest.raises(ArgumentError, match="inertial"):
         Dense(model, q, "body")  # type: ignore[arg-type]
+
+
+def test_root_is_the_cholesky_factor() -> None:
+    """√D has the Cholesky factors of the blocks of D, multi-dof joints included."""
+    robot = _robot(18, armature=0.5)
+    dense = Dense(robot.model, robot.random_configuration(19))
+    d, root = dense(D), dense(D_root)
+    for rows in dense.joint_slices:
+        assert np.allclose(root[rows, rows], np.linalg.cholesky(d[rows, rows]), rtol=1e-12)
+    assert np.abs(root @ root.T - d).max() < 1e-12 * np.abs(d).max()
+
+
+def test_root_is_analytic() -> None:
+    """The complex step of √D equals its central difference."""
+    model = random_model(np.random.default_rng(20), 5, kinds=["revolute", "cylindrical"])
+    q = random_configuration(model, np.random.default_rng(21))
+    step = np.random.default_rng(22).normal(size=q.shape)
+    exact = Dense(model, q + 1e-30j * step)(D_root).imag / 1e-30
+    ahead, behind = (Dense(model, q + s * step)(D_root) for s in (1e-6, -1e-6))
+    assert np.abs(exact - (ahead - behind) / 2e-6).max() < 1e-7 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_constraint_forces_span_what_the_axes_leave(frame: FrameKind) -> None:
+    """T has 6 - d independent columns a joint, none of which does work along its axes."""
+    robot = _robot(23)
+    dense = Dense(robot.model, robot.random_configuration(24), frame)
+    held, axes = dense(T), dense(H)
+    assert np.abs(axes @ held).max() < 1e-12 * np.abs(axes).max() * np.abs(held).max()
+    whole = np.concatenate([axes.T, held], axis=1)
+    assert whole.shape[0] == whole.shape[1]
+    assert np.linalg.matrix_rank(held) == held.shape[1]
+
+
+def test_links_on_different_branches_meet_in_a_common_ancestor() -> None:
+    """A block of ψ*Ξψ is ψ*(c,i) Υ(c) ψ(c,j), c the nearest common ancestor; zero on one path."""
+    model = random_model(np.random.default_rng(25), 10, topology="binary")
+    dense = Dense(model, random_configuration(model, np.random.default_rng(26)))
+    cross, free, give = dense(psi.T @ Xi @ psi), dense(psi), dense(Upsilon)
+    met = 0
+    for i in range(len(model.bodies)):
+        for j in range(len(model.bodies)):
+            block = cross[6 * i : 6 * i + 6, 6 * j : 6 * j + 6]
+            expected = np.zeros((6, 6))
+            mine, other = model.ancestors(i), model.ancestors(j)
+            common = set(mine) & set(other)
+            if common and i not in other and j not in mine:
+                c = slice(6 * max(common), 6 * max(common) + 6)
+                to_i, to_j = (free[c, 6 * k : 6 * k + 6] for k in (i, j))
+                expected = to_i.T @ give[c, c] @ to_j
+                met += 1
+            assert np.abs(block - expected).max() < 1e-10 * np.abs(cross).max()
+    assert met > 10
+
+
+def test_outward_sums_are_plain_sums_in_the_inertial_frame() -> None:
+    """There E_phi is a pure shift, so S_Z is Z summed over a link and its ancestors."""
+    robot = _robot(27)
+    count = len(robot.model.bodies)
+    blocks = np.random.default_rng(28).normal(size=(count, 6, 6))
+    given = np.zeros((6 * count, 6 * count))
+    for k in range(count):
+        given[6 * k : 6 * k + 6, 6 * k : 6 * k + 6] = blocks[k]
+    q = robot.random_configuration(29)
+    sums = Dense(robot.model, q, "inertial", {"Z": given})(S_Z)
+    for k in range(count):
+        expected = sum(blocks[i] for i in robot.model.ancestors(k))
+        assert np.allclose(sums[6 * k : 6 * k + 6, 6 * k : 6 * k + 6], expected, atol=1e-12)
+
+
+def test_given_operators_are_asked_for() -> None:
+    """What hangs on X cannot be evaluated without X."""
+    model = random_model(np.random.default_rng(30), 3)
+    with pytest.raises(ArgumentError, match=f"no value was given for {X.name}"):
+        Dense(model, random_configuration(model, np.random.default_rng(31)))(J_hat)

@@ -1,38 +1,65 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every identity: it holds, it has teeth, it shrinks words, and the core is confluent."""
+"""Every identity: it holds, it has teeth, and the core shrinks words and is confluent."""
 
 import itertools
 import random
+from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache
 from operator import attrgetter
 
 import numpy as np
 import pytest
 
 from phistar.algebra.dense import Dense, FrameKind
-from phistar.algebra.identities import CORE, IDENTITIES, Identity, with_adjoints
+from phistar.algebra.identities import (
+    CORE,
+    HYPOTHESES,
+    IDENTITIES,
+    Identity,
+    row,
+    with_adjoints,
+)
 from phistar.algebra.ir import Expr
+from phistar.algebra.proof import massive_kinds, random_vectors
 from phistar.algebra.rewrite import Rewriter, Rule, apply, critical_pairs, weight
+from phistar.algebra.symbols import P
 from phistar.algebra.words import Words, to_words
+from phistar.errors import UnknownNameError
 from phistar.model import Model
 from phistar.model.configuration import random_configuration
 from phistar.model.random import random_model
 
 FRAMES: tuple[FrameKind, ...] = ("link", "origin", "inertial")
-ROWS = with_adjoints(IDENTITIES)
+BOTH = (*IDENTITIES, *(known.adjoint for known in IDENTITIES))
+ROWS = tuple({(known.lhs, known.rhs): known for known in reversed(BOTH)}.values())[::-1]
+ZERO_ROWS = [known for known in ROWS if not to_words(known.rhs)]
+SHAPES = ("serial", "tree", "forest", "binary", "serial")
 
 
-def _model(seed: int, topology: str) -> Model:
-    rng = np.random.default_rng(seed)
-    return random_model(rng, 9, topology=topology, armature=0.5, fixed=0.2, massless=0.2)
+@cache
+def _models(needs: frozenset[str]) -> Sequence[Model]:
+    """Robots with every joint kind that meet hypotheses."""
+    return [
+        random_model(
+            np.random.default_rng(seed),
+            9,
+            topology=shape,
+            armature=0.0 if "unmotored" in needs else 0.5,
+            fixed=0.2,
+            massless=0.0 if "massive" in needs else 0.2,
+            kinds=massive_kinds() if "massive" in needs else None,
+        )
+        for seed, shape in enumerate(SHAPES)
+        if shape == "serial" or "serial" not in needs
+    ]
 
 
-MODELS = [_model(s, t) for s, t in enumerate(("serial", "tree", "forest", "binary", "serial"))]
-SERIAL = [MODELS[0], MODELS[4]]
-
-
+@cache
 def _dense(model: Model, frame: FrameKind) -> Dense:
-    return Dense(model, random_configuration(model, np.random.default_rng(1)), frame)
+    rng = np.random.default_rng(1)
+    values = random_vectors(rng, model, [known.lhs for known in IDENTITIES])
+    return Dense(model, random_configuration(model, rng), frame, values)
 
 
 def _error(dense: Dense, left: Expr, right: Expr) -> float:
@@ -44,14 +71,14 @@ def _error(dense: Dense, left: Expr, right: Expr) -> float:
 @pytest.mark.parametrize("identity", ROWS, ids=attrgetter("name"))
 def test_identity_holds(identity: Identity, frame: FrameKind) -> None:
     """Both sides are the same matrix on random robots with every joint kind; relative 1e-11."""
-    for model in SERIAL if "serial" in identity.needs else MODELS:
+    for model in _models(identity.needs):
         assert _error(_dense(model, frame), identity.lhs, identity.rhs) < 1e-11
 
 
 @pytest.mark.parametrize("identity", ROWS, ids=attrgetter("name"))
 def test_identity_has_teeth(identity: Identity) -> None:
     """Dropping any word of the right side breaks it, else the check would prove nothing."""
-    model = SERIAL[0] if "serial" in identity.needs else MODELS[1]
+    model = _models(identity.needs)[0 if "serial" in identity.needs else 1]
     dense = _dense(model, "link")
     right = to_words(identity.rhs)
     for dropped in right:
@@ -60,12 +87,37 @@ def test_identity_has_teeth(identity: Identity) -> None:
         assert _error(dense, identity.lhs, weakened) > 1e-6
 
 
+@pytest.mark.parametrize("identity", ZERO_ROWS, ids=attrgetter("name"))
+def test_what_vanishes_is_not_made_of_zeros(identity: Identity) -> None:
+    """A product that is zero has factors that are not; a symbol that is zero is not always so."""
+    (word,) = to_words(identity.lhs)
+    dense = _dense(_models(identity.needs if len(word) > 1 else frozenset())[3], "link")
+    assert all(np.abs(dense(atom)).max() > 1e-3 for atom in word)
+
+
 @pytest.mark.parametrize(
-    "identity", [r for r in IDENTITIES if "serial" in r.needs], ids=attrgetter("name")
+    ("identity", "need"),
+    [(known, need) for known in IDENTITIES for need in known.needs - {"massive"}],
+    ids=lambda value: getattr(value, "name", value),
 )
-def test_side_conditions_are_needed(identity: Identity) -> None:
-    """A row that asks for a serial chain is false on a tree."""
-    assert _error(_dense(MODELS[3], "link"), identity.lhs, identity.rhs) > 1e-6
+def test_side_conditions_are_needed(identity: Identity, need: str) -> None:
+    """A row is false on some robot that meets all its hypotheses but one."""
+    model = _models(identity.needs - {need})[3]
+    assert _error(_dense(model, "link"), identity.lhs, identity.rhs) > 1e-6
+
+
+def test_massive_is_needed() -> None:
+    """The dual update inverts P, which is singular where a link has no mass."""
+    known = row("dual_inertia")
+    dense = _dense(_models(frozenset({"unmotored"}))[0], "link")
+    assert np.linalg.cond(dense(P)) > 1e12
+    assert _error(dense, known.lhs, known.rhs) > 1e-6
+
+
+def test_side_conditions_are_known() -> None:
+    """Every hypothesis of a row is one of the table, and each is the hypothesis of some row."""
+    assert {need for known in IDENTITIES for need in known.needs} == set(HYPOTHESES)
+    assert all(hypothesis.says for hypothesis in HYPOTHESES.values())
 
 
 @pytest.mark.parametrize("identity", with_adjoints(CORE), ids=attrgetter("name"))
@@ -87,7 +139,7 @@ def test_core_is_confluent() -> None:
 
 def test_confluence_check_has_teeth() -> None:
     """Without the rule for ψG the core is not confluent: the checker notices."""
-    weakened = [row for row in CORE if row.name != "psi_gain"]
+    weakened = [known for known in CORE if known.name != "psi_gain"]
     rewriter = Rewriter(with_adjoints(weakened))
     joins = (
         rewriter.normal_form(p.left) == rewriter.normal_form(p.right)
@@ -119,20 +171,27 @@ def _random_words(rng: random.Random, rewriter: Rewriter) -> Words:
 
 def test_names_and_left_sides_are_unique() -> None:
     """A row can be found by its name; no two core rows rewrite the same word."""
-    names = [row.name for row in IDENTITIES]
+    names = [known.name for known in IDENTITIES]
     assert len(set(names)) == len(names)
-    lefts = [Rule.of(row).lhs for row in with_adjoints(CORE)]
+    assert all(row(known.name) is known for known in IDENTITIES)
+    lefts = [Rule.of(known).lhs for known in with_adjoints(CORE)]
     assert all(a != b for a, b in itertools.combinations(lefts, 2))
+
+
+def test_unknown_row() -> None:
+    """A misspelt row is told with the right one."""
+    with pytest.raises(UnknownNameError, match="riccati_mixed"):
+        row("riccati_mixd")
 
 
 def test_every_row_says_why() -> None:
     """Each row has a reason."""
-    assert all(row.why for row in IDENTITIES)
+    assert all(known.why for known in IDENTITIES)
 
 
 def test_apply_replaces_one_occurrence() -> None:
     """Rewriting is linear: the value of a sum does not change by a step."""
-    dense = _dense(MODELS[1], "link")
+    dense = _dense(_models(frozenset())[1], "link")
     rewriter = Rewriter(with_adjoints(CORE))
     for rule in rewriter.rules:
         whole = Words(rule.lhs[0].codomain, rule.lhs[-1].domain, {rule.lhs: Fraction(2)})

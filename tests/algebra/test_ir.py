@@ -36,6 +36,7 @@ from phistar.algebra.ir import (
 )
 from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE, Space
 from phistar.algebra.traverse import children, rebuild
+from phistar.algebra.words import to_words
 from phistar.errors import SpaceError
 
 X = symbol("X", FORCE, FORCE, Pattern.SHIFT)
@@ -95,6 +96,14 @@ def test_grouping_does_not_matter() -> None:
     """Products and sums are flat: both groupings are the same object."""
     assert (R @ X) @ (Y @ S) is R @ ((X @ Y) @ S)
     assert (X + Y) + X.T.inv.T is X + (Y + X.inv)
+
+
+def test_sums_keep_their_order() -> None:
+    """A + B is printed as written, so it is not the object B + A; as words they are equal."""
+    assert X + Y is not Y + X
+    assert repr(X + Y) == "X + Y"
+    assert repr(Y + X) == "Y + X"
+    assert to_words(X + Y) == to_words(Y + X)
 
 
 def test_what_makes_symbols_differ() -> None:

@@ -7,6 +7,7 @@ import pickle
 import pytest
 
 from phistar.algebra.spaces import (
+    CONSTRAINT,
     FORCE,
     JOINT,
     MOTION,
@@ -16,7 +17,7 @@ from phistar.algebra.spaces import (
     Space,
 )
 
-SPACES = (ONE, JOINT, MOTION, FORCE, TASK_MOTION, TASK_FORCE)
+SPACES = (ONE, JOINT, MOTION, FORCE, TASK_MOTION, TASK_FORCE, CONSTRAINT)
 
 
 @pytest.mark.parametrize("space", SPACES, ids=repr)
@@ -27,7 +28,13 @@ def test_dual_of_dual(space: Space) -> None:
 
 @pytest.mark.parametrize(
     ("space", "dual"),
-    [(ONE, ONE), (JOINT, JOINT), (MOTION, FORCE), (TASK_MOTION, TASK_FORCE)],
+    [
+        (ONE, ONE),
+        (JOINT, JOINT),
+        (MOTION, FORCE),
+        (TASK_MOTION, TASK_FORCE),
+        (CONSTRAINT, CONSTRAINT),
+    ],
     ids=repr,
 )
 def test_pairs(space: Space, dual: Space) -> None:

@@ -3,16 +3,35 @@
 
 import ast
 import dataclasses
+from collections import Counter
 from operator import attrgetter
 from pathlib import Path
 
 import pytest
 
-from phistar.algebra.ir import let
+from phistar.algebra.identities import row
+from phistar.algebra.ir import Expr, I, let
 from phistar.algebra.proof import Outcome, Theorem, differ, open_lets, prove
-from phistar.algebra.symbols import D, H, K, M, P, mass_matrix, phi, psi, tau
+from phistar.algebra.symbols import (
+    SYMBOLS,
+    D,
+    E_phi,
+    G,
+    H,
+    K,
+    M,
+    P,
+    P_hat,
+    mass_matrix,
+    phi,
+    psi,
+    tau,
+)
 from phistar.algorithms.catalogue import FILES, catalogue, where
+from phistar.algorithms.diagonal import ell, m
 from phistar.algorithms.inverse_dynamics import a, b
+from phistar.errors import RewriteError, UnknownNameError
+from phistar.refs import PAPERS
 
 THEOREMS = tuple(catalogue().values())
 
@@ -41,11 +60,64 @@ def test_theorem_is_cited_and_found(theorem: Theorem) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("theorem", "need"),
+    [(theorem, need) for theorem in THEOREMS for need in sorted(theorem.needs)],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_hypotheses_are_needed(theorem: Theorem, need: str) -> None:
+    """Without one of its hypotheses a theorem is refuted: some robot is a counterexample."""
+    rest = theorem.needs - {need}
+    usable = tuple(rule for rule in theorem.rules if rule.needs <= rest)
+    bare = dataclasses.replace(theorem, needs=rest, rules=usable)
+    assert prove(bare).outcome is Outcome.REFUTED
+
+
+def test_serial_and_unmotored_theorems_exist() -> None:
+    """The test above has something to test."""
+    assert {need for theorem in THEOREMS for need in theorem.needs} == {"serial", "unmotored"}
+
+
+def test_unknown_hypotheses_are_refused() -> None:
+    """A hypothesis is a name of the table."""
+    with pytest.raises(UnknownNameError, match="serial"):
+        Theorem("t", phi, phi, "", needs=frozenset({"seral"}))
+
+
+def test_rules_bring_their_hypotheses() -> None:
+    """A theorem cannot use a row that needs more than it says itself."""
+    known = row("gain_compliance")
+    with pytest.raises(RewriteError, match="gain_compliance, which needs unmotored"):
+        Theorem("t", known.lhs, known.rhs, "", rules=(known,))
+
+
 def test_a_false_statement_is_refuted() -> None:
     """The printed form of 004 (67) with ψ on all of Pa is wrong: a counterexample is found."""
     good = catalogue()["forward_dynamics"]
     nu = D.inv @ (tau - H @ psi @ (K @ tau + P @ a + b) + H @ P @ a)
     wrong = dataclasses.replace(good, result=nu - K.T @ psi.T @ (H.T @ nu + a))
+    assert prove(wrong).outcome is Outcome.REFUTED
+
+
+@pytest.mark.parametrize(
+    ("good", "wrong"),
+    [
+        ("innovations_factorisation", (I + H @ psi @ K) @ D @ (I + H @ psi @ K).T),
+        ("normalised_factorisation", m.T @ m),
+        ("bias_gain", (E_phi @ P_hat @ H.T @ D.inv).T @ phi.T),
+    ],
+    ids=["RK92 I.B: Ψ for Φ", "JR95 3: m without its star", "JR93 (4.12): Ĝ without a transpose"],
+)
+def test_misprints_are_refuted(good: str, wrong: Expr) -> None:
+    """Forms that the papers print by mistake have counterexamples."""
+    theorem = catalogue()[good]
+    assert prove(dataclasses.replace(theorem, result=wrong)).outcome is Outcome.REFUTED
+
+
+def test_the_misprint_of_table_3_is_refuted() -> None:
+    """Jain & Rodriguez 1995, Table 3: z⁺ = z + Gε without the root of D is no sweep for z."""
+    good = catalogue()["normalised_forces"]
+    wrong = dataclasses.replace(good, definition=E_phi @ (psi @ K + G @ ell))
     assert prove(wrong).outcome is Outcome.REFUTED
 
 
@@ -69,6 +141,20 @@ def test_a_theorem_can_be_a_rule() -> None:
     """The inverse of the mass matrix, once proved, rewrites 𝓜⁻¹ elsewhere."""
     rule = catalogue()["mass_matrix_inverse"].rule
     assert rule.lhs is mass_matrix.inv
+
+
+@pytest.mark.parametrize("name", ["v", "vdot", "tau", "gravity", "f_ext", "a", "b"])
+def test_vectors_are_cited(name: str) -> None:
+    """Each vector of the equations of motion has its place in a paper and its LaTeX."""
+    known = SYMBOLS[name]
+    assert known.ref is not None
+    assert known.latex.isascii()
+
+
+def test_every_paper_is_cited() -> None:
+    """Each paper stands behind several theorems."""
+    cited = Counter(theorem.ref.paper.key for theorem in THEOREMS if theorem.ref)
+    assert all(cited[key] >= 5 for key in PAPERS)
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -31,8 +31,26 @@ from phistar.algebra.ir import (
     Sum,
     Symbol,
 )
-from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE, TASK_FORCE, TASK_MOTION, Space
-from phistar.algebra.symbols import LyapunovIn, LyapunovOut, Riccati, entry
+from phistar.algebra.spaces import (
+    CONSTRAINT,
+    FORCE,
+    JOINT,
+    MOTION,
+    ONE,
+    TASK_FORCE,
+    TASK_MOTION,
+    Space,
+)
+from phistar.algebra.symbols import (
+    Definition,
+    LyapunovIn,
+    LyapunovOut,
+    Riccati,
+    Root,
+    Siblings,
+    SylvesterOut,
+    entry,
+)
 from phistar.errors import ArgumentError
 from phistar.model.kinematics import body_poses
 from phistar.model.model import Model
@@ -51,6 +69,9 @@ from phistar.spatial import (
 Array = NDArray[Any]
 FrameKind = Literal["link", "origin", "inertial"]
 
+BASE = ("H", "M", "E_phi", "A", "B", "T", "gravity")
+"""Symbols that the robot and its configuration give."""
+
 
 class Dense:
     """Matrices of expressions for one model and configuration.
@@ -59,8 +80,9 @@ class Dense:
         model: The robot.
         q: (nq,) one configuration, real or complex.
         frame: Frame of expression.
-        vectors: Values of vector symbols by name; JOINT vectors in body order, MOTION and FORCE
-            vectors (6 per body) in the frame of expression.
+        vectors: Values of given symbols by name: vectors, and matrices for the block diagonals X,
+            Y and Z. JOINT vectors are in body order, MOTION and FORCE ones (6 per body) in the
+            frame of expression.
         tasks: Names of the frames that ``B`` picks off, in order.
     """
 
@@ -83,6 +105,8 @@ class Dense:
         sizes = [body.motion.nv for body in model.bodies]
         ends = np.cumsum([0, *sizes])
         self.joint_slices = [slice(a, b) for a, b in pairwise(ends)]
+        held = np.cumsum([0, *(6 - size for size in sizes)])
+        self.constraint_slices = [slice(a, b) for a, b in pairwise(held)]
         self.dimensions = {
             ONE: 1,
             JOINT: int(ends[-1]),
@@ -90,6 +114,7 @@ class Dense:
             FORCE: 6 * len(sizes),
             TASK_MOTION: 6 * len(tasks),
             TASK_FORCE: 6 * len(tasks),
+            CONSTRAINT: int(held[-1]),
         }
         self._values: dict[Expr, Array] = {}
         self._vectors = {name: np.asarray(value) for name, value in (vectors or {}).items()}
@@ -134,21 +159,28 @@ class Dense:
 
     def _symbol(self, node: Symbol) -> Array:
         if node.name in self._vectors:
-            return self._vectors[node.name].reshape(self.dimensions[node.codomain], 1)
-        base = {"H": self._H, "M": self._M, "E_phi": self._E_phi, "A": self._A, "B": self._B}
-        if node.name in base:
-            return base[node.name]()
-        if node.name == "gravity":
-            return self._gravity()
+            return self._vectors[node.name].reshape(self._shape(node))
+        if node.name in BASE:
+            base: Array = getattr(self, f"_{node.name}")()
+            return base
         definition = entry(node).definition
         if definition is None:
             raise ArgumentError(f"no value was given for {node.name}; pass it in vectors=")
+        return self._defined(definition)
+
+    def _defined(self, definition: Definition) -> Array:
         if isinstance(definition, Riccati):
             return self._riccati()
         if isinstance(definition, LyapunovIn):
             return self._lyapunov_in(definition)
         if isinstance(definition, LyapunovOut):
             return self._lyapunov_out(definition)
+        if isinstance(definition, SylvesterOut):
+            return self._sylvester_out(definition)
+        if isinstance(definition, Siblings):
+            return self._siblings(definition)
+        if isinstance(definition, Root):
+            return self._root(definition)
         return self.matrix(definition)
 
     def _block(self, k: int) -> slice:
@@ -165,15 +197,27 @@ class Dense:
     def _diagonal(self, blocks: list[Array], codomain: Space, domain: Space) -> Array:
         result = np.zeros((self.dimensions[codomain], self.dimensions[domain]), self.poses.dtype)
         for k, block in enumerate(blocks):
-            rows = self.joint_slices[k] if codomain is JOINT else self._block(k)
-            columns = self.joint_slices[k] if domain is JOINT else self._block(k)
-            result[rows, columns] = block
+            result[self._of_body(k, codomain), self._of_body(k, domain)] = block
         return result
+
+    def _of_body(self, k: int, space: Space) -> slice:
+        """Rows of body k in vectors of a space."""
+        if space is JOINT:
+            return self.joint_slices[k]
+        return self.constraint_slices[k] if space is CONSTRAINT else self._block(k)
 
     def _H(self) -> Array:
         bodies = self.model.bodies
         blocks = [(self.to_frame(b.index) @ b.motion.motion_map()).T for b in bodies]
         return self._diagonal(blocks, JOINT, FORCE)
+
+    def _T(self) -> Array:
+        blocks = []
+        for body in self.model.bodies:
+            axes = body.motion.motion_map()
+            basis = np.linalg.qr(axes, mode="complete").Q[:, axes.shape[1] :]
+            blocks.append(np.linalg.inv(self.to_frame(body.index)).T @ basis)
+        return self._diagonal(blocks, FORCE, CONSTRAINT)
 
     def _M(self) -> Array:
         blocks = []
@@ -263,3 +307,31 @@ class Dense:
                 up, own = self._block(parent), self._block(k)
                 total[own, own] += left[own, up] @ total[up, up] @ right[up, own]
         return total
+
+    def _sylvester_out(self, node: SylvesterOut) -> Array:
+        source, left, right = (self.matrix(e) for e in (node.source, node.left, node.right))
+        total = source.copy()
+        for k, parent in enumerate(self.parents):
+            if parent != GROUND:
+                up, own = self._block(parent), self._block(k)
+                total[own, own] += left[own, up] @ total[up, up] @ np.linalg.inv(right[own, up])
+        return total
+
+    def _siblings(self, node: Siblings) -> Array:
+        total = self.matrix(node.of).copy()
+        for k in range(len(self.parents)):
+            total[self._block(k), self._block(k)] = 0
+        return total
+
+    def _root(self, node: Root) -> Array:
+        whole = self.matrix(node.of)
+        return self._diagonal([_lower_root(whole[r, r]) for r in self.joint_slices], JOINT, JOINT)
+
+
+def _lower_root(matrix: Array) -> Array:
+    """The lower triangular L with L Lᵀ = matrix; Lᵀ, not Lᴴ, so that complex steps go through."""
+    root = np.zeros_like(matrix)
+    for j in range(len(matrix)):
+        root[j, j] = np.sqrt(matrix[j, j] - root[j, :j] @ root[j, :j])
+        root[j + 1 :, j] = (matrix[j + 1 :, j] - root[j + 1 :, :j] @ root[j, :j]) / root[j, j]
+    return root

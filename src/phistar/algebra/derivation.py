@@ -6,19 +6,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from phistar.algebra.identities import Identity
-from phistar.algebra.ir import Expr, Inverse, Let, Symbol
+from phistar.algebra.identities import HYPOTHESES, Identity
+from phistar.algebra.ir import Expr, Inverse, Let
 from phistar.algebra.printing import to_text
 from phistar.algebra.proof import Outcome, Proof, Theorem, open_lets
 from phistar.algebra.rewrite import Step
+from phistar.algebra.symbols import divides_by_D
 from phistar.algebra.traverse import nodes
 from phistar.algebra.words import Words, to_words, word_expr
 
 SHORT_SUM = 4
 """Words of a sum that are shown where it is shortened."""
-
-_NEEDS_D = {"D", "G", "K", "P", "psi", "E_psi", "Upsilon"}
-_HYPOTHESES = {"serial": "a serial chain"}
 
 
 def statement(theorem: Theorem) -> list[str]:
@@ -48,14 +46,13 @@ def _lets(expr: Expr) -> Iterator[Let]:
 def hypotheses(proof: Proof) -> str:
     """What must hold for a theorem, in words."""
     theorem = proof.theorem
-    words = [_HYPOTHESES.get(need, need) for need in sorted(theorem.needs)]
+    words = [HYPOTHESES[need].says for need in sorted(theorem.needs)]
     if "serial" not in theorem.needs:
         words.append("a chain, tree or forest")
     words.append("joints of any kind")
     used = (open_lets(side) for side in theorem.sides)
     rows = (side for step in (*proof.left, *proof.right) for side in _sides(step.identity))
-    names = {n.name for n in nodes((*used, *rows)) if isinstance(n, Symbol)}
-    if names & _NEEDS_D:
+    if divides_by_D((*used, *rows)):
         words.append("every joint moves some inertia (D > 0)")
     return ", ".join(words)
 

@@ -8,8 +8,10 @@
     let     := name = expr                         a value by name, opaque to rewriting
 
 A vector is an operator from ONE. Two expressions are equal exactly if they are the same object, so
-nodes may be keys of dicts. Adjoints go down to the atoms when they are taken; products and sums are
-flat; nothing is distributed (``normal_form`` does that).
+nodes may be keys of dicts. A sum keeps the order in which it was written, because it is printed so:
+A + B and B + A are two objects, and equal only as words (``to_words``). Adjoints go down to the
+atoms when they are taken; products and sums are flat; nothing is distributed (``normal_form`` does
+that).
 """
 
 from __future__ import annotations

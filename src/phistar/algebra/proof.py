@@ -8,7 +8,7 @@ connect them; the residual is what is left. Unequal normal forms alone refute no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -16,15 +16,17 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from phistar.algebra.dense import Dense
-from phistar.algebra.identities import CORE, DEFINITIONS, Identity, with_adjoints
-from phistar.algebra.ir import Expr, Inverse, Let, Symbol, identity, zero
+from phistar.algebra.dense import BASE, Dense
+from phistar.algebra.identities import HYPOTHESES, PHASES, Identity, Phase, with_adjoints
+from phistar.algebra.ir import Expr, Inverse, Let, Symbol, identity
 from phistar.algebra.rewrite import Rewriter, Step
-from phistar.algebra.spaces import JOINT, ONE
-from phistar.algebra.symbols import SYMBOLS, A
+from phistar.algebra.spaces import ONE
+from phistar.algebra.symbols import SYMBOLS, entry, unfolded
 from phistar.algebra.traverse import nodes, rebuild
 from phistar.algebra.words import Words, to_words
+from phistar.errors import RewriteError, UnknownNameError
 from phistar.model.configuration import neutral, random_configuration
+from phistar.model.joints import JOINT_KINDS
 from phistar.model.model import Model
 from phistar.model.random import random_model
 from phistar.refs import Ref
@@ -32,10 +34,6 @@ from phistar.refs import Ref
 TOLERANCE = 1e-9
 """Difference of two matrices that counts as a counterexample, relative to their largest entry (or
 to 1e-2, so that rounding beside an exact zero is none)."""
-
-
-NO_ROTOR = Identity("no_rotor", A, zero(JOINT, JOINT), "the hypothesis: no rotor inertia")
-"""The rule that a theorem may use which is stated for joints without motors."""
 
 
 class Outcome(Enum):
@@ -57,9 +55,9 @@ class Theorem:
         result: The factored form, from which code is made.
         doc: What it says and means.
         ref: Where it stands in the papers.
-        rules: Rows beyond the core and the definitions, e.g. earlier theorems.
-        needs: Hypotheses: ``"serial"`` (no branches), ``"unmotored"`` (no rotor inertia); none: a
-            tree with joints of any kind.
+        rules: Rows beyond the core and the definitions, e.g. earlier theorems; each acts in its
+            phase, theorems in the core.
+        needs: Names of ``HYPOTHESES``, e.g. ``"serial"``; none: a tree with joints of any kind.
     """
 
     name: str
@@ -69,6 +67,16 @@ class Theorem:
     ref: Ref | None = None
     rules: tuple[Identity, ...] = ()
     needs: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        for need in self.needs:
+            if need not in HYPOTHESES:
+                raise UnknownNameError("hypothesis", need, HYPOTHESES)
+        for rule in self.rules:
+            if missing := ", ".join(sorted(rule.needs - self.needs)):
+                raise RewriteError(
+                    f"{self.name} uses {rule.name}, which needs {missing}; say so in its needs"
+                )
 
     @property
     def sides(self) -> tuple[Expr, Expr]:
@@ -115,26 +123,46 @@ def open_lets(expr: Expr) -> Expr:
 
 
 def prove(theorem: Theorem) -> Proof:
-    """Rewrite both sides to normal form and compare."""
-    extra = (NO_ROTOR,) if "unmotored" in theorem.needs else ()
-    rewriter = Rewriter(with_adjoints((*extra, *theorem.rules, *DEFINITIONS, *CORE)))
-    left, right = (_derive(rewriter, open_lets(side)) for side in theorem.sides)
+    """Rewrite both sides to normal form, phase by phase, and compare."""
+    rewriters = [Rewriter(with_adjoints(rows)) for rows in stages(theorem)]
+    left, right = (derive(rewriters, to_words(open_lets(side))) for side in theorem.sides)
     return Proof(theorem, left[0], right[0], left[1] - right[1], lambda: differ(theorem))
 
 
-def _derive(rewriter: Rewriter, expr: Expr) -> tuple[tuple[Step, ...], Words]:
-    """The steps to normal form, and that form."""
-    steps = tuple(rewriter.steps(expr))
-    return steps, steps[-1].result if steps else to_words(expr)
+def stages(theorem: Theorem) -> Iterator[tuple[Identity, ...]]:
+    """The rows of each phase that a proof goes through, in order."""
+    assumed = [row for need in sorted(theorem.needs) for row in HYPOTHESES[need].rows]
+    phased = {row for phase in PHASES for row in phase.rows}
+    theorems = [row for row in theorem.rules if row not in phased]
+    core_rows: tuple[Identity, ...] = ()
+    for phase in PHASES:
+        named = _named(phase, theorem)
+        if phase.name == "core":
+            core_rows = (*assumed, *theorems, *named, *phase.always)
+            yield core_rows
+        elif named:
+            yield (*named, *phase.always)
+            yield from [core_rows] if core_rows else []
+
+
+def _named(phase: Phase, theorem: Theorem) -> list[Identity]:
+    return [row for row in theorem.rules if row in phase.rows and row not in phase.always]
+
+
+def derive(rewriters: Iterable[Rewriter], words: Words) -> tuple[tuple[Step, ...], Words]:
+    """The steps through all rewriters, each to its normal form, and the last of these."""
+    steps: list[Step] = []
+    for rewriter in rewriters:
+        steps += rewriter.steps(words)
+        words = steps[-1].result if steps else words
+    return tuple(steps), words
 
 
 def differ(theorem: Theorem, seeds: Iterable[int] = range(3)) -> bool:
     """Whether the two sides differ as matrices on random robots that meet the hypotheses."""
-    topology = "serial" if "serial" in theorem.needs else "tree"
     for seed in seeds:
         rng = np.random.default_rng(seed)
-        armature = 0.0 if "unmotored" in theorem.needs else 0.5
-        model = random_model(rng, 7, topology=topology, armature=armature)
+        model = random_example(rng, theorem.needs)
         values = random_vectors(rng, model, (theorem.definition, theorem.result))
         dense = Dense(model, random_configuration(model, rng), vectors=values, tasks=("link3",))
         ours, theirs = (dense(side) for side in (theorem.definition, theorem.result))
@@ -143,13 +171,44 @@ def differ(theorem: Theorem, seeds: Iterable[int] = range(3)) -> bool:
     return False
 
 
+def random_example(rng: np.random.Generator, needs: Iterable[str], n: int = 7) -> Model:
+    """A random robot that meets hypotheses and, if it can, no others."""
+    kept = frozenset(needs)
+    return random_model(
+        rng,
+        n,
+        topology="serial" if "serial" in kept else rng.choice(["tree", "binary", "forest"]),
+        armature=0.0 if "unmotored" in kept else 0.5,
+        massless=0.0 if "massive" in kept else 0.2,
+        kinds=massive_kinds() if "massive" in kept else None,
+    )
+
+
+def massive_kinds() -> list[str]:
+    """Joint kinds that move and hold no massless link of their own, as universal joints do."""
+    return [name for name, kind in JOINT_KINDS.items() if kind.nv and name != "universal"]
+
+
 def random_vectors(
     rng: np.random.Generator, model: Model, exprs: Iterable[Expr]
 ) -> dict[str, NDArray[np.float64]]:
-    """Random values for the vector symbols that occur in expressions."""
+    """Random values for the given symbols of expressions: vectors, and X, Y, Z block by block."""
     sizes = Dense(model, neutral(model)).dimensions
-    names = sorted(vector_names(exprs))
-    return {name: rng.normal(size=sizes[SYMBOLS[name].symbol.codomain]) for name in names}
+    blocks = np.kron(np.eye(len(model.bodies)), np.ones((6, 6)))
+    values = {}
+    for name in sorted(given_names(exprs)):
+        node = SYMBOLS[name].symbol
+        if node.domain is ONE:
+            values[name] = rng.normal(size=sizes[node.codomain])
+        else:
+            values[name] = blocks * rng.normal(size=blocks.shape)
+    return values
+
+
+def given_names(exprs: Iterable[Expr]) -> set[str]:
+    """Names of the symbols that a robot does not give and nothing defines, also in definitions."""
+    symbols = (node for node in unfolded(exprs) if isinstance(node, Symbol))
+    return {s.name for s in symbols if entry(s).definition is None} - set(BASE)
 
 
 def vector_names(exprs: Iterable[Expr]) -> set[str]:

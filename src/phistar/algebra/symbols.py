@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The spatial operators, each with its definition, its meaning and its place in the papers.
 
-Base operators (H, M, E_phi, A and the vectors) are given by a robot and its state; all others are
-defined by them. Links are whatever the robot has; the algebra knows neither their number nor order.
+Base operators (H, M, E_phi, A, B, T and gravity) are given by a robot and its state; vectors and
+the block diagonals X, Y, Z by whoever uses an expression; all others are defined by them. Links are
+whatever the robot has; the algebra knows neither their number nor order.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from phistar.algebra.ir import Expr, I, Pattern, Symbol, symbol
-from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE, TASK_FORCE, Space
+from phistar.algebra.ir import Expr, I, Inverse, Pattern, Symbol, symbol
+from phistar.algebra.spaces import CONSTRAINT, FORCE, JOINT, MOTION, ONE, TASK_FORCE, Space
+from phistar.algebra.traverse import nodes
 from phistar.errors import UnknownNameError
-from phistar.refs import JR93, JR95, RK92, Ref
+from phistar.refs import FO00, JR93, JR95, RK92, Ref
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,47 @@ class LyapunovOut:
     right: Expr
 
 
-Definition = Expr | Riccati | LyapunovIn | LyapunovOut
+@dataclass(frozen=True)
+class SylvesterOut:
+    """The block-diagonal S with S right = source right + left S, outward; S = source at roots.
+
+    ``right`` is an outward shift, so S(k) = source(k) + left S(parent) right⁻¹, block by block.
+    """
+
+    source: Expr
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True)
+class Siblings:
+    """The blocks off the diagonal of ``of``, an outward shift times blocks times an inward one.
+
+    They join links with the same parent, so a serial chain has none.
+    """
+
+    of: Expr
+
+
+@dataclass(frozen=True)
+class Root:
+    """The block-diagonal R with R R* = of, each block lower triangular with a positive diagonal."""
+
+    of: Expr
+
+
+Definition = Expr | Riccati | LyapunovIn | LyapunovOut | SylvesterOut | Siblings | Root
+
+
+def parts(definition: Definition | None) -> tuple[Expr, ...]:
+    """The expressions that a definition is made of."""
+    if isinstance(definition, Expr):
+        return (definition,)
+    if isinstance(definition, (LyapunovIn, LyapunovOut, SylvesterOut)):
+        return definition.source, definition.left, definition.right
+    if isinstance(definition, (Siblings, Root)):
+        return (definition.of,)
+    return ()
 
 
 @dataclass(frozen=True)
@@ -88,11 +131,19 @@ def entry(node: Symbol) -> Entry:
     return SYMBOLS[node.name]
 
 
-def vector(name: str, space: Space, text: str = "", meaning: str = "") -> Symbol:
+def vector(
+    name: str,
+    space: Space,
+    text: str = "",
+    meaning: str = "",
+    latex: str = "",
+    ref: Ref | None = None,
+) -> Symbol:
     """A vector given from outside, e.g. ``vector("tau", JOINT)``."""
     node = symbol(name, space, ONE)
     if name not in SYMBOLS:
-        _register(node, text or name, text or name, meaning or f"a vector of {space.reads}")
+        text = text or name
+        _register(node, text, latex or text, meaning or f"a vector of {space.reads}", ref=ref)
     return node
 
 
@@ -210,10 +261,151 @@ mass_matrix = _register(
     H @ phi @ M @ phi.T @ H.T + A,
     RK92.eq("22"),
 )
-v = vector("v", JOINT, "v", "Joint velocities.")
-vdot = vector("vdot", JOINT, "v̇", "Joint accelerations.")
-tau = vector("tau", JOINT, "τ", "Joint forces.")
-gravity = vector(
-    "gravity", MOTION, "γ", "Upward acceleration of the ground, a motion of the roots."
+D_root = _register(
+    symbol("D_root", JOINT, JOINT),
+    "√D",
+    r"\sqrt{D}",
+    "Lower triangular root of the inertia each joint feels: √D √D* = D.",
+    Root(D),
+    JR95.eq("5.1"),
 )
-f_ext = vector("f_ext", FORCE, "f", "External forces on the links.")
+T = _register(
+    symbol("T", FORCE, CONSTRAINT),
+    "T",
+    "T",
+    "Spans the forces that each joint holds by itself, those without a part along its axes.",
+    ref=FO00.eq("27"),
+)
+X = _register(
+    symbol("X", FORCE, MOTION),
+    "X",
+    "X",
+    "Any block diagonal from motions to forces, symmetric or not.",
+    ref=JR93.at("Lemma A.1"),
+)
+S_X = _register(
+    symbol("S_X", FORCE, MOTION),
+    "S_X",
+    "S_X",
+    "X summed over each link and its descendants, moved rigidly.",
+    LyapunovIn(X, E_phi, E_phi.T),
+    JR93.eq("A.1"),
+)
+P_hat = _register(
+    symbol("P_hat", FORCE, MOTION),
+    "P̂",
+    r"\hat P",
+    "X summed inward, through free joints from the left and rigidly from the right.",
+    LyapunovIn(X, E_psi, E_phi.T),
+    JR93.eq("4.12"),
+)
+G_hat = _register(
+    symbol("G_hat", FORCE, JOINT),
+    "Ĝ",
+    r"\hat G",
+    "The gain of P̂: its adjoint gives joint accelerations per unit of motion of the link.",
+    P_hat.T @ H.T @ D.inv,
+    JR93.eq("4.12"),
+)
+K_hat = _register(
+    symbol("K_hat", FORCE, JOINT, Pattern.SHIFT),
+    "K̂",
+    r"\hat K",
+    "The gain of P̂ as the parent feels it.",
+    E_phi @ G_hat,
+    JR93.eq("4.12"),
+)
+J_hat = _register(
+    symbol("J_hat", MOTION, MOTION),
+    "Ĵ",
+    r"\hat J",
+    "What the motions of a link's ancestors add to its own through the gains of P̂.",
+    SylvesterOut(H.T @ G_hat.T, E_psi.T, E_phi.T),
+    JR93.eq("4.22"),
+)
+Xi = _register(
+    symbol("Xi", MOTION, FORCE, Pattern.DENSE, symmetric=True),
+    "Ξ",
+    r"\Xi",
+    "How a link gives way to a force on its sibling; zero on a chain.",
+    Siblings(E_psi.T @ Upsilon @ E_psi),
+)
+Y = _register(
+    symbol("Y", MOTION, FORCE),
+    "Y",
+    "Y",
+    "Any block diagonal from forces to motions, symmetric or not.",
+    ref=JR93.at("Lemma A.1"),
+)
+S_Y = _register(
+    symbol("S_Y", MOTION, FORCE),
+    "S_Y",
+    "S_Y",
+    "Y summed over each link and its ancestors, through free joints.",
+    LyapunovOut(Y, E_psi.T, E_psi),
+    JR93.eq("A.3"),
+)
+Xi_Y = _register(
+    symbol("Xi_Y", MOTION, FORCE, Pattern.DENSE),
+    "Ξ_Y",
+    r"\Xi_Y",
+    "What S_Y leaves between siblings; zero on a chain.",
+    Siblings(E_psi.T @ S_Y @ E_psi),
+)
+Z = _register(
+    symbol("Z", MOTION, MOTION),
+    "Z",
+    "Z",
+    "Any block diagonal from motions to motions.",
+    ref=JR93.at("Lemma A.1"),
+)
+S_Z = _register(
+    symbol("S_Z", MOTION, MOTION),
+    "S_Z",
+    "S_Z",
+    "Z summed over each link and its ancestors, moved rigidly.",
+    SylvesterOut(Z, E_phi.T, E_phi.T),
+    JR93.eq("A.4"),
+)
+J_Z = _register(
+    symbol("J_Z", MOTION, MOTION),
+    "J_Z",
+    "J_Z",
+    "Z summed over each link and its ancestors, through free joints from the left.",
+    SylvesterOut(Z, E_psi.T, E_phi.T),
+    JR93.eq("A.5"),
+)
+v = vector("v", JOINT, "v", "Joint velocities.", "v", RK92.eq("7"))
+vdot = vector("vdot", JOINT, "v̇", "Joint accelerations.", r"\dot v", RK92.eq("8"))
+tau = vector("tau", JOINT, "τ", "Joint forces.", r"\tau", RK92.eq("15"))
+gravity = vector(
+    "gravity",
+    MOTION,
+    "γ",
+    "Upward acceleration of the ground, a motion of the roots.",
+    r"\gamma",
+    FO00.at("section 3.1"),
+)
+f_ext = vector(
+    "f_ext", FORCE, "f", "External forces on the links.", r"f_{\mathrm{ext}}", FO00.eq("5")
+)
+
+
+def divides_by_D(exprs: Iterable[Expr]) -> bool:
+    """Whether expressions, their symbols unfolded, invert D or what holds it: they need D > 0."""
+    return any(
+        (isinstance(node, Inverse) and isinstance(node.of, Symbol))
+        or (isinstance(node, Symbol) and isinstance(entry(node).definition, Riccati))
+        for node in unfolded(exprs)
+    )
+
+
+def unfolded(exprs: Iterable[Expr]) -> Iterator[Expr]:
+    """Every node of expressions and of the definitions of their symbols, each once."""
+    stack, seen = list(exprs), set[Expr]()
+    while stack:
+        for node in nodes((stack.pop(),)):
+            if node not in seen:
+                seen.add(node)
+                yield node
+                stack += parts(entry(node).definition) if isinstance(node, Symbol) else ()

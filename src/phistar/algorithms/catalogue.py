@@ -13,10 +13,14 @@ from phistar.algebra.proof import Theorem
 FILES = (
     "kinematics",
     "inverse_dynamics",
+    "composite_body",
     "innovations",
     "forward_dynamics",
+    "articulated_body",
     "operational_space",
+    "decompositions",
     "operator_identities",
+    "diagonal",
 )
 """Modules that hold theorems; importing them fills the catalogue."""
 

@@ -44,6 +44,16 @@ coriolis = H @ phi @ (_M_hat @ phi.T @ H.T + M @ phi.T @ crm(V) @ H.T)
 and it adds up with its adjoint to the rate of the mass matrix."""
 
 
+MATRICES: Mapping[str, Expr] = MappingProxyType(
+    {
+        "mass_matrix": mass_matrix,
+        "mass_matrix_inverse": mass_matrix_inverse.result,
+        "coriolis_matrix": coriolis,
+        "hinge_inertia": D,
+    }
+)
+"""Matrices that a robot can be asked for; the Coriolis matrix in v."""
+
 PROGRAMS: Mapping[str, Mapping[str, Expr]] = MappingProxyType(
     {
         "link_velocities": {"V": V},

@@ -5,7 +5,7 @@ All four are 𝓜⁻¹(τ - C) with the inverse in factored form; they differ in
 is moved through the factors before anything is computed.
 """
 
-from phistar.algebra.identities import DECOMPOSITIONS
+from phistar.algebra.identities import row
 from phistar.algebra.ir import let
 from phistar.algebra.proof import Theorem
 from phistar.algebra.symbols import D, H, K, M, P, mass_matrix, phi, psi, tau
@@ -15,7 +15,7 @@ from phistar.algorithms.inverse_dynamics import a, b, bias_force
 from phistar.refs import RK92
 
 _DEFINITION = mass_matrix.inv @ (tau - bias_force)
-_RULES = (mass_matrix_inverse.rule, *(r for r in DECOMPOSITIONS if r.name == "riccati_mixed"))
+_RULES = (mass_matrix_inverse.rule, row("riccati_mixed"))
 
 
 @algorithm

@@ -9,7 +9,9 @@ from phistar.algebra.ir import I, identity, zero
 from phistar.algebra.proof import Theorem
 from phistar.algebra.spaces import FORCE, JOINT
 from phistar.algebra.symbols import D, E_phi, E_psi, G, H, K, M, P, mass_matrix, phi, psi
+from phistar.algorithms.articulated_body import P_plus
 from phistar.algorithms.catalogue import state
+from phistar.algorithms.decompositions import phi_tilde, psi_tilde
 from phistar.algorithms.innovations import L, L_inv, mass_matrix_inverse
 from phistar.refs import JR93, JR95, RK92
 
@@ -17,10 +19,6 @@ _UNMOTORED = frozenset({"unmotored"})
 
 proj_bar = I - G @ H
 """τ̄: what passes from a link to its parent across a free joint."""
-P_plus = P - G @ D @ G.T
-"""P⁺: the inertia that the parent feels."""
-phi_tilde = phi - identity(FORCE)
-psi_tilde = psi - identity(FORCE)
 W = L_inv.T @ D.inv @ H @ psi
 
 _RULES = (mass_matrix_inverse.rule,)
@@ -198,6 +196,108 @@ state(
         identity(JOINT),
         "the factors are inverse to each other on the other side too",
         RK92.at("Identity 5"),
+        _RULES,
+    )
+)
+state(
+    Theorem(
+        "articulated_from_rigid",
+        (I - E_psi) @ phi,
+        I + K @ H @ phi,
+        "ψ⁻¹φ = I + KHφ",
+        JR93.eq("A.16"),
+        _RULES,
+    )
+)
+state(
+    Theorem(
+        "resolvent_difference",
+        (I - E_psi) - (I - E_phi),
+        K @ H,
+        "ψ⁻¹ - φ⁻¹ = KH",
+        JR95.eq("4.11"),
+        _RULES,
+    )
+)
+state(
+    Theorem(
+        "articulated_update",
+        proj_bar @ P,
+        P_plus,
+        "τ̄P = P⁺, with rotor inertia too",
+        JR95.eq("4.12"),
+        _RULES,
+    )
+)
+state(
+    Theorem(
+        "projection_annihilates",
+        H @ proj_bar,
+        zero(JOINT, FORCE),
+        "Hτ̄ = 0: nothing along the joint axes is passed on",
+        JR95.eq("4.12"),
+        _RULES,
+        _UNMOTORED,
+    )
+)
+state(
+    Theorem(
+        "articulated_gain",
+        psi @ G,
+        G,
+        "ψG = G: what the gain puts on a link goes no further",
+        JR95.eq("4.12"),
+        _RULES,
+        _UNMOTORED,
+    )
+)
+state(
+    Theorem(
+        "rigid_strict_gain",
+        phi_tilde @ G,
+        phi @ K,
+        "ΦG = φK, between the two papers' operators",
+        RK92.at("Identity 3"),
+        _RULES,
+    )
+)
+state(
+    Theorem(
+        "strict_gain",
+        psi @ E_phi @ G,
+        psi @ K,
+        "ΨG = ψK, between the two papers' operators",
+        RK92.eq("41"),
+        _RULES,
+    )
+)
+state(
+    Theorem(
+        "strict_projection",
+        psi @ E_phi @ proj_bar,
+        psi_tilde,
+        "Ψ(I - GH) = ψ - I",
+        RK92.eq("41"),
+        _RULES,
+    )
+)
+state(
+    Theorem(
+        "innovations_strict",
+        (I + H @ phi_tilde @ G) @ (I - H @ psi @ E_phi @ G),
+        identity(JOINT),
+        "the factors are inverse to each other, with strict operators",
+        RK92.eq("45"),
+        _RULES,
+    )
+)
+state(
+    Theorem(
+        "bias_before_the_hinge",
+        L_inv.T @ D.inv @ H @ (psi @ P + P @ phi_tilde.T),
+        W @ P + K.T @ psi.T,
+        "the last step to the inverse applied to the bias of the links",
+        JR93.eq("A.20"),
         _RULES,
     )
 )

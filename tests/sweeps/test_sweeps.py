@@ -199,8 +199,17 @@ def test_what_cannot_be_lowered_says_so() -> None:
         lower({"out": phi})
     with pytest.raises(LoweringError, match="theorem"):
         lower({"out": mass_matrix.inv @ x})
-    with pytest.raises(LoweringError, match="zero"):
-        lower({"out": x - x})
     model = chain(2)
     with pytest.raises(ArgumentError, match="'x'"):
         run(schedule(lower({"out": mass_matrix @ x})), model, np.zeros(2), {})
+
+
+def test_an_output_that_is_zero_is_zero() -> None:
+    """What cancels exactly needs no pass, and comes in the shape of its space."""
+    model = chain(3)
+    scheduled = schedule(lower({"out": x - x, "links": phi.T @ (H.T @ x - H.T @ x)}))
+    assert scheduled.passes == () or not scheduled.program.recursions
+    result = run(scheduled, model, np.zeros((4, 3)), {"x": np.ones((4, 3))})
+    np.testing.assert_array_equal(result["out"], np.zeros((4, 3)))
+    assert not result["links"].any()
+    assert result["links"].shape == (4, 3, 6)

@@ -2,9 +2,9 @@
 """What a scheduled program costs on a robot: multiplications, additions and divisions, counted.
 
 Counted as a person would do it: a transform is a rotation and an offset, an inertia is symmetric, a
-joint map is used with its zeros and ones, a link's own inertia has ten numbers. What vanishes at
-roots and tips, or without rotors, is left out; other vectors are dense. Making the
-transforms from q is not counted.
+joint map is used with its zeros and ones, a link's own inertia has ten numbers, gravity no angular
+part. What vanishes at roots and tips, or without rotors, is left out; other vectors are dense.
+Not counted: making the transforms from q, and moving forces on frames (B) to their links.
 """
 
 from __future__ import annotations
@@ -13,9 +13,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from phistar.model.joints import JointKind
 from phistar.model.model import Model
 from phistar.model.parts import GROUND, Body
 from phistar.sweeps.ir import LINEAR, SHIFTS, Node, Program, Type
@@ -71,22 +75,17 @@ class Place:
     size: int
     children: int
     root: bool
-    armature: bool
+    rotors: int
     rows: tuple[tuple[int, int], ...]
     spread: tuple[int, int]
+    dyad: tuple[int, int]
 
     @classmethod
     def of(cls, body: Body, children: int) -> Place:
         """The place of a body that has so many children."""
-        columns = body.motion.motion_map()
-        filled = columns != 0
-        products = filled & (np.abs(columns) != 1)
-        sums = np.maximum(filled.sum(axis=0) - 1, 0)
-        rows = tuple(zip(products.sum(axis=0).tolist(), sums.tolist(), strict=True))
-        into_link = int(np.maximum(filled.sum(axis=1) - 1, 0).sum())
-        spread = (int(products.sum()), into_link)
-        root, rotors = body.parent == GROUND, any(body.armature)
-        return cls(body.motion.nv, children, root, rotors, rows, spread)
+        rows, spread, dyad = _pattern(body.motion)
+        root, rotors = body.parent == GROUND, sum(inertia != 0 for inertia in body.armature)
+        return cls(body.motion.nv, children, root, rotors, rows, spread, dyad)
 
     @property
     def picked(self) -> Cost:
@@ -94,22 +93,59 @@ class Place:
         return sum((Cost(*row) for row in self.rows), NOTHING)
 
 
+@lru_cache(maxsize=256)
+def _pattern(
+    motion: JointKind,
+) -> tuple[tuple[tuple[int, int], ...], tuple[int, int], tuple[int, int]]:
+    """Products and sums of each row of H, of H* as a whole, and of one triangle of H* U."""
+    columns = motion.motion_map()
+    filled = columns != 0
+    products = filled & (np.abs(columns) != 1)
+    sums = np.maximum(filled.sum(axis=0) - 1, 0)
+    rows = tuple(zip(products.sum(axis=0).tolist(), sums.tolist(), strict=True))
+    into_link = int(np.maximum(filled.sum(axis=1) - 1, 0).sum())
+    return rows, (int(products.sum()), into_link), _dyad(filled, products)
+
+
+def _dyad(filled: NDArray[Any], products: NDArray[Any]) -> tuple[int, int]:
+    """Of H* U, whose columns are zero but at the coordinates that the axes fill."""
+    multiplications = additions = 0
+    for i, terms in enumerate(filled.sum(axis=1).tolist()):
+        entries = int((filled.sum(axis=1)[i:] > 0).sum())
+        multiplications += entries * int(products[i].sum())
+        additions += entries * max(terms - 1, 0)
+    return multiplications, additions
+
+
 @dataclass(frozen=True)
 class Bill:
     """The cost of a program on a robot.
 
     Attributes:
-        links: Number of links that move.
+        by_link: What it costs at each link, in body order.
         by_operation: For each operation of ``sweeps.ir``: how often it is done, and its cost.
+        by_stream: For each stream, its cost at all links together.
     """
 
-    links: int
+    by_link: tuple[Cost, ...]
     by_operation: dict[str, tuple[int, Cost]]
+    by_stream: dict[int, Cost]
+
+    @property
+    def links(self) -> int:
+        """Number of links that move."""
+        return len(self.by_link)
 
     @property
     def total(self) -> Cost:
         """The cost of all operations."""
         return sum((cost for _, cost in self.by_operation.values()), NOTHING)
+
+
+def places(model: Model) -> list[Place]:
+    """The place of each link."""
+    children = Counter(body.parent for body in model.bodies)
+    return [Place.of(body, children[body.index]) for body in model.bodies]
 
 
 def count(schedule: Schedule, model: Model) -> Bill:
@@ -119,29 +155,36 @@ def count(schedule: Schedule, model: Model) -> Bill:
         schedule: The program.
         model: The robot.
     """
-    children = Counter(body.parent for body in model.bodies)
-    places = Counter(Place.of(body, children[body.index]) for body in model.bodies)
-    bill: dict[str, tuple[int, Cost]] = {}
-    for place, times in places.items():
-        for op, cost in _at(schedule, place):
-            done, spent = bill.get(op, (0, NOTHING))
-            bill[op] = (done + times, spent + cost * times)
-    return Bill(len(model.bodies), bill)
+    here = places(model)
+    by_operation: dict[str, tuple[int, Cost]] = {}
+    by_stream: dict[int, Cost] = {}
+    by_place: dict[Place, Cost] = {}
+    for place, times in Counter(here).items():
+        by_place[place] = NOTHING
+        for stream, op, cost in _at(schedule, place):
+            done, spent = by_operation.get(op, (0, NOTHING))
+            by_operation[op] = (done + times, spent + cost * times)
+            by_stream[stream] = by_stream.get(stream, NOTHING) + cost * times
+            by_place[place] += cost
+    return Bill(tuple(by_place[place] for place in here), by_operation, by_stream)
 
 
-def _at(schedule: Schedule, place: Place) -> Iterator[tuple[str, Cost]]:
-    """Operations at one link that are not nothing, with their costs."""
+def _at(schedule: Schedule, place: Place) -> Iterator[tuple[int, str, Cost]]:
+    """Streams at one link that are not nothing, with their operations and costs."""
     program = schedule.program
     absent = _absent(schedule, place)
     for each in schedule.passes:
         for stream in each.streams:
             node = program.nodes[stream]
             if stream not in absent and node.op not in ("rec", "leaf", "zero", "rigid"):
-                yield node.op, _cost(program, node, place, absent)
-    nodes = (program.nodes[stream] for stream in program.live())
-    gravity = any(node.op == "leaf" and node.data == "gravity" for node in nodes)
-    if gravity and place.root:
-        yield "gravity", GRAVITY
+                yield stream, node.op, node_cost(program, node, place, absent)
+    for stream in program.live():
+        if place.root and _is_gravity(program.nodes[stream]):
+            yield stream, "gravity", GRAVITY
+
+
+def _is_gravity(node: Node) -> bool:
+    return node.op == "leaf" and node.data == "gravity"
 
 
 def _absent(schedule: Schedule, place: Place) -> set[int]:
@@ -166,16 +209,17 @@ def _absent(schedule: Schedule, place: Place) -> set[int]:
 
 
 def _vanishes(node: Node, place: Place) -> bool:
-    if node.op == "shout":
+    if node.op in ("shout", "outcong"):
         return place.root
     if node.op in ("shin", "cong"):
         return place.children == 0
-    if node.op == "leaf":
-        return node.data == "gravity" and not place.root
-    return node.op == "zero" or (node.op == "Ax" and not place.armature)
+    if _is_gravity(node):
+        return not place.root
+    return node.op == "zero" or (node.op == "Ax" and not place.rotors)
 
 
-def _cost(program: Program, node: Node, place: Place, absent: set[int]) -> Cost:
+def node_cost(program: Program, node: Node, place: Place, absent: set[int]) -> Cost:
+    """The cost of a statement at a link, with the streams that are zero there."""
     if node.op == "sum":
         return _sum(program, node, place, absent)
     if node.op == "inertia":
@@ -184,12 +228,28 @@ def _cost(program: Program, node: Node, place: Place, absent: set[int]) -> Cost:
 
 
 def _sum(program: Program, node: Node, place: Place, absent: set[int]) -> Cost:
-    sizes = {Type.JOINT: place.size, Type.INERTIA: 21, Type.BLOCK: 6 * place.size}
-    size = sizes.get(node.type, 6)
     terms = [(c, o) for c, o in zip(node.data, node.operands, strict=True) if o not in absent]
-    widths = [RIGID_NUMBERS if program.nodes[o].op == "rigid" else size for _, o in terms]
+    widths = [_width(program.nodes[o], place) for _, o in terms]
     scaled = sum(w for (c, _), w in zip(terms, widths, strict=True) if abs(c) != Fraction(1))
     return Cost(scaled, sum(widths) - max(widths))
+
+
+def _width(node: Node, place: Place) -> int:
+    """How many numbers of a stream are not zero by construction."""
+    if node.op == "rigid":
+        return RIGID_NUMBERS
+    return 3 if _is_gravity(node) else numbers(node.type, place.size)
+
+
+def numbers(type: Type, size: int) -> int:
+    """How many numbers a stream holds at a link whose joint has ``size`` degrees of freedom."""
+    own = {
+        Type.JOINT: size,
+        Type.INERTIA: 21,
+        Type.BLOCK: 6 * size,
+        Type.FACTOR: size * (size + 1) // 2,
+    }
+    return own.get(type, 6)
 
 
 def _factor(place: Place) -> Cost:
@@ -197,7 +257,7 @@ def _factor(place: Place) -> Cost:
     d = place.size
     rows = (Cost(*row) * (d - i) for i, row in enumerate(place.rows))
     triangle = sum(rows, NOTHING)
-    rotors = Cost(0, d if place.armature else 0)
+    rotors = Cost(0, place.rotors)
     inner = sum(2 * j + (d - 1 - j) * (j + 1) for j in range(d))
     outer = sum(j + (d - 1 - j) * j for j in range(d))
     return triangle + rotors + Cost(inner, outer, d)
@@ -206,6 +266,20 @@ def _factor(place: Place) -> Cost:
 def _solve(place: Place) -> Cost:
     d = place.size
     return Cost(d * d, d * (d - 1))
+
+
+def _give(place: Place) -> Cost:
+    """Z = S G, L = D⁻¹ + G* Z, U = L H - Z*, and one triangle of S + H* U - Z H; roots: S = 0."""
+    d = place.size
+    inverse = _solve(place) * d if d > 1 else NOTHING
+    picked = Cost(*place.spread) * d
+    if place.root:
+        return inverse + picked + Cost(*place.dyad)
+    triangle = d * (d + 1) // 2
+    filled = sum(sums + 1 for _, sums in place.rows)
+    gains = Cost(36, 30) * d + Cost(6, 6) * triangle
+    differences = Cost(0, d * (filled - place.spread[1]))
+    return inverse + gains + picked + differences + Cost(7 * place.spread[0], 7 * filled)
 
 
 _COSTS: dict[str, Callable[[Place], Cost]] = {
@@ -219,11 +293,13 @@ _COSTS: dict[str, Callable[[Place], Cost]] = {
     "Gtx": lambda p: Cost(6, 5) * p.size,
     "Dx": _solve,
     "Dsolve": _solve,
-    "Ax": lambda p: Cost(p.size),
+    "Ax": lambda p: Cost(p.rotors),
     "crm": lambda p: CROSS,
     "crf": lambda p: CROSS,
     "shin": lambda p: FORCE_SHIFT * p.children + Cost(0, 6) * (p.children - 1),
     "cong": lambda p: INERTIA_SHIFT * p.children + Cost(0, 21) * (p.children - 1),
     "shout": lambda p: FORCE_SHIFT,
+    "outcong": lambda p: INERTIA_SHIFT,
+    "give": _give,
 }
 """Cost of each operation at a link; sums and inertias are above."""

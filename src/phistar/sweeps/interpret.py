@@ -118,9 +118,12 @@ class Machine:
         elif node.op in _GIVEN:
             result = _GIVEN[node.op](self, node, k)
         else:
-            operands = [self.value(o, k) for o in node.operands]
-            result = _LOCAL[node.op](self, node, k, *operands)
+            result = self.local(node, k, [self.value(o, k) for o in node.operands])
         self.values[stream, k] = result
+
+    def local(self, node: Node, k: int, operands: Sequence[Array]) -> Array:
+        """A statement whose operands belong to the same link."""
+        return _LOCAL[node.op](self, node, k, *operands)
 
     def output(self, stream: int) -> Array:
         """A stream over all links."""
@@ -128,8 +131,8 @@ class Machine:
         batch = np.broadcast_shapes(self.batch, *(p.shape[:-1] for p in parts))
         parts = [np.broadcast_to(p, (*batch, p.shape[-1])) for p in parts]
         if self.program.nodes[stream].type is Type.JOINT:
-            return np.concatenate(parts, axis=-1)
-        return np.stack(parts, axis=-2)
+            return np.concatenate([np.zeros((*batch, 0)), *parts], axis=-1)
+        return np.stack(parts, axis=-2) if parts else np.zeros((*batch, 0, 6))
 
     def leaf(self, node: Node, k: int) -> Array:
         """A vector from outside, or gravity as an acceleration of the ground on the roots."""
@@ -190,6 +193,13 @@ class Machine:
         motion = self.value(node.operands[0], self.parents[k])
         return _times(np.swapaxes(self.phi[k], -1, -2), motion)
 
+    def outcong(self, node: Node, k: int) -> Array:
+        """The compliance of the parent, moved to this link; the ground has none."""
+        if self.parents[k] == GROUND:
+            return np.zeros((6, 6))
+        compliance = self.value(node.operands[0], self.parents[k])
+        return np.asarray(np.swapaxes(self.phi[k], -1, -2) @ compliance @ self.phi[k])
+
     def armature(self, k: int) -> Array:
         """Rotor inertia of a link's joint, (d,)."""
         return self._armature[k]
@@ -206,6 +216,14 @@ def _sum(m: Machine, node: Node, k: int, *terms: Array) -> Array:
     return total
 
 
+def _give(m: Machine, node: Node, k: int, s: Array, g: Array, d: Array) -> Array:
+    """(I - G H)* S (I - G H) + H* D⁻¹ H."""
+    H = m.H[k]
+    across = np.eye(6) - g @ H
+    own = H.T @ np.linalg.solve(d, np.broadcast_to(H, (*d.shape[:-2], *H.shape)))
+    return np.asarray(np.swapaxes(across, -1, -2) @ s @ across + own)
+
+
 _GIVEN: dict[str, Callable[[Machine, Node, int], Array]] = {
     "leaf": Machine.leaf,
     "scatter": Machine.scatter,
@@ -216,6 +234,7 @@ _SHIFT: dict[str, Callable[[Machine, Node, int], Array]] = {
     "shin": Machine.shin,
     "shout": Machine.shout,
     "cong": Machine.cong,
+    "outcong": Machine.outcong,
 }
 _LOCAL: dict[str, Callable[..., Array]] = {
     "sum": _sum,
@@ -225,6 +244,7 @@ _LOCAL: dict[str, Callable[..., Array]] = {
     "U": lambda m, n, k, p: p @ m.H[k].T,
     "D": lambda m, n, k, u: m.H[k] @ u + np.diag(m.armature(k)),
     "G": lambda m, n, k, u, d: np.swapaxes(np.linalg.solve(d, np.swapaxes(u, -1, -2)), -1, -2),
+    "give": _give,
     "down": lambda m, n, k, p, u, g: p - g @ np.swapaxes(u, -1, -2),
     "Gx": lambda m, n, k, g, x: _times(g, x),
     "Gtx": lambda m, n, k, g, x: _times(np.swapaxes(g, -1, -2), x),

@@ -15,6 +15,9 @@
     shin            Σ over children of φ x: forces one link inward
     shout           φ* x of the parent: motions one link outward
     cong            Σ over children of φ S φ*: inertias one link inward
+    outcong         φ* S φ of the parent: compliances one link outward
+    give            (I - G H)* S (I - G H) + H* D^-1 H: a compliance across the joint
+    join            columns of the first stream, and of the second where the first has none
     rec             a stream that is defined later, so that it may depend on itself across links
 
 A recursion is a cycle through a shift; nothing else is special about it. A program is a table of
@@ -48,7 +51,12 @@ class Direction(Enum):
     OUTWARD = "outward"
 
 
-SHIFTS = {"shin": Direction.INWARD, "cong": Direction.INWARD, "shout": Direction.OUTWARD}
+SHIFTS = {
+    "shin": Direction.INWARD,
+    "cong": Direction.INWARD,
+    "shout": Direction.OUTWARD,
+    "outcong": Direction.OUTWARD,
+}
 """Operations whose operand belongs to another link, and the direction they need."""
 
 LINEAR = frozenset(

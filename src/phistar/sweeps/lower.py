@@ -17,11 +17,13 @@ from phistar.algebra.ir import (
     Identity,
     Inverse,
     Let,
+    Pattern,
     Product,
     Sum,
     Symbol,
     add,
     product,
+    symbol,
 )
 from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE, TASK_FORCE, TASK_MOTION, Space
 from phistar.algebra.symbols import B, entry
@@ -30,6 +32,9 @@ from phistar.sweeps.ir import Program, Type
 
 _TYPES: Mapping[Space, Type] = {JOINT: Type.JOINT, MOTION: Type.MOTION, FORCE: Type.FORCE}
 _ONE = Fraction(1)
+
+meet = symbol("meet", MOTION, FORCE, Pattern.DENSE, symmetric=True)
+"""ψ*H*D⁻¹Hψ where each column's source is a single link: see ``_Lowering.meet``."""
 
 
 def lower(outputs: Mapping[str, Expr]) -> Program:
@@ -52,13 +57,6 @@ def lower(outputs: Mapping[str, Expr]) -> Program:
     return lowering.program
 
 
-def start_block(program: Program, inertia: Expr) -> int:
-    """The stream of S H*, a block per link, for one of the inertias M, P and R."""
-    lowering = _Lowering(program)
-    makers = {"M": lowering.rigid, "P": lowering.articulated, "composite": lowering.composite}
-    return program.add("U", (makers[_symbol(inertia).name](),), Type.BLOCK)
-
-
 def _before_pick_off(name: str, expr: Expr) -> Expr:
     """A motion of frames B*x as the link motions x; the frames are picked off at the very end."""
     if expr.codomain is not TASK_MOTION:
@@ -74,8 +72,8 @@ def _before_pick_off(name: str, expr: Expr) -> Expr:
 class _Lowering:
     """One program on its way."""
 
-    def __init__(self, program: Program | None = None) -> None:
-        self.program = Program() if program is None else program
+    def __init__(self) -> None:
+        self.program = Program()
         self._vectors: dict[Expr, int] = {}
 
     def vector(self, expr: Expr) -> int:
@@ -93,7 +91,7 @@ class _Lowering:
             return self.program.leaf(expr.name, _TYPES[expr.codomain])
         if isinstance(expr, Sum):
             if not expr.terms:
-                raise LoweringError("an output is zero whatever the robot does")
+                return self.program.add("zero", (), _TYPES[expr.codomain])
             return self.program.sum([(c, self.vector(e)) for c, e in expr.terms])
         if isinstance(expr, Product) and expr.factors[-1].codomain is TASK_FORCE:
             return self._scatter(expr)
@@ -182,6 +180,21 @@ class _Lowering:
         yielded = self._local("Ht", Type.MOTION, given)
         return self._close(y, [(_ONE, x), (_ONE, carried), (-_ONE, yielded)])
 
+    def meet(self, x: int) -> int:
+        """y = Υ ψx at the links that the source x lies beyond, else what the parent passes on.
+
+        The first is the block ψ*(i,c) Υ(c) ψ(c,j) at i = c; the second walks it outward from the
+        nearest common ancestor c to a link i on another branch.
+        """
+        beyond = self._local("inertia", Type.MOTION, self.compliance(), self.psi(x))
+        y = self.program.recursion(("meet", x), Type.MOTION)
+        carried = self._local("shout", Type.MOTION, y)
+        yielded = self._local("Ht", Type.MOTION, self._local("Gtx", Type.JOINT, self.G(), carried))
+        passed = self.program.sum([(_ONE, carried), (-_ONE, yielded)])
+        if y not in self.program.definitions:
+            self.program.define(y, self._local("join", Type.MOTION, beyond, passed))
+        return y
+
     def _close(self, recursion: int, terms: list[tuple[Fraction, int]]) -> int:
         if recursion not in self.program.definitions:
             self.program.define(recursion, self.program.sum(terms))
@@ -208,6 +221,14 @@ class _Lowering:
         r = self.program.recursion("R", Type.INERTIA)
         inward = self._local("cong", Type.INERTIA, r)
         return self._named("R", self._close(r, [(_ONE, self.rigid()), (_ONE, inward)]))
+
+    def compliance(self) -> int:
+        """Υ = (I - G H)* φ* Υ(parent) φ (I - G H) + H* D⁻¹ H."""
+        y = self.program.recursion("Upsilon", Type.INERTIA)
+        if y not in self.program.definitions:
+            carried = self._local("outcong", Type.INERTIA, y)
+            self.program.define(y, self._local("give", Type.INERTIA, carried, self.G(), self.D()))
+        return self._named("Upsilon", y)
 
     def U(self) -> int:
         """P H*."""
@@ -258,6 +279,7 @@ _APPLY: dict[tuple[str, bool, bool], Callable[[_Lowering, int], int]] = {
     ("M", False, False): lambda s, x: s._local("inertia", Type.FORCE, s.rigid(), x),
     ("P", False, False): lambda s, x: s._local("inertia", Type.FORCE, s.articulated(), x),
     ("composite", False, False): lambda s, x: s._local("inertia", Type.FORCE, s.composite(), x),
+    ("Upsilon", False, False): lambda s, x: s._local("inertia", Type.MOTION, s.compliance(), x),
     ("A", False, False): lambda s, x: s._local("Ax", Type.JOINT, x),
     ("D", False, False): lambda s, x: s._local("Dx", Type.JOINT, s.D(), x),
     ("D", False, True): lambda s, x: s._local("Dsolve", Type.JOINT, s.D(), x),
@@ -271,5 +293,6 @@ _APPLY: dict[tuple[str, bool, bool], Callable[[_Lowering, int], int]] = {
     ("phi", True, False): _Lowering.phi_adjoint,
     ("psi", False, False): _Lowering.psi,
     ("psi", True, False): _Lowering.psi_adjoint,
+    ("meet", False, False): _Lowering.meet,
 }
 """How each operator acts on a stream: (name, adjoint, inverse)."""

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from dataclasses import dataclass
 from fractions import Fraction
 
 from phistar.algebra.printing import GREEK
 from phistar.algebra.symbols import SYMBOLS
-from phistar.sweeps.ir import SHIFTS, Direction, Program
+from phistar.sweeps.ir import Direction, Program
+from phistar.sweeps.lines import Lines
 from phistar.sweeps.schedule import Pass, Schedule
 
 _HEADS = {
@@ -33,14 +34,34 @@ _FORMS = {
     "shin": "Σ φ(k,j) {0}(j)",
     "cong": "Σ φ(k,j) {0}(j) φ*(k,j)",
     "shout": "φ*(p,k) {0}(p)",
+    "outcong": "φ*(p,k) {0}(p) φ(p,k)",
+    "give": "(I - {1} H)* {0} (I - {1} H) + H* {2}⁻¹ H",
+    "join": "{0} for columns beyond k, {1} for the others",
 }
 """How each operation is written; {0}, {1}, ... are its operands."""
 
 
+@dataclass(frozen=True)
+class Statement:
+    """A printed line ``name = body``; ``streams`` are its own and those written in place."""
+
+    name: str
+    body: str
+    streams: tuple[int, ...]
+
+
+def statements(schedule: Schedule) -> list[tuple[Direction, list[Statement]]]:
+    """The statements of each pass, in order."""
+    printer = _Printer(schedule)
+    return [(each.direction, printer.statements(each)) for each in schedule.passes]
+
+
 def to_text(schedule: Schedule) -> str:
     """The passes with their statements."""
-    printer = _Printer(schedule)
-    return "\n".join(line for each in schedule.passes for line in printer.lines(each))
+    lines = []
+    for direction, rows in statements(schedule):
+        lines += [_HEADS[direction], *(f"    {row.name} = {row.body}" for row in rows)]
+    return "\n".join(lines)
 
 
 class _Printer:
@@ -48,30 +69,24 @@ class _Printer:
 
     def __init__(self, schedule: Schedule) -> None:
         self.program: Program = schedule.program
-        live = list(self.program.live())
-        uses = Counter(o for s in live for o in set(self.program.operands(s)))
-        homes = {s: n for n, each in enumerate(schedule.passes) for s in each.streams}
-        definitions = set(self.program.definitions.values())
+        self.computed = {s for each in schedule.passes for s in each.streams}
         self.alias = {d: r for r, d in self.program.definitions.items()}
-        self.own_line: set[int] = set()
-        for stream in live:
-            node = self.program.nodes[stream]
-            if node.op in ("leaf", "scatter", "rigid", "rec", "zero"):
-                continue
-            readers = [s for s in live if stream in self.program.operands(s)]
-            crosses = any(homes.get(s) != homes.get(stream) for s in readers)
-            shifted = any(self.program.nodes[s].op in SHIFTS for s in readers)
-            wanted = stream in self.program.outputs.values() or stream in definitions
-            named = stream in self.program.names and node.op != "sum"
-            if wanted or crosses or shifted or uses[stream] > 1 or named:
-                self.own_line.add(stream)
+        self.own_line = Lines(schedule).own
         self._names: dict[int, str] = {}
         self._taken: set[str] = set()
 
-    def lines(self, each: Pass) -> list[str]:
+    def statements(self, each: Pass) -> list[Statement]:
         """The statements of a pass."""
-        rows = [f"    {self.name(s)} = {self.body(s)}" for s in each.streams if s in self.own_line]
-        return [_HEADS[each.direction], *rows]
+        own = [s for s in each.streams if s in self.own_line]
+        return [Statement(self.name(s), self.body(s), self._written(s)) for s in own]
+
+    def _written(self, stream: int) -> tuple[int, ...]:
+        """A stream and those that are written in place in its statement."""
+        found = [stream]
+        for each in found:
+            operands = self.program.nodes[each].operands
+            found += [o for o in operands if o in self.computed - self.own_line - set(found)]
+        return tuple(found)
 
     def name(self, stream: int) -> str:
         """What a stream is called; a definition goes by the name of its recursion."""

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Requests about the matrix of an operator: what is wanted, and the programs that may answer it.
+
+    Full()        the whole matrix            Row(i), Col(j)   some of its rows or columns of blocks
+    Diag()        its diagonal blocks         Block(i, j)      single blocks
+    Apply()       the operator times a vector
+
+A program applies the operator to unit columns; ``support`` finds what of that is needed. Programs:
+
+    columns  the expression as it stands, every column an application of its own: O(n) each
+    walks    multiplied out and split, so that no word is an outward sum after which comes an inward
+             one, or the other way round. φMφ* = φR + Rφ* - R and ψMφ* = ψP + Pφ* - P leave single
+             sums, whose blocks are walks from a link to its ancestors. ψ*H*D⁻¹Hψ has the blocks
+             ψ*(i,c) Υ(c) ψ(c,j), c the nearest common ancestor of i and j: a walk inward to c, one
+             outward from c. Diagonal blocks are read off Υ or R without any walk.
+
+Either may also run on the adjoint and be transposed. What is cheapest depends on robot and request,
+so it is chosen by counting operations: ``sweeps.matrix``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from phistar.algebra.identities import (
+    CORE,
+    DEFINITIONS,
+    IDENTITIES,
+    Identity,
+    with_adjoints,
+)
+from phistar.algebra.ir import Adjoint, Expr, Inverse, Let, Product, Sum, Symbol, add
+from phistar.algebra.rewrite import Rewriter
+from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE, TASK_FORCE, Space
+from phistar.algebra.symbols import D, H, phi, psi, vector
+from phistar.algebra.traverse import nodes, substitute
+from phistar.algebra.words import Word, Words, to_words, word_expr
+from phistar.errors import LoweringError
+from phistar.sweeps.lower import lower, meet
+from phistar.sweeps.schedule import Schedule, schedule
+
+Links = int | tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Apply:
+    """The operator times a vector that is given from outside."""
+
+
+@dataclass(frozen=True)
+class Full:
+    """Every block."""
+
+
+@dataclass(frozen=True)
+class Diag:
+    """The blocks on the diagonal."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """The blocks of some rows and columns, by number of joint, link or frame."""
+
+    row: Links
+    column: Links
+
+
+@dataclass(frozen=True)
+class Row:
+    """Rows of blocks."""
+
+    row: Links
+
+
+@dataclass(frozen=True)
+class Col:
+    """Columns of blocks."""
+
+    column: Links
+
+
+Request = Apply | Full | Diag | Block | Row | Col
+
+ARGUMENTS: Mapping[Space, Symbol] = {
+    space: vector(f"argument_{space.name.lower()}", space, "x", "What an operator acts on.")
+    for space in (JOINT, MOTION, FORCE, TASK_FORCE)
+}
+"""What operators are applied to, by domain."""
+
+MAX_WORDS = 256
+"""An expression that is more words when multiplied out is not split into walks."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One stream of a program that adds to the matrix.
+
+    Attributes:
+        stream: Its rows at each link.
+        kind: ``"plain"``; ``"half"``: symmetric, so that one triangle is enough; ``"mirror"``:
+            stands for itself and its adjoint.
+    """
+
+    stream: int
+    kind: str
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """A program that gives the matrix of an operator, or parts of it.
+
+    Attributes:
+        name: ``"apply"``, ``"columns"`` or ``"walks"``.
+        codomain, domain: Spaces of its rows and columns.
+        schedule: Its passes.
+        parts: Streams that add up to the matrix.
+        transposed: Whether it is made for the adjoint.
+    """
+
+    name: str
+    codomain: Space
+    domain: Space
+    schedule: Schedule
+    parts: tuple[Part, ...]
+    transposed: bool = False
+
+    @property
+    def argument(self) -> str:
+        """Name of the leaf that holds the unit columns."""
+        return ARGUMENTS[self.domain].name
+
+
+def transposed(request: Request) -> Request:
+    """The request to the adjoint that gives the same, transposed."""
+    if isinstance(request, Block):
+        return Block(request.column, request.row)
+    if isinstance(request, Row):
+        return Col(request.row)
+    return Row(request.column) if isinstance(request, Col) else request
+
+
+def forms(expr: Expr, request: Request) -> tuple[Form, ...]:
+    """The programs that can answer a request about an operator.
+
+    Raises:
+        LoweringError: The expression is a vector, its matrix has no diagonal, or a part of it has
+            no sweep form.
+    """
+    _check(expr, request)
+    if isinstance(request, Apply):
+        return (_form("apply", expr, {"plain": expr}),)
+    pairs = isinstance(request, (Full, Diag, Block))
+    found = [] if isinstance(request, Row) else _direct(expr, pairs)
+    if not isinstance(request, Col) and not (found and expr.T is expr):
+        found += [_turned(form) for form in _direct(expr.T, pairs)]
+    return tuple(found)
+
+
+def _check(expr: Expr, request: Request) -> None:
+    if expr.domain is ONE:
+        raise LoweringError(f"{expr} is a vector; only operators have blocks, rows and columns")
+    if expr.domain not in ARGUMENTS:
+        raise LoweringError(f"{expr} takes {expr.domain.reads}, which cannot be given to sweeps")
+    if isinstance(request, Diag) and expr.codomain not in (expr.domain, expr.domain.dual):
+        raise LoweringError(
+            f"{expr} maps {expr.domain.reads} to {expr.codomain.reads}: no diagonal blocks"
+        )
+
+
+def _turned(form: Form) -> Form:
+    return Form(form.name, form.codomain, form.domain, form.schedule, form.parts, True)
+
+
+def _direct(expr: Expr, pairs: bool) -> list[Form]:
+    whole = "half" if pairs and expr.T is expr else "plain"
+    found = [_form("columns", expr, {whole: expr})]
+    split = _split(expr)
+    if split is not None:
+        sums = _paired(split) if pairs else {"plain": split.expr()}
+        found.append(_form("walks", expr, sums))
+    return found
+
+
+def _form(name: str, expr: Expr, sums: Mapping[str, Expr]) -> Form:
+    argument = ARGUMENTS[expr.domain]
+    program = lower({kind: _times(part, argument) for kind, part in sums.items()})
+    parts = tuple(Part(program.outputs[kind], kind) for kind in sums)
+    return Form(name, expr.codomain, expr.domain, schedule(program), parts)
+
+
+def _times(operator: Expr, x: Expr) -> Expr:
+    """An operator times a vector, term by term."""
+    if not isinstance(operator, Sum):
+        return operator @ x
+    return add(((c, e @ x) for c, e in operator.terms), operator.codomain, ONE)
+
+
+# -- walks: multiplied out, split, and sorted into words and their adjoints
+
+_KEEP = frozenset({"riccati", "hinge_inertia"})
+"""Rows of the core that stay out: they would undo the splits."""
+_MEET = Identity("meet", psi.T @ H.T @ D.inv @ H @ psi, meet, "the blocks of ψ*H*D⁻¹Hψ")
+_POINTS = frozenset({"E_phi", "K"})
+"""Operators that move all of a link to its parent: a single source stays one."""
+
+
+_SPLITS = [row for row in IDENTITIES if row.name in ("composite_split", "riccati_mixed")]
+_SIMPLER = [row for row in CORE if row.name not in _KEEP]
+_PHASES = (Rewriter(with_adjoints((*_SPLITS, *DEFINITIONS, *_SIMPLER))), Rewriter((_MEET,)))
+"""Meetings last: before that, what stands beside them may still cancel."""
+
+
+def _split(expr: Expr) -> Words | None:
+    """The words of an expression after the splits; None if there are too many."""
+    while lets := _operator_lets(expr):
+        expr = substitute(expr, lets)
+    if _size(expr) > MAX_WORDS:
+        return None
+    words = to_words(expr)
+    for phase in _PHASES:
+        words = phase.normal_form(words)
+    if not len(words):
+        raise LoweringError("the operator is zero whatever the robot does")
+    terms: dict[Word, Fraction] = {}
+    for word, factor in words.terms.items():
+        safe = _safe(word)
+        terms[safe] = terms.get(safe, Fraction(0)) + factor
+    return Words(words.codomain, words.domain, terms)
+
+
+def _operator_lets(expr: Expr) -> dict[Expr, Expr]:
+    return {e: e.value for e in nodes([expr]) if isinstance(e, Let) and e.domain is not ONE}
+
+
+def _size(expr: Expr) -> int:
+    """Number of words of an expression, before any rule."""
+    if isinstance(expr, Sum):
+        return sum(_size(e) for _, e in expr.terms)
+    total = 1
+    for factor in expr.factors if isinstance(expr, Product) else ():
+        total *= _size(factor)
+    return total
+
+
+def _safe(word: Word) -> Word:
+    """A word whose meetings all have single links as sources; the others written out again."""
+    result: list[Expr] = []
+    single = True
+    for atom in reversed(word):
+        if atom is meet and not single:
+            result += reversed((psi.T, H.T, D.inv, H, psi))
+            continue
+        result.append(atom)
+        single = single and atom is not meet and _keeps_single(atom)
+    return tuple(reversed(result))
+
+
+def _keeps_single(atom: Expr) -> bool:
+    inner, adjoint = atom, False
+    while isinstance(inner, (Adjoint, Inverse)):
+        adjoint ^= isinstance(inner, Adjoint)
+        inner = inner.of
+    if not isinstance(inner, Symbol):
+        return True
+    return inner.pattern.name == "DIAGONAL" or (inner.name in _POINTS and not adjoint)
+
+
+def _paired(words: Words) -> dict[str, Expr]:
+    """Words sorted by whether they are symmetric, come with their adjoint, or stand alone."""
+    sorted_words: dict[str, list[tuple[Fraction, Word]]] = {}
+    left = dict(words.terms)
+    while left:
+        word, factor = left.popitem()
+        adjoint, sign = _adjoint(word, words.domain)
+        if adjoint == word and sign == 1:
+            kind = "half"
+        elif left.get(adjoint) == sign * factor:
+            del left[adjoint]
+            kind = "mirror"
+            if _inward(adjoint) > _inward(word):
+                word, factor = adjoint, sign * factor
+        else:
+            kind = "plain"
+        sorted_words.setdefault(kind, []).append((factor, word))
+    return {
+        kind: add(
+            ((c, word_expr(w, words.domain)) for c, w in chosen), words.codomain, words.domain
+        )
+        for kind, chosen in sorted_words.items()
+    }
+
+
+def _adjoint(word: Word, domain: Space) -> tuple[Word, Fraction]:
+    ((adjoint, sign),) = to_words(word_expr(word, domain).T).terms.items()
+    return adjoint, sign
+
+
+def _inward(word: Word) -> int:
+    return sum((atom in (phi, psi)) - (atom in (phi.T, psi.T)) for atom in word)

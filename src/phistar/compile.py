@@ -1,40 +1,167 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The compiler: an ordered list of named passes from operator expressions to something that runs.
 
-A schedule does not depend on the robot, so it is made once per expression and kept.
+    expressions   check, derive     what is wanted, then a form of it that sweeps can compute
+    streams       lower, prune      one value a link, and nothing that no output needs
+    passes        schedule          the fewest walks over the links
+    code          build             one robot and one backend enter here
+
+All but the last know no robot, so a kernel is made once per expression and kept; executables are
+kept per kernel, robot and backend, the last few of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from phistar.algebra.ir import Expr
-from phistar.algebra.symbols import mass_matrix
-from phistar.algorithms.equations_of_motion import PROGRAMS
-from phistar.errors import UnknownNameError
+from phistar import backends
+from phistar.algebra.derivation import named
+from phistar.algebra.identities import DEFINITIONS
+from phistar.algebra.ir import Expr, Inverse
+from phistar.algebra.printing import to_text as expression_text
+from phistar.algebra.spaces import ONE
+from phistar.algebra.symbols import D
+from phistar.algebra.traverse import nodes, substitute
+from phistar.algorithms.equations_of_motion import MATRICES, PROGRAMS
+from phistar.backends import Executable
+from phistar.derive import INVERSES, derive
+from phistar.errors import LoweringError, UnknownNameError
+from phistar.model.joint_map import JointMap, joint_map
 from phistar.model.model import Model
-from phistar.sweeps.interpret import run
+from phistar.model.parts import GROUND
+from phistar.spatial import motion_transform, pose_inverse
 from phistar.sweeps.lower import lower
-from phistar.sweeps.matrix import MatrixProgram, lower_matrix, run_matrix
+from phistar.sweeps.matrix import Plan, evaluate
+from phistar.sweeps.matrix import plan as make_plan
 from phistar.sweeps.printing import to_text
+from phistar.sweeps.prune import listing, prune
+from phistar.sweeps.requests import ARGUMENTS, Apply, Block, Col, Diag, Full, Request, Row
 from phistar.sweeps.schedule import Schedule, schedule
 
 Array = NDArray[Any]
+Outputs = Mapping[str, Expr]
 
 
 @dataclass(frozen=True)
+class Target:
+    """What an executable is for.
+
+    Attributes:
+        model: The robot.
+        backend: Name of the backend.
+        frames: Names of the frames that B speaks of, in order.
+        locked: Bodies whose joints are not free.
+    """
+
+    model: Model
+    backend: str
+    frames: tuple[str, ...] = ()
+    locked: Set[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One step of the compiler.
+
+    Attributes:
+        name: What it is called.
+        level: What it leaves: ``"expressions"``, ``"streams"``, ``"passes"`` or ``"code"``.
+        doc: What it does, in one line.
+        run: The program before -> the program after; ``"code"`` passes also take the target.
+    """
+
+    name: str
+    level: str
+    doc: str
+    run: Callable[..., Any]
+
+
+class Stage(NamedTuple):
+    """A program as a pass left it, for people."""
+
+    name: str
+    level: str
+    text: str
+
+    def __str__(self) -> str:
+        rows = "\n".join(f"    {line}" for line in self.text.splitlines())
+        return f"{self.name} -> {self.level}\n{rows}"
+
+
+def _check(outputs: Outputs) -> Outputs:
+    """Every output is a vector."""
+    if not outputs:
+        raise LoweringError("nothing to compute: no output is asked for")
+    for name, expr in outputs.items():
+        if expr.domain is not ONE:
+            raise LoweringError(f"output {name!r} is an operator, not a vector; apply it to one")
+    return outputs
+
+
+def _derive(outputs: Outputs) -> Outputs:
+    """The cheapest form that the identities give."""
+    return derive(outputs).outputs
+
+
+def _needs_derivation(outputs: Outputs) -> bool:
+    """Whether there are inverses other than D⁻¹, which have no sweep form."""
+    inverses = {node for node in nodes(outputs.values()) if isinstance(node, Inverse)}
+    return bool(inverses - {D.inv})
+
+
+def _build(scheduled: Schedule, target: Target) -> Executable:
+    backend = backends.get(target.backend)
+    return backend.build(scheduled, target.model, target.frames, target.locked)
+
+
+PASSES = (
+    Pass("check", "expressions", "every output is a vector", _check),
+    Pass("derive", "expressions", "the cheapest form, proved equal, without inverses", _derive),
+    Pass("lower", "streams", "operators become recursions over the links", lower),
+    Pass("prune", "streams", "streams that no output needs go", prune),
+    Pass("schedule", "passes", "the fewest inward and outward walks", schedule),
+    Pass("build", "code", "a backend's code, with the tables of one robot", _build),
+)
+"""The compiler, in order."""
+
+
+def _expressions_text(outputs: Outputs) -> str:
+    lines = [f"{name} = {expression_text(expr)}" for name, expr in outputs.items()]
+    return "\n".join([*lines, *named(outputs.values())])
+
+
+def _source(executable: Executable) -> str:
+    return executable.source
+
+
+_TEXT: Mapping[str, Callable[[Any], str]] = {
+    "expressions": _expressions_text,
+    "streams": listing,
+    "passes": to_text,
+    "code": _source,
+}
+"""How the program at each level is shown."""
+
+
+@dataclass(frozen=True, eq=False)
 class Kernel:
-    """A compiled program: outputs by name, ready to run on any robot."""
+    """A compiled program: outputs by name, ready to run on any robot.
+
+    Attributes:
+        name: For people.
+        outputs: Vector expressions by name.
+        after: The program as each pass left it, in order; the last one is the schedule.
+    """
 
     name: str
     outputs: tuple[tuple[str, Expr], ...]
-    schedule: Schedule
+    after: tuple[tuple[Pass, Any], ...]
 
     def __call__(
         self,
@@ -43,21 +170,74 @@ class Kernel:
         inputs: Mapping[str, ArrayLike],
         frames: Sequence[str] = (),
         locked: Set[int] = frozenset(),
+        backend: str | None = None,
     ) -> dict[str, Array]:
-        """Run on a robot; see ``sweeps.interpret.run`` for the arguments."""
-        return run(self.schedule, model, q, inputs, frames, locked)
+        """Run on a robot; see ``backends.base.Executable`` for the arguments."""
+        return self.executable(model, frames, locked, backend)(q, inputs)
+
+    def executable(
+        self,
+        model: Model,
+        frames: Sequence[str] = (),
+        locked: Set[int] = frozenset(),
+        backend: str | None = None,
+    ) -> Executable:
+        """What runs on a robot; one is kept for the same arguments."""
+        name = backends.default() if backend is None else backend
+        return _executable(self, Target(model, name, tuple(frames), frozenset(locked)))
+
+    @property
+    def schedule(self) -> Schedule:
+        """The passes over the links."""
+        scheduled: Schedule = self.after[-1][1]
+        return scheduled
+
+    @cached_property
+    def passes(self) -> tuple[Stage, ...]:
+        """The program after each pass of the compiler that knows no robot, as text."""
+        return tuple(Stage(p.name, p.level, _TEXT[p.level](value)) for p, value in self.after)
+
+    @property
+    def trace(self) -> str:
+        """``passes`` as one text."""
+        return "\n".join(map(str, self.passes))
 
     @property
     def sweeps(self) -> str:
-        """The passes as text."""
+        """The passes over the links as text."""
         return to_text(self.schedule)
 
 
 @lru_cache(maxsize=256)
-def compile_outputs(name: str, outputs: tuple[tuple[str, Expr], ...]) -> Kernel:
-    """Compile vector expressions: lower to streams, schedule into passes."""
-    program = lower(dict(outputs))
-    return Kernel(name, outputs, schedule(program))
+def compile_outputs(
+    name: str, outputs: tuple[tuple[str, Expr], ...], simplify: bool = False
+) -> Kernel:
+    """Compile vector expressions by all passes that know no robot.
+
+    Args:
+        name: For people.
+        outputs: Vector expressions by name.
+        simplify: Look for the cheapest equal form even where the one given could be computed as it
+            stands. Programs of the catalogue are what their names say, so they are not touched.
+    """
+    value: Any = dict(outputs)
+    after = []
+    for each in PASSES:
+        if each.level != "code":
+            if each.run is not _derive or simplify or _needs_derivation(value):
+                value = each.run(value)
+            after.append((each, value))
+    return Kernel(name, outputs, tuple(after))
+
+
+@lru_cache(maxsize=256)
+def _executable(kernel: Kernel, target: Target) -> Executable:
+    value: Any = kernel.schedule
+    for each in PASSES:
+        if each.level == "code":
+            value = each.run(value, target)
+    executable: Executable = value
+    return executable
 
 
 def kernel(name: str) -> Kernel:
@@ -71,51 +251,75 @@ def kernel(name: str) -> Kernel:
     return compile_outputs(name, tuple(PROGRAMS[name].items()))
 
 
-@lru_cache(maxsize=1)
-def _mass_matrix_program() -> MatrixProgram:
-    return lower_matrix(mass_matrix)
+def factored(operator: Expr) -> Expr:
+    """An operator with the inverses that have a closed form replaced by it."""
+    known = {theorem.definition: theorem.result for theorem in INVERSES}
+    known |= {row.rhs.inv: known[row.lhs.inv] for row in DEFINITIONS if row.lhs.inv in known}
+    return substitute(operator, known)
 
 
-def mass_matrix_kernel(model: Model, q: ArrayLike) -> Array:
-    """The mass matrix (..., joints, joints) by composite bodies, joints in body order."""
-    return run_matrix(_mass_matrix_program(), model, q)
+@lru_cache(maxsize=512)
+def plan(expr: Expr, request: Request, model: Model, frames: tuple[str, ...] = ()) -> Plan:
+    """The cheapest program for a request about an operator's matrix on a robot, kept."""
+    return make_plan(factored(expr), request, model, frames)
 
 
-class JointMap:
-    """Between a robot's coordinates and one coordinate per joint of each body.
+def matrix(
+    operator: Expr | str,
+    request: Request,
+    model: Model,
+    q: ArrayLike,
+    inputs: Mapping[str, ArrayLike] | None = None,
+    frames: Sequence[str] = (),
+) -> Any:
+    """The matrix of an operator, or a part of it, joints in body order.
 
-    Mimic joints share a coordinate of v, scaled; all others have their own.
+    Args:
+        operator: An expression, or the name of one in ``MATRICES``.
+        request: What is wanted, e.g. ``Full()``.
+        model: The robot.
+        q: (..., nq).
+        inputs: Vectors that the expression names.
+        frames: Names of the frames that B speaks of.
+
+    Returns:
+        What ``sweeps.matrix.evaluate`` says.
     """
-
-    def __init__(self, model: Model) -> None:
-        places: list[int] = []
-        scales: list[float] = []
-        for body in model.bodies:
-            size = body.motion.nv
-            places += range(body.v_slice.start, body.v_slice.start + size)
-            scales += [body.scale] * size
-        self.places = np.array(places, dtype=int)
-        self.scales = np.array(scales)
-        self.size = model.nv
-        self.one_to_one = len(places) == model.nv
-
-    def spread(self, v: Array) -> Array:
-        """(..., nv) -> (..., joints): velocities and accelerations of every body's joint."""
-        return np.asarray(v[..., self.places] * self.scales)
-
-    def gather(self, tau: Array) -> Array:
-        """(..., joints) -> (..., nv): generalised forces summed into the robot's coordinates."""
-        if self.one_to_one:
-            result = np.empty((*tau.shape[:-1], self.size), dtype=tau.dtype)
-            result[..., self.places] = tau * self.scales
-            return result
-        result = np.zeros((*tau.shape[:-1], self.size), dtype=tau.dtype)
-        for k, (place, scale) in enumerate(zip(self.places, self.scales, strict=True)):
-            result[..., place] += scale * tau[..., k]
-        return result
+    expr = MATRICES[operator] if isinstance(operator, str) else operator
+    return evaluate(plan(expr, request, model, tuple(frames)), q, inputs or {})
 
 
-@lru_cache(maxsize=64)
-def joint_map(model: Model) -> JointMap:
-    """The joint map of a model, made once."""
-    return JointMap(model)
+def pick_off(model: Model, frames: Sequence[str], motions: Array) -> Array:
+    """Motions (..., frames, 6) of frames, in their own axes, out of those of the links."""
+    result = np.zeros((*motions.shape[:-2], len(frames), 6), dtype=motions.dtype)
+    for number, name in enumerate(frames):
+        frame = model.frame(name)
+        if frame.body != GROUND:
+            carry = motion_transform(pose_inverse(frame.body_pose))
+            result[..., number, :] = motions[..., frame.body, :] @ carry.T
+    return result
+
+
+__all__ = [
+    "ARGUMENTS",
+    "PASSES",
+    "Apply",
+    "Block",
+    "Col",
+    "Diag",
+    "Full",
+    "JointMap",
+    "Kernel",
+    "Pass",
+    "Request",
+    "Row",
+    "Stage",
+    "Target",
+    "compile_outputs",
+    "factored",
+    "joint_map",
+    "kernel",
+    "matrix",
+    "pick_off",
+    "plan",
+]

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Things that run: each ``to_<name>`` module turns a scheduled program and a robot into code."""
+
+from phistar.backends.base import Backend, Executable, default, get, names
+
+__all__ = ["Backend", "Executable", "default", "get", "names"]

@@ -3,19 +3,27 @@
 
 import re
 
+import numpy as np
 import pytest
 
 import phistar
+from phistar.algebra.dense import Dense
 from phistar.algebra.identities import IDENTITIES
-from phistar.algebra.symbols import SYMBOLS
+from phistar.algebra.ir import Expr
+from phistar.algebra.symbols import SYMBOLS, B, D, G, H, M, P, mass_matrix, phi, psi
 from phistar.algorithms.catalogue import catalogue
 from phistar.algorithms.equations_of_motion import PROGRAMS
-from phistar.errors import UnknownNameError
+from phistar.algorithms.kinematics import V
+from phistar.compile import kernel
+from phistar.errors import ArgumentError, LoweringError, UnknownNameError
+from phistar.explain import LEVELS
 from phistar.refs import PAPERS
+from phistar.sweeps.costs import count
 from tests.helpers import ROOT
 
 NAMES = [*catalogue(), *PROGRAMS, *(row.name for row in IDENTITIES), *SYMBOLS]
 PACKAGE = ROOT / "src" / "phistar"
+PANDA = phistar.load("panda").model
 
 
 @pytest.mark.parametrize("name", dict.fromkeys(NAMES))
@@ -60,14 +68,162 @@ def test_cite_goes_behind_the_proof() -> None:
         assert key in text
 
 
+def _titles(text: str) -> list[str]:
+    return re.findall(r"^\d (\w+): ", text, re.MULTILINE)
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_explain_has_every_level(name: str) -> None:
-    """Expression, operators, recursions and sweeps, in this order."""
-    text = phistar.explain(name)
-    places = [
-        text.index(f"\n{title}\n") for title in ["expression", "operators", "recursions", "sweeps"]
-    ]
-    assert places == sorted(places)
+    """Seven levels in order with a robot; without one, all but those that are about a robot."""
+    assert _titles(phistar.explain(name, PANDA)) == list(LEVELS)
+    assert _titles(phistar.explain(name)) == [level for level in LEVELS if level != "frames"]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_one_level(level: str) -> None:
+    """A level alone is the same text as in the whole."""
+    whole, one = (phistar.explain("forward_dynamics", PANDA, which) for which in (None, level))
+    assert _titles(one) == [level]
+    assert f"\n{one}\n" in f"{whole}\n"
+
+
+def test_level_errors() -> None:
+    """A level that does not exist, and one that needs a robot."""
+    with pytest.raises(UnknownNameError, match="'scalars'"):
+        phistar.explain("forward_dynamics", PANDA, "scalar")
+    with pytest.raises(ArgumentError, match="'frames' needs a robot"):
+        phistar.explain("forward_dynamics", level="frames")
+
+
+@pytest.mark.parametrize(
+    ("what", "recursions", "passes"),
+    [
+        ("forward_dynamics", 4, "outward, inward, outward"),
+        ("inverse_dynamics", 3, "outward, inward"),
+        ("mass_matrix_times", 2, "outward, inward"),
+        (mass_matrix, 2, "outward, inward"),
+        (psi.T @ H.T @ D.inv @ H @ psi, 3, "inward, outward"),
+    ],
+    ids=str,
+)
+def test_passes_are_pinned(what: str | Expr, recursions: int, passes: str) -> None:
+    """Numbers of recursions and passes of the textbook algorithms, and of a user's expressions."""
+    text = phistar.explain(what, level="recursion")
+    count = passes.count(",") + 1
+    assert f"{recursions} recursions, {count} passes: {passes}\n" in text
+    ways = re.findall(r"pass (\d), (\w+)", text)
+    assert len(ways) == recursions
+    assert [dict(ways)[str(k + 1)] for k in range(count)] == passes.split(", ")
+
+
+def test_transition_is_the_compiled_program() -> None:
+    """The statements at a link are those that run."""
+    lines = phistar.explain("inverse_dynamics", level="transition").splitlines()[1:]
+    assert [line[2:] for line in lines] == kernel("inverse_dynamics").sweeps.splitlines()
+
+
+def test_crossing_names_the_joint_maps() -> None:
+    """Rows of H as selections of axes; what crosses a free joint, without and with rotors."""
+    text = phistar.explain("forward_dynamics", phistar.load("quadruped").model, "crossing")
+    assert "1 x free, d = 6: " in text
+    assert (
+        "    H x = (nx, ny, nz, fx, fy, fz)\n    D is 6 x 6; G is 6 x 6: G = I and P⁺ = 0" in text
+    )
+    assert re.search(r"8 x revolute, d = 1: .*\n    H x = ny\n    D is a number; G is 6 x 1", text)
+    builder = phistar.ModelBuilder("screw")
+    builder.link("base")
+    for kind, axis, parent, child in (
+        ("helical", (0.0, 0.6, 0.8), "base", "nut"),
+        ("free", None, "nut", "ball"),
+    ):
+        builder.link(child, 1.0, (0.0, 0.0, 0.1), np.diag([1.0, 2.0, 2.5]))
+        rotors = (0.1,) * (1 if axis else 6)
+        builder.joint(child, kind, parent, child, axis=axis, armature=rotors)
+    text = phistar.explain("forward_dynamics", builder.build(), "crossing")
+    assert "H x = 0.6 ny + 0.8 nz + 0.006 fy + 0.008 fz" in text
+    assert "P⁺ = 0" not in text
+    assert "rank 6" in text
+    text = phistar.explain("inverse_dynamics", builder.build(), "crossing")
+    assert "P⁺" not in text
+
+
+def test_a_free_joint_lets_no_inertia_through() -> None:
+    """What the crossing level says: P - G U* = 0 at a free joint without rotors, else H P⁺ = 0."""
+    robot = phistar.load("quadruped")
+    matrix = Dense(robot.model, robot.random_configuration(1))
+    felt = matrix(P - G @ H @ P)
+    assert np.abs(felt[:6, :6]).max() < 1e-12 * np.abs(matrix(P)[:6, :6]).max()
+    assert np.abs(felt[6:12, 6:12]).max() > 1e-3
+    assert np.abs(matrix(H) @ felt).max() < 1e-12 * np.abs(matrix(P)).max()
+
+
+def test_frames_hold_the_numbers_of_the_robot() -> None:
+    """Placement and axis of every link, and the gravity of this robot."""
+    text = phistar.explain("momenta", phistar.load("panda", gravity=(0, 0, -1.62)).model, "frames")
+    row = r"panda_link5 +panda_link4 +\(-0\.0825, 0\.384, 0\) +\(-1\.571, 0, 0\) +\(0, 0, 1\)"
+    assert re.search(row, text)
+    assert re.search(r"panda_link1 +ground +\(0, 0, 0\.333\)", text)
+    assert "gravity (0, 0, -1.62) m/s²" in text
+
+
+def test_scalars_add_up() -> None:
+    """Counts by statement and by link have the same sum, which is what ``count`` gives."""
+    text = phistar.explain("forward_dynamics", PANDA, "scalars")
+    statements, links = text.split("operations of each statement")[1].split("at each link:")
+    total = count(kernel("forward_dynamics").schedule, PANDA).total
+    for part in (statements, links.split("statements x")[0]):
+        rows = re.findall(r" +(\d+) +(\d+) +(\d+)$", part, re.MULTILINE)
+        sums = np.array(rows, dtype=int).sum(axis=0).tolist()
+        assert sums == [total.multiplications, total.additions, total.divisions]
+    assert f"17 statements x 7 links, in all: {total}" in text
+    assert len(re.findall(r"^ +panda_link\d", links, re.MULTILINE)) == 7
+    for held in (r"motion +6  .*V", r"symmetric inertia +21  P, P⁺", "joint block +6d  U, G"):
+        assert re.search(held, text)
+
+
+def test_growth_is_what_a_longer_chain_costs() -> None:
+    """The cost of one more link, as printed, is the difference between two chains."""
+    schedule = kernel("forward_dynamics").schedule
+    text = phistar.explain("forward_dynamics", phistar.robots.chain(9).model, "scalars")
+    nine, ten = (count(schedule, phistar.robots.chain(n).model).total.total for n in (9, 10))
+    assert f"cost {ten - nine} operations each, and so does one more" in text
+
+
+def test_long_robots_are_cut_short() -> None:
+    """A level lists at most 60 links and says how many it left out."""
+    model = phistar.robots.chain(100).model
+    for level in ("frames", "scalars"):
+        text = phistar.explain("inverse_dynamics", model, level)
+        assert len(text.splitlines()) < 100
+        assert "... and 41 more" in text
+
+
+def test_parts_of_compound_joints_have_names() -> None:
+    """A universal joint is two bodies, told apart."""
+    rng = np.random.default_rng(0)
+    text = phistar.explain("momenta", phistar.random_model(rng, 1, kinds=["universal"]), "frames")
+    assert re.search(r"link1, part 1 +ground", text)
+    assert re.search(r"link1 +link1, part 1", text)
+
+
+def test_a_robot_that_does_not_move() -> None:
+    """No links, no counts, no error."""
+    model = phistar.random_model(np.random.default_rng(0), 0)
+    assert "numbers at a link" in phistar.explain("inverse_dynamics", model)
+
+
+def test_explain_takes_expressions_and_kernels() -> None:
+    """A user's operator, with its inverse derived, a vector, and a compiled function."""
+    text = phistar.explain(mass_matrix.inv @ H @ phi)
+    assert "y = 𝓜⁻¹ H φ x\n  derived from it" in text
+    assert re.search(r"derived in \d+ steps .* by the rules\n .*x mass_matrix_inverse", text)
+    assert "3 recursions, 2 passes: inward, outward" in text
+    assert "V = φ* H* v" in phistar.explain(V)
+    robot = phistar.load("panda")
+    function = robot.function(B.T @ psi.T @ H.T @ D.inv @ H @ psi @ B, frames=["panda_link7"])
+    assert "3 recursions, 2 passes" in phistar.explain(function.kernel, robot.model)
+    with pytest.raises(LoweringError, match="no sweep form"):
+        phistar.explain(M.inv)
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,29 @@
 
 import numpy as np
 import pytest
+import scipy.sparse.linalg
 
 import phistar
 from phistar.algebra.dense import Dense
-from phistar.algebra.ir import crm, let
-from phistar.algebra.symbols import B, D, H, K, M, f_ext, gravity, mass_matrix, phi, psi, tau, v
+from phistar.algebra.ir import Expr, crf, crm, let
+from phistar.algebra.symbols import (
+    A,
+    B,
+    D,
+    E_phi,
+    G,
+    H,
+    K,
+    M,
+    P,
+    f_ext,
+    gravity,
+    mass_matrix,
+    phi,
+    psi,
+    tau,
+    v,
+)
 from phistar.errors import ArgumentError, LoweringError, ShapeError, SpaceError, UnknownNameError
 from phistar.model.random import random_model
 
@@ -64,15 +82,150 @@ def test_coriolis_operator(shape: tuple[int, ...]) -> None:
         robot.operators(q).C  # noqa: B018
 
 
+@pytest.mark.parametrize("reference", ["local", "world", "world_aligned"])
+def test_jacobian_of_several_frames(reference: str) -> None:
+    """op.J of frames on two branches is their Jacobians stacked."""
+    robot = phistar.load("humanoid")
+    q, frames = robot.random_configuration(12, (2,)), ["left_hand", "right_hand", "left_foot"]
+    operator = robot.operators(q).J(frames, reference)
+    matrix = np.concatenate([robot.jacobian(q, name, reference) for name in frames], axis=-2)
+    assert operator.shape == (18, robot.nv)
+    _close(operator.dense(), matrix)
+    _close(operator.T.dense(), np.swapaxes(matrix, -1, -2))
+
+
+OWN: dict[str, Expr] = {
+    "phi": phi,
+    "psi": psi,
+    "E_phi": E_phi,
+    "H": H,
+    "P": P,
+    "D": D,
+    "G": G,
+    "K": K,
+}
+
+
+def _random(seed: int) -> tuple[phistar.Robot, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    robot = phistar.Robot(random_model(rng, 8, fixed=0.3, armature=0.5, topology="forest"))
+    return robot, robot.random_configuration(rng, (2,))
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_operators_of_the_papers(name: str) -> None:
+    """op.phi and its like are the dense operators, transposed too, sample by sample; 1e-9."""
+    robot, q = _random(13)
+    operator = getattr(robot.operators(q), name)
+    for k in range(2):
+        matrix = Dense(robot.model, q[k])(OWN[name])
+        _close(operator.dense()[k], matrix)
+        _close(operator.T.dense()[k], matrix.T)
+    x = np.random.default_rng(14).normal(size=(3, 1, operator.shape[1]))
+    _close(operator @ x, (operator.dense() @ x[..., None])[..., 0])
+
+
+@pytest.mark.parametrize("name", ["phi", "psi", "D"])
+def test_inverses_of_the_papers(name: str) -> None:
+    """φ⁻¹ = I - Eφ, ψ⁻¹ = I - Eψ and D⁻¹ are applied, transposed too."""
+    robot, q = _random(15)
+    operator = getattr(robot.operators(q[0]), name)
+    _close(operator.inv.dense(), np.linalg.inv(operator.dense()), 1e-8)
+    _close(operator.T.inv.dense(), np.linalg.inv(operator.dense().T), 1e-8)
+    x = np.ones(operator.shape[0])
+    _close(operator @ operator.solve(x), x, 1e-9)
+
+
+def test_operators_compose() -> None:
+    """𝓜 = H φ M φ* H* + A and 𝓜⁻¹ = (I - HψK)* D⁻¹ (I - HψK), put together by hand."""
+    robot, q = _random(16)
+    op = robot.operators(q)
+    product = op.H @ op.phi @ op.operator(M) @ op.phi.T @ op.H.T + op.operator(A)
+    _close(product.dense(), op.M.dense())
+    whiten = op.D @ op.D.inv - op.H @ op.psi @ op.K
+    _close((whiten.T @ op.D.inv @ whiten).dense(), op.M.inv.dense(), 1e-8)
+    _close((op.M.inv @ op.M).dense()[1], np.eye(robot.nv), 1e-8)
+
+
+def test_operators_of_users() -> None:
+    """op.operator compiles any expression; v comes from the state; frames are named."""
+    robot, q = _random(17)
+    speed = np.random.default_rng(18).normal(size=(2, robot.nv))
+    op, frames = robot.operators(q, speed), ("link3", "link6")
+    velocity = let("V", phi.T @ H.T @ v)
+    expr = B.T @ OMEGA @ crf(velocity) @ B
+    operator = op.operator(expr, frames=frames)
+    assert (operator.shape, operator.batch) == ((12, 12), (2,))
+    for k in range(2):
+        dense = Dense(robot.model, q[k], vectors={"v": speed[k]}, tasks=frames)
+        _close(operator.dense()[k], dense(expr))
+        _close(op.apply(velocity)[k], dense(velocity))
+    x = np.random.default_rng(19).normal(size=12)
+    _close(op.apply(expr, x, frames=frames), operator @ x)
+    _close(
+        op.apply(H @ phi @ f_ext, f_ext=np.ones(op.phi.shape[0])),
+        op.H @ (op.phi @ np.ones(op.phi.shape[0])),
+    )
+    with pytest.raises(ArgumentError, match="is a vector"):
+        op.operator(velocity)
+    with pytest.raises(ArgumentError, match="acts on nothing"):
+        op.apply(velocity, x)
+    with pytest.raises(ArgumentError, match="is an operator"):
+        op.apply(expr, frames=frames)
+    with pytest.raises(ArgumentError, match="needs a value for v"):
+        robot.operators(q).operator(expr, frames=frames) @ x
+
+
+def test_complex_operators() -> None:
+    """At a complex configuration the imaginary part is the derivative of the matrix; 1e-7."""
+    rng = np.random.default_rng(20)
+    robot = phistar.Robot(random_model(rng, 5, kinds=["revolute", "prismatic"]))
+    q, direction, x = robot.random_configuration(rng), *rng.normal(size=(2, 5))
+    operator = robot.operators(q + 1e-30j * direction).M
+    assert operator.dtype == np.complex128
+    ahead, behind = (robot.mass_matrix(q + h * direction) @ x for h in (1e-6, -1e-6))
+    _close((operator @ x).imag / 1e-30, (ahead - behind) / 2e-6, 1e-7)
+
+
+def test_scipy_solves_with_the_mass_matrix() -> None:
+    """Conjugate gradients on op.M agree with op.M.solve; the operator serves SciPy as it is."""
+    robot = phistar.load("panda")
+    op = robot.operators(robot.random_configuration(21))
+    right = np.random.default_rng(22).normal(size=7)
+    theirs = scipy.sparse.linalg.aslinearoperator(op.M)
+    solution, failed = scipy.sparse.linalg.cg(theirs, right, rtol=1e-12, maxiter=100)
+    assert not failed
+    _close(solution, op.M.solve(right), 1e-7)
+    jacobian = scipy.sparse.linalg.aslinearoperator(op.J("panda_link8"))
+    _close(jacobian.rmatvec(np.ones(6)), op.J("panda_link8").T @ np.ones(6))
+
+
 def test_operator_errors() -> None:
-    """Wrong lengths, missing inverses and unknown frames are named."""
-    op = phistar.load("panda").operators(np.zeros(7))
+    """Wrong lengths, missing inverses, unknown or repeated frames, NaN, batches: all named."""
+    robot = phistar.load("panda")
+    op = robot.operators(np.zeros(7))
     with pytest.raises(ShapeError, match=r"needs \(\.\.\., 7\)"):
         op.M @ np.zeros(6)
     with pytest.raises(ArgumentError, match="J of 'panda_link8' has no inverse"):
         op.J("panda_link8").solve(np.zeros(6))
     with pytest.raises(UnknownNameError, match="panda_link8"):
         op.J("panda_lnk8")
+    with pytest.raises(UnknownNameError, match="panda_link8"):
+        op.J(["panda_link7", "panda_lnk8"])
+    with pytest.raises(ArgumentError, match="each named once"):
+        op.J(["panda_link7", "panda_link7"])
+    with pytest.raises(ArgumentError, match="reference"):
+        op.J("panda_link7", "body")
+    with pytest.raises(LoweringError, match="no sweep form"):
+        op.P.inv  # noqa: B018
+    with pytest.raises(ArgumentError, match="q is not finite"):
+        robot.operators([np.nan] * 7)
+    with pytest.raises(ShapeError, match="broadcast"):
+        robot.operators(np.zeros((2, 7)), np.zeros((3, 7)))
+    with pytest.raises(ShapeError, match="broadcast"):
+        robot.operators(np.zeros((2, 7))).phi @ np.zeros((3, 42))
+    with pytest.raises(ArgumentError, match="mimic='independent'"):
+        phistar.load("panda_hand").operators(np.zeros(8)).phi  # noqa: B018
 
 
 def test_operational_compliance_of_two_branches() -> None:

@@ -188,12 +188,27 @@ def _same_dynamics(outcome: Outcome, robot: phistar.Robot, mujoco: bool) -> bool
 def _dynamics(
     robot: phistar.Robot, convention: Convention, q: Array, arrays: Any
 ) -> dict[str, tuple[Array, Array]]:
-    """Torques and accelerations, ours beside the peer's."""
+    """What the compiled programs give beside the peer's values."""
     v = convention.v_from_peer(q, arrays["v"])
     vdot = convention.vdot_from_peer(q, v, arrays["a"])
     torque = arrays["tau_rb" if convention.peer == "mujoco" else "tau_rnea"]
     expected = convention.tau_from_peer(q, torque)
-    pairs = {"torque": (robot.inverse_dynamics(q, v, vdot), expected)}
+    gravity = convention.tau_from_peer(q, arrays["gravity_torque"])
+    kinetic, potential = arrays["energy"].T
+    ours = robot.potential_energy(q)
+    pairs = {
+        "torque": (robot.inverse_dynamics(q, v, vdot), expected),
+        "gravity torque": (robot.gravity_force(q), gravity),
+        "compiled mass matrix": (
+            robot.mass_matrix(q),
+            convention.matrix_from_peer(q, arrays["M"]),
+        ),
+        "kinetic energy": (robot.kinetic_energy(q, v), kinetic),
+    }
+    if robot.gravity.any():
+        # MuJoCo counts the links that rest, too: only differences between states compare. Where a
+        # flag switches gravity off, the golden energy has it nevertheless.
+        pairs["potential energy"] = (ours - ours[0], potential - potential[0])
     if not robot.singular_hinges:
         tau = convention.tau_from_peer(q, arrays["tau_in"])
         vdot = convention.vdot_from_peer(q, v, arrays["qdd"])

@@ -7,26 +7,23 @@ joints are reduced exactly: forces of followers are summed into their leaders.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from phistar.compile import joint_map, kernel, mass_matrix_kernel
-from phistar.errors import ArgumentError, ShapeError, SingularHingeError, UnknownNameError
-from phistar.model.configuration import Coordinates, batch_shape, configuration, tangent
+from phistar.arguments import refuse_mimic, refuse_nan, refuse_singular, state
+from phistar.compile import Diag, Full, joint_map, kernel, matrix
+from phistar.errors import ShapeError, UnknownNameError
+from phistar.model.configuration import Coordinates, batch_shape
 from phistar.model.kinematics import body_poses, center_of_mass, check_reference, reference_pose
 from phistar.model.model import Model
 from phistar.model.parts import GROUND
-from phistar.model.singular import singular_hinges
 from phistar.spatial import force_transform, pose_inverse
 
 Array = NDArray[Any]
 Forces = Mapping[str, ArrayLike]
-
-_singular_hinges = lru_cache(maxsize=64)(singular_hinges)
 
 METHODS = {
     "articulated": "forward_dynamics",
@@ -47,7 +44,7 @@ def inverse_dynamics(
     reference: str = "world_aligned",
 ) -> Array:
     """Joint forces (..., nv) that give the accelerations ``vdot``."""
-    q, v, vdot = _state(model, q=q, v=v, vdot=vdot)
+    q, v, vdot = state(model, q=q, v=v, vdot=vdot)
     inputs = {"v": v, "vdot": vdot, "f_ext": link_forces(model, q, forces, reference)}
     return _run(model, "inverse_dynamics", q, inputs)
 
@@ -60,14 +57,14 @@ def bias_force(
     reference: str = "world_aligned",
 ) -> Array:
     """Joint forces (..., nv) at zero acceleration: Coriolis, centrifugal and gravity."""
-    q, v = _state(model, q=q, v=v)
+    q, v = state(model, q=q, v=v)
     inputs = {"v": v, "f_ext": link_forces(model, q, forces, reference)}
     return _run(model, "bias_force", q, inputs)
 
 
 def gravity_force(model: Model, q: Coordinates) -> Array:
     """Joint forces (..., nv) that hold the robot at rest against gravity."""
-    (q,) = _state(model, q=q)
+    (q,) = state(model, q=q)
     return _run(model, "gravity_force", q, {"f_ext": link_forces(model, q, None, "local")})
 
 
@@ -83,8 +80,8 @@ def forward_dynamics(
     """Joint accelerations (..., nv) under the joint forces ``tau``."""
     if method not in METHODS:
         raise UnknownNameError("forward-dynamics method", method, METHODS)
-    _refuse_singular(model)
-    q, v, tau = _state(model, q=q, v=v, tau=tau)
+    refuse_singular(model)
+    q, v, tau = state(model, q=q, v=v, tau=tau)
     if not joint_map(model).one_to_one:
         bias = bias_force(model, q, v, forces, reference)
         return np.asarray(np.linalg.solve(mass_matrix(model, q), (tau - bias)[..., None])[..., 0])
@@ -108,18 +105,15 @@ def hybrid_dynamics(
     more acceleration of their links.
     """
     joints = joint_map(model)
-    if not joints.one_to_one:
-        raise ArgumentError(
-            f"robot '{model.name}' has reduced mimic joints; load it with mimic='independent'"
-        )
-    q, v, tau, vdot = _state(model, q=q, v=v, tau=tau, vdot=vdot)
+    refuse_mimic(model)
+    q, v, tau, vdot = state(model, q=q, v=v, tau=tau, vdot=vdot)
     held = np.zeros(model.nv, dtype=bool)
     for name in prescribed:
         if name not in model.joint_names:
             raise UnknownNameError("independent joint", name, model.joint_names, model.name)
         held[model.joints[name].v_slice] = True
     locked = frozenset(b.index for b in model.bodies if b.joint in set(prescribed))
-    _refuse_singular(model, locked)
+    refuse_singular(model, locked)
     given = np.where(held, vdot, 0.0)
     inputs = {"v": joints.spread(v), "vdot": joints.spread(given)}
     inputs["f_ext"] = link_forces(model, q, forces, reference)
@@ -135,14 +129,14 @@ def hybrid_dynamics(
 
 def mass_matrix_times(model: Model, q: Coordinates, vdot: Coordinates) -> Array:
     """𝓜 vdot (..., nv) in O(n), without the matrix."""
-    q, vdot = _state(model, q=q, vdot=vdot)
+    q, vdot = state(model, q=q, vdot=vdot)
     return _run(model, "mass_matrix_times", q, {"vdot": vdot})
 
 
 def mass_matrix_solve(model: Model, q: Coordinates, tau: Coordinates) -> Array:
     """𝓜⁻¹ tau (..., nv) in O(n) from the factors (by solving where mimic joints are reduced)."""
-    _refuse_singular(model)
-    q, tau = _state(model, q=q, tau=tau)
+    refuse_singular(model)
+    q, tau = state(model, q=q, tau=tau)
     if not joint_map(model).one_to_one:
         return np.asarray(np.linalg.solve(mass_matrix(model, q), tau[..., None])[..., 0])
     return _run(model, "mass_matrix_solve", q, {"tau": tau}, "vdot")
@@ -150,59 +144,56 @@ def mass_matrix_solve(model: Model, q: Coordinates, tau: Coordinates) -> Array:
 
 def generalised_force(model: Model, q: Coordinates, forces: Forces, reference: str) -> Array:
     """Joint forces (..., nv) that wrenches on frames amount to: J* f in O(n)."""
-    (q,) = _state(model, q=q)
+    (q,) = state(model, q=q)
     return _run(model, "generalised_force", q, {"f_ext": link_forces(model, q, forces, reference)})
 
 
 def mass_matrix(model: Model, q: Coordinates) -> Array:
     """Joint-space inertia (..., nv, nv), rotor inertia included."""
-    (q,) = _state(model, q=q)
-    joints = joint_map(model)
-    full = mass_matrix_kernel(model, q)
-    return joints.gather(np.swapaxes(joints.gather(full), -1, -2))
+    (q,) = state(model, q=q)
+    return _over_joints(model, matrix("mass_matrix", Full(), model, q))
 
 
 def mass_matrix_inverse(model: Model, q: Coordinates) -> Array:
     """Inverse of the joint-space inertia (..., nv, nv); it is not formed on the way."""
-    _refuse_singular(model)
-    (q,) = _state(model, q=q)
+    refuse_singular(model)
+    (q,) = state(model, q=q)
     if not joint_map(model).one_to_one:
         return np.asarray(np.linalg.inv(mass_matrix(model, q)))
-    return _columns(model, "mass_matrix_solve", q, "tau", "vdot")
+    return _over_joints(model, matrix("mass_matrix_inverse", Full(), model, q))
 
 
 def coriolis_times(
     model: Model, q: Coordinates, v: Coordinates, x: Coordinates, *, adjoint: bool = False
 ) -> Array:
     """C x, or C* x, (..., nv) in O(n), without the matrix."""
-    q, v, x = _state(model, q=q, v=v, x=x)
+    q, v, x = state(model, q=q, v=v, x=x)
     name = "coriolis_adjoint_times" if adjoint else "coriolis_times"
     return _run(model, name, q, {"v": v, "vdot": x})
 
 
 def coriolis_matrix(model: Model, q: Coordinates, v: Coordinates) -> Array:
     """C (..., nv, nv) with C v = bias force without gravity and C + C* = d𝓜/dt."""
-    q, v = _state(model, q=q, v=v)
-    units = np.eye(model.nv, dtype=np.result_type(q, v))
-    inputs = {"v": v[..., None, :], "vdot": units}
-    return np.swapaxes(_run(model, "coriolis_times", q[..., None, :], inputs), -1, -2)
+    q, v = state(model, q=q, v=v)
+    inputs = {"v": joint_map(model).spread(v)}
+    return _over_joints(model, matrix("coriolis_matrix", Full(), model, q, inputs))
 
 
 def log_determinant(model: Model, q: Coordinates) -> Array:
     """log det 𝓜 (...), the sum over the joints of log det D."""
-    _refuse_singular(model)
-    (q,) = _state(model, q=q)
+    refuse_singular(model)
+    (q,) = state(model, q=q)
     if not joint_map(model).one_to_one:
         return np.asarray(np.linalg.slogdet(mass_matrix(model, q))[1])
-    blocks = _columns(model, "hinge_inertias", q, "vdot", "d")
+    blocks = matrix("hinge_inertia", Diag(), model, q)
     return np.asarray(
-        sum(np.linalg.slogdet(blocks[..., b.v_slice, b.v_slice])[1] for b in model.bodies)
+        sum((np.linalg.slogdet(block)[1] for block in blocks), np.zeros(q.shape[:-1]))
     )
 
 
 def momentum(model: Model, q: Coordinates, v: Coordinates) -> Array:
     """Spatial momentum (..., 6) [angular; linear] of the moving links about the world's origin."""
-    q, v = _state(model, q=q, v=v)
+    q, v = state(model, q=q, v=v)
     collected = kernel("total_momentum")(model, q, {"v": joint_map(model).spread(v)})["h"]
     poses = body_poses(model, q)
     roots = [body.index for body in model.bodies if body.parent == GROUND]
@@ -214,7 +205,7 @@ def momentum(model: Model, q: Coordinates, v: Coordinates) -> Array:
 
 def kinetic_energy(model: Model, q: Coordinates, v: Coordinates) -> Array:
     """Kinetic energy (...) [J], that of the rotors included."""
-    q, v = _state(model, q=q, v=v)
+    q, v = state(model, q=q, v=v)
     joints = joint_map(model).spread(v)
     spent = kernel("link_velocities")(model, q, {"v": joints})
     momenta = kernel("momenta")(model, q, {"v": joints})
@@ -225,7 +216,7 @@ def kinetic_energy(model: Model, q: Coordinates, v: Coordinates) -> Array:
 
 def potential_energy(model: Model, q: Coordinates) -> Array:
     """Potential energy (...) [J] of the moving links in gravity; zero at the world's origin."""
-    (q,) = _state(model, q=q)
+    (q,) = state(model, q=q)
     mass = float(model.inertias[:, 0].sum())
     if mass == 0.0:
         return np.zeros(q.shape[:-1])
@@ -234,22 +225,24 @@ def potential_energy(model: Model, q: Coordinates) -> Array:
 
 def link_forces(model: Model, q: Array, forces: Forces | None, reference: str) -> Array:
     """Wrenches on named frames as forces on the bodies, link axes (..., bodies, 6)."""
-    total = np.zeros((*q.shape[:-1], len(model.bodies), 6))
+    precision = np.finfo(q.dtype).dtype
     if not forces:
-        return total
+        return np.zeros((len(model.bodies), 6), dtype=precision)
+    total = np.zeros((*q.shape[:-1], len(model.bodies), 6), dtype=precision)
     kind = check_reference(reference)
     poses = body_poses(model, q)
     for name, value in forces.items():
-        wrench = np.asarray(value, dtype=np.result_type(float, np.asarray(value)))
+        wrench = np.asarray(value)
+        wrench = wrench if wrench.dtype.kind in "fc" else wrench.astype(float)
         if wrench.ndim == 0 or wrench.shape[-1] != 6:
             raise ShapeError(f"forces[{name!r}]", wrench.shape, "(..., 6)", f"robot '{model.name}'")
-        _refuse_nan(f"forces[{name!r}]", wrench)
+        refuse_nan(f"forces[{name!r}]", wrench)
         frame = model.frame(name)
         if frame.body == GROUND:
             continue
         body = poses[..., frame.body, :, :]
         seat = pose_inverse(body) @ reference_pose(body @ frame.body_pose, kind)
-        batch = np.broadcast_shapes(total.shape[:-2], wrench.shape[:-1])
+        batch = batch_shape(model, {"q": total[..., 0, :], f"forces[{name!r}]": wrench})
         total = np.broadcast_to(total, (*batch, *total.shape[-2:])).astype(
             np.result_type(total, wrench, seat)
         )
@@ -257,26 +250,12 @@ def link_forces(model: Model, q: Array, forces: Forces | None, reference: str) -
     return total
 
 
-def _state(model: Model, **arguments: Coordinates) -> tuple[Array, ...]:
-    """Checked arrays: q is a configuration, everything else a tangent vector."""
-    arrays: dict[str, Array] = {}
-    for name, value in arguments.items():
-        read = configuration if name == "q" else tangent
-        arrays[name] = read(model, value, name)
-        _refuse_nan(name, arrays[name])
-    batch_shape(model, arrays)
-    return tuple(arrays.values())
-
-
-def _refuse_nan(name: str, array: Array) -> None:
-    if not np.isfinite(array).all():
-        place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise ArgumentError(f"{name} is not finite: {name}{list(place)} is {array[place]}")
-
-
 def _run(model: Model, name: str, q: Array, inputs: dict[str, Array], output: str = "tau") -> Array:
     """Run a program on joint vectors (..., nv); accelerations and forces come back the same way."""
     joints = joint_map(model)
+    if "f_ext" in inputs and model.bodies:
+        vectors = {k: x for k, x in inputs.items() if k != "f_ext"}
+        batch_shape(model, {"q": q, **vectors, "forces": inputs["f_ext"][..., 0, :]})
     spread = {k: x if k == "f_ext" else joints.spread(x) for k, x in inputs.items()}
     result = kernel(name)(model, q, spread)[output]
     # A follower's acceleration is its leader's, scaled: reading the leaders is enough, and programs
@@ -284,15 +263,7 @@ def _run(model: Model, name: str, q: Array, inputs: dict[str, Array], output: st
     return joints.gather(result)
 
 
-def _columns(model: Model, name: str, q: Array, argument: str, output: str) -> Array:
-    """A symmetric matrix, column by column: one program, unit vectors along a new batch axis."""
-    units = np.eye(model.nv, dtype=q.dtype)
-    columns = _run(model, name, q[..., None, :], {argument: units}, output)
-    return np.swapaxes(columns, -1, -2)
-
-
-def _refuse_singular(model: Model, locked: Set[int] = frozenset()) -> None:
-    held = {model.bodies[k].joint for k in locked}
-    hinges = [hinge for hinge in _singular_hinges(model) if hinge.joint not in held]
-    if hinges:
-        raise SingularHingeError(hinges)
+def _over_joints(model: Model, matrix: Array) -> Array:
+    """A matrix over the joints of bodies as one over the robot's coordinates, (..., nv, nv)."""
+    joints = joint_map(model)
+    return np.swapaxes(joints.gather(np.swapaxes(joints.gather(matrix), -1, -2)), -1, -2)

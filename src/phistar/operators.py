@@ -1,101 +1,61 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""𝓜 and J at a configuration as operators: multiply, transpose, solve; dense only on request."""
+"""The operators of a robot at a state: 𝓜, C, J, φ, ψ, your own; dense only on request."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phistar import dynamics
-from phistar.errors import ArgumentError, ShapeError
-from phistar.model.configuration import Coordinates, configuration, tangent
-from phistar.model.kinematics import frame_velocity
+from phistar.algebra import symbols
+from phistar.algebra.ir import Expr
+from phistar.algebra.spaces import ONE
+from phistar.arguments import refuse_nan
+from phistar.errors import ArgumentError
+from phistar.functions import Function
+from phistar.linear import LinearOperator
+from phistar.model.configuration import Coordinates, batch_shape, configuration, tangent
+from phistar.model.kinematics import check_reference, frame_velocity
 from phistar.model.model import Model
 
 Array = NDArray[Any]
-Action = Callable[[Array], Array]
-
-
-@dataclass(frozen=True)
-class LinearOperator:
-    """A linear map that is applied, not formed.
-
-    ``A @ x`` takes vectors (..., n) along the last axis and gives (..., m).
-
-    Attributes:
-        name: For messages.
-        shape: (m, n).
-        batch_axes: Number of batch axes of the configuration it was made at.
-    """
-
-    name: str
-    shape: tuple[int, int]
-    _apply: Action = field(repr=False)
-    _adjoint: Action = field(repr=False)
-    _solve: Action | None = field(default=None, repr=False)
-    batch_axes: int = 0
-
-    def __matmul__(self, x: ArrayLike) -> Array:
-        return self._apply(self._checked(x, self.shape[1]))
-
-    def _checked(self, x: ArrayLike, size: int) -> Array:
-        array = np.asarray(x)
-        if array.ndim == 0 or array.shape[-1] != size:
-            raise ShapeError("x", array.shape, f"(..., {size})", self.name)
-        return array
-
-    @property
-    def T(self) -> LinearOperator:
-        """The transpose."""
-        turned = (self.shape[1], self.shape[0])
-        name, axes = f"{self.name}*", self.batch_axes
-        return LinearOperator(name, turned, self._adjoint, self._apply, self._solve, axes)
-
-    def solve(self, x: ArrayLike) -> Array:
-        """The inverse applied to vectors (..., m)."""
-        if self._solve is None:
-            raise ArgumentError(f"{self.name} has no inverse")
-        return self._solve(self._checked(x, self.shape[0]))
-
-    @property
-    def inv(self) -> LinearOperator:
-        """The inverse as an operator."""
-        if self._solve is None:
-            raise ArgumentError(f"{self.name} has no inverse")
-        name, axes = f"{self.name}⁻¹", self.batch_axes
-        return LinearOperator(name, self.shape, self._solve, self._solve, self._apply, axes)
-
-    def dense(self) -> Array:
-        """The matrix (..., m, n)."""
-        size = self.shape[1]
-        units = np.eye(size).reshape(size, *(1,) * self.batch_axes, size)
-        return np.moveaxis(self._apply(units), 0, -1)
 
 
 class Operators:
-    """The operators of a robot at a configuration (..., nq) and, for C, a velocity (..., nv)."""
+    """The operators of a robot at a configuration (..., nq) and, for C, a velocity (..., nv).
+
+    ``M``, ``C`` and ``J`` act on the robot's coordinates. The operators of the papers (``phi``,
+    ``psi``, ``E_phi``, ``H``, ``P``, ``D``, ``G``, ``K``) act on vectors over its links
+    (..., bodies * 6), [angular; linear] in link axes, and over its joints (..., nv).
+    """
 
     def __init__(self, model: Model, q: Coordinates, v: Coordinates | None = None) -> None:
         self.model = model
         self.q = configuration(model, q)
         self.v = None if v is None else tangent(model, v)
+        given = {"q": self.q} if self.v is None else {"q": self.q, "v": self.v}
+        for name, array in given.items():
+            refuse_nan(name, array)
+        self._batch = batch_shape(model, given)
 
     @property
     def M(self) -> LinearOperator:
         """The mass matrix: O(n) to multiply, O(n) to solve."""
         model, q = self.model, self.q
-        return LinearOperator(
-            f"𝓜 of '{model.name}'",
-            (model.nv, model.nv),
-            lambda x: dynamics.mass_matrix_times(model, q, x),
-            lambda x: dynamics.mass_matrix_times(model, q, x),
-            lambda x: dynamics.mass_matrix_solve(model, q, x),
-            batch_axes=q.ndim - 1,
-        )
+
+        def times(x: Array) -> Array:
+            return dynamics.mass_matrix_times(model, q, x)
+
+        def solve(x: Array) -> Array:
+            return dynamics.mass_matrix_solve(model, q, x)
+
+        name, shape, batch = f"𝓜 of '{model.name}'", (model.nv, model.nv), q.shape[:-1]
+        inverse = LinearOperator(name, shape, solve, solve, batch=batch, dtype=q.dtype)
+        return LinearOperator(name, shape, times, times, lambda: inverse, batch, q.dtype)
 
     @property
     def C(self) -> LinearOperator:
@@ -108,17 +68,132 @@ class Operators:
             (model.nv, model.nv),
             lambda x: dynamics.coriolis_times(model, q, v, x),
             lambda x: dynamics.coriolis_times(model, q, v, x, adjoint=True),
-            batch_axes=max(q.ndim, v.ndim) - 1,
+            batch=self._batch,
+            dtype=np.result_type(q, v),
         )
 
-    def J(self, frame: str, reference: str = "world_aligned") -> LinearOperator:
-        """The Jacobian of a frame, rows [angular; linear]; its transpose takes wrenches to τ."""
+    def J(self, frames: str | Sequence[str], reference: str = "world_aligned") -> LinearOperator:
+        """The Jacobian of a frame, or of several: 6 rows each, [angular; linear].
+
+        Its transpose takes wrenches on the frames to joint forces.
+
+        Args:
+            frames: Name of a link or frame, or several names, each once.
+            reference: Axes and point of its velocity, as in ``Robot.jacobian``.
+        """
         model, q = self.model, self.q
-        model.frame(frame)
+        names = [frames] if isinstance(frames, str) else list(frames)
+        for name in names:
+            model.frame(name)
+        if len(set(names)) < len(names) or not names:
+            raise ArgumentError(f"J needs one frame or more, each named once, got {names}")
+        check_reference(reference)
+
+        def velocities(v: Array) -> Array:
+            parts = [frame_velocity(model, q, v, name, reference) for name in names]
+            return np.concatenate(parts, axis=-1)
+
+        def force(f: Array) -> Array:
+            parts = np.split(f, len(names), axis=-1)
+            wrenches = dict(zip(names, parts, strict=True))
+            return dynamics.generalised_force(model, q, wrenches, reference)
+
+        title = f"J of {', '.join(map(repr, names))}"
+        shape = (6 * len(names), model.nv)
+        return LinearOperator(title, shape, velocities, force, batch=q.shape[:-1], dtype=q.dtype)
+
+    @property
+    def phi(self) -> LinearOperator:
+        """φ: collects the forces on each link and all its descendants."""
+        return self.operator(symbols.phi)
+
+    @property
+    def psi(self) -> LinearOperator:
+        """ψ: the same through joints that are free to move."""
+        return self.operator(symbols.psi)
+
+    @property
+    def E_phi(self) -> LinearOperator:
+        """Eφ: the force on each link, at its parent."""
+        return self.operator(symbols.E_phi)
+
+    @property
+    def H(self) -> LinearOperator:
+        """H: forces on the links to joint forces; ``H.T`` joint velocities to motions."""
+        return self.operator(symbols.H)
+
+    @property
+    def P(self) -> LinearOperator:
+        """P: articulated-body inertias of the links."""
+        return self.operator(symbols.P)
+
+    @property
+    def D(self) -> LinearOperator:
+        """D: the inertia that each joint feels when those beyond it are free."""
+        return self.operator(symbols.D)
+
+    @property
+    def G(self) -> LinearOperator:
+        """G = P H* D⁻¹: the Kalman gain."""
+        return self.operator(symbols.G)
+
+    @property
+    def K(self) -> LinearOperator:
+        """K = Eφ G: the gain as the parent feels it."""
+        return self.operator(symbols.K)
+
+    def operator(
+        self, expr: Expr, *, frames: Sequence[str] = (), **inputs: ArrayLike
+    ) -> LinearOperator:
+        """Your own operator at this state: compiled, applied in O(n).
+
+        Args:
+            expr: Written with the symbols of ``phistar.algebra.symbols``.
+            frames: The frames that ``B`` picks off, in order.
+            inputs: Vectors that the expression names; ``v`` is known if this state has one.
+        """
+        if expr.domain is ONE:
+            raise ArgumentError(f"{expr} is a vector; use apply({expr}, ...)")
+        function = Function(self.model, expr, frames)
+        values = self._inputs(function, inputs)
+        adjoint = cache(lambda: Function(self.model, expr.T, frames))
         return LinearOperator(
-            f"J of '{frame}'",
-            (6, model.nv),
-            lambda v: frame_velocity(model, q, v, frame, reference),
-            lambda f: dynamics.generalised_force(model, q, {frame: f}, reference),
-            batch_axes=q.ndim - 1,
+            str(expr),
+            (function.size(expr.codomain), function.size(expr.domain)),
+            lambda x: function(self.q, x, **values),
+            lambda x: adjoint()(self.q, x, **values),
+            lambda: self.operator(expr.inv, frames=frames, **inputs),
+            batch_shape(self.model, {"q": self.q, **values}),
+            np.result_type(self.q, *values.values()),
         )
+
+    def apply(
+        self,
+        expr: Expr,
+        x: ArrayLike | None = None,
+        *,
+        frames: Sequence[str] = (),
+        **inputs: ArrayLike,
+    ) -> Array:
+        """An operator expression applied to ``x`` (..., n), or a vector expression evaluated.
+
+        Args:
+            expr: Written with the symbols of ``phistar.algebra.symbols``.
+            x: What an operator acts on.
+            frames, inputs: As in ``operator``.
+        """
+        if expr.domain is not ONE:
+            if x is None:
+                raise ArgumentError(f"{expr} is an operator; give what it acts on")
+            return np.asarray(self.operator(expr, frames=frames, **inputs) @ x)
+        if x is not None:
+            raise ArgumentError(f"{expr} is a vector, it acts on nothing")
+        function = Function(self.model, expr, frames)
+        return function(self.q, **self._inputs(function, inputs))
+
+    def _inputs(self, function: Function, given: dict[str, ArrayLike]) -> dict[str, Array]:
+        """The vectors that a function names, v from the state unless given."""
+        values = {name: np.asarray(value) for name, value in given.items()}
+        if self.v is not None and "v" in function.inputs:
+            values.setdefault("v", self.v)
+        return values

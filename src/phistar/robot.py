@@ -18,6 +18,7 @@ from phistar.algebra.ir import Expr
 from phistar.algorithms.operational_space import compliance
 from phistar.errors import RobotNotFoundError, UnknownNameError, close_matches
 from phistar.functions import Function
+from phistar.kernels import RobotKernel
 from phistar.loaders import LoadReport, Source, bundled, load_model
 from phistar.loaders.urdf.export import export_urdf
 from phistar.model import configuration as space
@@ -330,8 +331,8 @@ class Robot:
     def operational_inertia(self, q: Coordinates, frames: Sequence[str]) -> Array:
         """Inertia (..., 6m, 6m) that m frames show to forces on them, each in its own axes.
 
-        The inverse of B*ψ*H*D⁻¹HψB, which the sweeps give in O(n) per column; it exists where the
-        frames can move in every direction.
+        The inverse of B*ψ*H*D⁻¹HψB, whose blocks come from one sweep and the paths between the
+        frames; it exists where the frames can move in every direction.
         """
         return np.asarray(np.linalg.inv(self.function(compliance, frames=frames)(q)))
 
@@ -348,10 +349,11 @@ class Robot:
         return dynamics.potential_energy(self.model, q)
 
     def operators(self, q: Coordinates, v: Coordinates | None = None) -> Operators:
-        """𝓜, C and Jacobians as operators at a state: applied in O(n), never formed.
+        """𝓜, C, Jacobians, φ, ψ and your own operators at a state: applied in O(n), never formed.
 
         ``op = robot.operators(q, v)``; ``op.M @ x``, ``op.M.solve(f)``, ``op.J("hand") @ v``,
-        ``op.J("hand").T @ f``, ``op.C @ v`` (needs ``v``); ``.dense()`` gives the matrix.
+        ``op.J(["left", "right"]).T @ f``, ``op.C @ v`` (needs ``v``), ``op.H @ op.phi`` (composed),
+        ``op.operator(expr, frames=...)``; ``.dense()`` gives the matrix.
         """
         return Operators(self.model, q, v)
 
@@ -364,9 +366,37 @@ class Robot:
             frames: The frames that ``B`` picks off, in order.
 
         Returns:
-            A function: ``f(q)`` dense, ``f(q, x)`` applied, ``f(q, tau=...)`` for vectors.
+            A function: ``f(q)`` its matrix, ``f(q, x)`` applied, ``f(q, tau=...)`` for vectors;
+            ``f.diagonal(q)``, ``f.block(q, row, column)``, ``f.row(q, name)`` and
+            ``f.column(q, name)`` are parts of the matrix, without the rest.
         """
         return Function(self.model, expr, frames)
+
+    def compile(
+        self,
+        wanted: str | Expr | Mapping[str, Expr],
+        *,
+        backend: str | None = None,
+        frames: Sequence[str] = (),
+    ) -> RobotKernel:
+        """A program compiled for this robot: a function that can also be looked at.
+
+        ``k = robot.compile("forward_dynamics")``; ``k(q, v=v, tau=tau)``; ``k.sweeps``, ``k.cost``,
+        ``k.source()``, ``k.passes``.
+
+        Args:
+            wanted: Name of a program (``phistar explain`` lists them), a vector expression, or
+                several by name.
+            backend: ``"numpy"`` (generated code) or ``"sweeps"`` (the interpreter). Default: what
+                the environment variable PHISTAR_BACKEND says, else ``"numpy"``.
+            frames: The frames that ``B`` speaks of, in order.
+
+        Raises:
+            UnknownNameError: No such program, backend or frame.
+            SingularHingeError: It divides by the inertia of a joint that moves none.
+            ArgumentError: It needs a coordinate for every joint and mimic joints are reduced.
+        """
+        return RobotKernel(self.model, wanted, backend, frames)
 
     rnea = inverse_dynamics
     aba = forward_dynamics

@@ -10,14 +10,27 @@ from phistar.explain import cite, where
 
 
 def test_forward_dynamics_of_the_panda(capsys: pytest.CaptureFixture[str]) -> None:
-    """Three passes, the sweeps of the compiler, seven revolute links, counts."""
+    """Three passes, the sweeps of the compiler, seven revolute links, frames, counts."""
     assert main(["explain", "forward_dynamics", "panda"]) == 0
     out = capsys.readouterr().out
     assert "4 recursions, 3 passes: outward, inward, outward" in out
     for line in kernel("forward_dynamics").sweeps.splitlines():
         assert f"\n  {line}\n" in out
-    assert "7 x revolute: d = 1" in out
-    assert "17 statements x 7 links = 119 statements" in out
+    assert "7 x revolute, d = 1" in out
+    assert "panda_link7  panda_link6  (0.088, 0, 0)" in out
+    assert "17 statements x 7 links, in all: " in out
+
+
+def test_one_level(capsys: pytest.CaptureFixture[str]) -> None:
+    """--level shows one; a level that needs a robot says so; a wrong one is refused."""
+    assert main(["explain", "forward_dynamics", "panda", "--level", "scalars"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("7 scalars: ")
+    assert "crossing" not in out
+    assert main(["explain", "forward_dynamics", "--level", "frames"]) == 2
+    assert "needs a robot" in capsys.readouterr().err
+    assert main(["explain", "forward_dynamics", "--level", "frame"]) == 2
+    assert "frames" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,8 @@ class Machine:
                 return np.zeros(6)
             upward = np.concatenate([np.zeros(3), -self.model.gravity])
             return _times(motion_transform(pose_inverse(self.transforms[k])), upward)
+        if node.data == "f_ext" and "f_ext" not in self.inputs:
+            return np.zeros(6)
         if node.data not in self.inputs:
             raise ArgumentError(f"no value was given for the input {node.data!r}")
         array = self.inputs[node.data]

@@ -42,6 +42,7 @@ class Type(Enum):
     INERTIA = "inertia (6x6, symmetric)"
     BLOCK = "joint block (6xd)"
     FACTOR = "joint inertia (dxd), factored"
+    TURNING = "turning (3x3)"
 
 
 class Direction(Enum):
@@ -56,8 +57,9 @@ SHIFTS = {
     "cong": Direction.INWARD,
     "shout": Direction.OUTWARD,
     "outcong": Direction.OUTWARD,
+    "shout_turning": Direction.OUTWARD,
 }
-"""Operations whose operand belongs to another link, and the direction they need."""
+"""Operations whose operands belong to another link, and the direction they need."""
 
 LINEAR = frozenset(
     {"H", "Ht", "shin", "shout", "cong", "Gx", "Gtx", "Dsolve", "Dx", "Ax", "inertia"}

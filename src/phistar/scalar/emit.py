@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What each operation on links is in scalars: one function a row, the same for every shape of code.
+
+Values by type: a motion or force is a list of six, a joint vector a list of d, an inertia one of
+``scalar.inertia``, a joint block six rows of d, a joint inertia a ``Factor``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from phistar.scalar.graph import Scalar
+from phistar.scalar.inertia import Inertia, Rigid, added, downdated, multiplied
+from phistar.scalar.numbers import Numbers
+from phistar.scalar.vectors import (
+    Matrix,
+    Rotation,
+    Vector,
+    at,
+    cross,
+    dot,
+    minus,
+    plus,
+    scaled,
+    times,
+    transposed,
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A link with its transform to the parent."""
+
+    link: Numbers
+    rotation: Rotation
+    offset: Vector
+
+    @property
+    def inertia(self) -> Rigid:
+        """The link's own inertia."""
+        return Rigid(self.link.mass, self.link.h, self.link.J)
+
+    def seat_force(self, f: Vector) -> Vector:
+        """A force in the model's body frame, in our link frame."""
+        R = transposed(self.link.seat_rotation)
+        moment = minus(f[:3], cross(self.link.seat_offset, f[3:]))
+        return [*times(R, moment), *times(R, f[3:])]
+
+    def seat_motion(self, x: Vector) -> Vector:
+        """A motion in the model's body frame, in our link frame."""
+        R = transposed(self.link.seat_rotation)
+        return [*times(R, x[:3]), *times(R, plus(x[3:], cross(x[:3], self.link.seat_offset)))]
+
+    def unseat_force(self, f: Vector) -> Vector:
+        """A force in our link frame, in the model's body frame."""
+        R = self.link.seat_rotation
+        force = times(R, f[3:])
+        return [*plus(times(R, f[:3]), cross(self.link.seat_offset, force)), *force]
+
+    def unseat_motion(self, x: Vector) -> Vector:
+        """A motion in our link frame, in the model's body frame."""
+        R = self.link.seat_rotation
+        angular = times(R, x[:3])
+        return [*angular, *minus(times(R, x[3:]), cross(angular, self.link.seat_offset))]
+
+    def inward(self, f: Vector) -> Vector:
+        """φ f: a force on this link as one on its parent."""
+        moment, force = self.rotation.turn(f[:3]), self.rotation.turn(f[3:])
+        return [*plus(moment, cross(self.offset, force)), *force]
+
+    def outward(self, x: Vector) -> Vector:
+        """φ* x: a motion of the parent as one of this link."""
+        moved = plus(x[3:], cross(x[:3], self.offset))
+        return [*self.rotation.turn_back(x[:3]), *self.rotation.turn_back(moved)]
+
+    def outward_turning(self, x: Vector, u: Matrix) -> Vector:
+        """As outward, for classical accelerations: the offset turns with the parent."""
+        moved = plus(x[3:], times(u, self.offset))
+        return [*self.rotation.turn_back(x[:3]), *self.rotation.turn_back(moved)]
+
+    def onto_axes(self, f: Vector) -> Vector:
+        """H f."""
+        return [_combine((factor * f[axis] for axis, factor in c)) for c in self.link.columns]
+
+    def from_axes(self, x: Vector) -> Vector:
+        """H* x."""
+        result: Vector = [0.0] * 6
+        for column, value in zip(self.link.columns, x, strict=True):
+            for axis, factor in column:
+                result[axis] = result[axis] + factor * value
+        return result
+
+
+def _combine(terms: Any) -> Scalar:
+    total: Scalar = 0.0
+    for term in terms:
+        total = total + term
+    return total
+
+
+class Factor:
+    """A symmetric positive matrix as L D L*, with the pivots' reciprocals."""
+
+    def __init__(self, rows: Matrix) -> None:
+        self.rows = rows
+        size = len(rows)
+        self.lower: Matrix = [[0.0] * size for _ in range(size)]
+        self.inverse_pivots: Vector = []
+        work = [list(row) for row in rows]
+        for j in range(size):
+            inverse = 1.0 / work[j][j]
+            self.inverse_pivots.append(inverse)
+            for i in range(j + 1, size):
+                self.lower[i][j] = work[i][j] * inverse
+                for k in range(j + 1, i + 1):
+                    work[i][k] = work[i][k] - self.lower[i][j] * work[k][j]
+
+    @classmethod
+    def from_numbers(cls, size: int, numbers: Sequence[Scalar]) -> Factor:
+        """A factor whose numbers were kept."""
+        factor = object.__new__(cls)
+        x = iter(numbers)
+        factor.inverse_pivots = [next(x) for _ in range(size)]
+        factor.lower = [[next(x) if j < i else 0.0 for j in range(size)] for i in range(size)]
+        factor.rows = [[0.0] * size for _ in range(size)]
+        for i in range(size):
+            for j in range(i + 1):
+                factor.rows[i][j] = factor.rows[j][i] = next(x)
+        return factor
+
+    def numbers(self) -> Vector:
+        """Reciprocal pivots, the lower factor, and the lower half of the matrix itself."""
+        size = range(len(self.rows))
+        lower = [self.lower[i][j] for i in size for j in range(i)]
+        return [
+            *self.inverse_pivots,
+            *lower,
+            *(self.rows[i][j] for i in size for j in range(i + 1)),
+        ]
+
+    def solve(self, x: Sequence[Scalar]) -> Vector:
+        """The inverse times a vector."""
+        y = list(x)
+        size = len(y)
+        for i in range(size):
+            for j in range(i):
+                y[i] = y[i] - self.lower[i][j] * y[j]
+        y = [a * b for a, b in zip(y, self.inverse_pivots, strict=True)]
+        for i in reversed(range(size)):
+            for j in range(i + 1, size):
+                y[i] = y[i] - self.lower[j][i] * y[j]
+        return y
+
+    def times(self, x: Sequence[Scalar]) -> Vector:
+        """The matrix times a vector."""
+        return [dot(row, x) for row in self.rows]
+
+
+def block(place: Place, inertia: Inertia) -> Matrix:
+    """P H*."""
+    columns = place.link.columns
+    return [
+        [_combine(factor * inertia.entry(i, axis) for axis, factor in c) for c in columns]
+        for i in range(6)
+    ]
+
+
+def hinge(place: Place, u: Matrix) -> Factor:
+    """H U + A, factored."""
+    rows = []
+    for i, column in enumerate(place.link.columns):
+        row = [
+            _combine(factor * u[axis][j] for axis, factor in column)
+            for j in range(len(place.link.columns))
+        ]
+        row[i] = row[i] + place.link.armature[i]
+        rows.append(row)
+    return Factor(rows)
+
+
+def gain(place: Place, u: Matrix, d: Factor) -> Matrix:
+    """U D^-1; without rotors the rows of the joint's own axes are those of the identity."""
+    own: dict[int, int] = {}
+    if all(a == 0.0 for a in place.link.armature) and all(len(c) == 1 for c in place.link.columns):
+        own = {c[0][0]: j for j, c in enumerate(place.link.columns)}
+    size = len(place.link.columns)
+    return [
+        [1.0 if j == own[i] else 0.0 for j in range(size)] if i in own else d.solve(u[i])
+        for i in range(6)
+    ]
+
+
+def gain_adjoint_parts(g: Matrix, x: Vector) -> list[tuple[Scalar, Scalar]]:
+    """G* x, each entry as a proper sum and what the joint's own axis adds."""
+    parts = []
+    for j in range(len(g[0]) if g else 0):
+        rest: Scalar = 0.0
+        plain: Scalar = 0.0
+        for row, value in zip(g, x, strict=True):
+            if isinstance(row[j], float) and row[j] == 1.0:
+                plain = plain + value
+            else:
+                rest = rest + row[j] * value
+        parts.append((rest, plain))
+    return parts
+
+
+def cross_motion(x: Vector, y: Vector) -> Vector:
+    """x × y of motions."""
+    w, v = x[:3], x[3:]
+    return [*cross(w, y[:3]), *plus(cross(w, y[3:]), cross(v, y[:3]))]
+
+
+def cross_force(x: Vector, f: Vector) -> Vector:
+    """x ×* f of a motion and a force."""
+    w, v = x[:3], x[3:]
+    return [*plus(cross(w, f[:3]), cross(v, f[3:])), *cross(w, f[3:])]
+
+
+def joint_bias(carried: Vector, relative: Vector) -> Vector:
+    """Classical acceleration that the joint's rate adds; ``carried`` is the parent's motion."""
+    w = carried[:3]
+    turning, sliding = relative[:3], relative[3:]
+    twice = [a + a for a in w]
+    return [*cross(w, turning), *plus(cross(twice, sliding), cross(turning, sliding))]
+
+
+def turning(motion: Vector, acceleration: Vector) -> Matrix:
+    """U = α~ + ω~ω~, which gives r points of a turning body their acceleration."""
+    x, y, z = motion[:3]
+    a, b, c = acceleration[:3]
+    xx, yy, zz = x * x, y * y, z * z
+    xy, xz, yz = x * y, x * z, y * z
+    return [
+        [-(yy + zz), xy - c, xz + b],
+        [xy + c, -(xx + zz), yz - a],
+        [xz - b, yz + a, -(xx + yy)],
+    ]
+
+
+def rigid_force(inertia: Inertia, acceleration: Vector, u: Matrix) -> Vector:
+    """Force and moment that move a rigid body: m a + U h and ε(UE) + h × a."""
+    assert isinstance(inertia, Rigid)
+    linear = acceleration[3:]
+    J = inertia.J
+    half = (J[0] + J[3] + J[5]) * 0.5
+    E = [[(half if i == j else 0.0) - J[at(i, j)] for j in range(3)] for i in range(3)]
+    ue = [[dot(u[i], [E[k][j] for k in range(3)]) for j in range(3)] for i in range(3)]
+    moment = [ue[2][1] - ue[1][2], ue[0][2] - ue[2][0], ue[1][0] - ue[0][1]]
+    force = plus(scaled(inertia.mass, linear), times(u, inertia.h))
+    return [*plus(moment, cross(inertia.h, linear)), *force]
+
+
+def with_term(total: Any, factor: Fraction, value: Any) -> Any:
+    """A sum of values of one type with one term more; None is the empty sum."""
+    if isinstance(value, list):
+        term = list(value) if factor == 1 else scaled(float(factor), value)
+        return term if total is None else plus(total, term)
+    inertia = multiplied(float(factor), value)
+    return inertia if total is None else added(total, inertia)
+
+
+LOCAL: dict[str, Callable[..., Any]] = {
+    "H": lambda place, f: place.onto_axes(f),
+    "Ht": lambda place, x: place.from_axes(x),
+    "inertia": lambda place, s, x: s.times(x),
+    "U": block,
+    "D": hinge,
+    "G": gain,
+    "down": lambda place, p, u, g: downdated(p, g, u),
+    "Gx": lambda place, g, x: times(g, x),
+    "Gtx": lambda place, g, x: [a + b for a, b in gain_adjoint_parts(g, x)],
+    "Dx": lambda place, d, x: d.times(x),
+    "Dsolve": lambda place, d, x: d.solve(x),
+    "Ax": lambda place, x: [a * b for a, b in zip(place.link.armature, x, strict=True)],
+    "crm": lambda place, x, y: cross_motion(x, y),
+    "crf": lambda place, x, f: cross_force(x, f),
+    "joint_bias": lambda place, carried, relative: joint_bias(carried, relative),
+    "turning": lambda place, x, a: turning(x, a),
+    "rigid_force": lambda place, a, u: rigid_force(place.inertia, a, u),
+}
+"""What each operation does at a link."""

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Inertias of scalars: nothing, rigid (10 numbers) or symmetric (21), and their arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from phistar.scalar.graph import Scalar
+from phistar.scalar.vectors import (
+    Matrix,
+    Rotation,
+    Vector,
+    at,
+    cross,
+    minus,
+    plus,
+    scaled,
+    symmetric_times,
+    times,
+    transposed,
+)
+
+
+@dataclass(frozen=True)
+class Rigid:
+    """A rigid body: mass, first moment h and rotational inertia J about the frame's origin."""
+
+    mass: Scalar
+    h: Vector
+    J: Vector
+
+    def numbers(self) -> Vector:
+        """All ten."""
+        return [self.mass, *self.h, *self.J]
+
+    def times(self, x: Vector) -> Vector:
+        """The momentum of a motion."""
+        w, v = x[:3], x[3:]
+        angular = plus(symmetric_times(self.J, w), cross(self.h, v))
+        return [*angular, *minus(scaled(self.mass, v), cross(self.h, w))]
+
+    def moved(self, rotation: Rotation, p: Vector) -> Rigid:
+        """As seen from the parent."""
+        h = rotation.turn(self.h)
+        there = plus(h, scaled(self.mass, p))
+        J = rotation.congruence(self.J)
+        w = [(a + b) * c for a, b, c in zip(h, there, p, strict=True)]
+        J = [
+            J[0] + (w[1] + w[2]),
+            J[1] - (p[0] * h[1] + there[0] * p[1]),
+            J[2] - (p[0] * h[2] + there[0] * p[2]),
+            J[3] + (w[0] + w[2]),
+            J[4] - (p[1] * h[2] + there[1] * p[2]),
+            J[5] + (w[0] + w[1]),
+        ]
+        return Rigid(self.mass, there, J)
+
+    def entry(self, i: int, j: int) -> Scalar:
+        """Entry of the 6x6 matrix."""
+        if i > j:
+            i, j = j, i
+        if j < 3:
+            return self.J[at(i, j)]
+        if i >= 3:
+            return self.mass if i == j else 0.0
+        return _skew(self.h, i, j - 3)
+
+
+@dataclass(frozen=True)
+class Symmetric:
+    """Any symmetric 6x6 matrix [[J, B], [B*, C]]."""
+
+    J: Vector
+    B: Matrix
+    C: Vector
+
+    def numbers(self) -> Vector:
+        """All twenty-one."""
+        return [*self.J, *(x for row in self.B for x in row), *self.C]
+
+    def times(self, x: Vector) -> Vector:
+        """The force of a motion."""
+        w, v = x[:3], x[3:]
+        angular = plus(symmetric_times(self.J, w), times(self.B, v))
+        return [*angular, *plus(times(transposed(self.B), w), symmetric_times(self.C, v))]
+
+    def moved(self, rotation: Rotation, p: Vector) -> Symmetric:
+        """As seen from the parent: turned, then shifted."""
+        J, C = rotation.congruence(self.J), rotation.congruence(self.C)
+        B = rotation.general_congruence(self.B)
+        columns = [cross(p, [C[at(i, j)] for i in range(3)]) for j in range(3)]
+        there = [[B[i][j] + columns[j][i] for j in range(3)] for i in range(3)]
+        # J + p~ B* - B' p~: column j of p~ B* is p x (row j of B), row i of B' p~ is B'_i x p.
+        left = [cross(p, B[j]) for j in range(3)]
+        right = [cross(there[i], p) for i in range(3)]
+        J = [J[at(i, j)] + (left[j][i] - right[i][j]) for i in range(3) for j in range(i, 3)]
+        return Symmetric(J, there, C)
+
+    def entry(self, i: int, j: int) -> Scalar:
+        """Entry of the 6x6 matrix."""
+        if i > j:
+            i, j = j, i
+        if j < 3:
+            return self.J[at(i, j)]
+        if i >= 3:
+            return self.C[at(i - 3, j - 3)]
+        return self.B[i][j - 3]
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """No inertia at all."""
+
+    def numbers(self) -> Vector:
+        """None."""
+        return []
+
+    def times(self, x: Vector) -> Vector:
+        """No force."""
+        return [0.0] * 6
+
+    def moved(self, rotation: Rotation, p: Vector) -> Nothing:
+        """Still nothing."""
+        return self
+
+    def entry(self, i: int, j: int) -> Scalar:
+        """Zero."""
+        return 0.0
+
+
+Inertia = Rigid | Symmetric | Nothing
+
+
+def _skew(x: Sequence[Scalar], i: int, j: int) -> Scalar:
+    """Entry of the matrix of a cross product."""
+    if i == j:
+        return 0.0
+    return -x[3 - i - j] if (j - i) % 3 == 1 else x[3 - i - j]
+
+
+def symmetric(inertia: Inertia) -> Symmetric:
+    """Any inertia with all 21 numbers."""
+    if isinstance(inertia, Symmetric):
+        return inertia
+    corner = [inertia.entry(i, j) for i in range(3) for j in range(i, 3)]
+    block = [[inertia.entry(i, j) for j in range(3, 6)] for i in range(3)]
+    far = [inertia.entry(i, j) for i in range(3, 6) for j in range(i, 6)]
+    return Symmetric(corner, block, far)
+
+
+def added(x: Inertia, y: Inertia) -> Inertia:
+    """The sum, of the simplest kind that can hold it."""
+    if isinstance(x, Nothing):
+        return y
+    if isinstance(y, Nothing):
+        return x
+    if isinstance(x, Rigid) and isinstance(y, Rigid):
+        return Rigid(x.mass + y.mass, plus(x.h, y.h), plus(x.J, y.J))
+    a, b = symmetric(x), symmetric(y)
+    block = [plus(p, q) for p, q in zip(a.B, b.B, strict=True)]
+    return Symmetric(plus(a.J, b.J), block, plus(a.C, b.C))
+
+
+def multiplied(factor: float, x: Inertia) -> Inertia:
+    """A multiple."""
+    if factor == 1.0 or isinstance(x, Nothing):
+        return x
+    if isinstance(x, Rigid):
+        return Rigid(factor * x.mass, scaled(factor, x.h), scaled(factor, x.J))
+    return Symmetric(scaled(factor, x.J), [scaled(factor, row) for row in x.B], scaled(factor, x.C))
+
+
+def downdated(x: Inertia, left: Matrix, right: Matrix) -> Inertia:
+    """x - left right*, known to be symmetric; ``left`` and ``right`` have six rows."""
+
+    def entry(i: int, j: int) -> Scalar:
+        total = x.entry(i, j)
+        for a, b in zip(left[i], right[j], strict=True):
+            total = total - a * b
+        return total
+
+    corner = [entry(i, j) for i in range(3) for j in range(i, 3)]
+    block = [[entry(i, j) for j in range(3, 6)] for i in range(3)]
+    far = [entry(i, j) for i in range(3, 6) for j in range(i, 6)]
+    every = [*corner, *(e for row in block for e in row), *far]
+    if all(isinstance(e, float) and e == 0.0 for e in every):
+        return Nothing()
+    return Symmetric(corner, block, far)

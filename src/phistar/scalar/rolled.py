@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Passes over links -> loops: one body of scalar operations for each pass and class of links.
+
+Links of a class have the same joint kind and place in the tree (root, tip, first or last of its
+siblings) and, if that gives few classes, the same pattern of zeros among their constants; numbers
+in which they differ are read from a table. Motions are read from the parent; forces and inertias
+are pushed to it: the first child stores, the others add.
+
+Bodies are traced again until no more constants are found among what they leave to each other; what
+nobody reads is then dropped.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from phistar.model.parts import GROUND
+from phistar.scalar.classes import classes_of, flatten, inertia_forms, like
+from phistar.scalar.emit import Place
+from phistar.scalar.graph import Graph, Scalar, Value, cos, sin
+from phistar.scalar.inertia import Inertia, Nothing, Symmetric, symmetric
+from phistar.scalar.joints import cosine_and_sine, transform
+from phistar.scalar.links import Link
+from phistar.scalar.numbers import Numbers, shared
+from phistar.scalar.program import Body, Links, Loop, Rolled, Signature, Store
+from phistar.scalar.tracer import LinkTracer, Setting
+from phistar.sweeps.ir import SHIFTS, Direction, Node, Type
+from phistar.sweeps.lines import resolve
+from phistar.sweeps.schedule import GIVEN_OPS, Pass, Schedule
+
+Key = tuple[Any, int]
+"""A stream, or the name of one, and the number of an entry of its values."""
+
+
+def rolled(
+    schedule: Schedule, links: Sequence[Link], signature: Signature, setting: Setting
+) -> Rolled:
+    """The loops of a program; arguments as for ``straight``."""
+    return _Roller(schedule, links, signature, setting).roll()
+
+
+def _early(schedule: Schedule) -> tuple[Pass, ...]:
+    """A pass for given streams that other links read, or that are outputs, before all others."""
+    program = schedule.program
+    read = {o for s in program.live() if program.nodes[s].op in SHIFTS for o in program.operands(s)}
+    read |= set(program.outputs.values())
+    given = tuple(sorted(s for s in read if program.nodes[s].op in GIVEN_OPS))
+    return (Pass(Direction.OUTWARD, given),) if given else ()
+
+
+class _Roller:
+    """All bodies of a program, and what they know of each other."""
+
+    def __init__(
+        self, schedule: Schedule, links: Sequence[Link], signature: Signature, setting: Setting
+    ) -> None:
+        self.program = schedule.program
+        self.passes = (*_early(schedule), *schedule.passes)
+        self.links = list(links)
+        self.signature = signature
+        self.setting = setting
+        self.children: list[list[int]] = [[] for _ in links]
+        for link in links:
+            if link.parent != GROUND:
+                self.children[link.parent].append(link.index)
+        self.class_of = classes_of(links, self.children)
+        self.members: dict[int, list[int]] = defaultdict(list)
+        for k, c in enumerate(self.class_of):
+            self.members[c].append(k)
+        self.pass_of = {
+            resolve(self.program, s): i for i, p in enumerate(self.passes) for s in p.streams
+        }
+        self.forms = inertia_forms(self.program)
+        self.kept = self._kept()
+        self.known: dict[Key, float] = {}
+        self.shapes: dict[tuple[int, int], Any] = {}
+        self.stored: dict[Key, set[float | None]] = {}
+
+    def _kept(self) -> set[int]:
+        """Streams that other passes or children read."""
+        kept = set()
+        for stream in self.program.live():
+            node = self.program.nodes[stream]
+            if node.op == "rec" or node.op in ("shin", "cong"):
+                continue
+            home = self.pass_of.get(stream)
+            for operand in node.operands:
+                made = resolve(self.program, operand)
+                shouted = node.op in ("shout", "shout_turning")
+                if made in self.pass_of and (shouted or self.pass_of[made] != home):
+                    kept.add(made)
+        return kept
+
+    def roll(self) -> Rolled:
+        """The program as loops."""
+        while True:
+            self.shapes, self.stored = {}, defaultdict(set)
+            loops = [self._angles(), *(self._loop(i) for i in range(len(self.passes)))]
+            known = {
+                key: value
+                for key, (value, *others) in self.stored.items()
+                if value is not None and not others
+            }
+            if known == self.known:
+                return self._finished(loops)
+            self.known = known
+
+    def numbers(self, c: int, graph: Graph) -> tuple[Numbers, list[list[float]]]:
+        """The numbers of a class, and the rows of its members in the table."""
+        members = [self.links[k] for k in self.members[c]]
+        return shared(members, lambda i: graph.load("table", i, "link"))
+
+    def _loop(self, number: int) -> Loop:
+        bodies = {c: _ClassTracer(self, number, c).body() for c in self.members}
+        return Loop(self.passes[number].direction, bodies)
+
+    def _angles(self) -> Loop:
+        """Sines and cosines of all joint angles, once."""
+        bodies = {}
+        for c in self.members:
+            body = Body()
+            own, _ = self.numbers(c, body.graph)
+            seen = _Angle()
+            transform(own, _coordinates(body.graph), seen)
+            if isinstance(seen.angle, Value):
+                turned = [("cos", cos(seen.angle)), ("sin", sin(seen.angle))]
+                body.stores = [Store("work", (n, 0), "link", x) for n, x in turned]
+                bodies[c] = body
+        return Loop(Direction.OUTWARD, bodies)
+
+    def _finished(self, loops: list[Loop]) -> Rolled:
+        """Without what nobody reads, slots numbered."""
+        live = _read_by_someone([body for loop in loops for body in loop.bodies.values()])
+        slots = {key: i for i, key in enumerate(sorted(live, key=str))}
+        loops = [
+            Loop(loop.direction, {c: _numbered(b, slots) for c, b in loop.bodies.items()})
+            for loop in loops
+        ]
+        table: list[list[float]] = [[] for _ in self.links]
+        for c, members in self.members.items():
+            for k, row in zip(members, self.numbers(c, Graph())[1], strict=True):
+                table[k] = row
+        links = Links(
+            self.class_of,
+            [link.parent for link in self.links],
+            [link.q for link in self.links],
+            [link.v for link in self.links],
+            table,
+        )
+        return Rolled(self.signature, links, [loop for loop in loops if loop.bodies], len(slots))
+
+
+class _Angle:
+    """Notes the angle of a joint instead of turning it into sine and cosine."""
+
+    def __init__(self) -> None:
+        self.angle: Scalar = 0.0
+
+    def __call__(self, angle: Scalar) -> tuple[Scalar, Scalar]:
+        self.angle = angle
+        return 1.0, 0.0
+
+
+def _coordinates(graph: Graph) -> Any:
+    return lambda i: graph.load("q", i, "q")
+
+
+def _read_by_someone(bodies: Sequence[Body]) -> set[Key]:
+    """Keys of the workspace on which an output depends."""
+    live: set[Key] = set()
+    grown = True
+    while grown:
+        before = len(live)
+        for body in bodies:
+            roots = [
+                store.value
+                for store in body.stores
+                if isinstance(store.value, Value) and (store.space != "work" or store.index in live)
+            ]
+            for number in body.graph.live(roots):
+                node = body.graph.nodes[number]
+                if node[0] == "load" and node[1][0] == "work":
+                    live.add(node[1][1])
+        grown = len(live) > before
+    return live
+
+
+def _numbered(body: Body, slots: dict[Key, int]) -> Body:
+    """A body with slot numbers for keys, without the stores that nobody reads."""
+    graph = body.graph
+    for number, node in enumerate(graph.nodes):
+        if node[0] == "load" and node[1][0] == "work":
+            space, key, base = node[1]
+            graph.nodes[number] = ("load", (space, slots.get(key, -1), base))
+    stores = [
+        replace(s, index=slots[s.index]) if s.space == "work" else s
+        for s in body.stores
+        if s.space != "work" or s.index in slots
+    ]
+    return Body(graph, stores)
+
+
+class _ClassTracer(LinkTracer):
+    """One pass at all links of a class."""
+
+    def __init__(self, roller: _Roller, number: int, c: int) -> None:
+        self.roller = roller
+        self.walk = number
+        self.c = c
+        self.result = Body()
+        self.graph = self.result.graph
+        member = roller.members[c][0]
+        link = roller.links[member]
+        own, _ = roller.numbers(c, self.graph)
+        place = Place(own, *transform(own, _coordinates(self.graph), self._turn))
+        super().__init__(roller.setting, place, link.parent == GROUND, member, link.v)
+        self.tip = not roller.children[member]
+        siblings = [member] if self.root else roller.children[link.parent]
+        inward = roller.passes[number].direction is Direction.INWARD
+        self.first = member == (max(siblings) if inward else min(siblings))
+
+    def _turn(self, angle: Scalar) -> tuple[Scalar, Scalar]:
+        if not isinstance(angle, Value):
+            return cosine_and_sine(angle)
+        return self._read(("cos", 0), "link"), self._read(("sin", 0), "link")
+
+    def body(self) -> Body:
+        """What is done at a link in this pass."""
+        roller, program = self.roller, self.program
+        streams = [resolve(program, s) for s in roller.passes[self.walk].streams]
+        for stream in dict.fromkeys(streams):
+            roller.shapes[stream, self.c] = self.value(stream)
+        for stream in dict.fromkeys(streams):
+            if stream in roller.kept:
+                for i, x in enumerate(flatten(self.value(stream))):
+                    self._leave((stream, i), "link", x)
+        self._push()
+        for name, stream in program.outputs.items():
+            made = resolve(program, stream)
+            if roller.pass_of.get(made, 0) == self.walk:
+                self._output(name, program.nodes[made].type, self.value(made))
+        return self.result
+
+    def _push(self) -> None:
+        """Forces and inertias that were made here, moved to the parent."""
+        if self.root:
+            return
+        roller = self.roller
+        for stream in self.program.live():
+            node = self.program.nodes[stream]
+            if node.op not in ("shin", "cong"):
+                continue
+            operand = resolve(self.program, node.operands[0])
+            if roller.pass_of.get(operand, 0) == self.walk:
+                for i, x in enumerate(flatten(self._moved(stream, node, self.value(operand)))):
+                    self._leave((stream, i), "parent", x, add=not self.first)
+
+    def _moved(self, stream: int, node: Node, value: Any) -> Any:
+        if node.op == "shin":
+            return self.place.inward(value)
+        inertia: Inertia = value.moved(self.place.rotation, self.place.offset)
+        form = self.roller.forms[stream]
+        if isinstance(form, Symmetric):
+            return symmetric(inertia)
+        return form if isinstance(inertia, Nothing) else inertia
+
+    def _leave(self, key: Key, base: str, x: Scalar, add: bool = False) -> None:
+        self.roller.stored[key].add(x if isinstance(x, float) else None)
+        if not (add and isinstance(x, float) and x == 0.0):
+            self.result.stores.append(Store("work", key, base, x, add))
+
+    def _read(self, key: Key, base: str) -> Scalar:
+        known = self.roller.known.get(key)
+        return self.graph.load("work", key, base) if known is None else known
+
+    def _output(self, name: str, kind: Type, value: Any) -> None:
+        base = "v"
+        if kind is not Type.JOINT:
+            base = "body"
+            seat = self.place.unseat_force if kind is Type.FORCE else self.place.unseat_motion
+            value = seat(value)
+        self.result.stores += [Store(name, i, base, x) for i, x in enumerate(value)]
+
+    def _value(self, stream: int) -> Any:
+        made = self.roller.pass_of.get(stream)
+        node = self.program.nodes[stream]
+        if made is None or made >= self.walk or self._is_remade(node):
+            return super()._value(stream)
+        form = self.roller.shapes[stream, self.c]
+        return like(form, [self._read((stream, i), "link") for i in range(len(flatten(form)))])
+
+    def _is_remade(self, node: Node) -> bool:
+        """Whether a stream costs nothing: given, or a given joint vector along the joint's axes."""
+        if node.op in GIVEN_OPS:
+            return True
+        return node.op == "Ht" and self.program.nodes[node.operands[0]].op == "leaf"
+
+    def entry(self, name: str, i: int, base: str) -> Scalar:
+        return self.graph.load(name, i, base)
+
+    def of_parent(self, stream: int) -> Any:
+        made = resolve(self.program, stream)
+        kind = self.program.nodes[made].type
+        if kind is Type.TURNING:
+            return like([[0.0] * 3] * 3, [self._read((made, i), "parent") for i in range(9)])
+        return [self._read((made, i), "parent") for i in range(6)]
+
+    def of_children(self, stream: int, node: Node) -> Any:
+        if self.tip:
+            return [0.0] * 6 if node.op == "shin" else Nothing()
+        form = [0.0] * 6 if node.op == "shin" else self.roller.forms[stream]
+        return like(form, [self._read((stream, i), "link") for i in range(len(flatten(form)))])

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks that a scalar program is one: a fault here is ours, never the user's.
+
+Nodes are known operations on earlier nodes; loads find something that is there; every entry of an
+output is written once, or stored first and then added to; what is kept at a link was left there by
+an earlier step of the walk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from phistar.scalar.graph import Graph, Value
+from phistar.scalar.program import Body, Links, Rolled, ScalarProgram, Store, Straight, start_of
+from phistar.sweeps.ir import Direction
+
+OPERANDS = {
+    "const": 0, "load": 0, "neg": 1, "sqrt": 1, "sin": 1, "cos": 1,
+    "add": 2, "sub": 2, "mul": 2, "div": 2,
+}  # fmt: skip
+"""How many nodes each operation uses."""
+
+WORK, TABLE = "work", "table"
+
+
+class VerifyError(AssertionError):
+    """A scalar program that is not well formed: a fault of the compiler."""
+
+
+def verify(program: ScalarProgram) -> None:
+    """Raise unless a program is well formed.
+
+    Raises:
+        VerifyError: It is not; the message names the body and the node or store.
+    """
+    if isinstance(program, Straight):
+        _verify_straight(program)
+    else:
+        _Walk(program).verify()
+
+
+# -- what holds in every body
+
+
+def _verify_graph(where: str, body: Body) -> None:
+    graph = body.graph
+    for number, node in enumerate(graph.nodes):
+        _verify_node(f"{where}, node {number} {node}", number, node)
+    for store in body.stores:
+        value = store.value
+        if isinstance(value, Value):
+            if value.graph is not graph or not 0 <= value.id < len(graph.nodes):
+                raise VerifyError(f"{where}, {_name(store)}: its value is a node of another graph")
+        elif not isinstance(value, float):
+            raise VerifyError(f"{where}, {_name(store)}: {value!r} is no number")
+
+
+def _verify_node(name: str, number: int, node: tuple[Any, ...]) -> None:
+    if node[0] not in OPERANDS:
+        raise VerifyError(f"{name}: unknown operation {node[0]!r}")
+    if node[0] == "const":
+        if len(node) != 2 or not isinstance(node[1], float):
+            raise VerifyError(f"{name}: not one float")
+    elif node[0] == "load":
+        if len(node) != 2 or not isinstance(node[1], tuple):
+            raise VerifyError(f"{name}: not one key")
+    elif len(node) - 1 != OPERANDS[node[0]]:
+        raise VerifyError(f"{name}: {len(node) - 1} operands, expected {OPERANDS[node[0]]}")
+    elif not all(isinstance(i, int) and 0 <= i < number for i in node[1:]):
+        raise VerifyError(f"{name}: an operand does not come before it")
+
+
+def _loads(graph: Graph, live: list[int]) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    for number in live:
+        if graph.nodes[number][0] == "load":
+            yield number, graph.nodes[number][1]
+
+
+def _name(store: Store) -> str:
+    kind = "add to" if store.add else "store to"
+    return f"{kind} {store.space}[{store.index}]" + (f" of {store.base}" if store.base else "")
+
+
+def _is_entry(index: Any, size: int) -> bool:
+    return isinstance(index, int) and 0 <= index < size
+
+
+class _Outputs:
+    """Which entries of the outputs are there."""
+
+    def __init__(self, program: ScalarProgram) -> None:
+        self._written = {n: [False] * size for n, size in program.signature.outputs.items()}
+
+    def write(self, where: str, store: Store, entry: Any) -> None:
+        """Note one."""
+        written = self._written.get(store.space)
+        if written is None:
+            raise VerifyError(f"{where}, {_name(store)}: there is no such output")
+        if not _is_entry(entry, len(written)):
+            raise VerifyError(f"{where}, {_name(store)}: entry {entry} of {len(written)}")
+        if store.add and not written[entry]:
+            raise VerifyError(f"{where}, {_name(store)}: entry {entry} is added to, not stored yet")
+        if not store.add and written[entry]:
+            raise VerifyError(f"{where}, {_name(store)}: entry {entry} is stored twice")
+        written[entry] = True
+
+    def finish(self) -> None:
+        """Every entry must be there."""
+        for name, written in self._written.items():
+            if not all(written):
+                raise VerifyError(f"output {name}: entry {written.index(False)} is never stored")
+
+
+# -- straight lines
+
+
+def _verify_straight(program: Straight) -> None:
+    body, where = program.body, "straight line"
+    _verify_graph(where, body)
+    inputs = program.signature.inputs
+    for number, key in _loads(body.graph, body.live):
+        if len(key) != 2 or key[0] not in inputs or not _is_entry(key[1], inputs[key[0]]):
+            raise VerifyError(f"{where}, node {number} {body.graph.nodes[number]}: no such input")
+    outputs = _Outputs(program)
+    for store in body.stores:
+        if store.base:
+            raise VerifyError(f"{where}, {_name(store)}: a straight line counts from the row")
+        outputs.write(where, store, store.index)
+    outputs.finish()
+
+
+# -- loops
+
+
+class _Walk:
+    """All loops, link by link, with numbers left out."""
+
+    def __init__(self, program: Rolled) -> None:
+        self.program = program
+        self.links = program.links
+        self.inputs = program.signature.inputs
+        self.outputs = _Outputs(program)
+        self.kept = [[False] * program.slots for _ in range(len(program.links))]
+
+    def verify(self) -> None:
+        """Walk."""
+        _verify_links(self.links)
+        for i, loop in enumerate(self.program.loops):
+            for c, body in loop.bodies.items():
+                _verify_graph(f"loop {i}, class {c}", body)
+            live = {c: body.live for c, body in loop.bodies.items()}
+            order = range(len(self.links))
+            for k in order if loop.direction is Direction.OUTWARD else reversed(order):
+                c = self.links.class_of[k]
+                if c in loop.bodies:
+                    self._body(f"loop {i}, class {c}, link {k}", loop.bodies[c], live[c], k)
+        self.outputs.finish()
+
+    def _body(self, where: str, body: Body, live: list[int], k: int) -> None:
+        for number, key in _loads(body.graph, live):
+            fault = self._unreadable(key, k)
+            if fault:
+                raise VerifyError(f"{where}, node {number} {body.graph.nodes[number]}: {fault}")
+        for store in body.stores:
+            if store.space == WORK:
+                self._keep(where, store, k)
+            else:
+                if store.base not in ("v", "body"):
+                    raise VerifyError(f"{where}, {_name(store)}: not counted from a link's part")
+                entry = start_of(self.links, store.base, k) + store.index
+                self.outputs.write(where, store, entry)
+
+    def _unreadable(self, key: tuple[Any, ...], k: int) -> str:
+        if len(key) != 3:
+            return "a load in a loop says what it is counted from"
+        space, index, base = key
+        if space == TABLE:
+            if base == "link" and _is_entry(index, len(self.links.table[k])):
+                return ""
+            return f"the link's row has {len(self.links.table[k])} numbers"
+        if space == WORK:
+            return self._unkept(index, base, k)
+        if space not in self.inputs:
+            return "no such input"
+        if base not in ("q", "v", "body") or (base == "q") != (space == "q"):
+            return f"not counted from a link's part: {base!r}"
+        if not isinstance(index, int) or index < 0:
+            return f"no entry: {index!r}"
+        size = self.inputs[space]
+        entry = start_of(self.links, base, k) + index
+        return "" if 0 <= entry < size else f"entry {entry} of {size}"
+
+    def _seat(self, base: str, k: int) -> int | None:
+        """The link at which a number is kept."""
+        seat = {"link": k, "parent": self.links.parent[k]}.get(base, -1)
+        return seat if seat >= 0 else None
+
+    def _unkept(self, slot: Any, base: str, k: int) -> str:
+        seat = self._seat(base, k)
+        if seat is None:
+            return f"there is no {base!r}"
+        if not _is_entry(slot, self.program.slots):
+            return f"there are {self.program.slots} slots"
+        return "" if self.kept[seat][slot] else f"nothing was left there (link {seat})"
+
+    def _keep(self, where: str, store: Store, k: int) -> None:
+        seat = self._seat(store.base, k)
+        if seat is None or not _is_entry(store.index, self.program.slots):
+            raise VerifyError(f"{where}, {_name(store)}: there is no such slot")
+        if store.add and not self.kept[seat][store.index]:
+            raise VerifyError(f"{where}, {_name(store)}: nothing to add to (link {seat})")
+        self.kept[seat][store.index] = True
+
+
+def _verify_links(links: Links) -> None:
+    sizes = {len(x) for x in (links.class_of, links.parent, links.q, links.v, links.table)}
+    if sizes != {len(links)}:
+        raise VerifyError(f"lists over the links have different lengths: {sorted(sizes)}")
+    rows: dict[int, int] = {}
+    roots: dict[int, bool] = {}
+    for k, c in enumerate(links.class_of):
+        if not -1 <= links.parent[k] < k:
+            raise VerifyError(f"link {k}: its parent {links.parent[k]} does not come before it")
+        if links.q[k] < 0 or links.v[k] < 0:
+            raise VerifyError(f"link {k}: its coordinates begin before the first")
+        if rows.setdefault(c, len(links.table[k])) != len(links.table[k]):
+            raise VerifyError(
+                f"link {k}: its row of the table is not as long as others of class {c}"
+            )
+        if roots.setdefault(c, links.parent[k] < 0) != (links.parent[k] < 0):
+            raise VerifyError(f"link {k}: class {c} has links on the ground and others")

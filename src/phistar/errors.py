@@ -35,6 +35,10 @@ class IgnoredWarning(PhistarWarning):
     """Something in the file is not used although it could matter to the dynamics."""
 
 
+class CacheWarning(PhistarWarning):
+    """Compiled code cannot be kept on disk, or what is kept there cannot be trusted."""
+
+
 class SingularHingeWarning(PhistarWarning):
     """A joint moves no inertia, so forward dynamics does not exist for it."""
 

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -15,13 +16,38 @@ from numpy.typing import ArrayLike, NDArray
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.model.model import Model
 from phistar.sweeps.ir import Program
+from phistar.sweeps.requests import Form
 from phistar.sweeps.schedule import Schedule
 
 Array = NDArray[Any]
+Quick = Callable[..., "Array | None"]
+"""Takes arrays, gives the result, or None where anything is out of the ordinary."""
 
-DEFAULT = "numpy"
+DEFAULT = "llvm"
+OPTIONAL = ("f_ext", "gravity")
+"""Inputs with a value of their own: no external forces, the robot's gravity."""
 VARIABLE = "PHISTAR_BACKEND"
 """Environment variable that names another default backend."""
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What a backend may do; those that work on links as they are take no notice.
+
+    Attributes:
+        whole: The program is about the motion of the whole robot: inertia that a joint cannot feel
+            may be counted to its parent link, no output can tell.
+        snap: Rotations closer than this to right angles, and smaller lengths and inertias, become
+            exactly right or zero; None leaves the robot's numbers alone.
+        shape: ``"straight"`` or ``"rolled"`` code, or ``"auto"``.
+    """
+
+    whole: bool = False
+    snap: float | None = None
+    shape: str = "auto"
+
+
+PLAIN = Tuning()
 
 
 class Executable(Protocol):
@@ -39,8 +65,9 @@ class Executable(Protocol):
             q: (..., nq).
             inputs: Leaves by name: JOINT vectors (..., joints) in body order without those of
                 locked bodies, MOTION and FORCE vectors (..., bodies, 6) in link axes, forces on
-                frames (..., frames, 6) in their own axes. ``gravity`` may be left out: it is then
-                the robot's. Names that the program does not read are ignored.
+                frames (..., frames, 6) in their own axes. ``f_ext`` and ``gravity`` may be left
+                out: no external forces, the robot's own gravity. Names that the program does not
+                read are ignored.
 
         Returns:
             Outputs by name, shaped like the inputs. Their leading axes are those of q and of the
@@ -49,6 +76,46 @@ class Executable(Protocol):
         Raises:
             ArgumentError: An input that the program reads is missing.
         """
+        ...
+
+    def run(
+        self,
+        q: ArrayLike,
+        inputs: Mapping[str, ArrayLike],
+        out: Mapping[str, Array] | None = None,
+    ) -> tuple[dict[str, Array], bool]:
+        """Run, and tell whether all that was read is finite.
+
+        Args:
+            q, inputs: As above.
+            out: Arrays for some of the outputs, of the right shape and dtype.
+        """
+        ...
+
+    def quick(self, order: Sequence[str], keep: Callable[[Quick], None]) -> None:
+        """Hand over a quick way, now and whenever there is a better one.
+
+        Args:
+            order: Names of the inputs, the configuration among them.
+            keep: Is given a function of the inputs in this order, plain arrays (size,) or
+                (batch, size), that returns the only output. Not called if there is no such way.
+        """
+        ...
+
+
+class MatrixExecutable(Protocol):
+    """The whole matrix of an operator on one robot."""
+
+    def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> Array | None:
+        """The matrix (..., rows, columns), joints in body order; None if it cannot say it now.
+
+        Args:
+            q, inputs: As for ``Executable``.
+        """
+        ...
+
+    def quick(self, order: Sequence[str], keep: Callable[[Quick], None]) -> None:
+        """As for ``Executable``."""
         ...
 
 
@@ -67,6 +134,7 @@ class Backend(Protocol):
         model: Model,
         frames: Sequence[str] = (),
         locked: Set[int] = frozenset(),
+        tuning: Tuning = PLAIN,
     ) -> Executable:
         """The executable of a program for a robot.
 
@@ -75,6 +143,18 @@ class Backend(Protocol):
             model: The robot.
             frames: Names of the frames that B speaks of, in order.
             locked: Bodies whose joints are not free: H has no row for them.
+            tuning: What the backend may do to the robot's numbers and to the code.
+        """
+        ...
+
+    def build_matrix(
+        self, forms: Sequence[Form], model: Model, frames: Sequence[str], tuning: Tuning
+    ) -> MatrixExecutable | None:
+        """Something that gives the whole matrix of an operator, or None: level 2 then does it.
+
+        Args:
+            forms: Programs that give the same matrix.
+            model, frames, tuning: As above.
         """
         ...
 
@@ -100,7 +180,7 @@ def get(name: str) -> Backend:
 
 
 def default() -> str:
-    """Name of the backend that runs where none is named: that of PHISTAR_BACKEND, or ``numpy``."""
+    """Name of the backend that runs where none is named: that of PHISTAR_BACKEND, or ``llvm``."""
     return os.environ.get(VARIABLE) or DEFAULT
 
 
@@ -112,7 +192,7 @@ def inputs_read(program: Program) -> tuple[str, ...]:
 
 
 def require_inputs(read: Sequence[str], inputs: Mapping[str, ArrayLike]) -> None:
-    """Refuse to run without an input; gravity is known from the robot."""
+    """Refuse to run without an input that has no value of its own."""
     for name in read:
-        if name not in inputs and name != "gravity":
+        if name not in inputs and name not in OPTIONAL:
             raise ArgumentError(f"no value was given for the input {name!r}")

@@ -8,7 +8,7 @@ no detour. Large batches are cut into pieces that stay in the processor's cache.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -82,3 +82,16 @@ def in_precision(x: Array, real: np.dtype[Any]) -> Array:
     """x with real and imaginary parts in a precision."""
     wanted = np.result_type(real, np.complex64) if x.dtype.kind == "c" else real
     return x.astype(wanted, copy=False)
+
+
+def all_finite(arrays: Iterable[ArrayLike]) -> bool:
+    """Whether there is no infinite number and none that is not a number."""
+    return all(bool(np.isfinite(np.asarray(x)).all()) for x in arrays)
+
+
+def fill(out: Mapping[str, Array] | None, outputs: dict[str, Array]) -> dict[str, Array]:
+    """Outputs, those for which there is an array copied into it."""
+    for name, array in (out or {}).items():
+        np.copyto(array, outputs[name])
+        outputs[name] = array
+    return outputs

@@ -161,6 +161,10 @@ class Links:
             stream[k] = np.concatenate([np.zeros_like(upward), upward])
         return stream
 
+    def nothing(self) -> Stream:
+        """Zero at every link."""
+        return [self._zero] * self._tables.count
+
     def frame_forces(self, forces: Array) -> Stream:
         """Forces on frames (frames, 6, *batch) as forces on the links that carry them."""
         stream = [self._zero] * self._tables.count

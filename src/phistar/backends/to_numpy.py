@@ -22,13 +22,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phistar.backends import arithmetic
-from phistar.backends.base import require_inputs
-from phistar.backends.batch import Batch, in_precision, inexact, precision
+from phistar.backends.base import PLAIN, Quick, Tuning, require_inputs
+from phistar.backends.batch import Batch, all_finite, fill, in_precision, inexact, precision
 from phistar.backends.links import Links, Stream, Tables
 from phistar.model.configuration import configuration
 from phistar.model.model import Model
 from phistar.sweeps.ir import SHIFTS, Direction, Node, Program, Type
 from phistar.sweeps.lines import Lines, resolve
+from phistar.sweeps.requests import Form
 from phistar.sweeps.schedule import Pass, Schedule
 
 Array = NDArray[Any]
@@ -237,11 +238,24 @@ class Compiled:
                 self._store(results[name], name, stream, tables, part if batch.inner else ...)
         return {name: batch.leave(x, x.ndim - len(batch.inner)) for name, x in results.items()}
 
+    def run(
+        self,
+        q: ArrayLike,
+        inputs: Mapping[str, ArrayLike],
+        out: Mapping[str, Array] | None = None,
+    ) -> tuple[dict[str, Array], bool]:
+        """See ``base.Executable``."""
+        read = [inputs[name] for name in self._leaves if name in inputs]
+        return fill(out, self(q, inputs)), all_finite([q, *read])
+
+    def quick(self, order: Sequence[str], keep: Callable[[Quick], None]) -> None:
+        """There is no quicker way."""
+
     def _streams(self, links: Links, given: Mapping[str, Array]) -> Iterator[Stream | Array]:
         """What the leaves hold at each link, in the order of the generated arguments."""
         for name, node in self._leaves.items():
             if name not in given:
-                yield links.gravity()
+                yield links.gravity() if name == "gravity" else links.nothing()
             elif node.op == "scatter":
                 yield links.frame_forces(given[name])
             else:
@@ -274,9 +288,16 @@ class NumpyBackend:
         model: Model,
         frames: Sequence[str] = (),
         locked: Set[int] = frozenset(),
+        tuning: Tuning = PLAIN,
     ) -> Compiled:
         """See ``base.Backend``."""
         return Compiled(schedule, model, frames, locked)
+
+    def build_matrix(
+        self, forms: Sequence[Form], model: Model, frames: Sequence[str], tuning: Tuning
+    ) -> None:
+        """Level 2 gives matrices itself."""
+        return None
 
 
 backend = NumpyBackend()

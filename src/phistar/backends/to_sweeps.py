@@ -3,20 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from phistar.backends.base import inputs_read, require_inputs
-from phistar.backends.batch import in_precision, inexact, precision
+from phistar.backends.base import PLAIN, Quick, Tuning, inputs_read, require_inputs
+from phistar.backends.batch import all_finite, fill, in_precision, inexact, precision
 from phistar.model.configuration import configuration
 from phistar.model.model import Model
 from phistar.sweeps.interpret import run
 from phistar.sweeps.ir import Type
 from phistar.sweeps.printing import to_text
+from phistar.sweeps.requests import Form
 from phistar.sweeps.schedule import Schedule
 
 Array = NDArray[Any]
@@ -53,6 +54,19 @@ class Interpreted:
             for name, x in outputs.items()
         }
 
+    def run(
+        self,
+        q: ArrayLike,
+        inputs: Mapping[str, ArrayLike],
+        out: Mapping[str, Array] | None = None,
+    ) -> tuple[dict[str, Array], bool]:
+        """See ``base.Executable``."""
+        read = [inputs[name] for name in inputs_read(self.schedule.program) if name in inputs]
+        return fill(out, self(q, inputs)), all_finite([q, *read])
+
+    def quick(self, order: Sequence[str], keep: Callable[[Quick], None]) -> None:
+        """There is no quicker way."""
+
     def _tail(self, output: str, value: Array) -> tuple[int, ...]:
         program = self.schedule.program
         joint = program.nodes[program.outputs[output]].type is Type.JOINT
@@ -70,9 +84,16 @@ class SweepsBackend:
         model: Model,
         frames: Sequence[str] = (),
         locked: Set[int] = frozenset(),
+        tuning: Tuning = PLAIN,
     ) -> Interpreted:
         """See ``base.Backend``."""
         return Interpreted(schedule, model, tuple(frames), locked)
+
+    def build_matrix(
+        self, forms: Sequence[Form], model: Model, frames: Sequence[str], tuning: Tuning
+    ) -> None:
+        """Level 2 gives matrices itself."""
+        return None
 
 
 backend = SweepsBackend()

@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs a kernel on NumPy arrays: brings inputs into its form, cuts large batches for threads.
+
+A kernel takes rows of numbers that stand side by side; how far apart the rows are is free. What has
+that form is used where it is, everything else is copied. Samples do not depend on each other and
+are cut between whole blocks of lanes, so results are the same bits whatever the number of threads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+import threading
+from array import array
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phistar.backends.llvm.engine import Code
+from phistar.backends.llvm.layout import address
+from phistar.backends.llvm.writer import Lanes
+from phistar.errors import ArgumentError, ShapeError
+from phistar.scalar.program import Signature
+
+Array = NDArray[Any]
+
+ALIGNMENT = 64
+"""Bytes, of a workspace."""
+
+OPERATIONS_PER_NANOSECOND = 0.6
+"""In one lane; measured on kernels that keep their data in the processor's cache."""
+
+SHARE = 1.5e6
+"""Nanoseconds of work that a thread must get to be worth waking."""
+
+PIECES = 4
+"""Pieces of a batch a thread, so that one that is held up does not hold up all."""
+
+MOST_THREADS = 256
+
+_Function = ctypes.CFUNCTYPE(
+    ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+)
+
+
+class Caller:
+    """Runs a kernel.
+
+    Attributes:
+        signature: Its arrays.
+        lanes: Samples side by side, and their precision.
+        dtype: Of the arrays it works on.
+    """
+
+    def __init__(
+        self, code: Code, signature: Signature, lanes: Lanes, workspace: int, operations: int = 0
+    ) -> None:
+        """Args:
+        code: Where the kernel is.
+        signature: Its arrays.
+        lanes: Its lanes.
+        workspace: Vectors that it needs.
+        operations: Of arithmetic on a sample, for the decision about threads; default: a guess
+            from the sizes of the arrays.
+        """
+        self.signature = signature
+        self.lanes = lanes
+        self.dtype = np.dtype(np.float64 if lanes.real == "double" else np.float32)
+        self._code = code
+        self._function = _Function(code.kernel)
+        self._room = max(workspace, 1) * lanes.bytes
+        sizes = sum(signature.inputs.values()) + sum(signature.outputs.values())
+        rate = OPERATIONS_PER_NANOSECOND * lanes.width
+        self._cost = (operations or 40 * sizes) / rate
+
+    def __call__(
+        self,
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        threads: int | None = None,
+        fresh: bool = False,
+    ) -> bool:
+        """Fill the outputs.
+
+        Args:
+            inputs: Arrays (batch, size) or (1, size) of any real dtype, byte order and strides, in
+                the order of the signature. One row serves all samples, and so do rows that a
+                broadcast repeats, without a copy.
+            outputs: Arrays (batch, size) of the kernel's dtype, writeable, entries of a sample side
+                by side. Where they share memory with an input, the input is copied first.
+            threads: How many to use; default: as many as the work is worth, at most
+                ``PHISTAR_THREADS`` or the processors at hand.
+            fresh: The outputs were just made for this call, and need no look.
+
+        Returns:
+            Whether all inputs are finite. If not, samples with finite inputs are still right.
+
+        Raises:
+            ArgumentError, ShapeError: An array does not fit.
+        """
+        batch = self._batch(outputs)
+        if not fresh:
+            self._check_outputs(outputs, batch)
+        held = list(outputs)
+        rows = array("q")
+        expected = self.signature.inputs
+        if len(inputs) != len(expected):
+            raise ArgumentError(f"the kernel needs {list(expected)}, got {len(inputs)} arrays")
+        for (name, size), given in zip(expected.items(), inputs, strict=True):
+            if not fresh and any(np.may_share_memory(given, out) for out in outputs):
+                given = np.array(given)
+            stride, one = self._rows(name, size, given, batch)
+            held.append(one)
+            rows.extend((address(one), stride))
+        for out in outputs:
+            rows.extend((address(out), out.strides[0] // out.itemsize))
+        return self._run(rows, held, batch, threads)
+
+    # -- arrays
+
+    def _batch(self, outputs: Sequence[Array]) -> int:
+        expected = self.signature.outputs
+        if len(outputs) != len(expected):
+            raise ArgumentError(f"the kernel fills {list(expected)}, got {len(outputs)} arrays")
+        return len(outputs[0])
+
+    def _rows(self, name: str, size: int, given: Array, batch: int) -> tuple[int, Array]:
+        """The distance of rows in entries, and an array whose rows the kernel can read."""
+        if given.ndim != 2 or given.shape[1] != size or given.shape[0] not in (1, batch):
+            raise ShapeError(name, given.shape, f"({batch}, {size}) or (1, {size})", "the kernel")
+        if given.strides[0] == 0 or len(given) == 1:
+            given = given[:1]
+        width = self.dtype.itemsize
+        step, between = given.strides
+        fits = given.dtype == self.dtype and given.flags.aligned and step % width == 0
+        if not fits or (between != width and size > 1):
+            if given.dtype.kind not in "biuf":
+                raise ArgumentError(f"{name} is not an array of real numbers: dtype {given.dtype}")
+            given = np.ascontiguousarray(given, self.dtype)
+            step = given.strides[0]
+        return (0 if len(given) == 1 else step // width), given
+
+    def _check_outputs(self, outputs: Sequence[Array], batch: int) -> None:
+        for (name, size), out in zip(self.signature.outputs.items(), outputs, strict=True):
+            if not isinstance(out, np.ndarray):
+                raise ArgumentError(f"out for {name} is a {type(out).__name__}, expected an array")
+            if out.shape != (batch, size):
+                raise ShapeError(f"out for {name}", out.shape, f"({batch}, {size})", "the kernel")
+            if out.dtype != self.dtype:
+                raise ArgumentError(f"out for {name} has dtype {out.dtype}, expected {self.dtype}")
+            if not out.flags.writeable:
+                raise ArgumentError(f"out for {name} is read-only; pass a copy")
+            self._check_strides(name, out)
+        for one, other in itertools.combinations(outputs, 2):
+            if np.may_share_memory(one, other):
+                raise ArgumentError("two outputs share memory; pass arrays of their own")
+
+    def _check_strides(self, name: str, out: Array) -> None:
+        width = out.itemsize
+        batch, size = out.shape
+        step, between = out.strides
+        side_by_side = size <= 1 or between == width
+        apart = batch <= 1 or (step % width == 0 and abs(step) >= size * width)
+        if not (side_by_side and apart and out.flags.aligned):
+            raise ArgumentError(
+                f"out for {name} has strides {out.strides}, expected the {size} numbers of a "
+                "sample side by side, and samples apart; pass an array in C order"
+            )
+
+    # -- running
+
+    def _run(self, rows: array[int], held: list[Array], batch: int, threads: int | None) -> bool:
+        if self._code.closed:
+            raise RuntimeError("the code of this kernel was freed")
+        start, _ = rows.buffer_info()
+        width = self.lanes.width
+        blocks = -(-batch // width)
+        count = min(self._threads(batch, threads), blocks)
+        if count <= 1:
+            status: int = self._function(start, _workspace(self._room), 0, batch)
+            return status == 0
+        piece = -(-blocks // (count * PIECES)) * width
+        starts = iter(range(0, batch, piece))
+        task = _Task(self, (rows, held), start, starts, piece, batch)
+        others = [_pool().submit(task.work) for _ in range(count - 1)]
+        task.work()
+        wait(others)
+        for other in others:
+            other.result()
+        return task.status == 0
+
+    def _threads(self, batch: int, threads: int | None) -> int:
+        if threads is not None:
+            if not 1 <= threads <= MOST_THREADS:
+                raise ArgumentError(f"threads is {threads}, expected 1 to {MOST_THREADS}")
+            return threads
+        worth = int(batch * self._cost / SHARE)
+        return min(worth, usable_threads()) if worth > 1 else 1
+
+
+class _Task:
+    """Pieces of a batch, for whichever thread is free.
+
+    It holds on to all arrays, so that they outlive a caller who is interrupted.
+    """
+
+    def __init__(
+        self, caller: Caller, held: object, rows: int, starts: Iterator[int], piece: int, batch: int
+    ) -> None:
+        self.caller = caller
+        self.held = held
+        self.rows = rows
+        self.starts = starts
+        self.piece = piece
+        self.batch = batch
+        self.status = 0
+        self._lock = threading.Lock()
+
+    def work(self) -> None:
+        """Do pieces until none is left."""
+        run = self.caller._function
+        work = _workspace(self.caller._room)
+        status = 0
+        while (first := self._next()) is not None:
+            status |= run(self.rows, work, first, min(first + self.piece, self.batch))
+        with self._lock:
+            self.status |= status
+
+    def _next(self) -> int | None:
+        with self._lock:
+            return next(self.starts, None)
+
+
+def usable_threads() -> int:
+    """Threads that a large batch is cut for: ``PHISTAR_THREADS``, or the processors at hand."""
+    given = os.environ.get("PHISTAR_THREADS", "").strip()
+    if given:
+        if not (given.isascii() and given.isdigit() and 1 <= int(given) <= MOST_THREADS):
+            raise ArgumentError(f"PHISTAR_THREADS is {given!r}, expected 1 to {MOST_THREADS}")
+        return int(given)
+    affinity = getattr(os, "sched_getaffinity", None)
+    return min(len(affinity(0)) if affinity else os.cpu_count() or 1, MOST_THREADS)
+
+
+# -- what threads own
+
+_own = threading.local()
+
+
+def _workspace(size: int) -> int:
+    """The address of so many bytes that belong to this thread until it asks again."""
+    if getattr(_own, "size", 0) < size:
+        _own.room = np.empty(size + ALIGNMENT, np.uint8)
+        start = address(_own.room)
+        _own.start = start + -start % ALIGNMENT
+        _own.size = size
+    found: int = _own.start
+    return found
+
+
+class _Threads:
+    """The threads of this process, started when they are first needed."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Threads do not come along into the child of a fork."""
+        self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+
+    def __call__(self) -> ThreadPoolExecutor:
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="phistar")
+            return self._pool
+
+
+_pool = _Threads()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.forget)

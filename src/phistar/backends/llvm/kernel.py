@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A scalar program as machine code, from the cache if it was made before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from phistar.backends.llvm import cache, engine
+from phistar.backends.llvm.call import Caller
+from phistar.backends.llvm.lean import (
+    SYMBOL,
+    SYMBOL_MANY,
+    Lean,
+    both_lean_texts,
+    lean_function,
+)
+from phistar.backends.llvm.rolled import rolled_module, workspace
+from phistar.backends.llvm.straight import straight_module
+from phistar.backends.llvm.writer import Lanes
+from phistar.scalar.program import Rolled, ScalarProgram, Signature, arithmetic
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Machine code, ready to run.
+
+    Attributes:
+        call: Runs it on arrays (batch, size).
+        lean: Runs it on one sample given as plain arrays, or None.
+        lean_many: Runs it on a batch of moderate size given as plain arrays, or None.
+        shape: ``"straight"`` or ``"rolled"``.
+        operations: Additions, subtractions and multiplications on a sample.
+    """
+
+    call: Caller
+    lean: Lean | None
+    lean_many: Lean | None
+    shape: str
+    operations: int
+
+
+def text_of(program: ScalarProgram, lanes: Lanes) -> str:
+    """The LLVM module of a program, with the lean way in."""
+    if isinstance(program, Rolled):
+        module, room = rolled_module(program, lanes), workspace(program)
+    else:
+        module, room = straight_module(program, lanes), 0
+    return module + both_lean_texts(program.signature, lanes, room)
+
+
+def find(name: str, real: str) -> Kernel | None:
+    """A kernel that was made before, by its fingerprint."""
+    kept = cache.lookup(cache.key(f"{name} {real}"))
+    return None if kept is None else _loaded(*kept)
+
+
+def make(name: str, real: str, title: str, program: Callable[[], ScalarProgram]) -> Kernel:
+    """A kernel, made now and kept.
+
+    Args:
+        name: Its fingerprint.
+        real: ``"double"`` or ``"float"``.
+        title: What it is, for people who look into the cache.
+        program: Gives the scalar program.
+    """
+    made = program()
+    lanes = engine.lanes_for(engine.host(), real)
+    rolled = isinstance(made, Rolled)
+    meta = {
+        "name": title,
+        "shape": "rolled" if rolled else "straight",
+        "inputs": list(made.signature.inputs.items()),
+        "outputs": list(made.signature.outputs.items()),
+        "lanes": lanes.width,
+        "real": real,
+        "workspace": workspace(made) if isinstance(made, Rolled) else 0,
+        "operations": arithmetic(made.count()),
+    }
+    code = engine.emit(text_of(made, lanes))
+    cache.keep(cache.key(f"{name} {real}"), code, meta)
+    return _loaded(code, meta)
+
+
+def _loaded(object_code: bytes, meta: dict[str, Any]) -> Kernel:
+    code = engine.load(object_code, symbols=(SYMBOL, SYMBOL_MANY))
+    signature = Signature(dict(meta["inputs"]), dict(meta["outputs"]))
+    lanes = Lanes(meta["lanes"], meta["real"])
+    caller = Caller(code, signature, lanes, meta["workspace"], meta["operations"])
+    lean, many = (lean_function(code, symbol) for symbol in (SYMBOL, SYMBOL_MANY))
+    return Kernel(caller, lean, many, meta["shape"], meta["operations"])

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A lean way into a kernel: a built-in function of Python, itself compiled with the kernel.
+
+    lean(q, v, vdot, tau) -> bool
+
+takes the inputs and then the outputs. It looks at the array objects directly, runs the kernel with
+a workspace of its own while it holds the interpreter's lock, and says whether it did and all was
+well. It never raises: on anything unusual (a list, another dtype, strides, overlapping memory, a
+number that is not finite) it answers ``False``, and the general way says what is wrong or copes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable
+
+import numpy as np
+
+from phistar.backends.llvm import layout
+from phistar.backends.llvm.engine import Code
+from phistar.backends.llvm.writer import Lanes, Writer
+from phistar.scalar.program import Signature
+
+SYMBOL = "lean"
+"""Name of the function in the module."""
+
+Lean = Callable[..., bool]
+
+_METH_FASTCALL = 0x0080
+
+
+MANY = 8192
+"""Samples that a batch may have to be computed without giving other threads a turn."""
+
+SYMBOL_MANY = "lean_many"
+"""Name of the function for batches."""
+
+
+def both_lean_texts(signature: Signature, lanes: Lanes, workspace: int) -> str:
+    """Text of the two functions: for one sample, and for batches of up to ``MANY``."""
+    one = lean_text(signature, lanes, workspace)
+    return one + _function_text(SYMBOL_MANY, signature, lanes, MANY)
+
+
+def lean_text(signature: Signature, lanes: Lanes, workspace: int, samples: int = 1) -> str:
+    """Text of the built-in function, to be appended to the module of a kernel.
+
+    Args:
+        signature: Arrays of the kernel.
+        lanes: Its lanes.
+        workspace: Vectors that it needs.
+        samples: 1 for arrays (size,) that hold one sample; more for arrays (batch, size) of at
+            most so many samples, few enough to hold the interpreter's lock meanwhile.
+    """
+    room = max(workspace, 1) * lanes.bytes
+    shared = [
+        "declare ptr @PyBool_FromLong(i64)",
+        "@phistar_ndarray = external global i8",
+        f"@lean_work = internal global [{room} x i8] zeroinitializer, align 64",
+    ]
+    return "\n".join([*shared, _function_text(SYMBOL, signature, lanes, samples)])
+
+
+def _function_text(symbol: str, signature: Signature, lanes: Lanes, samples: int) -> str:
+    sizes = [*signature.inputs.values(), *signature.outputs.values()]
+    w = _Checks(lanes, len(signature.inputs), samples)
+    w.block("entry")
+    w.demand(w(f"icmp eq i64 %count, {len(sizes)}"))
+    for i, size in enumerate(sizes):
+        w.array(i, size)
+    w.apart(sizes)
+    w.do("br label %run")
+    w.block("run")
+    for i, data in enumerate(w.data):
+        w.store("ptr", data, w.at("%rows", 2 * i, "i64"), 8)
+        w.store("i64", str(sizes[i]), w.at("%rows", 2 * i + 1, "i64"), 8)
+    status = w(f"call i64 @kernel(ptr %rows, ptr @lean_work, i64 0, i64 {w.batch})")
+    done = w(f"icmp eq i64 {status}, 0")
+    w.do(f"%fine = zext i1 {done} to i64")
+    w.do("br label %answer")
+    w.block("answer")
+    w.do(f"%yes = phi i64 [%fine, %run], {', '.join(f'[0, %{label}]' for label in w.refusing)}")
+    w.do("%result = call ptr @PyBool_FromLong(i64 %yes)")
+    w.do("ret ptr %result")
+    return "\n".join(
+        [
+            f"define ptr @{symbol}(ptr %self, ptr %given, i64 %count) nounwind {{",
+            w.lines[0],
+            f"  %rows = alloca [{2 * len(sizes)} x i64], align 8",
+            *w.lines[1:],
+            "}",
+            "",
+        ]
+    )
+
+
+def lean_function(code: Code, symbol: str = SYMBOL) -> Lean | None:
+    """The built-in function of loaded code, which it keeps alive.
+
+    Returns:
+        None where it cannot be used: the code has none, array objects look unfamiliar, or threads
+        run without the interpreter's lock.
+    """
+    place = code.symbols.get(symbol)
+    unlocked = not getattr(sys, "_is_gil_enabled", lambda: True)()
+    if place is None or unlocked or not layout.known():
+        return None
+    method = _Method(symbol.encode(), place, _METH_FASTCALL, None)
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.argtypes = (ctypes.POINTER(_Method), ctypes.py_object, ctypes.c_void_p)
+    make.restype = ctypes.py_object
+    function: Lean = make(ctypes.byref(method), (code, method), None)
+    return function
+
+
+class _Method(ctypes.Structure):
+    """``PyMethodDef``."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("text", ctypes.c_char_p),
+    )
+
+
+class _Checks(Writer):
+    """Writes tests that lead to the answer no.
+
+    Attributes:
+        data: Addresses of the first entries of the arrays looked at.
+        batch: Number of samples.
+        refusing: Blocks that end in a refusal.
+    """
+
+    def __init__(self, lanes: Lanes, inputs: int, samples: int) -> None:
+        super().__init__(lanes)
+        self.inputs = inputs
+        self.samples = samples
+        self.data: list[str] = []
+        self.batch = "1"
+        self.refusing: list[str] = []
+        self._here = ""
+
+    def block(self, label: str) -> None:
+        super().block(label)
+        self._here = label
+
+    def demand(self, condition: str) -> None:
+        """Go on only if a condition holds."""
+        further = self.label("next")
+        self.do(f"br i1 {condition}, label %{further}, label %answer")
+        self.refusing.append(self._here)
+        self.block(further)
+
+    def all(self, *conditions: str) -> None:
+        """Go on only if all conditions hold, which may be looked at in any order."""
+        both = conditions[0]
+        for condition in conditions[1:]:
+            both = self(f"and i1 {both}, {condition}")
+        self.demand(both)
+
+    def array(self, i: int, size: int) -> None:
+        """The i-th argument must be a plain array of so many numbers a sample."""
+        thing = self.load("ptr", self.at("%given", i, "ptr"), 8)
+        self.demand(self(f"icmp eq ptr {self.field(thing, layout.TYPE, 'ptr')}, @phistar_ndarray"))
+        axes = self.field(thing, layout.AXES, "i32")
+        flags = self.field(thing, layout.FLAGS, "i32")
+        dtype = self.field(thing, layout.DTYPE, "ptr")
+        kind = self(f"and i64 {self.field(dtype, layout.DTYPE_KIND, 'i64')}, {layout.DTYPE_MASK}")
+        need = layout.CONTIGUOUS | layout.ALIGNED
+        need |= layout.WRITEABLE if i >= self.inputs else 0
+        here = self(f"and i32 {flags}, {need}")
+        word = layout.dtype_word(np.dtype("f8" if self.lanes.real == "double" else "f4"))
+        self.all(
+            self(f"icmp eq i32 {axes}, {1 if self.samples == 1 else 2}"),
+            self(f"icmp eq i32 {here}, {need}"),
+            self(f"icmp eq i64 {kind}, {word}"),
+        )
+        dimensions = self.field(thing, layout.DIMENSIONS, "ptr")
+        if self.samples > 1:
+            self._samples_of(self.load("i64", dimensions, 8))
+            dimensions = self.at(dimensions, 1, "i64")
+        self.demand(self(f"icmp eq i64 {self.load('i64', dimensions, 8)}, {size}"))
+        self.data.append(self.field(thing, layout.DATA, "ptr"))
+
+    def _samples_of(self, batch: str) -> None:
+        """All arrays must hold as many samples as the first, and not too many."""
+        if not self.data:
+            self.batch = batch
+            self.demand(self(f"icmp ule i64 {batch}, {self.samples}"))
+        else:
+            self.demand(self(f"icmp eq i64 {batch}, {self.batch}"))
+
+    def field(self, start: str, place: int, kind: str) -> str:
+        """Something at a distance from an address."""
+        return self.load(kind, self.at(start, place, "i8"), 4 if kind == "i32" else 8)
+
+    def apart(self, sizes: list[int]) -> None:
+        """Outputs must not share memory with any other array."""
+        if len(sizes) == self.inputs:
+            return
+        ends = []
+        for data, size in zip(self.data, sizes, strict=True):
+            ends.append(self.at(data, self(f"mul i64 {self.batch}, {size}")))
+        tests = []
+        for i in range(self.inputs, len(sizes)):
+            for j in range(i):
+                before = self(f"icmp ule ptr {ends[i]}, {self.data[j]}")
+                after = self(f"icmp ule ptr {ends[j]}, {self.data[i]}")
+                tests.append(self(f"or i1 {before}, {after}"))
+        if tests:
+            self.all(*tests)

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A straight line of scalar operations as LLVM text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from phistar.backends.llvm.frame import Block, module
+from phistar.backends.llvm.sincos import all_sincos
+from phistar.backends.llvm.writer import Lanes, Writer
+from phistar.scalar.graph import Graph, Scalar, Value
+from phistar.scalar.program import Straight
+
+_REAL = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
+
+
+def arithmetic(w: Writer, graph: Graph, number: int, names: dict[int, str]) -> str:
+    """The instruction of a node whose operands have names."""
+    node = graph.nodes[number]
+    op = node[0]
+    if op == "const":
+        return w.constant(node[1])
+    if op == "neg":
+        return w.negative(names[node[1]])
+    if op == "sqrt":
+        return w.call("sqrt", names[node[1]])
+    return w.real(_REAL[op], names[node[1]], names[node[2]])
+
+
+def straight_module(program: Straight, lanes: Lanes) -> str:
+    """The module of a straight line."""
+
+    def body(block: Block) -> None:
+        _Straight(block, program).write()
+
+    return module(program.signature, lanes, body)
+
+
+class _Straight:
+    def __init__(self, block: Block, program: Straight) -> None:
+        self.block = block
+        self.w = block.w
+        self.body = program.body
+        self.graph = program.body.graph
+        self.signature = program.signature
+        self.names: dict[int, str] = {}
+        self.inputs: dict[tuple[str, int], str] = {}
+        self.groups = _groups(program, self.w.lanes.width)
+        self.waiting: dict[int, list[_Group]] = {}
+        for group in self.groups:
+            for number in group.pending:
+                self.waiting.setdefault(number, []).append(group)
+
+    def write(self) -> None:
+        """All of it; results are stored as soon as they are there."""
+        live = self.body.live
+        for name, size in self.signature.inputs.items():
+            for entry in range(size):
+                self._load(name, entry)
+        self._angles(live)
+        for group in self.groups:
+            if not group.pending:
+                self._store(group)
+        for number in list(self.names):
+            self._announce(number)
+        for number in live:
+            if number not in self.names:
+                self._node(number)
+                self._announce(number)
+
+    def _announce(self, number: int) -> None:
+        """Store the groups that waited for a value alone."""
+        for group in self.waiting.pop(number, ()):
+            group.pending.discard(number)
+            if not group.pending:
+                self._store(group)
+
+    def _node(self, number: int) -> None:
+        node = self.graph.nodes[number]
+        if node[0] == "load":
+            self.names[number] = self._load(*node[1])
+        else:
+            self.names[number] = arithmetic(self.w, self.graph, number, self.names)
+
+    def _angles(self, live: Sequence[int]) -> None:
+        """All sines and cosines first, with one test for far angles; those of others in rounds."""
+        nodes, graph = self.graph.nodes, self.graph
+        turning = [n for n in live if nodes[n][0] in ("sin", "cos")]
+        needed = {n: graph.live([Value(graph, nodes[n][1])]) for n in turning}
+        while turning:
+            now = [n for n in turning if all(k in self.names or k not in needed for k in needed[n])]
+            angles = list(dict.fromkeys(nodes[n][1] for n in now))
+            for number in graph.live([Value(graph, a) for a in angles]):
+                if number not in self.names:
+                    self._node(number)
+            pairs, label = all_sincos(self.w, [self.names[a] for a in angles], self.block.label)
+            self.block.move(label)
+            known = dict(zip(angles, pairs, strict=True))
+            for n in now:
+                op, angle = nodes[n]
+                self.names[n] = known[angle][0 if op == "sin" else 1]
+            turning = [n for n in turning if n not in self.names]
+
+    def _load(self, name: str, entry: int) -> str:
+        key = (name, entry)
+        if key not in self.inputs:
+            width = self.w.lanes.width
+            start = entry - entry % width
+            if start + width <= self.signature.inputs[name]:
+                for i, value in enumerate(self.block.gather_square(name, start)):
+                    self.inputs[name, start + i] = value
+            else:
+                self.inputs[key] = self.block.gather(name, entry)
+        return self.inputs[key]
+
+    def _store(self, group: _Group) -> None:
+        values = [self._sum(entry) for entry in group.entries]
+        if len(values) > 1:
+            self.block.scatter_square(f"={group.name}", group.start, values)
+        else:
+            self.block.scatter(f"={group.name}", group.start, values[0])
+
+    def _sum(self, values: Sequence[Scalar]) -> str:
+        names = [
+            self.names[value.id] if isinstance(value, Value) else self.w.constant(value)
+            for value in values
+        ]
+        total = names[0]
+        for name in names[1:]:
+            total = self.w.real("fadd", total, name)
+        return total
+
+
+@dataclass
+class _Group:
+    """Entries of an output that are stored together: one, or as many as there are lanes.
+
+    Attributes:
+        name: The output.
+        start: The first entry.
+        entries: For each entry, the values that add up to it.
+        pending: Values that are not there yet.
+    """
+
+    name: str
+    start: int
+    entries: list[list[Scalar]]
+    pending: set[int]
+
+
+def _groups(program: Straight, width: int) -> list[_Group]:
+    rows: dict[str, dict[int, list[Scalar]]] = {}
+    for store in program.body.stores:
+        rows.setdefault(store.space, {}).setdefault(store.index, []).append(store.value)
+    groups = []
+    for name, entries in rows.items():
+        start, size = 0, program.signature.outputs[name]
+        while start < size:
+            together = width if width > 1 and start + width <= size else 1
+            run = range(start, start + together)
+            if any(i not in entries for i in run):
+                run = range(start, start + 1)
+            chosen = [entries[i] for i in run if i in entries]
+            if chosen:
+                pending = {v.id for values in chosen for v in values if isinstance(v, Value)}
+                groups.append(_Group(name, start, chosen, pending))
+            start += len(run)
+    return groups

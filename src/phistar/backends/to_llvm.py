@@ -1,0 +1,352 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Machine code for one robot, a SIMD lane a sample: the default backend.
+
+It computes in float64 and, where all inputs are float32, in float32. Other dtypes (complex for
+complex steps, longdouble) and programs without a scalar form run on the backend ``numpy``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from phistar.backends.base import (
+    OPTIONAL,
+    PLAIN,
+    Executable,
+    Quick,
+    Tuning,
+    inputs_read,
+    require_inputs,
+)
+from phistar.backends.batch import inexact
+from phistar.backends.llvm.kernel import Kernel, text_of
+from phistar.backends.llvm.lean import MANY
+from phistar.backends.llvm.memory import pool
+from phistar.backends.llvm.recipe import fingerprint
+from phistar.backends.llvm.tiers import Tiers, policy
+from phistar.model.model import Model
+from phistar.model.parts import GROUND
+from phistar.scalar.links import ROUNDING
+from phistar.scalar.lower import NO_SCALAR_FORM, Options, to_rolled, to_straight
+from phistar.scalar.matrix import size_of, to_matrix
+from phistar.spatial import force_transform
+from phistar.sweeps.ir import Type
+from phistar.sweeps.requests import Form
+from phistar.sweeps.schedule import Schedule
+
+Array = NDArray[Any]
+
+SMALL_MATRIX = 200
+"""Links times columns up to which a matrix is compiled on the spot."""
+LARGEST_MATRIX = 4000
+"""Links times columns up to which a straight line is worth its size."""
+
+_DOUBLE = np.dtype(np.float64)
+_REALS = {np.dtype(np.float64): "double", np.dtype(np.float32): "float"}
+
+
+class MachineCode:
+    """A program for one robot; a kernel for each precision and set of optional inputs."""
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        model: Model,
+        frames: tuple[str, ...],
+        locked: frozenset[int],
+        tuning: Tuning = PLAIN,
+    ) -> None:
+        self.schedule = schedule
+        self.model = model
+        self.frames = frames
+        self.locked = locked
+        self.shape = tuning.shape
+        self.options = _options(tuning)
+        self.read = inputs_read(schedule.program)
+        program = schedule.program
+        self._scatter = {n.data for n in program.nodes if n.op == "scatter"}
+        self._joint = {n.data for n in program.nodes if n.op == "leaf" and n.type is Type.JOINT}
+        self._tails = {
+            name: () if program.nodes[stream].type is Type.JOINT else (len(model.bodies), 6)
+            for name, stream in program.outputs.items()
+        }
+        self._tiers: dict[tuple[frozenset[str], str], Tiers] = {}
+        self._numpy: Executable | None = None
+
+    @property
+    def source(self) -> str:
+        """The LLVM text of the final shape, in double precision, without optional inputs."""
+        from phistar.backends.llvm import engine
+
+        kernel = self.tiers().wait()
+        make = to_straight if kernel.shape == "straight" else to_rolled
+        program = make(self.schedule, self.model, self._absent(()), self.locked, self.options)
+        return text_of(program, engine.lanes_for(engine.host()))
+
+    def _absent(self, given: Sequence[str]) -> frozenset[str]:
+        return frozenset(name for name in OPTIONAL if name not in given)
+
+    def tiers(self, given: Sequence[str] = (), real: str = "double") -> Tiers:
+        """The kernels for some optional inputs and a precision."""
+        absent = self._absent(given)
+        key = (absent, real)
+        if key not in self._tiers:
+            arguments = (self.schedule, self.model, absent, self.locked, self.options)
+            choices = (sorted(absent), sorted(self.locked), self.options)
+            self._tiers[key] = Tiers(
+                fingerprint(self.schedule, self.model, *choices),
+                real,
+                f"{self.model.name}: {', '.join(self.schedule.program.outputs)}",
+                lambda: to_rolled(*arguments),
+                lambda: to_straight(*arguments),
+                len(self.model.bodies) * sum(1 for _ in self.schedule.program.live()),
+                self.shape,
+            )
+        return self._tiers[key]
+
+    def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> dict[str, Array]:
+        """See ``base.Executable``."""
+        return self.run(q, inputs)[0]
+
+    def run(
+        self,
+        q: ArrayLike,
+        inputs: Mapping[str, ArrayLike],
+        out: Mapping[str, Array] | None = None,
+    ) -> tuple[dict[str, Array], bool]:
+        """See ``base.Executable``."""
+        require_inputs(self.read, inputs)
+        arrays = {"q": inexact(q)}
+        arrays.update((name, inexact(inputs[name])) for name in self.read if name in inputs)
+        dtype = np.result_type(*arrays.values())
+        if dtype not in _REALS:
+            return self._by_numpy().run(q, inputs, out)
+        for name in self._scatter & set(arrays):
+            arrays[name] = self._on_links(arrays[name])
+        tails = {name: 1 if name == "q" or name in self._joint else 2 for name in arrays}
+        batches = {name: x.shape[: x.ndim - tails[name]] for name, x in arrays.items()}
+        batch = np.broadcast_shapes(*batches.values())
+        kernel = self.tiers(tuple(arrays), _REALS[dtype]).kernel
+        rows = [
+            _rows(arrays[name], batches[name], batch, size)
+            for name, size in kernel.call.signature.inputs.items()
+        ]
+        count = math.prod(batch)
+        sizes = kernel.call.signature.outputs
+        given = {n: x.reshape(count, sizes[n]) for n, x in (out or {}).items()}
+        results = {
+            n: given[n] if n in given else pool.empty((count, m), dtype) for n, m in sizes.items()
+        }
+        finite = True
+        if count:
+            finite = kernel.call(rows, list(results.values()), fresh=not given)
+        for name, x in (out or {}).items():
+            if not np.may_share_memory(x, given[name]):
+                # Its rows are no rows of equal distance: they were computed elsewhere.
+                np.copyto(x, given[name].reshape(x.shape))
+        shaped = {
+            name: x.reshape(*batch, *(self._tails[name] or (sizes[name],)))
+            for name, x in results.items()
+        }
+        return {**shaped, **(out or {})}, finite
+
+    def quick(self, order: Sequence[str], keep: Callable[[Quick], None]) -> None:
+        """See ``base.Executable``."""
+        ((name, size),) = self.tiers().kernel.call.signature.outputs.items()
+        tail = self._tails[name] or (size,)
+        self.tiers().listen(lambda kernel: _hand_over(kernel, tail, order, keep))
+
+    def _by_numpy(self) -> Executable:
+        if self._numpy is None:
+            from phistar.backends.to_numpy import backend as numpy_backend
+
+            self._numpy = numpy_backend.build(self.schedule, self.model, self.frames, self.locked)
+        return self._numpy
+
+    def _on_links(self, forces: Array) -> Array:
+        """Forces (..., frames, 6) on frames, as forces (..., bodies, 6) on the bodies."""
+        shape = (*forces.shape[:-2], len(self.model.bodies), 6)
+        result = np.zeros(shape, forces.dtype)
+        for i, name in enumerate(self.frames):
+            frame = self.model.frame(name)
+            if frame.body != GROUND:
+                moved = forces[..., i, :] @ force_transform(frame.body_pose).T
+                result[..., frame.body, :] += moved
+        return result
+
+
+def lean_call(kernel: Kernel, tail: tuple[int, ...]) -> Quick:
+    """A quick way into a kernel for plain arrays, one sample or a batch of moderate size.
+
+    Closures, because attributes and packed arguments would take longer than the kernel.
+    """
+    one, many, empty, size = kernel.lean, kernel.lean_many, np.empty, math.prod(tail)
+    assert one is not None
+    assert many is not None
+    reshaped = len(tail) > 1
+
+    def single(q: Any, v: Any, x: Any) -> Array | None:
+        result = empty(size)
+        if one(q, v, x, result):
+            return result
+        return batch(q, v, x)
+
+    def any_number(*arrays: Any) -> Array | None:
+        result = empty(size)
+        if one(*arrays, result):
+            return result.reshape(tail) if reshaped else result
+        return batch(*arrays)
+
+    def batch(*arrays: Any) -> Array | None:
+        q = arrays[0]
+        if type(q) is not np.ndarray or q.ndim != 2 or not 0 < len(q) <= MANY:
+            return None
+        result = pool.empty((len(q), size), _DOUBLE)
+        if not many(*arrays, result):
+            return None
+        return result.reshape(len(q), *tail) if reshaped else result
+
+    three = len(kernel.call.signature.inputs) == 3
+    return single if three and not reshaped else any_number
+
+
+def _hand_over(
+    kernel: Kernel, tail: tuple[int, ...], order: Sequence[str], keep: Callable[[Quick], None]
+) -> None:
+    usable = kernel.lean is not None and kernel.lean_many is not None
+    if usable and list(kernel.call.signature.inputs) == list(order):
+        keep(lean_call(kernel, tail))
+
+
+class MatrixCode:
+    """The matrix of an operator for one robot; a kernel for each precision."""
+
+    def __init__(
+        self, forms: Sequence[Form], model: Model, frames: tuple[str, ...], options: Options
+    ) -> None:
+        self.forms = forms
+        self.model = model
+        self.frames = frames
+        self.options = options
+        form = forms[0]
+        shape = [size_of(space, model, frames) for space in (form.codomain, form.domain)]
+        self.shape = tuple(reversed(shape) if form.transposed else shape)
+        given = {*(each.argument for each in forms), *OPTIONAL}
+        self._leaves = {
+            node.data: node
+            for each in forms
+            for node in each.schedule.program.nodes
+            if node.op in ("leaf", "scatter") and node.data not in given
+        }
+        self._tiers: dict[str, Tiers] = {}
+
+    def tiers(self, real: str = "double") -> Tiers:
+        """The kernels for a precision."""
+        if real not in self._tiers:
+            choices = [
+                *self.frames,
+                self.options,
+                *(_program(form.schedule) for form in self.forms),
+            ]
+            self._tiers[real] = Tiers(
+                fingerprint(self.forms[0].schedule, self.model, "matrix", *choices),
+                real,
+                f"{self.model.name}: matrix {self.shape[0]} x {self.shape[1]}",
+                None,
+                lambda: to_matrix(
+                    self.forms, self.model, self.frames, frozenset(OPTIONAL), self.options
+                ),
+            )
+        return self._tiers[real]
+
+    def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> Array | None:
+        """See ``base.MatrixExecutable``."""
+        arrays = {"q": inexact(q), **{name: inexact(inputs[name]) for name in self._leaves}}
+        dtype = np.result_type(*arrays.values())
+        if dtype not in _REALS or any(name in inputs for name in OPTIONAL):
+            return None
+        tiers = self.tiers(_REALS[dtype])
+        small = len(self.model.bodies) * max(self.shape) <= SMALL_MATRIX
+        kernel = tiers.kernel if small and policy() != "rolled" else tiers.ready
+        if kernel is None:
+            return None
+        batches = {}
+        for name, x in arrays.items():
+            joint = name == "q" or self._leaves[name].type is Type.JOINT
+            batches[name] = x.shape[: x.ndim - (1 if joint else 2)]
+        batch = np.broadcast_shapes(*batches.values())
+        rows = [
+            _rows(arrays[name], batches[name], batch, size)
+            for name, size in kernel.call.signature.inputs.items()
+        ]
+        result = pool.empty((math.prod(batch), math.prod(self.shape)), dtype)
+        if len(result):
+            kernel.call(rows, [result], fresh=True)
+        return result.reshape(*batch, *self.shape)
+
+    def quick(self, order: Sequence[str], keep: Callable[[Quick], None]) -> None:
+        """See ``base.Executable``."""
+        shape = (self.shape[0], self.shape[1])
+        self.tiers().listen(lambda kernel: _hand_over(kernel, shape, order, keep), wait=False)
+
+
+def _rows(x: Array, own: tuple[int, ...], batch: tuple[int, ...], size: int) -> Array:
+    """An input as rows: one a sample, or one for all."""
+    if own == batch or math.prod(own) == 1:
+        return x.reshape(math.prod(own), size)
+    tail = x.shape[len(own) :]
+    return np.broadcast_to(x, (*batch, *tail)).reshape(math.prod(batch), size)
+
+
+class LlvmBackend:
+    """Compiles programs."""
+
+    name = "llvm"
+
+    def build(
+        self,
+        schedule: Schedule,
+        model: Model,
+        frames: Sequence[str] = (),
+        locked: Set[int] = frozenset(),
+        tuning: Tuning = PLAIN,
+    ) -> Executable:
+        """See ``base.Backend``."""
+        if not model.bodies or not _has_scalar_form(schedule):
+            from phistar.backends.to_numpy import backend as numpy_backend
+
+            return numpy_backend.build(schedule, model, frames, locked)
+        return MachineCode(schedule, model, tuple(frames), frozenset(locked), tuning)
+
+    def build_matrix(
+        self, forms: Sequence[Form], model: Model, frames: Sequence[str], tuning: Tuning
+    ) -> MatrixCode | None:
+        """See ``base.Backend``; very large matrices are left to level 2."""
+        usable = [form for form in forms if _has_scalar_form(form.schedule)]
+        if not usable or not model.bodies:
+            return None
+        code = MatrixCode(usable, model, tuple(frames), _options(tuning))
+        large = len(model.bodies) * max(code.shape) > LARGEST_MATRIX or not min(code.shape)
+        return None if large else code
+
+
+def _has_scalar_form(schedule: Schedule) -> bool:
+    program = schedule.program
+    return not any(program.nodes[s].op in NO_SCALAR_FORM for s in program.live())
+
+
+def _options(tuning: Tuning) -> Options:
+    snap = ROUNDING if tuning.snap is None else tuning.snap
+    return Options(regroup=tuning.whole, snap=snap)
+
+
+def _program(schedule: Schedule) -> str:
+    return repr((schedule.program.nodes, schedule.program.definitions, schedule.program.outputs))
+
+
+backend = LlvmBackend()

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Whole matrices as machine code, against level 2 and against each other."""
+
+import numpy as np
+import pytest
+
+import phistar
+from phistar.algebra.ir import Expr
+from phistar.algebra.symbols import H, K, M, mass_matrix, phi
+from phistar.algorithms.equations_of_motion import MATRICES
+from phistar.algorithms.kinematics import J
+from phistar.algorithms.operational_space import compliance
+from phistar.backends.to_llvm import MatrixCode
+from phistar.compile import factored, matrix_executable
+from phistar.model.model import Model
+from phistar.model.random import random_model
+from phistar.robot import Robot
+from phistar.scalar.interpret import run
+from phistar.scalar.matrix import to_matrix
+from phistar.sweeps.matrix import evaluate, plan
+from phistar.sweeps.requests import Full, forms
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PHISTAR_TIER", "wait")
+    monkeypatch.delenv("PHISTAR_BACKEND", raising=False)
+
+
+MODELS: dict[str, Model] = {
+    "panda": phistar.load("panda").model,
+    "quadruped": phistar.load("quadruped").model,
+    "every kind": random_model(np.random.default_rng(3), 7, armature=0.5),
+    "forest": random_model(np.random.default_rng(4), 6, topology="forest"),
+}
+
+
+def _close(ours: np.ndarray, theirs: np.ndarray, bound: float = 1e-11) -> None:
+    assert ours.shape == theirs.shape
+    assert np.abs(ours - theirs).max() <= bound * np.abs(theirs).max()
+
+
+@pytest.mark.parametrize("name", ["mass_matrix", "mass_matrix_inverse", "coriolis_matrix"])
+@pytest.mark.parametrize("robot", MODELS)
+def test_agrees_with_level_2(robot: str, name: str) -> None:
+    """The matrices of the catalogue, with inertia regrouped; relative 1e-11."""
+    model = MODELS[robot]
+    rng = np.random.default_rng(1)
+    q = Robot(model).random_configuration(rng, 5)
+    joints = sum(body.motion.nv for body in model.bodies)
+    inputs = {"v": rng.normal(size=(5, joints))} if name == "coriolis_matrix" else {}
+    code = matrix_executable(name, model)
+    assert isinstance(code, MatrixCode)
+    ours = code(q, inputs)
+    assert ours is not None
+    _close(ours, evaluate(plan(factored(MATRICES[name]), Full(), model), q, inputs))
+
+
+@pytest.mark.parametrize(
+    ("expr", "frames"),
+    [
+        (compliance, ("HR_FOOT", "FR_SHOULDER")),
+        (J, ("HR_FOOT",)),
+        (J.T, ("HR_FOOT", "FL_FOOT")),
+        (H @ phi @ M, ()),
+        (M @ phi.T @ H.T, ()),
+        (K.T @ phi.T @ H.T, ()),
+        (H @ M @ H.T, ()),
+    ],
+    ids=str,
+)
+def test_own_operators(expr: Expr, frames: tuple[str, ...]) -> None:
+    """Between joints, links and frames, as a user writes them; relative 1e-11."""
+    model = MODELS["quadruped"]
+    q = Robot(model).random_configuration(np.random.default_rng(2), 3)
+    code = matrix_executable(expr, model, frames)
+    assert isinstance(code, MatrixCode)
+    ours = code(q, {})
+    assert ours is not None
+    _close(ours, evaluate(plan(factored(expr), Full(), model, frames), q, {}))
+
+
+def test_every_program_gives_the_same_matrix() -> None:
+    """By columns or walks, of the operator or its adjoint: the scalar programs agree."""
+    model = MODELS["every kind"]
+    q = Robot(model).random_configuration(np.random.default_rng(5), 2)
+    for expr in (mass_matrix, H @ phi @ M):
+        results = []
+        for form in forms(factored(expr), Full()):
+            program = to_matrix([form], model, absent={"gravity", "f_ext"})
+            results.append(run(program, {"q": q})["matrix"])
+        assert len(results) > 1
+        for other in results[1:]:
+            _close(other, results[0])
+
+
+def test_inverse_is_the_inverse() -> None:
+    """Through the public methods, one sample, a batch, float32: 𝓜 𝓜⁻¹ = I."""
+    robot = phistar.load("panda")
+    q = robot.random_configuration(np.random.default_rng(0), 40)
+    for _ in range(2):
+        product = robot.mass_matrix(q) @ robot.mass_matrix_inverse(q)
+        assert np.abs(product - np.eye(7)).max() < 1e-10
+        single = robot.mass_matrix(q[3]) @ robot.mass_matrix_inverse(q[3])
+        assert np.abs(single - np.eye(7)).max() < 1e-10
+    low = robot.mass_matrix(q.astype(np.float32))
+    assert low.dtype == np.float32
+    _close(low, robot.mass_matrix(q), 1e-5)
+
+
+def test_complex_numbers_go_to_level_2() -> None:
+    """Machine code does not know them; a complex step still differentiates the mass matrix."""
+    robot = phistar.load("panda")
+    q = robot.random_configuration(np.random.default_rng(0))
+    step = robot.mass_matrix(q + 1e-30j * np.eye(7)).imag / 1e-30
+    h = 1e-6
+    difference = (robot.mass_matrix(q + h * np.eye(7)) - robot.mass_matrix(q - h * np.eye(7))) / (
+        2 * h
+    )
+    _close(step, difference, 1e-7)

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Straight lines and loops as machine code against their interpreter, in every width."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phistar
+from phistar.algorithms.equations_of_motion import MATRICES, PROGRAMS, WHOLE
+from phistar.backends.llvm import engine
+from phistar.backends.llvm.call import Caller
+from phistar.backends.llvm.kernel import text_of
+from phistar.backends.llvm.rolled import workspace
+from phistar.backends.llvm.writer import Lanes
+from phistar.compile import kernel
+from phistar.model import Model
+from phistar.model.configuration import random_configuration
+from phistar.model.random import random_model
+from phistar.scalar.interpret import run
+from phistar.scalar.lower import Options, to_rolled, to_straight
+from phistar.scalar.program import Rolled, ScalarProgram
+
+SHAPES: dict[str, Callable[..., ScalarProgram]] = {"straight": to_straight, "rolled": to_rolled}
+GRAVITY = frozenset({"gravity"})
+DTYPES = {"double": np.float64, "float": np.float32}
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    """A few joints of different kinds, with rotors."""
+    kinds = ["revolute", "prismatic", "spherical", "helical", "revolute"]
+    return random_model(np.random.default_rng(31), 5, kinds=kinds, armature=0.5)
+
+
+def machine_code(program: ScalarProgram, lanes: Lanes) -> Caller:
+    """A program, compiled."""
+    room = workspace(program) if isinstance(program, Rolled) else 0
+    return Caller(engine.load(text_of(program, lanes)), program.signature, lanes, room)
+
+
+def inputs_of(program: ScalarProgram, model: Model, batch: int) -> dict[str, np.ndarray]:
+    """Random ones."""
+    rng = np.random.default_rng(32)
+    given = {name: rng.normal(size=(batch, n)) for name, n in program.signature.inputs.items()}
+    return {**given, "q": random_configuration(model, rng, (batch,))}
+
+
+def errors(program: ScalarProgram, lanes: Lanes, model: Model, batch: int) -> float:
+    """The largest one, relative to the largest number of its output."""
+    dtype = DTYPES[lanes.real]
+    given = {name: x.astype(dtype) for name, x in inputs_of(program, model, batch).items()}
+    expected = run(program, {name: x.astype(float) for name, x in given.items()})
+    outputs = {n: np.full((batch, m), np.nan, dtype) for n, m in program.signature.outputs.items()}
+    assert machine_code(program, lanes)(list(given.values()), list(outputs.values()))
+    worst = 0.0
+    for name, value in expected.items():
+        error = np.abs(outputs[name] - value).max(initial=0.0)
+        worst = max(worst, error / max(np.abs(value).max(initial=0.0), 1e-6))
+    return float(worst)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_program(name: str, shape: str, model: Model) -> None:
+    """In this machine's width, a batch with a rest; relative 1e-12, single 2e-3.
+
+    Single precision loses the condition of the mass matrix, some 1e3, where a program divides.
+    """
+    options = Options(regroup=name in WHOLE)
+    program = SHAPES[shape](kernel(name).schedule, model, GRAVITY, options=options)
+    for real, bound in (("double", 1e-12), ("float", 2e-3)):
+        lanes = engine.lanes_for(engine.host(), real)
+        assert errors(program, lanes, model, 2 * lanes.width + 1) <= bound
+
+
+@pytest.mark.parametrize(
+    ("width", "real"),
+    [(1, "double"), (2, "double"), (8, "double"), (1, "float"), (4, "float"), (16, "float")],
+)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_width(shape: str, width: int, real: str, model: Model) -> None:
+    """Code wider or narrower than the machine's registers is right as well."""
+    program = SHAPES[shape](kernel("inverse_dynamics").schedule, model, GRAVITY)
+    bound = 1e-12 if real == "double" else 1e-4
+    assert errors(program, Lanes(width, real), model, width + 1) <= bound
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_widths_agree_to_rounding(shape: str, model: Model) -> None:
+    """A sample has the same result in one lane and in eight."""
+    program = SHAPES[shape](kernel("forward_dynamics_3").schedule, model, GRAVITY)
+    given = inputs_of(program, model, 9)
+    results: list[Any] = []
+    for width in (1, 8):
+        out = np.empty((9, program.signature.outputs["vdot"]))
+        machine_code(program, Lanes(width))(list(given.values()), [out])
+        results.append(out)
+    assert np.abs(results[0] - results[1]).max() <= 1e-12 * np.abs(results[0]).max()
+
+
+@pytest.mark.parametrize("name", sorted(set(MATRICES) - {"hinge_inertia"}))
+def test_matrices_beside_numpy(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Matrices of a robot by machine code, 1e-10 of what the backend ``numpy`` gives."""
+    rng = np.random.default_rng(33)
+    for free in (False, True):
+        robot = phistar.Robot(random_model(rng, 3, floating_base=free))
+        for batch in (0, 1, 7):
+            q = robot.random_configuration(rng, batch)
+            more = [rng.normal(size=(batch, robot.nv))] if name == "coriolis_matrix" else []
+            results = []
+            for backend in ("llvm", "numpy"):
+                monkeypatch.setenv("PHISTAR_BACKEND", backend)
+                results.append(getattr(robot, name)(q, *more))
+            ours, theirs = results
+            assert ours.shape == theirs.shape == (batch, robot.nv, robot.nv)
+            bound = 1e-10 * np.abs(theirs).max(initial=1.0)
+            assert np.abs(ours - theirs).max(initial=0.0) <= bound

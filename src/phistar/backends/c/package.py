@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""C files of some programs for one robot: a header, sources, a self-test, a Makefile, a README.
+
+The first line of every file holds a checksum of the rest. That is how a later export knows which
+files it may replace: those that an export wrote and nobody has changed since.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from phistar.backends.c.selftest import Reference, reference, selftest
+from phistar.backends.c.signature import (
+    Interface,
+    Origin,
+    RobotInfo,
+    describe,
+    interface,
+    layout,
+    link_order,
+    made_by,
+)
+from phistar.backends.c.source import definition, takes_links, work_macro, work_numbers
+from phistar.backends.c.text import Names, Real, comment, identifier, precision, safe
+from phistar.errors import ArgumentError
+from phistar.scalar.program import ScalarProgram
+
+Array = NDArray[Any]
+
+_FIRST = re.compile(rb"\A[^\n]*written by phistar \S+, checksum ([0-9a-f]{16})[^\n]*\n")
+"""The first line of an exported file."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A program to export.
+
+    Attributes:
+        name: For the function's name, behind the robot's.
+        program: The program.
+        inputs: (samples, size) by name, for the self-test.
+        formula, reference, notes: For the comment above the function; see ``Origin``.
+    """
+
+    name: str
+    program: ScalarProgram
+    inputs: Mapping[str, Array]
+    formula: str = ""
+    reference: str = ""
+    notes: Sequence[str] = ()
+
+
+def export(
+    programs: Sequence[Exported],
+    robot: RobotInfo,
+    directory: str | os.PathLike[str],
+    *,
+    real: str = "double",
+    force: bool = False,
+) -> list[Path]:
+    """Write the C files of some programs for one robot.
+
+    Args:
+        programs: What to export; at least one.
+        robot: Whose programs they are.
+        directory: Where to; made if it is not there.
+        real: ``"double"`` or ``"float"``; single precision adds ``_f32`` to all names.
+        force: Replace files that no export wrote, or that were changed since.
+
+    Returns:
+        The files, header first.
+
+    Raises:
+        ArgumentError: There is nothing to export, the precision is unknown, a constant does not fit
+            into it, or a file is in the way. Then nothing has been written.
+    """
+    if not programs:
+        raise ArgumentError("nothing to export: name at least one program")
+    files = contents(programs, robot, real)
+    place = Path(directory)
+    if not force:
+        for name in files:
+            _require_ours(place / name)
+    place.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        _write(place / name, text)
+    return [place / name for name in files]
+
+
+def contents(
+    programs: Sequence[Exported], robot: RobotInfo, real: str = "double"
+) -> dict[str, str]:
+    """What ``export`` writes, by file name."""
+    package = _Package(programs, robot, precision(real))
+    files = {
+        f"{package.stem}.h": _c(package.header()),
+        **{f"{f.name}.c": _c(package.source(k)) for k, f in enumerate(package.faces)},
+        "selftest.c": _c(selftest(f"{package.stem}.h", list(package.checks()))),
+    }
+    files["Makefile"] = _marked("# {}\n", package.makefile())
+    files["README.md"] = _marked("<!-- {} -->\n", package.readme())
+    return files
+
+
+class _Package:
+    def __init__(self, programs: Sequence[Exported], robot: RobotInfo, real: Real) -> None:
+        self.programs = programs
+        self.robot = robot
+        self.real = real
+        self.stem = identifier(robot.name, "robot") + ("_f32" if real.bytes == 4 else "")
+        self.sizes = {f"{self.stem}_N{x}".upper(): n for x, n in (("q", robot.nq), ("v", robot.nv))}
+        names = Names([self.guard, *self.sizes])
+        self.faces: list[Interface] = []
+        for each in programs:
+            name = names.take(f"{self.stem}_{identifier(each.name, 'program')}")
+            work = work_numbers(each.program)
+            self.faces.append(interface(name, each.program, real, work, robot, self.stem))
+
+    @property
+    def guard(self) -> str:
+        return f"{self.stem.upper()}_H"
+
+    def origin(self, k: int) -> Origin:
+        each = self.programs[k]
+        return Origin(each.name, each.formula, each.reference, each.notes, self.robot)
+
+    def checks(self) -> Iterable[tuple[Interface, Reference]]:
+        for face, each in zip(self.faces, self.programs, strict=True):
+            yield face, reference(each.program, each.inputs, self.real)
+
+    def header(self) -> str:
+        title = f'Functions of the robot "{safe(self.robot.name)}" in C99.'
+        lines = [title, "", *layout(self.robot)]
+        if any(takes_links(face, self.origin(k)) for k, face in enumerate(self.faces)):
+            lines += ["", *link_order(self.robot)]
+        declared = []
+        for k, face in enumerate(self.faces):
+            operations = sum(self.programs[k].program.count().values())
+            declared += [comment(describe(face, self.origin(k), operations)), *work_macro(face)]
+            declared.append(f"{face.prototype()};\n")
+        return "\n".join(
+            [
+                comment(lines),
+                f"#ifndef {self.guard}\n#define {self.guard}\n",
+                *(f"#define {name} {size}" for name, size in self.sizes.items()),
+                '\n#ifdef __cplusplus\nextern "C" {\n#endif\n',
+                *declared,
+                "#ifdef __cplusplus\n}\n#endif\n\n#endif\n",
+            ]
+        )
+
+    def source(self, k: int) -> str:
+        face, program = self.faces[k], self.programs[k].program
+        lines = describe(face, self.origin(k), sum(program.count().values()))
+        includes = f'#include "{self.stem}.h"\n\n#include <math.h>'
+        return "\n\n".join([comment(lines), includes, definition(program, face)]) + "\n"
+
+    def makefile(self) -> str:
+        objects = " ".join(f"{face.name}.o" for face in self.faces)
+        stem = self.stem
+        return _MAKEFILE.format(stem=stem, objects=objects)
+
+    def readme(self) -> str:
+        rows = []
+        for k, face in enumerate(self.faces):
+            each = self.programs[k]
+            rows.append(f"### {face.name}\n\n```c\n{face.prototype()};\n```\n")
+            if each.formula:
+                formula = "\n".join(f"    {safe(line)}" for line in each.formula.splitlines())
+                rows.append(f"{formula}\n")
+            if each.reference:
+                rows.append(f"Reference: {safe(each.reference)}.\n")
+        name = safe(self.robot.name)
+        return _README.format(name=name, stem=self.stem, by=made_by(), functions="\n".join(rows))
+
+
+_MAKEFILE = """\
+# make          compile the functions
+# make test     compile and run the self-test
+# make shared   a shared library
+CFLAGS = -std=c99 -O2 -Wall -Wextra -pedantic
+OBJECTS = {objects}
+
+all: $(OBJECTS)
+
+$(OBJECTS): {stem}.h
+
+selftest: selftest.c $(OBJECTS)
+\t$(CC) $(CFLAGS) -o $@ selftest.c $(OBJECTS) -lm
+
+test: selftest
+\t./selftest
+
+shared: lib{stem}.so
+
+lib{stem}.so: $(OBJECTS:.o=.c) {stem}.h
+\t$(CC) $(CFLAGS) -fPIC -shared -o $@ $(OBJECTS:.o=.c) -lm
+
+clean:
+\trm -f $(OBJECTS) selftest lib{stem}.so
+
+.PHONY: all test shared clean
+"""
+
+_README = """\
+# C code for the robot "{name}"
+
+Written by {by}. The files need a C99 compiler and sin, cos and sqrt of math.h,
+nothing else. The functions allocate nothing, keep no state and may run in several threads at once.
+
+`{stem}.h` tells the order and the units of all arrays. `make test` compiles everything and compares
+with numbers that are embedded in `selftest.c`. To use the functions, copy `{stem}.h` and the `.c`
+files named after them into your project.
+
+`-std=c99` keeps some compilers from fusing products and sums. Where the processor can do that,
+`make CFLAGS="-std=c99 -O2 -march=native -ffp-contract=fast"` gives faster code whose last digits
+differ.
+
+{functions}"""
+
+
+def _marked(line: str, text: str) -> str:
+    """A text below the line that says who wrote it."""
+    return line.format(f"written by {made_by()}, checksum {_checksum(text.encode())}") + text
+
+
+def _c(text: str) -> str:
+    return _marked("/* {} */\n", text)
+
+
+def _checksum(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()[:16]
+
+
+def _require_ours(path: Path) -> None:
+    """Refuse to replace what no export wrote, or what was changed since."""
+    if not os.path.lexists(path):
+        return
+    if path.is_symlink() or not path.is_file():
+        raise ArgumentError(f"'{path}' is not a plain file; take it away or choose another place")
+    data = path.read_bytes()
+    found = _FIRST.match(data)
+    if found is None:
+        raise ArgumentError(
+            f"'{path}' exists and is not of an export; force (--force) overwrites it"
+        )
+    if found.group(1).decode() != _checksum(data[found.end() :]):
+        raise ArgumentError(f"'{path}' was changed since its export; force (--force) overwrites it")
+
+
+def _write(path: Path, text: str) -> None:
+    """Replace a file in one step, so that nobody sees half of it."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(temporary, "x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A C program that runs exported functions on embedded inputs and checks what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phistar.backends.c.signature import Interface
+from phistar.backends.c.text import DOUBLE, Names, Real, table
+from phistar.model.configuration import random_configuration
+from phistar.model.model import Model
+from phistar.scalar.interpret import run
+from phistar.scalar.program import Rolled, ScalarProgram, Signature
+
+Array = NDArray[Any]
+
+SAMPLES = 4
+TOLERANCE = 1e-12
+"""Error of double precision, relative to the largest entry of an output, that is let pass."""
+SINGLE = 1e-5
+"""The same of single precision, where the robot's conditioning does not make it larger."""
+
+_TOOLS = """\
+static double difference(const {real} *got, const double *want, int n)
+{{
+    double scale = 0.0, worst = 0.0;
+    int i;
+
+    for (i = 0; i < n; ++i) {{
+        const double size = fabs(want[i]);
+        if (size > scale) {{
+            scale = size;
+        }}
+    }}
+    for (i = 0; i < n; ++i) {{
+        const double error = fabs((double)got[i] - want[i]) / (scale > 0.0 ? scale : 1.0);
+        if (!(error <= worst)) {{
+            worst = error;
+        }}
+        if (error != error) {{
+            break;
+        }}
+    }}
+    return worst;
+}}
+
+static double larger(double a, double b)
+{{
+    return a > b || a != a ? a : b;
+}}
+
+static int report(const char *name, double error, double allowed)
+{{
+    const int fine = error <= allowed;
+
+    printf("%s: max relative error %.1e, allowed %.1e: %s\\n", name, error, allowed,
+           fine ? "ok" : "FAILED");
+    return fine ? 0 : 1;
+}}"""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Inputs and what must come out.
+
+    Attributes:
+        inputs, outputs: (samples, size) by name.
+        tolerance: Error, relative to the largest entry of an output, that is let pass.
+    """
+
+    inputs: Mapping[str, Array]
+    outputs: Mapping[str, Array]
+    tolerance: float
+
+
+def random_inputs(model: Model, signature: Signature, seed: int = 0) -> dict[str, Array]:
+    """A few random configurations of a robot, and random numbers for all other inputs."""
+    rng = np.random.default_rng(seed)
+    inputs = {}
+    for name, size in signature.inputs.items():
+        at_q = name == "q" and size == model.nq
+        shape = (SAMPLES, size)
+        inputs[name] = (
+            random_configuration(model, rng, shape[:1]) if at_q else rng.normal(size=shape)
+        )
+    return inputs
+
+
+def reference(program: ScalarProgram, inputs: Mapping[str, Array], real: Real) -> Reference:
+    """What the scalar program gives, in double precision, for inputs of the given precision."""
+    if real is DOUBLE:
+        given = {name: np.asarray(x, dtype=np.float64) for name, x in inputs.items()}
+        return Reference(given, run(program, given), TOLERANCE)
+    single = {name: np.asarray(x, dtype=np.float32) for name, x in inputs.items()}
+    given = {name: x.astype(np.float64) for name, x in single.items()}
+    outputs = run(program, given)
+    measured = relative_error(run(_in_single(program), single), outputs)
+    return Reference(given, outputs, max(SINGLE, float(f"{10.0 * measured:.1g}")))
+
+
+def relative_error(got: Mapping[str, Array], want: Mapping[str, Array]) -> float:
+    """The largest error of a sample's output, relative to its largest entry."""
+    worst = 0.0
+    for name, x in want.items():
+        for ours, theirs in zip(got[name], x, strict=True):
+            scale = np.abs(theirs).max(initial=0.0) or 1.0
+            worst = max(worst, float(np.abs(ours - theirs).max(initial=0.0) / scale))
+    return worst
+
+
+def _in_single(program: ScalarProgram) -> ScalarProgram:
+    """The program with tables in single precision."""
+    if not isinstance(program, Rolled):
+        return program
+    rows: Any = [[np.float32(x) for x in row] for row in program.links.table]
+    return replace(program, links=replace(program.links, table=rows))
+
+
+def selftest(header: str, checks: Sequence[tuple[Interface, Reference]]) -> str:
+    """The C file, without the line that says who wrote it."""
+    real = checks[0][0].real.type
+    functions = [_check(k, *check) for k, check in enumerate(checks, 1)]
+    calls = " | ".join(f"check_{k}()" for k in range(1, len(checks) + 1))
+    includes = f'#include <math.h>\n#include <stdio.h>\n\n#include "{header}"'
+    main = f"int main(void)\n{{\n    return {calls};\n}}"
+    parts = ["/* Returns 0 if every function gives the embedded outputs. */", includes]
+    return "\n\n".join([*parts, _TOOLS.format(real=real), *functions, main]) + "\n"
+
+
+def _check(number: int, face: Interface, wanted: Reference) -> str:
+    names = Names([face.name, *face.arguments])
+    i, worst = names.take("i"), names.take("worst")
+    count = len(next(iter(wanted.inputs.values()), ()))
+    tables, results, compared = [], [], []
+    for name, c, size in face.inputs:
+        tables.append(_samples(face.real, c, wanted.inputs[name], size))
+    for name, c, size in face.outputs:
+        want = names.take(f"want_{c}")
+        tables.append(_samples(DOUBLE, want, wanted.outputs[name], size))
+        results.append(f"    {face.real.type} {c}[{max(size, 1)}];")
+        call = f"difference({c}, {want}[{i}], {size})"
+        compared.append(f"        {worst} = larger({worst}, {call});")
+    if face.work:
+        results.append(f"    static {face.real.type} {face.work_name}[{face.work_size}];")
+    given = [f"{c}[{i}]" for _, c, _ in face.inputs]
+    rest = [c for _, c, _ in face.outputs] + ([face.work_name] if face.work else [])
+    return "\n".join(
+        [
+            f"static int check_{number}(void)\n{{",
+            *tables,
+            *results,
+            f"    double {worst} = 0.0;\n    int {i};\n",
+            f"    for ({i} = 0; {i} < {count}; ++{i}) {{",
+            f"        {face.name}({', '.join([*given, *rest])});",
+            *compared,
+            f'    }}\n    return report("{face.name}", {worst}, {wanted.tolerance!r});\n}}',
+        ]
+    )
+
+
+def _samples(real: Real, name: str, rows: Array, size: int) -> str:
+    """A table of (samples, size)."""
+    items = []
+    for row in rows:
+        numbers = [real.literal(float(x)) for x in row] or [real.literal(0.0)]
+        items += [f"{{{numbers[0]}", *numbers[1:]]
+        items[-1] += "}"
+    return table(f"static const {real.type} {name}[{len(rows)}][{max(size, 1)}]", items, " " * 4)

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What callers of the C code see: its name, its arrays, and a comment that says what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+
+from phistar.backends.c.text import Names, Real, identifier, safe
+from phistar.model.model import Model
+from phistar.scalar.program import ScalarProgram, Signature
+
+STACK = 16 * 1024
+"""Bytes of workspace that a function takes from the stack; with more, the caller gives it."""
+
+_KINDS = {
+    "revolute": ("angle", "rad", "rad/s", "N m"),
+    "continuous": ("angle", "rad", "rad/s", "N m"),
+    "prismatic": ("displacement", "m", "m/s", "N"),
+    "helical": ("angle", "rad", "rad/s", "N m"),
+    "cylindrical": ("angle, displacement", "rad, m", "rad/s, m/s", "N m, N"),
+    "universal": ("two angles", "rad", "rad/s", "N m"),
+    "planar": ("x, y, angle", "m, m, rad", "m/s, m/s, rad/s; moving axes", "N, N, N m"),
+    "translation": ("x, y, z", "m", "m/s", "N"),
+    "spherical": ("quaternion x, y, z, w", "unit", "rad/s; moving axes", "N m"),
+    "free": (
+        "x, y, z, quaternion x, y, z, w",
+        "m, unit",
+        "angular rad/s, linear m/s; moving axes",
+        "moment N m, force N",
+    ),
+}
+"""Of a joint: its coordinates, their units, those of velocities and of forces."""
+
+_MEANINGS = {
+    "q": "configuration",
+    "v": "velocities",
+    "vdot": "accelerations, rates of v",
+    "tau": "generalised forces",
+    "f_ext": "external forces on the links in their own axes, moment [N m] then force [N]",
+}
+_JOINT = ("v", "vdot", "tau")
+"""Arrays with one entry for each degree of freedom."""
+
+
+@dataclass(frozen=True)
+class JointInfo:
+    """A joint: its name, its kind, and where its coordinates are."""
+
+    name: str
+    kind: str
+    q: slice
+    v: slice
+
+
+@dataclass(frozen=True)
+class RobotInfo:
+    """What the C files tell about a robot.
+
+    Attributes:
+        name: As its file says; any text.
+        nq, nv: Sizes of configurations and of joint vectors.
+        joints: Independent joints in the order of their coordinates.
+        links: Names of the moving links, in the order of vectors over links.
+        gravity: [m/s²].
+    """
+
+    name: str
+    nq: int
+    nv: int
+    joints: Sequence[JointInfo] = ()
+    links: Sequence[str] = ()
+    gravity: Sequence[float] = ()
+
+    @staticmethod
+    def of(model: Model) -> RobotInfo:
+        """What a model tells."""
+        joints = []
+        for name in model.joint_names:
+            joint = model.joints[name]
+            joints.append(JointInfo(name, joint.kind, joint.q_slice, joint.v_slice))
+        links = [body.link for body in model.bodies]
+        gravity = [float(x) for x in model.gravity]
+        return RobotInfo(model.name, model.nq, model.nv, joints, links, gravity)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a program comes from, for the comment above it.
+
+    Attributes:
+        title: Its name, e.g. ``forward_dynamics``.
+        formula: The operator expression as text; several lines are fine.
+        reference: The paper and the place in it.
+        notes: More that callers should know, a line each.
+        robot: The robot it is for.
+    """
+
+    title: str = ""
+    formula: str = ""
+    reference: str = ""
+    notes: Sequence[str] = ()
+    robot: RobotInfo | None = None
+
+
+@dataclass(frozen=True)
+class Interface:
+    """A C function as its callers see it.
+
+    Attributes:
+        name: Of the function.
+        real: Precision.
+        inputs, outputs: (name in the program, name in C, size).
+        work: Numbers of workspace that the caller gives; 0 if none.
+        work_name: What it is called.
+        sizes: Names of sizes, e.g. ``{"q": "PANDA_NQ"}``; others are written as numbers.
+    """
+
+    name: str
+    real: Real
+    inputs: Sequence[tuple[str, str, int]]
+    outputs: Sequence[tuple[str, str, int]]
+    work: int
+    work_name: str
+    sizes: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def work_size(self) -> str:
+        """The macro that tells the size of the workspace."""
+        return f"{self.name.upper()}_WORK"
+
+    @property
+    def arguments(self) -> list[str]:
+        """Names in C, in order."""
+        names = [c for _, c, _ in (*self.inputs, *self.outputs)]
+        return [*names, self.work_name] if self.work else names
+
+    def prototype(self) -> str:
+        """The declaration, without what ends it."""
+        listed = [f"const {self._array(*each)}" for each in self.inputs]
+        listed += [self._array(*each) for each in self.outputs]
+        if self.work:
+            listed.append(f"{self.real.type} {self.work_name}[{self.work_size}]")
+        lead = f"void {self.name}("
+        one = f"{lead}{', '.join(listed) or 'void'})"
+        return one if len(one) <= 96 else lead + (",\n" + " " * len(lead)).join(listed) + ")"
+
+    def _array(self, name: str, c: str, size: int) -> str:
+        # An array of nothing is not C; nothing is read from or written to it.
+        return f"{self.real.type} {c}[{self.sizes.get(name, max(size, 1))}]"
+
+
+def interface(
+    name: str,
+    program: ScalarProgram,
+    real: Real,
+    work: int,
+    robot: RobotInfo | None = None,
+    stem: str = "",
+) -> Interface:
+    """The C function of a program.
+
+    Args:
+        name: Name of the function, an identifier.
+        program: The program.
+        real: Precision.
+        work: Numbers of workspace that it needs.
+        robot: Whose sizes may stand in the prototype.
+        stem: What size macros begin with; empty for numbers.
+    """
+    signature = program.signature
+    names = Names([name])
+    inputs = [(n, names.take(identifier(n, "in")), size) for n, size in signature.inputs.items()]
+    outputs = [
+        (n, _output_name(names, n, signature), size) for n, size in signature.outputs.items()
+    ]
+    sizes = {}
+    if robot is not None and stem:
+        for each, size in (*signature.inputs.items(), *signature.outputs.items()):
+            if each == "q" and size == robot.nq > 0:
+                sizes[each] = f"{stem.upper()}_NQ"
+            elif each in _JOINT and size == robot.nv > 0:
+                sizes[each] = f"{stem.upper()}_NV"
+    given = work if work * real.bytes > STACK else 0
+    return Interface(name, real, inputs, outputs, given, names.take("work"), sizes)
+
+
+def _output_name(names: Names, name: str, signature: Signature) -> str:
+    suffix = "_out" if name in signature.inputs else ""
+    return names.take(f"{identifier(name, 'out')}{suffix}")
+
+
+def made_by() -> str:
+    """The generator and its version."""
+    return f"phistar {version('phistar')}"
+
+
+def describe(face: Interface, origin: Origin, operations: int) -> list[str]:
+    """Lines of the comment above a function."""
+    robot = origin.robot
+    title = safe(origin.title) or face.name
+    lines = [f'{title} of the robot "{safe(robot.name)}".' if robot else f"{title}.", ""]
+    if origin.formula:
+        lines += [f"    {safe(line)}" for line in origin.formula.splitlines()] + [""]
+    if origin.reference:
+        lines += [f"Reference: {safe(origin.reference)}.", ""]
+    for label, arrays in (("in ", face.inputs), ("out", face.outputs)):
+        lines += [f"  {label} {c}[{size}]{_meaning(name, size, robot)}" for name, c, size in arrays]
+    if face.work:
+        kilobytes = -(-face.work * face.real.bytes // 1024)
+        lines.append(f"  tmp {face.work_name}[{face.work}]: {kilobytes} KB, need not be set")
+    lines += ["", "Arrays must not overlap. Nothing is allocated, no state is kept."]
+    lines.append(f"It takes {operations} arithmetic operations, sines and cosines.")
+    return [*lines, *map(safe, origin.notes)]
+
+
+def _meaning(name: str, size: int, robot: RobotInfo | None) -> str:
+    if name in _MEANINGS:
+        return f": {_MEANINGS[name]}"
+    shown = f" {safe(name)}" if name != identifier(name) else ""
+    if is_over_links(name, size, robot):
+        return f":{shown} a vector over links"
+    return f":{shown}" if shown else ""
+
+
+def is_over_links(name: str, size: int, robot: RobotInfo | None) -> bool:
+    """Whether an array has six entries for each link."""
+    return robot is not None and name not in ("q", *_JOINT) and size == 6 * len(robot.links) > 0
+
+
+def layout(robot: RobotInfo) -> Iterator[str]:
+    """Lines that say where each joint's coordinates are, in which units."""
+    yield "Joint vectors (v, rates of it, forces) are ordered as v. SI units, angles in radians."
+    yield ""
+    for joint in robot.joints:
+        what, unit, rate, force = _KINDS.get(joint.kind, ("coordinates", "SI", "SI", "SI"))
+        start = f"  q{_range(joint.q)}  v{_range(joint.v)}  {safe(joint.name)}, {joint.kind}"
+        yield f"{start}: {what} [{unit}], v [{rate}], force [{force}]"
+    if robot.gravity:
+        yield ""
+        yield f"Where gravity acts it is {', '.join(f'{g:g}' for g in robot.gravity)} m/s^2."
+
+
+def link_order(robot: RobotInfo) -> Iterator[str]:
+    """Lines that say which six entries of a vector over links belong to which link."""
+    yield "Vectors over links have six entries a link, angular before linear, in link axes:"
+    for k, link in enumerate(robot.links):
+        yield f"  [{6 * k}..{6 * k + 5}]  {safe(link)}"
+
+
+def _range(part: slice) -> str:
+    last = part.stop - 1
+    return f"[{part.start}]" if last <= part.start else f"[{part.start}..{last}]"

@@ -13,10 +13,10 @@ FUZZ_SECONDS ?= 120
 unexport PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench docs fuzz robots clean distclean
+.PHONY: help demo test lint bench bench-quick bench-loading docs fuzz robots clean distclean
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 
 demo: $(VENV)/.demo  ## show what phistar does, on bundled robots
 	@$(BIN)/phistar demo
@@ -30,15 +30,22 @@ lint: $(VENV)/.lint  ## ruff, mypy and the layers of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-bench: $(VENV)/.test  ## time the loaders, next to Pinocchio's
+bench: $(VENV)/.test  ## dynamics next to Pinocchio and MuJoCo; writes the table of the README
+	@$(BIN)/python -m benchmarks --readme
+
+bench-quick: $(VENV)/.test  ## the same in a minute, README left alone
+	@$(BIN)/python -m benchmarks --quick
+
+bench-loading: $(VENV)/.test  ## time the loaders, next to Pinocchio's
 	@$(BIN)/python -m benchmarks.loading
 
 docs: $(VENV)/.docs  ## build the documentation into docs/_build/html; a warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
-fuzz: $(VENV)/.test  ## random robot files against the loaders for FUZZ_SECONDS (120)
+fuzz: $(VENV)/.test  ## random robot files and programs, FUZZ_SECONDS (120) for each kind
 	@PHISTAR_FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest -q -x tests/fuzz \
+	    tests/backends/llvm/test_fuzz.py tests/backends/llvm/test_robustness.py \
 	    --hypothesis-profile=fuzz $(PYTEST_ARGS)
 
 robots: $(VENV)/.test  ## load every robot of ../shared/robots and print a table of the outcome

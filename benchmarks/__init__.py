@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Timings, each a module to run: ``python -m benchmarks.loading``."""
+"""Timings: ``python -m benchmarks`` for dynamics, ``python -m benchmarks.loading`` for files."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How long loading takes: the import, the bundled robots, and URDF chains of growing length.
 
-Run by ``make bench``. Where Pinocchio is installed, its URDF reader gets the same bytes in the same
-run. For the chains it prints the growth exponent (1 is linear in the number of links).
+Run by ``make bench-loading``. Where Pinocchio is installed, its URDF reader gets the same bytes in
+the same run. For the chains it prints the growth exponent (1 is linear in the number of links).
 """
 
 import argparse

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``make bench`` and ``make bench-quick``: time everything, print tables, keep the numbers."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from benchmarks import cases, counts, growth, readme, report, results, starts, targets
+from benchmarks.cases import Cell
+from benchmarks.results import Results
+from benchmarks.runner import THREADS, Runner
+from phistar.errors import PhistarWarning
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds: until the last cell starts, for reference robots, and those of ``Runner``."""
+
+    last: float
+    sweep: float
+    budget: float
+    main_budget: float
+    peer_seconds: float
+
+
+FULL = Limits(540.0, 45.0, 0.25, 1.5, 0.02)
+QUICK = Limits(42.0, 4.0, 0.1, 0.25, 0.01)
+
+
+def run(quick: bool, console: Console) -> Results:
+    """Measure everything."""
+    begin = time.perf_counter()
+    limits = QUICK if quick else FULL
+    found = Results("make bench-quick" if quick else "make bench")
+    runner = Runner(limits.budget, limits.main_budget, limits.peer_seconds, begin + limits.last)
+    first, rest = cases.plan(quick)
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=len(first) + len(rest))
+
+        def time_all(cells: Sequence[Cell]) -> None:
+            for cell in cells:
+                progress.update(task, description=str(cell))
+                found.rows.append(runner.run(cell))
+                if not console.is_terminal:
+                    console.print(_line(found.rows[-1]), highlight=False)
+                progress.advance(task)
+
+        time_all(first)
+        for what, step in _steps(found, limits, quick).items():
+            progress.update(task, description=what)
+            step()
+        time_all(rest)
+    found.faults = runner.faults
+    found.verdicts = targets.verdicts(found)
+    found.seconds = time.perf_counter() - begin
+    return found
+
+
+def _steps(found: Results, limits: Limits, quick: bool) -> dict[str, Callable[[], None]]:
+    """What is measured besides cells, by its title."""
+
+    def grow() -> None:
+        os.environ[THREADS] = "1"
+        rounds = 3 if quick else growth.ROUNDS
+        codes = [(x, code) for code in ("final", "rolled") for x in cases.VECTORS]
+        found.growth = [growth.measure(x, code, rounds=rounds) for x, code in codes]
+
+    def start() -> None:
+        found.starts = starts.all_first_calls(quick)
+
+    def sweep() -> None:
+        found.sweep = starts.sweep(limits.sweep, targets.ROLLED)
+
+    def count() -> None:
+        timed = dict.fromkeys((r.cell.robot, r.cell.quantity) for r in found.rows if r.ours)
+        found.counts = [counts.count(*each) for each in timed]
+        found.figures = [] if quick else counts.figures()
+
+    return {
+        "growth over chains": grow,
+        "first results in new processes": start,
+        "loops of reference robots": sweep,
+        "operation counts": count,
+    }
+
+
+def _line(row: results.Row) -> str:
+    if row.ours is None:
+        return f"{row.cell}: left out, {row.why}"
+    rivals = ", ".join(f"{r.name} {report.times(r.ratio.median)}" for r in row.rivals)
+    return f"{row.cell}: {report.duration(row.ours.median)}{', ' if rivals else ''}{rivals}"
+
+
+def main() -> int:
+    """Run; the exit code is 1 if a peer disagrees with us."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="the main cells only, in a minute")
+    parser.add_argument("--readme", action="store_true", help="write the table into the README")
+    options = parser.parse_args()
+    # The final shape of the code, and one thread unless a cell says otherwise.
+    os.environ["PHISTAR_TIER"] = "wait"
+    warnings.simplefilter("ignore", PhistarWarning)
+    console = Console(width=None if sys.stdout.isatty() else 170)
+    found = run(options.quick, console)
+    report.show(found, console)
+    path = results.write(found)
+    console.print(f"written to {path}")
+    if options.readme:
+        readme.write(found)
+        console.print("README.md: table of speed written")
+    return 1 if found.faults else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

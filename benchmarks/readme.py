@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The README's table of speed, made of a run and written between two marks."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+from benchmarks.cases import ARMS, MAIN, QUANTITIES, Cell, robot
+from benchmarks.report import duration, times
+from benchmarks.results import Results
+
+README = Path(__file__).resolve().parent.parent / "README.md"
+BEGIN = "<!-- speed: written by `make bench` -->"
+END = "<!-- end of speed -->"
+
+SHOWN = (*ARMS, "chain100")
+
+
+def section(results: Results) -> str:
+    """The text between the marks."""
+    at = results.machine
+    versions = at["versions"]
+    known = bool(versions["pin"])
+    against = f"; in brackets, how many times faster than Pinocchio {versions['pin']}"
+    below = (
+        f"`{results.command}` on {at['processor']}; Python {at['python']}, NumPy "
+        f"{versions['numpy']}, llvmlite {versions['llvmlite']}. Through the methods of `Robot`, "
+        "results allocated; medians of interleaved rounds. "
+    )
+    below += (
+        "Pinocchio is the faster of its own loop on one thread and calls from Python."
+        if known
+        else "Pinocchio was not installed."
+    )
+    lines = [
+        _wrapped(
+            f"Time for one sample of a batch of {MAIN}, one thread, float64"
+            f"{against if known else ''}. After the names, degrees of freedom:"
+        ),
+        *_table(results, MAIN),
+        "One sample a call, from Python:",
+        *_table(results, 1),
+        _wrapped(below),
+    ]
+    return "\n".join(lines)
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
+
+
+def _table(results: Results, batch: int) -> list[str]:
+    names = [name.replace("_", " ") for name in QUANTITIES]
+    lines = [f"| | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
+    for name in SHOWN:
+        cells = [_cell(results, Cell(name, quantity, batch)) for quantity in QUANTITIES]
+        lines.append(f"| {name}, {robot(name).nv} | {' | '.join(cells)} |")
+    return ["", *lines, ""]
+
+
+def _cell(results: Results, cell: Cell) -> str:
+    row = results.row(cell)
+    if row is None or row.ours is None:
+        return "–"
+    rival = row.rival("pinocchio")
+    ratio = f" ({times(rival.ratio.median).replace('x', '×')})" if rival else ""
+    return duration(row.ours.median) + ratio
+
+
+def replaced(text: str, inside: str) -> str:
+    """The README with another text between the marks.
+
+    Raises:
+        ValueError: The marks are not there, once and in order.
+    """
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end) or BEGIN in after or END in before:
+        raise ValueError(f"README.md must have {BEGIN!r} and then {END!r}, once each")
+    return f"{before}{begin}\n{inside}\n{end}{after}"
+
+
+def write(results: Results, path: Path = README) -> None:
+    """Put the table of a run into the README."""
+    text = path.read_text(encoding="utf-8")
+    path.write_text(replaced(text, section(results)), encoding="utf-8")

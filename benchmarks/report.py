@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tables of a run for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from benchmarks.cases import BATCHES, MAIN, QUANTITIES, ROBOTS, Cell
+from benchmarks.results import Results, Rival, Row
+
+NOTES = f"""\
+Times are for one sample, of the public methods, output allocated; median of the rounds, best in
+brackets. Ratios are medians over rounds, quartiles in brackets; above 1 phistar is faster.
+pool: Pinocchio's own loop, on one thread; loop: one call from Python for each sample, by its local
+convention where it says so. Of several ways the fastest is shown. A peer runs up to {MAIN} samples,
+and its results are not collected. MuJoCo (contacts and limits off) computes more than is asked for.
+ops: additions, subtractions and multiplications; code: one straight line, or loops over links."""
+
+
+def show(results: Results, console: Console) -> None:
+    """Print everything."""
+    console.print()
+    console.print(head(results))
+    for table in tables(results):
+        console.print()
+        console.print(table)
+    console.print()
+    console.print(NOTES, style="dim")
+    if results.sweep:
+        found = results.sweep
+        console.print(
+            f"Loops compiled for {found.robots} of {found.of} reference robots, most joints first: "
+            f"median {found.median:.2f} s of the processor, longest {found.longest:.2f} s "
+            f"({found.worst})"
+        )
+    else:
+        console.print("No reference robots in ../shared: loops compiled for bundled robots only.")
+    for fault in results.faults:
+        console.print(Text(f"FAULT: {fault}", style="red"))
+
+
+def tables(results: Results) -> Iterator[Table]:
+    """All tables, the goals last."""
+    yield compared(results, MAIN, f"Batch of {MAIN}, one thread, float64")
+    if any(row.cell.batch == 1 for row in results.rows):
+        yield compared(results, 1, "One sample a call, float64")
+    yield batches(results)
+    if results.growth:
+        yield growth(results)
+    if results.starts:
+        yield starts(results)
+    yield goals(results)
+
+
+def head(results: Results) -> str:
+    """Where it ran."""
+    at = results.machine
+    versions = ", ".join(f"{k} {v or 'not installed'}" for k, v in at["versions"].items())
+    load = "" if at["load"] is None else f", load {at['load']:.1f}"
+    return (
+        f"{results.command}: {at['processor']}, {at['processors']} processors{load}\n"
+        f"Python {at['python']}, {versions}; {results.seconds:.0f} s"
+    )
+
+
+def compared(results: Results, batch: int, title: str) -> Table:
+    """Ours next to the peers, all quantities on all robots."""
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for name in ("robot", "quantity", "ops", "code", "phistar"):
+        right = name in ("ops", "phistar")
+        table.add_column(name, justify="right" if right else "left", no_wrap=name == "quantity")
+    for name in ("Pinocchio", "by", "ratio", "MuJoCo", "ratio"):
+        table.add_column(name, justify="left" if name == "by" else "right")
+    for robot in ROBOTS:
+        for quantity in QUANTITIES:
+            row = next((r for r in results.rows if r.cell == Cell(robot, quantity, batch)), None)
+            if row is not None:
+                table.add_row(*_compared(results, row), end_section=quantity == [*QUANTITIES][-1])
+    return table
+
+
+def _compared(results: Results, row: Row) -> list[str]:
+    count = results.count(row.cell.robot, row.cell.quantity)
+    ops = "" if count is None or count.operations is None else str(count.operations)
+    cells = [row.cell.robot, row.cell.quantity, ops, count.shape if count else ""]
+    if row.ours is None:
+        return [*cells, row.why, *([""] * 5)]
+    pin, mujoco = row.rival("pinocchio"), row.rival("mujoco")
+    pins = _rival(pin, row.missing.get("pinocchio", ""))
+    mujocos = _rival(mujoco, row.missing.get("mujoco", ""), best=False)
+    ours = f"{duration(row.ours.median)} ({duration(row.ours.best)})"
+    return [*cells, ours, pins[0], pin.how if pin else "", pins[1], *mujocos]
+
+
+def _rival(rival: Rival | None, missing: str, best: bool = True) -> tuple[str, str]:
+    if rival is None:
+        return short(missing), ""
+    ratio = rival.ratio
+    spread = f"{times(ratio.median)} ({times(ratio.low)}–{times(ratio.high)})"
+    least = f" ({duration(rival.timing.best)})" if best else ""
+    return duration(rival.timing.median) + least, spread
+
+
+def batches(results: Results) -> Table:
+    """Ours over batches, threads and precisions."""
+    table = Table(title="phistar, medians", title_justify="left", title_style="bold")
+    for name in ("robot", "quantity", "real", "threads"):
+        table.add_column(name)
+    for batch in BATCHES:
+        table.add_column(f"{batch:,}".replace(",", " "), justify="right")
+    known = {row.cell: row for row in results.rows}
+    for robot in ROBOTS:
+        for quantity in QUANTITIES:
+            for real in ("float64", "float32"):
+                for threads in (1, 2):
+                    cells = [Cell(robot, quantity, b, threads, real) for b in BATCHES]
+                    rows = [known.get(cell) for cell in cells]
+                    if any(row is not None and row.ours for row in rows):
+                        table.add_row(
+                            robot, quantity, real, str(threads), *(_time(row) for row in rows)
+                        )
+    return table
+
+
+def _time(row: Row | None) -> str:
+    if row is None:
+        return ""
+    if row.ours is None:
+        return short(row.why)
+    alone = row.rival("one thread")
+    gain = f" ({times(alone.ratio.median)})" if alone else ""
+    return duration(row.ours.median) + gain
+
+
+def growth(results: Results) -> Table:
+    """Cost of vectors over chains."""
+    table = Table(title="Growth over chains", title_justify="left", title_style="bold")
+    table.add_column("quantity")
+    table.add_column("code")
+    for length in results.growth[0].lengths:
+        table.add_column(f"{length} links", justify="right")
+    table.add_column("exponent", justify="right")
+    for each in results.growth:
+        table.add_row(
+            each.quantity, each.code, *map(duration, each.seconds), f"{each.exponent:.3f}"
+        )
+    return table
+
+
+def starts(results: Results) -> Table:
+    """First results in new processes."""
+    table = Table(title="First result in a new process", title_justify="left", title_style="bold")
+    for name in ("robot", "quantity", "cache"):
+        table.add_column(name)
+    for name in ("import phistar", "import engine", "load robot", "first call", "after import"):
+        table.add_column(name, justify="right")
+    for s in results.starts:
+        parts = (s.imports, s.engine, s.load, s.call, s.after_import)
+        mode = {"cold": "empty", "rolled": "empty, loops only", "cached": "full"}[s.mode]
+        table.add_row(s.robot, s.quantity, mode, *(f"{1e3 * x:.0f} ms" for x in parts))
+    return table
+
+
+def goals(results: Results) -> Table:
+    """What was to be reached."""
+    table = Table(title="Goals", title_justify="left", title_style="bold")
+    for name in ("goal", "bound", "found", ""):
+        table.add_column(name, justify="right" if name in ("bound", "found") else "left")
+    words = {True: "[green]met", False: "[red]missed", None: "[dim]not measured"}
+    for each in results.verdicts:
+        table.add_row(each.what, each.goal, each.found, words[each.met])
+    met = sum(each.met is True for each in results.verdicts)
+    missed = sum(each.met is False for each in results.verdicts)
+    table.caption = (
+        f"{met} met, {missed} missed, {len(results.verdicts) - met - missed} not measured"
+    )
+    return table
+
+
+def duration(seconds: float) -> str:
+    """Three digits and a unit."""
+    for size, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if seconds >= size:
+            return f"{_digits(seconds / size)} {unit}"
+    return f"{_digits(seconds * 1e9)} ns"
+
+
+def times(ratio: float) -> str:
+    """A factor, with as many digits as mean something."""
+    digits = 0 if ratio >= 9.95 else 1 if ratio >= 0.95 else 2
+    return f"{ratio:.{digits}f}x"
+
+
+def _digits(x: float) -> str:
+    return f"{x:.0f}" if x >= 99.95 else f"{x:.1f}" if x >= 9.995 else f"{x:.2f}"
+
+
+def short(why: str) -> str:
+    """A reason in a table cell."""
+    return "–" if why in ("", "does not offer it") else why.split(":")[0]
+
+
+__all__ = ["NOTES", "compared", "duration", "goals", "head", "show", "tables", "times"]

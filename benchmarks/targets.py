@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What was set as a goal, and whether a run reached it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from benchmarks import cases
+from benchmarks.cases import ARMS, Cell
+
+if TYPE_CHECKING:
+    from benchmarks.results import Results
+
+RATIOS = {
+    "inverse_dynamics": (25.0, 22.0, 16.0),
+    "forward_dynamics": (28.0, 20.0, 14.0),
+    "mass_matrix": (10.0, 8.0, 5.0),
+    "mass_matrix_inverse": (10.0, 5.0, 4.0),
+}
+"""Times Pinocchio, batch 4096, one thread, on each of ``ARMS``."""
+
+CHAIN = 10.0
+"""The same on chain100, for vectors."""
+
+SINGLE = 1.0
+"""Times Pinocchio on one sample of the first of ``ARMS``, for vectors."""
+
+EXPONENT = 1.05
+ROLLED = 0.3
+FIRST = 0.3
+CACHED = 0.1
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A goal and what became of it.
+
+    Attributes:
+        what: The goal.
+        goal: The bound, with its sense.
+        found: What was measured; empty if nothing was.
+        met: Whether it was reached; None if nothing was measured.
+    """
+
+    what: str
+    goal: str
+    found: str
+    met: bool | None
+
+
+def at_least(what: str, goal: float, found: float | None, spread: str = "") -> Verdict:
+    """A ratio that should be large."""
+    text = "" if found is None else f"{found:.1f}x{spread}"
+    return Verdict(what, f">= {goal:g}x", text, None if found is None else found >= goal)
+
+
+def at_most(what: str, goal: float, found: float | None, unit: str, digits: int = 2) -> Verdict:
+    """A cost that should be small."""
+    text = "" if found is None else f"{found:.{digits}f}{unit}"
+    return Verdict(what, f"<= {goal:g}{unit}", text, None if found is None else found <= goal)
+
+
+def verdicts(results: Results) -> list[Verdict]:
+    """All goals against a run."""
+    return [
+        *_ratios(results),
+        *_growth(results),
+        *_starts(results),
+        *_counts(results),
+    ]
+
+
+def _ratios(results: Results) -> list[Verdict]:
+    wanted = [
+        (Cell(robot, quantity), goal)
+        for quantity, goals in RATIOS.items()
+        for robot, goal in zip(ARMS, goals, strict=True)
+    ]
+    wanted += [(Cell("chain100", quantity), CHAIN) for quantity in cases.VECTORS]
+    wanted += [(Cell(ARMS[0], quantity, 1), SINGLE) for quantity in cases.VECTORS]
+    found = []
+    for cell, goal in wanted:
+        row = results.row(cell)
+        rival = row.rival("pinocchio") if row else None
+        batch = "one sample" if cell.batch == 1 else f"batch {cell.batch}"
+        what = f"{cell.robot}, {cell.quantity}, {batch}, against Pinocchio"
+        ratio = rival.ratio if rival else None
+        spread = f" ({ratio.low:.1f} to {ratio.high:.1f})" if ratio else ""
+        found.append(at_least(what, goal, ratio.median if ratio else None, spread))
+    return found
+
+
+def _growth(results: Results) -> list[Verdict]:
+    known = {(growth.quantity, growth.code): growth.exponent for growth in results.growth}
+    codes = {"final": "growth exponent over chains", "rolled": "the same, loops alone"}
+    return [
+        at_most(f"{x}, {what}", EXPONENT, known.get((x, code)), "", 3)
+        for x in cases.VECTORS
+        for code, what in codes.items()
+    ]
+
+
+def _starts(results: Results) -> list[Verdict]:
+    def worst(mode: str, robots: tuple[str, ...], part: str) -> float | None:
+        times = [
+            float(getattr(start, part))
+            for start in results.starts
+            if start.mode == mode and start.robot in robots
+        ]
+        return max(times, default=None)
+
+    first = worst("cold", ARMS[-1:], "after_import")
+    cached = worst("cached", ARMS, "call")
+    longest = results.sweep.longest if results.sweep else worst("rolled", ARMS, "call")
+    robots = f"{results.sweep.robots} reference robots" if results.sweep else "bundled robots"
+    return [
+        at_most(f"loops compiled, worst of {robots}", ROLLED, longest, " s"),
+        at_most(f"{ARMS[-1]}, first result after the import", FIRST, first, " s"),
+        at_most("new process, first call from the cache, beyond imports", CACHED, cached, " s", 3),
+    ]
+
+
+def _counts(results: Results) -> list[Verdict]:
+    return [
+        Verdict(
+            f"{f.robot}, {f.quantity}, operations",
+            f"<= {f.known}",
+            f"{f.snapped} ({f.operations} unsnapped)",
+            f.snapped <= f.known,
+        )
+        for f in results.figures
+    ]

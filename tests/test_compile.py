@@ -10,6 +10,7 @@ import pytest
 from phistar import backends
 from phistar.algebra.symbols import D, H, f_ext, mass_matrix, phi, psi, tau, v, vdot
 from phistar.algorithms.equations_of_motion import PROGRAMS
+from phistar.backends.to_llvm import MachineCode
 from phistar.backends.to_numpy import Compiled
 from phistar.backends.to_sweeps import Interpreted
 from phistar.compile import PASSES, Stage, _executable, compile_outputs, kernel
@@ -129,11 +130,11 @@ def test_old_robots_are_let_go() -> None:
 
 
 def test_default_backend(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NumPy code, unless the environment says otherwise; a wrong name is an error when used."""
+    """Machine code, unless the environment says otherwise; a wrong name is an error when used."""
     monkeypatch.delenv("PHISTAR_BACKEND", raising=False)
     compiled, model = kernel("link_velocities"), chain(2)
-    assert backends.default() == "numpy"
-    assert isinstance(compiled.executable(model), Compiled)
+    assert backends.default() == "llvm"
+    assert isinstance(compiled.executable(model), MachineCode)
     monkeypatch.setenv("PHISTAR_BACKEND", "sweeps")
     assert isinstance(compiled.executable(model), Interpreted)
     monkeypatch.setenv("PHISTAR_BACKEND", "sweep")

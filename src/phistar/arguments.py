@@ -28,13 +28,24 @@ def state(model: Model, **arguments: Coordinates) -> tuple[Array, ...]:
         ShapeError: A shape does not fit the robot, or batch axes do not broadcast.
         ArgumentError: Something is not a finite number.
     """
+    arrays = shaped(model, **arguments)
+    for name, array in arrays.items():
+        refuse_nan(name, array)
+    return tuple(arrays.values())
+
+
+def shaped(model: Model, **arguments: Coordinates) -> dict[str, Array]:
+    """As ``state``, but whether the numbers are finite is left to others.
+
+    Raises:
+        ShapeError: A shape does not fit the robot, or batch axes do not broadcast.
+    """
     arrays: dict[str, Array] = {}
     for name, value in arguments.items():
         read = configuration if name == "q" else tangent
         arrays[name] = read(model, value, name)
-        refuse_nan(name, arrays[name])
     batch_shape(model, arrays)
-    return tuple(arrays.values())
+    return arrays
 
 
 def spatial_vectors(model: Model, name: str, value: ArrayLike, count: int) -> Array:
@@ -71,3 +82,15 @@ def refuse_mimic(model: Model) -> None:
             f"robot '{model.name}' has reduced mimic joints, which operators over single joints do "
             "not know; load it with mimic='independent'"
         )
+
+
+def check_out(out: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Raise unless results of this shape and dtype can be written to ``out``."""
+    if not isinstance(out, np.ndarray):
+        raise ArgumentError(f"out is a {type(out).__name__}, expected an array")
+    if out.shape != shape:
+        raise ShapeError("out", out.shape, str(shape), "the result")
+    if out.dtype != dtype:
+        raise ArgumentError(f"out has dtype {out.dtype}, expected {dtype}")
+    if not out.flags.writeable:
+        raise ArgumentError("out is read-only; pass an array that may be written")

@@ -28,10 +28,11 @@ from phistar.algebra.printing import to_text as expression_text
 from phistar.algebra.spaces import ONE
 from phistar.algebra.symbols import D
 from phistar.algebra.traverse import nodes, substitute
-from phistar.algorithms.equations_of_motion import MATRICES, PROGRAMS
-from phistar.backends import Executable
+from phistar.algorithms.equations_of_motion import MATRICES, PROGRAMS, WHOLE
+from phistar.backends import PLAIN, Executable, MatrixExecutable, Tuning
 from phistar.derive import INVERSES, derive
 from phistar.errors import LoweringError, UnknownNameError
+from phistar.model.configuration import configuration
 from phistar.model.joint_map import JointMap, joint_map
 from phistar.model.model import Model
 from phistar.model.parts import GROUND
@@ -41,7 +42,7 @@ from phistar.sweeps.matrix import Plan, evaluate
 from phistar.sweeps.matrix import plan as make_plan
 from phistar.sweeps.printing import to_text
 from phistar.sweeps.prune import listing, prune
-from phistar.sweeps.requests import ARGUMENTS, Apply, Block, Col, Diag, Full, Request, Row
+from phistar.sweeps.requests import ARGUMENTS, Apply, Block, Col, Diag, Full, Request, Row, forms
 from phistar.sweeps.schedule import Schedule, schedule
 
 Array = NDArray[Any]
@@ -57,12 +58,14 @@ class Target:
         backend: Name of the backend.
         frames: Names of the frames that B speaks of, in order.
         locked: Bodies whose joints are not free.
+        tuning: What the backend may do.
     """
 
     model: Model
     backend: str
     frames: tuple[str, ...] = ()
     locked: Set[int] = frozenset()
+    tuning: Tuning = PLAIN
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,7 @@ def _needs_derivation(outputs: Outputs) -> bool:
 
 def _build(scheduled: Schedule, target: Target) -> Executable:
     backend = backends.get(target.backend)
-    return backend.build(scheduled, target.model, target.frames, target.locked)
+    return backend.build(scheduled, target.model, target.frames, target.locked, target.tuning)
 
 
 PASSES = (
@@ -157,11 +160,13 @@ class Kernel:
         name: For people.
         outputs: Vector expressions by name.
         after: The program as each pass left it, in order; the last one is the schedule.
+        whole: Whether it is about the motion of the whole robot, see ``WHOLE``.
     """
 
     name: str
     outputs: tuple[tuple[str, Expr], ...]
     after: tuple[tuple[Pass, Any], ...]
+    whole: bool = False
 
     def __call__(
         self,
@@ -181,10 +186,14 @@ class Kernel:
         frames: Sequence[str] = (),
         locked: Set[int] = frozenset(),
         backend: str | None = None,
+        snap: float | None = None,
+        shape: str = "auto",
     ) -> Executable:
         """What runs on a robot; one is kept for the same arguments."""
         name = backends.default() if backend is None else backend
-        return _executable(self, Target(model, name, tuple(frames), frozenset(locked)))
+        tuning = Tuning(self.whole, snap, shape)
+        target = Target(model, name, tuple(frames), frozenset(locked), tuning)
+        return _executable(self, target)
 
     @property
     def schedule(self) -> Schedule:
@@ -210,7 +219,10 @@ class Kernel:
 
 @lru_cache(maxsize=256)
 def compile_outputs(
-    name: str, outputs: tuple[tuple[str, Expr], ...], simplify: bool = False
+    name: str,
+    outputs: tuple[tuple[str, Expr], ...],
+    simplify: bool = False,
+    whole: bool = False,
 ) -> Kernel:
     """Compile vector expressions by all passes that know no robot.
 
@@ -219,6 +231,7 @@ def compile_outputs(
         outputs: Vector expressions by name.
         simplify: Look for the cheapest equal form even where the one given could be computed as it
             stands. Programs of the catalogue are what their names say, so they are not touched.
+        whole: Whether the program is about the motion of the whole robot.
     """
     value: Any = dict(outputs)
     after = []
@@ -227,7 +240,7 @@ def compile_outputs(
             if each.run is not _derive or simplify or _needs_derivation(value):
                 value = each.run(value)
             after.append((each, value))
-    return Kernel(name, outputs, tuple(after))
+    return Kernel(name, outputs, tuple(after), whole)
 
 
 @lru_cache(maxsize=256)
@@ -248,7 +261,19 @@ def kernel(name: str) -> Kernel:
     """
     if name not in PROGRAMS:
         raise UnknownNameError("program", name, PROGRAMS)
-    return compile_outputs(name, tuple(PROGRAMS[name].items()))
+    return compile_outputs(name, tuple(PROGRAMS[name].items()), whole=name in WHOLE)
+
+
+def preferred(name: str) -> str:
+    """The program that is cheapest on the default backend among those equal to a program.
+
+    With classical accelerations, which machine code uses, the third forward-dynamics algorithm
+    takes fewer operations than the fourth: P a is a dense product, M α + b is not.
+    """
+    return "forward_dynamics_3" if (name, backends.default()) == _DEAR else name
+
+
+_DEAR = ("forward_dynamics", "llvm")
 
 
 def factored(operator: Expr) -> Expr:
@@ -286,7 +311,31 @@ def matrix(
         What ``sweeps.matrix.evaluate`` says.
     """
     expr = MATRICES[operator] if isinstance(operator, str) else operator
-    return evaluate(plan(expr, request, model, tuple(frames)), q, inputs or {})
+    given = inputs or {}
+    if isinstance(request, Full):
+        code = matrix_executable(operator, model, frames)
+        found = None if code is None else code(configuration(model, q), given)
+        if found is not None:
+            return found
+    return evaluate(plan(expr, request, model, tuple(frames)), q, given)
+
+
+def matrix_executable(
+    operator: Expr | str, model: Model, frames: Sequence[str] = ()
+) -> MatrixExecutable | None:
+    """What the default backend has for whole matrices of an operator, if it has anything."""
+    expr = MATRICES[operator] if isinstance(operator, str) else operator
+    tuning = Tuning(whole=isinstance(operator, str))
+    target = Target(model, backends.default(), tuple(frames), tuning=tuning)
+    return _matrix_executable(expr, target)
+
+
+@lru_cache(maxsize=256)
+def _matrix_executable(expr: Expr, target: Target) -> MatrixExecutable | None:
+    found = forms(factored(expr), Full())
+    return backends.get(target.backend).build_matrix(
+        found, target.model, target.frames, target.tuning
+    )
 
 
 def pick_off(model: Model, frames: Sequence[str], motions: Array) -> Array:
@@ -320,6 +369,8 @@ __all__ = [
     "joint_map",
     "kernel",
     "matrix",
+    "matrix_executable",
     "pick_off",
     "plan",
+    "preferred",
 ]

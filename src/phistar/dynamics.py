@@ -7,14 +7,23 @@ joints are reduced exactly: forces of followers are summed into their leaders.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from phistar.arguments import refuse_mimic, refuse_nan, refuse_singular, state
-from phistar.compile import Diag, Full, joint_map, kernel, matrix
+from phistar.arguments import check_out, refuse_mimic, refuse_nan, refuse_singular, shaped, state
+from phistar.compile import (
+    Diag,
+    Full,
+    joint_map,
+    kernel,
+    matrix,
+    matrix_executable,
+    preferred,
+)
 from phistar.errors import ShapeError, UnknownNameError
 from phistar.model.configuration import Coordinates, batch_shape
 from phistar.model.kinematics import body_poses, center_of_mass, check_reference, reference_pose
@@ -24,6 +33,7 @@ from phistar.spatial import force_transform, pose_inverse
 
 Array = NDArray[Any]
 Forces = Mapping[str, ArrayLike]
+Quick = Callable[..., "Array | None"]
 
 METHODS = {
     "articulated": "forward_dynamics",
@@ -35,6 +45,15 @@ METHODS = {
 """Forward-dynamics algorithms by name; the numbers are those of Rodriguez & Kreutz-Delgado."""
 
 
+@lru_cache(maxsize=64)
+def quick_table(model: Model) -> dict[str, Quick | None]:
+    """Quick ways by name of the program or matrix, see ``backends.base.Executable.quick``.
+
+    They come here when it first runs.
+    """
+    return {}
+
+
 def inverse_dynamics(
     model: Model,
     q: Coordinates,
@@ -42,11 +61,11 @@ def inverse_dynamics(
     vdot: Coordinates,
     forces: Forces | None = None,
     reference: str = "world_aligned",
+    out: Array | None = None,
 ) -> Array:
     """Joint forces (..., nv) that give the accelerations ``vdot``."""
-    q, v, vdot = state(model, q=q, v=v, vdot=vdot)
-    inputs = {"v": v, "vdot": vdot, "f_ext": link_forces(model, q, forces, reference)}
-    return _run(model, "inverse_dynamics", q, inputs)
+    arrays = shaped(model, q=q, v=v, vdot=vdot)
+    return _run(model, "inverse_dynamics", arrays, forces, reference, out=out)
 
 
 def bias_force(
@@ -55,17 +74,15 @@ def bias_force(
     v: Coordinates,
     forces: Forces | None = None,
     reference: str = "world_aligned",
+    out: Array | None = None,
 ) -> Array:
     """Joint forces (..., nv) at zero acceleration: Coriolis, centrifugal and gravity."""
-    q, v = state(model, q=q, v=v)
-    inputs = {"v": v, "f_ext": link_forces(model, q, forces, reference)}
-    return _run(model, "bias_force", q, inputs)
+    return _run(model, "bias_force", shaped(model, q=q, v=v), forces, reference, out=out)
 
 
-def gravity_force(model: Model, q: Coordinates) -> Array:
+def gravity_force(model: Model, q: Coordinates, out: Array | None = None) -> Array:
     """Joint forces (..., nv) that hold the robot at rest against gravity."""
-    (q,) = state(model, q=q)
-    return _run(model, "gravity_force", q, {"f_ext": link_forces(model, q, None, "local")})
+    return _run(model, "gravity_force", shaped(model, q=q), out=out)
 
 
 def forward_dynamics(
@@ -76,17 +93,19 @@ def forward_dynamics(
     forces: Forces | None = None,
     reference: str = "world_aligned",
     method: str = "articulated",
+    out: Array | None = None,
 ) -> Array:
     """Joint accelerations (..., nv) under the joint forces ``tau``."""
     if method not in METHODS:
         raise UnknownNameError("forward-dynamics method", method, METHODS)
     refuse_singular(model)
-    q, v, tau = state(model, q=q, v=v, tau=tau)
+    arrays = shaped(model, q=q, v=v, tau=tau)
     if not joint_map(model).one_to_one:
         bias = bias_force(model, q, v, forces, reference)
-        return np.asarray(np.linalg.solve(mass_matrix(model, q), (tau - bias)[..., None])[..., 0])
-    inputs = {"v": v, "tau": tau, "f_ext": link_forces(model, q, forces, reference)}
-    return _run(model, METHODS[method], q, inputs, "vdot")
+        refuse_nan("tau", arrays["tau"])
+        return _copied(_solve(mass_matrix(model, q), arrays["tau"] - bias), out)
+    name = preferred("forward_dynamics") if method == "articulated" else METHODS[method]
+    return _run(model, name, arrays, forces, reference, "vdot", out)
 
 
 def hybrid_dynamics(
@@ -116,7 +135,8 @@ def hybrid_dynamics(
     refuse_singular(model, locked)
     given = np.where(held, vdot, 0.0)
     inputs = {"v": joints.spread(v), "vdot": joints.spread(given)}
-    inputs["f_ext"] = link_forces(model, q, forces, reference)
+    if forces:
+        inputs["f_ext"] = link_forces(model, q, forces, reference)
     bias = kernel("hybrid_bias")(model, q, inputs)
     free = ~held[joints.places]
     inputs = {"tau": joints.spread(tau)[..., free], **bias}
@@ -129,29 +149,28 @@ def hybrid_dynamics(
 
 def mass_matrix_times(model: Model, q: Coordinates, vdot: Coordinates) -> Array:
     """𝓜 vdot (..., nv) in O(n), without the matrix."""
-    q, vdot = state(model, q=q, vdot=vdot)
-    return _run(model, "mass_matrix_times", q, {"vdot": vdot})
+    return _run(model, "mass_matrix_times", shaped(model, q=q, vdot=vdot))
 
 
 def mass_matrix_solve(model: Model, q: Coordinates, tau: Coordinates) -> Array:
     """𝓜⁻¹ tau (..., nv) in O(n) from the factors (by solving where mimic joints are reduced)."""
     refuse_singular(model)
-    q, tau = state(model, q=q, tau=tau)
+    arrays = shaped(model, q=q, tau=tau)
     if not joint_map(model).one_to_one:
-        return np.asarray(np.linalg.solve(mass_matrix(model, q), tau[..., None])[..., 0])
-    return _run(model, "mass_matrix_solve", q, {"tau": tau}, "vdot")
+        refuse_nan("tau", arrays["tau"])
+        return _solve(mass_matrix(model, q), arrays["tau"])
+    return _run(model, "mass_matrix_solve", arrays, output="vdot")
 
 
 def generalised_force(model: Model, q: Coordinates, forces: Forces, reference: str) -> Array:
     """Joint forces (..., nv) that wrenches on frames amount to: J* f in O(n)."""
-    (q,) = state(model, q=q)
-    return _run(model, "generalised_force", q, {"f_ext": link_forces(model, q, forces, reference)})
+    return _run(model, "generalised_force", shaped(model, q=q), forces, reference)
 
 
 def mass_matrix(model: Model, q: Coordinates) -> Array:
     """Joint-space inertia (..., nv, nv), rotor inertia included."""
     (q,) = state(model, q=q)
-    return _over_joints(model, matrix("mass_matrix", Full(), model, q))
+    return _matrix(model, "mass_matrix", q)
 
 
 def mass_matrix_inverse(model: Model, q: Coordinates) -> Array:
@@ -160,16 +179,16 @@ def mass_matrix_inverse(model: Model, q: Coordinates) -> Array:
     (q,) = state(model, q=q)
     if not joint_map(model).one_to_one:
         return np.asarray(np.linalg.inv(mass_matrix(model, q)))
-    return _over_joints(model, matrix("mass_matrix_inverse", Full(), model, q))
+    return _matrix(model, "mass_matrix_inverse", q)
 
 
 def coriolis_times(
     model: Model, q: Coordinates, v: Coordinates, x: Coordinates, *, adjoint: bool = False
 ) -> Array:
     """C x, or C* x, (..., nv) in O(n), without the matrix."""
-    q, v, x = state(model, q=q, v=v, x=x)
-    name = "coriolis_adjoint_times" if adjoint else "coriolis_times"
-    return _run(model, name, q, {"v": v, "vdot": x})
+    arrays = shaped(model, q=q, v=v, x=x)
+    arrays["vdot"] = arrays.pop("x")
+    return _run(model, "coriolis_adjoint_times" if adjoint else "coriolis_times", arrays)
 
 
 def coriolis_matrix(model: Model, q: Coordinates, v: Coordinates) -> Array:
@@ -223,12 +242,9 @@ def potential_energy(model: Model, q: Coordinates) -> Array:
     return np.asarray(-mass * center_of_mass(model, q, fixed=False) @ model.gravity)
 
 
-def link_forces(model: Model, q: Array, forces: Forces | None, reference: str) -> Array:
+def link_forces(model: Model, q: Array, forces: Forces, reference: str) -> Array:
     """Wrenches on named frames as forces on the bodies, link axes (..., bodies, 6)."""
-    precision = np.finfo(q.dtype).dtype
-    if not forces:
-        return np.zeros((len(model.bodies), 6), dtype=precision)
-    total = np.zeros((*q.shape[:-1], len(model.bodies), 6), dtype=precision)
+    total = np.zeros((*q.shape[:-1], len(model.bodies), 6), dtype=np.finfo(q.dtype).dtype)
     kind = check_reference(reference)
     poses = body_poses(model, q)
     for name, value in forces.items():
@@ -250,20 +266,76 @@ def link_forces(model: Model, q: Array, forces: Forces | None, reference: str) -
     return total
 
 
-def _run(model: Model, name: str, q: Array, inputs: dict[str, Array], output: str = "tau") -> Array:
+def _run(
+    model: Model,
+    name: str,
+    arrays: dict[str, Array],
+    forces: Forces | None = None,
+    reference: str = "world_aligned",
+    output: str = "tau",
+    out: Array | None = None,
+) -> Array:
     """Run a program on joint vectors (..., nv); accelerations and forces come back the same way."""
     joints = joint_map(model)
-    if "f_ext" in inputs and model.bodies:
-        vectors = {k: x for k, x in inputs.items() if k != "f_ext"}
-        batch_shape(model, {"q": q, **vectors, "forces": inputs["f_ext"][..., 0, :]})
-    spread = {k: x if k == "f_ext" else joints.spread(x) for k, x in inputs.items()}
-    result = kernel(name)(model, q, spread)[output]
+    inputs = dict(arrays)
+    q = inputs.pop("q")
+    vectors = {key: joints.spread(x) for key, x in inputs.items()}
+    if forces:
+        refuse_nan("q", q)
+        vectors["f_ext"] = link_forces(model, q, forces, reference)
+        batch_shape(model, {"q": q, **inputs, "forces": vectors["f_ext"][..., 0, :]})
+    here = None
+    if out is not None and joints.same:
+        batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays.values()))
+        if "f_ext" in vectors:
+            batch = np.broadcast_shapes(batch, vectors["f_ext"].shape[:-2])
+        check_out(out, (*batch, model.nv), np.result_type(*arrays.values(), *vectors.values()))
+        here = {output: out} if out.flags.c_contiguous else None
+    executable = kernel(name).executable(model)
+    results, finite = executable.run(q, vectors, here)
+    table = quick_table(model)
+    if joints.same and name not in table and len(results) == 1:
+        table[name] = None
+        executable.quick(tuple(arrays), partial(table.__setitem__, name))
+    if not finite:
+        for key, x in arrays.items():
+            refuse_nan("x" if key == "vdot" and "coriolis" in name else key, x)
     # A follower's acceleration is its leader's, scaled: reading the leaders is enough, and programs
     # that give accelerations run only where every joint has a coordinate of its own.
-    return joints.gather(result)
+    result = joints.gather(results[output])
+    return _copied(result, out) if here is None else result
+
+
+def _matrix(model: Model, name: str, q: Array) -> Array:
+    """A matrix of the catalogue over the robot's coordinates, (..., nv, nv)."""
+    result = matrix(name, Full(), model, q)
+    table = quick_table(model)
+    if joint_map(model).same and name not in table:
+        code = matrix_executable(name, model)
+        table[name] = None
+        if code is not None:
+            code.quick(("q",), partial(table.__setitem__, name))
+    return _over_joints(model, result)
 
 
 def _over_joints(model: Model, matrix: Array) -> Array:
     """A matrix over the joints of bodies as one over the robot's coordinates, (..., nv, nv)."""
     joints = joint_map(model)
     return np.swapaxes(joints.gather(np.swapaxes(joints.gather(matrix), -1, -2)), -1, -2)
+
+
+def _solve(matrix: Array, x: Array) -> Array:
+    return np.asarray(np.linalg.solve(matrix, x[..., None])[..., 0])
+
+
+def _copied(result: Array, out: Array | None) -> Array:
+    """A result, in the array that a user gave if there is one.
+
+    Raises:
+        ShapeError, ArgumentError: It does not fit.
+    """
+    if out is None:
+        return result
+    check_out(out, result.shape, result.dtype)
+    np.copyto(out, result)
+    return out

@@ -213,7 +213,13 @@ class Function:
     def _run(self, q: Array, flat: Mapping[str, Array]) -> Array:
         result = self.kernel(self.model, q, self._streams(flat), self.frames)["out"]
         if self.expr.codomain is JOINT:
-            return self._joints.gather(result)
-        if self.expr.codomain is TASK_MOTION:
-            result = pick_off(self.model, self.frames, result)
-        return result.reshape(*result.shape[:-2], -1)
+            result = self._joints.gather(result)
+        else:
+            if self.expr.codomain is TASK_MOTION:
+                result = pick_off(self.model, self.frames, result)
+            result = result.reshape(*result.shape[:-2], -1)
+        # A vector that cancels is not read, but its batch counts all the same.
+        batch = np.broadcast_shapes(q.shape[:-1], *(x.shape[:-1] for x in flat.values()))
+        if result.shape[:-1] == batch:
+            return result
+        return np.broadcast_to(result, (*batch, result.shape[-1])).copy()

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from phistar import backends
@@ -17,16 +16,16 @@ from phistar.compile import Kernel, Stage, compile_outputs, joint_map, kernel, p
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.model.configuration import Coordinates, batch_shape, configuration, tangent
 from phistar.model.model import Model
+from phistar.scalar.links import snapped
 from phistar.sweeps.costs import Bill, count
 from phistar.sweeps.ir import Node, Type
 
 Array = NDArray[Any]
 Wanted = str | Expr | Mapping[str, Expr]
 
+SHAPES = ("auto", "straight", "rolled")
 DIVIDES = frozenset({"G", "Dsolve", "give"})
 """Operations that divide by a joint's inertia D."""
-OPTIONAL = ("f_ext", "gravity")
-"""Inputs with a value of their own: no external forces, the robot's gravity."""
 
 
 class RobotKernel:
@@ -43,6 +42,7 @@ class RobotKernel:
         inputs: Names of the inputs. ``f_ext`` may be left out (no external forces), and so may
             ``gravity``, which is not listed (the robot's own).
         outputs: Names of the outputs.
+        snapped: What ``snap`` changed in the robot, a line a link.
     """
 
     def __init__(
@@ -51,8 +51,15 @@ class RobotKernel:
         wanted: Wanted,
         backend: str | None = None,
         frames: Sequence[str] = (),
+        snap: float | None = None,
+        shape: str = "auto",
     ) -> None:
+        if shape not in SHAPES:
+            raise UnknownNameError("shape", shape, SHAPES)
+        if snap is not None and not 0.0 <= snap < 1e-3:
+            raise ArgumentError(f"snap is {snap}, expected a small length or angle, such as 1e-10")
         self.model = model
+        self.snapped = () if snap is None else snapped(model, snap)
         self.backend = backends.get(backends.default() if backend is None else backend).name
         self.frames = tuple(frames)
         for name in frames:
@@ -63,7 +70,9 @@ class RobotKernel:
         live = [program.nodes[stream] for stream in program.live()]
         self._leaves: dict[str, Node] = {n.data: n for n in live if n.op in ("leaf", "scatter")}
         self._refuse(divides=any(n.op in DIVIDES for n in live), own=not isinstance(wanted, str))
-        self._executable = self._kernel.executable(model, self.frames, backend=self.backend)
+        self._executable = self._kernel.executable(
+            model, self.frames, backend=self.backend, snap=snap, shape=shape
+        )
         self.inputs = tuple(name for name in self._leaves if name != "gravity")
         self.outputs = tuple(name for name, _ in self._kernel.outputs)
 
@@ -99,14 +108,12 @@ class RobotKernel:
         for name in inputs:
             if name not in self._leaves:
                 raise UnknownNameError("input", name, self.inputs, self._kernel.name)
-        missing = [n for n in self.inputs if n not in inputs and n not in OPTIONAL]
+        missing = [n for n in self.inputs if n not in inputs and n not in backends.OPTIONAL]
         if missing:
             raise ArgumentError(f"{self._kernel.name} needs a value for {', '.join(missing)}")
         given = {name: self._read(name, value) for name, value in inputs.items()}
         rows = {n: x if self._is_joint(n) else x[..., 0] for n, x in given.items()}
         batch_shape(self.model, {"q": q, **rows})
-        if "f_ext" in self.inputs and "f_ext" not in given:
-            given["f_ext"] = np.zeros((len(self.model.bodies), 6), dtype=np.finfo(q.dtype).dtype)
         values = {n: self._joints.spread(x) if self._is_joint(n) else x for n, x in given.items()}
         results = self._executable(q, values)
         written = {n: self._write(results[n], e.codomain) for n, e in self._kernel.outputs}

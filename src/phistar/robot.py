@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from phistar import dynamics
+from phistar import dynamics, motion
 from phistar.algebra.ir import Expr
 from phistar.algorithms.operational_space import compliance
 from phistar.errors import RobotNotFoundError, UnknownNameError, close_matches
@@ -22,7 +22,6 @@ from phistar.kernels import RobotKernel
 from phistar.loaders import LoadReport, Source, bundled, load_model
 from phistar.loaders.urdf.export import export_urdf
 from phistar.model import configuration as space
-from phistar.model import kinematics
 from phistar.model.builder import MimicMode
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
@@ -44,6 +43,9 @@ class Robot:
     def __init__(self, model: Model, load_report: LoadReport | None = None) -> None:
         self.model = model
         self.load_report = load_report or LoadReport(model.name, "builder")
+        self._quick_dynamics = dynamics.quick_table(model)
+        self._lean_motion = motion.lean_table(model)
+        self._nv = model.nv
 
     def __repr__(self) -> str:
         return (
@@ -197,11 +199,17 @@ class Robot:
 
     def frame_pose(self, q: Coordinates, frame: str) -> Array:
         """World pose (..., 4, 4) of a link or frame."""
-        return kinematics.frame_pose(self.model, q, frame)
+        lean = self._quick("frame_pose", frame)
+        if lean is not None and lean(q, result := np.empty(16)):
+            return result.reshape(4, 4)
+        return motion.frame_pose(self.model, q, frame)
 
     def link_poses(self, q: Coordinates) -> dict[str, Array]:
         """World pose (..., 4, 4) of every link, by name."""
-        return kinematics.link_poses(self.model, q)
+        lean, names = self._quick("link_poses"), self.model.link_names
+        if lean is not None and lean(q, result := np.empty(16 * len(names))):
+            return dict(zip(names, result.reshape(-1, 4, 4), strict=True))
+        return motion.link_poses(self.model, q)
 
     def jacobian(self, q: Coordinates, frame: str, reference: str = "world_aligned") -> Array:
         """Jacobian (..., 6, nv) of a frame, rows [angular; linear]: J @ v is its velocity.
@@ -213,13 +221,19 @@ class Robot:
                 the extended link at the world's origin; ``"world_aligned"``: world axes, the
                 frame's origin.
         """
-        return kinematics.jacobian(self.model, q, frame, reference)
+        lean = self._quick("jacobian", frame, reference)
+        if lean is not None and lean(q, result := np.empty(6 * self._nv)):
+            return result.reshape(6, self._nv)
+        return motion.jacobian(self.model, q, frame, reference)
 
     def frame_velocity(
         self, q: Coordinates, v: Coordinates, frame: str, reference: str = "world_aligned"
     ) -> Array:
         """Velocity (..., 6) [angular; linear] of a frame [rad/s, m/s]; see ``jacobian``."""
-        return kinematics.frame_velocity(self.model, q, v, frame, reference)
+        lean = self._quick("frame_velocity", frame, reference)
+        if lean is not None and lean(q, v, result := np.empty(6)):
+            return result
+        return motion.frame_velocity(self.model, q, v, frame, reference)
 
     def center_of_mass(self, q: Coordinates, *, fixed: bool = True) -> Array:
         """Centre of mass (..., 3), world axes [m].
@@ -229,7 +243,17 @@ class Robot:
             fixed: Count the links that are welded to the ground too (MuJoCo does, Pinocchio
                 does not).
         """
-        return kinematics.center_of_mass(self.model, q, fixed=fixed)
+        lean = self._quick("center_of_mass", fixed)
+        if lean is not None and lean(q, result := np.empty(3)):
+            return result
+        return motion.center_of_mass(self.model, q, fixed=fixed)
+
+    def _quick(self, *key: object) -> motion.Lean | None:
+        """The quick way for a single sample, where there is one."""
+        try:
+            return self._lean_motion.get(key)
+        except TypeError:
+            return None
 
     def inverse_dynamics(
         self,
@@ -239,6 +263,7 @@ class Robot:
         *,
         forces: Mapping[str, ArrayLike] | None = None,
         reference: str = "world_aligned",
+        out: Array | None = None,
     ) -> Array:
         """Joint forces (..., nv) [N m, N] that give the joint accelerations ``vdot``.
 
@@ -248,8 +273,13 @@ class Robot:
             forces: External wrenches (..., 6) [moment; force] on named frames, at the frame's
                 origin unless ``reference`` is ``"world"``.
             reference: Axes and point of those wrenches, as in ``jacobian``.
+            out: Where to put the result; an array of its shape and dtype.
         """
-        return dynamics.inverse_dynamics(self.model, q, v, vdot, forces, reference)
+        if forces is None and out is None:
+            quick = self._quick_dynamics.get("inverse_dynamics")
+            if quick is not None and (result := quick(q, v, vdot)) is not None:
+                return result
+        return dynamics.inverse_dynamics(self.model, q, v, vdot, forces, reference, out)
 
     def forward_dynamics(
         self,
@@ -260,6 +290,7 @@ class Robot:
         forces: Mapping[str, ArrayLike] | None = None,
         reference: str = "world_aligned",
         method: str = "articulated",
+        out: Array | None = None,
     ) -> Array:
         """Joint accelerations (..., nv) [rad/s^2, m/s^2] under the joint forces ``tau``.
 
@@ -267,13 +298,18 @@ class Robot:
             q: (..., nq).
             v, tau: (..., nv).
             forces, reference: As in ``inverse_dynamics``.
-            method: ``"articulated"``, or ``"1"`` to ``"4"``: the algorithms of Rodriguez and
-                Kreutz-Delgado 1992. All give the same result.
+            method: ``"articulated"``, the cheapest, or ``"1"`` to ``"4"``: the algorithms of
+                Rodriguez and Kreutz-Delgado 1992. All give the same result.
+            out: Where to put the result; an array of its shape and dtype.
 
         Raises:
             SingularHingeError: A joint moves no inertia.
         """
-        return dynamics.forward_dynamics(self.model, q, v, tau, forces, reference, method)
+        if forces is None and out is None and method == "articulated":
+            quick = self._quick_dynamics.get("forward_dynamics_3")
+            if quick is not None and (result := quick(q, v, tau)) is not None:
+                return result
+        return dynamics.forward_dynamics(self.model, q, v, tau, forces, reference, method, out)
 
     def hybrid_dynamics(
         self,
@@ -303,19 +339,25 @@ class Robot:
 
     def mass_matrix(self, q: Coordinates) -> Array:
         """Joint-space inertia (..., nv, nv), rotor inertia included."""
+        quick = self._quick_dynamics.get("mass_matrix")
+        if quick is not None and (result := quick(q)) is not None:
+            return result
         return dynamics.mass_matrix(self.model, q)
 
     def mass_matrix_inverse(self, q: Coordinates) -> Array:
         """Inverse of the mass matrix (..., nv, nv), from its factors."""
+        quick = self._quick_dynamics.get("mass_matrix_inverse")
+        if quick is not None and (result := quick(q)) is not None:
+            return result
         return dynamics.mass_matrix_inverse(self.model, q)
 
-    def bias_force(self, q: Coordinates, v: Coordinates) -> Array:
+    def bias_force(self, q: Coordinates, v: Coordinates, *, out: Array | None = None) -> Array:
         """Joint forces (..., nv) at zero acceleration: Coriolis, centrifugal and gravity."""
-        return dynamics.bias_force(self.model, q, v)
+        return dynamics.bias_force(self.model, q, v, out=out)
 
-    def gravity_force(self, q: Coordinates) -> Array:
+    def gravity_force(self, q: Coordinates, *, out: Array | None = None) -> Array:
         """Joint forces (..., nv) that hold the robot at rest against gravity."""
-        return dynamics.gravity_force(self.model, q)
+        return dynamics.gravity_force(self.model, q, out=out)
 
     def coriolis_matrix(self, q: Coordinates, v: Coordinates) -> Array:
         """Christoffel-consistent C (..., nv, nv): C v is the bias force without gravity.
@@ -378,6 +420,8 @@ class Robot:
         *,
         backend: str | None = None,
         frames: Sequence[str] = (),
+        snap: float | None = None,
+        shape: str = "auto",
     ) -> RobotKernel:
         """A program compiled for this robot: a function that can also be looked at.
 
@@ -387,16 +431,23 @@ class Robot:
         Args:
             wanted: Name of a program (``phistar explain`` lists them), a vector expression, or
                 several by name.
-            backend: ``"numpy"`` (generated code) or ``"sweeps"`` (the interpreter). Default: what
-                the environment variable PHISTAR_BACKEND says, else ``"numpy"``.
+            backend: ``"llvm"`` (machine code), ``"numpy"`` (generated Python) or ``"sweeps"`` (the
+                interpreter). Default: what the environment variable PHISTAR_BACKEND says, else
+                ``"llvm"``.
             frames: The frames that ``B`` speaks of, in order.
+            snap: For machine code: rotations closer than this to right angles, and lengths [m] and
+                inertias (relative to the link's) below it, become exactly right or zero, so that
+                they cost nothing; 1e-10 removes what rounded angles in a file leave. It changes the
+                robot: ``k.snapped`` tells how. Default: nothing but rounding.
+            shape: For machine code: ``"straight"``, ``"rolled"`` (loops over the links) or
+                ``"auto"``.
 
         Raises:
             UnknownNameError: No such program, backend or frame.
             SingularHingeError: It divides by the inertia of a joint that moves none.
             ArgumentError: It needs a coordinate for every joint and mimic joints are reduced.
         """
-        return RobotKernel(self.model, wanted, backend, frames)
+        return RobotKernel(self.model, wanted, backend, frames, snap, shape)
 
     rnea = inverse_dynamics
     aba = forward_dynamics

@@ -80,3 +80,8 @@ PROGRAMS: Mapping[str, Mapping[str, Expr]] = MappingProxyType(
     }
 )
 """Outputs of everything a robot can be asked for, as expressions in v, vdot, tau and f_ext."""
+
+WHOLE = frozenset(PROGRAMS) - {"hybrid_bias", "hybrid_dynamics", "momenta", "total_momentum"}
+"""Programs about the motion of the whole robot: inertia X that a joint cannot feel, XH* = 0, may be
+given to the parent link, M - X + Eφ X Eφ*. In the others an output, a force on a link, or an input,
+an acceleration of a link, would tell."""

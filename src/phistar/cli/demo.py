@@ -144,6 +144,27 @@ def _show_peer(console: Console, names: Names, seconds: float) -> None:
     console.print(f"largest relative difference {names['error']:.1e}")
 
 
+def _show_speed(console: Console, names: Names, seconds: float) -> None:
+    ours, slow = names["ours"], names["by_numpy"]
+    rate = f"{1e-6 / ours:.1f} million a second"
+    console.print(f"machine code             {1e9 * ours:6.0f} ns a state, {rate}")
+    longer = f"{slow / ours:.0f} times as long"
+    console.print(f"the same sweeps in NumPy {1e9 * slow:6.0f} ns a state, {longer}")
+
+
+def _show_peer_speed(console: Console, names: Names, seconds: float) -> None:
+    ours, theirs = names["ours"], names["by_pinocchio"]
+    times = f"{theirs / ours:.0f} times as long"
+    console.print(f"Pinocchio in a Python loop {1e9 * theirs:.0f} ns a state, {times}")
+    console.print("make bench compares with care, and also with its C++ loop", style="dim")
+
+
+def _show_export(console: Console, names: Names, seconds: float) -> None:
+    for file in names["files"]:
+        console.print(f"{file.stat().st_size:>8} bytes  {file}", soft_wrap=True)
+    console.print("make in that folder compiles and runs the self-test", style="dim")
+
+
 def _digits(values: Any) -> str:
     return "(" + ", ".join(f"{value: .9f}" for value in values) + ")"
 
@@ -186,8 +207,8 @@ def _print_outlook(console: Console) -> None:
     console.print()
     console.print(Text("What comes next", style="bold"))
     console.print(
-        "Code for one robot: the sweeps become scalar programs without a zero in them, and those "
-        "machine code. This version has robots, kinematics, and dynamics compiled to sweeps."
+        "Derivatives by the same algebra: linearized dynamics for control and optimisation. This "
+        "version has robots, kinematics, and dynamics compiled to machine code."
     )
     console.print(
         "Try: phistar explain forward_dynamics panda, phistar prove, phistar info humanoid."
@@ -252,6 +273,34 @@ theirs = np.array([pin.aba(peer, data, *state) for state in zip(Q, V, tau)])
 error = abs(theirs - vdot).max() / abs(theirs).max()""",
         _show_peer,
         needs="pinocchio",
+    ),
+    Step(
+        "How fast? A hundred thousand states, one in each SIMD lane",
+        """\
+from timeit import repeat
+many, few = 100_000, slice(4096)
+Q, V, tau = (np.resize(x, (many, arm.nv)) for x in (Q, V, tau))
+ours = min(repeat(lambda: arm.forward_dynamics(Q, V, tau), number=1)) / many
+slow = arm.compile("forward_dynamics", backend="numpy")
+by_numpy = min(repeat(lambda: slow(Q[few], v=V[few], tau=tau[few]), number=1)) / 4096""",
+        _show_speed,
+    ),
+    Step(
+        "And Pinocchio, called from Python?",
+        """\
+states = list(zip(Q[:1000], V[:1000], tau[:1000]))
+by_pinocchio = min(repeat(lambda: [pin.aba(peer, data, *s) for s in states], number=1)) / 1000""",
+        _show_peer_speed,
+        needs="pinocchio",
+    ),
+    Step(
+        "The same program for a controller without Python: C99",
+        """\
+import tempfile
+from phistar.export import export_c
+folder = tempfile.mkdtemp(prefix="phistar-panda-")
+files = export_c(arm.model, ["forward_dynamics"], folder)""",
+        _show_export,
     ),
     Step(
         "A free base moves on its manifold",

@@ -23,6 +23,7 @@ class JointMap:
         places: (joints,) index into v of each joint coordinate.
         scales: (joints,) its displacement per unit of v.
         one_to_one: Whether every joint has a coordinate of its own.
+        same: Whether both are the same numbers in the same order.
     """
 
     def __init__(self, model: Model) -> None:
@@ -37,13 +38,16 @@ class JointMap:
         self.size = model.nv
         self.one_to_one = len(places) == model.nv
         self._scaled = bool((self.scales != 1).any())
+        self.same = not self._scaled and places == list(range(model.nv))
 
     def spread(self, v: Array) -> Array:
         """(..., nv) -> (..., joints): velocities and accelerations of every body's joint."""
-        return self._scale(v[..., self.places])
+        return v if self.same else self._scale(v[..., self.places])
 
     def gather(self, tau: Array) -> Array:
         """(..., joints) -> (..., nv): generalised forces summed into the robot's coordinates."""
+        if self.same:
+            return tau
         tau = self._scale(tau)
         if self.one_to_one:
             result = np.empty((*tau.shape[:-1], self.size), dtype=tau.dtype)

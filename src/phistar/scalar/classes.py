@@ -15,7 +15,7 @@ from phistar.scalar.links import Link
 from phistar.scalar.numbers import flat
 from phistar.sweeps.ir import Program, Type
 
-MOST_CLASSES = 12
+MOST_CLASSES = 8
 """More would make the code larger than the constants they save."""
 
 Key = Callable[[int], tuple[Any, ...]]

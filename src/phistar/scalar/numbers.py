@@ -83,18 +83,18 @@ def numbers(link: Link, scalars: Sequence[Scalar] | None = None) -> Numbers:
 
 
 def shared(
-    members: Sequence[Link], load: Callable[[int], Scalar]
+    link: Link, rows: Sequence[Sequence[float]], load: Callable[[int], Scalar]
 ) -> tuple[Numbers, list[list[float]]]:
     """The numbers of a class of links: constants where all agree, loads where they differ.
 
     Args:
-        members: Links of one kind.
+        link: One of them.
+        rows: The numbers of all of them, in the order of ``flat``.
         load: The run-time value of a column of the table.
 
     Returns:
         The numbers and, for each member, its row of the table.
     """
-    rows = [flat(link) for link in members]
     scalars: list[Scalar] = []
     columns: list[int] = []
     for i, column in enumerate(zip(*rows, strict=True)):
@@ -104,4 +104,4 @@ def shared(
             scalars.append(load(len(columns)))
             columns.append(i)
     table = [[row[i] for i in columns] for row in rows]
-    return numbers(members[0], scalars), table
+    return numbers(link, scalars), table

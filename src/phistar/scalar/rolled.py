@@ -4,7 +4,9 @@
 Links of a class have the same joint kind and place in the tree (root, tip, first or last of its
 siblings) and, if that gives few classes, the same pattern of zeros among their constants; numbers
 in which they differ are read from a table. Motions are read from the parent; forces and inertias
-are pushed to it: the first child stores, the others add.
+are pushed to it: the first child stores, the others add. If the link's own part of such a sum is
+known in an earlier pass, it is put there then, and all children add. Memory is what loops wait for:
+U = α~ + ω~ω~ is made again by the children rather than kept.
 
 Bodies are traced again until no more constants are found among what they leave to each other; what
 nobody reads is then dropped.
@@ -12,19 +14,22 @@ nobody reads is then dropped.
 
 from __future__ import annotations
 
-from collections import defaultdict
+import math
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 from phistar.model.parts import GROUND
+from phistar.scalar import emit
 from phistar.scalar.classes import classes_of, flatten, inertia_forms, like
 from phistar.scalar.emit import Place
 from phistar.scalar.graph import Graph, Scalar, Value, cos, sin
 from phistar.scalar.inertia import Inertia, Nothing, Symmetric, symmetric
 from phistar.scalar.joints import cosine_and_sine, transform
 from phistar.scalar.links import Link
-from phistar.scalar.numbers import Numbers, shared
+from phistar.scalar.numbers import Numbers, flat, shared
 from phistar.scalar.program import Body, Links, Loop, Rolled, Signature, Store
 from phistar.scalar.tracer import LinkTracer, Setting
 from phistar.sweeps.ir import SHIFTS, Direction, Node, Type
@@ -74,25 +79,63 @@ class _Roller:
             resolve(self.program, s): i for i, p in enumerate(self.passes) for s in p.streams
         }
         self.forms = inertia_forms(self.program)
+        self.presums = self._presums()
+        self.presummed = {each.shin: each for each in self.presums.values()}
         self.kept = self._kept()
+        self.rows = {c: [flat(self.links[k]) for k in ks] for c, ks in self.members.items()}
         self.known: dict[Key, float] = {}
         self.shapes: dict[tuple[int, int], Any] = {}
         self.stored: dict[Key, set[float | None]] = {}
+
+    def _presums(self) -> dict[Node, _Presum]:
+        """Sums of forces of the children and of terms that are known before these are pushed."""
+        nodes, found = self.program.nodes, {}
+        uses = Counter(o for s in self.program.live() for o in set(self.program.operands(s)))
+        for stream in self.program.live():
+            node = nodes[stream]
+            shins = [o for o in node.operands if nodes[o].op == "shin"]
+            if node.op != "sum" or len(shins) != 1 or uses[shins[0]] != 1:
+                continue
+            pushed = self.pass_of.get(resolve(self.program, nodes[shins[0]].operands[0]), 0)
+            terms = [(f, o) for f, o in zip(node.data, node.operands, strict=True) if o != shins[0]]
+            early = [(f, o) for f, o in terms if self._made(o) < pushed]
+            if early and node.data[node.operands.index(shins[0])] == 1:
+                late = [term for term in terms if term not in early]
+                first = max(self._made(o) for _, o in early)
+                found[node] = _Presum(shins[0], first, tuple(early), tuple(late))
+        return found
+
+    def _made(self, stream: int) -> float:
+        """The pass that makes a stream; none for given ones."""
+        made = resolve(self.program, stream)
+        given = self.program.nodes[made].op in GIVEN_OPS
+        return math.inf if given else self.pass_of[made]
 
     def _kept(self) -> set[int]:
         """Streams that other passes or children read."""
         kept = set()
         for stream in self.program.live():
             node = self.program.nodes[stream]
-            if node.op == "rec" or node.op in ("shin", "cong"):
-                continue
-            home = self.pass_of.get(stream)
-            for operand in node.operands:
-                made = resolve(self.program, operand)
-                shouted = node.op in ("shout", "shout_turning")
-                if made in self.pass_of and (shouted or self.pass_of[made] != home):
-                    kept.add(made)
+            if node.op not in ("rec", "shin", "cong"):
+                kept |= self._read_elsewhere(node, self.pass_of.get(stream))
         return kept
+
+    def _read_elsewhere(self, node: Node, home: float | None) -> set[int]:
+        presum = self.presums.get(node)
+        early = [] if presum is None else [o for _, o in presum.early]
+        found = set()
+        for operand in node.operands:
+            made = resolve(self.program, operand)
+            if made not in self.pass_of:
+                continue
+            reader = presum.walk if presum is not None and operand in early else home
+            if node.op not in ("shout", "shout_turning"):
+                found |= {made} if self.pass_of[made] != reader else set()
+            elif self.program.nodes[made].op == "turning":
+                found |= {resolve(self.program, o) for o in self.program.nodes[made].operands}
+            else:
+                found.add(made)
+        return found
 
     def roll(self) -> Rolled:
         """The program as loops."""
@@ -110,8 +153,8 @@ class _Roller:
 
     def numbers(self, c: int, graph: Graph) -> tuple[Numbers, list[list[float]]]:
         """The numbers of a class, and the rows of its members in the table."""
-        members = [self.links[k] for k in self.members[c]]
-        return shared(members, lambda i: graph.load("table", i, "link"))
+        first = self.links[self.members[c][0]]
+        return shared(first, self.rows[c], lambda i: graph.load("table", i, "link"))
 
     def _loop(self, number: int) -> Loop:
         bodies = {c: _ClassTracer(self, number, c).body() for c in self.members}
@@ -162,6 +205,22 @@ class _Angle:
     def __call__(self, angle: Scalar) -> tuple[Scalar, Scalar]:
         self.angle = angle
         return 1.0, 0.0
+
+
+@dataclass(frozen=True)
+class _Presum:
+    """A sum of forces of the children and others.
+
+    Attributes:
+        shin: The forces of the children.
+        walk: The pass that puts the early terms where these are collected.
+        early, late: The other terms, with their factors.
+    """
+
+    shin: int
+    walk: float
+    early: tuple[tuple[Fraction, int], ...]
+    late: tuple[tuple[Fraction, int], ...]
 
 
 def _coordinates(graph: Graph) -> Any:
@@ -237,12 +296,32 @@ class _ClassTracer(LinkTracer):
             if stream in roller.kept:
                 for i, x in enumerate(flatten(self.value(stream))):
                     self._leave((stream, i), "link", x)
+        for presum in roller.presums.values():
+            if presum.walk == self.walk:
+                self._begin(presum)
         self._push()
         for name, stream in program.outputs.items():
             made = resolve(program, stream)
             if roller.pass_of.get(made, 0) == self.walk:
                 self._output(name, program.nodes[made].type, self.value(made))
         return self.result
+
+    def _begin(self, presum: _Presum) -> None:
+        """Put what is known of a sum where the children will add to it."""
+        total: Any = None
+        for factor, stream in presum.early:
+            total = emit.with_term(total, factor, self.value(stream))
+        for i, x in enumerate(total):
+            self._leave((presum.shin, i), "link", x)
+
+    def _sum(self, node: Node) -> Any:
+        presum = self.roller.presums.get(node)
+        if presum is None:
+            return super()._sum(node)
+        total = self.of_children(presum.shin, self.program.nodes[presum.shin])
+        for factor, stream in presum.late:
+            total = emit.with_term(total, factor, self.value(stream))
+        return total
 
     def _push(self) -> None:
         """Forces and inertias that were made here, moved to the parent."""
@@ -255,8 +334,9 @@ class _ClassTracer(LinkTracer):
                 continue
             operand = resolve(self.program, node.operands[0])
             if roller.pass_of.get(operand, 0) == self.walk:
+                add = stream in roller.presummed or not self.first
                 for i, x in enumerate(flatten(self._moved(stream, node, self.value(operand)))):
-                    self._leave((stream, i), "parent", x, add=not self.first)
+                    self._leave((stream, i), "parent", x, add)
 
     def _moved(self, stream: int, node: Node, value: Any) -> Any:
         if node.op == "shin":
@@ -268,7 +348,9 @@ class _ClassTracer(LinkTracer):
         return form if isinstance(inertia, Nothing) else inertia
 
     def _leave(self, key: Key, base: str, x: Scalar, add: bool = False) -> None:
-        self.roller.stored[key].add(x if isinstance(x, float) else None)
+        # Equal numbers that are added do not stay what they are, unless they are zero.
+        same = isinstance(x, float) and (base == "link" or x == 0.0)
+        self.roller.stored[key].add(x if same else None)  # type: ignore[arg-type]
         if not (add and isinstance(x, float) and x == 0.0):
             self.result.stores.append(Store("work", key, base, x, add))
 
@@ -305,11 +387,12 @@ class _ClassTracer(LinkTracer):
         made = resolve(self.program, stream)
         kind = self.program.nodes[made].type
         if kind is Type.TURNING:
-            return like([[0.0] * 3] * 3, [self._read((made, i), "parent") for i in range(9)])
+            operands = self.program.nodes[made].operands
+            return emit.turning(*(self.of_parent(o) for o in operands))
         return [self._read((made, i), "parent") for i in range(6)]
 
     def of_children(self, stream: int, node: Node) -> Any:
-        if self.tip:
+        if self.tip and stream not in self.roller.presummed:
             return [0.0] * 6 if node.op == "shin" else Nothing()
         form = [0.0] * 6 if node.op == "shin" else self.roller.forms[stream]
         return like(form, [self._read((stream, i), "link") for i in range(len(flatten(form)))])

@@ -30,6 +30,9 @@ LONGEST = 2700
 
 A stream takes about seven operations at a link, so these are 3000 and 20 000 operations."""
 
+PAUSE = 0.2
+"""Seconds before a thread begins to compile a straight line."""
+
 VARIABLE = "PHISTAR_TIER"
 TIERS = ("auto", "wait", "rolled", "straight")
 
@@ -68,6 +71,7 @@ class Tiers:
         self._kernel: Kernel | None = None
         self._compiling: threading.Thread | None = None
         self._listeners: list[Callable[[Kernel], None]] = []
+        self._hurry = threading.Event()
         _every.add(self)
 
     @property
@@ -99,6 +103,7 @@ class Tiers:
     def wait(self) -> Kernel:
         """The final one."""
         first = self.kernel
+        self._hurry.set()
         compiling = self._compiling
         if compiling is not None:
             compiling.join()
@@ -140,6 +145,8 @@ class Tiers:
         self._compiling = None
 
     def _improve(self) -> None:
+        # The first results are on their way; they would have to share the interpreter.
+        self._hurry.wait(PAUSE)
         kernel = self._made("straight")
         with self._lock:
             self._kernel = kernel

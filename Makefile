@@ -49,7 +49,7 @@ fuzz: $(VENV)/.test  ## random robot files and programs, FUZZ_SECONDS (120) for 
 	    --hypothesis-profile=fuzz $(PYTEST_ARGS)
 
 robots: $(VENV)/.test  ## load every robot of ../shared/robots and print a table of the outcome
-	@$(BIN)/python -m tools.robots_table
+	@PHISTAR_TIER=$${PHISTAR_TIER:-rolled} $(BIN)/python -m tools.robots_table
 
 clean:  ## remove what was built, keep .venv
 	rm -rf build dist docs/_build docs/_generated .pytest_cache .mypy_cache .ruff_cache .hypothesis

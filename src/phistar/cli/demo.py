@@ -162,7 +162,7 @@ def _show_peer_speed(console: Console, names: Names, seconds: float) -> None:
 def _show_export(console: Console, names: Names, seconds: float) -> None:
     for file in names["files"]:
         console.print(f"{file.stat().st_size:>8} bytes  {file}", soft_wrap=True)
-    console.print("make in that folder compiles and runs the self-test", style="dim")
+    console.print("make test in that folder compiles and runs the self-test", style="dim")
 
 
 def _digits(values: Any) -> str:

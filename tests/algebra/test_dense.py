@@ -9,6 +9,7 @@ import phistar
 from phistar.algebra.dense import Dense, FrameKind
 from phistar.algebra.ir import crf, crm
 from phistar.algebra.symbols import (
+    S_X,
     S_Z,
     A,
     B,
@@ -17,7 +18,6 @@ from phistar.algebra.symbols import (
     E_phi,
     G,
     H,
-    J_hat,
     M,
     P,
     T,
@@ -226,4 +226,4 @@ def test_given_operators_are_asked_for() -> None:
     """What hangs on X cannot be evaluated without X."""
     model = random_model(np.random.default_rng(30), 3)
     with pytest.raises(ArgumentError, match=f"no value was given for {X.name}"):
-        Dense(model, random_configuration(model, np.random.default_rng(31)))(J_hat)
+        Dense(model, random_configuration(model, np.random.default_rng(31)))(S_X)

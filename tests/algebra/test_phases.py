@@ -85,6 +85,7 @@ def test_every_row_has_its_phase() -> None:
 
 _FROM = {
     "composite_split": ("composite_recursion",),
+    "gyroscopic_split": ("gyroscopic_recursion",),
     "compliance_split": ("compliance_recursion",),
     "compliance_tree": ("compliance_recursion",),
 }

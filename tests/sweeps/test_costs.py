@@ -184,6 +184,16 @@ def inertia_inward(R: Any, p: Any, S: Any) -> Any:
     return np.block([[corner, moved], [moved.T, C]])
 
 
+def transfer_inward(R: Any, p: Any, S: Any) -> Any:
+    """φ S φ* of the left half of a matrix whose right half is zero: turned, then moved."""
+
+    def turn(block: Any) -> Any:
+        return np.stack([times(R, column) for column in block.T], axis=1)
+
+    A, C = (turn(turn(half).T).T for half in (S[:3], S[3:]))
+    return np.concatenate([A + np.stack([cross(p, column) for column in C.T], axis=1), C])
+
+
 class Hand:
     """Runs a program as a person would, one number at a time; the price of each link is kept."""
 
@@ -249,9 +259,11 @@ class Hand:
         return sum(moved, np.array([0] * 6, dtype=object))
 
     def cong(self, node: Node, k: int) -> Any:
-        total = np.zeros((6, 6), dtype=int).astype(object)
+        half = node.type is Type.TRANSFER
+        total = np.zeros((6, 3 if half else 6), dtype=int).astype(object)
         for c in self.children(k):
-            moved = inertia_inward(self.R[c], self.p[c], self.value(node.operands[0], c))
+            inward = transfer_inward if half else inertia_inward
+            moved = inward(self.R[c], self.p[c], self.value(node.operands[0], c))
             total = _add(total, moved)
         return total
 
@@ -284,12 +296,12 @@ def _split(transforms: list[Any]) -> tuple[list[Any], list[Any]]:
 
 
 def _add(a: Any, b: Any) -> Any:
-    return a + b if a.ndim == 1 else symmetric(len(a), lambda i, j: a[i, j] + b[i, j])
+    return a + b if a.shape != (6, 6) else symmetric(len(a), lambda i, j: a[i, j] + b[i, j])
 
 
 def _inertia(hand: Hand, node: Node, k: int, S: Any, x: Any) -> Any:
     if hand.program.nodes[node.operands[0]].op != "rigid":
-        return times(S, x)
+        return times(S, x[: S.shape[1]])
     mc, mass = S[[2, 0, 1], [4, 5, 3]], S[3, 3]
     moment = times(S[:3, :3], x[:3]) + cross(mc, x[3:])
     return np.concatenate([moment, x[3:] * mass - cross(mc, x[:3])])
@@ -319,6 +331,31 @@ def _give(hand: Hand, node: Node, k: int, S: Any, G: Any, D: Any) -> Any:
     return symmetric(6, lambda i, j: S[i, j] + dot(H[:, i], U[:, j]) - dot(Z[i], H[:, j]))
 
 
+def _gyro(hand: Hand, node: Node, k: int, V: Any) -> Any:
+    """The left half of M̂; E, the second moments about the planes, is known beforehand."""
+    M = hand.rigid(node, k)
+    mc, mass, w, v = M[[2, 0, 1], [4, 5, 3]], M[3, 3], V[:3], V[3:]
+    J = values(M[:3, :3])
+    E = counted(np.eye(3) * np.trace(J) / 2 - J)
+    spun, along = times(M[:3, :3], w), dot(mc, v)
+    moment = [
+        [x - v[i] * mc[j] + (along if i == j else 0) for j, x in enumerate(cross(E[i], w))]
+        for i in range(3)
+    ]
+    return np.concatenate([np.array(moment) - _hat(spun), -_hat(v * mass + cross(w, mc))])
+
+
+def _hat(x: Any) -> Any:
+    return np.array([[0, -x[2], x[1]], [x[2], 0, -x[0]], [-x[1], x[0], 0]], dtype=object)
+
+
+def _across(hand: Hand, node: Node, k: int, S: Any, G: Any) -> Any:
+    picked = np.stack([times(hand.H[k], column) for column in S.T], axis=1)
+    return np.array(
+        [[S[i, j] - dot(G[i], picked[:, j]) for j in range(3)] for i in range(6)], dtype=object
+    )
+
+
 _SHIFT = {"shin": Hand.shin, "cong": Hand.cong, "shout": Hand.shout, "outcong": Hand.outcong}
 _RECIPES: dict[str, Callable[..., Any]] = {
     **_SHIFT,
@@ -326,6 +363,9 @@ _RECIPES: dict[str, Callable[..., Any]] = {
     "rigid": Hand.rigid,
     "sum": Hand.sum,
     "inertia": _inertia,
+    "inertia_t": lambda h, n, k, S, x: np.concatenate([times(S.T, x), np.array([0] * 3)]),
+    "gyro": _gyro,
+    "across": _across,
     "H": lambda h, n, k, f: times(h.H[k], f),
     "Ht": lambda h, n, k, x: times(h.H[k].T, x),
     "U": lambda h, n, k, P: np.stack([times(P, row) for row in h.H[k]], axis=1),
@@ -377,7 +417,7 @@ def _single(op: str) -> Schedule:
     program = Program()
     motion, force = program.leaf("x", Type.MOTION), program.leaf("f", Type.FORCE)
     joint = program.leaf("tau", Type.JOINT)
-    S = program.leaf("S", Type.INERTIA)
+    S, N = program.leaf("S", Type.INERTIA), program.leaf("N", Type.TRANSFER)
     U = program.add("U", (S,), Type.BLOCK)
     D = program.add("D", (U,), Type.FACTOR)
     G = program.add("G", (U, D), Type.BLOCK)
@@ -387,11 +427,13 @@ def _single(op: str) -> Schedule:
         **{"H": (force,), "shin": (force,), "Ht": (joint,), "Ax": (joint,), "shout": (motion,)},
         **{"U": (S,), "cong": (S,), "inertia": (S, motion), "D": (U,), "G": (U, D)},
         **{"down": (S, U, G), "Gx": (G, joint), "Gtx": (G, motion)},
+        **{"gyro": (motion,), "across": (N, G), "inertia_t": (N, motion)},
         **{"Dx": (D, joint), "Dsolve": (D, joint), "crm": (motion, motion), "crf": (motion, force)},
     }[op]
     motions, joints = {"Ht", "shout", "crm"}, {"H", "Gtx", "Dx", "Dsolve", "Ax"}
     types = {"U": Type.BLOCK, "G": Type.BLOCK, "D": Type.FACTOR}
     types |= dict.fromkeys(("cong", "down", "outcong", "give"), Type.INERTIA)
+    types |= dict.fromkeys(("gyro", "across"), Type.TRANSFER)
     types |= {**dict.fromkeys(motions, Type.MOTION), **dict.fromkeys(joints, Type.JOINT)}
     wanted = program.add(op, operands, types.get(op, Type.FORCE))
     chain_of = [s for s in (U, D, G) if s in _needed(program, wanted)]
@@ -418,20 +460,27 @@ def test_one_operation(op: str, kind: str) -> None:
         "f": rng.normal(size=(len(sizes), 6)),
         "tau": rng.normal(size=sum(sizes)),
         "S": half @ np.swapaxes(half, -1, -2) + np.eye(6),
+        "N": half[..., :3],
     }
     schedule = _single(op)
     hand = Hand(schedule, model, q, inputs).run()
     _, cost = count(schedule, model).by_operation.get(op, (0, NOTHING))
     assert cost == hand.by_operation.get(op, NOTHING)
-    machine = interpret.Machine(schedule, model, q, {n: x for n, x in inputs.items() if n != "S"})
+    machine = interpret.Machine(schedule, model, q, {n: inputs[n] for n in ("x", "f", "tau")})
     stream = schedule.program.outputs["out"]
-    leaf = next(k for k, n in enumerate(schedule.program.nodes) if n.data == "S")
-    machine.values = {(leaf, k): inputs["S"][k] for k in range(len(sizes))}
+    whole = {"S": inputs["S"], "N": np.concatenate([inputs["N"], 0 * inputs["N"]], axis=-1)}
+    for leaf, given in enumerate(schedule.program.nodes):
+        for k in range(len(sizes) if given.data in whole else 0):
+            machine.values[leaf, k] = whole[given.data][k]
     machine.run()
     for k in range(len(sizes)):
         result = hand.value(stream, k)
         ours = values(result[0] if op == "D" else result)
-        np.testing.assert_allclose(ours, machine.values[stream, k], rtol=1e-8, atol=1e-10)
+        theirs = machine.values[stream, k]
+        if op in ("gyro", "across"):
+            assert not np.abs(theirs[:, 3:]).max() > 1e-12
+            theirs = theirs[:, :3]
+        np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-10)
 
 
 def test_rotors_on_some_axes() -> None:

@@ -195,7 +195,8 @@ class Dense:
         return motion_transform(pose(self.poses[k, :3, :3]))
 
     def _diagonal(self, blocks: list[Array], codomain: Space, domain: Space) -> Array:
-        result = np.zeros((self.dimensions[codomain], self.dimensions[domain]), self.poses.dtype)
+        dtype = np.result_type(self.poses.dtype, *blocks)
+        result = np.zeros((self.dimensions[codomain], self.dimensions[domain]), dtype)
         for k, block in enumerate(blocks):
             result[self._of_body(k, codomain), self._of_body(k, domain)] = block
         return result

@@ -35,8 +35,10 @@ from phistar.algebra.symbols import (
     K,
     K_hat,
     M,
+    M_hat,
     P,
     P_hat,
+    R_hat,
     T,
     Upsilon,
     X,
@@ -176,9 +178,9 @@ ROOTS = (
 BIAS = (
     Identity(
         "bias_recursion",
-        X,
+        M_hat,
         P_hat - E_phi @ P_hat @ E_phi.T + K @ H @ P_hat @ E_phi.T,
-        "P̂ = X + EψP̂Eφ* solved for X",
+        "P̂ = M̂ + EψP̂Eφ* solved for M̂",
         JR93.eq("4.12"),
     ),
     Identity("hinge_bias", H @ P_hat, D @ G_hat.T, "definition of Ĝ", JR93.eq("4.12")),
@@ -191,7 +193,7 @@ BIAS = (
         "ψ = I + ψEφ - ψKH and EφĜ = K̂",
     ),
 )
-"""One-sided recursion of any block diagonal X; with M̂ for X, that of linearised dynamics."""
+"""One-sided recursion of M̂, of which nothing is used but that it is block diagonal."""
 
 DUAL = (
     Identity("constraint_force", H @ T, zero(JOINT, CONSTRAINT), "definition of T", FO00.eq("27")),
@@ -213,6 +215,13 @@ COMPOSITE = (
         composite - E_phi @ composite @ E_phi.T,
         "R = M + EφREφ* solved for M",
         RK92.eq("(29)-(31)"),
+    ),
+    Identity(
+        "gyroscopic_recursion",
+        M_hat,
+        R_hat - E_phi @ R_hat @ E_phi.T,
+        "R̂ = M̂ + EφR̂Eφ* solved for M̂",
+        JR93.eq("3.6"),
     ),
     Identity(
         "rigid_recursion",
@@ -341,6 +350,13 @@ DECOMPOSITIONS = (
         RK92.eq("28"),
     ),
     Identity(
+        "gyroscopic_split",
+        phi @ M_hat @ phi.T,
+        phi @ R_hat + R_hat @ phi.T - R_hat,
+        "M̂ = R̂ - EφR̂Eφ*, multiplied by φ and φ*",
+        JR93.eq("3.6"),
+    ),
+    Identity(
         "compliance_split",
         psi.T @ H.T @ D.inv @ H @ psi,
         psi.T @ Upsilon + Upsilon @ psi - Upsilon,
@@ -412,8 +428,10 @@ WEIGHTS: Mapping[str, int] = {
     "K": 1,
     "K_hat": 1,
     "M": 12,
+    "M_hat": 10,
     "P": 5,
     "P_hat": 3,
+    "R_hat": 1,
     "S_Z": 1,
     "T": 4,
     "X": 10,
@@ -458,7 +476,7 @@ PHASES = (
         "composite",
         (*COMPOSITE, *DEFINITIONS),
         DEFINITIONS,
-        _only(M=1, X=1, mass_matrix=2, E_psi=1),
+        _only(M=1, M_hat=1, X=1, mass_matrix=2, E_psi=1),
     ),
     Phase("core", (*_BASIS, *RESOLVED, *ROOTS, *BIAS, *DUAL, *_ASSUMED), _BASIS, WEIGHTS),
     Phase("rigid transfer", (*_BASIS, *RIGID_TRANSFER), _BASIS, WEIGHTS),

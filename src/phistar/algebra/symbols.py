@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 
-from phistar.algebra.ir import Expr, I, Inverse, Pattern, Symbol, symbol
+from phistar.algebra.ir import Expr, I, Inverse, Pattern, Q, Symbol, crf, crm, let, symbol
 from phistar.algebra.spaces import CONSTRAINT, FORCE, JOINT, MOTION, ONE, TASK_FORCE, Space
 from phistar.algebra.traverse import nodes
 from phistar.errors import UnknownNameError
@@ -291,12 +292,31 @@ S_X = _register(
     LyapunovIn(X, E_phi, E_phi.T),
     JR93.eq("A.1"),
 )
+v = vector("v", JOINT, "v", "Joint velocities.", "v", RK92.eq("7"))
+velocities = let("V", phi.T @ H.T @ v)
+"""Spatial velocities of the links: outward V(k) = φ*(p,k) V(p) + H* v."""
+M_hat = _register(
+    symbol("M_hat", FORCE, MOTION),
+    "M̂",
+    r"\hat M",
+    "Gyroscopic force of a link as a bilinear form: M̂V = V ×* MV, and M̂ + M̂* is the rate of M.",
+    Fraction(1, 2) * (crf(velocities) @ M - M @ crm(velocities) - Q(M @ velocities)),
+    JR93.eq("3.4"),
+)
+R_hat = _register(
+    symbol("R_hat", FORCE, MOTION),
+    "R̂",
+    r"\hat R",
+    "M̂ summed over each link and its descendants, moved rigidly.",
+    LyapunovIn(M_hat, E_phi, E_phi.T),
+    JR93.eq("3.6"),
+)
 P_hat = _register(
     symbol("P_hat", FORCE, MOTION),
     "P̂",
     r"\hat P",
-    "X summed inward, through free joints from the left and rigidly from the right.",
-    LyapunovIn(X, E_psi, E_phi.T),
+    "M̂ summed inward, through free joints from the left and rigidly from the right.",
+    LyapunovIn(M_hat, E_psi, E_phi.T),
     JR93.eq("4.12"),
 )
 G_hat = _register(
@@ -375,7 +395,6 @@ J_Z = _register(
     SylvesterOut(Z, E_psi.T, E_phi.T),
     JR93.eq("A.5"),
 )
-v = vector("v", JOINT, "v", "Joint velocities.", "v", RK92.eq("7"))
 vdot = vector("vdot", JOINT, "v̇", "Joint accelerations.", r"\dot v", RK92.eq("8"))
 tau = vector("tau", JOINT, "τ", "Joint forces.", r"\tau", RK92.eq("15"))
 gravity = vector(
@@ -386,8 +405,18 @@ gravity = vector(
     r"\gamma",
     FO00.at("section 3.1"),
 )
+dq = vector("dq", JOINT, "δ", "A direction in which the configuration moves.", r"\delta")
 f_ext = vector(
     "f_ext", FORCE, "f", "External forces on the links.", r"f_{\mathrm{ext}}", FO00.eq("5")
+)
+_felt = P - G @ D @ G.T
+P_dot = _register(
+    symbol("P_dot", FORCE, MOTION, symmetric=True),
+    "Ṗ",
+    r"\dot P",
+    "How the articulated inertia of a link changes, in its own axes, as the joints move along δ.",
+    LyapunovIn(E_phi @ (crf(H.T @ dq) @ _felt - _felt @ crm(H.T @ dq)) @ E_phi.T, E_psi, E_psi.T),
+    JR95.eq("6.4"),
 )
 
 

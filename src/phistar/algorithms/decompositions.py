@@ -23,6 +23,7 @@ from phistar.algebra.symbols import (
     J_hat,
     K,
     K_hat,
+    M_hat,
     P,
     P_hat,
     Upsilon,
@@ -66,9 +67,9 @@ state(
 state(
     Theorem(
         "mixed_split",
-        psi @ X @ phi.T,
+        psi @ M_hat @ phi.T,
         psi @ P_hat + P_hat @ phi_tilde.T,
-        "ψXφ* by the one-sided sums of X",
+        "ψM̂φ* by the one-sided sums of M̂",
         JR93.eq("A.2"),
         BIAS,
     )
@@ -212,7 +213,7 @@ state(
 state(
     Theorem(
         "bias_matrix_through_the_inverse",
-        mass_matrix.inv @ H @ phi @ X @ phi.T,
+        mass_matrix.inv @ H @ phi @ M_hat @ phi.T,
         L_inv.T @ (D.inv @ H @ psi @ P_hat + K_hat.T @ phi.T),
         "the inverse applied to any force that is linear in the link motions",
         JR93.at("Lemma 4.7"),

@@ -6,11 +6,10 @@ V = φ*H*v, gravity γ an upward acceleration of the ground and f the external f
 """
 
 from collections.abc import Mapping
-from fractions import Fraction
 from types import MappingProxyType
 
-from phistar.algebra.ir import Expr, Q, crf, crm, let
-from phistar.algebra.symbols import D, H, M, f_ext, gravity, mass_matrix, phi, tau, v, vdot
+from phistar.algebra.ir import Expr, crf, crm, let
+from phistar.algebra.symbols import D, H, M, M_hat, f_ext, gravity, mass_matrix, phi, tau, v, vdot
 from phistar.algebra.traverse import substitute
 from phistar.algorithms.forward_dynamics import (
     forward_dynamics,
@@ -36,10 +35,7 @@ def at_rest(expr: Expr) -> Expr:
     return substitute(expr, {a: gravity, b: -f_ext})
 
 
-_M_hat = Fraction(1, 2) * (crf(V) @ M - M @ crm(V) - Q(M @ V))
-"""Half the rate of M minus its velocity products: M̂V = V ×* MV and M̂ + M̂* = Ṁ."""
-
-coriolis = H @ phi @ (_M_hat @ phi.T @ H.T + M @ phi.T @ crm(V) @ H.T)
+coriolis = H @ phi @ (M_hat @ phi.T @ H.T + M @ phi.T @ crm(V) @ H.T)
 """The Christoffel-consistent Coriolis matrix: its product with v is the bias force without gravity,
 and it adds up with its adjoint to the rate of the mass matrix."""
 

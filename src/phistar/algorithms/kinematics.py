@@ -4,12 +4,11 @@
 from phistar.algebra.ir import let
 from phistar.algebra.proof import Theorem
 from phistar.algebra.spaces import MOTION
-from phistar.algebra.symbols import B, E_phi, H, phi, v, vdot, vector
+from phistar.algebra.symbols import B, E_phi, H, phi, v, vdot, vector, velocities
 from phistar.algorithms.catalogue import algorithm
 from phistar.refs import FO00, RK92
 
-V = let("V", phi.T @ H.T @ v)
-"""Spatial velocities of the links: outward V(k) = φ*(p,k) V(p) + H* v."""
+V = velocities
 
 a = vector("a", MOTION, "a", "Coriolis and gravity acceleration of each link.", ref=RK92.eq("8"))
 

@@ -215,6 +215,19 @@ class Links:
         matrix[diagonal, diagonal] += self._tables.armature[k].reshape(-1, *self._ones)
         return Factor(matrix, inverse(matrix))
 
+    def gyro(self, k: int, V: Array) -> Array:
+        """M̂ = ½(crf[V] M - M crm[V] - Q[MV]): its right half is zero."""
+        M = self._tables.inertia[k]
+        w, v = _skew(V[None, :3])[0], _skew(V[None, 3:])[0]
+        J, h = M[:3, :3], M[:3, 3:]
+        momentum = _skew(constant_times(M, V)[None, 3:])[0]
+        E = np.eye(3, dtype=M.dtype) * (np.trace(J) / 2) - J
+        spun = _skew(constant_times(J, V[:3])[None])[0]
+        result = np.zeros((6, 6, *V.shape[1:]), dtype=momentum.dtype)
+        result[:3, :3] = _dot("ij,jk...->ik...", E, w) - spun - _dot("ij,jk...->ik...", h, v)
+        result[3:, :3] = -momentum
+        return result
+
     def give(self, k: int, S: Array, G: Array, D: Factor) -> Array:
         """(I - G H)* S (I - G H) + H* D⁻¹ H of a compliance S, multiplied out; G by rows."""
         rows = matrix_times(G, S)

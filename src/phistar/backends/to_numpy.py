@@ -39,6 +39,9 @@ FORMS = {
     "H": "H(k, {0})",
     "Ht": "Ht(k, {0})",
     "inertia": "times({0}, {1})",
+    "inertia_t": "times({0}.swapaxes(0, 1), {1})",
+    "gyro": "gyro(k, {0})",
+    "across": "{0} - outer({1}, H(k, {0}))",
     "U": "H(k, {0})",
     "D": "factor(k, {0})",
     "G": "{1}.solve({0})",
@@ -61,10 +64,13 @@ FORMS = {
 Blocks U and G stand as rows, so that P H* of a symmetric P is H P.
 """
 ARITHMETIC = ("crf", "crm", "joined", "outer", "times")
-LINK = ["Ax", "H", "Ht", "M", "Mx", "cong", "factor", "give", "outcong", "shin", "shout", "zero"]
+LINK = (
+    *("Ax", "H", "Ht", "M", "Mx", "cong", "factor", "give"),
+    *("gyro", "outcong", "shin", "shout", "zero"),
+)
 """What generated code takes from ``arithmetic`` and from ``Links``."""
 RESERVED = frozenset((*ARITHMETIC, *LINK, "k", "link", "run"))
-ZEROS = {Type.JOINT: "joint", Type.INERTIA: "inertia"}
+ZEROS = {Type.JOINT: "joint", Type.INERTIA: "inertia", Type.TRANSFER: "inertia"}
 
 
 def generate(schedule: Schedule) -> str:

@@ -19,6 +19,7 @@ _HELD = {
     Type.FORCE: ("force", "6"),
     Type.JOINT: ("joint vector", "d"),
     Type.INERTIA: ("symmetric inertia", "21"),
+    Type.TRANSFER: ("force per motion", "18, the linear half is zero"),
     Type.BLOCK: ("joint block", "6d"),
     Type.FACTOR: ("joint inertia", "d(d+1)/2"),
 }

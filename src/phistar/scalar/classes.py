@@ -10,7 +10,7 @@ from typing import Any
 from phistar.model.parts import GROUND
 from phistar.scalar.emit import Factor
 from phistar.scalar.graph import Scalar
-from phistar.scalar.inertia import Nothing, Rigid, Symmetric
+from phistar.scalar.inertia import Nothing, Rigid, Symmetric, Transfer
 from phistar.scalar.links import Link
 from phistar.scalar.numbers import flat
 from phistar.sweeps.ir import Program, Type
@@ -62,6 +62,7 @@ _EMPTY: dict[type, Any] = {
     Nothing: Nothing(),
     Rigid: Rigid(0.0, [0.0] * 3, [0.0] * 6),
     Symmetric: Symmetric([0.0] * 6, [[0.0] * 3] * 3, [0.0] * 6),
+    Transfer: Transfer([[0.0] * 3] * 3, [[0.0] * 3] * 3),
 }
 """An inertia of each kind, for its form."""
 
@@ -74,9 +75,9 @@ def inertia_forms(program: Program) -> dict[int, Any]:
         changed = False
         for stream in program.live():
             node = program.nodes[stream]
-            if node.type is not Type.INERTIA:
+            if node.type not in (Type.INERTIA, Type.TRANSFER):
                 continue
-            made = {"rigid": 1, "down": 2}.get(node.op)
+            made = {"rigid": 1, "down": 2, "gyro": 3}.get(node.op)
             kind = (
                 max((kinds[o] for o in program.operands(stream)), default=0)
                 if made is None
@@ -89,7 +90,7 @@ def inertia_forms(program: Program) -> dict[int, Any]:
 
 def flatten(value: Any) -> list[Scalar]:
     """All numbers of a value."""
-    if isinstance(value, (Rigid, Symmetric, Nothing, Factor)):
+    if isinstance(value, (Rigid, Symmetric, Transfer, Nothing, Factor)):
         return value.numbers()
     if value and isinstance(value[0], list):
         return [x for row in value for x in row]
@@ -103,6 +104,8 @@ def like(value: Any, scalars: Sequence[Scalar]) -> Any:
         return Rigid(x[0], x[1:4], x[4:])
     if isinstance(value, Symmetric):
         return Symmetric(x[:6], [x[6:9], x[9:12], x[12:15]], x[15:])
+    if isinstance(value, Transfer):
+        return Transfer([x[0:3], x[3:6], x[6:9]], [x[9:12], x[12:15], x[15:18]])
     if isinstance(value, Nothing):
         return value
     if isinstance(value, Factor):

@@ -13,7 +13,15 @@ from fractions import Fraction
 from typing import Any
 
 from phistar.scalar.graph import Scalar
-from phistar.scalar.inertia import Inertia, Rigid, added, downdated, multiplied
+from phistar.scalar.inertia import (
+    Inertia,
+    Rigid,
+    across,
+    added,
+    downdated,
+    gyroscopic,
+    multiplied,
+)
 from phistar.scalar.numbers import Numbers
 from phistar.scalar.vectors import (
     Matrix,
@@ -168,6 +176,15 @@ def block(place: Place, inertia: Inertia) -> Matrix:
     ]
 
 
+def hinge_across(place: Place, s: Inertia, g: Matrix) -> Inertia:
+    """S - G H S."""
+    picked = [
+        [_combine(factor * s.entry(axis, j) for axis, factor in c) for j in range(3)]
+        for c in place.link.columns
+    ]
+    return across(s, g, picked)
+
+
 def hinge(place: Place, u: Matrix) -> Factor:
     """H U + A, factored."""
     rows = []
@@ -267,6 +284,9 @@ LOCAL: dict[str, Callable[..., Any]] = {
     "H": lambda place, f: place.onto_axes(f),
     "Ht": lambda place, x: place.from_axes(x),
     "inertia": lambda place, s, x: s.times(x),
+    "inertia_t": lambda place, s, x: s.adjoint_times(x),
+    "gyro": lambda place, v: gyroscopic(place.inertia, v),
+    "across": hinge_across,
     "U": block,
     "D": hinge,
     "G": gain,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Inertias of scalars: nothing, rigid (10 numbers) or symmetric (21), and their arithmetic."""
+"""Inertias of scalars: nothing, rigid (10 numbers), symmetric (21) or gyroscopic (18)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from phistar.scalar.vectors import (
     Vector,
     at,
     cross,
+    dot,
     minus,
     plus,
     scaled,
@@ -109,6 +110,39 @@ class Symmetric:
 
 
 @dataclass(frozen=True)
+class Transfer:
+    """A 6x6 matrix from motions to forces that reads their angular part: [[A, 0], [C, 0]]."""
+
+    A: Matrix
+    C: Matrix
+
+    def numbers(self) -> Vector:
+        """All eighteen."""
+        return [x for half in (self.A, self.C) for row in half for x in row]
+
+    def times(self, x: Vector) -> Vector:
+        """The force of a motion."""
+        return [*times(self.A, x[:3]), *times(self.C, x[:3])]
+
+    def adjoint_times(self, x: Vector) -> Vector:
+        """The adjoint times a motion: a moment."""
+        moment = plus(times(transposed(self.A), x[:3]), times(transposed(self.C), x[3:]))
+        return [*moment, 0.0, 0.0, 0.0]
+
+    def moved(self, rotation: Rotation, p: Vector) -> Transfer:
+        """As seen from the parent: turned, then shifted."""
+        A, C = rotation.general_congruence(self.A), rotation.general_congruence(self.C)
+        columns = [cross(p, [C[i][j] for i in range(3)]) for j in range(3)]
+        return Transfer([[A[i][j] + columns[j][i] for j in range(3)] for i in range(3)], C)
+
+    def entry(self, i: int, j: int) -> Scalar:
+        """Entry of the 6x6 matrix."""
+        if j >= 3:
+            return 0.0
+        return self.A[i][j] if i < 3 else self.C[i - 3][j]
+
+
+@dataclass(frozen=True)
 class Nothing:
     """No inertia at all."""
 
@@ -117,6 +151,10 @@ class Nothing:
         return []
 
     def times(self, x: Vector) -> Vector:
+        """No force."""
+        return [0.0] * 6
+
+    def adjoint_times(self, x: Vector) -> Vector:
         """No force."""
         return [0.0] * 6
 
@@ -129,7 +167,7 @@ class Nothing:
         return 0.0
 
 
-Inertia = Rigid | Symmetric | Nothing
+Inertia = Rigid | Symmetric | Transfer | Nothing
 
 
 def _skew(x: Sequence[Scalar], i: int, j: int) -> Scalar:
@@ -157,6 +195,9 @@ def added(x: Inertia, y: Inertia) -> Inertia:
         return x
     if isinstance(x, Rigid) and isinstance(y, Rigid):
         return Rigid(x.mass + y.mass, plus(x.h, y.h), plus(x.J, y.J))
+    if isinstance(x, Transfer) and isinstance(y, Transfer):
+        pairs = ((x.A, y.A), (x.C, y.C))
+        return Transfer(*([plus(p, q) for p, q in zip(*pair, strict=True)] for pair in pairs))
     a, b = symmetric(x), symmetric(y)
     block = [plus(p, q) for p, q in zip(a.B, b.B, strict=True)]
     return Symmetric(plus(a.J, b.J), block, plus(a.C, b.C))
@@ -168,6 +209,8 @@ def multiplied(factor: float, x: Inertia) -> Inertia:
         return x
     if isinstance(x, Rigid):
         return Rigid(factor * x.mass, scaled(factor, x.h), scaled(factor, x.J))
+    if isinstance(x, Transfer):
+        return Transfer(*([scaled(factor, row) for row in half] for half in (x.A, x.C)))
     return Symmetric(scaled(factor, x.J), [scaled(factor, row) for row in x.B], scaled(factor, x.C))
 
 
@@ -187,3 +230,40 @@ def downdated(x: Inertia, left: Matrix, right: Matrix) -> Inertia:
     if all(isinstance(e, float) and e == 0.0 for e in every):
         return Nothing()
     return Symmetric(corner, block, far)
+
+
+def gyroscopic(inertia: Rigid, motion: Vector) -> Transfer:
+    """M̂ = ½(crf[V] M - M crm[V] - Q[MV]) = [[E ω~ - (Jω)~ - h~v~, 0], [-(mv + ω × h)~, 0]].
+
+    E = ½ tr(J) - J are the second moments of the mass about the three planes.
+    """
+    w, v = motion[:3], motion[3:]
+    J, h = inertia.J, inertia.h
+    half = (J[0] + J[3] + J[5]) * 0.5
+    spun = symmetric_times(J, w)
+    hv = dot(h, v)
+    A = []
+    for i in range(3):
+        row = [(half if i == k else 0.0) - J[at(i, k)] for k in range(3)]
+        turned = cross(row, w)
+        # h~v~ = v h* - (h·v) 1
+        own = [turned[j] - _skew(spun, i, j) - v[i] * h[j] for j in range(3)]
+        own[i] = own[i] + hv
+        A.append(own)
+    linear = plus(scaled(inertia.mass, v), cross(w, h))
+    return Transfer(A, [[-_skew(linear, i, j) for j in range(3)] for i in range(3)])
+
+
+def across(x: Inertia, gain: Matrix, picked: Matrix) -> Inertia:
+    """x - gain picked, the rows of x that a joint picks: what is left of it across the joint."""
+    if isinstance(x, Nothing):
+        return x
+    assert isinstance(x, Transfer)
+    rows = [
+        [
+            entry - dot(gain[i], [row[j] for row in picked])
+            for j, entry in enumerate((x.A if i < 3 else x.C)[i % 3])
+        ]
+        for i in range(6)
+    ]
+    return Transfer(rows[:3], rows[3:])

@@ -173,7 +173,7 @@ class LinkTracer(ABC):
         return self.place.inertia
 
     def _zero(self, node: Node) -> Any:
-        if node.type is Type.INERTIA:
+        if node.type in (Type.INERTIA, Type.TRANSFER):
             return Nothing()
         return [0.0] * (len(self.place.link.columns) if node.type is Type.JOINT else 6)
 

@@ -45,10 +45,11 @@ class ColumnMachine(Machine):
             blocks: The blocks of columns.
         """
         nodes = support.program.nodes
-        joint = {n.data for n in nodes if n.op == "leaf" and n.type is Type.JOINT}
+        types = {n.data: n.type for n in nodes if n.op in ("leaf", "scatter")}
         lifted = {
-            name: np.expand_dims(np.asarray(value), -2 if name in joint else -3)
+            name: np.expand_dims(np.asarray(value), -2 if types[name] is Type.JOINT else -3)
             for name, value in inputs.items()
+            if name in types
         }
         super().__init__(support.schedule, model, q[..., None, :], lifted, frames)
         self.support = support

@@ -60,6 +60,11 @@ FORCE_SHIFT = Cost(24, 18)
 INERTIA_SHIFT = Cost(186, 138)
 """A symmetric 6x6 matrix: three blocks turned (45+54+45, 30+36+30), then moved (42, 42)."""
 RIGID_TIMES = Cost(24, 18)
+TRANSFER_SHIFT = Cost(126, 90)
+"""The left half of a 6x6 matrix, the other being zero: two blocks turned, one moved."""
+TRANSFER_TIMES = Cost(18, 12)
+GYRO = Cost(48, 41)
+"""E ω~ - (Jω)~ - h~v~ and the linear momentum."""
 DENSE_TIMES = Cost(36, 30)
 CROSS = Cost(18, 12)
 GRAVITY = Cost(9, 6)
@@ -222,6 +227,10 @@ def node_cost(program: Program, node: Node, place: Place, absent: set[int]) -> C
     """The cost of a statement at a link, with the streams that are zero there."""
     if node.op == "sum":
         return _sum(program, node, place, absent)
+    if node.op == "cong" and node.type is Type.TRANSFER:
+        return TRANSFER_SHIFT * place.children + Cost(0, 18) * (place.children - 1)
+    if node.op == "inertia" and program.nodes[node.operands[0]].type is Type.TRANSFER:
+        return TRANSFER_TIMES
     if node.op == "inertia":
         return RIGID_TIMES if program.nodes[node.operands[0]].op == "rigid" else DENSE_TIMES
     return _COSTS[node.op](place)
@@ -246,6 +255,7 @@ def numbers(type: Type, size: int) -> int:
     own = {
         Type.JOINT: size,
         Type.INERTIA: 21,
+        Type.TRANSFER: 18,
         Type.BLOCK: 6 * size,
         Type.FACTOR: size * (size + 1) // 2,
     }
@@ -289,6 +299,9 @@ _COSTS: dict[str, Callable[[Place], Cost]] = {
     "D": _factor,
     "G": lambda p: _solve(p) * 6,
     "down": lambda p: Cost(21, 21) * p.size,
+    "gyro": lambda p: GYRO,
+    "across": lambda p: Cost(18, 18) * p.size + p.picked * 3,
+    "inertia_t": lambda p: Cost(18, 15),
     "Gx": lambda p: Cost(6 * p.size, 6 * (p.size - 1)),
     "Gtx": lambda p: Cost(6, 5) * p.size,
     "Dx": _solve,

@@ -24,6 +24,7 @@ from phistar.spatial import (
     inertia_matrix,
     motion_transform,
     pose_inverse,
+    skew,
 )
 from phistar.sweeps.ir import Direction, Node, Type
 from phistar.sweeps.schedule import Schedule
@@ -170,6 +171,7 @@ class Machine:
             Type.MOTION: (6,),
             Type.FORCE: (6,),
             Type.INERTIA: (6, 6),
+            Type.TRANSFER: (6, 6),
         }
         return np.zeros(shapes[node.type])
 
@@ -226,6 +228,17 @@ def _give(m: Machine, node: Node, k: int, s: Array, g: Array, d: Array) -> Array
     return np.asarray(np.swapaxes(across, -1, -2) @ s @ across + own)
 
 
+def _gyro(inertia: Array, v: Array) -> Array:
+    """M̂ = ½(crf[V] M - M crm[V] - Q[MV]) without what cancels in it: its right half is zero."""
+    J, h = inertia[:3, :3], inertia[:3, 3:]
+    turning = skew(v[..., :3])
+    E = np.eye(3) * np.trace(J) / 2 - J
+    moment = E @ turning - skew(_times(J, v[..., :3])) - h @ skew(v[..., 3:])
+    force = -skew(_times(inertia, v)[..., 3:])
+    left = np.concatenate([moment, force], axis=-2)
+    return np.concatenate([left, np.zeros_like(left)], axis=-1)
+
+
 _GIVEN: dict[str, Callable[[Machine, Node, int], Array]] = {
     "leaf": Machine.leaf,
     "scatter": Machine.scatter,
@@ -243,6 +256,9 @@ _LOCAL: dict[str, Callable[..., Array]] = {
     "H": lambda m, n, k, f: _times(m.H[k], f),
     "Ht": lambda m, n, k, x: _times(m.H[k].T, x),
     "inertia": lambda m, n, k, s, x: _times(s, x),
+    "inertia_t": lambda m, n, k, s, x: _times(np.swapaxes(s, -1, -2), x),
+    "gyro": lambda m, n, k, v: _gyro(m.rigid(n, k), v),
+    "across": lambda m, n, k, s, g: s - g @ (m.H[k] @ s),
     "U": lambda m, n, k, p: p @ m.H[k].T,
     "D": lambda m, n, k, u: m.H[k] @ u + np.diag(m.armature(k)),
     "G": lambda m, n, k, u, d: np.swapaxes(np.linalg.solve(d, np.swapaxes(u, -1, -2)), -1, -2),

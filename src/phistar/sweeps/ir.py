@@ -6,11 +6,13 @@
     rigid           the links' own inertias M;  rotor  the joints' own inertias A
     sum, zero       a linear combination of streams of one type; nothing
     H, Ht           onto the joint axes, and from them
-    inertia         an inertia times a motion
+    inertia         an inertia times a motion;  inertia_t  its adjoint times one
+    gyro            M̂ = ½(V ×* M - M V × - Q[MV]), the bilinear gyroscopic force of a link
     U, D, G         P H*;  H U + A, factored;  U D^-1
     Dx, Dsolve      D times and D^-1 times a joint vector;  Ax  A times one
     Gx, Gtx         G times a joint vector, G* times a motion
     down            P - G U*: the inertia that a parent feels across the joint
+    across          S - G H S: the same for what is summed through free joints from the left
     crm, crf        cross products with a motion
     shin            Σ over children of φ x: forces one link inward
     shout           φ* x of the parent: motions one link outward
@@ -43,6 +45,7 @@ class Type(Enum):
     BLOCK = "joint block (6xd)"
     FACTOR = "joint inertia (dxd), factored"
     TURNING = "turning (3x3)"
+    TRANSFER = "force per motion (6x6)"
 
 
 class Direction(Enum):
@@ -62,7 +65,7 @@ SHIFTS = {
 """Operations whose operands belong to another link, and the direction they need."""
 
 LINEAR = frozenset(
-    {"H", "Ht", "shin", "shout", "cong", "Gx", "Gtx", "Dsolve", "Dx", "Ax", "inertia"}
+    {"H", "Ht", "shin", "shout", "cong", "Gx", "Gtx", "Dsolve", "Dx", "Ax", "inertia", "inertia_t"}
 )
 """Operations that are linear in their last operand, so sums of them are collected."""
 

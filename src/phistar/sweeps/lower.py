@@ -26,7 +26,7 @@ from phistar.algebra.ir import (
     symbol,
 )
 from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE, TASK_FORCE, TASK_MOTION, Space
-from phistar.algebra.symbols import B, entry
+from phistar.algebra.symbols import B, entry, velocities
 from phistar.errors import LoweringError
 from phistar.sweeps.ir import Program, Type
 
@@ -230,6 +230,24 @@ class _Lowering:
             self.program.define(y, self._local("give", Type.INERTIA, carried, self.G(), self.D()))
         return self._named("Upsilon", y)
 
+    def gyroscopic(self) -> int:
+        """M̂ of the velocities V."""
+        V = self.vector(velocities)
+        return self._named("M_hat", self.program.add("gyro", (V,), Type.TRANSFER))
+
+    def gyroscopic_sum(self) -> int:
+        """R̂ = M̂ + Σ φ R̂ φ*."""
+        r = self.program.recursion("R_hat", Type.TRANSFER)
+        inward = self._local("cong", Type.TRANSFER, r)
+        return self._named("R_hat", self._close(r, [(_ONE, self.gyroscopic()), (_ONE, inward)]))
+
+    def gyroscopic_bias(self) -> int:
+        """P̂ = M̂ + Σ φ (P̂ - G H P̂) φ*."""
+        p = self.program.recursion("P_hat", Type.TRANSFER)
+        felt = self._local("across", Type.TRANSFER, p, self.G())
+        inward = self._local("cong", Type.TRANSFER, felt)
+        return self._named("P_hat", self._close(p, [(_ONE, self.gyroscopic()), (_ONE, inward)]))
+
     def U(self) -> int:
         """P H*."""
         return self._named("U", self._local("U", Type.BLOCK, self.articulated()))
@@ -280,6 +298,12 @@ _APPLY: dict[tuple[str, bool, bool], Callable[[_Lowering, int], int]] = {
     ("P", False, False): lambda s, x: s._local("inertia", Type.FORCE, s.articulated(), x),
     ("composite", False, False): lambda s, x: s._local("inertia", Type.FORCE, s.composite(), x),
     ("Upsilon", False, False): lambda s, x: s._local("inertia", Type.MOTION, s.compliance(), x),
+    ("M_hat", False, False): lambda s, x: s._local("inertia", Type.FORCE, s.gyroscopic(), x),
+    ("M_hat", True, False): lambda s, x: s._local("inertia_t", Type.FORCE, s.gyroscopic(), x),
+    ("R_hat", False, False): lambda s, x: s._local("inertia", Type.FORCE, s.gyroscopic_sum(), x),
+    ("R_hat", True, False): lambda s, x: s._local("inertia_t", Type.FORCE, s.gyroscopic_sum(), x),
+    ("P_hat", False, False): lambda s, x: s._local("inertia", Type.FORCE, s.gyroscopic_bias(), x),
+    ("P_hat", True, False): lambda s, x: s._local("inertia_t", Type.FORCE, s.gyroscopic_bias(), x),
     ("A", False, False): lambda s, x: s._local("Ax", Type.JOINT, x),
     ("D", False, False): lambda s, x: s._local("Dx", Type.JOINT, s.D(), x),
     ("D", False, True): lambda s, x: s._local("Dsolve", Type.JOINT, s.D(), x),

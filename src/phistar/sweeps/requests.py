@@ -206,7 +206,8 @@ _POINTS = frozenset({"E_phi", "K"})
 """Operators that move all of a link to its parent: a single source stays one."""
 
 
-_SPLITS = [row for row in IDENTITIES if row.name in ("composite_split", "riccati_mixed")]
+_SPLIT_NAMES = ("composite_split", "gyroscopic_split", "riccati_mixed")
+_SPLITS = [row for row in IDENTITIES if row.name in _SPLIT_NAMES]
 _SIMPLER = [row for row in CORE if row.name not in _KEEP]
 _PHASES = (Rewriter(with_adjoints((*_SPLITS, *DEFINITIONS, *_SIMPLER))), Rewriter((_MEET,)))
 """Meetings last: before that, what stands beside them may still cancel."""

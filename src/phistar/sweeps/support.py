@@ -22,7 +22,7 @@ from phistar.model.parts import GROUND
 from phistar.sweeps.ir import SHIFTS, Direction, Node, Program
 from phistar.sweeps.schedule import Schedule
 
-_MADE = frozenset({"U", "D", "G", "down", "give", "rigid"})
+_MADE = frozenset({"U", "D", "G", "down", "give", "rigid", "gyro"})
 """Operations with a value at every link, whatever their operands."""
 SINGLE = 1
 """The set of a stream without columns."""

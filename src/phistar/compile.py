@@ -28,7 +28,7 @@ from phistar.algebra.printing import to_text as expression_text
 from phistar.algebra.spaces import ONE
 from phistar.algebra.symbols import D
 from phistar.algebra.traverse import nodes, substitute
-from phistar.algorithms.equations_of_motion import MATRICES, PROGRAMS, WHOLE
+from phistar.algorithms.programs import MATRICES, PROGRAMS, WHOLE
 from phistar.backends import PLAIN, Executable, MatrixExecutable, Tuning
 from phistar.derive import INVERSES, derive
 from phistar.errors import LoweringError, UnknownNameError

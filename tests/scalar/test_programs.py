@@ -9,8 +9,8 @@ import pytest
 
 from phistar.algebra.dense import Dense
 from phistar.algebra.symbols import H, M, phi, v
-from phistar.algorithms.equations_of_motion import MATRICES, PROGRAMS, WHOLE
 from phistar.algorithms.kinematics import V
+from phistar.algorithms.programs import MATRICES, PROGRAMS, WHOLE
 from phistar.compile import compile_outputs, factored, kernel
 from phistar.model import Model
 from phistar.model.configuration import random_configuration

@@ -14,7 +14,7 @@ from all directions to the change of a vector: its product with a direction is t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from phistar.algebra.ir import (
     Adjoint,
@@ -48,6 +48,7 @@ from phistar.algebra.symbols import (
     gravity,
     phi,
     psi,
+    unfolded,
     v,
     vdot,
 )
@@ -136,8 +137,10 @@ class _Derivation:
         if node in self.leaves:
             return self.leaves[node]
         definition = entry(node).definition
-        if self.direction is None or (definition is None and node.name not in _VARIES):
+        if definition is None and (self.direction is None or node.name not in _VARIES):
             return nothing
+        if self.direction is None:
+            return self.of(definition) if isinstance(definition, Expr) else self._held(node)
         moved = H.T @ self.direction
         if node is E_phi:
             return E_phi @ crf(moved)
@@ -155,6 +158,19 @@ class _Derivation:
             f"{node} has no derivative along {self.direction}: only the articulated inertia {P} "
             f"has a symbol for it, {P_dot}, along {dq}"
         )
+
+    def _held(self, node: Symbol) -> Expr:
+        """A symbol with a recursion that no vector in the direction enters."""
+        _refuse(node, self.leaves)
+        return zero(node.codomain, node.domain)
+
+
+def _refuse(node: Symbol, variables: Iterable[Symbol]) -> None:
+    """Raise if a recursion depends on one of some vectors."""
+    inside = set(unfolded([node]))
+    for variable in variables:
+        if variable in inside:
+            raise LoweringError(f"{node} is a recursion over {variable}; it has no derivative rule")
 
 
 def is_zero(expr: Expr) -> bool:
@@ -230,7 +246,7 @@ class _Gradient:
             return self._bracket(operator, x)
         if isinstance(operator, Inverse):
             return self._inverse(operator, x)
-        if not self.moves or isinstance(operator, Identity):
+        if isinstance(operator, Identity):
             return zero(operator.codomain, self.space)
         return self._atom(operator, x)
 
@@ -253,27 +269,31 @@ class _Gradient:
         return -(operator @ inner)
 
     def _atom(self, operator: Expr, x: Expr) -> Expr:
-        if operator is E_phi:
-            return -(E_phi @ Q(x) @ H.T)
-        if operator is E_phi.T:
-            return crm(E_phi.T @ x) @ H.T
-        if operator is phi:
-            return -(phi @ E_phi @ Q(phi @ x) @ H.T)
-        if operator is phi.T:
-            return phi.T @ crm(E_phi.T @ phi.T @ x) @ H.T
+        if self.moves and operator in _GRADIENTS:
+            return _GRADIENTS[operator](x)
         inner = operator.of if isinstance(operator, Adjoint) else operator
         assert isinstance(inner, Symbol)
         definition = entry(inner).definition
-        if definition is None:
+        if definition is None or inner in (E_phi, phi):
             return zero(operator.codomain, self.space)
         if isinstance(definition, Expr):
             return self.across(definition.T if inner is not operator else definition, x)
+        if isinstance(self.variable, Symbol):
+            _refuse(inner, [self.variable])
+            return zero(operator.codomain, self.space)
         raise LoweringError(
             f"{inner} has no gradient: its change in all directions is a tensor. Write the vector "
             f"with the mass matrix and its inverse, or take its derivative along one direction"
         )
 
 
+_GRADIENTS: Mapping[Expr, Callable[[Expr], Expr]] = {
+    E_phi: lambda x: -(E_phi @ Q(x) @ H.T),
+    E_phi.T: lambda x: crm(E_phi.T @ x) @ H.T,
+    phi: lambda x: -(phi @ E_phi @ Q(phi @ x) @ H.T),
+    phi.T: lambda x: phi.T @ crm(E_phi.T @ phi.T @ x) @ H.T,
+}
+"""The change of an operator times x that is held, as the configuration moves."""
 _SWAPPED: Mapping[str, Callable[[Expr], Expr]] = {"crm": crm, "crf": Q, "Q": crf}
 """Brackets that change the sign if the two vectors in them change places."""
 

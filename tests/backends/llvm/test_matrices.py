@@ -7,9 +7,9 @@ import pytest
 import phistar
 from phistar.algebra.ir import Expr
 from phistar.algebra.symbols import H, K, M, mass_matrix, phi
-from phistar.algorithms.equations_of_motion import MATRICES
 from phistar.algorithms.kinematics import J
 from phistar.algorithms.operational_space import compliance
+from phistar.algorithms.programs import MATRICES
 from phistar.backends.to_llvm import MatrixCode
 from phistar.compile import factored, matrix_executable
 from phistar.model.model import Model

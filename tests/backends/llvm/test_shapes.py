@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import phistar
-from phistar.algorithms.equations_of_motion import MATRICES, PROGRAMS, WHOLE
+from phistar.algorithms.programs import MATRICES, PROGRAMS, WHOLE
 from phistar.backends.llvm import engine
 from phistar.backends.llvm.call import Caller
 from phistar.backends.llvm.kernel import text_of

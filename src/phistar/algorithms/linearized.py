@@ -12,8 +12,8 @@ two corrections: the axes turn with the parent (Θ̇, Θ̈), and a force turns w
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from phistar.algebra.calculus import derivative, gradient
-from phistar.algebra.ir import Expr, Q, Symbol, crm, let
+from phistar.algebra.calculus import derivative
+from phistar.algebra.ir import Expr, Q, crm, let
 from phistar.algebra.spaces import JOINT
 from phistar.algebra.symbols import (
     A,
@@ -30,10 +30,8 @@ from phistar.algebra.symbols import (
     composite,
     dq,
     gravity,
-    mass_matrix,
     phi,
     psi,
-    tau,
     v,
     vdot,
     vector,
@@ -42,7 +40,7 @@ from phistar.algebra.traverse import substitute
 from phistar.algorithms.equations_of_motion import in_motion
 from phistar.algorithms.forward_dynamics import link_accelerations
 from phistar.algorithms.innovations import L_inv, mass_matrix_inverse
-from phistar.algorithms.inverse_dynamics import bias_force, f, inverse_dynamics
+from phistar.algorithms.inverse_dynamics import f
 from phistar.algorithms.kinematics import V, alpha
 
 dv = vector("dv", JOINT, "δv", "A change of the joint velocities.", r"\delta v")
@@ -149,25 +147,7 @@ B_C = (
 )
 """-∂v̇/∂q likewise."""
 
-torques = in_motion(inverse_dynamics.result)
-accelerations = in_motion(mass_matrix.inv @ (tau - bias_force))
 
-_ALONG: Mapping[Symbol | str, Expr] = MappingProxyType({"q": dq, v: dv, vdot: dvdot})
-
-inverse_weights_change: Mapping[str, Expr] = MappingProxyType(
-    {name: derivative(in_motion(expr), _ALONG) for name, expr in inverse_weights.items()}
-)
-"""Second derivatives of w*τ times (δq, δv, δv̇) in O(n): the change of the weighted gradients."""
-mass_change = derivative(mass_matrix @ w, {"q": dq})
-"""(d𝓜 along δq) w."""
-
-inverse_seconds: Mapping[str, Expr] = MappingProxyType(
-    {
-        "qq": gradient(in_motion(B_D) @ dq, "q"),
-        "qv": gradient(in_motion(B_D) @ dq, v),
-        "vv": gradient(in_motion(A_D) @ dv, v),
-        "mass": gradient(mass_matrix @ dv, "q"),
-    }
-)
-"""Slices of the second-order tensors of inverse dynamics: for one direction in the first place, the
-matrix over all directions in the second; ``"mass"`` is ∂(𝓜δv)/∂q."""
+def change(expr: Expr) -> Expr:
+    """How an expression changes along (δq, δv, δv̇)."""
+    return derivative(expr, {"q": dq, v: dv, vdot: dvdot})

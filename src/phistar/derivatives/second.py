@@ -65,7 +65,7 @@ class ForwardSecond:
 def mass_matrix_q(model: Model, q: Coordinates) -> Array:
     """∂𝓜/∂q (..., nv, nv, nv): entry (i, j, k) is the change of 𝓜_ij along the step e_k."""
     (q,) = state(model, q=q)
-    return _slices(model, "inverse_dynamics_mass", q, {}, "dv")
+    return _slices(model, "mass_matrix_q", q, {}, "vdot")
 
 
 def inverse_second(

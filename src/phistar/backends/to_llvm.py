@@ -45,6 +45,9 @@ Array = NDArray[Any]
 STREAMS = 2
 """What a column of a matrix takes at a link, in streams of a program."""
 
+LARGEST_MATRIX = 4_000_000
+"""Entries up to which a matrix is compiled: the kernel keeps it once more for each lane."""
+
 _DOUBLE = np.dtype(np.float64)
 
 
@@ -303,12 +306,12 @@ class LlvmBackend:
     def build_matrix(
         self, forms: Sequence[Form], model: Model, frames: Sequence[str], tuning: Tuning
     ) -> MatrixCode | None:
-        """See ``base.Backend``; a matrix without rows or columns is left to level 2."""
+        """See ``base.Backend``; empty and enormous matrices are left to level 2."""
         usable = [form for form in forms if _has_scalar_form(form.schedule)]
         if not usable or not model.bodies:
             return None
         code = MatrixCode(usable, model, tuple(frames), _options(tuning))
-        return code if min(code.shape) else None
+        return code if 0 < math.prod(code.shape) <= LARGEST_MATRIX else None
 
 
 def _has_scalar_form(schedule: Schedule) -> bool:

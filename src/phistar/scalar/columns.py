@@ -42,7 +42,7 @@ from phistar.scalar.relations import (
 from phistar.scalar.rolled import ClassTracer, Roller, early
 from phistar.scalar.slots import Key, Traced, number_slots
 from phistar.scalar.tracer import Setting
-from phistar.sweeps.ir import Direction, Node, Type
+from phistar.sweeps.ir import SHIFTS, Direction, Node, Program, Type
 from phistar.sweeps.lines import resolve
 from phistar.sweeps.requests import Part
 from phistar.sweeps.schedule import Pass, Schedule
@@ -135,6 +135,8 @@ class _ColumnRoller(Roller):
         for walk in walks:
             traced += [Traced(b, partial(self.places, r)) for (_, r, _), b in walk.items()]
         slots = number_slots(traced)
+        for walk in walks:
+            _merge(walk)
         columns = Columns(
             self.column_link,
             self.column_entry,
@@ -205,6 +207,38 @@ class _ColumnRoller(Roller):
                 if not own and not any(self.writes(p, other, entry, i)[1] for p in job.parts):
                     return True
         return False
+
+
+def _merge(walk: dict[Variant, Body]) -> None:
+    """Use the same body on both sides of the column where the same is done."""
+    for c in {c for c, relation, _ in walk if relation == AFTER}:
+        before = walk.get((c, BEFORE, 0))
+        if before is not None and _left(before) == _left(walk[c, AFTER, 0]):
+            walk[c, AFTER, 0] = before
+
+
+def _left(body: Body) -> list[tuple[Any, ...]]:
+    """What a body leaves behind, to be compared with that of another one on the same graph."""
+    return [
+        (s.space, s.index, s.base, s.add, s.turned, getattr(s.value, "id", s.value))
+        for s in body.stores
+    ]
+
+
+def work(program: Program, links: Sequence[Link], job: Job) -> int:
+    """How much a matrix takes, roughly: streams at links, over all columns."""
+    where = presence(program, job.argument)
+    parents = [link.parent for link in links]
+    one = Links([0] * len(links), parents, [], [], [])
+    sizes = [job.size_at(job.columns, link) for link in links]
+    columns = [k for k, size in enumerate(sizes) for _ in range(size)]
+    pairs = pairs_of(one, columns, [0] * len(columns))
+    streams = (s for s in where if program.nodes[s].op in _COSTLY)
+    return sum(pairs[0, relation, 0] for s in streams for relation in where[s])
+
+
+_COSTLY = {*SHIFTS, "inertia", "crm", "crf", "Gx", "Gtx", "Dsolve", "Dx"}
+"""Operations on six or more numbers."""
 
 
 def _chosen(passes: Sequence[Pass], wanted: Callable[[int], bool]) -> list[Pass]:

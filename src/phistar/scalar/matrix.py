@@ -15,7 +15,7 @@ from phistar.algebra.spaces import JOINT, TASK_FORCE, TASK_MOTION, Space
 from phistar.errors import LoweringError
 from phistar.model.model import Model
 from phistar.model.parts import GROUND
-from phistar.scalar.columns import Job, rolled_columns
+from phistar.scalar.columns import Job, rolled_columns, work
 from phistar.scalar.graph import Scalar
 from phistar.scalar.links import Frame, Link, frame_link
 from phistar.scalar.lower import (
@@ -216,8 +216,20 @@ def to_rolled_matrix(
     usable = [form for form in forms if _has_scalar_form(form)]
     if not usable:
         raise LoweringError("no program for this matrix has a scalar form")
-    found = [_rolled(form, links, model, frames, absent) for form in usable]
-    return min(found, key=lambda program: arithmetic(program.count()))
+    seated = [*links, *_frame_links(links, model, frames)]
+    if len(usable) > 1:
+        usable = [min(usable, key=lambda form: _work(form, seated))]
+    return _rolled(usable[0], seated, model, frames, absent)
+
+
+def _work(form: Form, links: Sequence[Link]) -> int:
+    program, parts = _with_frames(form)
+    return work(program, links, _job(form, parts))
+
+
+def _job(form: Form, parts: tuple[Part, ...]) -> Job:
+    rows, columns = _counted_by(form.codomain), _counted_by(form.domain)
+    return Job(form.argument, rows, columns, parts, form.transposed, OUTPUT)
 
 
 def _rolled(
@@ -229,17 +241,8 @@ def _rolled(
     signature = Signature(
         sizes_of_inputs(program, model, unread, frozenset()), {OUTPUT: sizes[0] * sizes[1]}
     )
-    job = Job(
-        form.argument,
-        _counted_by(form.codomain),
-        _counted_by(form.domain),
-        parts,
-        form.transposed,
-        OUTPUT,
-    )
-    seated = [*links, *_frame_links(links, model, frames)]
     setting = robot_setting(program, model, absent)
-    return rolled_columns(schedule(program), seated, signature, setting, job)
+    return rolled_columns(schedule(program), links, signature, setting, _job(form, parts))
 
 
 def _counted_by(space: Space) -> str:

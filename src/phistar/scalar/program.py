@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from phistar.scalar.graph import Graph, Scalar, Value
-from phistar.scalar.relations import ABOVE, AFTER, AT, BEFORE, BELOW, RELATIONS, Kinship
+from phistar.scalar.relations import ABOVE, AFTER, AT, BEFORE, BELOW
 from phistar.sweeps.ir import Direction
 
 
@@ -227,17 +227,28 @@ def _add(total: Counter[str], body: Body, times: int) -> None:
 
 def pairs_of(links: Links, link: Sequence[int], entry: Sequence[int]) -> Counter[Variant]:
     """How many links of each variant the columns of a matrix have, all taken together."""
-    columns = Counter(link)
-    table = Kinship(links.parent).table()
+    own = np.eye(max(links.class_of, default=0) + 1, dtype=int)[list(links.class_of)]
+    above, below = np.zeros_like(own), np.zeros_like(own)
+    for k, parent in enumerate(links.parent):
+        if parent >= 0:
+            above[k] = above[parent] + own[parent]
+    for k in reversed(range(len(links))):
+        if links.parent[k] >= 0:
+            below[links.parent[k]] += below[k] + own[k]
+    earlier = np.cumsum(own, axis=0) - own
+    counts = {
+        ABOVE: above,
+        BELOW: below,
+        BEFORE: earlier - above,
+        AFTER: own.sum(axis=0) - own - earlier - below,
+    }
+    times = np.bincount(np.array(link, int), minlength=len(links))
     found: Counter[Variant] = Counter()
-    codes = table + len(RELATIONS) * np.array(links.class_of, int)[:, None]
-    for c, times in columns.items():
-        for code, count in zip(*np.unique(codes[:, c], return_counts=True), strict=True):
-            kind, relation = divmod(int(code), len(RELATIONS))
-            if RELATIONS[relation] != AT:
-                found[kind, RELATIONS[relation], 0] += int(count) * times
+    for relation, count in counts.items():
+        for kind, total in enumerate((times @ count).tolist()):
+            found[kind, relation, 0] = total
     found.update((links.class_of[c], AT, e) for c, e in zip(link, entry, strict=True))
-    return found
+    return +found
 
 
 ScalarProgram = Straight | Rolled

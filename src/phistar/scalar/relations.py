@@ -12,10 +12,6 @@ outward ones from ``at`` to ``below``, and from ``above`` to everything.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from phistar.sweeps.ir import SHIFTS, Direction, Program
 
@@ -77,16 +73,6 @@ class Kinship:
         if self.enter[c] < self.enter[k] < self.leave[c]:
             return BELOW
         return BEFORE if k < c else AFTER
-
-    def table(self) -> NDArray[Any]:
-        """Places in ``RELATIONS`` of what link k is to link c, (links, links)."""
-        enter, leave = np.array(self.enter, int), np.array(self.leave, int)
-        above = (enter[:, None] < enter) & (enter < leave[:, None])
-        result = np.where(np.tri(len(enter), dtype=bool), 3, 2)
-        result[above] = 0
-        result[above.T] = 1
-        np.fill_diagonal(result, 4)
-        return result
 
 
 def presence(program: Program, argument: str) -> dict[int, frozenset[str]]:

@@ -310,7 +310,7 @@ def _matrix(model: Model, name: str, q: Array) -> Array:
     """A matrix of the catalogue over the robot's coordinates, (..., nv, nv)."""
     result = matrix(name, Full(), model, q)
     table = quick_table(model)
-    if joint_map(model).same and name not in table:
+    if joint_map(model).same and name not in table and result.dtype == np.float64:
         code = matrix_executable(name, model)
         table[name] = None
         if code is not None:

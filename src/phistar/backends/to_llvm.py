@@ -28,12 +28,13 @@ from phistar.backends.llvm.kernel import Kernel, text_of
 from phistar.backends.llvm.lean import MANY
 from phistar.backends.llvm.memory import pool
 from phistar.backends.llvm.recipe import fingerprint
-from phistar.backends.llvm.tiers import Tiers, policy
+from phistar.backends.llvm.rows import REALS, as_rows
+from phistar.backends.llvm.tiers import Tiers
 from phistar.model.model import Model
 from phistar.model.parts import GROUND
 from phistar.scalar.links import ROUNDING
 from phistar.scalar.lower import NO_SCALAR_FORM, Options, to_rolled, to_straight
-from phistar.scalar.matrix import size_of, to_matrix
+from phistar.scalar.matrix import size_of, to_matrix, to_rolled_matrix
 from phistar.spatial import force_transform
 from phistar.sweeps.ir import Type
 from phistar.sweeps.requests import Form
@@ -41,13 +42,13 @@ from phistar.sweeps.schedule import Schedule
 
 Array = NDArray[Any]
 
-SMALL_MATRIX = 200
-"""Links times columns up to which a matrix is compiled on the spot."""
-LARGEST_MATRIX = 4000
-"""Links times columns up to which a straight line is worth its size."""
+STREAMS = 2
+"""What a column of a matrix takes at a link, in streams of a program."""
+
+LARGEST_MATRIX = 4_000_000
+"""Entries up to which a matrix is compiled: the kernel keeps it once more for each lane."""
 
 _DOUBLE = np.dtype(np.float64)
-_REALS = {np.dtype(np.float64): "double", np.dtype(np.float32): "float"}
 
 
 class MachineCode:
@@ -124,18 +125,14 @@ class MachineCode:
         arrays = {"q": inexact(q)}
         arrays.update((name, inexact(inputs[name])) for name in self.read if name in inputs)
         dtype = np.result_type(*arrays.values())
-        if dtype not in _REALS:
+        if dtype not in REALS:
             return self._by_numpy().run(q, inputs, out)
         for name in self._scatter & set(arrays):
             arrays[name] = self._on_links(arrays[name])
         tails = {name: 1 if name == "q" or name in self._joint else 2 for name in arrays}
-        batches = {name: x.shape[: x.ndim - tails[name]] for name, x in arrays.items()}
-        batch = np.broadcast_shapes(*batches.values())
-        kernel = self.tiers(tuple(arrays), _REALS[dtype]).kernel
-        rows = [
-            _rows(arrays[name], batches[name], batch, size)
-            for name, size in kernel.call.signature.inputs.items()
-        ]
+        batch, lines = as_rows(arrays, tails)
+        kernel = self.tiers(tuple(arrays), REALS[dtype]).kernel
+        rows = [lines[name] for name in kernel.call.signature.inputs]
         count = math.prod(batch)
         sizes = kernel.call.signature.outputs
         given = {n: x.reshape(count, sizes[n]) for n, x in (out or {}).items()}
@@ -248,6 +245,7 @@ class MatrixCode:
     def tiers(self, real: str = "double") -> Tiers:
         """The kernels for a precision."""
         if real not in self._tiers:
+            arguments = (self.forms, self.model, self.frames, frozenset(OPTIONAL), self.options)
             choices = [
                 *self.frames,
                 self.options,
@@ -257,10 +255,9 @@ class MatrixCode:
                 fingerprint(self.forms[0].schedule, self.model, "matrix", *choices),
                 real,
                 f"{self.model.name}: matrix {self.shape[0]} x {self.shape[1]}",
-                None,
-                lambda: to_matrix(
-                    self.forms, self.model, self.frames, frozenset(OPTIONAL), self.options
-                ),
+                lambda: to_rolled_matrix(*arguments),
+                lambda: to_matrix(*arguments),
+                STREAMS * len(self.model.bodies) * max(self.shape),
             )
         return self._tiers[real]
 
@@ -268,22 +265,13 @@ class MatrixCode:
         """See ``base.MatrixExecutable``."""
         arrays = {"q": inexact(q), **{name: inexact(inputs[name]) for name in self._leaves}}
         dtype = np.result_type(*arrays.values())
-        if dtype not in _REALS or any(name in inputs for name in OPTIONAL):
+        if dtype not in REALS or any(name in inputs for name in OPTIONAL):
             return None
-        tiers = self.tiers(_REALS[dtype])
-        small = len(self.model.bodies) * max(self.shape) <= SMALL_MATRIX
-        kernel = tiers.kernel if small and policy() != "rolled" else tiers.ready
-        if kernel is None:
-            return None
-        batches = {}
-        for name, x in arrays.items():
-            joint = name == "q" or self._leaves[name].type is Type.JOINT
-            batches[name] = x.shape[: x.ndim - (1 if joint else 2)]
-        batch = np.broadcast_shapes(*batches.values())
-        rows = [
-            _rows(arrays[name], batches[name], batch, size)
-            for name, size in kernel.call.signature.inputs.items()
-        ]
+        joint = {"q", *(n for n, node in self._leaves.items() if node.type is Type.JOINT)}
+        axes = {name: 1 if name in joint else 2 for name in arrays}
+        batch, lines = as_rows(arrays, axes)
+        kernel = self.tiers(REALS[dtype]).kernel
+        rows = [lines[name] for name in kernel.call.signature.inputs]
         result = pool.empty((math.prod(batch), math.prod(self.shape)), dtype)
         if len(result):
             kernel.call(rows, [result], fresh=True)
@@ -292,15 +280,7 @@ class MatrixCode:
     def quick(self, order: Sequence[str], keep: Callable[[Quick], None]) -> None:
         """See ``base.Executable``."""
         shape = (self.shape[0], self.shape[1])
-        self.tiers().listen(lambda kernel: _hand_over(kernel, shape, order, keep), wait=False)
-
-
-def _rows(x: Array, own: tuple[int, ...], batch: tuple[int, ...], size: int) -> Array:
-    """An input as rows: one a sample, or one for all."""
-    if own == batch or math.prod(own) == 1:
-        return x.reshape(math.prod(own), size)
-    tail = x.shape[len(own) :]
-    return np.broadcast_to(x, (*batch, *tail)).reshape(math.prod(batch), size)
+        self.tiers().listen(lambda kernel: _hand_over(kernel, shape, order, keep))
 
 
 class LlvmBackend:
@@ -326,13 +306,12 @@ class LlvmBackend:
     def build_matrix(
         self, forms: Sequence[Form], model: Model, frames: Sequence[str], tuning: Tuning
     ) -> MatrixCode | None:
-        """See ``base.Backend``; very large matrices are left to level 2."""
+        """See ``base.Backend``; empty and enormous matrices are left to level 2."""
         usable = [form for form in forms if _has_scalar_form(form.schedule)]
         if not usable or not model.bodies:
             return None
         code = MatrixCode(usable, model, tuple(frames), _options(tuning))
-        large = len(model.bodies) * max(code.shape) > LARGEST_MATRIX or not min(code.shape)
-        return None if large else code
+        return code if 0 < math.prod(code.shape) <= LARGEST_MATRIX else None
 
 
 def _has_scalar_form(schedule: Schedule) -> bool:

@@ -115,8 +115,7 @@ def to_rolled(
 ) -> Rolled:
     """The loops of a program on a robot; arguments as for ``to_straight``."""
     formulated, signature, setting = _prepared(scheduled, model, absent, locked, options)
-    *_, links = choices(model, locked, replace(options, frames=_frames(options)[-1]))
-    return rolled(formulated, links, signature, setting)
+    return rolled(formulated, likeliest(model, locked, options), signature, setting)
 
 
 def _prepared(
@@ -157,6 +156,12 @@ def choices(model: Model, locked: Set[int], options: Options) -> Sequence[Sequen
     return [
         _links(model, each, options.regroup, options.snap, frozenset(locked)) for each in frames
     ]
+
+
+def likeliest(model: Model, locked: Set[int], options: Options) -> Sequence[Link]:
+    """The robot in the frames that are most often the cheapest."""
+    (links,) = choices(model, locked, replace(options, frames=_frames(options)[-1]))
+    return links
 
 
 def _frames(options: Options) -> tuple[str, ...]:

@@ -15,20 +15,24 @@ from phistar.algebra.spaces import JOINT, TASK_FORCE, TASK_MOTION, Space
 from phistar.errors import LoweringError
 from phistar.model.model import Model
 from phistar.model.parts import GROUND
+from phistar.scalar.columns import Job, rolled_columns, work
 from phistar.scalar.graph import Scalar
-from phistar.scalar.links import Link
+from phistar.scalar.links import Frame, Link, frame_link
 from phistar.scalar.lower import (
     DEFAULT,
     NO_SCALAR_FORM,
     Options,
     choices,
+    likeliest,
     robot_setting,
     sizes_of_inputs,
 )
-from phistar.scalar.program import Body, Signature, Store, Straight, arithmetic
+from phistar.scalar.program import Body, Rolled, Signature, Store, Straight, arithmetic
 from phistar.scalar.straight import Robot, Trace
 from phistar.scalar.tracer import Seat, Setting
-from phistar.sweeps.requests import Form
+from phistar.sweeps.ir import Direction, Node, Program, Type
+from phistar.sweeps.requests import Form, Part
+from phistar.sweeps.schedule import Schedule, schedule
 
 OUTPUT = "matrix"
 """Name of the only output: rows one after the other."""
@@ -54,11 +58,11 @@ def to_matrix(
         A program with one output, the matrix in row-major order; joints in body order, frames in
         the order of ``frames``.
     """
-    *others, likeliest = choices(model, frozenset(), options)
+    *others, first = choices(model, frozenset(), options)
     usable = [form for form in forms if _has_scalar_form(form)]
     if not usable:
         raise LoweringError("no program for this matrix has a scalar form")
-    found = [(_Columns(form, likeliest, model, frames, absent).program(), form) for form in usable]
+    found = [(_Columns(form, first, model, frames, absent).program(), form) for form in usable]
     best, form = min(found, key=_cost)
     found = [(_Columns(form, each, model, frames, absent).program(), form) for each in others]
     return min([(best, form), *found], key=_cost)[0]
@@ -80,6 +84,14 @@ def size_of(space: Space, model: Model, frames: Sequence[str]) -> int:
     return 6 * (len(frames) if space in (TASK_FORCE, TASK_MOTION) else len(model.bodies))
 
 
+def _without_last_outward(given: Schedule) -> Schedule:
+    """The passes that must be walked in order; rows of a last outward one are asked for as such."""
+    passes = given.passes
+    while passes and passes[-1].direction is Direction.OUTWARD:
+        passes = passes[:-1]
+    return Schedule(given.program, passes)
+
+
 class _Columns:
     """One form on one robot."""
 
@@ -99,6 +111,7 @@ class _Columns:
         self.setting = robot_setting(form.schedule.program, model, absent)
         self.seats = _seats(model, frames)
         self.dependent = self._dependent()
+        self.deep = _without_last_outward(form.schedule)
         self.rows = size_of(form.codomain, model, frames)
         self.columns = size_of(form.domain, model, frames)
 
@@ -157,6 +170,7 @@ class _Columns:
         trace = Trace(self.robot, setting)
         for link, known in zip(trace.links, shared, strict=True):
             link.share(known, self.dependent)
+        trace.run(self.deep)
         return trace
 
     def _rows(
@@ -188,6 +202,81 @@ class _Columns:
     @staticmethod
     def _six(start: int, values: Sequence[Scalar], last: int) -> Iterator[tuple[int, Scalar]]:
         return ((start + i, x) for i, x in enumerate(values) if start + i <= last)
+
+
+def to_rolled_matrix(
+    forms: Sequence[Form],
+    model: Model,
+    frames: Sequence[str] = (),
+    absent: Set[str] = frozenset(),
+    options: Options = DEFAULT,
+) -> Rolled:
+    """The matrix of an operator on a robot as loops; arguments as for ``to_matrix``."""
+    links = likeliest(model, frozenset(), options)
+    usable = [form for form in forms if _has_scalar_form(form)]
+    if not usable:
+        raise LoweringError("no program for this matrix has a scalar form")
+    seated = [*links, *_frame_links(links, model, frames)]
+    if len(usable) > 1:
+        usable = [min(usable, key=lambda form: _work(form, seated))]
+    return _rolled(usable[0], seated, model, frames, absent)
+
+
+def _work(form: Form, links: Sequence[Link]) -> int:
+    program, parts = _with_frames(form)
+    return work(program, links, _job(form, parts))
+
+
+def _job(form: Form, parts: tuple[Part, ...]) -> Job:
+    rows, columns = _counted_by(form.codomain), _counted_by(form.domain)
+    return Job(form.argument, rows, columns, parts, form.transposed, OUTPUT)
+
+
+def _rolled(
+    form: Form, links: Sequence[Link], model: Model, frames: Sequence[str], absent: Set[str]
+) -> Rolled:
+    program, parts = _with_frames(form)
+    sizes = [size_of(space, model, frames) for space in (form.codomain, form.domain)]
+    unread = absent | {form.argument}
+    signature = Signature(
+        sizes_of_inputs(program, model, unread, frozenset()), {OUTPUT: sizes[0] * sizes[1]}
+    )
+    setting = robot_setting(program, model, absent)
+    return rolled_columns(schedule(program), links, signature, setting, _job(form, parts))
+
+
+def _counted_by(space: Space) -> str:
+    if space is JOINT:
+        return "v"
+    return "frame" if space in (TASK_FORCE, TASK_MOTION) else "body"
+
+
+def _frame_links(links: Sequence[Link], model: Model, frames: Sequence[str]) -> list[Link]:
+    """Frames as links that hang on others without a joint."""
+    found = []
+    for number, name in enumerate(frames):
+        frame = model.frame(name)
+        pose = Frame(frame.body_pose[:3, :3], frame.body_pose[:3, 3])
+        on_link = pose if frame.body == GROUND else links[frame.body].seat.inverse @ pose
+        found.append(frame_link(len(links) + number, frame.body, on_link))
+    return found
+
+
+def _with_frames(form: Form) -> tuple[Program, tuple[Part, ...]]:
+    """A program in which forces on frames come inward and motions of frames outward."""
+    given = form.schedule.program
+    program = Program(list(given.nodes), dict(given.definitions), dict(given.names))
+    for stream, node in enumerate(given.nodes):
+        if node.op == "scatter":
+            leaf = program.leaf(node.data, Type.FORCE)
+            program.nodes[stream] = Node("shin", (leaf,), Type.FORCE)
+    parts = form.parts
+    if form.codomain is TASK_MOTION:
+        parts = tuple(
+            Part(program.add("shout", (part.stream,), Type.MOTION), part.kind) for part in parts
+        )
+    program.outputs = {part.kind: part.stream for part in parts}
+    return program, parts
 
 
 def _seats(model: Model, frames: Sequence[str]) -> tuple[Seat, ...]:

@@ -10,13 +10,16 @@ from phistar.algebra.symbols import H, K, M, mass_matrix, phi
 from phistar.algorithms.kinematics import J
 from phistar.algorithms.operational_space import compliance
 from phistar.algorithms.programs import MATRICES
+from phistar.backends import to_llvm
 from phistar.backends.to_llvm import MatrixCode
 from phistar.compile import factored, matrix_executable
 from phistar.model.model import Model
 from phistar.model.random import random_model
 from phistar.robot import Robot
 from phistar.scalar.interpret import run
-from phistar.scalar.matrix import to_matrix
+from phistar.scalar.lower import Options
+from phistar.scalar.matrix import to_matrix, to_rolled_matrix
+from phistar.scalar.verify import verify
 from phistar.sweeps.matrix import evaluate, plan
 from phistar.sweeps.requests import Full, forms
 
@@ -118,3 +121,71 @@ def test_complex_numbers_go_to_level_2() -> None:
         2 * h
     )
     _close(step, difference, 1e-7)
+
+
+@pytest.mark.parametrize("name", ["mass_matrix", "mass_matrix_inverse"])
+@pytest.mark.parametrize("links", [100, 300])
+def test_long_chains(links: int, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loops do matrices of any size, at the first call too; relative 1e-10 beside level 2."""
+    monkeypatch.setenv("PHISTAR_TIER", "auto")
+    robot = phistar.robots.chain(links, axes="xyz")
+    q = robot.random_configuration(np.random.default_rng(0), 3)
+    code = matrix_executable(name, robot.model)
+    assert isinstance(code, MatrixCode)
+    ours = code(q, {})
+    assert ours is not None
+    assert code.tiers().wait().shape == "rolled"
+    _close(ours, evaluate(plan(factored(MATRICES[name]), Full(), robot.model), q, {}), 1e-10)
+
+
+@pytest.mark.parametrize("real", [np.float64, np.float32])
+@pytest.mark.parametrize("robot", MODELS)
+def test_loops_agree_with_the_interpreter(
+    robot: str, real: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Machine code of the loops does what the oracle does, in float32 to its rounding."""
+    monkeypatch.setenv("PHISTAR_TIER", "rolled")
+    model = MODELS[robot]
+    q = Robot(model).random_configuration(np.random.default_rng(3), 9).astype(real)
+    frames = tuple(model.frames)[-2:]
+    for expr in (*MATRICES.values(), compliance, phi):
+        used = frames if expr is compliance else ()
+        code = matrix_executable(expr, model, used)
+        assert isinstance(code, MatrixCode)
+        rng = np.random.default_rng(4)
+        joints = sum(body.motion.nv for body in model.bodies)
+        given = {"v": rng.normal(size=(9, joints)).astype(real)}
+        inputs = given if expr is MATRICES["coriolis_matrix"] else {}
+        program = to_rolled_matrix(code.forms, model, used, {"gravity", "f_ext"})
+        verify(program)
+        exact = {name: x.astype(float) for name, x in {"q": q, **inputs}.items()}
+        ours = code(q, inputs)
+        assert ours is not None
+        assert ours.dtype == real
+        assert code.tiers().kernel.shape == "rolled"
+        known = run(program, exact)["matrix"].reshape(ours.shape)
+        _close(ours, known, 1e-12 if real is np.float64 else 1e-3)
+
+
+def test_loops_first_then_a_straight_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first call is answered by loops; both shapes give the same numbers, relative 1e-12."""
+    monkeypatch.setenv("PHISTAR_TIER", "auto")
+    model = phistar.load("quadruped").model
+    q = Robot(model).random_configuration(np.random.default_rng(6), 4)
+    code = MatrixCode(forms(mass_matrix, Full()), model, (), Options(frames="file"))
+    first = code(q, {})
+    assert code.tiers().kernel.shape == "rolled"
+    assert code.tiers().wait().shape == "straight"
+    then = code(q, {})
+    assert first is not None
+    assert then is not None
+    _close(first, then, 1e-12)
+
+
+def test_empty_and_enormous_matrices_are_left_to_level_2(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no code for them, and the method still answers."""
+    assert matrix_executable(J, MODELS["panda"], ()) is None
+    monkeypatch.setattr(to_llvm, "LARGEST_MATRIX", 10)
+    robot = phistar.robots.chain(5)
+    assert matrix_executable("mass_matrix", robot.model) is None
+    assert robot.mass_matrix(np.zeros(5)).shape == (5, 5)

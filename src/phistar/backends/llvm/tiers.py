@@ -126,18 +126,11 @@ class Tiers:
         self._compiling = _start(self._improve)
         return loops
 
-    def listen(self, listener: Callable[[Kernel], None], wait: bool = True) -> None:
-        """Tell which kernel runs, now and when another one takes over.
-
-        Args:
-            listener: Is told.
-            wait: Whether to make one now if there is none.
-        """
+    def listen(self, listener: Callable[[Kernel], None]) -> None:
+        """Tell which kernel runs, now and when another one takes over."""
         with self._lock:
             self._listeners.append(listener)
-        kernel = self.kernel if wait else self._kernel
-        if kernel is not None:
-            listener(kernel)
+        listener(self.kernel)
 
     def renew(self) -> None:
         """In the child of a fork: another thread may have held the lock, and none is there now."""

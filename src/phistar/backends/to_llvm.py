@@ -2,7 +2,7 @@
 """Machine code for one robot, a SIMD lane a sample: the default backend.
 
 It computes in float64 and, where all inputs are float32, in float32. Other dtypes (complex for
-complex steps, longdouble) and programs without a scalar form run on the backend ``numpy``.
+complex steps, longdouble) run on the backend ``numpy``.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from phistar.backends.llvm.kernel import Kernel, text_of
 from phistar.backends.llvm.lean import MANY
 from phistar.backends.llvm.memory import pool
 from phistar.backends.llvm.recipe import fingerprint
-from phistar.backends.llvm.tiers import Tiers, policy
+from phistar.backends.llvm.tiers import Tiers, compiling, policy
 from phistar.model.model import Model
 from phistar.model.parts import GROUND
 from phistar.scalar.links import ROUNDING
-from phistar.scalar.lower import NO_SCALAR_FORM, Options, to_rolled, to_straight
-from phistar.scalar.matrix import size_of, to_matrix
+from phistar.scalar.lower import Options, to_rolled, to_straight
+from phistar.scalar.matrix import WHOLE, layout, to_matrix
 from phistar.spatial import force_transform
 from phistar.sweeps.ir import Type
-from phistar.sweeps.requests import Form
+from phistar.sweeps.requests import Diag, Form, Full, Request
 from phistar.sweeps.schedule import Schedule
 
 Array = NDArray[Any]
@@ -45,6 +45,10 @@ SMALL_MATRIX = 200
 """Links times columns up to which a matrix is compiled on the spot."""
 LARGEST_MATRIX = 4000
 """Links times columns up to which a straight line is worth its size."""
+OFTEN = 3
+"""A part of a matrix is compiled when it is asked for so many times: there are n² blocks."""
+AT_ONCE = 2
+"""Parts of matrices that are compiled at the same time; others have to wait."""
 
 _DOUBLE = np.dtype(np.float64)
 _REALS = {np.dtype(np.float64): "double", np.dtype(np.float32): "float"}
@@ -224,18 +228,24 @@ def _hand_over(
 
 
 class MatrixCode:
-    """The matrix of an operator for one robot; a kernel for each precision."""
+    """The matrix of an operator for one robot, or a part; a kernel for each precision."""
 
     def __init__(
-        self, forms: Sequence[Form], model: Model, frames: tuple[str, ...], options: Options
+        self,
+        forms: Sequence[Form],
+        model: Model,
+        frames: tuple[str, ...],
+        options: Options,
+        request: Request = WHOLE,
     ) -> None:
         self.forms = forms
         self.model = model
         self.frames = frames
         self.options = options
-        form = forms[0]
-        shape = [size_of(space, model, frames) for space in (form.codomain, form.domain)]
-        self.shape = tuple(reversed(shape) if form.transposed else shape)
+        self.request = request
+        answer = layout(forms[0], model, frames, request)
+        self.shapes = [(len(rows), len(columns)) for rows, columns in answer]
+        self._asked = 0
         given = {*(each.argument for each in forms), *OPTIONAL}
         self._leaves = {
             node.data: node
@@ -251,28 +261,42 @@ class MatrixCode:
             choices = [
                 *self.frames,
                 self.options,
+                self.request,
                 *(_program(form.schedule) for form in self.forms),
             ]
             self._tiers[real] = Tiers(
                 fingerprint(self.forms[0].schedule, self.model, "matrix", *choices),
                 real,
-                f"{self.model.name}: matrix {self.shape[0]} x {self.shape[1]}",
+                f"{self.model.name}: matrix, {self.request}",
                 None,
                 lambda: to_matrix(
-                    self.forms, self.model, self.frames, frozenset(OPTIONAL), self.options
+                    self.forms,
+                    self.model,
+                    self.frames,
+                    frozenset(OPTIONAL),
+                    self.options,
+                    self.request,
                 ),
             )
         return self._tiers[real]
 
-    def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> Array | None:
+    def _kernel(self, real: str) -> Kernel | None:
+        """What is ready; small matrices are compiled on the spot, parts when it seems to pay."""
+        tiers = self.tiers(real)
+        if isinstance(self.request, Full):
+            small = len(self.model.bodies) * max(self.shapes[0]) <= SMALL_MATRIX
+            return tiers.kernel if small and policy() != "rolled" else tiers.ready
+        self._asked += 1
+        wait = self._asked < OFTEN or compiling() >= AT_ONCE
+        return None if wait and policy() == "auto" and not tiers.begun else tiers.ready
+
+    def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> Any:
         """See ``base.MatrixExecutable``."""
         arrays = {"q": inexact(q), **{name: inexact(inputs[name]) for name in self._leaves}}
         dtype = np.result_type(*arrays.values())
         if dtype not in _REALS or any(name in inputs for name in OPTIONAL):
             return None
-        tiers = self.tiers(_REALS[dtype])
-        small = len(self.model.bodies) * max(self.shape) <= SMALL_MATRIX
-        kernel = tiers.kernel if small and policy() != "rolled" else tiers.ready
+        kernel = self._kernel(_REALS[dtype])
         if kernel is None:
             return None
         batches = {}
@@ -284,14 +308,18 @@ class MatrixCode:
             _rows(arrays[name], batches[name], batch, size)
             for name, size in kernel.call.signature.inputs.items()
         ]
-        result = pool.empty((math.prod(batch), math.prod(self.shape)), dtype)
-        if len(result):
+        sizes = [math.prod(shape) for shape in self.shapes]
+        result = pool.empty((math.prod(batch), sum(sizes)), dtype)
+        if result.size:
             kernel.call(rows, [result], fresh=True)
-        return result.reshape(*batch, *self.shape)
+        if not isinstance(self.request, Diag):
+            return result.reshape(*batch, *self.shapes[0])
+        blocks = np.split(result, np.cumsum(sizes)[:-1], axis=-1)
+        return [x.reshape(*batch, *shape) for x, shape in zip(blocks, self.shapes, strict=True)]
 
     def quick(self, order: Sequence[str], keep: Callable[[Quick], None]) -> None:
         """See ``base.Executable``."""
-        shape = (self.shape[0], self.shape[1])
+        (shape,) = self.shapes
         self.tiers().listen(lambda kernel: _hand_over(kernel, shape, order, keep), wait=False)
 
 
@@ -317,27 +345,25 @@ class LlvmBackend:
         tuning: Tuning = PLAIN,
     ) -> Executable:
         """See ``base.Backend``."""
-        if not model.bodies or not _has_scalar_form(schedule):
+        if not model.bodies:
             from phistar.backends.to_numpy import backend as numpy_backend
 
             return numpy_backend.build(schedule, model, frames, locked)
         return MachineCode(schedule, model, tuple(frames), frozenset(locked), tuning)
 
     def build_matrix(
-        self, forms: Sequence[Form], model: Model, frames: Sequence[str], tuning: Tuning
+        self,
+        forms: Sequence[Form],
+        model: Model,
+        frames: Sequence[str],
+        tuning: Tuning,
+        request: Request = WHOLE,
     ) -> MatrixCode | None:
         """See ``base.Backend``; very large matrices are left to level 2."""
-        usable = [form for form in forms if _has_scalar_form(form.schedule)]
-        if not usable or not model.bodies:
-            return None
-        code = MatrixCode(usable, model, tuple(frames), _options(tuning))
-        large = len(model.bodies) * max(code.shape) > LARGEST_MATRIX or not min(code.shape)
-        return None if large else code
-
-
-def _has_scalar_form(schedule: Schedule) -> bool:
-    program = schedule.program
-    return not any(program.nodes[s].op in NO_SCALAR_FORM for s in program.live())
+        code = MatrixCode(forms, model, tuple(frames), _options(tuning), request)
+        largest = max((max(shape) for shape in code.shapes), default=0)
+        empty = not sum(math.prod(shape) for shape in code.shapes)
+        return None if empty or len(model.bodies) * largest > LARGEST_MATRIX else code
 
 
 def _options(tuning: Tuning) -> Options:

@@ -52,7 +52,7 @@ fuzz: $(VENV)/.test  ## random robot files and programs, FUZZ_SECONDS (120) for 
 soak: $(VENV)/.test  ## SOAK_CYCLES (100000) small kernels made, run and dropped; memory must not grow
 	@$(BIN)/python -m tools.soak --cycles $(SOAK_CYCLES)
 
-robots: $(VENV)/.test  ## load every robot of ../shared/robots and print a table of the outcome
+robots: $(VENV)/.test  ## compare every robot of ../shared/robots with its golden values; prints a table
 	@PHISTAR_TIER=$${PHISTAR_TIER:-rolled} $(BIN)/python -m tools.robots_table
 
 clean:  ## remove what was built, keep .venv

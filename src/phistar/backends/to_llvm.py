@@ -2,7 +2,7 @@
 """Machine code for one robot, a SIMD lane a sample: the default backend.
 
 It computes in float64 and, where all inputs are float32, in float32. Other dtypes (complex for
-complex steps, longdouble) and programs without a scalar form run on the backend ``numpy``.
+complex steps, longdouble) run on the backend ``numpy``.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from phistar.backends.llvm.lean import MANY
 from phistar.backends.llvm.memory import pool
 from phistar.backends.llvm.recipe import fingerprint
 from phistar.backends.llvm.rows import REALS, as_rows
-from phistar.backends.llvm.tiers import Tiers
+from phistar.backends.llvm.tiers import Tiers, compiling, policy
 from phistar.model.model import Model
 from phistar.model.parts import GROUND
 from phistar.scalar.links import ROUNDING
-from phistar.scalar.lower import NO_SCALAR_FORM, Options, to_rolled, to_straight
-from phistar.scalar.matrix import size_of, to_matrix, to_rolled_matrix
+from phistar.scalar.lower import Options, to_rolled, to_straight
+from phistar.scalar.matrix import WHOLE, layout, to_matrix, to_rolled_matrix
 from phistar.spatial import force_transform
 from phistar.sweeps.ir import Type
-from phistar.sweeps.requests import Form
+from phistar.sweeps.requests import Diag, Form, Full, Request
 from phistar.sweeps.schedule import Schedule
 
 Array = NDArray[Any]
@@ -47,6 +47,12 @@ STREAMS = 2
 
 LARGEST_MATRIX = 4_000_000
 """Entries up to which a matrix is compiled: the kernel keeps it once more for each lane."""
+LARGEST_PART = 4000
+"""Links times columns up to which a straight line for a part of a matrix is worth its size."""
+OFTEN = 3
+"""A part of a matrix is compiled when it is asked for so many times: there are n² blocks."""
+AT_ONCE = 2
+"""Parts of matrices that are compiled at the same time; others have to wait."""
 
 _DOUBLE = np.dtype(np.float64)
 
@@ -221,18 +227,24 @@ def _hand_over(
 
 
 class MatrixCode:
-    """The matrix of an operator for one robot; a kernel for each precision."""
+    """The matrix of an operator for one robot, or a part; a kernel for each precision."""
 
     def __init__(
-        self, forms: Sequence[Form], model: Model, frames: tuple[str, ...], options: Options
+        self,
+        forms: Sequence[Form],
+        model: Model,
+        frames: tuple[str, ...],
+        options: Options,
+        request: Request = WHOLE,
     ) -> None:
         self.forms = forms
         self.model = model
         self.frames = frames
         self.options = options
-        form = forms[0]
-        shape = [size_of(space, model, frames) for space in (form.codomain, form.domain)]
-        self.shape = tuple(reversed(shape) if form.transposed else shape)
+        self.request = request
+        answer = layout(forms[0], model, frames, request)
+        self.shapes = [(len(rows), len(columns)) for rows, columns in answer]
+        self._asked = 0
         given = {*(each.argument for each in forms), *OPTIONAL}
         self._leaves = {
             node.data: node
@@ -249,37 +261,58 @@ class MatrixCode:
             choices = [
                 *self.frames,
                 self.options,
+                self.request,
                 *(_program(form.schedule) for form in self.forms),
             ]
             self._tiers[real] = Tiers(
                 fingerprint(self.forms[0].schedule, self.model, "matrix", *choices),
                 real,
-                f"{self.model.name}: matrix {self.shape[0]} x {self.shape[1]}",
-                lambda: to_rolled_matrix(*arguments),
-                lambda: to_matrix(*arguments),
-                STREAMS * len(self.model.bodies) * max(self.shape),
+                f"{self.model.name}: matrix, {self.request}",
+                (lambda: to_rolled_matrix(*arguments)) if self.whole else None,
+                lambda: to_matrix(*arguments, self.request),
+                STREAMS * len(self.model.bodies) * max(map(max, self.shapes)),
             )
         return self._tiers[real]
 
-    def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> Array | None:
+    @property
+    def whole(self) -> bool:
+        """Whether it is about all of the matrix: then there are loops for it."""
+        return isinstance(self.request, Full)
+
+    def _kernel(self, real: str) -> Kernel | None:
+        """What is ready; parts of a matrix are compiled when it seems to pay."""
+        tiers = self.tiers(real)
+        if self.whole:
+            return tiers.kernel
+        self._asked += 1
+        wait = self._asked < OFTEN or compiling() >= AT_ONCE
+        return None if wait and policy() == "auto" and not tiers.begun else tiers.ready
+
+    def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> Any:
         """See ``base.MatrixExecutable``."""
         arrays = {"q": inexact(q), **{name: inexact(inputs[name]) for name in self._leaves}}
         dtype = np.result_type(*arrays.values())
         if dtype not in REALS or any(name in inputs for name in OPTIONAL):
             return None
+        kernel = self._kernel(REALS[dtype])
+        if kernel is None:
+            return None
         joint = {"q", *(n for n, node in self._leaves.items() if node.type is Type.JOINT)}
         axes = {name: 1 if name in joint else 2 for name in arrays}
         batch, lines = as_rows(arrays, axes)
-        kernel = self.tiers(REALS[dtype]).kernel
         rows = [lines[name] for name in kernel.call.signature.inputs]
-        result = pool.empty((math.prod(batch), math.prod(self.shape)), dtype)
-        if len(result):
+        sizes = [math.prod(shape) for shape in self.shapes]
+        result = pool.empty((math.prod(batch), sum(sizes)), dtype)
+        if result.size:
             kernel.call(rows, [result], fresh=True)
-        return result.reshape(*batch, *self.shape)
+        if not isinstance(self.request, Diag):
+            return result.reshape(*batch, *self.shapes[0])
+        blocks = np.split(result, np.cumsum(sizes)[:-1], axis=-1)
+        return [x.reshape(*batch, *shape) for x, shape in zip(blocks, self.shapes, strict=True)]
 
     def quick(self, order: Sequence[str], keep: Callable[[Quick], None]) -> None:
         """See ``base.Executable``."""
-        shape = (self.shape[0], self.shape[1])
+        (shape,) = self.shapes
         self.tiers().listen(lambda kernel: _hand_over(kernel, shape, order, keep))
 
 
@@ -297,26 +330,28 @@ class LlvmBackend:
         tuning: Tuning = PLAIN,
     ) -> Executable:
         """See ``base.Backend``."""
-        if not model.bodies or not _has_scalar_form(schedule):
+        if not model.bodies:
             from phistar.backends.to_numpy import backend as numpy_backend
 
             return numpy_backend.build(schedule, model, frames, locked)
         return MachineCode(schedule, model, tuple(frames), frozenset(locked), tuning)
 
     def build_matrix(
-        self, forms: Sequence[Form], model: Model, frames: Sequence[str], tuning: Tuning
+        self,
+        forms: Sequence[Form],
+        model: Model,
+        frames: Sequence[str],
+        tuning: Tuning,
+        request: Request = WHOLE,
     ) -> MatrixCode | None:
         """See ``base.Backend``; empty and enormous matrices are left to level 2."""
-        usable = [form for form in forms if _has_scalar_form(form.schedule)]
-        if not usable or not model.bodies:
+        if not model.bodies:
             return None
-        code = MatrixCode(usable, model, tuple(frames), _options(tuning))
-        return code if 0 < math.prod(code.shape) <= LARGEST_MATRIX else None
-
-
-def _has_scalar_form(schedule: Schedule) -> bool:
-    program = schedule.program
-    return not any(program.nodes[s].op in NO_SCALAR_FORM for s in program.live())
+        code = MatrixCode(forms, model, tuple(frames), _options(tuning), request)
+        entries = sum(math.prod(shape) for shape in code.shapes)
+        largest = max((max(shape) for shape in code.shapes), default=0)
+        few = code.whole or len(model.bodies) * largest <= LARGEST_PART
+        return code if 0 < entries <= LARGEST_MATRIX and few else None
 
 
 def _options(tuning: Tuning) -> Options:

@@ -45,9 +45,6 @@ DEFAULT = Options()
 ORDER = ("v", "vdot", "tau")
 """Of the inputs after the configuration; others follow by name."""
 
-NO_SCALAR_FORM = frozenset({"outcong", "give", "join"})
-"""Operations of compliances Υ, for blocks of inverses; they stay on level 2."""
-
 
 def signature_of(
     scheduled: Schedule, model: Model, absent: Set[str], locked: Set[int]

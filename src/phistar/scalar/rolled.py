@@ -141,7 +141,7 @@ class Roller:
             if made not in self.pass_of:
                 continue
             reader = presum.walk if presum is not None and operand in early else home
-            if node.op not in ("shout", "shout_turning"):
+            if SHIFTS.get(node.op) is not Direction.OUTWARD:
                 found |= {made} if self.pass_of[made] != reader else set()
             elif self.program.nodes[made].op == "turning":
                 found |= {resolve(self.program, o) for o in self.program.nodes[made].operands}
@@ -392,7 +392,8 @@ class ClassTracer(LinkTracer):
         if kind is Type.TURNING:
             operands = self.program.nodes[made].operands
             return emit.turning(*(self.of_parent(o) for o in operands))
-        return [self._read((made, i), "parent") for i in range(6)]
+        form = self.roller.forms[made] if kind is Type.INERTIA else [0.0] * 6
+        return like(form, [self._read((made, i), "parent") for i in range(len(flatten(form)))])
 
     def of_children(self, stream: int, node: Node) -> Any:
         """See ``LinkTracer``."""

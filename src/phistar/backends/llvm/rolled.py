@@ -157,7 +157,7 @@ class _Loops:
                 w.load(t, self._vector(w(f"add i64 {there}, {i}")), align)
                 for i in range(w.lanes.width)
             ]
-            self.block.scatter_square(f"={name}", index, values)
+            self.block.scatter_some(f"={name}", index, values)
 
         def single(entry: int) -> None:
             value = w.load(t, self._vector(base + entry), align)

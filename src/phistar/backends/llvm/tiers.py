@@ -100,6 +100,11 @@ class Tiers:
                         self._kernel = self._made("straight")
         return self._kernel
 
+    @property
+    def begun(self) -> bool:
+        """Whether there is a kernel, or one is being made."""
+        return self._kernel is not None or self._compiling is not None
+
     def wait(self) -> Kernel:
         """The final one."""
         first = self.kernel
@@ -168,6 +173,11 @@ def policy() -> str:
 
 _running: set[threading.Thread] = set()
 _every: weakref.WeakSet[Tiers] = weakref.WeakSet()
+
+
+def compiling() -> int:
+    """How many straight lines are being compiled."""
+    return len(_running)
 
 
 def _renew() -> None:

@@ -28,8 +28,8 @@ from phistar.algebra.printing import to_text as expression_text
 from phistar.algebra.spaces import ONE
 from phistar.algebra.symbols import D
 from phistar.algebra.traverse import nodes, substitute
-from phistar.algorithms.programs import MATRICES, PROGRAMS, WHOLE
-from phistar.backends import PLAIN, Executable, MatrixExecutable, Tuning
+from phistar.algorithms.programs import ASSEMBLIES, MATRICES, PROGRAMS, WHOLE
+from phistar.backends import PLAIN, Assembled, Executable, MatrixExecutable, Tuning
 from phistar.derive import INVERSES, derive
 from phistar.errors import LoweringError, UnknownNameError
 from phistar.model.configuration import configuration
@@ -42,7 +42,18 @@ from phistar.sweeps.matrix import Plan, evaluate
 from phistar.sweeps.matrix import plan as make_plan
 from phistar.sweeps.printing import to_text
 from phistar.sweeps.prune import listing, prune
-from phistar.sweeps.requests import ARGUMENTS, Apply, Block, Col, Diag, Full, Request, Row, forms
+from phistar.sweeps.requests import (
+    ARGUMENTS,
+    Apply,
+    Assembly,
+    Block,
+    Col,
+    Diag,
+    Full,
+    Request,
+    Row,
+    forms,
+)
 from phistar.sweeps.schedule import Schedule, schedule
 
 Array = NDArray[Any]
@@ -343,6 +354,22 @@ def _matrix_executable(expr: Expr, target: Target, request: Request) -> MatrixEx
     )
 
 
+def together(
+    name: str, model: Model, q: ArrayLike, inputs: Mapping[str, ArrayLike]
+) -> dict[str, Array] | None:
+    """Vectors and matrices of ``ASSEMBLIES`` at once, joints in body order, if that is possible."""
+    code = _assembled(name, Target(model, backends.default(), tuning=Tuning(whole=True)))
+    return None if code is None else code(configuration(model, q), inputs)
+
+
+@lru_cache(maxsize=64)
+def _assembled(name: str, target: Target) -> Assembled | None:
+    wanted = ASSEMBLIES[name]
+    matrices = {n: forms(factored(expr), Full()) for n, expr in wanted.matrices.items()}
+    assembly = Assembly(kernel(wanted.vectors).schedule, matrices, wanted.products)
+    return backends.get(target.backend).build_together(assembly, target.model, target.tuning)
+
+
 def pick_off(model: Model, frames: Sequence[str], motions: Array) -> Array:
     """Motions (..., frames, 6) of frames, in their own axes, out of those of the links."""
     result = np.zeros((*motions.shape[:-2], len(frames), 6), dtype=motions.dtype)
@@ -378,4 +405,5 @@ __all__ = [
     "pick_off",
     "plan",
     "preferred",
+    "together",
 ]

@@ -2,6 +2,7 @@
 """Everything that a robot can be asked for, by name, as expressions ready to be compiled."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TypeVar
 
 from phistar.algebra.calculus import derivative, gradient
@@ -113,6 +114,46 @@ PROGRAMS: Mapping[str, Mapping[str, Expr]] = Table(
     }
 )
 """Outputs of everything a robot can be asked for, as expressions in v, vdot, tau and f_ext."""
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """Vectors and matrices that are wanted together.
+
+    Attributes:
+        vectors: Name of a program.
+        matrices: Expressions by name.
+        products: Matrices that are minus the product of two others; the right ones are not wanted.
+    """
+
+    vectors: str
+    matrices: Mapping[str, Expr]
+    products: Mapping[str, tuple[str, str]]
+
+
+ASSEMBLIES: Mapping[str, Assembly] = Table(
+    {
+        "linearize_inverse": lambda: Assembly(
+            "inverse_dynamics",
+            {
+                "tau_q": MATRICES["inverse_dynamics_q"],
+                "tau_v": MATRICES["inverse_dynamics_v"],
+                "tau_vdot": mass_matrix,
+            },
+            {},
+        ),
+        "linearize": lambda: Assembly(
+            "forward_dynamics",
+            {
+                "vdot_tau": mass_matrix_inverse.result,
+                "tau_q": accelerated(linearized.B_D_columns),
+                "tau_v": in_motion(linearized.A_D_columns),
+            },
+            {"vdot_q": ("vdot_tau", "tau_q"), "vdot_v": ("vdot_tau", "tau_v")},
+        ),
+    }
+)
+"""What is computed in one go where a backend can."""
 
 WHOLE = frozenset(PROGRAMS) - {"hybrid_bias", "hybrid_dynamics", "momenta", "total_momentum"}
 """Programs about the motion of the whole robot: inertia X that a joint cannot feel, XH* = 0, may be

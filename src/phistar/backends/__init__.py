@@ -4,6 +4,7 @@
 from phistar.backends.base import (
     OPTIONAL,
     PLAIN,
+    Assembled,
     Backend,
     Executable,
     MatrixExecutable,
@@ -16,6 +17,7 @@ from phistar.backends.base import (
 __all__ = [
     "OPTIONAL",
     "PLAIN",
+    "Assembled",
     "Backend",
     "Executable",
     "MatrixExecutable",

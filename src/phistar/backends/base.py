@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.model.model import Model
 from phistar.sweeps.ir import Program
-from phistar.sweeps.requests import Form, Request
+from phistar.sweeps.requests import Assembly, Form, Request
 from phistar.sweeps.schedule import Schedule
 
 Array = NDArray[Any]
@@ -119,6 +119,20 @@ class MatrixExecutable(Protocol):
         ...
 
 
+class Assembled(Protocol):
+    """Matrices and vectors of one robot that are computed together."""
+
+    def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> dict[str, Array] | None:
+        """Vectors (..., joints) and matrices (..., joints, joints) by name, joints in body order.
+
+        None if there is nothing ready: then they come one by one.
+
+        Args:
+            q, inputs: As for ``Executable``; joint vectors only.
+        """
+        ...
+
+
 class Backend(Protocol):
     """Turns programs into executables.
 
@@ -161,6 +175,15 @@ class Backend(Protocol):
             forms: Programs that give the same matrix.
             model, frames, tuning: As above.
             request: The whole matrix, or what part of it.
+        """
+        ...
+
+    def build_together(self, assembly: Assembly, model: Model, tuning: Tuning) -> Assembled | None:
+        """Something that computes matrices together, or None: then they come one by one.
+
+        Args:
+            assembly: What is wanted.
+            model, tuning: As above.
         """
         ...
 

@@ -30,6 +30,7 @@ from phistar.backends.llvm.memory import pool
 from phistar.backends.llvm.recipe import fingerprint
 from phistar.backends.llvm.rows import REALS, as_rows
 from phistar.backends.llvm.tiers import Tiers, compiling, policy
+from phistar.backends.llvm.together import LARGEST, Together
 from phistar.model.model import Model
 from phistar.model.parts import GROUND
 from phistar.scalar.links import ROUNDING
@@ -37,7 +38,7 @@ from phistar.scalar.lower import Options, to_rolled, to_straight
 from phistar.scalar.matrix import WHOLE, layout, to_matrix, to_rolled_matrix
 from phistar.spatial import force_transform
 from phistar.sweeps.ir import Type
-from phistar.sweeps.requests import Diag, Form, Full, Request
+from phistar.sweeps.requests import Assembly, Diag, Form, Full, Request
 from phistar.sweeps.schedule import Schedule
 
 Array = NDArray[Any]
@@ -352,6 +353,11 @@ class LlvmBackend:
         largest = max((max(shape) for shape in code.shapes), default=0)
         few = code.whole or len(model.bodies) * largest <= LARGEST_PART
         return code if 0 < entries <= LARGEST_MATRIX and few else None
+
+    def build_together(self, assembly: Assembly, model: Model, tuning: Tuning) -> Together | None:
+        """See ``base.Backend``; large robots get their matrices one by one."""
+        code = Together(assembly, model, _options(tuning))
+        return code if 0 < code.weight <= LARGEST else None
 
 
 def _options(tuning: Tuning) -> Options:

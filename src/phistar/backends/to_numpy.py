@@ -29,7 +29,7 @@ from phistar.model.configuration import configuration
 from phistar.model.model import Model
 from phistar.sweeps.ir import SHIFTS, Direction, Node, Program, Type
 from phistar.sweeps.lines import Lines, resolve
-from phistar.sweeps.requests import Form, Request
+from phistar.sweeps.requests import Assembly, Form, Request
 from phistar.sweeps.schedule import Pass, Schedule
 
 Array = NDArray[Any]
@@ -308,6 +308,10 @@ class NumpyBackend:
         request: Request,
     ) -> None:
         """Level 2 gives matrices itself."""
+        return None
+
+    def build_together(self, assembly: Assembly, model: Model, tuning: Tuning) -> None:
+        """Matrices come one by one."""
         return None
 
 

@@ -17,7 +17,7 @@ from phistar.model.model import Model
 from phistar.sweeps.interpret import run
 from phistar.sweeps.ir import Type
 from phistar.sweeps.printing import to_text
-from phistar.sweeps.requests import Form, Request
+from phistar.sweeps.requests import Assembly, Form, Request
 from phistar.sweeps.schedule import Schedule
 
 Array = NDArray[Any]
@@ -98,6 +98,10 @@ class SweepsBackend:
         request: Request,
     ) -> None:
         """Level 2 gives matrices itself."""
+        return None
+
+    def build_together(self, assembly: Assembly, model: Model, tuning: Tuning) -> None:
+        """Matrices come one by one."""
         return None
 
 

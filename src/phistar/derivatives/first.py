@@ -10,7 +10,8 @@ frames are held as their ``reference`` says: fixed in the frame, or fixed in the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from phistar import dynamics, motion
 from phistar.arguments import refuse_singular, state
-from phistar.compile import Full, joint_map, kernel, matrix
+from phistar.compile import Full, joint_map, kernel, matrix, together
 from phistar.derivatives.tangent import exponential, transport
 from phistar.dynamics import Forces, over_joints
 from phistar.errors import UnknownNameError
@@ -67,15 +68,23 @@ class Linearization:
         vdot_q: (..., nv, nv), along tangent steps of q.
         vdot_v: (..., nv, nv).
         vdot_tau: (..., nv, nv), the inverse of the mass matrix.
-        transport: (..., nv, nv), what a step δq of a moving robot turns into besides δv:
-            d(δq)/dt = transport δq + δv; zero for joints with one axis.
+        model, v: The robot and its velocities (..., nv).
     """
 
     vdot: Array
     vdot_q: Array
     vdot_v: Array
     vdot_tau: Array
-    transport: Array
+    model: Model = field(repr=False)
+    v: Array = field(repr=False)
+
+    @cached_property
+    def transport(self) -> Array:
+        """(..., nv, nv), what a step δq of a moving robot turns into besides δv.
+
+        d(δq)/dt = transport δq + δv; zero for joints with one axis.
+        """
+        return np.broadcast_to(transport(self.model, self.v), self.vdot_q.shape)
 
     @property
     def A(self) -> Array:
@@ -108,6 +117,13 @@ def linearize_inverse(
 ) -> InverseLinearization:
     """Derivatives of inverse dynamics."""
     q, v, vdot = state(model, q=q, v=v, vdot=vdot)
+    joints = joint_map(model)
+    if not forces:
+        given = {"v": joints.spread(v), "vdot": joints.spread(vdot)}
+        found = together("linearize_inverse", model, q, given)
+        if found is not None:
+            matrices = (over_joints(model, found[n]) for n in ("tau_q", "tau_v", "tau_vdot"))
+            return InverseLinearization(joints.gather(found["tau"]), *matrices)
     tau = dynamics.inverse_dynamics(model, q, v, vdot, forces, reference)
     tau_q, tau_v = _inverse_matrices(model, q, v, vdot, forces, reference)
     mass = dynamics.mass_matrix(model, q)
@@ -130,16 +146,24 @@ def linearize(
         raise UnknownNameError("linearization method", method, FORWARD_METHODS)
     refuse_singular(model)
     q, v, tau = state(model, q=q, v=v, tau=tau)
+    joints = joint_map(model)
+    if method == "product" and joints.one_to_one and not forces:
+        given = {"v": joints.spread(v), "tau": joints.spread(tau)}
+        found = together("linearize", model, q, given)
+        if found is not None:
+            vdot = joints.gather(found["vdot"])
+            by_name = {n: over_joints(model, found[n]) for n in ("vdot_q", "vdot_v", "vdot_tau")}
+            return Linearization(vdot, **by_name, model=model, v=v)
     vdot = dynamics.forward_dynamics(model, q, v, tau, forces, reference)
     inverse = dynamics.mass_matrix_inverse(model, q)
-    if method == "columns" and joint_map(model).one_to_one:
+    if method == "columns" and joints.one_to_one:
         vdot_q, vdot_v = _forward_columns(model, q, v, tau, forces, reference, inverse)
     else:
         tau_q, tau_v = _inverse_matrices(model, q, v, vdot, forces, reference)
         vdot_q, vdot_v = -(inverse @ tau_q), -(inverse @ tau_v)
     shape = (*vdot.shape, model.nv)
-    matrices = (vdot_q, vdot_v, inverse, transport(model, v))
-    return Linearization(vdot, *(np.broadcast_to(x, shape) for x in matrices))
+    matrices = (np.broadcast_to(x, shape) for x in (vdot_q, vdot_v, inverse))
+    return Linearization(vdot, *matrices, model=model, v=v)
 
 
 def _inverse_matrices(

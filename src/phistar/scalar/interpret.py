@@ -11,7 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phistar.scalar.graph import Value, operands
-from phistar.scalar.program import Body, Links, Rolled, ScalarProgram, Store, Straight, start_of
+from phistar.scalar.program import (
+    Body,
+    Links,
+    Product,
+    Rolled,
+    ScalarProgram,
+    Store,
+    Straight,
+    start_of,
+)
 from phistar.scalar.relations import Kinship
 from phistar.sweeps.ir import Direction
 
@@ -37,12 +46,27 @@ def run(program: ScalarProgram, inputs: Mapping[str, Array]) -> dict[str, Array]
         name: np.zeros((len(some), size), dtype) for name, size in program.signature.outputs.items()
     }
     if isinstance(program, Straight):
-        _run_body(program.body, lambda name, entry: inputs[name][:, entry], _writer(outputs))
+        kept = {"work": np.zeros((len(some), program.slots), dtype)}
+        write = _writer({**outputs, **kept})
+        _run_body(program.body, lambda name, entry: inputs[name][:, entry], write)
+        for product in program.products:
+            outputs[product.output][...] = _product(product, kept["work"])
         return outputs
     _run_loops(
         program, inputs, outputs, np.zeros((len(program.links), program.slots, len(some)), dtype)
     )
     return outputs
+
+
+def _product(product: Product, work: Array) -> Array:
+    """Minus the left matrix times the right one, rows one after the other."""
+    size = product.rows**2
+    left = work[:, product.left : product.left + size].reshape(-1, product.rows, product.rows)
+    right = np.zeros((len(work), product.rows, len(product.right)), work.dtype)
+    for j, column in enumerate(product.right):
+        for row, slot in column.items():
+            right[:, row, j] = work[:, slot]
+    return np.asarray(-(left @ right)).reshape(len(work), -1)
 
 
 def _writer(outputs: dict[str, Array]) -> Callable[..., None]:

@@ -67,9 +67,9 @@ def to_matrix(
     """
     *others, first = choices(model, frozenset(), options)
     rest = (model, frames, absent, request)
-    found = [(_Columns(form, first, *rest).program(), form) for form in forms]
+    found = [(MatrixTracer(form, first, *rest).program(), form) for form in forms]
     best, form = min(found, key=_cost)
-    found = [(_Columns(form, each, *rest).program(), form) for each in others]
+    found = [(MatrixTracer(form, each, *rest).program(), form) for each in others]
     return min([(best, form), *found], key=_cost)[0]
 
 
@@ -106,7 +106,7 @@ def _without_last_outward(given: Schedule) -> Schedule:
     return Schedule(given.program, passes)
 
 
-class _Columns:
+class MatrixTracer:
     """One form on one robot."""
 
     def __init__(
@@ -116,7 +116,8 @@ class _Columns:
         model: Model,
         frames: Sequence[str],
         absent: Set[str],
-        request: Request,
+        request: Request = WHOLE,
+        robot: Robot | None = None,
     ) -> None:
         self.form = form
         self.answer = layout(form, model, frames, request)
@@ -126,7 +127,7 @@ class _Columns:
         self.links = links
         self.model = model
         self.frames = frames
-        self.robot = Robot(links)
+        self.robot = Robot(links) if robot is None else robot
         self.setting = robot_setting(form.schedule.program, model, absent)
         self.seats = _seats(model, frames)
         self.dependent = self._dependent()
@@ -146,6 +147,19 @@ class _Columns:
 
     def program(self) -> Straight:
         """The straight line."""
+        entries = self.entries()
+        places = [(r, c) for rows, columns in self.answer for r in rows for c in columns]
+        stores = [Store(OUTPUT, i, "", entries.get(at, 0.0)) for i, at in enumerate(places)]
+        inputs = sizes_of_inputs(
+            self.form.schedule.program,
+            self.model,
+            self.setting.absent | {self.form.argument},
+            frozenset(),
+        )
+        return Straight(Signature(inputs, {OUTPUT: len(places)}), Body(self.robot.graph, stores))
+
+    def entries(self) -> dict[tuple[int, int], Scalar]:
+        """The numbers of the matrix by row and column; those left out are zero."""
         entries: dict[tuple[int, int], Scalar] = {}
         shared: list[dict[int, Any]] = [{} for _ in self.links]
         wanted = [
@@ -160,15 +174,7 @@ class _Columns:
                     self._column(entries, trace, part, rows, column)
         if self.form.transposed:
             entries = {(c, r): x for (r, c), x in entries.items()}
-        places = [(r, c) for rows, columns in self.answer for r in rows for c in columns]
-        stores = [Store(OUTPUT, i, "", entries.get(at, 0.0)) for i, at in enumerate(places)]
-        inputs = sizes_of_inputs(
-            self.form.schedule.program,
-            self.model,
-            self.setting.absent | {self.form.argument},
-            frozenset(),
-        )
-        return Straight(Signature(inputs, {OUTPUT: len(places)}), Body(self.robot.graph, stores))
+        return entries
 
     def _column(
         self,
@@ -230,13 +236,20 @@ def to_rolled_matrix(
 ) -> Rolled:
     """The matrix of an operator on a robot as loops; arguments as for ``to_matrix``."""
     links = likeliest(model, frozenset(), options)
+    seated = [*links, *_frame_links(links, model, frames)]
+    return _rolled(cheapest(forms, seated), seated, model, frames, absent)
+
+
+def cheapest(forms: Sequence[Form], links: Sequence[Link]) -> Form:
+    """The form with the least work, by an estimate; none in which branches meet.
+
+    Raises:
+        LoweringError: There is none.
+    """
     usable = [form for form in forms if not _meets(form)]
     if not usable:
         raise LoweringError("no program for this matrix has loops")
-    seated = [*links, *_frame_links(links, model, frames)]
-    if len(usable) > 1:
-        usable = [min(usable, key=lambda form: _work(form, seated))]
-    return _rolled(usable[0], seated, model, frames, absent)
+    return usable[0] if len(usable) == 1 else min(usable, key=lambda form: _work(form, links))
 
 
 def _meets(form: Form) -> bool:

@@ -13,7 +13,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from phistar.scalar.graph import Graph, Scalar, Value
-from phistar.scalar.program import Body, Columns, Rolled, ScalarProgram, Signature, arithmetic
+from phistar.scalar.program import (
+    Body,
+    Columns,
+    Rolled,
+    ScalarProgram,
+    Signature,
+    Straight,
+    arithmetic,
+)
 from phistar.scalar.relations import AT
 
 _FORMS = {
@@ -33,8 +41,17 @@ def to_text(program: ScalarProgram) -> str:
     bill = program.count()
     listed = ", ".join(f"{op} {bill[op]}" for op in sorted(bill) if bill[op])
     head = [_signature(program.signature), f"{arithmetic(bill)} operations ({listed})", ""]
-    lines = _loops(program) if isinstance(program, Rolled) else _body(program.body, "")
+    lines = _loops(program) if isinstance(program, Rolled) else _straight(program)
     return "\n".join([*head, *lines])
+
+
+def _straight(program: Straight) -> Iterator[str]:
+    yield from _body(program.body, "")
+    for product in program.products:
+        filled = sum(map(len, product.right))
+        shape = f"{product.rows} x {product.rows} at slot {product.left}"
+        right = f"{len(product.right)} columns with {filled} numbers"
+        yield f"{product.output} = -({shape}) ({right})"
 
 
 def _signature(signature: Signature) -> str:

@@ -83,15 +83,48 @@ class Body:
 
 
 @dataclass(frozen=True)
-class Straight:
-    """A straight line of operations."""
+class Product:
+    """A matrix that is minus the product of two others, whose numbers a straight line kept.
 
-    signature: Signature
-    body: Body
+    Attributes:
+        output: Its name; rows one after the other.
+        left: The slot of the first entry of the left matrix, whose rows follow one another.
+        rows: How many rows and columns the left matrix has.
+        right: For each column of the right matrix, the rows that are not zero and their slots.
+    """
+
+    output: str
+    left: int
+    rows: int
+    right: Sequence[Mapping[int, int]]
 
     def count(self) -> Counter[str]:
         """Operations on a sample."""
-        return self.body.count()
+        filled = sum(map(len, self.right))
+        empty = sum(not column for column in self.right)
+        additions = self.rows * (filled - len(self.right) + empty)
+        return Counter(mul=self.rows * filled, add=additions)
+
+
+@dataclass(frozen=True)
+class Straight:
+    """A straight line of operations, and products of matrices after it.
+
+    Attributes:
+        signature: Inputs and outputs.
+        body: The line; it may keep numbers in slots for the products: ``Store("work", slot, ...)``.
+        products: What is left to do with them.
+        slots: How many numbers are kept.
+    """
+
+    signature: Signature
+    body: Body
+    products: Sequence[Product] = ()
+    slots: int = 0
+
+    def count(self) -> Counter[str]:
+        """Operations on a sample."""
+        return sum((product.count() for product in self.products), self.body.count())
 
 
 @dataclass(frozen=True)

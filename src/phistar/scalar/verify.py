@@ -17,6 +17,7 @@ from phistar.scalar.program import (
     Body,
     Columns,
     Links,
+    Product,
     Rolled,
     ScalarProgram,
     Store,
@@ -136,11 +137,30 @@ def _verify_straight(program: Straight) -> None:
         if len(key) != 2 or key[0] not in inputs or not _is_entry(key[1], inputs[key[0]]):
             raise VerifyError(f"{where}, node {number} {body.graph.nodes[number]}: no such input")
     outputs = _Outputs(program)
+    kept: set[int] = set()
     for store in body.stores:
         if store.base:
             raise VerifyError(f"{where}, {_name(store)}: a straight line counts from the row")
-        outputs.write(where, store, store.index)
+        if store.space == WORK and _is_entry(store.index, program.slots) and not store.add:
+            kept.add(store.index)
+        else:
+            outputs.write(where, store, store.index)
+    for product in program.products:
+        _verify_product(product, kept, outputs)
     outputs.finish()
+
+
+def _verify_product(product: Product, kept: set[int], outputs: _Outputs) -> None:
+    where = f"product {product.output}"
+    read = {*range(product.left, product.left + product.rows**2)}
+    for column in product.right:
+        if not all(_is_entry(row, product.rows) for row in column):
+            raise VerifyError(f"{where}: a column has rows that the left matrix does not have")
+        read.update(column.values())
+    if not read <= kept:
+        raise VerifyError(f"{where}: nothing was left in slot {min(read - kept)}")
+    for entry in range(product.rows * len(product.right)):
+        outputs.write(where, Store(product.output, entry, "", 0.0), entry)
 
 
 # -- loops

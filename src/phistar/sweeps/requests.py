@@ -20,7 +20,7 @@ so it is chosen by counting operations: ``sweeps.matrix``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -130,6 +130,28 @@ class Form:
     def argument(self) -> str:
         """Name of the leaf that holds the unit columns."""
         return ARGUMENTS[self.domain].name
+
+
+@dataclass(frozen=True, eq=False)
+class Assembly:
+    """What is wanted together.
+
+    Attributes:
+        vectors: A program whose outputs are joint vectors.
+        matrices: For each matrix over the joints the forms that give it.
+        products: Matrices that are minus the product of two others; of these the right ones are
+            not outputs.
+    """
+
+    vectors: Schedule
+    matrices: Mapping[str, Sequence[Form]]
+    products: Mapping[str, tuple[str, str]]
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the matrices that are given."""
+        hidden = {right for _, right in self.products.values()}
+        return (*(name for name in self.matrices if name not in hidden), *self.products)
 
 
 def transposed(request: Request) -> Request:

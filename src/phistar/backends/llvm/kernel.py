@@ -46,7 +46,7 @@ def text_of(program: ScalarProgram, lanes: Lanes) -> str:
     if isinstance(program, Rolled):
         module, room = rolled_module(program, lanes), workspace(program)
     else:
-        module, room = straight_module(program, lanes), 0
+        module, room = straight_module(program, lanes), program.slots
     return module + both_lean_texts(program.signature, lanes, room)
 
 
@@ -75,7 +75,7 @@ def make(name: str, real: str, title: str, program: Callable[[], ScalarProgram])
         "outputs": list(made.signature.outputs.items()),
         "lanes": lanes.width,
         "real": real,
-        "workspace": workspace(made) if isinstance(made, Rolled) else 0,
+        "workspace": workspace(made) if isinstance(made, Rolled) else made.slots,
         "operations": arithmetic(made.count()),
     }
     code = engine.emit(text_of(made, lanes))

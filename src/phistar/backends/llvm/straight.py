@@ -10,8 +10,9 @@ from phistar.backends.llvm.frame import Block, module, pieces
 from phistar.backends.llvm.sincos import all_sincos
 from phistar.backends.llvm.writer import Lanes, Writer
 from phistar.scalar.graph import Graph, Scalar, Value
-from phistar.scalar.program import Straight
+from phistar.scalar.program import Product, Straight
 
+WORK = "work"
 _REAL = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 
 
@@ -33,6 +34,8 @@ def straight_module(program: Straight, lanes: Lanes) -> str:
 
     def body(block: Block) -> None:
         _Straight(block, program).write()
+        for product in program.products:
+            _Product(block, product).write()
 
     return module(program.signature, lanes, body)
 
@@ -113,6 +116,11 @@ class _Straight:
 
     def _store(self, group: _Group) -> None:
         values = [self._sum(entry) for entry in group.entries]
+        if group.name == WORK:
+            lanes = self.w.lanes
+            place = self.w.at("%work", group.start, lanes.type)
+            self.w.store(lanes.type, values[0], place, lanes.bytes)
+            return
         self.block.scatter_some(f"={group.name}", group.start, values)
 
     def _sum(self, values: Sequence[Scalar]) -> str:
@@ -124,6 +132,71 @@ class _Straight:
         for name in names[1:]:
             total = self.w.real("fadd", total, name)
         return total
+
+
+class _Product:
+    """A product of matrices: a loop over pairs of rows for each few columns.
+
+    Rows that are zero in all of these columns are left out. Two rows at a time, because sums that
+    wait for each other would leave half of the arithmetic units idle.
+    """
+
+    def __init__(self, block: Block, product: Product) -> None:
+        self.block = block
+        self.w = block.w
+        self.product = product
+
+    def write(self) -> None:
+        """All columns."""
+        across = len(self.product.right)
+        for start in range(0, across, self.w.lanes.width):
+            columns = range(start, min(start + self.w.lanes.width, across))
+            self._loop(columns)
+            if self.product.rows % 2:
+                self._rows(str(self.product.rows - 1), 1, columns)
+
+    def _loop(self, columns: range) -> None:
+        w, pairs = self.w, self.product.rows // 2
+        if not pairs:
+            return
+        head, after = w.label("rows"), w.label("rowsend")
+        w.do(f"br label %{head}")
+        w.block(head)
+        i, more = f"%i.{head}", f"%n.{head}"
+        w.do(f"{i} = phi i64 [0, %{self.block.label}], [{more}, %{head}]")
+        self._rows(i, 2, columns)
+        w.do(f"{more} = add i64 {i}, 2")
+        again = w(f"icmp slt i64 {more}, {2 * pairs}")
+        w.do(f"br i1 {again}, label %{head}, label %{after}")
+        w.block(after)
+        self.block.move(after)
+
+    def _rows(self, i: str, count: int, columns: range) -> None:
+        """So many rows from the i-th, in some columns."""
+        w, product, lanes = self.w, self.product, self.w.lanes
+        read = sorted({k for j in columns for k in product.right[j]})
+        start = w(f"add i64 {w(f'mul i64 {i}, {product.rows}')}, {product.left}")
+        sums = [[w.constant(0.0)] * len(columns) for _ in range(count)]
+        for k in read:
+            left = []
+            for r in range(count):
+                place = w.at("%work", w(f"add i64 {start}, {r * product.rows + k}"), lanes.type)
+                left.append(w.load(lanes.type, place, lanes.bytes))
+            for c, j in enumerate(columns):
+                if k in product.right[j]:
+                    place = w.at("%work", product.right[j][k], lanes.type)
+                    x = w.load(lanes.type, place, lanes.bytes)
+                    for r in range(count):
+                        sums[r][c] = w.real("fsub", sums[r][c], w.real("fmul", left[r], x))
+        for r in range(count):
+            row = w(f"add i64 {i}, {r}") if r else i
+            entry = w(f"add i64 {w(f'mul i64 {row}, {len(product.right)}')}, {columns.start}")
+            if len(columns) == lanes.width:
+                self.block.scatter_some(f"={product.output}", entry, sums[r])
+            else:
+                for c, value in enumerate(sums[r]):
+                    place = w(f"add i64 {entry}, {c}")
+                    self.block.scatter(f"={product.output}", place, value)
 
 
 @dataclass
@@ -148,6 +221,9 @@ def _groups(program: Straight, lanes: Lanes) -> list[_Group]:
     for store in program.body.stores:
         rows.setdefault(store.space, {}).setdefault(store.index, []).append(store.value)
     groups = []
+    for slot, values in rows.pop(WORK, {}).items():
+        pending = {v.id for v in values if isinstance(v, Value)}
+        groups.append(_Group(WORK, slot, [values], pending))
     for name, entries in rows.items():
         for start, count in pieces(program.signature.outputs[name], lanes):
             whole = all(i in entries for i in range(start, start + count))

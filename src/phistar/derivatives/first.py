@@ -152,8 +152,9 @@ def linearize(
         found = together("linearize", model, q, given)
         if found is not None:
             vdot = joints.gather(found["vdot"])
-            by_name = {n: over_joints(model, found[n]) for n in ("vdot_q", "vdot_v", "vdot_tau")}
-            return Linearization(vdot, **by_name, model=model, v=v)
+            names = ("vdot_q", "vdot_v", "vdot_tau")
+            by_q, by_v, by_tau = (over_joints(model, found[name]) for name in names)
+            return Linearization(vdot, by_q, by_v, by_tau, model, v)
     vdot = dynamics.forward_dynamics(model, q, v, tau, forces, reference)
     inverse = dynamics.mass_matrix_inverse(model, q)
     if method == "columns" and joints.one_to_one:
@@ -162,8 +163,8 @@ def linearize(
         tau_q, tau_v = _inverse_matrices(model, q, v, vdot, forces, reference)
         vdot_q, vdot_v = -(inverse @ tau_q), -(inverse @ tau_v)
     shape = (*vdot.shape, model.nv)
-    matrices = (np.broadcast_to(x, shape) for x in (vdot_q, vdot_v, inverse))
-    return Linearization(vdot, *matrices, model=model, v=v)
+    by_q, by_v, by_tau = (np.broadcast_to(x, shape) for x in (vdot_q, vdot_v, inverse))
+    return Linearization(vdot, by_q, by_v, by_tau, model, v)
 
 
 def _inverse_matrices(

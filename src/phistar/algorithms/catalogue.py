@@ -21,6 +21,7 @@ FILES = (
     "decompositions",
     "operator_identities",
     "diagonal",
+    "linearized_inverse",
 )
 """Modules that hold theorems; importing them fills the catalogue."""
 

@@ -10,11 +10,19 @@ X_J(q) is followed by exp(H*δ). There are two ways to use that. ``derivative`` 
 for operators as for vectors, and may go through articulated inertias. ``gradient`` is the operator
 from all directions to the change of a vector: its product with a direction is the derivative
 (forward mode), its adjoint times a weight the gradient of a scalar (reverse mode).
+
+In inertial axes it is the other way round: Eφ, φ and γ stay, H and M turn with their links, which
+move by Δ = φ*H*δ. The two derivatives of an operator X differ by a commutator,
+
+    δ_I X = δ X + [rigid, X]      rigid = crm[Δ] on motions, crf[Δ] on forces, 0 on joint vectors,
+
+so they are the same for whatever maps joint vectors to joint vectors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
 
 from phistar.algebra.ir import (
     Adjoint,
@@ -35,11 +43,13 @@ from phistar.algebra.ir import (
     product,
     zero,
 )
-from phistar.algebra.spaces import JOINT, ONE
+from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE
 from phistar.algebra.symbols import (
+    A,
     E_phi,
     G,
     H,
+    M,
     P,
     P_dot,
     Riccati,
@@ -48,6 +58,7 @@ from phistar.algebra.symbols import (
     gravity,
     phi,
     psi,
+    unfolded,
     v,
     vdot,
 )
@@ -57,18 +68,20 @@ CONFIGURATION = "q"
 """The name by which derivatives with respect to the configuration are asked for."""
 
 Variable = Symbol | str
+Axes = Literal["link", "inertial"]
 
 _VARIES = ("E_phi", "phi", "gravity")
 """Base symbols that depend on the configuration, in link axes."""
 
 
-def derivative(expr: Expr, changes: Mapping[Variable, Expr]) -> Expr:
-    """The derivative of an expression along a direction, in link axes.
+def derivative(expr: Expr, changes: Mapping[Variable, Expr], axes: Axes = "link") -> Expr:
+    """The derivative of an expression along a direction.
 
     Args:
         expr: An operator or a vector.
         changes: The direction: for vector symbols the vectors by which they change, for ``"q"`` the
             joint vector along which the configuration moves.
+        axes: In which axes vectors that do not change are held, ``"link"`` or ``"inertial"``.
 
     Returns:
         An expression between the same spaces. Articulated inertias change by the symbol ``P_dot``,
@@ -82,7 +95,7 @@ def derivative(expr: Expr, changes: Mapping[Variable, Expr]) -> Expr:
         space = JOINT if isinstance(variable, str) else variable.codomain
         if (change.codomain, change.domain) != (space, ONE):
             raise SpaceError(f"{variable} changes by a vector of {space.reads}, not by {change}")
-    return _Derivation(changes).of(expr)
+    return (_Derivation if axes == "link" else _InertialDerivation)(changes).of(expr)
 
 
 def rate(expr: Expr) -> Expr:
@@ -136,8 +149,10 @@ class _Derivation:
         if node in self.leaves:
             return self.leaves[node]
         definition = entry(node).definition
-        if self.direction is None or (definition is None and node.name not in _VARIES):
+        if definition is None and (self.direction is None or node.name not in _VARIES):
             return nothing
+        if self.direction is None:
+            return self._defined(node) if holds(node, self.leaves) else nothing
         moved = H.T @ self.direction
         if node is E_phi:
             return E_phi @ crf(moved)
@@ -149,12 +164,47 @@ class _Derivation:
             return psi @ self.of(E_phi - E_phi @ G @ H) @ psi
         if isinstance(definition, Riccati) and self.direction is dq:
             return P_dot
+        return self._defined(node)
+
+    def _defined(self, node: Symbol) -> Expr:
+        definition = entry(node).definition
         if isinstance(definition, Expr):
             return self.of(definition)
         raise LoweringError(
-            f"{node} has no derivative along {self.direction}: only the articulated inertia {P} "
-            f"has a symbol for it, {P_dot}, along {dq}"
+            f"{node} is defined by a recursion and has no derivative along {self.direction or v}: "
+            f"only the articulated inertia {P} has a symbol for it, {P_dot}, along {dq}"
         )
+
+
+class _InertialDerivation(_Derivation):
+    """The same in inertial axes."""
+
+    def _symbol(self, node: Symbol) -> Expr:
+        if node in self.leaves or self.direction is None or node.domain is ONE:
+            return self.leaves.get(node, zero(node.codomain, node.domain))
+        if node in (E_phi, phi, A):
+            return zero(node.codomain, node.domain)
+        if node in (H, M, P):
+            inside = super()._symbol(node)
+            return inside + turning(node, self.direction)
+        if node is psi or isinstance(entry(node).definition, Expr):
+            return super()._symbol(node)
+        raise LoweringError(f"{node} has no derivative in inertial axes; take it in link axes")
+
+
+def turning(expr: Expr, direction: Expr) -> Expr:
+    """What a derivative in inertial axes has more than one in link axes: [rigid, X]."""
+    moved = phi.T @ H.T @ direction
+    rigid = {MOTION: crm(moved), FORCE: crf(moved)}
+    nothing = zero(expr.codomain, expr.domain)
+    left = rigid[expr.codomain] @ expr if expr.codomain in rigid else nothing
+    right = expr @ rigid[expr.domain] if expr.domain in rigid else nothing
+    return left - right
+
+
+def holds(expr: Expr, variables: Iterable[Variable]) -> bool:
+    """Whether an expression, its symbols unfolded, holds one of some vector symbols."""
+    return not set(variables).isdisjoint(unfolded((expr,)))
 
 
 def is_zero(expr: Expr) -> bool:
@@ -230,7 +280,7 @@ class _Gradient:
             return self._bracket(operator, x)
         if isinstance(operator, Inverse):
             return self._inverse(operator, x)
-        if not self.moves or isinstance(operator, Identity):
+        if isinstance(operator, Identity) or not (self.moves or holds(operator, [self.variable])):
             return zero(operator.codomain, self.space)
         return self._atom(operator, x)
 
@@ -277,4 +327,4 @@ class _Gradient:
 _SWAPPED: Mapping[str, Callable[[Expr], Expr]] = {"crm": crm, "crf": Q, "Q": crf}
 """Brackets that change the sign if the two vectors in them change places."""
 
-__all__ = ["CONFIGURATION", "derivative", "gradient", "is_zero", "rate"]
+__all__ = ["CONFIGURATION", "derivative", "gradient", "is_zero", "rate", "turning"]

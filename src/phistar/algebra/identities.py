@@ -14,11 +14,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from phistar.algebra.ir import Expr, identity, zero
 from phistar.algebra.rows import Identity as Identity
 from phistar.algebra.rows import with_adjoints as with_adjoints
-from phistar.algebra.schemas import CALCULUS, JACOBI, ONE_DOF, SUBALGEBRA
+from phistar.algebra.schemas import (
+    CALCULUS,
+    JACOBI,
+    ONE_DOF,
+    RATES,
+    RIGID,
+    SUBALGEBRA,
+    SWAPS,
+    TWOFOLD,
+)
 from phistar.algebra.spaces import CONSTRAINT, FORCE, JOINT
 from phistar.algebra.symbols import (
     J_Z,
@@ -427,16 +437,23 @@ class Phase:
 
     Attributes:
         name: Unique name.
-        rows: All that may act in it.
-        always: Those that act without being named.
+        own: Rows one of which must be named or assumed, else the phase is left out.
+        always: Rows that act in it without being named.
         weights: Weights of symbols that fall on every row; None where rows have variables, and
             only random words show that rewriting ends.
+        also: Rows of other phases that act in it if they are named or assumed.
     """
 
     name: str
-    rows: tuple[Identity, ...]
+    own: tuple[Identity, ...]
     always: tuple[Identity, ...]
     weights: Mapping[str, int] | None
+    also: tuple[Identity, ...] = ()
+
+    @cached_property
+    def rows(self) -> tuple[Identity, ...]:
+        """All that may act in it."""
+        return tuple(dict.fromkeys((*self.always, *self.own, *self.also)))
 
 
 def _only(**weights: int) -> Mapping[str, int]:
@@ -446,30 +463,27 @@ def _only(**weights: int) -> Mapping[str, int]:
 
 _BASIS = (*DEFINITIONS, *CORE)
 _VANISHING = tuple(known for name in ("serial", "unmotored") for known in HYPOTHESES[name].rows)
+_JOINTS = (*ONE_DOF, *SUBALGEBRA[:1])
 _MOVES = (*DEFINITIONS, *CORE[:2])
 
 PHASES = (
-    Phase("calculus", (*_MOVES, *CALCULUS, *ONE_DOF), _MOVES, None),
-    Phase("jacobi", (*JACOBI, *ONE_DOF, *SUBALGEBRA), (), None),
+    Phase("rates", RATES, _BASIS, None, (*SWAPS, *RIGID, *ONE_DOF, *SUBALGEBRA, *_VANISHING)),
+    Phase("calculus", (*CALCULUS, *_JOINTS), _MOVES, None),
+    Phase("twofold", TWOFOLD, _MOVES, None, (*CALCULUS, *_JOINTS)),
+    Phase("jacobi", JACOBI, (), None, _JOINTS),
     Phase(
         "composite",
-        (*COMPOSITE, *DEFINITIONS),
+        COMPOSITE,
         DEFINITIONS,
         _only(M=1, M_hat=1, X=1, mass_matrix=2, E_psi=1),
     ),
-    Phase(
-        "core",
-        (*_BASIS, *RESOLVED, *ROOTS, *BIAS, *DUAL, *_VANISHING),
-        _BASIS,
-        WEIGHTS,
-    ),
-    Phase("rigid transfer", (*_BASIS, *RIGID_TRANSFER), _BASIS, WEIGHTS),
-    Phase("free transfer", (*_BASIS, *FREE_TRANSFER), _BASIS, WEIGHTS),
+    Phase("core", (*RESOLVED, *ROOTS, *BIAS, *DUAL, *_VANISHING), _BASIS, WEIGHTS),
+    Phase("rigid transfer", RIGID_TRANSFER, _BASIS, WEIGHTS),
+    Phase("free transfer", FREE_TRANSFER, _BASIS, WEIGHTS),
     Phase("bias transfer", BIAS_TRANSFER, (), _only(K_hat=1, G=1)),
     Phase("compliance", COMPLIANCE, (), _only(D=1, G=2, Y=1)),
 )
-"""In which order rows act. A phase is left out if none of its own rows is named or assumed, but for
-the core, which is also run again after each later phase."""
+"""In which order rows act. The core always acts, and again after each later phase."""
 
 IDENTITIES = tuple(
     dict.fromkeys((*(row for phase in PHASES for row in phase.rows), *DECOMPOSITIONS))

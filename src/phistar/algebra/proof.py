@@ -130,12 +130,12 @@ def stages(theorem: Theorem) -> Iterator[tuple[Identity, ...]]:
     theorems = [row for row in theorem.rules if row not in phased]
     core_rows: tuple[Identity, ...] = ()
     for phase in PHASES:
-        own = [row for row in (*assumed, *theorem.rules) if row in phase.rows]
+        own = dict.fromkeys(row for row in (*assumed, *theorem.rules) if row in phase.rows)
         named = [row for row in own if row not in phase.always and row.needs <= theorem.needs]
         if phase.name == "core":
             core_rows = (*theorems, *named, *phase.always)
             yield core_rows
-        elif named:
+        elif not set(phase.own).isdisjoint(named):
             yield (*named, *phase.always)
             yield from [core_rows] if core_rows else []
 

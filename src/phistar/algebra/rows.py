@@ -44,6 +44,7 @@ class Identity:
         needs: Hypotheses, e.g. ``"serial"``: names of ``HYPOTHESES``.
         when: For rows with variables that could go both ways: whether to apply one, from the words
             that the variables stand for. The equation holds whatever it says.
+        lone: Whether its adjoint is no rule, because the two would undo each other.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Identity:
     ref: Ref | None = None
     needs: frozenset[str] = frozenset()
     when: Callable[[Bindings], bool] | None = None
+    lone: bool = False
 
     @property
     def adjoint(self) -> Identity:
@@ -61,7 +63,8 @@ class Identity:
         if isinstance(left, Sum) and [c for c, _ in left.terms] == [-1]:
             left, right = -left, -right
         why = f"adjoint of {self.name}"
-        return Identity(f"{self.name}*", left, right, why, self.ref, self.needs, self.when)
+        name = f"{self.name}*"
+        return Identity(name, left, right, why, self.ref, self.needs, self.when, self.lone)
 
 
 def with_adjoints(rows: Iterable[Identity]) -> tuple[Identity, ...]:
@@ -70,7 +73,8 @@ def with_adjoints(rows: Iterable[Identity]) -> tuple[Identity, ...]:
     A row about a vector has none: its adjoint would be about a row vector, and no word is one.
     """
     listed = list(rows)
-    adjoints = (known.adjoint for known in listed if known.lhs.domain is not ONE)
+    pairs = (known for known in listed if known.lhs.domain is not ONE and not known.lone)
+    adjoints = (known.adjoint for known in pairs)
     by_left: dict[tuple[Expr, object], Identity] = {}
     for known in (*listed, *adjoints):
         by_left.setdefault((known.lhs, known.when), known)

@@ -9,17 +9,33 @@ products, crm[Eφ*x]Eφ* = Eφ*crm[x].
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
-from phistar.algebra.ir import Bracket, Expr, Q, Symbol, crf, crm, zero
+from phistar.algebra.ir import Bracket, Expr, I, Q, Symbol, crf, crm, zero
 from phistar.algebra.patterns import argument
-from phistar.algebra.rows import Bindings, Identity, d, f, x, y
+from phistar.algebra.rows import Bindings, Identity, d, e, f, x, y
 from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE
-from phistar.algebra.symbols import D, E_phi, G, H, M_hat, P, definition_of, gravity, phi
+from phistar.algebra.symbols import (
+    D,
+    E_phi,
+    G,
+    H,
+    K,
+    LyapunovIn,
+    M_hat,
+    P,
+    P_dot,
+    definition_of,
+    entry,
+    gravity,
+    phi,
+    psi,
+)
 from phistar.algebra.traverse import nodes, open_lets
 from phistar.algebra.words import Word
 from phistar.refs import JR93, JR95
 
-MARKS = ("dv", "dq", "dq2")
+MARKS = ("dv", "dq", "dq_second")
 """Names of directions: swaps bring them to the end of a word, the later one of two last."""
 
 
@@ -80,16 +96,14 @@ def _carried(force: Expr) -> Expr:
     return phi @ whole + whole @ phi.T - whole
 
 
-_KEEPS = "rigid motion keeps cross products"
-
 RIGID = (
-    Identity("cross_shift", crm(E_phi.T @ x) @ E_phi.T, E_phi.T @ crm(x), _KEEPS, JR95.eq("6.9")),
     Identity(
-        "cross_motion",
-        crm(phi.T @ x) @ E_phi.T,
-        E_phi.T @ crm(phi.T @ x) + crm(x) @ E_phi.T,
-        f"{_KEEPS}; φ* = I + Eφ*φ*",
+        "cross_shift",
+        E_phi.T @ crm(x),
+        crm(E_phi.T @ x) @ E_phi.T,
+        "rigid motion keeps cross products",
         JR95.eq("6.9"),
+        when=lambda found: found[x] != (phi.T, gravity),
     ),
     Identity(
         "telescope_motion",
@@ -124,8 +138,14 @@ ROOT = (
     Identity("ground_at_root", crm(phi.T @ x) @ gravity, crm(x) @ gravity, "at the roots φ*x is x"),
     Identity(
         "ground_commutes",
-        phi.T @ crm(phi.T @ gravity),
         crm(phi.T @ gravity) @ phi.T,
+        phi.T @ crm(phi.T @ gravity),
+        "φ*γ is one motion of all space, so that rigid motion keeps it",
+    ),
+    Identity(
+        "ground_passes",
+        crm(phi.T @ gravity) @ E_phi.T,
+        E_phi.T @ crm(phi.T @ gravity),
         "φ*γ is one motion of all space, so that rigid motion keeps it",
     ),
 )
@@ -167,6 +187,72 @@ JACOBI = (
 )
 """Brackets of brackets."""
 
+
+def _greater(first: Symbol, second: Symbol) -> Callable[[Bindings], bool]:
+    """Whether one vector is a longer word than another."""
+
+    def when(found: Bindings) -> bool:
+        one, other = found[first], found[second]
+        return (_size(one), str(one)) > (_size(other), str(other))
+
+    return when
+
+
+def _telescoped(one: Expr, other: Expr) -> Expr:
+    """φ*(crm[φ*x]crm[y] + crm[x]crm[φ*y] - crm[x]crm[y])(φ* - I), telescoped as a whole."""
+    whole = crm(phi.T @ one) @ crm(phi.T @ other)
+    return whole @ phi.T - phi.T @ whole
+
+
+_STEP = phi.T - I
+_BOTH = Q(phi @ f) @ crm(phi.T @ x)
+_LEFT = crm(x) @ crm(x) + crm(crm(phi.T @ x) @ x)
+
+TWOFOLD = (
+    Identity(
+        "order_motions",
+        phi.T @ crm(x) @ crm(y) @ phi.T,
+        phi.T @ crm(y) @ crm(x) @ phi.T + _passed(crm(x) @ y),
+        "crm[x]crm[y] - crm[y]crm[x] = crm[x × y], telescoped",
+        JR95.eq("6.7"),
+        when=_greater(y, x),
+    ),
+    Identity(
+        "telescope_motions",
+        phi.T @ crm(phi.T @ x) @ crm(y) @ phi.T,
+        phi.T @ crm(phi.T @ x) @ crm(y)
+        + _telescoped(x, y)
+        - phi.T @ crm(x) @ (crm(phi.T @ y) - crm(y)) @ _STEP,
+        "the product of two brackets telescopes as one does",
+        JR95.eq("6.7"),
+        when=_greater(x, y),
+    ),
+    Identity(
+        "telescope_square",
+        phi.T @ crm(phi.T @ x) @ crm(x) @ phi.T,
+        phi.T @ crm(phi.T @ x) @ crm(x)
+        + Fraction(1, 2)
+        * (_telescoped(x, x) + phi.T @ (crm(x) @ crm(x) + crm(crm(phi.T @ x) @ x)) @ _STEP),
+        "the same for one vector twice",
+        JR95.eq("6.7"),
+    ),
+    Identity(
+        "order_force",
+        phi @ crf(x) @ Q(f) @ phi.T,
+        phi @ Q(f) @ crm(x) @ phi.T + _carried(crf(x) @ f),
+        "crf[x]Q[f] - Q[f]crm[x] = Q[crf[x]f], telescoped",
+        JR93.eq("A.1"),
+    ),
+    Identity(
+        "telescope_force_motion",
+        phi @ Q(f) @ crm(phi.T @ x) @ phi.T,
+        phi @ _BOTH + _BOTH @ phi.T - _BOTH + (phi - I) @ Q(phi @ f) @ crm(x) @ _STEP,
+        "Q[φf]crm[φ*x] telescopes as Q[φf] does",
+        JR93.eq("A.1"),
+    ),
+)
+"""Products of two brackets between rigid motions."""
+
 ONE_DOF = (
     Identity(
         "one_axis",
@@ -183,6 +269,15 @@ ONE_DOF = (
         "a joint with one axis does not turn what it feels: h × h = 0",
         JR93.eq("A.7"),
         frozenset({"one_dof"}),
+    ),
+    Identity(
+        "one_axis_commutes",
+        crm(H.T @ d) @ crm(H.T @ e),
+        crm(H.T @ e) @ crm(H.T @ d),
+        "crm[x]crm[y] - crm[y]crm[x] = crm[x × y], and h × h = 0",
+        JR93.eq("A.7"),
+        frozenset({"one_dof"}),
+        _greater(d, e),
     ),
 )
 """Joints with one axis each, as in the papers."""
@@ -206,6 +301,49 @@ SUBALGEBRA = (
     ),
 )
 """Joints whose motions are closed under the cross product, as those of all lower pairs are."""
+
+_rate = entry(P_dot).definition
+assert isinstance(_rate, LyapunovIn)
+_moved = _rate.source
+_KH = K @ H
+
+RATES = (
+    Identity(
+        "rate_recursion",
+        E_phi @ P_dot @ E_phi.T,
+        P_dot - _moved + E_phi @ P_dot @ _KH.T + _KH @ P_dot @ E_phi.T - _KH @ P_dot @ _KH.T,
+        "the recursion of Ṗ, Eψ = Eφ - KH",
+        JR95.eq("6.4"),
+    ),
+    Identity(
+        "rate_split",
+        psi @ P_dot,
+        psi @ _moved @ psi.T - P_dot @ psi.T + P_dot,
+        "the recursion of Ṗ, times ψ and ψ*",
+        JR95.eq("6.4"),
+        lone=True,
+    ),
+    Identity(
+        "rate_mixed",
+        psi @ P_dot @ _KH.T @ phi.T,
+        psi @ _moved @ phi.T - psi @ P_dot - P_dot @ phi.T + P_dot + P_dot @ _KH.T @ phi.T,
+        "the recursion of Ṗ, times ψ and φ*",
+        JR95.eq("6.4"),
+    ),
+    Identity(
+        "rate_full",
+        phi @ _KH @ P_dot @ _KH.T @ phi.T,
+        phi @ P_dot
+        + P_dot @ phi.T
+        - P_dot
+        - phi @ _moved @ phi.T
+        + phi @ _KH @ P_dot @ (phi.T - I)
+        + (phi - I) @ P_dot @ _KH.T @ phi.T,
+        "the recursion of Ṗ, times φ and φ*",
+        JR95.eq("6.4"),
+    ),
+)
+"""The rate of the articulated inertia."""
 
 CALCULUS = (*SWAPS, *RIGID, *ROOT, *GYROSCOPIC)
 """What proofs about derivatives use."""

@@ -22,6 +22,9 @@ FILES = (
     "operator_identities",
     "diagonal",
     "linearized_inverse",
+    "linearized_forward",
+    "rates",
+    "second_order",
 )
 """Modules that hold theorems; importing them fills the catalogue."""
 

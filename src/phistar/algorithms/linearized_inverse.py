@@ -10,9 +10,9 @@ ground. Trees, and joints of any kind; the papers' own forms for joints with one
 
 from phistar.algebra.calculus import derivative, gradient, rate
 from phistar.algebra.identities import row
-from phistar.algebra.ir import crm
+from phistar.algebra.ir import crf, crm
 from phistar.algebra.proof import Theorem
-from phistar.algebra.schemas import CALCULUS, JACOBI
+from phistar.algebra.schemas import CALCULUS, JACOBI, TWOFOLD
 from phistar.algebra.symbols import (
     H,
     M,
@@ -20,6 +20,7 @@ from phistar.algebra.symbols import (
     R_hat,
     composite,
     dq,
+    f_ext,
     mass_matrix,
     phi,
     v,
@@ -91,6 +92,16 @@ state(
         "∂τ/∂q = B_D: what the joints beyond turn along with them",
         JR93.at("Lemma 3.1"),
         CALCULUS,
+    )
+)
+state(
+    Theorem(
+        "force_by_configuration_inertial",
+        derivative(torques, {"q": dq}, "inertial"),
+        in_motion(B_D @ dq) + H @ phi @ crf(phi.T @ H.T @ dq) @ f_ext,
+        "the same in inertial axes, in which external forces are now held: the paper's own way",
+        JR93.eq("A.13"),
+        (*CALCULUS, *TWOFOLD, *JACOBI),
     )
 )
 

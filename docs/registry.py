@@ -32,7 +32,7 @@ from phistar.algebra.identities import (
 from phistar.algebra.ir import Expr
 from phistar.algebra.printing import to_latex, to_text
 from phistar.algebra.proof import Theorem, open_lets, prove
-from phistar.algebra.schemas import GYROSCOPIC, JACOBI, RIGID, ROOT, SWAPS
+from phistar.algebra.schemas import GYROSCOPIC, JACOBI, RATES, RIGID, ROOT, SWAPS, TWOFOLD
 from phistar.algebra.symbols import (
     SYMBOLS,
     Entry,
@@ -57,7 +57,9 @@ GROUPS = (
     ("Rigid motion", RIGID, "How cross products pass through φ."),
     ("Gravity", ROOT, "Gravity is a motion of the roots."),
     ("Gyroscopic", GYROSCOPIC, "M̂ unfolded."),
+    ("Twofold", TWOFOLD, "Products of two cross products between rigid motions."),
     ("Jacobi", JACOBI, "Cross products of cross products."),
+    ("Rates", RATES, "The rate Ṗ of the articulated inertia."),
     ("Core", CORE, "Every proof uses these: shifts, resolvents, gains, the Riccati equation."),
     ("Definitions", DEFINITIONS, "Shorthand that every proof unfolds."),
     ("Resolved", RESOLVED, "Consequences of the core that save steps."),

@@ -242,6 +242,7 @@ TWOFOLD = (
         phi @ Q(f) @ crm(x) @ phi.T + _carried(crf(x) @ f),
         "crf[x]Q[f] - Q[f]crm[x] = Q[crf[x]f], telescoped",
         JR93.eq("A.1"),
+        lone=True,
     ),
     Identity(
         "telescope_force_motion",
@@ -249,6 +250,7 @@ TWOFOLD = (
         phi @ _BOTH + _BOTH @ phi.T - _BOTH + (phi - I) @ Q(phi @ f) @ crm(x) @ _STEP,
         "Q[φf]crm[φ*x] telescopes as Q[φf] does",
         JR93.eq("A.1"),
+        lone=True,
     ),
 )
 """Products of two brackets between rigid motions."""

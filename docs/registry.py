@@ -32,6 +32,7 @@ from phistar.algebra.identities import (
 from phistar.algebra.ir import Expr
 from phistar.algebra.printing import to_latex, to_text
 from phistar.algebra.proof import Theorem, open_lets, prove
+from phistar.algebra.schemas import GYROSCOPIC, JACOBI, RATES, RIGID, ROOT, SWAPS, TWOFOLD
 from phistar.algebra.symbols import (
     SYMBOLS,
     Entry,
@@ -50,7 +51,15 @@ from phistar.refs import PAPERS, Ref
 PACKAGE = Path(phistar.__file__).parent
 SYMBOLS_FILE, IDENTITIES_FILE = "algebra/symbols.py", "algebra/identities.py"
 PROGRAMS_FILE = "algorithms/programs.py"
+SCHEMAS_FILE = "algebra/schemas.py"
 GROUPS = (
+    ("Swaps", SWAPS, "For any motions x, y and forces f; in proofs about derivatives."),
+    ("Rigid motion", RIGID, "How cross products pass through φ."),
+    ("Gravity", ROOT, "Gravity is a motion of the roots."),
+    ("Gyroscopic", GYROSCOPIC, "M̂ unfolded."),
+    ("Twofold", TWOFOLD, "Products of two cross products between rigid motions."),
+    ("Jacobi", JACOBI, "Cross products of cross products."),
+    ("Rates", RATES, "The rate Ṗ of the articulated inertia."),
     ("Core", CORE, "Every proof uses these: shifts, resolvents, gains, the Riccati equation."),
     ("Definitions", DEFINITIONS, "Shorthand that every proof unfolds."),
     ("Resolved", RESOLVED, "Consequences of the core that save steps."),
@@ -60,7 +69,7 @@ GROUPS = (
     (
         "Hypotheses",
         tuple(row for hypothesis in HYPOTHESES.values() for row in hypothesis.rows),
-        "What vanishes under a hypothesis.",
+        "What holds under a hypothesis.",
     ),
     ("Composite", COMPOSITE, "Composite-body sums, in place of the Riccati equation."),
     ("Rigid transfer", RIGID_TRANSFER, "Outward sums on motions, moved rigidly."),
@@ -118,8 +127,10 @@ def identities_page() -> Iterator[str]:
     yield "# Identities\n\nRewrite rules, read from left to right. The adjoint"
     yield "of each row is a rule as well. All are tested as matrices on random robots.\n"
     yield "Rows act in phases, in this order: " + ", ".join(phase.name for phase in PHASES) + "."
-    yield "Each phase terminates, by weights that fall, and is confluent, by its critical pairs;"
-    yield "both are tested. Every proof uses the core, again after each later phase.\n"
+    yield "Those without variables terminate, by weights that fall, and are confluent, by their"
+    yield "critical pairs; both are tested. Rules with variables x, y, f, d, for any vectors, are"
+    yield "tested on random words. Every proof that is not done before uses the core, and again"
+    yield "after each later phase.\n"
     for title, group, what in GROUPS:
         yield f"## {title}\n\n{what}\n"
         rows = (
@@ -255,8 +266,8 @@ def _symbol_place(name: str) -> str | None:
 
 def _identity_place(row: Identity) -> str:
     pattern = "^DEFINITIONS" if row in DEFINITIONS else re.escape(f'"{row.name}"')
-    place = _place(pattern, IDENTITIES_FILE)
-    assert place, f"{row.name} is not spelt out in {IDENTITIES_FILE}"
+    place = _place(pattern, IDENTITIES_FILE) or _place(pattern, SCHEMAS_FILE)
+    assert place, f"{row.name} is not spelt out in {IDENTITIES_FILE} or {SCHEMAS_FILE}"
     return place
 
 

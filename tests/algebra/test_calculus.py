@@ -190,9 +190,60 @@ def test_what_has_no_gradient_says_so() -> None:
         gradient(in_motion(forward_dynamics.result), "q")
     with pytest.raises(LoweringError, match="only the articulated inertia"):
         derivative(P, {"q": v})
-    with pytest.raises(LoweringError, match="recursion over v"):
+    with pytest.raises(LoweringError, match="has no gradient"):
         gradient(R_hat @ motion, v)
     with pytest.raises(SpaceError, match="only vectors"):
         gradient(phi, "q")
     with pytest.raises(SpaceError, match="joint"):
         derivative(V, {"q": motion})
+
+
+INERTIAL: dict[str, Expr] = {
+    "joint map": H,
+    "inertia": M,
+    "shift": E_phi,
+    "phi": phi,
+    "gravity": gravity,
+    "articulated inertia": P,
+    "gain": G,
+    "psi": psi,
+    "mass matrix": mass_matrix,
+    "velocities": V,
+    "momenta": crf(V) @ M @ V,
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", INERTIAL)
+def test_inertial_derivative_is_the_complex_step_in_inertial_axes(name: str, seed: int) -> None:
+    """δX in inertial axes, where Eφ, φ and γ stay and H and M turn."""
+    state = _State(seed)
+    expr, direction = INERTIAL[name], state.values["dq"]
+    ours = Dense(state.model, state.q, "inertial", state.values)
+    step = 1j * STEP * joint_map(state.model).gather(direction)
+    moved = Dense(state.model, integrate(state.model, state.q, step), "inertial", state.values)
+    theirs = moved.matrix(expr).imag / STEP
+    _close(ours.matrix(derivative(expr, {"q": dq}, "inertial")), theirs)
+
+
+def test_what_has_no_inertial_derivative_says_so() -> None:
+    """Task frames, and streams that recursions define."""
+    for node in (symbols.B, symbols.composite, symbols.R_hat):
+        with pytest.raises(LoweringError, match="no derivative in inertial axes"):
+            derivative(node, {"q": dq}, "inertial")
+
+
+def test_symbols_change_with_the_vectors_they_hold() -> None:
+    """M̂ holds v: its derivative along δv is a complex step, and R̂, a recursion, has none."""
+    state = _State(1)
+    along = vector("test_rate", symbols.JOINT)
+    values = {"test_rate": state.values["tau"]}
+    expr = symbols.M_hat @ V
+    moved = state.dense(state.q, v=state.values["v"] + 1j * STEP * state.values["tau"])
+    theirs = moved.matrix(expr).imag / STEP
+    here = state.dense(state.q, **values)
+    _close(here.matrix(derivative(expr, {v: along})), theirs)
+    _close(here.matrix(gradient(expr, v) @ along), theirs)
+    _close(here.matrix(derivative(symbols.R_hat, {vdot: along})), 0 * here.matrix(M))
+    with pytest.raises(LoweringError, match="defined by a recursion"):
+        derivative(symbols.R_hat, {v: along})

@@ -21,7 +21,7 @@ from phistar.algebra.identities import (
     with_adjoints,
 )
 from phistar.algebra.ir import Expr
-from phistar.algebra.proof import massive_kinds, random_vectors
+from phistar.algebra.proof import joint_kinds, random_axes, random_vectors
 from phistar.algebra.rewrite import Rewriter, Rule, apply, critical_pairs, weight
 from phistar.algebra.symbols import P
 from phistar.algebra.words import Words, to_words
@@ -48,7 +48,7 @@ def _models(needs: frozenset[str]) -> Sequence[Model]:
             armature=0.0 if "unmotored" in needs else 0.5,
             fixed=0.2,
             massless=0.0 if "massive" in needs else 0.2,
-            kinds=massive_kinds() if "massive" in needs else None,
+            kinds=joint_kinds(needs),
         )
         for seed, shape in enumerate(SHAPES)
         if shape == "serial" or "serial" not in needs
@@ -56,10 +56,11 @@ def _models(needs: frozenset[str]) -> Sequence[Model]:
 
 
 @cache
-def _dense(model: Model, frame: FrameKind) -> Dense:
+def _dense(model: Model, frame: FrameKind, needs: frozenset[str]) -> Dense:
     rng = np.random.default_rng(1)
     values = random_vectors(rng, model, [known.lhs for known in IDENTITIES])
-    return Dense(model, random_configuration(model, rng), frame, values)
+    axes = random_axes(rng, model, needs)
+    return Dense(model, random_configuration(model, rng), frame, values, axes=axes)
 
 
 def _error(dense: Dense, left: Expr, right: Expr) -> float:
@@ -72,14 +73,14 @@ def _error(dense: Dense, left: Expr, right: Expr) -> float:
 def test_identity_holds(identity: Identity, frame: FrameKind) -> None:
     """Both sides are the same matrix on random robots with every joint kind; relative 1e-11."""
     for model in _models(identity.needs):
-        assert _error(_dense(model, frame), identity.lhs, identity.rhs) < 1e-11
+        assert _error(_dense(model, frame, identity.needs), identity.lhs, identity.rhs) < 1e-11
 
 
 @pytest.mark.parametrize("identity", ROWS, ids=attrgetter("name"))
 def test_identity_has_teeth(identity: Identity) -> None:
     """Dropping any word of the right side breaks it, else the check would prove nothing."""
     model = _models(identity.needs)[0 if "serial" in identity.needs else 1]
-    dense = _dense(model, "link")
+    dense = _dense(model, "link", identity.needs)
     right = to_words(identity.rhs)
     for dropped in right:
         rest = {w: c for w, c in right.terms.items() if w != dropped}
@@ -91,25 +92,27 @@ def test_identity_has_teeth(identity: Identity) -> None:
 def test_what_vanishes_is_not_made_of_zeros(identity: Identity) -> None:
     """A product that is zero has factors that are not; a symbol that is zero is not always so."""
     (word,) = to_words(identity.lhs)
-    dense = _dense(_models(identity.needs if len(word) > 1 else frozenset())[3], "link")
+    needs = identity.needs if len(word) > 1 else frozenset[str]()
+    dense = _dense(_models(needs)[3], "link", needs)
     assert all(np.abs(dense(atom)).max() > 1e-3 for atom in word)
 
 
 @pytest.mark.parametrize(
     ("identity", "need"),
-    [(known, need) for known in IDENTITIES for need in known.needs - {"massive"}],
+    [(known, need) for known in IDENTITIES for need in sorted(known.needs - {"massive"})],
     ids=lambda value: getattr(value, "name", value),
 )
 def test_side_conditions_are_needed(identity: Identity, need: str) -> None:
     """A row is false on some robot that meets all its hypotheses but one."""
-    model = _models(identity.needs - {need})[3]
-    assert _error(_dense(model, "link"), identity.lhs, identity.rhs) > 1e-6
+    rest = identity.needs - {need}
+    assert _error(_dense(_models(rest)[3], "link", rest), identity.lhs, identity.rhs) > 1e-6
 
 
 def test_massive_is_needed() -> None:
     """The dual update inverts P, which is singular where a link has no mass."""
     known = row("dual_inertia")
-    dense = _dense(_models(frozenset({"unmotored"}))[0], "link")
+    needs = frozenset({"unmotored"})
+    dense = _dense(_models(needs)[0], "link", needs)
     assert np.linalg.cond(dense(P)) > 1e12
     assert _error(dense, known.lhs, known.rhs) > 1e-6
 
@@ -191,7 +194,7 @@ def test_every_row_says_why() -> None:
 
 def test_apply_replaces_one_occurrence() -> None:
     """Rewriting is linear: the value of a sum does not change by a step."""
-    dense = _dense(_models(frozenset())[1], "link")
+    dense = _dense(_models(frozenset())[1], "link", frozenset())
     rewriter = Rewriter(with_adjoints(CORE))
     for rule in rewriter.rules:
         whole = Words(rule.lhs[0].codomain, rule.lhs[-1].domain, {rule.lhs: Fraction(2)})

@@ -75,7 +75,8 @@ def test_hypotheses_are_needed(theorem: Theorem, need: str) -> None:
 
 def test_serial_and_unmotored_theorems_exist() -> None:
     """The test above has something to test."""
-    assert {need for theorem in THEOREMS for need in theorem.needs} == {"serial", "unmotored"}
+    found = {need for theorem in THEOREMS for need in theorem.needs}
+    assert found == {"serial", "unmotored", "one_dof", "subalgebra"}
 
 
 def test_unknown_hypotheses_are_refused() -> None:

@@ -22,12 +22,14 @@ from phistar.algebra.symbols import (
     K,
     M,
     P,
+    P_dot,
     composite,
     mass_matrix,
     phi,
     psi,
     vector,
 )
+from phistar.algebra.traverse import nodes
 from phistar.algorithms.catalogue import catalogue
 from phistar.algorithms.innovations import L, L_inv
 from phistar.algorithms.operational_space import Omega
@@ -47,8 +49,12 @@ x = vector("x", JOINT)
 y = vector("y", MOTION)
 f = vector("f", FORCE)
 
+RESULTS = {name: t.result for name, t in catalogue().items() if t.result.domain is ONE}
+UNSWEPT = {n: e for n, e in RESULTS.items() if {P_dot, mass_matrix.inv} & set(nodes((e,)))}
+"""Vectors about the rate of the articulated inertia, or about the inverse before it is factored."""
+
 VECTORS: dict[str, Expr] = {
-    **{name: t.result for name, t in catalogue().items() if t.result.domain is ONE},
+    **{name: expr for name, expr in RESULTS.items() if name not in UNSWEPT},
     **{
         f"{name}.{output}": expr
         for name, program in PROGRAMS.items()
@@ -74,6 +80,13 @@ def _inputs(model: Model, values: Mapping[str, np.ndarray]) -> dict[str, np.ndar
 
 def _relative(ours: np.ndarray, theirs: np.ndarray) -> float:
     return float(np.abs(ours - theirs).max() / max(np.abs(theirs).max(), 1e-6))
+
+
+@pytest.mark.parametrize("name", UNSWEPT)
+def test_what_has_no_sweeps_says_so(name: str) -> None:
+    """Ṗ and 𝓜⁻¹ are no streams."""
+    with pytest.raises(LoweringError, match="has no sweep form"):
+        lower({"out": UNSWEPT[name]})
 
 
 @pytest.mark.parametrize("name", VECTORS)

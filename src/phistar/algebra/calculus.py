@@ -10,11 +10,19 @@ X_J(q) is followed by exp(H*δ). There are two ways to use that. ``derivative`` 
 for operators as for vectors, and may go through articulated inertias. ``gradient`` is the operator
 from all directions to the change of a vector: its product with a direction is the derivative
 (forward mode), its adjoint times a weight the gradient of a scalar (reverse mode).
+
+In inertial axes it is the other way round: Eφ, φ and γ stay, H and M turn with their links, which
+move by Δ = φ*H*δ. The two derivatives of an operator X differ by a commutator,
+
+    δ_I X = δ X + [rigid, X]      rigid = crm[Δ] on motions, crf[Δ] on forces, 0 on joint vectors,
+
+so they are the same for whatever maps joint vectors to joint vectors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
 
 from phistar.algebra.ir import (
     Adjoint,
@@ -35,11 +43,13 @@ from phistar.algebra.ir import (
     product,
     zero,
 )
-from phistar.algebra.spaces import JOINT, ONE
+from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE
 from phistar.algebra.symbols import (
+    A,
     E_phi,
     G,
     H,
+    M,
     P,
     P_dot,
     Riccati,
@@ -58,18 +68,20 @@ CONFIGURATION = "q"
 """The name by which derivatives with respect to the configuration are asked for."""
 
 Variable = Symbol | str
+Axes = Literal["link", "inertial"]
 
 _VARIES = ("E_phi", "phi", "gravity")
 """Base symbols that depend on the configuration, in link axes."""
 
 
-def derivative(expr: Expr, changes: Mapping[Variable, Expr]) -> Expr:
-    """The derivative of an expression along a direction, in link axes.
+def derivative(expr: Expr, changes: Mapping[Variable, Expr], axes: Axes = "link") -> Expr:
+    """The derivative of an expression along a direction.
 
     Args:
         expr: An operator or a vector.
         changes: The direction: for vector symbols the vectors by which they change, for ``"q"`` the
             joint vector along which the configuration moves.
+        axes: In which axes vectors that do not change are held, ``"link"`` or ``"inertial"``.
 
     Returns:
         An expression between the same spaces. Articulated inertias change by the symbol ``P_dot``,
@@ -83,7 +95,7 @@ def derivative(expr: Expr, changes: Mapping[Variable, Expr]) -> Expr:
         space = JOINT if isinstance(variable, str) else variable.codomain
         if (change.codomain, change.domain) != (space, ONE):
             raise SpaceError(f"{variable} changes by a vector of {space.reads}, not by {change}")
-    return _Derivation(changes).of(expr)
+    return (_Derivation if axes == "link" else _InertialDerivation)(changes).of(expr)
 
 
 def rate(expr: Expr) -> Expr:
@@ -140,7 +152,7 @@ class _Derivation:
         if definition is None and (self.direction is None or node.name not in _VARIES):
             return nothing
         if self.direction is None:
-            return self.of(definition) if isinstance(definition, Expr) else self._held(node)
+            return self._defined(node) if holds(node, self.leaves) else nothing
         moved = H.T @ self.direction
         if node is E_phi:
             return E_phi @ crf(moved)
@@ -152,25 +164,47 @@ class _Derivation:
             return psi @ self.of(E_phi - E_phi @ G @ H) @ psi
         if isinstance(definition, Riccati) and self.direction is dq:
             return P_dot
+        return self._defined(node)
+
+    def _defined(self, node: Symbol) -> Expr:
+        definition = entry(node).definition
         if isinstance(definition, Expr):
             return self.of(definition)
         raise LoweringError(
-            f"{node} has no derivative along {self.direction}: only the articulated inertia {P} "
-            f"has a symbol for it, {P_dot}, along {dq}"
+            f"{node} is defined by a recursion and has no derivative along {self.direction or v}: "
+            f"only the articulated inertia {P} has a symbol for it, {P_dot}, along {dq}"
         )
 
-    def _held(self, node: Symbol) -> Expr:
-        """A symbol with a recursion that no vector in the direction enters."""
-        _refuse(node, self.leaves)
-        return zero(node.codomain, node.domain)
+
+class _InertialDerivation(_Derivation):
+    """The same in inertial axes."""
+
+    def _symbol(self, node: Symbol) -> Expr:
+        if node in self.leaves or self.direction is None or node.domain is ONE:
+            return self.leaves.get(node, zero(node.codomain, node.domain))
+        if node in (E_phi, phi, A):
+            return zero(node.codomain, node.domain)
+        if node in (H, M, P):
+            inside = super()._symbol(node)
+            return inside + turning(node, self.direction)
+        if node is psi or isinstance(entry(node).definition, Expr):
+            return super()._symbol(node)
+        raise LoweringError(f"{node} has no derivative in inertial axes; take it in link axes")
 
 
-def _refuse(node: Symbol, variables: Iterable[Symbol]) -> None:
-    """Raise if a recursion depends on one of some vectors."""
-    inside = set(unfolded([node]))
-    for variable in variables:
-        if variable in inside:
-            raise LoweringError(f"{node} is a recursion over {variable}; it has no derivative rule")
+def turning(expr: Expr, direction: Expr) -> Expr:
+    """What a derivative in inertial axes has more than one in link axes: [rigid, X]."""
+    moved = phi.T @ H.T @ direction
+    rigid = {MOTION: crm(moved), FORCE: crf(moved)}
+    nothing = zero(expr.codomain, expr.domain)
+    left = rigid[expr.codomain] @ expr if expr.codomain in rigid else nothing
+    right = expr @ rigid[expr.domain] if expr.domain in rigid else nothing
+    return left - right
+
+
+def holds(expr: Expr, variables: Iterable[Variable]) -> bool:
+    """Whether an expression, its symbols unfolded, holds one of some vector symbols."""
+    return not set(variables).isdisjoint(unfolded((expr,)))
 
 
 def is_zero(expr: Expr) -> bool:
@@ -246,7 +280,7 @@ class _Gradient:
             return self._bracket(operator, x)
         if isinstance(operator, Inverse):
             return self._inverse(operator, x)
-        if isinstance(operator, Identity):
+        if isinstance(operator, Identity) or not (self.moves or holds(operator, [self.variable])):
             return zero(operator.codomain, self.space)
         return self._atom(operator, x)
 
@@ -269,32 +303,28 @@ class _Gradient:
         return -(operator @ inner)
 
     def _atom(self, operator: Expr, x: Expr) -> Expr:
-        if self.moves and operator in _GRADIENTS:
-            return _GRADIENTS[operator](x)
+        if operator is E_phi:
+            return -(E_phi @ Q(x) @ H.T)
+        if operator is E_phi.T:
+            return crm(E_phi.T @ x) @ H.T
+        if operator is phi:
+            return -(phi @ E_phi @ Q(phi @ x) @ H.T)
+        if operator is phi.T:
+            return phi.T @ crm(E_phi.T @ phi.T @ x) @ H.T
         inner = operator.of if isinstance(operator, Adjoint) else operator
         assert isinstance(inner, Symbol)
         definition = entry(inner).definition
-        if definition is None or inner in (E_phi, phi):
+        if definition is None:
             return zero(operator.codomain, self.space)
         if isinstance(definition, Expr):
             return self.across(definition.T if inner is not operator else definition, x)
-        if isinstance(self.variable, Symbol):
-            _refuse(inner, [self.variable])
-            return zero(operator.codomain, self.space)
         raise LoweringError(
             f"{inner} has no gradient: its change in all directions is a tensor. Write the vector "
             f"with the mass matrix and its inverse, or take its derivative along one direction"
         )
 
 
-_GRADIENTS: Mapping[Expr, Callable[[Expr], Expr]] = {
-    E_phi: lambda x: -(E_phi @ Q(x) @ H.T),
-    E_phi.T: lambda x: crm(E_phi.T @ x) @ H.T,
-    phi: lambda x: -(phi @ E_phi @ Q(phi @ x) @ H.T),
-    phi.T: lambda x: phi.T @ crm(E_phi.T @ phi.T @ x) @ H.T,
-}
-"""The change of an operator times x that is held, as the configuration moves."""
 _SWAPPED: Mapping[str, Callable[[Expr], Expr]] = {"crm": crm, "crf": Q, "Q": crf}
 """Brackets that change the sign if the two vectors in them change places."""
 
-__all__ = ["CONFIGURATION", "derivative", "gradient", "is_zero", "rate"]
+__all__ = ["CONFIGURATION", "derivative", "gradient", "is_zero", "rate", "turning"]

@@ -13,7 +13,7 @@ JOINT has one block per body of the model, in body order: mimic joints are not r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
@@ -84,6 +84,7 @@ class Dense:
             Y and Z. JOINT vectors are in body order, MOTION and FORCE ones (6 per body) in the
             frame of expression.
         tasks: Names of the frames that ``B`` picks off, in order.
+        axes: Joint map of each body, 6 x nv in link axes, in place of the model's.
     """
 
     def __init__(
@@ -93,12 +94,14 @@ class Dense:
         frame: FrameKind = "link",
         vectors: Mapping[str, ArrayLike] | None = None,
         tasks: tuple[str, ...] = (),
+        axes: Sequence[Array] | None = None,
     ) -> None:
         if frame not in get_args(FrameKind):
             raise ArgumentError(f"frame must be one of {get_args(FrameKind)}, got {frame!r}")
         self.model = model
         self.frame = frame
         self.tasks = tasks
+        self.axes = axes or [body.motion.motion_map() for body in model.bodies]
         self.q = np.asarray(q)
         self.poses = body_poses(model, self.q)
         self.parents = model.parents
@@ -208,16 +211,14 @@ class Dense:
         return self.constraint_slices[k] if space is CONSTRAINT else self._block(k)
 
     def _H(self) -> Array:
-        bodies = self.model.bodies
-        blocks = [(self.to_frame(b.index) @ b.motion.motion_map()).T for b in bodies]
+        blocks = [(self.to_frame(k) @ axes).T for k, axes in enumerate(self.axes)]
         return self._diagonal(blocks, JOINT, FORCE)
 
     def _T(self) -> Array:
         blocks = []
-        for body in self.model.bodies:
-            axes = body.motion.motion_map()
+        for k, axes in enumerate(self.axes):
             basis = np.linalg.qr(axes, mode="complete").Q[:, axes.shape[1] :]
-            blocks.append(np.linalg.inv(self.to_frame(body.index)).T @ basis)
+            blocks.append(np.linalg.inv(self.to_frame(k)).T @ basis)
         return self._diagonal(blocks, FORCE, CONSTRAINT)
 
     def _M(self) -> Array:

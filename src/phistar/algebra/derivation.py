@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from phistar.algebra.identities import HYPOTHESES, Identity
 from phistar.algebra.ir import Expr, Inverse, Let
 from phistar.algebra.printing import to_text
-from phistar.algebra.proof import Outcome, Proof, Theorem, open_lets
+from phistar.algebra.proof import Outcome, Proof, Theorem
 from phistar.algebra.rewrite import Step
 from phistar.algebra.symbols import divides_by_D
-from phistar.algebra.traverse import nodes
+from phistar.algebra.traverse import nodes, open_lets
 from phistar.algebra.words import Words, to_words, word_expr
 
 SHORT_SUM = 4
@@ -49,7 +49,8 @@ def hypotheses(proof: Proof) -> str:
     words = [HYPOTHESES[need].says for need in sorted(theorem.needs)]
     if "serial" not in theorem.needs:
         words.append("a chain, tree or forest")
-    words.append("joints of any kind")
+    if not theorem.needs & {"one_dof", "subalgebra"}:
+        words.append("joints of any kind")
     used = (open_lets(side) for side in theorem.sides)
     rows = (side for step in (*proof.left, *proof.right) for side in _sides(step.identity))
     if divides_by_D((*used, *rows)):

@@ -12,10 +12,23 @@ Every proof uses the core; what else it uses, a theorem names by ``row``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
-from phistar.algebra.ir import Expr, Symbol, identity, zero
+from phistar.algebra.ir import Expr, identity, zero
+from phistar.algebra.rows import Identity as Identity
+from phistar.algebra.rows import with_adjoints as with_adjoints
+from phistar.algebra.schemas import (
+    CALCULUS,
+    JACOBI,
+    ONE_DOF,
+    RATES,
+    RIGID,
+    SUBALGEBRA,
+    SWAPS,
+    TWOFOLD,
+)
 from phistar.algebra.spaces import CONSTRAINT, FORCE, JOINT
 from phistar.algebra.symbols import (
     J_Z,
@@ -47,47 +60,14 @@ from phistar.algebra.symbols import (
     Y,
     Z,
     composite,
+    definition_of,
     entry,
     mass_matrix,
     phi,
     psi,
 )
 from phistar.errors import UnknownNameError
-from phistar.refs import FO00, JR93, JR95, RK92, Ref
-
-
-@dataclass(frozen=True)
-class Identity:
-    """An equation between operators, read from left to right as a rule.
-
-    Attributes:
-        name: Unique name.
-        lhs: A single word.
-        rhs: What replaces it.
-        why: The reason in one line.
-        ref: Where it stands in the papers.
-        needs: Hypotheses, e.g. ``"serial"``: names of ``HYPOTHESES``.
-    """
-
-    name: str
-    lhs: Expr
-    rhs: Expr
-    why: str
-    ref: Ref | None = None
-    needs: frozenset[str] = frozenset()
-
-    @property
-    def adjoint(self) -> Identity:
-        """The same equation with the adjoint taken on both sides."""
-        why = f"adjoint of {self.name}"
-        return Identity(f"{self.name}*", self.lhs.T, self.rhs.T, why, self.ref, self.needs)
-
-
-def _definition(node: Symbol) -> Expr:
-    definition = entry(node).definition
-    assert isinstance(definition, Expr)
-    return definition
-
+from phistar.refs import FO00, JR93, JR95, RK92
 
 _F, _J = identity(FORCE), identity(JOINT)
 
@@ -375,7 +355,7 @@ DECOMPOSITIONS = (
 """Triangular splits that matrix requests use: consequences of the recursions above."""
 
 DEFINITIONS = tuple(
-    Identity(f"{node.name}_definition", node, _definition(node), "definition", entry(node).ref)
+    Identity(f"{node.name}_definition", node, definition_of(node), "definition", entry(node).ref)
     for node in (mass_matrix, E_psi)
 )
 """Symbols that proofs unfold at once: they are shorthand, never atoms of a normal form."""
@@ -409,6 +389,11 @@ HYPOTHESES: Mapping[str, Hypothesis] = {
     ),
     "unmotored": Hypothesis(
         "no rotor inertia", (_vanishes("no_rotor", A, "no rotor inertia", "unmotored"),)
+    ),
+    "one_dof": Hypothesis("joints with one axis each", ONE_DOF),
+    "subalgebra": Hypothesis(
+        "joints whose motions are closed under the cross product, as those of all lower pairs are",
+        SUBALGEBRA,
     ),
     "massive": Hypothesis("no massless links, such as that inside a universal joint (P > 0)"),
 }
@@ -452,15 +437,23 @@ class Phase:
 
     Attributes:
         name: Unique name.
-        rows: All that may act in it.
-        always: Those that act without being named.
-        weights: Weights of symbols that fall on every row.
+        own: Rows one of which must be named or assumed, else the phase is left out.
+        always: Rows that act in it without being named.
+        weights: Weights of symbols that fall on every row; None where rows have variables, and
+            only random words show that rewriting ends.
+        also: Rows of other phases that act in it if they are named or assumed.
     """
 
     name: str
-    rows: tuple[Identity, ...]
+    own: tuple[Identity, ...]
     always: tuple[Identity, ...]
-    weights: Mapping[str, int]
+    weights: Mapping[str, int] | None
+    also: tuple[Identity, ...] = ()
+
+    @cached_property
+    def rows(self) -> tuple[Identity, ...]:
+        """All that may act in it."""
+        return tuple(dict.fromkeys((*self.always, *self.own, *self.also)))
 
 
 def _only(**weights: int) -> Mapping[str, int]:
@@ -469,23 +462,28 @@ def _only(**weights: int) -> Mapping[str, int]:
 
 
 _BASIS = (*DEFINITIONS, *CORE)
-_ASSUMED = tuple(known for hypothesis in HYPOTHESES.values() for known in hypothesis.rows)
+_VANISHING = tuple(known for name in ("serial", "unmotored") for known in HYPOTHESES[name].rows)
+_JOINTS = (*ONE_DOF, *SUBALGEBRA[:1])
+_MOVES = (*DEFINITIONS, *CORE[:2])
 
 PHASES = (
+    Phase("rates", RATES, _BASIS, None, (*SWAPS, *RIGID, *ONE_DOF, *SUBALGEBRA, *_VANISHING)),
+    Phase("calculus", (*CALCULUS, *_JOINTS), _MOVES, None),
+    Phase("twofold", TWOFOLD, _MOVES, None, (*CALCULUS, *_JOINTS)),
+    Phase("jacobi", JACOBI, (), None, _JOINTS),
     Phase(
         "composite",
-        (*COMPOSITE, *DEFINITIONS),
+        COMPOSITE,
         DEFINITIONS,
         _only(M=1, M_hat=1, X=1, mass_matrix=2, E_psi=1),
     ),
-    Phase("core", (*_BASIS, *RESOLVED, *ROOTS, *BIAS, *DUAL, *_ASSUMED), _BASIS, WEIGHTS),
-    Phase("rigid transfer", (*_BASIS, *RIGID_TRANSFER), _BASIS, WEIGHTS),
-    Phase("free transfer", (*_BASIS, *FREE_TRANSFER), _BASIS, WEIGHTS),
+    Phase("core", (*RESOLVED, *ROOTS, *BIAS, *DUAL, *_VANISHING), _BASIS, WEIGHTS),
+    Phase("rigid transfer", RIGID_TRANSFER, _BASIS, WEIGHTS),
+    Phase("free transfer", FREE_TRANSFER, _BASIS, WEIGHTS),
     Phase("bias transfer", BIAS_TRANSFER, (), _only(K_hat=1, G=1)),
     Phase("compliance", COMPLIANCE, (), _only(D=1, G=2, Y=1)),
 )
-"""In which order rows act. A phase is left out if none of its own rows is named, but for the core,
-which is also run again after each later phase."""
+"""In which order rows act. The core always acts, and again after each later phase."""
 
 IDENTITIES = tuple(
     dict.fromkeys((*(row for phase in PHASES for row in phase.rows), *DECOMPOSITIONS))
@@ -502,12 +500,3 @@ def row(name: str) -> Identity:
     if name not in by_name:
         raise UnknownNameError("identity", name, by_name)
     return by_name[name]
-
-
-def with_adjoints(rows: Iterable[Identity]) -> tuple[Identity, ...]:
-    """The rows and their adjoints, each left side once."""
-    listed = list(rows)
-    by_left: dict[Expr, Identity] = {}
-    for known in (*listed, *(known.adjoint for known in listed)):
-        by_left.setdefault(known.lhs, known)
-    return tuple(by_left.values())

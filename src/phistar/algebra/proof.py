@@ -17,12 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phistar.algebra.dense import BASE, Dense
-from phistar.algebra.identities import HYPOTHESES, PHASES, Identity, Phase, with_adjoints
-from phistar.algebra.ir import Expr, Inverse, Let, Symbol, identity
+from phistar.algebra.identities import HYPOTHESES, PHASES, Identity, with_adjoints
+from phistar.algebra.ir import Expr, Inverse, Symbol, identity
 from phistar.algebra.rewrite import Rewriter, Step
 from phistar.algebra.spaces import ONE
 from phistar.algebra.symbols import SYMBOLS, entry, unfolded
-from phistar.algebra.traverse import nodes, rebuild
+from phistar.algebra.traverse import nodes
+from phistar.algebra.traverse import open_lets as open_lets
 from phistar.algebra.words import Words, to_words
 from phistar.errors import RewriteError, UnknownNameError
 from phistar.model.configuration import neutral, random_configuration
@@ -109,24 +110,17 @@ class Proof:
         return Outcome.REFUTED if self._differ() else Outcome.OPEN
 
 
-def open_lets(expr: Expr) -> Expr:
-    """An expression with every ``let`` replaced by its value."""
-    seen: dict[Expr, Expr] = {}
-
-    def opened(node: Expr) -> Expr:
-        if node not in seen:
-            inner = opened(node.value) if isinstance(node, Let) else rebuild(node, opened)
-            seen[node] = inner
-        return seen[node]
-
-    return opened(expr)
-
-
 def prove(theorem: Theorem) -> Proof:
-    """Rewrite both sides to normal form, phase by phase, and compare."""
-    rewriters = [Rewriter(with_adjoints(rows)) for rows in stages(theorem)]
-    left, right = (derive(rewriters, to_words(open_lets(side))) for side in theorem.sides)
-    return Proof(theorem, left[0], right[0], left[1] - right[1], lambda: differ(theorem))
+    """Rewrite both sides to normal form, phase by phase, and compare; done when they are equal."""
+    rewriters = (Rewriter(with_adjoints(rows), deep=True) for rows in stages(theorem))
+    left, right = derive(rewriters, starts(theorem))
+    return Proof(theorem, left.steps, right.steps, left.end - right.end, lambda: differ(theorem))
+
+
+def starts(theorem: Theorem) -> tuple[Words, Words]:
+    """The words of both sides, from which a proof begins."""
+    left, right = (to_words(open_lets(side)) for side in theorem.sides)
+    return left, right
 
 
 def stages(theorem: Theorem) -> Iterator[tuple[Identity, ...]]:
@@ -136,26 +130,37 @@ def stages(theorem: Theorem) -> Iterator[tuple[Identity, ...]]:
     theorems = [row for row in theorem.rules if row not in phased]
     core_rows: tuple[Identity, ...] = ()
     for phase in PHASES:
-        named = _named(phase, theorem)
+        own = dict.fromkeys(row for row in (*assumed, *theorem.rules) if row in phase.rows)
+        named = [row for row in own if row not in phase.always and row.needs <= theorem.needs]
         if phase.name == "core":
-            core_rows = (*assumed, *theorems, *named, *phase.always)
+            core_rows = (*theorems, *named, *phase.always)
             yield core_rows
-        elif named:
+        elif not set(phase.own).isdisjoint(named):
             yield (*named, *phase.always)
             yield from [core_rows] if core_rows else []
 
 
-def _named(phase: Phase, theorem: Theorem) -> list[Identity]:
-    return [row for row in theorem.rules if row in phase.rows and row not in phase.always]
+@dataclass(frozen=True)
+class Trace:
+    """The steps that a sum of words was rewritten by, and where they ended."""
+
+    steps: tuple[Step, ...]
+    end: Words
 
 
-def derive(rewriters: Iterable[Rewriter], words: Words) -> tuple[tuple[Step, ...], Words]:
-    """The steps through all rewriters, each to its normal form, and the last of these."""
-    steps: list[Step] = []
+def derive(rewriters: Iterable[Rewriter], sides: Iterable[Words]) -> list[Trace]:
+    """All sides through all rewriters, each to its normal form, until they are the same."""
+    traces = [Trace((), side) for side in sides]
     for rewriter in rewriters:
-        steps += rewriter.steps(words)
-        words = steps[-1].result if steps else words
-    return tuple(steps), words
+        if len(traces) > 1 and all(trace.end == traces[0].end for trace in traces):
+            break
+        traces = [_through(rewriter, trace) for trace in traces]
+    return traces
+
+
+def _through(rewriter: Rewriter, trace: Trace) -> Trace:
+    steps = tuple(rewriter.steps(trace.end))
+    return Trace(trace.steps + steps, steps[-1].result if steps else trace.end)
 
 
 def differ(theorem: Theorem, seeds: Iterable[int] = range(3)) -> bool:
@@ -164,7 +169,8 @@ def differ(theorem: Theorem, seeds: Iterable[int] = range(3)) -> bool:
         rng = np.random.default_rng(seed)
         model = random_example(rng, theorem.needs)
         values = random_vectors(rng, model, (theorem.definition, theorem.result))
-        dense = Dense(model, random_configuration(model, rng), vectors=values, tasks=("link3",))
+        q, axes = random_configuration(model, rng), random_axes(rng, model, theorem.needs)
+        dense = Dense(model, q, vectors=values, tasks=("link3",), axes=axes)
         ours, theirs = (dense(side) for side in (theorem.definition, theorem.result))
         if np.abs(ours - theirs).max() > TOLERANCE * max(1e-2, np.abs(theirs).max()):
             return True
@@ -180,13 +186,30 @@ def random_example(rng: np.random.Generator, needs: Iterable[str], n: int = 7) -
         topology="serial" if "serial" in kept else rng.choice(["tree", "binary", "forest"]),
         armature=0.0 if "unmotored" in kept else 0.5,
         massless=0.0 if "massive" in kept else 0.2,
-        kinds=massive_kinds() if "massive" in kept else None,
+        kinds=joint_kinds(kept),
     )
 
 
-def massive_kinds() -> list[str]:
-    """Joint kinds that move and hold no massless link of their own, as universal joints do."""
-    return [name for name, kind in JOINT_KINDS.items() if kind.nv and name != "universal"]
+def joint_kinds(needs: Iterable[str]) -> list[str]:
+    """Joint kinds that move and meet hypotheses.
+
+    A universal joint is two of one axis, with a massless link between them.
+    """
+    kept = frozenset(needs)
+    compounds = set() if "massive" in kept else {"universal"}
+    most = 1 if "one_dof" in kept else 6
+    simple = {name for name, kind in JOINT_KINDS.items() if 0 < kind.nv <= most} - {"universal"}
+    return [name for name in JOINT_KINDS if name in simple | compounds]
+
+
+def random_axes(
+    rng: np.random.Generator, model: Model, needs: Iterable[str]
+) -> list[NDArray[np.float64]]:
+    """Joint maps of the bodies; bent, like those of no real joint, unless hypotheses forbid it."""
+    axes = [body.motion.motion_map() for body in model.bodies]
+    if {"subalgebra", "one_dof"}.intersection(needs):
+        return axes
+    return [a + 0.3 * rng.normal(size=a.shape) if 1 < a.shape[1] < 6 else a for a in axes]
 
 
 def random_vectors(

@@ -6,10 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from phistar.algebra.identities import WEIGHTS, Identity
-from phistar.algebra.ir import Adjoint, Expr, Inverse, Product, Symbol
-from phistar.algebra.words import Word, Words, to_words
+from phistar.algebra.ir import Adjoint, Bracket, Expr, Inverse, Product, Symbol, bracket
+from phistar.algebra.patterns import argument, filled, fit, is_schematic
+from phistar.algebra.spaces import ONE
+from phistar.algebra.words import Word, Words, to_words, word_expr
 from phistar.errors import RewriteError
 
 MAX_STEPS = 100_000
@@ -41,6 +44,42 @@ class Rule:
             raise RewriteError(f"the sides of {identity.name} map between different spaces")
         return cls(identity, next(iter(left)), right)
 
+    @cached_property
+    def schematic(self) -> bool:
+        """Whether it has variables."""
+        return is_schematic(self.lhs)
+
+    def at(self, word: Word, position: int) -> Match | None:
+        """What the rule does to a word at a place; None if it does not fit there."""
+        if not self.schematic:
+            stop = position + len(self.lhs)
+            if word[position:stop] != self.lhs:
+                return None
+            return Match(self, position, stop, self.rhs.terms)
+        fitted = fit(self.lhs, word, position)
+        if fitted is None or not (self.identity.when is None or self.identity.when(fitted[1])):
+            return None
+        terms: dict[Word, Fraction] = {}
+        for pattern, coefficient in self.rhs.terms.items():
+            _add(terms, filled(pattern, fitted[1]), coefficient)
+        return Match(self, position, fitted[0], terms)
+
+
+@dataclass(frozen=True)
+class Match:
+    """A place in a word where a rule applies, and the words that replace what stands there."""
+
+    rule: Rule
+    start: int
+    stop: int
+    terms: Mapping[Word, Fraction]
+
+    def results(self, word: Word) -> Iterator[tuple[Word, Fraction]]:
+        """The words that the whole word becomes."""
+        before, after = word[: self.start], word[self.stop :]
+        for middle, coefficient in self.terms.items():
+            yield before + middle + after, coefficient
+
 
 @dataclass(frozen=True)
 class Step:
@@ -52,21 +91,47 @@ class Step:
 
 
 class Rewriter:
-    """A set of rules and the normal forms found with it."""
+    """A set of rules and the normal forms found with it.
 
-    def __init__(self, identities: Sequence[Identity]) -> None:
+    Args:
+        identities: The rows.
+        deep: Whether to rewrite in the arguments of brackets too.
+    """
+
+    def __init__(self, identities: Sequence[Identity], deep: bool = False) -> None:
         self.rules = tuple(Rule.of(identity) for identity in identities)
-        self._starts: dict[Expr, list[Rule]] = {}
+        self.deep = deep
+        self._starts: dict[Expr | str, list[Rule]] = {}
         for rule in self.rules:
-            self._starts.setdefault(rule.lhs[0], []).append(rule)
+            first = rule.lhs[0]
+            key = first.kind if isinstance(first, Bracket) and rule.schematic else first
+            self._starts.setdefault(key, []).append(rule)
 
-    def find(self, word: Word) -> tuple[Rule, int] | None:
-        """The first rule that applies to a word, and where."""
+    def find(self, word: Word) -> Match | None:
+        """The first rule that applies to a word, where, and what it makes of it."""
         for position, atom in enumerate(word):
             for rule in self._starts.get(atom, ()):
-                if word[position : position + len(rule.lhs)] == rule.lhs:
-                    return rule, position
+                if found := rule.at(word, position):
+                    return found
+            if isinstance(atom, Bracket):
+                for rule in self._starts.get(atom.kind, ()):
+                    if found := rule.at(word, position):
+                        return found
+                if self.deep and (found := self._inside(atom, position)):
+                    return found
         return None
+
+    def _inside(self, atom: Bracket, position: int) -> Match | None:
+        """The first rule that applies to the argument of a bracket."""
+        inner = argument(atom)
+        found = self.find(inner)
+        if found is None:
+            return None
+        terms: dict[Word, Fraction] = {
+            (bracket(atom.kind, word_expr(word, ONE)),): coefficient
+            for word, coefficient in found.results(inner)
+        }
+        return Match(found.rule, position, position + 1, terms)
 
     def steps(self, expr: Expr | Words) -> Iterator[Step]:
         """Rewrite to normal form, one rule application at a time.
@@ -80,18 +145,18 @@ class Rewriter:
         while found := self._next(current, done):
             if count == MAX_STEPS:
                 raise RewriteError(_ENDLESS.format(count))
-            word, rule, position = found
-            current = apply(rule, current, word, position)
+            word, match = found
+            current = _replace(current, word, match)
             count += 1
-            yield Step(rule.identity, word, current)
+            yield Step(match.rule.identity, word, current)
 
-    def _next(self, current: Words, done: set[Word]) -> tuple[Word, Rule, int] | None:
+    def _next(self, current: Words, done: set[Word]) -> tuple[Word, Match] | None:
         for word in current:
             if word in done:
                 continue
             found = self.find(word)
             if found is not None:
-                return word, *found
+                return word, found
             done.add(word)
         return None
 
@@ -112,10 +177,8 @@ class Rewriter:
                 continue
             if count == MAX_STEPS:
                 raise RewriteError(_ENDLESS.format(count))
-            rule, position = found
-            before, after = word[:position], word[position + len(rule.lhs) :]
-            for middle, coefficient in rule.rhs.terms.items():
-                _add(pending, before + middle + after, factor * coefficient)
+            for new, coefficient in found.results(word):
+                _add(pending, new, factor * coefficient)
             count += 1
         return Words(start.codomain, start.domain, done)
 
@@ -130,14 +193,24 @@ def _add(terms: dict[Word, Fraction], word: Word, factor: Fraction) -> None:
 
 
 def apply(rule: Rule, current: Words, word: Word, position: int) -> Words:
-    """``current`` with one occurrence of a rule's left side in ``word`` replaced."""
-    before, after = word[:position], word[position + len(rule.lhs) :]
+    """``current`` with one occurrence of a rule's left side in ``word`` replaced.
+
+    Raises:
+        RewriteError: The rule does not apply there.
+    """
+    match = rule.at(word, position)
+    if match is None:
+        where = f"at atom {position} of {word_expr(word, current.domain)}"
+        raise RewriteError(f"{rule.identity.name} does not apply {where}")
+    return _replace(current, word, match)
+
+
+def _replace(current: Words, word: Word, match: Match) -> Words:
     terms = dict(current.terms)
     factor = terms.pop(word)
-    for middle, coefficient in rule.rhs.terms.items():
-        new = before + middle + after
-        terms[new] = terms.get(new, Fraction(0)) + factor * coefficient
-    return Words(current.codomain, current.domain, {w: c for w, c in terms.items() if c})
+    for new, coefficient in match.results(word):
+        _add(terms, new, factor * coefficient)
+    return Words(current.codomain, current.domain, terms)
 
 
 def weight(word: Word, weights: Mapping[str, int] = WEIGHTS) -> int:

@@ -132,6 +132,19 @@ def entry(node: Symbol) -> Entry:
     return SYMBOLS[node.name]
 
 
+def definition_of(node: Symbol) -> Expr:
+    """The expression that defines a symbol.
+
+    Raises:
+        UnknownNameError: Nothing is known of it, or a robot, a user or a recursion gives it.
+    """
+    definition = entry(node).definition
+    if not isinstance(definition, Expr):
+        known = [name for name, e in SYMBOLS.items() if isinstance(e.definition, Expr)]
+        raise UnknownNameError("operator with an explicit definition", node.name, known)
+    return definition
+
+
 def vector(
     name: str,
     space: Space,

@@ -72,3 +72,16 @@ def substitute(expr: Expr, replacements: Mapping[Expr, Expr]) -> Expr:
         return seen[node]
 
     return replaced(expr)
+
+
+def open_lets(expr: Expr) -> Expr:
+    """An expression with every ``let`` replaced by its value."""
+    seen: dict[Expr, Expr] = {}
+
+    def opened(node: Expr) -> Expr:
+        if node not in seen:
+            inner = opened(node.value) if isinstance(node, Let) else rebuild(node, opened)
+            seen[node] = inner
+        return seen[node]
+
+    return opened(expr)

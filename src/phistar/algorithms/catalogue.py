@@ -21,6 +21,10 @@ FILES = (
     "decompositions",
     "operator_identities",
     "diagonal",
+    "linearized_inverse",
+    "linearized_forward",
+    "rates",
+    "second_order",
 )
 """Modules that hold theorems; importing them fills the catalogue."""
 

@@ -18,6 +18,8 @@ from phistar.explain import places
 from phistar.explain.used import symbols_in, theorems_in
 from phistar.refs import Paper, Ref
 
+_TABLES = ("algebra/identities.py", "algebra/schemas.py")
+
 
 def where(name: str) -> str:
     """File, line and reference of a theorem, program, identity or symbol; a line each.
@@ -91,8 +93,10 @@ def _find_rows(name: str) -> Iterator[_Found]:
     for row in IDENTITIES:
         if row.name == name:
             # A definition that is used as a rule stands with its symbol.
-            table = "algebra/symbols.py" if row in DEFINITIONS else "algebra/identities.py"
-            place = places.line(table, name.removesuffix("_definition"))
+            if row in DEFINITIONS:
+                place = places.line("algebra/symbols.py", name.removesuffix("_definition"))
+            else:
+                place = places.line(next(file for file in _TABLES if places.has(file, name)), name)
             yield _Found("identity", name, place, _refs([row.ref]))
     for key, entry in SYMBOLS.items():
         if name in (key, entry.text):

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Linearized inverse dynamics: the derivatives of joint forces, proved from Newton and Euler.
+
+    δτ = 𝓜 δv̇ + A_D δv + B_D δq
+
+Definitions are derivatives of the recursive equations, by the product rule; results are the forms
+of ``linearized``. External forces are held in the axes of their links, gravity in those of the
+ground. Trees, and joints of any kind; the papers' own forms for joints with one axis follow.
+"""
+
+from phistar.algebra.calculus import derivative, gradient, rate
+from phistar.algebra.identities import row
+from phistar.algebra.ir import crf, crm
+from phistar.algebra.proof import Theorem
+from phistar.algebra.schemas import CALCULUS, JACOBI, TWOFOLD
+from phistar.algebra.symbols import (
+    H,
+    M,
+    M_hat,
+    R_hat,
+    composite,
+    dq,
+    f_ext,
+    mass_matrix,
+    phi,
+    v,
+    vdot,
+)
+from phistar.algorithms.catalogue import algorithm, state
+from phistar.algorithms.decompositions import phi_tilde
+from phistar.algorithms.equations_of_motion import at_rest, coriolis, in_motion
+from phistar.algorithms.inverse_dynamics import bias_force, inverse_dynamics
+from phistar.algorithms.kinematics import V, alpha
+from phistar.algorithms.linearized import (
+    A_D,
+    B_D,
+    H_dot,
+    Theta_ddot,
+    Theta_dot,
+    dv,
+    dvdot,
+    force_column,
+    inverse_change,
+)
+from phistar.refs import JR93
+
+torques = in_motion(inverse_dynamics.result)
+"""τ in v, v̇, gravity and external forces."""
+H_ddot = crm(alpha) @ H.T + crm(V) @ H_dot
+"""Second rate of the joint axes as the link moves."""
+A_D_one_axis = 2 * H @ phi @ (M_hat @ phi.T @ H.T + M @ phi.T @ H_dot)
+B_D_one_axis = H @ phi @ (force_column + 2 * M_hat @ phi.T @ H_dot + M @ phi.T @ H_ddot)
+_TWO_RATES = H_dot + Theta_dot
+A_D_split = H @ (
+    phi @ (composite @ _TWO_RATES + 2 * R_hat @ H.T)
+    + composite @ phi_tilde.T @ _TWO_RATES
+    + 2 * R_hat @ phi_tilde.T @ H.T
+)
+B_D_split = (
+    H @ phi @ (force_column + 2 * R_hat @ Theta_dot + composite @ Theta_ddot)
+    + H @ (2 * R_hat @ phi_tilde.T @ Theta_dot + composite @ phi_tilde.T @ Theta_ddot)
+    - H @ force_column
+)
+_ONE_DOF = frozenset({"one_dof"})
+_COMPOSITES = (row("composite_recursion"), row("gyroscopic_recursion"))
+
+state(
+    Theorem(
+        "force_by_acceleration",
+        gradient(torques, vdot),
+        mass_matrix,
+        "joint forces grow with accelerations by the mass matrix",
+        JR93.eq("3.2"),
+        CALCULUS,
+    )
+)
+state(
+    Theorem(
+        "force_by_velocity",
+        gradient(torques, v),
+        A_D,
+        "∂τ/∂v = A_D: twice the gyroscopic forces, and how fast the joint axes turn",
+        JR93.at("Lemma 3.1"),
+        CALCULUS,
+    )
+)
+state(
+    Theorem(
+        "force_by_configuration",
+        gradient(torques, "q"),
+        in_motion(B_D),
+        "∂τ/∂q = B_D: what the joints beyond turn along with them",
+        JR93.at("Lemma 3.1"),
+        CALCULUS,
+    )
+)
+state(
+    Theorem(
+        "force_by_configuration_inertial",
+        derivative(torques, {"q": dq}, "inertial"),
+        in_motion(B_D @ dq) + H @ phi @ crf(phi.T @ H.T @ dq) @ f_ext,
+        "the same in inertial axes, in which external forces are now held: the paper's own way",
+        JR93.eq("A.13"),
+        (*CALCULUS, *TWOFOLD, *JACOBI),
+    )
+)
+
+
+@algorithm
+def linearized_inverse_dynamics() -> Theorem:
+    """Two sweeps: π and ϑ outward, ρ inward."""
+    return Theorem(
+        "linearized_inverse_dynamics",
+        definition=derivative(torques, {"q": dq, v: dv, vdot: dvdot}),
+        result=in_motion(inverse_change),
+        doc="the change of joint forces along a direction in O(n)",
+        ref=JR93.at("Algorithm 1"),
+        rules=CALCULUS,
+    )
+
+
+state(
+    Theorem(
+        "force_by_velocity_one_axis",
+        A_D,
+        A_D_one_axis,
+        "A_D as printed: a joint with one axis does not turn it",
+        JR93.eq("3.1"),
+        CALCULUS,
+        _ONE_DOF,
+    )
+)
+state(
+    Theorem(
+        "force_by_configuration_one_axis",
+        in_motion(B_D),
+        in_motion(B_D_one_axis),
+        "B_D as printed, but for the cross product with f, which acts on forces",
+        JR93.eq("3.1"),
+        (*CALCULUS, *JACOBI),
+        _ONE_DOF,
+    )
+)
+state(
+    Theorem(
+        "force_by_velocity_split",
+        A_D,
+        A_D_split,
+        "A_D by sums over composite bodies, with single sweeps",
+        JR93.at("Lemma 3.2"),
+        _COMPOSITES,
+    )
+)
+state(
+    Theorem(
+        "force_by_configuration_split",
+        in_motion(B_D),
+        in_motion(B_D_split),
+        "B_D by sums over composite bodies, with single sweeps",
+        JR93.at("Lemma 3.2"),
+        _COMPOSITES,
+    )
+)
+state(
+    Theorem(
+        "coriolis_force",
+        coriolis @ v,
+        in_motion(bias_force) - at_rest(bias_force),
+        "the Coriolis matrix times v is the force of motion without gravity and external forces",
+        JR93.eq("2.20"),
+        CALCULUS,
+    )
+)
+state(
+    Theorem(
+        "coriolis_symmetric_part",
+        coriolis + coriolis.T,
+        rate(mass_matrix),
+        "the Coriolis matrix and its adjoint add up to the rate of the mass matrix",
+        JR93.eq("2.7"),
+        CALCULUS,
+    )
+)
+state(
+    Theorem(
+        "coriolis_by_velocity",
+        A_D,
+        2 * coriolis,
+        "∂τ/∂v is twice the Coriolis matrix if every joint has one axis",
+        JR93.eq("3.1"),
+        CALCULUS,
+        _ONE_DOF,
+    )
+)

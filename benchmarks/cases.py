@@ -26,10 +26,14 @@ QUANTITIES = {
     "forward_dynamics": ("q", "v", "tau"),
     "mass_matrix": ("q",),
     "mass_matrix_inverse": ("q",),
+    "linearize_inverse": ("q", "v", "vdot"),
+    "linearize": ("q", "v", "tau"),
 }
 """Methods of a robot, and their arguments."""
 
 VECTORS = ("inverse_dynamics", "forward_dynamics")
+DERIVATIVES = ("linearize_inverse", "linearize")
+"""Three matrices each; timed on ``ARMS`` alone."""
 BATCHES = (1, 64, 4096, 65_536, 1_000_000)
 MAIN = 4096
 """The batch of the comparison."""
@@ -88,8 +92,9 @@ def floats(name: str) -> bool:
 def numbers(cell: Cell) -> int:
     """Numbers in the arrays of a cell, for one sample."""
     one = robot(cell.robot)
-    matrix = cell.quantity not in VECTORS
-    return one.nq + (one.nv**2 if matrix else 3 * one.nv)
+    given = one.nq + (len(QUANTITIES[cell.quantity]) - 1) * one.nv
+    matrices = 3 if cell.quantity in DERIVATIVES else int(cell.quantity not in VECTORS)
+    return given + (matrices * one.nv**2 if matrices else one.nv)
 
 
 def bytes_of(cell: Cell) -> int:
@@ -113,10 +118,15 @@ def arguments(cell: Cell) -> tuple[Array, ...]:
     return tuple(np.resize(x, (count, x.shape[1])) if count > distinct else x for x in kept)
 
 
+def robots_for(quantity: str) -> tuple[str, ...]:
+    """The robots on which a quantity is timed."""
+    return ARMS if quantity in DERIVATIVES else ROBOTS
+
+
 def plan(quick: bool = False) -> tuple[list[Cell], list[Cell]]:
     """The cells that matter most, and the others, so that a run out of time is still of use."""
-    main = [Cell(r, x) for x in QUANTITIES for r in ROBOTS]
-    singles = [Cell(r, x, 1) for x in QUANTITIES for r in ROBOTS]
+    main = [Cell(r, x) for x in QUANTITIES for r in robots_for(x)]
+    singles = [Cell(r, x, 1) for x in QUANTITIES for r in robots_for(x)]
     return _quick(main, singles) if quick else (main + singles, _others())
 
 
@@ -140,5 +150,5 @@ def _others() -> list[Cell]:
         for batches, threads, real in choices
         for b in batches
         for x in QUANTITIES
-        for r in ROBOTS
+        for r in (ROBOTS if x not in DERIVATIVES else ())
     ]

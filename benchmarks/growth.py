@@ -14,6 +14,11 @@ LENGTHS = (10, 30, 100, 300, 1000)
 NUMBERS = 2**18
 """Of each array: longer chains get smaller batches, so that the work of a call is the same."""
 
+DERIVATIVES = ("jvp", "vjp", "linearize_inverse", "linearize")
+"""Of dynamics: products with vectors (of forward dynamics), and matrices; one sample at a time."""
+SAMPLES = 8
+"""In a call for these."""
+
 ROUNDS = 8
 """Walks over all lengths; the best time of each counts."""
 
@@ -49,6 +54,27 @@ def measure(
     best = [min(times) for times in zip(*walks, strict=True)]
     seconds = tuple(t / batch for t, batch in zip(best, batches, strict=True))
     return Growth(quantity, code, lengths, seconds, exponent(lengths, seconds))
+
+
+def measure_derivatives(
+    quantity: str, lengths: tuple[int, ...] = LENGTHS, rounds: int = 2
+) -> Growth:
+    """Time derivatives on chains; each call takes the same few samples."""
+    acts = [_derivative(f"chain{n}", quantity) for n in lengths]
+    walks = [[best_of(act) for act in acts] for _ in range(rounds)]
+    best = [min(times) / SAMPLES for times in zip(*walks, strict=True)]
+    return Growth(quantity, "final", lengths, tuple(best), exponent(lengths, best))
+
+
+def _derivative(name: str, quantity: str) -> Act:
+    robot = cases.robot(name)
+    q, v, tau = cases.arguments(cases.Cell(name, "linearize", SAMPLES))
+    if quantity == "jvp":
+        return lambda: robot.jvp("forward_dynamics", q, v, tau, dq=v, dv=tau)
+    if quantity == "vjp":
+        return lambda: robot.vjp("forward_dynamics", q, v, tau, v)
+    method = getattr(robot, quantity)
+    return lambda: method(q, v, tau)
 
 
 def _method(cell: cases.Cell) -> Act:

@@ -69,10 +69,10 @@ class Pinocchio:
     def _arrays(self, quantity: str, arrays: Sequence[Array]) -> list[Array]:
         q = arrays[0]
         given = [self.convert.q_to_peer(q)]
-        if quantity in cases.VECTORS:
+        if len(arrays) == 3:
             v, x = arrays[1:]
             given.append(self.convert.v_to_peer(q, v))
-            inverse = quantity == "inverse_dynamics"
+            inverse = quantity in ("inverse_dynamics", "linearize_inverse")
             given.append(
                 self.convert.vdot_to_peer(q, v, x) if inverse else self.convert.tau_to_peer(q, x)
             )
@@ -89,6 +89,12 @@ class Pinocchio:
                 "loop": lambda q, v, tau: pin.aba(model, data, q, v, tau, world),
                 "loop, local": lambda q, v, tau: pin.aba(model, data, q, v, tau, local),
             }
+        if quantity == "linearize_inverse":
+            derive = pin.computeRNEADerivatives
+            return {"loop": lambda q, v, a: derive(model, data, q, v, a)}
+        if quantity == "linearize":
+            derive = pin.computeABADerivatives
+            return {"loop": lambda q, v, tau: derive(model, data, q, v, tau)}
         if quantity == "mass_matrix":
             return {
                 "loop": lambda q: pin.crba(model, data, q, world),
@@ -121,12 +127,30 @@ class Pinocchio:
             return self.convert.tau_from_peer(q, found)
         if quantity == "forward_dynamics":
             return self.convert.vdot_from_peer(q, arrays[1], found)
+        if quantity in cases.DERIVATIVES:
+            return self._derivatives(quantity, q, found)
         upper = np.triu(found)
         whole = upper + np.swapaxes(np.triu(found, 1), -1, -2)
         if quantity == "mass_matrix":
             return self.convert.matrix_from_peer(q, whole)
         back = np.linalg.inv(self.convert.velocity_matrix(q))
         return np.asarray(back @ whole @ np.swapaxes(back, -1, -2))
+
+    def _derivatives(self, quantity: str, q: Array, found: Array) -> Array:
+        """(batch, 3, nv, nv) with respect to q, v and the third argument, in our coordinates.
+
+        Velocities of both are in link axes, so they differ by a constant matrix.
+        """
+        across = self.convert.velocity_matrix(q)[:, None]
+        down = np.swapaxes(across, -1, -2)
+        if quantity == "linearize_inverse":
+            return np.asarray(down @ found @ across)
+        back = np.linalg.inv(across)
+        first, second = (
+            back @ found[:, :2] @ across,
+            back @ found[:, 2:] @ np.swapaxes(back, -1, -2),
+        )
+        return np.concatenate([first, second], axis=1)
 
 
 class MuJoCo:
@@ -235,6 +259,8 @@ def disagreement(robot: Robot, quantity: str, arrays: Sequence[Array], theirs: A
     computes them. So they are compared as the forces and the identity that they lead back to.
     """
     ours = getattr(robot, quantity)(*arrays)
+    if quantity in cases.DERIVATIVES:
+        return _worst(quantity, robot.mass_matrix(arrays[0]), ours, theirs)
     if quantity == "forward_dynamics":
         q, v, _ = arrays
         ours, theirs = (robot.inverse_dynamics(q, v, x) for x in (ours, theirs))
@@ -243,3 +269,16 @@ def disagreement(robot: Robot, quantity: str, arrays: Sequence[Array], theirs: A
         scale = np.abs(mass).max() * np.abs(theirs).max()
         return float(np.abs(mass @ (ours - theirs)).max() / scale)
     return float(np.abs(ours - theirs).max() / np.abs(theirs).max())
+
+
+def _worst(quantity: str, mass: Array, ours: object, theirs: Array) -> float:
+    """Of three matrices; those of accelerations are compared as the forces they lead back to."""
+    letter = "tau" if quantity == "linearize_inverse" else "vdot"
+    third = "vdot" if quantity == "linearize_inverse" else "tau"
+    errors = []
+    for number, name in enumerate(("q", "v", third)):
+        mine, other = getattr(ours, f"{letter}_{name}"), theirs[:, number]
+        if letter == "vdot":
+            mine, other = mass @ mine, mass @ other
+        errors.append(float(np.abs(mine - other).max() / np.abs(other).max()))
+    return max(errors)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from benchmarks import cases
+from benchmarks import cases, growth
 from benchmarks.cases import ARMS, Cell
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ RATIOS = {
     "forward_dynamics": (28.0, 20.0, 14.0),
     "mass_matrix": (10.0, 8.0, 5.0),
     "mass_matrix_inverse": (10.0, 5.0, 4.0),
+    "linearize_inverse": (8.0, 8.0, 8.0),
+    "linearize": (8.0, 8.0, 10.0),
 }
 """Times Pinocchio, batch 4096, one thread, on each of ``ARMS``."""
 
@@ -26,7 +28,12 @@ CHAIN = 10.0
 SINGLE = 1.0
 """Times Pinocchio on one sample of the first of ``ARMS``, for vectors."""
 
+PRIMAL = 4.0
+"""How many times longer the derivatives of inverse dynamics may take than inverse dynamics."""
+
 EXPONENT = 1.05
+SQUARE = 2.05
+"""The growth exponent of matrices."""
 ROLLED = 0.3
 FIRST = 0.3
 CACHED = 0.1
@@ -65,6 +72,7 @@ def verdicts(results: Results) -> list[Verdict]:
     """All goals against a run."""
     return [
         *_ratios(results),
+        *_primals(results),
         *_growth(results),
         *_starts(results),
         *_counts(results),
@@ -91,14 +99,30 @@ def _ratios(results: Results) -> list[Verdict]:
     return found
 
 
+def _primals(results: Results) -> list[Verdict]:
+    found = []
+    for robot in ARMS:
+        rows = [results.row(Cell(robot, x)) for x in ("linearize_inverse", "inverse_dynamics")]
+        times = [row.ours.median for row in rows if row and row.ours]
+        ratio = times[0] / times[1] if len(times) == 2 else None
+        what = f"{robot}, derivatives of inverse dynamics, against itself"
+        found.append(at_most(what, PRIMAL, ratio, "x", 1))
+    return found
+
+
 def _growth(results: Results) -> list[Verdict]:
     known = {(growth.quantity, growth.code): growth.exponent for growth in results.growth}
     codes = {"final": "growth exponent over chains", "rolled": "the same, loops alone"}
-    return [
+    found = [
         at_most(f"{x}, {what}", EXPONENT, known.get((x, code)), "", 3)
         for x in cases.VECTORS
         for code, what in codes.items()
     ]
+    for x in growth.DERIVATIVES:
+        goal = SQUARE if x.startswith("linearize") else EXPONENT
+        what = f"{x}, growth exponent over chains"
+        found.append(at_most(what, goal, known.get((x, "final")), "", 3))
+    return found
 
 
 def _starts(results: Results) -> list[Verdict]:

@@ -358,8 +358,13 @@ def together(
     name: str, model: Model, q: ArrayLike, inputs: Mapping[str, ArrayLike]
 ) -> dict[str, Array] | None:
     """Vectors and matrices of ``ASSEMBLIES`` at once, joints in body order, if that is possible."""
-    code = _assembled(name, Target(model, backends.default(), tuning=Tuning(whole=True)))
+    code = together_executable(name, model)
     return None if code is None else code(configuration(model, q), inputs)
+
+
+def together_executable(name: str, model: Model) -> Assembled | None:
+    """What the default backend has for a row of ``ASSEMBLIES``, if it has anything."""
+    return _assembled(name, Target(model, backends.default(), tuning=Tuning(whole=True)))
 
 
 @lru_cache(maxsize=64)
@@ -406,4 +411,5 @@ __all__ = [
     "plan",
     "preferred",
     "together",
+    "together_executable",
 ]

@@ -260,7 +260,8 @@ def disagreement(robot: Robot, quantity: str, arrays: Sequence[Array], theirs: A
     """
     ours = getattr(robot, quantity)(*arrays)
     if quantity in cases.DERIVATIVES:
-        return _worst(quantity, robot.mass_matrix(arrays[0]), ours, theirs)
+        mass = robot.mass_matrix(arrays[0])
+        return _worst(quantity, mass, stacked(quantity, ours), theirs)
     if quantity == "forward_dynamics":
         q, v, _ = arrays
         ours, theirs = (robot.inverse_dynamics(q, v, x) for x in (ours, theirs))
@@ -271,14 +272,16 @@ def disagreement(robot: Robot, quantity: str, arrays: Sequence[Array], theirs: A
     return float(np.abs(ours - theirs).max() / np.abs(theirs).max())
 
 
-def _worst(quantity: str, mass: Array, ours: object, theirs: Array) -> float:
+def stacked(quantity: str, found: object) -> Array:
+    """The three matrices (batch, 3, nv, nv) of a linearization."""
+    inverse = quantity == "linearize_inverse"
+    names = ("tau_q", "tau_v", "tau_vdot") if inverse else ("vdot_q", "vdot_v", "vdot_tau")
+    return np.stack([getattr(found, name) for name in names], axis=1)
+
+
+def _worst(quantity: str, mass: Array, ours: Array, theirs: Array) -> float:
     """Of three matrices; those of accelerations are compared as the forces they lead back to."""
-    letter = "tau" if quantity == "linearize_inverse" else "vdot"
-    third = "vdot" if quantity == "linearize_inverse" else "tau"
-    errors = []
-    for number, name in enumerate(("q", "v", third)):
-        mine, other = getattr(ours, f"{letter}_{name}"), theirs[:, number]
-        if letter == "vdot":
-            mine, other = mass @ mine, mass @ other
-        errors.append(float(np.abs(mine - other).max() / np.abs(other).max()))
-    return max(errors)
+    if quantity == "linearize":
+        ours, theirs = mass[:, None] @ ours, mass[:, None] @ theirs
+    errors = np.abs(ours - theirs).max(axis=(0, 2, 3)) / np.abs(theirs).max(axis=(0, 2, 3))
+    return float(errors.max())

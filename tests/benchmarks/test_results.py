@@ -13,7 +13,7 @@ from rich.console import Console
 from benchmarks import cases, counts, readme, report, results, starts, targets
 from benchmarks.cases import ARMS, QUANTITIES, VECTORS, Cell
 from benchmarks.counts import Count, Figure
-from benchmarks.growth import Growth
+from benchmarks.growth import DERIVATIVES, Growth
 from benchmarks.results import Results, Rival, Row
 from benchmarks.starts import Start, Sweep
 from benchmarks.timing import Ratio, Timing
@@ -39,6 +39,7 @@ def _results(ratio: float = 30.0, growth: float = 1.0) -> Results:
     found.figures = [Figure("anymal", "mass_matrix", 220, 210, 210)]
     for code in ("final", "rolled"):
         found.growth += [Growth(x, code, (10, 100), (1e-7, 1e-6), growth) for x in VECTORS]
+    found.growth += [Growth(x, "final", (10, 100), (1e-7, 1e-6), growth) for x in DERIVATIVES]
     for mode in ("cold", "rolled", "cached"):
         found.starts += [Start(r, VECTORS[0], mode, 0.3, 0.1, 0.05, 0.09) for r in ARMS]
     found.sweep = Sweep(272, 272, 0.05, 0.25, "large.xml, forward_dynamics")

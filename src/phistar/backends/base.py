@@ -107,7 +107,7 @@ class MatrixExecutable(Protocol):
     """The whole matrix of an operator on one robot."""
 
     def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> Array | None:
-        """The matrix (..., rows, columns), joints in body order; None if it cannot say it now.
+        """The matrix (..., rows, columns), joints in body order; None leaves it to level 2.
 
         Args:
             q, inputs: As for ``Executable``.

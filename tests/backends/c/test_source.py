@@ -13,21 +13,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import phistar
 from phistar.algebra.spaces import FORCE
-from phistar.algebra.symbols import Upsilon, vector
+from phistar.algebra.symbols import Upsilon, mass_matrix, vector
 from phistar.backends.c import Origin, RobotInfo, random_inputs, source
 from phistar.backends.c import parts as parts_module
 from phistar.backends.c import signature as signature_module
 from phistar.backends.c.selftest import relative_error
 from phistar.backends.c.signature import _KINDS
 from phistar.compile import compile_outputs
-from phistar.errors import ArgumentError
+from phistar.errors import ArgumentError, LoweringError
 from phistar.model.joints import JOINT_KINDS
 from phistar.scalar.graph import Graph, Value, cos, sin, sqrt
 from phistar.scalar.interpret import run
 from phistar.scalar.lower import to_rolled, to_straight
+from phistar.scalar.matrix import to_matrix, to_rolled_matrix
 from phistar.scalar.program import Body, Links, Loop, Rolled, Signature, Store, Straight
 from phistar.sweeps.ir import Direction
+from phistar.sweeps.requests import Full, forms
 
 CASES = [
     ("panda", "inverse_dynamics", "straight"),
@@ -357,3 +360,12 @@ def test_unknown_precision(make: Callable[..., Any]) -> None:
     _, program = make("panda", "inverse_dynamics", "straight")
     with pytest.raises(ArgumentError, match="'double' or 'float'"):
         source(program, "f", real="half")
+
+
+def test_matrices_in_loops_have_no_c_form() -> None:
+    """Loops over the columns of a matrix are refused with the cure; the straight line is not."""
+    model = phistar.load("double_pendulum").model
+    wanted = forms(mass_matrix, Full())
+    with pytest.raises(LoweringError, match="take the straight line instead"):
+        source(to_rolled_matrix(wanted, model), "matrix")
+    assert "void matrix(" in source(to_matrix(wanted, model), "matrix")

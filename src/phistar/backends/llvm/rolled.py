@@ -183,18 +183,40 @@ class _Loops:
     def _count(
         self, stem: str, first: str, last: str, up: bool, visit: Callable[[str, str], None]
     ) -> None:
-        """A loop over numbers up or down to the last; ``visit`` must branch to the tail."""
+        """A loop over numbers up or down to the last."""
         w = self.w
+
+        def step(k: str) -> tuple[str, str]:
+            after = w(f"add i64 {k}, {1 if up else -1}")
+            return after, w(f"icmp {'sle' if up else 'sge'} i64 {after}, {last}")
+
+        self._repeat(stem, first, visit, step)
+
+    def _repeat(
+        self,
+        stem: str,
+        first: str,
+        visit: Callable[[str, str], None],
+        step: Callable[[str], tuple[str, str]],
+    ) -> None:
+        """A loop over numbers.
+
+        Args:
+            stem: Of labels.
+            first: The first number.
+            visit: Writes what is done with a number, and ends in branches to a label.
+            step: Writes the next number, and whether there is one.
+        """
+        w, before = self.w, self.block.label
         head, tail, done = w.label(stem), w.label(f"{stem}end"), w.label(f"{stem}done")
         w.do(f"br label %{head}")
         w.block(head)
-        k, after = f"%k.{head}", f"%n.{head}"
-        w.do(f"{k} = phi i64 [{first}, %{self.block.label}], [{after}, %{tail}]")
+        place, k = len(w.lines), f"%k.{head}"
         self.block.move(head)
         visit(k, tail)
         w.block(tail)
-        w.do(f"{after} = add i64 {k}, {1 if up else -1}")
-        more = w(f"icmp {'sle' if up else 'sge'} i64 {after}, {last}")
+        after, more = step(k)
+        w.lines.insert(place, f"  {k} = phi i64 [{first}, %{before}], [{after}, %{tail}]")
         w.do(f"br i1 {more}, label %{head}, label %{done}")
         w.block(done)
         self.block.move(done)
@@ -263,20 +285,12 @@ class _Loops:
 
     def _climb(self, c: str, visit: Callable[[str, str], None]) -> None:
         """From a link to its ancestors."""
-        w = self.w
-        head, tail, done = w.label("climb"), w.label("climbend"), w.label("climbdone")
-        w.do(f"br label %{head}")
-        w.block(head)
-        k, after = f"%k.{head}", f"%n.{head}"
-        w.do(f"{k} = phi i64 [{c}, %{self.block.label}], [{after}, %{tail}]")
-        self.block.move(head)
-        visit(k, tail)
-        w.block(tail)
-        w.do(f"{after} = load i64, ptr {w.at('@parent', k, 'i64')}, align 8")
-        more = w(f"icmp sge i64 {after}, 0")
-        w.do(f"br i1 {more}, label %{head}, label %{done}")
-        w.block(done)
-        self.block.move(done)
+
+        def step(k: str) -> tuple[str, str]:
+            after = self._entry("parent", k)
+            return after, self.w(f"icmp sge i64 {after}, 0")
+
+        self._repeat("climb", c, visit, step)
 
     def _related(self, k: str, c: str, walk: Walk) -> str:
         """The number of what link k is to another link c."""

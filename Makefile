@@ -8,12 +8,13 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constrain
 JOBS ?= auto
 PYTEST_ARGS ?=
 FUZZ_SECONDS ?= 120
+SOAK_CYCLES ?= 100000
 
 # A sourced ROS workspace puts its own packages and pytest plugins on this path, before ours.
 unexport PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench bench-quick bench-loading docs fuzz robots clean distclean
+.PHONY: help demo test lint bench bench-quick bench-loading docs fuzz soak robots clean distclean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -48,7 +49,10 @@ fuzz: $(VENV)/.test  ## random robot files and programs, FUZZ_SECONDS (120) for 
 	    tests/backends/llvm/test_fuzz.py tests/backends/llvm/test_robustness.py \
 	    --hypothesis-profile=fuzz $(PYTEST_ARGS)
 
-robots: $(VENV)/.test  ## load every robot of ../shared/robots and print a table of the outcome
+soak: $(VENV)/.test  ## SOAK_CYCLES (100000) small kernels made, run and dropped; memory must not grow
+	@$(BIN)/python -m tools.soak --cycles $(SOAK_CYCLES)
+
+robots: $(VENV)/.test  ## compare every robot of ../shared/robots with its golden values; prints a table
 	@PHISTAR_TIER=$${PHISTAR_TIER:-rolled} $(BIN)/python -m tools.robots_table
 
 clean:  ## remove what was built, keep .venv

@@ -13,7 +13,7 @@ from pathlib import Path
 import phistar
 from benchmarks import cases
 from phistar import Robot, backends
-from phistar.algorithms.equations_of_motion import MATRICES
+from phistar.algorithms.programs import MATRICES
 from phistar.backends.to_llvm import MachineCode, MatrixCode
 from phistar.compile import Full, factored, kernel, preferred
 from phistar.scalar.lower import Options, to_straight

@@ -44,13 +44,13 @@ from phistar.algebra.symbols import (
     SylvesterOut,
 )
 from phistar.algorithms.catalogue import catalogue, where
-from phistar.algorithms.equations_of_motion import PROGRAMS
+from phistar.algorithms.programs import PROGRAMS
 from phistar.compile import kernel
 from phistar.refs import PAPERS, Ref
 
 PACKAGE = Path(phistar.__file__).parent
 SYMBOLS_FILE, IDENTITIES_FILE = "algebra/symbols.py", "algebra/identities.py"
-PROGRAMS_FILE = "algorithms/equations_of_motion.py"
+PROGRAMS_FILE = "algorithms/programs.py"
 SCHEMAS_FILE = "algebra/schemas.py"
 GROUPS = (
     ("Swaps", SWAPS, "For any motions x, y and forces f; in proofs about derivatives."),

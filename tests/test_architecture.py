@@ -43,11 +43,13 @@ LAYERS: dict[str, tuple[str, str]] = {
     "linear": ("errors", "numpy"),
     "operators": ("errors model arguments algebra dynamics functions linear", "numpy"),
     "dynamics": ("errors spatial model arguments compile", "numpy"),
+    "derivatives": ("errors spatial model arguments compile dynamics motion", "numpy"),
     "motion": ("errors model scalar backends", "numpy"),
     "kernels": ("errors model arguments algebra sweeps scalar backends compile", "numpy"),
     "export": (f"errors model {LEVELS} compile explain kernels", ""),
     "robot": (
-        f"{BASE} algebra algorithms compile dynamics motion kernels functions operators",
+        f"{BASE} algebra algorithms compile dynamics motion derivatives kernels functions "
+        "operators",
         "numpy",
     ),
     "robots": ("errors model loaders robot", "numpy"),

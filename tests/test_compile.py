@@ -9,7 +9,7 @@ import pytest
 
 from phistar import backends
 from phistar.algebra.symbols import D, H, f_ext, mass_matrix, phi, psi, tau, v, vdot
-from phistar.algorithms.equations_of_motion import PROGRAMS
+from phistar.algorithms.programs import PROGRAMS
 from phistar.backends.to_llvm import MachineCode
 from phistar.backends.to_numpy import Compiled
 from phistar.backends.to_sweeps import Interpreted

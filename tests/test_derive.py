@@ -40,10 +40,11 @@ from phistar.algebra.symbols import (
 )
 from phistar.algebra.traverse import nodes
 from phistar.algebra.words import Words, to_words
-from phistar.algorithms.equations_of_motion import PROGRAMS, in_motion
+from phistar.algorithms.equations_of_motion import in_motion
 from phistar.algorithms.innovations import L, L_inv
 from phistar.algorithms.inverse_dynamics import a, bias_force
 from phistar.algorithms.operational_space import compliance
+from phistar.algorithms.programs import PROGRAMS
 from phistar.derive import AS_WRITTEN, DELAY, INVERSES, WAYS, Form, Way, derive, report
 from phistar.errors import LoweringError, RewriteError
 from phistar.model import Model

@@ -12,8 +12,8 @@ from phistar.algebra.identities import IDENTITIES
 from phistar.algebra.ir import Expr
 from phistar.algebra.symbols import SYMBOLS, B, D, G, H, M, P, mass_matrix, phi, psi
 from phistar.algorithms.catalogue import catalogue
-from phistar.algorithms.equations_of_motion import PROGRAMS
 from phistar.algorithms.kinematics import V
+from phistar.algorithms.programs import PROGRAMS
 from phistar.compile import kernel
 from phistar.errors import ArgumentError, LoweringError, UnknownNameError
 from phistar.explain import LEVELS

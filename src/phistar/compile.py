@@ -28,7 +28,7 @@ from phistar.algebra.printing import to_text as expression_text
 from phistar.algebra.spaces import ONE
 from phistar.algebra.symbols import D
 from phistar.algebra.traverse import nodes, substitute
-from phistar.algorithms.equations_of_motion import MATRICES, PROGRAMS, WHOLE
+from phistar.algorithms.programs import MATRICES, PROGRAMS, WHOLE
 from phistar.backends import PLAIN, Executable, MatrixExecutable, Tuning
 from phistar.derive import INVERSES, derive
 from phistar.errors import LoweringError, UnknownNameError
@@ -47,6 +47,8 @@ from phistar.sweeps.schedule import Schedule, schedule
 
 Array = NDArray[Any]
 Outputs = Mapping[str, Expr]
+
+_WHOLE = Full()
 
 
 @dataclass(frozen=True)
@@ -312,29 +314,32 @@ def matrix(
     """
     expr = MATRICES[operator] if isinstance(operator, str) else operator
     given = inputs or {}
-    if isinstance(request, Full):
-        code = matrix_executable(operator, model, frames)
-        found = None if code is None else code(configuration(model, q), given)
-        if found is not None:
-            return found
+    code = matrix_executable(operator, model, frames, request)
+    found = None if code is None else code(configuration(model, q), given)
+    if found is not None:
+        return found
     return evaluate(plan(expr, request, model, tuple(frames)), q, given)
 
 
 def matrix_executable(
-    operator: Expr | str, model: Model, frames: Sequence[str] = ()
+    operator: Expr | str, model: Model, frames: Sequence[str] = (), request: Request = _WHOLE
 ) -> MatrixExecutable | None:
-    """What the default backend has for whole matrices of an operator, if it has anything."""
+    """What the default backend has for an operator's matrix or a part, if it has anything."""
     expr = MATRICES[operator] if isinstance(operator, str) else operator
     tuning = Tuning(whole=isinstance(operator, str))
     target = Target(model, backends.default(), tuple(frames), tuning=tuning)
-    return _matrix_executable(expr, target)
+    return _matrix_executable(expr, target, request)
 
 
 @lru_cache(maxsize=256)
-def _matrix_executable(expr: Expr, target: Target) -> MatrixExecutable | None:
-    found = forms(factored(expr), Full())
+def _matrix_executable(expr: Expr, target: Target, request: Request) -> MatrixExecutable | None:
+    if isinstance(request, Full):
+        found = forms(factored(expr), request)
+    else:
+        # Of a part the cheapest program on level 2 will do: its columns are few.
+        found = (plan(expr, request, target.model, target.frames).form,)
     return backends.get(target.backend).build_matrix(
-        found, target.model, target.frames, target.tuning
+        found, target.model, target.frames, target.tuning, request
     )
 
 

@@ -195,7 +195,7 @@ def coriolis_matrix(model: Model, q: Coordinates, v: Coordinates) -> Array:
     """C (..., nv, nv) with C v = bias force without gravity and C + C* = d𝓜/dt."""
     q, v = state(model, q=q, v=v)
     inputs = {"v": joint_map(model).spread(v)}
-    return _over_joints(model, matrix("coriolis_matrix", Full(), model, q, inputs))
+    return over_joints(model, matrix("coriolis_matrix", Full(), model, q, inputs))
 
 
 def log_determinant(model: Model, q: Coordinates) -> Array:
@@ -310,15 +310,15 @@ def _matrix(model: Model, name: str, q: Array) -> Array:
     """A matrix of the catalogue over the robot's coordinates, (..., nv, nv)."""
     result = matrix(name, Full(), model, q)
     table = quick_table(model)
-    if joint_map(model).same and name not in table:
+    if joint_map(model).same and name not in table and result.dtype == np.float64:
         code = matrix_executable(name, model)
         table[name] = None
         if code is not None:
             code.quick(("q",), partial(table.__setitem__, name))
-    return _over_joints(model, result)
+    return over_joints(model, result)
 
 
-def _over_joints(model: Model, matrix: Array) -> Array:
+def over_joints(model: Model, matrix: Array) -> Array:
     """A matrix over the joints of bodies as one over the robot's coordinates, (..., nv, nv)."""
     joints = joint_map(model)
     return np.swapaxes(joints.gather(np.swapaxes(joints.gather(matrix), -1, -2)), -1, -2)

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from phistar import dynamics, motion
 from phistar.algebra.ir import Expr
 from phistar.algorithms.operational_space import compliance
+from phistar.derivatives.methods import Derivatives
 from phistar.errors import RobotNotFoundError, UnknownNameError, close_matches
 from phistar.functions import Function
 from phistar.kernels import RobotKernel
@@ -32,7 +33,7 @@ from phistar.operators import Operators
 Array = NDArray[Any]
 
 
-class Robot:
+class Robot(Derivatives):
     """A robot: pure functions of q and v, no hidden state.
 
     Every method takes array-likes with any leading batch axes, shaped ``(..., nq)`` or

@@ -85,3 +85,18 @@ def test_operational_inertia(pair: Pair) -> None:
     rows = swap_rows(jacobian @ inverse @ jacobian.T)
     ours = robot.operators(q).operator(compliance, frames=[frame])
     _close(ours.dense(), swap_rows(rows.T).T, 1e-9)
+
+
+def test_matrices_of_a_long_chain() -> None:
+    """𝓜 and 𝓜⁻¹ of 100 links, whose code is loops, are ``crba`` and ``computeMinverse``."""
+    robot = phistar.robots.chain(100, axes="xyz")
+    peer = pin.buildModelFromXML(robot.to_urdf())
+    convert = phistar.conventions.pinocchio(robot, peer)
+    for q in robot.random_configuration(np.random.default_rng(2), 2):
+        theirs = np.triu(pin.crba(peer, peer.createData(), convert.q_to_peer(q)))
+        theirs += np.triu(theirs, 1).T
+        _close(convert.matrix_to_peer(q, robot.mass_matrix(q)), theirs, 1e-12)
+        inverse = pin.computeMinverse(peer, peer.createData(), convert.q_to_peer(q))
+        inverse = np.triu(inverse) + np.triu(inverse, 1).T
+        turn = convert.velocity_matrix(q)
+        _close(turn @ robot.mass_matrix_inverse(q) @ turn.T, inverse, 1e-9)

@@ -18,7 +18,7 @@ from phistar.algebra.ir import Expr
 from phistar.algebra.proof import vector_names
 from phistar.algebra.spaces import JOINT
 from phistar.algebra.symbols import SYMBOLS, D, mass_matrix
-from phistar.algorithms.equations_of_motion import PROGRAMS
+from phistar.algorithms.programs import PROGRAMS
 from phistar.compile import kernel
 from phistar.model.kinematics import body_poses, body_velocities
 from phistar.model.random import random_model

@@ -20,7 +20,9 @@ from phistar.algebra.symbols import (
     H,
     K,
     M,
+    M_hat,
     P,
+    R_hat,
     dq,
     f_ext,
     gravity,
@@ -56,6 +58,7 @@ VECTORS: dict[str, Expr] = {
     "shifted": E_phi @ force,
     "carried": E_phi.T @ motion,
     "gravity": phi.T @ gravity,
+    "gyroscopic": M_hat @ motion,
     "cross products": crm(V) @ H.T @ v + crm(motion) @ V,
     "force products": crf(V) @ M @ V + Q(phi @ force) @ V,
     "torques": torques,
@@ -129,7 +132,7 @@ def test_gradient_in_a_vector_is_its_complex_step(variable: symbols.Symbol) -> N
     """∂/∂v, ∂/∂v̇, ∂/∂τ and ∂/∂f of torques and accelerations."""
     state = _State(1)
     given = state.values[variable.name]
-    for expr in (torques, accelerations):
+    for expr in (torques, accelerations, M_hat @ motion + M_hat.T @ V):
         ours = state.here.matrix(gradient(expr, variable))
         for column, direction in enumerate(np.eye(len(given))):
             moved = {variable.name: given + 1j * STEP * direction}
@@ -187,6 +190,8 @@ def test_what_has_no_gradient_says_so() -> None:
         gradient(in_motion(forward_dynamics.result), "q")
     with pytest.raises(LoweringError, match="only the articulated inertia"):
         derivative(P, {"q": v})
+    with pytest.raises(LoweringError, match="recursion over v"):
+        gradient(R_hat @ motion, v)
     with pytest.raises(SpaceError, match="only vectors"):
         gradient(phi, "q")
     with pytest.raises(SpaceError, match="joint"):
@@ -240,5 +245,5 @@ def test_symbols_change_with_the_vectors_they_hold() -> None:
     _close(here.matrix(derivative(expr, {v: along})), theirs)
     _close(here.matrix(gradient(expr, v) @ along), theirs)
     _close(here.matrix(derivative(symbols.R_hat, {vdot: along})), 0 * here.matrix(M))
-    with pytest.raises(LoweringError, match="defined by a recursion"):
+    with pytest.raises(LoweringError, match="is a recursion over v"):
         derivative(symbols.R_hat, {v: along})

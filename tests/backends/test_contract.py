@@ -27,7 +27,7 @@ from phistar.algebra.symbols import (
     v,
     vector,
 )
-from phistar.algorithms.equations_of_motion import PROGRAMS
+from phistar.algorithms.programs import PROGRAMS
 from phistar.backends import get, names
 from phistar.compile import compile_outputs, kernel
 from phistar.errors import ArgumentError, UnknownNameError

@@ -3,7 +3,7 @@
 
 import pytest
 
-from phistar.algorithms.equations_of_motion import PROGRAMS
+from phistar.algorithms.programs import PROGRAMS
 from phistar.cli import main
 from phistar.compile import kernel
 from phistar.explain import cite, where

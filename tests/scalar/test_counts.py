@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import phistar
-from phistar.algorithms.equations_of_motion import PROGRAMS, WHOLE
+from phistar.algorithms.programs import PROGRAMS, WHOLE
 from phistar.compile import kernel
 from phistar.scalar.lower import Options, to_rolled, to_straight
 from phistar.scalar.program import arithmetic

@@ -7,7 +7,7 @@ import pytest
 import phistar
 from phistar.algebra.dense import Dense
 from phistar.algebra.symbols import mass_matrix
-from phistar.algorithms.equations_of_motion import PROGRAMS
+from phistar.algorithms.programs import PROGRAMS
 from phistar.compile import kernel
 from phistar.model import Model
 from phistar.model.builder import ModelBuilder

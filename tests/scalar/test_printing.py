@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import phistar
-from phistar.algorithms.equations_of_motion import PROGRAMS
+from phistar.algorithms.programs import PROGRAMS
 from phistar.compile import kernel
 from phistar.scalar.graph import Graph, sin, sqrt
 from phistar.scalar.interpret import run

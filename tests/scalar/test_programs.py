@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from phistar.algebra.dense import Dense
-from phistar.algebra.symbols import H, M, phi, v
-from phistar.algorithms.equations_of_motion import MATRICES, PROGRAMS, WHOLE
+from phistar.algebra.spaces import FORCE
+from phistar.algebra.symbols import D, H, M, Upsilon, phi, psi, v, vector
 from phistar.algorithms.kinematics import V
+from phistar.algorithms.programs import MATRICES, PROGRAMS, WHOLE
 from phistar.compile import compile_outputs, factored, kernel
 from phistar.model import Model
 from phistar.model.configuration import random_configuration
@@ -183,6 +184,39 @@ def test_outputs_of_every_kind_at_once(shape: str, models: dict[str, Model], err
         program = SHAPES[shape](schedule, model)
         verify(program)
         assert error(program, schedule, model) <= CLOSE, robot
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_compliances(shape: str, models: dict[str, Model], error: Error) -> None:
+    """Υ goes outward as a symmetric matrix, also across locked joints; it verifies."""
+    f = vector("f", FORCE)
+    outputs = {"y": Upsilon @ f, "tau": H @ phi @ (M @ (Upsilon @ f)), "z": phi.T @ Upsilon @ f}
+    schedule = compile_outputs("own", tuple(outputs.items())).schedule
+    assert {"outcong", "give"} <= {schedule.program.nodes[s].op for s in schedule.program.live()}
+    for robot, model in models.items():
+        count = len(model.bodies)
+        for locked in (frozenset(), frozenset({0}), frozenset(range(0, count, 2))):
+            program = SHAPES[shape](schedule, model, GRAVITY, locked)
+            verify(program)
+            assert error(program, schedule, model, locked) <= CLOSE, (robot, locked)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_compliance_is_the_diagonal_of_the_dense_operator(
+    shape: str, models: dict[str, Model]
+) -> None:
+    """Υ(k) f is block (k, k) of ψ*H*D⁻¹Hψ, as a matrix, times f; relative 1e-9."""
+    f = vector("f", FORCE)
+    schedule = compile_outputs("own", (("y", Upsilon @ f),)).schedule
+    rng = np.random.default_rng(16)
+    for robot, model in models.items():
+        q = random_configuration(model, rng, (1,))
+        forces = rng.normal(size=(1, 6 * len(model.bodies)))
+        ours = run(SHAPES[shape](schedule, model), {"q": q, "f": forces})["y"].reshape(-1, 6)
+        omega = Dense(model, q[0])(psi.T @ H.T @ D.inv @ H @ psi)
+        blocks = omega.reshape(len(model.bodies), 6, len(model.bodies), 6)
+        known = np.einsum("kikj,kj->ki", blocks, forces.reshape(-1, 6))
+        assert np.abs(ours - known).max() <= 1e-9 * np.abs(known).max(), robot
 
 
 @pytest.mark.parametrize("name", sorted(set(MATRICES) - {"hinge_inertia"}))

@@ -16,6 +16,7 @@ from phistar.scalar.inertia import (
     Rigid,
     Symmetric,
     added,
+    carried,
     downdated,
     multiplied,
     symmetric,
@@ -156,6 +157,7 @@ def check(
     x, s, b = rng.normal(size=3), rng.normal(size=6), rng.normal(size=9)
     close(way(lambda r, y: made(r).turn(y), numbers, x), R @ x)
     close(way(lambda r, y: made(r).turn_back(y), numbers, x), R.T @ x)
+    close(way(lambda r, y: made(r).inverse().turn(y), numbers, x), R.T @ x)
     close(way(lambda r, y: made(r).congruence(y), numbers, s), halved(R @ full(s) @ R.T))
 
     def general(r: list[Scalar], y: list[Scalar]) -> list[Scalar]:
@@ -278,6 +280,14 @@ def test_inertia(kind: str, way: Callable[..., np.ndarray], rng: np.random.Gener
             return [there.entry(i, j) for i in range(6) for j in range(6)]
 
         close(way(moved, numbers, R.ravel(), p).reshape(6, 6), expected)
+
+        def outward(
+            s: list[Scalar], r: list[Scalar], y: list[Scalar], f: Any = factors
+        ) -> list[Scalar]:
+            there = carried(like(inertia, s), Rotation(f(r)), y)
+            return [there.entry(i, j) for i in range(6) for j in range(6)]
+
+        close(way(outward, numbers, R.ravel(), p).reshape(6, 6), X.T @ I6 @ X)
 
 
 def test_rigid_is_the_models_matrix(rng: np.random.Generator) -> None:

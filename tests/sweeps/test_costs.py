@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from phistar.algebra.proof import random_vectors
-from phistar.algorithms.equations_of_motion import PROGRAMS
+from phistar.algorithms.programs import PROGRAMS
 from phistar.compile import kernel
 from phistar.model import Model
 from phistar.model.builder import ModelBuilder

@@ -22,10 +22,10 @@ from phistar.algebra.symbols import (
     phi,
     psi,
 )
-from phistar.algorithms.equations_of_motion import MATRICES
 from phistar.algorithms.innovations import L, mass_matrix_inverse
 from phistar.algorithms.kinematics import J
 from phistar.algorithms.operational_space import Omega, compliance
+from phistar.algorithms.programs import MATRICES
 from phistar.errors import ArgumentError, LoweringError
 from phistar.model import Model
 from phistar.model.configuration import random_configuration

@@ -6,7 +6,7 @@ import pytest
 
 from phistar.algebra.spaces import FORCE
 from phistar.algebra.symbols import H, phi, psi, vector
-from phistar.algorithms.equations_of_motion import PROGRAMS
+from phistar.algorithms.programs import PROGRAMS
 from phistar.model.configuration import random_configuration
 from phistar.model.random import random_model
 from phistar.sweeps.interpret import run

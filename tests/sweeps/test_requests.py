@@ -9,10 +9,10 @@ import pytest
 import phistar
 from phistar.algebra.ir import Expr
 from phistar.algebra.symbols import D, H, M, mass_matrix, phi, psi
-from phistar.algorithms.equations_of_motion import MATRICES
 from phistar.algorithms.innovations import mass_matrix_inverse
 from phistar.algorithms.kinematics import J
 from phistar.algorithms.operational_space import Omega, compliance
+from phistar.algorithms.programs import MATRICES
 from phistar.model import Model
 from phistar.model.generators import chain, tree
 from phistar.sweeps.costs import (

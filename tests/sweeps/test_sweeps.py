@@ -31,9 +31,9 @@ from phistar.algebra.symbols import (
 )
 from phistar.algebra.traverse import nodes
 from phistar.algorithms.catalogue import catalogue
-from phistar.algorithms.equations_of_motion import PROGRAMS
 from phistar.algorithms.innovations import L, L_inv
 from phistar.algorithms.operational_space import Omega
+from phistar.algorithms.programs import PROGRAMS
 from phistar.errors import ArgumentError, LoweringError
 from phistar.model import Model
 from phistar.model.configuration import random_configuration

@@ -4,29 +4,49 @@
     δτ = 𝓜 δv̇ + A_D δv + B_D δq          inverse dynamics
     δv̇ = 𝓜⁻¹δτ - A_C δv - B_C δq         forward dynamics, A_C = 𝓜⁻¹A_D, B_C = 𝓜⁻¹B_D
 
-δq is a tangent vector: each joint transform X_J(q) is followed by exp(H*δq).
+δq is a tangent vector: each joint transform X_J(q) is followed by exp(H*δq). External forces are
+held in the axes of their links. The forms for joints with several axes are those of the papers with
+two corrections: the axes turn with the parent (Θ̇, Θ̈), and a force turns with its joint (F₀).
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from phistar.algebra.calculus import derivative
 from phistar.algebra.ir import Expr, Q, crm, let
 from phistar.algebra.spaces import JOINT
 from phistar.algebra.symbols import (
     A,
+    D,
     E_phi,
     H,
+    K,
+    K_hat,
     M,
     M_hat,
+    P,
+    P_hat,
+    R_hat,
+    composite,
     dq,
     gravity,
     phi,
+    psi,
+    v,
+    vdot,
     vector,
 )
+from phistar.algebra.traverse import substitute
 from phistar.algorithms.equations_of_motion import in_motion
+from phistar.algorithms.forward_dynamics import link_accelerations
+from phistar.algorithms.innovations import L_inv, mass_matrix_inverse
 from phistar.algorithms.inverse_dynamics import f
 from phistar.algorithms.kinematics import V, alpha
 
 dv = vector("dv", JOINT, "δv", "A change of the joint velocities.", r"\delta v")
 dvdot = vector("dvdot", JOINT, "δv̇", "A change of the joint accelerations.", r"\delta\dot v")
 dtau = vector("dtau", JOINT, "δτ", "A change of the joint forces.", r"\delta\tau")
+w = vector("w", JOINT, "w", "Weights of the entries of a result.")
 
 V_parent = let("V_parent", E_phi.T @ V)
 """Velocity of the parent, seen from the link."""
@@ -39,25 +59,95 @@ Theta_dot = crm(V_parent) @ H.T
 """Rate of the joint axes as the parent moves; the same as H_dot for joints with one axis."""
 Theta_ddot = crm(alpha_parent) @ H.T + crm(V_parent) @ Theta_dot
 """The second rate."""
-
 force_column = -Q(f) @ H.T
 """Change of the force on a link as it turns with its joint."""
+F_0 = H @ force_column
+"""What the joint feels of it; zero for joints with one axis."""
 
 A_D = H @ phi @ (2 * M_hat @ phi.T @ H.T + M @ phi.T @ (H_dot + Theta_dot))
 """∂τ/∂v."""
-B_D = (
-    H @ phi @ (force_column + 2 * M_hat @ phi.T @ Theta_dot + M @ phi.T @ Theta_ddot)
-    - H @ force_column
-)
+B_D = H @ phi @ (force_column + 2 * M_hat @ phi.T @ Theta_dot + M @ phi.T @ Theta_ddot) - F_0
 """∂τ/∂q."""
 
-pi = let("pi", phi.T @ (H.T @ dvdot + (H_dot + Theta_dot) @ dv + Theta_ddot @ dq))
-theta = let("theta", phi.T @ (H.T @ dv + Theta_dot @ dq))
-rho = let("rho", phi @ (M @ pi + 2 * M_hat @ theta + force_column @ dq))
-linearized_inverse = H @ rho - H @ force_column @ dq + A @ dvdot
-"""δτ in O(n)."""
+_beyond = E_phi.T @ phi.T
+A_D_columns = H @ phi @ (composite @ (H_dot + Theta_dot) + 2 * R_hat @ H.T) + H @ (
+    composite @ _beyond @ (H_dot + Theta_dot) + 2 * R_hat @ _beyond @ H.T
+)
+"""∂τ/∂v with the sums over descendants done once: a column is a walk inward and one outward."""
+B_D_columns = (
+    H @ phi @ (force_column + 2 * R_hat @ Theta_dot + composite @ Theta_ddot)
+    + H @ (2 * R_hat @ _beyond @ Theta_dot + composite @ _beyond @ Theta_ddot)
+    - F_0
+)
+"""∂τ/∂q likewise."""
+
+_spun = let("spun", H.T @ dv + Theta_dot @ dq)
+_pushed = let("pushed", (H_dot + Theta_dot) @ dv + Theta_ddot @ dq)
+theta = let("theta", phi.T @ _spun)
+"""Changes of the links' velocities, but for what turns with them."""
+pi = let("pi", phi.T @ (H.T @ dvdot + _pushed))
+"""Changes of the links' accelerations, but for what turns with them."""
+inverse_change = H @ phi @ (M @ pi + 2 * M_hat @ theta + force_column @ dq) - F_0 @ dq + A @ dvdot
+"""δτ in O(n): one pass outward, one inward."""
+
+_force = let("force", dtau + F_0 @ dq)
+_load = let("load", M @ phi.T @ _pushed + 2 * M_hat @ theta + force_column @ dq)
+forward_change = L_inv.T @ D.inv @ (_force - H @ psi @ (K @ _force + _load))
+"""δv̇ in O(n), by the rigid inertias of the links: the changes of forces go through L⁻¹Hφ = Hψ."""
+
+_felt = let("felt", 2 * P_hat @ _spun + P @ _pushed + force_column @ dq)
+_nu = D.inv @ (_force - H @ psi @ (K @ _force + _felt)) - 2 * K_hat.T @ theta
+forward_change_articulated = L_inv.T @ _nu - K.T @ psi.T @ _pushed
+"""δv̇ in O(n), by the articulated inertias P and P̂: no outward pass before the inward one."""
+
+_y = let("y", phi.T @ H.T @ w)
+_s_1 = let("s_1", phi @ M @ _y)
+_s_2 = let("s_2", 2 * phi @ M_hat.T @ _y)
+inverse_weights: Mapping[str, Expr] = MappingProxyType(
+    {
+        "q": Theta_ddot.T @ _s_1 + Theta_dot.T @ _s_2 + force_column.T @ _y - F_0.T @ w,
+        "v": (H_dot + Theta_dot).T @ _s_1 + H @ _s_2,
+        "vdot": H @ _s_1 + A @ w,
+    }
+)
+"""B_D*w, A_D*w and 𝓜w in O(n): one pass outward, one inward."""
+
+_u = let("u", mass_matrix_inverse.result @ w)
 
 
-def linearized(expr: Expr) -> Expr:
-    """An expression of this file in v, v̇, gravity and external forces."""
-    return in_motion(expr)
+def weighted_by(expr: Expr, weight: Expr) -> Expr:
+    """An expression with other weights in place of w."""
+    return substitute(expr, {w: weight})
+
+
+_moving_alpha = let("alpha", link_accelerations.result)
+
+
+def accelerated(expr: Expr) -> Expr:
+    """An expression in v̇ as one in τ: the links accelerate as the joint forces make them."""
+    return in_motion(substitute(expr, {alpha: _moving_alpha}))
+
+
+forward_weights: Mapping[str, Expr] = MappingProxyType(
+    {
+        "q": -weighted_by(inverse_weights["q"], _u),
+        "v": -weighted_by(inverse_weights["v"], _u),
+        "tau": _u,
+    }
+)
+"""-B_C*w, -A_C*w and 𝓜⁻¹w in O(n)."""
+
+_W = L_inv.T @ D.inv @ H @ psi
+"""𝓜⁻¹Hφ."""
+A_C = _W @ (2 * M_hat @ phi.T @ H.T + M @ phi.T @ (H_dot + Theta_dot))
+"""-∂v̇/∂v, column by column in O(n²), without the mass matrix."""
+B_C = (
+    _W @ (force_column + 2 * M_hat @ phi.T @ Theta_dot + M @ phi.T @ Theta_ddot)
+    - mass_matrix_inverse.result @ F_0
+)
+"""-∂v̇/∂q likewise."""
+
+
+def change(expr: Expr) -> Expr:
+    """How an expression changes along (δq, δv, δv̇)."""
+    return derivative(expr, {"q": dq, v: dv, vdot: dvdot})

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.model.model import Model
 from phistar.sweeps.ir import Program
-from phistar.sweeps.requests import Form
+from phistar.sweeps.requests import Form, Request
 from phistar.sweeps.schedule import Schedule
 
 Array = NDArray[Any]
@@ -104,10 +104,10 @@ class Executable(Protocol):
 
 
 class MatrixExecutable(Protocol):
-    """The whole matrix of an operator on one robot."""
+    """The matrix of an operator on one robot, or a part of it."""
 
-    def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> Array | None:
-        """The matrix (..., rows, columns), joints in body order; None if it cannot say it now.
+    def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> Any:
+        """What ``sweeps.matrix.evaluate`` gives for the request; None if it cannot say it now.
 
         Args:
             q, inputs: As for ``Executable``.
@@ -148,13 +148,19 @@ class Backend(Protocol):
         ...
 
     def build_matrix(
-        self, forms: Sequence[Form], model: Model, frames: Sequence[str], tuning: Tuning
+        self,
+        forms: Sequence[Form],
+        model: Model,
+        frames: Sequence[str],
+        tuning: Tuning,
+        request: Request,
     ) -> MatrixExecutable | None:
-        """Something that gives the whole matrix of an operator, or None: level 2 then does it.
+        """Something that answers a request about a matrix, or None: level 2 then does it.
 
         Args:
             forms: Programs that give the same matrix.
             model, frames, tuning: As above.
+            request: The whole matrix, or what part of it.
         """
         ...
 

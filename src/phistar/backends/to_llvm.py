@@ -2,7 +2,7 @@
 """Machine code for one robot, a SIMD lane a sample: the default backend.
 
 It computes in float64 and, where all inputs are float32, in float32. Other dtypes (complex for
-complex steps, longdouble) and programs without a scalar form run on the backend ``numpy``.
+complex steps, longdouble) run on the backend ``numpy``.
 """
 
 from __future__ import annotations
@@ -28,26 +28,33 @@ from phistar.backends.llvm.kernel import Kernel, text_of
 from phistar.backends.llvm.lean import MANY
 from phistar.backends.llvm.memory import pool
 from phistar.backends.llvm.recipe import fingerprint
-from phistar.backends.llvm.tiers import Tiers, policy
+from phistar.backends.llvm.rows import REALS, as_rows
+from phistar.backends.llvm.tiers import Tiers, compiling, policy
 from phistar.model.model import Model
 from phistar.model.parts import GROUND
 from phistar.scalar.links import ROUNDING
-from phistar.scalar.lower import NO_SCALAR_FORM, Options, to_rolled, to_straight
-from phistar.scalar.matrix import size_of, to_matrix
+from phistar.scalar.lower import Options, to_rolled, to_straight
+from phistar.scalar.matrix import WHOLE, layout, to_matrix, to_rolled_matrix
 from phistar.spatial import force_transform
 from phistar.sweeps.ir import Type
-from phistar.sweeps.requests import Form
+from phistar.sweeps.requests import Diag, Form, Full, Request
 from phistar.sweeps.schedule import Schedule
 
 Array = NDArray[Any]
 
-SMALL_MATRIX = 200
-"""Links times columns up to which a matrix is compiled on the spot."""
-LARGEST_MATRIX = 4000
-"""Links times columns up to which a straight line is worth its size."""
+STREAMS = 2
+"""What a column of a matrix takes at a link, in streams of a program."""
+
+LARGEST_MATRIX = 4_000_000
+"""Entries up to which a matrix is compiled: the kernel keeps it once more for each lane."""
+LARGEST_PART = 4000
+"""Links times columns up to which a straight line for a part of a matrix is worth its size."""
+OFTEN = 3
+"""A part of a matrix is compiled when it is asked for so many times: there are n² blocks."""
+AT_ONCE = 2
+"""Parts of matrices that are compiled at the same time; others have to wait."""
 
 _DOUBLE = np.dtype(np.float64)
-_REALS = {np.dtype(np.float64): "double", np.dtype(np.float32): "float"}
 
 
 class MachineCode:
@@ -124,18 +131,14 @@ class MachineCode:
         arrays = {"q": inexact(q)}
         arrays.update((name, inexact(inputs[name])) for name in self.read if name in inputs)
         dtype = np.result_type(*arrays.values())
-        if dtype not in _REALS:
+        if dtype not in REALS:
             return self._by_numpy().run(q, inputs, out)
         for name in self._scatter & set(arrays):
             arrays[name] = self._on_links(arrays[name])
         tails = {name: 1 if name == "q" or name in self._joint else 2 for name in arrays}
-        batches = {name: x.shape[: x.ndim - tails[name]] for name, x in arrays.items()}
-        batch = np.broadcast_shapes(*batches.values())
-        kernel = self.tiers(tuple(arrays), _REALS[dtype]).kernel
-        rows = [
-            _rows(arrays[name], batches[name], batch, size)
-            for name, size in kernel.call.signature.inputs.items()
-        ]
+        batch, lines = as_rows(arrays, tails)
+        kernel = self.tiers(tuple(arrays), REALS[dtype]).kernel
+        rows = [lines[name] for name in kernel.call.signature.inputs]
         count = math.prod(batch)
         sizes = kernel.call.signature.outputs
         given = {n: x.reshape(count, sizes[n]) for n, x in (out or {}).items()}
@@ -224,18 +227,24 @@ def _hand_over(
 
 
 class MatrixCode:
-    """The matrix of an operator for one robot; a kernel for each precision."""
+    """The matrix of an operator for one robot, or a part; a kernel for each precision."""
 
     def __init__(
-        self, forms: Sequence[Form], model: Model, frames: tuple[str, ...], options: Options
+        self,
+        forms: Sequence[Form],
+        model: Model,
+        frames: tuple[str, ...],
+        options: Options,
+        request: Request = WHOLE,
     ) -> None:
         self.forms = forms
         self.model = model
         self.frames = frames
         self.options = options
-        form = forms[0]
-        shape = [size_of(space, model, frames) for space in (form.codomain, form.domain)]
-        self.shape = tuple(reversed(shape) if form.transposed else shape)
+        self.request = request
+        answer = layout(forms[0], model, frames, request)
+        self.shapes = [(len(rows), len(columns)) for rows, columns in answer]
+        self._asked = 0
         given = {*(each.argument for each in forms), *OPTIONAL}
         self._leaves = {
             node.data: node
@@ -248,59 +257,63 @@ class MatrixCode:
     def tiers(self, real: str = "double") -> Tiers:
         """The kernels for a precision."""
         if real not in self._tiers:
+            arguments = (self.forms, self.model, self.frames, frozenset(OPTIONAL), self.options)
             choices = [
                 *self.frames,
                 self.options,
+                self.request,
                 *(_program(form.schedule) for form in self.forms),
             ]
             self._tiers[real] = Tiers(
                 fingerprint(self.forms[0].schedule, self.model, "matrix", *choices),
                 real,
-                f"{self.model.name}: matrix {self.shape[0]} x {self.shape[1]}",
-                None,
-                lambda: to_matrix(
-                    self.forms, self.model, self.frames, frozenset(OPTIONAL), self.options
-                ),
+                f"{self.model.name}: matrix, {self.request}",
+                (lambda: to_rolled_matrix(*arguments)) if self.whole else None,
+                lambda: to_matrix(*arguments, self.request),
+                STREAMS * len(self.model.bodies) * max(map(max, self.shapes)),
             )
         return self._tiers[real]
 
-    def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> Array | None:
+    @property
+    def whole(self) -> bool:
+        """Whether it is about all of the matrix: then there are loops for it."""
+        return isinstance(self.request, Full)
+
+    def _kernel(self, real: str) -> Kernel | None:
+        """What is ready; parts of a matrix are compiled when it seems to pay."""
+        tiers = self.tiers(real)
+        if self.whole:
+            return tiers.kernel
+        self._asked += 1
+        wait = self._asked < OFTEN or compiling() >= AT_ONCE
+        return None if wait and policy() == "auto" and not tiers.begun else tiers.ready
+
+    def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> Any:
         """See ``base.MatrixExecutable``."""
         arrays = {"q": inexact(q), **{name: inexact(inputs[name]) for name in self._leaves}}
         dtype = np.result_type(*arrays.values())
-        if dtype not in _REALS or any(name in inputs for name in OPTIONAL):
+        if dtype not in REALS or any(name in inputs for name in OPTIONAL):
             return None
-        tiers = self.tiers(_REALS[dtype])
-        small = len(self.model.bodies) * max(self.shape) <= SMALL_MATRIX
-        kernel = tiers.kernel if small and policy() != "rolled" else tiers.ready
+        kernel = self._kernel(REALS[dtype])
         if kernel is None:
             return None
-        batches = {}
-        for name, x in arrays.items():
-            joint = name == "q" or self._leaves[name].type is Type.JOINT
-            batches[name] = x.shape[: x.ndim - (1 if joint else 2)]
-        batch = np.broadcast_shapes(*batches.values())
-        rows = [
-            _rows(arrays[name], batches[name], batch, size)
-            for name, size in kernel.call.signature.inputs.items()
-        ]
-        result = pool.empty((math.prod(batch), math.prod(self.shape)), dtype)
-        if len(result):
+        joint = {"q", *(n for n, node in self._leaves.items() if node.type is Type.JOINT)}
+        axes = {name: 1 if name in joint else 2 for name in arrays}
+        batch, lines = as_rows(arrays, axes)
+        rows = [lines[name] for name in kernel.call.signature.inputs]
+        sizes = [math.prod(shape) for shape in self.shapes]
+        result = pool.empty((math.prod(batch), sum(sizes)), dtype)
+        if result.size:
             kernel.call(rows, [result], fresh=True)
-        return result.reshape(*batch, *self.shape)
+        if not isinstance(self.request, Diag):
+            return result.reshape(*batch, *self.shapes[0])
+        blocks = np.split(result, np.cumsum(sizes)[:-1], axis=-1)
+        return [x.reshape(*batch, *shape) for x, shape in zip(blocks, self.shapes, strict=True)]
 
     def quick(self, order: Sequence[str], keep: Callable[[Quick], None]) -> None:
         """See ``base.Executable``."""
-        shape = (self.shape[0], self.shape[1])
-        self.tiers().listen(lambda kernel: _hand_over(kernel, shape, order, keep), wait=False)
-
-
-def _rows(x: Array, own: tuple[int, ...], batch: tuple[int, ...], size: int) -> Array:
-    """An input as rows: one a sample, or one for all."""
-    if own == batch or math.prod(own) == 1:
-        return x.reshape(math.prod(own), size)
-    tail = x.shape[len(own) :]
-    return np.broadcast_to(x, (*batch, *tail)).reshape(math.prod(batch), size)
+        (shape,) = self.shapes
+        self.tiers().listen(lambda kernel: _hand_over(kernel, shape, order, keep))
 
 
 class LlvmBackend:
@@ -317,27 +330,28 @@ class LlvmBackend:
         tuning: Tuning = PLAIN,
     ) -> Executable:
         """See ``base.Backend``."""
-        if not model.bodies or not _has_scalar_form(schedule):
+        if not model.bodies:
             from phistar.backends.to_numpy import backend as numpy_backend
 
             return numpy_backend.build(schedule, model, frames, locked)
         return MachineCode(schedule, model, tuple(frames), frozenset(locked), tuning)
 
     def build_matrix(
-        self, forms: Sequence[Form], model: Model, frames: Sequence[str], tuning: Tuning
+        self,
+        forms: Sequence[Form],
+        model: Model,
+        frames: Sequence[str],
+        tuning: Tuning,
+        request: Request = WHOLE,
     ) -> MatrixCode | None:
-        """See ``base.Backend``; very large matrices are left to level 2."""
-        usable = [form for form in forms if _has_scalar_form(form.schedule)]
-        if not usable or not model.bodies:
+        """See ``base.Backend``; empty and enormous matrices are left to level 2."""
+        if not model.bodies:
             return None
-        code = MatrixCode(usable, model, tuple(frames), _options(tuning))
-        large = len(model.bodies) * max(code.shape) > LARGEST_MATRIX or not min(code.shape)
-        return None if large else code
-
-
-def _has_scalar_form(schedule: Schedule) -> bool:
-    program = schedule.program
-    return not any(program.nodes[s].op in NO_SCALAR_FORM for s in program.live())
+        code = MatrixCode(forms, model, tuple(frames), _options(tuning), request)
+        entries = sum(math.prod(shape) for shape in code.shapes)
+        largest = max((max(shape) for shape in code.shapes), default=0)
+        few = code.whole or len(model.bodies) * largest <= LARGEST_PART
+        return code if 0 < entries <= LARGEST_MATRIX and few else None
 
 
 def _options(tuning: Tuning) -> Options:

@@ -29,7 +29,7 @@ from phistar.model.configuration import configuration
 from phistar.model.model import Model
 from phistar.sweeps.ir import SHIFTS, Direction, Node, Program, Type
 from phistar.sweeps.lines import Lines, resolve
-from phistar.sweeps.requests import Form
+from phistar.sweeps.requests import Form, Request
 from phistar.sweeps.schedule import Pass, Schedule
 
 Array = NDArray[Any]
@@ -300,7 +300,12 @@ class NumpyBackend:
         return Compiled(schedule, model, frames, locked)
 
     def build_matrix(
-        self, forms: Sequence[Form], model: Model, frames: Sequence[str], tuning: Tuning
+        self,
+        forms: Sequence[Form],
+        model: Model,
+        frames: Sequence[str],
+        tuning: Tuning,
+        request: Request,
     ) -> None:
         """Level 2 gives matrices itself."""
         return None

@@ -17,7 +17,7 @@ from phistar.model.model import Model
 from phistar.sweeps.interpret import run
 from phistar.sweeps.ir import Type
 from phistar.sweeps.printing import to_text
-from phistar.sweeps.requests import Form
+from phistar.sweeps.requests import Form, Request
 from phistar.sweeps.schedule import Schedule
 
 Array = NDArray[Any]
@@ -90,7 +90,12 @@ class SweepsBackend:
         return Interpreted(schedule, model, tuple(frames), locked)
 
     def build_matrix(
-        self, forms: Sequence[Form], model: Model, frames: Sequence[str], tuning: Tuning
+        self,
+        forms: Sequence[Form],
+        model: Model,
+        frames: Sequence[str],
+        tuning: Tuning,
+        request: Request,
     ) -> None:
         """Level 2 gives matrices itself."""
         return None

@@ -15,7 +15,7 @@ from phistar.algebra.printing import to_text
 from phistar.algebra.proof import prove
 from phistar.algebra.spaces import ONE
 from phistar.algebra.symbols import SYMBOLS
-from phistar.algorithms.equations_of_motion import PROGRAMS
+from phistar.algorithms.programs import PROGRAMS
 from phistar.compile import ARGUMENTS, Kernel, compile_outputs, kernel
 from phistar.derive import derive
 from phistar.errors import ArgumentError, UnknownNameError

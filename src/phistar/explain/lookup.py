@@ -12,7 +12,7 @@ from phistar.algebra.proof import prove as prove_theorem
 from phistar.algebra.rewrite import Step
 from phistar.algebra.symbols import SYMBOLS
 from phistar.algorithms import catalogue as theorems
-from phistar.algorithms.equations_of_motion import PROGRAMS
+from phistar.algorithms.programs import PROGRAMS
 from phistar.errors import UnknownNameError
 from phistar.explain import places
 from phistar.explain.used import symbols_in, theorems_in
@@ -85,7 +85,7 @@ def _find_algorithms(name: str) -> Iterator[_Found]:
         exprs = PROGRAMS[name].values()
         refs = _refs(theorem.ref for theorem in theorems_in(exprs))
         behind_it = _refs(SYMBOLS[symbol].ref for symbol in symbols_in(exprs))
-        place = places.line("algorithms/equations_of_motion.py", name)
+        place = places.line("algorithms/programs.py", name)
         yield _Found("program", name, place, refs, behind_it)
 
 

@@ -116,7 +116,7 @@ def _unnoticed(program: Program, found: _Found) -> bool:
         node = program.nodes[stream]
         paired = {p for pair in _pairs(program, found, stream) for p in pair}
         for operand in node.operands:
-            if operand in found.joint and stream not in homes:
+            if (operand in found.joint or operand in shouts) and stream not in homes:
                 return False
             if operand in found.free and operand not in paired:
                 return False

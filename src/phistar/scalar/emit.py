@@ -16,6 +16,7 @@ from phistar.scalar.graph import Scalar
 from phistar.scalar.inertia import (
     Inertia,
     Rigid,
+    Symmetric,
     across,
     added,
     downdated,
@@ -99,6 +100,14 @@ class Place:
         for column, value in zip(self.link.columns, x, strict=True):
             for axis, factor in column:
                 result[axis] = result[axis] + factor * value
+        return result
+
+    def onto_columns(self) -> dict[int, Vector]:
+        """The columns of H that are not zero, by axis."""
+        result: dict[int, Vector] = {}
+        for j, column in enumerate(self.link.columns):
+            for axis, factor in column:
+                result.setdefault(axis, [0.0] * len(self.link.columns))[j] = factor
         return result
 
 
@@ -210,6 +219,26 @@ def gain(place: Place, u: Matrix, d: Factor) -> Matrix:
     ]
 
 
+def give(place: Place, s: Inertia, g: Matrix, d: Factor) -> Symmetric:
+    """(I - G H)* S (I - G H) + H* D^-1 H: only the rows and columns of the joint's axes change."""
+    own = place.onto_columns()
+    full = [[s.entry(i, j) for j in range(6)] for i in range(6)]
+    across = {
+        j: [(1.0 if i == j else 0.0) - dot(g[i], h) for i in range(6)] for j, h in own.items()
+    }
+    for j, column in across.items():
+        half = [dot([s.entry(i, k) for k in range(6)], column) for i in range(6)]
+        yielding = place.from_axes(d.solve(own[j]))
+        for i in range(6):
+            if i not in across:
+                full[i][j] = full[j][i] = half[i]
+            elif i <= j:
+                full[i][j] = full[j][i] = dot(across[i], half) + yielding[i]
+    corner = [full[i][j] for i in range(3) for j in range(i, 3)]
+    far = [full[i][j] for i in range(3, 6) for j in range(i, 6)]
+    return Symmetric(corner, [full[i][3:] for i in range(3)], far)
+
+
 def gain_adjoint_parts(g: Matrix, x: Vector) -> list[tuple[Scalar, Scalar]]:
     """G* x, each entry as a proper sum and what the joint's own axis adds."""
     parts = []
@@ -290,6 +319,7 @@ LOCAL: dict[str, Callable[..., Any]] = {
     "U": block,
     "D": hinge,
     "G": gain,
+    "give": give,
     "down": lambda place, p, u, g: downdated(p, g, u),
     "Gx": lambda place, g, x: times(g, x),
     "Gtx": lambda place, g, x: [a + b for a, b in gain_adjoint_parts(g, x)],

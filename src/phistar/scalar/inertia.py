@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Inertias of scalars: nothing, rigid (10 numbers), symmetric (21) or gyroscopic (18)."""
+"""Inertias of scalars: nothing, rigid (10 numbers), symmetric (21) or gyroscopic (18).
+
+A compliance is a symmetric matrix, too: it turns forces into motions, and goes outward.
+"""
 
 from __future__ import annotations
 
@@ -212,6 +215,20 @@ def multiplied(factor: float, x: Inertia) -> Inertia:
     if isinstance(x, Transfer):
         return Transfer(*([scaled(factor, row) for row in half] for half in (x.A, x.C)))
     return Symmetric(scaled(factor, x.J), [scaled(factor, row) for row in x.B], scaled(factor, x.C))
+
+
+def carried(x: Inertia, rotation: Rotation, p: Vector) -> Symmetric | Nothing:
+    """φ* x φ: a compliance of the parent as seen from a link, shifted, then turned."""
+    if isinstance(x, Nothing):
+        return x
+    s = symmetric(x)
+    # B' = B + J p~, C' = C + B* p~ - p~ B': row i of A p~ is A_i x p, column j of p~ A is p x A_j.
+    there = [plus(s.B[i], cross([s.J[at(i, j)] for j in range(3)], p)) for i in range(3)]
+    left = [cross(p, column) for column in transposed(there)]
+    right = [cross(column, p) for column in transposed(s.B)]
+    C = [s.C[at(i, j)] + (right[i][j] - left[j][i]) for i in range(3) for j in range(i, 3)]
+    back = rotation.inverse()
+    return Symmetric(back.congruence(s.J), back.general_congruence(there), back.congruence(C))
 
 
 def downdated(x: Inertia, left: Matrix, right: Matrix) -> Inertia:

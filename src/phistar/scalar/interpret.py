@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from phistar.scalar.graph import Value, operands
-from phistar.scalar.program import Body, Rolled, ScalarProgram, Straight, start_of
+from phistar.scalar.program import Body, Links, Rolled, ScalarProgram, Store, Straight, start_of
+from phistar.scalar.relations import Kinship
 from phistar.sweeps.ir import Direction
 
 Array = NDArray[Any]
@@ -44,8 +46,9 @@ def run(program: ScalarProgram, inputs: Mapping[str, Array]) -> dict[str, Array]
 
 
 def _writer(outputs: dict[str, Array]) -> Callable[..., None]:
-    def write(space: str, index: int, base: str, value: Any, add: bool) -> None:
-        outputs[space][:, index] = value + (outputs[space][:, index] if add else 0)
+    def write(store: Store, value: Any) -> None:
+        row = outputs[store.space][:, store.index]
+        row[...] = row + value if store.add else value
 
     return write
 
@@ -54,39 +57,58 @@ def _run_loops(
     program: Rolled, inputs: Mapping[str, Array], outputs: dict[str, Array], work: Array
 ) -> None:
     links = program.links
+    machine = _Links(links, inputs, outputs, work)
     for loop in program.loops:
         order = range(len(links))
         for k in order if loop.direction is Direction.OUTWARD else reversed(order):
             body = loop.bodies.get(links.class_of[k])
             if body is not None:
-                _run_link(program, body, k, inputs, outputs, work)
+                machine.run(body, k)
+    columns = program.columns
+    if columns is None:
+        return
+    kinship = Kinship(links.parent)
+    for number, (c, entry) in enumerate(zip(columns.link, columns.entry, strict=True)):
+        for walk in columns.walks:
+            for k in walk.order(c, links):
+                variant = (links.class_of[k], kinship(k, c), entry if k == c else 0)
+                if variant in walk.bodies:
+                    machine.run(walk.bodies[variant], k, partial(columns.place, column=number))
 
 
-def _run_link(
-    program: Rolled,
-    body: Body,
-    k: int,
-    inputs: Mapping[str, Array],
-    outputs: dict[str, Array],
-    work: Array,
-) -> None:
-    links = program.links
-    at = {"link": k, "parent": links.parent[k]}
+class _Links:
+    """Loops on arrays."""
 
-    def read(space: str, index: int, base: str) -> Any:
-        if space == "table":
-            return links.table[k][index]
-        if space == "work":
-            return work[at[base], index]
-        return inputs[space][:, start_of(links, base, k) + index]
+    def __init__(
+        self, links: Links, inputs: Mapping[str, Array], outputs: dict[str, Array], work: Array
+    ) -> None:
+        self.links = links
+        self.inputs = inputs
+        self.outputs = outputs
+        self.work = work
 
-    def write(space: str, index: int, base: str, value: Any, add: bool) -> None:
-        row = work[at[base], index] if space == "work" else None
-        if row is None:
-            row = outputs[space][:, start_of(links, base, k) + index]
-        row[...] = row + value if add else value
+    def run(self, body: Body, k: int, place: Callable[[Store, int], int] | None = None) -> None:
+        """A body at a link; in a walk for a column, ``place`` is the entry of a store and row."""
+        links, work = self.links, self.work
+        at = {"link": k, "parent": links.parent[k]}
 
-    _run_body(body, read, write)
+        def read(space: str, index: int, base: str) -> Any:
+            if space == "table":
+                return links.table[k][index]
+            if space == "work":
+                return work[at[base], index]
+            return self.inputs[space][:, start_of(links, base, k) + index]
+
+        def write(store: Store, value: Any) -> None:
+            if store.space == "work":
+                row = work[at[store.base], store.index]
+            else:
+                entry = start_of(links, store.base, k) + store.index
+                entry = entry if place is None else place(store, entry)
+                row = self.outputs[store.space][:, entry]
+            row[...] = row + value if store.add else value
+
+        _run_body(body, read, write)
 
 
 def _run_body(body: Body, read: Callable[..., Any], write: Callable[..., None]) -> None:
@@ -102,4 +124,4 @@ def _run_body(body: Body, read: Callable[..., Any], write: Callable[..., None]) 
             values[number] = _OPERATIONS[node[0]](*(values[i] for i in operands(node)))
     for store in body.stores:
         value = values[store.value.id] if isinstance(store.value, Value) else store.value
-        write(store.space, store.index, store.base, value, store.add)
+        write(store, value)

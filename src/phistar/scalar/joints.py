@@ -65,6 +65,8 @@ def transform(
         p = [a + row[2] * slid for a, row in zip(p0, R0, strict=True)]
         turns = () if kind == "prismatic" else (Turn(2, *turn(own(0) + link.turn)),)
         return Rotation(_joined(fixed, turns)), p
+    if kind == "frame":
+        return Rotation(fixed), p0
     if kind == "planar":
         return Rotation(_joined(fixed, (Turn(2, *turn(own(2))),))), _offset(
             p0, R0, [own(0), own(1), 0.0]

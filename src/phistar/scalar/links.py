@@ -167,6 +167,28 @@ def _link(body: Body, v: int, locked: bool) -> Link:
     )
 
 
+def frame_link(index: int, parent: int, frame: Frame) -> Link:
+    """A frame on a link, as a link of its own that does not move on it and weighs nothing."""
+    return Link(
+        index=index,
+        parent=parent,
+        kind="frame",
+        pitch=0.0,
+        columns=(),
+        frame=frame,
+        mass=0.0,
+        h=np.zeros(3),
+        J=np.zeros((3, 3)),
+        armature=(),
+        q=0,
+        v=0,
+        scale=1.0,
+        offset=0.0,
+        turn=0.0,
+        seat=Frame(),
+    )
+
+
 class _Tree:
     """Links on their way, with the children of each."""
 

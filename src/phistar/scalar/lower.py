@@ -45,9 +45,6 @@ DEFAULT = Options()
 ORDER = ("v", "vdot", "tau")
 """Of the inputs after the configuration; others follow by name."""
 
-NO_SCALAR_FORM = frozenset({"outcong", "give", "join"})
-"""Operations of compliances Υ, for blocks of inverses; they stay on level 2."""
-
 
 def signature_of(
     scheduled: Schedule, model: Model, absent: Set[str], locked: Set[int]
@@ -115,8 +112,7 @@ def to_rolled(
 ) -> Rolled:
     """The loops of a program on a robot; arguments as for ``to_straight``."""
     formulated, signature, setting = _prepared(scheduled, model, absent, locked, options)
-    *_, links = choices(model, locked, replace(options, frames=_frames(options)[-1]))
-    return rolled(formulated, links, signature, setting)
+    return rolled(formulated, likeliest(model, locked, options), signature, setting)
 
 
 def _prepared(
@@ -157,6 +153,12 @@ def choices(model: Model, locked: Set[int], options: Options) -> Sequence[Sequen
     return [
         _links(model, each, options.regroup, options.snap, frozenset(locked)) for each in frames
     ]
+
+
+def likeliest(model: Model, locked: Set[int], options: Options) -> Sequence[Link]:
+    """The robot in the frames that are most often the cheapest."""
+    (links,) = choices(model, locked, replace(options, frames=_frames(options)[-1]))
+    return links
 
 
 def _frames(options: Options) -> tuple[str, ...]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whole matrices of operators -> one straight line: the program on each unit column in turn.
+"""Matrices of operators, whole or in part -> one straight line: the program on each unit column.
 
 What does not depend on the column is computed once. What a unit column does not reach is zero and
 folds away, so a column costs the walk from its joint to the root and back, as far as its rows are
@@ -9,29 +9,38 @@ wanted. Equal numbers of a symmetric matrix are computed once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
+from itertools import accumulate, chain, pairwise
 from typing import Any
 
 from phistar.algebra.spaces import JOINT, TASK_FORCE, TASK_MOTION, Space
 from phistar.errors import LoweringError
 from phistar.model.model import Model
 from phistar.model.parts import GROUND
+from phistar.scalar.columns import Job, rolled_columns, work
 from phistar.scalar.graph import Scalar
-from phistar.scalar.links import Link
+from phistar.scalar.links import Frame, Link, frame_link
 from phistar.scalar.lower import (
     DEFAULT,
-    NO_SCALAR_FORM,
     Options,
     choices,
+    likeliest,
     robot_setting,
     sizes_of_inputs,
 )
-from phistar.scalar.program import Body, Signature, Store, Straight, arithmetic
+from phistar.scalar.program import Body, Rolled, Signature, Store, Straight, arithmetic
 from phistar.scalar.straight import Robot, Trace
-from phistar.scalar.tracer import Seat, Setting
-from phistar.sweeps.requests import Form
+from phistar.scalar.tracer import LinkTracer, Seat, Setting
+from phistar.scalar.vectors import Vector
+from phistar.sweeps.ir import Direction, Node, Program, Type
+from phistar.sweeps.matrix import listed, wanted_blocks
+from phistar.sweeps.requests import Block, Diag, Form, Full, Part, Request, transposed
+from phistar.sweeps.schedule import Schedule, schedule
+from phistar.sweeps.support import Blocks
 
 OUTPUT = "matrix"
 """Name of the only output: rows one after the other."""
+
+WHOLE = Full()
 
 
 def to_matrix(
@@ -40,6 +49,7 @@ def to_matrix(
     frames: Sequence[str] = (),
     absent: Set[str] = frozenset(),
     options: Options = DEFAULT,
+    request: Request = WHOLE,
 ) -> Straight:
     """The matrix of an operator on a robot, by the cheapest of some programs and frames.
 
@@ -49,18 +59,17 @@ def to_matrix(
         frames: Names of the frames that B speaks of.
         absent: Inputs that are not given.
         options: What may be chosen.
+        request: Which part of the matrix the programs are for.
 
     Returns:
-        A program with one output, the matrix in row-major order; joints in body order, frames in
-        the order of ``frames``.
+        A program with one output, what ``layout`` says in row-major order; joints in body order,
+        frames in the order of ``frames``.
     """
-    *others, likeliest = choices(model, frozenset(), options)
-    usable = [form for form in forms if _has_scalar_form(form)]
-    if not usable:
-        raise LoweringError("no program for this matrix has a scalar form")
-    found = [(_Columns(form, likeliest, model, frames, absent).program(), form) for form in usable]
+    *others, first = choices(model, frozenset(), options)
+    rest = (model, frames, absent, request)
+    found = [(_Columns(form, first, *rest).program(), form) for form in forms]
     best, form = min(found, key=_cost)
-    found = [(_Columns(form, each, model, frames, absent).program(), form) for each in others]
+    found = [(_Columns(form, each, *rest).program(), form) for each in others]
     return min([(best, form), *found], key=_cost)[0]
 
 
@@ -68,16 +77,33 @@ def _cost(found: tuple[Straight, Form]) -> int:
     return arithmetic(found[0].count())
 
 
-def _has_scalar_form(form: Form) -> bool:
-    program = form.schedule.program
-    return not any(program.nodes[s].op in NO_SCALAR_FORM for s in program.live())
+def layout(
+    form: Form, model: Model, frames: Sequence[str] = (), request: Request = WHOLE
+) -> list[tuple[list[int], list[int]]]:
+    """Rows and columns of the matrices that answer a request: one, or each diagonal block."""
+    spaces = (form.codomain, form.domain)
+    rows, columns = (
+        _ranges(Blocks.of(space, model, tuple(frames)))
+        for space in (reversed(spaces) if form.transposed else spaces)
+    )
+    if isinstance(request, Diag):
+        return [(list(r), list(c)) for r, c in zip(rows, columns, strict=True)]
+    chosen = listed(getattr(request, "row", tuple(range(len(rows)))))
+    others = listed(getattr(request, "column", tuple(range(len(columns)))))
+    down, across = (rows[i] for i in chosen), (columns[j] for j in others)
+    return [(list(chain(*down)), list(chain(*across)))]
 
 
-def size_of(space: Space, model: Model, frames: Sequence[str]) -> int:
-    """Rows or columns of a matrix between spaces."""
-    if space is JOINT:
-        return sum(body.motion.nv for body in model.bodies)
-    return 6 * (len(frames) if space in (TASK_FORCE, TASK_MOTION) else len(model.bodies))
+def _ranges(blocks: Blocks) -> list[range]:
+    return [range(a, b) for a, b in pairwise(accumulate(blocks.sizes, initial=0))]
+
+
+def _without_last_outward(given: Schedule) -> Schedule:
+    """The passes that must be walked in order; rows of a last outward one are asked for as such."""
+    passes = given.passes
+    while passes and passes[-1].direction is Direction.OUTWARD:
+        passes = passes[:-1]
+    return Schedule(given.program, passes)
 
 
 class _Columns:
@@ -90,8 +116,13 @@ class _Columns:
         model: Model,
         frames: Sequence[str],
         absent: Set[str],
+        request: Request,
     ) -> None:
         self.form = form
+        self.answer = layout(form, model, frames, request)
+        self.request = transposed(request) if form.transposed else request
+        self.rows = Blocks.of(form.codomain, model, tuple(frames))
+        self.columns = Blocks.of(form.domain, model, tuple(frames))
         self.links = links
         self.model = model
         self.frames = frames
@@ -99,8 +130,7 @@ class _Columns:
         self.setting = robot_setting(form.schedule.program, model, absent)
         self.seats = _seats(model, frames)
         self.dependent = self._dependent()
-        self.rows = size_of(form.codomain, model, frames)
-        self.columns = size_of(form.domain, model, frames)
+        self.deep = _without_last_outward(form.schedule)
 
     def _dependent(self) -> set[int]:
         """Streams that the argument reaches."""
@@ -118,32 +148,44 @@ class _Columns:
         """The straight line."""
         entries: dict[tuple[int, int], Scalar] = {}
         shared: list[dict[int, Any]] = [{} for _ in self.links]
-        for column in range(self.columns):
-            trace = self._trace(column, shared)
-            for part in self.form.parts:
-                for row, value in self._rows(trace, part.stream, part.kind, column):
-                    self._add(entries, row, column, value)
-                    if part.kind == "mirror" or (part.kind == "half" and row != column):
-                        self._add(entries, column, row, value)
-        across = self.columns
+        wanted = [
+            (part, dict(wanted_blocks(self.request, part, self.rows, self.columns)))
+            for part in self.form.parts
+        ]
+        for block, columns in enumerate(_ranges(self.columns)):
+            asked = [(p, [r for r, held in w.items() if held >> block & 1]) for p, w in wanted]
+            for column in columns if any(rows for _, rows in asked) else ():
+                trace = self._trace(column, shared)
+                for part, rows in asked:
+                    self._column(entries, trace, part, rows, column)
         if self.form.transposed:
-            entries, across = {(c, r): x for (r, c), x in entries.items()}, self.rows
-        stores = [Store(OUTPUT, r * across + c, "", x) for (r, c), x in sorted(entries.items())]
-        present = {store.index for store in stores}
-        rest = (i for i in range(self.rows * self.columns) if i not in present)
-        stores += [Store(OUTPUT, i, "", 0.0) for i in rest]
+            entries = {(c, r): x for (r, c), x in entries.items()}
+        places = [(r, c) for rows, columns in self.answer for r in rows for c in columns]
+        stores = [Store(OUTPUT, i, "", entries.get(at, 0.0)) for i, at in enumerate(places)]
         inputs = sizes_of_inputs(
             self.form.schedule.program,
             self.model,
             self.setting.absent | {self.form.argument},
             frozenset(),
         )
-        signature = Signature(inputs, {OUTPUT: self.rows * self.columns})
-        return Straight(signature, Body(self.robot.graph, stores))
+        return Straight(Signature(inputs, {OUTPUT: len(places)}), Body(self.robot.graph, stores))
 
-    @staticmethod
-    def _add(entries: dict[tuple[int, int], Scalar], row: int, column: int, value: Scalar) -> None:
-        entries[row, column] = entries.get((row, column), 0.0) + value
+    def _column(
+        self,
+        entries: dict[tuple[int, int], Scalar],
+        trace: Trace,
+        part: Part,
+        rows: Sequence[int],
+        column: int,
+    ) -> None:
+        """Add what a part gives for a column; of a symmetric one what is not below the diagonal."""
+        half = part.kind == "half" and not isinstance(self.request, Block)
+        for row, value in self._rows(trace, part.stream, rows):
+            if half and row > column:
+                continue
+            entries[row, column] = entries.get((row, column), 0.0) + value
+            if part.kind == "mirror" or (half and row != column):
+                entries[column, row] = entries.get((column, row), 0.0) + value
 
     def _trace(self, column: int, shared: list[dict[int, Any]]) -> Trace:
         """The program on a unit column, with what other columns have found already."""
@@ -157,37 +199,108 @@ class _Columns:
         trace = Trace(self.robot, setting)
         for link, known in zip(trace.links, shared, strict=True):
             link.share(known, self.dependent)
+        trace.run(self.deep)
         return trace
 
-    def _rows(
-        self, trace: Trace, stream: int, kind: str, column: int
-    ) -> Iterator[tuple[int, Scalar]]:
-        """Numbers of a column, of a symmetric matrix those above the diagonal."""
-        last = column if kind == "half" else self.rows - 1
-        if self.form.codomain is JOINT:
-            for link in trace.links:
-                if link.v <= last and len(link.place.link.columns):
-                    for i, x in enumerate(link.value(stream)):
-                        if link.v + i <= last:
-                            yield link.v + i, x
-            return
-        if self.form.codomain is TASK_MOTION:
-            for number, seat in enumerate(self.seats):
-                if seat.body != GROUND and 6 * number <= last:
-                    link = trace.links[seat.body]
-                    motion = seat.motion(link.place.unseat_motion(link.value(stream)))
-                    yield from self._six(6 * number, motion, last)
-            return
-        moves = self.form.codomain.name == "MOTION"
-        for link in trace.links:
-            value = link.value(stream)
-            place = link.place
-            shown = place.unseat_motion(value) if moves else place.unseat_force(value)
-            yield from self._six(6 * link.link.index, shown, last)
+    def _rows(self, trace: Trace, stream: int, rows: Sequence[int]) -> Iterator[tuple[int, Scalar]]:
+        """The numbers of some rows of blocks."""
+        places = _ranges(self.rows)
+        for row in rows:
+            if self.rows.links[row] != GROUND and self.rows.sizes[row]:
+                value = self._shown(trace.links[self.rows.links[row]], stream, row)
+                yield from zip(places[row], value, strict=True)
 
-    @staticmethod
-    def _six(start: int, values: Sequence[Scalar], last: int) -> Iterator[tuple[int, Scalar]]:
-        return ((start + i, x) for i, x in enumerate(values) if start + i <= last)
+    def _shown(self, link: LinkTracer, stream: int, row: int) -> Vector:
+        """The value of a stream at a link in the axes of the model, or of a frame."""
+        value: Vector = link.value(stream)
+        if self.form.codomain is JOINT:
+            return value
+        if self.form.codomain is TASK_MOTION:
+            return self.seats[row].motion(link.place.unseat_motion(value))
+        moves = self.form.codomain.name == "MOTION"
+        return link.place.unseat_motion(value) if moves else link.place.unseat_force(value)
+
+
+def to_rolled_matrix(
+    forms: Sequence[Form],
+    model: Model,
+    frames: Sequence[str] = (),
+    absent: Set[str] = frozenset(),
+    options: Options = DEFAULT,
+) -> Rolled:
+    """The matrix of an operator on a robot as loops; arguments as for ``to_matrix``."""
+    links = likeliest(model, frozenset(), options)
+    usable = [form for form in forms if not _meets(form)]
+    if not usable:
+        raise LoweringError("no program for this matrix has loops")
+    seated = [*links, *_frame_links(links, model, frames)]
+    if len(usable) > 1:
+        usable = [min(usable, key=lambda form: _work(form, seated))]
+    return _rolled(usable[0], seated, model, frames, absent)
+
+
+def _meets(form: Form) -> bool:
+    """Whether columns of different links are told apart where branches meet; loops do not."""
+    program = form.schedule.program
+    return any(program.nodes[s].op == "join" for s in program.live())
+
+
+def _work(form: Form, links: Sequence[Link]) -> int:
+    program, parts = _with_frames(form)
+    return work(program, links, _job(form, parts))
+
+
+def _job(form: Form, parts: tuple[Part, ...]) -> Job:
+    rows, columns = _counted_by(form.codomain), _counted_by(form.domain)
+    return Job(form.argument, rows, columns, parts, form.transposed, OUTPUT)
+
+
+def _rolled(
+    form: Form, links: Sequence[Link], model: Model, frames: Sequence[str], absent: Set[str]
+) -> Rolled:
+    program, parts = _with_frames(form)
+    spaces = (form.codomain, form.domain)
+    sizes = [sum(Blocks.of(space, model, tuple(frames)).sizes) for space in spaces]
+    unread = absent | {form.argument}
+    signature = Signature(
+        sizes_of_inputs(program, model, unread, frozenset()), {OUTPUT: sizes[0] * sizes[1]}
+    )
+    setting = robot_setting(program, model, absent)
+    return rolled_columns(schedule(program), links, signature, setting, _job(form, parts))
+
+
+def _counted_by(space: Space) -> str:
+    if space is JOINT:
+        return "v"
+    return "frame" if space in (TASK_FORCE, TASK_MOTION) else "body"
+
+
+def _frame_links(links: Sequence[Link], model: Model, frames: Sequence[str]) -> list[Link]:
+    """Frames as links that hang on others without a joint."""
+    found = []
+    for number, name in enumerate(frames):
+        frame = model.frame(name)
+        pose = Frame(frame.body_pose[:3, :3], frame.body_pose[:3, 3])
+        on_link = pose if frame.body == GROUND else links[frame.body].seat.inverse @ pose
+        found.append(frame_link(len(links) + number, frame.body, on_link))
+    return found
+
+
+def _with_frames(form: Form) -> tuple[Program, tuple[Part, ...]]:
+    """A program in which forces on frames come inward and motions of frames outward."""
+    given = form.schedule.program
+    program = Program(list(given.nodes), dict(given.definitions), dict(given.names))
+    for stream, node in enumerate(given.nodes):
+        if node.op == "scatter":
+            leaf = program.leaf(node.data, Type.FORCE)
+            program.nodes[stream] = Node("shin", (leaf,), Type.FORCE)
+    parts = form.parts
+    if form.codomain is TASK_MOTION:
+        parts = tuple(
+            Part(program.add("shout", (part.stream,), Type.MOTION), part.kind) for part in parts
+        )
+    program.outputs = {part.kind: part.stream for part in parts}
+    return program, parts
 
 
 def _seats(model: Model, frames: Sequence[str]) -> tuple[Seat, ...]:

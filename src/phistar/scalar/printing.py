@@ -5,6 +5,7 @@ n4 = q[2] + 0.25        an input's entry; in a loop v{k}[1] is one of the link's
 n7 = keep[3]            a number kept at this link, keep(p)[3] at its parent
 table[0]                a constant of this link
 tau[1] += n9            what is left behind
+matrix{k, j}[1] = n9    row 1 of link k in column j; matrix{j, k}[1] its mirror image
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from phistar.scalar.graph import Graph, Scalar, Value
-from phistar.scalar.program import Body, Rolled, ScalarProgram, Signature, arithmetic
+from phistar.scalar.program import Body, Columns, Rolled, ScalarProgram, Signature, arithmetic
+from phistar.scalar.relations import AT
 
 _FORMS = {
     "add": "{} + {}",
@@ -54,9 +56,23 @@ def _loops(program: Rolled) -> Iterator[str]:
         for c, body in loop.bodies.items():
             yield f"  class {c}:"
             yield from _body(body, "    ")
+    if program.columns is not None:
+        yield from _columns(program.columns)
 
 
-def _body(body: Body, margin: str) -> Iterator[str]:
+def _columns(columns: Columns) -> Iterator[str]:
+    begin = ", from zeros" if columns.fill else ""
+    yield f"for each of {len(columns.link)} columns{begin}:"
+    for number, walk in enumerate(columns.walks):
+        way = "to the ancestors" if walk.path else walk.direction.value
+        yield f"  walk {number}, {way}:"
+        for (c, relation, entry), body in walk.bodies.items():
+            place = f"at it, column {entry} of it" if relation == AT else relation
+            yield f"    class {c}, {place}:"
+            yield from _body(body, "      ", matrix=True)
+
+
+def _body(body: Body, margin: str, matrix: bool = False) -> Iterator[str]:
     graph = body.graph
     live = body.live
     names = {number: f"n{number}" for number in live}
@@ -71,6 +87,9 @@ def _body(body: Body, margin: str) -> Iterator[str]:
             yield f"{margin}{names[number]} = {formula}"
     for store in body.stores:
         place = _place(store.space, store.index, store.base)
+        if matrix and store.space != "work":
+            pair = "j, k" if store.turned else "k, j"
+            place = f"{store.space}{{{pair}}}[{store.index}]"
         sign = "+=" if store.add else "="
         yield f"{margin}{place} {sign} {_value(store.value, names)}"
 

@@ -8,16 +8,22 @@ the link's own begin, and there are two more spaces:
     load(name, i, "q" | "v" | "body")      entry i of the link's own part of an input
     load("work", slot, "link" | "parent")  a number kept at this link or at its parent
     load("table", i, "link")               a constant of this link
+
+A matrix in loops has, after these, walks that are done again for each of its columns, with bodies
+for each way in which a link may stand to the link at which the column begins.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from phistar.scalar.graph import Graph, Scalar, Value
+from phistar.scalar.relations import ABOVE, AFTER, AT, BEFORE, BELOW
 from phistar.sweeps.ir import Direction
 
 
@@ -38,8 +44,10 @@ class Store:
         index: Entry of the output, or slot.
         base: What ``index`` is counted from: ``""`` (the row; straight lines only), ``"v"``,
             ``"body"`` (the link's own part of an output), ``"link"`` or ``"parent"`` (work).
+            In a walk for a column, ``"v"``, ``"body"`` and ``"frame"`` say which row it is.
         value: The number.
         add: Whether it is added to what is there.
+        turned: Whether row and column are exchanged.
     """
 
     space: str
@@ -47,6 +55,7 @@ class Store:
     base: str
     value: Scalar
     add: bool = False
+    turned: bool = False
 
 
 @dataclass
@@ -102,6 +111,7 @@ class Links:
         parent: Number of the parent; -1 is the ground.
         q, v: First entries in configurations and in joint vectors.
         table: Constants of each link; links of a class have equally many.
+        frames: How many of the last ones are frames on links rather than links.
     """
 
     class_of: Sequence[int]
@@ -109,9 +119,72 @@ class Links:
     q: Sequence[int]
     v: Sequence[int]
     table: Sequence[Sequence[float]]
+    frames: int = 0
 
     def __len__(self) -> int:
         return len(self.class_of)
+
+
+Variant = tuple[int, str, int]
+"""Class of a link, what it is to the column's link and, if it is that link, the column's entry."""
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A walk for one column; what has no body is passed over."""
+
+    direction: Direction
+    bodies: Mapping[Variant, Body]
+
+    @property
+    def relations(self) -> set[str]:
+        """What links must be to the column's link to be visited."""
+        return {relation for _, relation, _ in self.bodies}
+
+    @property
+    def path(self) -> bool:
+        """Whether it goes from the column's link to its ancestors, and nowhere else."""
+        return self.direction is Direction.INWARD and self.relations <= {AT, ABOVE}
+
+    @property
+    def span(self) -> tuple[bool, bool]:
+        """Whether there are links to visit before the column's link in number, and after it."""
+        return bool(self.relations & {ABOVE, BEFORE}), bool(self.relations & {BELOW, AFTER})
+
+    def order(self, c: int, links: Links) -> Iterator[int]:
+        """The links that are visited for a column at link ``c``."""
+        if self.path:
+            while c >= 0:
+                yield c
+                c = links.parent[c]
+            return
+        before, after = self.span
+        order = range(0 if before else c, len(links) if after else c + 1)
+        yield from order if self.direction is Direction.OUTWARD else reversed(order)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Walks that are done for each column of a matrix.
+
+    Attributes:
+        link: The link at which each column begins.
+        entry: Which of that link's columns it is.
+        walks: Walks, in order.
+        across: Numbers in a row of the output.
+        fill: Whether the output begins as zeros; otherwise every entry is stored.
+    """
+
+    link: Sequence[int]
+    entry: Sequence[int]
+    walks: Sequence[Walk]
+    across: int
+    fill: bool
+
+    def place(self, store: Store, row: int, column: int) -> int:
+        """The entry of the output that a store is about."""
+        first, second = (column, row) if store.turned else (row, column)
+        return first * self.across + second
 
 
 @dataclass(frozen=True)
@@ -123,12 +196,14 @@ class Rolled:
         links: The links.
         loops: Walks, in order.
         slots: Numbers kept at each link.
+        columns: What is done for each column after that, if the output is a matrix.
     """
 
     signature: Signature
     links: Links
     loops: Sequence[Loop]
     slots: int
+    columns: Columns | None = None
 
     def count(self) -> Counter[str]:
         """Operations on a sample."""
@@ -136,9 +211,44 @@ class Rolled:
         total: Counter[str] = Counter()
         for loop in self.loops:
             for kind, body in loop.bodies.items():
-                for op, times in body.count().items():
-                    total[op] += times * members[kind]
+                _add(total, body, members[kind])
+        if self.columns is not None:
+            pairs = pairs_of(self.links, self.columns.link, self.columns.entry)
+            for walk in self.columns.walks:
+                for variant, body in walk.bodies.items():
+                    _add(total, body, pairs[variant])
         return total
+
+
+def _add(total: Counter[str], body: Body, times: int) -> None:
+    for op, once in body.count().items():
+        total[op] += once * times
+
+
+def pairs_of(links: Links, link: Sequence[int], entry: Sequence[int]) -> Counter[Variant]:
+    """How many links of each variant the columns of a matrix have, all taken together."""
+    own = np.eye(max(links.class_of, default=0) + 1, dtype=int)[list(links.class_of)]
+    above, below = np.zeros_like(own), np.zeros_like(own)
+    for k, parent in enumerate(links.parent):
+        if parent >= 0:
+            above[k] = above[parent] + own[parent]
+    for k in reversed(range(len(links))):
+        if links.parent[k] >= 0:
+            below[links.parent[k]] += below[k] + own[k]
+    earlier = np.cumsum(own, axis=0) - own
+    counts = {
+        ABOVE: above,
+        BELOW: below,
+        BEFORE: earlier - above,
+        AFTER: own.sum(axis=0) - own - earlier - below,
+    }
+    times = np.bincount(np.array(link, int), minlength=len(links))
+    found: Counter[Variant] = Counter()
+    for relation, count in counts.items():
+        for kind, total in enumerate((times @ count).tolist()):
+            found[kind, relation, 0] = total
+    found.update((links.class_of[c], AT, e) for c, e in zip(link, entry, strict=True))
+    return +found
 
 
 ScalarProgram = Straight | Rolled
@@ -151,7 +261,7 @@ def arithmetic(bill: Mapping[str, int]) -> int:
 
 def start_of(links: Links, base: str, k: int) -> int:
     """Where the part of link ``k`` begins in a row."""
-    if base == "body":
-        return 6 * k
+    if base in ("body", "frame"):
+        return 6 * (k if base == "body" else k - len(links) + links.frames)
     starts: Any = links.q if base == "q" else links.v
     return int(starts[k])

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from phistar.model.parts import GROUND
 from phistar.scalar import emit
@@ -31,23 +31,24 @@ from phistar.scalar.joints import cosine_and_sine, transform
 from phistar.scalar.links import Link
 from phistar.scalar.numbers import Numbers, flat, shared
 from phistar.scalar.program import Body, Links, Loop, Rolled, Signature, Store
+from phistar.scalar.slots import Key, Traced, number_slots
 from phistar.scalar.tracer import LinkTracer, Setting
-from phistar.sweeps.ir import SHIFTS, Direction, Node, Type
+from phistar.sweeps.ir import SHIFTS, Direction, Node, Program, Type
 from phistar.sweeps.lines import resolve
 from phistar.sweeps.schedule import GIVEN_OPS, Pass, Schedule
 
-Key = tuple[Any, int]
-"""A stream, or the name of one, and the number of an entry of its values."""
+T = TypeVar("T")
 
 
 def rolled(
     schedule: Schedule, links: Sequence[Link], signature: Signature, setting: Setting
 ) -> Rolled:
     """The loops of a program; arguments as for ``straight``."""
-    return _Roller(schedule, links, signature, setting).roll()
+    passes = (*early(schedule), *schedule.passes)
+    return Roller(schedule.program, passes, links, signature, setting).roll()
 
 
-def _early(schedule: Schedule) -> tuple[Pass, ...]:
+def early(schedule: Schedule) -> tuple[Pass, ...]:
     """A pass for given streams that other links read, or that are outputs, before all others."""
     program = schedule.program
     read = {o for s in program.live() if program.nodes[s].op in SHIFTS for o in program.operands(s)}
@@ -56,14 +57,19 @@ def _early(schedule: Schedule) -> tuple[Pass, ...]:
     return (Pass(Direction.OUTWARD, given),) if given else ()
 
 
-class _Roller:
+class Roller:
     """All bodies of a program, and what they know of each other."""
 
     def __init__(
-        self, schedule: Schedule, links: Sequence[Link], signature: Signature, setting: Setting
+        self,
+        program: Program,
+        passes: Sequence[Pass],
+        links: Sequence[Link],
+        signature: Signature,
+        setting: Setting,
     ) -> None:
-        self.program = schedule.program
-        self.passes = (*_early(schedule), *schedule.passes)
+        self.program = program
+        self.passes = tuple(passes)
         self.links = list(links)
         self.signature = signature
         self.setting = setting
@@ -83,9 +89,9 @@ class _Roller:
         self.presummed = {each.shin: each for each in self.presums.values()}
         self.kept = self._kept()
         self.rows = {c: [flat(self.links[k]) for k in ks] for c, ks in self.members.items()}
-        self.known: dict[Key, float] = {}
+        self.known: dict[Any, float] = {}
         self.shapes: dict[tuple[int, int], Any] = {}
-        self.stored: dict[Key, set[float | None]] = {}
+        self.stored: dict[Any, set[float | None]] = {}
 
     def _presums(self) -> dict[Node, _Presum]:
         """Sums of forces of the children and of terms that are known before these are pushed."""
@@ -96,6 +102,8 @@ class _Roller:
             shins = [o for o in node.operands if nodes[o].op == "shin"]
             if node.op != "sum" or len(shins) != 1 or uses[shins[0]] != 1:
                 continue
+            if not self.may_begin(stream):
+                continue
             pushed = self.pass_of.get(resolve(self.program, nodes[shins[0]].operands[0]), 0)
             terms = [(f, o) for f, o in zip(node.data, node.operands, strict=True) if o != shins[0]]
             early = [(f, o) for f, o in terms if self._made(o) < pushed]
@@ -104,6 +112,10 @@ class _Roller:
                 first = max(self._made(o) for _, o in early)
                 found[node] = _Presum(shins[0], first, tuple(early), tuple(late))
         return found
+
+    def may_begin(self, stream: int) -> bool:
+        """Whether a sum may be begun before the forces of the children come."""
+        return True
 
     def _made(self, stream: int) -> float:
         """The pass that makes a stream; none for given ones."""
@@ -129,7 +141,7 @@ class _Roller:
             if made not in self.pass_of:
                 continue
             reader = presum.walk if presum is not None and operand in early else home
-            if node.op not in ("shout", "shout_turning"):
+            if SHIFTS.get(node.op) is not Direction.OUTWARD:
                 found |= {made} if self.pass_of[made] != reader else set()
             elif self.program.nodes[made].op == "turning":
                 found |= {resolve(self.program, o) for o in self.program.nodes[made].operands}
@@ -139,17 +151,28 @@ class _Roller:
 
     def roll(self) -> Rolled:
         """The program as loops."""
+        loops = self.settled(lambda: self.loops(len(self.passes)))
+        slots = number_slots([Traced(body) for loop in loops for body in loop.bodies.values()])
+        return Rolled(self.signature, self.link_table(), loops, len(slots))
+
+    def settled(self, trace: Callable[[], T]) -> T:
+        """What is traced, with all constants that bodies leave to each other."""
+        before = dict(self.known)
         while True:
-            self.shapes, self.stored = {}, defaultdict(set)
-            loops = [self._angles(), *(self._loop(i) for i in range(len(self.passes)))]
-            known = {
+            self.stored = defaultdict(set)
+            result = trace()
+            constant = {
                 key: value
                 for key, (value, *others) in self.stored.items()
                 if value is not None and not others
             }
-            if known == self.known:
-                return self._finished(loops)
-            self.known = known
+            if before | constant == self.known:
+                return result
+            self.known = before | constant
+
+    def loops(self, count: int) -> list[Loop]:
+        """The loops of the first passes."""
+        return [self._angles(), *(self._loop(i) for i in range(count))]
 
     def numbers(self, c: int, graph: Graph) -> tuple[Numbers, list[list[float]]]:
         """The numbers of a class, and the rows of its members in the table."""
@@ -157,7 +180,7 @@ class _Roller:
         return shared(first, self.rows[c], lambda i: graph.load("table", i, "link"))
 
     def _loop(self, number: int) -> Loop:
-        bodies = {c: _ClassTracer(self, number, c).body() for c in self.members}
+        bodies = {c: ClassTracer(self, number, c).body() for c in self.members}
         return Loop(self.passes[number].direction, bodies)
 
     def _angles(self) -> Loop:
@@ -174,26 +197,19 @@ class _Roller:
                 bodies[c] = body
         return Loop(Direction.OUTWARD, bodies)
 
-    def _finished(self, loops: list[Loop]) -> Rolled:
-        """Without what nobody reads, slots numbered."""
-        live = _read_by_someone([body for loop in loops for body in loop.bodies.values()])
-        slots = {key: i for i, key in enumerate(sorted(live, key=str))}
-        loops = [
-            Loop(loop.direction, {c: _numbered(b, slots) for c, b in loop.bodies.items()})
-            for loop in loops
-        ]
+    def link_table(self) -> Links:
+        """The links as loops know them."""
         table: list[list[float]] = [[] for _ in self.links]
         for c, members in self.members.items():
             for k, row in zip(members, self.numbers(c, Graph())[1], strict=True):
                 table[k] = row
-        links = Links(
+        return Links(
             self.class_of,
             [link.parent for link in self.links],
             [link.q for link in self.links],
             [link.v for link in self.links],
             table,
         )
-        return Rolled(self.signature, links, [loop for loop in loops if loop.bodies], len(slots))
 
 
 class _Angle:
@@ -227,45 +243,10 @@ def _coordinates(graph: Graph) -> Any:
     return lambda i: graph.load("q", i, "q")
 
 
-def _read_by_someone(bodies: Sequence[Body]) -> set[Key]:
-    """Keys of the workspace on which an output depends."""
-    live: set[Key] = set()
-    grown = True
-    while grown:
-        before = len(live)
-        for body in bodies:
-            roots = [
-                store.value
-                for store in body.stores
-                if isinstance(store.value, Value) and (store.space != "work" or store.index in live)
-            ]
-            for number in body.graph.live(roots):
-                node = body.graph.nodes[number]
-                if node[0] == "load" and node[1][0] == "work":
-                    live.add(node[1][1])
-        grown = len(live) > before
-    return live
-
-
-def _numbered(body: Body, slots: dict[Key, int]) -> Body:
-    """A body with slot numbers for keys, without the stores that nobody reads."""
-    graph = body.graph
-    for number, node in enumerate(graph.nodes):
-        if node[0] == "load" and node[1][0] == "work":
-            space, key, base = node[1]
-            graph.nodes[number] = ("load", (space, slots.get(key, -1), base))
-    stores = [
-        replace(s, index=slots[s.index]) if s.space == "work" else s
-        for s in body.stores
-        if s.space != "work" or s.index in slots
-    ]
-    return Body(graph, stores)
-
-
-class _ClassTracer(LinkTracer):
+class ClassTracer(LinkTracer):
     """One pass at all links of a class."""
 
-    def __init__(self, roller: _Roller, number: int, c: int) -> None:
+    def __init__(self, roller: Roller, number: int, c: int) -> None:
         self.roller = roller
         self.walk = number
         self.c = c
@@ -300,11 +281,14 @@ class _ClassTracer(LinkTracer):
             if presum.walk == self.walk:
                 self._begin(presum)
         self._push()
-        for name, stream in program.outputs.items():
-            made = resolve(program, stream)
-            if roller.pass_of.get(made, 0) == self.walk:
-                self._output(name, program.nodes[made].type, self.value(made))
+        self._outputs()
         return self.result
+
+    def _outputs(self) -> None:
+        for name, stream in self.program.outputs.items():
+            made = resolve(self.program, stream)
+            if self.roller.pass_of.get(made, 0) == self.walk:
+                self._output(name, self.program.nodes[made].type, self.value(made))
 
     def _begin(self, presum: _Presum) -> None:
         """Put what is known of a sum where the children will add to it."""
@@ -333,10 +317,18 @@ class _ClassTracer(LinkTracer):
             if node.op not in ("shin", "cong"):
                 continue
             operand = resolve(self.program, node.operands[0])
-            if roller.pass_of.get(operand, 0) == self.walk:
-                add = stream in roller.presummed or not self.first
+            if roller.pass_of.get(operand, 0) == self.walk and self._is_pushed(stream):
+                add = self._joins(stream, operand)
                 for i, x in enumerate(flatten(self._moved(stream, node, self.value(operand)))):
                     self._leave((stream, i), "parent", x, add)
+
+    def _is_pushed(self, stream: int) -> bool:
+        """Whether there is something to push."""
+        return True
+
+    def _joins(self, stream: int, operand: int) -> bool:
+        """Whether what is pushed is added to what is there already."""
+        return stream in self.roller.presummed or not self.first
 
     def _moved(self, stream: int, node: Node, value: Any) -> Any:
         if node.op == "shin":
@@ -350,21 +342,30 @@ class _ClassTracer(LinkTracer):
     def _leave(self, key: Key, base: str, x: Scalar, add: bool = False) -> None:
         # Equal numbers that are added do not stay what they are, unless they are zero.
         same = isinstance(x, float) and (base == "link" or x == 0.0)
-        self.roller.stored[key].add(x if same else None)  # type: ignore[arg-type]
+        for place in self.places(key, base):
+            self.roller.stored[place].add(x if same else None)  # type: ignore[arg-type]
         if not (add and isinstance(x, float) and x == 0.0):
             self.result.stores.append(Store("work", key, base, x, add))
 
     def _read(self, key: Key, base: str) -> Scalar:
-        known = self.roller.known.get(key)
-        return self.graph.load("work", key, base) if known is None else known
+        known, *others = {self.roller.known.get(place) for place in self.places(key, base)}
+        return self.graph.load("work", key, base) if known is None or others else known
+
+    def places(self, key: Key, base: str) -> tuple[Any, ...]:
+        """What a key may stand for."""
+        return (key,)
 
     def _output(self, name: str, kind: Type, value: Any) -> None:
-        base = "v"
-        if kind is not Type.JOINT:
-            base = "body"
-            seat = self.place.unseat_force if kind is Type.FORCE else self.place.unseat_motion
-            value = seat(value)
-        self.result.stores += [Store(name, i, base, x) for i, x in enumerate(value)]
+        base = "v" if kind is Type.JOINT else "body"
+        self.result.stores += [
+            Store(name, i, base, x) for i, x in enumerate(self.shown(kind, value))
+        ]
+
+    def shown(self, kind: Type, value: Any) -> Any:
+        """A value in the frames of the model."""
+        if kind is Type.JOINT:
+            return value
+        return (self.place.unseat_force if kind is Type.FORCE else self.place.unseat_motion)(value)
 
     def _value(self, stream: int) -> Any:
         made = self.roller.pass_of.get(stream)
@@ -381,17 +382,21 @@ class _ClassTracer(LinkTracer):
         return node.op == "Ht" and self.program.nodes[node.operands[0]].op == "leaf"
 
     def entry(self, name: str, i: int, base: str) -> Scalar:
+        """See ``LinkTracer``."""
         return self.graph.load(name, i, base)
 
     def of_parent(self, stream: int) -> Any:
+        """See ``LinkTracer``."""
         made = resolve(self.program, stream)
         kind = self.program.nodes[made].type
         if kind is Type.TURNING:
             operands = self.program.nodes[made].operands
             return emit.turning(*(self.of_parent(o) for o in operands))
-        return [self._read((made, i), "parent") for i in range(6)]
+        form = self.roller.forms[made] if kind is Type.INERTIA else [0.0] * 6
+        return like(form, [self._read((made, i), "parent") for i in range(len(flatten(form)))])
 
     def of_children(self, stream: int, node: Node) -> Any:
+        """See ``LinkTracer``."""
         if self.tip and stream not in self.roller.presummed:
             return [0.0] * 6 if node.op == "shin" else Nothing()
         form = [0.0] * 6 if node.op == "shin" else self.roller.forms[stream]

@@ -16,7 +16,7 @@ from phistar.errors import LoweringError
 from phistar.scalar import emit
 from phistar.scalar.emit import Place
 from phistar.scalar.graph import Scalar
-from phistar.scalar.inertia import Nothing
+from phistar.scalar.inertia import Nothing, carried
 from phistar.scalar.vectors import Matrix, Vector, cross, plus, times, transposed
 from phistar.sweeps.ir import Node, Program, Type
 
@@ -102,9 +102,16 @@ class LinkTracer(ABC):
         if node.op in ("shout", "shout_turning"):
             if self.root:
                 return [0.0] * 6
-            carried = [self.of_parent(o) for o in node.operands]
+            operands = [self.of_parent(o) for o in node.operands]
             move = self.place.outward if node.op == "shout" else self.place.outward_turning
-            return move(*carried)
+            return move(*operands)
+        if node.op == "outcong":
+            operand = Nothing() if self.root else self.of_parent(node.operands[0])
+            return carried(operand, self.place.rotation, self.place.offset)
+        if node.op == "join" and self.setting.unit is not None:
+            # Where the first is zero for all configurations, the column does not come by here.
+            first = self.value(node.operands[0])
+            return first if any(x != 0.0 for x in first) else self.value(node.operands[1])
         if node.op == "sum":
             return self._sum(node)
         if node.op in _GIVEN:

@@ -94,6 +94,10 @@ class Turn:
         y[j] = self.c * x[j] - self.s * x[i]
         return y
 
+    def inverse(self) -> Turn:
+        """The other way round."""
+        return Turn(self.axis, self.c, -self.s)
+
     @cached_property
     def squares(self) -> tuple[Scalar, Scalar]:
         """s² and c s."""
@@ -153,6 +157,13 @@ class Swap:
             y[p] = s * x[i]
         return y
 
+    def inverse(self) -> Swap:
+        """The permutation back."""
+        places, signs = [0, 0, 0], [0.0, 0.0, 0.0]
+        for i, (p, s) in enumerate(zip(self.places, self.signs, strict=True)):
+            places[p], signs[p] = i, s
+        return Swap((places[0], places[1], places[2]), (signs[0], signs[1], signs[2]))
+
     def congruence(self, m: Vector) -> Vector:
         """R S R*."""
         p, s = self.places, self.signs
@@ -177,6 +188,10 @@ class Dense:
     def turn_back(self, x: Vector) -> Vector:
         """R* x."""
         return times(transposed(self.rows), x)
+
+    def inverse(self) -> Dense:
+        """The transpose."""
+        return Dense(transposed(self.rows))
 
     def congruence(self, m: Vector) -> Vector:
         """R S R*, with the trace taken out: two columns of S - zz I, then the six entries."""
@@ -232,6 +247,10 @@ class Rotation:
         for factor in self.factors:
             x = factor.turn_back(x)
         return x
+
+    def inverse(self) -> Rotation:
+        """Parent coordinates to child coordinates."""
+        return Rotation(tuple(factor.inverse() for factor in reversed(self.factors)))
 
     def congruence(self, m: Vector) -> Vector:
         """R S R*: a symmetric matrix to parent coordinates."""

@@ -3,16 +3,27 @@
 
 Nodes are known operations on earlier nodes; loads find something that is there; every entry of an
 output is written once, or stored first and then added to; what is kept at a link was left there by
-an earlier step of the walk.
+an earlier step of the walk. In walks for a column, what is left from others does not count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from phistar.scalar.graph import Graph, Value
-from phistar.scalar.program import Body, Links, Rolled, ScalarProgram, Store, Straight, start_of
+from phistar.scalar.program import (
+    Body,
+    Columns,
+    Links,
+    Rolled,
+    ScalarProgram,
+    Store,
+    Straight,
+    start_of,
+)
+from phistar.scalar.relations import Kinship
 from phistar.sweeps.ir import Direction
 
 OPERANDS = {
@@ -91,6 +102,8 @@ class _Outputs:
 
     def __init__(self, program: ScalarProgram) -> None:
         self._written = {n: [False] * size for n, size in program.signature.outputs.items()}
+        columns = program.columns if isinstance(program, Rolled) else None
+        self._filled = columns is not None and columns.fill
 
     def write(self, where: str, store: Store, entry: Any) -> None:
         """Note one."""
@@ -107,7 +120,7 @@ class _Outputs:
 
     def finish(self) -> None:
         """Every entry must be there."""
-        for name, written in self._written.items():
+        for name, written in self._written.items() if not self._filled else ():
             if not all(written):
                 raise VerifyError(f"output {name}: entry {written.index(False)} is never stored")
 
@@ -155,9 +168,38 @@ class _Walk:
                 c = self.links.class_of[k]
                 if c in loop.bodies:
                     self._body(f"loop {i}, class {c}, link {k}", loop.bodies[c], live[c], k)
+        if self.program.columns is not None:
+            self._columns(self.program.columns)
         self.outputs.finish()
 
-    def _body(self, where: str, body: Body, live: list[int], k: int) -> None:
+    def _columns(self, columns: Columns) -> None:
+        bodies = [(i, v, b) for i, w in enumerate(columns.walks) for v, b in w.bodies.items()]
+        for i, variant, body in bodies:
+            _verify_graph(f"walk {i}, {variant}", body)
+        live = {id(body): body.live for _, _, body in bodies}
+        own = {s.index for _, _, b in bodies for s in b.stores if s.space == WORK}
+        kinship = Kinship(self.links.parent)
+        for number, (c, entry) in enumerate(zip(columns.link, columns.entry, strict=True)):
+            for kept in self.kept:
+                for slot in own:
+                    kept[slot] = False
+            place = partial(columns.place, column=number)
+            for i, walk in enumerate(columns.walks):
+                for k in walk.order(c, self.links):
+                    variant = (self.links.class_of[k], kinship(k, c), entry if k == c else 0)
+                    if variant in walk.bodies:
+                        where = f"walk {i}, {variant}, column {number}, link {k}"
+                        body = walk.bodies[variant]
+                        self._body(where, body, live[id(body)], k, place)
+
+    def _body(
+        self,
+        where: str,
+        body: Body,
+        live: list[int],
+        k: int,
+        place: Callable[[Store, int], int] | None = None,
+    ) -> None:
         for number, key in _loads(body.graph, live):
             fault = self._unreadable(key, k)
             if fault:
@@ -166,9 +208,11 @@ class _Walk:
             if store.space == WORK:
                 self._keep(where, store, k)
             else:
-                if store.base not in ("v", "body"):
+                bases = ("v", "body") if place is None else ("v", "body", "frame")
+                if store.base not in bases or (store.turned and place is None):
                     raise VerifyError(f"{where}, {_name(store)}: not counted from a link's part")
                 entry = start_of(self.links, store.base, k) + store.index
+                entry = entry if place is None else place(store, entry)
                 self.outputs.write(where, store, entry)
 
     def _unreadable(self, key: tuple[Any, ...], k: int) -> str:

@@ -72,7 +72,7 @@ class Plan:
 
     def wanted(self, part: Part) -> Iterator[tuple[int, int]]:
         """For each row of blocks, the columns that a part is asked for."""
-        return _wanted(self.request, part, self.rows, self.columns)
+        return wanted_blocks(self.request, part, self.rows, self.columns)
 
     @property
     def cost(self) -> Cost:
@@ -125,7 +125,7 @@ def _plan(form: Form, request: Request, model: Model, frames: tuple[str, ...]) -
     _check_blocks(request, rows, columns)
     asked: dict[tuple[int, int], int] = {}
     for part in form.parts:
-        for row, chosen in _wanted(request, part, rows, columns):
+        for row, chosen in wanted_blocks(request, part, rows, columns):
             place = (part.stream, rows.links[row])
             if rows.links[row] != GROUND:
                 asked[place] = asked.get(place, 0) | chosen
@@ -141,19 +141,21 @@ def _plan(form: Form, request: Request, model: Model, frames: tuple[str, ...]) -
 
 def _check_blocks(request: Request, rows: Blocks, columns: Blocks) -> None:
     for name, blocks in (("row", rows), ("column", columns)):
-        for number in _listed(getattr(request, name, ())):
+        for number in listed(getattr(request, name, ())):
             if not 0 <= number < len(blocks.sizes):
                 have = f"there are {len(blocks.sizes)}, counted from 0"
                 raise ArgumentError(f"no {name} of blocks {number}: {have}")
 
 
-def _listed(links: Links) -> tuple[int, ...]:
+def listed(links: Links) -> tuple[int, ...]:
+    """The numbers that a request names."""
     return (links,) if isinstance(links, int) else links
 
 
-def _wanted(
+def wanted_blocks(
     request: Request, part: Part, rows: Blocks, columns: Blocks
 ) -> Iterator[tuple[int, int]]:
+    """For each row of blocks, the columns that a part of a program is asked for."""
     count = range(len(rows.sizes))
     if isinstance(request, Apply):
         yield from ((row, 1) for row in count)
@@ -164,9 +166,9 @@ def _wanted(
     elif isinstance(request, Diag):
         yield from ((row, 1 << row) for row in count)
     elif isinstance(request, Col):
-        yield from ((row, subset(_listed(request.column))) for row in count)
+        yield from ((row, subset(listed(request.column))) for row in count)
     elif isinstance(request, Block):
-        first, second = _listed(request.row), _listed(request.column)
+        first, second = listed(request.row), listed(request.column)
         asked = dict.fromkeys(first, subset(second))
         if part.kind == "mirror":
             for row in second:
@@ -197,8 +199,8 @@ def evaluate(plan: Plan, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> Any:
     if isinstance(plan.request, Diag):
         blocks = reader.diagonal()
         return [np.swapaxes(b, -1, -2) for b in blocks] if plan.form.transposed else blocks
-    rows = _listed(getattr(plan.request, "row", tuple(range(len(plan.rows.sizes)))))
-    columns = _listed(getattr(plan.request, "column", tuple(range(len(plan.columns.sizes)))))
+    rows = listed(getattr(plan.request, "row", tuple(range(len(plan.rows.sizes)))))
+    columns = listed(getattr(plan.request, "column", tuple(range(len(plan.columns.sizes)))))
     result = reader.canvas(rows, columns)
     return np.swapaxes(result, -1, -2) if plan.form.transposed else result
 

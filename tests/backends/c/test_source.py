@@ -13,15 +13,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from phistar.algebra.spaces import FORCE
+from phistar.algebra.symbols import Upsilon, vector
 from phistar.backends.c import Origin, RobotInfo, random_inputs, source
 from phistar.backends.c import parts as parts_module
 from phistar.backends.c import signature as signature_module
 from phistar.backends.c.selftest import relative_error
 from phistar.backends.c.signature import _KINDS
+from phistar.compile import compile_outputs
 from phistar.errors import ArgumentError
 from phistar.model.joints import JOINT_KINDS
 from phistar.scalar.graph import Graph, Value, cos, sin, sqrt
 from phistar.scalar.interpret import run
+from phistar.scalar.lower import to_rolled, to_straight
 from phistar.scalar.program import Body, Links, Loop, Rolled, Signature, Store, Straight
 from phistar.sweeps.ir import Direction
 
@@ -51,6 +55,18 @@ def test_agrees_with_the_interpreter(
 ) -> None:
     """Straight lines and loops, every joint kind; relative 1e-12, nothing else is written."""
     model, program = make(robot, name, shape)
+    inputs = random_inputs(model, program.signature)
+    assert relative_error(build(program)(inputs), run(program, inputs)) < 1e-12
+
+
+@pytest.mark.parametrize("shape", [to_straight, to_rolled])
+def test_compliances(
+    make: Callable[..., Any], build: Callable[..., Any], shape: Callable[..., Any]
+) -> None:
+    """An operator of a user's own with Υ, which goes outward as a matrix; relative 1e-12."""
+    model, _ = make("every kind", "link_velocities", "rolled")
+    outputs = (("out", Upsilon @ vector("f", FORCE)),)
+    program = shape(compile_outputs("own", outputs).schedule, model)
     inputs = random_inputs(model, program.signature)
     assert relative_error(build(program)(inputs), run(program, inputs)) < 1e-12
 

@@ -6,19 +6,25 @@ import pytest
 
 import phistar
 from phistar.algebra.ir import Expr
+from phistar.algebra.proof import given_names
+from phistar.algebra.spaces import TASK_MOTION
 from phistar.algebra.symbols import H, K, M, mass_matrix, phi
-from phistar.algorithms.equations_of_motion import MATRICES
+from phistar.algorithms.innovations import mass_matrix_inverse
 from phistar.algorithms.kinematics import J
-from phistar.algorithms.operational_space import compliance
-from phistar.backends.to_llvm import MatrixCode
+from phistar.algorithms.operational_space import Omega, compliance
+from phistar.algorithms.programs import MATRICES
+from phistar.backends import to_llvm
+from phistar.backends.to_llvm import OFTEN, MatrixCode
 from phistar.compile import factored, matrix_executable
 from phistar.model.model import Model
 from phistar.model.random import random_model
 from phistar.robot import Robot
 from phistar.scalar.interpret import run
-from phistar.scalar.matrix import to_matrix
+from phistar.scalar.lower import Options
+from phistar.scalar.matrix import to_matrix, to_rolled_matrix
+from phistar.scalar.verify import verify
 from phistar.sweeps.matrix import evaluate, plan
-from phistar.sweeps.requests import Full, forms
+from phistar.sweeps.requests import Block, Col, Diag, Full, Request, Row, forms
 
 
 @pytest.fixture(autouse=True)
@@ -94,6 +100,72 @@ def test_every_program_gives_the_same_matrix() -> None:
             _close(other, results[0])
 
 
+PARTS: list[Request] = [Diag(), Block(3, 1), Block((2, 0), (1, 5, 2)), Row(4), Col((1, 3))]
+
+
+@pytest.mark.parametrize("request_", PARTS, ids=str)
+@pytest.mark.parametrize("expr", [mass_matrix, mass_matrix_inverse.result, Omega, H @ phi @ M])
+def test_parts(expr: Expr, request_: Request) -> None:
+    """Machine code, its interpreter and level 2 give the same parts of a matrix; 1e-11."""
+    if isinstance(request_, Diag) and expr not in (mass_matrix, mass_matrix_inverse.result, Omega):
+        return
+    for robot in ("every kind", "quadruped"):
+        model = MODELS[robot]
+        rng = np.random.default_rng(6)
+        q = Robot(model).random_configuration(rng, 5)
+        code = matrix_executable(expr, model, (), request_)
+        assert isinstance(code, MatrixCode)
+        ours, chosen = code(q, {}), plan(factored(expr), request_, model)
+        theirs = evaluate(chosen, q, {})
+        program = to_matrix(
+            code.forms, model, absent={"gravity", "f_ext"}, options=code.options, request=request_
+        )
+        scalars = run(program, {"q": q})["matrix"]
+        if isinstance(request_, Diag):
+            ours, theirs = (
+                np.concatenate([block.reshape(5, -1) for block in blocks], axis=-1)
+                for blocks in (ours, theirs)
+            )
+        _close(ours, theirs)
+        _close(scalars, theirs.reshape(5, -1))
+
+
+def test_parts_through_the_public_methods() -> None:
+    """Blocks, rows, columns and diagonal of a compliance of frames, by name; float32 too."""
+    robot = phistar.load("quadruped")
+    function = robot.function(compliance, frames=("HR_FOOT", "FR_SHOULDER"))
+    q = robot.random_configuration(np.random.default_rng(7), 4)
+    whole = evaluate(plan(factored(compliance), Full(), robot.model, function.frames), q, {})
+    _close(function.block(q, "HR_FOOT", "FR_SHOULDER"), whole[:, :6, 6:])
+    _close(function.row(q, "FR_SHOULDER"), whole[:, 6:])
+    _close(function.column(q, "HR_FOOT"), whole[:, :, :6])
+    _close(function.diagonal(q), np.diagonal(whole, axis1=1, axis2=2))
+    low = function.block(q.astype(np.float32), "HR_FOOT", "HR_FOOT")
+    assert low.dtype == np.float32
+    _close(low, whole[:, :6, :6], 1e-3)
+
+
+def test_a_part_is_compiled_when_it_is_asked_for_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Level 2 answers until then, and until the code is ready; ``rolled`` never compiles it."""
+    model = random_model(np.random.default_rng(8), 5)
+    q = Robot(model).random_configuration(np.random.default_rng(9))
+    code = matrix_executable(mass_matrix, model, (), Block(2, 0))
+    assert isinstance(code, MatrixCode)
+    monkeypatch.setenv("PHISTAR_TIER", "rolled")
+    assert all(code(q, {}) is None for _ in range(2 * OFTEN))
+    assert not code.tiers().begun
+    monkeypatch.setenv("PHISTAR_TIER", "auto")
+    other = matrix_executable(mass_matrix, model, (), Block(2, 1))
+    assert isinstance(other, MatrixCode)
+    for _ in range(OFTEN - 1):
+        assert other(q, {}) is None
+        assert not other.tiers().begun
+    other(q, {})
+    assert other.tiers().begun
+    other.tiers().wait()
+    _close(other(q, {}), evaluate(plan(mass_matrix, Block(2, 1), model), q, {}))
+
+
 def test_inverse_is_the_inverse() -> None:
     """Through the public methods, one sample, a batch, float32: 𝓜 𝓜⁻¹ = I."""
     robot = phistar.load("panda")
@@ -118,3 +190,71 @@ def test_complex_numbers_go_to_level_2() -> None:
         2 * h
     )
     _close(step, difference, 1e-7)
+
+
+@pytest.mark.parametrize("name", ["mass_matrix", "mass_matrix_inverse"])
+@pytest.mark.parametrize("links", [100, 300])
+def test_long_chains(links: int, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loops do matrices of any size, at the first call too; relative 1e-10 beside level 2."""
+    monkeypatch.setenv("PHISTAR_TIER", "auto")
+    robot = phistar.robots.chain(links, axes="xyz")
+    q = robot.random_configuration(np.random.default_rng(0), 3)
+    code = matrix_executable(name, robot.model)
+    assert isinstance(code, MatrixCode)
+    ours = code(q, {})
+    assert ours is not None
+    assert code.tiers().wait().shape == "rolled"
+    _close(ours, evaluate(plan(factored(MATRICES[name]), Full(), robot.model), q, {}), 1e-10)
+
+
+@pytest.mark.parametrize("real", [np.float64, np.float32])
+@pytest.mark.parametrize("robot", MODELS)
+def test_loops_agree_with_the_interpreter(
+    robot: str, real: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Machine code of the loops does what the oracle does, in float32 to its rounding."""
+    monkeypatch.setenv("PHISTAR_TIER", "rolled")
+    model = MODELS[robot]
+    q = Robot(model).random_configuration(np.random.default_rng(3), 9).astype(real)
+    frames = tuple(model.frames)[-2:]
+    for expr in (*MATRICES.values(), compliance, phi):
+        used = frames if expr.codomain is TASK_MOTION else ()
+        code = matrix_executable(expr, model, used)
+        assert isinstance(code, MatrixCode)
+        rng = np.random.default_rng(4)
+        joints = sum(body.motion.nv for body in model.bodies)
+        names = sorted(given_names([expr]) - {"f_ext"})
+        inputs = {name: rng.normal(size=(9, joints)).astype(real) for name in names}
+        program = to_rolled_matrix(code.forms, model, used, {"gravity", "f_ext"})
+        verify(program)
+        exact = {name: x.astype(float) for name, x in {"q": q, **inputs}.items()}
+        ours = code(q, inputs)
+        assert ours is not None
+        assert ours.dtype == real
+        assert code.tiers().kernel.shape == "rolled"
+        known = run(program, exact)["matrix"].reshape(ours.shape)
+        _close(ours, known, 1e-12 if real is np.float64 else 1e-3)
+
+
+def test_loops_first_then_a_straight_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first call is answered by loops; both shapes give the same numbers, relative 1e-12."""
+    monkeypatch.setenv("PHISTAR_TIER", "auto")
+    model = phistar.load("quadruped").model
+    q = Robot(model).random_configuration(np.random.default_rng(6), 4)
+    code = MatrixCode(forms(mass_matrix, Full()), model, (), Options(frames="file"))
+    first = code(q, {})
+    assert code.tiers().kernel.shape == "rolled"
+    assert code.tiers().wait().shape == "straight"
+    then = code(q, {})
+    assert first is not None
+    assert then is not None
+    _close(first, then, 1e-12)
+
+
+def test_empty_and_enormous_matrices_are_left_to_level_2(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no code for them, and the method still answers."""
+    assert matrix_executable(J, MODELS["panda"], ()) is None
+    monkeypatch.setattr(to_llvm, "LARGEST_MATRIX", 10)
+    robot = phistar.robots.chain(5)
+    assert matrix_executable("mass_matrix", robot.model) is None
+    assert robot.mass_matrix(np.zeros(5)).shape == (5, 5)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import phistar
-from phistar.algorithms.equations_of_motion import MATRICES, PROGRAMS, WHOLE
+from phistar.algorithms.programs import MATRICES, PROGRAMS, WHOLE
 from phistar.backends.llvm import engine
 from phistar.backends.llvm.call import Caller
+from phistar.backends.llvm.frame import pieces
 from phistar.backends.llvm.kernel import text_of
 from phistar.backends.llvm.rolled import workspace
 from phistar.backends.llvm.writer import Lanes
@@ -18,9 +19,10 @@ from phistar.compile import kernel
 from phistar.model import Model
 from phistar.model.configuration import random_configuration
 from phistar.model.random import random_model
+from phistar.scalar.graph import Graph
 from phistar.scalar.interpret import run
 from phistar.scalar.lower import Options, to_rolled, to_straight
-from phistar.scalar.program import Rolled, ScalarProgram
+from phistar.scalar.program import Body, Rolled, ScalarProgram, Signature, Store, Straight
 
 SHAPES: dict[str, Callable[..., ScalarProgram]] = {"straight": to_straight, "rolled": to_rolled}
 GRAVITY = frozenset({"gravity"})
@@ -117,3 +119,26 @@ def test_matrices_beside_numpy(name: str, monkeypatch: pytest.MonkeyPatch) -> No
             assert ours.shape == theirs.shape == (batch, robot.nv, robot.nv)
             bound = 1e-10 * np.abs(theirs).max(initial=1.0)
             assert np.abs(ours - theirs).max(initial=0.0) <= bound
+
+
+@pytest.mark.parametrize("real", ["double", "float"])
+@pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
+def test_rows_of_every_size(width: int, real: str) -> None:
+    """Entries go in and out in pieces of any size; rows far apart, nothing else is touched."""
+    rng = np.random.default_rng(width)
+    for size in range(1, 2 * width + 2):
+        lanes = Lanes(width, real)
+        runs = [range(start, start + count) for start, count in pieces(size, lanes)]
+        assert sorted({i for run in runs for i in run}) == list(range(size))
+        graph = Graph()
+        stores = [Store("y", i, "", -graph.load("x", size - 1 - i)) for i in range(size)]
+        program = Straight(Signature({"x": size}, {"y": size}), Body(graph, stores))
+        caller = machine_code(program, lanes)
+        batch = 2 * width + 1
+        x = rng.normal(size=(batch, size + 3)).astype(DTYPES[real])[:, :size]
+        room = np.full((batch, size + 2), 7.0, DTYPES[real])
+        assert caller([x], [room[:, 1:-1]])
+        np.testing.assert_array_equal(room[:, 1:-1], -x[:, ::-1])
+        assert (room[:, [0, -1]] == 7.0).all()
+        x[width, size - 1] = np.inf
+        assert not caller([x], [room[:, 1:-1]])

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from phistar.backends.c.expressions import Writer, folded
 from phistar.backends.c.signature import Interface
 from phistar.backends.c.text import Names, table
+from phistar.errors import LoweringError
 from phistar.scalar.program import Body, Loop, Rolled, Store, start_of
 from phistar.sweeps.ir import Direction
 
@@ -28,7 +29,13 @@ def workspace(program: Rolled) -> int:
 
 
 def rolled_body(program: Rolled, face: Interface) -> list[str]:
-    """Lines between the braces."""
+    """Lines between the braces.
+
+    Raises:
+        LoweringError: It has walks for the columns of a matrix.
+    """
+    if program.columns is not None:
+        raise LoweringError("a matrix as loops has no C form; take the straight line instead")
     return _Loops(program, face).lines()
 
 

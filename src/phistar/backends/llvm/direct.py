@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from phistar.backends.llvm.lean import Lean
 from phistar.backends.llvm.memory import pool
+from phistar.backends.llvm.rows import REALS, as_rows
 from phistar.backends.llvm.tiers import Tiers, policy
 from phistar.scalar.program import Straight
 
 Array = NDArray[Any]
-
-REALS = {np.dtype(np.float64): "double", np.dtype(np.float32): "float"}
 
 WARM = 32
 """Samples that others compute before a program counts as one that is used, and is compiled.
@@ -56,7 +55,8 @@ class Direct:
         dtype = np.result_type(*arrays)
         if dtype not in REALS:
             return None
-        batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
+        given = {str(i): x for i, x in enumerate(arrays)}
+        batch, rows = as_rows(given, dict.fromkeys(given, 1))
         count = math.prod(batch)
         if self._seen < WARM and policy() == "auto":
             self._seen += count
@@ -70,14 +70,6 @@ class Direct:
             self.lean = kernel.lean
         (size,) = kernel.call.signature.outputs.values()
         result = pool.empty((count, size), dtype)
-        if count and not kernel.call([_rows(x, batch) for x in arrays], [result], fresh=True):
+        if count and not kernel.call(list(rows.values()), [result], fresh=True):
             return None
         return result.reshape(*batch, size)
-
-
-def _rows(x: Array, batch: tuple[int, ...]) -> Array:
-    """An input as rows: one a sample, or one for all."""
-    size = x.shape[-1]
-    if x.shape[:-1] != batch and x.size != size:
-        x = np.broadcast_to(x, (*batch, size))
-    return x.reshape(-1, size)

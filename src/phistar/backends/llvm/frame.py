@@ -18,6 +18,20 @@ from phistar.backends.llvm.writer import Lanes, Writer
 from phistar.scalar.program import Signature
 
 
+def pieces(size: int, lanes: Lanes) -> list[tuple[int, int]]:
+    """Start and number of the entries of a row that are moved together.
+
+    Squares as far as they go; of a long rest halves, the last of which reaches back, of a short one
+    single entries.
+    """
+    width, half = lanes.width, lanes.width // 2
+    rest = size % width
+    squares = [(start, width) for start in range(0, size - rest, width)]
+    if half > 1 and rest >= half:
+        return [*squares, *dict.fromkeys([(size - rest, half), (size - half, half)])]
+    return [*squares, *((entry, 1) for entry in range(size - rest, size))]
+
+
 class Block:
     """One block of samples inside a kernel.
 
@@ -61,10 +75,16 @@ class Block:
 
     def gather_square(self, name: str, entry: int | str) -> list[str]:
         """As many entries as there are lanes."""
+        return self.gather_some(name, entry, self.w.lanes.width)
+
+    def gather_some(self, name: str, entry: int | str, count: int) -> list[str]:
+        """Some entries, a power of two: short rows, as many in a vector as there is room for."""
         w = self.w
-        rows = [
-            w.load(w.lanes.type, w.at(row, entry), w.lanes.bits // 8) for row in self.rows[name]
-        ]
+        if count == 1:
+            return [self.gather(name, entry)]
+        part = f"<{count} x {w.lanes.real}>"
+        short = [w.load(part, w.at(row, entry), w.lanes.bits // 8) for row in self.rows[name]]
+        rows = [w.joined(short[i::count], count) for i in range(count)]
         for row in rows:
             self.watch(row)
         return w.transposed(rows)
@@ -77,17 +97,22 @@ class Block:
             one = w(f"extractelement {lanes.type} {value}, i32 {i}")
             w.store(lanes.real, one, w.at(row, entry), lanes.bits // 8)
 
-    def scatter_square(self, name: str, entry: int | str, values: list[str]) -> None:
-        """As many entries as there are lanes; a constant is the same in all lanes."""
+    def scatter_some(self, name: str, entry: int | str, values: list[str]) -> None:
+        """Some entries, a power of two; a constant is the same in all lanes."""
         w = self.w
+        count, width = len(values), w.lanes.width
+        if count == 1:
+            return self.scatter(name, entry, values[0])
         if all(value.startswith("<") for value in values):
             # Constants: each row is the same vector, made of the first lane of each.
             row = "<" + ", ".join(value[1:].split(",")[0].rstrip(">") for value in values) + ">"
-            rows = [row] * len(values)
+            short = [row] * width
         else:
             rows = w.transposed(values)
-        for place, value in zip(self.rows[name], rows, strict=True):
-            w.store(w.lanes.type, value, w.at(place, entry), w.lanes.bits // 8)
+            short = [w.part(rows[i % count], i - i % count, count) for i in range(width)]
+        part = f"<{count} x {w.lanes.real}>"
+        for place, value in zip(self.rows[name], short, strict=True):
+            w.store(part, value, w.at(place, entry), w.lanes.bits // 8)
 
 
 def module(

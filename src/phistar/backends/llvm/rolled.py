@@ -3,18 +3,20 @@
 
 Inputs are first turned into vectors of lanes and kept in the workspace, outputs are turned back at
 the end. The workspace holds, in vectors: the inputs, the outputs, then the slots of each link.
+Walks for the columns of a matrix use the same slots again for each column.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from phistar.backends.llvm.frame import Block, module
 from phistar.backends.llvm.sincos import all_sincos
 from phistar.backends.llvm.straight import arithmetic
 from phistar.backends.llvm.writer import Lanes, literal
 from phistar.scalar.graph import Value
-from phistar.scalar.program import Body, Loop, Rolled, Store
+from phistar.scalar.program import Body, Columns, Loop, Rolled, Store, Walk
+from phistar.scalar.relations import ABOVE, AFTER, AT, BEFORE, BELOW, RELATIONS, Kinship
 from phistar.sweeps.ir import Direction
 
 
@@ -47,14 +49,25 @@ def _tables(program: Rolled, lanes: Lanes) -> str:
         listed = ", ".join(f"i64 {v}" for v in values)
         return f"@{name} = private constant [{len(values)} x i64] [{listed}]"
 
+    named = {
+        "class": list(links.class_of),
+        "parent": list(links.parent),
+        "q_start": list(links.q),
+        "v_start": list(links.v),
+        "row": starts,
+    }
+    if program.columns is not None:
+        kinship = Kinship(links.parent)
+        named |= {
+            "enter": kinship.enter,
+            "leave": kinship.leave,
+            "column_link": list(program.columns.link),
+            "column_entry": list(program.columns.entry),
+        }
     reals = ", ".join(f"{lanes.real} {literal(x, lanes.real)}" for x in table)
     return "\n".join(
         [
-            integers("class", list(links.class_of)),
-            integers("parent", [max(parent, 0) for parent in links.parent]),
-            integers("q_start", list(links.q)),
-            integers("v_start", list(links.v)),
-            integers("row", starts),
+            *(integers(name, values) for name, values in named.items()),
             f"@table = private constant [{len(table)} x {lanes.real}] [{reals}]",
         ]
     )
@@ -80,6 +93,8 @@ class _Loops:
         for loop in self.program.loops:
             if loop.bodies:
                 self._loop(loop)
+        if self.program.columns is not None:
+            self._columns(self.program.columns)
         for name, size in self.signature.outputs.items():
             self._turn_out(name, size)
 
@@ -142,7 +157,7 @@ class _Loops:
                 w.load(t, self._vector(w(f"add i64 {there}, {i}")), align)
                 for i in range(w.lanes.width)
             ]
-            self.block.scatter_square(f"={name}", index, values)
+            self.block.scatter_some(f"={name}", index, values)
 
         def single(entry: int) -> None:
             value = w.load(t, self._vector(base + entry), align)
@@ -153,37 +168,147 @@ class _Loops:
     # -- loops
 
     def _loop(self, loop: Loop) -> None:
-        w, n = self.w, len(self.program.links)
-        head, tail, done = w.label("link"), w.label("linkend"), w.label("walked")
+        n = len(self.program.links)
         outward = loop.direction is Direction.OUTWARD
-        start, step = (0, 1) if outward else (n - 1, -1)
+        first, last = ("0", str(n - 1)) if outward else (str(n - 1), "0")
+
+        def visit(k: str, tail: str) -> None:
+            self._switch(self._entry("class", k), loop.bodies, tail, k)
+
+        self._count("link", first, last, outward, visit)
+
+    def _entry(self, table: str, index: str) -> str:
+        return self.w.load("i64", self.w.at(f"@{table}", index, "i64"), 8)
+
+    def _count(
+        self, stem: str, first: str, last: str, up: bool, visit: Callable[[str, str], None]
+    ) -> None:
+        """A loop over numbers up or down to the last; ``visit`` must branch to the tail."""
+        w = self.w
+        head, tail, done = w.label(stem), w.label(f"{stem}end"), w.label(f"{stem}done")
         w.do(f"br label %{head}")
         w.block(head)
         k, after = f"%k.{head}", f"%n.{head}"
-        w.do(f"{k} = phi i64 [{start}, %{self.block.label}], [{after}, %{tail}]")
-        kind = w.load("i64", w.at("@class", k, "i64"), 8)
-        cases = {c: w.label("class") for c in loop.bodies}
-        listed = " ".join(f"i64 {c}, label %{label}" for c, label in cases.items())
-        w.do(f"switch i64 {kind}, label %{tail} [{listed}]")
-        for c, label in cases.items():
-            w.block(label)
-            _LinkBody(self, loop.bodies[c], k, label).write()
-            w.do(f"br label %{tail}")
+        w.do(f"{k} = phi i64 [{first}, %{self.block.label}], [{after}, %{tail}]")
+        self.block.move(head)
+        visit(k, tail)
         w.block(tail)
-        w.do(f"{after} = add i64 {k}, {step}")
-        limit = f"icmp slt i64 {after}, {n}" if outward else f"icmp sge i64 {after}, 0"
-        w.do(f"br i1 {w(limit)}, label %{head}, label %{done}")
+        w.do(f"{after} = add i64 {k}, {1 if up else -1}")
+        more = w(f"icmp {'sle' if up else 'sge'} i64 {after}, {last}")
+        w.do(f"br i1 {more}, label %{head}, label %{done}")
         w.block(done)
         self.block.move(done)
 
+    def _switch(
+        self, kind: str, cases: Mapping[int, Body], tail: str, k: str, column: str = ""
+    ) -> None:
+        """Go on with the body of a case, or past it."""
+        w = self.w
+        labels = {id(body): w.label("case") for body in cases.values()}
+        listed = " ".join(f"i64 {c}, label %{labels[id(b)]}" for c, b in cases.items())
+        w.do(f"switch i64 {kind}, label %{tail} [{listed}]")
+        for body in {id(body): body for body in cases.values()}.values():
+            w.block(labels[id(body)])
+            _LinkBody(self, body, k, labels[id(body)], column).write()
+            w.do(f"br label %{tail}")
+
+    # -- columns of a matrix
+
+    def _columns(self, columns: Columns) -> None:
+        (size,) = self.signature.outputs.values()
+        if columns.fill:
+            self._fill(size)
+
+        def visit(column: str, tail: str) -> None:
+            c, entry = self._entry("column_link", column), self._entry("column_entry", column)
+            for walk in columns.walks:
+                if walk.bodies:
+                    self._walk(walk, column, c, entry)
+            self.w.do(f"br label %{tail}")
+
+        self._count("column", "0", str(len(columns.link) - 1), True, visit)
+
+    def _fill(self, size: int) -> None:
+        w, (base,) = self.w, [self.bases[f"={name}"] for name in self.signature.outputs]
+
+        def visit(index: str, tail: str) -> None:
+            place = self._vector(w(f"add i64 {index}, {base}"))
+            w.store(w.lanes.type, w.constant(0.0), place, w.lanes.bytes)
+            w.do(f"br label %{tail}")
+
+        self._count("fill", "0", str(size - 1), True, visit)
+
+    def _walk(self, walk: Walk, column: str, c: str, entry: str) -> None:
+        w = self.w
+        cases = {
+            kind * _CODES + (_AT + e if relation == AT else RELATIONS.index(relation)): body
+            for (kind, relation, e), body in walk.bodies.items()
+        }
+        here = w(f"add i64 {entry}, {_AT}")
+
+        def visit(k: str, tail: str) -> None:
+            code = self._related(k, c, walk)
+            same = w(f"icmp eq i64 {k}, {c}")
+            code = w(f"select i1 {same}, i64 {here}, i64 {code}")
+            kind = w(f"mul i64 {self._entry('class', k)}, {_CODES}")
+            self._switch(w(f"add i64 {kind}, {code}"), cases, tail, k, column)
+
+        if walk.path:
+            self._climb(c, visit)
+            return
+        before, after = walk.span
+        low, high = "0" if before else c, str(len(self.program.links) - 1) if after else c
+        outward = walk.direction is Direction.OUTWARD
+        self._count("link", low if outward else high, high if outward else low, outward, visit)
+
+    def _climb(self, c: str, visit: Callable[[str, str], None]) -> None:
+        """From a link to its ancestors."""
+        w = self.w
+        head, tail, done = w.label("climb"), w.label("climbend"), w.label("climbdone")
+        w.do(f"br label %{head}")
+        w.block(head)
+        k, after = f"%k.{head}", f"%n.{head}"
+        w.do(f"{k} = phi i64 [{c}, %{self.block.label}], [{after}, %{tail}]")
+        self.block.move(head)
+        visit(k, tail)
+        w.block(tail)
+        w.do(f"{after} = load i64, ptr {w.at('@parent', k, 'i64')}, align 8")
+        more = w(f"icmp sge i64 {after}, 0")
+        w.do(f"br i1 {more}, label %{head}, label %{done}")
+        w.block(done)
+        self.block.move(done)
+
+    def _related(self, k: str, c: str, walk: Walk) -> str:
+        """The number of what link k is to another link c."""
+        w = self.w
+        if walk.path:
+            return str(RELATIONS.index(ABOVE))
+        enter_k, enter_c = self._entry("enter", k), self._entry("enter", c)
+        leave_k, leave_c = self._entry("leave", k), self._entry("leave", c)
+        code = w(f"select i1 {w(f'icmp slt i64 {k}, {c}')}, i64 {_BEFORE}, i64 {_AFTER}")
+        for relation, (a, b, end) in {
+            ABOVE: (enter_k, enter_c, leave_k),
+            BELOW: (enter_c, enter_k, leave_c),
+        }.items():
+            inside = w(f"icmp slt i64 {b}, {end}")
+            inside = w(f"and i1 {inside}, {w(f'icmp slt i64 {a}, {b}')}")
+            code = w(f"select i1 {inside}, i64 {RELATIONS.index(relation)}, i64 {code}")
+        return code
+
+
+_BEFORE, _AFTER, _AT = (RELATIONS.index(each) for each in (BEFORE, AFTER, AT))
+_CODES = _AT + 6
+"""Numbers of relations: that of the column's own link goes on with the entry of the column."""
+
 
 class _LinkBody:
-    def __init__(self, loops: _Loops, body: Body, k: str, label: str) -> None:
+    def __init__(self, loops: _Loops, body: Body, k: str, label: str, column: str = "") -> None:
         self.loops = loops
         self.w = loops.w
         self.body = body
         self.k = k
         self.label = label
+        self.column = column
         self.addresses: dict[str, str] = {}
 
     def _base(self, space: str, base: str) -> str:
@@ -203,11 +328,28 @@ class _LinkBody:
                 index = w.load("i64", w.at("@parent", self.k, "i64"), 8)
             slot = w(f"mul i64 {index}, {loops.program.slots}")
             return loops._vector(w(f"add i64 {slot}, {loops.links_base}"))
-        if base == "body":
-            entry = w(f"mul i64 {self.k}, 6")
-        else:
-            entry = w.load("i64", w.at(f"@{base}_start", self.k, "i64"), 8)
-        return loops._vector(w(f"add i64 {entry}, {loops.bases[space]}"))
+        return loops._vector(w(f"add i64 {self._start(base)}, {loops.bases[space]}"))
+
+    def _start(self, base: str) -> str:
+        """Where the part of this link begins."""
+        w, links = self.w, self.loops.program.links
+        if base in ("body", "frame"):
+            own = w(f"mul i64 {self.k}, 6")
+            return own if base == "body" else w(f"sub i64 {own}, {6 * (len(links) - links.frames)}")
+        return self.loops._entry(f"{base}_start", self.k)
+
+    def _matrix_address(self, store: Store, columns: Columns) -> str:
+        """Of an entry of a matrix: rows below each other are a row apart."""
+        w, loops = self.w, self.loops
+        key = f"{store.base}.{store.turned}"
+        if key not in self.addresses:
+            row, column = self._start(store.base), self.column
+            row, column = (column, row) if store.turned else (row, column)
+            entry = w(f"add i64 {w(f'mul i64 {row}, {columns.across}')}, {column}")
+            base = loops.bases[f"={store.space}"]
+            self.addresses[key] = loops._vector(w(f"add i64 {entry}, {base}"))
+        step = 1 if store.turned else columns.across
+        return w.at(self.addresses[key], store.index * step, w.lanes.type)
 
     def _address(self, space: str, index: int, base: str) -> str:
         return self.w.at(self._base(space, base), index, self.w.lanes.type)
@@ -240,8 +382,12 @@ class _LinkBody:
         t, align = w.lanes.type, w.lanes.bytes
         value = store.value
         known = names[value.id] if isinstance(value, Value) else w.constant(value)
-        space = store.space if store.space == "work" else f"={store.space}"
-        pointer = self._address(space, store.index, store.base)
+        columns = self.loops.program.columns if self.column else None
+        if columns is not None and store.space != "work":
+            pointer = self._matrix_address(store, columns)
+        else:
+            space = store.space if store.space == "work" else f"={store.space}"
+            pointer = self._address(space, store.index, store.base)
         if store.add:
             known = w.real("fadd", w.load(t, pointer, align), known)
         w.store(t, known, pointer, align)

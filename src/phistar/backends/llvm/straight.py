@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from phistar.backends.llvm.frame import Block, module
+from phistar.backends.llvm.frame import Block, module, pieces
 from phistar.backends.llvm.sincos import all_sincos
 from phistar.backends.llvm.writer import Lanes, Writer
 from phistar.scalar.graph import Graph, Scalar, Value
@@ -46,7 +46,7 @@ class _Straight:
         self.signature = program.signature
         self.names: dict[int, str] = {}
         self.inputs: dict[tuple[str, int], str] = {}
-        self.groups = _groups(program, self.w.lanes.width)
+        self.groups = _groups(program, self.w.lanes)
         self.waiting: dict[int, list[_Group]] = {}
         for group in self.groups:
             for number in group.pending:
@@ -105,21 +105,15 @@ class _Straight:
     def _load(self, name: str, entry: int) -> str:
         key = (name, entry)
         if key not in self.inputs:
-            width = self.w.lanes.width
-            start = entry - entry % width
-            if start + width <= self.signature.inputs[name]:
-                for i, value in enumerate(self.block.gather_square(name, start)):
-                    self.inputs[name, start + i] = value
-            else:
-                self.inputs[key] = self.block.gather(name, entry)
+            size = self.signature.inputs[name]
+            start, count = next(p for p in pieces(size, self.w.lanes) if p[0] + p[1] > entry)
+            for i, value in enumerate(self.block.gather_some(name, start, count)):
+                self.inputs.setdefault((name, start + i), value)
         return self.inputs[key]
 
     def _store(self, group: _Group) -> None:
         values = [self._sum(entry) for entry in group.entries]
-        if len(values) > 1:
-            self.block.scatter_square(f"={group.name}", group.start, values)
-        else:
-            self.block.scatter(f"={group.name}", group.start, values[0])
+        self.block.scatter_some(f"={group.name}", group.start, values)
 
     def _sum(self, values: Sequence[Scalar]) -> str:
         names = [
@@ -134,7 +128,7 @@ class _Straight:
 
 @dataclass
 class _Group:
-    """Entries of an output that are stored together: one, or as many as there are lanes.
+    """Entries of an output that are stored together; some may be stored twice.
 
     Attributes:
         name: The output.
@@ -149,21 +143,18 @@ class _Group:
     pending: set[int]
 
 
-def _groups(program: Straight, width: int) -> list[_Group]:
+def _groups(program: Straight, lanes: Lanes) -> list[_Group]:
     rows: dict[str, dict[int, list[Scalar]]] = {}
     for store in program.body.stores:
         rows.setdefault(store.space, {}).setdefault(store.index, []).append(store.value)
     groups = []
     for name, entries in rows.items():
-        start, size = 0, program.signature.outputs[name]
-        while start < size:
-            together = width if width > 1 and start + width <= size else 1
-            run = range(start, start + together)
-            if any(i not in entries for i in run):
-                run = range(start, start + 1)
-            chosen = [entries[i] for i in run if i in entries]
-            if chosen:
+        for start, count in pieces(program.signature.outputs[name], lanes):
+            whole = all(i in entries for i in range(start, start + count))
+            step = count if whole else 1
+            for i in range(start, start + count, step):
+                chosen = [entries[k] for k in range(i, i + step) if k in entries]
                 pending = {v.id for values in chosen for v in values if isinstance(v, Value)}
-                groups.append(_Group(name, start, chosen, pending))
-            start += len(run)
+                if chosen:
+                    groups.append(_Group(name, i, chosen, pending))
     return groups

@@ -100,6 +100,11 @@ class Tiers:
                         self._kernel = self._made("straight")
         return self._kernel
 
+    @property
+    def begun(self) -> bool:
+        """Whether there is a kernel, or one is being made."""
+        return self._kernel is not None or self._compiling is not None
+
     def wait(self) -> Kernel:
         """The final one."""
         first = self.kernel
@@ -126,18 +131,11 @@ class Tiers:
         self._compiling = _start(self._improve)
         return loops
 
-    def listen(self, listener: Callable[[Kernel], None], wait: bool = True) -> None:
-        """Tell which kernel runs, now and when another one takes over.
-
-        Args:
-            listener: Is told.
-            wait: Whether to make one now if there is none.
-        """
+    def listen(self, listener: Callable[[Kernel], None]) -> None:
+        """Tell which kernel runs, now and when another one takes over."""
         with self._lock:
             self._listeners.append(listener)
-        kernel = self.kernel if wait else self._kernel
-        if kernel is not None:
-            listener(kernel)
+        listener(self.kernel)
 
     def renew(self) -> None:
         """In the child of a fork: another thread may have held the lock, and none is there now."""
@@ -175,6 +173,11 @@ def policy() -> str:
 
 _running: set[threading.Thread] = set()
 _every: weakref.WeakSet[Tiers] = weakref.WeakSet()
+
+
+def compiling() -> int:
+    """How many straight lines are being compiled."""
+    return len(_running)
 
 
 def _renew() -> None:

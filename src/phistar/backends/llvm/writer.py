@@ -103,6 +103,29 @@ class Writer:
         mask = f"<{lanes.width} x i32> zeroinitializer"
         return self(f"shufflevector {lanes.type} {one}, {lanes.type} poison, {mask}")
 
+    def part(self, vector: str, start: int, count: int) -> str:
+        """Some lanes of a vector."""
+        if count == self.lanes.width:
+            return vector
+        mask = ", ".join(f"i32 {i}" for i in range(start, start + count))
+        t = self.lanes.type
+        return self(f"shufflevector {t} {vector}, {t} poison, <{count} x i32> <{mask}>")
+
+    def joined(self, parts: Sequence[str], size: int) -> str:
+        """Vectors of so many reals side by side in one; their number is a power of two."""
+        parts = list(parts)
+        while len(parts) > 1:
+            t, mask = (
+                f"<{size} x {self.lanes.real}>",
+                ", ".join(f"i32 {i}" for i in range(2 * size)),
+            )
+            parts = [
+                self(f"shufflevector {t} {a}, {t} {b}, <{2 * size} x i32> <{mask}>")
+                for a, b in zip(parts[::2], parts[1::2], strict=True)
+            ]
+            size *= 2
+        return parts[0]
+
     # -- memory
 
     def at(self, pointer: str, index: str | int, of: str | None = None) -> str:
@@ -119,12 +142,12 @@ class Writer:
         self.do(f"store {kind} {value}, ptr {pointer}, align {align}")
 
     def transposed(self, rows: Sequence[str]) -> list[str]:
-        """A square of lanes with rows and columns swapped, by pairwise exchange."""
+        """Squares of lanes side by side, rows and columns of each swapped by pairwise exchange."""
         width, t = self.lanes.width, self.lanes.type
         rows = list(rows)
         step = 1
-        while step < width:
-            for i in range(width):
+        while step < len(rows):
+            for i in range(len(rows)):
                 if i & step:
                     continue
                 a, b = rows[i], rows[i + step]

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Derivatives of what a robot does: linearizations, products, second order, parameters."""

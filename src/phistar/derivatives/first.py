@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""First derivatives of inverse and forward dynamics: matrices, and products with vectors in O(n).
+
+Derivatives with respect to q are along tangent vectors (..., nv): entry k says what changes as the
+robot moves to ``integrate(q, ε e_k)``. For joints with one axis these are partial derivatives; for
+rotations and free joints the steps are in the axes of the moving link, as velocities are. Forces on
+frames are held as their ``reference`` says: fixed in the frame, or fixed in the world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phistar import dynamics, motion
+from phistar.arguments import refuse_singular, state
+from phistar.compile import Full, joint_map, kernel, matrix
+from phistar.derivatives.tangent import exponential, transport
+from phistar.dynamics import Forces, over_joints
+from phistar.errors import UnknownNameError
+from phistar.model.configuration import Coordinates
+from phistar.model.kinematics import check_reference, reference_pose
+from phistar.model.model import Model
+from phistar.spatial import Q, force_transform, pose_inverse, skew
+
+Array = NDArray[Any]
+
+FUNCTIONS: Mapping[str, tuple[str, str, str]] = {
+    "inverse_dynamics": ("q", "v", "vdot"),
+    "forward_dynamics": ("q", "v", "tau"),
+}
+"""What can be differentiated, and its arguments."""
+
+FORWARD_METHODS = ("product", "columns")
+"""Of matrices: 𝓜⁻¹ times those of inverse dynamics, or column by column without the mass matrix."""
+JVP_METHODS = ("rigid", "articulated")
+"""Of the O(n) change of accelerations: by the inertias of links, or by articulated ones."""
+
+
+@dataclass(frozen=True)
+class InverseLinearization:
+    """Joint forces and their derivatives at states: δτ = tau_q δq + tau_v δv + tau_vdot δv̇.
+
+    Attributes:
+        tau: (..., nv).
+        tau_q: (..., nv, nv), along tangent steps of q.
+        tau_v: (..., nv, nv).
+        tau_vdot: (..., nv, nv), the mass matrix.
+    """
+
+    tau: Array
+    tau_q: Array
+    tau_v: Array
+    tau_vdot: Array
+
+
+@dataclass(frozen=True)
+class Linearization:
+    """Joint accelerations and their derivatives: δv̇ = vdot_q δq + vdot_v δv + vdot_tau δτ.
+
+    Attributes:
+        vdot: (..., nv).
+        vdot_q: (..., nv, nv), along tangent steps of q.
+        vdot_v: (..., nv, nv).
+        vdot_tau: (..., nv, nv), the inverse of the mass matrix.
+        transport: (..., nv, nv), what a step δq of a moving robot turns into besides δv:
+            d(δq)/dt = transport δq + δv; zero for joints with one axis.
+    """
+
+    vdot: Array
+    vdot_q: Array
+    vdot_v: Array
+    vdot_tau: Array
+    transport: Array
+
+    @property
+    def A(self) -> Array:
+        """(..., 2 nv, 2 nv): d/dt (δq, δv) = A (δq, δv) + B δτ."""
+        eye = np.broadcast_to(np.eye(self.vdot_q.shape[-1]), self.vdot_q.shape)
+        return np.block([[self.transport, eye], [self.vdot_q, self.vdot_v]])
+
+    @property
+    def B(self) -> Array:
+        """(..., 2 nv, nv)."""
+        return np.concatenate([np.zeros_like(self.vdot_tau), self.vdot_tau], axis=-2)
+
+    def held(self, dt: float) -> tuple[Array, Array]:
+        """A and B of the linear system over a time ``dt`` [s] with δτ held: exp(A dt) and so on.
+
+        The linearization is taken as constant meanwhile; ``discretize`` gives the derivatives of a
+        step of the robot itself.
+        """
+        whole, mean = exponential(self.A * dt)
+        return whole, dt * mean @ self.B
+
+
+def linearize_inverse(
+    model: Model,
+    q: Coordinates,
+    v: Coordinates,
+    vdot: Coordinates,
+    forces: Forces | None = None,
+    reference: str = "world_aligned",
+) -> InverseLinearization:
+    """Derivatives of inverse dynamics."""
+    q, v, vdot = state(model, q=q, v=v, vdot=vdot)
+    tau = dynamics.inverse_dynamics(model, q, v, vdot, forces, reference)
+    tau_q, tau_v = _inverse_matrices(model, q, v, vdot, forces, reference)
+    mass = dynamics.mass_matrix(model, q)
+    shape = (*tau.shape, model.nv)
+    held = [np.ascontiguousarray(np.broadcast_to(x, shape)) for x in (tau_q, tau_v, mass)]
+    return InverseLinearization(tau, *held)
+
+
+def linearize(
+    model: Model,
+    q: Coordinates,
+    v: Coordinates,
+    tau: Coordinates,
+    forces: Forces | None = None,
+    reference: str = "world_aligned",
+    method: str = "product",
+) -> Linearization:
+    """Derivatives of forward dynamics."""
+    if method not in FORWARD_METHODS:
+        raise UnknownNameError("linearization method", method, FORWARD_METHODS)
+    refuse_singular(model)
+    q, v, tau = state(model, q=q, v=v, tau=tau)
+    vdot = dynamics.forward_dynamics(model, q, v, tau, forces, reference)
+    inverse = dynamics.mass_matrix_inverse(model, q)
+    if method == "columns" and joint_map(model).one_to_one:
+        vdot_q, vdot_v = _forward_columns(model, q, v, tau, forces, reference, inverse)
+    else:
+        tau_q, tau_v = _inverse_matrices(model, q, v, vdot, forces, reference)
+        vdot_q, vdot_v = -(inverse @ tau_q), -(inverse @ tau_v)
+    shape = (*vdot.shape, model.nv)
+    matrices = (vdot_q, vdot_v, inverse, transport(model, v))
+    return Linearization(vdot, *(np.broadcast_to(x, shape) for x in matrices))
+
+
+def _inverse_matrices(
+    model: Model, q: Array, v: Array, vdot: Array, forces: Forces | None, reference: str
+) -> tuple[Array, Array]:
+    joints = joint_map(model)
+    inputs = {"v": joints.spread(v), "vdot": joints.spread(vdot)}
+    inputs |= _on_links(model, q, forces, reference)
+    by_q = matrix("inverse_dynamics_q", Full(), model, q, inputs)
+    by_v = matrix("inverse_dynamics_v", Full(), model, q, {"v": inputs["v"]})
+    turned = _turned(model, q, forces, reference)
+    tau_q = over_joints(model, by_q)
+    return tau_q if turned is None else tau_q - turned, over_joints(model, by_v)
+
+
+def _forward_columns(
+    model: Model,
+    q: Array,
+    v: Array,
+    tau: Array,
+    forces: Forces | None,
+    reference: str,
+    inverse: Array,
+) -> tuple[Array, Array]:
+    joints = joint_map(model)
+    inputs = {"v": joints.spread(v), "tau": joints.spread(tau)}
+    inputs |= _on_links(model, q, forces, reference)
+    by_q = matrix("forward_dynamics_q", Full(), model, q, inputs)
+    by_v = matrix("forward_dynamics_v", Full(), model, q, {"v": inputs["v"]})
+    turned = _turned(model, q, forces, reference)
+    vdot_q = over_joints(model, by_q)
+    held = vdot_q if turned is None else vdot_q + inverse @ turned
+    return held, over_joints(model, by_v)
+
+
+def _on_links(model: Model, q: Array, forces: Forces | None, reference: str) -> dict[str, Array]:
+    return {"f_ext": dynamics.link_forces(model, q, forces, reference)} if forces else {}
+
+
+def _turned(model: Model, q: Array, forces: Forces | None, reference: str) -> Array | None:
+    """What forces that are held in the world give less to the joints as the robot moves: Σ J*SJ.
+
+    J is a frame's Jacobian and f the wrench, in the frame's own axes; δf = S J δq. A wrench that is
+    fixed in the world changes by -crf[J δq] f; one with world axes at the frame's origin by what
+    the frame turns, -(ω × n, ω × f).
+    """
+    kind = check_reference(reference)
+    total: Array | None = None
+    for name, value in (forces or {}).items() if kind != "local" else ():
+        place = motion.frame_pose(model, q, name)
+        seat = pose_inverse(place) @ reference_pose(place, kind)
+        wrench = _times(force_transform(seat), np.asarray(value, dtype=seat.dtype))
+        change = Q(wrench)
+        if kind == "world_aligned":
+            left = np.concatenate([skew(wrench[..., :3]), skew(wrench[..., 3:])], axis=-2)
+            change = np.concatenate([left, np.zeros_like(left)], axis=-1)
+        jacobian = motion.jacobian(model, q, name, "local")
+        less = np.swapaxes(jacobian, -1, -2) @ change @ jacobian
+        total = less if total is None else total + less
+    return total
+
+
+def jvp(
+    model: Model,
+    function: str,
+    arguments: tuple[Coordinates, Coordinates, Coordinates],
+    changes: Mapping[str, Coordinates],
+    forces: Forces | None = None,
+    reference: str = "world_aligned",
+    method: str = "rigid",
+) -> Array:
+    """The change (..., nv) of a function's result along changes of its arguments, in O(n)."""
+    names = _names(function)
+    known = [f"d{name}" for name in names]
+    for name in changes:
+        if name not in known:
+            raise UnknownNameError("change", name, known, function)
+    if method not in JVP_METHODS:
+        raise UnknownNameError("method", method, JVP_METHODS)
+    moves = {name: changes.get(name, np.zeros(model.nv)) for name in known}
+    checked = state(model, **dict(zip(names, arguments, strict=True)), **moves)
+    q, v, x, dq, dv, dx = checked
+    forward = function == "forward_dynamics"
+    if forward and not joint_map(model).one_to_one:
+        vdot = dynamics.forward_dynamics(model, q, v, x, forces, reference)
+        along = {"dq": dq, "dv": dv}
+        bent = jvp(model, "inverse_dynamics", (q, v, vdot), along, forces, reference)
+        return dynamics.mass_matrix_solve(model, q, dx - bent)
+    if forward:
+        refuse_singular(model)
+    joints = joint_map(model)
+    vectors = zip((*names[1:], *known), checked[1:], strict=True)
+    inputs = {name: joints.spread(vector) for name, vector in vectors}
+    inputs |= _on_links(model, q, forces, reference)
+    program = f"{function}_jvp" + ("_articulated" if forward and method == "articulated" else "")
+    (change,) = kernel(program)(model, q, inputs).values()
+    turned = _turned(model, q, forces, reference)
+    if turned is None:
+        return joints.gather(change)
+    less = _times(turned, dq)
+    return joints.gather(change) + (
+        dynamics.mass_matrix_solve(model, q, less) if forward else -less
+    )
+
+
+def vjp(
+    model: Model,
+    function: str,
+    arguments: tuple[Coordinates, Coordinates, Coordinates],
+    weights: Coordinates,
+    forces: Forces | None = None,
+    reference: str = "world_aligned",
+) -> dict[str, Array]:
+    """Gradients (..., nv) of weights · result with respect to every argument, in O(n)."""
+    names = _names(function)
+    q, v, x, w = state(model, **dict(zip(names, arguments, strict=True)), w=weights)
+    joints = joint_map(model)
+    forward = function == "forward_dynamics"
+    if forward and not joints.one_to_one:
+        vdot = dynamics.forward_dynamics(model, q, v, x, forces, reference)
+        u = dynamics.mass_matrix_solve(model, q, w)
+        found = vjp(model, "inverse_dynamics", (q, v, vdot), u, forces, reference)
+        return {"q": -found["q"], "v": -found["v"], "tau": u}
+    if forward:
+        refuse_singular(model)
+    inputs = {"v": joints.spread(v), names[2]: joints.spread(x), "w": joints.spread(w)}
+    inputs |= _on_links(model, q, forces, reference)
+    found = kernel(f"{function}_vjp")(model, q, inputs)
+    result = {name: joints.gather(found[f"w_{name}"]) for name in names}
+    turned = _turned(model, q, forces, reference)
+    if turned is not None:
+        back = np.swapaxes(turned, -1, -2)
+        result["q"] = result["q"] + _times(back, result["tau"] if forward else -w)
+    return result
+
+
+def _names(function: str) -> tuple[str, str, str]:
+    if function not in FUNCTIONS:
+        raise UnknownNameError("function with derivatives", function, FUNCTIONS)
+    return FUNCTIONS[function]
+
+
+def _times(matrix: Array, x: Array) -> Array:
+    return np.asarray((matrix @ x[..., None])[..., 0])

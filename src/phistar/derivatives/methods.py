@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a user can ask a robot about derivatives; a part of ``Robot``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from numpy.typing import ArrayLike, NDArray
+
+from phistar.derivatives import discrete, first, frames, parameters, second
+from phistar.derivatives.discrete import Discretization
+from phistar.derivatives.first import InverseLinearization, Linearization
+from phistar.derivatives.second import ForwardSecond, InverseSecond
+from phistar.model.configuration import Coordinates
+from phistar.model.model import Model
+
+Array = NDArray[Any]
+
+
+class Derivatives:
+    """Derivatives of a robot's dynamics and kinematics.
+
+    Derivatives with respect to q are along tangent steps (..., nv): entry k says what changes as
+    the robot moves to ``integrate(q, ε e_k)``. For joints with one axis these are partial
+    derivatives; rotations and free joints step in the axes of the moving link, as v does.
+    """
+
+    model: Model
+
+    def linearize(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        tau: Coordinates,
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        method: str = "product",
+    ) -> Linearization:
+        """Joint accelerations and their derivatives: ``.vdot_q .vdot_v .vdot_tau .A .B``.
+
+        Args:
+            q: (..., nq).
+            v, tau: (..., nv).
+            forces: External wrenches (..., 6) on named frames, as in ``forward_dynamics``; they
+                stay as they are in the axes of ``reference`` while the robot moves.
+            reference: Axes and point of those wrenches.
+            method: ``"product"``: the inverse mass matrix times the derivatives of inverse
+                dynamics; ``"columns"``: column by column in O(n²), no mass matrix. The results are
+                the same.
+
+        Raises:
+            SingularHingeError: A joint moves no inertia.
+        """
+        return first.linearize(self.model, q, v, tau, forces, reference, method)
+
+    def linearize_inverse(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        vdot: Coordinates,
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+    ) -> InverseLinearization:
+        """Joint forces and their derivatives: ``.tau .tau_q .tau_v .tau_vdot``.
+
+        Args:
+            q: (..., nq).
+            v, vdot: (..., nv).
+            forces, reference: As in ``linearize``.
+        """
+        return first.linearize_inverse(self.model, q, v, vdot, forces, reference)
+
+    def discretize(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        tau: Coordinates,
+        dt: float,
+        *,
+        method: str = "semi_implicit",
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+    ) -> Discretization:
+        """A step of time ``dt`` [s] and its exact derivatives: ``.q .v .A .B``.
+
+        Args:
+            q: (..., nq).
+            v, tau: (..., nv); tau is held during the step.
+            dt: Its length [s].
+            method: ``"semi_implicit"``: v first, then q with the new v; ``"euler"``: both with the
+                old ones.
+            forces, reference: As in ``linearize``.
+        """
+        return discrete.discretize(self.model, q, v, tau, dt, method, forces, reference)
+
+    def jvp(
+        self,
+        function: str,
+        q: Coordinates,
+        v: Coordinates,
+        x: Coordinates,
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        method: str = "rigid",
+        **changes: Coordinates,
+    ) -> Array:
+        """The change (..., nv) of a result along changes of the arguments, in O(n).
+
+        ``robot.jvp("forward_dynamics", q, v, tau, dq=dq, dv=dv, dtau=dtau)`` is
+        ``vdot_q dq + vdot_v dv + vdot_tau dtau`` without the matrices.
+
+        Args:
+            function: ``"inverse_dynamics"`` or ``"forward_dynamics"``.
+            q: (..., nq).
+            v: (..., nv).
+            x: (..., nv), ``vdot`` for inverse, ``tau`` for forward dynamics.
+            forces, reference: As in ``linearize``.
+            method: For forward dynamics: ``"rigid"`` works with the inertias of the links,
+                ``"articulated"`` with articulated ones.
+            changes: ``dq``, ``dv`` and ``dvdot`` or ``dtau``, each (..., nv); zero if left out.
+        """
+        return first.jvp(self.model, function, (q, v, x), changes, forces, reference, method)
+
+    def vjp(
+        self,
+        function: str,
+        q: Coordinates,
+        v: Coordinates,
+        x: Coordinates,
+        weights: Coordinates,
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+    ) -> dict[str, Array]:
+        """The gradient of ``weights · result`` in O(n): (..., nv) by name of the argument.
+
+        Args:
+            function, q, v, x: As in ``jvp``.
+            weights: (..., nv).
+            forces, reference: As in ``linearize``.
+
+        Returns:
+            ``{"q": ..., "v": ..., "vdot": ...}``, or ``"tau"`` for forward dynamics.
+        """
+        return first.vjp(self.model, function, (q, v, x), weights, forces, reference)
+
+    def hvp(
+        self,
+        function: str,
+        q: Coordinates,
+        v: Coordinates,
+        x: Coordinates,
+        weights: Coordinates,
+        **changes: Coordinates,
+    ) -> dict[str, Array]:
+        """Second derivatives of ``weights · result`` times a direction, in O(n).
+
+        The change of ``vjp`` along ``dq``, ``dv`` and ``dvdot`` or ``dtau``; arguments and results
+        as there.
+        """
+        return second.hvp(self.model, function, (q, v, x), weights, changes)
+
+    def inverse_dynamics_second(
+        self, q: Coordinates, v: Coordinates, vdot: Coordinates
+    ) -> InverseSecond:
+        """Second derivatives of joint forces: ``.qq .qv .vv .q_vdot``, each (..., nv, nv, nv).
+
+        Entry [i, j, k]: entry i of the first derivative in direction j, differentiated along k. For
+        joints with several axes ``.qq`` is not symmetric in (j, k), see ``derivatives.second``.
+        """
+        return second.inverse_second(self.model, q, v, vdot)
+
+    def forward_dynamics_second(
+        self, q: Coordinates, v: Coordinates, tau: Coordinates
+    ) -> ForwardSecond:
+        """Second derivatives of joint accelerations: ``.qq .qv .vv .q_tau``, (..., nv, nv, nv)."""
+        return second.forward_second(self.model, q, v, tau)
+
+    def mass_matrix_q(self, q: Coordinates) -> Array:
+        """∂𝓜/∂q (..., nv, nv, nv): [i, j, k] is the change of 𝓜_ij along the step e_k."""
+        return second.mass_matrix_q(self.model, q)
+
+    def gravity_force_q(self, q: Coordinates) -> Array:
+        """∂/∂q (..., nv, nv) of ``gravity_force``: the stiffness that gravity gives the robot."""
+        return frames.gravity_force_q(self.model, q)
+
+    def kinetic_energy_q(self, q: Coordinates, v: Coordinates) -> Array:
+        """∂/∂q (..., nv) of the kinetic energy, v held (in the axes of the moving links)."""
+        return frames.kinetic_energy_q(self.model, q, v)
+
+    def jacobian_rate(
+        self, q: Coordinates, v: Coordinates, frame: str, reference: str = "world_aligned"
+    ) -> Array:
+        """Time derivative (..., 6, nv) of ``jacobian`` as the robot moves with v."""
+        return frames.jacobian_rate(self.model, q, v, frame, reference)
+
+    def frame_acceleration(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        vdot: Coordinates,
+        frame: str,
+        reference: str = "world_aligned",
+    ) -> Array:
+        """Time derivative (..., 6) of ``frame_velocity`` [rad/s^2, m/s^2], without gravity.
+
+        With ``"world_aligned"`` its linear part is the acceleration of the frame's origin.
+        """
+        return frames.frame_acceleration(self.model, q, v, vdot, frame, reference)
+
+    def regressor(self, q: Coordinates, v: Coordinates, vdot: Coordinates) -> Array:
+        """Y (..., nv, 10 bodies): joint forces per unit of inertial parameters.
+
+        ``inverse_dynamics(q, v, vdot)`` is ``Y @ robot.parameters`` plus rotor inertia times vdot.
+        Parameters of a body, in the order of ``phistar.spatial.PARAMETER_NAMES``: mass, first
+        moments, inertia about the origin of the body's frame.
+        """
+        return parameters.regressor(self.model, q, v, vdot)
+
+    def vdot_parameters(self, q: Coordinates, v: Coordinates, tau: Coordinates) -> Array:
+        """∂v̇/∂π (..., nv, 10 bodies): how accelerations follow the inertial parameters."""
+        return parameters.vdot_parameters(self.model, q, v, tau)
+
+    @property
+    def parameters(self) -> Array:
+        """Inertial parameters (10 bodies,) of the moving bodies, in the order of ``regressor``."""
+        return parameters.parameters(self.model)

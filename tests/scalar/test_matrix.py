@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Parts of matrices as scalar programs: every route to every request, against dense operators."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from phistar.algebra.dense import Dense
+from phistar.algebra.ir import Expr
+from phistar.algebra.symbols import H, Upsilon, mass_matrix, phi, psi
+from phistar.algorithms.innovations import L, mass_matrix_inverse
+from phistar.algorithms.kinematics import J
+from phistar.algorithms.operational_space import Omega, compliance
+from phistar.model.configuration import random_configuration
+from phistar.model.random import random_model
+from phistar.scalar.interpret import run
+from phistar.scalar.matrix import OUTPUT, layout, to_matrix
+from phistar.scalar.verify import verify
+from phistar.sweeps.requests import Block, Col, Diag, Full, Request, Row, forms
+from phistar.sweeps.support import Blocks
+
+ROBOTS = {
+    "serial": {"topology": "serial"},
+    "tree": {"topology": "tree", "floating_base": True},
+    "forest": {"topology": "forest"},
+}
+OPERATORS: dict[str, Expr] = {
+    "mass matrix": mass_matrix,
+    "inverse": mass_matrix_inverse.result,
+    "Ω": Omega,
+    "compliance": compliance,
+    "ψ*Υ": psi.T @ Upsilon,
+    "L": L,
+    "J": J,
+    "Hψ": H @ psi,
+    "φ": phi,
+}
+CLOSE = 1e-9
+"""Relative to the largest entry of the matrix: the condition of the mass matrices is up to 1e5."""
+
+
+def _slices(blocks: Blocks) -> list[slice]:
+    return [slice(a, b) for a, b in pairwise(np.cumsum([0, *blocks.sizes]))]
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("shape", ROBOTS)
+def test_every_request_by_every_program(name: str, shape: str) -> None:
+    """Full, Row, Col, Block and Diag on robots with all joint kinds; all programs verify."""
+    expr = OPERATORS[name]
+    rng = np.random.default_rng(1)
+    model = random_model(rng, 7, armature=0.5, fixed=0.2, massless=0.2, frames=3, **ROBOTS[shape])  # type: ignore[arg-type]
+    frames = tuple(rng.choice(model.frame_names, 3, replace=False))
+    q = random_configuration(model, rng)
+    known = Dense(model, q, tasks=frames)(expr)
+    rows, columns = (
+        _slices(Blocks.of(space, model, frames)) for space in (expr.codomain, expr.domain)
+    )
+    i, j = len(rows) // 2, len(columns) - 1
+    cases: dict[Request, list[np.ndarray]] = {
+        Full(): [known],
+        Row(i): [known[rows[i]]],
+        Col(j): [known[:, columns[j]]],
+        Block(0, 0): [known[rows[0], columns[0]]],
+        Block(i, j): [known[rows[i], columns[j]]],
+        Block((i, 0), (j, 1, i)): [
+            np.block([[known[rows[r], columns[c]] for c in (j, 1, i)] for r in (i, 0)])
+        ],
+    }
+    if expr.domain in (expr.codomain, expr.codomain.dual):
+        cases[Diag()] = [known[r, c] for r, c in zip(rows, columns, strict=True)]
+    for request, expected in cases.items():
+        for form in forms(expr, request):
+            program = to_matrix([form], model, frames, request=request)
+            verify(program)
+            answer = layout(form, model, frames, request)
+            assert [(len(r), len(c)) for r, c in answer] == [x.shape for x in expected]
+            ours = run(program, {"q": q[None]})[OUTPUT][0]
+            flat = np.concatenate([x.ravel() for x in expected])
+            assert np.abs(ours - flat).max() <= CLOSE * np.abs(known).max(), (request, form.name)

@@ -36,6 +36,7 @@ from phistar.scalar.lower import Options, to_rolled, to_straight
 from phistar.scalar.matrix import WHOLE, layout, to_matrix
 from phistar.spatial import force_transform
 from phistar.sweeps.ir import Type
+from phistar.sweeps.matrix import plan_of
 from phistar.sweeps.requests import Diag, Form, Full, Request
 from phistar.sweeps.schedule import Schedule
 
@@ -45,6 +46,8 @@ SMALL_MATRIX = 200
 """Links times columns up to which a matrix is compiled on the spot."""
 LARGEST_MATRIX = 4000
 """Links times columns up to which a straight line is worth its size."""
+LARGEST_PART = 40_000
+"""Operations up to which the same holds for a part of a matrix."""
 OFTEN = 3
 """A part of a matrix is compiled when it is asked for so many times: there are n² blocks."""
 AT_ONCE = 2
@@ -361,9 +364,14 @@ class LlvmBackend:
     ) -> MatrixCode | None:
         """See ``base.Backend``; very large matrices are left to level 2."""
         code = MatrixCode(forms, model, tuple(frames), _options(tuning), request)
-        largest = max((max(shape) for shape in code.shapes), default=0)
-        empty = not sum(math.prod(shape) for shape in code.shapes)
-        return None if empty or len(model.bodies) * largest > LARGEST_MATRIX else code
+        if not sum(math.prod(shape) for shape in code.shapes):
+            return None
+        if isinstance(request, Full):
+            large = len(model.bodies) * max(code.shapes[0]) > LARGEST_MATRIX
+        else:
+            plan = plan_of(forms[0], request, model, tuple(frames))
+            large = plan.cost.total > LARGEST_PART
+        return None if large else code
 
 
 def _options(tuning: Tuning) -> Options:

@@ -8,7 +8,8 @@ wanted. Equal numbers of a symmetric matrix are computed once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import replace
 from itertools import accumulate, chain, pairwise
 from typing import Any
 
@@ -26,16 +27,19 @@ from phistar.scalar.lower import (
 )
 from phistar.scalar.program import Body, Signature, Store, Straight, arithmetic
 from phistar.scalar.straight import Robot, Trace
-from phistar.scalar.tracer import LinkTracer, Seat, Setting
+from phistar.scalar.tracer import LinkTracer, Seat, Unit
 from phistar.scalar.vectors import Vector
-from phistar.sweeps.matrix import listed, wanted_blocks
-from phistar.sweeps.requests import Block, Diag, Form, Full, Part, Request, transposed
-from phistar.sweeps.support import Blocks
+from phistar.sweeps.matrix import listed, plan_of
+from phistar.sweeps.requests import Block, Diag, Form, Full, Part, Request
+from phistar.sweeps.support import Blocks, members
 
 OUTPUT = "matrix"
 """Name of the only output: rows one after the other."""
 
 WHOLE = Full()
+
+_Step = tuple[int, int]
+"""A stream and a link."""
 
 
 def to_matrix(
@@ -107,41 +111,27 @@ class _Columns:
     ) -> None:
         self.form = form
         self.answer = layout(form, model, frames, request)
-        self.request = transposed(request) if form.transposed else request
-        self.rows = Blocks.of(form.codomain, model, tuple(frames))
-        self.columns = Blocks.of(form.domain, model, tuple(frames))
+        self.plan = plan_of(form, request, model, tuple(frames))
+        self.rows = self.plan.rows
+        self.columns = self.plan.columns
         self.links = links
         self.model = model
         self.frames = frames
         self.robot = Robot(links)
         self.setting = robot_setting(form.schedule.program, model, absent)
         self.seats = _seats(model, frames)
-        self.dependent = self._dependent()
-
-    def _dependent(self) -> set[int]:
-        """Streams that the argument reaches."""
-        program = self.form.schedule.program
-        live = list(program.live())
-        found = {s for s in live if program.nodes[s].data == self.form.argument}
-        grown = True
-        while grown:
-            before = len(found)
-            found |= {s for s in live if found & set(program.operands(s))}
-            grown = len(found) > before
-        return found
 
     def program(self) -> Straight:
         """The straight line."""
         entries: dict[tuple[int, int], Scalar] = {}
         shared: list[dict[int, Any]] = [{} for _ in self.links]
-        wanted = [
-            (part, dict(wanted_blocks(self.request, part, self.rows, self.columns)))
-            for part in self.form.parts
-        ]
+        wanted = [(part, dict(self.plan.wanted(part))) for part in self.form.parts]
+        once, steps = self._steps()
+        self._trace(0, 0, shared, once)
         for block, columns in enumerate(_ranges(self.columns)):
             asked = [(p, [r for r, held in w.items() if held >> block & 1]) for p, w in wanted]
             for column in columns if any(rows for _, rows in asked) else ():
-                trace = self._trace(column, shared)
+                trace = self._trace(block, column, shared, steps[block])
                 for part, rows in asked:
                     self._column(entries, trace, part, rows, column)
         if self.form.transposed:
@@ -165,7 +155,7 @@ class _Columns:
         column: int,
     ) -> None:
         """Add what a part gives for a column; of a symmetric one what is not below the diagonal."""
-        half = part.kind == "half" and not isinstance(self.request, Block)
+        half = part.kind == "half" and not isinstance(self.plan.request, Block)
         for row, value in self._rows(trace, part.stream, rows):
             if half and row > column:
                 continue
@@ -173,19 +163,47 @@ class _Columns:
             if part.kind == "mirror" or (half and row != column):
                 entries[column, row] = entries.get((column, row), 0.0) + value
 
-    def _trace(self, column: int, shared: list[dict[int, Any]]) -> Trace:
-        """The program on a unit column, with what other columns have found already."""
-        setting = Setting(
-            self.setting.program,
-            self.setting.gravity,
-            self.setting.absent,
-            (self.form.argument, column),
-            self.seats,
+    def _steps(self) -> tuple[list[_Step], list[list[_Step]]]:
+        """Streams at links that must be known, in order: for all columns, and for each block."""
+        support = self.plan.support
+        once: list[_Step] = []
+        each: list[list[_Step]] = [[] for _ in self.columns.sizes]
+        for stream, k in support.order():
+            needed = support.needed[stream][k]
+            if stream not in support.columned:
+                once += [(stream, k)] if needed else []
+                continue
+            for block in members(needed):
+                each[block].append((stream, k))
+        return once, each
+
+    def _trace(
+        self, block: int, column: int, shared: list[dict[int, Any]], steps: Sequence[_Step]
+    ) -> Trace:
+        """The program on a unit column, with what other columns have found already.
+
+        Steps are taken in order, because a walk to the end of a long robot would be too deep.
+        """
+        setting = replace(
+            self.setting,
+            unit=Unit(self.form.argument, column, self._misses(block)),
+            seats=self.seats,
         )
         trace = Trace(self.robot, setting)
         for link, known in zip(trace.links, shared, strict=True):
-            link.share(known, self.dependent)
+            link.share(known, self.plan.support.columned)
+        for stream, k in steps:
+            trace.links[k].value(stream)
         return trace
+
+    def _misses(self, block: int) -> Callable[[int, int], bool]:
+        """Whether the columns of a block are zero in a stream at a link."""
+        support = self.plan.support
+
+        def misses(stream: int, k: int) -> bool:
+            return stream in support.columned and not support.present[stream][k] >> block & 1
+
+        return misses
 
     def _rows(self, trace: Trace, stream: int, rows: Sequence[int]) -> Iterator[tuple[int, Scalar]]:
         """The numbers of some rows of blocks."""

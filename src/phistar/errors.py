@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -166,6 +166,21 @@ class MissingExtraError(PhistarError, ImportError):
         super().__init__(
             f"{purpose} needs the package '{package}', which is not installed. "
             f'Install it with: pip install "phistar[{extra}]"'
+        )
+
+
+class DerivativeError(PhistarError, AssertionError):
+    """Derivatives are not those of the function; ``errors`` holds relative errors by name."""
+
+    def __init__(self, robot: str, errors: Mapping[str, float], tolerance: float) -> None:
+        self.robot = robot
+        self.errors = dict(errors)
+        self.tolerance = tolerance
+        wrong = {name: error for name, error in self.errors.items() if not error <= tolerance}
+        shown = ", ".join(f"{name} by {error:.1e}" for name, error in wrong.items())
+        super().__init__(
+            f"derivatives of robot '{robot}' differ from those of its own dynamics by more than "
+            f"{tolerance:g} of the largest entry: {shown}"
         )
 
 

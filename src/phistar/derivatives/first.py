@@ -89,7 +89,8 @@ class Linearization:
     @property
     def A(self) -> Array:
         """(..., 2 nv, 2 nv): d/dt (δq, δv) = A (δq, δv) + B δτ."""
-        eye = np.broadcast_to(np.eye(self.vdot_q.shape[-1]), self.vdot_q.shape)
+        one = np.eye(self.vdot_q.shape[-1], dtype=self.vdot_q.dtype)
+        eye = np.broadcast_to(one, self.vdot_q.shape)
         return np.block([[self.transport, eye], [self.vdot_q, self.vdot_v]])
 
     @property
@@ -244,7 +245,7 @@ def jvp(
             raise UnknownNameError("change", name, known, function)
     if method not in JVP_METHODS:
         raise UnknownNameError("method", method, JVP_METHODS)
-    moves = {name: changes.get(name, np.zeros(model.nv)) for name in known}
+    moves = {name: changes.get(name, no_change(model)) for name in known}
     checked = state(model, **dict(zip(names, arguments, strict=True)), **moves)
     q, v, x, dq, dv, dx = checked
     forward = function == "forward_dynamics"
@@ -299,6 +300,11 @@ def vjp(
         back = np.swapaxes(turned, -1, -2)
         result["q"] = result["q"] + _times(back, result["tau"] if forward else -w)
     return result
+
+
+def no_change(model: Model) -> Array:
+    """A change that is zero, of the least precision: the others decide on that of the result."""
+    return np.zeros(model.nv, dtype=np.float32)
 
 
 def _names(function: str) -> tuple[str, str, str]:

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Controllers made of linearized dynamics: regulators, trackers, and trajectories optimised."""
+
+from phistar.control.feedback import Feedback
+from phistar.control.feedforward import feedforward
+from phistar.control.lqr import Regulator, lqr
+from phistar.control.trajectory import Trajectory, minimum_jerk, rollout, work
+from phistar.control.tv_lqr import Tracker, tv_lqr
+
+__all__ = [
+    "Feedback",
+    "Regulator",
+    "Tracker",
+    "Trajectory",
+    "feedforward",
+    "lqr",
+    "minimum_jerk",
+    "rollout",
+    "tv_lqr",
+    "work",
+]

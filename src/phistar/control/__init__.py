@@ -6,7 +6,7 @@ from phistar.control.feedback import Feedback
 from phistar.control.feedforward import feedforward
 from phistar.control.ilqr import Solution, ilqr
 from phistar.control.lqr import Regulator, lqr
-from phistar.control.trajectory import Trajectory, minimum_jerk, rollout, work
+from phistar.control.trajectory import Policy, Trajectory, minimum_jerk, rollout, work
 from phistar.control.tv_lqr import Tracker, tv_lqr
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Expansion",
     "Feedback",
     "FrameGoal",
+    "Policy",
     "QuadraticCost",
     "Regulator",
     "Solution",

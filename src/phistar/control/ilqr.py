@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from phistar.control.backward import (
     gradient,
     projected_norm,
 )
+from phistar.control.bend import second_derivatives
 from phistar.control.cost import Cost
 from phistar.control.feedback import Feedback
 from phistar.control.search import Motions, run, search
@@ -40,11 +41,10 @@ CONVERGED = "converged"
 STALLED = "no step lowers the cost"
 EXHAUSTED = "iterations used up"
 
-_LEAST, _MOST = 1e-6, 1e12
+_FIRST, _LEAST, _MOST = 10.0, 1e-3, 1e12
+"""Damping after a first failure; what is as good as none; what ends the search."""
 _NOTHING = 1e-20
 """Costs below this are rounding."""
-_SLACK = 1e-3
-"""Damping above this hides how far the minimum is, so nothing counts as converged under it."""
 
 
 @dataclass(frozen=True)
@@ -176,12 +176,16 @@ class _Solver:
         self.slope[now] = projected_norm(at, gradient(at, costate))
         gains = backward(at, self.damping[now])
         if self.second_order:
-            newton = backward(self._bent(at, nominal, costate), self.damping[now])
+            bend = second_derivatives(
+                self.cost.actuation, nominal.q, nominal.v, nominal.u, costate, self.dt
+            )
+            newton = backward(replace(at, bend=bend), self.damping[now])
             gains = gains.where(newton.failed | (self.damping[now] > 0), newton)
         found, better = search(self.cost, nominal, gains, self.dt, self.bounds)
         promised = -(gains.slope + gains.curve)
         close = promised <= self.tolerance * np.maximum(np.abs(nominal.cost), _NOTHING)
-        done = close & ~gains.failed & (self.damping[now] <= _SLACK)
+        # Damping hides how far the minimum is: under it nothing counts as converged.
+        done = close & ~gains.failed & (self.damping[now] == 0)
         self.motions.put(now[better], found.at(better))
         self.iterations[now] += 1
         self._damp(now, better | (close & ~gains.failed))
@@ -193,8 +197,8 @@ class _Solver:
 
     def _damp(self, now: Array, good: Array) -> None:
         before = self.damping[now]
-        less = np.where(before / 10 < _LEAST, 0.0, before / 10)
-        self.damping[now] = np.where(good, less, np.maximum(10 * before, _SLACK))
+        less = np.where(before / 4 < _LEAST, 0.0, before / 4)
+        self.damping[now] = np.where(good, less, np.maximum(10 * before, _FIRST))
 
     def _linear(self, nominal: Motions) -> Linear:
         actuation = self.cost.actuation
@@ -202,26 +206,6 @@ class _Solver:
         step = actuation.robot.discretize(nominal.q[:-1], nominal.v[:-1], tau, self.dt)
         expansion = self.cost.expansion(nominal.q, nominal.v, nominal.u, self.dt)
         return Linear(step.A, step.B[..., actuation.columns], nominal.u, *self.bounds, expansion)
-
-    def _bent(self, at: Linear, nominal: Motions, costate: Array) -> Linear:
-        """Second derivatives of all steps: v' = v + dt v̇ and q' = q + dt v' bend as v̇ does."""
-        actuation, robot = self.cost.actuation, self.cost.actuation.robot
-        n, dt = robot.nv, self.dt
-        weights = dt * (costate[1:, :, n:] + dt * costate[1:, :, :n])
-        size = 2 * n + actuation.size
-        units = np.zeros((size, 3 * n))
-        units[range(size), [*range(2 * n), *(2 * n + actuation.columns)]] = 1.0
-        along = np.split(units[:, None, None, :], 3, axis=-1)
-        given = (nominal.q[:-1], nominal.v[:-1], actuation.spread(nominal.u))
-        names = ("dq", "dv", "dtau")
-        changes = dict(zip(names, along, strict=True))
-        found = robot.hvp("forward_dynamics", *given, weights, **changes)
-        parts = (found["q"], found["v"], actuation.pick(found["tau"]))
-        shape = (size, *nominal.u.shape[:2])
-        rows = [np.broadcast_to(x, (*shape, x.shape[-1])) for x in parts]
-        bend = np.moveaxis(np.concatenate(rows, axis=-1), 0, -2)
-        bend = (bend + np.swapaxes(bend, -1, -2)) / 2
-        return Linear(at.A, at.B, at.u, at.lower, at.upper, at.cost, bend)
 
     def solution(self, batch: tuple[int, ...], limits: tuple[Any, Any]) -> Solution:
         """What was found, in the shape of the starts."""

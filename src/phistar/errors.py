@@ -43,6 +43,10 @@ class SingularHingeWarning(PhistarWarning):
     """A joint moves no inertia, so forward dynamics does not exist for it."""
 
 
+class ConvergenceWarning(PhistarWarning):
+    """An iteration ended before it met its tolerance; its result says why."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """One thing that is wrong or doubtful in a robot description.
@@ -155,6 +159,23 @@ class SingularHingeError(PhistarError, ArithmeticError):
     def __init__(self, hinges: Sequence[object]) -> None:
         self.hinges = tuple(hinges)
         super().__init__("; ".join(str(h) for h in self.hinges))
+
+
+class EquilibriumError(PhistarError, ValueError):
+    """A robot does not rest where it should; ``residual`` holds its accelerations (nv,)."""
+
+    def __init__(self, text: str, residual: object) -> None:
+        self.residual = residual
+        super().__init__(text)
+
+
+class StabilityError(PhistarError, ValueError):
+    """No feedback of the wanted kind exists; ``modes`` holds (eigenvalue, description) pairs."""
+
+    def __init__(self, text: str, modes: Sequence[tuple[complex, str]] = ()) -> None:
+        self.modes = tuple(modes)
+        listed = "".join(f"\n  eigenvalue {value:.4g}: {where}" for value, where in self.modes)
+        super().__init__(text + listed)
 
 
 class MissingExtraError(PhistarError, ImportError):

@@ -8,7 +8,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
-from phistar.derivatives import discrete, first, frames, parameters, second
+from phistar.derivatives import along, discrete, first, frames, parameters, second
+from phistar.derivatives.along import Motion
 from phistar.derivatives.discrete import Discretization
 from phistar.derivatives.first import InverseLinearization, Linearization
 from phistar.derivatives.second import ForwardSecond, InverseSecond
@@ -55,6 +56,31 @@ class Derivatives:
         """
         return first.linearize(self.model, q, v, tau, forces, reference, method)
 
+    def linearize_along(
+        self,
+        trajectory: Motion | Coordinates,
+        v: Coordinates | None = None,
+        tau: Coordinates | None = None,
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        method: str = "product",
+    ) -> Linearization:
+        """``linearize`` at every knot of a motion, in one batched call.
+
+        Args:
+            trajectory: Something with arrays ``q``, ``v`` and ``tau``, as a
+                ``phistar.control.Trajectory``; or q (N, ..., nq) itself.
+            v, tau: With q: (N, ..., nv). The first axis is time. Without joint forces at the last
+                knot, (N - 1, ..., nv), that knot is left out.
+            forces, reference, method: As in ``linearize``.
+
+        Returns:
+            A linearization whose arrays have time as their first axis.
+        """
+        knots = along.knots(self.model, trajectory, v, tau)
+        return first.linearize(self.model, *knots, forces, reference, method)
+
     def linearize_inverse(
         self,
         q: Coordinates,
@@ -95,6 +121,13 @@ class Derivatives:
             forces, reference: As in ``linearize``.
         """
         return discrete.discretize(self.model, q, v, tau, dt, method, forces, reference)
+
+    def difference_q(self, q0: Coordinates, q1: Coordinates) -> Array:
+        """How ``difference(q0, q1)`` follows tangent steps of q1: (..., nv, nv).
+
+        The identity for joints with one axis. Rotations by half a turn have no derivative.
+        """
+        return along.difference_q(self.model, q0, q1)
 
     def jvp(
         self,

@@ -47,9 +47,9 @@ class Derivatives:
             forces: External wrenches (..., 6) on named frames, as in ``forward_dynamics``; they
                 stay as they are in the axes of ``reference`` while the robot moves.
             reference: Axes and point of those wrenches.
-            method: ``"product"``: the inverse mass matrix times the derivatives of inverse
-                dynamics; ``"columns"``: column by column in O(n²), no mass matrix. The results are
-                the same.
+            method: ``"product"`` (or ``"4"``, after the algorithms of Jain and Rodriguez): the
+                inverse mass matrix times the derivatives of inverse dynamics; ``"columns"``
+                (``"6"``): column by column in O(n²), no mass matrix. The results are the same.
 
         Raises:
             SingularHingeError: A joint moves no inertia.
@@ -153,7 +153,8 @@ class Derivatives:
             x: (..., nv), ``vdot`` for inverse, ``tau`` for forward dynamics.
             forces, reference: As in ``linearize``.
             method: For forward dynamics: ``"rigid"`` works with the inertias of the links,
-                ``"articulated"`` with articulated ones.
+                ``"articulated"`` (or ``"5"``) with articulated ones; ``"conventional"`` (``"3"``)
+                solves with the mass matrix, in O(n³).
             changes: ``dq``, ``dv`` and ``dvdot`` or ``dtau``, each (..., nv); zero if left out.
         """
         return first.jvp(self.model, function, (q, v, x), changes, forces, reference, method)

@@ -66,7 +66,7 @@ def reaching(arm: phistar.Robot) -> QuadraticCost:
         Q=np.r_[np.full(7, 1e-3), np.full(7, 1e-2)],
         R=1e-3,
         Q_final=np.r_[np.full(7, 1e-3), np.full(7, 10.0)],
-        frames=[FrameGoal(HAND, pose, weight=1.0, final=1e3)],
+        frames=[FrameGoal(HAND, pose, weight=[1.0, 5, 9, 2, 3, 4], final=1e3)],
     )
 
 
@@ -117,6 +117,18 @@ def test_gradient_is_exact(
         h = 1e-5 * np.eye(steps * u.shape[1])[k * u.shape[1] + j].reshape(u.shape)
         slope = (along(cost, q, u + h, dt) - along(cost, q, u - h, dt)) / 2e-5
         assert found[k, j] == pytest.approx(slope, rel=1e-6, abs=1e-7 * np.abs(found).max())
+
+
+@pytest.mark.parametrize("far", [1e-5, 0.4, 1.2])
+def test_frame_errors_follow_steps(arm: phistar.Robot, far: float) -> None:
+    """The derivative of a frame's error, small and large: central differences agree to 1e-6."""
+    rng = np.random.default_rng(2)
+    q = READY + far * rng.normal(size=7)
+    goal = FrameGoal(HAND, arm.frame_pose(READY, HAND))
+    h = 1e-6
+    ahead, behind = (goal.error(arm, q + s * h * np.eye(7)) for s in (1, -1))
+    found = goal.derivative(arm, q, goal.error(arm, q))
+    np.testing.assert_allclose(found, (ahead - behind).T / (2 * h), atol=1e-6)
 
 
 def test_gauss_newton_matrix_of_a_square(arm: phistar.Robot) -> None:

@@ -8,7 +8,16 @@ import pytest
 from scipy.optimize import lsq_linear
 
 import phistar
-from phistar.control import FrameGoal, QuadraticCost, ilqr, lqr, rollout, tv_lqr
+from phistar.control import (
+    Expansion,
+    FrameGoal,
+    QuadraticCost,
+    Solution,
+    ilqr,
+    lqr,
+    rollout,
+    tv_lqr,
+)
 from phistar.control.backward import Linear, costates, gradient
 from phistar.control.bend import second_derivatives
 from phistar.control.box import minimise
@@ -57,7 +66,7 @@ def reaching(arm: phistar.Robot) -> QuadraticCost:
         Q=np.r_[np.full(7, 1e-3), np.full(7, 1e-2)],
         R=1e-3,
         Q_final=np.r_[np.full(7, 1e-3), np.full(7, 10.0)],
-        frames=[FrameGoal(HAND, pose, weight=1.0, final=1e3)],
+        frames=[FrameGoal(HAND, pose, weight=[1.0, 5, 9, 2, 3, 4], final=1e3)],
     )
 
 
@@ -110,6 +119,18 @@ def test_gradient_is_exact(
         assert found[k, j] == pytest.approx(slope, rel=1e-6, abs=1e-7 * np.abs(found).max())
 
 
+@pytest.mark.parametrize("far", [1e-5, 0.4, 1.2])
+def test_frame_errors_follow_steps(arm: phistar.Robot, far: float) -> None:
+    """The derivative of a frame's error, small and large: central differences agree to 1e-6."""
+    rng = np.random.default_rng(2)
+    q = READY + far * rng.normal(size=7)
+    goal = FrameGoal(HAND, arm.frame_pose(READY, HAND))
+    h = 1e-6
+    ahead, behind = (goal.error(arm, q + s * h * np.eye(7)) for s in (1, -1))
+    found = goal.derivative(arm, q, goal.error(arm, q))
+    np.testing.assert_allclose(found, (ahead - behind).T / (2 * h), atol=1e-6)
+
+
 def test_gauss_newton_matrix_of_a_square(arm: phistar.Robot) -> None:
     """With zero error the second derivative of the cost is the Gauss-Newton one (differences)."""
     pose = arm.frame_pose(READY, HAND)
@@ -127,20 +148,21 @@ def test_gauss_newton_matrix_of_a_square(arm: phistar.Robot) -> None:
         assert xx[i, i] == pytest.approx(second, rel=1e-4)
 
 
-def test_second_derivatives_of_steps(arm: phistar.Robot) -> None:
+def test_second_derivatives_of_steps() -> None:
     """Weighed second derivatives are differences of the weighed first ones, to 1e-6."""
-    act = Actuation.of(arm, arm.joint_names[2:5])
+    arm = phistar.robots.chain(3)
+    act = Actuation.of(arm, arm.joint_names[1:])
     rng, dt = np.random.default_rng(5), 0.05
-    q, v = READY + rng.normal(scale=0.3, size=(2, 1, 7)), rng.normal(size=(2, 1, 7))
-    u, costate = rng.normal(size=(1, 1, 3)), rng.normal(size=(2, 1, 14))
+    q, v = rng.normal(size=(2, 1, 3)), rng.normal(size=(2, 1, 3))
+    u, costate = rng.normal(size=(1, 1, 2)), rng.normal(size=(2, 1, 6))
     found = second_derivatives(act, q, v, u, costate, dt)[0, 0]
 
     def weighed(x: np.ndarray) -> np.ndarray:
-        step = arm.discretize(q[0, 0] + x[:7], v[0, 0] + x[7:14], act.spread(u[0, 0] + x[14:]), dt)
+        step = arm.discretize(q[0, 0] + x[:3], v[0, 0] + x[3:6], act.spread(u[0, 0] + x[6:]), dt)
         return np.r_[step.A.T @ costate[1, 0], step.B[:, act.columns].T @ costate[1, 0]]
 
     h = 1e-5
-    rows = [(weighed(h * e) - weighed(-h * e)) / (2 * h) for e in np.eye(17)]
+    rows = [(weighed(h * e) - weighed(-h * e)) / (2 * h) for e in np.eye(8)]
     np.testing.assert_allclose(found, rows, atol=1e-6 * np.abs(found).max())
 
 
@@ -195,10 +217,16 @@ def test_swing_up_from_several_starts(cart: phistar.Robot) -> None:
     assert np.abs(after.q[-1]).max() < 1e-2
 
 
-def test_it_is_a_minimum(cart: phistar.Robot) -> None:
+@pytest.fixture(scope="module")
+def standing(cart: phistar.Robot) -> Solution:
+    """A pole that stands up from 2 rad, by DDP to 1e-12."""
+    options = {"dt": 0.05, "steps": 40, "tolerance": 1e-12}
+    return ilqr(swing_up(cart), [0.0, 2.0], second_order=True, **options)
+
+
+def test_it_is_a_minimum(cart: phistar.Robot, standing: Solution) -> None:
     """At the end no force has a slope (by differences of roll-outs), and every push costs more."""
-    cost = swing_up(cart)
-    found = ilqr(cost, [0.0, 2.0], dt=0.05, steps=40, second_order=True, tolerance=1e-12)
+    cost, found = swing_up(cart), standing
     u, start, dt = found.trajectory.tau[:, :1], np.array([0.0, 2.0]), 0.05
     best = along(cost, start, u, dt)
     assert best == pytest.approx(float(found.cost), rel=1e-12)
@@ -211,14 +239,11 @@ def test_it_is_a_minimum(cart: phistar.Robot) -> None:
     assert found.gradient < 1e-6
 
 
-def test_second_derivatives_shorten_the_tail(cart: phistar.Robot) -> None:
-    """DDP ends at the same cost as iLQR in fewer iterations, by a last step that is quadratic."""
-    cost, start = swing_up(cart), [0.0, 2.0]
-    options = {"dt": 0.05, "steps": 40, "tolerance": 1e-12}
-    first = ilqr(cost, start, **options)
-    second = ilqr(cost, start, second_order=True, **options)
-    assert second.cost == pytest.approx(float(first.cost), rel=1e-9)
-    assert second.iterations < first.iterations
+def test_second_derivatives_shorten_the_tail(cart: phistar.Robot, standing: Solution) -> None:
+    """DDP ends at the same cost as iLQR in fewer iterations."""
+    first = ilqr(swing_up(cart), [0.0, 2.0], dt=0.05, steps=40, tolerance=1e-12)
+    assert standing.cost == pytest.approx(float(first.cost), rel=1e-9)
+    assert standing.iterations < first.iterations
 
 
 def test_reach_from_several_starts(arm: phistar.Robot) -> None:
@@ -241,6 +266,9 @@ def test_a_batch_is_its_members(arm: phistar.Robot) -> None:
     both = ilqr(reaching(arm), starts, dt=0.05, steps=10)
     assert both.cost.shape == (1, 2)
     assert both.trajectory.q.shape == (11, 1, 2, 7)
+    again = ilqr(reaching(arm), starts, dt=0.05, steps=10, tau=both.trajectory.tau)
+    assert (again.iterations <= 2).all()
+    np.testing.assert_allclose(again.cost, both.cost, rtol=1e-6)
     for i in range(2):
         alone = ilqr(reaching(arm), starts[0, i], dt=0.05, steps=10)
         assert alone.cost.shape == ()
@@ -281,6 +309,25 @@ def test_what_does_not_converge_says_so(cart: phistar.Robot) -> None:
     assert not found.converged
     assert str(found.reason) == "iterations used up"
     assert len(found.history) == 3
+
+
+class Misled(QuadraticCost):
+    """A cost of one's own, whose gradient points the wrong way."""
+
+    def expansion(self, q: np.ndarray, v: np.ndarray, u: np.ndarray, dt: float) -> Expansion:
+        """The expansion with the signs of its gradients changed."""
+        right = super().expansion(q, v, u, dt)
+        return Expansion(-right.x, right.xx, -right.u, right.uu)
+
+
+def test_what_cannot_go_on_says_so(cart: phistar.Robot) -> None:
+    """Where no step lowers the cost, however short, the iteration ends and tells."""
+    cost = Misled(cart, cart.neutral(), actuated=["slider"])
+    with pytest.warns(ConvergenceWarning, match="no step lowers the cost"):
+        found = ilqr(cost, [0.3, 0.1], dt=0.05, steps=10)
+    assert not found.converged
+    assert found.iterations < 30
+    assert (found.history == found.history[0]).all()
 
 
 def test_progress_is_shown(cart: phistar.Robot, capsys: pytest.CaptureFixture[str]) -> None:

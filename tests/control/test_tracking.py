@@ -252,6 +252,8 @@ def test_wrong_use_is_refused(arm: phistar.Robot, plan: tuple[Trajectory, np.nda
         tracker(80, nominal.q[0], nominal.v[0])
     with pytest.raises(ArgumentError, match="diverges"):
         rollout(arm, READY, np.zeros(7), lambda _, q, v: 1e4 * v + 1e3, 0.1, 50)
+    with pytest.raises(ShapeError, match=r"policy\(k, q, v\) has shape \(3,\)"):
+        rollout(arm, READY, np.zeros(7), lambda *_: np.zeros(3), 0.1, 5)
     with pytest.raises(ArgumentError, match="stiffness is"):
         feedforward(arm, nominal, vdot, stiffness=-1.0)
     with pytest.raises(ShapeError, match="vdot has shape"):

@@ -163,6 +163,7 @@ class _Solver:
         problems = motions.u.shape[1]
         self.active = np.arange(problems)
         self.damping = np.zeros(problems)
+        self.blocked = np.zeros(problems, dtype=bool)
         self.iterations = np.zeros(problems, dtype=int)
         self.slope = np.full(problems, np.inf)
         self.reason = np.full(problems, EXHAUSTED, dtype=object)
@@ -184,21 +185,32 @@ class _Solver:
         found, better = search(self.cost, nominal, gains, self.dt, self.bounds)
         promised = -(gains.slope + gains.curve)
         close = promised <= self.tolerance * np.maximum(np.abs(nominal.cost), _NOTHING)
+        plain = self.damping[now] == 0
         # Damping hides how far the minimum is: under it nothing counts as converged.
-        done = close & ~gains.failed & (self.damping[now] == 0)
+        done = close & plain
         self.motions.put(now[better], found.at(better))
         self.iterations[now] += 1
-        self._damp(now, better | (close & ~gains.failed))
-        stalled = ~done & (self.damping[now] > _MOST)
+        stalled = self._damp(now, better, close & ~plain, plain)
         self.reason[now[done]] = CONVERGED
-        self.reason[now[stalled]] = STALLED
+        self.reason[now[stalled & ~done]] = STALLED
         self.active = now[~(done | stalled)]
         self.history.append(self.motions.cost.copy())
 
-    def _damp(self, now: Array, good: Array) -> None:
+    def _damp(self, now: Array, better: Array, short: Array, plain: Array) -> Array:
+        """Shorter steps after a failure, longer ones after a success; True where none is left.
+
+        Args:
+            now: The problems.
+            better: Whether a step was found.
+            short: Damped so much that a step promises nothing.
+            plain: Not damped at all.
+        """
+        self.blocked[now] = ~better & (self.blocked[now] | plain)
         before = self.damping[now]
         less = np.where(before / 4 < _LEAST, 0.0, before / 4)
-        self.damping[now] = np.where(good, less, np.maximum(10 * before, _FIRST))
+        more = np.where(short, 0.0, np.maximum(10 * before, _FIRST))
+        self.damping[now] = np.where(better, less, more)
+        return np.asarray(self.blocked[now] & (short | (more > _MOST)))
 
     def _linear(self, nominal: Motions) -> Linear:
         actuation = self.cost.actuation

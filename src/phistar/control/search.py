@@ -97,4 +97,4 @@ def search(
     length = LENGTHS[best]
     expected = -(length * gains.slope + length**2 * gains.curve)
     gain = nominal.cost - chosen.cost
-    return chosen, (gain > 0) & (gain >= _ENOUGH * expected) & ~gains.failed
+    return chosen, (gain > 0) & (gain >= _ENOUGH * expected)

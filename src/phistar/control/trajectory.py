@@ -107,7 +107,11 @@ def rollout(
     taus = np.empty((steps, *batch, robot.nv))
     qs[0], vs[0] = place, rate
     for k in range(steps):
-        taus[k] = policy(k, qs[k], vs[k])
+        push = np.asarray(policy(k, qs[k], vs[k]))
+        if push.shape[-1:] != (robot.nv,) or push.ndim > len(batch) + 1:
+            expected = f"{(*batch, robot.nv)}"
+            raise ShapeError("policy(k, q, v)", push.shape, expected, f"robot '{robot.name}'")
+        taus[k] = push
         with np.errstate(over="ignore", invalid="ignore"):
             vs[k + 1] = vs[k] + dt * robot.forward_dynamics(qs[k], vs[k], taus[k])
             qs[k + 1] = robot.integrate(qs[k], dt * vs[k + 1])

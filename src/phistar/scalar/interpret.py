@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phistar.scalar.graph import Value, operands
-from phistar.scalar.program import Body, Rolled, ScalarProgram, Straight, start_of
+from phistar.scalar.program import Body, Rolled, ScalarProgram, Straight, first_met, start_of
 from phistar.sweeps.ir import Direction
 
 Array = NDArray[Any]
@@ -56,16 +56,18 @@ def _run_loops(
     links = program.links
     for loop in program.loops:
         order = range(len(links))
+        begins = first_met(links.parent, loop.direction)
         for k in order if loop.direction is Direction.OUTWARD else reversed(order):
             body = loop.bodies.get(links.class_of[k])
             if body is not None:
-                _run_link(program, body, k, inputs, outputs, work)
+                _run_link(program, body, k, begins[k], inputs, outputs, work)
 
 
 def _run_link(
     program: Rolled,
     body: Body,
     k: int,
+    begins: bool,
     inputs: Mapping[str, Array],
     outputs: dict[str, Array],
     work: Array,
@@ -86,10 +88,12 @@ def _run_link(
             row = outputs[space][:, start_of(links, base, k) + index]
         row[...] = row + value if add else value
 
-    _run_body(body, read, write)
+    _run_body(body, read, write, begins)
 
 
-def _run_body(body: Body, read: Callable[..., Any], write: Callable[..., None]) -> None:
+def _run_body(
+    body: Body, read: Callable[..., Any], write: Callable[..., None], begins: bool = False
+) -> None:
     graph = body.graph
     values: dict[int, Any] = {}
     for number in body.live:
@@ -102,4 +106,5 @@ def _run_body(body: Body, read: Callable[..., Any], write: Callable[..., None]) 
             values[number] = _OPERATIONS[node[0]](*(values[i] for i in operands(node)))
     for store in body.stores:
         value = values[store.value.id] if isinstance(store.value, Value) else store.value
-        write(store.space, store.index, store.base, value, store.add)
+        add = store.add and not (begins and store.begins)
+        write(store.space, store.index, store.base, value, add)

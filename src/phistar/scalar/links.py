@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from phistar.model.model import Model
 from phistar.model.parts import GROUND, Body
-from phistar.spatial import inertia_matrix, rotation_between, skew
+from phistar.spatial import inertia_matrix, rotation_between
 
 Array = NDArray[Any]
 
@@ -124,29 +124,30 @@ def links_of(
         locked: Bodies whose joints do not move freely: they have no joint velocities.
     """
     links: list[Link] = []
-    for body in model.bodies:
+    matrices = inertia_matrix(np.reshape([body.inertia for body in model.bodies], (-1, 10)))
+    for body, matrix in zip(model.bodies, matrices, strict=True):
         v = links[-1].v + links[-1].size if links else 0
-        links.append(_link(body, v, body.index in locked))
+        links.append(_link(body, matrix, v, body.index in locked))
+    sizes = [_size(link) for link in links]
     tree = _Tree(links)
-    for body in model.bodies:
-        if tree.links[body.index].kind in _ABOUT_Z:
-            tree.move(body.index, Frame(rotation_between(_Z, body.motion.axis)))  # type: ignore[attr-defined]
+    turned = [k for k, link in enumerate(links) if link.kind in _ABOUT_Z]
+    axes = [model.bodies[k].motion.axis for k in turned]  # type: ignore[attr-defined]
+    for k, R in zip(turned, rotation_between(_Z, np.reshape(axes, (-1, 3))), strict=True):
+        tree.move(k, Frame(R))
     if frames == "normal":
         for step in (_slide, _align, _split):
             for k in range(len(tree.links)):
                 step(tree, k)
-    sizes = [_size(_link(body, 0, False)) for body in model.bodies]
     if regroup:
         _regroup(tree.links, sizes)
     pairs = zip(tree.links, sizes, strict=True)
     return [_snapped(link, snap, np.maximum(size, _size(link))) for link, size in pairs]
 
 
-def _link(body: Body, v: int, locked: bool) -> Link:
+def _link(body: Body, matrix: Array, v: int, locked: bool) -> Link:
     kind = "revolute" if body.motion.name == "continuous" else body.motion.name
     pitch = float(getattr(body.motion, "pitch", 0.0))
     columns = (((2, 1.0), (5, pitch)),) if kind == "helical" else _AXES[kind]
-    matrix = inertia_matrix(body.inertia)
     return Link(
         index=body.index,
         parent=body.parent,
@@ -181,11 +182,17 @@ class _Tree:
         """Put the frame of a link elsewhere on it; ``x`` must commute with the joint's motion."""
         links, link = self.links, self.links[k]
         h = x.R.T @ (link.h - link.mass * x.p)
-        H, p = skew(link.h), skew(x.p)
+        H, p = _tilde(link.h), _tilde(x.p)
         J = x.R.T @ (link.J + H @ p + p @ H - link.mass * p @ p) @ x.R
         links[k] = replace(link, frame=link.frame @ x, h=h, J=J, seat=link.seat @ x)
         for c in self.children[k]:
             links[c] = replace(links[c], frame=x.inverse @ links[c].frame)
+
+
+def _tilde(x: Array) -> Array:
+    """As ``spatial.skew``, for the many single vectors here."""
+    a, b, c = x.tolist()
+    return np.array([[0.0, -c, b], [c, 0.0, -a], [-b, a, 0.0]])
 
 
 def _slide(tree: _Tree, k: int) -> None:
@@ -274,7 +281,7 @@ def _regroup(links: list[Link], sizes: list[Array]) -> None:
         if link.parent != GROUND:
             R, p = link.frame.R, link.frame.p
             h = R @ h
-            P, H = skew(p), skew(h)
+            P, H = _tilde(p), _tilde(h)
             J = R @ J @ R.T - H @ P - P @ H - mass * P @ P
             to = links[link.parent]
             links[link.parent] = replace(to, mass=to.mass + mass, h=to.h + h + mass * p, J=to.J + J)

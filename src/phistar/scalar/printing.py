@@ -71,7 +71,7 @@ def _body(body: Body, margin: str) -> Iterator[str]:
             yield f"{margin}{names[number]} = {formula}"
     for store in body.stores:
         place = _place(store.space, store.index, store.base)
-        sign = "+=" if store.add else "="
+        sign = ("(+)=" if store.begins else "+=") if store.add else "="
         yield f"{margin}{place} {sign} {_value(store.value, names)}"
 
 

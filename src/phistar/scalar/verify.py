@@ -12,7 +12,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from phistar.scalar.graph import Graph, Value
-from phistar.scalar.program import Body, Links, Rolled, ScalarProgram, Store, Straight, start_of
+from phistar.scalar.program import (
+    Body,
+    Links,
+    Rolled,
+    ScalarProgram,
+    Store,
+    Straight,
+    first_met,
+    start_of,
+)
 from phistar.sweeps.ir import Direction
 
 OPERANDS = {
@@ -142,6 +151,7 @@ class _Walk:
         self.inputs = program.signature.inputs
         self.outputs = _Outputs(program)
         self.kept = [[False] * program.slots for _ in range(len(program.links))]
+        self.begins: list[bool] = []
 
     def verify(self) -> None:
         """Walk."""
@@ -150,6 +160,7 @@ class _Walk:
             for c, body in loop.bodies.items():
                 _verify_graph(f"loop {i}, class {c}", body)
             live = {c: body.live for c, body in loop.bodies.items()}
+            self.begins = first_met(self.links.parent, loop.direction)
             order = range(len(self.links))
             for k in order if loop.direction is Direction.OUTWARD else reversed(order):
                 c = self.links.class_of[k]
@@ -208,8 +219,11 @@ class _Walk:
         seat = self._seat(store.base, k)
         if seat is None or not _is_entry(store.index, self.program.slots):
             raise VerifyError(f"{where}, {_name(store)}: there is no such slot")
-        if store.add and not self.kept[seat][store.index]:
+        adds = store.add and not (store.begins and self.begins[k])
+        if adds and not self.kept[seat][store.index]:
             raise VerifyError(f"{where}, {_name(store)}: nothing to add to (link {seat})")
+        if store.begins and store.base != "parent":
+            raise VerifyError(f"{where}, {_name(store)}: only sums over children are begun")
         self.kept[seat][store.index] = True
 
 

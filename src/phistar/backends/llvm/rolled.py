@@ -7,14 +7,14 @@ the end. The workspace holds, in vectors: the inputs, the outputs, then the slot
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from phistar.backends.llvm.frame import Block, module
 from phistar.backends.llvm.sincos import all_sincos
 from phistar.backends.llvm.straight import arithmetic
 from phistar.backends.llvm.writer import Lanes, literal
 from phistar.scalar.graph import Value
-from phistar.scalar.program import Body, Loop, Rolled, Store
+from phistar.scalar.program import Body, Loop, Rolled, Store, first_met
 from phistar.sweeps.ir import Direction
 
 
@@ -43,8 +43,8 @@ def _tables(program: Rolled, lanes: Lanes) -> str:
         table += row
     table = table or [0.0]
 
-    def integers(name: str, values: list[int]) -> str:
-        listed = ", ".join(f"i64 {v}" for v in values)
+    def integers(name: str, values: Sequence[int]) -> str:
+        listed = ", ".join(f"i64 {int(v)}" for v in values)
         return f"@{name} = private constant [{len(values)} x i64] [{listed}]"
 
     reals = ", ".join(f"{lanes.real} {literal(x, lanes.real)}" for x in table)
@@ -55,6 +55,8 @@ def _tables(program: Rolled, lanes: Lanes) -> str:
             integers("q_start", list(links.q)),
             integers("v_start", list(links.v)),
             integers("row", starts),
+            *(integers(f"begins_{way.value}", first_met(links.parent, way)) for way in Direction),
+            f"@zeros = private constant [{program.slots} x {lanes.type}] zeroinitializer",
             f"@table = private constant [{len(table)} x {lanes.real}] [{reals}]",
         ]
     )
@@ -162,12 +164,13 @@ class _Loops:
         k, after = f"%k.{head}", f"%n.{head}"
         w.do(f"{k} = phi i64 [{start}, %{self.block.label}], [{after}, %{tail}]")
         kind = w.load("i64", w.at("@class", k, "i64"), 8)
-        cases = {c: w.label("class") for c in loop.bodies}
-        listed = " ".join(f"i64 {c}, label %{label}" for c, label in cases.items())
+        bodies = {id(body): body for body in loop.bodies.values()}
+        labels = {name: w.label("class") for name in bodies}
+        listed = " ".join(f"i64 {c}, label %{labels[id(b)]}" for c, b in loop.bodies.items())
         w.do(f"switch i64 {kind}, label %{tail} [{listed}]")
-        for c, label in cases.items():
+        for name, label in labels.items():
             w.block(label)
-            _LinkBody(self, loop.bodies[c], k, label).write()
+            _LinkBody(self, bodies[name], loop.direction, k, label).write()
             w.do(f"br label %{tail}")
         w.block(tail)
         w.do(f"{after} = add i64 {k}, {step}")
@@ -178,8 +181,9 @@ class _Loops:
 
 
 class _LinkBody:
-    def __init__(self, loops: _Loops, body: Body, k: str, label: str) -> None:
+    def __init__(self, loops: _Loops, body: Body, direction: Direction, k: str, label: str) -> None:
         self.loops = loops
+        self.direction = direction
         self.w = loops.w
         self.body = body
         self.k = k
@@ -197,6 +201,11 @@ class _LinkBody:
         w, loops = self.w, self.loops
         if space == "table":
             return w.at("@table", w.load("i64", w.at("@row", self.k, "i64"), 8))
+        if space == "begun":
+            # What a sum over children begins with: zeros, or what is there.
+            flags = w.at(f"@begins_{self.direction.value}", self.k, "i64")
+            first = w(f"icmp ne i64 {w.load('i64', flags, 8)}, 0")
+            return w(f"select i1 {first}, ptr @zeros, ptr {self._base('work', base)}")
         if space == "work":
             index = self.k
             if base == "parent":
@@ -243,5 +252,8 @@ class _LinkBody:
         space = store.space if store.space == "work" else f"={store.space}"
         pointer = self._address(space, store.index, store.base)
         if store.add:
-            known = w.real("fadd", w.load(t, pointer, align), known)
+            before = pointer
+            if store.begins:
+                before = self._address("begun", store.index, store.base)
+            known = w.real("fadd", w.load(t, before, align), known)
         w.store(t, known, pointer, align)

@@ -25,6 +25,7 @@ class Numbers:
     mass: Scalar
     h: Vector
     J: Vector
+    E: Vector
     armature: Vector
     scale: Scalar
     offset: Scalar
@@ -34,7 +35,7 @@ class Numbers:
     seat_offset: Vector
 
 
-_TURN = 24
+_TURN = 27
 """Where the angle that is added to the joint's own stands in the order of ``flat``."""
 
 
@@ -42,7 +43,7 @@ def flat(link: Link) -> list[float]:
     """All numbers of a link in a fixed order."""
     J = [link.J[i, j] for i in range(3) for j in range(i, 3)]
     rows = [
-        *link.frame.R.ravel(), *link.frame.p, link.mass, *link.h, *J,
+        *link.frame.R.ravel(), *link.frame.p, link.mass, *link.h, *J, *link.E,
         link.scale, link.offset, link.turn, link.pitch,
         *link.seat.R.ravel(), *link.seat.p, *link.armature,
     ]  # fmt: skip
@@ -62,7 +63,7 @@ def numbers(link: Link, scalars: Sequence[Scalar] | None = None) -> Numbers:
         return [take(3) for _ in range(3)]
 
     R, p = take_matrix(), take(3)
-    (mass,), h, J = take(1), take(3), take(6)
+    (mass,), h, J, E = take(1), take(3), take(6), take(3)
     scale, offset, turn, pitch = take(4)
     seat_rotation, seat_offset = take_matrix(), take(3)
     columns: Columns = link.columns
@@ -76,6 +77,7 @@ def numbers(link: Link, scalars: Sequence[Scalar] | None = None) -> Numbers:
         mass,
         h,
         J,
+        E,
         x,
         scale,
         offset,

@@ -22,8 +22,11 @@ MOST_ALIKE = 6.5
 """Classes of links with the same pattern of constants, a tip counting half: more would make the
 code larger than the constants they save, and its compilation longer than it is worth."""
 
+MOST_TURNED = 5.5
+"""The same where only rotations have the same pattern: other numbers come from a table."""
+
 MOST_MIXED = 4.5
-"""The same for classes whose numbers come from a table: their formulas are longer."""
+"""The same for classes with any rotations: their formulas are the longest."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,6 @@ class Classes:
 
 def classes_of(links: Sequence[Link], children: Sequence[Sequence[int]]) -> Classes:
     """By pattern of constants if that gives few classes, else by kind and place."""
-    roots = {k for k, link in enumerate(links) if link.parent == GROUND}
-    firsts = {min(c) for c in children if c} | roots
-    lasts = {max(c) for c in children if c} | roots
 
     def kind(k: int) -> tuple[Any, ...]:
         return links[k].kind, links[k].size, links[k].frame.R[2, 0] == 0.0
@@ -62,22 +62,23 @@ def classes_of(links: Sequence[Link], children: Sequence[Sequence[int]]) -> Clas
     def offset(k: int) -> tuple[Any, ...]:
         return (*rotation(k), *(x == 0.0 for x in links[k].frame.p.tolist()))
 
-    def end(k: int) -> tuple[bool, bool]:
-        return k in roots, not children[k]
+    def pattern(k: int) -> tuple[Any, ...]:
+        return (*drive(k), *(_whole(x) for x in flat(links[k])))
 
-    def alone(k: int) -> tuple[Any, ...]:
-        pattern = (_whole(x) for x in flat(links[k]))
-        return (*drive(k), *pattern, *end(k), k in firsts, k in lasts)
-
-    every = range(len(links))
-    classes = _numbered([alone(k) for k in every])
-    if _weight(classes, children) <= MOST_ALIKE:
-        return Classes(classes, classes)
+    classes: list[int] = []
     families: list[int] = []
-    for key in (offset, rotation, turns, drive, kind):
-        families = _numbered([key(k) for k in every])
-        classes = _numbered([(families[k], *end(k)) for k in every])
-        if _weight(classes, children) <= MOST_MIXED:
+    for key, most in (
+        (pattern, MOST_ALIKE),
+        (offset, MOST_TURNED),
+        (rotation, MOST_TURNED),
+        (turns, MOST_MIXED),
+        (drive, MOST_MIXED),
+        (kind, MOST_MIXED),
+    ):
+        families = _numbered([key(k) for k in range(len(links))])
+        ends = ((link.parent == GROUND, not c) for link, c in zip(links, children, strict=True))
+        classes = _numbered(list(zip(families, ends, strict=True)))
+        if _weight(classes, children) <= most:
             break
     return Classes(classes, families)
 

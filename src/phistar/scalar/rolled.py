@@ -32,6 +32,7 @@ from phistar.scalar.joints import cosine_and_sine, transform
 from phistar.scalar.links import Link
 from phistar.scalar.numbers import Constants, Numbers
 from phistar.scalar.program import Body, Links, Loop, Rolled, Signature, Store, first_met
+from phistar.scalar.slots import slots_of
 from phistar.scalar.tracer import LinkTracer, Setting
 from phistar.sweeps.ir import SHIFTS, Direction, Node, Type
 from phistar.sweeps.lines import resolve
@@ -199,7 +200,8 @@ class _Roller:
         """Without what nobody reads, slots numbered."""
         bodies = {id(body): body for loop in loops for body in loop.bodies.values()}
         live = _read_by_someone(list(bodies.values()))
-        slots = {key: i for i, key in enumerate(sorted(live, key=str))}
+        slots = slots_of(loops, live)
+        size = max(slots.values(), default=-1) + 1
         done: dict[int, Body] = {}
         once: dict[Any, Body] = {}
         for name, body in bodies.items():
@@ -218,7 +220,7 @@ class _Roller:
                 for c, link in zip(self.class_of, self.links, strict=True)
             ],
         )
-        return Rolled(self.signature, links, [loop for loop in loops if loop.bodies], len(slots))
+        return Rolled(self.signature, links, [loop for loop in loops if loop.bodies], size)
 
 
 class _Angle:

@@ -14,13 +14,17 @@ SOAK_CYCLES ?= 100000
 unexport PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench bench-quick bench-loading docs fuzz soak robots clean distclean
+.PHONY: help demo examples test lint bench bench-quick bench-loading docs fuzz soak robots clean distclean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 
 demo: $(VENV)/.demo  ## show what phistar does, on bundled robots
 	@$(BIN)/phistar demo
+
+examples: $(VENV)/.examples  ## control a cart-pole and a Panda; writes plots
+	@$(BIN)/python examples/cart_pole.py
+	@$(BIN)/python examples/panda_reach.py
 
 test: $(VENV)/.test  ## run all tests
 	@$(BIN)/python -m pytest -q -n $(JOBS) --maxprocesses=4 $(PYTEST_ARGS)
@@ -56,7 +60,7 @@ robots: $(VENV)/.test  ## compare every robot of ../shared/robots with its golde
 	@PHISTAR_TIER=$${PHISTAR_TIER:-rolled} $(BIN)/python -m tools.robots_table
 
 clean:  ## remove what was built, keep .venv
-	rm -rf build dist docs/_build docs/_generated .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf build dist plots docs/_build docs/_generated .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks tools docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean  ## remove .venv too
@@ -72,7 +76,7 @@ $(BIN)/pip:
 
 # A stamp is the record that the package and one set of extras are installed. Editable: sources are
 # not prerequisites.
-$(VENV)/.demo $(VENV)/.test $(VENV)/.lint $(VENV)/.docs: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/pip
+$(VENV)/.demo $(VENV)/.examples $(VENV)/.test $(VENV)/.lint $(VENV)/.docs: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/pip
 	@echo "installing phistar[$*]"
 	@$(PIP) -e ".[$*]"
 	@touch $@

@@ -55,7 +55,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "robots": ("errors model loaders robot", "numpy"),
     "testing": (f"{BASE} {LEVELS} compile robot robots", "numpy"),
     "sim": ("errors spatial model robot", "numpy"),
-    "control": ("errors spatial model robot", "numpy scipy"),
+    "control": ("errors spatial model robot", "numpy scipy rich"),
     "ident": ("errors spatial model robot", "numpy scipy"),
     "scale": ("errors model robot", "numpy dask zarr"),
     "interop": ("errors model robot", "numpy jax torch casadi gymnasium"),

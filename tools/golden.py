@@ -2,8 +2,8 @@
 """Compares a robot file, as phistar reads it, with golden values of Pinocchio or MuJoCo beside it.
 
 Used by ``make robots`` (a table) and by the tests (a test a robot). The golden ``.json`` names
-joints with their places in the peer's q and v; the ``.npz`` holds states, poses, Jacobians and mass
-matrices in the peer's conventions.
+joints with their places in the peer's q and v; the ``.npz`` holds states, poses, Jacobians, mass
+matrices and derivatives of dynamics in the peer's conventions.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 import phistar
 from phistar.conventions import Convention, PeerJoint
 from phistar.errors import PhistarError
+from phistar.model.configuration import integrate
 from phistar.model.kinematics import body_velocities
 from phistar.spatial import inertia_matrix
 
@@ -27,6 +28,12 @@ Array = NDArray[Any]
 
 TOLERANCE = 1e-9
 """Largest relative error that counts as agreement."""
+
+DIFFERENCE_TOLERANCE = 1e-7
+"""The same for derivatives that the peer has by finite differences: MuJoCo's."""
+
+STEP = 1e-30
+"""Of complex steps through the conversion of coordinates."""
 
 PEER_KINDS = {
     "slide": {"prismatic"},
@@ -162,6 +169,8 @@ def _compare_numbers(
         _expect_tendon_warning(outcome, robot)
     elif _same_dynamics(outcome, robot, mujoco):
         pairs |= _dynamics(robot, convention, q, arrays)
+        if "dtau_dq" in arrays:
+            pairs |= _derivatives(robot, convention, q, arrays)
     if np.isfinite(arrays["com"]).all() and (mujoco or robot.model.inertias[:, 0].any()):
         pairs["com"] = (robot.center_of_mass(q, fixed=mujoco), arrays["com"])
     for name, (ours, theirs) in pairs.items():
@@ -169,8 +178,20 @@ def _compare_numbers(
             np.abs(ours - theirs).max(initial=0.0) / max(np.abs(theirs).max(initial=0.0), 1e-3)
         )
         outcome.errors[name] = error
-        if not error <= TOLERANCE:
+        if not error <= _allowed(name, mujoco, arrays["M"]):
             outcome.faults.append(f"{name} differs by {error:.1e}")
+
+
+def _allowed(name: str, mujoco: bool, masses: Array) -> float:
+    """The largest relative error of a quantity that counts as agreement.
+
+    Derivatives of accelerations are solved with the mass matrix, by the peer as well, and lose the
+    digits that its condition number says.
+    """
+    known = DIFFERENCE_TOLERANCE if mujoco and name.startswith("∂") else TOLERANCE
+    if not name.startswith("∂v̇"):
+        return known
+    return max(known, float(np.finfo(float).eps * np.linalg.cond(masses).max()))
 
 
 def _same_dynamics(outcome: Outcome, robot: phistar.Robot, mujoco: bool) -> bool:
@@ -214,6 +235,88 @@ def _dynamics(
         vdot = convention.vdot_from_peer(q, v, arrays["qdd"])
         pairs["acceleration"] = (robot.forward_dynamics(q, v, tau), vdot)
     return pairs
+
+
+@dataclass(frozen=True)
+class _Turning:
+    """How v = S⁻¹ v_peer and its like turn with q: derivatives along tangent steps, last index.
+
+    The peer writes v_p = S v, a_p = S v̇ + Ṡ v and τ = S*τ_p; a step δq of ours is S δq of theirs.
+    """
+
+    S: Array
+    S_q: Array
+    v_q: Array
+    a_q: Array
+    a_v: Array
+
+    @classmethod
+    def of(cls, convention: Convention, q: Array, v: Array, vdot: Array) -> _Turning:
+        """At states (n, ...), by complex steps through the conversion."""
+        model = convention.model
+        units = STEP * 1j * np.eye(model.nv)[:, None, :]
+        moved = integrate(model, q[None], units)
+
+        def last(x: Array) -> Array:
+            return np.moveaxis(x.imag / STEP, 0, -1)
+
+        v_q = last(convention.v_to_peer(moved, v))
+        a_q = last(convention.vdot_to_peer(moved, v, vdot))
+        a_v = last(convention.vdot_to_peer(q[None], v + units, vdot[None]))
+        S_q = last(convention.velocity_matrix(moved))
+        return cls(convention.velocity_matrix(q), S_q, v_q, a_q, a_v)
+
+
+def _derivatives(
+    robot: phistar.Robot, convention: Convention, q: Array, arrays: Any
+) -> dict[str, tuple[Array, Array]]:
+    """Derivatives of dynamics beside the peer's, by the chain rule through its coordinates."""
+    count = len(arrays["dtau_dq"])
+    q, given = q[:count], {name: arrays[name][:count] for name in ("v", "a", "tau_in", "qdd", "M")}
+    v = convention.v_from_peer(q, given["v"])
+    vdot = convention.vdot_from_peer(q, v, given["a"])
+    tau_peer = arrays["tau_rb" if convention.peer == "mujoco" else "tau_rnea"][:count]
+    turn = _Turning.of(convention, q, v, vdot)
+    by_q, by_v = arrays["dtau_dq"], arrays["dtau_dv"]
+    St = np.swapaxes(turn.S, -1, -2)
+    turned = np.einsum("...pik,...p->...ik", turn.S_q, tau_peer)
+    ours = robot.linearize_inverse(q, v, vdot)
+    pairs = {
+        "∂τ/∂q": (
+            ours.tau_q,
+            turned + St @ (by_q @ turn.S + by_v @ turn.v_q + given["M"] @ turn.a_q),
+        ),
+        "∂τ/∂v": (ours.tau_v, St @ (by_v @ turn.S + given["M"] @ turn.a_v)),
+    }
+    if not robot.singular_hinges:
+        pairs |= _forward_derivatives(robot, convention, q, v, given, arrays)
+    return pairs
+
+
+def _forward_derivatives(
+    robot: phistar.Robot,
+    convention: Convention,
+    q: Array,
+    v: Array,
+    given: dict[str, Array],
+    arrays: Any,
+) -> dict[str, tuple[Array, Array]]:
+    """S v̇ + Ṡ v = a_p(q, v_p, τ_p) with S*τ_p = τ held, differentiated."""
+    tau = convention.tau_from_peer(q, given["tau_in"])
+    vdot = convention.vdot_from_peer(q, v, given["qdd"])
+    turn = _Turning.of(convention, q, v, vdot)
+    by_q, by_v = arrays["dqdd_dq"], arrays["dqdd_dv"]
+    back = np.linalg.inv(turn.S)
+    turned = np.einsum("...pik,...p->...ik", turn.S_q, given["tau_in"])
+    pushed = np.linalg.solve(given["M"], np.swapaxes(back, -1, -2) @ turned)
+    ours = robot.linearize(q, v, tau)
+    return {
+        "∂v̇/∂q": (
+            ours.vdot_q,
+            back @ (by_q @ turn.S + by_v @ turn.v_q - pushed - turn.a_q),
+        ),
+        "∂v̇/∂v": (ours.vdot_v, back @ (by_v @ turn.S - turn.a_v)),
+    }
 
 
 def _expect_tendon_warning(outcome: Outcome, robot: phistar.Robot) -> None:

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from phistar import conventions, errors, robots
+from phistar import control, conventions, errors, robots
 from phistar.explain import cite, explain, prove, where
 from phistar.loaders.report import LoadReport
 from phistar.model.builder import ModelBuilder
@@ -17,6 +17,7 @@ __all__ = [
     "ModelBuilder",
     "Robot",
     "cite",
+    "control",
     "conventions",
     "errors",
     "explain",

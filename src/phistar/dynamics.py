@@ -103,7 +103,7 @@ def forward_dynamics(
     if not joint_map(model).one_to_one:
         bias = bias_force(model, q, v, forces, reference)
         refuse_nan("tau", arrays["tau"])
-        return _copied(_solve(mass_matrix(model, q), arrays["tau"] - bias), out)
+        return _copied(solve(mass_matrix(model, q), arrays["tau"] - bias), out)
     name = preferred("forward_dynamics") if method == "articulated" else METHODS[method]
     return _run(model, name, arrays, forces, reference, "vdot", out)
 
@@ -158,7 +158,7 @@ def mass_matrix_solve(model: Model, q: Coordinates, tau: Coordinates) -> Array:
     arrays = shaped(model, q=q, tau=tau)
     if not joint_map(model).one_to_one:
         refuse_nan("tau", arrays["tau"])
-        return _solve(mass_matrix(model, q), arrays["tau"])
+        return solve(mass_matrix(model, q), arrays["tau"])
     return _run(model, "mass_matrix_solve", arrays, output="vdot")
 
 
@@ -324,7 +324,8 @@ def over_joints(model: Model, matrix: Array) -> Array:
     return np.swapaxes(joints.gather(np.swapaxes(joints.gather(matrix), -1, -2)), -1, -2)
 
 
-def _solve(matrix: Array, x: Array) -> Array:
+def solve(matrix: Array, x: Array) -> Array:
+    """The solution (..., n) of linear equations with matrices (..., n, n)."""
     return np.asarray(np.linalg.solve(matrix, x[..., None])[..., 0])
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -41,6 +41,10 @@ class CacheWarning(PhistarWarning):
 
 class SingularHingeWarning(PhistarWarning):
     """A joint moves no inertia, so forward dynamics does not exist for it."""
+
+
+class ConvergenceWarning(PhistarWarning):
+    """An iteration ended before it met its tolerance; its result says why."""
 
 
 @dataclass(frozen=True)
@@ -157,6 +161,23 @@ class SingularHingeError(PhistarError, ArithmeticError):
         super().__init__("; ".join(str(h) for h in self.hinges))
 
 
+class EquilibriumError(PhistarError, ValueError):
+    """A robot does not rest where it should; ``residual`` holds its accelerations (nv,)."""
+
+    def __init__(self, text: str, residual: object) -> None:
+        self.residual = residual
+        super().__init__(text)
+
+
+class StabilityError(PhistarError, ValueError):
+    """No feedback of the wanted kind exists; ``modes`` holds (eigenvalue, description) pairs."""
+
+    def __init__(self, text: str, modes: Sequence[tuple[complex, str]] = ()) -> None:
+        self.modes = tuple(modes)
+        listed = "".join(f"\n  eigenvalue {value:.4g}: {where}" for value, where in self.modes)
+        super().__init__(text + listed)
+
+
 class MissingExtraError(PhistarError, ImportError):
     """An optional package is needed; ``extra`` is the name to install."""
 
@@ -166,6 +187,21 @@ class MissingExtraError(PhistarError, ImportError):
         super().__init__(
             f"{purpose} needs the package '{package}', which is not installed. "
             f'Install it with: pip install "phistar[{extra}]"'
+        )
+
+
+class DerivativeError(PhistarError, AssertionError):
+    """Derivatives are not those of the function; ``errors`` holds relative errors by name."""
+
+    def __init__(self, robot: str, errors: Mapping[str, float], tolerance: float) -> None:
+        self.robot = robot
+        self.errors = dict(errors)
+        self.tolerance = tolerance
+        wrong = {name: error for name, error in self.errors.items() if not error <= tolerance}
+        shown = ", ".join(f"{name} by {error:.1e}" for name, error in wrong.items())
+        super().__init__(
+            f"derivatives of robot '{robot}' differ from those of its own dynamics by more than "
+            f"{tolerance:g} of the largest entry: {shown}"
         )
 
 

@@ -17,12 +17,13 @@ from phistar.algebra.dense import Dense
 from phistar.algebra.ir import Expr
 from phistar.algebra.proof import vector_names
 from phistar.algebra.spaces import JOINT
-from phistar.algebra.symbols import SYMBOLS, D, mass_matrix
+from phistar.algebra.symbols import SYMBOLS, D, H, mass_matrix, phi
 from phistar.algorithms.programs import PROGRAMS
 from phistar.compile import kernel
+from phistar.derivatives.first import FUNCTIONS
 from phistar.model.kinematics import body_poses, body_velocities
 from phistar.model.random import random_model
-from phistar.spatial import force_transform
+from phistar.spatial import crf, force_transform, inertia_matrix, motion_transform, pose_inverse
 from phistar.sweeps.interpret import run
 
 MODELS: dict[str, dict[str, Any]] = {
@@ -68,6 +69,7 @@ def _case(options: dict[str, Any], seed: int, imaginary: float = 0.0) -> Case:
             f_ext[frame.body] += force_transform(frame.body_pose) @ wrench
     a, b = rng.normal(size=(2, count * 6))
     values = {"v": v, "vdot": vdot, "tau": tau, "f_ext": f_ext.reshape(-1), "a": a, "b": b}
+    values |= {n: rng.normal(size=robot.nv) for n in ("dq", "dv", "dvdot", "dtau", "w")}
     return Case(robot, q, values, forces)
 
 
@@ -155,6 +157,59 @@ def _push(c: Case) -> tuple[Any, Any]:
     return jacobian.T @ np.concatenate(list(c.forces.values())), c.program("generalised_force")
 
 
+def _change(name: str, function: str, **options: str) -> Callable[[Case], tuple[Any, Any]]:
+    def pair(c: Case) -> tuple[Any, Any]:
+        x, third = c.values, FUNCTIONS[function][2]
+        moves = {n: x[n] for n in ("dq", "dv", f"d{third}")}
+        pushed: dict[str, Any] = {"forces": c.forces, "reference": "local"}
+        ours = c.robot.jvp(function, c.q, x["v"], x[third], **pushed, **options, **moves)
+        return ours, c.program(name)
+
+    return pair
+
+
+def _gradient(name: str, function: str) -> Callable[[Case], tuple[Any, Any]]:
+    def pair(c: Case) -> tuple[Any, Any]:
+        x, third = c.values, FUNCTIONS[function][2]
+        ours = c.robot.vjp(
+            function, c.q, x["v"], x[third], x["w"], forces=c.forces, reference="local"
+        )
+        dense = [c.dense(expr) for expr in PROGRAMS[name].values()]
+        return np.stack(list(ours.values())), np.stack(dense)
+
+    return pair
+
+
+def _second(c: Case) -> tuple[Any, Any]:
+    """Without forces on frames: those are held in the world, and have no second derivative yet."""
+    still = Case(c.robot, c.q, {**c.values, "f_ext": 0 * c.values["f_ext"]}, {})
+    x = c.values
+    moves = {n: x[n] for n in ("dq", "dv", "dvdot")}
+    ours = c.robot.hvp("inverse_dynamics", c.q, x["v"], x["vdot"], x["w"], **moves)
+    dense = [still.dense(expr) for expr in PROGRAMS["inverse_dynamics_hvp"].values()]
+    return np.stack(list(ours.values())), np.stack(dense)
+
+
+def _acceleration(c: Case) -> tuple[Any, Any]:
+    """The last body's, in its own axes."""
+    body = c.robot.model.bodies[-1]
+    x = c.values
+    ours = c.robot.frame_acceleration(c.q, x["v"], x["vdot"], body.link, "local")
+    moved = motion_transform(pose_inverse(c.robot.model.frame(body.link).body_pose))
+    return ours, moved @ c.program("link_accelerations").reshape(-1, 6)[-1]
+
+
+def _regressor(c: Case) -> tuple[Any, Any]:
+    """The force Mα + V ×* MV of each body's parameters, collected: Yπ."""
+    x, robot = c.values, c.robot
+    outputs = PROGRAMS["falling_accelerations"]
+    velocity, falling = (c.dense(outputs[n]).reshape(-1, 6, 1) for n in ("V", "alpha"))
+    inertias = inertia_matrix(robot.model.inertias)
+    forces = inertias @ falling + crf(velocity[..., 0]) @ inertias @ velocity
+    ours = robot.regressor(c.q, x["v"], x["vdot"]) @ robot.parameters
+    return ours, c.dense(H @ phi) @ forces.reshape(-1)
+
+
 METHODS: dict[str, Callable[[Case], tuple[Any, Any]]] = {
     "link_velocities": lambda c: (
         body_velocities(c.robot.model, c.q, c.values["v"]).reshape(-1),
@@ -189,6 +244,20 @@ METHODS: dict[str, Callable[[Case], tuple[Any, Any]]] = {
     "total_momentum": _momentum,
     "hinge_inertias": _log_determinant,
     "generalised_force": _push,
+    "link_accelerations": _acceleration,
+    "falling_accelerations": _regressor,
+    "inverse_dynamics_jvp": _change("inverse_dynamics_jvp", "inverse_dynamics"),
+    "inverse_dynamics_vjp": _gradient("inverse_dynamics_vjp", "inverse_dynamics"),
+    "inverse_dynamics_hvp": _second,
+    "mass_matrix_change": lambda c: (
+        c.robot.mass_matrix_q(c.q) @ c.values["dq"] @ c.values["w"],
+        c.program("mass_matrix_change"),
+    ),
+    "forward_dynamics_jvp": _change("forward_dynamics_jvp", "forward_dynamics"),
+    "forward_dynamics_jvp_articulated": _change(
+        "forward_dynamics_jvp_articulated", "forward_dynamics", method="articulated"
+    ),
+    "forward_dynamics_vjp": _gradient("forward_dynamics_vjp", "forward_dynamics"),
 }
 """For each program: what a user calls that runs it, and the dense value."""
 

@@ -38,6 +38,8 @@ def test_numbers_are_small_where_they_must_be(story: str) -> None:
         r"largest difference +(\S+) m/s": 1e-8,
         r"gives tau back within (\S+), relative": 1e-12,
         r"largest relative difference (\S+)": 1e-12,
+        r"vdot_q next to a finite difference +(\S+), relative": 1e-8,
+        r"t = 6 s +pole +(\S+) rad": 1e-3,
         r"length of the quaternion - 1 = (\S+)": 1e-14,
         r"gives dv back within (\S+)": 1e-14,
         r"gap at the assembled pose (\S+) m": 1e-14,

@@ -13,10 +13,12 @@ from phistar.algorithms.innovations import L, mass_matrix_inverse
 from phistar.algorithms.kinematics import J
 from phistar.algorithms.operational_space import Omega, compliance
 from phistar.model.configuration import random_configuration
+from phistar.model.generators import chain
 from phistar.model.random import random_model
 from phistar.scalar.interpret import run
 from phistar.scalar.matrix import OUTPUT, layout, to_matrix
 from phistar.scalar.verify import verify
+from phistar.sweeps.matrix import evaluate, plan
 from phistar.sweeps.requests import Block, Col, Diag, Full, Request, Row, forms
 from phistar.sweeps.support import Blocks
 
@@ -79,3 +81,20 @@ def test_every_request_by_every_program(name: str, shape: str) -> None:
             ours = run(program, {"q": q[None]})[OUTPUT][0]
             flat = np.concatenate([x.ravel() for x in expected])
             assert np.abs(ours - flat).max() <= CLOSE * np.abs(known).max(), (request, form.name)
+
+
+@pytest.mark.parametrize("expr", [mass_matrix, mass_matrix_inverse.result, Omega], ids=str)
+def test_long_robots(expr: Expr) -> None:
+    """A chain that is longer than Python's stack is deep: programs are traced in order."""
+    n = 250
+    model = chain(n)
+    q = np.random.default_rng(2).normal(size=n)
+    for request in (Diag(), Block(n // 2, n - 1), Col(n - 1)):
+        if expr is Omega and not isinstance(request, Block):
+            continue
+        chosen = plan(expr, request, model)
+        known = evaluate(chosen, q, {})
+        flat = np.concatenate([np.ravel(x) for x in known])
+        program = to_matrix([chosen.form], model, request=request)
+        ours = run(program, {"q": q[None]})[OUTPUT][0]
+        assert np.abs(ours - flat).max() <= CLOSE * np.abs(flat).max(), request

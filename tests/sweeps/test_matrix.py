@@ -8,7 +8,10 @@ import pytest
 
 from phistar.algebra.dense import Dense
 from phistar.algebra.ir import Expr, let
+from phistar.algebra.proof import random_vectors, vector_names
+from phistar.algebra.spaces import JOINT
 from phistar.algebra.symbols import (
+    SYMBOLS,
     B,
     D,
     E_psi,
@@ -40,7 +43,7 @@ ROBOTS = {
     "forest": {"topology": "forest"},
 }
 SQUARE: dict[str, Expr] = {
-    **MATRICES,
+    **{name: expr for name, expr in MATRICES.items() if expr.domain == expr.codomain},
     "HφP H*": H @ phi @ P @ H.T,
     "one-sided": H @ (phi @ M + M @ phi.T - 2 * composite) @ H.T,
     "ψMφ*": H @ psi @ M @ phi.T @ H.T,
@@ -56,18 +59,26 @@ SQUARE: dict[str, Expr] = {
     "spread source": H @ psi @ M @ Omega @ phi @ composite @ phi.T @ H.T,
     "twice": Omega @ M @ Omega,
 }
-OTHER: dict[str, Expr] = {"J": J, "HψB": H @ psi @ B, "φB": phi @ B, "K": K, "ΩB": Omega @ B}
+OTHER: dict[str, Expr] = {
+    **{name: expr for name, expr in MATRICES.items() if expr.domain != expr.codomain},
+    "J": J,
+    "HψB": H @ psi @ B,
+    "φB": phi @ B,
+    "K": K,
+    "ΩB": Omega @ B,
+}
 
 
 def _robot(
     shape: str, seed: int
 ) -> tuple[Model, np.ndarray, tuple[str, ...], dict[str, np.ndarray]]:
-    """A robot with all joint kinds, rotors, a configuration, frames (one at rest), a velocity."""
+    """A robot with all joint kinds, rotors, a configuration, frames (one at rest), vectors."""
     rng = np.random.default_rng(seed)
     model = random_model(rng, 7, armature=0.5, fixed=0.2, massless=0.2, frames=3, **ROBOTS[shape])
     names = [*rng.choice(model.frame_names, 3, replace=False), "frame1"]
     frames = (*dict.fromkeys([*names, *_at_rest(model)]),)
-    return model, random_configuration(model, rng), frames, {"v": rng.normal(size=_joints(model))}
+    q = random_configuration(model, rng)
+    return model, q, frames, random_vectors(rng, model, MATRICES.values())
 
 
 def _at_rest(model: Model) -> list[str]:
@@ -78,8 +89,11 @@ def _joints(model: Model) -> int:
     return sum(body.motion.nv for body in model.bodies)
 
 
-def _inputs(name: str, vectors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    return vectors if name == "coriolis_matrix" else {}
+def _inputs(expr: Expr, vectors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The vectors in an expression, shaped for sweeps."""
+    read = vector_names([expr])
+    joints = {n for n in read if SYMBOLS[n].symbol.codomain is JOINT}
+    return {n: vectors[n] if n in joints else vectors[n].reshape(-1, 6) for n in read}
 
 
 def _close(ours: np.ndarray, theirs: np.ndarray, scale: float) -> None:
@@ -99,7 +113,7 @@ def test_every_request_by_every_program(name: str, shape: str) -> None:
     """Full, Row, Col, Block and Diag, by all routes, are parts of the dense matrix."""
     expr = {**SQUARE, **OTHER}[name]
     model, q, frames, vectors = _robot(shape, 1)
-    inputs = _inputs(name, vectors)
+    inputs = _inputs(expr, vectors)
     expected = Dense(model, q, vectors=vectors, tasks=frames)(expr)
     scale = np.abs(expected).max()
     rows, columns = (
@@ -129,7 +143,7 @@ def test_apply(name: str) -> None:
     x = np.random.default_rng(3).normal(size=dense.dimensions[expr.domain])
     argument = ARGUMENTS[expr.domain]
     given = x if argument.codomain.name == "JOINT" else x.reshape(-1, 6)
-    inputs = {**_inputs(name, vectors), argument.name: given}
+    inputs = {**_inputs(expr, vectors), argument.name: given}
     expected = dense(expr) @ x
     result = evaluate(plan(expr, Apply(), model, frames), q, inputs)
     _close(result, expected, np.abs(expected).max())

@@ -4,8 +4,9 @@
 import numpy as np
 import pytest
 
-from phistar.algebra.spaces import FORCE
-from phistar.algebra.symbols import H, phi, psi, vector
+from phistar.algebra.proof import random_vectors
+from phistar.algebra.spaces import FORCE, JOINT
+from phistar.algebra.symbols import SYMBOLS, H, phi, psi, vector
 from phistar.algorithms.programs import PROGRAMS
 from phistar.model.configuration import random_configuration
 from phistar.model.random import random_model
@@ -59,8 +60,8 @@ def test_outputs_stay(name: str) -> None:
     rng = np.random.default_rng(0)
     model = random_model(rng, 4, kinds=["revolute", "prismatic"])
     q = random_configuration(model, rng)
-    count = len(model.bodies)
-    inputs = {n: rng.normal(size=count) for n in ("v", "vdot", "tau")}
-    inputs |= {n: rng.normal(size=(count, 6)) for n in ("a", "b", "f_ext")}
+    given = random_vectors(rng, model, PROGRAMS[name].values())
+    joints = {n for n in given if SYMBOLS[n].symbol.codomain is JOINT}
+    inputs = {n: x if n in joints else x.reshape(-1, 6) for n, x in given.items()}
     before, after = (run(schedule(p), model, q, inputs) for p in (program, pruned))
     assert all((before[key] == after[key]).all() for key in before)

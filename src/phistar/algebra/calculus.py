@@ -152,7 +152,7 @@ class _Derivation:
         if definition is None and (self.direction is None or node.name not in _VARIES):
             return nothing
         if self.direction is None:
-            return self._defined(node) if holds(node, self.leaves) else nothing
+            return self.of(definition) if isinstance(definition, Expr) else self._held(node)
         moved = H.T @ self.direction
         if node is E_phi:
             return E_phi @ crf(moved)
@@ -164,29 +164,37 @@ class _Derivation:
             return psi @ self.of(E_phi - E_phi @ G @ H) @ psi
         if isinstance(definition, Riccati) and self.direction is dq:
             return P_dot
-        return self._defined(node)
-
-    def _defined(self, node: Symbol) -> Expr:
-        definition = entry(node).definition
         if isinstance(definition, Expr):
             return self.of(definition)
         raise LoweringError(
-            f"{node} is defined by a recursion and has no derivative along {self.direction or v}: "
-            f"only the articulated inertia {P} has a symbol for it, {P_dot}, along {dq}"
+            f"{node} has no derivative along {self.direction}: only the articulated inertia {P} "
+            f"has a symbol for it, {P_dot}, along {dq}"
         )
+
+    def _held(self, node: Symbol) -> Expr:
+        """A symbol with a recursion that no vector in the direction enters."""
+        _refuse(node, self.leaves)
+        return zero(node.codomain, node.domain)
+
+
+def _refuse(node: Symbol, variables: Iterable[Symbol]) -> None:
+    """Raise if a recursion depends on one of some vectors."""
+    inside = set(unfolded([node]))
+    for variable in variables:
+        if variable in inside:
+            raise LoweringError(f"{node} is a recursion over {variable}; it has no derivative rule")
 
 
 class _InertialDerivation(_Derivation):
     """The same in inertial axes."""
 
     def _symbol(self, node: Symbol) -> Expr:
-        if node in self.leaves or self.direction is None or node.domain is ONE:
+        if self.direction is None:
+            return super()._symbol(node)
+        if node.domain is ONE or node in (E_phi, phi, A):
             return self.leaves.get(node, zero(node.codomain, node.domain))
-        if node in (E_phi, phi, A):
-            return zero(node.codomain, node.domain)
         if node in (H, M, P):
-            inside = super()._symbol(node)
-            return inside + turning(node, self.direction)
+            return super()._symbol(node) + turning(node, self.direction)
         if node is psi or isinstance(entry(node).definition, Expr):
             return super()._symbol(node)
         raise LoweringError(f"{node} has no derivative in inertial axes; take it in link axes")
@@ -200,11 +208,6 @@ def turning(expr: Expr, direction: Expr) -> Expr:
     left = rigid[expr.codomain] @ expr if expr.codomain in rigid else nothing
     right = expr @ rigid[expr.domain] if expr.domain in rigid else nothing
     return left - right
-
-
-def holds(expr: Expr, variables: Iterable[Variable]) -> bool:
-    """Whether an expression, its symbols unfolded, holds one of some vector symbols."""
-    return not set(variables).isdisjoint(unfolded((expr,)))
 
 
 def is_zero(expr: Expr) -> bool:
@@ -280,7 +283,7 @@ class _Gradient:
             return self._bracket(operator, x)
         if isinstance(operator, Inverse):
             return self._inverse(operator, x)
-        if isinstance(operator, Identity) or not (self.moves or holds(operator, [self.variable])):
+        if isinstance(operator, Identity):
             return zero(operator.codomain, self.space)
         return self._atom(operator, x)
 
@@ -303,27 +306,31 @@ class _Gradient:
         return -(operator @ inner)
 
     def _atom(self, operator: Expr, x: Expr) -> Expr:
-        if operator is E_phi:
-            return -(E_phi @ Q(x) @ H.T)
-        if operator is E_phi.T:
-            return crm(E_phi.T @ x) @ H.T
-        if operator is phi:
-            return -(phi @ E_phi @ Q(phi @ x) @ H.T)
-        if operator is phi.T:
-            return phi.T @ crm(E_phi.T @ phi.T @ x) @ H.T
+        if self.moves and operator in _GRADIENTS:
+            return _GRADIENTS[operator](x)
         inner = operator.of if isinstance(operator, Adjoint) else operator
         assert isinstance(inner, Symbol)
         definition = entry(inner).definition
-        if definition is None:
+        if definition is None or inner in (E_phi, phi):
             return zero(operator.codomain, self.space)
         if isinstance(definition, Expr):
             return self.across(definition.T if inner is not operator else definition, x)
+        if isinstance(self.variable, Symbol):
+            _refuse(inner, [self.variable])
+            return zero(operator.codomain, self.space)
         raise LoweringError(
             f"{inner} has no gradient: its change in all directions is a tensor. Write the vector "
             f"with the mass matrix and its inverse, or take its derivative along one direction"
         )
 
 
+_GRADIENTS: Mapping[Expr, Callable[[Expr], Expr]] = {
+    E_phi: lambda x: -(E_phi @ Q(x) @ H.T),
+    E_phi.T: lambda x: crm(E_phi.T @ x) @ H.T,
+    phi: lambda x: -(phi @ E_phi @ Q(phi @ x) @ H.T),
+    phi.T: lambda x: phi.T @ crm(E_phi.T @ phi.T @ x) @ H.T,
+}
+"""The change of an operator times x that is held, as the configuration moves."""
 _SWAPPED: Mapping[str, Callable[[Expr], Expr]] = {"crm": crm, "crf": Q, "Q": crf}
 """Brackets that change the sign if the two vectors in them change places."""
 

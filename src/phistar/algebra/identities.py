@@ -470,7 +470,7 @@ PHASES = (
     Phase("rates", RATES, _BASIS, None, (*SWAPS, *RIGID, *ONE_DOF, *SUBALGEBRA, *_VANISHING)),
     Phase("calculus", (*CALCULUS, *_JOINTS), _MOVES, None),
     Phase("twofold", TWOFOLD, _MOVES, None, (*CALCULUS, *_JOINTS)),
-    Phase("jacobi", JACOBI, (), None, _JOINTS),
+    Phase("jacobi", JACOBI, (), None, (*SWAPS, *_JOINTS)),
     Phase(
         "composite",
         COMPOSITE,

@@ -38,14 +38,21 @@ from phistar.algorithms.equations_of_motion import in_motion
 from phistar.algorithms.innovations import L_inv, mass_matrix_inverse
 from phistar.algorithms.inverse_dynamics import bias_force
 from phistar.algorithms.linearized import (
+    A_C,
     A_D,
+    B_C,
     B_D,
+    F_0,
     H_dot,
     Theta_ddot,
     Theta_dot,
     dtau,
     dv,
     force_column,
+    forward_change,
+    forward_change_articulated,
+    forward_weights,
+    w,
 )
 from phistar.algorithms.linearized_inverse import H_ddot
 from phistar.algorithms.operator_identities import W
@@ -60,13 +67,11 @@ def moving(expr: Expr) -> Expr:
     return substitute(in_motion(expr), {vdot: let("vdot", accelerations)})
 
 
-A_C = mass_matrix.inv @ A_D
-"""-∂v̇/∂v."""
-B_C = mass_matrix.inv @ B_D
-"""-∂v̇/∂q, with v̇ as a symbol."""
+_A_C, _B_C = mass_matrix.inv @ A_D, mass_matrix.inv @ B_D
 
 _two = H_dot + Theta_dot
-_own = mass_matrix.inv @ H @ force_column
+_own = mass_matrix.inv @ F_0
+_by_q, _by_v, _by_tau = forward_weights.values()
 Y_A = 2 * P_hat @ H.T + P @ _two
 """Forces of articulated bodies per unit of joint velocity."""
 Y_B = 2 * P_hat @ Theta_dot + P @ Theta_ddot + force_column
@@ -81,14 +86,6 @@ E_B_one_axis = H_ddot - Upsilon @ Y_B_one_axis + 2 * J_hat @ H_dot
 _PRINTED = frozenset({"serial", "one_dof"})
 _siblings = K.T @ psi.T @ Xi @ psi
 
-_zeta = in_motion(dtau + H @ force_column @ dq)
-theta = let("theta", phi.T @ (H.T @ dv + Theta_dot @ dq))
-z = let("z", psi @ (K @ _zeta + Y_A @ dv + in_motion(Y_B) @ dq))
-nu = let("nu", D.inv @ (_zeta - H @ z) - 2 * K_hat.T @ theta)
-pi = let("pi", psi.T @ (H.T @ nu + _two @ dv + in_motion(Theta_ddot) @ dq))
-linearized_forward = nu - K.T @ pi
-"""δv̇ in O(n), with v̇ as a symbol."""
-
 _INVERSE = (mass_matrix_inverse.rule,)
 _HATS = (*_INVERSE, *BIAS)
 _SPLITS = (*_HATS, row("bias_transfer"), row("compliance_recursion"))
@@ -97,7 +94,7 @@ state(
     Theorem(
         "acceleration_by_velocity",
         gradient(accelerations, v),
-        -A_C,
+        -_A_C,
         "∂v̇/∂v = -𝓜⁻¹A_D",
         JR93.at("Lemma 4.1"),
         CALCULUS,
@@ -107,7 +104,7 @@ state(
     Theorem(
         "acceleration_by_configuration",
         gradient(accelerations, "q"),
-        moving(-B_C),
+        moving(-_B_C),
         "∂v̇/∂q = -𝓜⁻¹B_D, at the accelerations that the forces bring",
         JR93.at("Lemma 4.1"),
         CALCULUS,
@@ -116,7 +113,7 @@ state(
 state(
     Theorem(
         "acceleration_by_velocity_articulated",
-        A_C,
+        _A_C,
         W @ (2 * M_hat @ phi.T @ H.T + P @ _two) + K.T @ psi.T @ _two,
         "A_C by articulated bodies: no mass matrix, no inverse",
         JR93.at("Lemma 4.6"),
@@ -126,7 +123,7 @@ state(
 state(
     Theorem(
         "acceleration_by_configuration_articulated",
-        in_motion(B_C),
+        in_motion(_B_C),
         in_motion(
             W @ (force_column + 2 * M_hat @ phi.T @ Theta_dot + P @ Theta_ddot)
             + K.T @ psi.T @ Theta_ddot
@@ -140,7 +137,7 @@ state(
 state(
     Theorem(
         "acceleration_by_velocity_sweeps",
-        A_C,
+        _A_C,
         L_inv.T @ (D.inv @ H @ psi @ Y_A + 2 * K_hat.T @ phi.T @ H.T) + K.T @ psi.T @ _two,
         "A_C with M̂ summed beforehand: each term one sweep in, one out",
         JR93.at("Lemma 4.7"),
@@ -150,7 +147,7 @@ state(
 state(
     Theorem(
         "acceleration_by_configuration_sweeps",
-        in_motion(B_C),
+        in_motion(_B_C),
         in_motion(
             L_inv.T @ (D.inv @ H @ psi @ Y_B + 2 * K_hat.T @ phi.T @ Theta_dot)
             + K.T @ psi.T @ Theta_ddot
@@ -164,7 +161,7 @@ state(
 state(
     Theorem(
         "acceleration_by_velocity_split",
-        A_C,
+        _A_C,
         U @ psi @ Y_A + K.T @ psi.T @ E_A + Q_hat @ phi.T @ H.T - _siblings @ Y_A,
         "A_C with single sweeps; the last term joins branches and is zero on a chain",
         JR93.at("Lemma 4.9"),
@@ -174,7 +171,7 @@ state(
 state(
     Theorem(
         "acceleration_by_configuration_split",
-        in_motion(B_C),
+        in_motion(_B_C),
         in_motion(
             U @ psi @ Y_B + K.T @ psi.T @ E_B + Q_hat @ phi.T @ Theta_dot - _siblings @ Y_B - _own
         ),
@@ -198,30 +195,85 @@ def acceleration_along() -> Theorem:
     )
 
 
+_change = in_motion(mass_matrix.inv @ (dtau - A_D @ dv - B_D @ dq))
+
+
 @algorithm
 def linearized_forward_dynamics() -> Theorem:
-    """Articulated bodies once more, with other forces: inward z, outward ϑ and π.
+    """Articulated bodies once more, with other forces.
 
-    z = ψ(K(δτ + F₀δq) + Y_A δv + Y_B δq)      inward
-    ϑ = φ*(H*δv + Θ̇*δq)                        outward
-    ν = D⁻¹(δτ + F₀δq - Hz) - 2K̂*ϑ
-    π = ψ*(H*ν + (Ḣ* + Θ̇*)δv + Θ̈*δq)           outward
-    δv̇ = ν - K*π
+    ϑ = φ*(H*δv + Θ̇*δq)                                 outward
+    ε = δτ + F₀δq - Hψ(K(δτ + F₀δq) + Y_A δv + Y_B δq)   inward
+    ν = D⁻¹ε - 2K̂*ϑ
+    δv̇ = L⁻*ν - K*ψ*((Ḣ* + Θ̇*)δv + Θ̈*δq)                outward
     """
     return Theorem(
         "linearized_forward_dynamics",
-        definition=in_motion(mass_matrix.inv @ (dtau - A_D @ dv - B_D @ dq)),
-        result=linearized_forward,
+        definition=_change,
+        result=in_motion(forward_change_articulated),
         doc="the change of joint accelerations along a direction in O(n)",
         ref=JR93.at("Algorithm 5"),
         rules=_HATS,
     )
 
 
+@algorithm
+def linearized_forward_dynamics_rigid() -> Theorem:
+    """The changes of forces on the links first, then the factored inverse."""
+    return Theorem(
+        "linearized_forward_dynamics_rigid",
+        definition=_change,
+        result=in_motion(forward_change),
+        doc="the same by the rigid inertias of the links: L⁻¹Hφ = Hψ takes their forces",
+        ref=JR93.eq("4.15"),
+        rules=_INVERSE,
+    )
+
+
+state(
+    Theorem(
+        "acceleration_by_velocity_columns",
+        _A_C,
+        A_C,
+        "A_C by the rigid inertias of the links, one pass in and one out",
+        JR93.eq("4.11"),
+        _INVERSE,
+    )
+)
+state(
+    Theorem(
+        "acceleration_by_configuration_columns",
+        in_motion(_B_C),
+        in_motion(B_C),
+        "B_C by the rigid inertias of the links, one pass in and one out",
+        JR93.eq("4.11"),
+        _INVERSE,
+    )
+)
+state(
+    Theorem(
+        "weights_of_acceleration_by_configuration",
+        -in_motion(_B_C).T @ w,
+        in_motion(_by_q),
+        "-B_C*w: the gradient of w*v̇ in the configuration, in O(n)",
+        JR93.at("Lemma 4.1"),
+        _INVERSE,
+    )
+)
+state(
+    Theorem(
+        "weights_of_acceleration_by_velocity",
+        -_A_C.T @ w,
+        _by_v,
+        "-A_C*w: the gradient of w*v̇ in the velocities, in O(n)",
+        JR93.at("Lemma 4.1"),
+        _INVERSE,
+    )
+)
 state(
     Theorem(
         "acceleration_by_velocity_chain",
-        A_C,
+        _A_C,
         U @ psi @ Y_A_one_axis + K.T @ psi.T @ E_A_one_axis + Q_hat @ phi.T @ H.T,
         "A_C as printed: a chain of joints with one axis",
         JR93.eq("4.21"),
@@ -232,7 +284,7 @@ state(
 state(
     Theorem(
         "acceleration_by_configuration_chain",
-        in_motion(B_C),
+        in_motion(_B_C),
         in_motion(U @ psi @ Y_B_one_axis + K.T @ psi.T @ E_B_one_axis + Q_hat @ phi.T @ H_dot),
         "B_C as printed: a chain of joints with one axis",
         JR93.eq("4.21"),

@@ -17,8 +17,6 @@ from phistar.algebra.symbols import (
     H,
     M,
     M_hat,
-    R_hat,
-    composite,
     dq,
     f_ext,
     mass_matrix,
@@ -27,20 +25,21 @@ from phistar.algebra.symbols import (
     vdot,
 )
 from phistar.algorithms.catalogue import algorithm, state
-from phistar.algorithms.decompositions import phi_tilde
 from phistar.algorithms.equations_of_motion import at_rest, coriolis, in_motion
 from phistar.algorithms.inverse_dynamics import bias_force, inverse_dynamics
 from phistar.algorithms.kinematics import V, alpha
 from phistar.algorithms.linearized import (
     A_D,
     B_D,
+    A_D_columns,
+    B_D_columns,
     H_dot,
-    Theta_ddot,
-    Theta_dot,
     dv,
     dvdot,
     force_column,
     inverse_change,
+    inverse_weights,
+    w,
 )
 from phistar.refs import JR93
 
@@ -50,17 +49,7 @@ H_ddot = crm(alpha) @ H.T + crm(V) @ H_dot
 """Second rate of the joint axes as the link moves."""
 A_D_one_axis = 2 * H @ phi @ (M_hat @ phi.T @ H.T + M @ phi.T @ H_dot)
 B_D_one_axis = H @ phi @ (force_column + 2 * M_hat @ phi.T @ H_dot + M @ phi.T @ H_ddot)
-_TWO_RATES = H_dot + Theta_dot
-A_D_split = H @ (
-    phi @ (composite @ _TWO_RATES + 2 * R_hat @ H.T)
-    + composite @ phi_tilde.T @ _TWO_RATES
-    + 2 * R_hat @ phi_tilde.T @ H.T
-)
-B_D_split = (
-    H @ phi @ (force_column + 2 * R_hat @ Theta_dot + composite @ Theta_ddot)
-    + H @ (2 * R_hat @ phi_tilde.T @ Theta_dot + composite @ phi_tilde.T @ Theta_ddot)
-    - H @ force_column
-)
+_by_q, _by_v, _by_vdot = inverse_weights.values()
 _ONE_DOF = frozenset({"one_dof"})
 _COMPOSITES = (row("composite_recursion"), row("gyroscopic_recursion"))
 
@@ -145,7 +134,7 @@ state(
     Theorem(
         "force_by_velocity_split",
         A_D,
-        A_D_split,
+        A_D_columns,
         "A_D by sums over composite bodies, with single sweeps",
         JR93.at("Lemma 3.2"),
         _COMPOSITES,
@@ -155,7 +144,7 @@ state(
     Theorem(
         "force_by_configuration_split",
         in_motion(B_D),
-        in_motion(B_D_split),
+        in_motion(B_D_columns),
         "B_D by sums over composite bodies, with single sweeps",
         JR93.at("Lemma 3.2"),
         _COMPOSITES,
@@ -190,5 +179,35 @@ state(
         JR93.eq("3.1"),
         CALCULUS,
         _ONE_DOF,
+    )
+)
+state(
+    Theorem(
+        "weights_by_configuration",
+        gradient(torques, "q").T @ w,
+        in_motion(_by_q),
+        "B_D*w in one pass outward and one inward: the gradient of w*τ in the configuration",
+        JR93.at("Algorithm 1"),
+        (*CALCULUS, *JACOBI),
+    )
+)
+state(
+    Theorem(
+        "weights_by_velocity",
+        gradient(torques, v).T @ w,
+        _by_v,
+        "A_D*w by the same passes: the gradient of w*τ in the velocities",
+        JR93.at("Algorithm 1"),
+        CALCULUS,
+    )
+)
+state(
+    Theorem(
+        "weights_by_acceleration",
+        gradient(torques, vdot).T @ w,
+        _by_vdot,
+        "𝓜w by the same passes: the gradient of w*τ in the accelerations",
+        JR93.at("Algorithm 1"),
+        CALCULUS,
     )
 )

@@ -38,6 +38,7 @@ from phistar.scalar.lower import Options, to_rolled, to_straight
 from phistar.scalar.matrix import WHOLE, layout, to_matrix, to_rolled_matrix
 from phistar.spatial import force_transform
 from phistar.sweeps.ir import Type
+from phistar.sweeps.matrix import plan_of
 from phistar.sweeps.requests import Assembly, Diag, Form, Full, Request
 from phistar.sweeps.schedule import Schedule
 
@@ -48,8 +49,8 @@ STREAMS = 2
 
 LARGEST_MATRIX = 4_000_000
 """Entries up to which a matrix is compiled: the kernel keeps it once more for each lane."""
-LARGEST_PART = 4000
-"""Links times columns up to which a straight line for a part of a matrix is worth its size."""
+LARGEST_PART = 40_000
+"""Operations up to which a straight line for a part of a matrix is worth its size."""
 OFTEN = 3
 """A part of a matrix is compiled when it is asked for so many times: there are n² blocks."""
 AT_ONCE = 2
@@ -350,9 +351,12 @@ class LlvmBackend:
             return None
         code = MatrixCode(forms, model, tuple(frames), _options(tuning), request)
         entries = sum(math.prod(shape) for shape in code.shapes)
-        largest = max((max(shape) for shape in code.shapes), default=0)
-        few = code.whole or len(model.bodies) * largest <= LARGEST_PART
-        return code if 0 < entries <= LARGEST_MATRIX and few else None
+        if not 0 < entries <= LARGEST_MATRIX:
+            return None
+        if not code.whole:
+            plan = plan_of(forms[0], request, model, tuple(frames))
+            return code if plan.cost.total <= LARGEST_PART else None
+        return code
 
     def build_together(self, assembly: Assembly, model: Model, tuning: Tuning) -> Together | None:
         """See ``base.Backend``; large robots get their matrices one by one."""

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phistar.arguments import state
-from phistar.derivatives.first import linearize
+from phistar.derivatives.first import Linearization, linearize
 from phistar.derivatives.tangent import bent, carried
 from phistar.dynamics import Forces
 from phistar.errors import ArgumentError, UnknownNameError
@@ -61,13 +61,10 @@ def discretize(
     if not (np.isfinite(dt) and dt > 0):
         raise ArgumentError(f"dt is {dt}, expected a time greater than zero [s]")
     q, v, tau = state(model, q=q, v=v, tau=tau)
-    batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], tau.shape[:-1])
-    q, v, tau = (np.broadcast_to(x, (*batch, x.shape[-1])) for x in (q, v, tau))
-
-    def dynamics(q: Array, v: Array) -> Any:
-        return linearize(model, q, v, tau, forces, reference)
-
-    return METHODS[method](model, q, v, float(dt), dynamics)
+    at = linearize(model, q, v, tau, forces, reference)
+    batch = at.vdot.shape[:-1]
+    q, v = (np.broadcast_to(x, (*batch, x.shape[-1])) for x in (q, v))
+    return METHODS[method](model, q, v, float(dt), at)
 
 
 def _eye(model: Model, like: Array) -> Array:
@@ -75,13 +72,12 @@ def _eye(model: Model, like: Array) -> Array:
     return np.broadcast_to(np.eye(model.nv, dtype=like.dtype), shape)
 
 
-def _euler(model: Model, q: Array, v: Array, dt: float, dynamics: Callable[..., Any]) -> Any:
-    at, eye = dynamics(q, v), _eye(model, v)
+def _euler(model: Model, q: Array, v: Array, dt: float, at: Linearization) -> Discretization:
     step = dt * v
     A = np.block(
         [
             [carried(model, step), dt * bent(model, step)],
-            [dt * at.vdot_q, eye + dt * at.vdot_v],
+            [dt * at.vdot_q, _eye(model, v) + dt * at.vdot_v],
         ]
     )
     B = np.concatenate([np.zeros_like(at.vdot_tau), dt * at.vdot_tau], axis=-2)
@@ -89,13 +85,12 @@ def _euler(model: Model, q: Array, v: Array, dt: float, dynamics: Callable[..., 
 
 
 def _semi_implicit(
-    model: Model, q: Array, v: Array, dt: float, dynamics: Callable[..., Any]
-) -> Any:
-    at, eye = dynamics(q, v), _eye(model, v)
+    model: Model, q: Array, v: Array, dt: float, at: Linearization
+) -> Discretization:
     later = v + dt * at.vdot
     step = dt * later
     way = dt * bent(model, step)
-    lower = np.concatenate([dt * at.vdot_q, eye + dt * at.vdot_v], axis=-1)
+    lower = np.concatenate([dt * at.vdot_q, _eye(model, v) + dt * at.vdot_v], axis=-1)
     upper = way @ lower
     upper[..., : model.nv] += carried(model, step)
     A = np.concatenate([upper, lower], axis=-2)

@@ -36,10 +36,15 @@ FUNCTIONS: Mapping[str, tuple[str, str, str]] = {
 }
 """What can be differentiated, and its arguments."""
 
-FORWARD_METHODS = ("product", "columns")
-"""Of matrices: 𝓜⁻¹ times those of inverse dynamics, or column by column without the mass matrix."""
-JVP_METHODS = ("rigid", "articulated")
-"""Of the O(n) change of accelerations: by the inertias of links, or by articulated ones."""
+FORWARD_METHODS = {"product": "product", "4": "product", "columns": "columns", "6": "columns"}
+"""Of matrices: 𝓜⁻¹ times those of inverse dynamics, or column by column without the mass matrix.
+The numbers are those of the algorithms of Jain and Rodriguez that give the same."""
+JVP_METHODS = {
+    **{"rigid": "rigid", "articulated": "articulated", "5": "articulated"},
+    **{"conventional": "conventional", "3": "conventional"},
+}
+"""Of the change of accelerations: in O(n) by the inertias of links or by articulated ones, or by
+solving with the mass matrix."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,8 @@ class Linearization:
     @property
     def A(self) -> Array:
         """(..., 2 nv, 2 nv): d/dt (δq, δv) = A (δq, δv) + B δτ."""
-        eye = np.broadcast_to(np.eye(self.vdot_q.shape[-1]), self.vdot_q.shape)
+        one = np.eye(self.vdot_q.shape[-1], dtype=self.vdot_q.dtype)
+        eye = np.broadcast_to(one, self.vdot_q.shape)
         return np.block([[self.transport, eye], [self.vdot_q, self.vdot_v]])
 
     @property
@@ -144,6 +150,7 @@ def linearize(
     """Derivatives of forward dynamics."""
     if method not in FORWARD_METHODS:
         raise UnknownNameError("linearization method", method, FORWARD_METHODS)
+    method = FORWARD_METHODS[method]
     refuse_singular(model)
     q, v, tau = state(model, q=q, v=v, tau=tau)
     joints = joint_map(model)
@@ -244,17 +251,18 @@ def jvp(
             raise UnknownNameError("change", name, known, function)
     if method not in JVP_METHODS:
         raise UnknownNameError("method", method, JVP_METHODS)
-    moves = {name: changes.get(name, np.zeros(model.nv)) for name in known}
+    method = JVP_METHODS[method]
+    moves = {name: changes.get(name, no_change(model)) for name in known}
     checked = state(model, **dict(zip(names, arguments, strict=True)), **moves)
     q, v, x, dq, dv, dx = checked
     forward = function == "forward_dynamics"
-    if forward and not joint_map(model).one_to_one:
+    if forward:
+        refuse_singular(model)
+    if forward and (method == "conventional" or not joint_map(model).one_to_one):
         vdot = dynamics.forward_dynamics(model, q, v, x, forces, reference)
         along = {"dq": dq, "dv": dv}
         bent = jvp(model, "inverse_dynamics", (q, v, vdot), along, forces, reference)
-        return dynamics.mass_matrix_solve(model, q, dx - bent)
-    if forward:
-        refuse_singular(model)
+        return dynamics.solve(dynamics.mass_matrix(model, q), dx - bent)
     joints = joint_map(model)
     vectors = zip((*names[1:], *known), checked[1:], strict=True)
     inputs = {name: joints.spread(vector) for name, vector in vectors}
@@ -299,6 +307,11 @@ def vjp(
         back = np.swapaxes(turned, -1, -2)
         result["q"] = result["q"] + _times(back, result["tau"] if forward else -w)
     return result
+
+
+def no_change(model: Model) -> Array:
+    """A change that is zero, of the least precision: the others decide on that of the result."""
+    return np.zeros(model.nv, dtype=np.float32)
 
 
 def _names(function: str) -> tuple[str, str, str]:

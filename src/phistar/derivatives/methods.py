@@ -8,7 +8,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
-from phistar.derivatives import discrete, first, frames, parameters, second
+from phistar.derivatives import along, discrete, first, frames, parameters, second
+from phistar.derivatives.along import Motion
 from phistar.derivatives.discrete import Discretization
 from phistar.derivatives.first import InverseLinearization, Linearization
 from phistar.derivatives.second import ForwardSecond, InverseSecond
@@ -46,14 +47,39 @@ class Derivatives:
             forces: External wrenches (..., 6) on named frames, as in ``forward_dynamics``; they
                 stay as they are in the axes of ``reference`` while the robot moves.
             reference: Axes and point of those wrenches.
-            method: ``"product"``: the inverse mass matrix times the derivatives of inverse
-                dynamics; ``"columns"``: column by column in O(n²), no mass matrix. The results are
-                the same.
+            method: ``"product"`` (or ``"4"``, after the algorithms of Jain and Rodriguez): the
+                inverse mass matrix times the derivatives of inverse dynamics; ``"columns"``
+                (``"6"``): column by column in O(n²), no mass matrix. The results are the same.
 
         Raises:
             SingularHingeError: A joint moves no inertia.
         """
         return first.linearize(self.model, q, v, tau, forces, reference, method)
+
+    def linearize_along(
+        self,
+        trajectory: Motion | Coordinates,
+        v: Coordinates | None = None,
+        tau: Coordinates | None = None,
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        method: str = "product",
+    ) -> Linearization:
+        """``linearize`` at every knot of a motion, in one batched call.
+
+        Args:
+            trajectory: Something with arrays ``q``, ``v`` and ``tau``, as a
+                ``phistar.control.Trajectory``; or q (N, ..., nq) itself.
+            v, tau: With q: (N, ..., nv). The first axis is time. Without joint forces at the last
+                knot, (N - 1, ..., nv), that knot is left out.
+            forces, reference, method: As in ``linearize``.
+
+        Returns:
+            A linearization whose arrays have time as their first axis.
+        """
+        knots = along.knots(self.model, trajectory, v, tau)
+        return first.linearize(self.model, *knots, forces, reference, method)
 
     def linearize_inverse(
         self,
@@ -96,6 +122,13 @@ class Derivatives:
         """
         return discrete.discretize(self.model, q, v, tau, dt, method, forces, reference)
 
+    def difference_q(self, q0: Coordinates, q1: Coordinates) -> Array:
+        """How ``difference(q0, q1)`` follows tangent steps of q1: (..., nv, nv).
+
+        The identity for joints with one axis. Rotations by half a turn have no derivative.
+        """
+        return along.difference_q(self.model, q0, q1)
+
     def jvp(
         self,
         function: str,
@@ -120,7 +153,8 @@ class Derivatives:
             x: (..., nv), ``vdot`` for inverse, ``tau`` for forward dynamics.
             forces, reference: As in ``linearize``.
             method: For forward dynamics: ``"rigid"`` works with the inertias of the links,
-                ``"articulated"`` with articulated ones.
+                ``"articulated"`` (or ``"5"``) with articulated ones; ``"conventional"`` (``"3"``)
+                solves with the mass matrix, in O(n³).
             changes: ``dq``, ``dv`` and ``dvdot`` or ``dtau``, each (..., nv); zero if left out.
         """
         return first.jvp(self.model, function, (q, v, x), changes, forces, reference, method)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from phistar import dynamics
 from phistar.arguments import refuse_singular, state
 from phistar.compile import Full, joint_map, kernel, matrix
-from phistar.derivatives.first import FUNCTIONS, jvp, linearize, vjp
+from phistar.derivatives.first import FUNCTIONS, jvp, linearize, no_change, vjp
 from phistar.dynamics import over_joints
 from phistar.errors import UnknownNameError
 from phistar.model.configuration import Coordinates
@@ -132,7 +132,7 @@ def hvp(
     for name in changes:
         if name not in known:
             raise UnknownNameError("change", name, known, function)
-    moves = {name: changes.get(name, np.zeros(model.nv)) for name in known}
+    moves = {name: changes.get(name, no_change(model)) for name in known}
     given = dict(zip(names, arguments, strict=True))
     q, v, x, w, dq, dv, dx = state(model, **given, w=weights, **moves)
     if function == "inverse_dynamics":

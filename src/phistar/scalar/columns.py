@@ -40,7 +40,7 @@ from phistar.scalar.relations import (
 )
 from phistar.scalar.rolled import ClassTracer, Roller, early
 from phistar.scalar.slots import Key, with_slots
-from phistar.scalar.tracer import Setting
+from phistar.scalar.tracer import Setting, Unit
 from phistar.sweeps.ir import SHIFTS, Direction, Node, Program, Type
 from phistar.sweeps.lines import resolve
 from phistar.sweeps.requests import Part
@@ -236,7 +236,7 @@ class _ColumnTracer(ClassTracer):
         unit = -1
         if self.relation == AT:
             unit = self.column + (self.v if roller.job.columns == "v" else 6 * self.number)
-        self.setting = replace(self.setting, unit=(roller.job.argument, unit))
+        self.setting = replace(self.setting, unit=Unit(roller.job.argument, unit))
         self._done: Body | None = None
 
     def of(self, relation: str) -> Body:

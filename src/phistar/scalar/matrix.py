@@ -8,7 +8,8 @@ wanted. Equal numbers of a symmetric matrix are computed once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import replace
 from itertools import accumulate, chain, pairwise
 from typing import Any
 
@@ -29,18 +30,21 @@ from phistar.scalar.lower import (
 )
 from phistar.scalar.program import Body, Rolled, Signature, Store, Straight, arithmetic
 from phistar.scalar.straight import Robot, Trace
-from phistar.scalar.tracer import LinkTracer, Seat, Setting
+from phistar.scalar.tracer import LinkTracer, Seat, Unit
 from phistar.scalar.vectors import Vector
-from phistar.sweeps.ir import Direction, Node, Program, Type
-from phistar.sweeps.matrix import listed, wanted_blocks
-from phistar.sweeps.requests import Block, Diag, Form, Full, Part, Request, transposed
-from phistar.sweeps.schedule import Schedule, schedule
-from phistar.sweeps.support import Blocks
+from phistar.sweeps.ir import Node, Program, Type
+from phistar.sweeps.matrix import listed, plan_of
+from phistar.sweeps.requests import Block, Diag, Form, Full, Part, Request
+from phistar.sweeps.schedule import schedule
+from phistar.sweeps.support import Blocks, members
 
 OUTPUT = "matrix"
 """Name of the only output: rows one after the other."""
 
 WHOLE = Full()
+
+_Step = tuple[int, int]
+"""A stream and a link."""
 
 
 def to_matrix(
@@ -98,14 +102,6 @@ def _ranges(blocks: Blocks) -> list[range]:
     return [range(a, b) for a, b in pairwise(accumulate(blocks.sizes, initial=0))]
 
 
-def _without_last_outward(given: Schedule) -> Schedule:
-    """The passes that must be walked in order; rows of a last outward one are asked for as such."""
-    passes = given.passes
-    while passes and passes[-1].direction is Direction.OUTWARD:
-        passes = passes[:-1]
-    return Schedule(given.program, passes)
-
-
 class MatrixTracer:
     """One form on one robot."""
 
@@ -121,29 +117,15 @@ class MatrixTracer:
     ) -> None:
         self.form = form
         self.answer = layout(form, model, frames, request)
-        self.request = transposed(request) if form.transposed else request
-        self.rows = Blocks.of(form.codomain, model, tuple(frames))
-        self.columns = Blocks.of(form.domain, model, tuple(frames))
+        self.plan = plan_of(form, request, model, tuple(frames))
+        self.rows = self.plan.rows
+        self.columns = self.plan.columns
         self.links = links
         self.model = model
         self.frames = frames
         self.robot = Robot(links) if robot is None else robot
         self.setting = robot_setting(form.schedule.program, model, absent)
         self.seats = _seats(model, frames)
-        self.dependent = self._dependent()
-        self.deep = _without_last_outward(form.schedule)
-
-    def _dependent(self) -> set[int]:
-        """Streams that the argument reaches."""
-        program = self.form.schedule.program
-        live = list(program.live())
-        found = {s for s in live if program.nodes[s].data == self.form.argument}
-        grown = True
-        while grown:
-            before = len(found)
-            found |= {s for s in live if found & set(program.operands(s))}
-            grown = len(found) > before
-        return found
 
     def program(self) -> Straight:
         """The straight line."""
@@ -162,14 +144,13 @@ class MatrixTracer:
         """The numbers of the matrix by row and column; those left out are zero."""
         entries: dict[tuple[int, int], Scalar] = {}
         shared: list[dict[int, Any]] = [{} for _ in self.links]
-        wanted = [
-            (part, dict(wanted_blocks(self.request, part, self.rows, self.columns)))
-            for part in self.form.parts
-        ]
+        wanted = [(part, dict(self.plan.wanted(part))) for part in self.form.parts]
+        once, steps = self._steps()
+        self._trace(0, 0, shared, once)
         for block, columns in enumerate(_ranges(self.columns)):
             asked = [(p, [r for r, held in w.items() if held >> block & 1]) for p, w in wanted]
             for column in columns if any(rows for _, rows in asked) else ():
-                trace = self._trace(column, shared)
+                trace = self._trace(block, column, shared, steps[block])
                 for part, rows in asked:
                     self._column(entries, trace, part, rows, column)
         if self.form.transposed:
@@ -185,7 +166,7 @@ class MatrixTracer:
         column: int,
     ) -> None:
         """Add what a part gives for a column; of a symmetric one what is not below the diagonal."""
-        half = part.kind == "half" and not isinstance(self.request, Block)
+        half = part.kind == "half" and not isinstance(self.plan.request, Block)
         for row, value in self._rows(trace, part.stream, rows):
             if half and row > column:
                 continue
@@ -193,20 +174,47 @@ class MatrixTracer:
             if part.kind == "mirror" or (half and row != column):
                 entries[column, row] = entries.get((column, row), 0.0) + value
 
-    def _trace(self, column: int, shared: list[dict[int, Any]]) -> Trace:
-        """The program on a unit column, with what other columns have found already."""
-        setting = Setting(
-            self.setting.program,
-            self.setting.gravity,
-            self.setting.absent,
-            (self.form.argument, column),
-            self.seats,
+    def _steps(self) -> tuple[list[_Step], list[list[_Step]]]:
+        """Streams at links that must be known, in order: for all columns, and for each block."""
+        support = self.plan.support
+        once: list[_Step] = []
+        each: list[list[_Step]] = [[] for _ in self.columns.sizes]
+        for stream, k in support.order():
+            needed = support.needed[stream][k]
+            if stream not in support.columned:
+                once += [(stream, k)] if needed else []
+                continue
+            for block in members(needed):
+                each[block].append((stream, k))
+        return once, each
+
+    def _trace(
+        self, block: int, column: int, shared: list[dict[int, Any]], steps: Sequence[_Step]
+    ) -> Trace:
+        """The program on a unit column, with what other columns have found already.
+
+        Steps are taken in order, because a walk to the end of a long robot would be too deep.
+        """
+        setting = replace(
+            self.setting,
+            unit=Unit(self.form.argument, column, self._misses(block)),
+            seats=self.seats,
         )
         trace = Trace(self.robot, setting)
         for link, known in zip(trace.links, shared, strict=True):
-            link.share(known, self.dependent)
-        trace.run(self.deep)
+            link.share(known, self.plan.support.columned)
+        for stream, k in steps:
+            trace.links[k].value(stream)
         return trace
+
+    def _misses(self, block: int) -> Callable[[int, int], bool]:
+        """Whether the columns of a block are zero in a stream at a link."""
+        support = self.plan.support
+
+        def misses(stream: int, k: int) -> bool:
+            return stream in support.columned and not support.present[stream][k] >> block & 1
+
+        return misses
 
     def _rows(self, trace: Trace, stream: int, rows: Sequence[int]) -> Iterator[tuple[int, Scalar]]:
         """The numbers of some rows of blocks."""
@@ -248,12 +256,12 @@ def cheapest(forms: Sequence[Form], links: Sequence[Link]) -> Form:
     """
     usable = [form for form in forms if not _meets(form)]
     if not usable:
-        raise LoweringError("no program for this matrix has loops")
+        raise LoweringError("no program for this matrix has a form of loops")
     return usable[0] if len(usable) == 1 else min(usable, key=lambda form: _work(form, links))
 
 
 def _meets(form: Form) -> bool:
-    """Whether columns of different links are told apart where branches meet; loops do not."""
+    """Whether walks meet: which one counts depends on column and link, which loops do not know."""
     program = form.schedule.program
     return any(program.nodes[s].op == "join" for s in program.live())
 
@@ -272,8 +280,7 @@ def _rolled(
     form: Form, links: Sequence[Link], model: Model, frames: Sequence[str], absent: Set[str]
 ) -> Rolled:
     program, parts = _with_frames(form)
-    spaces = (form.codomain, form.domain)
-    sizes = [sum(Blocks.of(space, model, tuple(frames)).sizes) for space in spaces]
+    sizes = [sum(Blocks.of(s, model, tuple(frames)).sizes) for s in (form.codomain, form.domain)]
     unread = absent | {form.argument}
     signature = Signature(
         sizes_of_inputs(program, model, unread, frozenset()), {OUTPUT: sizes[0] * sizes[1]}

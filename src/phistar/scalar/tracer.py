@@ -8,7 +8,7 @@ Where the values of other links come from is left to the two kinds of tracers.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +42,21 @@ class Seat:
 
 
 @dataclass(frozen=True)
+class Unit:
+    """A vector that is one in one entry and zero elsewhere.
+
+    Attributes:
+        name: Of the vector.
+        entry: Where it is one.
+        misses: Whether a stream is zero at a link because of that; None where nobody knows.
+    """
+
+    name: str
+    entry: int
+    misses: Callable[[int, int], bool] | None = None
+
+
+@dataclass(frozen=True)
 class Setting:
     """What all links have in common.
 
@@ -49,15 +64,14 @@ class Setting:
         program: The streams.
         gravity: Acceleration of free fall in the world.
         absent: Inputs that are nothing but zeros.
-        unit: Name and entry of a vector that is one there and zero elsewhere, if there is one: a
-            column of a matrix is being traced.
+        unit: A vector of zeros and one, if there is one: a column of a matrix is being traced.
         seats: The frames that such a vector may be about.
     """
 
     program: Program
     gravity: Sequence[float]
     absent: Set[str] = frozenset()
-    unit: tuple[str, int] | None = None
+    unit: Unit | None = None
     seats: tuple[Seat, ...] = ()
 
 
@@ -95,6 +109,9 @@ class LinkTracer(ABC):
 
     def _value(self, stream: int) -> Any:
         node = self.program.nodes[stream]
+        misses = None if self.setting.unit is None else self.setting.unit.misses
+        if misses is not None and misses(stream, self.number):
+            return self._zero(node)
         if node.op == "rec":
             return self.value(self.program.definitions[stream])
         if node.op in ("shin", "cong"):
@@ -108,10 +125,9 @@ class LinkTracer(ABC):
         if node.op == "outcong":
             operand = Nothing() if self.root else self.of_parent(node.operands[0])
             return carried(operand, self.place.rotation, self.place.offset)
-        if node.op == "join" and self.setting.unit is not None:
-            # Where the first is zero for all configurations, the column does not come by here.
-            first = self.value(node.operands[0])
-            return first if any(x != 0.0 for x in first) else self.value(node.operands[1])
+        if node.op == "join" and misses is not None:
+            first, second = node.operands
+            return self.value(second if misses(first, self.number) else first)
         if node.op == "sum":
             return self._sum(node)
         if node.op in _GIVEN:
@@ -153,22 +169,22 @@ class LinkTracer(ABC):
 
     def _joint_entry(self, name: str, i: int) -> Scalar:
         unit = self.setting.unit
-        if unit is not None and unit[0] == name:
-            return 1.0 if unit[1] == self.v + i else 0.0
+        if unit is not None and unit.name == name:
+            return 1.0 if unit.entry == self.v + i else 0.0
         return 0.0 if name in self.setting.absent else self.entry(name, i, "v")
 
     def _unit_six(self, name: str, start: int) -> Vector | None:
         """Six entries of the unit vector, if a name is its."""
         unit = self.setting.unit
-        if unit is None or unit[0] != name:
+        if unit is None or unit.name != name:
             return None
-        return [1.0 if unit[1] == start + i else 0.0 for i in range(6)]
+        return [1.0 if unit.entry == start + i else 0.0 for i in range(6)]
 
     def _scatter(self, node: Node) -> Any:
         """Forces on frames come as forces on the links that carry them."""
         if node.data in self.setting.absent:
             return [0.0] * 6
-        if self.setting.unit is not None and self.setting.unit[0] == node.data:
+        if self.setting.unit is not None and self.setting.unit.name == node.data:
             total: Vector = [0.0] * 6
             for i, seat in enumerate(self.setting.seats):
                 if seat.body == self.number:

@@ -72,7 +72,7 @@ class Plan:
 
     def wanted(self, part: Part) -> Iterator[tuple[int, int]]:
         """For each row of blocks, the columns that a part is asked for."""
-        return wanted_blocks(self.request, part, self.rows, self.columns)
+        return _wanted(self.request, part, self.rows, self.columns)
 
     @property
     def cost(self) -> Cost:
@@ -101,7 +101,7 @@ def plans(
     expr: Expr, request: Request, model: Model, frames: tuple[str, ...] = ()
 ) -> tuple[Plan, ...]:
     """Every program for a request: the same numbers by different routes."""
-    return tuple(_plan(form, request, model, frames) for form in _forms(expr, _kind(request)))
+    return tuple(plan_of(form, request, model, frames) for form in _forms(expr, _kind(request)))
 
 
 @lru_cache(maxsize=256)
@@ -118,14 +118,15 @@ def _kind(request: Request) -> Request:
     return Col(0) if isinstance(request, Col) else request
 
 
-def _plan(form: Form, request: Request, model: Model, frames: tuple[str, ...]) -> Plan:
+def plan_of(form: Form, request: Request, model: Model, frames: tuple[str, ...]) -> Plan:
+    """A program for a request on a robot."""
     request = transposed(request) if form.transposed else request
     rows = Blocks.of(form.codomain, model, frames)
     columns = Blocks.of(form.domain, model, frames)
     _check_blocks(request, rows, columns)
     asked: dict[tuple[int, int], int] = {}
     for part in form.parts:
-        for row, chosen in wanted_blocks(request, part, rows, columns):
+        for row, chosen in _wanted(request, part, rows, columns):
             place = (part.stream, rows.links[row])
             if rows.links[row] != GROUND:
                 asked[place] = asked.get(place, 0) | chosen
@@ -152,10 +153,9 @@ def listed(links: Links) -> tuple[int, ...]:
     return (links,) if isinstance(links, int) else links
 
 
-def wanted_blocks(
+def _wanted(
     request: Request, part: Part, rows: Blocks, columns: Blocks
 ) -> Iterator[tuple[int, int]]:
-    """For each row of blocks, the columns that a part of a program is asked for."""
     count = range(len(rows.sizes))
     if isinstance(request, Apply):
         yield from ((row, 1) for row in count)

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phistar.backends.llvm.engine import Code
+from phistar.backends.llvm.frame import large_outputs, staging
 from phistar.backends.llvm.layout import address
 from phistar.backends.llvm.writer import Lanes
 from phistar.errors import ArgumentError, ShapeError
@@ -30,6 +31,8 @@ Array = NDArray[Any]
 
 ALIGNMENT = 64
 """Bytes, of a workspace."""
+PAST = 16 << 20
+"""Bytes of large outputs beyond which they go past the caches: they would not stay there."""
 
 OPERATIONS_PER_NANOSECOND = 0.6
 """In one lane; measured on kernels that keep their data in the processor's cache."""
@@ -72,7 +75,8 @@ class Caller:
         self.dtype = np.dtype(np.float64 if lanes.real == "double" else np.float32)
         self._code = code
         self._function = _Function(code.kernel)
-        self._room = max(workspace, 1) * lanes.bytes
+        self._room = max(workspace + staging(signature), 1) * lanes.bytes
+        self._large = [name in large_outputs(signature) for name in signature.outputs]
         sizes = sum(signature.inputs.values()) + sum(signature.outputs.values())
         rate = OPERATIONS_PER_NANOSECOND * lanes.width
         self._cost = (operations or 40 * sizes) / rate
@@ -118,7 +122,19 @@ class Caller:
             rows.extend((address(one), stride))
         for out in outputs:
             rows.extend((address(out), out.strides[0] // out.itemsize))
+        rows.append(self._past(outputs, rows[-2 * len(outputs) :: 2]))
         return self._run(rows, held, batch, threads)
+
+    def _past(self, outputs: Sequence[Array], places: Sequence[int]) -> int:
+        """Whether large outputs go past the caches: more than fits, samples without gaps."""
+        large = [
+            (out, place)
+            for out, place, is_large in zip(outputs, places, self._large, strict=True)
+            if is_large
+        ]
+        if sum(out.nbytes for out, _ in large) < PAST:
+            return 0
+        return int(all(out.flags.c_contiguous and place % ALIGNMENT == 0 for out, place in large))
 
     # -- arrays
 

@@ -4,9 +4,13 @@
     int64 kernel(int64 args[], void *work, int64 first, int64 last)
 
 The result is 0, or 1 if an input was not finite. ``args`` holds the address and the sample stride
-(in elements) of each input, then of each output; entries of a sample stand side by side. Lanes
-beyond the last sample repeat it: they read and write the same numbers, so nothing is touched out of
-bounds.
+(in elements) of each input, then of each output, then whether large outputs go past the caches;
+entries of a sample stand side by side. Lanes beyond the last sample repeat it: they read and write
+the same numbers, so nothing is touched out of bounds.
+
+Outputs that are larger than the caches need not be read into them before they are written: where
+the caller says so, the results of a block are first put together in the workspace and then copied
+line by line, past the caches. Then samples must follow each other without gaps.
 """
 
 from __future__ import annotations
@@ -30,6 +34,20 @@ def pieces(size: int, lanes: Lanes) -> list[tuple[int, int]]:
     if half > 1 and rest >= half:
         return [*squares, *dict.fromkeys([(size - rest, half), (size - half, half)])]
     return [*squares, *((entry, 1) for entry in range(size - rest, size))]
+
+
+LARGE = 64
+"""Numbers of an output from which on it may go past the caches."""
+
+
+def large_outputs(signature: Signature) -> dict[str, int]:
+    """Outputs that may go past the caches, and their sizes."""
+    return {name: size for name, size in signature.outputs.items() if size >= LARGE}
+
+
+def staging(signature: Signature) -> int:
+    """Vectors of the workspace in which a block's large outputs are put together."""
+    return sum(large_outputs(signature).values())
 
 
 class Block:
@@ -119,6 +137,7 @@ def module(
     signature: Signature,
     lanes: Lanes,
     body: Callable[[Block], None],
+    room: int,
     constants: str = "",
 ) -> str:
     """The text of a module with one kernel.
@@ -127,6 +146,7 @@ def module(
         signature: Its arrays.
         lanes: Samples side by side.
         body: Writes the work on one block of samples.
+        room: Vectors of the workspace that it uses.
         constants: Global definitions that the body refers to.
     """
     w = Writer(lanes)
@@ -136,6 +156,7 @@ def module(
     for i, name in enumerate(names):
         base[name] = w.load("ptr", w.at("%args", 2 * i, "i64"), 8)
         stride[name] = w.load("i64", w.at("%args", 2 * i + 1, "i64"), 8)
+    past = w.load("i64", w.at("%args", 2 * len(names), "i64"), 8)
     final = w("sub i64 %last, 1")
     some = w("icmp slt i64 %first, %last")
     w.do(f"br i1 {some}, label %block, label %exit")
@@ -150,18 +171,21 @@ def module(
             index = w(f"select i1 {inside}, i64 {index}, i64 {final}")
         for name in names:
             rows[name].append(w.at(base[name], w(f"mul i64 {index}, {stride[name]}")))
+    copies = _Copies(w, signature, room, past)
+    copies.divert(rows)
     block = Block(w, rows, "block")
     body(block)
     sums = w(f"fcmp ord {lanes.type} {block.finite}, {block.finite}")
     fine = w(f"call i1 @llvm.vector.reduce.and.v{lanes.width}i1(<{lanes.width} x i1> {sums})")
     w.do(f"%status = select i1 {fine}, i64 %before, i64 1")
-    w.do("br label %blockend")
+    copies.write(base)
     w.block("blockend")
     w.do(f"%next = add i64 %sample, {lanes.width}")
     w.do("%more = icmp slt i64 %next, %last")
     w.do("br i1 %more, label %block, label %exit")
     w.block("exit")
     w.do("%result = phi i64 [0, %entry], [%status, %blockend]")
+    copies.finish()
     arguments = "ptr noalias %args, ptr noalias %work, i64 %first, i64 %last"
     head = f"define i64 @kernel({arguments}) nounwind #0 {{"
     wide = lanes.bytes * 8
@@ -177,4 +201,65 @@ def module(
         far_sincos(lanes),
         declarations(lanes),
     ]
-    return "\n".join([*parts, attributes, ""])
+    return "\n".join([*parts, attributes, "!0 = !{i32 1}", ""])
+
+
+class _Copies:
+    """Large outputs of a block, put together in the workspace and copied past the caches."""
+
+    def __init__(self, w: Writer, signature: Signature, room: int, past: str) -> None:
+        self.w = w
+        self.past = past
+        self.starts: dict[str, int] = {}
+        self.sizes = large_outputs(signature)
+        for name, size in self.sizes.items():
+            self.starts[name] = room
+            room += size
+        self.diverted = ""
+
+    def divert(self, rows: dict[str, list[str]]) -> None:
+        """Let full blocks write to the workspace if the caller wants that."""
+        if not self.sizes:
+            return
+        w, width = self.w, self.w.lanes.width
+        wanted = w(f"icmp ne i64 {self.past}, 0")
+        full = w(f"icmp sle i64 {w(f'add i64 %sample, {width}')}, %last")
+        self.diverted = w(f"and i1 {wanted}, {full}")
+        for name, size in self.sizes.items():
+            for i, row in enumerate(rows[f"={name}"]):
+                here = w.at("%work", self.starts[name] * width + i * size)
+                rows[f"={name}"][i] = w(f"select i1 {self.diverted}, ptr {here}, ptr {row}")
+
+    def write(self, base: dict[str, str]) -> None:
+        """Copy what was diverted; ends in a jump to ``blockend``."""
+        w, lanes = self.w, self.w.lanes
+        if not self.sizes:
+            w.do("br label %blockend")
+            return
+        label = w.label("copy")
+        w.do(f"br i1 {self.diverted}, label %{label}, label %blockend")
+        for name, size in self.sizes.items():
+            w.block(label)
+            there = w.at(base[f"={name}"], w(f"mul i64 %sample, {size}"))
+            loop, label = w.label("line"), w.label("copy")
+            before = w.label("start")
+            w.do(f"br label %{before}")
+            w.block(before)
+            w.do(f"br label %{loop}")
+            w.block(loop)
+            i, more = f"%i.{loop}", f"%n.{loop}"
+            w.do(f"{i} = phi i64 [0, %{before}], [{more}, %{loop}]")
+            place = w(f"add i64 {i}, {self.starts[name]}")
+            line = w.load(lanes.type, w.at("%work", place, lanes.type), lanes.bytes)
+            target = w.at(there, i, lanes.type)
+            w.do(f"store {lanes.type} {line}, ptr {target}, align {lanes.bytes}, !nontemporal !0")
+            w.do(f"{more} = add i64 {i}, 1")
+            again = w(f"icmp slt i64 {more}, {size}")
+            w.do(f"br i1 {again}, label %{loop}, label %{label}")
+        w.block(label)
+        w.do("br label %blockend")
+
+    def finish(self) -> None:
+        """What went past the caches must be there before anything that comes later."""
+        if self.sizes:
+            self.w.do("fence seq_cst")

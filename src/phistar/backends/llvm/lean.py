@@ -18,7 +18,9 @@ from collections.abc import Callable
 import numpy as np
 
 from phistar.backends.llvm import layout
+from phistar.backends.llvm.call import ALIGNMENT, PAST
 from phistar.backends.llvm.engine import Code
+from phistar.backends.llvm.frame import large_outputs, staging
 from phistar.backends.llvm.writer import Lanes, Writer
 from phistar.scalar.program import Signature
 
@@ -53,7 +55,7 @@ def lean_text(signature: Signature, lanes: Lanes, workspace: int, samples: int =
         samples: 1 for arrays (size,) that hold one sample; more for arrays (batch, size) of at
             most so many samples, few enough to hold the interpreter's lock meanwhile.
     """
-    room = max(workspace, 1) * lanes.bytes
+    room = max(workspace + staging(signature), 1) * lanes.bytes
     shared = [
         "declare ptr @PyBool_FromLong(i64)",
         "@phistar_ndarray = external global i8",
@@ -75,6 +77,7 @@ def _function_text(symbol: str, signature: Signature, lanes: Lanes, samples: int
     for i, data in enumerate(w.data):
         w.store("ptr", data, w.at("%rows", 2 * i, "i64"), 8)
         w.store("i64", str(sizes[i]), w.at("%rows", 2 * i + 1, "i64"), 8)
+    w.store("i64", w.past(signature), w.at("%rows", 2 * len(sizes), "i64"), 8)
     status = w(f"call i64 @kernel(ptr %rows, ptr @lean_work, i64 0, i64 {w.batch})")
     done = w(f"icmp eq i64 {status}, 0")
     w.do(f"%fine = zext i1 {done} to i64")
@@ -87,7 +90,7 @@ def _function_text(symbol: str, signature: Signature, lanes: Lanes, samples: int
         [
             f"define ptr @{symbol}(ptr %self, ptr %given, i64 %count) nounwind {{",
             w.lines[0],
-            f"  %rows = alloca [{2 * len(sizes)} x i64], align 8",
+            f"  %rows = alloca [{2 * len(sizes) + 1} x i64], align 8",
             *w.lines[1:],
             "}",
             "",
@@ -196,6 +199,19 @@ class _Checks(Writer):
     def field(self, start: str, place: int, kind: str) -> str:
         """Something at a distance from an address."""
         return self.load(kind, self.at(start, place, "i8"), 4 if kind == "i32" else 8)
+
+    def past(self, signature: Signature) -> str:
+        """Whether large outputs go past the caches, see ``Caller``."""
+        large = large_outputs(signature)
+        if self.samples == 1 or not large:
+            return "0"
+        total = sum(large.values()) * self.lanes.bits // 8
+        yes = self(f"icmp uge i64 {self(f'mul i64 {self.batch}, {total}')}, {PAST}")
+        for name, data in zip(signature.outputs, self.data[self.inputs :], strict=True):
+            if name in large:
+                rest = self(f"and i64 {self(f'ptrtoint ptr {data} to i64')}, {ALIGNMENT - 1}")
+                yes = self(f"and i1 {yes}, {self(f'icmp eq i64 {rest}, 0')}")
+        return self(f"zext i1 {yes} to i64")
 
     def apart(self, sizes: list[int]) -> None:
         """Outputs must not share memory with any other array."""

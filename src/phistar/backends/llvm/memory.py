@@ -22,6 +22,9 @@ Array = NDArray[Any]
 SMALL = 1 << 16
 """Bytes below which the system's allocator is as good."""
 
+LINE = 64
+"""Bytes; arrays begin with a line of the caches."""
+
 MOST = 512 << 20
 """Bytes of blocks that are kept."""
 
@@ -48,8 +51,9 @@ class Pool:
         if size < SMALL or size > MOST:
             return np.empty(shape, dtype)
         with self._lock:
-            block = self._take(size)
-        return block[:size].view(dtype).reshape(shape)
+            block = self._take(size + LINE)
+        start = -int(block.__array_interface__["data"][0]) % LINE
+        return block[start : start + size].view(dtype).reshape(shape)
 
     def _take(self, size: int) -> Array:
         """A free block that is not much too large, or a new one; the last used comes last."""

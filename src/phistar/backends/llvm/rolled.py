@@ -33,7 +33,7 @@ def rolled_module(program: Rolled, lanes: Lanes) -> str:
     def body(block: Block) -> None:
         _Loops(block, program).write()
 
-    return module(program.signature, lanes, body, _tables(program, lanes))
+    return module(program.signature, lanes, body, workspace(program), _tables(program, lanes))
 
 
 def _tables(program: Rolled, lanes: Lanes) -> str:

@@ -37,7 +37,7 @@ def straight_module(program: Straight, lanes: Lanes) -> str:
         for product in program.products:
             _Product(block, product).write()
 
-    return module(program.signature, lanes, body)
+    return module(program.signature, lanes, body, program.slots)
 
 
 class _Straight:

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Linear feedback along a trajectory: the nominal joint forces plus gains times the error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phistar.control.setting import Actuation, state_error, times
+from phistar.control.trajectory import Trajectory
+from phistar.errors import ArgumentError
+from phistar.model.configuration import Coordinates
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """A policy: ``tau = feedback(k, q, v)`` at step k, for ``rollout`` or your own loop.
+
+    Attributes:
+        actuation: The joints that are driven.
+        trajectory: The nominal motion, N steps.
+        K: (N, ..., nu, 2 nv) gains; the driven joints get tau[k] - K[k] (δq, δv).
+        lower: (nu,) least forces, or None.
+        upper: (nu,) largest forces, or None.
+    """
+
+    actuation: Actuation
+    trajectory: Trajectory
+    K: Array
+    lower: Array | None = None
+    upper: Array | None = None
+
+    def error(self, k: int, q: Coordinates, v: Coordinates) -> Array:
+        """(..., 2 nv): the tangent step (δq, δv) from knot k to a state."""
+        robot = self.actuation.robot
+        nominal = self.trajectory
+        return state_error(robot, nominal.q[k], nominal.v[k], q, robot.tangent(v))
+
+    def __call__(self, k: int, q: Coordinates, v: Coordinates) -> Array:
+        """Joint forces (..., nv) at step k; forces of joints without a motor stay nominal."""
+        if not 0 <= k < self.trajectory.steps:
+            raise ArgumentError(f"step {k} is not one of the trajectory's {self.trajectory.steps}")
+        tau = self.trajectory.tau[k] - self.actuation.spread(times(self.K[k], self.error(k, q, v)))
+        if self.lower is not None or self.upper is not None:
+            columns = self.actuation.columns
+            tau[..., columns] = np.clip(tau[..., columns], self.lower, self.upper)
+        return np.asarray(tau)
+
+    def errors(self, other: Trajectory) -> Array:
+        """(N + 1, ..., 2 nv): the error of another motion at every knot."""
+        robot, nominal = self.actuation.robot, self.trajectory
+        q, v = _align(nominal.q, other.q), _align(nominal.v, other.v)
+        return state_error(robot, q, v, other.q, other.v)
+
+
+def _align(nominal: Array, other: Array) -> Array:
+    """Room for the batch axes of ``other`` behind the axis of time."""
+    extra = (1,) * max(0, other.ndim - nominal.ndim)
+    return nominal.reshape(len(nominal), *extra, *nominal.shape[1:])

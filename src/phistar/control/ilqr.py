@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Trajectories that cost least: iLQR, and DDP with second derivatives, for a batch of starts.
+
+Each iteration linearizes all steps of all problems in one batched call, finds gains from the end
+backward, and tries ten lengths of step for all problems in one batch of motions. Forces with bounds
+are handled inside the backward pass, after Tassa, Mansard and Todorov, Control-limited differential
+dynamic programming, ICRA 2014.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from phistar.control.backward import (
+    Gains,
+    Linear,
+    backward,
+    costates,
+    gradient,
+    projected_norm,
+)
+from phistar.control.bend import second_derivatives
+from phistar.control.cost import Cost
+from phistar.control.feedback import Feedback
+from phistar.control.search import Motions, run, search
+from phistar.control.trajectory import Trajectory
+from phistar.errors import ArgumentError, ConvergenceWarning, ShapeError
+from phistar.model.configuration import Coordinates
+from phistar.robot import Robot
+
+Array = NDArray[Any]
+
+CONVERGED = "converged"
+STALLED = "no step lowers the cost"
+EXHAUSTED = "iterations used up"
+
+_FIRST, _LEAST, _MOST = 10.0, 1e-3, 1e12
+"""Damping after a first failure; what is as good as none; what ends the search."""
+_NOTHING = 1e-20
+"""Costs below this are rounding."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """An optimised motion and how the iteration went; ``print`` it for a report.
+
+    Attributes:
+        trajectory: The motion, N steps; batch axes are those of the starts.
+        feedback: A policy that tracks it; forces at a bound are not fed back.
+        cost: (...) at the end.
+        gradient: (...) largest derivative of the cost with respect to a force, bounds respected.
+        iterations: (...) how many were made.
+        converged: (...) whether the tolerance was met.
+        reason: (...) why each iteration ended, as text.
+        history: (iterations + 1, ...) cost after each; it never rises.
+    """
+
+    trajectory: Trajectory
+    feedback: Feedback
+    cost: Array
+    gradient: Array
+    iterations: Array
+    converged: Array
+    reason: Array
+    history: Array
+
+    def __str__(self) -> str:
+        fields = (self.cost, self.gradient, self.iterations, self.reason, self.history[0])
+        columns = (np.reshape(x, -1) for x in fields)
+        lines = [f"{self.trajectory.steps} steps of {self.trajectory.dt:.4g} s"]
+        for index, (cost, slope, count, reason, first) in enumerate(zip(*columns, strict=True)):
+            name = f"start {index}: " if self.cost.ndim else ""
+            lines.append(
+                f"{name}{reason} after {count} iterations, cost {first:.6g} -> {cost:.6g}, "
+                f"gradient {slope:.2e}"
+            )
+        return "\n".join(lines)
+
+
+def ilqr(
+    cost: Cost,
+    q: Coordinates,
+    v: Coordinates | None = None,
+    *,
+    dt: float,
+    steps: int,
+    tau: ArrayLike | None = None,
+    limits: ArrayLike | str | None = None,
+    second_order: bool = False,
+    tolerance: float = 1e-8,
+    max_iterations: int = 200,
+    progress: bool = False,
+) -> Solution:
+    """The joint forces that bring a robot from a start along the cheapest motion.
+
+    Args:
+        cost: What to minimise, with the robot and its motors: ``QuadraticCost`` or your own.
+        q: (..., nq) starts; each is a problem of its own, all are solved together.
+        v: (..., nv) velocities there; by default zero.
+        dt: Length of a step [s]; steps are semi-implicit, as in ``robot.discretize``.
+        steps: How many, N.
+        tau: First guess (N, nv) or (N, ..., nv) of the joint forces; by default those that hold the
+            start against gravity, as far as there are motors.
+        limits: Bounds of forces: a number, (nu,), (2, nu) as lower and upper, or ``"robot"`` for
+            those of its file.
+        second_order: Use second derivatives of the dynamics too (DDP) wherever they leave a
+            minimum: fewer iterations near the end, more work in each. For robots whose joints have
+            one axis each.
+        tolerance: Done when a full step promises less than this share of the cost.
+        max_iterations: At most so many.
+        progress: Show a progress bar.
+
+    Returns:
+        The solution. Where it did not converge, a ``ConvergenceWarning`` says so too.
+
+    Raises:
+        ArgumentError: A value is not allowed, or the motion of the first guess runs away.
+    """
+    robot, actuation = cost.actuation.robot, cost.actuation
+    _check(robot, dt, steps, max_iterations, second_order)
+    start_q, start_v = robot.configuration(q), robot.tangent(np.zeros(robot.nv) if v is None else v)
+    batch = np.broadcast_shapes(start_q.shape[:-1], start_v.shape[:-1])
+    start_q = np.broadcast_to(start_q, (*batch, robot.nq)).reshape(-1, robot.nq)
+    start_v = np.broadcast_to(start_v, (*batch, robot.nv)).reshape(-1, robot.nv)
+    low, high = actuation.bounds(limits)
+    bounds = (
+        np.full(actuation.size, -np.inf) if low is None else low,
+        np.full(actuation.size, np.inf) if high is None else high,
+    )
+    guess = np.clip(actuation.pick(_guess(robot, start_q, tau, steps, batch)), *bounds)
+    motions = _first(cost, start_q, start_v, guess, dt, bounds)
+    solver = _Solver(cost, motions, dt, bounds, second_order, tolerance)
+    with _bar(progress, max_iterations) as show:
+        for _ in range(max_iterations):
+            solver.iterate()
+            show(solver)
+            if not solver.active.size:
+                break
+    return solver.solution(batch, (low, high))
+
+
+class _Solver:
+    """The state of the iteration over a batch of problems."""
+
+    def __init__(
+        self,
+        cost: Cost,
+        motions: Motions,
+        dt: float,
+        bounds: tuple[Array, Array],
+        second_order: bool,
+        tolerance: float,
+    ) -> None:
+        self.cost, self.motions, self.dt, self.bounds = cost, motions, dt, bounds
+        self.second_order, self.tolerance = second_order, tolerance
+        problems = motions.u.shape[1]
+        self.active = np.arange(problems)
+        self.damping = np.zeros(problems)
+        self.iterations = np.zeros(problems, dtype=int)
+        self.slope = np.full(problems, np.inf)
+        self.reason = np.full(problems, EXHAUSTED, dtype=object)
+        self.history = [motions.cost.copy()]
+
+    def iterate(self) -> None:
+        """One step for every problem that is not done."""
+        now, nominal = self.active, self.motions.at(self.active)
+        at = self._linear(nominal)
+        costate = costates(at)
+        self.slope[now] = projected_norm(at, gradient(at, costate))
+        gains = backward(at, self.damping[now])
+        if self.second_order:
+            bend = second_derivatives(
+                self.cost.actuation, nominal.q, nominal.v, nominal.u, costate, self.dt
+            )
+            newton = backward(replace(at, bend=bend), self.damping[now])
+            gains = gains.where(newton.failed | (self.damping[now] > 0), newton)
+        found, better = search(self.cost, nominal, gains, self.dt, self.bounds)
+        promised = -(gains.slope + gains.curve)
+        close = promised <= self.tolerance * np.maximum(np.abs(nominal.cost), _NOTHING)
+        # Damping hides how far the minimum is: under it nothing counts as converged.
+        done = close & ~gains.failed & (self.damping[now] == 0)
+        self.motions.put(now[better], found.at(better))
+        self.iterations[now] += 1
+        self._damp(now, better | (close & ~gains.failed))
+        stalled = ~done & (self.damping[now] > _MOST)
+        self.reason[now[done]] = CONVERGED
+        self.reason[now[stalled]] = STALLED
+        self.active = now[~(done | stalled)]
+        self.history.append(self.motions.cost.copy())
+
+    def _damp(self, now: Array, good: Array) -> None:
+        before = self.damping[now]
+        less = np.where(before / 4 < _LEAST, 0.0, before / 4)
+        self.damping[now] = np.where(good, less, np.maximum(10 * before, _FIRST))
+
+    def _linear(self, nominal: Motions) -> Linear:
+        actuation = self.cost.actuation
+        tau = actuation.spread(nominal.u)
+        step = actuation.robot.discretize(nominal.q[:-1], nominal.v[:-1], tau, self.dt)
+        expansion = self.cost.expansion(nominal.q, nominal.v, nominal.u, self.dt)
+        return Linear(step.A, step.B[..., actuation.columns], nominal.u, *self.bounds, expansion)
+
+    def solution(self, batch: tuple[int, ...], limits: tuple[Any, Any]) -> Solution:
+        """What was found, in the shape of the starts."""
+        actuation, found = self.cost.actuation, self.motions
+        steps, at = len(found.u), self._linear(found)
+        slope = projected_norm(at, gradient(at, costates(at)))
+        gains = backward(at, np.zeros(len(slope)))
+
+        def shaped(array: Array) -> Array:
+            return array.reshape(len(array), *batch, *array.shape[2:])
+
+        trajectory = Trajectory(
+            self.dt * np.arange(steps + 1),
+            shaped(found.q),
+            shaped(found.v),
+            shaped(actuation.spread(found.u)),
+        )
+        reason = self.reason.reshape(batch).astype(str)
+        result = Solution(
+            trajectory,
+            Feedback(actuation, trajectory, shaped(gains.K), *limits),
+            found.cost.reshape(batch),
+            slope.reshape(batch),
+            self.iterations.reshape(batch),
+            np.asarray(reason == CONVERGED),
+            reason,
+            shaped(np.array(self.history)),
+        )
+        if not result.converged.all():
+            warnings.warn(f"iLQR did not converge. {result}", ConvergenceWarning, stacklevel=3)
+        return result
+
+
+def _check(robot: Robot, dt: float, steps: int, max_iterations: int, second_order: bool) -> None:
+    if not (np.isfinite(dt) and dt > 0):
+        raise ArgumentError(f"dt is {dt}, expected a time greater than zero [s]")
+    for name, count in (("steps", steps), ("max_iterations", max_iterations)):
+        if count < 1:
+            raise ArgumentError(f"{name} is {count}, expected at least 1")
+    curved = [name for name in robot.joint_names if not robot.joints[name].motion.is_euclidean]
+    if second_order and curved:
+        raise ArgumentError(
+            f"second_order needs joints with one axis each, and {', '.join(curved)} of robot "
+            f"'{robot.name}' turn otherwise; leave it off"
+        )
+
+
+def _guess(
+    robot: Robot, q: Array, tau: ArrayLike | None, steps: int, batch: tuple[int, ...]
+) -> Array:
+    """(N, B, nv)."""
+    if tau is None:
+        return np.broadcast_to(robot.gravity_force(q), (steps, len(q), robot.nv))
+    array = robot.tangent(tau)
+    if array.ndim < 2 or len(array) != steps:
+        raise ShapeError("tau", array.shape, f"({steps}, ..., {robot.nv})", "the horizon")
+    array = array.reshape(steps, *(1,) * (len(batch) + 2 - array.ndim), *array.shape[1:])
+    return np.broadcast_to(array, (steps, *batch, robot.nv)).reshape(steps, -1, robot.nv)
+
+
+def _first(
+    cost: Cost, q: Array, v: Array, u: Array, dt: float, bounds: tuple[Array, Array]
+) -> Motions:
+    """The motions of the first guess."""
+    steps, problems = u.shape[:2]
+    still = Motions(
+        np.broadcast_to(q, (steps + 1, *q.shape)),
+        np.broadcast_to(v, (steps + 1, *v.shape)),
+        u,
+        np.zeros(problems),
+    )
+    none = Gains(
+        np.zeros_like(u),
+        np.zeros((*u.shape, 2 * v.shape[-1])),
+        *(np.zeros(problems) for _ in range(3)),
+    )
+    found = run(cost, still, none, dt, bounds, np.ones(1))
+    if not np.isfinite(found.cost).all():
+        index = int(np.argmin(np.isfinite(found.cost[0])))
+        raise ArgumentError(
+            f"the motion of the first guess runs away from start {index}; pass another tau, or "
+            "shorter steps"
+        )
+    return Motions(found.q[:, 0], found.v[:, 0], found.u[:, 0], found.cost[0])
+
+
+@contextmanager
+def _bar(progress: bool, total: int) -> Iterator[Any]:
+    """Something to call after each iteration; with ``progress`` it moves a bar."""
+    if not progress:
+        yield lambda solver: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("iLQR"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns) as bar:
+        task = bar.add_task("", total=total)
+
+        def show(solver: _Solver) -> None:
+            open_ = solver.active.size
+            text = f"cost {solver.motions.cost.sum():.6g}, gradient {solver.slope.max():.1e}"
+            text += f", {open_} of {len(solver.slope)} open" if len(solver.slope) > 1 else ""
+            bar.update(task, advance=1, description=text)
+            if not open_:
+                bar.update(task, total=solver.iterations.max())
+
+        yield show

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What controllers share: weights, the joints they may drive, and the error of a state.
+
+A state is x = (q, v). Its error against another is the tangent vector (2 nv,) that
+``robot.difference`` gives for the configuration, then the difference of the velocities, so that
+rotations and free bases need no special care.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from phistar.errors import ArgumentError, ShapeError
+from phistar.model.configuration import Coordinates
+from phistar.robot import Robot
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Actuation:
+    """The joints that a controller drives.
+
+    Attributes:
+        robot: The robot.
+        names: The joints, in the robot's order.
+        columns: (nu,) where their forces lie in tau.
+    """
+
+    robot: Robot
+    names: tuple[str, ...]
+    columns: Array
+
+    @classmethod
+    def of(cls, robot: Robot, names: Sequence[str] | None) -> Actuation:
+        """Checked names; None means every joint."""
+        if isinstance(names, str):
+            raise ArgumentError(f"actuated is {names!r}, expected a list of joint names")
+        wanted = robot.joint_names if names is None else tuple(names)
+        joints = {name: robot.joints[name] for name in wanted}
+        for name in wanted:
+            if name not in robot.joint_names:
+                raise ArgumentError(
+                    f"joint '{name}' of robot '{robot.name}' is fixed or follows another, so it "
+                    f"cannot be actuated; independent joints: {', '.join(robot.joint_names)}"
+                )
+        chosen = tuple(name for name in robot.joint_names if name in joints)
+        places = [np.arange(robot.nv)[joints[name].v_slice] for name in chosen]
+        if not places:
+            raise ArgumentError("actuated is empty; name at least one joint")
+        return cls(robot, chosen, np.concatenate(places))
+
+    @property
+    def size(self) -> int:
+        """Number of forces that can be set, nu."""
+        return len(self.columns)
+
+    def pick(self, tau: Array) -> Array:
+        """(..., nv) -> (..., nu)."""
+        return tau[..., self.columns]
+
+    def spread(self, u: Array) -> Array:
+        """(..., nu) -> (..., nv), zero at the joints without a motor."""
+        tau = np.zeros((*u.shape[:-1], self.robot.nv), dtype=u.dtype)
+        tau[..., self.columns] = u
+        return tau
+
+    def bounds(self, limits: ArrayLike | str | None) -> tuple[Array | None, Array | None]:
+        """Least and largest forces, each (nu,) or None for no bounds.
+
+        Args:
+            limits: A number or (nu,) for the same in both directions, (2, nu) for lower and upper,
+                ``"robot"`` for those of the robot's file.
+        """
+        if limits is None:
+            return None, None
+        if isinstance(limits, str):
+            upper = self._effort(limits)
+            return -upper, upper
+        array = np.asarray(limits, dtype=float)
+        pair = array if array.shape == (2, self.size) else np.stack([-array, array])
+        if array.shape not in ((), (self.size,), (2, self.size)):
+            expected = f"a number, ({self.size},) or (2, {self.size})"
+            raise ShapeError("limits", array.shape, expected, f"robot '{self.robot.name}'")
+        lower, upper = (np.broadcast_to(x, (self.size,)).copy() for x in pair)
+        if np.isnan(pair).any() or not (lower < upper).all():
+            raise ArgumentError(f"limits leave no room: lower {lower}, upper {upper}")
+        return lower, upper
+
+    def _effort(self, word: str) -> Array:
+        if word != "robot":
+            raise ArgumentError(f"limits is {word!r}, expected numbers or 'robot'")
+        parts = [self.robot.joints[name].limits.effort for name in self.names]
+        return np.concatenate([np.asarray(part, dtype=float) for part in parts])
+
+
+def weight_matrix(value: ArrayLike, size: int, name: str, *, definite: bool = False) -> Array:
+    """A weight (size, size) from a number, a diagonal (size,) or a matrix.
+
+    Args:
+        value: What the user gives.
+        size: What it weighs.
+        name: For messages.
+        definite: Whether it must be positive definite; otherwise semidefinite will do.
+    """
+    array = np.asarray(value, dtype=float)
+    if not np.isfinite(array).all():
+        raise ArgumentError(f"{name} is not finite")
+    if array.ndim == 0:
+        array = np.full(size, float(array))
+    if array.shape == (size,):
+        array = np.diag(array)
+    if array.shape != (size, size):
+        expected = f"a number, ({size},) or ({size}, {size})"
+        raise ShapeError(name, array.shape, expected, "the weight")
+    if np.abs(array - array.T).max() > 1e-12 * np.abs(array).max(initial=0.0):
+        raise ArgumentError(f"{name} is not symmetric; pass ({name} + {name}.T) / 2")
+    values = np.linalg.eigvalsh(array)
+    least, scale = values[0], max(abs(values[0]), abs(values[-1]))
+    if least < -1e-12 * scale or (definite and least <= 1e-14 * scale):
+        wanted = "positive definite" if definite else "positive semidefinite"
+        raise ArgumentError(f"{name} is not {wanted}: its smallest eigenvalue is {least:.3g}")
+    return array
+
+
+def state_error(robot: Robot, q0: Coordinates, v0: Array, q: Coordinates, v: Array) -> Array:
+    """(..., 2 nv): the tangent step from the state (q0, v0) to (q, v)."""
+    steps, rates = robot.difference(q0, q), np.asarray(v) - v0
+    batch = np.broadcast_shapes(steps.shape[:-1], rates.shape[:-1])
+    parts = (np.broadcast_to(x, (*batch, robot.nv)) for x in (steps, rates))
+    return np.concatenate(list(parts), axis=-1)
+
+
+def times(matrix: Array, vector: Array) -> Array:
+    """Matrices (..., m, n) times vectors (..., n)."""
+    return np.asarray((matrix @ vector[..., None])[..., 0])

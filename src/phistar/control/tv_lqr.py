@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Linear-quadratic tracking of a trajectory: gains of every step, from its end backward.
+
+The whole trajectory is linearized in one batched call, as the exact derivatives of the steps; then
+the Riccati difference equation runs from the last knot to the first. Weights are per second, as in
+``lqr``; the final weight is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from phistar.control.feedback import Feedback
+from phistar.control.setting import Actuation, state_error, weight_matrix
+from phistar.control.trajectory import Trajectory
+from phistar.robot import Robot
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tracker(Feedback):
+    """Feedback along a trajectory with the cost that it leaves.
+
+    Attributes:
+        S: (N + 1, ..., 2 nv, 2 nv); e·S[k] e is the cost from an error e at knot k to the end, to
+            second order.
+        defect: Largest entry of the error that one step of the robot makes against the next knot;
+            zero for a trajectory that was simulated with the same steps.
+    """
+
+    S: Array
+    defect: float
+
+
+def tv_lqr(
+    robot: Robot,
+    trajectory: Trajectory,
+    Q: ArrayLike = 1.0,
+    R: ArrayLike = 1.0,
+    Q_final: ArrayLike | None = None,
+    *,
+    actuated: Sequence[str] | None = None,
+    limits: ArrayLike | str | None = None,
+) -> Tracker:
+    """Time-varying gains that keep a robot on a trajectory.
+
+    Args:
+        robot: The robot.
+        trajectory: The nominal motion, in steps of one length; batch axes are allowed.
+        Q: Weight of errors (δq, δv): a number, (2 nv,) or (2 nv, 2 nv), semidefinite.
+        R: Weight of added forces: a number, (nu,) or (nu, nu), positive definite.
+        Q_final: Weight of the error at the end, as Q; by default Q times one second.
+        actuated: Names of the joints that have motors; by default all.
+        limits: Bounds of forces: a number, (nu,), (2, nu) as lower and upper, or ``"robot"`` for
+            those of its file; what the controller asks for is clipped to them.
+    """
+    actuation = Actuation.of(robot, actuated)
+    Q = weight_matrix(Q, 2 * robot.nv, "Q")
+    R = weight_matrix(R, actuation.size, "R", definite=True)
+    end = Q if Q_final is None else weight_matrix(Q_final, 2 * robot.nv, "Q_final")
+    lower, upper = actuation.bounds(limits)
+    dt, at = trajectory.dt, trajectory
+    step = robot.discretize(at.q[:-1], at.v[:-1], at.tau, dt)
+    K, S = riccati(step.A, step.B[..., actuation.columns], dt * Q, dt * R, end)
+    missed = state_error(robot, at.q[1:], at.v[1:], step.q, step.v)
+    defect = float(np.abs(missed).max())
+    return Tracker(actuation, at, K, lower, upper, S=S, defect=defect)
+
+
+def riccati(A: Array, B: Array, Q: Array, R: Array, end: Array) -> tuple[Array, Array]:
+    """Gains (N, ..., nu, n) and costs (N + 1, ..., n, n) of linear steps x' = A x + B u.
+
+    Args:
+        A: (N, ..., n, n).
+        B: (N, ..., n, nu).
+        Q, R: Weights of a step.
+        end: Weight at the end.
+    """
+    K = np.empty((*A.shape[:-2], B.shape[-1], A.shape[-1]))
+    S = np.empty((len(A) + 1, *A.shape[1:]))
+    S[-1] = end
+    for k in range(len(A) - 1, -1, -1):
+        pushed = np.swapaxes(B[k], -1, -2) @ S[k + 1]
+        K[k] = np.linalg.solve(R + pushed @ B[k], pushed @ A[k])
+        closed = A[k] - B[k] @ K[k]
+        # Joseph's form: symmetric and semidefinite whatever the rounding of K.
+        felt = np.swapaxes(K[k], -1, -2) @ R @ K[k]
+        S[k] = Q + felt + np.swapaxes(closed, -1, -2) @ S[k + 1] @ closed
+    return K, S

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The examples run from start to end, here in longer steps, and say what they promise."""
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.helpers import ROOT
+
+DRAWS = importlib.util.find_spec("matplotlib") is not None
+COARSE = {"cart_pole": {"DT": 0.05, "STEPS": 48}, "panda_reach": {"DT": 0.02, "STEPS": 40}}
+PLOTS = {
+    "cart_pole": {"cart_pole_balance.png", "cart_pole_swing_up.png"},
+    "panda_reach": {"panda_reach.png", "panda_tracking.png"},
+}
+
+
+def load(name: str) -> ModuleType:
+    """An example as a module, in coarse steps."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for key, value in COARSE[name].items():
+        assert hasattr(module, key)
+        setattr(module, key, value)
+    return module
+
+
+def run(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """What an example prints; with plots where matplotlib is installed."""
+    load(name).main(["--out", str(folder), *([] if DRAWS else ["--no-plots"])])
+    drawn = {path.name for path in folder.glob("*.png") if path.stat().st_size > 10_000}
+    assert drawn == (PLOTS[name] if DRAWS else set())
+    return capsys.readouterr().out
+
+
+def number(pattern: str, text: str) -> float:
+    """The number that a pattern captures."""
+    match = re.search(pattern, text)
+    assert match is not None, f"{pattern} in\n{text}"
+    return float(match.group(1))
+
+
+def test_cart_pole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """LQR balances, iLQR converges, feedback beats the same forces alone a hundredfold."""
+    shown = run("cart_pole", tmp_path, capsys)
+    assert number(r"from 0.3 rad: largest error after 6 s is (\S+)", shown) < 0.01
+    assert "converged after" in shown
+    closed = number(r"(\S+) with TV-LQR", shown)
+    opened = number(r"(\S+) without", shown)
+    assert opened > 100 * closed
+
+
+def test_panda_reach(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All starts end within 2 mm of the goal; feedback keeps the arm on it where torques do not."""
+    shown = run("panda_reach", tmp_path, capsys)
+    assert shown.count(": converged after") == 4
+    ends = [float(x) for x in re.findall(r"the hand ends (\S+) mm", shown)]
+    assert len(ends) == 4
+    assert max(ends) < 2.0
+    assert number(r"with TV-LQR: .* first, (\S+) rad at last", shown) < 1e-3
+    assert number(r"same torques alone: .* first, (\S+) rad at last", shown) > 1.0

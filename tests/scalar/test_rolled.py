@@ -9,13 +9,16 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from phistar.compile import kernel
+from phistar.algebra.symbols import H, P, psi
+from phistar.compile import factored, kernel
 from phistar.model import Model
+from phistar.model.generators import chain
 from phistar.model.random import random_model
 from phistar.scalar.lower import Options, to_rolled
 from phistar.scalar.program import Rolled, first_met
 from phistar.scalar.verify import VerifyError, verify
 from phistar.sweeps.ir import Direction
+from phistar.sweeps.requests import Full, forms
 
 Error = Callable[..., float]
 GRAVITY = frozenset({"gravity"})
@@ -64,6 +67,20 @@ def test_classes_share_bodies(thicket: Model) -> None:
     distinct = [len({id(b) for b in loop.bodies.values()}) for loop in (sines, outward, inward)]
     assert distinct[0] == 1 < len(sines.bodies)
     assert distinct[1] < distinct[2] == len(inward.bodies)
+
+
+def test_tips_with_a_simpler_inertia(error: Error) -> None:
+    """Links that differ in the form of what an earlier pass left do not share a body."""
+    model = chain(6)
+    form = forms(factored(P @ psi.T @ H.T), Full())[0]
+    program = to_rolled(form.schedule, model, GRAVITY)
+    verify(program)
+    *_, inner, tip = program.links.class_of
+    sines, _, outward = program.loops
+    assert inner != tip
+    assert sines.bodies[inner] is sines.bodies[tip]
+    assert outward.bodies[inner] is not outward.bodies[tip]
+    assert error(program, form.schedule, model) <= 1e-12
 
 
 def test_the_first_sibling() -> None:

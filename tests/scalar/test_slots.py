@@ -30,8 +30,8 @@ def _loop(
     return Loop(way, {0: body})
 
 
-def _shared(*loops: Loop) -> bool:
-    slots = slots_of(loops, len(loops))
+def _shared(*loops: Loop, once: int | None = None) -> bool:
+    slots = slots_of(loops, len(loops) if once is None else once)
     return slots["a"] == slots["b"]
 
 
@@ -63,6 +63,17 @@ def test_children_come_before_or_after() -> None:
     read = _loop(OUTWARD, [("a", "link"), ("b", "parent")], [("b", "link")])
     assert _shared(first, read)
     assert not _shared(first, _loop(INWARD, [("a", "link"), ("b", "link")], [("b", "parent")]))
+
+
+def test_columns_read_again() -> None:
+    """What a walk for columns reads of a loop stays there for the next column; nothing else."""
+    first = _loop(OUTWARD, [], [("a", "link")])
+    use = _loop(INWARD, [("a", "link")])
+    second = _loop(OUTWARD, [], [("b", "link")])
+    last = _loop(OUTWARD, [("b", "link")])
+    assert _shared(first, use, second, last, once=2)
+    assert not _shared(first, use, second, last, once=1)
+    assert _shared(first, use, second, last, once=0)
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def choices(
 
 
 def uniform(model: Model, locked: Set[int], options: Options, flat: bool = False) -> Sequence[Link]:
-    """The robot in the frames in which links are most alike, for loops."""
+    """The robot in the frames in which links are most alike; for loops."""
     alike = replace(options, frames="normal") if options.frames == "best" else options
     (links,) = choices(model, locked, alike, flat)
     return links

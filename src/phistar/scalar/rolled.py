@@ -281,13 +281,22 @@ class ClassTracer(LinkTracer):
             dict.fromkeys(resolve(self.program, s) for s in roller.passes[number].streams)
         )
         self._asked: dict[str, object] = {}
+        self._forms: dict[int, tuple[type, int]] = {}
 
     def answers(self, other: ClassTracer) -> bool:
         """Whether the body that was traced here is that of another class, too."""
         family = self.roller.family
-        return (family[self.c], self.root) == (family[other.c], other.root) and all(
-            getattr(other, question) == answer for question, answer in self._asked.items()
+        return (
+            (family[self.c], self.root) == (family[other.c], other.root)
+            and all(getattr(other, asked) == answer for asked, answer in self._asked.items())
+            and all(other.form(stream) == form for stream, form in self._forms.items())
         )
+
+    def form(self, stream: int) -> tuple[type, int]:
+        """What an earlier pass left of a stream: tips may have a simpler kind of inertia."""
+        shape = self.roller.shapes[stream, self.c]
+        self._forms[stream] = found = (type(shape), len(flatten(shape)))
+        return found
 
     @property
     def tip(self) -> bool:
@@ -414,8 +423,9 @@ class ClassTracer(LinkTracer):
         node = self.program.nodes[stream]
         if made is None or made >= self.walk or self._is_remade(node):
             return super()._value(stream)
-        form = self.roller.shapes[stream, self.c]
-        return like(form, [self._read((stream, i), "link") for i in range(len(flatten(form)))])
+        _, size = self.form(stream)
+        shape = self.roller.shapes[stream, self.c]
+        return like(shape, [self._read((stream, i), "link") for i in range(size)])
 
     def _is_remade(self, node: Node) -> bool:
         """Whether a stream costs nothing: given, or a given joint vector along the joint's axes."""

@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How long the first result takes: with an empty cache, with loops alone, from a full cache.
 
-Each is measured in a process of its own, best of some. Imports are counted apart.
+Each is measured in a process of its own, best of some. Imports are counted apart. Modules come as
+bytecode, as they do once a package is installed, whatever the environment says.
 """
 
 from __future__ import annotations
 
+import atexit
 import csv
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from benchmarks import cases
@@ -117,8 +121,21 @@ def first_calls(robot: str, quantity: str, tries: int = TRIES) -> list[Start]:
     return [min(starts, key=lambda start: start.call) for starts in found.values()]
 
 
-def _first(robot: str, quantity: str, mode: str, cache: str, tier: str) -> Start:
-    settings = {"PHISTAR_CACHE": cache, "PHISTAR_TIER": tier}
+@cache
+def _bytecode() -> Mapping[str, str]:
+    """An environment in which all modules of a first call have been compiled by Python before."""
+    folder = tempfile.mkdtemp(prefix="phistar-bench-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    environment = {**kept, "PYTHONPYCACHEPREFIX": folder}
+    command = [sys.executable, "-c", _FIRST, cases.ARMS[0], cases.VECTORS[0]]
+    off = {"PHISTAR_CACHE": "off", "PHISTAR_TIER": "rolled"}
+    subprocess.run(command, env={**environment, **off}, stdout=subprocess.PIPE, check=True)
+    return environment
+
+
+def _first(robot: str, quantity: str, mode: str, folder: str, tier: str) -> Start:
+    settings = {"PHISTAR_CACHE": folder, "PHISTAR_TIER": tier}
     (line,) = _run(_FIRST, [robot, quantity], settings)
     return Start(robot, quantity, mode, *json.loads(line))
 
@@ -127,7 +144,7 @@ def _run(script: str, arguments: list[str], settings: Mapping[str, str]) -> list
     """The lines that a script prints in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-c", script, *arguments],
-        env={**os.environ, **settings},
+        env={**_bytecode(), **settings},
         stdout=subprocess.PIPE,
         text=True,
         check=True,

@@ -46,7 +46,7 @@ def poses_of(links: list[Link], q: np.ndarray) -> np.ndarray:
     return np.array([a @ b for a, b in zip(ours, seats, strict=True)])
 
 
-@pytest.mark.parametrize("frames", ["file", "normal"])
+@pytest.mark.parametrize("frames", ["file", "normal", "square"])
 @pytest.mark.parametrize("kind", MOVING)
 def test_every_joint_kind_moves_as_the_model_says(kind: str, frames: str) -> None:
     """Poses of all bodies; 1e-14 of the largest entry."""
@@ -59,7 +59,7 @@ def test_every_joint_kind_moves_as_the_model_says(kind: str, frames: str) -> Non
         assert np.abs(got - expected).max() <= 2e-14 * np.abs(expected).max()
 
 
-@pytest.mark.parametrize("frames", ["file", "normal"])
+@pytest.mark.parametrize("frames", ["file", "normal", "square"])
 def test_followers_move_with_their_leaders(frames: str) -> None:
     """Mimic joints: scale and offset of the leader's coordinate."""
     model = random_model(
@@ -81,7 +81,7 @@ def matrix_of(link: Link) -> np.ndarray:
     return np.asarray(seat @ here @ seat.T)
 
 
-@pytest.mark.parametrize("frames", ["file", "normal"])
+@pytest.mark.parametrize("frames", ["file", "normal", "square"])
 def test_inertias_are_the_models(frames: str) -> None:
     """Without regrouping each link has its own inertia, seen from another frame."""
     model = random_model(np.random.default_rng(5), 11)
@@ -91,7 +91,7 @@ def test_inertias_are_the_models(frames: str) -> None:
         assert error <= 1e-13 * max(np.abs(expected).max(), np.abs(link.J).max())
 
 
-@pytest.mark.parametrize("frames", ["file", "normal"])
+@pytest.mark.parametrize("frames", ["file", "normal", "square"])
 def test_axes_are_z(frames: str) -> None:
     """Joints about or along an axis have it as z; normal frames are a turn about z, one about x."""
     model = random_model(
@@ -114,7 +114,7 @@ def _dynamics(model: Model, options: Options, q: np.ndarray) -> tuple[np.ndarray
     return run(times, rows)["tau"].T, run(bias, {"q": q[None], "v": rate[None]})["tau"][0]
 
 
-@pytest.mark.parametrize("frames", ["file", "normal"])
+@pytest.mark.parametrize("frames", ["file", "normal", "square"])
 @pytest.mark.parametrize("regroup", [False, True])
 def test_dynamics_are_the_models(frames: str, regroup: bool, models: dict[str, Model]) -> None:
     """Mass matrix and bias against dense operators; 1e-11."""
@@ -130,20 +130,23 @@ def test_dynamics_are_the_models(frames: str, regroup: bool, models: dict[str, M
         assert np.abs(bias - force).max() <= 1e-11 * np.abs(force).max()
 
 
-def test_regrouping_leaves_what_the_joint_feels() -> None:
-    """Revolute links keep no mass, no h_z and no J_yy; the robot's total mass is at its base."""
+@pytest.mark.parametrize("regroup", ["line", "flat"])
+def test_regrouping_leaves_what_the_joint_feels(regroup: str) -> None:
+    """Revolute links keep no mass, no h_z and no J_yy or E_zz; all mass is at the robot's base."""
     model = phistar.load("quadruped").model
-    links = links_of(model, regroup=True)
+    links = links_of(model, regroup=regroup)
     for link in links:
         if link.kind == "revolute":
             assert link.mass == 0.0
             assert link.h[2] == 0.0
-            assert link.J[1, 1] == 0.0
+            assert (link.J[1, 1] if regroup == "line" else link.E[2]) == 0.0
+            second = np.trace(link.J) / 2 - np.diag(link.J)
+            np.testing.assert_allclose(link.E, second, atol=1e-14 * np.abs(link.J).max())
     total = sum(float(inertia_matrix(body.inertia)[5, 5]) for body in model.bodies)
     assert links[0].kind == "free"
     assert links[0].mass == pytest.approx(total, rel=1e-14)
     tip = next(k for k in reversed(range(len(links))) if links[k].kind == "revolute")
-    locked = links_of(model, regroup=True, locked=frozenset({tip}))
+    locked = links_of(model, regroup=regroup, locked=frozenset({tip}))
     assert locked[tip].mass > 0.0
 
 

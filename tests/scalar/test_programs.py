@@ -44,7 +44,7 @@ def test_agrees_with_sweeps(name: str, shape: str, models: dict[str, Model], err
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("frames", ["file", "normal"])
+@pytest.mark.parametrize("frames", ["file", "normal", "square"])
 def test_frames_do_not_matter(
     frames: str, shape: str, models: dict[str, Model], error: Error
 ) -> None:

@@ -17,9 +17,9 @@ from phistar.scalar.lower import (
     DEFAULT,
     ORDER,
     Options,
-    likeliest,
     robot_setting,
     sizes_of_inputs,
+    uniform,
 )
 from phistar.scalar.matrix import MatrixTracer, cheapest
 from phistar.scalar.program import Body, Product, Signature, Store, Straight
@@ -58,7 +58,7 @@ class _Assembler:
         self.assembly = assembly
         self.model = model
         self.absent = absent
-        self.links: Sequence[Link] = likeliest(model, frozenset(), options)
+        self.links: Sequence[Link] = uniform(model, frozenset(), options)
         self.robot = Robot(self.links)
         self.size = sum(body.motion.nv for body in model.bodies)
         self.stores: list[Store] = []

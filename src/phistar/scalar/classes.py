@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from phistar.model.parts import GROUND
 from phistar.scalar.emit import Factor
@@ -15,42 +18,79 @@ from phistar.scalar.links import Link
 from phistar.scalar.numbers import flat
 from phistar.sweeps.ir import Program, Type
 
-MOST_CLASSES = 8
-"""More would make the code larger than the constants they save."""
+MOST_ALIKE = 6.5
+"""Classes of links with the same pattern of constants, a tip counting half: more would make the
+code larger than the constants they save, and its compilation longer than it is worth."""
 
-Key = Callable[[int], tuple[Any, ...]]
+MOST_TURNED = 5.5
+"""The same where only rotations have the same pattern: other numbers come from a table."""
+
+MOST_MIXED = 4.5
+"""The same for classes with any rotations: their formulas are the longest."""
 
 
-def classes_of(links: Sequence[Link], children: Sequence[Sequence[int]]) -> list[int]:
-    """A class for each link: by pattern of constants if that gives few classes, else by kind."""
-    roots = {k for k, link in enumerate(links) if link.parent == GROUND}
-    firsts = {min(c) for c in children if c} | roots
-    lasts = {max(c) for c in children if c} | roots
+@dataclass(frozen=True)
+class Classes:
+    """Which links share bodies.
 
-    def place(k: int) -> tuple[Any, ...]:
+    Attributes:
+        class_of: Number of the class of each link.
+        family_of: Number of the family of each link. Classes of a family have the same constants
+            and differ in their place in the tree alone, so that many of their bodies are the same.
+    """
+
+    class_of: list[int]
+    family_of: list[int]
+
+
+def classes_of(links: Sequence[Link], children: Sequence[Sequence[int]]) -> Classes:
+    """By pattern of constants if that gives few classes, else by kind and place."""
+
+    def kind(k: int) -> tuple[Any, ...]:
+        return links[k].kind, links[k].size, links[k].frame.R[2, 0] == 0.0
+
+    def drive(k: int) -> tuple[Any, ...]:
         link = links[k]
-        follows = link.scale != 1.0 or link.offset != 0.0
-        return (
-            *(link.kind, link.size, follows, any(link.armature)),
-            *(k in roots, not children[k], k in firsts, k in lasts),
-        )
+        return (*kind(k), link.scale != 1.0 or link.offset != 0.0, any(link.armature))
 
-    def by_pattern(k: int) -> tuple[Any, ...]:
-        return (place(k), *(_whole(x) for x in flat(links[k])))
+    def turns(k: int) -> tuple[Any, ...]:
+        return (*drive(k), np.count_nonzero(links[k].frame.R))
 
-    def by_rotation(k: int) -> tuple[Any, ...]:
-        return (place(k), *(_whole(x) for x in links[k].frame.R.ravel().tolist()))
+    def rotation(k: int) -> tuple[Any, ...]:
+        return (*drive(k), *(_whole(x) for x in links[k].frame.R.ravel().tolist()))
 
-    def by_kind(k: int) -> tuple[Any, ...]:
-        return (place(k), links[k].frame.R[2, 0] == 0.0)
+    def offset(k: int) -> tuple[Any, ...]:
+        return (*rotation(k), *(x == 0.0 for x in links[k].frame.p.tolist()))
 
-    numbers: dict[tuple[Any, ...], int] = {}
-    keys: list[tuple[Any, ...]] = []
-    for key in (by_pattern, by_rotation, by_kind):
-        keys = [key(k) for k in range(len(links))]
-        numbers = {each: i for i, each in enumerate(dict.fromkeys(keys))}
-        if len(numbers) <= MOST_CLASSES:
+    def pattern(k: int) -> tuple[Any, ...]:
+        return (*drive(k), *(_whole(x) for x in flat(links[k])))
+
+    classes: list[int] = []
+    families: list[int] = []
+    for key, most in (
+        (pattern, MOST_ALIKE),
+        (offset, MOST_TURNED),
+        (rotation, MOST_TURNED),
+        (turns, MOST_MIXED),
+        (drive, MOST_MIXED),
+        (kind, MOST_MIXED),
+    ):
+        families = _numbered([key(k) for k in range(len(links))])
+        ends = ((link.parent == GROUND, not c) for link, c in zip(links, children, strict=True))
+        classes = _numbered(list(zip(families, ends, strict=True)))
+        if _weight(classes, children) <= most:
             break
+    return Classes(classes, families)
+
+
+def _weight(classes: Sequence[int], children: Sequence[Sequence[int]]) -> float:
+    """How much code the classes need; those of a class are all tips, or none."""
+    tips = {c: not found for c, found in zip(classes, children, strict=True)}
+    return sum(0.5 if tip else 1.0 for tip in tips.values())
+
+
+def _numbered(keys: Sequence[tuple[Any, ...]]) -> list[int]:
+    numbers = {each: i for i, each in enumerate(dict.fromkeys(keys))}
     return [numbers[each] for each in keys]
 
 

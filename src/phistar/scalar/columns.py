@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from phistar.scalar.graph import Scalar
@@ -40,7 +39,7 @@ from phistar.scalar.relations import (
     presence,
 )
 from phistar.scalar.rolled import ClassTracer, Roller, early
-from phistar.scalar.slots import Key, Traced, number_slots
+from phistar.scalar.slots import Key, with_slots
 from phistar.scalar.tracer import Setting, Unit
 from phistar.sweeps.ir import SHIFTS, Direction, Node, Program, Type
 from phistar.sweeps.lines import resolve
@@ -130,24 +129,12 @@ class _ColumnRoller(Roller):
         """The matrix as loops."""
         loops = self.settled(lambda: self.loops(self.once))
         numbers = range(self.once, len(self.passes))
-        walks = self.settled(lambda: [self._bodies(i) for i in numbers])
-        traced = [Traced(body) for loop in loops for body in loop.bodies.values()]
-        for walk in walks:
-            traced += [Traced(b, partial(self.places, r)) for (_, r, _), b in walk.items()]
-        slots = number_slots(traced)
-        for walk in walks:
-            _merge(walk)
+        walks = self.settled(lambda: [self._walk(i) for i in numbers])
+        loops, walks, slots = with_slots(loops, walks, self.places)
         columns = Columns(
-            self.column_link,
-            self.column_entry,
-            [
-                Walk(self.passes[i].direction, {v: b for v, b in walk.items() if b.stores})
-                for i, walk in zip(numbers, walks, strict=True)
-            ],
-            self._across(),
-            self._leaves_gaps(),
+            self.column_link, self.column_entry, walks, self._across(), self._leaves_gaps()
         )
-        return Rolled(self.signature, self.link_table(), loops, len(slots), columns)
+        return Rolled(self.signature, self.link_table(), loops, slots, columns)
 
     def link_table(self) -> Links:
         frames = sum(link.kind == FRAME for link in self.links)
@@ -165,8 +152,8 @@ class _ColumnRoller(Roller):
         found = (relation,) if base == "link" else PARENTS[relation]
         return tuple((key, each) for each in found)
 
-    def _bodies(self, number: int) -> dict[Variant, Body]:
-        """The bodies of a pass; after the column the same is done as before it."""
+    def _walk(self, number: int) -> Walk:
+        """A pass; after the column the same is done as before it."""
         found: dict[Variant, Body] = {}
         for c in self.members:
             for variant in ((c, ABOVE, 0), (c, BELOW, 0), *((c, AT, e) for e in range(6))):
@@ -176,7 +163,7 @@ class _ColumnRoller(Roller):
             if aside:
                 tracer = _ColumnTracer(self, number, (c, BEFORE, 0))
                 found.update(((c, r, 0), tracer.of(r)) for r in aside)
-        return found
+        return Walk(self.passes[number].direction, found)
 
     # -- which columns write which entries
 
@@ -207,22 +194,6 @@ class _ColumnRoller(Roller):
                 if not own and not any(self.writes(p, other, entry, i)[1] for p in job.parts):
                     return True
         return False
-
-
-def _merge(walk: dict[Variant, Body]) -> None:
-    """Use the same body on both sides of the column where the same is done."""
-    for c in {c for c, relation, _ in walk if relation == AFTER}:
-        before = walk.get((c, BEFORE, 0))
-        if before is not None and _left(before) == _left(walk[c, AFTER, 0]):
-            walk[c, AFTER, 0] = before
-
-
-def _left(body: Body) -> list[tuple[Any, ...]]:
-    """What a body leaves behind, to be compared with that of another one on the same graph."""
-    return [
-        (s.space, s.index, s.base, s.add, s.turned, getattr(s.value, "id", s.value))
-        for s in body.stores
-    ]
 
 
 def work(program: Program, links: Sequence[Link], job: Job) -> int:
@@ -300,10 +271,10 @@ class _ColumnTracer(ClassTracer):
             return ABOVE in self.roller.presence[stream]
         return self.relation in self.roller.presence[self.program.nodes[stream].operands[0]]
 
-    def _joins(self, stream: int, operand: int) -> bool:
+    def _begins(self, stream: int, operand: int) -> bool | None:
         # Of the children of an ancestor all may push, or only the one on the way to the column.
         alone = BEFORE not in self.roller.presence[operand]
-        return not self.first and not (alone and self.relation in (AT, ABOVE))
+        return True if alone and self.relation in (AT, ABOVE) else self.begins
 
     def _entries(self, relation: str) -> list[Store]:
         """The rows of this link in the column, and in its mirror image."""
@@ -325,7 +296,7 @@ class _ColumnTracer(ClassTracer):
                 add = roller.is_second(relation, i, self.column, bool(turned))
                 if x is not None and not (add and x == 0.0):
                     swapped = bool(turned) != job.transposed
-                    found.append(Store(job.output, i, job.rows, x, add, swapped))
+                    found.append(Store(job.output, i, job.rows, x, add, turned=swapped))
         return found
 
 

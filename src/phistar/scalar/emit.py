@@ -287,17 +287,19 @@ def turning(motion: Vector, acceleration: Vector) -> Matrix:
     ]
 
 
-def rigid_force(inertia: Inertia, acceleration: Vector, u: Matrix) -> Vector:
-    """Force and moment that move a rigid body: m a + U h and ε(UE) + h × a."""
-    assert isinstance(inertia, Rigid)
+def rigid_force(link: Numbers, acceleration: Vector, u: Matrix) -> Vector:
+    """Force and moment that move a rigid body: m a + U h and ε(UE) + h × a, E = tr J/2 - J."""
     linear = acceleration[3:]
-    J = inertia.J
-    half = (J[0] + J[3] + J[5]) * 0.5
-    E = [[(half if i == j else 0.0) - J[at(i, j)] for j in range(3)] for i in range(3)]
-    ue = [[dot(u[i], [E[k][j] for k in range(3)]) for j in range(3)] for i in range(3)]
-    moment = [ue[2][1] - ue[1][2], ue[0][2] - ue[2][0], ue[1][0] - ue[0][1]]
-    force = plus(scaled(inertia.mass, linear), times(u, inertia.h))
-    return [*plus(moment, cross(inertia.h, linear)), *force]
+    E = [[link.E[i] if i == j else -link.J[at(i, j)] for j in range(3)] for i in range(3)]
+    moment = []
+    for i in range(3):
+        j, k = (i + 1) % 3, (i + 2) % 3
+        # (UE)_kj - (UE)_jk, what has E_jk taken together.
+        own = u[k][j] * E[j][j] - u[j][k] * E[k][k]
+        across = u[k][i] * E[i][j] - u[j][i] * E[i][k]
+        moment.append(own + across + (u[k][k] - u[j][j]) * E[j][k])
+    force = plus(scaled(link.mass, linear), times(u, link.h))
+    return [*plus(moment, cross(link.h, linear)), *force]
 
 
 def with_term(total: Any, factor: Fraction, value: Any) -> Any:
@@ -330,6 +332,6 @@ LOCAL: dict[str, Callable[..., Any]] = {
     "crf": lambda place, x, f: cross_force(x, f),
     "joint_bias": lambda place, carried, relative: joint_bias(carried, relative),
     "turning": lambda place, x, a: turning(x, a),
-    "rigid_force": lambda place, a, u: rigid_force(place.inertia, a, u),
+    "rigid_force": lambda place, a, u: rigid_force(place.link, a, u),
 }
 """What each operation does at a link."""

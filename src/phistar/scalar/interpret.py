@@ -19,6 +19,7 @@ from phistar.scalar.program import (
     ScalarProgram,
     Store,
     Straight,
+    first_met,
     start_of,
 )
 from phistar.scalar.relations import Kinship
@@ -87,7 +88,7 @@ def _run_loops(
         for k in order if loop.direction is Direction.OUTWARD else reversed(order):
             body = loop.bodies.get(links.class_of[k])
             if body is not None:
-                machine.run(body, k)
+                machine.run(body, k, loop.direction)
     columns = program.columns
     if columns is None:
         return
@@ -97,7 +98,8 @@ def _run_loops(
             for k in walk.order(c, links):
                 variant = (links.class_of[k], kinship(k, c), entry if k == c else 0)
                 if variant in walk.bodies:
-                    machine.run(walk.bodies[variant], k, partial(columns.place, column=number))
+                    place = partial(columns.place, column=number)
+                    machine.run(walk.bodies[variant], k, walk.direction, place)
 
 
 class _Links:
@@ -110,8 +112,15 @@ class _Links:
         self.inputs = inputs
         self.outputs = outputs
         self.work = work
+        self.first = {way: first_met(links.parent, way) for way in Direction}
 
-    def run(self, body: Body, k: int, place: Callable[[Store, int], int] | None = None) -> None:
+    def run(
+        self,
+        body: Body,
+        k: int,
+        way: Direction,
+        place: Callable[[Store, int], int] | None = None,
+    ) -> None:
         """A body at a link; in a walk for a column, ``place`` is the entry of a store and row."""
         links, work = self.links, self.work
         at = {"link": k, "parent": links.parent[k]}
@@ -130,7 +139,8 @@ class _Links:
                 entry = start_of(links, store.base, k) + store.index
                 entry = entry if place is None else place(store, entry)
                 row = self.outputs[store.space][:, entry]
-            row[...] = row + value if store.add else value
+            adds = store.add and not (store.begins and self.first[way][k])
+            row[...] = row + value if adds else value
 
         _run_body(body, read, write)
 

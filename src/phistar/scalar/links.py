@@ -6,7 +6,9 @@ motion. We turn every axis to z, and then choose what makes most constants vanis
 
     file    the file's frame, its axis turned to z
     normal  the origin on the common normal with the parent's axis, x along the one to the first
-            child: placements become a turn about x and an offset with one zero
+            child or along the mass of a tip: placements become a turn about x and an offset with
+            one zero, all of the same form
+    square  the same, but x as in the file where all axes are at right angles anyway
 
 ``seat`` takes our coordinates back to the file's. Vectors over links cross it at the border.
 """
@@ -22,7 +24,7 @@ from numpy.typing import NDArray
 
 from phistar.model.model import Model
 from phistar.model.parts import GROUND, Body
-from phistar.spatial import inertia_matrix, rotation_between, skew
+from phistar.spatial import inertia_matrix, rotation_between
 
 Array = NDArray[Any]
 
@@ -72,7 +74,8 @@ class Link:
         pitch: Advance of a helical joint [m/rad].
         columns: Joint map H*: for each joint velocity the (axis, factor) pairs it moves along.
         frame: Placement of the joint in the parent link.
-        mass, h, J: Inertia about the link's origin; J as [xx xy xz yy yz zz].
+        mass, h, J: Inertia about the link's origin.
+        E: Sums of mass times x², y² and z²: tr J/2 - J, its diagonal.
         armature: Rotor inertia per joint velocity.
         q: First coordinate in configurations.
         v: First entry in joint vectors, which list the joints of free bodies in their order.
@@ -90,6 +93,7 @@ class Link:
     mass: float
     h: Array
     J: Array
+    E: Array
     armature: tuple[float, ...]
     q: int
     v: int
@@ -107,7 +111,7 @@ class Link:
 def links_of(
     model: Model,
     frames: str = "normal",
-    regroup: bool = False,
+    regroup: str = "",
     snap: float = ROUNDING,
     locked: frozenset[int] = frozenset(),
 ) -> list[Link]:
@@ -115,38 +119,41 @@ def links_of(
 
     Args:
         model: The robot.
-        frames: ``"file"`` or ``"normal"``.
+        frames: ``"file"``, ``"normal"`` or ``"square"``.
         regroup: Move inertia that a joint cannot feel to the parent link. Only for programs whose
-            outputs are all over the joints.
+            outputs are all over the joints. Revolute links keep no J_yy (``"line"``) or no second
+            moment E_zz (``"flat"``); ``""`` leaves all as it is.
         snap: Rotations closer than this to a right angle become one, offsets [m] smaller than this
             and moments of a link smaller than this share of its largest one become zero. The
             default only removes rounding.
         locked: Bodies whose joints do not move freely: they have no joint velocities.
     """
     links: list[Link] = []
-    for body in model.bodies:
+    matrices = inertia_matrix(np.reshape([body.inertia for body in model.bodies], (-1, 10)))
+    for body, matrix in zip(model.bodies, matrices, strict=True):
         v = links[-1].v + links[-1].size if links else 0
-        links.append(_link(body, v, body.index in locked))
+        links.append(_link(body, matrix, v, body.index in locked))
+    sizes = [_size(link) for link in links]
     tree = _Tree(links)
-    for body in model.bodies:
-        if tree.links[body.index].kind in _ABOUT_Z:
-            tree.move(body.index, Frame(rotation_between(_Z, body.motion.axis)))  # type: ignore[attr-defined]
-    if frames == "normal":
+    turned = [k for k, link in enumerate(links) if link.kind in _ABOUT_Z]
+    axes = [model.bodies[k].motion.axis for k in turned]  # type: ignore[attr-defined]
+    for k, R in zip(turned, rotation_between(_Z, np.reshape(axes, (-1, 3))), strict=True):
+        tree.move(k, Frame(R))
+    if frames != "file":
         for step in (_slide, _align, _split):
             for k in range(len(tree.links)):
-                step(tree, k)
-    sizes = [_size(_link(body, 0, False)) for body in model.bodies]
+                if step is _slide or frames == "normal" or not _is_square(tree, k, snap):
+                    step(tree, k)
     if regroup:
-        _regroup(tree.links, sizes)
+        _regroup(tree.links, sizes, regroup == "flat")
     pairs = zip(tree.links, sizes, strict=True)
     return [_snapped(link, snap, np.maximum(size, _size(link))) for link, size in pairs]
 
 
-def _link(body: Body, v: int, locked: bool) -> Link:
+def _link(body: Body, matrix: Array, v: int, locked: bool) -> Link:
     kind = "revolute" if body.motion.name == "continuous" else body.motion.name
     pitch = float(getattr(body.motion, "pitch", 0.0))
     columns = (((2, 1.0), (5, pitch)),) if kind == "helical" else _AXES[kind]
-    matrix = inertia_matrix(body.inertia)
     return Link(
         index=body.index,
         parent=body.parent,
@@ -157,6 +164,7 @@ def _link(body: Body, v: int, locked: bool) -> Link:
         mass=float(matrix[5, 5]),
         h=np.array([matrix[2, 4], matrix[0, 5], matrix[1, 3]]),
         J=matrix[:3, :3],
+        E=_second(matrix[:3, :3]),
         armature=() if locked else tuple(body.armature),
         q=body.q_slice.start,
         v=v,
@@ -179,6 +187,7 @@ def frame_link(index: int, parent: int, frame: Frame) -> Link:
         mass=0.0,
         h=np.zeros(3),
         J=np.zeros((3, 3)),
+        E=np.zeros(3),
         armature=(),
         q=0,
         v=0,
@@ -203,11 +212,17 @@ class _Tree:
         """Put the frame of a link elsewhere on it; ``x`` must commute with the joint's motion."""
         links, link = self.links, self.links[k]
         h = x.R.T @ (link.h - link.mass * x.p)
-        H, p = skew(link.h), skew(x.p)
+        H, p = _tilde(link.h), _tilde(x.p)
         J = x.R.T @ (link.J + H @ p + p @ H - link.mass * p @ p) @ x.R
         links[k] = replace(link, frame=link.frame @ x, h=h, J=J, seat=link.seat @ x)
         for c in self.children[k]:
             links[c] = replace(links[c], frame=x.inverse @ links[c].frame)
+
+
+def _tilde(x: Array) -> Array:
+    """As ``spatial.skew``, for the many single vectors here."""
+    a, b, c = x.tolist()
+    return np.array([[0.0, -c, b], [c, 0.0, -a], [-b, a, 0.0]])
 
 
 def _slide(tree: _Tree, k: int) -> None:
@@ -240,6 +255,13 @@ def _align(tree: _Tree, k: int) -> None:
     tree.move(k, Frame(np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])))
 
 
+def _is_square(tree: _Tree, k: int, snap: float) -> bool:
+    """Whether a link's axes are at right angles to those of its parent and of its children."""
+    near = [tree.links[k], *(tree.links[c] for c in tree.children[k])]
+    size = np.abs([link.frame.R for link in near])
+    return len(near) > 1 and bool(np.all((size < snap) | (np.abs(size - 1.0) < snap)))
+
+
 def _normal(tree: _Tree, k: int) -> Array:
     for c in tree.children[k]:
         child = tree.links[c]
@@ -266,17 +288,22 @@ def _split(tree: _Tree, k: int) -> None:
     tree.links[k] = replace(link, frame=Frame(clean, link.frame.p), turn=e)
 
 
+def _second(J: Array) -> Array:
+    return np.asarray(np.trace(J) / 2 - np.diag(J))
+
+
 def _size(link: Link) -> Array:
     """The largest first and second moment of a link: what their rounding is measured by."""
     moved = link.mass * np.abs(link.seat.p).max() ** np.array([1, 2])
     return np.asarray(np.maximum([np.abs(link.h).max(), np.abs(link.J).max()], np.abs(moved)))
 
 
-def _regroup(links: list[Link], sizes: list[Array]) -> None:
+def _regroup(links: list[Link], sizes: list[Array], flat: bool) -> None:
     """Move what a joint cannot feel of a link's inertia to the parent; tips first.
 
-    About a revolute axis that is a line of mass on it: m, h_z and J = diag(J_yy, J_yy, 0); of a
-    prismatic link it is all rotational inertia. ``sizes`` become those of links at their largest.
+    About a revolute axis that is a line of mass on it: m, h_z and J = diag(e, e, 0), with J_yy for
+    e, or with E_zz, so that a flat body in the plane z = 0 is left. Of a prismatic link it is all
+    rotational inertia. ``sizes`` become those of links at their largest.
     """
     for k in range(len(links) - 1, -1, -1):
         link = links[k]
@@ -285,7 +312,7 @@ def _regroup(links: list[Link], sizes: list[Array]) -> None:
             moved = (
                 link.mass,
                 np.array([0.0, 0.0, link.h[2]]),
-                np.diag([1.0, 1.0, 0.0]) * link.J[1, 1],
+                np.diag([1.0, 1.0, 0.0]) * (_second(link.J)[2] if flat else link.J[1, 1]),
             )
         elif link.kind == "prismatic" and link.size:
             moved = 0.0, np.zeros(3), link.J
@@ -296,7 +323,7 @@ def _regroup(links: list[Link], sizes: list[Array]) -> None:
         if link.parent != GROUND:
             R, p = link.frame.R, link.frame.p
             h = R @ h
-            P, H = skew(p), skew(h)
+            P, H = _tilde(p), _tilde(h)
             J = R @ J @ R.T - H @ P - P @ H - mass * P @ P
             to = links[link.parent]
             links[link.parent] = replace(to, mass=to.mass + mass, h=to.h + h + mass * p, J=to.J + J)
@@ -309,8 +336,9 @@ def _snapped(link: Link, snap: float, size: Array) -> Link:
     p = np.where(np.abs(link.frame.p) < snap, 0.0, link.frame.p)
     h = np.where(np.abs(link.h) < snap * size[0], 0.0, link.h)
     J = np.where(np.abs(link.J) < snap * size[1], 0.0, (link.J + link.J.T) / 2)
+    E = np.where(np.abs(_second(J)) < snap * size[1], 0.0, _second(J))
     turn = 0.0 if abs(link.turn) < snap else link.turn
-    return replace(link, frame=Frame(R, p), h=h, J=J, turn=turn)
+    return replace(link, frame=Frame(R, p), h=h, J=J, E=E, turn=turn)
 
 
 def snapped(model: Model, snap: float) -> tuple[str, ...]:

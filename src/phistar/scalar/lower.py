@@ -26,7 +26,8 @@ class Options:
     """How a robot is turned into numbers.
 
     Attributes:
-        frames: ``"file"`` or ``"normal"`` (see ``scalar.links``), or ``"best"`` of the two.
+        frames: ``"file"``, ``"normal"`` or ``"square"`` (see ``scalar.links``), or ``"best"``: for
+            loops ``"normal"``, where links are most alike, otherwise the better of the others.
         regroup: Whether inertia that a joint cannot feel may be moved to its parent link. Only for
             programs about the motion of the whole robot, whose outputs cannot tell.
         classical: Whether accelerations may be classical ones where no output can tell.
@@ -98,7 +99,8 @@ def to_straight(
     """
     formulated, signature, setting = _prepared(scheduled, model, absent, locked, options)
     found = [
-        straight(formulated, links, signature, setting) for links in choices(model, locked, options)
+        straight(formulated, links, signature, setting)
+        for links in choices(model, locked, options, _is_flat(formulated.program))
     ]
     return min(found, key=lambda program: arithmetic(program.count()))
 
@@ -112,7 +114,8 @@ def to_rolled(
 ) -> Rolled:
     """The loops of a program on a robot; arguments as for ``to_straight``."""
     formulated, signature, setting = _prepared(scheduled, model, absent, locked, options)
-    return rolled(formulated, likeliest(model, locked, options), signature, setting)
+    links = uniform(model, locked, options, _is_flat(formulated.program))
+    return rolled(formulated, links, signature, setting)
 
 
 def _prepared(
@@ -147,26 +150,29 @@ def _formulated(scheduled: Schedule) -> Schedule:
     return _by_identity(_Same(scheduled))
 
 
-def choices(model: Model, locked: Set[int], options: Options) -> Sequence[Sequence[Link]]:
-    """The robot in the frames that may be tried, the likeliest last."""
-    frames = _frames(options)
-    return [
-        _links(model, each, options.regroup, options.snap, frozenset(locked)) for each in frames
-    ]
+def choices(
+    model: Model, locked: Set[int], options: Options, flat: bool = False
+) -> Sequence[Sequence[Link]]:
+    """The robot in the frames that may be tried, the likeliest last; flat links if regrouped."""
+    frames = ("file", "square") if options.frames == "best" else (options.frames,)
+    regroup = ("flat" if flat else "line") if options.regroup else ""
+    return [_links(model, each, regroup, options.snap, frozenset(locked)) for each in frames]
 
 
-def likeliest(model: Model, locked: Set[int], options: Options) -> Sequence[Link]:
-    """The robot in the frames that are most often the cheapest."""
-    (links,) = choices(model, locked, replace(options, frames=_frames(options)[-1]))
+def uniform(model: Model, locked: Set[int], options: Options, flat: bool = False) -> Sequence[Link]:
+    """The robot in the frames in which links are most alike; for loops."""
+    alike = replace(options, frames="normal") if options.frames == "best" else options
+    (links,) = choices(model, locked, alike, flat)
     return links
 
 
-def _frames(options: Options) -> tuple[str, ...]:
-    return ("file", "normal") if options.frames == "best" else (options.frames,)
+def _is_flat(program: Program) -> bool:
+    """Whether the inertia of links enters by their second moments, so that fewer of them help."""
+    return any(program.nodes[stream].op == "rigid_force" for stream in program.live())
 
 
 @lru_cache(maxsize=64)
 def _links(
-    model: Model, frames: str, regroup: bool, snap: float, locked: frozenset[int]
+    model: Model, frames: str, regroup: str, snap: float, locked: frozenset[int]
 ) -> tuple[Link, ...]:
     return tuple(links_of(model, frames, regroup, snap, locked))

@@ -24,9 +24,9 @@ from phistar.scalar.lower import (
     DEFAULT,
     Options,
     choices,
-    likeliest,
     robot_setting,
     sizes_of_inputs,
+    uniform,
 )
 from phistar.scalar.program import Body, Rolled, Signature, Store, Straight, arithmetic
 from phistar.scalar.straight import Robot, Trace
@@ -243,7 +243,7 @@ def to_rolled_matrix(
     options: Options = DEFAULT,
 ) -> Rolled:
     """The matrix of an operator on a robot as loops; arguments as for ``to_matrix``."""
-    links = likeliest(model, frozenset(), options)
+    links = uniform(model, frozenset(), options)
     seated = [*links, *_frame_links(links, model, frames)]
     return _rolled(cheapest(forms, seated), seated, model, frames, absent)
 

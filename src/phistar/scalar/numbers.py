@@ -25,6 +25,7 @@ class Numbers:
     mass: Scalar
     h: Vector
     J: Vector
+    E: Vector
     armature: Vector
     scale: Scalar
     offset: Scalar
@@ -34,11 +35,15 @@ class Numbers:
     seat_offset: Vector
 
 
+_TURN = 27
+"""Where the angle that is added to the joint's own stands in the order of ``flat``."""
+
+
 def flat(link: Link) -> list[float]:
     """All numbers of a link in a fixed order."""
     J = [link.J[i, j] for i in range(3) for j in range(i, 3)]
     rows = [
-        *link.frame.R.ravel(), *link.frame.p, link.mass, *link.h, *J,
+        *link.frame.R.ravel(), *link.frame.p, link.mass, *link.h, *J, *link.E,
         link.scale, link.offset, link.turn, link.pitch,
         *link.seat.R.ravel(), *link.seat.p, *link.armature,
     ]  # fmt: skip
@@ -58,7 +63,7 @@ def numbers(link: Link, scalars: Sequence[Scalar] | None = None) -> Numbers:
         return [take(3) for _ in range(3)]
 
     R, p = take_matrix(), take(3)
-    (mass,), h, J = take(1), take(3), take(6)
+    (mass,), h, J, E = take(1), take(3), take(6), take(3)
     scale, offset, turn, pitch = take(4)
     seat_rotation, seat_offset = take_matrix(), take(3)
     columns: Columns = link.columns
@@ -72,6 +77,7 @@ def numbers(link: Link, scalars: Sequence[Scalar] | None = None) -> Numbers:
         mass,
         h,
         J,
+        E,
         x,
         scale,
         offset,
@@ -82,26 +88,32 @@ def numbers(link: Link, scalars: Sequence[Scalar] | None = None) -> Numbers:
     )
 
 
-def shared(
-    link: Link, rows: Sequence[Sequence[float]], load: Callable[[int], Scalar]
-) -> tuple[Numbers, list[list[float]]]:
-    """The numbers of a class of links: constants where all agree, loads where they differ.
+class Constants:
+    """The numbers of a family of links: constants where all agree, a table where they differ."""
 
-    Args:
-        link: One of them.
-        rows: The numbers of all of them, in the order of ``flat``.
-        load: The run-time value of a column of the table.
+    def __init__(self, links: Sequence[Link], angles_apart: bool) -> None:
+        """Args:
+        links: The members.
+        angles_apart: Whether the offsets of angles are in the first column in any case, so that
+            the sines of all families are made by the same instructions.
+        """
+        self._link = links[0]
+        self._rows = {link.index: flat(link) for link in links}
+        self._first = self._rows[self._link.index]
+        columns = zip(*self._rows.values(), strict=True)
+        first = [_TURN] if angles_apart else []
+        self._differ = first + [
+            i for i, column in enumerate(columns) if len(set(column)) > 1 and i not in first
+        ]
 
-    Returns:
-        The numbers and, for each member, its row of the table.
-    """
-    scalars: list[Scalar] = []
-    columns: list[int] = []
-    for i, column in enumerate(zip(*rows, strict=True)):
-        if all(x == column[0] for x in column):
-            scalars.append(column[0])
-        else:
-            scalars.append(load(len(columns)))
-            columns.append(i)
-    table = [[row[i] for i in columns] for row in rows]
-    return numbers(link, scalars), table
+    def numbers(self, load: Callable[[int], Scalar]) -> Numbers:
+        """The numbers; ``load`` gives the run-time value of a column of the table."""
+        scalars: list[Scalar] = list(self._first)
+        for column, i in enumerate(self._differ):
+            scalars[i] = load(column)
+        return numbers(self._link, scalars)
+
+    def row(self, link: Link) -> list[float]:
+        """The row of a member in the table."""
+        own = self._rows[link.index]
+        return [own[i] for i in self._differ]

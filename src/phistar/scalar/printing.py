@@ -107,7 +107,7 @@ def _body(body: Body, margin: str, matrix: bool = False) -> Iterator[str]:
         if matrix and store.space != "work":
             pair = "j, k" if store.turned else "k, j"
             place = f"{store.space}{{{pair}}}[{store.index}]"
-        sign = "+=" if store.add else "="
+        sign = ("(+)=" if store.begins else "+=") if store.add else "="
         yield f"{margin}{place} {sign} {_value(store.value, names)}"
 
 

@@ -47,6 +47,8 @@ class Store:
             In a walk for a column, ``"v"``, ``"body"`` and ``"frame"`` say which row it is.
         value: The number.
         add: Whether it is added to what is there.
+        begins: If so, whether the first child of a parent that the walk meets does not add, but
+            stores; for sums over children.
         turned: Whether row and column are exchanged.
     """
 
@@ -55,6 +57,7 @@ class Store:
     base: str
     value: Scalar
     add: bool = False
+    begins: bool = False
     turned: bool = False
 
 
@@ -74,6 +77,15 @@ class Body:
     def live(self) -> list[int]:
         """Numbers of the nodes that are needed, operands first."""
         return self.graph.live(self.roots)
+
+    def key(self) -> tuple[Any, ...]:
+        """Equal for bodies that do the same in the same order."""
+        stores = (
+            (s.space, s.index, s.base, s.add, s.begins, s.turned)
+            + ((s.value.id,) if isinstance(s.value, Value) else ("const", s.value))
+            for s in self.stores
+        )
+        return (*self.graph.nodes, *stores)
 
     def count(self) -> Counter[str]:
         """How often each operation occurs."""
@@ -290,6 +302,15 @@ ScalarProgram = Straight | Rolled
 def arithmetic(bill: Mapping[str, int]) -> int:
     """Additions, subtractions and multiplications of a bill."""
     return sum(bill.get(op, 0) for op in ("add", "sub", "mul"))
+
+
+def first_met(parents: Sequence[int], direction: Direction) -> list[bool]:
+    """Whether each link is the first of its siblings that a walk meets; all are on the ground."""
+    order = range(len(parents))
+    met: dict[int, int] = {}
+    for k in order if direction is Direction.OUTWARD else reversed(order):
+        met.setdefault(parents[k], k)
+    return [parents[k] < 0 or met[parents[k]] == k for k in order]
 
 
 def start_of(links: Links, base: str, k: int) -> int:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Passes over links -> loops: one body of scalar operations for each pass and class of links.
 
-Links of a class have the same joint kind and place in the tree (root, tip, first or last of its
-siblings) and, if that gives few classes, the same pattern of zeros among their constants; numbers
-in which they differ are read from a table. Motions are read from the parent; forces and inertias
-are pushed to it: the first child stores, the others add. If the link's own part of such a sum is
-known in an earlier pass, it is put there then, and all children add. Memory is what loops wait for:
-U = α~ + ω~ω~ is made again by the children rather than kept.
+Links of a class have the same joint kind and place in the tree and, if that gives few classes, the
+same pattern of zeros among their constants; numbers in which they differ are read from a table.
+Motions are read from the parent; forces and inertias are pushed to it: the first child stores, the
+others add. If the link's own part of such a sum is known in an earlier pass, it is put there then,
+and all children add. Memory is what loops wait for: U = α~ + ω~ω~ is made again by the children
+rather than kept. Compilation takes its time by the body, so classes that differ in their place
+alone share the bodies that do not depend on it.
 
 Bodies are traced again until no more constants are found among what they leave to each other; what
 nobody reads is then dropped.
@@ -29,9 +30,9 @@ from phistar.scalar.graph import Graph, Scalar, Value, cos, sin
 from phistar.scalar.inertia import Inertia, Nothing, Symmetric, symmetric
 from phistar.scalar.joints import cosine_and_sine, transform
 from phistar.scalar.links import Link
-from phistar.scalar.numbers import Numbers, flat, shared
-from phistar.scalar.program import Body, Links, Loop, Rolled, Signature, Store
-from phistar.scalar.slots import Key, Traced, number_slots
+from phistar.scalar.numbers import Constants, Numbers
+from phistar.scalar.program import Body, Links, Loop, Rolled, Signature, Store, first_met
+from phistar.scalar.slots import Key, with_slots
 from phistar.scalar.tracer import LinkTracer, Setting
 from phistar.sweeps.ir import SHIFTS, Direction, Node, Program, Type
 from phistar.sweeps.lines import resolve
@@ -77,10 +78,20 @@ class Roller:
         for link in links:
             if link.parent != GROUND:
                 self.children[link.parent].append(link.index)
-        self.class_of = classes_of(links, self.children)
+        classes = classes_of(links, self.children)
+        self.class_of = classes.class_of
         self.members: dict[int, list[int]] = defaultdict(list)
-        for k, c in enumerate(self.class_of):
+        self.family: dict[int, int] = {}
+        for k, (c, family) in enumerate(zip(self.class_of, classes.family_of, strict=True)):
             self.members[c].append(k)
+            self.family[c] = family
+        families: dict[int, list[Link]] = defaultdict(list)
+        for link, family in zip(links, classes.family_of, strict=True):
+            families[family].append(link)
+        self.constants = {
+            family: Constants(members, len(families) > 1) for family, members in families.items()
+        }
+        self.begins = {way: first_met([link.parent for link in links], way) for way in Direction}
         self.pass_of = {
             resolve(self.program, s): i for i, p in enumerate(self.passes) for s in p.streams
         }
@@ -88,7 +99,6 @@ class Roller:
         self.presums = self._presums()
         self.presummed = {each.shin: each for each in self.presums.values()}
         self.kept = self._kept()
-        self.rows = {c: [flat(self.links[k]) for k in ks] for c, ks in self.members.items()}
         self.known: dict[Any, float] = {}
         self.shapes: dict[tuple[int, int], Any] = {}
         self.stored: dict[Any, set[float | None]] = {}
@@ -152,8 +162,8 @@ class Roller:
     def roll(self) -> Rolled:
         """The program as loops."""
         loops = self.settled(lambda: self.loops(len(self.passes)))
-        slots = number_slots([Traced(body) for loop in loops for body in loop.bodies.values()])
-        return Rolled(self.signature, self.link_table(), loops, len(slots))
+        loops, _, slots = with_slots(loops)
+        return Rolled(self.signature, self.link_table(), loops, slots)
 
     def settled(self, trace: Callable[[], T]) -> T:
         """What is traced, with all constants that bodies leave to each other."""
@@ -174,41 +184,51 @@ class Roller:
         """The loops of the first passes."""
         return [self._angles(), *(self._loop(i) for i in range(count))]
 
-    def numbers(self, c: int, graph: Graph) -> tuple[Numbers, list[list[float]]]:
-        """The numbers of a class, and the rows of its members in the table."""
-        first = self.links[self.members[c][0]]
-        return shared(first, self.rows[c], lambda i: graph.load("table", i, "link"))
+    def numbers(self, c: int, graph: Graph) -> Numbers:
+        """The numbers of a class."""
+        return self.constants[self.family[c]].numbers(lambda i: graph.load("table", i, "link"))
 
     def _loop(self, number: int) -> Loop:
-        bodies = {c: ClassTracer(self, number, c).body() for c in self.members}
+        """A body for each class; those of a family that ask the same of their place share it."""
+        bodies: dict[int, Body] = {}
+        traced: list[ClassTracer] = []
+        for c in self.members:
+            tracer = ClassTracer(self, number, c)
+            alike = next((each for each in traced if each.answers(tracer)), None)
+            if alike is None:
+                bodies[c] = tracer.body()
+                traced.append(tracer)
+            else:
+                bodies[c] = bodies[alike.c]
+                for stream in alike.streams:
+                    self.shapes[stream, c] = self.shapes[stream, alike.c]
         return Loop(self.passes[number].direction, bodies)
 
     def _angles(self) -> Loop:
         """Sines and cosines of all joint angles, once."""
-        bodies = {}
-        for c in self.members:
-            body = Body()
-            own, _ = self.numbers(c, body.graph)
-            seen = _Angle()
-            transform(own, _coordinates(body.graph), seen)
-            if isinstance(seen.angle, Value):
-                turned = [("cos", cos(seen.angle)), ("sin", sin(seen.angle))]
-                body.stores = [Store("work", (n, 0), "link", x) for n, x in turned]
-                bodies[c] = body
-        return Loop(Direction.OUTWARD, bodies)
+        bodies: dict[int, Body] = {}
+        for c, family in self.family.items():
+            if family not in bodies:
+                body = bodies[family] = Body()
+                seen = _Angle()
+                transform(self.numbers(c, body.graph), _coordinates(body.graph), seen)
+                if isinstance(seen.angle, Value):
+                    turned = [("cos", cos(seen.angle)), ("sin", sin(seen.angle))]
+                    body.stores = [Store("work", (n, 0), "link", x) for n, x in turned]
+        turning = {c: bodies[f] for c, f in self.family.items() if bodies[f].stores}
+        return Loop(Direction.OUTWARD, turning)
 
     def link_table(self) -> Links:
         """The links as loops know them."""
-        table: list[list[float]] = [[] for _ in self.links]
-        for c, members in self.members.items():
-            for k, row in zip(members, self.numbers(c, Graph())[1], strict=True):
-                table[k] = row
         return Links(
             self.class_of,
             [link.parent for link in self.links],
             [link.q for link in self.links],
             [link.v for link in self.links],
-            table,
+            [
+                self.constants[self.family[c]].row(link)
+                for c, link in zip(self.class_of, self.links, strict=True)
+            ],
         )
 
 
@@ -254,13 +274,43 @@ class ClassTracer(LinkTracer):
         self.graph = self.result.graph
         member = roller.members[c][0]
         link = roller.links[member]
-        own, _ = roller.numbers(c, self.graph)
+        own = roller.numbers(c, self.graph)
         place = Place(own, *transform(own, _coordinates(self.graph), self._turn))
         super().__init__(roller.setting, place, link.parent == GROUND, member, link.v)
-        self.tip = not roller.children[member]
-        siblings = [member] if self.root else roller.children[link.parent]
-        inward = roller.passes[number].direction is Direction.INWARD
-        self.first = member == (max(siblings) if inward else min(siblings))
+        self.streams = tuple(
+            dict.fromkeys(resolve(self.program, s) for s in roller.passes[number].streams)
+        )
+        self._asked: dict[str, object] = {}
+        self._forms: dict[int, tuple[type, int]] = {}
+
+    def answers(self, other: ClassTracer) -> bool:
+        """Whether the body that was traced here is that of another class, too."""
+        family = self.roller.family
+        return (
+            (family[self.c], self.root) == (family[other.c], other.root)
+            and all(getattr(other, asked) == answer for asked, answer in self._asked.items())
+            and all(other.form(stream) == form for stream, form in self._forms.items())
+        )
+
+    def form(self, stream: int) -> tuple[type, int]:
+        """What an earlier pass left of a stream: tips may have a simpler kind of inertia."""
+        shape = self.roller.shapes[stream, self.c]
+        self._forms[stream] = found = (type(shape), len(flatten(shape)))
+        return found
+
+    @property
+    def tip(self) -> bool:
+        """Whether the links have no children."""
+        self._asked["tip"] = found = not self.roller.children[self.roller.members[self.c][0]]
+        return found
+
+    @property
+    def begins(self) -> bool | None:
+        """Whether the links are the first of their siblings in this pass; None if some are."""
+        flags = self.roller.begins[self.roller.passes[self.walk].direction]
+        found = {flags[k] for k in self.roller.members[self.c]}
+        self._asked["begins"] = answer = None if len(found) > 1 else found.pop()
+        return answer
 
     def _turn(self, angle: Scalar) -> tuple[Scalar, Scalar]:
         if not isinstance(angle, Value):
@@ -269,11 +319,10 @@ class ClassTracer(LinkTracer):
 
     def body(self) -> Body:
         """What is done at a link in this pass."""
-        roller, program = self.roller, self.program
-        streams = [resolve(program, s) for s in roller.passes[self.walk].streams]
-        for stream in dict.fromkeys(streams):
+        roller = self.roller
+        for stream in self.streams:
             roller.shapes[stream, self.c] = self.value(stream)
-        for stream in dict.fromkeys(streams):
+        for stream in self.streams:
             if stream in roller.kept:
                 for i, x in enumerate(flatten(self.value(stream))):
                     self._leave((stream, i), "link", x)
@@ -318,17 +367,17 @@ class ClassTracer(LinkTracer):
                 continue
             operand = resolve(self.program, node.operands[0])
             if roller.pass_of.get(operand, 0) == self.walk and self._is_pushed(stream):
-                add = self._joins(stream, operand)
+                begins = self._begins(stream, operand)
                 for i, x in enumerate(flatten(self._moved(stream, node, self.value(operand)))):
-                    self._leave((stream, i), "parent", x, add)
+                    self._leave((stream, i), "parent", x, begins)
 
     def _is_pushed(self, stream: int) -> bool:
         """Whether there is something to push."""
         return True
 
-    def _joins(self, stream: int, operand: int) -> bool:
-        """Whether what is pushed is added to what is there already."""
-        return stream in self.roller.presummed or not self.first
+    def _begins(self, stream: int, operand: int) -> bool | None:
+        """Whether what is pushed begins a sum; None if it does at some links."""
+        return False if stream in self.roller.presummed else self.begins
 
     def _moved(self, stream: int, node: Node, value: Any) -> Any:
         if node.op == "shin":
@@ -339,13 +388,15 @@ class ClassTracer(LinkTracer):
             return symmetric(inertia)
         return form if isinstance(inertia, Nothing) else inertia
 
-    def _leave(self, key: Key, base: str, x: Scalar, add: bool = False) -> None:
+    def _leave(self, key: Key, base: str, x: Scalar, begins: bool | None = True) -> None:
+        """Store a number, add it (begins: False), or one or the other (None)."""
         # Equal numbers that are added do not stay what they are, unless they are zero.
         same = isinstance(x, float) and (base == "link" or x == 0.0)
         for place in self.places(key, base):
             self.roller.stored[place].add(x if same else None)  # type: ignore[arg-type]
-        if not (add and isinstance(x, float) and x == 0.0):
-            self.result.stores.append(Store("work", key, base, x, add))
+        if begins is not False or not isinstance(x, float) or x != 0.0:
+            store = Store("work", key, base, x, begins is not True, begins is None)
+            self.result.stores.append(store)
 
     def _read(self, key: Key, base: str) -> Scalar:
         known, *others = {self.roller.known.get(place) for place in self.places(key, base)}
@@ -372,8 +423,9 @@ class ClassTracer(LinkTracer):
         node = self.program.nodes[stream]
         if made is None or made >= self.walk or self._is_remade(node):
             return super()._value(stream)
-        form = self.roller.shapes[stream, self.c]
-        return like(form, [self._read((stream, i), "link") for i in range(len(flatten(form)))])
+        _, size = self.form(stream)
+        shape = self.roller.shapes[stream, self.c]
+        return like(shape, [self._read((stream, i), "link") for i in range(size)])
 
     def _is_remade(self, node: Node) -> bool:
         """Whether a stream costs nothing: given, or a given joint vector along the joint's axes."""
@@ -397,7 +449,7 @@ class ClassTracer(LinkTracer):
 
     def of_children(self, stream: int, node: Node) -> Any:
         """See ``LinkTracer``."""
-        if self.tip and stream not in self.roller.presummed:
+        if stream not in self.roller.presummed and self.tip:
             return [0.0] * 6 if node.op == "shin" else Nothing()
         form = [0.0] * 6 if node.op == "shin" else self.roller.forms[stream]
         return like(form, [self._read((stream, i), "link") for i in range(len(flatten(form)))])

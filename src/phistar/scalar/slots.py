@@ -1,34 +1,96 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where bodies of loops keep numbers for each other: names while they are traced, then slots."""
+"""Where bodies of loops keep numbers for each other: names while they are traced, then slots.
+
+Numbers that are never needed at the same time share a slot. A number at a link lives from the loop
+that first writes it to the last one that touches it. If a loop reads it for the last time when it
+comes to the link itself, what the same visit leaves behind may take its place: a body loads before
+it stores. What walks for columns read of the loops lives as long as there are columns.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from phistar.scalar.graph import Value
-from phistar.scalar.program import Body, Store
+from phistar.scalar.program import Body, Loop, Store, Walk
+from phistar.sweeps.ir import Direction
+
+WORK = "work"
 
 Key = tuple[Any, int]
 """A stream, or the name of one, and the number of an entry of its values."""
 
+Places = Callable[[str, Key, str], tuple[Any, ...]]
+"""What a key may stand for at a link that is something to the column's, or at its parent."""
 
-def own_place(key: Key, base: str) -> tuple[Any, ...]:
+T = TypeVar("T")
+
+
+def with_slots(
+    loops: Sequence[Loop], walks: Sequence[Walk] = (), places: Places | None = None
+) -> tuple[list[Loop], list[Walk], int]:
+    """Loops with slots in the place of keys, without what nobody reads; equal bodies are the same.
+
+    Args:
+        loops: Loops whose bodies keep numbers under keys; they are changed.
+        walks: The same for walks for columns.
+        places: What the keys of these stand for; those of loops stand for themselves.
+
+    Returns:
+        The loops, the walks, and how many slots a link has.
+    """
+    traced = {id(b): _Traced(b) for loop in loops for b in loop.bodies.values()}
+    for walk in walks:
+        for (_, relation, _), body in walk.bodies.items():
+            own = _own_place if places is None else partial(places, relation)
+            traced[id(body)] = _Traced(body, own)
+    _drop_unread(traced.values())
+    slots = slots_of([*loops, *walks], len(loops))
+    for graph in {id(each.body.graph): each.body.graph for each in traced.values()}.values():
+        for number, node in enumerate(graph.nodes):
+            if node[0] == "load" and node[1][0] == WORK:
+                space, key, base = node[1]
+                graph.nodes[number] = ("load", (space, slots.get(key, -1), base))
+    once: dict[Any, Body] = {}
+    same: dict[int, Body] = {}
+    for name, each in traced.items():
+        each.body.stores = [
+            replace(store, index=slots[store.index]) if store.space == WORK else store
+            for store in each.body.stores
+        ]
+        same[name] = once.setdefault(each.body.key(), each.body)
+
+    def merged(bodies: Mapping[T, Body]) -> dict[T, Body]:
+        return {kind: same[id(body)] for kind, body in bodies.items() if body.stores}
+
+    done = [Loop(loop.direction, merged(loop.bodies)) for loop in loops]
+    again = [Walk(walk.direction, merged(walk.bodies)) for walk in walks]
+    size = max(slots.values(), default=-1) + 1
+    return [loop for loop in done if loop.bodies], [walk for walk in again if walk.bodies], size
+
+
+# -- what nobody reads
+
+
+def _own_place(key: Key, base: str) -> tuple[Any, ...]:
     """What a key may stand for: the same at all links."""
     return (key,)
 
 
 @dataclass
-class Traced:
+class _Traced:
     """A body, and what the keys in it may stand for at a link or at its parent."""
 
     body: Body
-    places: Callable[[Key, str], tuple[Any, ...]] = own_place
+    places: Callable[[Key, str], tuple[Any, ...]] = _own_place
 
     def is_read(self, store: Store, live: Set[Any]) -> bool:
         """Whether anyone reads what a store leaves."""
-        return store.space != "work" or not live.isdisjoint(self.places(store.index, store.base))
+        return store.space != WORK or not live.isdisjoint(self.places(store.index, store.base))
 
     def reads(self, live: Set[Any]) -> set[Any]:
         """What the stores that are read need of others."""
@@ -41,13 +103,12 @@ class Traced:
         found: set[Any] = set()
         for number in graph.live(roots):
             node = graph.nodes[number]
-            if node[0] == "load" and node[1][0] == "work":
+            if node[0] == "load" and node[1][0] == WORK:
                 found.update(self.places(*node[1][1:]))
         return found
 
 
-def number_slots(traced: Sequence[Traced]) -> dict[Key, int]:
-    """Drop what nobody reads, and put numbers of slots in the place of keys."""
+def _drop_unread(traced: Collection[_Traced]) -> None:
     live: set[Any] = set()
     grown = True
     while grown:
@@ -55,19 +116,89 @@ def number_slots(traced: Sequence[Traced]) -> dict[Key, int]:
         for each in traced:
             live |= each.reads(live)
         grown = len(live) > before
-    keys: set[Key] = set()
     for each in traced:
         each.body.stores = [store for store in each.body.stores if each.is_read(store, live)]
-        keys |= {store.index for store in each.body.stores if store.space == "work"}
-    slots = {key: i for i, key in enumerate(sorted(keys, key=str))}
-    for graph in {id(each.body.graph): each.body.graph for each in traced}.values():
-        for number, node in enumerate(graph.nodes):
-            if node[0] == "load" and node[1][0] == "work":
-                space, key, base = node[1]
-                graph.nodes[number] = ("load", (space, slots.get(key, -1), base))
-    for each in traced:
-        each.body.stores = [
-            replace(store, index=slots[store.index]) if store.space == "work" else store
-            for store in each.body.stores
-        ]
+
+
+# -- what lives at the same time
+
+
+@dataclass(frozen=True)
+class _Life:
+    """When a number is there.
+
+    Attributes:
+        first, last: Loops.
+        late: Whether in the first loop nothing touches it before the link's visit stores it.
+        early: Whether in the last loop nothing touches it after the link's visit has read it.
+    """
+
+    first: int
+    last: int
+    late: bool
+    early: bool
+
+    def before(self, other: _Life) -> bool:
+        """Whether another number may follow in the same place."""
+        meet = self.last == other.first and self.early and other.late
+        return self.last < other.first or meet
+
+
+def slots_of(loops: Sequence[Loop | Walk], once: int) -> dict[Any, int]:
+    """A slot for each key of the workspace.
+
+    Args:
+        loops: Loops, in order, and walks.
+        once: How many are done once; those after them are done again for each column.
+    """
+    lives = _lives(loops, once)
+    order = sorted(lives, key=lambda key: (lives[key].first, lives[key].late, str(key)))
+    tenants: list[_Life] = []
+    slots: dict[Any, int] = {}
+    for key in order:
+        life = lives[key]
+        free = [i for i, tenant in enumerate(tenants) if tenant.before(life)]
+        # The one that was left last: what is free for longer suits more of the others.
+        slot = max(free, key=lambda i: (tenants[i].last, -i), default=len(tenants))
+        tenants[slot : slot + 1] = [life]
+        slots[key] = slot
     return slots
+
+
+def _lives(loops: Sequence[Loop | Walk], once: int) -> dict[Any, _Life]:
+    touched: dict[Any, dict[int, set[tuple[str, str]]]] = defaultdict(lambda: defaultdict(set))
+    for number, loop in enumerate(loops):
+        for body in {id(body): body for body in loop.bodies.values()}.values():
+            for key, how in _touches(body):
+                touched[key][number].add(how)
+    ways = [loop.direction for loop in loops]
+    lives = {key: _life(ways, by_loop) for key, by_loop in touched.items()}
+    for key, life in lives.items():
+        if life.first < once <= life.last:
+            lives[key] = replace(life, last=len(loops), early=False)
+    return lives
+
+
+def _touches(body: Body) -> Iterator[tuple[Any, tuple[str, str]]]:
+    for store in body.stores:
+        if store.space == WORK:
+            yield store.index, ("write", store.base)
+    for number in body.live:
+        node = body.graph.nodes[number]
+        if node[0] == "load" and node[1][0] == WORK:
+            yield node[1][1], ("read", node[1][2])
+
+
+def _life(ways: Sequence[Direction], touched: dict[int, set[tuple[str, str]]]) -> _Life:
+    first, last = min(touched), max(touched)
+
+    def only(number: int, own: str, children: Direction) -> bool:
+        """Whether a link touches its number in one way, and children in a certain order to it."""
+        return all(
+            how == own if base == "link" else ways[number] is children
+            for how, base in touched[number]
+        )
+
+    return _Life(
+        first, last, only(first, "write", Direction.OUTWARD), only(last, "read", Direction.INWARD)
+    )

@@ -22,6 +22,7 @@ from phistar.scalar.program import (
     ScalarProgram,
     Store,
     Straight,
+    first_met,
     start_of,
 )
 from phistar.scalar.relations import Kinship
@@ -175,6 +176,8 @@ class _Walk:
         self.inputs = program.signature.inputs
         self.outputs = _Outputs(program)
         self.kept = [[False] * program.slots for _ in range(len(program.links))]
+        self.first = {way: first_met(self.links.parent, way) for way in Direction}
+        self.begins: list[bool] = []
 
     def verify(self) -> None:
         """Walk."""
@@ -183,6 +186,7 @@ class _Walk:
             for c, body in loop.bodies.items():
                 _verify_graph(f"loop {i}, class {c}", body)
             live = {c: body.live for c, body in loop.bodies.items()}
+            self.begins = self.first[loop.direction]
             order = range(len(self.links))
             for k in order if loop.direction is Direction.OUTWARD else reversed(order):
                 c = self.links.class_of[k]
@@ -205,6 +209,7 @@ class _Walk:
                     kept[slot] = False
             place = partial(columns.place, column=number)
             for i, walk in enumerate(columns.walks):
+                self.begins = self.first[walk.direction]
                 for k in walk.order(c, self.links):
                     variant = (self.links.class_of[k], kinship(k, c), entry if k == c else 0)
                     if variant in walk.bodies:
@@ -272,8 +277,11 @@ class _Walk:
         seat = self._seat(store.base, k)
         if seat is None or not _is_entry(store.index, self.program.slots):
             raise VerifyError(f"{where}, {_name(store)}: there is no such slot")
-        if store.add and not self.kept[seat][store.index]:
+        adds = store.add and not (store.begins and self.begins[k])
+        if adds and not self.kept[seat][store.index]:
             raise VerifyError(f"{where}, {_name(store)}: nothing to add to (link {seat})")
+        if store.begins and store.base != "parent":
+            raise VerifyError(f"{where}, {_name(store)}: only sums over children are begun")
         self.kept[seat][store.index] = True
 
 

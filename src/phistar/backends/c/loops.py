@@ -3,6 +3,7 @@
 
 kind[k]   class of link k             q_at[k], v_at[k]   first entries in q and in v
 up[k]     number of its parent        row[k]             first entry in ``table``
+first_inward[k], first_outward[k]     whether a walk meets it before its siblings
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from phistar.backends.c.expressions import Writer, folded
 from phistar.backends.c.signature import Interface
 from phistar.backends.c.text import Names, table
 from phistar.errors import LoweringError
-from phistar.scalar.program import Body, Loop, Rolled, Store, start_of
+from phistar.scalar.program import Body, Loop, Rolled, Store, first_met, start_of
 from phistar.sweeps.ir import Direction
 
+_FIRST = {way: f"first_{way.value}" for way in Direction}
 _INDENT = " " * 4
 _CASE = " " * 8
 _INNER = " " * 12
-_LOCALS = ("k", "kind", "up", "q_at", "v_at", "row", "table")
+_LOCALS = ("k", "kind", "up", "q_at", "v_at", "row", "table", *_FIRST.values())
 
 
 def workspace(program: Rolled) -> int:
@@ -70,6 +72,7 @@ class _Loops:
             "q_at": links.q,
             "v_at": links.v,
             "row": starts,
+            **{_FIRST[way]: [*map(int, first_met(links.parent, way))] for way in Direction},
         }
         for name, values in whole.items():
             if name in self.used:
@@ -122,14 +125,15 @@ class _Loops:
         yield f"\n{_INDENT}/* {way} */"
         yield f"{_INDENT}for ({steps}) {{"
         yield f"{_CASE}switch ({self.local['kind']}[{k}]) {{"
-        for kind, body in loop.bodies.items():
-            if body.stores:
-                yield f"{_CASE}case {kind}: {{"
-                yield from self._case(body)
-                yield f"{_INNER}break;\n{_CASE}}}"
+        bodies = {id(body): body for body in loop.bodies.values() if body.stores}
+        for name, body in bodies.items():
+            kinds = [kind for kind, each in loop.bodies.items() if id(each) == name]
+            yield "\n".join(f"{_CASE}case {kind}:" for kind in kinds) + " {"
+            yield from self._case(body, loop.direction)
+            yield f"{_INNER}break;\n{_CASE}}}"
         yield f"{_CASE}default:\n{_INNER}break;\n{_CASE}}}\n{_INDENT}}}"
 
-    def _case(self, body: Body) -> Iterator[str]:
+    def _case(self, body: Body, way: Direction) -> Iterator[str]:
         kept = Counter(value.id for value in body.roots)
         names = Names([*self.local.values(), self.face.name, *self.face.arguments])
         pointers = _Pointers(names)
@@ -139,14 +143,19 @@ class _Loops:
 
         writer = Writer(body.graph, body.live, kept, self.face.real, names, load)
         lines = [folded(statement, _INNER) for _, statement in writer.statements()]
-        lines += [self._store(store, writer, pointers) for store in body.stores]
+        lines += [self._store(store, writer, pointers, way) for store in body.stores]
         yield from (f"{_INNER}{line}" for line in pointers.lines)
         yield from lines
 
-    def _store(self, store: Store, writer: Writer, pointers: _Pointers) -> str:
-        sign = "+=" if store.add else "="
-        base = self._base(store.space, store.base, True, pointers)
-        return f"{_INNER}{base}[{store.index}] {sign} {writer.text(store.value)};"
+    def _store(self, store: Store, writer: Writer, pointers: _Pointers, way: Direction) -> str:
+        place = f"{self._base(store.space, store.base, True, pointers)}[{store.index}]"
+        value = writer.text(store.value)
+        if store.begins:
+            self.used.add(_FIRST[way])
+            zero = self.face.real.literal(0.0)
+            first = f"{self.local[_FIRST[way]]}[{self.local['k']}]"
+            return f"{_INNER}{place} = ({first} ? {zero} : {place}) + ({value});"
+        return f"{_INNER}{place} {'+=' if store.add else '='} {value};"
 
     def _base(self, space: str, base: str, output: bool, pointers: _Pointers) -> str:
         """A pointer to where the link's part of an array begins, declared at the first use."""

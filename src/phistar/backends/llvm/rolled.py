@@ -8,14 +8,14 @@ Walks for the columns of a matrix use the same slots again for each column.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from phistar.backends.llvm.frame import Block, module
 from phistar.backends.llvm.sincos import all_sincos
 from phistar.backends.llvm.straight import arithmetic
 from phistar.backends.llvm.writer import Lanes, literal
 from phistar.scalar.graph import Value
-from phistar.scalar.program import Body, Columns, Loop, Rolled, Store, Walk
+from phistar.scalar.program import Body, Columns, Loop, Rolled, Store, Walk, first_met
 from phistar.scalar.relations import ABOVE, AFTER, AT, BEFORE, BELOW, RELATIONS, Kinship
 from phistar.sweeps.ir import Direction
 
@@ -45,29 +45,31 @@ def _tables(program: Rolled, lanes: Lanes) -> str:
         table += row
     table = table or [0.0]
 
-    def integers(name: str, values: list[int]) -> str:
-        listed = ", ".join(f"i64 {v}" for v in values)
+    def integers(name: str, values: Sequence[int]) -> str:
+        listed = ", ".join(f"i64 {int(v)}" for v in values)
         return f"@{name} = private constant [{len(values)} x i64] [{listed}]"
 
-    named = {
-        "class": list(links.class_of),
-        "parent": list(links.parent),
-        "q_start": list(links.q),
-        "v_start": list(links.v),
+    named: dict[str, Sequence[int]] = {
+        "class": links.class_of,
+        "parent": links.parent,
+        "q_start": links.q,
+        "v_start": links.v,
         "row": starts,
+        **{f"begins_{way.value}": first_met(links.parent, way) for way in Direction},
     }
     if program.columns is not None:
         kinship = Kinship(links.parent)
         named |= {
             "enter": kinship.enter,
             "leave": kinship.leave,
-            "column_link": list(program.columns.link),
-            "column_entry": list(program.columns.entry),
+            "column_link": program.columns.link,
+            "column_entry": program.columns.entry,
         }
     reals = ", ".join(f"{lanes.real} {literal(x, lanes.real)}" for x in table)
     return "\n".join(
         [
             *(integers(name, values) for name, values in named.items()),
+            f"@zeros = private constant [{program.slots} x {lanes.type}] zeroinitializer",
             f"@table = private constant [{len(table)} x {lanes.real}] [{reals}]",
         ]
     )
@@ -173,7 +175,7 @@ class _Loops:
         first, last = ("0", str(n - 1)) if outward else (str(n - 1), "0")
 
         def visit(k: str, tail: str) -> None:
-            self._switch(self._entry("class", k), loop.bodies, tail, k)
+            self._switch(self._entry("class", k), loop.bodies, tail, loop.direction, k)
 
         self._count("link", first, last, outward, visit)
 
@@ -222,7 +224,13 @@ class _Loops:
         self.block.move(done)
 
     def _switch(
-        self, kind: str, cases: Mapping[int, Body], tail: str, k: str, column: str = ""
+        self,
+        kind: str,
+        cases: Mapping[int, Body],
+        tail: str,
+        way: Direction,
+        k: str,
+        column: str = "",
     ) -> None:
         """Go on with the body of a case, or past it."""
         w = self.w
@@ -231,7 +239,7 @@ class _Loops:
         w.do(f"switch i64 {kind}, label %{tail} [{listed}]")
         for body in {id(body): body for body in cases.values()}.values():
             w.block(labels[id(body)])
-            _LinkBody(self, body, k, labels[id(body)], column).write()
+            _LinkBody(self, body, way, k, labels[id(body)], column).write()
             w.do(f"br label %{tail}")
 
     # -- columns of a matrix
@@ -273,7 +281,7 @@ class _Loops:
             same = w(f"icmp eq i64 {k}, {c}")
             code = w(f"select i1 {same}, i64 {here}, i64 {code}")
             kind = w(f"mul i64 {self._entry('class', k)}, {_CODES}")
-            self._switch(w(f"add i64 {kind}, {code}"), cases, tail, k, column)
+            self._switch(w(f"add i64 {kind}, {code}"), cases, tail, walk.direction, k, column)
 
         if walk.path:
             self._climb(c, visit)
@@ -316,8 +324,11 @@ _CODES = _AT + 6
 
 
 class _LinkBody:
-    def __init__(self, loops: _Loops, body: Body, k: str, label: str, column: str = "") -> None:
+    def __init__(
+        self, loops: _Loops, body: Body, way: Direction, k: str, label: str, column: str = ""
+    ) -> None:
         self.loops = loops
+        self.way = way
         self.w = loops.w
         self.body = body
         self.k = k
@@ -336,6 +347,11 @@ class _LinkBody:
         w, loops = self.w, self.loops
         if space == "table":
             return w.at("@table", w.load("i64", w.at("@row", self.k, "i64"), 8))
+        if space == "begun":
+            # What a sum over children begins with: zeros, or what is there.
+            flags = w.at(f"@begins_{self.way.value}", self.k, "i64")
+            first = w(f"icmp ne i64 {w.load('i64', flags, 8)}, 0")
+            return w(f"select i1 {first}, ptr @zeros, ptr {self._base('work', base)}")
         if space == "work":
             index = self.k
             if base == "parent":
@@ -403,5 +419,8 @@ class _LinkBody:
             space = store.space if store.space == "work" else f"={store.space}"
             pointer = self._address(space, store.index, store.base)
         if store.add:
-            known = w.real("fadd", w.load(t, pointer, align), known)
+            before = pointer
+            if store.begins:
+                before = self._address("begun", store.index, store.base)
+            known = w.real("fadd", w.load(t, before, align), known)
         w.store(t, known, pointer, align)

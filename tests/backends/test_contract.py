@@ -129,7 +129,7 @@ def _close(ours: Mapping[str, np.ndarray], theirs: Mapping[str, np.ndarray], bou
     assert ours.keys() == theirs.keys()
     for name, expected in theirs.items():
         assert ours[name].shape == expected.shape
-        scale = max(np.abs(expected).max(initial=0.0), 1e-6)
+        scale = max(np.abs(expected).max(initial=0.0), 1e-3)
         assert np.abs(ours[name] - expected).max(initial=0.0) < bound * scale
 
 

@@ -219,19 +219,23 @@ def test_compliance_is_the_diagonal_of_the_dense_operator(
         assert np.abs(ours - known).max() <= 1e-9 * np.abs(known).max(), robot
 
 
+FRAMES = ("link2", "link1")
+
+
 @pytest.mark.parametrize("name", sorted(set(MATRICES) - {"hinge_inertia"}))
 def test_matrices(name: str, models: dict[str, Model]) -> None:
     """Whole matrices as straight lines verify, and are those of dense operators; 1e-9."""
     found = forms(factored(MATRICES[name]), Full())
     for robot in ("mixed tree", "forest", "free base"):
         model = models[robot]
-        program = to_matrix(found, model, absent=frozenset({"f_ext", "gravity"}))
+        program = to_matrix(found, model, FRAMES, absent=frozenset({"f_ext", "gravity"}))
         verify(program)
         rng = np.random.default_rng(15)
         rows = {n: rng.normal(size=(1, m)) for n, m in program.signature.inputs.items()}
         rows["q"] = random_configuration(model, rng, (1,))
         vectors = {n: x[0] for n, x in rows.items() if n != "q"}
-        known = Dense(model, rows["q"][0], vectors=vectors)(MATRICES[name])
+        vectors["f_ext"] = np.zeros(6 * len(model.bodies))
+        known = Dense(model, rows["q"][0], vectors=vectors, tasks=FRAMES)(MATRICES[name])
         got = run(program, rows)[OUTPUT].reshape(known.shape)
         assert np.abs(got - known).max() <= 1e-9 * np.abs(known).max()
 

@@ -5,22 +5,18 @@ That machine code gives the same numbers is tested program by program in ``tests
 here where a test asks for ``machine_code``.
 """
 
-from collections.abc import Iterator
-
 import pytest
 
 from phistar.backends.base import VARIABLE
 
 
-@pytest.fixture(scope="session", autouse=True)
-def numpy_backend() -> Iterator[None]:
+@pytest.fixture(autouse=True)
+def numpy_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     """NumPy is the default backend of this folder."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(VARIABLE, "numpy")
-        yield
+    monkeypatch.setenv(VARIABLE, "numpy")
 
 
 @pytest.fixture
-def machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
+def machine_code(numpy_backend: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The backend that users have."""
     monkeypatch.setenv(VARIABLE, "llvm")

@@ -380,3 +380,15 @@ def test_singular_hinges_are_refused() -> None:
         with pytest.raises(SingularHingeError, match="hinge"):
             call()
     assert not robot.linearize_inverse(x, x, x).tau_q.any()
+
+
+def test_results_may_be_written() -> None:
+    """Nobody else holds them, also where q is one for the whole batch."""
+    robot = phistar.load("panda")
+    v = np.ones((3, robot.nv))
+    found = robot.linearize(robot.home, v, v)
+    inverse = robot.linearize_inverse(robot.home, v, v)
+    for each in (found.vdot_q, found.vdot_tau, inverse.tau_q, inverse.tau_vdot):
+        assert each.shape == (3, robot.nv, robot.nv)
+        each[0] = 0.0
+        assert each[1].any()

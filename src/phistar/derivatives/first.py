@@ -89,7 +89,7 @@ class Linearization:
 
         d(δq)/dt = transport δq + δv; zero for joints with one axis.
         """
-        return np.broadcast_to(transport(self.model, self.v), self.vdot_q.shape)
+        return whole(transport(self.model, self.v), self.vdot_q.shape)
 
     @property
     def A(self) -> Array:
@@ -134,8 +134,7 @@ def linearize_inverse(
     tau_q, tau_v = _inverse_matrices(model, q, v, vdot, forces, reference)
     mass = dynamics.mass_matrix(model, q)
     shape = (*tau.shape, model.nv)
-    held = [np.ascontiguousarray(np.broadcast_to(x, shape)) for x in (tau_q, tau_v, mass)]
-    return InverseLinearization(tau, *held)
+    return InverseLinearization(tau, *(whole(x, shape) for x in (tau_q, tau_v, mass)))
 
 
 def linearize(
@@ -170,8 +169,13 @@ def linearize(
         tau_q, tau_v = _inverse_matrices(model, q, v, vdot, forces, reference)
         vdot_q, vdot_v = -(inverse @ tau_q), -(inverse @ tau_v)
     shape = (*vdot.shape, model.nv)
-    by_q, by_v, by_tau = (np.broadcast_to(x, shape) for x in (vdot_q, vdot_v, inverse))
+    by_q, by_v, by_tau = (whole(x, shape) for x in (vdot_q, vdot_v, inverse))
     return Linearization(vdot, by_q, by_v, by_tau, model, v)
+
+
+def whole(x: Array, shape: tuple[int, ...]) -> Array:
+    """An array of its own with this shape."""
+    return x if x.shape == shape else np.array(np.broadcast_to(x, shape))
 
 
 def _inverse_matrices(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from phistar import dynamics
 from phistar.arguments import refuse_singular, state
 from phistar.compile import Full, joint_map, kernel, matrix
-from phistar.derivatives.first import FUNCTIONS, jvp, linearize, no_change, vjp
+from phistar.derivatives.first import FUNCTIONS, jvp, linearize, no_change, vjp, whole
 from phistar.dynamics import over_joints
 from phistar.errors import UnknownNameError
 from phistar.model.configuration import Coordinates
@@ -79,7 +79,7 @@ def inverse_second(
     vv = _slices(model, "inverse_dynamics_vv", q, {"v": v}, "dv")
     mass = np.swapaxes(mass_matrix_q(model, q), -1, -2)
     batch = np.broadcast_shapes(*(x.shape[:-1] for x in (q, v, vdot)))
-    return InverseSecond(*(np.broadcast_to(x, (*batch, *x.shape[-3:])) for x in (qq, qv, vv, mass)))
+    return InverseSecond(*(whole(x, (*batch, *x.shape[-3:])) for x in (qq, qv, vv, mass)))
 
 
 def forward_second(model: Model, q: Coordinates, v: Coordinates, tau: Coordinates) -> ForwardSecond:

@@ -4,7 +4,7 @@
 Numbers that are never needed at the same time share a slot. A number at a link lives from the loop
 that first writes it to the last one that touches it. If a loop reads it for the last time when it
 comes to the link itself, what the same visit leaves behind may take its place: a body loads before
-it stores. What walks for columns read of the loops lives as long as there are columns.
+it stores. What walks for columns touch lives as long as there are columns.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def with_slots(
             own = _own_place if places is None else partial(places, relation)
             traced[id(body)] = _Traced(body, own)
     _drop_unread(traced.values())
-    slots = slots_of([*loops, *walks], len(loops))
+    again = [body for walk in walks for body in walk.bodies.values()]
+    slots = slots_of(loops, {key for body in again for key, _ in _touches(body)})
     for graph in {id(each.body.graph): each.body.graph for each in traced.values()}.values():
         for number, node in enumerate(graph.nodes):
             if node[0] == "load" and node[1][0] == WORK:
@@ -68,9 +69,9 @@ def with_slots(
         return {kind: same[id(body)] for kind, body in bodies.items() if body.stores}
 
     done = [Loop(loop.direction, merged(loop.bodies)) for loop in loops]
-    again = [Walk(walk.direction, merged(walk.bodies)) for walk in walks]
+    columns = [Walk(walk.direction, merged(walk.bodies)) for walk in walks]
     size = max(slots.values(), default=-1) + 1
-    return [loop for loop in done if loop.bodies], [walk for walk in again if walk.bodies], size
+    return [loop for loop in done if loop.bodies], [walk for walk in columns if walk.bodies], size
 
 
 # -- what nobody reads
@@ -144,14 +145,17 @@ class _Life:
         return self.last < other.first or meet
 
 
-def slots_of(loops: Sequence[Loop | Walk], once: int) -> dict[Any, int]:
+def slots_of(loops: Sequence[Loop], held: Set[Any] = frozenset()) -> dict[Any, int]:
     """A slot for each key of the workspace.
 
     Args:
-        loops: Loops, in order, and walks.
-        once: How many are done once; those after them are done again for each column.
+        loops: Loops, in order.
+        held: Keys that walks touch afterwards, for one column after the other.
     """
-    lives = _lives(loops, once)
+    lives = _lives(loops)
+    for key in held:
+        life = lives.get(key, _Life(len(loops), len(loops), late=False, early=False))
+        lives[key] = replace(life, last=len(loops), early=False)
     order = sorted(lives, key=lambda key: (lives[key].first, lives[key].late, str(key)))
     tenants: list[_Life] = []
     slots: dict[Any, int] = {}
@@ -165,18 +169,13 @@ def slots_of(loops: Sequence[Loop | Walk], once: int) -> dict[Any, int]:
     return slots
 
 
-def _lives(loops: Sequence[Loop | Walk], once: int) -> dict[Any, _Life]:
+def _lives(loops: Sequence[Loop]) -> dict[Any, _Life]:
     touched: dict[Any, dict[int, set[tuple[str, str]]]] = defaultdict(lambda: defaultdict(set))
     for number, loop in enumerate(loops):
         for body in {id(body): body for body in loop.bodies.values()}.values():
             for key, how in _touches(body):
                 touched[key][number].add(how)
-    ways = [loop.direction for loop in loops]
-    lives = {key: _life(ways, by_loop) for key, by_loop in touched.items()}
-    for key, life in lives.items():
-        if life.first < once <= life.last:
-            lives[key] = replace(life, last=len(loops), early=False)
-    return lives
+    return {key: _life(loops, by_loop) for key, by_loop in touched.items()}
 
 
 def _touches(body: Body) -> Iterator[tuple[Any, tuple[str, str]]]:
@@ -189,13 +188,13 @@ def _touches(body: Body) -> Iterator[tuple[Any, tuple[str, str]]]:
             yield node[1][1], ("read", node[1][2])
 
 
-def _life(ways: Sequence[Direction], touched: dict[int, set[tuple[str, str]]]) -> _Life:
+def _life(loops: Sequence[Loop], touched: dict[int, set[tuple[str, str]]]) -> _Life:
     first, last = min(touched), max(touched)
 
     def only(number: int, own: str, children: Direction) -> bool:
         """Whether a link touches its number in one way, and children in a certain order to it."""
         return all(
-            how == own if base == "link" else ways[number] is children
+            how == own if base == "link" else loops[number].direction is children
             for how, base in touched[number]
         )
 

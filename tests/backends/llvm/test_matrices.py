@@ -217,7 +217,8 @@ def test_loops_agree_with_the_interpreter(
     model = MODELS[robot]
     q = Robot(model).random_configuration(np.random.default_rng(3), 9).astype(real)
     frames = tuple(model.frames)[-2:]
-    for expr in (*MATRICES.values(), compliance, phi):
+    first = [MATRICES[n] for n in MATRICES if not n.endswith(("qq", "qv", "vv"))]
+    for expr in (*first, compliance, phi):
         used = frames if expr.codomain is TASK_MOTION else ()
         code = matrix_executable(expr, model, used)
         assert isinstance(code, MatrixCode)

@@ -392,3 +392,24 @@ def test_results_may_be_written() -> None:
         assert each.shape == (3, robot.nv, robot.nv)
         each[0] = 0.0
         assert each[1].any()
+
+
+@pytest.mark.parametrize("batch", [(), (1,), (5,)])
+def test_the_quick_way_gives_the_same(
+    batch: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first call makes the kernel, later ones go straight to it; other arrays still work."""
+    monkeypatch.setenv("PHISTAR_BACKEND", "llvm")
+    monkeypatch.setenv("PHISTAR_TIER", "wait")
+    robot = phistar.load("quadruped")
+    rng = np.random.default_rng(5)
+    q = robot.random_configuration(rng, batch)
+    v, x = rng.normal(size=(2, *batch, robot.nv))
+    for method in (robot.linearize, robot.linearize_inverse):
+        first = method(q.tolist(), v, x)
+        for again in (method(q, v, x), method(q.tolist(), v, x)):
+            for name in first.__dataclass_fields__:
+                if name not in ("model", "v"):
+                    assert np.array_equal(getattr(first, name), getattr(again, name))
+        with pytest.raises(ArgumentError, match="v is not finite"):
+            method(q, np.full_like(v, np.nan), x)

@@ -119,8 +119,18 @@ class MatrixExecutable(Protocol):
         ...
 
 
+Way = Callable[..., "dict[str, Array] | None"]
+"""Takes the inputs in order, plain arrays (size,) or (batch, size); None if they are unusual."""
+
+
 class Assembled(Protocol):
-    """Matrices and vectors of one robot that are computed together."""
+    """Matrices and vectors of one robot that are computed together.
+
+    Attributes:
+        way: A quick way for plain arrays, once there is one.
+    """
+
+    way: Way | None
 
     def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> dict[str, Array] | None:
         """Vectors (..., joints) and matrices (..., joints, joints) by name, joints in body order.

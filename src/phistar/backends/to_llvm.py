@@ -47,6 +47,8 @@ Array = NDArray[Any]
 STREAMS = 2
 """What a column of a matrix takes at a link, in streams of a program."""
 
+LONGEST_LINE = 4000
+"""Links times columns up to which a straight line is worth its size."""
 LARGEST_MATRIX = 4_000_000
 """Entries up to which a matrix is compiled: the kernel keeps it once more for each lane."""
 LARGEST_PART = 40_000
@@ -273,6 +275,7 @@ class MatrixCode:
                 (lambda: to_rolled_matrix(*arguments)) if self.whole else None,
                 lambda: to_matrix(*arguments, self.request),
                 STREAMS * len(self.model.bodies) * max(map(max, self.shapes)),
+                longest=STREAMS * LONGEST_LINE,
             )
         return self._tiers[real]
 

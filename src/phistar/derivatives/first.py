@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from phistar import dynamics, motion
 from phistar.arguments import refuse_singular, state
-from phistar.compile import Full, joint_map, kernel, matrix, together
+from phistar.compile import Full, joint_map, kernel, matrix, together, together_executable
 from phistar.derivatives.tangent import exponential, transport
 from phistar.dynamics import Forces, over_joints
 from phistar.errors import UnknownNameError
@@ -122,6 +122,9 @@ def linearize_inverse(
     reference: str = "world_aligned",
 ) -> InverseLinearization:
     """Derivatives of inverse dynamics."""
+    ready = None if forces else _quickly("linearize_inverse", model, q, v, vdot)
+    if ready is not None:
+        return InverseLinearization(**ready)
     q, v, vdot = state(model, q=q, v=v, vdot=vdot)
     joints = joint_map(model)
     if not forces:
@@ -147,6 +150,9 @@ def linearize(
     method: str = "product",
 ) -> Linearization:
     """Derivatives of forward dynamics."""
+    ready = None if forces or method != "product" else _quickly("linearize", model, q, v, tau)
+    if ready is not None:
+        return Linearization(**ready, model=model, v=v)  # type: ignore[arg-type]
     if method not in FORWARD_METHODS:
         raise UnknownNameError("linearization method", method, FORWARD_METHODS)
     method = FORWARD_METHODS[method]
@@ -171,6 +177,14 @@ def linearize(
     shape = (*vdot.shape, model.nv)
     by_q, by_v, by_tau = (whole(x, shape) for x in (vdot_q, vdot_v, inverse))
     return Linearization(vdot, by_q, by_v, by_tau, model, v)
+
+
+def _quickly(name: str, model: Model, *arrays: Coordinates) -> dict[str, Array] | None:
+    """A linearization of plain arrays without more checks than machine code does itself."""
+    if not joint_map(model).same:
+        return None
+    code = together_executable(name, model)
+    return None if code is None or code.way is None else code.way(*arrays)
 
 
 def whole(x: Array, shape: tuple[int, ...]) -> Array:

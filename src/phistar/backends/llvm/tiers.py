@@ -49,6 +49,7 @@ class Tiers:
         straight: Callable[[], ScalarProgram],
         weight: int = 0,
         shape: str = "auto",
+        longest: int = LONGEST,
     ) -> None:
         """Args:
         name: Fingerprint of the program on its robot.
@@ -58,7 +59,9 @@ class Tiers:
         straight: Makes the straight line.
         weight: Links times streams.
         shape: ``"straight"`` or ``"rolled"`` if only that one is wanted.
+        longest: The weight beyond which it stays loops.
         """
+        self._longest = longest
         self._shape = shape
         self._weight = weight
         self._name = name
@@ -120,7 +123,7 @@ class Tiers:
             return self._found("straight") or self._made("straight")
         if tier == "rolled":
             return self._found("rolled") or self._made("rolled")
-        if self._weight > LONGEST:
+        if self._weight > self._longest:
             return self._found("rolled") or self._made("rolled")
         ready = self._found("straight")
         if ready is not None:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from phistar.backends.base import OPTIONAL
+from phistar.backends.base import OPTIONAL, Way
 from phistar.backends.batch import inexact
 from phistar.backends.llvm.kernel import Kernel
+from phistar.backends.llvm.lean import MANY
 from phistar.backends.llvm.memory import pool
 from phistar.backends.llvm.recipe import fingerprint
 from phistar.backends.llvm.rows import REALS, as_rows
@@ -23,6 +24,7 @@ from phistar.scalar.lower import Options
 from phistar.sweeps.requests import Assembly
 
 Array = NDArray[Any]
+_DOUBLE = np.dtype(np.float64)
 
 SMALL = 100
 """Links times rows up to which the kernel is compiled on the spot."""
@@ -38,6 +40,8 @@ class Together:
         self.model = model
         self.options = options
         self.size = sum(body.motion.nv for body in model.bodies)
+        self.way: Way | None = None
+        self._known: Kernel | None = None
         self._tiers: dict[str, Tiers] = {}
 
     @property
@@ -65,6 +69,32 @@ class Together:
         tiers = self.tiers(real)
         return tiers.kernel if self.weight <= SMALL and policy() != "rolled" else tiers.ready
 
+    def _found_way(self, kernel: Kernel) -> Way | None:
+        """A quick way into a kernel for plain arrays, one sample or a batch of moderate size."""
+        one, many = kernel.lean, kernel.lean_many
+        if one is None or many is None:
+            return None
+        matrices, n = set(self.assembly.outputs), self.size
+        tails = {
+            name: (n, n) if name in matrices else (n,) for name in kernel.call.signature.outputs
+        }
+
+        def call(*arrays: Any) -> dict[str, Array] | None:
+            found = {name: np.empty(tail) for name, tail in tails.items()}
+            if one(*arrays, *(x.reshape(-1) for x in found.values())):
+                return found
+            q = arrays[0]
+            if type(q) is not np.ndarray or q.ndim != 2 or not 0 < len(q) <= MANY:
+                return None
+            rows = {
+                name: pool.empty((len(q), math.prod(tail)), _DOUBLE) for name, tail in tails.items()
+            }
+            if not many(*arrays, *rows.values()):
+                return None
+            return {name: x.reshape(len(q), *tails[name]) for name, x in rows.items()}
+
+        return call
+
     def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> dict[str, Array] | None:
         """See ``base.Assembled``."""
         if any(name in inputs for name in OPTIONAL):
@@ -74,6 +104,8 @@ class Together:
         kernel = self.kernel(REALS[dtype]) if dtype in REALS else None
         if kernel is None:
             return None
+        if kernel is not self._known and dtype == _DOUBLE:
+            self._known, self.way = kernel, self._found_way(kernel)
         batch, lines = as_rows(arrays, dict.fromkeys(arrays, 1))
         rows = [lines[name] for name in kernel.call.signature.inputs]
         sizes = kernel.call.signature.outputs

@@ -4,6 +4,7 @@
 All results are compared with the interpreter of sweeps, which knows no classes.
 """
 
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -12,9 +13,10 @@ import pytest
 from phistar.algebra.symbols import H, P, psi
 from phistar.compile import factored, kernel
 from phistar.model import Model
+from phistar.model.builder import ModelBuilder
 from phistar.model.generators import chain
 from phistar.model.random import random_model
-from phistar.scalar.lower import Options, to_rolled
+from phistar.scalar.lower import Options, to_rolled, to_straight
 from phistar.scalar.program import Rolled, first_met
 from phistar.scalar.verify import VerifyError, verify
 from phistar.sweeps.ir import Direction
@@ -88,3 +90,18 @@ def test_the_first_sibling() -> None:
     parents = [-1, 0, 0, 2, -1, 2]
     assert first_met(parents, Direction.OUTWARD) == [True, True, False, True, True, False]
     assert first_met(parents, Direction.INWARD) == [True, False, True, False, True, True]
+
+
+def test_joints_that_move_nothing_compile() -> None:
+    """Forward dynamics is refused for them, but its program can be made: D = 0 is known."""
+    builder = ModelBuilder("light")
+    builder.link("base")
+    builder.link("arm", 1.0, (0.0, 0.0, 0.1), np.eye(3))
+    builder.link("tip")
+    builder.joint("first", "revolute", "base", "arm")
+    builder.joint("second", "revolute", "arm", "tip")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = builder.build()
+    for make in (to_rolled, to_straight):
+        assert make(kernel("forward_dynamics_3").schedule, model).count()

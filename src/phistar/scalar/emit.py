@@ -7,6 +7,7 @@ Values by type: a motion or force is a list of six, a joint vector a list of d, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -128,7 +129,9 @@ class Factor:
         self.inverse_pivots: Vector = []
         work = [list(row) for row in rows]
         for j in range(size):
-            inverse = 1.0 / work[j][j]
+            pivot = work[j][j]
+            # A joint that moves nothing, known beforehand: what it would divide is infinite.
+            inverse = math.inf if isinstance(pivot, float) and pivot == 0.0 else 1.0 / pivot
             self.inverse_pivots.append(inverse)
             for i in range(j + 1, size):
                 self.lower[i][j] = work[i][j] * inverse

@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
-from phistar.derivatives import along, discrete, first, frames, parameters, second
+from phistar.derivatives import along, discrete, first, frames, hybrid, parameters, second
 from phistar.derivatives.along import Motion
 from phistar.derivatives.discrete import Discretization
 from phistar.derivatives.first import InverseLinearization, Linearization
+from phistar.derivatives.hybrid import HybridLinearization
 from phistar.derivatives.second import ForwardSecond, InverseSecond
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
@@ -98,6 +99,34 @@ class Derivatives:
             forces, reference: As in ``linearize``.
         """
         return first.linearize_inverse(self.model, q, v, vdot, forces, reference)
+
+    def linearize_hybrid(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        tau: Coordinates,
+        vdot: Coordinates,
+        prescribed: Sequence[str],
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+    ) -> HybridLinearization:
+        """``hybrid_dynamics`` and its derivatives: the motion of some joints is prescribed.
+
+        With the free joint of the base prescribed it is the linearization of a robot on a moving
+        base. Results are ``.vdot .tau`` and the derivatives of both with respect to q, v, the
+        forces of the free joints and the accelerations of the prescribed ones, ``.vdot_q`` to
+        ``.tau_vdot``.
+
+        Args:
+            q: (..., nq).
+            v: (..., nv).
+            tau: (..., nv); read for the free joints.
+            vdot: (..., nv); read for the prescribed joints.
+            prescribed: Names of the joints whose acceleration is given.
+            forces, reference: As in ``linearize``.
+        """
+        return hybrid.linearize_hybrid(self.model, q, v, tau, vdot, prescribed, forces, reference)
 
     def discretize(
         self,

@@ -14,8 +14,7 @@ import os
 import threading
 from array import array
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +25,9 @@ from phistar.backends.llvm.layout import address
 from phistar.backends.llvm.writer import Lanes
 from phistar.errors import ArgumentError, ShapeError
 from phistar.scalar.program import Signature
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 Array = NDArray[Any]
 
@@ -204,7 +206,9 @@ class Caller:
         task = _Task(self, (rows, held), start, starts, piece, batch)
         others = [_pool().submit(task.work) for _ in range(count - 1)]
         task.work()
-        wait(others)
+        # All must be done with the arrays before an error of one may be raised.
+        for other in others:
+            other.exception()
         for other in others:
             other.result()
         return task.status == 0
@@ -292,6 +296,9 @@ class _Threads:
     def __call__(self) -> ThreadPoolExecutor:
         with self._lock:
             if self._pool is None:
+                # Takes longer to import than a kernel to call, and most processes never need it.
+                from concurrent.futures import ThreadPoolExecutor
+
                 self._pool = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="phistar")
             return self._pool
 

@@ -44,10 +44,11 @@ class Kernel:
 def text_of(program: ScalarProgram, lanes: Lanes) -> str:
     """The LLVM module of a program, with the lean way in."""
     if isinstance(program, Rolled):
-        module, room = rolled_module(program, lanes), workspace(program)
-    else:
-        module, room = straight_module(program, lanes), program.slots
-    return module + both_lean_texts(program.signature, lanes, room)
+        room = workspace(program)
+        lean = both_lean_texts(program.signature, lanes, room, hasty=True)
+        return rolled_module(program, lanes) + lean
+    lean = both_lean_texts(program.signature, lanes, program.slots)
+    return straight_module(program, lanes) + lean
 
 
 def find(name: str, real: str) -> Kernel | None:

@@ -39,10 +39,19 @@ SYMBOL_MANY = "lean_many"
 """Name of the function for batches."""
 
 
-def both_lean_texts(signature: Signature, lanes: Lanes, workspace: int) -> str:
-    """Text of the two functions: for one sample, and for batches of up to ``MANY``."""
+_ATTRIBUTES = ") nounwind"
+
+
+def both_lean_texts(signature: Signature, lanes: Lanes, workspace: int, hasty: bool = False) -> str:
+    """Text of the two functions: for one sample, and for batches of up to ``MANY``.
+
+    Args:
+        signature, lanes, workspace: As for ``lean_text``.
+        hasty: Compile them as fast as can be; each call takes some nanoseconds longer.
+    """
     one = lean_text(signature, lanes, workspace)
-    return one + _function_text(SYMBOL_MANY, signature, lanes, MANY)
+    both = one + _function_text(SYMBOL_MANY, signature, lanes, MANY)
+    return both.replace(_ATTRIBUTES, f"{_ATTRIBUTES} noinline optnone") if hasty else both
 
 
 def lean_text(signature: Signature, lanes: Lanes, workspace: int, samples: int = 1) -> str:
@@ -88,7 +97,7 @@ def _function_text(symbol: str, signature: Signature, lanes: Lanes, samples: int
     w.do("ret ptr %result")
     return "\n".join(
         [
-            f"define ptr @{symbol}(ptr %self, ptr %given, i64 %count) nounwind {{",
+            f"define ptr @{symbol}(ptr %self, ptr %given, i64 %count{_ATTRIBUTES} {{",
             w.lines[0],
             f"  %rows = alloca [{2 * len(sizes) + 1} x i64], align 8",
             *w.lines[1:],

@@ -65,10 +65,12 @@ MATRICES: Mapping[str, Expr] = Table(
         "inverse_dynamics_qv": lambda: gradient(in_motion(linearized.B_D) @ dq, v),
         "inverse_dynamics_vv": lambda: gradient(in_motion(linearized.A_D) @ linearized.dv, v),
         "mass_matrix_q": lambda: gradient(mass_matrix @ vdot, "q"),
+        "mass_matrix_qq": lambda: gradient(derivative(mass_matrix @ vdot, {"q": dq}), "q"),
     }
 )
 """Matrices that a robot can be asked for. Those of second derivatives are slices of tensors: for
-one direction in the first place (dq, dv, vdot), over all directions in the second."""
+one direction in the first place (dq, dv, vdot), over all directions in the second. mass_matrix_qq
+is a slice of one of fourth order: for a column (vdot) and a direction (dq)."""
 
 PROGRAMS: Mapping[str, Mapping[str, Expr]] = Table(
     {

@@ -44,12 +44,13 @@ LAYERS: dict[str, tuple[str, str]] = {
     "operators": ("errors model arguments algebra dynamics functions linear", "numpy"),
     "dynamics": ("errors spatial model arguments compile", "numpy"),
     "derivatives": ("errors spatial model arguments compile dynamics motion", "numpy"),
+    "diagonal": ("errors model arguments algebra algorithms compile dynamics", "numpy"),
     "motion": ("errors model scalar backends", "numpy"),
     "kernels": ("errors model arguments algebra sweeps scalar backends compile", "numpy"),
     "export": (f"errors model {LEVELS} compile explain kernels", ""),
     "robot": (
-        f"{BASE} algebra algorithms compile dynamics motion derivatives kernels functions "
-        "operators",
+        f"{BASE} algebra algorithms compile dynamics motion derivatives diagonal kernels "
+        "functions operators",
         "numpy",
     ),
     "robots": ("errors model loaders robot", "numpy"),

@@ -45,12 +45,13 @@ LAYERS: dict[str, tuple[str, str]] = {
     "dynamics": ("errors spatial model arguments compile", "numpy"),
     "derivatives": ("errors spatial model arguments compile dynamics motion", "numpy"),
     "geometry": ("errors model arguments dynamics derivatives", "numpy"),
+    "diagonal": ("errors model arguments algebra algorithms compile dynamics", "numpy"),
     "motion": ("errors model scalar backends", "numpy"),
     "kernels": ("errors model arguments algebra sweeps scalar backends compile", "numpy"),
     "export": (f"errors model {LEVELS} compile explain kernels", ""),
     "robot": (
-        f"{BASE} algebra algorithms compile dynamics motion derivatives geometry kernels "
-        "functions operators",
+        f"{BASE} algebra algorithms compile dynamics motion derivatives diagonal geometry "
+        "kernels functions operators",
         "numpy",
     ),
     "robots": ("errors model loaders robot", "numpy"),

@@ -79,11 +79,5 @@ def damped(robot: Robot, q: Array, v: Array, damping: float | Array) -> Array:
     """m c m*v (..., nv); for a number c it is c 𝓜v."""
     if isinstance(damping, float):
         return np.asarray(damping * times(robot.mass_matrix(q), v))
-    m = _factor(robot, q)
-    return times(m, damping * times(np.swapaxes(m, -1, -2), v))
-
-
-def _factor(robot: Robot, q: Array) -> Array:
-    """The upper triangular m (..., nv, nv) with 𝓜 = m m*: Cholesky's factor, from the tips on."""
-    turned = np.linalg.cholesky(robot.mass_matrix(q)[..., ::-1, ::-1])
-    return np.asarray(turned[..., ::-1, ::-1])
+    at = robot.diagonalize(q)
+    return at.from_epsilon(damping * at.to_eta(v))

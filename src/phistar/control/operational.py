@@ -3,8 +3,9 @@
 
     τ = h(q, v) + J*Λ(a - J̇v) - c(𝓜 - J*ΛJ)v        a = k_p e - k_d V
 
-All in the frame's own axes: V = Jv its velocity, e = (rotation vector, position) of the goal as the
-frame sees it, Λ the operational inertia. The last term damps what the frame does not feel.
+In world axes, at the frame's origin: V = Jv its velocity, e = (rotation vector, difference of
+positions) to the goal, Λ the operational inertia. The origin goes straight to its place. The last
+term damps what the frame does not feel.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from phistar.robot import Robot
 from phistar.spatial import log_so3
 
 Array = NDArray[Any]
+
+SINGULAR = 1e-9
+"""Smallest singular value of a Jacobian, relative to the largest, at which it has no inverse."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,14 +49,14 @@ class OperationalSpace(Law):
     name: ClassVar[str] = "operational"
 
     def error(self, q: Array, v: Array) -> Array:
-        """e (..., 6) [rad, m]: the goal's rotation vector and position in the frame's axes."""
+        """e (..., 6) [rad, m]: rotation vector and way to the goal, world axes."""
         return self._offset(q)
 
     def _offset(self, q: Array) -> Array:
         place = self.robot.frame_pose(q, self.frame)
-        inward = np.swapaxes(place[..., :3, :3], -1, -2)
-        moved = times(inward, self.goal[..., :3, 3] - place[..., :3, 3])
-        return np.concatenate([log_so3(inward @ self.goal[..., :3, :3]), moved], axis=-1)
+        turn = self.goal[..., :3, :3] @ np.swapaxes(place[..., :3, :3], -1, -2)
+        moved = self.goal[..., :3, 3] - place[..., :3, 3]
+        return np.concatenate([log_so3(turn), moved], axis=-1)
 
     def pull(self, q: Array) -> Array:
         """k_p J*Λe (..., nv)."""
@@ -62,7 +66,7 @@ class OperationalSpace(Law):
 
     def lyapunov(self, q: Array, v: Array) -> Array:
         """½V*V + ½k_p e*e (...)."""
-        speed = self.robot.frame_velocity(q, v, self.frame, "local")
+        speed = self.robot.frame_velocity(q, v, self.frame)
         return (square(speed) + self.stiffness * square(self.error(q, v))) / 2
 
     def demand(self, q: Array, v: Array) -> Array:
@@ -70,7 +74,7 @@ class OperationalSpace(Law):
         robot = self.robot
         jacobian, inertia = self._task(q)
         speed = times(jacobian, v)
-        drift = robot.frame_acceleration(q, v, np.zeros(robot.nv), self.frame, "local")
+        drift = robot.frame_acceleration(q, v, np.zeros(robot.nv), self.frame)
         wanted = self.stiffness * self.error(q, v) - self.damping * speed
         wrench = times(inertia, wanted - drift + self.inner * speed)
         inside = -self.inner * times(robot.mass_matrix(q), v)
@@ -79,18 +83,24 @@ class OperationalSpace(Law):
 
     def singular_value(self, q: Array) -> Array:
         """The smallest singular value (...) of the frame's Jacobian."""
-        return smallest(self.robot.jacobian(q, self.frame, "local"))
+        return smallest(self.robot.jacobian(q, self.frame))
 
     def _task(self, q: Array) -> tuple[Array, Array]:
-        try:
-            inertia = self.robot.operational_inertia(q, [self.frame])
-        except np.linalg.LinAlgError as error:
+        """J and Λ, world axes."""
+        jacobian = self.robot.jacobian(q, self.frame)
+        values = np.linalg.svd(jacobian, compute_uv=False)
+        if (values[..., -1] <= SINGULAR * values[..., 0]).any():
             raise ArgumentError(
                 f"frame '{self.frame}' of robot '{self.robot.name}' is at a singular pose: it "
                 "cannot move in every direction and has no operational inertia; start elsewhere, "
                 "or use pose_control, which needs no inverse"
-            ) from error
-        return self.robot.jacobian(q, self.frame, "local"), inertia
+            )
+        inertia = self.robot.operational_inertia(q, [self.frame])
+        axes = self.robot.frame_pose(q, self.frame)[..., :3, :3]
+        to_world = np.zeros_like(inertia)
+        to_world[..., :3, :3] = to_world[..., 3:, 3:] = axes
+        inertia = to_world @ inertia @ np.swapaxes(to_world, -1, -2)
+        return jacobian, inertia
 
 
 def operational_space(

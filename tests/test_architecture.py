@@ -64,7 +64,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "viewer": ("errors spatial model robots robot sim", "numpy viser"),
     "report": ("errors spatial model robots robot sim", "numpy matplotlib plotly"),
     "cli": (
-        f"{BASE} robot robots backends compile explain export sim viewer report phistar",
+        f"{BASE} robot robots backends compile explain export sim control viewer report phistar",
         "numpy rich platformdirs llvmlite",
     ),
     "__main__": ("cli", ""),

@@ -75,7 +75,15 @@ class Root:
     of: Expr
 
 
-Definition = Expr | Riccati | LyapunovIn | LyapunovOut | SylvesterOut | Siblings | Root
+@dataclass(frozen=True)
+class RootRate:
+    """The block-diagonal, lower triangular S with S R* + R S* = of, the rate of R R*."""
+
+    root: Expr
+    of: Expr
+
+
+Definition = Expr | Riccati | LyapunovIn | LyapunovOut | SylvesterOut | Siblings | Root | RootRate
 
 
 def parts(definition: Definition | None) -> tuple[Expr, ...]:
@@ -86,6 +94,8 @@ def parts(definition: Definition | None) -> tuple[Expr, ...]:
         return definition.source, definition.left, definition.right
     if isinstance(definition, (Siblings, Root)):
         return (definition.of,)
+    if isinstance(definition, RootRate):
+        return definition.root, definition.of
     return ()
 
 
@@ -442,6 +452,14 @@ def inertia_rate(name: str, direction: Expr, text: str, latex: str, along: str) 
 
 
 P_dot = inertia_rate("P_dot", dq, "Ṗ", r"\dot P", "along δ")
+D_root_dot = _register(
+    symbol("D_root_dot", JOINT, JOINT),
+    "√̇D",
+    r"\dot{\sqrt{D}}",
+    "How the root of the inertia each joint feels changes as the joints move along δ.",
+    RootRate(D_root, H @ P_dot @ H.T),
+    JR95.at("Identity 6.1"),
+)
 P_dot_v = inertia_rate("P_dot_v", v, "Ṗᵥ", r"\dot P_v", "at v")
 
 

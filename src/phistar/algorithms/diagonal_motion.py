@@ -73,21 +73,20 @@ hinge_rate = H @ P_dot_v @ H.T
 """Ḋ."""
 
 
-def total_rates(rates: Expr, velocity: Expr, rate: Expr) -> Expr:
-    """ζ̇ = D⁻¹(κ - C_ζ - κ_g) by ζ, joint velocities and the rate of P along them.
+def total_rates(rates: Expr, velocity: Expr, links: Expr, rate: Expr) -> Expr:
+    """ζ̇ = D⁻¹(κ - C_ζ - κ_g) by ζ, v, the velocities V of the links and the rate of P along v.
 
-    V = ψ*H*ζ                                  outward
     z = ψ(Kτ + Pa + V ×* MV + Mφ*γ - f)        inward      a = V × H*v
     ζ̇ = D⁻¹(τ - Hz + HPa + HṖ(V - H*ζ))
     """
-    V = let("V", psi.T @ H.T @ rates)
+    V = let("V", links)
     bent = let("bent", P @ crm(V) @ H.T @ velocity)
     load = let("load", crf(V) @ M @ V + M @ phi.T @ gravity - f_ext)
     z = let("z", psi @ (K @ tau + bent + load))
     return D.inv @ (tau - H @ z + H @ bent + H @ rate @ (V - H.T @ rates))
 
 
-zeta_dot = total_rates(zeta, v_of_zeta, P_dot_zeta)
+zeta_dot = total_rates(zeta, v_of_zeta, psi.T @ H.T @ zeta, P_dot_zeta)
 """ζ̇ from ζ and τ: inertias inward, velocities outward, forces and Ṗ inward."""
 
 V_lag = vector("V_lag", MOTION, "V′", "Link velocities found one step ago.", "V'")

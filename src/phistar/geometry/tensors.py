@@ -71,9 +71,11 @@ def ricci(riemann: Array, inverse: Array) -> Array:
 
 def in_frame(tensor: Array, frame: Array) -> Array:
     """A tensor (..., n, n, n, n) seen by the rows of ``frame`` (..., n, n) as its axes."""
+    n = frame.shape[-1]
     for _ in range(4):
         # Each turn contracts the first of the four axes and puts the new one last.
-        tensor = np.einsum("...ah,...hijk->...ijka", frame, tensor)
+        turned = frame @ tensor.reshape(*tensor.shape[:-4], n, n**3)
+        tensor = np.moveaxis(turned.reshape(*turned.shape[:-1], n, n, n), -4, -1)
     return tensor
 
 

@@ -44,12 +44,14 @@ LAYERS: dict[str, tuple[str, str]] = {
     "operators": ("errors model arguments algebra dynamics functions linear", "numpy"),
     "dynamics": ("errors spatial model arguments compile", "numpy"),
     "derivatives": ("errors spatial model arguments compile dynamics motion", "numpy"),
+    "geometry": ("errors model arguments dynamics derivatives", "numpy"),
+    "diagonal": ("errors model arguments algebra algorithms compile dynamics", "numpy"),
     "motion": ("errors model scalar backends", "numpy"),
     "kernels": ("errors model arguments algebra sweeps scalar backends compile", "numpy"),
     "export": (f"errors model {LEVELS} compile explain kernels", ""),
     "robot": (
-        f"{BASE} algebra algorithms compile dynamics motion derivatives kernels functions "
-        "operators",
+        f"{BASE} algebra algorithms compile dynamics motion derivatives diagonal geometry "
+        "kernels functions operators",
         "numpy",
     ),
     "robots": ("errors model loaders robot", "numpy"),
@@ -62,7 +64,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "viewer": ("errors spatial model robots robot sim", "numpy viser"),
     "report": ("errors spatial model robots robot sim", "numpy matplotlib plotly"),
     "cli": (
-        f"{BASE} robot robots backends compile explain export sim viewer report phistar",
+        f"{BASE} robot robots backends compile explain export sim control viewer report phistar",
         "numpy rich platformdirs llvmlite",
     ),
     "__main__": ("cli", ""),

@@ -17,8 +17,10 @@ from phistar import dynamics, motion
 from phistar.algebra.ir import Expr
 from phistar.algorithms.operational_space import compliance
 from phistar.derivatives.methods import Derivatives
+from phistar.diagonal.methods import Diagonalized
 from phistar.errors import RobotNotFoundError, UnknownNameError, close_matches
 from phistar.functions import Function
+from phistar.geometry.methods import Geometry
 from phistar.kernels import RobotKernel
 from phistar.loaders import LoadReport, Source, bundled, load_model
 from phistar.loaders.urdf.export import export_urdf
@@ -33,7 +35,7 @@ from phistar.operators import Operators
 Array = NDArray[Any]
 
 
-class Robot(Derivatives):
+class Robot(Derivatives, Diagonalized, Geometry):
     """A robot: pure functions of q and v, no hidden state.
 
     Every method takes array-likes with any leading batch axes, shaped ``(..., nq)`` or

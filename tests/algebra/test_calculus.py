@@ -189,7 +189,7 @@ def test_what_has_no_gradient_says_so() -> None:
     with pytest.raises(LoweringError, match="mass matrix and its inverse"):
         gradient(in_motion(forward_dynamics.result), "q")
     with pytest.raises(LoweringError, match="only the articulated inertia"):
-        derivative(P, {"q": v})
+        derivative(P, {"q": vdot})
     with pytest.raises(LoweringError, match="recursion over v"):
         gradient(R_hat @ motion, v)
     with pytest.raises(SpaceError, match="only vectors"):

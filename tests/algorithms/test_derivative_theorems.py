@@ -2,6 +2,8 @@
 """Theorems about derivatives: what they say is a derivative, and what is nearly so is refuted."""
 
 import dataclasses
+from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -9,9 +11,12 @@ from numpy.typing import NDArray
 
 from phistar.algebra.dense import Dense
 from phistar.algebra.derivation import hypotheses
-from phistar.algebra.ir import Expr, crf
+from phistar.algebra.ir import Expr, crf, crm
 from phistar.algebra.proof import Outcome, prove, random_vectors
 from phistar.algebra.symbols import (
+    D,
+    D_root,
+    E_psi,
     H,
     J_hat,
     K,
@@ -19,21 +24,28 @@ from phistar.algebra.symbols import (
     M,
     M_hat,
     P,
+    P_dot,
     P_hat,
     Upsilon,
     dq,
     phi,
     psi,
+    tau,
     v,
 )
 from phistar.algorithms.catalogue import catalogue
 from phistar.algorithms.decompositions import U
+from phistar.algorithms.diagonal import ell, m
+from phistar.algorithms.diagonal_motion import coriolis, total_rates
+from phistar.algorithms.diagonal_rates import zeta
 from phistar.algorithms.equations_of_motion import in_motion
 from phistar.algorithms.kinematics import V
 from phistar.algorithms.linearized import B_D, H_dot, Theta_ddot, Theta_dot, force_column
 from phistar.algorithms.linearized_forward import accelerations
 from phistar.algorithms.linearized_inverse import A_D_one_axis, B_D_one_axis, torques
+from phistar.algorithms.rates import Delta, delta, lambda_dot
 from phistar.algorithms.second_order import dq_second
+from phistar.errors import SpaceError
 from phistar.model.configuration import integrate, random_configuration
 from phistar.model.joint_map import joint_map
 from phistar.model.random import random_model
@@ -71,7 +83,50 @@ FALSE: dict[str, tuple[str, Expr]] = {
         "energy_by_configuration_articulated",
         2 * H @ phi @ (crf(H.T @ v) @ P - crf(V) @ M) @ V,
     ),
+    "JR95 Lemma 3.1: ν = mv": (
+        "power_balance",
+        dq.T @ m.T @ ell @ tau,
+    ),
+    "JR95 Lemma 3.1: v = ℓν": ("old_rates", ell @ m.T @ v),
+    "JR95 (8.1): no D⁻¹": (
+        "diagonal_forward_dynamics",
+        D @ total_rates(zeta, dq, Delta, P_dot),
+    ),
+    "JR95 Lemma 7.3: the root without its rate": (
+        "normalised_coriolis_of_any_joint",
+        D_root.inv @ coriolis(dq, P_dot),
+    ),
+    "JR95 Identity 7.1: V ×* MV once": (
+        "normalised_coriolis",
+        Fraction(1, 2)
+        * D_root.inv
+        @ H
+        @ psi
+        @ (
+            E_psi @ lambda_dot
+            - lambda_dot @ E_psi.T
+            - crf(delta) @ P
+            - P @ crm(delta)
+            + crf(Delta) @ M
+        )
+        @ Delta,
+    ),
 }
+
+MISTYPED: dict[str, Callable[[], Expr]] = {
+    "JR95 section 4: HφMφH*": lambda: H @ phi @ M @ phi @ H.T,
+    "JR95 section 4: HφMφ*H": lambda: H @ phi @ M @ phi.T @ H,
+    "JR95 (6.5): ψλ̇ψ": lambda: E_psi @ lambda_dot @ E_psi,
+    "JR95 (6.16c): M behind P": lambda: H @ phi @ crf(delta) @ P @ M @ Delta,
+}
+"""Misprints between the wrong spaces: they cannot be written at all."""
+
+
+@pytest.mark.parametrize("name", MISTYPED)
+def test_misprints_between_the_wrong_spaces(name: str) -> None:
+    """Motions and forces are kept apart, so that a missing star is an error at once."""
+    with pytest.raises(SpaceError):
+        MISTYPED[name]()
 
 
 @pytest.mark.parametrize("name", FALSE)

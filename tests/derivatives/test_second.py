@@ -116,6 +116,14 @@ def test_mass_matrix(case: State) -> None:
     close(np.swapaxes(second.q_vdot, -1, -2), found, 1e-12)
 
 
+def test_mass_matrix_twice(case: State) -> None:
+    """∂²𝓜/∂q² is the complex step of ∂𝓜/∂q, symmetric in its first indices; relative 1e-11."""
+    found = case.robot.mass_matrix_qq(case.q)
+    (expected,) = steps(case.robot, case.robot.mass_matrix_q, (case.q,))
+    close(found, expected)
+    close(found, np.swapaxes(found, -4, -3), 1e-12)
+
+
 def _turn(robot: phistar.Robot, column: int, cross: object) -> np.ndarray:
     """Cross product with one column of H*, in the block of its body: H^i of the papers."""
     count = len(robot.model.bodies)

@@ -11,10 +11,15 @@ import pytest
 from tests.helpers import ROOT
 
 DRAWS = importlib.util.find_spec("matplotlib") is not None
-COARSE = {"cart_pole": {"DT": 0.05, "STEPS": 48}, "panda_reach": {"DT": 0.02, "STEPS": 40}}
+COARSE = {
+    "cart_pole": {"DT": 0.05, "STEPS": 48},
+    "panda_reach": {"DT": 0.02, "STEPS": 40},
+    "pose_control": {"DT": 0.008, "DURATION": 3.0},
+}
 PLOTS = {
     "cart_pole": {"cart_pole_balance.png", "cart_pole_swing_up.png"},
     "panda_reach": {"panda_reach.png", "panda_tracking.png"},
+    "pose_control": {"ur5_pose_control.png", "panda_pose_control.png"},
 }
 
 
@@ -65,3 +70,19 @@ def test_panda_reach(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert max(ends) < 2.0
     assert number(r"with TV-LQR: .* first, (\S+) rad at last", shown) < 1e-3
     assert number(r"same torques alone: .* first, (\S+) rad at last", shown) > 1.0
+
+
+def test_pose_control(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every start reaches the pose with a function that never rises; failures are named."""
+    shown = run("pose_control", tmp_path, capsys)
+    starts = re.findall(r"^\[\d\] .*$", shown, re.MULTILINE)
+    assert len(starts) == 4 + 4 + 2
+    for line in [*starts[:8], starts[9]]:
+        assert "] reached; " in line
+        assert "never rising" in line
+    assert "stalled at a singular pose" in starts[8]
+    assert shown.count("pose (8.2): reached") == 2
+    assert shown.count("operational space: reached") == 2
+    alone = re.findall(r"gravity left alone: (stalled by gravity|moving).*, rising by", shown)
+    assert alone[0] == "stalled by gravity"
+    assert len(alone) == 2

@@ -45,13 +45,15 @@ from phistar.algebra.ir import (
 )
 from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE
 from phistar.algebra.symbols import (
+    RATES_OF_P,
     A,
+    D_root,
+    D_root_dot,
     E_phi,
     G,
     H,
     M,
     P,
-    P_dot,
     Riccati,
     dq,
     entry,
@@ -84,8 +86,9 @@ def derivative(expr: Expr, changes: Mapping[Variable, Expr], axes: Axes = "link"
         axes: In which axes vectors that do not change are held, ``"link"`` or ``"inertial"``.
 
     Returns:
-        An expression between the same spaces. Articulated inertias change by the symbol ``P_dot``,
-        which is their change along ``dq``; so they need ``dq`` as the direction of ``"q"``.
+        An expression between the same spaces. Articulated inertias change by the symbols of
+        ``RATES_OF_P``, ``P_dot`` along ``dq`` and ``P_dot_v`` along ``v``: they need one of these
+        directions for ``"q"``.
 
     Raises:
         SpaceError: A change is not of the space of what it changes.
@@ -162,13 +165,16 @@ class _Derivation:
             return -(crm(moved) @ gravity)
         if node is psi:
             return psi @ self.of(E_phi - E_phi @ G @ H) @ psi
-        if isinstance(definition, Riccati) and self.direction is dq:
-            return P_dot
+        if isinstance(definition, Riccati) and self.direction in RATES_OF_P:
+            return RATES_OF_P[self.direction]
+        if node is D_root and self.direction is dq:
+            return D_root_dot
         if isinstance(definition, Expr):
             return self.of(definition)
+        known = ", ".join(str(direction) for direction in RATES_OF_P)
         raise LoweringError(
             f"{node} has no derivative along {self.direction}: only the articulated inertia {P} "
-            f"has a symbol for it, {P_dot}, along {dq}"
+            f"has symbols for it, along {known}"
         )
 
     def _held(self, node: Symbol) -> Expr:

@@ -47,6 +47,7 @@ from phistar.algebra.symbols import (
     LyapunovOut,
     Riccati,
     Root,
+    RootRate,
     Siblings,
     SylvesterOut,
     entry,
@@ -184,6 +185,8 @@ class Dense:
             return self._siblings(definition)
         if isinstance(definition, Root):
             return self._root(definition)
+        if isinstance(definition, RootRate):
+            return self._root_rate(definition)
         return self.matrix(definition)
 
     def _block(self, k: int) -> slice:
@@ -328,6 +331,26 @@ class Dense:
     def _root(self, node: Root) -> Array:
         whole = self.matrix(node.of)
         return self._diagonal([_lower_root(whole[r, r]) for r in self.joint_slices], JOINT, JOINT)
+
+    def _root_rate(self, node: RootRate) -> Array:
+        root, rate = self.matrix(node.root), self.matrix(node.of)
+        blocks = [_lower_rate(root[r, r], rate[r, r]) for r in self.joint_slices]
+        return self._diagonal(blocks, JOINT, JOINT)
+
+
+def _lower_rate(root: Array, rate: Array) -> Array:
+    """The lower triangular S with S R* + R S* = rate, by its entries: linear equations for them."""
+    places = list(zip(*np.tril_indices(len(root)), strict=True))
+    columns = []
+    for i, j in places:
+        unit = np.zeros_like(root)
+        unit[i, j] = 1.0
+        columns.append([(unit @ root.T + root @ unit.T)[place] for place in places])
+    wanted = np.array([rate[place] for place in places])
+    result = np.zeros_like(root)
+    for place, value in zip(places, np.linalg.solve(np.array(columns).T, wanted), strict=True):
+        result[place] = value
+    return result
 
 
 def _lower_root(matrix: Array) -> Array:

@@ -23,8 +23,10 @@ from phistar.algebra.schemas import (
     CALCULUS,
     JACOBI,
     ONE_DOF,
+    ONE_DOF_ROOTS,
     RATES,
     RIGID,
+    ROOT_RATES,
     SUBALGEBRA,
     SWAPS,
     TWOFOLD,
@@ -467,7 +469,13 @@ _JOINTS = (*ONE_DOF, *SUBALGEBRA[:1])
 _MOVES = (*DEFINITIONS, *CORE[:2])
 
 PHASES = (
-    Phase("rates", RATES, _BASIS, None, (*SWAPS, *RIGID, *ONE_DOF, *SUBALGEBRA, *_VANISHING)),
+    Phase(
+        "rates",
+        (*RATES, *ROOT_RATES, *ONE_DOF_ROOTS),
+        _BASIS,
+        None,
+        (*SWAPS, *RIGID, *ONE_DOF, *SUBALGEBRA, *_VANISHING, *ROOTS),
+    ),
     Phase("calculus", (*CALCULUS, *_JOINTS), _MOVES, None),
     Phase("twofold", TWOFOLD, _MOVES, None, (*CALCULUS, *_JOINTS)),
     Phase("jacobi", JACOBI, (), None, (*SWAPS, *_JOINTS)),

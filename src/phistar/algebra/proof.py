@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -20,11 +21,12 @@ from phistar.algebra.dense import BASE, Dense
 from phistar.algebra.identities import HYPOTHESES, PHASES, Identity, with_adjoints
 from phistar.algebra.ir import Expr, Inverse, Symbol, identity
 from phistar.algebra.rewrite import Rewriter, Step
+from phistar.algebra.rows import f, x
 from phistar.algebra.spaces import ONE
 from phistar.algebra.symbols import SYMBOLS, entry, unfolded
 from phistar.algebra.traverse import nodes
 from phistar.algebra.traverse import open_lets as open_lets
-from phistar.algebra.words import Words, to_words
+from phistar.algebra.words import Words, to_words, word_expr
 from phistar.errors import RewriteError, UnknownNameError
 from phistar.model.configuration import neutral, random_configuration
 from phistar.model.joints import JOINT_KINDS
@@ -118,9 +120,15 @@ def prove(theorem: Theorem) -> Proof:
 
 
 def starts(theorem: Theorem) -> tuple[Words, Words]:
-    """The words of both sides, from which a proof begins."""
-    left, right = (to_words(open_lets(side)) for side in theorem.sides)
+    """The words of both sides, from which a proof begins; scalars are half their own adjoint."""
+    left, right = (to_words(_halves(open_lets(side))) for side in theorem.sides)
     return left, right
+
+
+def _halves(side: Expr) -> Expr:
+    if side.codomain is not ONE or side.domain is not ONE:
+        return side
+    return Fraction(1, 2) * side + Fraction(1, 2) * side.T
 
 
 def stages(theorem: Theorem) -> Iterator[tuple[Identity, ...]]:
@@ -159,8 +167,44 @@ def derive(rewriters: Iterable[Rewriter], sides: Iterable[Words]) -> list[Trace]
 
 
 def _through(rewriter: Rewriter, trace: Trace) -> Trace:
-    steps = tuple(rewriter.steps(trace.end))
-    return Trace(trace.steps + steps, steps[-1].result if steps else trace.end)
+    """A trace on to its normal form; scalars turn round wherever their adjoint is simpler."""
+    while True:
+        steps = tuple(rewriter.steps(trace.end))
+        trace = Trace(trace.steps + steps, steps[-1].result if steps else trace.end)
+        turn = _turned_round(rewriter, trace.end)
+        if turn is None:
+            return trace
+        trace = Trace((*trace.steps, turn), turn.result)
+
+
+SCALAR = Identity("scalar", x.T @ f, f.T @ x, "a number is its own adjoint")
+"""Not a rule, for it goes both ways: what a step that turns a scalar round is called."""
+
+
+def _turned_round(rewriter: Rewriter, words: Words) -> Step | None:
+    """A step that replaces a scalar word by its adjoint, if that has a simpler normal form.
+
+    A word that is minus its adjoint is zero.
+    """
+    if words.codomain is not ONE or words.domain is not ONE:
+        return None
+    for word, factor in words.terms.items():
+        adjoint = to_words(word_expr(word, ONE).T)
+        found = rewriter.normal_form(adjoint)
+        own = Words(ONE, ONE, {word: Fraction(1)})
+        rest = words - Words(ONE, ONE, {word: factor})
+        if found.terms == {word: -1}:
+            return Step(SCALAR, word, rest)
+        if _simplicity(found) < _simplicity(own):
+            scaled = Words(ONE, ONE, {w: factor * c for w, c in adjoint.terms.items()})
+            return Step(SCALAR, word, rest + scaled)
+    return None
+
+
+def _simplicity(words: Words) -> tuple[int, int, str]:
+    """Fewer words first, then shorter ones; for words alike, their letters."""
+    text = ",".join(sorted(str(word) for word in words))
+    return len(words), len(text), text
 
 
 def differ(theorem: Theorem, seeds: Iterable[int] = range(3)) -> bool:

@@ -17,6 +17,8 @@ from phistar.algebra.rows import Bindings, Identity, d, e, f, x, y
 from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE
 from phistar.algebra.symbols import (
     D,
+    D_root,
+    D_root_dot,
     E_phi,
     G,
     H,
@@ -346,6 +348,32 @@ RATES = (
     ),
 )
 """The rate of the articulated inertia."""
+
+_change = H @ P_dot @ H.T
+
+ROOT_RATES = (
+    Identity(
+        "root_rate",
+        D_root @ D_root_dot.T,
+        _change - D_root_dot @ D_root.T,
+        "√D √D* = D, differentiated",
+        JR95.at("Identity 6.1"),
+        lone=True,
+    ),
+)
+"""The rate of the root of D."""
+
+ONE_DOF_ROOTS = (
+    Identity(
+        "root_rate_one_axis",
+        D_root_dot,
+        Fraction(1, 2) * _change @ D_root.T.inv,
+        "numbers commute: d√D = ½ dD / √D",
+        JR95.at("Identity 6.1"),
+        frozenset({"one_dof"}),
+    ),
+)
+"""The same where D has one number a joint."""
 
 CALCULUS = (*SWAPS, *RIGID, *ROOT, *GYROSCOPIC)
 """What proofs about derivatives use."""

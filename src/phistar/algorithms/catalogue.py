@@ -24,6 +24,7 @@ FILES = (
     "linearized_inverse",
     "linearized_forward",
     "rates",
+    "diagonal_rates",
     "second_order",
 )
 """Modules that hold theorems; importing them fills the catalogue."""

@@ -1,29 +1,49 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Controllers made of linearized dynamics: regulators, trackers, and trajectories optimised."""
+"""Control: laws with a Lyapunov function; regulators, trackers and optimised trajectories."""
 
 from phistar.control.cost import Cost, Expansion, FrameGoal, QuadraticCost
 from phistar.control.feedback import Feedback
 from phistar.control.feedforward import feedforward
 from phistar.control.ilqr import Solution, ilqr
+from phistar.control.joint_laws import ComputedTorque, PDGravity, computed_torque, pd_gravity
+from phistar.control.law import Law
 from phistar.control.lqr import Regulator, lqr
+from phistar.control.operational import OperationalSpace, operational_space
+from phistar.control.pose import PoseControl, pose_control
+from phistar.control.rate import RateFeedback, rate_feedback
+from phistar.control.regulate import regulate
+from phistar.control.regulation import Regulation
 from phistar.control.trajectory import Policy, Trajectory, minimum_jerk, rollout, work
 from phistar.control.tv_lqr import Tracker, tv_lqr
 
 __all__ = [
+    "ComputedTorque",
     "Cost",
     "Expansion",
     "Feedback",
     "FrameGoal",
+    "Law",
+    "OperationalSpace",
+    "PDGravity",
     "Policy",
+    "PoseControl",
     "QuadraticCost",
+    "RateFeedback",
+    "Regulation",
     "Regulator",
     "Solution",
     "Tracker",
     "Trajectory",
+    "computed_torque",
     "feedforward",
     "ilqr",
     "lqr",
     "minimum_jerk",
+    "operational_space",
+    "pd_gravity",
+    "pose_control",
+    "rate_feedback",
+    "regulate",
     "rollout",
     "tv_lqr",
     "work",

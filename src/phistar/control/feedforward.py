@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phistar.control.feedback import Feedback
-from phistar.control.setting import Actuation
+from phistar.control.setting import Actuation, gains
 from phistar.control.trajectory import Trajectory
-from phistar.errors import ArgumentError, ShapeError
+from phistar.errors import ShapeError
 from phistar.robot import Robot
 
 Array = NDArray[Any]
@@ -50,8 +50,8 @@ def feedforward(
     """
     actuation = Actuation.of(robot, None)
     lower, upper = actuation.bounds(limits)
-    kp = _gains(robot, "stiffness", stiffness)
-    kd = 2.0 * np.sqrt(kp) if damping is None else _gains(robot, "damping", damping)
+    kp = gains(robot, "stiffness", stiffness)
+    kd = 2.0 * np.sqrt(kp) if damping is None else gains(robot, "damping", damping)
     steps, rates = trajectory.steps, np.asarray(vdot, dtype=float)
     if len(rates) not in (steps, steps + 1):
         raise ShapeError("vdot", rates.shape, f"({steps}, ..., {robot.nv})", "the trajectory")
@@ -61,12 +61,3 @@ def feedforward(
     nominal = Trajectory(trajectory.t, trajectory.q, trajectory.v, at.tau)
     K = np.concatenate([position, velocity], axis=-1)
     return Feedback(actuation, nominal, K, lower, upper)
-
-
-def _gains(robot: Robot, name: str, value: ArrayLike) -> Array:
-    array = np.asarray(value, dtype=float)
-    if array.shape not in ((), (robot.nv,)):
-        raise ShapeError(name, array.shape, f"a number or ({robot.nv},)", f"robot '{robot.name}'")
-    if not (np.isfinite(array).all() and (array > 0).all()):
-        raise ArgumentError(f"{name} is {array}, expected positive numbers")
-    return np.broadcast_to(array, (robot.nv,))

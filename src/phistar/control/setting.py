@@ -99,6 +99,23 @@ class Actuation:
         return np.concatenate([np.asarray(part, dtype=float) for part in parts])
 
 
+def gains(robot: Robot, name: str, value: ArrayLike) -> Array:
+    """Positive gains (nv,) from a number or one for each velocity coordinate."""
+    array = np.asarray(value, dtype=float)
+    if array.shape not in ((), (robot.nv,)):
+        raise ShapeError(name, array.shape, f"a number or ({robot.nv},)", f"robot '{robot.name}'")
+    if not (np.isfinite(array).all() and (array > 0).all()):
+        raise ArgumentError(f"{name} is {array}, expected positive numbers")
+    return np.broadcast_to(array, (robot.nv,))
+
+
+def positive(name: str, value: float) -> float:
+    """A number that must be greater than zero."""
+    if not (np.isfinite(value) and value > 0):
+        raise ArgumentError(f"{name} is {value}, expected a number greater than zero")
+    return float(value)
+
+
 def weight_matrix(value: ArrayLike, size: int, name: str, *, definite: bool = False) -> Array:
     """A weight (size, size) from a number, a diagonal (size,) or a matrix.
 

@@ -247,6 +247,13 @@ class Derivatives:
         """∂𝓜/∂q (..., nv, nv, nv): [i, j, k] is the change of 𝓜_ij along the step e_k."""
         return second.mass_matrix_q(self.model, q)
 
+    def mass_matrix_qq(self, q: Coordinates) -> Array:
+        """∂²𝓜/∂q² (..., nv, nv, nv, nv): [i, j, k, l] is that of 𝓜_ij along e_k, then along e_l.
+
+        Symmetric in (i, j); in (k, l) if the joints have one axis each, see ``derivatives.second``.
+        """
+        return second.mass_matrix_qq(self.model, q)
+
     def gravity_force_q(self, q: Coordinates) -> Array:
         """∂/∂q (..., nv, nv) of ``gravity_force``: the stiffness that gravity gives the robot."""
         return frames.gravity_force_q(self.model, q)

@@ -68,6 +68,15 @@ def mass_matrix_q(model: Model, q: Coordinates) -> Array:
     return _slices(model, "mass_matrix_q", q, {}, "vdot")
 
 
+def mass_matrix_qq(model: Model, q: Coordinates) -> Array:
+    """∂²𝓜/∂q² (..., nv, nv, nv, nv): [i, j, k, l] is the change of ∂𝓜_ij/∂q_k along e_l."""
+    (q,) = state(model, q=q)
+    units = joint_map(model).spread(np.eye(model.nv, dtype=q.dtype))
+    inputs = {"vdot": units[:, None, :], "dq": units}
+    found = matrix("mass_matrix_qq", Full(), model, q[..., None, None, :], inputs)
+    return np.moveaxis(over_joints(model, found), -2, -4)
+
+
 def inverse_second(
     model: Model, q: Coordinates, v: Coordinates, vdot: Coordinates
 ) -> InverseSecond:

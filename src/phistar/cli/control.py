@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``phistar control ROBOT``: a robot under a control law, with its Lyapunov function drawn."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phistar import control
+from phistar.cli import UsageError
+from phistar.cli.chart import chart
+from phistar.cli.names import asked_for
+from phistar.cli.options import add_loading, add_robot, load_robot
+from phistar.cli.series import check_suffix, write_series
+from phistar.cli.text import clean, vector
+from phistar.control import Law, Regulation
+from phistar.robot import Robot
+
+Array = NDArray[Any]
+
+LAWS = ("pose", "rate", "computed_torque", "pd_gravity", "operational")
+GAINS = ("damping", "stiffness", "length", "inner")
+"""Options that go to a law by their own name, if the law has them."""
+TAKES = {
+    "rate": ("damping",),
+    "pose": ("damping", "stiffness", "length"),
+    "computed_torque": ("damping", "stiffness"),
+    "pd_gravity": ("damping", "stiffness"),
+    "operational": ("damping", "stiffness", "inner"),
+}
+COMPENSATES = ("rate", "pose", "pd_gravity")
+"""Laws in which gravity compensation can be left out."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    add_robot(parser)
+    parser.add_argument("--law", choices=LAWS, default="pose", help="default: pose")
+    text = "frame that goes to a pose (default: the last link)"
+    parser.add_argument("--frame", metavar="NAME", help=text)
+    text = "random (default), neutral, home, a named configuration, or numbers: --start=0,-1.2,..."
+    parser.add_argument("--start", metavar="Q", default="random", help=text)
+    text = "likewise, or near (default): within 0.6 of the start; a frame goes to its pose there"
+    parser.add_argument("--goal", metavar="Q", default="near", help=text)
+    text = "velocity at the start: zero, random or numbers (default: random for rate, else zero)"
+    parser.add_argument("--velocity", metavar="V", help=text)
+    parser.add_argument("--seed", type=int, default=0, help="of everything random (default: 0)")
+    _gain(parser, "--damping", "c1 or k_d")
+    _gain(parser, "--stiffness", "c2 or k_p")
+    _gain(parser, "--length", "pose: length of the axes that are drawn to their places [m]")
+    _gain(parser, "--inner", "operational: damping of what the frame does not feel [1/s]")
+    parser.add_argument(
+        "--gravity-compensation",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="add the forces that hold the robot (default: yes)",
+    )
+    parser.add_argument("--limits", action="store_true", help="limit forces as the file says")
+    parser.add_argument("--duration", type=float, default=3.0, metavar="S", help="default: 3 s")
+    parser.add_argument("--dt", type=float, default=0.002, metavar="S", help="default: 0.002 s")
+    text = "write the motion as FILE.csv or FILE.npz"
+    parser.add_argument("--out", metavar="FILE", help=text)
+    add_loading(parser)
+
+
+def _gain(parser: argparse.ArgumentParser, name: str, text: str) -> None:
+    parser.add_argument(name, type=float, metavar="X", help=f"{text} (default: the law's)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the law, draw its Lyapunov function and say how it ended."""
+    if options.out:
+        check_suffix(options.out)
+    robot = load_robot(options.robot, options)
+    rng = np.random.default_rng(options.seed)
+    start = _configuration(robot, options.start, rng, "--start")
+    goal = _configuration(robot, options.goal, rng, "--goal", start)
+    velocity = _velocity(robot, options, rng)
+    law = _law(robot, options, goal)
+    found = control.regulate(
+        law,
+        start,
+        velocity,
+        duration=options.duration,
+        dt=options.dt,
+        progress=sys.stdout.isatty(),
+    )
+    _print(found, goal)
+    if options.out:
+        _write(options.out, found)
+        print(f"wrote {clean(options.out)}")
+    return 0
+
+
+def _configuration(
+    robot: Robot, word: str, rng: np.random.Generator, option: str, start: Array | None = None
+) -> Array:
+    if word == "random":
+        return robot.random_configuration(rng)
+    if word == "near" and start is not None:
+        return robot.integrate(start, rng.uniform(-0.6, 0.6, robot.nv))
+    if word in ("neutral", "home"):
+        return robot.neutral() if word == "neutral" else robot.home
+    if word in robot.configurations:
+        return np.array(robot.configurations[word])
+    known = ["random", "neutral", "home", *robot.configurations]
+    return _numbers(word, robot.nq, option, [*known, "near"] if start is not None else known)
+
+
+def _velocity(robot: Robot, options: argparse.Namespace, rng: np.random.Generator) -> Array:
+    word = options.velocity or ("random" if options.law == "rate" else "zero")
+    if word == "random":
+        return rng.normal(size=robot.nv)
+    if word == "zero":
+        return np.zeros(robot.nv)
+    return _numbers(word, robot.nv, "--velocity", ["random", "zero"])
+
+
+def _numbers(text: str, count: int, option: str, words: list[str]) -> Array:
+    try:
+        values = np.array([float(part) for part in text.split(",")])
+    except ValueError:
+        expected = f"{', '.join(words)} or {count} numbers with commas between them"
+        raise UsageError(f"{option} is '{text}', expected {expected}") from None
+    if len(values) != count:
+        raise UsageError(f"{option} has {len(values)} numbers, expected {count}")
+    return values
+
+
+def _law(robot: Robot, options: argparse.Namespace, goal: Array) -> Law:
+    given = {name: value for name in GAINS if (value := getattr(options, name)) is not None}
+    for name in given:
+        if name not in TAKES[options.law]:
+            takes = ", ".join(f"--{x}" for x in TAKES[options.law])
+            raise UsageError(f"law '{options.law}' has no --{name}; it takes {takes}")
+    settings: dict[str, Any] = {**given, "limits": "robot" if options.limits else None}
+    if options.law in COMPENSATES:
+        settings["gravity"] = options.gravity_compensation
+    elif not options.gravity_compensation:
+        raise UsageError(f"law '{options.law}' is made of inverse dynamics, gravity included")
+    if options.law == "rate":
+        return control.rate_feedback(robot, **settings)
+    if options.law == "computed_torque":
+        return control.computed_torque(robot, goal, **settings)
+    if options.law == "pd_gravity":
+        return control.pd_gravity(robot, goal, **settings)
+    frame = options.frame or robot.link_names[-1]
+    with asked_for():
+        place = robot.frame_pose(goal, frame)
+    make = control.pose_control if options.law == "pose" else control.operational_space
+    return make(robot, frame, place, **settings)
+
+
+def _print(found: Regulation, goal: Array) -> None:
+    robot = found.law.robot
+    for name in robot.joint_names:
+        if robot.joints[name].kind == "free":
+            print(f"note: joint '{clean(name)}' is free, and the law drives it as a motor would")
+    print(f"start {vector(found.q[0])}")
+    if found.law.name != "rate":
+        print(f"goal  {vector(goal)}")
+    for line in chart("Lyapunov function", found.t, found.lyapunov, logarithmic=True):
+        print(line)
+    print(clean(found))
+
+
+def _write(path: str, found: Regulation) -> None:
+    robot = found.law.robot
+    names = {"q": _names(robot, "q_slice"), "v": _names(robot, "v_slice")}
+    keys = ("t", "q", "v", "tau", "error", "lyapunov", "kinetic", "potential", "singular_value")
+    arrays = {key: getattr(found, key) for key in keys}
+    write_series(path, arrays, {**names, "tau": names["v"]})
+
+
+def _names(robot: Robot, which: str) -> list[str]:
+    """A name for each coordinate: the joint's, with a number if it has several."""
+    names: list[str] = []
+    for name in robot.joint_names:
+        part = getattr(robot.joints[name], which)
+        count = part.stop - part.start
+        names += [name] if count == 1 else [f"{name}.{k}" for k in range(count)]
+    return names

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What control laws have in common: joint forces of a state, an error, a Lyapunov function.
+
+A law is a policy for ``rollout`` and what ``regulate`` runs. Every joint has a motor.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from phistar.control.setting import Actuation
+from phistar.errors import ArgumentError, ShapeError
+from phistar.model.configuration import Coordinates
+from phistar.robot import Robot
+from phistar.spatial import is_rotation
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Law(ABC):
+    """A law of control: ``tau = law.forces(q, v)``.
+
+    Attributes:
+        robot: The robot.
+        lower: (nv,) least joint forces, or None.
+        upper: (nv,) largest joint forces, or None.
+        gravity: Whether the law adds the forces that hold the robot against gravity.
+    """
+
+    robot: Robot
+    lower: Array | None
+    upper: Array | None
+    gravity: bool
+    name: ClassVar[str]
+
+    @abstractmethod
+    def pull(self, q: Array) -> Array:
+        """Joint forces (..., nv) towards the goal in a robot at rest, gravity aside."""
+
+    @abstractmethod
+    def error(self, q: Array, v: Array) -> Array:
+        """What the law brings to zero (..., m)."""
+
+    @abstractmethod
+    def lyapunov(self, q: Array, v: Array) -> Array:
+        """The function (...) that falls under this law, gravity compensated and no limit met."""
+
+    @abstractmethod
+    def demand(self, q: Array, v: Array) -> Array:
+        """Joint forces (..., nv) that the law asks for, limits aside."""
+
+    def forces(self, q: Coordinates, v: Coordinates) -> Array:
+        """Joint forces (..., nv), within the limits."""
+        tau = self.demand(self.robot.configuration(q), self.robot.tangent(v))
+        return tau if self.lower is None else np.clip(tau, self.lower, self.upper)
+
+    def __call__(self, k: int, q: Coordinates, v: Coordinates) -> Array:
+        """The same as a policy, for ``rollout``; k does not matter."""
+        return self.forces(q, v)
+
+    def saturated(self, tau: Array) -> Array:
+        """Where demanded forces (..., nv) lie outside the limits."""
+        if self.lower is None or self.upper is None:
+            return np.zeros(tau.shape, dtype=bool)
+        return np.asarray((tau < self.lower) | (tau > self.upper))
+
+    def sight(self, q: Array, v: Array) -> Array:
+        """(...) from 0 to 1: how well the joints can act on the error; 0 at a singular pose."""
+        return np.ones(self.error(q, v).shape[:-1])
+
+    def singular_value(self, q: Array) -> Array:
+        """Smallest singular value (...) of the Jacobian that the law uses; NaN if it uses none."""
+        return np.full(q.shape[:-1], np.nan)
+
+    def held(self, q: Array, tau: Array) -> Array:
+        """Joint forces with gravity compensation, if the law has it."""
+        return np.asarray(tau + self.robot.gravity_force(q)) if self.gravity else tau
+
+
+def bounds(robot: Robot, limits: ArrayLike | str | None) -> tuple[Array | None, Array | None]:
+    """Lower and upper forces (nv,) of every joint, or None."""
+    return Actuation.of(robot, None).bounds(limits)
+
+
+def goal_pose(robot: Robot, frame: str, pose: ArrayLike) -> Array:
+    """A checked goal (..., 4, 4) of a frame that exists."""
+    _ = robot.frames[frame]
+    goal = np.asarray(pose, dtype=float)
+    if goal.shape[-2:] != (4, 4):
+        raise ShapeError("pose", goal.shape, "(..., 4, 4)", f"frame '{frame}'")
+    rigid = is_rotation(goal[..., :3, :3]) & np.isfinite(goal[..., :3, 3]).all(axis=-1)
+    if not (rigid.all() and (goal[..., 3, :] == (0.0, 0.0, 0.0, 1.0)).all()):
+        raise ArgumentError(
+            f"pose of frame '{frame}' is not a rigid one: expected a rotation, a finite position "
+            "and (0, 0, 0, 1) in the last row"
+        )
+    return goal
+
+
+def square(x: Array) -> Array:
+    """Sum of squares over the last axis."""
+    return np.asarray((x * x).sum(axis=-1))

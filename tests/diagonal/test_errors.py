@@ -76,4 +76,4 @@ def test_shapes_and_numbers() -> None:
     with pytest.raises(ArgumentError, match="kappa is not finite"):
         d.from_kappa(np.full(c.robot.nv, np.nan))
     with pytest.raises(ArgumentError, match="zeta is not finite"):
-        c.robot.diagonal_forward_dynamics(c.q, np.full(c.robot.nv, np.inf), c.tau)
+        c.robot.diagonal_forward_dynamics(c.q, np.full(c.robot.nv, np.nan), c.tau)

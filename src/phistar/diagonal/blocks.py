@@ -36,7 +36,7 @@ class Blocks:
     size: int
 
     @classmethod
-    def of(cls, model: Model, blocks: Sequence[Array]) -> Blocks:
+    def of(cls, model: Model, blocks: Sequence[Array], dtype: np.dtype[Any]) -> Blocks:
         """From the blocks (..., d, d) of the bodies' joints, in body order."""
         ends = np.cumsum([0, *(block.shape[-1] for block in blocks)])
         own = [joint_map(model).places[a:b] for a, b in pairwise(ends)]
@@ -44,7 +44,7 @@ class Blocks:
         chosen = [[k for k, place in enumerate(own) if len(place) == size] for size in sizes]
         return cls(
             tuple(np.array([own[k] for k in group]) for group in chosen),
-            tuple(np.stack([blocks[k] for k in group], axis=-3) for group in chosen),
+            tuple(np.stack([blocks[k] for k in group], axis=-3).astype(dtype) for group in chosen),
             model.nv,
         )
 

@@ -192,12 +192,14 @@ class Diagonal:
 
     @cached_property
     def _D(self) -> Blocks:
-        return Blocks.of(self.model, matrix("hinge_inertia", Diag(), self.model, self.q))
+        blocks = matrix("hinge_inertia", Diag(), self.model, self.q)
+        return Blocks.of(self.model, blocks, self.q.dtype)
 
     @cached_property
     def _D_rate(self) -> Blocks:
         given = {"v": joint_map(self.model).spread(self._velocity)}
-        return Blocks.of(self.model, matrix(hinge_rate, Diag(), self.model, self.q, given))
+        blocks = matrix(hinge_rate, Diag(), self.model, self.q, given)
+        return Blocks.of(self.model, blocks, np.result_type(self.q, self._velocity))
 
     @cached_property
     def _R(self) -> Blocks:

@@ -47,14 +47,14 @@ LAYERS: dict[str, tuple[str, str]] = {
     "motion": ("errors model scalar backends", "numpy"),
     "kernels": ("errors model arguments algebra sweeps scalar backends compile", "numpy"),
     "export": (f"errors model {LEVELS} compile explain kernels", ""),
+    "sim": ("errors spatial model arguments scalar backends compile dynamics", "numpy rich"),
     "robot": (
         f"{BASE} algebra algorithms compile dynamics motion derivatives kernels functions "
-        "operators",
+        "operators sim",
         "numpy",
     ),
     "robots": ("errors model loaders robot", "numpy"),
     "testing": (f"{BASE} {LEVELS} compile robot robots", "numpy"),
-    "sim": ("errors spatial model robot", "numpy"),
     "control": ("errors spatial model robot", "numpy scipy rich"),
     "ident": ("errors spatial model robot", "numpy scipy"),
     "scale": ("errors model robot", "numpy dask zarr"),

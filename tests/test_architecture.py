@@ -44,13 +44,17 @@ LAYERS: dict[str, tuple[str, str]] = {
     "operators": ("errors model arguments algebra dynamics functions linear", "numpy"),
     "dynamics": ("errors spatial model arguments compile", "numpy"),
     "derivatives": ("errors spatial model arguments compile dynamics motion", "numpy"),
+    "diagonal": ("errors model arguments algebra algorithms compile dynamics", "numpy"),
     "motion": ("errors model scalar backends", "numpy"),
     "kernels": ("errors model arguments algebra sweeps scalar backends compile", "numpy"),
     "export": (f"errors model {LEVELS} compile explain kernels", ""),
-    "sim": ("errors spatial model arguments scalar backends compile dynamics", "numpy rich"),
+    "sim": (
+        "errors spatial model arguments scalar backends compile dynamics diagonal",
+        "numpy rich",
+    ),
     "robot": (
-        f"{BASE} algebra algorithms compile dynamics motion derivatives kernels functions "
-        "operators sim",
+        f"{BASE} algebra algorithms compile dynamics motion derivatives diagonal kernels "
+        "functions operators sim",
         "numpy",
     ),
     "robots": ("errors model loaders robot", "numpy"),

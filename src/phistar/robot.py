@@ -17,6 +17,7 @@ from phistar import dynamics, motion
 from phistar.algebra.ir import Expr
 from phistar.algorithms.operational_space import compliance
 from phistar.derivatives.methods import Derivatives
+from phistar.diagonal.methods import Diagonalized
 from phistar.errors import RobotNotFoundError, UnknownNameError, close_matches
 from phistar.functions import Function
 from phistar.kernels import RobotKernel
@@ -34,7 +35,7 @@ from phistar.sim.methods import Motions
 Array = NDArray[Any]
 
 
-class Robot(Derivatives, Motions):
+class Robot(Derivatives, Diagonalized, Motions):
     """A robot: pure functions of q and v, no hidden state.
 
     Every method takes array-likes with any leading batch axes, shaped ``(..., nq)`` or

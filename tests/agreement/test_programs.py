@@ -70,6 +70,7 @@ def _case(options: dict[str, Any], seed: int, imaginary: float = 0.0) -> Case:
     a, b = rng.normal(size=(2, count * 6))
     values = {"v": v, "vdot": vdot, "tau": tau, "f_ext": f_ext.reshape(-1), "a": a, "b": b}
     values |= {n: rng.normal(size=robot.nv) for n in ("dq", "dv", "dvdot", "dtau", "w")}
+    values |= {n: rng.normal(size=robot.nv) for n in ("zeta", "kappa")}
     return Case(robot, q, values, forces)
 
 
@@ -210,6 +211,22 @@ def _regressor(c: Case) -> tuple[Any, Any]:
     return ours, c.dense(H @ phi) @ forces.reshape(-1)
 
 
+def _total_rates(c: Case) -> tuple[Any, Any]:
+    """ζ̇ and v together."""
+    x = c.values
+    ours = c.robot.diagonal_forward_dynamics(
+        c.q, x["zeta"], x["tau"], forces=c.forces, reference="local"
+    )
+    return np.stack(ours), np.stack([c.dense(e) for e in PROGRAMS["diagonal_dynamics"].values()])
+
+
+def _diagonal_bias(c: Case) -> tuple[Any, Any]:
+    """ζ and C_ζ."""
+    d = c.robot.diagonalize(c.q, c.values["v"])
+    dense = [c.dense(e) for e in PROGRAMS["diagonal_bias"].values()]
+    return np.stack([d.zeta, d.coriolis_zeta]), np.stack(dense)
+
+
 METHODS: dict[str, Callable[[Case], tuple[Any, Any]]] = {
     "link_velocities": lambda c: (
         body_velocities(c.robot.model, c.q, c.values["v"]).reshape(-1),
@@ -246,6 +263,24 @@ METHODS: dict[str, Callable[[Case], tuple[Any, Any]]] = {
     "generalised_force": _push,
     "link_accelerations": _acceleration,
     "falling_accelerations": _regressor,
+    "new_rates": lambda c: (
+        c.robot.diagonalize(c.q).to_zeta(c.values["v"]),
+        c.program("new_rates"),
+    ),
+    "old_rates": lambda c: (
+        c.robot.diagonalize(c.q).from_zeta(c.values["zeta"]),
+        c.program("old_rates"),
+    ),
+    "new_forces": lambda c: (
+        c.robot.diagonalize(c.q).to_kappa(c.values["tau"]),
+        c.program("new_forces"),
+    ),
+    "old_forces": lambda c: (
+        c.robot.diagonalize(c.q).from_kappa(c.values["kappa"]),
+        c.program("old_forces"),
+    ),
+    "diagonal_bias": _diagonal_bias,
+    "diagonal_dynamics": _total_rates,
     "inverse_dynamics_jvp": _change("inverse_dynamics_jvp", "inverse_dynamics"),
     "inverse_dynamics_vjp": _gradient("inverse_dynamics_vjp", "inverse_dynamics"),
     "inverse_dynamics_hvp": _second,
@@ -274,7 +309,7 @@ def test_methods_agree_with_dense_operators(name: str, case: Case) -> None:
     Relative 1e-11 without, 1e-9 with an inverse: the mass matrices here have condition numbers of
     up to some 1e3, and both ways lose as many digits.
     """
-    inverts = name.startswith(("forward", "hybrid", "mass_matrix_solve"))
+    inverts = name.startswith(("forward", "hybrid", "mass_matrix_solve", "diagonal"))
     _close(*METHODS[name](case), 1e-9 if inverts else 1e-11)
 
 

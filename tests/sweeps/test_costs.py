@@ -358,6 +358,19 @@ def _across(hand: Hand, node: Node, k: int, S: Any, G: Any) -> Any:
     )
 
 
+def _turn(hand: Hand, node: Node, k: int, x: Any, S: Any) -> Any:
+    half = np.stack([_force_cross(hand, node, k, x, column) for column in S.T], axis=1)
+    return symmetric(6, lambda i, j: half[i, j] + half[j, i])
+
+
+def _through(hand: Hand, node: Node, k: int, S: Any, G: Any) -> Any:
+    H, d = hand.H[k], len(hand.H[k])
+    U = np.stack([times(S, row) for row in H], axis=1)
+    square = symmetric(d, lambda i, j: dot(H[i], U[:, j]))
+    W = [[U[i, j] - dot(G[i], square[:, j]) for j in range(d)] for i in range(6)]
+    return symmetric(6, lambda i, j: S[i, j] - dot(G[i], U[j]) - dot(W[i], G[j]))
+
+
 _SHIFT = {"shin": Hand.shin, "cong": Hand.cong, "shout": Hand.shout, "outcong": Hand.outcong}
 _RECIPES: dict[str, Callable[..., Any]] = {
     **_SHIFT,
@@ -375,6 +388,8 @@ _RECIPES: dict[str, Callable[..., Any]] = {
     "G": lambda h, n, k, U, D: np.stack([solved(D, row) for row in U]),
     "down": lambda h, n, k, P, U, G: symmetric(6, lambda i, j: P[i, j] - dot(G[i], U[j])),
     "give": _give,
+    "turn": _turn,
+    "through": _through,
     "Gx": lambda h, n, k, G, x: times(G, x),
     "Gtx": lambda h, n, k, G, x: times(G.T, x),
     "Dx": lambda h, n, k, D, x: times(D[0], x),
@@ -442,12 +457,13 @@ def _single(op: str) -> Schedule:
         **{"H": (force,), "shin": (force,), "Ht": (joint,), "Ax": (joint,), "shout": (motion,)},
         **{"U": (S,), "cong": (S,), "inertia": (S, motion), "D": (U,), "G": (U, D)},
         **{"down": (S, U, G), "Gx": (G, joint), "Gtx": (G, motion)},
+        **{"turn": (motion, S), "through": (S, G)},
         **{"gyro": (motion,), "across": (N, G), "inertia_t": (N, motion)},
         **{"Dx": (D, joint), "Dsolve": (D, joint), "crm": (motion, motion), "crf": (motion, force)},
     }[op]
     motions, joints = {"Ht", "shout", "crm"}, {"H", "Gtx", "Dx", "Dsolve", "Ax"}
     types = {"U": Type.BLOCK, "G": Type.BLOCK, "D": Type.FACTOR}
-    types |= dict.fromkeys(("cong", "down", "outcong", "give"), Type.INERTIA)
+    types |= dict.fromkeys(("cong", "down", "outcong", "give", "turn", "through"), Type.INERTIA)
     types |= dict.fromkeys(("gyro", "across"), Type.TRANSFER)
     types |= {**dict.fromkeys(motions, Type.MOTION), **dict.fromkeys(joints, Type.JOINT)}
     wanted = program.add(op, operands, types.get(op, Type.FORCE))

@@ -45,6 +45,7 @@ from phistar.algebra.ir import (
 )
 from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE
 from phistar.algebra.symbols import (
+    RATES_OF_P,
     A,
     E_phi,
     G,
@@ -162,8 +163,8 @@ class _Derivation:
             return -(crm(moved) @ gravity)
         if node is psi:
             return psi @ self.of(E_phi - E_phi @ G @ H) @ psi
-        if isinstance(definition, Riccati) and self.direction is dq:
-            return P_dot
+        if isinstance(definition, Riccati) and self.direction in RATES_OF_P:
+            return RATES_OF_P[self.direction]
         if isinstance(definition, Expr):
             return self.of(definition)
         raise LoweringError(

@@ -422,15 +422,27 @@ dq = vector("dq", JOINT, "δ", "A direction in which the configuration moves.", 
 f_ext = vector(
     "f_ext", FORCE, "f", "External forces on the links.", r"f_{\mathrm{ext}}", FO00.eq("5")
 )
-_felt = P - G @ D @ G.T
-P_dot = _register(
-    symbol("P_dot", FORCE, MOTION, symmetric=True),
-    "Ṗ",
-    r"\dot P",
-    "How the articulated inertia of a link changes, in its own axes, as the joints move along δ.",
-    LyapunovIn(E_phi @ (crf(H.T @ dq) @ _felt - _felt @ crm(H.T @ dq)) @ E_phi.T, E_psi, E_psi.T),
-    JR95.eq("6.4"),
-)
+RATES_OF_P: dict[Expr, Symbol] = {}
+"""The rates of the articulated inertia that have symbols, by direction of the configuration."""
+
+
+def inertia_rate(name: str, direction: Expr, text: str, latex: str, along: str) -> Symbol:
+    """A symbol for the rate of P as the joints move along a direction, a joint vector."""
+    meaning = "How the articulated inertia of a link changes, in its own axes, as the joints move"
+    felt, moved = P - G @ D @ G.T, H.T @ direction
+    RATES_OF_P[direction] = _register(
+        symbol(name, FORCE, MOTION, symmetric=True),
+        text,
+        latex,
+        f"{meaning} {along}.",
+        LyapunovIn(E_phi @ (crf(moved) @ felt - felt @ crm(moved)) @ E_phi.T, E_psi, E_psi.T),
+        JR95.eq("6.4"),
+    )
+    return RATES_OF_P[direction]
+
+
+P_dot = inertia_rate("P_dot", dq, "Ṗ", r"\dot P", "along δ")
+P_dot_v = inertia_rate("P_dot_v", v, "Ṗᵥ", r"\dot P_v", "at v")
 
 
 def divides_by_D(exprs: Iterable[Expr]) -> bool:

@@ -8,7 +8,7 @@ from typing import TypeVar
 from phistar.algebra.calculus import derivative, gradient
 from phistar.algebra.ir import Expr, crm
 from phistar.algebra.symbols import D, H, M, dq, f_ext, mass_matrix, phi, tau, v, vdot
-from phistar.algorithms import linearized
+from phistar.algorithms import diagonal_motion, linearized
 from phistar.algorithms.equations_of_motion import (
     ACCELERATION,
     FORCE,
@@ -95,6 +95,18 @@ PROGRAMS: Mapping[str, Mapping[str, Expr]] = Table(
         "total_momentum": lambda: {"h": phi @ M @ V},
         "hinge_inertias": lambda: {"d": D @ vdot},
         "generalised_force": lambda: {"tau": H @ phi @ f_ext},
+        "new_rates": lambda: {"zeta": diagonal_motion.new_rates},
+        "old_rates": lambda: {"v": diagonal_motion.old_rates},
+        "new_forces": lambda: {"kappa": diagonal_motion.new_forces},
+        "old_forces": lambda: {"tau": diagonal_motion.old_forces},
+        "diagonal_bias": lambda: {
+            "zeta": diagonal_motion.new_rates,
+            "coriolis": diagonal_motion.coriolis_force,
+        },
+        "diagonal_dynamics": lambda: {
+            "zeta_dot": diagonal_motion.zeta_dot,
+            "v": diagonal_motion.old_rates,
+        },
         "inverse_dynamics_jvp": lambda: {"dtau": in_motion(linearized.inverse_change)},
         "inverse_dynamics_vjp": lambda: {
             f"w_{name}": in_motion(expr) for name, expr in linearized.inverse_weights.items()

@@ -30,6 +30,7 @@ from phistar.algebra.symbols import (
 )
 from phistar.algorithms.articulated_body import P_plus
 from phistar.algorithms.catalogue import state
+from phistar.algorithms.diagonal_motion import coriolis
 from phistar.algorithms.innovations import L, L_inv, mass_matrix_inverse
 from phistar.algorithms.kinematics import V, a
 from phistar.algorithms.linearized import Theta_dot
@@ -314,12 +315,11 @@ _bias = H @ phi @ (M @ phi.T @ crm(_V) @ delta + crf(_V) @ M @ _V)
 _unnormalised = L_inv @ _bias - D @ _change(L.T) @ dq
 _zeta = L.T @ dq
 _gyroscopic = crf(_V) @ M @ _V
-_bent = P @ crm(_V) @ delta
 state(
     Theorem(
         "diagonal_coriolis",
         _unnormalised,
-        H @ psi @ (_bent + _gyroscopic) - H @ _bent - H @ P_dot @ E_psi.T @ _V,
+        coriolis(dq, P_dot),
         "the Coriolis force in the rates ζ = L*δ, with Ṗ once and no condition on the joints",
         JR95.at("Lemma 7.3"),
         _RIGID_RATES,

@@ -17,7 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phistar.backends.arithmetic import Factor, constant_times, inverse, matrix_times, times
+from phistar.backends.arithmetic import (
+    Factor,
+    constant_times,
+    inverse,
+    matrix_times,
+    outer,
+    times,
+)
 from phistar.model.joints import JointKind
 from phistar.model.model import Model
 from phistar.model.parts import GROUND, Body
@@ -235,6 +242,19 @@ class Links:
         spread = self.Ht(k, rows)
         own = self.Ht(k, self.Ht(k, across).swapaxes(0, 1))
         return np.asarray(S - spread - spread.swapaxes(0, 1) + own)
+
+    def turn(self, x: Array, S: Array) -> Array:
+        """x ×* S - S x ×: x ×* S and its transpose."""
+        w, v = _skew(x[None, :3])[0], _skew(x[None, 3:])[0]
+        upper = matrix_times(w, S[:3]) + matrix_times(v, S[3:])
+        half = np.concatenate([upper, matrix_times(w, S[3:])])
+        return np.asarray(half + half.swapaxes(0, 1))
+
+    def through(self, k: int, S: Array, G: Array) -> Array:
+        """(I - G H) S (I - G H)*, multiplied out; G by rows."""
+        U = self.H(k, S)
+        W = U - matrix_times(self.H(k, U.swapaxes(0, 1)), G)
+        return np.asarray(S - outer(G, U) - outer(W, G))
 
     # -- between links
 

@@ -51,6 +51,8 @@ FORMS = {
     "Dx": "{0}.times({1})",
     "Dsolve": "{0}.solve({1})",
     "Ax": "Ax(k, {0})",
+    "turn": "turn({0}, {1})",
+    "through": "through(k, {0}, {1})",
     "crm": "crm({0}, {1})",
     "crf": "crf({0}, {1})",
     "shin": "shin(k, {0})",
@@ -66,7 +68,7 @@ Blocks U and G stand as rows, so that P H* of a symmetric P is H P.
 ARITHMETIC = ("crf", "crm", "joined", "outer", "times")
 LINK = (
     *("Ax", "H", "Ht", "M", "Mx", "cong", "factor", "give"),
-    *("gyro", "outcong", "shin", "shout", "zero"),
+    *("gyro", "outcong", "shin", "shout", "through", "turn", "zero"),
 )
 """What generated code takes from ``arithmetic`` and from ``Links``."""
 RESERVED = frozenset((*ARITHMETIC, *LINK, "k", "link", "run"))

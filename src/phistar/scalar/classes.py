@@ -107,6 +107,10 @@ _EMPTY: dict[type, Any] = {
 """An inertia of each kind, for its form."""
 
 
+_MADE = {"rigid": 1, "gyro": 3, **dict.fromkeys(("down", "give", "turn", "through"), 2)}
+"""Operations that make an inertia of one kind, whatever they are given."""
+
+
 def inertia_forms(program: Program) -> dict[int, Any]:
     """An inertia of the kind that each stream needs, by a fixed point over its recursions."""
     kinds: dict[int, int] = defaultdict(int)
@@ -117,7 +121,7 @@ def inertia_forms(program: Program) -> dict[int, Any]:
             node = program.nodes[stream]
             if node.type not in (Type.INERTIA, Type.TRANSFER):
                 continue
-            made = {"rigid": 1, "down": 2, "give": 2, "gyro": 3}.get(node.op)
+            made = _MADE.get(node.op)
             kind = (
                 max((kinds[o] for o in program.operands(stream)), default=0)
                 if made is None

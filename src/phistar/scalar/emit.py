@@ -23,6 +23,8 @@ from phistar.scalar.inertia import (
     downdated,
     gyroscopic,
     multiplied,
+    passed,
+    turned,
 )
 from phistar.scalar.numbers import Numbers
 from phistar.scalar.vectors import (
@@ -197,29 +199,46 @@ def hinge_across(place: Place, s: Inertia, g: Matrix) -> Inertia:
     return across(s, g, picked)
 
 
+def hinge_through(place: Place, s: Inertia, g: Matrix) -> Inertia:
+    """(I - G H) S (I - G H)*."""
+    u = block(place, s)
+    felt = transposed(_square(place, u))
+    w = [minus(own, [dot(row, column) for column in felt]) for own, row in zip(u, g, strict=True)]
+    return passed(s, g, u, w, frozenset(_own_axes(place)))
+
+
+def _square(place: Place, u: Matrix) -> Matrix:
+    """H U."""
+    size = range(len(place.link.columns))
+    return [
+        [_combine(factor * u[axis][j] for axis, factor in column) for j in size]
+        for column in place.link.columns
+    ]
+
+
 def hinge(place: Place, u: Matrix) -> Factor:
     """H U + A, factored."""
-    rows = []
-    for i, column in enumerate(place.link.columns):
-        row = [
-            _combine(factor * u[axis][j] for axis, factor in column)
-            for j in range(len(place.link.columns))
-        ]
+    rows = _square(place, u)
+    for i, row in enumerate(rows):
         row[i] = row[i] + place.link.armature[i]
-        rows.append(row)
     return Factor(rows)
 
 
 def gain(place: Place, u: Matrix, d: Factor) -> Matrix:
     """U D^-1; without rotors the rows of the joint's own axes are those of the identity."""
-    own: dict[int, int] = {}
-    if all(a == 0.0 for a in place.link.armature) and all(len(c) == 1 for c in place.link.columns):
-        own = {c[0][0]: j for j, c in enumerate(place.link.columns)}
-    size = len(place.link.columns)
+    own, size = _own_axes(place), len(place.link.columns)
     return [
         [1.0 if j == own[i] else 0.0 for j in range(size)] if i in own else d.solve(u[i])
         for i in range(6)
     ]
+
+
+def _own_axes(place: Place) -> dict[int, int]:
+    """The rows of G that are those of the identity, and which: without rotors, of single axes."""
+    columns = place.link.columns
+    if all(a == 0.0 for a in place.link.armature) and all(len(c) == 1 for c in columns):
+        return {c[0][0]: j for j, c in enumerate(columns)}
+    return {}
 
 
 def give(place: Place, s: Inertia, g: Matrix, d: Factor) -> Symmetric:
@@ -331,6 +350,8 @@ LOCAL: dict[str, Callable[..., Any]] = {
     "Dx": lambda place, d, x: d.times(x),
     "Dsolve": lambda place, d, x: d.solve(x),
     "Ax": lambda place, x: [a * b for a, b in zip(place.link.armature, x, strict=True)],
+    "turn": lambda place, x, s: turned(x, s),
+    "through": hinge_through,
     "crm": lambda place, x, y: cross_motion(x, y),
     "crf": lambda place, x, f: cross_force(x, f),
     "joint_bias": lambda place, carried, relative: joint_bias(carried, relative),

@@ -6,7 +6,7 @@ A compliance is a symmetric matrix, too: it turns forces into motions, and goes 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from phistar.scalar.graph import Scalar
@@ -284,3 +284,36 @@ def across(x: Inertia, gain: Matrix, picked: Matrix) -> Inertia:
         for i in range(6)
     ]
     return Transfer(rows[:3], rows[3:])
+
+
+def turned(motion: Vector, x: Inertia) -> Inertia:
+    """motion ×* x - x motion ×: the product with its transpose added."""
+    if isinstance(x, Nothing):
+        return x
+    w, v = motion[:3], motion[3:]
+    half = []
+    for j in range(6):
+        column = [x.entry(i, j) for i in range(6)]
+        moment = plus(cross(w, column[:3]), cross(v, column[3:]))
+        half.append([*moment, *cross(w, column[3:])])
+    return _from_entries(lambda i, j: half[j][i] + half[i][j])
+
+
+def passed(x: Inertia, gain: Matrix, u: Matrix, w: Matrix, own: frozenset[int]) -> Inertia:
+    """x - gain u* - w gain*, known to be symmetric and zero in the rows ``own``."""
+    if isinstance(x, Nothing):
+        return x
+
+    def entry(i: int, j: int) -> Scalar:
+        if i in own or j in own:
+            return 0.0
+        return x.entry(i, j) - dot(gain[i], u[j]) - dot(w[i], gain[j])
+
+    return _from_entries(entry)
+
+
+def _from_entries(entry: Callable[[int, int], Scalar]) -> Symmetric:
+    """The symmetric matrix with these entries above its diagonal."""
+    corner = [entry(i, j) for i in range(3) for j in range(i, 3)]
+    block = [[entry(i, j) for j in range(3, 6)] for i in range(3)]
+    return Symmetric(corner, block, [entry(i, j) for i in range(3, 6) for j in range(i, 6)])

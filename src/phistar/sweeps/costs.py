@@ -67,6 +67,8 @@ GYRO = Cost(48, 41)
 """E ω~ - (Jω)~ - h~v~ and the linear momentum."""
 DENSE_TIMES = Cost(36, 30)
 CROSS = Cost(18, 12)
+TURN = CROSS * 6 + Cost(0, 21)
+"""Six columns crossed, and one triangle of the sum with the transpose."""
 GRAVITY = Cost(9, 6)
 """One 3-vector turned into the axes of a root."""
 RIGID_NUMBERS = 15
@@ -192,6 +194,10 @@ def _is_gravity(node: Node) -> bool:
     return node.op == "leaf" and node.data == "gravity"
 
 
+_PRODUCTS = frozenset({"crm", "crf", "turn", "through"})
+"""Operations that are zero if one operand is, besides those that are linear."""
+
+
 def _absent(schedule: Schedule, place: Place) -> set[int]:
     """Streams that are zero at a link by its place."""
     program = schedule.program
@@ -202,9 +208,7 @@ def _absent(schedule: Schedule, place: Place) -> set[int]:
             if node.op in SHIFTS:
                 continue
             operands = program.operands(stream)
-            if node.op in LINEAR:
-                gone = operands[-1] in absent
-            elif node.op in ("crm", "crf"):
+            if node.op in LINEAR or node.op in _PRODUCTS:
                 gone = any(o in absent for o in operands)
             else:
                 gone = node.op in ("sum", "rec") and all(o in absent for o in operands)
@@ -292,6 +296,13 @@ def _give(place: Place) -> Cost:
     return inverse + gains + picked + differences + Cost(7 * place.spread[0], 7 * filled)
 
 
+def _through(place: Place) -> Cost:
+    """U = S H*, W = U - G H U, and one triangle of S - G U* - W G*."""
+    d = place.size
+    square = sum((Cost(*row) * (d - i) for i, row in enumerate(place.rows)), NOTHING)
+    return place.picked * 6 + square + Cost(6, 6) * (d * d) + Cost(42, 42) * d
+
+
 _COSTS: dict[str, Callable[[Place], Cost]] = {
     "H": lambda p: p.picked,
     "Ht": lambda p: Cost(*p.spread),
@@ -307,6 +318,8 @@ _COSTS: dict[str, Callable[[Place], Cost]] = {
     "Dx": _solve,
     "Dsolve": _solve,
     "Ax": lambda p: Cost(p.rotors),
+    "turn": lambda p: TURN,
+    "through": _through,
     "crm": lambda p: CROSS,
     "crf": lambda p: CROSS,
     "shin": lambda p: FORCE_SHIFT * p.children + Cost(0, 6) * (p.children - 1),

@@ -18,6 +18,7 @@ from phistar.model.configuration import configuration
 from phistar.model.model import Model
 from phistar.model.parts import GROUND
 from phistar.spatial import (
+    crf,
     crf_apply,
     crm_apply,
     force_transform,
@@ -228,6 +229,16 @@ def _give(m: Machine, node: Node, k: int, s: Array, g: Array, d: Array) -> Array
     return np.asarray(np.swapaxes(across, -1, -2) @ s @ across + own)
 
 
+def _turn(x: Array, s: Array) -> Array:
+    """crf[x] S - S crm[x], which is crf[x] S and its transpose."""
+    half = crf(x) @ s
+    return np.asarray(half + np.swapaxes(half, -1, -2))
+
+
+def _congruent(a: Array, s: Array) -> Array:
+    return np.asarray(a @ s @ np.swapaxes(a, -1, -2))
+
+
 def _gyro(inertia: Array, v: Array) -> Array:
     """M̂ = ½(crf[V] M - M crm[V] - Q[MV]) without what cancels in it: its right half is zero."""
     J, h = inertia[:3, :3], inertia[:3, 3:]
@@ -269,6 +280,8 @@ _LOCAL: dict[str, Callable[..., Array]] = {
     "Dx": lambda m, n, k, d, x: _times(d, x),
     "Dsolve": lambda m, n, k, d, x: np.linalg.solve(d, x[..., None])[..., 0],
     "Ax": lambda m, n, k, x: m.armature(k) * x,
+    "turn": lambda m, n, k, x, s: _turn(x, s),
+    "through": lambda m, n, k, s, g: _congruent(np.eye(6) - g @ m.H[k], s),
     "crm": lambda m, n, k, x, y: crm_apply(x, y),
     "crf": lambda m, n, k, x, f: crf_apply(x, f),
 }

@@ -13,6 +13,8 @@
     Gx, Gtx         G times a joint vector, G* times a motion
     down            P - G U*: the inertia that a parent feels across the joint
     across          S - G H S: the same for what is summed through free joints from the left
+    turn            x ×* S - S x ×: how an inertia changes as it moves by x
+    through         (I - G H) S (I - G H)*: what is left of such a change across the joint
     crm, crf        cross products with a motion
     shin            Σ over children of φ x: forces one link inward
     shout           φ* x of the parent: motions one link outward

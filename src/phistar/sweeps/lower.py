@@ -26,7 +26,7 @@ from phistar.algebra.ir import (
     symbol,
 )
 from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE, TASK_FORCE, TASK_MOTION, Space
-from phistar.algebra.symbols import B, entry, velocities
+from phistar.algebra.symbols import RATES_OF_P, B, entry, velocities
 from phistar.errors import LoweringError
 from phistar.sweeps.ir import Program, Type
 
@@ -141,6 +141,9 @@ class _Lowering:
         known = _APPLY.get((name, adjoint, inverse))
         if known is not None:
             return known(self, x)
+        for direction, rate in RATES_OF_P.items():
+            if operator is rate:
+                return self._local("inertia", Type.FORCE, self.inertia_rate(direction), x)
         definition = entry(_symbol(operator)).definition
         if inverse or not isinstance(definition, Expr):
             raise LoweringError(
@@ -215,6 +218,17 @@ class _Lowering:
             inward = self._local("cong", Type.INERTIA, felt)
             self.program.define(p, self.program.sum([(_ONE, self.rigid()), (_ONE, inward)]))
         return self._named("P", p)
+
+    def inertia_rate(self, direction: Expr) -> int:
+        """Ṗ = Σ φ (δ ×* P⁺ - P⁺ δ × + (I - G H) Ṗ (I - G H)*) φ*, δ = H* of the direction."""
+        moved = self._local("Ht", Type.MOTION, self.vector(direction))
+        rate = self.program.recursion(("P_dot", moved), Type.INERTIA)
+        felt = self._local("down", Type.INERTIA, self.articulated(), self.U(), self.G())
+        turned = self._local("turn", Type.INERTIA, moved, felt)
+        passed = self._local("through", Type.INERTIA, rate, self.G())
+        across = self.program.sum([(_ONE, turned), (_ONE, passed)])
+        inward = self._local("cong", Type.INERTIA, across)
+        return self._named("P_dot", self._close(rate, [(_ONE, inward)]))
 
     def composite(self) -> int:
         """R = M + Σ φ R φ*."""

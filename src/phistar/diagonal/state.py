@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A robot's state in diagonal rates, and the ways to and from them.
+
+    𝓜 = L D L*          ζ = L* v       κ = L⁻¹ τ       D ζ̇ + C_ζ + κ_g = κ
+    D = R R*            η = R* ζ       ε = R⁻¹ κ       η̇ + C + ε_g = ε
+
+R is a root of the small blocks of D, one a joint. Everything is O(n): the transforms are sweeps
+over the links, the roots one small matrix a joint.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phistar.algorithms.diagonal_motion import hinge_rate
+from phistar.arguments import refuse_mimic, refuse_singular, state
+from phistar.compile import Diag, joint_map, kernel, matrix
+from phistar.diagonal.blocks import Blocks
+from phistar.diagonal.roots import ROOTS
+from phistar.errors import ArgumentError, UnknownNameError
+from phistar.model.configuration import Coordinates
+from phistar.model.model import Model
+
+Array = NDArray[Any]
+
+
+def diagonalize(
+    model: Model, q: Coordinates, v: Coordinates | None = None, root: str = "cholesky"
+) -> Diagonal:
+    """A state in diagonal rates."""
+    if root not in ROOTS:
+        raise UnknownNameError("root", root, ROOTS)
+    refuse_mimic(model)
+    refuse_singular(model)
+    if v is None:
+        (q,) = state(model, q=q)
+        return Diagonal(model, q, None, root)
+    q, v = state(model, q=q, v=v)
+    return Diagonal(model, q, v, root)
+
+
+@dataclass(frozen=True, eq=False)
+class Diagonal:
+    """A robot at a configuration, and at a velocity if one was given, in diagonal rates.
+
+    Made by ``robot.diagonalize(q, v)``; computed when it is asked for, and then kept.
+
+    Attributes:
+        model: The robot.
+        q: (..., nq).
+        v: (..., nv), or None.
+        root: Name of the root R of D: ``"cholesky"`` or ``"symmetric"``.
+    """
+
+    model: Model = field(repr=False)
+    q: Array
+    v: Array | None
+    root: str
+
+    # -- rates and forces
+
+    @cached_property
+    def zeta(self) -> Array:
+        """ζ = L*v, total joint rates (..., nv) [rad/s, m/s].
+
+        A joint's own rate, and what the motion of its parent link does to it through the free
+        joints beyond: ζ(k) = v(k) + G*V⁺. With the parent at rest it is the joint's rate itself.
+        """
+        return self._bias["zeta"]
+
+    @cached_property
+    def eta(self) -> Array:
+        """η = R*ζ, normalised rates (..., nv): the kinetic energy is half the sum of η²."""
+        return self._R.T @ self.zeta
+
+    @cached_property
+    def coriolis_zeta(self) -> Array:
+        """C_ζ (..., nv) in Dζ̇ + C_ζ + κ_g = κ: forces of motion at constant ζ."""
+        return self._bias["coriolis"]
+
+    @cached_property
+    def coriolis(self) -> Array:
+        """C (..., nv) in η̇ + C + ε_g = ε. It does no work: η*C = 0."""
+        return self._R.solve(self.coriolis_zeta) - self._R_rate.T @ self.zeta
+
+    @cached_property
+    def gravity_kappa(self) -> Array:
+        """κ_g = L⁻¹g(q), (..., nv): the κ that holds the robot at rest."""
+        return self._moved("new_forces", tau=self._gravity)["kappa"]
+
+    @cached_property
+    def gravity_epsilon(self) -> Array:
+        """ε_g = R⁻¹κ_g, (..., nv): the ε that holds the robot at rest."""
+        return self._R.solve(self.gravity_kappa)
+
+    @property
+    def kinetic_energy(self) -> Array:
+        """Half the sum of η², (...) [J], that of the rotors included."""
+        return np.asarray((self.eta * self.eta).sum(axis=-1) / 2)
+
+    # -- inertia
+
+    @property
+    def D(self) -> Array:
+        """(..., nv, nv), block diagonal: the inertia each joint feels with those beyond it free."""
+        return self._D.dense()
+
+    @property
+    def D_rate(self) -> Array:
+        """(..., nv, nv), block diagonal: dD/dt at the velocity v."""
+        return self._D_rate.dense()
+
+    @property
+    def R(self) -> Array:
+        """(..., nv, nv), block diagonal: the root of D, R R* = D."""
+        return self._R.dense()
+
+    @property
+    def R_rate(self) -> Array:
+        """(..., nv, nv), block diagonal: dR/dt at the velocity v."""
+        return self._R_rate.dense()
+
+    # -- other vectors at this configuration
+
+    def to_zeta(self, v: Coordinates) -> Array:
+        """ζ = L*v of joint velocities (..., nv)."""
+        return self._moved("new_rates", v=v)["zeta"]
+
+    def from_zeta(self, zeta: Coordinates) -> Array:
+        """v = L⁻*ζ, joint velocities (..., nv)."""
+        return self._moved("old_rates", zeta=zeta)["v"]
+
+    def to_eta(self, v: Coordinates) -> Array:
+        """η = R*L*v of joint velocities (..., nv)."""
+        return self._R.T @ self.to_zeta(v)
+
+    def from_eta(self, eta: Coordinates) -> Array:
+        """v = L⁻*R⁻*η, joint velocities (..., nv)."""
+        return self.from_zeta(self._R.T.solve(self._read(eta=eta)))
+
+    def to_kappa(self, tau: Coordinates) -> Array:
+        """κ = L⁻¹τ of joint forces (..., nv): what each joint has left after holding the others.
+
+        κ(k) = τ(k) - Hz, where z is what the forces of the joints beyond ask of the link.
+        """
+        return self._moved("new_forces", tau=tau)["kappa"]
+
+    def from_kappa(self, kappa: Coordinates) -> Array:
+        """τ = Lκ, joint forces (..., nv)."""
+        return self._moved("old_forces", kappa=kappa)["tau"]
+
+    def to_epsilon(self, tau: Coordinates) -> Array:
+        """ε = R⁻¹L⁻¹τ of joint forces (..., nv): η*ε is their power."""
+        return self._R.solve(self.to_kappa(tau))
+
+    def from_epsilon(self, epsilon: Coordinates) -> Array:
+        """τ = LRε, joint forces (..., nv)."""
+        return self.from_kappa(self._R @ self._read(epsilon=epsilon))
+
+    # -- inside
+
+    def _read(self, **vector: Coordinates) -> Array:
+        """A vector, checked against the robot and the batch of the configuration."""
+        return state(self.model, q=self.q, **vector)[1]
+
+    def _moved(self, program: str, **vector: Coordinates) -> dict[str, Array]:
+        """The outputs of a program at this configuration, over the robot's coordinates."""
+        joints, q = joint_map(self.model), self.q
+        ((name, _),) = vector.items()
+        found = kernel(program)(self.model, q, {name: joints.spread(self._read(**vector))})
+        return {output: joints.gather(value) for output, value in found.items()}
+
+    @cached_property
+    def _bias(self) -> dict[str, Array]:
+        return self._moved("diagonal_bias", v=self._velocity)
+
+    @property
+    def _velocity(self) -> Array:
+        if self.v is None:
+            raise ArgumentError("rates and Coriolis forces depend on v; ask for diagonalize(q, v)")
+        return self.v
+
+    @property
+    def _gravity(self) -> Array:
+        joints = joint_map(self.model)
+        return joints.gather(kernel("gravity_force")(self.model, self.q, {})["tau"])
+
+    @cached_property
+    def _D(self) -> Blocks:
+        return Blocks.of(self.model, matrix("hinge_inertia", Diag(), self.model, self.q))
+
+    @cached_property
+    def _D_rate(self) -> Blocks:
+        given = {"v": joint_map(self.model).spread(self._velocity)}
+        return Blocks.of(self.model, matrix(hinge_rate, Diag(), self.model, self.q, given))
+
+    @cached_property
+    def _R(self) -> Blocks:
+        return self._D.map(ROOTS[self.root].of)
+
+    @cached_property
+    def _R_rate(self) -> Blocks:
+        return self._R.map(ROOTS[self.root].rate, self._D_rate)

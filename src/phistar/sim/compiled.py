@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,12 @@ from phistar.compile import joint_map, kernel
 from phistar.model.model import Model
 from phistar.scalar.steps import Seat, Update, seats, to_update
 from phistar.sim.manifold import is_flat
-from phistar.sim.schemes import Rate, Scheme
+from phistar.sim.schemes import Go, Rate, Scheme
 from phistar.sim.variables import Program, Variable
+
+if TYPE_CHECKING:
+    from phistar.backends.llvm.kernel import Kernel
+    from phistar.backends.llvm.rollout import Call
 
 Array = NDArray[Any]
 
@@ -42,37 +46,41 @@ class Compiled:
         scheme: What a step is.
         work: Steps times samples that will be taken.
         """
-        from phistar.backends.llvm.rollout import Call, Rollout
-        from phistar.backends.to_llvm import MachineCode
+        from phistar.backends.llvm.rollout import Rollout
 
         self.joints = joint_map(model)
-        code = kernel(program.name).executable(model)
-        assert isinstance(code, MachineCode)
-        tiers = code.tiers()
-        rates = tiers.wait() if work * len(scheme.parts) // 2 >= LARGE else tiers.kernel
-        velocity = "v" if "v" in program.outputs.values() else "x"
-        calls = []
-        for part in scheme.parts:
-            if isinstance(part, Rate):
-                if part.velocity_only and velocity == "x":
-                    continue
-                own = {"q": f"q{part.stage}", "x": f"x{part.stage}", "tau": "tau"}
-                own |= {"v": f"v{part.stage}", "a": f"a{part.stage}"}
-                if part.velocity_only:
-                    own["a"] = "unused"
-                signature = rates.call.signature
-                given = tuple(own[program.inputs[name]] for name in signature.inputs)
-                filled = tuple(own[program.outputs[name]] for name in signature.outputs)
-                calls.append(Call(rates, given, filled))
-                continue
-            # Without brackets there is less to read.
-            update = replace(part.update, turns=()) if is_flat(model) else part.update
-            read = ["q0", "x0", "h", *(f"{velocity}{s}" for s in update.velocities)]
-            read += [f"a{stage}" for stage, _ in update.rates]
-            written = (f"q{part.stage}", f"x{part.stage}")
-            calls.append(Call(_update(seats(model), update), tuple(read), written))
-        self._rollout = Rollout(calls, ("h",))
+        self._model = model
+        self._program = program
+        self._patient = work * len(scheme.parts) // 2 >= LARGE
+        calls = (self._rate(p) if isinstance(p, Rate) else self._go(p) for p in scheme.parts)
+        self._rollout = Rollout([call for call in calls if call is not None], ("h",))
         self.cost = self._rollout.cost
+
+    def _rate(self, part: Rate) -> Call | None:
+        """The dynamics at a stage."""
+        from phistar.backends.llvm.rollout import Call
+
+        own = {name: f"{name}{part.stage}" for name in ("q", "x", "v", "a")} | {"tau": "tau"}
+        name = self._program.velocity if part.velocity_only else self._program.rates
+        if name is None:
+            return None
+        code = _code(name, self._model, self._patient)
+        buffers = {theirs: own[ours] for theirs, ours in self._program.names.items()}
+        signature = code.call.signature
+        read = tuple(buffers[each] for each in signature.inputs)
+        return Call(code, read, tuple(buffers[each] for each in signature.outputs))
+
+    def _go(self, part: Go) -> Call:
+        """An update of the state."""
+        from phistar.backends.llvm.rollout import Call
+
+        # Without brackets there is less to read.
+        update = replace(part.update, turns=()) if is_flat(self._model) else part.update
+        velocity = "x" if self._program.velocity is None else "v"
+        read = ["q0", "x0", "h", *(f"{velocity}{s}" for s in update.velocities)]
+        read += [f"a{stage}" for stage, _ in update.rates]
+        written = (f"q{part.stage}", f"x{part.stage}")
+        return Call(_update(seats(self._model), update), tuple(read), written)
 
     def run(
         self,
@@ -106,7 +114,7 @@ def compiled(model: Model, variable: Variable, scheme: Scheme, work: int) -> Com
     """The machine code of a scheme, or None where there is none.
 
     Without it are robots whose mimic joints are reduced, robots that do not move, forces on frames,
-    and every robot where PHISTAR_BACKEND names another backend.
+    the variable η, and every robot where PHISTAR_BACKEND names another backend.
     """
     joints = joint_map(model)
     program = variable.program
@@ -117,8 +125,18 @@ def compiled(model: Model, variable: Variable, scheme: Scheme, work: int) -> Com
     return Compiled(model, program, scheme, work)
 
 
+def _code(name: str, model: Model, patient: bool) -> Kernel:
+    """The kernel of a program of the catalogue; the best one for who is patient."""
+    from phistar.backends.to_llvm import MachineCode
+
+    code = kernel(name).executable(model)
+    assert isinstance(code, MachineCode)
+    tiers = code.tiers()
+    return tiers.wait() if patient else tiers.kernel
+
+
 @lru_cache(maxsize=256)
-def _update(joints: tuple[Seat, ...], update: Update) -> Any:
+def _update(joints: tuple[Seat, ...], update: Update) -> Kernel:
     """The kernel of an update; robots with the same joints share it."""
     from phistar.backends.llvm.recipe import compiler
     from phistar.backends.llvm.tiers import Tiers

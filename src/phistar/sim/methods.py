@@ -23,14 +23,15 @@ class Motions:
         q: Coordinates,
         v: Coordinates,
         *,
-        dt: float,
+        dt: float | None = None,
         steps: int | None = None,
         duration: float | None = None,
         tau: Coordinates | None = None,
         tau_steps: ArrayLike | None = None,
         scheme: str = "rk4",
-        variables: str = "v",
+        variables: str | None = None,
         every: int = 1,
+        tolerance: float = 1e-8,
         forces: Mapping[str, ArrayLike] | None = None,
         reference: str = "world_aligned",
         progress: bool | None = None,
@@ -38,8 +39,9 @@ class Motions:
     ) -> Simulation:
         """The motion from a state: ``sim.t .q .v``, ``sim.energy()``, ``sim(t)`` in between.
 
-        All steps of all samples are one call of machine code; where that cannot be, NumPy takes the
-        same steps and ``sim.engine`` says so.
+        Explicit schemes with a fixed step in v or ζ are one call of machine code for all steps of
+        all samples; where that cannot be, NumPy takes the same steps between calls of compiled
+        dynamics, and ``sim.engine`` says so.
 
         Args:
             q: (..., nq) where it starts.
@@ -49,9 +51,15 @@ class Motions:
             duration: how long [s], a whole number of steps.
             tau: (..., nv) joint forces, held all the time; none by default.
             tau_steps: (steps, ..., nv) joint forces, each held during its step.
-            scheme: ``"rk4"``, ``"midpoint"``, ``"semi_implicit"`` or ``"euler"``.
-            variables: The variable that is stepped beside q.
+            scheme: With a fixed step: ``"rk4"``, ``"midpoint"``, ``"semi_implicit"``, ``"euler"``;
+                ``"implicit_midpoint"``, which keeps energy; ``"dopri5"``, which chooses its steps,
+                the same for the whole batch, and knows the motion between them. With ``dt`` its
+                knots are so far apart, without they are its steps.
+            variables: What is stepped beside q: ``"v"``, ``"zeta"`` or ``"eta"`` (see
+                ``diagonalize``); by default v, for ``"implicit_midpoint"`` η.
             every: Keep each so many-th state.
+            tolerance: For ``"dopri5"``: of the error of a step, against 1 rad and 1 m for q, and
+                against the size of v, or 1 if that is smaller.
             forces: External wrenches (..., 6) on named frames, as in ``forward_dynamics``, held all
                 the time; NumPy takes the steps then.
             reference: Axes and point of those wrenches.
@@ -77,6 +85,7 @@ class Motions:
             scheme=scheme,
             variables=variables,
             every=every,
+            tolerance=tolerance,
             forces=forces,
             reference=reference,
             progress=progress,

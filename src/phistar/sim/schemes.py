@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from phistar.errors import UnknownNameError
 from phistar.scalar.steps import Update
 
 
@@ -112,14 +111,3 @@ RK4 = Scheme(
 
 SCHEMES = {scheme.name: scheme for scheme in (EULER, SEMI_IMPLICIT, MIDPOINT, RK4)}
 """Explicit schemes by name."""
-
-
-def scheme(name: str, others: tuple[str, ...] = ()) -> Scheme:
-    """A scheme by name.
-
-    Raises:
-        UnknownNameError: There is none; lists these and ``others``.
-    """
-    if name not in SCHEMES:
-        raise UnknownNameError("scheme", name, (*SCHEMES, *others))
-    return SCHEMES[name]

@@ -14,16 +14,26 @@ from numpy.typing import NDArray
 
 from phistar.arguments import refuse_nan, refuse_singular, state
 from phistar.dynamics import Forces
-from phistar.errors import ArgumentError, ShapeError
+from phistar.errors import ArgumentError, ShapeError, UnknownNameError
 from phistar.model.configuration import Coordinates, tangent
 from phistar.model.model import Model
-from phistar.sim.compiled import compiled
+from phistar.sim.adaptive import Adaptive
+from phistar.sim.compiled import Compiled, compiled
+from phistar.sim.conserving import Conserving
 from phistar.sim.loop import Loop
-from phistar.sim.schemes import scheme as find_scheme
+from phistar.sim.schemes import SCHEMES
 from phistar.sim.simulation import Simulation
-from phistar.sim.variables import Variable, Velocity, variable
+from phistar.sim.variables import Normalised, Variable, Velocity, variable
 
 Array = NDArray[Any]
+
+ADAPTIVE, CONSERVING = "dopri5", "implicit_midpoint"
+
+NAMES = (*SCHEMES, CONSERVING, ADAPTIVE)
+"""Schemes that a user can name."""
+
+PARTS = 1000
+"""Of the time, for the progress bar of a simulation that chooses its steps."""
 
 PIECE = 2e8
 """Nanoseconds of machine code after which we look at the keyboard and move the progress bar."""
@@ -37,35 +47,66 @@ def simulate(
     q: Coordinates,
     v: Coordinates,
     *,
-    dt: float,
+    dt: float | None = None,
     steps: int | None = None,
     duration: float | None = None,
     tau: Coordinates | None = None,
     tau_steps: Any = None,
     scheme: str = "rk4",
-    variables: str = "v",
+    variables: str | None = None,
     every: int = 1,
+    tolerance: float = 1e-8,
     forces: Forces | None = None,
     reference: str = "world_aligned",
     progress: bool | None = None,
     threads: int | None = None,
 ) -> Simulation:
     """See ``Robot.simulate``."""
-    found = find_scheme(scheme)
-    count = count_of_steps(dt, steps, duration, every)
+    if scheme not in NAMES:
+        raise UnknownNameError("scheme", scheme, NAMES)
     refuse_singular(model)
-    stood = variable(variables, model, forces, reference)
-    q, v, push = _start(model, q, v, tau, tau_steps, count)
-    batch = q.shape[:-1]
+    name = variables or ("eta" if scheme == CONSERVING else "v")
+    stood = variable(name, model, forces, reference)
+    if scheme == CONSERVING and not isinstance(stood, Normalised):
+        raise ArgumentError(
+            f"variables is {name!r}, but {CONSERVING} keeps energy in η only; leave it out"
+        )
+    if scheme == ADAPTIVE:
+        length = _length(dt, steps, duration)
+        if tau_steps is not None:
+            raise ArgumentError(f"{ADAPTIVE} chooses its steps; pass a constant tau, no tau_steps")
+        start = _start(model, q, v, tau, None, 0)
+        apart = None if dt is None else dt * every
+        return _adaptive(model, stood, name, start, length, apart, tolerance, progress)
+    if dt is None:
+        raise ArgumentError(f"dt is missing: {scheme} takes steps of a given length [s]")
+    count = count_of_steps(dt, steps, duration, every)
+    start = _start(model, q, v, tau, tau_steps, count)
+    return _fixed(model, stood, name, scheme, start, (dt, count, every), progress, threads)
+
+
+def _fixed(
+    model: Model,
+    stood: Variable,
+    variables: str,
+    scheme: str,
+    start: tuple[Array, Array, Array],
+    times: tuple[float, int, int],
+    progress: bool | None,
+    threads: int | None,
+) -> Simulation:
+    """Steps of one length."""
+    q, v, push = start
+    dt, count, every = times
+    batch, knots = q.shape[:-1], count // every
     places, rates = q.reshape(-1, model.nq), v.reshape(-1, model.nv)
     held = push.reshape(*push.shape[: push.ndim - len(batch) - 1], -1, model.nv)
-    samples = len(places)
-    engine = compiled(model, stood, found, samples * count) or Loop(model, stood, found)
-    qs = np.empty((count // every + 1, samples, model.nq))
-    xs = np.empty((count // every + 1, samples, model.nv))
+    engine = _engine(model, stood, scheme, len(places) * count)
+    qs = np.empty((knots + 1, len(places), model.nq))
+    xs = np.empty((knots + 1, len(places), model.nv))
     qs[0], xs[0] = places, stood.start(places, rates)
-    if samples and model.nv:
-        work = engine.cost * samples
+    if len(places) and model.nv:
+        work = engine.cost * len(places)
         piece = max(1, int(PIECE / work) // every) * every
         with bar(progress, count, model.name, work * count) as advance:
             for first in range(0, count, piece):
@@ -73,12 +114,10 @@ def simulate(
                 _piece(engine, held, dt, (first, last), every, (qs, xs), threads)
                 _refuse_diverged(model, (qs, xs), first, last, every, dt, batch)
                 advance(last - first)
-    vs = _velocities(stood, qs, xs)
-    knots = count // every
     return Simulation(
         dt * every * np.arange(knots + 1),
         qs.reshape(knots + 1, *batch, model.nq),
-        vs.reshape(knots + 1, *batch, model.nv),
+        _velocities(stood, qs, xs).reshape(knots + 1, *batch, model.nv),
         _held(push, batch, every, knots, model.nv),
         model,
         scheme,
@@ -86,6 +125,79 @@ def simulate(
         engine.engine,
         count,
     )
+
+
+def _engine(model: Model, stood: Variable, scheme: str, work: int) -> Compiled | Loop | Conserving:
+    if scheme == CONSERVING:
+        assert isinstance(stood, Normalised)
+        return Conserving(model, stood)
+    found = SCHEMES[scheme]
+    return compiled(model, stood, found, work) or Loop(model, stood, found)
+
+
+def _adaptive(
+    model: Model,
+    stood: Variable,
+    variables: str,
+    start: tuple[Array, Array, Array],
+    length: float,
+    apart: float | None,
+    tolerance: float,
+    progress: bool | None,
+) -> Simulation:
+    """Steps that a tolerance asks for; knots are the steps, or so far apart."""
+    if not 1e-14 <= tolerance < 1:
+        raise ArgumentError(f"tolerance is {tolerance}, expected a number from 1e-14 to 1")
+    q, v, push = start
+    batch = q.shape[:-1]
+    places, rates = q.reshape(-1, model.nq), v.reshape(-1, model.nv)
+    steps = Adaptive(model, stood, push.reshape(-1, model.nv), tolerance)
+    with bar(progress, PARTS, model.name, 0.0) as advance:
+        found = steps.run(
+            places,
+            stood.start(places, rates),
+            length,
+            apart,
+            lambda h: advance(PARTS * h / length),
+        )
+
+    def dense(times: Array) -> tuple[Array, Array]:
+        some_q, some_x = found.between(model, times)
+        some_v = _velocities(stood, some_q, some_x)
+        shape = (len(times), *batch)
+        return some_q.reshape(*shape, model.nq), some_v.reshape(*shape, model.nv)
+
+    t = found.t if apart is None else np.linspace(0.0, length, round(length / apart) + 1)
+    shape = (len(t), *batch)
+    if apart is None:
+        qs, vs = found.q, _velocities(stood, found.q, found.x)
+    else:
+        qs, vs = dense(t)
+    return Simulation(
+        t,
+        qs.reshape(*shape, model.nq),
+        vs.reshape(*shape, model.nv),
+        np.broadcast_to(push, (len(t) - 1, *batch, model.nv)),
+        model,
+        ADAPTIVE,
+        variables,
+        Loop.engine,
+        len(found.t) - 1,
+        found.rejected,
+        dense,
+    )
+
+
+def _length(dt: float | None, steps: int | None, duration: float | None) -> float:
+    """How long a simulation with steps of its own lasts."""
+    if dt is not None:
+        return dt * count_of_steps(dt, steps, duration, 1)
+    if duration is None or not (np.isfinite(duration) and duration > 0) or steps is not None:
+        raise ArgumentError(
+            f"duration is {duration} and steps {steps}; without dt pass a duration greater than "
+            "zero [s], and no steps"
+        )
+    return float(duration)
 
 
 def _piece(
@@ -102,7 +214,7 @@ def _piece(
     qs, xs = results
     begin, end = first // every, last // every
     push = tau if tau.ndim == 2 else tau[first:last]
-    options = {} if isinstance(engine, Loop) else {"threads": threads}
+    options = {"threads": threads} if isinstance(engine, Compiled) else {}
     parts = (qs[begin + 1 : end + 1], xs[begin + 1 : end + 1])
     engine.run(qs[begin], xs[begin], push, dt, last - first, every, parts, **options)
 
@@ -212,7 +324,7 @@ def _refuse_diverged(
 @contextmanager
 def bar(
     progress: bool | None, total: int, name: str, nanoseconds: float
-) -> Iterator[Callable[[int], None]]:
+) -> Iterator[Callable[[float], None]]:
     """Something to call with the number of steps done; it moves a bar if there is to be one.
 
     Without ``progress`` there is one on a terminal, if it takes long.

@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What can stand for the velocity in a state (q, x), and the dynamics of it.
 
-v       x = v                  ẋ = forward dynamics
+v       x = v           v̇ = forward dynamics
+zeta    x = ζ = L*v     ζ̇ = D⁻¹(κ - C_ζ - κ_g): total joint rates, no matrix root
+eta     x = η = R*L*v   η̇ = ε - C - ε_g: half the sum of η² is the kinetic energy
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from phistar import dynamics
 from phistar.compile import preferred
+from phistar.diagonal.forward import diagonal_forward_dynamics
+from phistar.diagonal.state import diagonalize
 from phistar.dynamics import Forces
-from phistar.errors import UnknownNameError
+from phistar.errors import ArgumentError, UnknownNameError
 from phistar.model.model import Model
 
 Array = NDArray[Any]
@@ -23,18 +28,18 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Program:
-    """A compiled program that gives the rates of a state.
+    """Compiled programs that give the rates of a state.
 
     Attributes:
-        name: Of the catalogue.
-        inputs: What it calls the configuration, x and the joint forces: ``q``, ``x``, ``tau``.
-        outputs: What it calls the velocity and the rate of x: ``v``, ``a``; a velocity that is
-            missing is x itself.
+        rates: Name of the one that gives ẋ, and v unless that is x itself.
+        velocity: Name of the one that gives v alone; None if v is x.
+        names: What the catalogue calls the configuration, x, the joint forces, v and ẋ: ``q``,
+            ``x``, ``tau``, ``v``, ``a``.
     """
 
-    name: str
-    inputs: Mapping[str, str]
-    outputs: Mapping[str, str]
+    rates: str
+    velocity: str | None
+    names: Mapping[str, str]
 
 
 class Variable(Protocol):
@@ -42,7 +47,7 @@ class Variable(Protocol):
 
     @property
     def program(self) -> Program | None:
-        """The rates as a compiled program, or None if there is none."""
+        """The rates as compiled programs, or None if there are none."""
         ...
 
     def start(self, q: Array, v: Array) -> Array:
@@ -71,8 +76,8 @@ class Velocity:
         """Forward dynamics; forces on frames change with q and are no part of it."""
         if self.forces:
             return None
-        names = {"q": "q", "v": "x", "tau": "tau"}
-        return Program(preferred("forward_dynamics"), names, {"vdot": "a"})
+        names = {"q": "q", "v": "x", "tau": "tau", "vdot": "a"}
+        return Program(preferred("forward_dynamics"), None, names)
 
     def start(self, q: Array, v: Array) -> Array:
         """v."""
@@ -87,7 +92,74 @@ class Velocity:
         return x, dynamics.forward_dynamics(self.model, q, x, tau, self.forces, self.reference)
 
 
-VARIABLES = {"v": Velocity}
+@dataclass(frozen=True)
+class Total:
+    """x = ζ."""
+
+    model: Model
+    forces: Forces | None = None
+    reference: str = "world_aligned"
+
+    @property
+    def program(self) -> Program | None:
+        """Forward dynamics in (q, ζ), and the velocity of ζ."""
+        if self.forces:
+            return None
+        names = {"q": "q", "zeta": "x", "tau": "tau", "v": "v", "zeta_dot": "a"}
+        return Program("diagonal_dynamics", "old_rates", names)
+
+    def start(self, q: Array, v: Array) -> Array:
+        """L*v."""
+        return diagonalize(self.model, q).to_zeta(v)
+
+    def velocity(self, q: Array, x: Array) -> Array:
+        """L⁻*ζ."""
+        return diagonalize(self.model, q).from_zeta(x)
+
+    def rate(self, q: Array, x: Array, tau: Array) -> tuple[Array, Array]:
+        """v and ζ̇."""
+        found = diagonal_forward_dynamics(self.model, q, x, tau, self.forces, self.reference)
+        return found.v, found.zeta_dot
+
+
+@dataclass(frozen=True)
+class Normalised:
+    """x = η, with the Cholesky root."""
+
+    model: Model
+    forces: Forces | None = None
+    reference: str = "world_aligned"
+
+    @property
+    def program(self) -> Program | None:
+        """None: roots of D and their rates are taken in NumPy, between compiled sweeps."""
+        return None
+
+    def start(self, q: Array, v: Array) -> Array:
+        """R*L*v."""
+        return diagonalize(self.model, q).to_eta(v)
+
+    def velocity(self, q: Array, x: Array) -> Array:
+        """L⁻*R⁻*η."""
+        return diagonalize(self.model, q).from_eta(x)
+
+    def rate(self, q: Array, x: Array, tau: Array) -> tuple[Array, Array]:
+        """v and η̇."""
+        v, net, coriolis, _ = self.terms(q, x, tau)
+        return v, net - coriolis
+
+    def terms(self, q: Array, x: Array, tau: Array) -> tuple[Array, Array, Array, Array]:
+        """v, ε - ε_g and C of η̇ = ε - ε_g - C, and the joint forces of gravity g."""
+        v = self.velocity(q, x)
+        here = diagonalize(self.model, q, v)
+        weight = dynamics.gravity_force(self.model, q)
+        push = tau - weight
+        if self.forces:
+            push = push + dynamics.generalised_force(self.model, q, self.forces, self.reference)
+        return v, here.to_epsilon(push), here.coriolis, weight
+
+
+VARIABLES: dict[str, Callable[..., Variable]] = {"v": Velocity, "zeta": Total, "eta": Normalised}
 """Variables by name."""
 
 
@@ -98,7 +170,14 @@ def variable(
 
     Raises:
         UnknownNameError: There is none.
+        ArgumentError: Forces are not wrenches (6,): a batch of them has no place in a step.
     """
     if name not in VARIABLES:
         raise UnknownNameError("variables", name, VARIABLES)
+    for frame, wrench in (forces or {}).items():
+        if np.shape(wrench) != (6,):
+            raise ArgumentError(
+                f"forces[{frame!r}] has shape {np.shape(wrench)}, expected (6,): one wrench for "
+                "all samples and steps"
+            )
     return VARIABLES[name](model, forces, reference)

@@ -67,7 +67,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "report": ("errors spatial model robots robot sim", "numpy matplotlib plotly"),
     "cli": (
         f"{BASE} robot robots backends compile explain export sim viewer report phistar",
-        "numpy rich platformdirs llvmlite",
+        "numpy rich platformdirs llvmlite matplotlib",
     ),
     "__main__": ("cli", ""),
 }

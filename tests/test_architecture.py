@@ -49,7 +49,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "kernels": ("errors model arguments algebra sweeps scalar backends compile", "numpy"),
     "export": (f"errors model {LEVELS} compile explain kernels", ""),
     "sim": (
-        "errors spatial model arguments scalar backends compile dynamics diagonal",
+        "errors spatial model arguments scalar backends compile dynamics motion diagonal",
         "numpy rich",
     ),
     "robot": (

@@ -9,7 +9,7 @@ from benchmarks import stepping
 
 
 def test_mujoco_takes_the_same_steps() -> None:
-    """States after 50 steps of Runge-Kutta 4 agree to 1e-12, as the benchmark asks before it times."""
+    """States after 50 steps of Runge-Kutta 4 agree to 1e-12, before anything is timed."""
     pytest.importorskip("mujoco")
     robot = phistar.load(stepping.ROBOT)
     rng = np.random.default_rng(1)

@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phistar.dynamics import potential_energy
 from phistar.errors import ArgumentError
 from phistar.model.configuration import integrate
 from phistar.model.model import Model
+from phistar.motion import center_of_mass
 from phistar.sim.variables import Normalised
 
 Array = NDArray[Any]
@@ -71,53 +71,73 @@ class Conserving:
         results: tuple[Array, Array],
     ) -> bool:
         """See ``sim.loop.Loop.run``."""
-        height = potential_energy(self.model, q)
-        v = self.variable.velocity(q, x)
+        height = self._height(q)
+        guess = (self.variable.velocity(q, x), x)
+        last: tuple[Array, Array] | None = None
         for k in range(steps):
-            q, x, v, height = self.step(q, x, v, height, tau if tau.ndim == 2 else tau[k], dt)
+            push = tau if tau.ndim == 2 else tau[k]
+            q, x, height, middle = self.step(q, x, guess, height, push, dt)
+            # The next middle lies about as far from this one as this one from the last.
+            guess = middle if last is None else (2 * middle[0] - last[0], 2 * middle[1] - last[1])
+            last = middle
             if (k + 1) % every == 0:
                 for result, state in zip(results, (q, x), strict=True):
                     result[k // every] = state
         return True
 
     def step(
-        self, q: Array, eta: Array, v: Array, height: Array, tau: Array, dt: float
-    ) -> tuple[Array, Array, Array, Array]:
+        self,
+        q: Array,
+        eta: Array,
+        guess: tuple[Array, Array],
+        height: Array,
+        tau: Array,
+        dt: float,
+    ) -> tuple[Array, Array, Array, tuple[Array, Array]]:
         """One step.
 
         Args:
             q: (batch, nq).
             eta: (batch, nv).
-            v: (batch, nv), a guess of the velocity at the middle.
+            guess: v and η (batch, nv) of the middle, about.
             height: (batch,) potential energy.
             tau: (batch, nv).
             dt: [s].
 
         Returns:
-            The same at the end; v at the middle.
+            q, η and potential energy at the end, and v and η of the middle.
 
         Raises:
             ArgumentError: The iteration does not converge.
         """
-        middle, change = eta, np.inf
+        v, middle = guess
+        change = np.inf
         for k in range(ITERATIONS):
             if k > SETTLED and not change < 0.5:
                 break
             place = integrate(self.model, q, dt / 2 * v)
             later, net, coriolis, weight = self.variable.terms(place, middle, tau)
             end = integrate(self.model, q, dt * later)
-            above = potential_energy(self.model, end)
+            above = self._height(end)
             missing = above - height - dt * (later * weight).sum(axis=-1)
             after = eta + dt * (net - coriolis) - _mended(middle, missing, dt * net)
             before, last = (middle, v), change
             middle, v = (eta + after) / 2, later
             change = max(_change(middle, before[0]), _change(v, before[1]))
             if change <= TOLERANCE or (change <= STALLED and change >= last / 2):
-                return end, after, v, above
+                return end, after, above, (v, middle)
         raise ArgumentError(
             f"a step of {dt:g} s of robot '{self.model.name}' does not converge (last change "
             f"{change:.1e} of η and v); use shorter steps"
         )
+
+    def _height(self, q: Array) -> Array:
+        """Potential energy (batch,), as ``dynamics.potential_energy`` has it."""
+        mass = float(self.model.inertias[:, 0].sum())
+        if mass == 0.0 or not self.model.gravity.any():
+            return np.zeros(len(q))
+        center = center_of_mass(self.model, q, fixed=False)
+        return np.asarray(-mass * center @ self.model.gravity)
 
 
 def _mended(middle: Array, missing: Array, reach: Array) -> Array:

@@ -150,8 +150,9 @@ class Normalised:
 
     def terms(self, q: Array, x: Array, tau: Array) -> tuple[Array, Array, Array, Array]:
         """v, ε - ε_g and C of η̇ = ε - ε_g - C, and the joint forces of gravity g."""
-        v = self.velocity(q, x)
-        here = diagonalize(self.model, q, v)
+        here = diagonalize(self.model, q)
+        v = here.from_eta(x)
+        here = here.with_velocity(v)
         weight = dynamics.gravity_force(self.model, q)
         push = tau - weight
         if self.forces:

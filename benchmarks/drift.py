@@ -228,7 +228,7 @@ def main() -> int:
         console.print(table(case))
     console.print(
         f"\nLargest drift as a part of the largest value, over {DURATION:g} s. Left: steps of "
-        f"{1e3 * DT:g} ms; right: as many as fit into {BUDGET:g} s of the processor."
+        f"{1e3 * DT:g} ms;\nright: as many as fit into {BUDGET:g} s of the processor, 20 at least."
         "\nJoints of the pendulum hold it, so its momentum is no law.",
         style="dim",
     )

@@ -66,15 +66,15 @@ def energy(model: Model, q: Array, v: Array) -> Array:
         kinetic = dynamics.kinetic_energy(model, some_q, some_v)
         return kinetic + dynamics.potential_energy(model, some_q)
 
-    return _along(total, q, v)
+    return along(total, q, v)
 
 
 def momentum(model: Model, q: Array, v: Array) -> Array:
     """Spatial momentum (N + 1, ..., 6) about the world's origin along a motion."""
-    return _along(lambda some_q, some_v: dynamics.momentum(model, some_q, some_v), q, v)
+    return along(lambda some_q, some_v: dynamics.momentum(model, some_q, some_v), q, v)
 
 
-def _along(function: Callable[[Array, Array], Array], q: Array, v: Array) -> Array:
+def along(function: Callable[[Array, Array], Array], q: Array, v: Array) -> Array:
     """A function of states along a motion, so many knots at a time that memory does not grow."""
     knots = max(1, AT_ONCE // max(1, v[0].size))
     starts = range(0, len(q), knots)

@@ -21,6 +21,7 @@ from phistar.sim.adaptive import Adaptive
 from phistar.sim.compiled import Compiled, compiled
 from phistar.sim.conserving import Conserving
 from phistar.sim.loop import Loop
+from phistar.sim.monitors import along
 from phistar.sim.schemes import SCHEMES
 from phistar.sim.simulation import Simulation
 from phistar.sim.variables import Normalised, Variable, Velocity, variable
@@ -293,7 +294,7 @@ def _held(push: Array, batch: tuple[int, ...], every: int, knots: int, nv: int) 
 def _velocities(stood: Variable, qs: Array, xs: Array) -> Array:
     if isinstance(stood, Velocity):
         return xs
-    return np.stack([stood.velocity(q, x) for q, x in zip(qs, xs, strict=True)])
+    return along(stood.velocity, qs, xs)
 
 
 def _refuse_diverged(

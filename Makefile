@@ -14,7 +14,7 @@ SOAK_CYCLES ?= 100000
 unexport PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help demo examples test lint bench bench-quick bench-loading docs fuzz soak robots clean distclean
+.PHONY: help demo examples test lint bench bench-quick bench-loading bench-drift docs fuzz soak robots clean distclean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -44,6 +44,9 @@ bench-quick: $(VENV)/.test  ## the same in a minute, README left alone
 
 bench-loading: $(VENV)/.test  ## time the loaders, next to Pinocchio's
 	@$(BIN)/python -m benchmarks.loading
+
+bench-drift: $(VENV)/.test  ## energy and momentum of free motions, next to Pinocchio and MuJoCo
+	@$(BIN)/python -m benchmarks.drift
 
 docs: $(VENV)/.docs  ## build the documentation into docs/_build/html; a warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from benchmarks import cases, counts, growth, readme, report, results, starts, targets
+from benchmarks import cases, counts, growth, readme, report, results, starts, stepping, targets
 from benchmarks.cases import Cell
 from benchmarks.results import Results
 from benchmarks.runner import THREADS, Runner
@@ -60,7 +60,7 @@ def run(quick: bool, console: Console) -> Results:
             progress.update(task, description=what)
             step()
         time_all(rest)
-    found.faults = runner.faults
+    found.faults += runner.faults
     found.verdicts = targets.verdicts(found)
     found.seconds = time.perf_counter() - begin
     return found
@@ -88,7 +88,13 @@ def _steps(found: Results, limits: Limits, quick: bool) -> dict[str, Callable[[]
         found.counts = [counts.count(*each) for each in timed]
         found.figures = [] if quick else counts.figures()
 
+    def step() -> None:
+        os.environ[THREADS] = "1"
+        found.stepping, fault = stepping.measure(quick)
+        found.faults += [fault] if fault else []
+
     return {
+        "simulation of many robots": step,
         "growth over chains": grow,
         "first results in new processes": start,
         "loops of reference robots": sweep,

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from benchmarks.cases import BATCHES, MAIN, QUANTITIES, ROBOTS, Cell
 from benchmarks.results import Results, Rival, Row
+from benchmarks.stepping import Stepping
 
 NOTES = f"""\
 Times are for one sample, of the public methods, output allocated; median of the rounds, best in
@@ -49,6 +50,8 @@ def tables(results: Results) -> Iterator[Table]:
     if any(row.cell.batch == 1 for row in results.rows):
         yield compared(results, 1, "One sample a call, float64")
     yield batches(results)
+    if results.stepping:
+        yield stepping(results.stepping)
     if results.growth:
         yield growth(results)
     if results.starts:
@@ -134,6 +137,23 @@ def _time(row: Row | None) -> str:
     alone = row.rival("one thread")
     gain = f" ({times(alone.ratio.median)})" if alone else ""
     return duration(row.ours.median) + gain
+
+
+def stepping(found: Stepping) -> Table:
+    """Steps a second of a simulation."""
+    title = f"Simulation: {found.batch} x {found.robot}, {found.steps} steps of rk4, one thread"
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for name in ("phistar", "steps/s", "MuJoCo rollout", "steps/s", "ratio", "difference"):
+        table.add_column(name, justify="right")
+    cells = [duration(found.ours.median), f"{1.0 / found.ours.median:,.0f}"]
+    if found.theirs is None or found.ratio is None:
+        cells += [found.missing, "", "", ""]
+    else:
+        ratio = f"{times(found.ratio.median)} ({times(found.ratio.low)}–{times(found.ratio.high)})"
+        cells += [duration(found.theirs.median), f"{1.0 / found.theirs.median:,.0f}", ratio]
+        cells.append(f"{found.error:.0e}")
+    table.add_row(*cells)
+    return table
 
 
 def growth(results: Results) -> Table:

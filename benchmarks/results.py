@@ -18,6 +18,7 @@ from benchmarks.cases import Cell
 from benchmarks.counts import Count, Figure
 from benchmarks.growth import Growth
 from benchmarks.starts import Start, Sweep
+from benchmarks.stepping import Stepping
 from benchmarks.targets import Verdict
 from benchmarks.timing import Ratio, Timing
 
@@ -82,6 +83,7 @@ class Results:
     growth: list[Growth] = field(default_factory=list)
     starts: list[Start] = field(default_factory=list)
     sweep: Sweep | None = None
+    stepping: Stepping | None = None
     verdicts: list[Verdict] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     seconds: float = 0.0

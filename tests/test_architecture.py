@@ -49,14 +49,17 @@ LAYERS: dict[str, tuple[str, str]] = {
     "motion": ("errors model scalar backends", "numpy"),
     "kernels": ("errors model arguments algebra sweeps scalar backends compile", "numpy"),
     "export": (f"errors model {LEVELS} compile explain kernels", ""),
+    "sim": (
+        "errors spatial model arguments scalar backends compile dynamics motion diagonal",
+        "numpy rich",
+    ),
     "robot": (
         f"{BASE} algebra algorithms compile dynamics motion derivatives diagonal geometry "
-        "kernels functions operators",
+        "kernels functions operators sim",
         "numpy",
     ),
     "robots": ("errors model loaders robot", "numpy"),
     "testing": (f"{BASE} {LEVELS} compile robot robots", "numpy"),
-    "sim": ("errors spatial model robot", "numpy"),
     "control": ("errors spatial model robot", "numpy scipy rich"),
     "ident": ("errors spatial model robot", "numpy scipy"),
     "scale": ("errors model robot", "numpy dask zarr"),
@@ -65,7 +68,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "report": ("errors spatial model robots robot sim", "numpy matplotlib plotly"),
     "cli": (
         f"{BASE} robot robots backends compile explain export sim control viewer report phistar",
-        "numpy rich platformdirs llvmlite",
+        "numpy rich platformdirs llvmlite matplotlib",
     ),
     "__main__": ("cli", ""),
 }

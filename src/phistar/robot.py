@@ -31,11 +31,12 @@ from phistar.model.model import Model
 from phistar.model.parts import Frame, Joint, Link, Loop
 from phistar.model.singular import SingularHinge, singular_hinges, singular_problems
 from phistar.operators import Operators
+from phistar.sim.methods import Motions
 
 Array = NDArray[Any]
 
 
-class Robot(Derivatives, Diagonalized, Geometry):
+class Robot(Derivatives, Diagonalized, Geometry, Motions):
     """A robot: pure functions of q and v, no hidden state.
 
     Every method takes array-likes with any leading batch axes, shaped ``(..., nq)`` or

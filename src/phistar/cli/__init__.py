@@ -29,6 +29,7 @@ COMMANDS = {
     "prove": "prove a theorem step by step, or list all theorems",
     "where": "file, line and reference of a theorem, program, identity or symbol",
     "cite": "the BibTeX entries of the papers behind it",
+    "simulate": "let a robot move freely: energy, drift, states to a file, a plot",
     "export": "write programs for a robot as C99, with a self-test",
     "control": "run a robot under a control law, draw its Lyapunov function",
     "cache": "the compiled code kept on disk: show it, clear it",

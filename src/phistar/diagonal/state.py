@@ -162,6 +162,13 @@ class Diagonal:
         """τ = LRε, joint forces (..., nv)."""
         return self.from_kappa(self._R @ self._read(epsilon=epsilon))
 
+    def with_velocity(self, v: Coordinates) -> Diagonal:
+        """The same configuration at a velocity (..., nv), with what is known of D and its root."""
+        moving = Diagonal(self.model, self.q, self._read(v=v), self.root)
+        known = ("_D", "_R")
+        vars(moving).update((name, vars(self)[name]) for name in known if name in vars(self))
+        return moving
+
     # -- inside
 
     def _read(self, **vector: Coordinates) -> Array:

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from phistar.backends.llvm import call, engine
-from phistar.backends.llvm.call import Caller
+from phistar.backends.llvm.call import Caller, thread_count
 from phistar.backends.llvm.straight import straight_module
 from phistar.backends.llvm.writer import Lanes
 from phistar.errors import ArgumentError, ShapeError
@@ -372,11 +372,11 @@ def test_threads_have_workspaces_of_their_own() -> None:
 def test_threads_by_work(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small batches take one thread, large ones those at hand, the environment sets a bound."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)), raising=False)
-    assert caller._threads(100, None) == 1
-    assert caller._threads(100_000_000, None) == 6
+    assert thread_count(100 * caller.cost, None) == 1
+    assert thread_count(100_000_000 * caller.cost, None) == 6
     monkeypatch.setenv("PHISTAR_THREADS", "2")
-    assert caller._threads(100_000_000, None) == 2
-    assert caller._threads(100, 5) == 5
+    assert thread_count(100_000_000 * caller.cost, None) == 2
+    assert thread_count(100 * caller.cost, 5) == 5
 
 
 @pytest.mark.parametrize("given", ["0", "-1", "many", "1.5", "100000"])

@@ -13,7 +13,7 @@ import itertools
 import os
 import threading
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,6 +59,9 @@ class Caller:
         signature: Its arrays.
         lanes: Samples side by side, and their precision.
         dtype: Of the arrays it works on.
+        address: Of the machine code, as long as this object lives.
+        room: Bytes of workspace that it needs.
+        cost: Nanoseconds of a sample, about.
     """
 
     def __init__(
@@ -77,11 +80,12 @@ class Caller:
         self.dtype = np.dtype(np.float64 if lanes.real == "double" else np.float32)
         self._code = code
         self._function = _Function(code.kernel)
-        self._room = max(workspace + staging(signature), 1) * lanes.bytes
+        self.address = code.kernel
+        self.room = max(workspace + staging(signature), 1) * lanes.bytes
         self._large = [name in large_outputs(signature) for name in signature.outputs]
         sizes = sum(signature.inputs.values()) + sum(signature.outputs.values())
         rate = OPERATIONS_PER_NANOSECOND * lanes.width
-        self._cost = (operations or 40 * sizes) / rate
+        self.cost = (operations or 40 * sizes) / rate
 
     def __call__(
         self,
@@ -194,32 +198,65 @@ class Caller:
     def _run(self, rows: array[int], held: list[Array], batch: int, threads: int | None) -> bool:
         if self._code.closed:
             raise RuntimeError("the code of this kernel was freed")
-        start, _ = rows.buffer_info()
-        width = self.lanes.width
-        blocks = -(-batch // width)
-        count = min(self._threads(batch, threads), blocks)
-        if count <= 1:
-            status: int = self._function(start, _workspace(self._room), 0, batch)
-            return status == 0
-        piece = -(-blocks // (count * PIECES)) * width
-        starts = iter(range(0, batch, piece))
-        task = _Task(self, (rows, held), start, starts, piece, batch)
-        others = [_pool().submit(task.work) for _ in range(count - 1)]
-        task.work()
-        # All must be done with the arrays before an error of one may be raised.
-        for other in others:
-            other.exception()
-        for other in others:
-            other.result()
-        return task.status == 0
+        count = thread_count(batch * self.cost, threads)
+        kept = (self, held)
+        return run_pieces(self._function, self.room, rows, kept, batch, self.lanes.width, count)
 
-    def _threads(self, batch: int, threads: int | None) -> int:
-        if threads is not None:
-            if not 1 <= threads <= MOST_THREADS:
-                raise ArgumentError(f"threads is {threads}, expected 1 to {MOST_THREADS}")
-            return threads
-        worth = int(batch * self._cost / SHARE)
-        return min(worth, usable_threads()) if worth > 1 else 1
+
+def thread_count(work: float, threads: int | None) -> int:
+    """How many threads share some work.
+
+    Args:
+        work: Nanoseconds that one would take.
+        threads: What the user wants; None: as many as it is worth.
+    """
+    if threads is not None:
+        if not 1 <= threads <= MOST_THREADS:
+            raise ArgumentError(f"threads is {threads}, expected 1 to {MOST_THREADS}")
+        return threads
+    worth = int(work / SHARE)
+    return min(worth, usable_threads()) if worth > 1 else 1
+
+
+def run_pieces(
+    function: Callable[[int, int, int, int], int],
+    room: int,
+    rows: array[int],
+    held: object,
+    batch: int,
+    width: int,
+    threads: int,
+) -> bool:
+    """Run a kernel on a batch, cut between blocks of lanes for threads.
+
+    Args:
+        function: The kernel.
+        room: Bytes of workspace that it needs.
+        rows: Its arguments.
+        held: What must live as long as it runs.
+        batch: Number of samples.
+        width: Samples of a block.
+        threads: How many to use.
+
+    Returns:
+        Whether all that was read is finite.
+    """
+    start, _ = rows.buffer_info()
+    blocks = -(-batch // width)
+    count = min(threads, blocks)
+    if count <= 1:
+        return function(start, _workspace(room), 0, batch) == 0
+    piece = -(-blocks // (count * PIECES)) * width
+    starts = iter(range(0, batch, piece))
+    task = _Task(function, room, (rows, held), start, starts, piece, batch)
+    others = [_pool().submit(task.work) for _ in range(count - 1)]
+    task.work()
+    # All must be done with the arrays before an error of one may be raised.
+    for other in others:
+        other.exception()
+    for other in others:
+        other.result()
+    return task.status == 0
 
 
 class _Task:
@@ -229,9 +266,17 @@ class _Task:
     """
 
     def __init__(
-        self, caller: Caller, held: object, rows: int, starts: Iterator[int], piece: int, batch: int
+        self,
+        function: Callable[[int, int, int, int], int],
+        room: int,
+        held: object,
+        rows: int,
+        starts: Iterator[int],
+        piece: int,
+        batch: int,
     ) -> None:
-        self.caller = caller
+        self.function = function
+        self.room = room
         self.held = held
         self.rows = rows
         self.starts = starts
@@ -242,11 +287,10 @@ class _Task:
 
     def work(self) -> None:
         """Do pieces until none is left."""
-        run = self.caller._function
-        work = _workspace(self.caller._room)
+        work = _workspace(self.room)
         status = 0
         while (first := self._next()) is not None:
-            status |= run(self.rows, work, first, min(first + self.piece, self.batch))
+            status |= self.function(self.rows, work, first, min(first + self.piece, self.batch))
         with self._lock:
             self.status |= status
 

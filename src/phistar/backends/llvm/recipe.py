@@ -16,18 +16,18 @@ from phistar.sweeps.schedule import Schedule
 
 def fingerprint(schedule: Schedule, model: Model, *choices: object) -> str:
     """A name for a program on a robot, made in a certain way by this version of the compiler."""
-    parts = [_compiler(), _robot(model), _program(schedule), *map(repr, choices)]
+    parts = [compiler(), _robot(model), _program(schedule), *map(repr, choices)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def direct_fingerprint(model: Model, *choices: object) -> str:
     """The same for a program that is not made of passes; it may depend on all of the robot."""
-    parts = [_compiler(), model.fingerprint, "direct", *map(repr, choices)]
+    parts = [compiler(), model.fingerprint, "direct", *map(repr, choices)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 @cache
-def _compiler() -> str:
+def compiler() -> str:
     """The text of everything between passes over links and machine code."""
     folders = [
         Path(phistar.scalar.__path__[0]),

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Motion in time: schemes on the configuration space, compiled step loops, and what they keep."""
+
+from phistar.sim.simulation import Simulation
+
+__all__ = ["Simulation"]

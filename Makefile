@@ -22,10 +22,11 @@ help:  ## list the targets
 demo: $(VENV)/.demo  ## show what phistar does, on bundled robots
 	@$(BIN)/phistar demo
 
-examples: $(VENV)/.examples  ## control a cart-pole, a UR5 and a Panda; writes plots
+examples: $(VENV)/.examples  ## control a cart-pole, a UR5 and a Panda, diagonal rates of an arm; writes plots
 	@$(BIN)/python examples/cart_pole.py
 	@$(BIN)/python examples/panda_reach.py
 	@$(BIN)/python examples/pose_control.py
+	@$(BIN)/python examples/two_link_eta.py
 
 test: $(VENV)/.test  ## run all tests
 	@$(BIN)/python -m pytest -q -n $(JOBS) --maxprocesses=4 $(PYTEST_ARGS)

@@ -32,7 +32,17 @@ from phistar.algebra.identities import (
 from phistar.algebra.ir import Expr
 from phistar.algebra.printing import to_latex, to_text
 from phistar.algebra.proof import Theorem, open_lets, prove
-from phistar.algebra.schemas import GYROSCOPIC, JACOBI, RATES, RIGID, ROOT, SWAPS, TWOFOLD
+from phistar.algebra.schemas import (
+    GYROSCOPIC,
+    JACOBI,
+    ONE_DOF_ROOTS,
+    RATES,
+    RIGID,
+    ROOT,
+    ROOT_RATES,
+    SWAPS,
+    TWOFOLD,
+)
 from phistar.algebra.symbols import (
     SYMBOLS,
     Entry,
@@ -40,6 +50,7 @@ from phistar.algebra.symbols import (
     LyapunovOut,
     Riccati,
     Root,
+    RootRate,
     Siblings,
     SylvesterOut,
 )
@@ -60,6 +71,7 @@ GROUPS = (
     ("Twofold", TWOFOLD, "Products of two cross products between rigid motions."),
     ("Jacobi", JACOBI, "Cross products of cross products."),
     ("Rates", RATES, "The rate Ṗ of the articulated inertia."),
+    ("Rates of roots", (*ROOT_RATES, *ONE_DOF_ROOTS), "The rate of the root of D."),
     ("Core", CORE, "Every proof uses these: shifts, resolvents, gains, the Riccati equation."),
     ("Definitions", DEFINITIONS, "Shorthand that every proof unfolds."),
     ("Resolved", RESOLVED, "Consequences of the core that save steps."),
@@ -228,6 +240,9 @@ def _definition(entry: Entry) -> str:
         return "`P = M + Eφ (P - P H* D⁻¹ H P) Eφ*`, inward"
     if isinstance(definition, Root):
         return f"`{entry.text} {entry.text}* = {to_text(definition.of)}`, lower triangular blocks"
+    if isinstance(definition, RootRate):
+        root, rate = to_text(definition.root), to_text(definition.of)
+        return f"`{entry.text} {root}* + {root} {entry.text}* = {rate}`, lower triangular blocks"
     if isinstance(definition, Siblings):
         return f"blocks off the diagonal of `{to_text(definition.of)}`"
     source, left, right = map(to_text, (definition.source, definition.left, definition.right))

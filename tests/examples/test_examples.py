@@ -15,11 +15,13 @@ COARSE = {
     "cart_pole": {"DT": 0.05, "STEPS": 48},
     "panda_reach": {"DT": 0.02, "STEPS": 40},
     "pose_control": {"DT": 0.008, "DURATION": 3.0},
+    "two_link_eta": {"DT": 0.02, "STEPS": 150},
 }
 PLOTS = {
     "cart_pole": {"cart_pole_balance.png", "cart_pole_swing_up.png"},
     "panda_reach": {"panda_reach.png", "panda_tracking.png"},
     "pose_control": {"ur5_pose_control.png", "panda_pose_control.png"},
+    "two_link_eta": {"two_link_eta.png"},
 }
 
 
@@ -86,3 +88,18 @@ def test_pose_control(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     alone = re.findall(r"gravity left alone: (stalled by gravity|moving).*, rising by", shown)
     assert alone[0] == "stalled by gravity"
     assert len(alone) == 2
+
+
+def test_two_link_eta(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A blow on the shoulder leaves ζ of the elbow; η keeps its length, its forces their power."""
+    shown = run("two_link_eta", tmp_path, capsys)
+    blow = re.search(
+        r"on the shoulder: v jumps by \(\S+, (\S+)\) rad/s, ζ by \(\S+, (\S+)\)", shown
+    )
+    assert blow is not None
+    assert abs(float(blow.group(1))) > 1.0
+    assert float(blow.group(2)) == 0.0
+    assert "at the shoulder: τ = (0.488, 0.000) N m" in shown
+    assert number(r"squares of η drifts by (\S+) in", shown) < 1e-3
+    assert number(r"their power (\S+) W", shown) < 1e-12
+    assert number(r"work of ε differ by (\S+),", shown) < 1e-2

@@ -66,36 +66,36 @@ class Diagonal:
 
     @cached_property
     def zeta(self) -> Array:
-        """ζ = L*v, total joint rates (..., nv) [rad/s, m/s].
+        """Total joint rates ζ = L*v (..., nv) [rad/s, m/s].
 
         A joint's own rate, and what the motion of its parent link does to it through the free
-        joints beyond: ζ(k) = v(k) + G*V⁺. With the parent at rest it is the joint's rate itself.
+        joints beyond, ζ(k) = v(k) + G*V⁺. With the parent at rest it is the joint's rate itself.
         """
         return self._bias["zeta"]
 
     @cached_property
     def eta(self) -> Array:
-        """η = R*ζ, normalised rates (..., nv): the kinetic energy is half the sum of η²."""
+        """Normalised rates η = R*ζ (..., nv) [√J]; the kinetic energy is half the sum of η²."""
         return self._R.T @ self.zeta
 
     @cached_property
     def coriolis_zeta(self) -> Array:
-        """C_ζ (..., nv) in Dζ̇ + C_ζ + κ_g = κ: forces of motion at constant ζ."""
+        """C_ζ (..., nv) in Dζ̇ + C_ζ + κ_g = κ; forces that keep ζ as it is."""
         return self._bias["coriolis"]
 
     @cached_property
     def coriolis(self) -> Array:
-        """C (..., nv) in η̇ + C + ε_g = ε. It does no work: η*C = 0."""
+        """C (..., nv) in η̇ + C + ε_g = ε; it does no work, η*C = 0."""
         return self._R.solve(self.coriolis_zeta) - self._R_rate.T @ self.zeta
 
     @cached_property
     def gravity_kappa(self) -> Array:
-        """κ_g = L⁻¹g(q), (..., nv): the κ that holds the robot at rest."""
+        """The κ (..., nv) that holds the robot at rest against gravity."""
         return self._moved("new_forces", tau=self._gravity)["kappa"]
 
     @cached_property
     def gravity_epsilon(self) -> Array:
-        """ε_g = R⁻¹κ_g, (..., nv): the ε that holds the robot at rest."""
+        """The ε (..., nv) that holds the robot at rest against gravity."""
         return self._R.solve(self.gravity_kappa)
 
     @property
@@ -107,22 +107,22 @@ class Diagonal:
 
     @property
     def D(self) -> Array:
-        """(..., nv, nv), block diagonal: the inertia each joint feels with those beyond it free."""
+        """Block diagonal (..., nv, nv), the inertia each joint feels, those beyond it free."""
         return self._D.dense()
 
     @property
     def D_rate(self) -> Array:
-        """(..., nv, nv), block diagonal: dD/dt at the velocity v."""
+        """Block diagonal (..., nv, nv), dD/dt at the velocity v."""
         return self._D_rate.dense()
 
     @property
     def R(self) -> Array:
-        """(..., nv, nv), block diagonal: the root of D, R R* = D."""
+        """Block diagonal (..., nv, nv), the root of D, R R* = D."""
         return self._R.dense()
 
     @property
     def R_rate(self) -> Array:
-        """(..., nv, nv), block diagonal: dR/dt at the velocity v."""
+        """Block diagonal (..., nv, nv), dR/dt at the velocity v."""
         return self._R_rate.dense()
 
     # -- other vectors at this configuration

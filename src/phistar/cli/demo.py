@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -16,13 +14,13 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 import phistar
+from phistar.cli.demo_motion import MOTION
+from phistar.cli.demo_step import Names, Step
 from phistar.cli.info import print_tree
 from phistar.cli.text import clean, make_console, problem_text, vector
 from phistar.cli.tree import loop_text, mimic_text
 from phistar.errors import ModelError
 from phistar.explain import derivation
-
-Names = dict[str, Any]
 
 BROKEN = b"""<robot name="broken">
   <link name="base"/>
@@ -42,20 +40,6 @@ BROKEN = b"""<robot name="broken">
   </joint>
 </robot>
 """
-
-
-@dataclass(frozen=True)
-class Step:
-    """One stop of the tour: a title, the code to show and to run, and what to print of it.
-
-    Attributes:
-        needs: A package that may be absent; then the stop is left out and says so.
-    """
-
-    title: str
-    code: str
-    show: Callable[[Console, Names, float], None]
-    needs: str = ""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -159,24 +143,6 @@ def _show_peer_speed(console: Console, names: Names, seconds: float) -> None:
     console.print("make bench compares with care, and also with its C++ loop", style="dim")
 
 
-def _show_linear(console: Console, names: Names, seconds: float) -> None:
-    values = names["values"]
-    shown = ", ".join(f"{x:.2f}" for x in values[:3])
-    console.print(f"A has shape {names['at'].A.shape}; real parts of its eigenvalues:", end=" ")
-    console.print(f"{shown} ... 1/s,")
-    console.print("so under the torques that hold it the arm falls from there all the same")
-    console.print(f"vdot_q next to a finite difference  {names['error']:.1e}, relative")
-
-
-def _show_balance(console: Console, names: Names, seconds: float) -> None:
-    motion, values = names["motion"], np.sort(names["hold"].eigenvalues.real)[::-1]
-    console.print("closed-loop eigenvalues " + ", ".join(f"{x:.2f}" for x in values) + " 1/s")
-    for k in range(0, len(motion.t), 100):
-        cart, angle = motion.q[k]
-        console.print(f"t = {motion.t[k]:.0f} s   pole {angle:+8.4f} rad   cart {cart:+8.4f} m")
-    console.print(f"{len(motion.t) - 1} steps of the robot itself, not of its linearization")
-
-
 def _show_export(console: Console, names: Names, seconds: float) -> None:
     for file in names["files"]:
         console.print(f"{file.stat().st_size:>8} bytes  {file}", soft_wrap=True)
@@ -225,12 +191,12 @@ def _print_outlook(console: Console) -> None:
     console.print()
     console.print(Text("What comes next", style="bold"))
     console.print(
-        "Diagonalized dynamics and simulation. This version has robots, kinematics, dynamics "
-        "compiled to machine code, derivatives, and controllers made of them."
+        "Loops, contacts and identification. This version has robots, kinematics, dynamics "
+        "compiled to machine code, derivatives, diagonal rates, simulation and controllers."
     )
     console.print(
-        "Try: phistar explain forward_dynamics panda, phistar prove, phistar info humanoid, "
-        "make examples."
+        "Try: phistar explain forward_dynamics panda, phistar prove, phistar simulate quadruped, "
+        "phistar control ur5, make examples."
     )
 
 
@@ -312,27 +278,7 @@ by_pinocchio = min(repeat(lambda: [pin.aba(peer, data, *s) for s in states], num
         _show_peer_speed,
         needs="pinocchio",
     ),
-    Step(
-        "Derivatives by the same algebra: the arm linearized",
-        """\
-q, still = np.array([0, -0.5, 0, -2, 0, 1.6, 0.8]), np.zeros(arm.nv)
-tau = arm.gravity_force(q)
-at = arm.linearize(q, still, tau)
-values = sorted(np.linalg.eigvals(at.A).real, reverse=True)
-steps = 1e-6 * np.eye(arm.nv)
-ahead, behind = (arm.forward_dynamics(q + dq, still, tau) for dq in (steps, -steps))
-error = abs(at.vdot_q - (ahead - behind).T / 2e-6).max() / abs(at.vdot_q).max()""",
-        _show_linear,
-    ),
-    Step(
-        "What it is good for: a cart-pole balanced by LQR, from a tilt of 0.3 rad",
-        """\
-cart = ps.load("cartpole")
-hold = ps.control.lqr(cart, cart.neutral(), Q=[1, 10, 1, 1], R=0.1, actuated=["slider"])
-push = lambda step, q, v: hold(q, v)
-motion = ps.control.rollout(cart, {"hinge": 0.3}, np.zeros(2), push, dt=0.01, steps=600)""",
-        _show_balance,
-    ),
+    *MOTION,
     Step(
         "The same program for a controller without Python: C99",
         """\

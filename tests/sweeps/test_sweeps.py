@@ -15,6 +15,8 @@ from phistar.algebra.symbols import (
     SYMBOLS,
     A,
     D,
+    D_root,
+    D_root_dot,
     E_phi,
     E_psi,
     G,
@@ -22,7 +24,6 @@ from phistar.algebra.symbols import (
     K,
     M,
     P,
-    P_dot,
     composite,
     mass_matrix,
     phi,
@@ -50,8 +51,12 @@ y = vector("y", MOTION)
 f = vector("f", FORCE)
 
 RESULTS = {name: t.result for name, t in catalogue().items() if t.result.domain is ONE}
-UNSWEPT = {n: e for n, e in RESULTS.items() if {P_dot, mass_matrix.inv} & set(nodes((e,)))}
-"""Vectors about the rate of the articulated inertia, or about the inverse before it is factored."""
+UNSWEPT = {
+    n: e
+    for n, e in RESULTS.items()
+    if e.codomain is ONE or {D_root, D_root_dot, mass_matrix.inv} & set(nodes((e,)))
+}
+"""Numbers, and vectors about the root of D, or about the inverse before it is factored."""
 
 VECTORS: dict[str, Expr] = {
     **{name: expr for name, expr in RESULTS.items() if name not in UNSWEPT},
@@ -84,7 +89,7 @@ def _relative(ours: np.ndarray, theirs: np.ndarray) -> float:
 
 @pytest.mark.parametrize("name", UNSWEPT)
 def test_what_has_no_sweeps_says_so(name: str) -> None:
-    """Ṗ and 𝓜⁻¹ are no streams."""
+    """Numbers, √D and 𝓜⁻¹ are no streams."""
     with pytest.raises(LoweringError, match="has no sweep form"):
         lower({"out": UNSWEPT[name]})
 

@@ -51,6 +51,11 @@ def lower(outputs: Mapping[str, Expr]) -> Program:
     for name, expr in outputs.items():
         if expr.domain is not ONE:
             raise LoweringError(f"output {name!r} is an operator, not a vector; apply it to one")
+        if expr.codomain is ONE:
+            raise LoweringError(
+                f"output {name!r} is a number, which has no sweep form: compute the two vectors of "
+                "the product and multiply them"
+            )
         stream = lowering.vector(_before_pick_off(name, expr))
         lowering.program.outputs[name] = stream
         lowering.program.names.setdefault(stream, name)

@@ -130,7 +130,8 @@ def test_matrices_beside_numpy(name: str, monkeypatch: pytest.MonkeyPatch) -> No
 def test_rows_of_every_size(width: int, real: str) -> None:
     """Entries go in and out in pieces of any size; rows far apart, nothing else is touched."""
     rng = np.random.default_rng(width)
-    for size in range(1, 2 * width + 2):
+    sizes = {1, 2, 3, width // 2, width - 1, width, width + 1, width * 3 // 2, 2 * width + 1}
+    for size in sorted(sizes - {0}):
         lanes = Lanes(width, real)
         runs = [range(start, start + count) for start, count in pieces(size, lanes)]
         assert sorted({i for run in runs for i in run}) == list(range(size))

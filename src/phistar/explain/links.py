@@ -24,6 +24,8 @@ _CROSSINGS = {
     "Ht": "H* x           the motion of the link when its joint moves by x",
     "outcong": "φ* S φ         a compliance, parent to link: moved on both sides",
     "give": "(I - G H) and its adjoint on both sides let a compliance through a joint that yields",
+    "outsim": "φ* S φ*⁻¹      motions per motion, parent to link",
+    "bend": "S + H* B*      a joint that yields adds its own motion",
     "down": "P⁺ = P - G U*  what is left of P across a joint that yields: U = P H*, G = U D⁻¹",
 }
 """What happens at a joint, by the operation of ``sweeps.ir`` that does it."""

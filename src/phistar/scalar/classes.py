@@ -117,7 +117,7 @@ def inertia_forms(program: Program) -> dict[int, Any]:
             node = program.nodes[stream]
             if node.type not in (Type.INERTIA, Type.TRANSFER):
                 continue
-            made = {"rigid": 1, "down": 2, "give": 2, "gyro": 3}.get(node.op)
+            made = {"rigid": 1, "down": 2, "give": 2, "gyro": 3, "bend": 3}.get(node.op)
             kind = (
                 max((kinds[o] for o in program.operands(stream)), default=0)
                 if made is None

@@ -54,6 +54,8 @@ class Together:
         if real not in self._tiers:
             schedules = [f.schedule for forms in self.assembly.matrices.values() for f in forms]
             wanted = (*self.assembly.matrices, *self.assembly.products.items())
+            if self.assembly.split is not None:
+                schedules.append(self.assembly.split.schedule)
             programs = [(s.program.nodes, s.program.definitions) for s in schedules]
             self._tiers[real] = Tiers(
                 fingerprint(self.assembly.vectors, self.model, self.options, wanted, programs),

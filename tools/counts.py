@@ -25,7 +25,7 @@ from phistar.scalar.lower import Options, to_straight
 from phistar.scalar.program import arithmetic
 from phistar.sweeps.ir import Program
 from phistar.sweeps.requests import Assembly, forms
-from phistar.sweeps.schedule import schedule
+from phistar.sweeps.schedule import Schedule
 from phistar.sweeps.split import Split, Terms, split
 
 ABSENT = frozenset({"f_ext", "gravity"})
@@ -75,7 +75,7 @@ def _assembled(
     walks: Split | None = None,
 ) -> int:
     """Matrices in one program, without any vectors: what they share is done once."""
-    nothing = schedule(Program())
+    nothing = Schedule(Program(), ())
     found = {name: forms(factored(in_motion(expr)), Full()) for name, expr in matrices.items()}
     program = to_assembly(Assembly(nothing, found, products or {}, walks), model, ABSENT, OPTIONS)
     return arithmetic(program.count())

@@ -21,7 +21,7 @@ from phistar.scalar.assembly import to_assembly
 from phistar.scalar.interpret import run
 from phistar.scalar.lower import Options
 from phistar.scalar.printing import to_text
-from phistar.scalar.program import Store, Straight
+from phistar.scalar.program import Store, Straight, arithmetic
 from phistar.scalar.verify import VerifyError, verify
 
 ABSENT = frozenset({"f_ext", "gravity"})
@@ -91,6 +91,20 @@ def test_machine_code() -> None:
     code.call([x[name] for name in program.signature.inputs], results)
     for ours, theirs in zip(results, run(program, x).values(), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12 * np.abs(theirs).max())
+
+
+def test_the_quicker_way_is_taken() -> None:
+    """Products for a robot with short legs, walks for a chain, where they take half the time."""
+    legs, chain = phistar.load("quadruped").model, phistar.robots.chain(15).model
+    found = {
+        model.name: to_assembly(assembly("linearize"), model, ABSENT) for model in (legs, chain)
+    }
+    assert found[legs.name].products
+    assert not found[legs.name].repeats
+    assert found[chain.name].repeats
+    assert not found[chain.name].products
+    product = to_assembly(assembly("linearize_product"), chain, ABSENT)
+    assert arithmetic(found[chain.name].count()) < 0.5 * arithmetic(product.count())
 
 
 def test_counts() -> None:

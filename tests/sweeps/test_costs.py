@@ -430,7 +430,7 @@ def _case(seed: int, name: str, **options: Any) -> tuple[Model, Any, dict[str, A
     return model, random_configuration(model, rng), inputs
 
 
-ROUNDED_UP = {"inverse_dynamics_hvp", "mass_matrix_change"}
+ROUNDED_UP = {"inverse_dynamics_hvp", "mass_matrix_change", "forward_dynamics_jvp_split"}
 """Programs in which a person saves what the count does not see: gravity, of which half is zero, is
 crossed with something, or something vanishes at a root, and so all that its children get of it."""
 

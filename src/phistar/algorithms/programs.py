@@ -2,7 +2,7 @@
 """Everything that a robot can be asked for, by name, as expressions ready to be compiled."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from phistar.algebra.calculus import derivative, gradient
@@ -129,8 +129,9 @@ class Assembly:
         vectors: Name of a program.
         matrices: Expressions by name.
         products: Matrices that are minus the product of two others; the right ones are not wanted.
-        split: Matrices that come from single walks instead: what the inverse of the mass matrix is
-            called, and the load, drift, spin and, if any, own part of others (``sweeps.split``).
+        split: Matrices that come from single walks: what the inverse of the mass matrix is called,
+            and the load, drift, spin and, if any, own part of others (``sweeps.split``). If they
+            are the same as the others, either way will do.
     """
 
     vectors: str
@@ -150,7 +151,10 @@ ASSEMBLIES: Mapping[str, Assembly] = Table(
             },
             {},
         ),
-        "linearize": lambda: Assembly(
+        "linearize": lambda: replace(
+            ASSEMBLIES["linearize_product"], split=ASSEMBLIES["linearize_split"].split
+        ),
+        "linearize_product": lambda: Assembly(
             "forward_dynamics",
             {
                 "vdot_tau": mass_matrix_inverse.result,

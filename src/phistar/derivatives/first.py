@@ -44,7 +44,7 @@ FORWARD_METHODS = {
 """Of matrices: what is likely to be fastest; 𝓜⁻¹ times those of inverse dynamics; column by column
 without the mass matrix, by rigid inertias or, split into single sweeps, by Υ and Ĵ. The numbers are
 those of the algorithms of Jain and Rodriguez."""
-_TOGETHER = {"product": "linearize", "split": "linearize_split"}
+_TOGETHER = {"auto": "linearize", "product": "linearize_product", "split": "linearize_split"}
 """Methods that have everything in one kernel, and its name."""
 BLAS = 8
 """Operations of a dense matrix product in the time of one operation on links."""
@@ -164,7 +164,7 @@ def linearize(
     if method not in FORWARD_METHODS:
         raise UnknownNameError("linearization method", method, FORWARD_METHODS)
     method = FORWARD_METHODS[method]
-    method = fastest(model) if method == "auto" else method
+    method = "columns" if method == "auto" and fastest(model) == "columns" else method
     row = _TOGETHER.get(method, "")
     ready = None if forces or not row else _quickly(row, model, q, v, tau)
     if ready is not None:
@@ -182,7 +182,7 @@ def linearize(
             return Linearization(vdot, by_q, by_v, by_tau, model, v)
     vdot = dynamics.forward_dynamics(model, q, v, tau, forces, reference)
     inverse = dynamics.mass_matrix_inverse(model, q)
-    if method != "product" and joints.one_to_one:
+    if method in ("columns", "split") and joints.one_to_one:
         kind = "_split" if method == "split" else ""
         vdot_q, vdot_v = _forward_columns(kind, model, q, v, tau, forces, reference, inverse)
     else:
@@ -194,11 +194,12 @@ def linearize(
 
 
 def fastest(model: Model) -> str:
-    """The method that ``"auto"`` stands for on a robot: ``"product"`` or ``"columns"``.
+    """The method that ``"auto"`` begins with on a robot: ``"product"`` or ``"columns"``.
 
     Both have the matrices of O(n²) in common. Beyond them, products of matrices with n rows take
     two times 2n³ operations, but quick ones, and columns so many for each link and column. So
-    columns win from some 640 joints on.
+    columns win from some 640 joints on. Small robots get a kernel for everything, in which walks
+    take the place of products where that is quicker (``scalar.assembly``).
     """
     n, links = model.nv, len(model.bodies)
     return "product" if 2 * 2 * n**3 <= BLAS * COLUMN * links * n else "columns"

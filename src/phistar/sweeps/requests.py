@@ -145,7 +145,8 @@ class Assembly:
         matrices: For each matrix over the joints the forms that give it.
         products: Matrices that are minus the product of two others; of these the right ones are
             not outputs.
-        split: Matrices that come from single walks along branches.
+        split: Matrices that come from single walks along branches; the same ones as the others, if
+            there are any: either way will do.
     """
 
     vectors: Schedule
@@ -158,7 +159,8 @@ class Assembly:
         """Names of the matrices that are given."""
         hidden = {right for _, right in self.products.values()}
         walked = () if self.split is None else (self.split.inverse, *self.split.matrices)
-        return (*(n for n in self.matrices if n not in hidden), *self.products, *walked)
+        shown = (name for name in self.matrices if name not in hidden)
+        return tuple(dict.fromkeys((*shown, *self.products, *walked)))
 
 
 def transposed(request: Request) -> Request:

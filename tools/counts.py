@@ -20,12 +20,16 @@ from phistar.algorithms.innovations import mass_matrix_inverse
 from phistar.compile import Full, compile_outputs, factored
 from phistar.model.model import Model
 from phistar.model.random import random_model
+from phistar.scalar.assembly import to_assembly
 from phistar.scalar.lower import Options, to_straight
-from phistar.scalar.matrix import to_matrix
 from phistar.scalar.program import arithmetic
-from phistar.sweeps.matrix import forms
+from phistar.sweeps.ir import Program
+from phistar.sweeps.requests import Assembly, forms
+from phistar.sweeps.schedule import Schedule
+from phistar.sweeps.split import Split, Terms, split
 
 ABSENT = frozenset({"f_ext", "gravity"})
+OPTIONS = Options(regroup=True)
 SIZES = (6, 7, 30)
 
 PRINTED: Mapping[int, tuple[tuple[float, ...], tuple[float, ...]]] = {
@@ -44,7 +48,7 @@ GIVES = {
     3: "δv̇, by rigid inertias",
     4: "𝓜⁻¹, A_C, B_C, by products",
     5: "δv̇, by articulated inertias",
-    6: "𝓜⁻¹, A_C, B_C, by columns",
+    6: "𝓜⁻¹, A_C, B_C, by single walks",
 }
 
 
@@ -59,14 +63,22 @@ def chain(n: int) -> Model:
 
 
 def _vector(expr: Expr, model: Model) -> int:
-    schedule = compile_outputs("counted", (("out", in_motion(expr)),)).schedule
-    program = to_straight(schedule, model, ABSENT, options=Options(regroup=True))
+    compiled = compile_outputs("counted", (("out", in_motion(expr)),)).schedule
+    program = to_straight(compiled, model, ABSENT, options=OPTIONS)
     return arithmetic(program.count())
 
 
-def _matrices(model: Model, *exprs: Expr) -> int:
-    found = (forms(factored(in_motion(expr)), Full()) for expr in exprs)
-    return sum(arithmetic(to_matrix(form, model, absent=ABSENT).count()) for form in found)
+def _assembled(
+    model: Model,
+    matrices: Mapping[str, Expr],
+    products: Mapping[str, tuple[str, str]] | None = None,
+    walks: Split | None = None,
+) -> int:
+    """Matrices in one program, without any vectors: what they share is done once."""
+    nothing = Schedule(Program(), ())
+    found = {name: forms(factored(in_motion(expr)), Full()) for name, expr in matrices.items()}
+    program = to_assembly(Assembly(nothing, found, products or {}, walks), model, ABSENT, OPTIONS)
+    return arithmetic(program.count())
 
 
 def ours(algorithm: int, n: int) -> int:
@@ -75,15 +87,19 @@ def ours(algorithm: int, n: int) -> int:
     if algorithm == 1:
         return _vector(x.inverse_change, model)
     if algorithm == 2:
-        return _matrices(model, mass_matrix, x.A_D_columns, x.B_D_columns)
+        matrices = {"m": mass_matrix, "a": x.A_D_columns, "b": x.B_D_columns}
+        return _assembled(model, matrices)
     if algorithm == 3:
         return _vector(x.forward_change, model)
     if algorithm == 4:
-        products = 2 * n * n * (2 * n - 1)
-        return products + _matrices(model, mass_matrix_inverse.result, x.A_D_columns, x.B_D_columns)
+        inverse = mass_matrix_inverse.result
+        matrices = {"i": inverse, "a": x.A_D_columns, "b": x.B_D_columns}
+        return _assembled(model, matrices, {"v": ("i", "a"), "q": ("i", "b")})
     if algorithm == 5:
         return _vector(x.forward_change_articulated, model)
-    return _matrices(model, mass_matrix_inverse.result, x.A_C, x.B_C)
+    parts = {"q": x.split_q, "v": x.split_v}
+    terms = {name: Terms(*map(in_motion, part)) for name, part in parts.items()}
+    return _assembled(model, {}, walks=split("i", terms))
 
 
 def row(algorithm: int) -> str:

@@ -55,6 +55,7 @@ from phistar.sweeps.requests import (
     forms,
 )
 from phistar.sweeps.schedule import Schedule, schedule
+from phistar.sweeps.split import Terms, split
 
 Array = NDArray[Any]
 Outputs = Mapping[str, Expr]
@@ -369,10 +370,19 @@ def together_executable(name: str, model: Model) -> Assembled | None:
 
 @lru_cache(maxsize=64)
 def _assembled(name: str, target: Target) -> Assembled | None:
+    return backends.get(target.backend).build_together(assembly(name), target.model, target.tuning)
+
+
+@lru_cache(maxsize=16)
+def assembly(name: str) -> Assembly:
+    """A row of ``ASSEMBLIES``, lowered."""
     wanted = ASSEMBLIES[name]
     matrices = {n: forms(factored(expr), Full()) for n, expr in wanted.matrices.items()}
-    assembly = Assembly(kernel(wanted.vectors).schedule, matrices, wanted.products)
-    return backends.get(target.backend).build_together(assembly, target.model, target.tuning)
+    walks = None
+    if wanted.split is not None:
+        inverse, parts = wanted.split
+        walks = split(inverse, {n: Terms(*terms) for n, terms in parts.items()})
+    return Assembly(kernel(wanted.vectors).schedule, matrices, wanted.products, walks)
 
 
 def pick_off(model: Model, frames: Sequence[str], motions: Array) -> Array:
@@ -401,6 +411,7 @@ __all__ = [
     "Row",
     "Stage",
     "Target",
+    "assembly",
     "compile_outputs",
     "factored",
     "joint_map",

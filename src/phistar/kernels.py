@@ -24,7 +24,7 @@ Array = NDArray[Any]
 Wanted = str | Expr | Mapping[str, Expr]
 
 SHAPES = ("auto", "straight", "rolled")
-DIVIDES = frozenset({"G", "Dsolve", "give"})
+DIVIDES = frozenset({"G", "Dsolve", "give", "slip"})
 """Operations that divide by a joint's inertia D."""
 
 

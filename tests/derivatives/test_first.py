@@ -9,7 +9,7 @@ import pinocchio as pin
 import pytest
 
 import phistar
-from phistar.derivatives.first import FORWARD_METHODS, FUNCTIONS, JVP_METHODS
+from phistar.derivatives.first import FORWARD_METHODS, FUNCTIONS, JVP_METHODS, fastest
 from phistar.errors import ArgumentError, ShapeError, SingularHingeError, UnknownNameError
 from phistar.model.random import random_model
 from tests.derivatives.witness import ROBOTS, State, close, flip, state, steps, times
@@ -68,6 +68,25 @@ def test_forward_dynamics(case: State, push: str | None, reference: str) -> None
         for ours, theirs in zip(matrices, expected, strict=True):
             close(ours, theirs, 1e-10)
         close(found.vdot, robot.forward_dynamics(*arguments, **held), 1e-10)
+
+
+def test_algorithms_agree(case: State) -> None:
+    """Algorithm 6 along a direction is Algorithm 5; relative 1e-10."""
+    call, changes = (case.q, case.v, case.x), {"dq": case.dq, "dv": case.dv, "dtau": case.dx}
+    found = case.robot.linearize(*call, method="6")
+    expected = case.robot.jvp("forward_dynamics", *call, **changes, method="5")
+    parts = ((found.vdot_q, case.dq), (found.vdot_v, case.dv), (found.vdot_tau, case.dx))
+    close(sum(times(matrix, x) for matrix, x in parts), expected, 1e-10)
+
+
+def test_the_method_is_chosen_by_size() -> None:
+    """Products of matrices for small robots, single columns where n³ would be too much.
+
+    Nothing is linearized to find out; 640 links with one joint each are as good either way.
+    """
+    chain = phistar.robots.chain
+    assert fastest(chain(20).model) == fastest(chain(640).model) == "product"
+    assert fastest(chain(641).model) == fastest(chain(2000).model) == "columns"
 
 
 def test_continuous_system(case: State) -> None:
@@ -308,9 +327,10 @@ def test_pinocchio(name: str, machine_code: None) -> None:
     close(ours.tau_q, s.T @ data.dtau_dq @ s, 1e-9)
     close(ours.tau_v, s.T @ data.dtau_dv @ s, 1e-9)
     pin.computeABADerivatives(peer, data, peer_q, peer_v, convert.tau_to_peer(q, x))
-    forward = robot.linearize(q, v, x)
-    close(forward.vdot_q, s.T @ data.ddq_dq @ s, 1e-9)
-    close(forward.vdot_v, s.T @ data.ddq_dv @ s, 1e-9)
+    for method in ("auto", "6") if robot.nv < 41 else ("auto",):
+        forward = robot.linearize(q, v, x, method=method)
+        close(forward.vdot_q, s.T @ data.ddq_dq @ s, 1e-9)
+        close(forward.vdot_v, s.T @ data.ddq_dv @ s, 1e-9)
 
 
 # -- errors

@@ -285,6 +285,16 @@ class Hand:
         moved = inertia_inward(R.T, back, self.value(node.operands[0], parent)[swap][:, swap])
         return moved[swap][:, swap]
 
+    def outsim(self, node: Node, k: int) -> Any:
+        """φ* S φ*⁻¹ of the left half: both blocks turned, the lower one moved before."""
+        parent = self.model.bodies[k].parent
+        if parent == GROUND:
+            return np.zeros((6, 3), dtype=int).astype(object)
+        R, S = self.R[k], self.value(node.operands[0], parent)
+        across = np.stack([cross(self.p[k], column) for column in S[:3].T], axis=1)
+        blocks = (S[:3], S[3:] - across)
+        return np.concatenate([_matrix(_matrix(R.T, block), R) for block in blocks])
+
     def sum(self, node: Node, k: int, *terms: Any) -> Any:
         total: Any = None
         for factor, term in zip(node.data, terms, strict=True):
@@ -371,7 +381,30 @@ def _through(hand: Hand, node: Node, k: int, S: Any, G: Any) -> Any:
     return symmetric(6, lambda i, j: S[i, j] - dot(G[i], U[j]) - dot(W[i], G[j]))
 
 
-_SHIFT = {"shin": Hand.shin, "cong": Hand.cong, "shout": Hand.shout, "outcong": Hand.outcong}
+def _matrix(A: Any, B: Any) -> Any:
+    return np.stack([times(A, column) for column in B.T], axis=1)
+
+
+def _slip(hand: Hand, node: Node, k: int, N: Any, S: Any, G: Any, D: Any) -> Any:
+    picked = [times(hand.H[k], column) for column in N.T]
+    told = np.stack([solved(D, column) for column in picked])
+    if hand.model.bodies[k].parent != GROUND:
+        told = told - _matrix(S.T, G)
+    return np.concatenate([told, np.zeros(told.shape, dtype=int).astype(object)])
+
+
+def _bend(hand: Hand, node: Node, k: int, S: Any, B: Any) -> Any:
+    moved = np.stack([times(hand.H[k].T, row) for row in B[:3]], axis=1)
+    return S + moved
+
+
+_SHIFT = {
+    "shin": Hand.shin,
+    "outsim": Hand.outsim,
+    "cong": Hand.cong,
+    "shout": Hand.shout,
+    "outcong": Hand.outcong,
+}
 _RECIPES: dict[str, Callable[..., Any]] = {
     **_SHIFT,
     "leaf": Hand.leaf,
@@ -390,6 +423,8 @@ _RECIPES: dict[str, Callable[..., Any]] = {
     "give": _give,
     "turn": _turn,
     "through": _through,
+    "slip": _slip,
+    "bend": _bend,
     "Gx": lambda h, n, k, G, x: times(G, x),
     "Gtx": lambda h, n, k, G, x: times(G.T, x),
     "Dx": lambda h, n, k, D, x: times(D[0], x),
@@ -410,7 +445,7 @@ def _case(seed: int, name: str, **options: Any) -> tuple[Model, Any, dict[str, A
     return model, random_configuration(model, rng), inputs
 
 
-ROUNDED_UP = {"inverse_dynamics_hvp", "mass_matrix_change"}
+ROUNDED_UP = {"inverse_dynamics_hvp", "mass_matrix_change", "forward_dynamics_jvp_split"}
 """Programs in which a person saves what the count does not see: gravity, of which half is zero, is
 crossed with something, or something vanishes at a root, and so all that its children get of it."""
 
@@ -452,7 +487,10 @@ def _single(op: str) -> Schedule:
     D = program.add("D", (U,), Type.FACTOR)
     G = program.add("G", (U, D), Type.BLOCK)
     carried = program.add("outcong", (S,), Type.INERTIA)
+    moved = program.add("outsim", (N,), Type.TRANSFER)
+    told = program.add("slip", (N, moved, G, D), Type.BLOCK)
     operands = {
+        **{"outsim": (N,), "slip": (N, moved, G, D), "bend": (moved, told)},
         **{"outcong": (S,), "give": (carried, G, D)},
         **{"H": (force,), "shin": (force,), "Ht": (joint,), "Ax": (joint,), "shout": (motion,)},
         **{"U": (S,), "cong": (S,), "inertia": (S, motion), "D": (U,), "G": (U, D)},
@@ -464,10 +502,11 @@ def _single(op: str) -> Schedule:
     motions, joints = {"Ht", "shout", "crm"}, {"H", "Gtx", "Dx", "Dsolve", "Ax"}
     types = {"U": Type.BLOCK, "G": Type.BLOCK, "D": Type.FACTOR}
     types |= dict.fromkeys(("cong", "down", "outcong", "give", "turn", "through"), Type.INERTIA)
-    types |= dict.fromkeys(("gyro", "across"), Type.TRANSFER)
+    types |= dict.fromkeys(("gyro", "across", "outsim", "bend"), Type.TRANSFER)
+    types["slip"] = Type.BLOCK
     types |= {**dict.fromkeys(motions, Type.MOTION), **dict.fromkeys(joints, Type.JOINT)}
     wanted = program.add(op, operands, types.get(op, Type.FORCE))
-    chain_of = [s for s in (U, D, G) if s in _needed(program, wanted)]
+    chain_of = [s for s in (U, D, G, moved, told) if s in _needed(program, wanted)]
     program.outputs = {"out": wanted}
     streams = tuple(dict.fromkeys([*chain_of, wanted]))
     return Schedule(program, (Pass(Direction.INWARD, streams),))
@@ -508,7 +547,7 @@ def test_one_operation(op: str, kind: str) -> None:
         result = hand.value(stream, k)
         ours = values(result[0] if op == "D" else result)
         theirs = machine.values[stream, k]
-        if op in ("gyro", "across"):
+        if op in ("gyro", "across", "outsim", "bend"):
             assert not np.abs(theirs[:, 3:]).max() > 1e-12
             theirs = theirs[:, :3]
         np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-10)

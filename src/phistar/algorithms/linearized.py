@@ -20,6 +20,7 @@ from phistar.algebra.symbols import (
     D,
     E_phi,
     H,
+    J_hat,
     K,
     K_hat,
     M,
@@ -27,6 +28,7 @@ from phistar.algebra.symbols import (
     P,
     P_hat,
     R_hat,
+    Upsilon,
     composite,
     dq,
     gravity,
@@ -146,6 +148,36 @@ B_C = (
     - mass_matrix_inverse.result @ F_0
 )
 """-∂v̇/∂q likewise."""
+
+_two = H_dot + Theta_dot
+Y_A = 2 * P_hat @ H.T + P @ _two
+"""Forces of articulated bodies per unit of joint velocity."""
+Y_B = 2 * P_hat @ Theta_dot + P @ Theta_ddot + force_column
+"""Forces of articulated bodies per unit of joint angle."""
+Q_hat = 2 * (K_hat.T - K.T @ J_hat)
+"""Joint accelerations per unit of velocity of the parent, through M̂ alone."""
+_along = K.T @ psi.T
+A_C_split = _W @ Y_A + _along @ (_two + 2 * J_hat @ H.T) + Q_hat @ phi.T @ H.T
+"""-∂v̇/∂v by single sweeps: W = Uψ - K*ψ*Υ but for what branches tell each other."""
+B_C_split = (
+    _W @ Y_B
+    + _along @ (Theta_ddot + 2 * J_hat @ Theta_dot)
+    + Q_hat @ phi.T @ Theta_dot
+    - mass_matrix_inverse.result @ F_0
+)
+"""-∂v̇/∂q likewise."""
+
+forward_change_split = mass_matrix_inverse.result @ dtau - A_C_split @ dv - B_C_split @ dq
+"""δv̇ by these."""
+
+_two_split = 2 * Theta_dot + crm(let("rate", H.T @ v)) @ H.T
+"""H_dot + Theta_dot, so that what vanishes for joints with one axis stands apart."""
+_Y_A = -(2 * P_hat @ H.T + P @ _two_split)
+_Y_B = -Y_B
+split_v = (_Y_A, -_two_split - 2 * J_hat @ H.T - Upsilon @ _Y_A, -2 * H.T)
+"""∂v̇/∂v as loads, drift, spin and, if any, what joints feel themselves: see ``sweeps.split``."""
+split_q = (_Y_B, -Theta_ddot - 2 * J_hat @ Theta_dot - Upsilon @ _Y_B, -2 * Theta_dot, F_0)
+"""∂v̇/∂q likewise."""
 
 
 def change(expr: Expr) -> Expr:

@@ -43,7 +43,12 @@ from phistar.algorithms.linearized import (
     B_C,
     B_D,
     F_0,
+    Y_A,
+    Y_B,
+    A_C_split,
+    B_C_split,
     H_dot,
+    Q_hat,
     Theta_ddot,
     Theta_dot,
     dtau,
@@ -72,13 +77,8 @@ _A_C, _B_C = mass_matrix.inv @ A_D, mass_matrix.inv @ B_D
 _two = H_dot + Theta_dot
 _own = mass_matrix.inv @ F_0
 _by_q, _by_v, _by_tau = forward_weights.values()
-Y_A = 2 * P_hat @ H.T + P @ _two
-"""Forces of articulated bodies per unit of joint velocity."""
-Y_B = 2 * P_hat @ Theta_dot + P @ Theta_ddot + force_column
-"""Forces of articulated bodies per unit of joint angle."""
 E_A = _two - Upsilon @ Y_A + 2 * J_hat @ H.T
 E_B = Theta_ddot - Upsilon @ Y_B + 2 * J_hat @ Theta_dot
-Q_hat = 2 * (K_hat.T - K.T @ J_hat)
 Y_A_one_axis = 2 * (P_hat @ H.T + P @ H_dot)
 Y_B_one_axis = 2 * P_hat @ H_dot + P @ H_ddot + force_column
 E_A_one_axis = 2 * H_dot - Upsilon @ Y_A_one_axis + 2 * J_hat @ H.T
@@ -248,6 +248,26 @@ state(
         "B_C by the rigid inertias of the links, one pass in and one out",
         JR93.eq("4.11"),
         _INVERSE,
+    )
+)
+state(
+    Theorem(
+        "acceleration_by_velocity_rows",
+        _A_C,
+        A_C_split,
+        "A_C with single sweeps, on trees: what branches tell each other goes through W",
+        JR93.at("Lemma 4.9"),
+        _SPLITS,
+    )
+)
+state(
+    Theorem(
+        "acceleration_by_configuration_rows",
+        in_motion(_B_C),
+        in_motion(B_C_split),
+        "B_C with single sweeps, on trees: what branches tell each other goes through W",
+        JR93.at("Lemma 4.9"),
+        _SPLITS,
     )
 )
 state(

@@ -2,7 +2,7 @@
 """Everything that a robot can be asked for, by name, as expressions ready to be compiled."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from phistar.algebra.calculus import derivative, gradient
@@ -61,6 +61,8 @@ MATRICES: Mapping[str, Expr] = Table(
         "inverse_dynamics_v": lambda: in_motion(linearized.A_D_columns),
         "forward_dynamics_q": lambda: accelerated(-linearized.B_C),
         "forward_dynamics_v": lambda: in_motion(-linearized.A_C),
+        "forward_dynamics_q_split": lambda: accelerated(-linearized.B_C_split),
+        "forward_dynamics_v_split": lambda: in_motion(-linearized.A_C_split),
         "inverse_dynamics_qq": lambda: gradient(in_motion(linearized.B_D) @ dq, "q"),
         "inverse_dynamics_qv": lambda: gradient(in_motion(linearized.B_D) @ dq, v),
         "inverse_dynamics_vv": lambda: gradient(in_motion(linearized.A_D) @ linearized.dv, v),
@@ -122,6 +124,9 @@ PROGRAMS: Mapping[str, Mapping[str, Expr]] = Table(
         "forward_dynamics_jvp_articulated": lambda: {
             "dvdot": accelerated(linearized.forward_change_articulated)
         },
+        "forward_dynamics_jvp_split": lambda: {
+            "dvdot": accelerated(linearized.forward_change_split)
+        },
         "forward_dynamics_vjp": lambda: {
             f"w_{name}": accelerated(expr) for name, expr in linearized.forward_weights.items()
         },
@@ -138,11 +143,15 @@ class Assembly:
         vectors: Name of a program.
         matrices: Expressions by name.
         products: Matrices that are minus the product of two others; the right ones are not wanted.
+        split: Matrices that come from single walks: what the inverse of the mass matrix is called,
+            and the load, drift, spin and, if any, own part of others (``sweeps.split``). If they
+            are the same as the others, either way will do.
     """
 
     vectors: str
     matrices: Mapping[str, Expr]
     products: Mapping[str, tuple[str, str]]
+    split: tuple[str, Mapping[str, tuple[Expr, ...]]] | None = None
 
 
 ASSEMBLIES: Mapping[str, Assembly] = Table(
@@ -156,7 +165,10 @@ ASSEMBLIES: Mapping[str, Assembly] = Table(
             },
             {},
         ),
-        "linearize": lambda: Assembly(
+        "linearize": lambda: replace(
+            ASSEMBLIES["linearize_product"], split=ASSEMBLIES["linearize_split"].split
+        ),
+        "linearize_product": lambda: Assembly(
             "forward_dynamics",
             {
                 "vdot_tau": mass_matrix_inverse.result,
@@ -164,6 +176,18 @@ ASSEMBLIES: Mapping[str, Assembly] = Table(
                 "tau_v": in_motion(linearized.A_D_columns),
             },
             {"vdot_q": ("vdot_tau", "tau_q"), "vdot_v": ("vdot_tau", "tau_v")},
+        ),
+        "linearize_split": lambda: Assembly(
+            "forward_dynamics",
+            {},
+            {},
+            (
+                "vdot_tau",
+                {
+                    "vdot_q": tuple(map(accelerated, linearized.split_q)),
+                    "vdot_v": tuple(map(in_motion, linearized.split_v)),
+                },
+            ),
         ),
     }
 )

@@ -256,6 +256,14 @@ class Links:
         W = U - matrix_times(self.H(k, U.swapaxes(0, 1)), G)
         return np.asarray(S - outer(G, U) - outer(W, G))
 
+    def slip(self, k: int, N: Array, S: Array, G: Array, D: Factor) -> Array:
+        """N* H* D⁻¹ - S* G; blocks by rows."""
+        return np.asarray(D.solve(self.H(k, N)) - matrix_times(G, S))
+
+    def bend(self, k: int, S: Array, B: Array) -> Array:
+        """S + H* B*; B by rows."""
+        return np.asarray(S + self.Ht(k, B))
+
     # -- between links
 
     def shout(self, k: int, stream: Stream) -> Array:
@@ -296,6 +304,16 @@ class Links:
         moved = np.broadcast_to(S, (6, 6, *p.shape[2:])).astype(np.result_type(S, p))
         moved[3:] -= matrix_times(p, moved[:3])
         moved[:, 3:] -= matrix_times(p, moved[:, :3].swapaxes(0, 1)).swapaxes(0, 1)
+        return _turned_twice(self._R[k].swapaxes(0, 1), moved)
+
+    def outsim(self, k: int, stream: Stream) -> Array:
+        """φ* S φ*⁻¹ of the parent, whose right half is zero: moved, then turned like outcong."""
+        parent = self._tables.parents[k]
+        if parent == GROUND:
+            return self.zero(k, "inertia")
+        S, p = stream[parent], self._p[k]
+        moved = np.broadcast_to(S, (6, 6, *p.shape[2:])).astype(np.result_type(S, p))
+        moved[3:] -= matrix_times(p, moved[:3])
         return _turned_twice(self._R[k].swapaxes(0, 1), moved)
 
 

@@ -60,6 +60,9 @@ FORMS = {
     "shout": "shout(k, {0})",
     "outcong": "outcong(k, {0})",
     "give": "give(k, {0}, {1}, {2})",
+    "outsim": "outsim(k, {0})",
+    "slip": "slip(k, {0}, {1}, {2}, {3})",
+    "bend": "bend(k, {0}, {1})",
 }
 """How each operation is written at link k; {0}, {1}, ... are its operands, whole ones for shifts.
 
@@ -67,8 +70,8 @@ Blocks U and G stand as rows, so that P H* of a symmetric P is H P.
 """
 ARITHMETIC = ("crf", "crm", "joined", "outer", "times")
 LINK = (
-    *("Ax", "H", "Ht", "M", "Mx", "cong", "factor", "give"),
-    *("gyro", "outcong", "shin", "shout", "through", "turn", "zero"),
+    *("Ax", "H", "Ht", "M", "Mx", "bend", "cong", "factor", "give"),
+    *("gyro", "outcong", "outsim", "shin", "shout", "slip", "through", "turn", "zero"),
 )
 """What generated code takes from ``arithmetic`` and from ``Links``."""
 RESERVED = frozenset((*ARITHMETIC, *LINK, "k", "link", "run"))

@@ -36,9 +36,20 @@ FUNCTIONS: Mapping[str, tuple[str, str, str]] = {
 }
 """What can be differentiated, and its arguments."""
 
-FORWARD_METHODS = {"product": "product", "4": "product", "columns": "columns", "6": "columns"}
-"""Of matrices: 𝓜⁻¹ times those of inverse dynamics, or column by column without the mass matrix.
-The numbers are those of the algorithms of Jain and Rodriguez that give the same."""
+FORWARD_METHODS = {
+    "auto": "auto",
+    **{"product": "product", "4": "product", "columns": "columns"},
+    **{"split": "split", "6": "split"},
+}
+"""Of matrices: what is likely to be fastest; 𝓜⁻¹ times those of inverse dynamics; column by column
+without the mass matrix, by rigid inertias or, split into single sweeps, by Υ and Ĵ. The numbers are
+those of the algorithms of Jain and Rodriguez."""
+_TOGETHER = {"auto": "linearize", "product": "linearize_product", "split": "linearize_split"}
+"""Methods that have everything in one kernel, and its name."""
+BLAS = 8
+"""Operations of a dense matrix product in the time of one operation on links."""
+COLUMN = 320
+"""Operations that a link and column cost more without the mass matrix than for inverse dynamics."""
 JVP_METHODS = {
     **{"rigid": "rigid", "articulated": "articulated", "5": "articulated"},
     **{"conventional": "conventional", "3": "conventional"},
@@ -147,21 +158,23 @@ def linearize(
     tau: Coordinates,
     forces: Forces | None = None,
     reference: str = "world_aligned",
-    method: str = "product",
+    method: str = "auto",
 ) -> Linearization:
     """Derivatives of forward dynamics."""
-    ready = None if forces or method != "product" else _quickly("linearize", model, q, v, tau)
-    if ready is not None:
-        return Linearization(**ready, model=model, v=v)  # type: ignore[arg-type]
     if method not in FORWARD_METHODS:
         raise UnknownNameError("linearization method", method, FORWARD_METHODS)
     method = FORWARD_METHODS[method]
+    method = "columns" if method == "auto" and fastest(model) == "columns" else method
+    row = _TOGETHER.get(method, "")
+    ready = None if forces or not row else _quickly(row, model, q, v, tau)
+    if ready is not None:
+        return Linearization(**ready, model=model, v=v)  # type: ignore[arg-type]
     refuse_singular(model)
     q, v, tau = state(model, q=q, v=v, tau=tau)
     joints = joint_map(model)
-    if method == "product" and joints.one_to_one and not forces:
+    if row and joints.one_to_one and not forces:
         given = {"v": joints.spread(v), "tau": joints.spread(tau)}
-        found = together("linearize", model, q, given)
+        found = together(row, model, q, given)
         if found is not None:
             vdot = joints.gather(found["vdot"])
             names = ("vdot_q", "vdot_v", "vdot_tau")
@@ -169,14 +182,27 @@ def linearize(
             return Linearization(vdot, by_q, by_v, by_tau, model, v)
     vdot = dynamics.forward_dynamics(model, q, v, tau, forces, reference)
     inverse = dynamics.mass_matrix_inverse(model, q)
-    if method == "columns" and joints.one_to_one:
-        vdot_q, vdot_v = _forward_columns(model, q, v, tau, forces, reference, inverse)
+    if method in ("columns", "split") and joints.one_to_one:
+        kind = "_split" if method == "split" else ""
+        vdot_q, vdot_v = _forward_columns(kind, model, q, v, tau, forces, reference, inverse)
     else:
         tau_q, tau_v = _inverse_matrices(model, q, v, vdot, forces, reference)
         vdot_q, vdot_v = -(inverse @ tau_q), -(inverse @ tau_v)
     shape = (*vdot.shape, model.nv)
     by_q, by_v, by_tau = (whole(x, shape) for x in (vdot_q, vdot_v, inverse))
     return Linearization(vdot, by_q, by_v, by_tau, model, v)
+
+
+def fastest(model: Model) -> str:
+    """The method that ``"auto"`` begins with on a robot: ``"product"`` or ``"columns"``.
+
+    Both have the matrices of O(n²) in common. Beyond them, products of matrices with n rows take
+    two times 2n³ operations, but quick ones, and columns so many for each link and column. So
+    columns win from some 640 joints on. Small robots get a kernel for everything, in which walks
+    take the place of products where that is quicker (``scalar.assembly``).
+    """
+    n, links = model.nv, len(model.bodies)
+    return "product" if 2 * 2 * n**3 <= BLAS * COLUMN * links * n else "columns"
 
 
 def _quickly(name: str, model: Model, *arrays: Coordinates) -> dict[str, Array] | None:
@@ -206,6 +232,7 @@ def _inverse_matrices(
 
 
 def _forward_columns(
+    kind: str,
     model: Model,
     q: Array,
     v: Array,
@@ -217,8 +244,8 @@ def _forward_columns(
     joints = joint_map(model)
     inputs = {"v": joints.spread(v), "tau": joints.spread(tau)}
     inputs |= _on_links(model, q, forces, reference)
-    by_q = matrix("forward_dynamics_q", Full(), model, q, inputs)
-    by_v = matrix("forward_dynamics_v", Full(), model, q, {"v": inputs["v"]})
+    by_q = matrix(f"forward_dynamics_q{kind}", Full(), model, q, inputs)
+    by_v = matrix(f"forward_dynamics_v{kind}", Full(), model, q, {"v": inputs["v"]})
     turned = _turned(model, q, forces, reference)
     vdot_q = over_joints(model, by_q)
     held = vdot_q if turned is None else vdot_q + inverse @ turned

@@ -38,7 +38,7 @@ class Derivatives:
         *,
         forces: Mapping[str, ArrayLike] | None = None,
         reference: str = "world_aligned",
-        method: str = "product",
+        method: str = "auto",
     ) -> Linearization:
         """Joint accelerations and their derivatives: ``.vdot_q .vdot_v .vdot_tau .A .B``.
 
@@ -48,9 +48,12 @@ class Derivatives:
             forces: External wrenches (..., 6) on named frames, as in ``forward_dynamics``; they
                 stay as they are in the axes of ``reference`` while the robot moves.
             reference: Axes and point of those wrenches.
-            method: ``"product"`` (or ``"4"``, after the algorithms of Jain and Rodriguez): the
-                inverse mass matrix times the derivatives of inverse dynamics; ``"columns"``
-                (``"6"``): column by column in O(n²), no mass matrix. The results are the same.
+            method: The results are the same. ``"auto"``: ``"product"`` or, for long chains of more
+                than 12 joints, ``"split"``; from some 640 joints on ``"columns"``. ``"product"``
+                (or ``"4"``, after the algorithms of Jain and Rodriguez): the inverse mass matrix
+                times the derivatives of inverse dynamics. ``"columns"``: column by column in
+                O(n²), no mass matrix, by the rigid inertias of links. ``"split"`` (``"6"``): by
+                single walks along the branches, in O(n²), too.
 
         Raises:
             SingularHingeError: A joint moves no inertia.
@@ -65,7 +68,7 @@ class Derivatives:
         *,
         forces: Mapping[str, ArrayLike] | None = None,
         reference: str = "world_aligned",
-        method: str = "product",
+        method: str = "auto",
     ) -> Linearization:
         """``linearize`` at every knot of a motion, in one batched call.
 

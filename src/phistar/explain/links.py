@@ -26,6 +26,8 @@ _CROSSINGS = {
     "give": "(I - G H) and its adjoint on both sides let a compliance through a joint that yields",
     "turn": "δ ×* P⁺ - P⁺ δ ×   how P⁺ changes in the axes of the parent as the joint moves by δ",
     "through": "(I - G H) and its adjoint on both sides let a change of inertia through the joint",
+    "outsim": "φ* S φ*⁻¹      motions per motion, parent to link",
+    "bend": "S + H* B*      a joint that yields adds its own motion",
     "down": "P⁺ = P - G U*  what is left of P across a joint that yields: U = P H*, G = U D⁻¹",
 }
 """What happens at a joint, by the operation of ``sweeps.ir`` that does it."""

@@ -107,7 +107,7 @@ _EMPTY: dict[type, Any] = {
 """An inertia of each kind, for its form."""
 
 
-_MADE = {"rigid": 1, "gyro": 3, **dict.fromkeys(("down", "give", "turn", "through"), 2)}
+_MADE = {"rigid": 1, **dict.fromkeys(("down", "give", "turn", "through"), 2), "gyro": 3, "bend": 3}
 """Operations that make an inertia of one kind, whatever they are given."""
 
 

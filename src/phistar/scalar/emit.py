@@ -18,6 +18,7 @@ from phistar.scalar.inertia import (
     Inertia,
     Rigid,
     Symmetric,
+    Transfer,
     across,
     added,
     downdated,
@@ -192,11 +193,34 @@ def block(place: Place, inertia: Inertia) -> Matrix:
 
 def hinge_across(place: Place, s: Inertia, g: Matrix) -> Inertia:
     """S - G H S."""
-    picked = [
+    return across(s, g, _picked(place, s))
+
+
+def slip(place: Place, n: Inertia, s: Inertia, g: Matrix, d: Factor) -> Matrix:
+    """N* H* D^-1 - S* G; both read angular parts alone, so that three rows are zero."""
+    picked = _picked(place, n)
+    rows = []
+    for i in range(3):
+        told = d.solve([row[i] for row in picked])
+        before = [dot([s.entry(k, i) for k in range(6)], column) for column in transposed(g)]
+        rows.append(minus(told, before))
+    nothing: Matrix = [[0.0] * len(picked) for _ in range(3)]
+    return rows + nothing
+
+
+def bend(place: Place, s: Inertia, b: Matrix) -> Transfer:
+    """S + H* B*."""
+    moved = [place.from_axes(row) for row in b[:3]]
+    rows = [[s.entry(i, j) + moved[j][i] for j in range(3)] for i in range(6)]
+    return Transfer(rows[:3], rows[3:])
+
+
+def _picked(place: Place, s: Inertia) -> Matrix:
+    """The left half of H S."""
+    return [
         [_combine(factor * s.entry(axis, j) for axis, factor in c) for j in range(3)]
         for c in place.link.columns
     ]
-    return across(s, g, picked)
 
 
 def hinge_through(place: Place, s: Inertia, g: Matrix) -> Inertia:
@@ -241,9 +265,46 @@ def _own_axes(place: Place) -> dict[int, int]:
     return {}
 
 
+def pressed(place: Place, s: Inertia, g: Matrix, d: Factor) -> tuple[Matrix, Matrix]:
+    """L = D^-1 + G* S G, and the rows of U = L H - G* S."""
+    size = len(place.link.columns)
+    columns = transposed(g)
+    moved = [_symmetric_times(s, column) for column in columns]
+    corner: Matrix = [[0.0] * size for _ in range(size)]
+    for j in range(size):
+        inverse = d.solve([1.0 if i == j else 0.0 for i in range(size)])
+        for i in range(j + 1):
+            corner[i][j] = corner[j][i] = inverse[i] + dot(columns[i], moved[j])
+    rows = [minus(place.from_axes(corner[i]), moved[i]) for i in range(size)]
+    return corner, rows
+
+
+def _symmetric_times(s: Inertia, x: Vector) -> Vector:
+    return [dot([s.entry(i, k) for k in range(6)], x) for i in range(6)]
+
+
+def _give_any_axes(place: Place, s: Inertia, g: Matrix, d: Factor) -> Symmetric:
+    """S + H* U - (S G) H, where axes may lie in any direction."""
+    _, rows = pressed(place, s, g, d)
+    moved = [_symmetric_times(s, column) for column in transposed(g)]
+    axes = [place.from_axes([float(i == j) for j in range(len(rows))]) for i in range(len(rows))]
+
+    def entry(i: int, j: int) -> Scalar:
+        total = s.entry(i, j)
+        for h, u, z in zip(axes, rows, moved, strict=True):
+            total = total + h[i] * u[j] - z[i] * h[j]
+        return total
+
+    corner = [entry(i, j) for i in range(3) for j in range(i, 3)]
+    far = [entry(i, j) for i in range(3, 6) for j in range(i, 6)]
+    return Symmetric(corner, [[entry(i, j) for j in range(3, 6)] for i in range(3)], far)
+
+
 def give(place: Place, s: Inertia, g: Matrix, d: Factor) -> Symmetric:
     """(I - G H)* S (I - G H) + H* D^-1 H: only the rows and columns of the joint's axes change."""
     own = place.onto_columns()
+    if len(own) == 6 > len(place.link.columns):
+        return _give_any_axes(place, s, g, d)
     full = [[s.entry(i, j) for j in range(6)] for i in range(6)]
     across = {
         j: [(1.0 if i == j else 0.0) - dot(g[i], h) for i in range(6)] for j, h in own.items()
@@ -344,6 +405,8 @@ LOCAL: dict[str, Callable[..., Any]] = {
     "D": hinge,
     "G": gain,
     "give": give,
+    "slip": slip,
+    "bend": bend,
     "down": lambda place, p, u, g: downdated(p, g, u),
     "Gx": lambda place, g, x: times(g, x),
     "Gtx": lambda place, g, x: [a + b for a, b in gain_adjoint_parts(g, x)],

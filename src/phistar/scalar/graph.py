@@ -66,6 +66,21 @@ class Graph:
         bill = Counter(self.nodes[number][0] for number in self.live(roots))
         return Counter({op: bill[op] for op in COUNTED if bill[op]})
 
+    def fused(self, roots: Iterable[Value]) -> int:
+        """How many operations are needed if a product that one sum reads is part of it."""
+        live = self.live(roots)
+        uses = Counter(n for number in live for n in operands(self.nodes[number]))
+        total, taken = 0, set()
+        for number in live:
+            op, *parts = self.nodes[number]
+            total += op in COUNTED or op == "neg"
+            for part in parts if op in ("add", "sub") else ():
+                if self.nodes[part][0] == "mul" and uses[part] == 1 and part not in taken:
+                    taken.add(part)
+                    total -= 1
+                    break
+        return total
+
 
 def operands(node: tuple[Any, ...]) -> tuple[int, ...]:
     """The node numbers that a node uses."""

@@ -231,6 +231,17 @@ def carried(x: Inertia, rotation: Rotation, p: Vector) -> Symmetric | Nothing:
     return Symmetric(back.congruence(s.J), back.general_congruence(there), back.congruence(C))
 
 
+def conveyed(x: Inertia, rotation: Rotation, p: Vector) -> Transfer | Nothing:
+    """φ* x φ*⁻¹: motions per motion of the parent as of a link, shifted, then turned."""
+    if isinstance(x, Nothing):
+        return x
+    assert isinstance(x, Transfer)
+    columns = [cross(p, column) for column in transposed(x.A)]
+    there = [[x.C[i][j] - columns[j][i] for j in range(3)] for i in range(3)]
+    back = rotation.inverse()
+    return Transfer(back.general_congruence(x.A), back.general_congruence(there))
+
+
 def downdated(x: Inertia, left: Matrix, right: Matrix) -> Inertia:
     """x - left right*, known to be symmetric; ``left`` and ``right`` have six rows."""
 

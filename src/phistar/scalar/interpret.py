@@ -15,6 +15,7 @@ from phistar.scalar.program import (
     Body,
     Links,
     Product,
+    Repeat,
     Rolled,
     ScalarProgram,
     Store,
@@ -52,6 +53,9 @@ def run(program: ScalarProgram, inputs: Mapping[str, Array]) -> dict[str, Array]
         _run_body(program.body, lambda name, entry: inputs[name][:, entry], write)
         for product in program.products:
             outputs[product.output][...] = _product(product, kept["work"])
+        for repeat in program.repeats:
+            for row in repeat.rows:
+                _repeat(repeat, row, outputs, kept["work"])
         return outputs
     _run_loops(
         program, inputs, outputs, np.zeros((len(program.links), program.slots, len(some)), dtype)
@@ -68,6 +72,21 @@ def _product(product: Product, work: Array) -> Array:
         for row, slot in column.items():
             right[:, row, j] = work[:, slot]
     return np.asarray(-(left @ right)).reshape(len(work), -1)
+
+
+def _repeat(repeat: Repeat, row: int, outputs: dict[str, Array], work: Array) -> None:
+    """A row."""
+
+    def read(space: str, slot: int, base: str = "") -> Array:
+        return work[:, repeat.slot(slot, row) if base else slot]
+
+    def write(store: Store, value: Any) -> None:
+        if store.space == "work":
+            work[:, repeat.slot(store.index, row)] = value
+        else:
+            outputs[store.space][:, row * repeat.across + store.index] = value
+
+    _run_body(repeat.body, read, write)
 
 
 def _writer(outputs: dict[str, Array]) -> Callable[..., None]:

@@ -2,7 +2,7 @@
 """A scalar program as text: one line a node and a store, in the order in which they run.
 
 n4 = q[2] + 0.25        an input's entry; in a loop v{k}[1] is one of the link's own part
-n7 = keep[3]            a number kept at this link, keep(p)[3] at its parent
+n7 = keep[3]            a number kept at this link, keep(p)[3] at its parent, keep{i}[3] at a row
 table[0]                a constant of this link
 tau[1] += n9            what is left behind
 matrix{k, j}[1] = n9    row 1 of link k in column j; matrix{j, k}[1] its mirror image
@@ -52,6 +52,9 @@ def _straight(program: Straight) -> Iterator[str]:
         shape = f"{product.rows} x {product.rows} at slot {product.left}"
         right = f"{len(product.right)} columns with {filled} numbers"
         yield f"{product.output} = -({shape}) ({right})"
+    for repeat in program.repeats:
+        yield f"for rows {repeat.rows.start} to {repeat.rows.stop - 1}:"
+        yield from _body(repeat.body, "  ")
 
 
 def _signature(signature: Signature) -> str:
@@ -123,7 +126,10 @@ def _place(space: str, index: object, base: str) -> str:
     if space == "table":
         return f"table[{index}]"
     if space == "work":
-        return f"keep(p)[{index}]" if base == "parent" else f"keep[{index}]"
+        owner = {"parent": "(p)", "row": "{i}"}.get(base, "")
+        return f"keep{owner}[{index}]"
+    if base == "row":
+        return f"{space}{{i}}[{index}]"
     return f"{space}{{k}}[{index}]" if base else f"{space}[{index}]"
 
 

@@ -119,24 +119,56 @@ class Product:
 
 
 @dataclass(frozen=True)
+class Repeat:
+    """A line that is done for each of some rows of matrices, after a straight line.
+
+    It reads numbers that were kept: ``load("work", slot)``, the same for all rows, and
+    ``load("work", slot, "row")``, of which each row has its own. A store with base ``"row"`` is an
+    entry of the row, or a number of its own that is kept.
+
+    Attributes:
+        rows: The rows.
+        across: Numbers in a row of the outputs.
+        stride: Slots from a number of a row to that of the next.
+        body: What is done.
+    """
+
+    rows: range
+    across: int
+    stride: int
+    body: Body
+
+    def slot(self, slot: int, row: int) -> int:
+        """Where a row's own number is kept."""
+        return slot + (row - self.rows.start) * self.stride
+
+    def count(self) -> Counter[str]:
+        """Operations on a sample."""
+        return Counter({op: times * len(self.rows) for op, times in self.body.count().items()})
+
+
+@dataclass(frozen=True)
 class Straight:
-    """A straight line of operations, and products of matrices after it.
+    """A straight line of operations, and after it rows or products of matrices.
 
     Attributes:
         signature: Inputs and outputs.
-        body: The line; it may keep numbers in slots for the products: ``Store("work", slot, ...)``.
-        products: What is left to do with them.
+        body: The line; it may keep numbers in slots for what follows: ``Store("work", slot, ...)``.
+        products: Products of matrices of such numbers.
         slots: How many numbers are kept.
+        repeats: Lines for rows of matrices, in order.
     """
 
     signature: Signature
     body: Body
     products: Sequence[Product] = ()
     slots: int = 0
+    repeats: Sequence[Repeat] = ()
 
     def count(self) -> Counter[str]:
         """Operations on a sample."""
-        return sum((product.count() for product in self.products), self.body.count())
+        parts: list[Product | Repeat] = [*self.products, *self.repeats]
+        return sum((part.count() for part in parts), self.body.count())
 
 
 @dataclass(frozen=True)

@@ -444,7 +444,7 @@ class ClassTracer(LinkTracer):
         if kind is Type.TURNING:
             operands = self.program.nodes[made].operands
             return emit.turning(*(self.of_parent(o) for o in operands))
-        form = self.roller.forms[made] if kind is Type.INERTIA else [0.0] * 6
+        form = self.roller.forms[made] if kind in (Type.INERTIA, Type.TRANSFER) else [0.0] * 6
         return like(form, [self._read((made, i), "parent") for i in range(len(flatten(form)))])
 
     def of_children(self, stream: int, node: Node) -> Any:

@@ -16,7 +16,7 @@ from phistar.errors import LoweringError
 from phistar.scalar import emit
 from phistar.scalar.emit import Place
 from phistar.scalar.graph import Scalar
-from phistar.scalar.inertia import Nothing, carried
+from phistar.scalar.inertia import Nothing, carried, conveyed
 from phistar.scalar.vectors import Matrix, Vector, cross, plus, times, transposed
 from phistar.sweeps.ir import Node, Program, Type
 
@@ -125,6 +125,9 @@ class LinkTracer(ABC):
         if node.op == "outcong":
             operand = Nothing() if self.root else self.of_parent(node.operands[0])
             return carried(operand, self.place.rotation, self.place.offset)
+        if node.op == "outsim":
+            operand = Nothing() if self.root else self.of_parent(node.operands[0])
+            return conveyed(operand, self.place.rotation, self.place.offset)
         if node.op == "join" and misses is not None:
             first, second = node.operands
             return self.value(second if misses(first, self.number) else first)
@@ -132,9 +135,16 @@ class LinkTracer(ABC):
             return self._sum(node)
         if node.op in _GIVEN:
             return _GIVEN[node.op](self, node)
+        if node.op == "crm" and self._one_axis(node):
+            return [0.0] * 6
         if node.op not in emit.LOCAL:
             raise LoweringError(f"the operation {node.op!r} has no scalar form")
         return emit.LOCAL[node.op](self.place, *(self.value(o) for o in node.operands))
+
+    def _one_axis(self, node: Node) -> bool:
+        """Whether both operands are motions along the only axis of the joint."""
+        moves = all(self.program.nodes[o].op == "Ht" for o in node.operands)
+        return moves and len(self.place.link.columns) == 1
 
     def _sum(self, node: Node) -> Any:
         """Terms in order; of ν - G*l what the joint's own axis gives comes last.

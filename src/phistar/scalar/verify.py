@@ -18,6 +18,7 @@ from phistar.scalar.program import (
     Columns,
     Links,
     Product,
+    Repeat,
     Rolled,
     ScalarProgram,
     Store,
@@ -148,6 +149,8 @@ def _verify_straight(program: Straight) -> None:
             outputs.write(where, store, store.index)
     for product in program.products:
         _verify_product(product, kept, outputs)
+    for number, repeat in enumerate(program.repeats):
+        _verify_repeat(f"repeat {number}", repeat, program, kept, outputs)
     outputs.finish()
 
 
@@ -162,6 +165,33 @@ def _verify_product(product: Product, kept: set[int], outputs: _Outputs) -> None
         raise VerifyError(f"{where}: nothing was left in slot {min(read - kept)}")
     for entry in range(product.rows * len(product.right)):
         outputs.write(where, Store(product.output, entry, "", 0.0), entry)
+
+
+def _verify_repeat(
+    where: str, repeat: Repeat, program: Straight, kept: set[int], outputs: _Outputs
+) -> None:
+    _verify_graph(where, repeat.body)
+    loads = list(_loads(repeat.body.graph, repeat.body.live))
+    for row in repeat.rows:
+        for number, key in loads:
+            slot = repeat.slot(key[1], row) if key[2:] == ("row",) else key[1]
+            if key[0] != WORK or len(key) > 3 or slot not in kept:
+                node = repeat.body.graph.nodes[number]
+                raise VerifyError(
+                    f"{where}, row {row}, node {number} {node}: nothing is kept there"
+                )
+        for store in repeat.body.stores:
+            if store.base != "row" or store.add:
+                raise VerifyError(f"{where}, {_name(store)}: not an entry of the row")
+            if store.space == WORK:
+                slot = repeat.slot(store.index, row)
+                if not _is_entry(slot, program.slots):
+                    raise VerifyError(f"{where}, {_name(store)}: there is no such slot")
+                kept.add(slot)
+            else:
+                if not _is_entry(store.index, repeat.across):
+                    raise VerifyError(f"{where}, {_name(store)}: no entry of the row")
+                outputs.write(where, store, row * repeat.across + store.index)
 
 
 # -- loops

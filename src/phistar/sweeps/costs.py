@@ -95,6 +95,11 @@ class Place:
         return cls(body.motion.nv, children, root, rotors, rows, spread, dyad)
 
     @property
+    def filled(self) -> int:
+        """Entries of H that are not zero."""
+        return sum(sums + 1 for _, sums in self.rows)
+
+    @property
     def picked(self) -> Cost:
         """H times a force."""
         return sum((Cost(*row) for row in self.rows), NOTHING)
@@ -218,7 +223,7 @@ def _absent(schedule: Schedule, place: Place) -> set[int]:
 
 
 def _vanishes(node: Node, place: Place) -> bool:
-    if node.op in ("shout", "outcong"):
+    if node.op in ("shout", "outcong", "outsim"):
         return place.root
     if node.op in ("shin", "cong"):
         return place.children == 0
@@ -290,7 +295,7 @@ def _give(place: Place) -> Cost:
     if place.root:
         return inverse + picked + Cost(*place.dyad)
     triangle = d * (d + 1) // 2
-    filled = sum(sums + 1 for _, sums in place.rows)
+    filled = place.filled
     gains = Cost(36, 30) * d + Cost(6, 6) * triangle
     differences = Cost(0, d * (filled - place.spread[1]))
     return inverse + gains + picked + differences + Cost(7 * place.spread[0], 7 * filled)
@@ -301,6 +306,18 @@ def _through(place: Place) -> Cost:
     d = place.size
     square = sum((Cost(*row) * (d - i) for i, row in enumerate(place.rows)), NOTHING)
     return place.picked * 6 + square + Cost(6, 6) * (d * d) + Cost(42, 42) * d
+
+
+def _bend(place: Place) -> Cost:
+    """S + H* B*, of which three columns are not zero; roots: S = 0."""
+    added = 0 if place.root else 3 * (place.filled - place.spread[1])
+    return Cost(*place.spread) * 3 + Cost(0, added)
+
+
+def _slip(place: Place) -> Cost:
+    """D⁻¹ of the picked rows, and three rows of S* G; roots: S = 0."""
+    told = place.picked * 3 + _solve(place) * 3
+    return told if place.root else told + Cost(18, 18) * place.size
 
 
 _COSTS: dict[str, Callable[[Place], Cost]] = {
@@ -327,5 +344,8 @@ _COSTS: dict[str, Callable[[Place], Cost]] = {
     "shout": lambda p: FORCE_SHIFT,
     "outcong": lambda p: INERTIA_SHIFT,
     "give": _give,
+    "outsim": lambda p: TRANSFER_SHIFT,
+    "slip": _slip,
+    "bend": _bend,
 }
 """Cost of each operation at a link; sums and inertias are above."""

@@ -205,6 +205,14 @@ class Machine:
         compliance = self.value(node.operands[0], self.parents[k])
         return np.asarray(np.swapaxes(self.phi[k], -1, -2) @ compliance @ self.phi[k])
 
+    def outsim(self, node: Node, k: int) -> Array:
+        """Motions per motion of the parent, as of this link; the ground has none."""
+        if self.parents[k] == GROUND:
+            return np.zeros((6, 6))
+        transfer = self.value(node.operands[0], self.parents[k])
+        turned = np.swapaxes(self.phi[k], -1, -2)
+        return np.asarray(turned @ transfer @ np.linalg.inv(turned))
+
     def armature(self, k: int) -> Array:
         """Rotor inertia of a link's joint, (d,)."""
         return self._armature[k]
@@ -239,6 +247,12 @@ def _congruent(a: Array, s: Array) -> Array:
     return np.asarray(a @ s @ np.swapaxes(a, -1, -2))
 
 
+def _slip(m: Machine, node: Node, k: int, n: Array, s: Array, g: Array, d: Array) -> Array:
+    """N* H* D⁻¹ - S* G."""
+    told = np.swapaxes(np.linalg.solve(d, m.H[k] @ n), -1, -2)
+    return np.asarray(told - np.swapaxes(s, -1, -2) @ g)
+
+
 def _gyro(inertia: Array, v: Array) -> Array:
     """M̂ = ½(crf[V] M - M crm[V] - Q[MV]) without what cancels in it: its right half is zero."""
     J, h = inertia[:3, :3], inertia[:3, 3:]
@@ -261,6 +275,7 @@ _SHIFT: dict[str, Callable[[Machine, Node, int], Array]] = {
     "shout": Machine.shout,
     "cong": Machine.cong,
     "outcong": Machine.outcong,
+    "outsim": Machine.outsim,
 }
 _LOCAL: dict[str, Callable[..., Array]] = {
     "sum": _sum,
@@ -274,6 +289,8 @@ _LOCAL: dict[str, Callable[..., Array]] = {
     "D": lambda m, n, k, u: m.H[k] @ u + np.diag(m.armature(k)),
     "G": lambda m, n, k, u, d: np.swapaxes(np.linalg.solve(d, np.swapaxes(u, -1, -2)), -1, -2),
     "give": _give,
+    "slip": _slip,
+    "bend": lambda m, n, k, s, b: s + m.H[k].T @ np.swapaxes(b, -1, -2),
     "down": lambda m, n, k, p, u, g: p - g @ np.swapaxes(u, -1, -2),
     "Gx": lambda m, n, k, g, x: _times(g, x),
     "Gtx": lambda m, n, k, g, x: _times(np.swapaxes(g, -1, -2), x),

@@ -21,6 +21,9 @@
     cong            Σ over children of φ S φ*: inertias one link inward
     outcong         φ* S φ of the parent: compliances one link outward
     give            (I - G H)* S (I - G H) + H* D^-1 H: a compliance across the joint
+    outsim          φ* S φ*^-1 of the parent: motions per motion one link outward
+    slip            N* H* D^-1 - S* G: what of a sum N over free joints S has not told yet
+    bend            S + H* B*: motions per motion across the joint, B a joint block
     join            columns of the first stream, and of the second where the first has none
     rec             a stream that is defined later, so that it may depend on itself across links
 
@@ -47,7 +50,7 @@ class Type(Enum):
     BLOCK = "joint block (6xd)"
     FACTOR = "joint inertia (dxd), factored"
     TURNING = "turning (3x3)"
-    TRANSFER = "force per motion (6x6)"
+    TRANSFER = "force or motion per motion (6x6)"
 
 
 class Direction(Enum):
@@ -62,6 +65,7 @@ SHIFTS = {
     "cong": Direction.INWARD,
     "shout": Direction.OUTWARD,
     "outcong": Direction.OUTWARD,
+    "outsim": Direction.OUTWARD,
     "shout_turning": Direction.OUTWARD,
 }
 """Operations whose operands belong to another link, and the direction they need."""

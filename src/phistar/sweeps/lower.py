@@ -34,7 +34,7 @@ _TYPES: Mapping[Space, Type] = {JOINT: Type.JOINT, MOTION: Type.MOTION, FORCE: T
 _ONE = Fraction(1)
 
 meet = symbol("meet", MOTION, FORCE, Pattern.DENSE, symmetric=True)
-"""ψ*H*D⁻¹Hψ where each column's source is a single link: see ``_Lowering.meet``."""
+"""ψ*H*D⁻¹Hψ where each column's source is a single link: see ``Lowering.meet``."""
 
 
 def lower(outputs: Mapping[str, Expr]) -> Program:
@@ -47,7 +47,7 @@ def lower(outputs: Mapping[str, Expr]) -> Program:
     Raises:
         LoweringError: An output is not a vector, or holds something that has no sweep form.
     """
-    lowering = _Lowering()
+    lowering = Lowering()
     for name, expr in outputs.items():
         if expr.domain is not ONE:
             raise LoweringError(f"output {name!r} is an operator, not a vector; apply it to one")
@@ -74,7 +74,7 @@ def _before_pick_off(name: str, expr: Expr) -> Expr:
     raise LoweringError(f"output {name!r} is a motion of frames, so it must begin with B*: {expr}")
 
 
-class _Lowering:
+class Lowering:
     """One program on its way."""
 
     def __init__(self) -> None:
@@ -245,9 +245,14 @@ class _Lowering:
         """Υ = (I - G H)* φ* Υ(parent) φ (I - G H) + H* D⁻¹ H."""
         y = self.program.recursion("Upsilon", Type.INERTIA)
         if y not in self.program.definitions:
-            carried = self._local("outcong", Type.INERTIA, y)
+            carried = self.carried_compliance()
             self.program.define(y, self._local("give", Type.INERTIA, carried, self.G(), self.D()))
         return self._named("Upsilon", y)
+
+    def carried_compliance(self) -> int:
+        """φ* Υ(parent) φ."""
+        y = self.program.recursion("Upsilon", Type.INERTIA)
+        return self._local("outcong", Type.INERTIA, y)
 
     def gyroscopic(self) -> int:
         """M̂ of the velocities V."""
@@ -266,6 +271,25 @@ class _Lowering:
         felt = self._local("across", Type.TRANSFER, p, self.G())
         inward = self._local("cong", Type.TRANSFER, felt)
         return self._named("P_hat", self._close(p, [(_ONE, self.gyroscopic()), (_ONE, inward)]))
+
+    def bias_transfer(self) -> int:
+        """Ĵ = φ* Ĵ(parent) φ*⁻¹ + H* B*, where B is the slip."""
+        j = self.program.recursion("J_hat", Type.TRANSFER)
+        if j not in self.program.definitions:
+            self.program.definitions[j] = j
+            bent = self._local("bend", Type.TRANSFER, self._carried_transfer(), self.slip())
+            self.program.define(j, bent)
+        return self._named("J_hat", j)
+
+    def _carried_transfer(self) -> int:
+        j = self.program.recursion("J_hat", Type.TRANSFER)
+        return self._local("outsim", Type.TRANSFER, j)
+
+    def slip(self) -> int:
+        """Ĝ - φ⁻¹ Ĵ*(parent) φ G: what K̂ - Ĵ*K takes to the parent."""
+        self.bias_transfer()
+        operands = self.gyroscopic_bias(), self._carried_transfer(), self.G(), self.D()
+        return self._local("slip", Type.BLOCK, *operands)
 
     def U(self) -> int:
         """P H*."""
@@ -302,15 +326,15 @@ def _spell(operator: Expr) -> tuple[str, bool, bool]:
     return _symbol(operator).name, adjoint, inverse
 
 
-def _shin(s: _Lowering, x: int) -> int:
+def _shin(s: Lowering, x: int) -> int:
     return s._local("shin", Type.FORCE, x)
 
 
-def _shout(s: _Lowering, x: int) -> int:
+def _shout(s: Lowering, x: int) -> int:
     return s._local("shout", Type.MOTION, x)
 
 
-_APPLY: dict[tuple[str, bool, bool], Callable[[_Lowering, int], int]] = {
+_APPLY: dict[tuple[str, bool, bool], Callable[[Lowering, int], int]] = {
     ("H", False, False): lambda s, x: s._local("H", Type.JOINT, x),
     ("H", True, False): lambda s, x: s._local("Ht", Type.MOTION, x),
     ("M", False, False): lambda s, x: s._local("inertia", Type.FORCE, s.rigid(), x),
@@ -323,6 +347,8 @@ _APPLY: dict[tuple[str, bool, bool], Callable[[_Lowering, int], int]] = {
     ("R_hat", True, False): lambda s, x: s._local("inertia_t", Type.FORCE, s.gyroscopic_sum(), x),
     ("P_hat", False, False): lambda s, x: s._local("inertia", Type.FORCE, s.gyroscopic_bias(), x),
     ("P_hat", True, False): lambda s, x: s._local("inertia_t", Type.FORCE, s.gyroscopic_bias(), x),
+    ("J_hat", False, False): lambda s, x: s._local("inertia", Type.MOTION, s.bias_transfer(), x),
+    ("J_hat", True, False): lambda s, x: s._local("inertia_t", Type.FORCE, s.bias_transfer(), x),
     ("A", False, False): lambda s, x: s._local("Ax", Type.JOINT, x),
     ("D", False, False): lambda s, x: s._local("Dx", Type.JOINT, s.D(), x),
     ("D", False, True): lambda s, x: s._local("Dsolve", Type.JOINT, s.D(), x),
@@ -332,10 +358,10 @@ _APPLY: dict[tuple[str, bool, bool], Callable[[_Lowering, int], int]] = {
     ("E_phi", True, False): _shout,
     ("K", False, False): lambda s, x: _shin(s, s._local("Gx", Type.FORCE, s.G(), x)),
     ("K", True, False): lambda s, x: s._local("Gtx", Type.JOINT, s.G(), _shout(s, x)),
-    ("phi", False, False): _Lowering.phi,
-    ("phi", True, False): _Lowering.phi_adjoint,
-    ("psi", False, False): _Lowering.psi,
-    ("psi", True, False): _Lowering.psi_adjoint,
-    ("meet", False, False): _Lowering.meet,
+    ("phi", False, False): Lowering.phi,
+    ("phi", True, False): Lowering.phi_adjoint,
+    ("psi", False, False): Lowering.psi,
+    ("psi", True, False): Lowering.psi_adjoint,
+    ("meet", False, False): Lowering.meet,
 }
 """How each operator acts on a stream: (name, adjoint, inverse)."""

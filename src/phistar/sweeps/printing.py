@@ -41,6 +41,9 @@ _FORMS = {
     "shout": "φ*(p,k) {0}(p)",
     "outcong": "φ*(p,k) {0}(p) φ(p,k)",
     "give": "(I - {1} H)* {0} (I - {1} H) + H* {2}⁻¹ H",
+    "outsim": "φ*(p,k) {0}(p) φ*⁻¹(p,k)",
+    "slip": "{0}* H* {3}⁻¹ - {1}* {2}",
+    "bend": "{0} + H* {1}*",
     "join": "{0} for columns beyond k, {1} for the others",
 }
 """How each operation is written; {0}, {1}, ... are its operands."""

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from phistar.algebra.identities import (
     CORE,
@@ -40,6 +41,9 @@ from phistar.algebra.words import Word, Words, to_words, word_expr
 from phistar.errors import LoweringError
 from phistar.sweeps.lower import lower, meet
 from phistar.sweeps.schedule import Schedule, schedule
+
+if TYPE_CHECKING:
+    from phistar.sweeps.split import Split
 
 Links = int | tuple[int, ...]
 
@@ -141,17 +145,22 @@ class Assembly:
         matrices: For each matrix over the joints the forms that give it.
         products: Matrices that are minus the product of two others; of these the right ones are
             not outputs.
+        split: Matrices that come from single walks along branches; the same ones as the others, if
+            there are any: either way will do.
     """
 
     vectors: Schedule
     matrices: Mapping[str, Sequence[Form]]
     products: Mapping[str, tuple[str, str]]
+    split: Split | None = None
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """Names of the matrices that are given."""
         hidden = {right for _, right in self.products.values()}
-        return (*(name for name in self.matrices if name not in hidden), *self.products)
+        walked = () if self.split is None else (self.split.inverse, *self.split.matrices)
+        shown = (name for name in self.matrices if name not in hidden)
+        return tuple(dict.fromkeys((*shown, *self.products, *walked)))
 
 
 def transposed(request: Request) -> Request:

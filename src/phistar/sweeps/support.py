@@ -22,7 +22,7 @@ from phistar.model.parts import GROUND
 from phistar.sweeps.ir import SHIFTS, Direction, Node, Program
 from phistar.sweeps.schedule import Schedule
 
-_MADE = frozenset({"U", "D", "G", "down", "give", "rigid", "gyro"})
+_MADE = frozenset({"U", "D", "G", "down", "give", "rigid", "gyro", "slip", "bend"})
 """Operations with a value at every link, whatever their operands."""
 SINGLE = 1
 """The set of a stream without columns."""
@@ -113,7 +113,7 @@ class Support:
             if body.parent != GROUND:
                 self.children[body.parent].append(body.index)
         self.rotors = [any(body.armature) for body in model.bodies]
-        self.columned = _dependents(self.program, argument)
+        self.columned = dependents(self.program, argument)
         count = len(self.parents)
         self.present = {stream: [0] * count for stream in self.program.live()}
         self.needed = {stream: [0] * count for stream in self.program.live()}
@@ -195,7 +195,7 @@ class Support:
                     self.needed[operand][link] |= asked
 
 
-def _dependents(program: Program, argument: str) -> frozenset[int]:
+def dependents(program: Program, argument: str) -> frozenset[int]:
     """Streams that depend on a leaf."""
     users: dict[int, list[int]] = {}
     found: list[int] = []

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from phistar.backends.llvm.frame import Block, module, pieces
 from phistar.backends.llvm.sincos import all_sincos
 from phistar.backends.llvm.writer import Lanes, Writer
 from phistar.scalar.graph import Graph, Scalar, Value
-from phistar.scalar.program import Product, Straight
+from phistar.scalar.program import Body, Product, Repeat, Straight
 
 WORK = "work"
 _REAL = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
@@ -36,6 +36,8 @@ def straight_module(program: Straight, lanes: Lanes) -> str:
         _Straight(block, program).write()
         for product in program.products:
             _Product(block, product).write()
+        for repeat in program.repeats:
+            _Repeat(block, repeat).write()
 
     return module(program.signature, lanes, body, program.slots)
 
@@ -49,7 +51,7 @@ class _Straight:
         self.signature = program.signature
         self.names: dict[int, str] = {}
         self.inputs: dict[tuple[str, int], str] = {}
-        self.groups = _groups(program, self.w.lanes)
+        self.groups = _groups(program.body, self.w.lanes)
         self.waiting: dict[int, list[_Group]] = {}
         for group in self.groups:
             for number in group.pending:
@@ -199,6 +201,88 @@ class _Product:
                     self.block.scatter(f"={product.output}", place, value)
 
 
+class _Repeat:
+    """A line for each of some rows: a loop over pairs of them, that of an odd number reaching back.
+
+    Two rows at a time, because they share what they read.
+    """
+
+    def __init__(self, block: Block, repeat: Repeat) -> None:
+        self.block = block
+        self.w = block.w
+        self.repeat = repeat
+        self.graph = repeat.body.graph
+        self.together = min(2, len(repeat.rows))
+
+    def write(self) -> None:
+        """The loop."""
+        w, last = self.w, len(self.repeat.rows) - self.together
+        head, after = w.label("rows"), w.label("rowsend")
+        w.do(f"br label %{head}")
+        w.block(head)
+        i, more = f"%i.{head}", f"%n.{head}"
+        w.do(f"{i} = phi i64 [0, %{self.block.label}], [{more}, %{head}]")
+        back = w(f"icmp slt i64 {i}, {last}")
+        self._rows(w(f"select i1 {back}, i64 {i}, i64 {last}"))
+        w.do(f"{more} = add i64 {i}, {self.together}")
+        again = w(f"icmp slt i64 {more}, {len(self.repeat.rows)}")
+        w.do(f"br i1 {again}, label %{head}, label %{after}")
+        w.block(after)
+        self.block.move(after)
+
+    def _rows(self, i: str) -> None:
+        """The rows from the i-th on."""
+        w, repeat = self.w, self.repeat
+        rows = [w(f"add i64 {i}, {r}") for r in range(self.together)]
+        self.kept = [w(f"mul i64 {row}, {repeat.stride}") for row in rows]
+        first = repeat.rows.start
+        self.begin = [w(f"mul i64 {w(f'add i64 {row}, {first}')}, {repeat.across}") for row in rows]
+        self.names: list[dict[int, str]] = [{} for _ in rows]
+        groups = _groups(repeat.body, w.lanes)
+        waiting: dict[int, list[_Group]] = {}
+        for group in groups:
+            for number in group.pending:
+                waiting.setdefault(number, []).append(group)
+            if not group.pending:
+                self._store(group)
+        for number in repeat.body.live:
+            self._node(number)
+            for group in waiting.pop(number, ()):
+                group.pending.discard(number)
+                if not group.pending:
+                    self._store(group)
+
+    def _node(self, number: int) -> None:
+        node, shared = self.graph.nodes[number], None
+        if node[0] == "load" and len(node[1]) == 2:
+            shared = self._load(str(node[1][1]))
+        for kept, names in zip(self.kept, self.names, strict=True):
+            if shared is not None:
+                names[number] = shared
+            elif node[0] == "load":
+                names[number] = self._load(self.w(f"add i64 {kept}, {node[1][1]}"))
+            else:
+                names[number] = arithmetic(self.w, self.graph, number, names)
+
+    def _load(self, slot: str) -> str:
+        lanes = self.w.lanes
+        return self.w.load(lanes.type, self.w.at("%work", slot, lanes.type), lanes.bytes)
+
+    def _store(self, group: _Group) -> None:
+        w, lanes = self.w, self.w.lanes
+        for kept, begin, names in zip(self.kept, self.begin, self.names, strict=True):
+            values = [
+                names[value.id] if isinstance(value, Value) else w.constant(value)
+                for (value,) in group.entries
+            ]
+            if group.name == WORK:
+                place = w.at("%work", w(f"add i64 {kept}, {group.start}"), lanes.type)
+                w.store(lanes.type, values[0], place, lanes.bytes)
+            else:
+                entry = w(f"add i64 {begin}, {group.start}")
+                self.block.scatter_some(f"={group.name}", entry, values)
+
+
 @dataclass
 class _Group:
     """Entries of an output that are stored together; some may be stored twice.
@@ -216,21 +300,28 @@ class _Group:
     pending: set[int]
 
 
-def _groups(program: Straight, lanes: Lanes) -> list[_Group]:
+def _groups(body: Body, lanes: Lanes) -> list[_Group]:
     rows: dict[str, dict[int, list[Scalar]]] = {}
-    for store in program.body.stores:
+    for store in body.stores:
         rows.setdefault(store.space, {}).setdefault(store.index, []).append(store.value)
     groups = []
     for slot, values in rows.pop(WORK, {}).items():
         pending = {v.id for v in values if isinstance(v, Value)}
         groups.append(_Group(WORK, slot, [values], pending))
     for name, entries in rows.items():
-        for start, count in pieces(program.signature.outputs[name], lanes):
-            whole = all(i in entries for i in range(start, start + count))
-            step = count if whole else 1
-            for i in range(start, start + count, step):
-                chosen = [entries[k] for k in range(i, i + step) if k in entries]
+        for first, stop in runs(entries):
+            for start, count in pieces(stop - first, lanes):
+                chosen = [entries[first + start + k] for k in range(count)]
                 pending = {v.id for values in chosen for v in values if isinstance(v, Value)}
-                if chosen:
-                    groups.append(_Group(name, i, chosen, pending))
+                groups.append(_Group(name, first + start, chosen, pending))
     return groups
+
+
+def runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Where numbers that follow one another begin and stop."""
+    found = sorted(numbers)
+    first = 0
+    for i, number in enumerate(found):
+        if i + 1 == len(found) or found[i + 1] != number + 1:
+            yield found[first], number + 1
+            first = i + 1

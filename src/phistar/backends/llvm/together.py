@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -52,15 +53,21 @@ class Together:
     def tiers(self, real: str = "double") -> Tiers:
         """The kernels for a precision."""
         if real not in self._tiers:
+            assembly = self.assembly
+            if real == "float" and assembly.matrices:
+                # Walks in common axes lose a digit more on long robots.
+                assembly = replace(assembly, split=None)
             schedules = [f.schedule for forms in self.assembly.matrices.values() for f in forms]
             wanted = (*self.assembly.matrices, *self.assembly.products.items())
+            if self.assembly.split is not None:
+                schedules.append(self.assembly.split.schedule)
             programs = [(s.program.nodes, s.program.definitions) for s in schedules]
             self._tiers[real] = Tiers(
                 fingerprint(self.assembly.vectors, self.model, self.options, wanted, programs),
                 real,
                 f"{self.model.name}: {', '.join(self.assembly.outputs)}",
                 None,
-                lambda: to_assembly(self.assembly, self.model, frozenset(OPTIONAL), self.options),
+                lambda: to_assembly(assembly, self.model, frozenset(OPTIONAL), self.options),
             )
         return self._tiers[real]
 

@@ -28,7 +28,7 @@ from phistar.scalar.graph import Graph, Value, cos, sin, sqrt
 from phistar.scalar.interpret import run
 from phistar.scalar.lower import to_rolled, to_straight
 from phistar.scalar.matrix import to_matrix, to_rolled_matrix
-from phistar.scalar.program import Body, Links, Loop, Rolled, Signature, Store, Straight
+from phistar.scalar.program import Body, Links, Loop, Product, Rolled, Signature, Store, Straight
 from phistar.sweeps.ir import Direction
 from phistar.sweeps.requests import Full, forms
 
@@ -369,3 +369,13 @@ def test_matrices_in_loops_have_no_c_form() -> None:
     with pytest.raises(LoweringError, match="take the straight line instead"):
         source(to_rolled_matrix(wanted, model), "matrix")
     assert "void matrix(" in source(to_matrix(wanted, model), "matrix")
+
+
+def test_matrices_together_have_no_c_form() -> None:
+    """What follows a line is refused, not left out."""
+    graph = Graph()
+    line = Body(graph, [Store("work", 0, "", graph.load("x", 0))])
+    product = Product("y", 0, 1, [{0: 0}])
+    program = Straight(Signature({"x": 1}, {"y": 1}), line, (product,), 1)
+    with pytest.raises(LoweringError, match="together"):
+        source(program, "linearize")

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from phistar.errors import LoweringError
 from phistar.scalar.graph import Graph, Value, operands
 from phistar.scalar.program import Store, Straight
 
@@ -40,7 +41,15 @@ class Part:
 
 
 def parts(program: Straight) -> tuple[list[Part], int]:
-    """The parts of a straight line in order, and how many slots they share."""
+    """The parts of a straight line in order, and how many slots they share.
+
+    Raises:
+        LoweringError: Products or rows of matrices follow the line.
+    """
+    if program.products or program.repeats:
+        raise LoweringError(
+            "several matrices that are computed together have no C form; export them one by one"
+        )
     early, late = _stores(program)
     graph, live = program.body.graph, program.body.live
     own = [n for n in live if graph.nodes[n][0] not in ("const", "load")]

@@ -211,11 +211,18 @@ class Machine:
             return np.zeros((6, 6))
         transfer = self.value(node.operands[0], self.parents[k])
         turned = np.swapaxes(self.phi[k], -1, -2)
-        return np.asarray(turned @ transfer @ np.linalg.inv(turned))
+        # A rigid motion is undone by its blocks transposed, also where q left its manifold.
+        back = np.zeros_like(turned)
+        for rows, columns in ((_TOP, _TOP), (_LOW, _TOP), (_LOW, _LOW)):
+            back[..., rows, columns] = np.swapaxes(turned[..., rows, columns], -1, -2)
+        return np.asarray(turned @ transfer @ back)
 
     def armature(self, k: int) -> Array:
         """Rotor inertia of a link's joint, (d,)."""
         return self._armature[k]
+
+
+_TOP, _LOW = slice(0, 3), slice(3, 6)
 
 
 def _times(matrix: Array, vector: Array) -> Array:

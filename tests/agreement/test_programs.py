@@ -292,6 +292,9 @@ METHODS: dict[str, Callable[[Case], tuple[Any, Any]]] = {
     "forward_dynamics_jvp_articulated": _change(
         "forward_dynamics_jvp_articulated", "forward_dynamics", method="articulated"
     ),
+    "forward_dynamics_jvp_split": _change(
+        "forward_dynamics_jvp_split", "forward_dynamics", method="split"
+    ),
     "forward_dynamics_vjp": _gradient("forward_dynamics_vjp", "forward_dynamics"),
 }
 """For each program: what a user calls that runs it, and the dense value."""

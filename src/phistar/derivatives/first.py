@@ -52,10 +52,11 @@ COLUMN = 320
 """Operations that a link and column cost more without the mass matrix than for inverse dynamics."""
 JVP_METHODS = {
     **{"rigid": "rigid", "articulated": "articulated", "5": "articulated"},
-    **{"conventional": "conventional", "3": "conventional"},
+    **{"conventional": "conventional", "3": "conventional", "split": "split"},
 }
-"""Of the change of accelerations: in O(n) by the inertias of links or by articulated ones, or by
-solving with the mass matrix."""
+"""Of the change of accelerations: in O(n) by the inertias of links, by articulated ones, or split
+into single sweeps by Υ and Ĵ; or by solving with the mass matrix."""
+_JVP_PROGRAMS = {"articulated": "_articulated", "split": "_split"}
 
 
 @dataclass(frozen=True)
@@ -312,7 +313,7 @@ def jvp(
     vectors = zip((*names[1:], *known), checked[1:], strict=True)
     inputs = {name: joints.spread(vector) for name, vector in vectors}
     inputs |= _on_links(model, q, forces, reference)
-    program = f"{function}_jvp" + ("_articulated" if forward and method == "articulated" else "")
+    program = f"{function}_jvp" + (_JVP_PROGRAMS.get(method, "") if forward else "")
     (change,) = kernel(program)(model, q, inputs).values()
     turned = _turned(model, q, forces, reference)
     if turned is None:

@@ -185,8 +185,9 @@ class Derivatives:
             x: (..., nv), ``vdot`` for inverse, ``tau`` for forward dynamics.
             forces, reference: As in ``linearize``.
             method: For forward dynamics: ``"rigid"`` works with the inertias of the links,
-                ``"articulated"`` (or ``"5"``) with articulated ones; ``"conventional"`` (``"3"``)
-                solves with the mass matrix, in O(n³).
+                ``"articulated"`` (or ``"5"``) with articulated ones, ``"split"`` in the single
+                sweeps of Algorithm 6; ``"conventional"`` (``"3"``) solves with the mass matrix, in
+                O(n³).
             changes: ``dq``, ``dv`` and ``dvdot`` or ``dtau``, each (..., nv); zero if left out.
         """
         return first.jvp(self.model, function, (q, v, x), changes, forces, reference, method)

@@ -279,9 +279,9 @@ class Robot(Derivatives, Diagonalized, Geometry, Motions):
             reference: Axes and point of those wrenches, as in ``jacobian``.
             out: Where to put the result; an array of its shape and dtype.
         """
-        if forces is None and out is None:
+        if forces is None:
             quick = self._quick_dynamics.get("inverse_dynamics")
-            if quick is not None and (result := quick(q, v, vdot)) is not None:
+            if quick is not None and (result := quick(q, v, vdot, out=out)) is not None:
                 return result
         return dynamics.inverse_dynamics(self.model, q, v, vdot, forces, reference, out)
 
@@ -309,9 +309,9 @@ class Robot(Derivatives, Diagonalized, Geometry, Motions):
         Raises:
             SingularHingeError: A joint moves no inertia.
         """
-        if forces is None and out is None and method == "articulated":
+        if forces is None and method == "articulated":
             quick = self._quick_dynamics.get("forward_dynamics_3")
-            if quick is not None and (result := quick(q, v, tau)) is not None:
+            if quick is not None and (result := quick(q, v, tau, out=out)) is not None:
                 return result
         return dynamics.forward_dynamics(self.model, q, v, tau, forces, reference, method, out)
 
@@ -357,10 +357,16 @@ class Robot(Derivatives, Diagonalized, Geometry, Motions):
 
     def bias_force(self, q: Coordinates, v: Coordinates, *, out: Array | None = None) -> Array:
         """Joint forces (..., nv) at zero acceleration: Coriolis, centrifugal and gravity."""
+        quick = self._quick_dynamics.get("bias_force")
+        if quick is not None and (result := quick(q, v, out=out)) is not None:
+            return result
         return dynamics.bias_force(self.model, q, v, out=out)
 
     def gravity_force(self, q: Coordinates, *, out: Array | None = None) -> Array:
         """Joint forces (..., nv) that hold the robot at rest against gravity."""
+        quick = self._quick_dynamics.get("gravity_force")
+        if quick is not None and (result := quick(q, out=out)) is not None:
+            return result
         return dynamics.gravity_force(self.model, q, out=out)
 
     def coriolis_matrix(self, q: Coordinates, v: Coordinates) -> Array:

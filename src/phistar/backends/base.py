@@ -98,7 +98,10 @@ class Executable(Protocol):
         Args:
             order: Names of the inputs, the configuration among them.
             keep: Is given a function of the inputs in this order, plain arrays (size,) or
-                (batch, size), that returns the only output. Not called if there is no such way.
+                (batch, size), that returns the only output, or None where it is no match for what
+                it was given. ``out=`` says where to put the output of a vector; only if the result
+                is None may something else have been written there. Not called if there is no such
+                way.
         """
         ...
 

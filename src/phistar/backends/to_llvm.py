@@ -197,23 +197,23 @@ def lean_call(kernel: Kernel, tail: tuple[int, ...]) -> Quick:
     assert many is not None
     reshaped = len(tail) > 1
 
-    def single(q: Any, v: Any, x: Any) -> Array | None:
-        result = empty(size)
+    def single(q: Any, v: Any, x: Any, out: Any = None) -> Array | None:
+        result = empty(size) if out is None else out
         if one(q, v, x, result):
             return result
-        return batch(q, v, x)
+        return batch(q, v, x, out=out)
 
-    def any_number(*arrays: Any) -> Array | None:
-        result = empty(size)
+    def any_number(*arrays: Any, out: Any = None) -> Array | None:
+        result = empty(size) if out is None else out
         if one(*arrays, result):
             return result.reshape(tail) if reshaped else result
-        return batch(*arrays)
+        return batch(*arrays, out=out)
 
-    def batch(*arrays: Any) -> Array | None:
+    def batch(*arrays: Any, out: Any = None) -> Array | None:
         q = arrays[0]
         if type(q) is not np.ndarray or q.ndim != 2 or not 0 < len(q) <= MANY:
             return None
-        result = pool.empty((len(q), size), _DOUBLE)
+        result = pool.empty((len(q), size), _DOUBLE) if out is None else out
         if not many(*arrays, result):
             return None
         return result.reshape(len(q), *tail) if reshaped else result

@@ -2,6 +2,7 @@
 """Machine code behind the public methods: any batch and array, threads, forks, tiers, the cache."""
 
 import gc
+import math
 import os
 import platform
 import subprocess
@@ -211,6 +212,31 @@ def test_out(robot: phistar.Robot, kind: str, batch: int) -> None:
         out = _room(kind, batch)
         assert method(*arguments, out=out) is out
         np.testing.assert_array_equal(out, want)
+
+
+@pytest.mark.parametrize("shape", [(), (3 * WIDTH + 1,)])
+def test_out_takes_the_quick_way(
+    robot: phistar.Robot, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Plain arrays never get to the general way, with ``out`` or without."""
+    q, v, x = (a.reshape(*shape, 2) for a in state(robot, math.prod(shape)))
+    calls: list[tuple[Any, tuple[Array, ...]]] = [
+        (robot.inverse_dynamics, (q, v, x)),
+        (robot.forward_dynamics, (q, v, x)),
+        (robot.bias_force, (q, v)),
+        (robot.gravity_force, (q,)),
+    ]
+    wanted = [method(*arguments) for method, arguments in calls]
+
+    def general(*_: object, **__: object) -> Array:
+        raise AssertionError("this was not quick")
+
+    monkeypatch.setattr(dynamics, "_run", general)
+    for (method, arguments), want in zip(calls, wanted, strict=True):
+        out = np.full((*shape, 2), -7.0)
+        assert method(*arguments, out=out) is out
+        np.testing.assert_array_equal(out, want)
+        np.testing.assert_array_equal(method(*arguments), want)
 
 
 @pytest.mark.parametrize("place", range(3))

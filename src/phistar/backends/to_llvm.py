@@ -192,20 +192,19 @@ def lean_call(kernel: Kernel, tail: tuple[int, ...]) -> Quick:
 
     Closures, because attributes and packed arguments would take longer than the kernel.
     """
-    one, many, empty, size = kernel.lean, kernel.lean_many, np.empty, math.prod(tail)
-    assert one is not None
-    assert many is not None
+    lean, empty, size = kernel.lean, np.empty, math.prod(tail)
+    assert lean is not None
     reshaped = len(tail) > 1
 
     def single(q: Any, v: Any, x: Any, out: Any = None) -> Array | None:
         result = empty(size) if out is None else out
-        if one(q, v, x, result):
+        if lean(q, v, x, result):
             return result
         return batch(q, v, x, out=out)
 
     def any_number(*arrays: Any, out: Any = None) -> Array | None:
         result = empty(size) if out is None else out
-        if one(*arrays, result):
+        if lean(*arrays, result):
             return result.reshape(tail) if reshaped else result
         return batch(*arrays, out=out)
 
@@ -214,7 +213,7 @@ def lean_call(kernel: Kernel, tail: tuple[int, ...]) -> Quick:
         if type(q) is not np.ndarray or q.ndim != 2 or not 0 < len(q) <= MANY:
             return None
         result = pool.empty((len(q), size), _DOUBLE) if out is None else out
-        if not many(*arrays, result):
+        if not lean(*arrays, result):
             return None
         return result.reshape(len(q), *tail) if reshaped else result
 
@@ -225,8 +224,7 @@ def lean_call(kernel: Kernel, tail: tuple[int, ...]) -> Quick:
 def _hand_over(
     kernel: Kernel, tail: tuple[int, ...], order: Sequence[str], keep: Callable[[Quick], None]
 ) -> None:
-    usable = kernel.lean is not None and kernel.lean_many is not None
-    if usable and list(kernel.call.signature.inputs) == list(order):
+    if kernel.lean is not None and list(kernel.call.signature.inputs) == list(order):
         keep(lean_call(kernel, tail))
 
 

@@ -18,15 +18,18 @@ from phistar.scalar.links import Link
 from phistar.scalar.numbers import flat
 from phistar.sweeps.ir import Program, Type
 
-MOST_ALIKE = 6.5
-"""Classes of links with the same pattern of constants, a tip counting half: more would make the
-code larger than the constants they save, and its compilation longer than it is worth."""
+MOST = {"alike": 4.5, "turned": 4.5, "mixed": 3.5}
+"""Classes of links, a tip counting half, for robots whose loops are soon replaced by a straight
+line: the time of compilation grows with the code. By what the links of a class have in common: the
+pattern of all constants, that of rotations (other numbers come from a table), or less, which gives
+the longest formulas."""
 
-MOST_TURNED = 5.5
-"""The same where only rotations have the same pattern: other numbers come from a table."""
+MOST_LASTING = {"alike": 6.5, "turned": 5.5, "mixed": 4.5}
+"""The same for robots that stay with loops: constants save more than the code costs."""
 
-MOST_MIXED = 4.5
-"""The same for classes with any rotations: their formulas are the longest."""
+LASTING = 2700
+"""Links times streams beyond which a program stays loops: a straight line, of about seven
+operations each, is not worth its compilation and size."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +46,14 @@ class Classes:
     family_of: list[int]
 
 
-def classes_of(links: Sequence[Link], children: Sequence[Sequence[int]]) -> Classes:
-    """By pattern of constants if that gives few classes, else by kind and place."""
+def classes_of(links: Sequence[Link], children: Sequence[Sequence[int]], streams: int) -> Classes:
+    """By pattern of constants if that gives few classes, else by kind and place.
+
+    Args:
+        links: The robot.
+        children: Of each link.
+        streams: Of the program that will be done for the classes.
+    """
 
     def kind(k: int) -> tuple[Any, ...]:
         return links[k].kind, links[k].size, links[k].frame.R[2, 0] == 0.0
@@ -67,18 +76,19 @@ def classes_of(links: Sequence[Link], children: Sequence[Sequence[int]]) -> Clas
 
     classes: list[int] = []
     families: list[int] = []
-    for key, most in (
-        (pattern, MOST_ALIKE),
-        (offset, MOST_TURNED),
-        (rotation, MOST_TURNED),
-        (turns, MOST_MIXED),
-        (drive, MOST_MIXED),
-        (kind, MOST_MIXED),
+    most = MOST_LASTING if len(links) * streams > LASTING else MOST
+    for key, common in (
+        (pattern, "alike"),
+        (offset, "turned"),
+        (rotation, "turned"),
+        (turns, "mixed"),
+        (drive, "mixed"),
+        (kind, "mixed"),
     ):
         families = _numbered([key(k) for k in range(len(links))])
         ends = ((link.parent == GROUND, not c) for link, c in zip(links, children, strict=True))
         classes = _numbered(list(zip(families, ends, strict=True)))
-        if _weight(classes, children) <= most:
+        if _weight(classes, children) <= most[common]:
             break
     return Classes(classes, families)
 

@@ -78,7 +78,7 @@ class Roller:
         for link in links:
             if link.parent != GROUND:
                 self.children[link.parent].append(link.index)
-        classes = classes_of(links, self.children)
+        classes = classes_of(links, self.children, sum(1 for _ in program.live()))
         self.class_of = classes.class_of
         self.members: dict[int, list[int]] = defaultdict(list)
         self.family: dict[int, int] = {}

@@ -27,9 +27,9 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def made(program: Straight, lanes: Lanes, samples: int = 1) -> Lean:
+def made(program: Straight, lanes: Lanes, most: int = 9) -> Lean:
     """The function of a program."""
-    text = straight_module(program, lanes) + lean_text(program.signature, lanes, 0, samples)
+    text = straight_module(program, lanes) + lean_text(program.signature, lanes, 0, most)
     function = lean_function(engine.load(text, symbols=(SYMBOL,)))
     assert function is not None
     return function
@@ -37,7 +37,7 @@ def made(program: Straight, lanes: Lanes, samples: int = 1) -> Lean:
 
 @pytest.fixture(scope="module")
 def lean(program: Straight) -> Lean:
-    """One sample of the small program."""
+    """That of the small program."""
     return made(program, Lanes(1))
 
 
@@ -70,14 +70,16 @@ def test_one_sample(program: Straight, width: int, real: str) -> None:
 
 def test_few_samples(program: Straight) -> None:
     """Arrays (batch, size) up to the number that was promised, all of the same batch."""
-    lean = made(program, Lanes(4), samples=9)
+    lean = made(program, Lanes(4))
     for batch in (0, 1, 3, 4, 5, 9):
         given = arrays(batch)
         assert lean(*given) is True
         for got, want in zip(given[3:], expected(program, given), strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-14, atol=1e-14)
     assert lean(*arrays(10)) is False
-    assert lean(*arrays()) is False
+    assert lean(*arrays(2, 3)) is False
+    assert lean(*arrays(1)[:4], np.empty(1)) is False
+    assert lean(*arrays()[:4], np.empty((1, 1))) is False
     assert lean(*arrays(5)[:4], np.empty((6, 1))) is False
     assert lean(*arrays(5)[:4], np.empty((1, 1))) is False
 

@@ -139,6 +139,7 @@ def module(
     body: Callable[[Block], None],
     room: int,
     constants: str = "",
+    tune: str = "",
 ) -> str:
     """The text of a module with one kernel.
 
@@ -148,6 +149,8 @@ def module(
         body: Writes the work on one block of samples.
         room: Vectors of the workspace that it uses.
         constants: Global definitions that the body refers to.
+        tune: LLVM's name of the processor whose timing the code is arranged for, if it is not that
+            of the processor that it is made for.
     """
     w = Writer(lanes)
     names = [*signature.inputs, *(f"={name}" for name in signature.outputs)]
@@ -189,9 +192,10 @@ def module(
     arguments = "ptr noalias %args, ptr noalias %work, i64 %first, i64 %last"
     head = f"define i64 @kernel({arguments}) nounwind #0 {{"
     wide = lanes.bytes * 8
-    attributes = (
-        f'attributes #0 = {{ "prefer-vector-width"="{wide}" "min-legal-vector-width"="{wide}" }}'
-    )
+    known = {"prefer-vector-width": f"{wide}", "min-legal-vector-width": f"{wide}"}
+    known |= {"tune-cpu": tune} if tune else {}
+    listed = " ".join(f'"{name}"="{value}"' for name, value in known.items())
+    attributes = f"attributes #0 = {{ {listed} }}"
     parts = [
         constants,
         head,

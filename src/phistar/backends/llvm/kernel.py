@@ -9,13 +9,8 @@ from typing import Any
 
 from phistar.backends.llvm import cache, engine
 from phistar.backends.llvm.call import Caller
-from phistar.backends.llvm.lean import (
-    SYMBOL,
-    SYMBOL_MANY,
-    Lean,
-    both_lean_texts,
-    lean_function,
-)
+from phistar.backends.llvm.collector import paused
+from phistar.backends.llvm.lean import SYMBOL, Lean, lean_function, lean_text
 from phistar.backends.llvm.rolled import rolled_module, workspace
 from phistar.backends.llvm.straight import straight_module
 from phistar.backends.llvm.writer import Lanes
@@ -28,15 +23,13 @@ class Kernel:
 
     Attributes:
         call: Runs it on arrays (batch, size).
-        lean: Runs it on one sample given as plain arrays, or None.
-        lean_many: Runs it on a batch of moderate size given as plain arrays, or None.
+        lean: Runs it on one sample or a batch of moderate size, given as plain arrays, or None.
         shape: ``"straight"`` or ``"rolled"``.
         operations: Additions, subtractions and multiplications on a sample.
     """
 
     call: Caller
     lean: Lean | None
-    lean_many: Lean | None
     shape: str
     operations: int
 
@@ -44,11 +37,9 @@ class Kernel:
 def text_of(program: ScalarProgram, lanes: Lanes) -> str:
     """The LLVM module of a program, with the lean way in."""
     if isinstance(program, Rolled):
-        room = workspace(program)
-        lean = both_lean_texts(program.signature, lanes, room, hasty=True)
-        return rolled_module(program, lanes) + lean
-    lean = both_lean_texts(program.signature, lanes, program.slots)
-    return straight_module(program, lanes) + lean
+        lean = lean_text(program.signature, lanes, workspace(program), hasty=True)
+        return rolled_module(program, lanes, engine.plain_timing()) + lean
+    return straight_module(program, lanes) + lean_text(program.signature, lanes, program.slots)
 
 
 def find(name: str, real: str) -> Kernel | None:
@@ -66,8 +57,10 @@ def make(name: str, real: str, title: str, program: Callable[[], ScalarProgram])
         title: What it is, for people who look into the cache.
         program: Gives the scalar program.
     """
-    made = program()
     lanes = engine.lanes_for(engine.host(), real)
+    with paused:
+        made = program()
+        text = text_of(made, lanes)
     rolled = isinstance(made, Rolled)
     meta = {
         "name": title,
@@ -79,15 +72,14 @@ def make(name: str, real: str, title: str, program: Callable[[], ScalarProgram])
         "workspace": workspace(made) if isinstance(made, Rolled) else made.slots,
         "operations": arithmetic(made.count()),
     }
-    code = engine.emit(text_of(made, lanes))
+    code = engine.emit(text)
     cache.keep(cache.key(f"{name} {real}"), code, meta)
     return _loaded(code, meta)
 
 
 def _loaded(object_code: bytes, meta: dict[str, Any]) -> Kernel:
-    code = engine.load(object_code, symbols=(SYMBOL, SYMBOL_MANY))
+    code = engine.load(object_code, symbols=(SYMBOL,))
     signature = Signature(dict(meta["inputs"]), dict(meta["outputs"]))
     lanes = Lanes(meta["lanes"], meta["real"])
     caller = Caller(code, signature, lanes, meta["workspace"], meta["operations"])
-    lean, many = (lean_function(code, symbol) for symbol in (SYMBOL, SYMBOL_MANY))
-    return Kernel(caller, lean, many, meta["shape"], meta["operations"])
+    return Kernel(caller, lean_function(code), meta["shape"], meta["operations"])

@@ -35,47 +35,23 @@ _METH_FASTCALL = 0x0080
 MANY = 8192
 """Samples that a batch may have to be computed without giving other threads a turn."""
 
-SYMBOL_MANY = "lean_many"
-"""Name of the function for batches."""
 
-
-_ATTRIBUTES = ") nounwind"
-
-
-def both_lean_texts(signature: Signature, lanes: Lanes, workspace: int, hasty: bool = False) -> str:
-    """Text of the two functions: for one sample, and for batches of up to ``MANY``.
-
-    Args:
-        signature, lanes, workspace: As for ``lean_text``.
-        hasty: Compile them as fast as can be; each call takes some nanoseconds longer.
-    """
-    one = lean_text(signature, lanes, workspace)
-    both = one + _function_text(SYMBOL_MANY, signature, lanes, MANY)
-    return both.replace(_ATTRIBUTES, f"{_ATTRIBUTES} noinline optnone") if hasty else both
-
-
-def lean_text(signature: Signature, lanes: Lanes, workspace: int, samples: int = 1) -> str:
+def lean_text(
+    signature: Signature, lanes: Lanes, workspace: int, most: int = MANY, hasty: bool = False
+) -> str:
     """Text of the built-in function, to be appended to the module of a kernel.
 
     Args:
         signature: Arrays of the kernel.
         lanes: Its lanes.
         workspace: Vectors that it needs.
-        samples: 1 for arrays (size,) that hold one sample; more for arrays (batch, size) of at
-            most so many samples, few enough to hold the interpreter's lock meanwhile.
+        most: Arrays hold one sample (size,) or a batch (batch, size) of at most so many, few
+            enough to hold the interpreter's lock meanwhile.
+        hasty: Compile it as fast as can be; each call takes some nanoseconds longer.
     """
     room = max(workspace + staging(signature), 1) * lanes.bytes
-    shared = [
-        "declare ptr @PyBool_FromLong(i64)",
-        "@phistar_ndarray = external global i8",
-        f"@lean_work = internal global [{room} x i8] zeroinitializer, align 64",
-    ]
-    return "\n".join([*shared, _function_text(SYMBOL, signature, lanes, samples)])
-
-
-def _function_text(symbol: str, signature: Signature, lanes: Lanes, samples: int) -> str:
     sizes = [*signature.inputs.values(), *signature.outputs.values()]
-    w = _Checks(lanes, len(signature.inputs), samples)
+    w = _Checks(lanes, len(signature.inputs), most)
     w.block("entry")
     w.demand(w(f"icmp eq i64 %count, {len(sizes)}"))
     for i, size in enumerate(sizes):
@@ -95,9 +71,13 @@ def _function_text(symbol: str, signature: Signature, lanes: Lanes, samples: int
     w.do(f"%yes = phi i64 [%fine, %run], {', '.join(f'[0, %{label}]' for label in w.refusing)}")
     w.do("%result = call ptr @PyBool_FromLong(i64 %yes)")
     w.do("ret ptr %result")
+    attributes = "nounwind noinline optnone" if hasty else "nounwind"
     return "\n".join(
         [
-            f"define ptr @{symbol}(ptr %self, ptr %given, i64 %count{_ATTRIBUTES} {{",
+            "declare ptr @PyBool_FromLong(i64)",
+            "@phistar_ndarray = external global i8",
+            f"@lean_work = internal global [{room} x i8] zeroinitializer, align 64",
+            f"define ptr @{SYMBOL}(ptr %self, ptr %given, i64 %count) {attributes} {{",
             w.lines[0],
             f"  %rows = alloca [{2 * len(sizes) + 1} x i64], align 8",
             *w.lines[1:],
@@ -107,18 +87,18 @@ def _function_text(symbol: str, signature: Signature, lanes: Lanes, samples: int
     )
 
 
-def lean_function(code: Code, symbol: str = SYMBOL) -> Lean | None:
+def lean_function(code: Code) -> Lean | None:
     """The built-in function of loaded code, which it keeps alive.
 
     Returns:
         None where it cannot be used: the code has none, array objects look unfamiliar, or threads
         run without the interpreter's lock.
     """
-    place = code.symbols.get(symbol)
+    place = code.symbols.get(SYMBOL)
     unlocked = not getattr(sys, "_is_gil_enabled", lambda: True)()
     if place is None or unlocked or not layout.known():
         return None
-    method = _Method(symbol.encode(), place, _METH_FASTCALL, None)
+    method = _Method(SYMBOL.encode(), place, _METH_FASTCALL, None)
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.argtypes = (ctypes.POINTER(_Method), ctypes.py_object, ctypes.c_void_p)
     make.restype = ctypes.py_object
@@ -142,16 +122,18 @@ class _Checks(Writer):
 
     Attributes:
         data: Addresses of the first entries of the arrays looked at.
+        axes: How many axes they all have.
         batch: Number of samples.
         refusing: Blocks that end in a refusal.
     """
 
-    def __init__(self, lanes: Lanes, inputs: int, samples: int) -> None:
+    def __init__(self, lanes: Lanes, inputs: int, most: int) -> None:
         super().__init__(lanes)
         self.inputs = inputs
-        self.samples = samples
+        self.most = most
         self.data: list[str] = []
-        self.batch = "1"
+        self.axes = ""
+        self.batch = ""
         self.refusing: list[str] = []
         self._here = ""
 
@@ -174,10 +156,14 @@ class _Checks(Writer):
         self.demand(both)
 
     def array(self, i: int, size: int) -> None:
-        """The i-th argument must be a plain array of so many numbers a sample."""
+        """The i-th argument must be a plain array of so many numbers a sample.
+
+        All have one axis, or all have two and the same length.
+        """
         thing = self.load("ptr", self.at("%given", i, "ptr"), 8)
         self.demand(self(f"icmp eq ptr {self.field(thing, layout.TYPE, 'ptr')}, @phistar_ndarray"))
         axes = self.field(thing, layout.AXES, "i32")
+        one_or_two = self(f"icmp ult i32 {self(f'sub i32 {axes}, 1')}, 2")
         flags = self.field(thing, layout.FLAGS, "i32")
         dtype = self.field(thing, layout.DTYPE, "ptr")
         kind = self(f"and i64 {self.field(dtype, layout.DTYPE_KIND, 'i64')}, {layout.DTYPE_MASK}")
@@ -186,24 +172,27 @@ class _Checks(Writer):
         here = self(f"and i32 {flags}, {need}")
         word = layout.dtype_word(np.dtype("f8" if self.lanes.real == "double" else "f4"))
         self.all(
-            self(f"icmp eq i32 {axes}, {1 if self.samples == 1 else 2}"),
+            self(f"icmp eq i32 {axes}, {self.axes}") if self.axes else one_or_two,
             self(f"icmp eq i32 {here}, {need}"),
             self(f"icmp eq i64 {kind}, {word}"),
         )
-        dimensions = self.field(thing, layout.DIMENSIONS, "ptr")
-        if self.samples > 1:
-            self._samples_of(self.load("i64", dimensions, 8))
-            dimensions = self.at(dimensions, 1, "i64")
-        self.demand(self(f"icmp eq i64 {self.load('i64', dimensions, 8)}, {size}"))
+        self._size(thing, axes, size)
         self.data.append(self.field(thing, layout.DATA, "ptr"))
 
-    def _samples_of(self, batch: str) -> None:
-        """All arrays must hold as many samples as the first, and not too many."""
-        if not self.data:
-            self.batch = batch
-            self.demand(self(f"icmp ule i64 {batch}, {self.samples}"))
+    def _size(self, thing: str, axes: str, size: int) -> None:
+        """The last axis must have so many numbers, and that before it as many as everywhere."""
+        dimensions = self.field(thing, layout.DIMENSIONS, "ptr")
+        first = self.load("i64", dimensions, 8)
+        single = self(f"icmp eq i32 {axes}, 1")
+        batch = self(f"select i1 {single}, i64 1, i64 {first}")
+        last = self(f"select i1 {single}, i64 0, i64 1")
+        length = self.load("i64", self.at(dimensions, last, "i64"), 8)
+        if not self.axes:
+            self.axes, self.batch = axes, batch
+            fits = self(f"icmp ule i64 {batch}, {self.most}")
         else:
-            self.demand(self(f"icmp eq i64 {batch}, {self.batch}"))
+            fits = self(f"icmp eq i64 {batch}, {self.batch}")
+        self.all(fits, self(f"icmp eq i64 {length}, {size}"))
 
     def field(self, start: str, place: int, kind: str) -> str:
         """Something at a distance from an address."""
@@ -212,7 +201,7 @@ class _Checks(Writer):
     def past(self, signature: Signature) -> str:
         """Whether large outputs go past the caches, see ``Caller``."""
         large = large_outputs(signature)
-        if self.samples == 1 or not large:
+        if not large:
             return "0"
         total = sum(large.values()) * self.lanes.bits // 8
         yes = self(f"icmp uge i64 {self(f'mul i64 {self.batch}, {total}')}, {PAST}")

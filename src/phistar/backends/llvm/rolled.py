@@ -27,13 +27,14 @@ def workspace(program: Rolled) -> int:
     return given + len(program.links) * program.slots
 
 
-def rolled_module(program: Rolled, lanes: Lanes) -> str:
-    """The module of a rolled program."""
+def rolled_module(program: Rolled, lanes: Lanes, tune: str = "") -> str:
+    """The module of a rolled program; ``tune`` as for ``frame.module``."""
 
     def body(block: Block) -> None:
         _Loops(block, program).write()
 
-    return module(program.signature, lanes, body, workspace(program), _tables(program, lanes))
+    room, tables = workspace(program), _tables(program, lanes)
+    return module(program.signature, lanes, body, room, tables, tune)
 
 
 def _tables(program: Rolled, lanes: Lanes) -> str:

@@ -20,15 +20,12 @@ from collections.abc import Callable
 
 from phistar.backends.llvm.kernel import Kernel, find, make
 from phistar.errors import ArgumentError
+from phistar.scalar.classes import LASTING
 from phistar.scalar.program import Rolled, ScalarProgram
 
 AT_ONCE = 400
-"""Links times streams up to which the straight line compiles about as fast as the loops."""
-
-LONGEST = 2700
-"""Links times streams beyond which a straight line is not worth its compilation and size.
-
-A stream takes about seven operations at a link, so these are 3000 and 20 000 operations."""
+"""Links times streams up to which the straight line compiles about as fast as the loops: a stream
+takes about seven operations at a link, so these are 3000 operations."""
 
 PAUSE = 0.2
 """Seconds before a thread begins to compile a straight line."""
@@ -49,7 +46,7 @@ class Tiers:
         straight: Callable[[], ScalarProgram],
         weight: int = 0,
         shape: str = "auto",
-        longest: int = LONGEST,
+        longest: int = LASTING,
     ) -> None:
         """Args:
         name: Fingerprint of the program on its robot.

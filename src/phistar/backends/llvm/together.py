@@ -78,8 +78,8 @@ class Together:
 
     def _found_way(self, kernel: Kernel) -> Way | None:
         """A quick way into a kernel for plain arrays, one sample or a batch of moderate size."""
-        one, many = kernel.lean, kernel.lean_many
-        if one is None or many is None:
+        lean = kernel.lean
+        if lean is None:
             return None
         matrices, n = set(self.assembly.outputs), self.size
         tails = {
@@ -88,7 +88,7 @@ class Together:
 
         def call(*arrays: Any) -> dict[str, Array] | None:
             found = {name: np.empty(tail) for name, tail in tails.items()}
-            if one(*arrays, *(x.reshape(-1) for x in found.values())):
+            if lean(*arrays, *(x.reshape(-1) for x in found.values())):
                 return found
             q = arrays[0]
             if type(q) is not np.ndarray or q.ndim != 2 or not 0 < len(q) <= MANY:
@@ -96,7 +96,7 @@ class Together:
             rows = {
                 name: pool.empty((len(q), math.prod(tail)), _DOUBLE) for name, tail in tails.items()
             }
-            if not many(*arrays, *rows.values()):
+            if not lean(*arrays, *rows.values()):
                 return None
             return {name: x.reshape(len(q), *tails[name]) for name, x in rows.items()}
 

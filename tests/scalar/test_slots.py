@@ -4,13 +4,14 @@
 That results stay right is what ``test_programs`` says of all programs.
 """
 
+import numpy as np
 import pytest
 
 import phistar
 from phistar.compile import kernel, preferred
 from phistar.scalar.lower import Options, to_rolled
-from phistar.scalar.program import Body, Loop, Store
-from phistar.scalar.slots import slots_of
+from phistar.scalar.program import Body, Loop, Store, hand_places
+from phistar.scalar.slots import handed_on, slots_of
 from phistar.sweeps.ir import Direction
 
 ABSENT = frozenset({"f_ext", "gravity"})
@@ -78,11 +79,82 @@ def test_columns_read_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("robot", "counts"), [("panda", (17, 29)), ("humanoid", (17, 29)), ("chain", (11, 20))]
+    ("robot", "counts"),
+    [
+        ("panda", ((8, 9), (8, 21))),
+        ("humanoid", ((8, 9), (14, 21))),
+        ("chain", ((5, 6), (8, 15))),
+    ],
 )
-def test_numbers_kept_at_a_link(robot: str, counts: tuple[int, int]) -> None:
-    """Of inverse and forward dynamics: what loops over long robots wait for."""
+def test_numbers_kept_at_a_link(robot: str, counts: tuple[tuple[int, int], ...]) -> None:
+    """Of inverse and forward dynamics: what loops over long robots wait for, and what is handed."""
     model = (phistar.robots.chain(30) if robot == "chain" else phistar.load(robot)).model
-    for quantity, slots in zip(("inverse_dynamics", "forward_dynamics"), counts, strict=True):
+    for quantity, count in zip(("inverse_dynamics", "forward_dynamics"), counts, strict=True):
         schedule = kernel(preferred(quantity)).schedule
-        assert to_rolled(schedule, model, ABSENT, options=Options(regroup=True)).slots == slots
+        program = to_rolled(schedule, model, ABSENT, options=Options(regroup=True))
+        assert (program.slots, program.hands) == count
+
+
+# -- handed on
+
+
+def test_what_is_handed_on() -> None:
+    """What children read outward, parents inward: in the loop that writes it, nowhere else."""
+    down = _loop(OUTWARD, [("a", "parent"), ("b", "parent")], [("a", "link"), ("b", "link")])
+    assert handed_on([down]) == {"a": 0, "b": 1}
+    assert handed_on([down], {"a"}) == {"b": 0}
+    assert handed_on([down, _loop(OUTWARD, [("a", "link")])]) == {"b": 0}
+    assert handed_on([_loop(INWARD, [("a", "parent")], [("a", "link")])]) == {}
+    up = _loop(INWARD, [("c", "link")], [("c", "parent")])
+    assert handed_on([up]) == {"c": 0}
+    assert handed_on([_loop(OUTWARD, [("c", "link")], [("c", "parent")])]) == {}
+    assert handed_on([_loop(INWARD, [("c", "link")], [("c", "parent"), ("c", "link")])]) == {}
+    assert handed_on([down, up]) == {"a": 0, "b": 1, "c": 0}
+    assert slots_of([down, up], handed=handed_on([down, up])) == {}
+
+
+def _trees() -> list[list[int]]:
+    rng = np.random.default_rng(5)
+    drawn = [[int(rng.integers(-1, k)) for k in range(30)] for _ in range(20)]
+    return [
+        [],
+        [-1],
+        list(range(-1, 20)),
+        [-1, *[0] * 12],
+        [-1, 0, 0, 1, 1, 2, 2],
+        [-1] * 4,
+        *drawn,
+    ]
+
+
+@pytest.mark.parametrize("parents", _trees())
+def test_places_outward(parents: list[int]) -> None:
+    """Each link finds in its parent's place what the parent left there."""
+    places = hand_places(parents, OUTWARD)
+    held: dict[int, int] = {}
+    for k, parent in enumerate(parents):
+        if parent >= 0:
+            assert held[places[parent]] == parent
+        held[places[k]] = k
+
+
+@pytest.mark.parametrize("parents", _trees())
+def test_places_inward(parents: list[int]) -> None:
+    """Each link finds in its own place what its children added up there, and no others."""
+    places = hand_places(parents, INWARD)
+    held: dict[int, tuple[int, int]] = {}
+    for k in reversed(range(len(parents))):
+        if k in parents:
+            assert held[places[k]] == (k, parents.count(k))
+        parent = parents[k]
+        if parent >= 0:
+            owner, count = held.get(places[parent], (-1, 0))
+            held[places[parent]] = (parent, count + 1 if owner == parent else 1)
+
+
+@pytest.mark.parametrize("way", [OUTWARD, INWARD])
+def test_few_places(way: Direction) -> None:
+    """A chain has one place; a tree as many as branches are begun at a time."""
+    assert set(hand_places(list(range(-1, 50)), way)) == {0}
+    legs = [-1, 0, 1, 2, 0, 4, 5, 0, 7, 8]
+    assert max(hand_places(legs, way)) == 1

@@ -16,6 +16,7 @@ from phistar.scalar.program import Body, Loop, Rolled, Signature, Store, Straigh
 from phistar.scalar.verify import OPERANDS, VerifyError, verify
 
 ABSENT = frozenset({"f_ext", "gravity"})
+KEPT = ("work", "hand")
 
 
 @pytest.fixture
@@ -87,25 +88,25 @@ def _other_input(body: Body) -> None:
 
 
 def _twice(body: Body) -> None:
-    body.stores.append(next(s for s in body.stores if s.space != "work" and not s.add))
+    body.stores.append(next(s for s in body.stores if s.space not in KEPT and not s.add))
 
 
 def _never(body: Body) -> None:
-    body.stores.remove(next(s for s in body.stores if s.space != "work"))
+    body.stores.remove(next(s for s in body.stores if s.space not in KEPT))
 
 
 def _other_output(body: Body) -> None:
-    i = next(i for i, s in enumerate(body.stores) if s.space != "work")
+    i = next(i for i, s in enumerate(body.stores) if s.space not in KEPT)
     body.stores[i] = replace(body.stores[i], space="nothing")
 
 
 def _other_base(body: Body) -> None:
-    i = next(i for i, s in enumerate(body.stores) if s.space != "work")
+    i = next(i for i, s in enumerate(body.stores) if s.space not in KEPT)
     body.stores[i] = replace(body.stores[i], base="link")
 
 
 def _added_first(body: Body) -> None:
-    i = next(i for i, s in enumerate(body.stores) if s.space != "work")
+    i = next(i for i, s in enumerate(body.stores) if s.space not in KEPT)
     body.stores[i] = replace(body.stores[i], add=True)
 
 
@@ -140,7 +141,7 @@ def _with_output(program: Rolled) -> Body:
         body
         for loop in program.loops
         for body in loop.bodies.values()
-        if any(s.space != "work" for s in body.stores) and {"mul", "add"} <= _ops(body)
+        if any(s.space not in KEPT for s in body.stores) and {"mul", "add"} <= _ops(body)
     )
 
 
@@ -172,7 +173,7 @@ def _walked_the_wrong_way(program: Rolled) -> Rolled:
         (i, loop)
         for i, loop in enumerate(program.loops)
         if any(
-            node[0] == "load" and node[1][0] == "work" and node[1][2] == "parent"
+            node[0] == "load" and node[1][0] == "hand" and node[1][2] == "parent"
             for body in loop.bodies.values()
             for node in body.graph.nodes
         )
@@ -186,6 +187,10 @@ def _walked_the_wrong_way(program: Rolled) -> Rolled:
 
 def _fewer_slots(program: Rolled) -> Rolled:
     return replace(program, slots=program.slots - 1)
+
+
+def _fewer_hands(program: Rolled) -> Rolled:
+    return replace(program, hands=program.hands - 1)
 
 
 def _links(change: Callable[[Any], dict[str, Any]]) -> Callable[[Rolled], Rolled]:
@@ -208,6 +213,7 @@ LOOPS: dict[str, tuple[Callable[[Rolled], Rolled], str]] = {
     "loops in another order": (_loops_swapped, "nothing was left|nothing to add"),
     "the wrong way": (_walked_the_wrong_way, "nothing was left"),
     "too few slots": (_fewer_slots, "slot"),
+    "too few places": (_fewer_hands, "slot"),
     "rows of the table": (_links(_shorter_row), "not as long as others of class"),
     "constants": (_links(_fewer_constants), "the link's row has"),
     "lengths": (_links(lambda x: {"v": list(x.v)[:-1]}), "different lengths"),
@@ -228,6 +234,17 @@ def test_damaged_loops(damage: str, rolled: Rolled) -> None:
     verify(rolled)
     with pytest.raises(VerifyError, match=message):
         verify(injure(rolled))
+
+
+@pytest.mark.parametrize("quantity", ["inverse_dynamics", "hinge_inertias"])
+def test_a_place_that_is_taken_too_early(quantity: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Branches that hand on in the same place are found, outward and inward."""
+    model = phistar.load("quadruped").model
+    program = to_rolled(kernel(quantity).schedule, model, ABSENT)
+    verify(program)
+    monkeypatch.setattr("phistar.scalar.verify.hand_places", lambda parents, _: [0] * len(parents))
+    with pytest.raises(VerifyError, match=r"nothing was left there|nothing to add"):
+        verify(program)
 
 
 def test_parent_of_the_ground() -> None:

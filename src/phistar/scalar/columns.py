@@ -130,11 +130,12 @@ class _ColumnRoller(Roller):
         loops = self.settled(lambda: self.loops(self.once))
         numbers = range(self.once, len(self.passes))
         walks = self.settled(lambda: [self._walk(i) for i in numbers])
-        loops, walks, slots = with_slots(loops, walks, self.places)
+        done = with_slots(loops, walks, self.places)
         columns = Columns(
-            self.column_link, self.column_entry, walks, self._across(), self._leaves_gaps()
+            self.column_link, self.column_entry, done.walks, self._across(), self._leaves_gaps()
         )
-        return Rolled(self.signature, self.link_table(), loops, slots, columns)
+        table = self.link_table()
+        return Rolled(self.signature, table, done.loops, done.slots, columns, done.hands)
 
     def link_table(self) -> Links:
         frames = sum(link.kind == FRAME for link in self.links)

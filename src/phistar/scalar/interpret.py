@@ -21,6 +21,7 @@ from phistar.scalar.program import (
     Store,
     Straight,
     first_met,
+    hand_places,
     start_of,
 )
 from phistar.scalar.relations import Kinship
@@ -57,9 +58,12 @@ def run(program: ScalarProgram, inputs: Mapping[str, Array]) -> dict[str, Array]
             for row in repeat.rows:
                 _repeat(repeat, row, outputs, kept["work"])
         return outputs
-    _run_loops(
-        program, inputs, outputs, np.zeros((len(program.links), program.slots, len(some)), dtype)
-    )
+    n = len(program.links)
+    kept = {
+        "work": np.zeros((n, program.slots, len(some)), dtype),
+        "hand": np.zeros((n, program.hands, len(some)), dtype),
+    }
+    _run_loops(program, inputs, outputs, kept)
     return outputs
 
 
@@ -98,10 +102,13 @@ def _writer(outputs: dict[str, Array]) -> Callable[..., None]:
 
 
 def _run_loops(
-    program: Rolled, inputs: Mapping[str, Array], outputs: dict[str, Array], work: Array
+    program: Rolled,
+    inputs: Mapping[str, Array],
+    outputs: dict[str, Array],
+    kept: Mapping[str, Array],
 ) -> None:
     links = program.links
-    machine = _Links(links, inputs, outputs, work)
+    machine = _Links(links, inputs, outputs, kept)
     for loop in program.loops:
         order = range(len(links))
         for k in order if loop.direction is Direction.OUTWARD else reversed(order):
@@ -125,13 +132,18 @@ class _Links:
     """Loops on arrays."""
 
     def __init__(
-        self, links: Links, inputs: Mapping[str, Array], outputs: dict[str, Array], work: Array
+        self,
+        links: Links,
+        inputs: Mapping[str, Array],
+        outputs: dict[str, Array],
+        kept: Mapping[str, Array],
     ) -> None:
         self.links = links
         self.inputs = inputs
         self.outputs = outputs
-        self.work = work
+        self.kept = kept
         self.first = {way: first_met(links.parent, way) for way in Direction}
+        self.hands = {way: hand_places(links.parent, way) for way in Direction}
 
     def run(
         self,
@@ -141,19 +153,23 @@ class _Links:
         place: Callable[[Store, int], int] | None = None,
     ) -> None:
         """A body at a link; in a walk for a column, ``place`` is the entry of a store and row."""
-        links, work = self.links, self.work
+        links, hands = self.links, self.hands[way]
         at = {"link": k, "parent": links.parent[k]}
+
+        def kept(space: str, index: int, base: str) -> Any:
+            seat = at[base] if space == "work" else hands[at[base]]
+            return self.kept[space][seat, index]
 
         def read(space: str, index: int, base: str) -> Any:
             if space == "table":
                 return links.table[k][index]
-            if space == "work":
-                return work[at[base], index]
+            if space in self.kept:
+                return kept(space, index, base)
             return self.inputs[space][:, start_of(links, base, k) + index]
 
         def write(store: Store, value: Any) -> None:
-            if store.space == "work":
-                row = work[at[store.base], store.index]
+            if store.space in self.kept:
+                row = kept(store.space, store.index, store.base)
             else:
                 entry = start_of(links, store.base, k) + store.index
                 entry = entry if place is None else place(store, entry)

@@ -3,6 +3,7 @@
 
 n4 = q[2] + 0.25        an input's entry; in a loop v{k}[1] is one of the link's own part
 n7 = keep[3]            a number kept at this link, keep(p)[3] at its parent, keep{i}[3] at a row
+hand[3], hand(p)[3]     the same for what links hand to each other within one loop
 table[0]                a constant of this link
 tau[1] += n9            what is left behind
 matrix{k, j}[1] = n9    row 1 of link k in column j; matrix{j, k}[1] its mirror image
@@ -66,7 +67,7 @@ def _signature(signature: Signature) -> str:
 
 def _loops(program: Rolled) -> Iterator[str]:
     links = program.links
-    yield f"{len(links)} links, {program.slots} numbers kept at each"
+    yield f"{len(links)} links, {program.slots} numbers kept at each, {program.hands} handed on"
     for c in dict.fromkeys(links.class_of):
         members = [k for k, other in enumerate(links.class_of) if other == c]
         row = len(links.table[members[0]])
@@ -107,7 +108,7 @@ def _body(body: Body, margin: str, matrix: bool = False) -> Iterator[str]:
             yield f"{margin}{names[number]} = {formula}"
     for store in body.stores:
         place = _place(store.space, store.index, store.base)
-        if matrix and store.space != "work":
+        if matrix and store.space not in _KEPT:
             pair = "j, k" if store.turned else "k, j"
             place = f"{store.space}{{{pair}}}[{store.index}]"
         sign = ("(+)=" if store.begins else "+=") if store.add else "="
@@ -122,12 +123,15 @@ def _leaf(graph: Graph, number: int) -> str:
     return _place(space, index, base)
 
 
+_KEPT = {"work": "keep", "hand": "hand"}
+
+
 def _place(space: str, index: object, base: str) -> str:
     if space == "table":
         return f"table[{index}]"
-    if space == "work":
+    if space in _KEPT:
         owner = {"parent": "(p)", "row": "{i}"}.get(base, "")
-        return f"keep{owner}[{index}]"
+        return f"{_KEPT[space]}{owner}[{index}]"
     if base == "row":
         return f"{space}{{i}}[{index}]"
     return f"{space}{{k}}[{index}]" if base else f"{space}[{index}]"

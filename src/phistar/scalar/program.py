@@ -3,10 +3,11 @@
 
 Both read inputs and write outputs that hold one row of numbers a sample. A straight line refers to
 their entries directly: ``load(name, entry)``. In a loop over links, entries are counted from where
-the link's own begin, and there are two more spaces:
+the link's own begin, and there are three more spaces:
 
     load(name, i, "q" | "v" | "body")      entry i of the link's own part of an input
     load("work", slot, "link" | "parent")  a number kept at this link or at its parent
+    load("hand", slot, "link" | "parent")  one that links hand to each other within one loop
     load("table", i, "link")               a constant of this link
 
 A matrix in loops has, after these, walks that are done again for each of its columns, with bodies
@@ -40,10 +41,10 @@ class Store:
     """A number that is left behind.
 
     Attributes:
-        space: Name of an output, or ``"work"``.
+        space: Name of an output, ``"work"`` or ``"hand"``.
         index: Entry of the output, or slot.
         base: What ``index`` is counted from: ``""`` (the row; straight lines only), ``"v"``,
-            ``"body"`` (the link's own part of an output), ``"link"`` or ``"parent"`` (work).
+            ``"body"`` (the link's own part of an output), ``"link"`` or ``"parent"`` (the others).
             In a walk for a column, ``"v"``, ``"body"`` and ``"frame"`` say which row it is.
         value: The number.
         add: Whether it is added to what is there.
@@ -274,6 +275,7 @@ class Rolled:
         loops: Walks, in order.
         slots: Numbers kept at each link.
         columns: What is done for each column after that, if the output is a matrix.
+        hands: Numbers in each of the places for what links hand to each other.
     """
 
     signature: Signature
@@ -281,6 +283,7 @@ class Rolled:
     loops: Sequence[Loop]
     slots: int
     columns: Columns | None = None
+    hands: int = 0
 
     def count(self) -> Counter[str]:
         """Operations on a sample."""
@@ -343,6 +346,37 @@ def first_met(parents: Sequence[int], direction: Direction) -> list[bool]:
     for k in order if direction is Direction.OUTWARD else reversed(order):
         met.setdefault(parents[k], k)
     return [parents[k] < 0 or met[parents[k]] == k for k in order]
+
+
+def hand_places(parents: Sequence[int], direction: Direction) -> list[int]:
+    """The place for what each link hands to its children (outward) or gets from them (inward).
+
+    Links take places again that nobody needs any more, so that a chain has one and a tree about as
+    many as branches are begun at a time. At a link, what is read there is read before it writes.
+    """
+    inward = direction is Direction.INWARD
+    waiting = Counter(parents)
+    places = [-1] * len(parents)
+    free: list[int] = []
+    used = 0
+
+    def take(k: int) -> None:
+        nonlocal used
+        used += not free
+        places[k] = free.pop() if free else used - 1
+
+    for k in reversed(range(len(parents))) if inward else range(len(parents)):
+        parent = parents[k]
+        if inward:
+            free += [places[k]] if places[k] >= 0 else []
+            if parent >= 0 and places[parent] < 0:
+                take(parent)
+            continue
+        waiting[parent] -= 1
+        free += [places[parent]] if parent >= 0 and not waiting[parent] else []
+        take(k)
+        free += [] if waiting[k] else [places[k]]
+    return [max(place, 0) for place in places]
 
 
 def start_of(links: Links, base: str, k: int) -> int:

@@ -162,8 +162,9 @@ class Roller:
     def roll(self) -> Rolled:
         """The program as loops."""
         loops = self.settled(lambda: self.loops(len(self.passes)))
-        loops, _, slots = with_slots(loops)
-        return Rolled(self.signature, self.link_table(), loops, slots)
+        done = with_slots(loops)
+        table = self.link_table()
+        return Rolled(self.signature, table, done.loops, done.slots, hands=done.hands)
 
     def settled(self, trace: Callable[[], T]) -> T:
         """What is traced, with all constants that bodies leave to each other."""

@@ -5,11 +5,14 @@ Numbers that are never needed at the same time share a slot. A number at a link 
 that first writes it to the last one that touches it. If a loop reads it for the last time when it
 comes to the link itself, what the same visit leaves behind may take its place: a body loads before
 it stores. What walks for columns touch lives as long as there are columns.
+
+Numbers that one loop alone hands from link to link (velocities outward, articulated inertias
+inward) are not kept at the links at all, but in a few places that stay in the nearest cache.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,7 +22,7 @@ from phistar.scalar.graph import Value
 from phistar.scalar.program import Body, Loop, Store, Walk
 from phistar.sweeps.ir import Direction
 
-WORK = "work"
+WORK, HAND = "work", "hand"
 
 Key = tuple[Any, int]
 """A stream, or the name of one, and the number of an entry of its values."""
@@ -30,18 +33,31 @@ Places = Callable[[str, Key, str], tuple[Any, ...]]
 T = TypeVar("T")
 
 
+@dataclass(frozen=True)
+class Slotted:
+    """Loops and walks whose bodies know where numbers are.
+
+    Attributes:
+        loops, walks: Without what nobody reads; equal bodies are the same.
+        slots: How many a link has.
+        hands: How many a place has for what links hand to each other.
+    """
+
+    loops: list[Loop]
+    walks: list[Walk]
+    slots: int
+    hands: int
+
+
 def with_slots(
     loops: Sequence[Loop], walks: Sequence[Walk] = (), places: Places | None = None
-) -> tuple[list[Loop], list[Walk], int]:
-    """Loops with slots in the place of keys, without what nobody reads; equal bodies are the same.
+) -> Slotted:
+    """Loops with slots in the place of keys.
 
     Args:
         loops: Loops whose bodies keep numbers under keys; they are changed.
         walks: The same for walks for columns.
         places: What the keys of these stand for; those of loops stand for themselves.
-
-    Returns:
-        The loops, the walks, and how many slots a link has.
     """
     traced = {id(b): _Traced(b) for loop in loops for b in loop.bodies.values()}
     for walk in walks:
@@ -50,17 +66,21 @@ def with_slots(
             traced[id(body)] = _Traced(body, own)
     _drop_unread(traced.values())
     again = [body for walk in walks for body in walk.bodies.values()]
-    slots = slots_of(loops, {key for body in again for key, _ in _touches(body)})
+    held = {key for body in again for key, _ in _touches(body)}
+    handed = handed_on(loops, held)
+    slots = slots_of(loops, held, handed)
+    homes = {key: (WORK, slot) for key, slot in slots.items()}
+    homes |= {key: (HAND, slot) for key, slot in handed.items()}
     for graph in {id(each.body.graph): each.body.graph for each in traced.values()}.values():
         for number, node in enumerate(graph.nodes):
             if node[0] == "load" and node[1][0] == WORK:
-                space, key, base = node[1]
-                graph.nodes[number] = ("load", (space, slots.get(key, -1), base))
+                _, key, base = node[1]
+                graph.nodes[number] = ("load", (*homes.get(key, (WORK, -1)), base))
     once: dict[Any, Body] = {}
     same: dict[int, Body] = {}
     for name, each in traced.items():
         each.body.stores = [
-            replace(store, index=slots[store.index]) if store.space == WORK else store
+            _moved(store, *homes[store.index]) if store.space == WORK else store
             for store in each.body.stores
         ]
         same[name] = once.setdefault(each.body.key(), each.body)
@@ -70,8 +90,16 @@ def with_slots(
 
     done = [Loop(loop.direction, merged(loop.bodies)) for loop in loops]
     columns = [Walk(walk.direction, merged(walk.bodies)) for walk in walks]
-    size = max(slots.values(), default=-1) + 1
-    return [loop for loop in done if loop.bodies], [walk for walk in columns if walk.bodies], size
+    return Slotted(
+        [loop for loop in done if loop.bodies],
+        [walk for walk in columns if walk.bodies],
+        max(slots.values(), default=-1) + 1,
+        max(handed.values(), default=-1) + 1,
+    )
+
+
+def _moved(store: Store, space: str, slot: int) -> Store:
+    return replace(store, space=space, index=slot)
 
 
 # -- what nobody reads
@@ -145,14 +173,40 @@ class _Life:
         return self.last < other.first or meet
 
 
-def slots_of(loops: Sequence[Loop], held: Set[Any] = frozenset()) -> dict[Any, int]:
-    """A slot for each key of the workspace.
+def handed_on(loops: Sequence[Loop], held: Set[Any] = frozenset()) -> dict[Any, int]:
+    """A slot for each key that is read by children or parents in the loop that writes it, only.
+
+    Args:
+        loops, held: As for ``slots_of``.
+    """
+    used: Counter[int] = Counter()
+    handed: dict[Any, int] = {}
+    for key, touched in _touched(loops).items():
+        number = min(touched)
+        way = loops[number].direction
+        if len(touched) == 1 and key not in held and touched[number] == _HANDED[way]:
+            handed[key] = used[number]
+            used[number] += 1
+    return handed
+
+
+_HANDED = {
+    Direction.OUTWARD: {("write", "link"), ("read", "parent")},
+    Direction.INWARD: {("write", "parent"), ("read", "link")},
+}
+
+
+def slots_of(
+    loops: Sequence[Loop], held: Set[Any] = frozenset(), handed: Collection[Any] = ()
+) -> dict[Any, int]:
+    """A slot for each key that is kept at the links.
 
     Args:
         loops: Loops, in order.
         held: Keys that walks touch afterwards, for one column after the other.
+        handed: Keys that are not kept at the links.
     """
-    lives = _lives(loops)
+    lives = {key: life for key, life in _lives(loops).items() if key not in handed}
     for key in held:
         life = lives.get(key, _Life(len(loops), len(loops), late=False, early=False))
         lives[key] = replace(life, last=len(loops), early=False)
@@ -170,12 +224,17 @@ def slots_of(loops: Sequence[Loop], held: Set[Any] = frozenset()) -> dict[Any, i
 
 
 def _lives(loops: Sequence[Loop]) -> dict[Any, _Life]:
+    return {key: _life(loops, by_loop) for key, by_loop in _touched(loops).items()}
+
+
+def _touched(loops: Sequence[Loop]) -> dict[Any, dict[int, set[tuple[str, str]]]]:
+    """How each loop touches each key."""
     touched: dict[Any, dict[int, set[tuple[str, str]]]] = defaultdict(lambda: defaultdict(set))
     for number, loop in enumerate(loops):
         for body in {id(body): body for body in loop.bodies.values()}.values():
             for key, how in _touches(body):
                 touched[key][number].add(how)
-    return {key: _life(loops, by_loop) for key, by_loop in touched.items()}
+    return touched
 
 
 def _touches(body: Body) -> Iterator[tuple[Any, tuple[str, str]]]:

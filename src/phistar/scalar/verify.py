@@ -24,6 +24,7 @@ from phistar.scalar.program import (
     Store,
     Straight,
     first_met,
+    hand_places,
     start_of,
 )
 from phistar.scalar.relations import Kinship
@@ -35,7 +36,7 @@ OPERANDS = {
 }  # fmt: skip
 """How many nodes each operation uses."""
 
-WORK, TABLE = "work", "table"
+WORK, HAND, TABLE = "work", "hand", "table"
 
 
 class VerifyError(AssertionError):
@@ -206,8 +207,10 @@ class _Walk:
         self.inputs = program.signature.inputs
         self.outputs = _Outputs(program)
         self.kept = [[False] * program.slots for _ in range(len(program.links))]
+        self.handed: dict[tuple[int, int], int] = {}
         self.first = {way: first_met(self.links.parent, way) for way in Direction}
-        self.begins: list[bool] = []
+        self.hands = {way: hand_places(self.links.parent, way) for way in Direction}
+        self.way = Direction.OUTWARD
 
     def verify(self) -> None:
         """Walk."""
@@ -216,7 +219,8 @@ class _Walk:
             for c, body in loop.bodies.items():
                 _verify_graph(f"loop {i}, class {c}", body)
             live = {c: body.live for c, body in loop.bodies.items()}
-            self.begins = self.first[loop.direction]
+            self.way = loop.direction
+            self.handed.clear()
             order = range(len(self.links))
             for k in order if loop.direction is Direction.OUTWARD else reversed(order):
                 c = self.links.class_of[k]
@@ -234,12 +238,13 @@ class _Walk:
         own = {s.index for _, _, b in bodies for s in b.stores if s.space == WORK}
         kinship = Kinship(self.links.parent)
         for number, (c, entry) in enumerate(zip(columns.link, columns.entry, strict=True)):
+            self.handed.clear()
             for kept in self.kept:
                 for slot in own:
                     kept[slot] = False
             place = partial(columns.place, column=number)
             for i, walk in enumerate(columns.walks):
-                self.begins = self.first[walk.direction]
+                self.way = walk.direction
                 for k in walk.order(c, self.links):
                     variant = (self.links.class_of[k], kinship(k, c), entry if k == c else 0)
                     if variant in walk.bodies:
@@ -260,7 +265,7 @@ class _Walk:
             if fault:
                 raise VerifyError(f"{where}, node {number} {body.graph.nodes[number]}: {fault}")
         for store in body.stores:
-            if store.space == WORK:
+            if store.space in (WORK, HAND):
                 self._keep(where, store, k)
             else:
                 bases = ("v", "body") if place is None else ("v", "body", "frame")
@@ -278,8 +283,8 @@ class _Walk:
             if base == "link" and _is_entry(index, len(self.links.table[k])):
                 return ""
             return f"the link's row has {len(self.links.table[k])} numbers"
-        if space == WORK:
-            return self._unkept(index, base, k)
+        if space in (WORK, HAND):
+            return self._unkept(space, index, base, k)
         if space not in self.inputs:
             return "no such input"
         if base not in ("q", "v", "body") or (base == "q") != (space == "q"):
@@ -295,24 +300,37 @@ class _Walk:
         seat = {"link": k, "parent": self.links.parent[k]}.get(base, -1)
         return seat if seat >= 0 else None
 
-    def _unkept(self, slot: Any, base: str, k: int) -> str:
+    def _unkept(self, space: str, slot: Any, base: str, k: int) -> str:
         seat = self._seat(base, k)
         if seat is None:
             return f"there is no {base!r}"
-        if not _is_entry(slot, self.program.slots):
-            return f"there are {self.program.slots} slots"
-        return "" if self.kept[seat][slot] else f"nothing was left there (link {seat})"
+        size = self._size(space)
+        if not _is_entry(slot, size):
+            return f"there are {size} slots"
+        return "" if self._is_there(space, seat, slot) else f"nothing was left there (link {seat})"
+
+    def _size(self, space: str) -> int:
+        return self.program.slots if space == WORK else self.program.hands
+
+    def _is_there(self, space: str, seat: int, slot: int) -> bool:
+        """Whether the number of a link is there, and not that of another in the same place."""
+        if space == WORK:
+            return self.kept[seat][slot]
+        return self.handed.get((self.hands[self.way][seat], slot)) == seat
 
     def _keep(self, where: str, store: Store, k: int) -> None:
         seat = self._seat(store.base, k)
-        if seat is None or not _is_entry(store.index, self.program.slots):
+        if seat is None or not _is_entry(store.index, self._size(store.space)):
             raise VerifyError(f"{where}, {_name(store)}: there is no such slot")
-        adds = store.add and not (store.begins and self.begins[k])
-        if adds and not self.kept[seat][store.index]:
+        adds = store.add and not (store.begins and self.first[self.way][k])
+        if adds and not self._is_there(store.space, seat, store.index):
             raise VerifyError(f"{where}, {_name(store)}: nothing to add to (link {seat})")
         if store.begins and store.base != "parent":
             raise VerifyError(f"{where}, {_name(store)}: only sums over children are begun")
-        self.kept[seat][store.index] = True
+        if store.space == WORK:
+            self.kept[seat][store.index] = True
+        else:
+            self.handed[self.hands[self.way][seat], store.index] = seat
 
 
 def _verify_links(links: Links) -> None:

@@ -61,13 +61,13 @@ def test_self_test_passes(
 def test_self_test_with_a_workspace(
     make: Callable[..., Any], compiler: str, tmp_path: Path
 ) -> None:
-    """A function that wants its workspace from the caller gets it; chains of 30 and 100 links."""
-    for robot in ("chain30", "chain100"):
+    """A function that wants its workspace from the caller gets it; chains of 30 and 300 links."""
+    for robot in ("chain30", "chain300"):
         export(*_exported(make, robot, ("forward_dynamics", "rolled")), tmp_path / robot)
         code, text = _run(_compile(tmp_path / robot, compiler))
         assert code == 0, text
     assert "_WORK" not in next((tmp_path / "chain30").glob("*.h")).read_text(encoding="utf-8")
-    assert "_WORK" in next((tmp_path / "chain100").glob("*.h")).read_text(encoding="utf-8")
+    assert "_WORK" in next((tmp_path / "chain300").glob("*.h")).read_text(encoding="utf-8")
 
 
 def test_self_test_notices(make: Callable[..., Any], compiler: str, tmp_path: Path) -> None:

@@ -140,8 +140,8 @@ def test_large_workspace_is_an_argument(
 
 
 def test_limit_of_the_stack(make: Callable[..., Any]) -> None:
-    """Arrays on the stack have at most 16 KB: 30 links keep theirs there, 100 do not."""
-    small, large = (make(f"chain{n}", "forward_dynamics", "rolled")[1] for n in (30, 100))
+    """Arrays on the stack have at most 16 KB: 100 links keep theirs there, 300 do not."""
+    small, large = (make(f"chain{n}", "forward_dynamics", "rolled")[1] for n in (100, 300))
     assert "_WORK" not in source(small, "f")
     assert "_WORK" in source(large, "f")
     for text in (source(small, "f"), source(large, "f")):

@@ -121,12 +121,16 @@ class RolledMaker:
         self.width = {c: int(rng.integers(1, 4)) for c in self.classes}
         self.row = {c: int(rng.integers(0, 4)) for c in self.classes}
         self.slots = int(rng.integers(1, 5))
+        self.hands = int(rng.integers(0, 3))
         starts = np.cumsum([0, *(self.width[c] for c in self.class_of)])
         self.starts = [int(s) for s in starts[:-1]]
         self.joints = int(starts[-1])
 
     def make(self) -> Rolled:
-        """The program: slots are set, then walked over a few times, then the outputs come."""
+        """The program: slots are set, then walked over a few times, then the outputs come.
+
+        The first loop also hands numbers on.
+        """
         loops = [Loop(Direction.OUTWARD, {c: self._first(c) for c in self.classes})]
         for _ in range(int(self.rng.integers(0, 4))):
             outward = bool(self.rng.random() < 0.5)
@@ -140,7 +144,7 @@ class RolledMaker:
             {"q": self.joints, "v": self.joints, "f": 6 * len(links)},
             {"tau": self.joints, "h": 6 * len(links)},
         )
-        return Rolled(signature, links, loops, self.slots)
+        return Rolled(signature, links, loops, self.slots, hands=self.hands)
 
     def _some(self) -> list[int]:
         return [c for c in self.classes if self.rng.random() < 0.8]
@@ -156,6 +160,8 @@ class RolledMaker:
         if kept:
             places = ["link"] if self._is_root(c) else ["link", "parent"]
             leaves += [graph.load("work", i, at) for at in places for i in range(self.slots)]
+        elif not self._is_root(c):
+            leaves += [graph.load("hand", i, "parent") for i in range(self.hands)]
         return self.formulas.grow(leaves, int(rng.integers(1, 15)))
 
     def _pick(self, pool: Sequence[Scalar]) -> Scalar:
@@ -165,6 +171,7 @@ class RolledMaker:
         body = Body()
         pool = self._pool(body, c, kept=False)
         body.stores = [Store("work", i, "link", self._pick(pool)) for i in range(self.slots)]
+        body.stores += [Store("hand", i, "link", self._pick(pool)) for i in range(self.hands)]
         return body
 
     def _middle(self, c: int) -> Body:

@@ -4,6 +4,7 @@
 kind[k]   class of link k             q_at[k], v_at[k]   first entries in q and in v
 up[k]     number of its parent        row[k]             first entry in ``table``
 first_inward[k], first_outward[k]     whether a walk meets it before its siblings
+hand_inward[k], hand_outward[k]       its place for what links hand to each other
 """
 
 from __future__ import annotations
@@ -15,18 +16,24 @@ from phistar.backends.c.expressions import Writer, folded
 from phistar.backends.c.signature import Interface
 from phistar.backends.c.text import Names, table
 from phistar.errors import LoweringError
-from phistar.scalar.program import Body, Loop, Rolled, Store, first_met, start_of
+from phistar.scalar.program import Body, Loop, Rolled, Store, first_met, hand_places, start_of
 from phistar.sweeps.ir import Direction
 
 _FIRST = {way: f"first_{way.value}" for way in Direction}
+_HAND = {way: f"hand_{way.value}" for way in Direction}
 _INDENT = " " * 4
 _CASE = " " * 8
 _INNER = " " * 12
-_LOCALS = ("k", "kind", "up", "q_at", "v_at", "row", "table", *_FIRST.values())
+_LOCALS = ("k", "kind", "up", "q_at", "v_at", "row", "table", *_FIRST.values(), *_HAND.values())
 
 
 def workspace(program: Rolled) -> int:
-    """Numbers that are kept at the links."""
+    """Numbers that are kept at the links, and places for what they hand to each other."""
+    places = [max(hand_places(program.links.parent, way)) + 1 for way in Direction]
+    return _kept(program) + max(places) * program.hands
+
+
+def _kept(program: Rolled) -> int:
     return len(program.links) * program.slots
 
 
@@ -73,6 +80,7 @@ class _Loops:
             "v_at": links.v,
             "row": starts,
             **{_FIRST[way]: [*map(int, first_met(links.parent, way))] for way in Direction},
+            **{_HAND[way]: hand_places(links.parent, way) for way in Direction},
         }
         for name, values in whole.items():
             if name in self.used:
@@ -139,7 +147,7 @@ class _Loops:
         pointers = _Pointers(names)
 
         def load(space: str, index: int, base: str) -> tuple[str, str]:
-            return f"{self._base(space, base, False, pointers)}[{index}]", ""
+            return f"{self._base(space, base, way, False, pointers)}[{index}]", ""
 
         writer = Writer(body.graph, body.live, kept, self.face.real, names, load)
         lines = [folded(statement, _INNER) for _, statement in writer.statements()]
@@ -148,7 +156,7 @@ class _Loops:
         yield from lines
 
     def _store(self, store: Store, writer: Writer, pointers: _Pointers, way: Direction) -> str:
-        place = f"{self._base(store.space, store.base, True, pointers)}[{store.index}]"
+        place = f"{self._base(store.space, store.base, way, True, pointers)}[{store.index}]"
         value = writer.text(store.value)
         if store.begins:
             self.used.add(_FIRST[way])
@@ -157,26 +165,36 @@ class _Loops:
             return f"{_INNER}{place} = ({first} ? {zero} : {place}) + ({value});"
         return f"{_INNER}{place} {'+=' if store.add else '='} {value};"
 
-    def _base(self, space: str, base: str, output: bool, pointers: _Pointers) -> str:
+    def _base(
+        self, space: str, base: str, way: Direction, output: bool, pointers: _Pointers
+    ) -> str:
         """A pointer to where the link's part of an array begins, declared at the first use."""
-        key = (space, base, output and space != "work")
+        key = (space, base, output and space not in ("work", "hand"))
         if key not in pointers.found:
-            pointers.found[key] = self._declared(space, base, output, pointers)
+            pointers.found[key] = self._declared(space, base, way, output, pointers)
         return pointers.found[key]
 
-    def _declared(self, space: str, base: str, output: bool, pointers: _Pointers) -> str:
+    def _declared(
+        self, space: str, base: str, way: Direction, output: bool, pointers: _Pointers
+    ) -> str:
         real, local, k = self.face.real.type, self.local, self.local["k"]
         if space == "table":
             self.used |= {"table", "row"}
             return pointers.declare(f"const {real}", "c", f"{local['table']} + {local['row']}[{k}]")
-        if space == "work":
+        if space in ("work", "hand"):
             self.used.add("work")
             link = k
             if base == "parent":
                 self.used.add("up")
                 link = f"{local['up']}[{k}]"
+            wish = "own" if base == "link" else "parent"
             start = f"{local['work']} + {self.program.slots} * {link}"
-            return pointers.declare(real, "own" if base == "link" else "parent", start)
+            if space == "hand":
+                self.used.add(_HAND[way])
+                wish = "handed" if base == "link" else "parents"
+                place = f"{local[_HAND[way]]}[{link}]"
+                start = f"{local['work']} + {_kept(self.program)} + {self.program.hands} * {place}"
+            return pointers.declare(real, wish, start)
         array = self.outputs[space] if output else self.inputs[space]
         start = f"{array} + {self._entry(base)}"
         return pointers.declare(real if output else f"const {real}", f"{array}_k", start)

@@ -2,7 +2,8 @@
 """Loops over links as LLVM text.
 
 Inputs are first turned into vectors of lanes and kept in the workspace, outputs are turned back at
-the end. The workspace holds, in vectors: the inputs, the outputs, then the slots of each link.
+the end. The workspace holds, in vectors: the inputs, the outputs, the slots of each link, then the
+places for what links hand to each other.
 Walks for the columns of a matrix use the same slots again for each column.
 """
 
@@ -15,7 +16,16 @@ from phistar.backends.llvm.sincos import all_sincos
 from phistar.backends.llvm.straight import arithmetic
 from phistar.backends.llvm.writer import Lanes, literal
 from phistar.scalar.graph import Value
-from phistar.scalar.program import Body, Columns, Loop, Rolled, Store, Walk, first_met
+from phistar.scalar.program import (
+    Body,
+    Columns,
+    Loop,
+    Rolled,
+    Store,
+    Walk,
+    first_met,
+    hand_places,
+)
 from phistar.scalar.relations import ABOVE, AFTER, AT, BEFORE, BELOW, RELATIONS, Kinship
 from phistar.sweeps.ir import Direction
 
@@ -24,7 +34,13 @@ def workspace(program: Rolled) -> int:
     """Vectors that a block needs."""
     signature = program.signature
     given = sum(signature.inputs.values()) + sum(signature.outputs.values())
-    return given + len(program.links) * program.slots
+    return given + len(program.links) * program.slots + _places(program) * program.hands
+
+
+def _places(program: Rolled) -> int:
+    """Places for what links hand to each other."""
+    parents = program.links.parent
+    return max((max(hand_places(parents, way)) + 1 for way in Direction), default=0)
 
 
 def rolled_module(program: Rolled, lanes: Lanes, tune: str = "") -> str:
@@ -57,6 +73,7 @@ def _tables(program: Rolled, lanes: Lanes) -> str:
         "v_start": links.v,
         "row": starts,
         **{f"begins_{way.value}": first_met(links.parent, way) for way in Direction},
+        **{f"hand_{way.value}": hand_places(links.parent, way) for way in Direction},
     }
     if program.columns is not None:
         kinship = Kinship(links.parent)
@@ -67,10 +84,11 @@ def _tables(program: Rolled, lanes: Lanes) -> str:
             "column_entry": program.columns.entry,
         }
     reals = ", ".join(f"{lanes.real} {literal(x, lanes.real)}" for x in table)
+    zeros = max(program.slots, program.hands)
     return "\n".join(
         [
             *(integers(name, values) for name, values in named.items()),
-            f"@zeros = private constant [{program.slots} x {lanes.type}] zeroinitializer",
+            f"@zeros = private constant [{zeros} x {lanes.type}] zeroinitializer",
             f"@table = private constant [{len(table)} x {lanes.real}] [{reals}]",
         ]
     )
@@ -89,6 +107,7 @@ class _Loops:
             self.bases[name] = place
             place += size
         self.links_base = place
+        self.hands_base = place + len(program.links) * program.slots
 
     def write(self) -> None:
         for name, size in self.signature.inputs.items():
@@ -324,6 +343,9 @@ _CODES = _AT + 6
 """Numbers of relations: that of the column's own link goes on with the entry of the column."""
 
 
+_BEGUN = "begun "
+
+
 class _LinkBody:
     def __init__(
         self, loops: _Loops, body: Body, way: Direction, k: str, label: str, column: str = ""
@@ -348,17 +370,20 @@ class _LinkBody:
         w, loops = self.w, self.loops
         if space == "table":
             return w.at("@table", w.load("i64", w.at("@row", self.k, "i64"), 8))
-        if space == "begun":
+        if space.startswith(_BEGUN):
             # What a sum over children begins with: zeros, or what is there.
             flags = w.at(f"@begins_{self.way.value}", self.k, "i64")
             first = w(f"icmp ne i64 {w.load('i64', flags, 8)}, 0")
-            return w(f"select i1 {first}, ptr @zeros, ptr {self._base('work', base)}")
-        if space == "work":
-            index = self.k
+            there = self._base(space.removeprefix(_BEGUN), base)
+            return w(f"select i1 {first}, ptr @zeros, ptr {there}")
+        if space in ("work", "hand"):
+            index, size, start = self.k, loops.program.slots, loops.links_base
             if base == "parent":
-                index = w.load("i64", w.at("@parent", self.k, "i64"), 8)
-            slot = w(f"mul i64 {index}, {loops.program.slots}")
-            return loops._vector(w(f"add i64 {slot}, {loops.links_base}"))
+                index = loops._entry("parent", self.k)
+            if space == "hand":
+                index, size = loops._entry(f"hand_{self.way.value}", index), loops.program.hands
+                start = loops.hands_base
+            return loops._vector(w(f"add i64 {w(f'mul i64 {index}, {size}')}, {start}"))
         return loops._vector(w(f"add i64 {self._start(base)}, {loops.bases[space]}"))
 
     def _start(self, base: str) -> str:
@@ -414,14 +439,14 @@ class _LinkBody:
         value = store.value
         known = names[value.id] if isinstance(value, Value) else w.constant(value)
         columns = self.loops.program.columns if self.column else None
-        if columns is not None and store.space != "work":
+        if columns is not None and store.space not in ("work", "hand"):
             pointer = self._matrix_address(store, columns)
         else:
-            space = store.space if store.space == "work" else f"={store.space}"
+            space = store.space if store.space in ("work", "hand") else f"={store.space}"
             pointer = self._address(space, store.index, store.base)
         if store.add:
             before = pointer
             if store.begins:
-                before = self._address("begun", store.index, store.base)
+                before = self._address(f"{_BEGUN}{store.space}", store.index, store.base)
             known = w.real("fadd", w.load(t, before, align), known)
         w.store(t, known, pointer, align)

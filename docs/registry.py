@@ -13,23 +13,18 @@ from pathlib import Path
 import phistar
 from phistar.algebra.identities import (
     BIAS,
-    BIAS_TRANSFER,
-    COMPLIANCE,
     COMPOSITE,
     CORE,
     DECOMPOSITIONS,
     DEFINITIONS,
     DUAL,
-    FREE_TRANSFER,
     HYPOTHESES,
-    IDENTITIES,
-    PHASES,
     RESOLVED,
-    RIGID_TRANSFER,
     ROOTS,
     Identity,
 )
 from phistar.algebra.ir import Expr
+from phistar.algebra.phases import IDENTITIES, PHASES
 from phistar.algebra.printing import to_latex, to_text
 from phistar.algebra.proof import Theorem, open_lets, prove
 from phistar.algebra.schemas import (
@@ -54,15 +49,15 @@ from phistar.algebra.symbols import (
     Siblings,
     SylvesterOut,
 )
+from phistar.algebra.transfers import BIAS_TRANSFER, COMPLIANCE, FREE_TRANSFER, RIGID_TRANSFER
 from phistar.algorithms.catalogue import catalogue, where
 from phistar.algorithms.programs import PROGRAMS
 from phistar.compile import kernel
 from phistar.refs import PAPERS, Ref
 
 PACKAGE = Path(phistar.__file__).parent
-SYMBOLS_FILE, IDENTITIES_FILE = "algebra/symbols.py", "algebra/identities.py"
-PROGRAMS_FILE = "algorithms/programs.py"
-SCHEMAS_FILE = "algebra/schemas.py"
+SYMBOLS_FILE, PROGRAMS_FILE = "algebra/symbols.py", "algorithms/programs.py"
+IDENTITY_FILES = ("algebra/identities.py", "algebra/transfers.py", "algebra/schemas.py")
 GROUPS = (
     ("Swaps", SWAPS, "For any motions x, y and forces f; in proofs about derivatives."),
     ("Rigid motion", RIGID, "How cross products pass through φ."),
@@ -281,8 +276,9 @@ def _symbol_place(name: str) -> str | None:
 
 def _identity_place(row: Identity) -> str:
     pattern = "^DEFINITIONS" if row in DEFINITIONS else re.escape(f'"{row.name}"')
-    place = _place(pattern, IDENTITIES_FILE) or _place(pattern, SCHEMAS_FILE)
-    assert place, f"{row.name} is not spelt out in {IDENTITIES_FILE} or {SCHEMAS_FILE}"
+    places = (_place(pattern, file) for file in IDENTITY_FILES)
+    place = next((place for place in places if place), None)
+    assert place, f"{row.name} is not spelt out in {' or '.join(IDENTITY_FILES)}"
     return place
 
 

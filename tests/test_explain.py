@@ -8,8 +8,8 @@ import pytest
 
 import phistar
 from phistar.algebra.dense import Dense
-from phistar.algebra.identities import IDENTITIES
 from phistar.algebra.ir import Expr
+from phistar.algebra.phases import IDENTITIES
 from phistar.algebra.symbols import SYMBOLS, B, D, G, H, M, P, mass_matrix, phi, psi
 from phistar.algorithms.catalogue import catalogue
 from phistar.algorithms.kinematics import V

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from phistar.algebra.identities import IDENTITIES
+from phistar.algebra.phases import IDENTITIES
 from phistar.algebra.symbols import SYMBOLS
 from phistar.algorithms.catalogue import catalogue
 from phistar.errors import UnknownNameError

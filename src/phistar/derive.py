@@ -22,15 +22,9 @@ from functools import cached_property, lru_cache
 
 from phistar.algebra.derivation import named, sum_text
 from phistar.algebra.factor import factor, name_parts
-from phistar.algebra.identities import (
-    CORE,
-    DEFINITIONS,
-    RESOLVED,
-    Identity,
-    row,
-    with_adjoints,
-)
+from phistar.algebra.identities import CORE, DEFINITIONS, RESOLVED, Identity, with_adjoints
 from phistar.algebra.ir import Expr, I, Inverse, Let, let
+from phistar.algebra.phases import row
 from phistar.algebra.pieces import Pieces, cut, opened
 from phistar.algebra.printing import to_text
 from phistar.algebra.proof import Theorem

@@ -3,7 +3,7 @@
 
 The functions are those of ``model.kinematics``, which answers whatever has no machine code: other
 dtypes than float64 and float32, numbers that are not finite, very long paths, other backends, and
-the first samples of each program.
+the first samples of each program. ``Kinematics`` is the part of ``Robot`` that asks them.
 """
 
 from __future__ import annotations
@@ -101,6 +101,72 @@ def center_of_mass(model: Model, q: Coordinates, *, fixed: bool = True) -> Array
     q = configuration(model, q)
     found = _answer(model, ("center_of_mass", bool(fixed)), q)
     return kinematics.center_of_mass(model, q, fixed=fixed) if found is None else found
+
+
+class Kinematics:
+    """Poses, Jacobians and velocities of a robot's frames."""
+
+    model: Model
+    _nv: int
+    _lean_motion: dict[Key, Lean]
+
+    def frame_pose(self, q: Coordinates, frame: str) -> Array:
+        """World pose (..., 4, 4) of a link or frame."""
+        lean = self._quick("frame_pose", frame)
+        if lean is not None and lean(q, result := np.empty(16)):
+            return result.reshape(4, 4)
+        return frame_pose(self.model, q, frame)
+
+    def link_poses(self, q: Coordinates) -> dict[str, Array]:
+        """World pose (..., 4, 4) of every link, by name."""
+        lean, names = self._quick("link_poses"), self.model.link_names
+        if lean is not None and lean(q, result := np.empty(16 * len(names))):
+            return dict(zip(names, result.reshape(-1, 4, 4), strict=True))
+        return link_poses(self.model, q)
+
+    def jacobian(self, q: Coordinates, frame: str, reference: str = "world_aligned") -> Array:
+        """Jacobian (..., 6, nv) of a frame, rows [angular; linear]: J @ v is its velocity.
+
+        Args:
+            q: (..., nq).
+            frame: Name of a link or frame.
+            reference: ``"local"``: frame's axes, its origin; ``"world"``: world axes, the point of
+                the extended link at the world's origin; ``"world_aligned"``: world axes, the
+                frame's origin.
+        """
+        lean = self._quick("jacobian", frame, reference)
+        if lean is not None and lean(q, result := np.empty(6 * self._nv)):
+            return result.reshape(6, self._nv)
+        return jacobian(self.model, q, frame, reference)
+
+    def frame_velocity(
+        self, q: Coordinates, v: Coordinates, frame: str, reference: str = "world_aligned"
+    ) -> Array:
+        """Velocity (..., 6) [angular; linear] of a frame [rad/s, m/s]; see ``jacobian``."""
+        lean = self._quick("frame_velocity", frame, reference)
+        if lean is not None and lean(q, v, result := np.empty(6)):
+            return result
+        return frame_velocity(self.model, q, v, frame, reference)
+
+    def center_of_mass(self, q: Coordinates, *, fixed: bool = True) -> Array:
+        """Centre of mass (..., 3), world axes [m].
+
+        Args:
+            q: (..., nq).
+            fixed: Count the links that are welded to the ground too (MuJoCo does, Pinocchio
+                does not).
+        """
+        lean = self._quick("center_of_mass", fixed)
+        if lean is not None and lean(q, result := np.empty(3)):
+            return result
+        return center_of_mass(self.model, q, fixed=fixed)
+
+    def _quick(self, *key: object) -> Lean | None:
+        """The quick way for a single sample, where there is one."""
+        try:
+            return self._lean_motion.get(key)
+        except TypeError:
+            return None
 
 
 def _answer(model: Model, key: Key, *arrays: Array) -> Array | None:

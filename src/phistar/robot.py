@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,25 +17,25 @@ from phistar.algebra.ir import Expr
 from phistar.algorithms.operational_space import compliance
 from phistar.derivatives.methods import Derivatives
 from phistar.diagonal.methods import Diagonalized
-from phistar.errors import RobotNotFoundError, UnknownNameError, close_matches
+from phistar.errors import RobotNotFoundError, close_matches
 from phistar.functions import Function
 from phistar.geometry.methods import Geometry
 from phistar.kernels import RobotKernel
 from phistar.loaders import LoadReport, Source, bundled, load_model
 from phistar.loaders.urdf.export import export_urdf
-from phistar.model import configuration as space
 from phistar.model.builder import MimicMode
 from phistar.model.configuration import Coordinates
+from phistar.model.methods import Described
 from phistar.model.model import Model
-from phistar.model.parts import Frame, Joint, Link, Loop
-from phistar.model.singular import SingularHinge, singular_hinges, singular_problems
+from phistar.model.singular import singular_problems
+from phistar.motion import Kinematics
 from phistar.operators import Operators
 from phistar.sim.methods import Motions
 
 Array = NDArray[Any]
 
 
-class Robot(Derivatives, Diagonalized, Geometry, Motions):
+class Robot(Described, Kinematics, Derivatives, Diagonalized, Geometry, Motions):
     """A robot: pure functions of q and v, no hidden state.
 
     Every method takes array-likes with any leading batch axes, shaped ``(..., nq)`` or
@@ -58,92 +57,6 @@ class Robot(Derivatives, Diagonalized, Geometry, Motions):
             f"{self.total_mass:.4g} kg>"
         )
 
-    @property
-    def name(self) -> str:
-        """Name of the robot."""
-        return self.model.name
-
-    @property
-    def nq(self) -> int:
-        """Number of configuration coordinates."""
-        return self.model.nq
-
-    @property
-    def nv(self) -> int:
-        """Number of velocity coordinates."""
-        return self.model.nv
-
-    @property
-    def joint_names(self) -> tuple[str, ...]:
-        """The independent moving joints in the order of their coordinates."""
-        return self.model.joint_names
-
-    @property
-    def link_names(self) -> tuple[str, ...]:
-        """Every link of the file in file order, those merged by fixed joints included."""
-        return self.model.link_names
-
-    @property
-    def frame_names(self) -> tuple[str, ...]:
-        """Every frame that can be named: links first, then extra frames."""
-        return self.model.frame_names
-
-    @property
-    def joints(self) -> Mapping[str, Joint]:
-        """Every joint by name, fixed and mimic ones included, depth first."""
-        return _Named("joint", self.model.joints, self.name)
-
-    @property
-    def links(self) -> Mapping[str, Link]:
-        """Every link by name, in file order."""
-        return _Named("link", self.model.link_table, self.name)
-
-    @property
-    def frames(self) -> Mapping[str, Frame]:
-        """Every frame by name."""
-        return _Named("frame", self.model.frames, self.name)
-
-    @property
-    def loops(self) -> tuple[Loop, ...]:
-        """Loop joints and couplings of the file; kept, not yet part of the dynamics."""
-        return self.model.loops
-
-    @property
-    def gravity(self) -> Array:
-        """(3,) gravity in world axes [m/s^2]."""
-        return self.model.gravity
-
-    @property
-    def total_mass(self) -> float:
-        """Mass of all links [kg]."""
-        return self.model.total_mass
-
-    @property
-    def configurations(self) -> Mapping[str, Array]:
-        """Named configurations (nq,), e.g. a file's keyframes."""
-        return _Named("configuration", self.model.configurations, self.name)
-
-    @property
-    def home(self) -> Array:
-        """The file's reference configuration (nq,), or the neutral one."""
-        named = self.model.configurations
-        return np.array(named["home"]) if "home" in named else self.neutral()
-
-    @property
-    def lower_limits(self) -> Array:
-        """(nq,) lower configuration limits [rad, m], -inf where there is none."""
-        return space.limits(self.model)[0]
-
-    @property
-    def upper_limits(self) -> Array:
-        """(nq,) upper configuration limits [rad, m], inf where there is none."""
-        return space.limits(self.model)[1]
-
-    @cached_property
-    def singular_hinges(self) -> tuple[SingularHinge, ...]:
-        """Joint directions that move no inertia; forward dynamics is not defined on them."""
-        return singular_hinges(self.model)
-
     def with_gravity(self, gravity: ArrayLike) -> Robot:
         """The same robot in another gravity field (3,) [m/s^2]."""
         return Robot(self.model.with_gravity(gravity), self.load_report)
@@ -151,113 +64,6 @@ class Robot(Derivatives, Diagonalized, Geometry, Motions):
     def reorder(self, names: Sequence[str]) -> Robot:
         """The same robot with its coordinates in the order of ``names`` (every joint once)."""
         return Robot(self.model.reorder(names), self.load_report)
-
-    def neutral(self) -> Array:
-        """Zero coordinates and identity quaternions, (nq,)."""
-        return space.neutral(self.model)
-
-    def random_configuration(
-        self,
-        rng: np.random.Generator | int | None = None,
-        shape: int | tuple[int, ...] = (),
-    ) -> Array:
-        """Random configurations (*shape, nq) inside the limits.
-
-        Args:
-            rng: A generator or a seed.
-            shape: Batch shape.
-        """
-        return space.random_configuration(self.model, np.random.default_rng(rng), shape)
-
-    def integrate(self, q: Coordinates, dv: Coordinates) -> Array:
-        """The configuration (..., nq) reached from q along the tangent step dv (..., nv).
-
-        Each joint moves to X_J(q) exp(H* dv): addition for angles and lengths, the exponential
-        for rotations and rigid motions.
-        """
-        return space.integrate(self.model, q, dv)
-
-    def difference(self, q0: Coordinates, q1: Coordinates) -> Array:
-        """The tangent step (..., nv) from q0 to q1: integrate(q0, difference(q0, q1)) is q1."""
-        return space.difference(self.model, q0, q1)
-
-    def normalize(self, q: Coordinates) -> Array:
-        """q with its quaternions scaled to length one."""
-        return space.normalize(self.model, q)
-
-    def configuration(self, q: Coordinates) -> Array:
-        """q as an array (..., nq): arrays are checked, dicts filled up with neutral values."""
-        return space.configuration(self.model, q)
-
-    def tangent(self, v: Coordinates) -> Array:
-        """v, vdot or tau as an array (..., nv): arrays are checked, dicts filled with zeros."""
-        return space.tangent(self.model, v)
-
-    def configuration_dict(self, q: Coordinates) -> dict[str, Array]:
-        """q by joint name."""
-        return space.to_mapping(self.model, q, "q")
-
-    def tangent_dict(self, v: Coordinates) -> dict[str, Array]:
-        """v, vdot or tau by joint name."""
-        return space.to_mapping(self.model, v, "v")
-
-    def frame_pose(self, q: Coordinates, frame: str) -> Array:
-        """World pose (..., 4, 4) of a link or frame."""
-        lean = self._quick("frame_pose", frame)
-        if lean is not None and lean(q, result := np.empty(16)):
-            return result.reshape(4, 4)
-        return motion.frame_pose(self.model, q, frame)
-
-    def link_poses(self, q: Coordinates) -> dict[str, Array]:
-        """World pose (..., 4, 4) of every link, by name."""
-        lean, names = self._quick("link_poses"), self.model.link_names
-        if lean is not None and lean(q, result := np.empty(16 * len(names))):
-            return dict(zip(names, result.reshape(-1, 4, 4), strict=True))
-        return motion.link_poses(self.model, q)
-
-    def jacobian(self, q: Coordinates, frame: str, reference: str = "world_aligned") -> Array:
-        """Jacobian (..., 6, nv) of a frame, rows [angular; linear]: J @ v is its velocity.
-
-        Args:
-            q: (..., nq).
-            frame: Name of a link or frame.
-            reference: ``"local"``: frame's axes, its origin; ``"world"``: world axes, the point of
-                the extended link at the world's origin; ``"world_aligned"``: world axes, the
-                frame's origin.
-        """
-        lean = self._quick("jacobian", frame, reference)
-        if lean is not None and lean(q, result := np.empty(6 * self._nv)):
-            return result.reshape(6, self._nv)
-        return motion.jacobian(self.model, q, frame, reference)
-
-    def frame_velocity(
-        self, q: Coordinates, v: Coordinates, frame: str, reference: str = "world_aligned"
-    ) -> Array:
-        """Velocity (..., 6) [angular; linear] of a frame [rad/s, m/s]; see ``jacobian``."""
-        lean = self._quick("frame_velocity", frame, reference)
-        if lean is not None and lean(q, v, result := np.empty(6)):
-            return result
-        return motion.frame_velocity(self.model, q, v, frame, reference)
-
-    def center_of_mass(self, q: Coordinates, *, fixed: bool = True) -> Array:
-        """Centre of mass (..., 3), world axes [m].
-
-        Args:
-            q: (..., nq).
-            fixed: Count the links that are welded to the ground too (MuJoCo does, Pinocchio
-                does not).
-        """
-        lean = self._quick("center_of_mass", fixed)
-        if lean is not None and lean(q, result := np.empty(3)):
-            return result
-        return motion.center_of_mass(self.model, q, fixed=fixed)
-
-    def _quick(self, *key: object) -> motion.Lean | None:
-        """The quick way for a single sample, where there is one."""
-        try:
-            return self._lean_motion.get(key)
-        except TypeError:
-            return None
 
     def inverse_dynamics(
         self,
@@ -466,29 +272,6 @@ class Robot(Derivatives, Diagonalized, Geometry, Motions):
     def to_urdf(self) -> str:
         """The robot as URDF text that reads back as the same model."""
         return export_urdf(self.model)
-
-
-class _Named(Mapping[str, Any]):
-    """A read-only mapping whose KeyError names the robot and close matches."""
-
-    def __init__(self, kind: str, table: Mapping[str, Any], owner: str) -> None:
-        self._kind = kind
-        self._table = table
-        self._owner = owner
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self._table:
-            raise UnknownNameError(self._kind, name, self._table, f"'{self._owner}'")
-        return self._table[name]
-
-    def __iter__(self) -> Any:
-        return iter(self._table)
-
-    def __len__(self) -> int:
-        return len(self._table)
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} {self._kind}s: {', '.join(self._table)}>"
 
 
 def load(

@@ -7,8 +7,9 @@ from fractions import Fraction
 import pytest
 
 from phistar.algebra.factor import factor, name_parts
-from phistar.algebra.identities import CORE, DEFINITIONS, row, with_adjoints
+from phistar.algebra.identities import CORE, DEFINITIONS, with_adjoints
 from phistar.algebra.ir import Expr, I, Product, Sum, Symbol, identity, let, symbol
+from phistar.algebra.phases import row
 from phistar.algebra.proof import open_lets
 from phistar.algebra.rewrite import Rewriter
 from phistar.algebra.spaces import JOINT, ONE, TASK_FORCE

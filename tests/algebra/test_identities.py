@@ -12,15 +12,9 @@ import numpy as np
 import pytest
 
 from phistar.algebra.dense import Dense, FrameKind
-from phistar.algebra.identities import (
-    CORE,
-    HYPOTHESES,
-    IDENTITIES,
-    Identity,
-    row,
-    with_adjoints,
-)
+from phistar.algebra.identities import CORE, HYPOTHESES, Identity, with_adjoints
 from phistar.algebra.ir import Expr
+from phistar.algebra.phases import IDENTITIES, row
 from phistar.algebra.proof import joint_kinds, random_axes, random_vectors
 from phistar.algebra.rewrite import Rewriter, Rule, apply, critical_pairs, weight
 from phistar.algebra.symbols import P

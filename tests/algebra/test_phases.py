@@ -13,14 +13,11 @@ from phistar.algebra.identities import (
     COMPOSITE,
     CORE,
     DECOMPOSITIONS,
-    IDENTITIES,
-    PHASES,
     RESOLVED,
     Identity,
-    Phase,
-    row,
     with_adjoints,
 )
+from phistar.algebra.phases import IDENTITIES, PHASES, Phase, row
 from phistar.algebra.proof import Outcome, Theorem, derive, prove, stages, starts
 from phistar.algebra.rewrite import Rewriter, Rule, critical_pairs, weight
 from phistar.algebra.words import Words

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from phistar import spatial
 from phistar.algebra import schemas
 from phistar.algebra.dense import Dense, FrameKind
-from phistar.algebra.identities import PHASES, Identity, Phase
+from phistar.algebra.identities import Identity
 from phistar.algebra.ir import Expr, Q, crf, crm, symbol
+from phistar.algebra.phases import PHASES, Phase
 from phistar.algebra.proof import (
     Outcome,
     joint_kinds,

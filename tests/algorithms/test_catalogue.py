@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from phistar.algebra.identities import row
 from phistar.algebra.ir import Expr, I, let
+from phistar.algebra.phases import row
 from phistar.algebra.proof import Outcome, Theorem, differ, open_lets, prove
 from phistar.algebra.symbols import (
     SYMBOLS,

@@ -1,22 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The laws here are about formulas: they run in NumPy, so that nothing is compiled.
+"""The laws here are about formulas: they run in NumPy unless a test asks for ``machine_code``."""
 
-That machine code gives the same numbers is tested program by program in ``tests/backends``, and
-here where a test asks for ``machine_code``.
-"""
-
-import pytest
-
-from phistar.backends.base import VARIABLE
-
-
-@pytest.fixture(autouse=True)
-def numpy_backend(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NumPy is the default backend of this folder."""
-    monkeypatch.setenv(VARIABLE, "numpy")
-
-
-@pytest.fixture
-def machine_code(numpy_backend: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The backend that users have."""
-    monkeypatch.setenv(VARIABLE, "llvm")
+from tests.formulas import machine_code as machine_code
+from tests.formulas import numpy_backend as numpy_backend

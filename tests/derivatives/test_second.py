@@ -2,6 +2,7 @@
 """Second derivatives of dynamics: complex steps of the first, torsion, and the mass matrix."""
 
 from dataclasses import fields
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from phistar.algebra.symbols import H, M, phi
 from phistar.derivatives.first import FUNCTIONS
 from phistar.errors import ArgumentError, ShapeError, UnknownNameError
 from phistar.model.joints import JOINT_KINDS
+from phistar.model.kinematics import Reference
 from phistar.spatial import crf, crm
 from tests.derivatives.witness import ROBOTS, State, along, close, state, steps
 
@@ -101,6 +103,77 @@ def test_joints_with_one_axis() -> None:
     ):
         close(found.qq, np.swapaxes(found.qq, -1, -2), 1e-12)
         close(found.vv, np.swapaxes(found.vv, -1, -2), 1e-12)
+
+
+# -- forces on frames
+
+
+def _forces(robot: phistar.Robot, batch: tuple[int, ...] = ()) -> dict[str, np.ndarray]:
+    """Wrenches about as large as the weight of links, on every other link, the first one too."""
+    rng = np.random.default_rng(8)
+    return {name: 10 * rng.normal(size=(*batch, 6)) for name in robot.link_names[::2]}
+
+
+def _check_forces(case: State, reference: str) -> None:
+    robot, arguments = case.robot, (case.q, case.v, case.x)
+    held: dict[str, Any] = {"forces": _forces(robot), "reference": reference}
+    inverse = robot.inverse_dynamics_second(*arguments, **held)
+    free = robot.inverse_dynamics_second(*arguments)
+    assert np.abs(inverse.qq - free.qq).max() > 1e-2 * np.abs(free.qq).max()
+    of_q = steps(robot, lambda *x: robot.linearize_inverse(*x, **held).tau_q, arguments)
+    for ours, theirs in zip((inverse.qq, inverse.qv, inverse.q_vdot), of_q, strict=True):
+        close(ours, theirs)
+    forward = robot.forward_dynamics_second(*arguments, **held)
+    of_q = steps(robot, lambda *x: robot.linearize(*x, **held).vdot_q, arguments)
+    for ours, theirs in zip((forward.qq, forward.qv, forward.q_tau), of_q, strict=True):
+        close(ours, theirs, 1e-9)
+    for function, (*_, third) in FUNCTIONS.items():
+        changes = {"dq": case.dq, "dv": case.dv, f"d{third}": case.dx}
+        found = robot.hvp(function, *arguments, case.w, **held, **changes)
+        for name, ours in found.items():
+
+            def gradient(*x: np.ndarray, f: str = function, name: str = name) -> np.ndarray:
+                return robot.vjp(f, *x, case.w, **held)[name]
+
+            moves = (case.dq, case.dv, case.dx)
+            close(ours, along(robot, gradient, arguments, moves), 1e-9)
+
+
+@pytest.mark.parametrize("reference", get_args(Reference))
+def test_forces(case: State, reference: str) -> None:
+    """Under forces, held in any axes, tensors and products are complex steps; relative 1e-9.
+
+    They are those of ``linearize`` and ``vjp``, which ``test_first`` compares with complex steps of
+    the dynamics itself.
+    """
+    _check_forces(case, reference)
+
+
+@pytest.mark.parametrize("reference", get_args(Reference))
+def test_forces_on_reduced_mimic_joints(reference: str) -> None:
+    """The same with followers reduced."""
+    kinds = ["revolute", "prismatic", "spherical"]
+    _check_forces(state("tree", n=7, seed=6, kinds=kinds, mimic=0.5), reference)
+
+
+def test_batches_of_forces() -> None:
+    """Axes of forces broadcast with those of q; a batch is its single states; 1e-12."""
+    case = state("tree", n=4, batch=(3, 1))
+    robot, arguments = case.robot, (case.q, case.v, case.x)
+    forces = _forces(robot, (2,))
+    one = {name: f[1] for name, f in forces.items()}
+    for call in (robot.inverse_dynamics_second, robot.forward_dynamics_second):
+        whole = call(*arguments, forces=forces)
+        single = call(*(x[2, 0] for x in arguments), forces=one)
+        for each in fields(whole):
+            tensor = getattr(whole, each.name)
+            assert tensor.shape == (3, 2, *3 * (robot.nv,))
+            close(tensor[2, 1], getattr(single, each.name), 1e-12)
+    for function in FUNCTIONS:
+        product = robot.hvp(function, *arguments, case.w, forces=forces, dq=case.dq)["q"]
+        own = [x[2, 0] for x in (*arguments, case.w)]
+        expected = robot.hvp(function, *own, forces=one, dq=case.dq[2, 0])["q"]
+        close(product[2, 1], expected, 1e-12)
 
 
 # -- mass matrix
@@ -254,3 +327,11 @@ def test_errors() -> None:
         robot.inverse_dynamics_second(x, x, np.zeros(5))
     with pytest.raises(ArgumentError, match=r"q\[0\] is nan"):
         robot.mass_matrix_q(x * np.nan)
+    tip = robot.link_names[-1]
+    for call in (robot.inverse_dynamics_second, robot.forward_dynamics_second):
+        with pytest.raises(ShapeError, match="forces"):
+            call(x, x, x, forces={tip: np.ones(5)})
+        with pytest.raises(ArgumentError, match="reference must be one of"):
+            call(x, x, x, forces={tip: np.ones(6)}, reference="up")
+    with pytest.raises(UnknownNameError, match="hand"):
+        robot.hvp("inverse_dynamics", x, x, x, x, forces={"hand": np.ones(6)}, dq=x)

@@ -1,43 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Operator identities as data: each row is a rewrite rule, left to right; adjoints are added.
 
-A left side is a single word. Rows act in phases, ``PHASES``, one after the other, because a source
-such as M can be eliminated by one recursion only. Within a phase the rows terminate (its weights
-fall on every one) and are confluent (all critical pairs join), so the order of rules does not
-matter and normal forms decide equality modulo the phase. The tests check both, and that every row
-holds densely and breaks when weakened.
+A left side is a single word. The tests check that every row holds densely and breaks when
+weakened. Rows with variables stand in ``schemas``, outward sums in ``transfers``; ``phases`` says
+which rows act together and in which order.
 
-Every proof uses the core; what else it uses, a theorem names by ``row``.
+Every proof uses the core; what else it uses, a theorem names by ``phases.row``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from phistar.algebra.ir import Expr, identity, zero
 from phistar.algebra.rows import Identity as Identity
 from phistar.algebra.rows import with_adjoints as with_adjoints
-from phistar.algebra.schemas import (
-    CALCULUS,
-    JACOBI,
-    ONE_DOF,
-    ONE_DOF_ROOTS,
-    RATES,
-    RIGID,
-    ROOT_RATES,
-    SUBALGEBRA,
-    SWAPS,
-    TWOFOLD,
-)
+from phistar.algebra.schemas import ONE_DOF, SUBALGEBRA
 from phistar.algebra.spaces import CONSTRAINT, FORCE, JOINT
 from phistar.algebra.symbols import (
-    J_Z,
     S_X,
-    S_Y,
-    S_Z,
-    SYMBOLS,
     A,
     D,
     D_root,
@@ -46,7 +28,6 @@ from phistar.algebra.symbols import (
     G,
     G_hat,
     H,
-    J_hat,
     K,
     K_hat,
     M,
@@ -59,8 +40,6 @@ from phistar.algebra.symbols import (
     X,
     Xi,
     Xi_Y,
-    Y,
-    Z,
     composite,
     definition_of,
     entry,
@@ -68,7 +47,6 @@ from phistar.algebra.symbols import (
     phi,
     psi,
 )
-from phistar.errors import UnknownNameError
 from phistar.refs import FO00, JR93, JR95, RK92
 
 _F, _J = identity(FORCE), identity(JOINT)
@@ -215,114 +193,6 @@ COMPOSITE = (
 )
 """Composite-body sums, in place of the Riccati equation."""
 
-_E, _KH = E_phi.T, (K @ H).T
-_OUT = JR93.at("Lemma A.1")
-
-RIGID_TRANSFER = (
-    Identity("transfer_shift", Z @ _E, S_Z @ _E - _E @ S_Z, "the recursion of S_Z", JR93.eq("A.4")),
-    Identity(
-        "transfer_phi",
-        Z @ phi.T,
-        Z - S_Z + S_Z @ phi.T - _E @ S_Z @ phi.T,
-        "the recursion of S_Z, times φ*",
-        JR93.eq("A.4"),
-    ),
-    Identity(
-        "transfer_psi",
-        Z @ _KH @ psi.T,
-        Z - S_Z + S_Z @ psi.T - Z @ psi.T - _E @ S_Z @ psi.T + S_Z @ _KH @ psi.T,
-        "the recursion of S_Z, times ψ*",
-        _OUT,
-    ),
-)
-"""Outward sum of any block diagonal Z on motions, moved rigidly on both sides."""
-
-FREE_TRANSFER = (
-    Identity(
-        "free_transfer_shift",
-        Z @ _E,
-        J_Z @ _E - _E @ J_Z + _KH @ J_Z,
-        "the recursion of J_Z",
-        JR93.eq("A.5"),
-    ),
-    Identity(
-        "free_transfer_phi",
-        Z @ phi.T,
-        Z - J_Z + J_Z @ phi.T - _E @ J_Z @ phi.T + _KH @ J_Z @ phi.T,
-        "the recursion of J_Z, times φ*",
-        JR93.eq("A.5"),
-    ),
-    Identity(
-        "free_transfer_psi",
-        Z @ _KH @ psi.T,
-        Z
-        - J_Z
-        + J_Z @ psi.T
-        - Z @ psi.T
-        - _E @ J_Z @ psi.T
-        + _KH @ J_Z @ psi.T
-        + J_Z @ _KH @ psi.T,
-        "the recursion of J_Z, times ψ*",
-        _OUT,
-    ),
-)
-"""The same through free joints from the left."""
-
-BIAS_TRANSFER = (
-    Identity(
-        "bias_transfer",
-        H.T @ K_hat.T,
-        J_hat @ E_phi.T - E_psi.T @ J_hat,
-        "ĴEφ* = H*Ĝ*Eφ* + Eψ*Ĵ",
-        JR93.eq("4.22"),
-    ),
-    Identity(
-        "gain_transfer",
-        G.T @ J_hat,
-        G_hat.T,
-        "G*H* = I and G*Eψ* = 0",
-        needs=frozenset({"unmotored"}),
-    ),
-)
-"""Motions of ancestors through the gains of P̂."""
-
-COMPLIANCE = (
-    Identity(
-        "compliance_recursion",
-        H.T @ D.inv @ H,
-        Upsilon - E_psi.T @ Upsilon @ E_psi + Xi,
-        "Υ is H*D⁻¹H plus the diagonal blocks of Eψ*ΥEψ",
-        JR93.eq("4.19"),
-    ),
-    Identity(
-        "free_recursion",
-        Y,
-        S_Y - E_psi.T @ S_Y @ E_psi + Xi_Y,
-        "S is Y plus the diagonal blocks of Eψ*SEψ",
-        JR93.eq("A.3"),
-    ),
-    Identity(
-        "gain_compliance",
-        G.T @ Upsilon,
-        D.inv @ H,
-        "G*H* = I and G*Eψ* = 0",
-        needs=frozenset({"unmotored"}),
-    ),
-    Identity(
-        "gain_siblings", G.T @ Xi, zero(JOINT, FORCE), "G*Eψ* = 0", needs=frozenset({"unmotored"})
-    ),
-    Identity("free_hinge_gain", H @ G, _J, "HPH* = D", JR95.eq("4.12"), frozenset({"unmotored"})),
-    Identity(
-        "free_gain",
-        E_psi @ G,
-        zero(FORCE, JOINT),
-        "EψG = K(I - HG)",
-        JR95.eq("4.12"),
-        frozenset({"unmotored"}),
-    ),
-)
-"""Outward sums of compliances, Υ first; Ξ is what they leave between siblings."""
-
 DECOMPOSITIONS = (
     Identity(
         "composite_split",
@@ -401,110 +271,3 @@ HYPOTHESES: Mapping[str, Hypothesis] = {
 }
 """Side conditions of rows and theorems by name. Without any: a chain, tree or forest, joints of any
 kind. That D > 0 can be seen from the symbols."""
-
-WEIGHTS: Mapping[str, int] = {
-    "A": 1,
-    "D": 1,
-    "D_root": 1,
-    "E_phi": 3,
-    "E_psi": 4,
-    "G": 4,
-    "G_hat": 2,
-    "H": 1,
-    "J_Z": 1,
-    "K": 1,
-    "K_hat": 1,
-    "M": 12,
-    "M_hat": 10,
-    "P": 5,
-    "P_hat": 3,
-    "R_hat": 1,
-    "S_Z": 1,
-    "T": 4,
-    "X": 10,
-    "Xi": 1,
-    "Xi_Y": 1,
-    "Z": 5,
-    "mass_matrix": 21,
-    "phi": 3,
-    "psi": 3,
-}
-"""Weight of each symbol (and of its adjoint and inverse) in the core; a word weighs the sum of its
-atoms, and an inverse of an expression as much as the expression."""
-
-
-@dataclass(frozen=True)
-class Phase:
-    """Rows that act together.
-
-    Attributes:
-        name: Unique name.
-        own: Rows one of which must be named or assumed, else the phase is left out.
-        always: Rows that act in it without being named.
-        weights: Weights of symbols that fall on every row; None where rows have variables, and
-            only random words show that rewriting ends.
-        also: Rows of other phases that act in it if they are named or assumed.
-    """
-
-    name: str
-    own: tuple[Identity, ...]
-    always: tuple[Identity, ...]
-    weights: Mapping[str, int] | None
-    also: tuple[Identity, ...] = ()
-
-    @cached_property
-    def rows(self) -> tuple[Identity, ...]:
-        """All that may act in it."""
-        return tuple(dict.fromkeys((*self.always, *self.own, *self.also)))
-
-
-def _only(**weights: int) -> Mapping[str, int]:
-    """The weights given, and nothing for all other symbols."""
-    return {**dict.fromkeys(SYMBOLS, 0), **weights}
-
-
-_BASIS = (*DEFINITIONS, *CORE)
-_VANISHING = tuple(known for name in ("serial", "unmotored") for known in HYPOTHESES[name].rows)
-_JOINTS = (*ONE_DOF, *SUBALGEBRA[:1])
-_MOVES = (*DEFINITIONS, *CORE[:2])
-
-PHASES = (
-    Phase(
-        "rates",
-        (*RATES, *ROOT_RATES, *ONE_DOF_ROOTS),
-        _BASIS,
-        None,
-        (*SWAPS, *RIGID, *ONE_DOF, *SUBALGEBRA, *_VANISHING, *ROOTS),
-    ),
-    Phase("calculus", (*CALCULUS, *_JOINTS), _MOVES, None),
-    Phase("twofold", TWOFOLD, _MOVES, None, (*CALCULUS, *_JOINTS)),
-    Phase("jacobi", JACOBI, (), None, (*SWAPS, *_JOINTS)),
-    Phase(
-        "composite",
-        COMPOSITE,
-        DEFINITIONS,
-        _only(M=1, M_hat=1, X=1, mass_matrix=2, E_psi=1),
-    ),
-    Phase("core", (*RESOLVED, *ROOTS, *BIAS, *DUAL, *_VANISHING), _BASIS, WEIGHTS),
-    Phase("rigid transfer", RIGID_TRANSFER, _BASIS, WEIGHTS),
-    Phase("free transfer", FREE_TRANSFER, _BASIS, WEIGHTS),
-    Phase("bias transfer", BIAS_TRANSFER, (), _only(K_hat=1, G=1)),
-    Phase("compliance", COMPLIANCE, (), _only(D=1, G=2, Y=1)),
-)
-"""In which order rows act. The core always acts, and again after each later phase."""
-
-IDENTITIES = tuple(
-    dict.fromkeys((*(row for phase in PHASES for row in phase.rows), *DECOMPOSITIONS))
-)
-
-
-def row(name: str) -> Identity:
-    """The row of a name.
-
-    Raises:
-        UnknownNameError: There is none.
-    """
-    by_name = {known.name: known for known in IDENTITIES}
-    if name not in by_name:
-        raise UnknownNameError("identity", name, by_name)
-    return by_name[name]

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phistar.algebra.dense import BASE, Dense
-from phistar.algebra.identities import HYPOTHESES, PHASES, Identity, with_adjoints
+from phistar.algebra.identities import HYPOTHESES, Identity, with_adjoints
 from phistar.algebra.ir import Expr, Inverse, Symbol, identity
+from phistar.algebra.phases import PHASES
 from phistar.algebra.rewrite import Rewriter, Step
 from phistar.algebra.rows import f, x
 from phistar.algebra.spaces import ONE

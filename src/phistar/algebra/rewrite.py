@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from phistar.algebra.identities import WEIGHTS, Identity
+from phistar.algebra.identities import Identity
 from phistar.algebra.ir import Adjoint, Bracket, Expr, Inverse, Product, Symbol, bracket
 from phistar.algebra.patterns import argument, filled, fit, is_schematic
+from phistar.algebra.phases import WEIGHTS
 from phistar.algebra.spaces import ONE
 from phistar.algebra.words import Word, Words, to_words, word_expr
 from phistar.errors import RewriteError

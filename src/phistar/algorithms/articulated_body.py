@@ -5,8 +5,8 @@ A link and all beyond it, joints free, answer an acceleration α of the link wit
 on trees as on chains.
 """
 
-from phistar.algebra.identities import row
 from phistar.algebra.ir import let
+from phistar.algebra.phases import row
 from phistar.algebra.proof import Theorem
 from phistar.algebra.symbols import D, E_phi, G, H, K, M, P, mass_matrix, psi, tau
 from phistar.algorithms.catalogue import algorithm

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The composite-body form of the mass matrix: one block per link and ancestor, none elsewhere."""
 
-from phistar.algebra.identities import row
 from phistar.algebra.ir import identity
+from phistar.algebra.phases import row
 from phistar.algebra.proof import Theorem
 from phistar.algebra.spaces import FORCE
 from phistar.algebra.symbols import A, E_phi, H, M, composite, mass_matrix, phi

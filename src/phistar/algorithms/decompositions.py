@@ -7,8 +7,9 @@ the composite-body algorithm, with H*D⁻¹H for Y the third one gives the inver
 recursions hold on trees as on chains; outward ones leave blocks Ξ between siblings.
 """
 
-from phistar.algebra.identities import BIAS, FREE_TRANSFER, RIGID_TRANSFER, row
+from phistar.algebra.identities import BIAS
 from phistar.algebra.ir import identity
+from phistar.algebra.phases import row
 from phistar.algebra.proof import Theorem
 from phistar.algebra.spaces import FORCE
 from phistar.algebra.symbols import (
@@ -36,6 +37,7 @@ from phistar.algebra.symbols import (
     phi,
     psi,
 )
+from phistar.algebra.transfers import FREE_TRANSFER, RIGID_TRANSFER
 from phistar.algorithms.catalogue import state
 from phistar.algorithms.innovations import L_inv, mass_matrix_inverse
 from phistar.refs import JR93

@@ -5,8 +5,8 @@ All four are 𝓜⁻¹(τ - C) with the inverse in factored form; they differ in
 is moved through the factors before anything is computed.
 """
 
-from phistar.algebra.identities import row
 from phistar.algebra.ir import let
+from phistar.algebra.phases import row
 from phistar.algebra.proof import Theorem
 from phistar.algebra.symbols import D, H, K, M, P, mass_matrix, phi, psi, tau
 from phistar.algorithms.catalogue import algorithm

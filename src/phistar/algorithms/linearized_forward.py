@@ -8,8 +8,9 @@ into single sweeps by Υ and Ĵ. All hold with rotor inertia, on trees, for join
 """
 
 from phistar.algebra.calculus import derivative, gradient
-from phistar.algebra.identities import BIAS, row
+from phistar.algebra.identities import BIAS
 from phistar.algebra.ir import Expr, let
+from phistar.algebra.phases import row
 from phistar.algebra.proof import Theorem
 from phistar.algebra.schemas import CALCULUS, JACOBI, RIGID, ROOT, SWAPS
 from phistar.algebra.symbols import (

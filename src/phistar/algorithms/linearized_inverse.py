@@ -9,8 +9,8 @@ ground. Trees, and joints of any kind; the papers' own forms for joints with one
 """
 
 from phistar.algebra.calculus import derivative, gradient, rate
-from phistar.algebra.identities import row
 from phistar.algebra.ir import crf, crm
+from phistar.algebra.phases import row
 from phistar.algebra.proof import Theorem
 from phistar.algebra.schemas import CALCULUS, JACOBI, TWOFOLD
 from phistar.algebra.symbols import (

@@ -147,7 +147,7 @@ class Assembled(Protocol):
 
 
 class Backend(Protocol):
-    """Turns programs into executables.
+    """Turns programs into executables. One that inherits from this need not know matrices.
 
     Attributes:
         name: What users call it; its module is ``to_<name>``.
@@ -189,7 +189,7 @@ class Backend(Protocol):
             model, frames, tuning: As above.
             request: The whole matrix, or what part of it.
         """
-        ...
+        return None
 
     def build_together(self, assembly: Assembly, model: Model, tuning: Tuning) -> Assembled | None:
         """Something that computes matrices together, or None: then they come one by one.
@@ -198,7 +198,7 @@ class Backend(Protocol):
             assembly: What is wanted.
             model, tuning: As above.
         """
-        ...
+        return None
 
 
 @cache

@@ -297,23 +297,21 @@ class Links:
 
     def outcong(self, k: int, stream: Stream) -> Array:
         """φ* S φ of the parent: moved, then both sides turned into this link's axes."""
-        parent = self._tables.parents[k]
-        if parent == GROUND:
-            return self.zero(k, "inertia")
-        S, p = stream[parent], self._p[k]
-        moved = np.broadcast_to(S, (6, 6, *p.shape[2:])).astype(np.result_type(S, p))
-        moved[3:] -= matrix_times(p, moved[:3])
-        moved[:, 3:] -= matrix_times(p, moved[:, :3].swapaxes(0, 1)).swapaxes(0, 1)
-        return _turned_twice(self._R[k].swapaxes(0, 1), moved)
+        return self._outward(k, stream, True)
 
     def outsim(self, k: int, stream: Stream) -> Array:
         """φ* S φ*⁻¹ of the parent, whose right half is zero: moved, then turned like outcong."""
+        return self._outward(k, stream, False)
+
+    def _outward(self, k: int, stream: Stream, both_sides: bool) -> Array:
         parent = self._tables.parents[k]
         if parent == GROUND:
             return self.zero(k, "inertia")
         S, p = stream[parent], self._p[k]
         moved = np.broadcast_to(S, (6, 6, *p.shape[2:])).astype(np.result_type(S, p))
         moved[3:] -= matrix_times(p, moved[:3])
+        if both_sides:
+            moved[:, 3:] -= matrix_times(p, moved[:, :3].swapaxes(0, 1)).swapaxes(0, 1)
         return _turned_twice(self._R[k].swapaxes(0, 1), moved)
 
 

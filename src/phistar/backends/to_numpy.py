@@ -22,14 +22,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phistar.backends import arithmetic
-from phistar.backends.base import PLAIN, Quick, Tuning, require_inputs
+from phistar.backends.base import PLAIN, Backend, Quick, Tuning, require_inputs
 from phistar.backends.batch import Batch, all_finite, fill, in_precision, inexact, precision
 from phistar.backends.links import Links, Stream, Tables
 from phistar.model.configuration import configuration
 from phistar.model.model import Model
 from phistar.sweeps.ir import SHIFTS, Direction, Node, Program, Type
 from phistar.sweeps.lines import Lines, resolve
-from phistar.sweeps.requests import Assembly, Form, Request
 from phistar.sweeps.schedule import Pass, Schedule
 
 Array = NDArray[Any]
@@ -288,7 +287,7 @@ class Compiled:
                 result[k, :, part] = value
 
 
-class NumpyBackend:
+class NumpyBackend(Backend):
     """Writes programs as Python for NumPy."""
 
     name = "numpy"
@@ -303,21 +302,6 @@ class NumpyBackend:
     ) -> Compiled:
         """See ``base.Backend``."""
         return Compiled(schedule, model, frames, locked)
-
-    def build_matrix(
-        self,
-        forms: Sequence[Form],
-        model: Model,
-        frames: Sequence[str],
-        tuning: Tuning,
-        request: Request,
-    ) -> None:
-        """Level 2 gives matrices itself."""
-        return None
-
-    def build_together(self, assembly: Assembly, model: Model, tuning: Tuning) -> None:
-        """Matrices come one by one."""
-        return None
 
 
 backend = NumpyBackend()

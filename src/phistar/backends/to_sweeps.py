@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from phistar.backends.base import PLAIN, Quick, Tuning, inputs_read, require_inputs
+from phistar.backends.base import PLAIN, Backend, Quick, Tuning, inputs_read, require_inputs
 from phistar.backends.batch import all_finite, fill, in_precision, inexact, precision
 from phistar.model.configuration import configuration
 from phistar.model.model import Model
 from phistar.sweeps.interpret import run
 from phistar.sweeps.ir import Type
 from phistar.sweeps.printing import to_text
-from phistar.sweeps.requests import Assembly, Form, Request
 from phistar.sweeps.schedule import Schedule
 
 Array = NDArray[Any]
@@ -73,7 +72,7 @@ class Interpreted:
         return value.shape[-1 if joint else -2 :]
 
 
-class SweepsBackend:
+class SweepsBackend(Backend):
     """Runs programs by interpreting them."""
 
     name = "sweeps"
@@ -88,21 +87,6 @@ class SweepsBackend:
     ) -> Interpreted:
         """See ``base.Backend``."""
         return Interpreted(schedule, model, tuple(frames), locked)
-
-    def build_matrix(
-        self,
-        forms: Sequence[Form],
-        model: Model,
-        frames: Sequence[str],
-        tuning: Tuning,
-        request: Request,
-    ) -> None:
-        """Level 2 gives matrices itself."""
-        return None
-
-    def build_together(self, assembly: Assembly, model: Model, tuning: Tuning) -> None:
-        """Matrices come one by one."""
-        return None
 
 
 backend = SweepsBackend()

@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phistar import dynamics, motion
+from phistar import dynamics
 from phistar.arguments import refuse_singular, state
 from phistar.compile import Full, joint_map, kernel, matrix, together, together_executable
+from phistar.derivatives import wrenches
 from phistar.derivatives.tangent import exponential, transport
+from phistar.derivatives.wrenches import times
 from phistar.dynamics import Forces, over_joints
 from phistar.errors import UnknownNameError
 from phistar.model.configuration import Coordinates
-from phistar.model.kinematics import check_reference, reference_pose
 from phistar.model.model import Model
-from phistar.spatial import Q, force_transform, pose_inverse, skew
 
 Array = NDArray[Any]
 
@@ -224,10 +224,10 @@ def _inverse_matrices(
 ) -> tuple[Array, Array]:
     joints = joint_map(model)
     inputs = {"v": joints.spread(v), "vdot": joints.spread(vdot)}
-    inputs |= _on_links(model, q, forces, reference)
+    inputs |= wrenches.on_links(model, q, forces, reference)
     by_q = matrix("inverse_dynamics_q", Full(), model, q, inputs)
     by_v = matrix("inverse_dynamics_v", Full(), model, q, {"v": inputs["v"]})
-    turned = _turned(model, q, forces, reference)
+    turned = wrenches.turned(model, q, forces, reference)
     tau_q = over_joints(model, by_q)
     return tau_q if turned is None else tau_q - turned, over_joints(model, by_v)
 
@@ -244,40 +244,13 @@ def _forward_columns(
 ) -> tuple[Array, Array]:
     joints = joint_map(model)
     inputs = {"v": joints.spread(v), "tau": joints.spread(tau)}
-    inputs |= _on_links(model, q, forces, reference)
+    inputs |= wrenches.on_links(model, q, forces, reference)
     by_q = matrix(f"forward_dynamics_q{kind}", Full(), model, q, inputs)
     by_v = matrix(f"forward_dynamics_v{kind}", Full(), model, q, {"v": inputs["v"]})
-    turned = _turned(model, q, forces, reference)
+    turned = wrenches.turned(model, q, forces, reference)
     vdot_q = over_joints(model, by_q)
     held = vdot_q if turned is None else vdot_q + inverse @ turned
     return held, over_joints(model, by_v)
-
-
-def _on_links(model: Model, q: Array, forces: Forces | None, reference: str) -> dict[str, Array]:
-    return {"f_ext": dynamics.link_forces(model, q, forces, reference)} if forces else {}
-
-
-def _turned(model: Model, q: Array, forces: Forces | None, reference: str) -> Array | None:
-    """What forces that are held in the world give less to the joints as the robot moves: Σ J*SJ.
-
-    J is a frame's Jacobian and f the wrench, in the frame's own axes; δf = S J δq. A wrench that is
-    fixed in the world changes by -crf[J δq] f; one with world axes at the frame's origin by what
-    the frame turns, -(ω × n, ω × f).
-    """
-    kind = check_reference(reference)
-    total: Array | None = None
-    for name, value in (forces or {}).items() if kind != "local" else ():
-        place = motion.frame_pose(model, q, name)
-        seat = pose_inverse(place) @ reference_pose(place, kind)
-        wrench = _times(force_transform(seat), np.asarray(value, dtype=seat.dtype))
-        change = Q(wrench)
-        if kind == "world_aligned":
-            left = np.concatenate([skew(wrench[..., :3]), skew(wrench[..., 3:])], axis=-2)
-            change = np.concatenate([left, np.zeros_like(left)], axis=-1)
-        jacobian = motion.jacobian(model, q, name, "local")
-        less = np.swapaxes(jacobian, -1, -2) @ change @ jacobian
-        total = less if total is None else total + less
-    return total
 
 
 def jvp(
@@ -312,13 +285,13 @@ def jvp(
     joints = joint_map(model)
     vectors = zip((*names[1:], *known), checked[1:], strict=True)
     inputs = {name: joints.spread(vector) for name, vector in vectors}
-    inputs |= _on_links(model, q, forces, reference)
+    inputs |= wrenches.on_links(model, q, forces, reference)
     program = f"{function}_jvp" + (_JVP_PROGRAMS.get(method, "") if forward else "")
     (change,) = kernel(program)(model, q, inputs).values()
-    turned = _turned(model, q, forces, reference)
+    turned = wrenches.turned(model, q, forces, reference)
     if turned is None:
         return joints.gather(change)
-    less = _times(turned, dq)
+    less = times(turned, dq)
     return joints.gather(change) + (
         dynamics.mass_matrix_solve(model, q, less) if forward else -less
     )
@@ -345,13 +318,13 @@ def vjp(
     if forward:
         refuse_singular(model)
     inputs = {"v": joints.spread(v), names[2]: joints.spread(x), "w": joints.spread(w)}
-    inputs |= _on_links(model, q, forces, reference)
+    inputs |= wrenches.on_links(model, q, forces, reference)
     found = kernel(f"{function}_vjp")(model, q, inputs)
     result = {name: joints.gather(found[f"w_{name}"]) for name in names}
-    turned = _turned(model, q, forces, reference)
+    turned = wrenches.turned(model, q, forces, reference)
     if turned is not None:
         back = np.swapaxes(turned, -1, -2)
-        result["q"] = result["q"] + _times(back, result["tau"] if forward else -w)
+        result["q"] = result["q"] + times(back, result["tau"] if forward else -w)
     return result
 
 
@@ -364,7 +337,3 @@ def _names(function: str) -> tuple[str, str, str]:
     if function not in FUNCTIONS:
         raise UnknownNameError("function with derivatives", function, FUNCTIONS)
     return FUNCTIONS[function]
-
-
-def _times(matrix: Array, x: Array) -> Array:
-    return np.asarray((matrix @ x[..., None])[..., 0])

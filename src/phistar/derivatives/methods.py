@@ -222,6 +222,9 @@ class Derivatives:
         v: Coordinates,
         x: Coordinates,
         weights: Coordinates,
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
         **changes: Coordinates,
     ) -> dict[str, Array]:
         """Second derivatives of ``weights · result`` times a direction, in O(n).
@@ -229,23 +232,46 @@ class Derivatives:
         The change of ``vjp`` along ``dq``, ``dv`` and ``dvdot`` or ``dtau``; arguments and results
         as there.
         """
-        return second.hvp(self.model, function, (q, v, x), weights, changes)
+        return second.hvp(self.model, function, (q, v, x), weights, changes, forces, reference)
 
     def inverse_dynamics_second(
-        self, q: Coordinates, v: Coordinates, vdot: Coordinates
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        vdot: Coordinates,
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
     ) -> InverseSecond:
         """Second derivatives of joint forces: ``.qq .qv .vv .q_vdot``, each (..., nv, nv, nv).
 
         Entry [i, j, k]: entry i of the first derivative in direction j, differentiated along k. For
         joints with several axes ``.qq`` is not symmetric in (j, k), see ``derivatives.second``.
+
+        Args:
+            q: (..., nq).
+            v, vdot: (..., nv).
+            forces, reference: As in ``linearize``.
         """
-        return second.inverse_second(self.model, q, v, vdot)
+        return second.inverse_second(self.model, q, v, vdot, forces, reference)
 
     def forward_dynamics_second(
-        self, q: Coordinates, v: Coordinates, tau: Coordinates
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        tau: Coordinates,
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
     ) -> ForwardSecond:
-        """Second derivatives of joint accelerations: ``.qq .qv .vv .q_tau``, (..., nv, nv, nv)."""
-        return second.forward_second(self.model, q, v, tau)
+        """Second derivatives of joint accelerations: ``.qq .qv .vv .q_tau``, (..., nv, nv, nv).
+
+        Args:
+            q: (..., nq).
+            v, tau: (..., nv).
+            forces, reference: As in ``linearize``.
+        """
+        return second.forward_second(self.model, q, v, tau, forces, reference)
 
     def mass_matrix_q(self, q: Coordinates) -> Array:
         """∂𝓜/∂q (..., nv, nv, nv): [i, j, k] is the change of 𝓜_ij along the step e_k."""

@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 from phistar import dynamics
 from phistar.arguments import refuse_singular, state
 from phistar.compile import Full, joint_map, kernel, matrix
+from phistar.derivatives import wrenches
 from phistar.derivatives.first import FUNCTIONS, jvp, linearize, no_change, vjp, whole
-from phistar.dynamics import over_joints
+from phistar.derivatives.wrenches import times
+from phistar.dynamics import Forces, over_joints
 from phistar.errors import UnknownNameError
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
@@ -78,24 +80,38 @@ def mass_matrix_qq(model: Model, q: Coordinates) -> Array:
 
 
 def inverse_second(
-    model: Model, q: Coordinates, v: Coordinates, vdot: Coordinates
+    model: Model,
+    q: Coordinates,
+    v: Coordinates,
+    vdot: Coordinates,
+    forces: Forces | None = None,
+    reference: str = "world_aligned",
 ) -> InverseSecond:
     """Second derivatives of inverse dynamics."""
     q, v, vdot = state(model, q=q, v=v, vdot=vdot)
-    vectors = {"v": v, "vdot": vdot}
-    qq = _slices(model, "inverse_dynamics_qq", q, vectors, "dq")
+    links = wrenches.on_links(model, q, forces, reference)
+    qq = _slices(model, "inverse_dynamics_qq", q, {"v": v, "vdot": vdot}, "dq", links)
+    turned = _turned(model, q, forces, reference)
+    qq = qq if turned is None else qq + turned
     qv = _slices(model, "inverse_dynamics_qv", q, {"v": v}, "dq")
     vv = _slices(model, "inverse_dynamics_vv", q, {"v": v}, "dv")
     mass = np.swapaxes(mass_matrix_q(model, q), -1, -2)
-    batch = np.broadcast_shapes(*(x.shape[:-1] for x in (q, v, vdot)))
+    batch = np.broadcast_shapes(*(x.shape[:-1] for x in (q, v, vdot)), qq.shape[:-3])
     return InverseSecond(*(whole(x, (*batch, *x.shape[-3:])) for x in (qq, qv, vv, mass)))
 
 
-def forward_second(model: Model, q: Coordinates, v: Coordinates, tau: Coordinates) -> ForwardSecond:
+def forward_second(
+    model: Model,
+    q: Coordinates,
+    v: Coordinates,
+    tau: Coordinates,
+    forces: Forces | None = None,
+    reference: str = "world_aligned",
+) -> ForwardSecond:
     """Second derivatives of forward dynamics: 𝓜v̇ + C = τ differentiated twice."""
     q, v, tau = state(model, q=q, v=v, tau=tau)
-    first = linearize(model, q, v, tau)
-    inner = inverse_second(model, q, v, first.vdot)
+    first = linearize(model, q, v, tau, forces, reference)
+    inner = inverse_second(model, q, v, first.vdot, forces, reference)
     mass_q = inner.q_vdot
     inverse = first.vdot_tau
 
@@ -116,14 +132,38 @@ def forward_second(model: Model, q: Coordinates, v: Coordinates, tau: Coordinate
 
 
 def _slices(
-    model: Model, name: str, q: Array, vectors: Mapping[str, Array], direction: str
+    model: Model,
+    name: str,
+    q: Array,
+    vectors: Mapping[str, Array],
+    direction: str,
+    links: Mapping[str, Array] | None = None,
 ) -> Array:
     """A tensor from its slices: a matrix for each unit direction, all in one batch."""
     joints = joint_map(model)
     inputs = {key: joints.spread(x[..., None, :]) for key, x in vectors.items()}
+    inputs |= {key: x[..., None, :, :] for key, x in (links or {}).items()}
     inputs[direction] = joints.spread(np.eye(model.nv, dtype=q.dtype))
     found = over_joints(model, matrix(name, Full(), model, q[..., None, :], inputs))
     return np.moveaxis(found, -3, -2)
+
+
+def _turned(model: Model, q: Array, forces: Forces | None, reference: str) -> Array | None:
+    """What the second derivatives of joint forces have more if forces are held in the world."""
+    apart = {name: np.asarray(value)[..., None, :] for name, value in (forces or {}).items()}
+    here, units = q[..., None, :], np.eye(model.nv, dtype=q.dtype)
+    found = wrenches.turned_twice(model, here, units, apart, reference)
+    if found is None:
+        return None
+    less, links = found
+    bent = matrix("inverse_dynamics_q", Full(), model, here, _alone(model, links))
+    return np.moveaxis(over_joints(model, bent) - less, -3, -1)
+
+
+def _alone(model: Model, links: Mapping[str, Array]) -> dict[str, Array]:
+    """Inputs of inverse dynamics at rest, without weight: what forces on links do by themselves."""
+    none = np.zeros(len(joint_map(model).places))
+    return {"v": none, "vdot": none, "gravity": np.zeros((len(model.bodies), 6)), **links}
 
 
 def hvp(
@@ -132,6 +172,8 @@ def hvp(
     arguments: tuple[Coordinates, Coordinates, Coordinates],
     weights: Coordinates,
     changes: Mapping[str, Coordinates],
+    forces: Forces | None = None,
+    reference: str = "world_aligned",
 ) -> dict[str, Array]:
     """The change of ``vjp`` along changes of the arguments, in O(n)."""
     if function not in FUNCTIONS:
@@ -145,25 +187,42 @@ def hvp(
     given = dict(zip(names, arguments, strict=True))
     q, v, x, w, dq, dv, dx = state(model, **given, w=weights, **moves)
     if function == "inverse_dynamics":
-        return _inverse_hvp(model, q, v, x, w, (dq, dv, dx))
+        return _inverse_hvp(model, q, v, x, w, (dq, dv, dx), forces, reference)
     refuse_singular(model)
-    vdot = dynamics.forward_dynamics(model, q, v, x)
-    dvdot = jvp(model, function, (q, v, x), {"dq": dq, "dv": dv, "dtau": dx})
+    vdot = dynamics.forward_dynamics(model, q, v, x, forces, reference)
+    moved = {"dq": dq, "dv": dv, "dtau": dx}
+    dvdot = jvp(model, function, (q, v, x), moved, forces, reference)
     u = dynamics.mass_matrix_solve(model, q, w)
     du = -dynamics.mass_matrix_solve(model, q, _mass_change(model, q, dq, u))
-    second = _inverse_hvp(model, q, v, vdot, u, (dq, dv, dvdot))
-    first = vjp(model, "inverse_dynamics", (q, v, vdot), du)
+    second = _inverse_hvp(model, q, v, vdot, u, (dq, dv, dvdot), forces, reference)
+    first = vjp(model, "inverse_dynamics", (q, v, vdot), du, forces, reference)
     return {"q": -second["q"] - first["q"], "v": -second["v"] - first["v"], "tau": du}
 
 
 def _inverse_hvp(
-    model: Model, q: Array, v: Array, vdot: Array, w: Array, along: tuple[Array, Array, Array]
+    model: Model,
+    q: Array,
+    v: Array,
+    vdot: Array,
+    w: Array,
+    along: tuple[Array, Array, Array],
+    forces: Forces | None,
+    reference: str,
 ) -> dict[str, Array]:
     joints = joint_map(model)
     names = ("v", "vdot", "w", "dq", "dv", "dvdot")
     vectors = zip(names, (v, vdot, w, *along), strict=True)
-    found = kernel("inverse_dynamics_hvp")(model, q, {n: joints.spread(x) for n, x in vectors})
-    return {name.removeprefix("w_"): joints.gather(x) for name, x in found.items()}
+    inputs = {name: joints.spread(x) for name, x in vectors}
+    inputs |= wrenches.on_links(model, q, forces, reference)
+    found = kernel("inverse_dynamics_hvp")(model, q, inputs)
+    result = {name.removeprefix("w_"): joints.gather(x) for name, x in found.items()}
+    held = wrenches.turned_twice(model, q, along[0], forces, reference)
+    if held is not None:
+        less, links = held
+        alone = {"w": inputs["w"], **_alone(model, links)}
+        bent = joints.gather(kernel("inverse_dynamics_vjp")(model, q, alone)["w_q"])
+        result["q"] = result["q"] + bent - times(np.swapaxes(less, -1, -2), w)
+    return result
 
 
 def _mass_change(model: Model, q: Array, dq: Array, w: Array) -> Array:

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from phistar.algebra.identities import DEFINITIONS, IDENTITIES
+from phistar.algebra.identities import DEFINITIONS
+from phistar.algebra.phases import IDENTITIES
 from phistar.algebra.proof import Theorem
 from phistar.algebra.proof import prove as prove_theorem
 from phistar.algebra.rewrite import Step
@@ -18,7 +19,7 @@ from phistar.explain import places
 from phistar.explain.used import symbols_in, theorems_in
 from phistar.refs import Paper, Ref
 
-_TABLES = ("algebra/identities.py", "algebra/schemas.py")
+_TABLES = ("algebra/identities.py", "algebra/transfers.py", "algebra/schemas.py")
 
 
 def where(name: str) -> str:

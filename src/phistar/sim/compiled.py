@@ -39,17 +39,21 @@ class Compiled:
 
     engine = "machine code"
 
-    def __init__(self, model: Model, program: Program, scheme: Scheme, work: int) -> None:
+    def __init__(
+        self, model: Model, program: Program, scheme: Scheme, work: int, threads: int | None
+    ) -> None:
         """Args:
         model: The robot; every joint has a coordinate of its own.
         program: Rates of the state.
         scheme: What a step is.
         work: Steps times samples that will be taken.
+        threads: How many may take them; default: by the work.
         """
         from phistar.backends.llvm.rollout import Rollout
 
         self.joints = joint_map(model)
         self._model = model
+        self._threads = threads
         self._program = program
         self._patient = work * len(scheme.parts) // 2 >= LARGE
         calls = (self._rate(p) if isinstance(p, Rate) else self._go(p) for p in scheme.parts)
@@ -91,7 +95,6 @@ class Compiled:
         steps: int,
         every: int,
         results: tuple[Array, Array],
-        threads: int | None = None,
     ) -> bool:
         """See ``sim.loop.Loop.run``."""
         same = self.joints.same
@@ -103,14 +106,16 @@ class Compiled:
             {"h": np.array([dt])},
             steps,
             every,
-            threads,
+            self._threads,
         )
         if not same:
             results[1][...] = self.joints.gather(out)
         return finite
 
 
-def compiled(model: Model, variable: Variable, scheme: Scheme, work: int) -> Compiled | None:
+def compiled(
+    model: Model, variable: Variable, scheme: Scheme, work: int, threads: int | None = None
+) -> Compiled | None:
     """The machine code of a scheme, or None where there is none.
 
     Without it are robots whose mimic joints are reduced, robots that do not move, forces on frames,
@@ -122,7 +127,7 @@ def compiled(model: Model, variable: Variable, scheme: Scheme, work: int) -> Com
         return None
     if not joints.one_to_one or (joints.scales != 1.0).any():
         return None
-    return Compiled(model, program, scheme, work)
+    return Compiled(model, program, scheme, work, threads)
 
 
 def _code(name: str, model: Model, patient: bool) -> Kernel:

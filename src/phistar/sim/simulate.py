@@ -27,6 +27,7 @@ from phistar.sim.simulation import Simulation
 from phistar.sim.variables import Normalised, Variable, Velocity, variable
 
 Array = NDArray[Any]
+Engine = Compiled | Loop | Conserving
 
 ADAPTIVE, CONSERVING = "dopri5", "implicit_midpoint"
 
@@ -102,7 +103,7 @@ def _fixed(
     batch, knots = q.shape[:-1], count // every
     places, rates = q.reshape(-1, model.nq), v.reshape(-1, model.nv)
     held = push.reshape(*push.shape[: push.ndim - len(batch) - 1], -1, model.nv)
-    engine = _engine(model, stood, scheme, len(places) * count)
+    engine = _engine(model, stood, scheme, len(places) * count, threads)
     qs = np.empty((knots + 1, len(places), model.nq))
     xs = np.empty((knots + 1, len(places), model.nv))
     qs[0], xs[0] = places, stood.start(places, rates)
@@ -112,7 +113,7 @@ def _fixed(
         with bar(progress, count, model.name, work * count) as advance:
             for first in range(0, count, piece):
                 last = min(first + piece, count)
-                _piece(engine, held, dt, (first, last), every, (qs, xs), threads)
+                _piece(engine, held, dt, (first, last), every, (qs, xs))
                 _refuse_diverged(model, (qs, xs), first, last, every, dt, batch)
                 advance(last - first)
     return Simulation(
@@ -128,12 +129,12 @@ def _fixed(
     )
 
 
-def _engine(model: Model, stood: Variable, scheme: str, work: int) -> Compiled | Loop | Conserving:
+def _engine(model: Model, stood: Variable, scheme: str, work: int, threads: int | None) -> Engine:
     if scheme == CONSERVING:
         assert isinstance(stood, Normalised)
         return Conserving(model, stood)
     found = SCHEMES[scheme]
-    return compiled(model, stood, found, work) or Loop(model, stood, found)
+    return compiled(model, stood, found, work, threads) or Loop(model, stood, found)
 
 
 def _adaptive(
@@ -202,22 +203,20 @@ def _length(dt: float | None, steps: int | None, duration: float | None) -> floa
 
 
 def _piece(
-    engine: Any,
+    engine: Engine,
     tau: Array,
     dt: float,
     steps: tuple[int, int],
     every: int,
     results: tuple[Array, Array],
-    threads: int | None,
 ) -> None:
     """Some of the steps, from the knot where they begin."""
     first, last = steps
     qs, xs = results
     begin, end = first // every, last // every
     push = tau if tau.ndim == 2 else tau[first:last]
-    options = {"threads": threads} if isinstance(engine, Compiled) else {}
     parts = (qs[begin + 1 : end + 1], xs[begin + 1 : end + 1])
-    engine.run(qs[begin], xs[begin], push, dt, last - first, every, parts, **options)
+    engine.run(qs[begin], xs[begin], push, dt, last - first, every, parts)
 
 
 def count_of_steps(dt: float, steps: int | None, duration: float | None, every: int) -> int:

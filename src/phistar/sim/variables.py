@@ -8,9 +8,10 @@ eta     x = η = R*L*v   η̇ = ε - C - ε_g: half the sum of η² is the kinet
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,30 +43,9 @@ class Program:
     names: Mapping[str, str]
 
 
-class Variable(Protocol):
-    """A variable that stands for the velocity."""
-
-    @property
-    def program(self) -> Program | None:
-        """The rates as compiled programs, or None if there are none."""
-        ...
-
-    def start(self, q: Array, v: Array) -> Array:
-        """x (..., nv) of a velocity."""
-        ...
-
-    def velocity(self, q: Array, x: Array) -> Array:
-        """v (..., nv)."""
-        ...
-
-    def rate(self, q: Array, x: Array, tau: Array) -> tuple[Array, Array]:
-        """v and ẋ, each (..., nv)."""
-        ...
-
-
 @dataclass(frozen=True)
-class Velocity:
-    """x = v."""
+class Variable(ABC):
+    """A variable x that stands for the velocity of a robot under forces on its frames."""
 
     model: Model
     forces: Forces | None = None
@@ -73,7 +53,31 @@ class Velocity:
 
     @property
     def program(self) -> Program | None:
-        """Forward dynamics; forces on frames change with q and are no part of it."""
+        """The rates as compiled programs, or None if there are none.
+
+        Forces on frames change with q and are no part of them.
+        """
+        return None
+
+    @abstractmethod
+    def start(self, q: Array, v: Array) -> Array:
+        """x (..., nv) of a velocity."""
+
+    @abstractmethod
+    def velocity(self, q: Array, x: Array) -> Array:
+        """v (..., nv)."""
+
+    @abstractmethod
+    def rate(self, q: Array, x: Array, tau: Array) -> tuple[Array, Array]:
+        """v and ẋ, each (..., nv)."""
+
+
+class Velocity(Variable):
+    """x = v."""
+
+    @property
+    def program(self) -> Program | None:
+        """Forward dynamics."""
         if self.forces:
             return None
         names = {"q": "q", "v": "x", "tau": "tau", "vdot": "a"}
@@ -92,13 +96,8 @@ class Velocity:
         return x, dynamics.forward_dynamics(self.model, q, x, tau, self.forces, self.reference)
 
 
-@dataclass(frozen=True)
-class Total:
+class Total(Variable):
     """x = ζ."""
-
-    model: Model
-    forces: Forces | None = None
-    reference: str = "world_aligned"
 
     @property
     def program(self) -> Program | None:
@@ -122,18 +121,8 @@ class Total:
         return found.v, found.zeta_dot
 
 
-@dataclass(frozen=True)
-class Normalised:
-    """x = η, with the Cholesky root."""
-
-    model: Model
-    forces: Forces | None = None
-    reference: str = "world_aligned"
-
-    @property
-    def program(self) -> Program | None:
-        """None: roots of D and their rates are taken in NumPy, between compiled sweeps."""
-        return None
+class Normalised(Variable):
+    """x = η, by the Cholesky root of D, which NumPy takes between compiled sweeps."""
 
     def start(self, q: Array, v: Array) -> Array:
         """R*L*v."""
@@ -160,7 +149,7 @@ class Normalised:
         return v, here.to_epsilon(push), here.coriolis, weight
 
 
-VARIABLES: dict[str, Callable[..., Variable]] = {"v": Velocity, "zeta": Total, "eta": Normalised}
+VARIABLES: dict[str, type[Variable]] = {"v": Velocity, "zeta": Total, "eta": Normalised}
 """Variables by name."""
 
 

@@ -25,14 +25,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from phistar.algebra.identities import (
-    CORE,
-    DEFINITIONS,
-    IDENTITIES,
-    Identity,
-    with_adjoints,
-)
+from phistar.algebra.identities import CORE, DEFINITIONS, Identity, with_adjoints
 from phistar.algebra.ir import Adjoint, Expr, Inverse, Let, Product, Sum, Symbol, add
+from phistar.algebra.phases import IDENTITIES
 from phistar.algebra.rewrite import Rewriter
 from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE, TASK_FORCE, Space
 from phistar.algebra.symbols import D, H, phi, psi, vector

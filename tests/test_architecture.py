@@ -47,14 +47,15 @@ LAYERS: dict[str, tuple[str, str]] = {
     "geometry": ("errors model arguments dynamics derivatives", "numpy"),
     "diagonal": ("errors model arguments algebra algorithms compile dynamics", "numpy"),
     "motion": ("errors model scalar backends", "numpy"),
+    "energies": ("spatial model arguments compile motion", "numpy"),
     "kernels": ("errors model arguments algebra sweeps scalar backends compile", "numpy"),
     "export": (f"errors model {LEVELS} compile explain kernels", ""),
     "sim": (
-        "errors spatial model arguments scalar backends compile dynamics motion diagonal",
+        "errors spatial model arguments scalar backends compile dynamics motion energies diagonal",
         "numpy rich",
     ),
     "robot": (
-        f"{BASE} algebra algorithms compile dynamics motion derivatives diagonal geometry "
+        f"{BASE} algebra algorithms compile dynamics motion energies derivatives diagonal geometry "
         "kernels functions operators sim",
         "numpy",
     ),

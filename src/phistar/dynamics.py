@@ -26,7 +26,7 @@ from phistar.compile import (
 )
 from phistar.errors import ShapeError, UnknownNameError
 from phistar.model.configuration import Coordinates, batch_shape
-from phistar.model.kinematics import body_poses, center_of_mass, check_reference, reference_pose
+from phistar.model.kinematics import body_poses, check_reference, reference_pose
 from phistar.model.model import Model
 from phistar.model.parts import GROUND
 from phistar.spatial import force_transform, pose_inverse
@@ -208,38 +208,6 @@ def log_determinant(model: Model, q: Coordinates) -> Array:
     return np.asarray(
         sum((np.linalg.slogdet(block)[1] for block in blocks), np.zeros(q.shape[:-1]))
     )
-
-
-def momentum(model: Model, q: Coordinates, v: Coordinates) -> Array:
-    """Spatial momentum (..., 6) [angular; linear] of the moving links about the world's origin."""
-    q, v = state(model, q=q, v=v)
-    collected = kernel("total_momentum")(model, q, {"v": joint_map(model).spread(v)})["h"]
-    poses = body_poses(model, q)
-    roots = [body.index for body in model.bodies if body.parent == GROUND]
-    parts = [
-        (force_transform(poses[..., k, :, :]) @ collected[..., k, :, None])[..., 0] for k in roots
-    ]
-    return np.asarray(sum(parts, np.zeros(6)))
-
-
-def kinetic_energy(model: Model, q: Coordinates, v: Coordinates) -> Array:
-    """Kinetic energy (...) [J], that of the rotors included."""
-    q, v = state(model, q=q, v=v)
-    joints = joint_map(model).spread(v)
-    spent = kernel("link_velocities")(model, q, {"v": joints})
-    momenta = kernel("momenta")(model, q, {"v": joints})
-    armature = np.concatenate([np.array(body.armature) for body in model.bodies] or [np.zeros(0)])
-    links = (spent["V"] * momenta["h"]).sum(axis=(-2, -1))
-    return np.asarray((links + (armature * joints**2).sum(axis=-1)) / 2)
-
-
-def potential_energy(model: Model, q: Coordinates) -> Array:
-    """Potential energy (...) [J] of the moving links in gravity; zero at the world's origin."""
-    (q,) = state(model, q=q)
-    mass = float(model.inertias[:, 0].sum())
-    if mass == 0.0:
-        return np.zeros(q.shape[:-1])
-    return np.asarray(-mass * center_of_mass(model, q, fixed=False) @ model.gravity)
 
 
 def link_forces(model: Model, q: Array, forces: Forces, reference: str) -> Array:

@@ -3,7 +3,8 @@
 
 The functions are those of ``model.kinematics``, which answers whatever has no machine code: other
 dtypes than float64 and float32, numbers that are not finite, very long paths, other backends, and
-the first samples of each program. ``Kinematics`` is the part of ``Robot`` that asks them.
+the first samples of each program. ``Kinematics`` is the part of ``Robot`` that asks them. Momentum
+and energies are asked here too, see ``energies``.
 """
 
 from __future__ import annotations
@@ -46,9 +47,10 @@ MOST_POSES = 64
 def lean_table(model: Model) -> dict[Key, Lean]:
     """Quick ways for single samples, see ``backends.base.Executable.lean``.
 
-    They take q and, for velocities, v, and then an array for the numbers of the result. Keys are
-    ``("frame_pose", frame)``, ``("link_poses",)``, ``("jacobian", frame, reference)``,
-    ``("frame_velocity", frame, reference)`` and ``("center_of_mass", fixed)``.
+    They take q and, where velocities matter, v, and then an array for the numbers of the result.
+    Keys are ``("frame_pose", frame)``, ``("link_poses",)``, ``("jacobian", frame, reference)``,
+    ``("frame_velocity", frame, reference)``, ``("center_of_mass", fixed)``, ``("momentum",)``,
+    ``("kinetic_energy",)`` and ``("potential_energy",)``.
     """
     return {}
 
@@ -57,7 +59,7 @@ def frame_pose(model: Model, q: Coordinates, frame: str) -> Array:
     """World pose of a frame, (..., nq) -> (..., 4, 4)."""
     model.frame(frame)
     q = configuration(model, q)
-    found = _answer(model, ("frame_pose", frame), q)
+    found = answer(model, ("frame_pose", frame), q)
     if found is None:
         return kinematics.frame_pose(model, q, frame)
     return found.reshape(*q.shape[:-1], 4, 4)
@@ -66,7 +68,7 @@ def frame_pose(model: Model, q: Coordinates, frame: str) -> Array:
 def link_poses(model: Model, q: Coordinates) -> dict[str, Array]:
     """World pose (..., 4, 4) of every link, by name in file order."""
     q = configuration(model, q)
-    found = _answer(model, ("link_poses",), q)
+    found = answer(model, ("link_poses",), q)
     if found is None:
         return kinematics.link_poses(model, q)
     poses = found.reshape(*q.shape[:-1], len(model.link_names), 4, 4)
@@ -78,7 +80,7 @@ def jacobian(model: Model, q: Coordinates, frame: str, reference: str = "world_a
     check_reference(reference)
     model.frame(frame)
     q = configuration(model, q)
-    found = _answer(model, ("jacobian", frame, reference), q)
+    found = answer(model, ("jacobian", frame, reference), q)
     if found is None:
         return kinematics.jacobian(model, q, frame, reference)
     return found.reshape(*q.shape[:-1], 6, model.nv)
@@ -92,14 +94,14 @@ def frame_velocity(
     model.frame(frame)
     q, v = configuration(model, q), tangent(model, v)
     batch_shape(model, {"q": q, "v": v})
-    found = _answer(model, ("frame_velocity", frame, reference), q, v)
+    found = answer(model, ("frame_velocity", frame, reference), q, v)
     return kinematics.frame_velocity(model, q, v, frame, reference) if found is None else found
 
 
 def center_of_mass(model: Model, q: Coordinates, *, fixed: bool = True) -> Array:
     """Centre of mass (..., 3), world axes; see ``model.kinematics.center_of_mass``."""
     q = configuration(model, q)
-    found = _answer(model, ("center_of_mass", bool(fixed)), q)
+    found = answer(model, ("center_of_mass", bool(fixed)), q)
     return kinematics.center_of_mass(model, q, fixed=fixed) if found is None else found
 
 
@@ -169,8 +171,14 @@ class Kinematics:
             return None
 
 
-def _answer(model: Model, key: Key, *arrays: Array) -> Array | None:
-    """The numbers of a result (..., size) by machine code, if that is at hand."""
+def answer(model: Model, key: Key, *arrays: Array) -> Array | None:
+    """The numbers of a result (..., size) by machine code, if that is at hand.
+
+    Args:
+        model: The robot.
+        key: What is asked, see ``lean_table``.
+        arrays: Checked q and, where velocities matter, v; their batches broadcast.
+    """
     if backends.default() != "llvm":
         return None
     program = _program(model, key)
@@ -205,8 +213,12 @@ def _program(model: Model, key: Key) -> Direct | None:
 
 def _traced(model: Model, what: str, *choices: Any) -> Straight:
     """The straight line that a key means."""
+    from phistar.scalar import energy
     from phistar.scalar import kinematics as programs
 
+    if what in ("momentum", "kinetic_energy", "potential_energy"):
+        trace: Callable[..., Straight] = getattr(energy, what)
+        return trace(model)
     if what == "frame_pose":
         return programs.poses(model, choices)
     if what == "link_poses":

@@ -17,6 +17,7 @@ from phistar.algebra.ir import Expr
 from phistar.algorithms.operational_space import compliance
 from phistar.derivatives.methods import Derivatives
 from phistar.diagonal.methods import Diagonalized
+from phistar.energies import Energies
 from phistar.errors import RobotNotFoundError, close_matches
 from phistar.functions import Function
 from phistar.geometry.methods import Geometry
@@ -35,7 +36,7 @@ from phistar.sim.methods import Motions
 Array = NDArray[Any]
 
 
-class Robot(Described, Kinematics, Derivatives, Diagonalized, Geometry, Motions):
+class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry, Motions):
     """A robot: pure functions of q and v, no hidden state.
 
     Every method takes array-likes with any leading batch axes, shaped ``(..., nq)`` or
@@ -193,18 +194,6 @@ class Robot(Described, Kinematics, Derivatives, Diagonalized, Geometry, Motions)
         frames; it exists where the frames can move in every direction.
         """
         return np.asarray(np.linalg.inv(self.function(compliance, frames=frames)(q)))
-
-    def momentum(self, q: Coordinates, v: Coordinates) -> Array:
-        """Spatial momentum (..., 6) [angular; linear] about the world's origin, world axes."""
-        return dynamics.momentum(self.model, q, v)
-
-    def kinetic_energy(self, q: Coordinates, v: Coordinates) -> Array:
-        """Kinetic energy (...) [J], that of the rotors included."""
-        return dynamics.kinetic_energy(self.model, q, v)
-
-    def potential_energy(self, q: Coordinates) -> Array:
-        """Potential energy (...) [J] of the moving links; zero with them at the world's origin."""
-        return dynamics.potential_energy(self.model, q)
 
     def operators(self, q: Coordinates, v: Coordinates | None = None) -> Operators:
         """𝓜, C, Jacobians, φ, ψ and your own operators at a state: applied in O(n), never formed.

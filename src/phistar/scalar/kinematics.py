@@ -17,7 +17,7 @@ from phistar.model.parts import GROUND
 from phistar.scalar.graph import Graph
 from phistar.scalar.joints import factors_of, transform
 from phistar.scalar.links import ROUNDING, Frame, Link
-from phistar.scalar.lower import DEFAULT, choices
+from phistar.scalar.lower import DEFAULT, Options, choices
 from phistar.scalar.numbers import numbers
 from phistar.scalar.program import Body, Signature, Store, Straight, arithmetic
 from phistar.scalar.vectors import Matrix, Rotation, Vector, cross, minus, plus, scaled, times
@@ -106,15 +106,31 @@ class Steps:
             total = plus(total, scaled(self.graph.load("v", entry), axis))
         return total
 
+    def onward(self, step: Step, velocity: Vector) -> Vector:
+        """Velocity of the outer frame of a step, at its origin, from that of the inner one."""
+        angular, linear, own = velocity[:3], velocity[3:], self.motion(step)
+        carried = plus(linear, cross(angular, step.offset))
+        angular = plus(step.rotation.turn_back(angular), own[:3])
+        return [*angular, *plus(step.rotation.turn_back(carried), own[3:])]
+
 
 Trace = Callable[[Steps], Vector]
 
 
-def _cheapest(model: Model, inputs: Sequence[str], trace: Trace) -> Straight:
-    """The program of a trace, in the axes in which it takes the fewest operations."""
+def cheapest(
+    model: Model, inputs: Sequence[str], trace: Trace, options: Options = DEFAULT
+) -> Straight:
+    """The program of a trace, in the axes in which it takes the fewest operations.
+
+    Args:
+        model: The robot.
+        inputs: What it reads of ``"q"`` and ``"v"``.
+        trace: Gives the numbers of its output.
+        options: Which links it may see.
+    """
     sizes = {"q": model.nq, "v": model.nv}
     found = []
-    for links in choices(model, frozenset(), DEFAULT):
+    for links in choices(model, frozenset(), options):
         steps = Steps(model, links)
         result = trace(steps)
         signature = Signature({name: sizes[name] for name in inputs}, {OUTPUT: len(result)})
@@ -145,7 +161,7 @@ def poses(model: Model, frames: Sequence[str]) -> Straight:
             result += [0.0, 0.0, 0.0, 1.0]
         return result
 
-    return _cheapest(model, ("q",), trace)
+    return cheapest(model, ("q",), trace)
 
 
 def jacobian(model: Model, frame: str, reference: str) -> Straight:
@@ -167,7 +183,7 @@ def jacobian(model: Model, frame: str, reference: str) -> Straight:
                     result[i * model.nv + entry] = result[i * model.nv + entry] + x
         return result
 
-    return _cheapest(model, ("q",), trace)
+    return cheapest(model, ("q",), trace)
 
 
 def _rotations(path: Sequence[Step], reference: str) -> list[Matrix]:
@@ -202,19 +218,15 @@ def _points(path: Sequence[Step], reference: str) -> list[Vector]:
 def velocity(model: Model, frame: str, reference: str) -> Straight:
     """Velocity of a frame: q, v -> 6 numbers, in one walk along its path."""
     walk = {"local": _local, "world": _world, "world_aligned": _world_aligned}[reference]
-    return _cheapest(model, ("q", "v"), lambda steps: walk(steps, steps.path(frame)))
+    return cheapest(model, ("q", "v"), lambda steps: walk(steps, steps.path(frame)))
 
 
 def _local(steps: Steps, path: Sequence[Step]) -> Vector:
     """Outward, in the axes of each frame at its origin."""
-    angular: Vector = [0.0] * 3
-    linear: Vector = [0.0] * 3
+    velocity: Vector = [0.0] * 6
     for step in path:
-        own = steps.motion(step)
-        carried = plus(linear, cross(angular, step.offset))
-        angular = plus(step.rotation.turn_back(angular), own[:3])
-        linear = plus(step.rotation.turn_back(carried), own[3:])
-    return [*angular, *linear]
+        velocity = steps.onward(step, velocity)
+    return velocity
 
 
 def _world(steps: Steps, path: Sequence[Step]) -> Vector:
@@ -250,20 +262,28 @@ def center_of_mass(model: Model, fixed: bool) -> Straight:
     """
 
     def trace(steps: Steps) -> Vector:
-        mass, total = _at_rest(model) if fixed else (0.0, [0.0, 0.0, 0.0])
-        masses = [link.mass for link in steps.links]
-        moments: list[Vector] = [[float(x) for x in link.h] for link in steps.links]
-        for link in reversed(steps.links):
-            k, step = link.index, steps.joint(link.index)
-            carried = plus(step.rotation.turn(moments[k]), scaled(masses[k], step.offset))
-            if link.parent == GROUND:
-                mass, total = mass + masses[k], plus(total, carried)
-            else:
-                masses[link.parent] += masses[k]
-                moments[link.parent] = plus(moments[link.parent], carried)
-        return scaled(1.0 / mass, total)
+        rest, at_rest = _at_rest(model) if fixed else (0.0, [0.0, 0.0, 0.0])
+        mass, moment = first_moment(steps)
+        return scaled(1.0 / (rest + mass), plus(at_rest, moment))
 
-    return _cheapest(model, ("q",), trace)
+    return cheapest(model, ("q",), trace)
+
+
+def first_moment(steps: Steps) -> tuple[float, Vector]:
+    """Mass and first moment in the world of the links that move."""
+    masses = [link.mass for link in steps.links]
+    moments: list[Vector] = [[float(x) for x in link.h] for link in steps.links]
+    mass = 0.0
+    total: Vector = [0.0, 0.0, 0.0]
+    for link in reversed(steps.links):
+        k, step = link.index, steps.joint(link.index)
+        carried = plus(step.rotation.turn(moments[k]), scaled(masses[k], step.offset))
+        if link.parent == GROUND:
+            mass, total = mass + masses[k], plus(total, carried)
+        else:
+            masses[link.parent] += masses[k]
+            moments[link.parent] = plus(moments[link.parent], carried)
+    return mass, total
 
 
 def _at_rest(model: Model) -> tuple[float, Vector]:

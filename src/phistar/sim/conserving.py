@@ -132,7 +132,7 @@ class Conserving:
         )
 
     def _height(self, q: Array) -> Array:
-        """Potential energy (batch,), as ``dynamics.potential_energy`` has it."""
+        """Potential energy (batch,), as ``energies.potential_energy`` has it."""
         mass = float(self.model.inertias[:, 0].sum())
         if mass == 0.0 or not self.model.gravity.any():
             return np.zeros(len(q))

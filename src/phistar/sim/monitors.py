@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phistar import dynamics
+from phistar import energies
 from phistar.model.model import Model
 
 Array = NDArray[Any]
@@ -63,15 +63,15 @@ def energy(model: Model, q: Array, v: Array) -> Array:
     """Kinetic and potential energy (N + 1, ...) [J] along a motion."""
 
     def total(some_q: Array, some_v: Array) -> Array:
-        kinetic = dynamics.kinetic_energy(model, some_q, some_v)
-        return kinetic + dynamics.potential_energy(model, some_q)
+        kinetic = energies.kinetic_energy(model, some_q, some_v)
+        return kinetic + energies.potential_energy(model, some_q)
 
     return along(total, q, v)
 
 
 def momentum(model: Model, q: Array, v: Array) -> Array:
     """Spatial momentum (N + 1, ..., 6) about the world's origin along a motion."""
-    return along(lambda some_q, some_v: dynamics.momentum(model, some_q, some_v), q, v)
+    return along(lambda some_q, some_v: energies.momentum(model, some_q, some_v), q, v)
 
 
 def along(function: Callable[[Array, Array], Array], q: Array, v: Array) -> Array:

@@ -119,11 +119,31 @@ def test_coriolis_matrix_of_multi_dof_joints() -> None:
     _close(product, robot.bias_force(q, v) - robot.gravity_force(q), 1e-9)
 
 
+def test_quick_coriolis_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once compiled, plain arrays take the quick way: same bits, and faults are named as before."""
+    monkeypatch.setenv("PHISTAR_TIER", "wait")
+    robot = phistar.load("double_pendulum")
+    q, v, _ = _state(robot, 21, (3,))
+    first = robot.coriolis_matrix(q, v)
+    assert robot._quick_dynamics["coriolis_matrix"] is not None
+    with pytest.raises(ArgumentError, match=r"v\[1\] is nan"):
+        robot.coriolis_matrix(q[0], np.array([0.0, np.nan]))
+    with pytest.raises(ShapeError, match="^v has shape"):
+        robot.coriolis_matrix(q[0], v[0, 1:])
+    monkeypatch.setattr(phistar.dynamics, "coriolis_matrix", None)
+    np.testing.assert_array_equal(robot.coriolis_matrix(q, v), first)
+    np.testing.assert_array_equal(robot.coriolis_matrix(q[1], v[1]), first[1])
+
+
 def test_log_determinant() -> None:
     """log det 𝓜 from the factors is that of the matrix."""
     robot = _random_robot(18, armature=0.5)
     q = robot.random_configuration(19, (3,))
     _close(robot.log_determinant(q), np.linalg.slogdet(robot.mass_matrix(q))[1])
+    assert {body.motion.nv for body in robot.model.bodies} > {1, 3}
+    short = robot.log_determinant(q.astype(np.float32))
+    assert short.dtype == np.float32
+    _close(short, robot.log_determinant(q), 1e-4)
 
 
 def test_momentum() -> None:

@@ -194,8 +194,7 @@ def coriolis_times(
 def coriolis_matrix(model: Model, q: Coordinates, v: Coordinates) -> Array:
     """C (..., nv, nv) with C v = bias force without gravity and C + C* = d𝓜/dt."""
     q, v = state(model, q=q, v=v)
-    inputs = {"v": joint_map(model).spread(v)}
-    return over_joints(model, matrix("coriolis_matrix", Full(), model, q, inputs))
+    return _matrix(model, "coriolis_matrix", q, v=v)
 
 
 def log_determinant(model: Model, q: Coordinates) -> Array:
@@ -205,9 +204,14 @@ def log_determinant(model: Model, q: Coordinates) -> Array:
     if not joint_map(model).one_to_one:
         return np.asarray(np.linalg.slogdet(mass_matrix(model, q))[1])
     blocks = matrix("hinge_inertia", Diag(), model, q)
-    return np.asarray(
-        sum((np.linalg.slogdet(block)[1] for block in blocks), np.zeros(q.shape[:-1]))
-    )
+    total = np.zeros(q.shape[:-1], np.finfo(q.dtype).dtype)
+    single = [block[..., 0] for block in blocks if block.shape[-1] == 1]
+    if single:
+        total += np.log(np.abs(np.concatenate(single, axis=-1))).sum(axis=-1)
+    for block in blocks:
+        if block.shape[-1] > 1:
+            total += np.linalg.slogdet(block)[1]
+    return total
 
 
 def link_forces(model: Model, q: Array, forces: Forces, reference: str) -> Array:
@@ -274,15 +278,17 @@ def _run(
     return _copied(result, out) if here is None else result
 
 
-def _matrix(model: Model, name: str, q: Array) -> Array:
+def _matrix(model: Model, name: str, q: Array, **vectors: Array) -> Array:
     """A matrix of the catalogue over the robot's coordinates, (..., nv, nv)."""
-    result = matrix(name, Full(), model, q)
+    joints = joint_map(model)
+    inputs = {key: joints.spread(x) for key, x in vectors.items()}
+    result = matrix(name, Full(), model, q, inputs)
     table = quick_table(model)
-    if joint_map(model).same and name not in table and result.dtype == np.float64:
+    if joints.same and name not in table and result.dtype == np.float64:
         code = matrix_executable(name, model)
         table[name] = None
         if code is not None:
-            code.quick(("q",), partial(table.__setitem__, name))
+            code.quick(("q", *vectors), partial(table.__setitem__, name))
     return over_joints(model, result)
 
 

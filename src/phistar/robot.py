@@ -181,6 +181,9 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
 
         C + C* is the rate of the mass matrix, so dM/dt - 2C is skew.
         """
+        quick = self._quick_dynamics.get("coriolis_matrix")
+        if quick is not None and (result := quick(q, v)) is not None:
+            return result
         return dynamics.coriolis_matrix(self.model, q, v)
 
     def log_determinant(self, q: Coordinates) -> Array:

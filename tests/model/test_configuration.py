@@ -151,6 +151,18 @@ def test_dtype_is_kept(dtype: type) -> None:
     assert normalize(EVERY_KIND, q).dtype == dtype
 
 
+def test_flat_coordinates_are_added() -> None:
+    """Without curved joints a step is a sum: broadcast, in the dtype of both, in new memory."""
+    model = random_model(np.random.default_rng(8), 4, kinds=["revolute", "prismatic"])
+    q, dv = np.arange(8.0).reshape(2, 1, 4), np.ones((3, 4), np.complex64)
+    later = integrate(model, q, dv)
+    assert later.dtype == np.complex128
+    np.testing.assert_array_equal(later, np.broadcast_to(q + 1, (2, 3, 4)))
+    still = integrate(model, q[0, 0], np.zeros(4))
+    assert not np.shares_memory(still, q)
+    np.testing.assert_array_equal(difference(model, q, later), np.ones((2, 3, 4)))
+
+
 def test_inputs_are_not_changed() -> None:
     """Functions are pure: what they are given stays as it was."""
     q = random_configuration(EVERY_KIND, np.random.default_rng(4))

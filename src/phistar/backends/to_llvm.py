@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence, Set
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -310,8 +311,11 @@ class MatrixCode:
             kernel.call(rows, [result], fresh=True)
         if not isinstance(self.request, Diag):
             return result.reshape(*batch, *self.shapes[0])
-        blocks = np.split(result, np.cumsum(sizes)[:-1], axis=-1)
-        return [x.reshape(*batch, *shape) for x, shape in zip(blocks, self.shapes, strict=True)]
+        ends = accumulate(sizes)
+        return [
+            result[:, end - size : end].reshape(*batch, *shape)
+            for size, end, shape in zip(sizes, ends, self.shapes, strict=True)
+        ]
 
     def quick(self, order: Sequence[str], keep: Callable[[Quick], None]) -> None:
         """See ``base.Executable``."""

@@ -8,6 +8,7 @@ to values, and keeps the dtype, complex included.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -93,8 +94,11 @@ def batch_shape(model: Model, arguments: Mapping[str, Array]) -> tuple[int, ...]
     """
     common: tuple[int, ...] = ()
     for name, array in arguments.items():
+        own = array.shape[:-1]
+        if own == common or not own:
+            continue
         try:
-            common = np.broadcast_shapes(common, array.shape[:-1])
+            common = np.broadcast_shapes(common, own) if common else own
         except ValueError:
             expected = f"leading axes that broadcast with {common}"
             raise ShapeError(name, array.shape, expected, f"robot '{model.name}'") from None
@@ -141,12 +145,14 @@ def neutral(model: Model) -> Array:
     return q
 
 
-def _curved(model: Model) -> list[tuple[JointKind, slice, slice]]:
+@lru_cache(maxsize=64)
+def _curved(model: Model) -> tuple[tuple[JointKind, slice, slice], ...]:
     """The joints on which a step is more than an addition."""
     joints = (model.joints[name] for name in model.joint_names)
-    return [(j.motion, j.q_slice, j.v_slice) for j in joints if not j.motion.is_euclidean]
+    return tuple((j.motion, j.q_slice, j.v_slice) for j in joints if not j.motion.is_euclidean)
 
 
+@lru_cache(maxsize=64)
 def _flat(model: Model) -> tuple[Array, Array]:
     """Indices into q and v of the coordinates on which a step is an addition."""
     q = np.ones(model.nq, dtype=bool)
@@ -169,6 +175,8 @@ def integrate(model: Model, q: Coordinates, dv: Coordinates) -> Array:
     """
     start, step = configuration(model, q), tangent(model, dv, "dv")
     batch = batch_shape(model, {"q": start, "dv": step})
+    if not _curved(model):
+        return np.asarray(start + step)
     result = np.empty((*batch, model.nq), dtype=np.result_type(start, step))
     flat_q, flat_v = _flat(model)
     result[..., flat_q] = start[..., flat_q] + step[..., flat_v]
@@ -185,6 +193,8 @@ def difference(model: Model, q0: Coordinates, q1: Coordinates) -> Array:
     """
     start, end = configuration(model, q0, "q0"), configuration(model, q1, "q1")
     batch = batch_shape(model, {"q0": start, "q1": end})
+    if not _curved(model):
+        return np.asarray(end - start)
     result = np.empty((*batch, model.nv), dtype=np.result_type(start, end))
     flat_q, flat_v = _flat(model)
     result[..., flat_v] = end[..., flat_q] - start[..., flat_q]

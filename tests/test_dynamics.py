@@ -128,7 +128,7 @@ def test_quick_coriolis_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
     assert robot._quick_dynamics["coriolis_matrix"] is not None
     with pytest.raises(ArgumentError, match=r"v\[1\] is nan"):
         robot.coriolis_matrix(q[0], np.array([0.0, np.nan]))
-    with pytest.raises(ShapeError, match="^v has shape"):
+    with pytest.raises(ShapeError, match=r"^v has shape"):
         robot.coriolis_matrix(q[0], v[0, 1:])
     monkeypatch.setattr(phistar.dynamics, "coriolis_matrix", None)
     np.testing.assert_array_equal(robot.coriolis_matrix(q, v), first)

@@ -8,11 +8,13 @@ here where a test asks for ``machine_code``.
 import pytest
 
 from phistar.backends.base import VARIABLE
+from phistar.derivatives.quick import ways
 
 
 @pytest.fixture(autouse=True)
 def numpy_backend(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NumPy is the default backend of this folder."""
+    """NumPy is the default backend of this folder; robots forget the machine code they had."""
+    ways.cache_clear()
     monkeypatch.setenv(VARIABLE, "numpy")
 
 

@@ -9,6 +9,7 @@ frames are held as their ``reference`` says: fixed in the frame, or fixed in the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from phistar import dynamics, motion
 from phistar.arguments import refuse_singular, state
+from phistar.backends.llvm.memory import pool
 from phistar.compile import Full, joint_map, kernel, matrix, together, together_executable
 from phistar.derivatives.quick import filled, ways
 from phistar.derivatives.tangent import exponential, transport
@@ -48,10 +50,12 @@ those of the algorithms of Jain and Rodriguez."""
 _TOGETHER = {"auto": "linearize", "product": "linearize_product", "split": "linearize_split"}
 """Methods that have everything in one kernel, and its name."""
 _ROWS = {name: _TOGETHER.get(method, "") for name, method in FORWARD_METHODS.items()}
-BLAS = 8
+BLAS = 3
 """Operations of a dense matrix product in the time of one operation on links."""
-COLUMN = 320
-"""Operations that a link and column cost more without the mass matrix than for inverse dynamics."""
+COLUMN = 118
+"""Operations that a link and column take more without the mass matrix than for inverse dynamics."""
+SAMPLES = 4
+"""That loops over links take side by side; fewer take as long."""
 JVP_METHODS = {
     **{"rigid": "rigid", "articulated": "articulated", "5": "articulated"},
     **{"conventional": "conventional", "3": "conventional", "split": "split"},
@@ -169,11 +173,13 @@ def linearize(
     way = None if forces else ways(model).get(_ROWS[method])
     if way is not None and (ready := way(q, v, tau)) is not None:
         return filled(Linearization, {**ready, "model": model, "v": v})
-    method = FORWARD_METHODS[method]
-    method = "columns" if method == "auto" and fastest(model) == "columns" else method
-    row = _TOGETHER.get(method, "")
     refuse_singular(model)
     q, v, tau = state(model, q=q, v=v, tau=tau)
+    method = FORWARD_METHODS[method]
+    if method == "auto":
+        samples = math.prod(np.broadcast_shapes(q.shape[:-1], v.shape[:-1], tau.shape[:-1]))
+        method = "columns" if fastest(model, samples) == "columns" else method
+    row = _TOGETHER.get(method, "")
     joints = joint_map(model)
     if row and joints.one_to_one and not forces:
         given = {"v": joints.spread(v), "tau": joints.spread(tau)}
@@ -190,22 +196,24 @@ def linearize(
         vdot_q, vdot_v = _forward_columns(kind, model, q, v, tau, forces, reference, inverse)
     else:
         tau_q, tau_v = _inverse_matrices(model, q, v, vdot, forces, reference)
-        vdot_q, vdot_v = -(inverse @ tau_q), -(inverse @ tau_v)
+        vdot_q, vdot_v = _minus_product(inverse, tau_q), _minus_product(inverse, tau_v)
     shape = (*vdot.shape, model.nv)
     by_q, by_v, by_tau = (whole(x, shape) for x in (vdot_q, vdot_v, inverse))
     return Linearization(vdot, by_q, by_v, by_tau, model, v)
 
 
-def fastest(model: Model) -> str:
+def fastest(model: Model, samples: int = SAMPLES) -> str:
     """The method that ``"auto"`` begins with on a robot: ``"product"`` or ``"columns"``.
 
     Both have the matrices of O(n²) in common. Beyond them, products of matrices with n rows take
     two times 2n³ operations, but quick ones, and columns so many for each link and column. So
-    columns win from some 640 joints on. Small robots get a kernel for everything, in which walks
-    take the place of products where that is quicker (``scalar.assembly``).
+    columns win from some 90 joints on, for single samples from some 350 on. Small robots get a
+    kernel for everything, in which walks take the place of products where that is quicker
+    (``scalar.assembly``).
     """
     n, links = model.nv, len(model.bodies)
-    return "product" if 2 * 2 * n**3 <= BLAS * COLUMN * links * n else "columns"
+    idle = SAMPLES / min(max(samples, 1), SAMPLES)
+    return "product" if 2 * 2 * n**3 <= BLAS * idle * COLUMN * links * n else "columns"
 
 
 def _together(
@@ -390,6 +398,14 @@ def _names(function: str) -> tuple[str, str, str]:
     if function not in FUNCTIONS:
         raise UnknownNameError("function with derivatives", function, FUNCTIONS)
     return FUNCTIONS[function]
+
+
+def _minus_product(left: Array, right: Array) -> Array:
+    """-left @ right, in memory that earlier results left."""
+    shape = np.broadcast_shapes(left.shape, right.shape)
+    result = pool.empty(shape, np.result_type(left, right))
+    np.matmul(left, right, out=result)
+    return np.negative(result, out=result)
 
 
 def _times(matrix: Array, x: Array) -> Array:

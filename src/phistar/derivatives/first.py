@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from phistar import dynamics, motion
 from phistar.arguments import refuse_singular, state
-from phistar.backends.llvm.memory import pool
 from phistar.compile import Full, joint_map, kernel, matrix, together, together_executable
 from phistar.derivatives.quick import filled, ways
 from phistar.derivatives.tangent import exponential, transport
@@ -401,11 +400,9 @@ def _names(function: str) -> tuple[str, str, str]:
 
 
 def _minus_product(left: Array, right: Array) -> Array:
-    """-left @ right, in memory that earlier results left."""
-    shape = np.broadcast_shapes(left.shape, right.shape)
-    result = pool.empty(shape, np.result_type(left, right))
-    np.matmul(left, right, out=result)
-    return np.negative(result, out=result)
+    result = np.asarray(left @ right)
+    np.negative(result, out=result)
+    return result
 
 
 def _times(matrix: Array, x: Array) -> Array:

@@ -3,19 +3,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from phistar.backends.base import Way
+from numpy.typing import NDArray
+
 from phistar.model.model import Model
 
+Array = NDArray[Any]
 T = TypeVar("T")
+Way = Callable[..., "dict[str, Array] | None"]
+"""Takes arrays, gives results by name, or None where anything is out of the ordinary."""
 
 
 @lru_cache(maxsize=64)
 def ways(model: Model) -> dict[str, Way | None]:
-    """Ways by name of the program, see ``backends.base.Way``; they come here when it first runs.
+    """Ways by name of the program; they come here when it first runs.
 
     None: there is none, or none yet.
     """

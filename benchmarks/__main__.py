@@ -75,7 +75,8 @@ def _steps(found: Results, limits: Limits, quick: bool) -> dict[str, Callable[[]
         codes = [(x, code) for code in ("final", "rolled") for x in cases.VECTORS]
         found.growth = [growth.measure(x, code, rounds=rounds) for x, code in codes]
         if not quick:
-            found.growth += [growth.measure_derivatives(x) for x in growth.DERIVATIVES]
+            derived = [(x, code) for code in ("final", "rolled") for x in growth.DERIVATIVES]
+            found.growth += [growth.measure_derivatives(x, code) for x, code in derived]
 
     def start() -> None:
         found.starts = starts.all_first_calls(quick)

@@ -157,17 +157,18 @@ def stepping(found: Stepping) -> Table:
 
 
 def growth(results: Results) -> Table:
-    """Cost of vectors over chains."""
+    """Cost over chains; the exponent of operations is exact, and known where loops alone run."""
     table = Table(title="Growth over chains", title_justify="left", title_style="bold")
     table.add_column("quantity")
     table.add_column("code")
     for length in results.growth[0].lengths:
         table.add_column(f"{length} links", justify="right")
     table.add_column("exponent", justify="right")
+    table.add_column("of operations", justify="right")
     for each in results.growth:
-        table.add_row(
-            each.quantity, each.code, *map(duration, each.seconds), f"{each.exponent:.3f}"
-        )
+        counted = each.exponent_of_operations
+        slopes = (f"{each.exponent:.3f}", "" if counted is None else f"{counted:.3f}")
+        table.add_row(each.quantity, each.code, *map(duration, each.seconds), *slopes)
     return table
 
 

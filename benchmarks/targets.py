@@ -120,8 +120,10 @@ def _growth(results: Results) -> list[Verdict]:
     ]
     for x in growth.DERIVATIVES:
         goal = SQUARE if x.startswith("linearize") else EXPONENT
-        what = f"{x}, growth exponent over chains"
-        found.append(at_most(what, goal, known.get((x, "final")), "", 3))
+        found += [
+            at_most(f"{x}, {what}", goal, known.get((x, code)), "", 3)
+            for code, what in codes.items()
+        ]
     return found
 
 

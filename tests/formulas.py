@@ -9,11 +9,16 @@ program by program in ``tests/backends``, and in such a folder where a test asks
 import pytest
 
 from phistar.backends.base import VARIABLE
+from phistar.derivatives.quick import ways
 
 
 @pytest.fixture(autouse=True)
 def numpy_backend(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NumPy is the default backend of every test that sees this fixture."""
+    """NumPy is the default backend of every test that sees this fixture.
+
+    Robots forget the machine code they had.
+    """
+    ways.cache_clear()
     monkeypatch.setenv(VARIABLE, "numpy")
 
 

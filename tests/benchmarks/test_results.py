@@ -38,10 +38,11 @@ def _results(ratio: float = 30.0, growth: float = 1.0) -> Results:
     found.counts = [Count("panda", "inverse_dynamics", 632, "straight")]
     found.figures = [Figure("anymal", "mass_matrix", 220, 210, 210)]
     for code in ("final", "rolled"):
+        counted = (50, 5000) if code == "rolled" else ()
         found.growth += [Growth(x, code, (10, 100), (1e-7, 1e-6), growth) for x in VECTORS]
-    for x in DERIVATIVES:
-        power = growth + x.startswith("linearize")
-        found.growth.append(Growth(x, "final", (10, 100), (1e-7, 1e-6), power))
+        for x in DERIVATIVES:
+            power = growth + x.startswith("linearize")
+            found.growth.append(Growth(x, code, (10, 100), (1e-7, 1e-6), power, counted))
     for mode in ("cold", "rolled", "cached"):
         found.starts += [Start(r, VECTORS[0], mode, 0.3, 0.1, 0.05, 0.09) for r in ARMS]
     found.sweep = Sweep(272, 272, 0.05, 0.25, "large.xml, forward_dynamics")

@@ -82,11 +82,14 @@ def test_algorithms_agree(case: State) -> None:
 def test_the_method_is_chosen_by_size() -> None:
     """Products of matrices for small robots, single columns where n³ would be too much.
 
-    Nothing is linearized to find out; 640 links with one joint each are as good either way.
+    Nothing is linearized to find out; some 90 links with one joint each are as good either way.
+    Loops take four samples at the price of one.
     """
     chain = phistar.robots.chain
-    assert fastest(chain(20).model) == fastest(chain(640).model) == "product"
-    assert fastest(chain(641).model) == fastest(chain(2000).model) == "columns"
+    assert fastest(chain(20).model) == fastest(chain(88).model) == "product"
+    assert fastest(chain(89).model) == fastest(chain(2000).model) == "columns"
+    assert fastest(chain(354).model, samples=1) == fastest(chain(354).model, samples=0) == "product"
+    assert fastest(chain(355).model, samples=1) == "columns"
 
 
 def test_continuous_system(case: State) -> None:

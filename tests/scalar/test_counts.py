@@ -53,7 +53,7 @@ COUNTS: dict[str, dict[str, tuple[int, int]]] = {
         "mass_matrix_change": (740, 1095),
         "forward_dynamics_jvp": (2844, 4066),
         "forward_dynamics_jvp_articulated": (3590, 5362),
-        "forward_dynamics_jvp_split": (5190, 8404),
+        "forward_dynamics_jvp_split": (5190, 8030),
         "forward_dynamics_vjp": (2818, 4361),
     },
     "quadruped": {
@@ -89,7 +89,7 @@ COUNTS: dict[str, dict[str, tuple[int, int]]] = {
         "mass_matrix_change": (1298, 1720),
         "forward_dynamics_jvp": (5932, 6842),
         "forward_dynamics_jvp_articulated": (7622, 9565),
-        "forward_dynamics_jvp_split": (11515, 16104),
+        "forward_dynamics_jvp_split": (11235, 15336),
         "forward_dynamics_vjp": (5860, 7519),
     },
     "humanoid": {
@@ -125,7 +125,7 @@ COUNTS: dict[str, dict[str, tuple[int, int]]] = {
         "mass_matrix_change": (3293, 5157),
         "forward_dynamics_jvp": (14215, 20751),
         "forward_dynamics_jvp_articulated": (20286, 27984),
-        "forward_dynamics_jvp_split": (32580, 46085),
+        "forward_dynamics_jvp_split": (31715, 43832),
         "forward_dynamics_vjp": (14061, 21377),
     },
 }

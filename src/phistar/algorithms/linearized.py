@@ -141,12 +141,16 @@ forward_weights: Mapping[str, Expr] = MappingProxyType(
 
 _W = L_inv.T @ D.inv @ H @ psi
 """𝓜⁻¹Hφ."""
+
+
+def _solved(load: Expr) -> Expr:
+    """𝓜⁻¹(Hφ load - F₀) by one walk inward and one outward."""
+    return L_inv.T @ D.inv @ (H @ psi @ (load + K @ F_0) - F_0)
+
+
 A_C = _W @ (2 * M_hat @ phi.T @ H.T + M @ phi.T @ (H_dot + Theta_dot))
 """-∂v̇/∂v, column by column in O(n²), without the mass matrix."""
-B_C = (
-    _W @ (force_column + 2 * M_hat @ phi.T @ Theta_dot + M @ phi.T @ Theta_ddot)
-    - mass_matrix_inverse.result @ F_0
-)
+B_C = _solved(force_column + 2 * M_hat @ phi.T @ Theta_dot + M @ phi.T @ Theta_ddot)
 """-∂v̇/∂q likewise."""
 
 _two = H_dot + Theta_dot
@@ -159,12 +163,7 @@ Q_hat = 2 * (K_hat.T - K.T @ J_hat)
 _along = K.T @ psi.T
 A_C_split = _W @ Y_A + _along @ (_two + 2 * J_hat @ H.T) + Q_hat @ phi.T @ H.T
 """-∂v̇/∂v by single sweeps: W = Uψ - K*ψ*Υ but for what branches tell each other."""
-B_C_split = (
-    _W @ Y_B
-    + _along @ (Theta_ddot + 2 * J_hat @ Theta_dot)
-    + Q_hat @ phi.T @ Theta_dot
-    - mass_matrix_inverse.result @ F_0
-)
+B_C_split = _solved(Y_B) + _along @ (Theta_ddot + 2 * J_hat @ Theta_dot) + Q_hat @ phi.T @ Theta_dot
 """-∂v̇/∂q likewise."""
 
 forward_change_split = mass_matrix_inverse.result @ dtau - A_C_split @ dv - B_C_split @ dq

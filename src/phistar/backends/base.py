@@ -22,6 +22,8 @@ from phistar.sweeps.schedule import Schedule
 Array = NDArray[Any]
 Quick = Callable[..., "Array | None"]
 """Takes arrays, gives the result, or None where anything is out of the ordinary."""
+Way = Callable[..., "dict[str, Array] | None"]
+"""The same with all outputs by name; arrays (size,) or (batch, size)."""
 
 DEFAULT = "llvm"
 OPTIONAL = ("f_ext", "gravity")
@@ -105,6 +107,10 @@ class Executable(Protocol):
         """
         ...
 
+    def ways(self, order: Sequence[str], keep: Callable[[Way], None]) -> None:
+        """As ``quick``, for any number of outputs: the way returns them by name."""
+        ...
+
 
 class MatrixExecutable(Protocol):
     """The matrix of an operator on one robot, or a part of it."""
@@ -120,10 +126,6 @@ class MatrixExecutable(Protocol):
     def quick(self, order: Sequence[str], keep: Callable[[Quick], None]) -> None:
         """As for ``Executable``."""
         ...
-
-
-Way = Callable[..., "dict[str, Array] | None"]
-"""Takes the inputs in order, plain arrays (size,) or (batch, size); None if they are unusual."""
 
 
 class Assembled(Protocol):

@@ -21,6 +21,7 @@ from phistar.backends.base import (
     Executable,
     Quick,
     Tuning,
+    Way,
     inputs_read,
     require_inputs,
 )
@@ -32,6 +33,7 @@ from phistar.backends.llvm.recipe import fingerprint
 from phistar.backends.llvm.rows import REALS, as_rows
 from phistar.backends.llvm.tiers import Tiers, compiling, policy
 from phistar.backends.llvm.together import LARGEST, Together
+from phistar.backends.llvm.ways import turned, way_into
 from phistar.model.model import Model
 from phistar.model.parts import GROUND
 from phistar.scalar.links import ROUNDING
@@ -168,6 +170,18 @@ class MachineCode:
         ((name, size),) = self.tiers().kernel.call.signature.outputs.items()
         tail = self._tails[name] or (size,)
         self.tiers().listen(lambda kernel: _hand_over(kernel, tail, order, keep))
+
+    def ways(self, order: Sequence[str], keep: Callable[[Way], None]) -> None:
+        """See ``base.Executable``."""
+
+        def hand_over(kernel: Kernel) -> None:
+            sizes = kernel.call.signature.outputs
+            way = way_into(kernel, {name: self._tails[name] or (sizes[name],) for name in sizes})
+            read = list(kernel.call.signature.inputs)
+            if way is not None and sorted(read) == sorted(order):
+                keep(way if read == list(order) else turned(way, [order.index(x) for x in read]))
+
+        self.tiers().listen(hand_over)
 
     def _by_numpy(self) -> Executable:
         if self._numpy is None:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phistar.backends import arithmetic
-from phistar.backends.base import PLAIN, Backend, Quick, Tuning, require_inputs
+from phistar.backends.base import PLAIN, Backend, Quick, Tuning, Way, require_inputs
 from phistar.backends.batch import Batch, all_finite, fill, in_precision, inexact, precision
 from phistar.backends.links import Links, Stream, Tables
 from phistar.model.configuration import configuration
@@ -259,6 +259,9 @@ class Compiled:
         return fill(out, self(q, inputs)), all_finite([q, *read])
 
     def quick(self, order: Sequence[str], keep: Callable[[Quick], None]) -> None:
+        """There is no quicker way."""
+
+    def ways(self, order: Sequence[str], keep: Callable[[Way], None]) -> None:
         """There is no quicker way."""
 
     def _streams(self, links: Links, given: Mapping[str, Array]) -> Iterator[Stream | Array]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from phistar.backends.base import PLAIN, Backend, Quick, Tuning, inputs_read, require_inputs
+from phistar.backends.base import PLAIN, Backend, Quick, Tuning, Way, inputs_read, require_inputs
 from phistar.backends.batch import all_finite, fill, in_precision, inexact, precision
 from phistar.model.configuration import configuration
 from phistar.model.model import Model
@@ -64,6 +64,9 @@ class Interpreted:
         return fill(out, self(q, inputs)), all_finite([q, *read])
 
     def quick(self, order: Sequence[str], keep: Callable[[Quick], None]) -> None:
+        """There is no quicker way."""
+
+    def ways(self, order: Sequence[str], keep: Callable[[Way], None]) -> None:
         """There is no quicker way."""
 
     def _tail(self, output: str, value: Array) -> tuple[int, ...]:

@@ -9,9 +9,10 @@ frames are held as their ``reference`` says: fixed in the frame, or fixed in the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from phistar import dynamics
 from phistar.arguments import refuse_singular, state
 from phistar.compile import Full, joint_map, kernel, matrix, together, together_executable
 from phistar.derivatives import wrenches
+from phistar.derivatives.quick import filled, ways
 from phistar.derivatives.tangent import exponential, transport
 from phistar.derivatives.wrenches import times
 from phistar.dynamics import Forces, over_joints
@@ -46,10 +48,13 @@ without the mass matrix, by rigid inertias or, split into single sweeps, by Υ a
 those of the algorithms of Jain and Rodriguez."""
 _TOGETHER = {"auto": "linearize", "product": "linearize_product", "split": "linearize_split"}
 """Methods that have everything in one kernel, and its name."""
-BLAS = 8
+_ROWS = {name: _TOGETHER.get(method, "") for name, method in FORWARD_METHODS.items()}
+BLAS = 3
 """Operations of a dense matrix product in the time of one operation on links."""
-COLUMN = 320
-"""Operations that a link and column cost more without the mass matrix than for inverse dynamics."""
+COLUMN = 118
+"""Operations that a link and column take more without the mass matrix than for inverse dynamics."""
+SAMPLES = 4
+"""That loops over links take side by side; fewer take as long."""
 JVP_METHODS = {
     **{"rigid": "rigid", "articulated": "articulated", "5": "articulated"},
     **{"conventional": "conventional", "3": "conventional", "split": "split"},
@@ -134,14 +139,14 @@ def linearize_inverse(
     reference: str = "world_aligned",
 ) -> InverseLinearization:
     """Derivatives of inverse dynamics."""
-    ready = None if forces else _quickly("linearize_inverse", model, q, v, vdot)
-    if ready is not None:
-        return InverseLinearization(**ready)
+    way = None if forces else ways(model).get("linearize_inverse")
+    if way is not None and (ready := way(q, v, vdot)) is not None:
+        return filled(InverseLinearization, ready)
     q, v, vdot = state(model, q=q, v=v, vdot=vdot)
     joints = joint_map(model)
     if not forces:
         given = {"v": joints.spread(v), "vdot": joints.spread(vdot)}
-        found = together("linearize_inverse", model, q, given)
+        found = _together("linearize_inverse", model, q, given)
         if found is not None:
             matrices = (over_joints(model, found[n]) for n in ("tau_q", "tau_v", "tau_vdot"))
             return InverseLinearization(joints.gather(found["tau"]), *matrices)
@@ -164,18 +169,20 @@ def linearize(
     """Derivatives of forward dynamics."""
     if method not in FORWARD_METHODS:
         raise UnknownNameError("linearization method", method, FORWARD_METHODS)
-    method = FORWARD_METHODS[method]
-    method = "columns" if method == "auto" and fastest(model) == "columns" else method
-    row = _TOGETHER.get(method, "")
-    ready = None if forces or not row else _quickly(row, model, q, v, tau)
-    if ready is not None:
-        return Linearization(**ready, model=model, v=v)  # type: ignore[arg-type]
+    way = None if forces else ways(model).get(_ROWS[method])
+    if way is not None and (ready := way(q, v, tau)) is not None:
+        return filled(Linearization, {**ready, "model": model, "v": v})
     refuse_singular(model)
     q, v, tau = state(model, q=q, v=v, tau=tau)
+    method = FORWARD_METHODS[method]
+    if method == "auto":
+        samples = math.prod(np.broadcast_shapes(q.shape[:-1], v.shape[:-1], tau.shape[:-1]))
+        method = "columns" if fastest(model, samples) == "columns" else method
+    row = _TOGETHER.get(method, "")
     joints = joint_map(model)
     if row and joints.one_to_one and not forces:
         given = {"v": joints.spread(v), "tau": joints.spread(tau)}
-        found = together(row, model, q, given)
+        found = _together(row, model, q, given)
         if found is not None:
             vdot = joints.gather(found["vdot"])
             names = ("vdot_q", "vdot_v", "vdot_tau")
@@ -188,30 +195,35 @@ def linearize(
         vdot_q, vdot_v = _forward_columns(kind, model, q, v, tau, forces, reference, inverse)
     else:
         tau_q, tau_v = _inverse_matrices(model, q, v, vdot, forces, reference)
-        vdot_q, vdot_v = -(inverse @ tau_q), -(inverse @ tau_v)
+        vdot_q, vdot_v = _minus_product(inverse, tau_q), _minus_product(inverse, tau_v)
     shape = (*vdot.shape, model.nv)
     by_q, by_v, by_tau = (whole(x, shape) for x in (vdot_q, vdot_v, inverse))
     return Linearization(vdot, by_q, by_v, by_tau, model, v)
 
 
-def fastest(model: Model) -> str:
+def fastest(model: Model, samples: int = SAMPLES) -> str:
     """The method that ``"auto"`` begins with on a robot: ``"product"`` or ``"columns"``.
 
     Both have the matrices of O(n²) in common. Beyond them, products of matrices with n rows take
     two times 2n³ operations, but quick ones, and columns so many for each link and column. So
-    columns win from some 640 joints on. Small robots get a kernel for everything, in which walks
-    take the place of products where that is quicker (``scalar.assembly``).
+    columns win from some 90 joints on, for single samples from some 350 on. Small robots get a
+    kernel for everything, in which walks take the place of products where that is quicker
+    (``scalar.assembly``).
     """
     n, links = model.nv, len(model.bodies)
-    return "product" if 2 * 2 * n**3 <= BLAS * COLUMN * links * n else "columns"
+    idle = SAMPLES / min(max(samples, 1), SAMPLES)
+    return "product" if 2 * 2 * n**3 <= BLAS * idle * COLUMN * links * n else "columns"
 
 
-def _quickly(name: str, model: Model, *arrays: Coordinates) -> dict[str, Array] | None:
-    """A linearization of plain arrays without more checks than machine code does itself."""
-    if not joint_map(model).same:
-        return None
+def _together(
+    name: str, model: Model, q: Array, given: Mapping[str, Array]
+) -> dict[str, Array] | None:
+    """What one kernel gives; later calls go straight to it."""
+    found = together(name, model, q, given)
     code = together_executable(name, model)
-    return None if code is None or code.way is None else code.way(*arrays)
+    if joint_map(model).same and code is not None and code.way is not None:
+        ways(model)[name] = code.way
+    return found
 
 
 def whole(x: Array, shape: tuple[int, ...]) -> Array:
@@ -271,10 +283,16 @@ def jvp(
     if method not in JVP_METHODS:
         raise UnknownNameError("method", method, JVP_METHODS)
     method = JVP_METHODS[method]
+    forward = function == "forward_dynamics"
+    program = f"{function}_jvp" + (_JVP_PROGRAMS.get(method, "") if forward else "")
+    way = None if forces or method == "conventional" else ways(model).get(program)
+    if way is not None and isinstance(v := arguments[1], np.ndarray):
+        given = (changes[name] if name in changes else np.zeros(v.shape) for name in known)
+        if (ready := way(*arguments, *given)) is not None:
+            return next(iter(ready.values()))
     moves = {name: changes.get(name, no_change(model)) for name in known}
     checked = state(model, **dict(zip(names, arguments, strict=True)), **moves)
     q, v, x, dq, dv, dx = checked
-    forward = function == "forward_dynamics"
     if forward:
         refuse_singular(model)
     if forward and (method == "conventional" or not joint_map(model).one_to_one):
@@ -286,8 +304,7 @@ def jvp(
     vectors = zip((*names[1:], *known), checked[1:], strict=True)
     inputs = {name: joints.spread(vector) for name, vector in vectors}
     inputs |= wrenches.on_links(model, q, forces, reference)
-    program = f"{function}_jvp" + (_JVP_PROGRAMS.get(method, "") if forward else "")
-    (change,) = kernel(program)(model, q, inputs).values()
+    (change,) = _ran(program, model, q, inputs, (*names, *known)).values()
     turned = wrenches.turned(model, q, forces, reference)
     if turned is None:
         return joints.gather(change)
@@ -307,6 +324,9 @@ def vjp(
 ) -> dict[str, Array]:
     """Gradients (..., nv) of weights · result with respect to every argument, in O(n)."""
     names = _names(function)
+    way = None if forces else ways(model).get(f"{function}_vjp")
+    if way is not None and (ready := way(*arguments, weights)) is not None:
+        return {name: ready[f"w_{name}"] for name in names}
     q, v, x, w = state(model, **dict(zip(names, arguments, strict=True)), w=weights)
     joints = joint_map(model)
     forward = function == "forward_dynamics"
@@ -319,13 +339,26 @@ def vjp(
         refuse_singular(model)
     inputs = {"v": joints.spread(v), names[2]: joints.spread(x), "w": joints.spread(w)}
     inputs |= wrenches.on_links(model, q, forces, reference)
-    found = kernel(f"{function}_vjp")(model, q, inputs)
+    found = _ran(f"{function}_vjp", model, q, inputs, (*names, "w"))
     result = {name: joints.gather(found[f"w_{name}"]) for name in names}
     turned = wrenches.turned(model, q, forces, reference)
     if turned is not None:
         back = np.swapaxes(turned, -1, -2)
         result["q"] = result["q"] + times(back, result["tau"] if forward else -w)
     return result
+
+
+def _ran(
+    program: str, model: Model, q: Array, inputs: Mapping[str, Array], order: Sequence[str]
+) -> dict[str, Array]:
+    """The outputs of a program; later calls with plain arrays in this order go straight to it."""
+    code = kernel(program).executable(model)
+    found = code(q, inputs)
+    table = ways(model)
+    if joint_map(model).same and program not in table and "f_ext" not in inputs:
+        table[program] = None
+        code.ways(order, partial(table.__setitem__, program))
+    return found
 
 
 def no_change(model: Model) -> Array:
@@ -337,3 +370,9 @@ def _names(function: str) -> tuple[str, str, str]:
     if function not in FUNCTIONS:
         raise UnknownNameError("function with derivatives", function, FUNCTIONS)
     return FUNCTIONS[function]
+
+
+def _minus_product(left: Array, right: Array) -> Array:
+    result = np.asarray(left @ right)
+    np.negative(result, out=result)
+    return result

@@ -49,7 +49,8 @@ class Derivatives:
                 stay as they are in the axes of ``reference`` while the robot moves.
             reference: Axes and point of those wrenches.
             method: The results are the same. ``"auto"``: ``"product"`` or, for long chains of more
-                than 12 joints, ``"split"``; from some 640 joints on ``"columns"``. ``"product"``
+                than 12 joints, ``"split"``; from some 90 joints on (350 for a single sample)
+                ``"columns"``. ``"product"``
                 (or ``"4"``, after the algorithms of Jain and Rodriguez): the inverse mass matrix
                 times the derivatives of inverse dynamics. ``"columns"``: column by column in
                 O(n²), no mass matrix, by the rigid inertias of links. ``"split"`` (``"6"``): by

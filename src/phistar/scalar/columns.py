@@ -36,6 +36,7 @@ from phistar.scalar.relations import (
     BELOW,
     OPPOSITE,
     PARENTS,
+    RELATIONS,
     presence,
 )
 from phistar.scalar.rolled import ClassTracer, Roller, early
@@ -106,7 +107,7 @@ class _ColumnRoller(Roller):
         self.presence = presence(schedule.program, job.argument)
         given = early(schedule)
         once = _chosen((*given, *schedule.passes), lambda s: s not in self.presence)
-        again = _chosen(schedule.passes, lambda s: s in self.presence)
+        again = _merged(_chosen(schedule.passes, lambda s: s in self.presence))
         for each in _chosen(given, lambda s: s in self.presence):
             # Given streams need no direction; inward, a column's go to its ancestors only.
             inward = bool(again) and again[0].direction is Direction.INWARD
@@ -120,7 +121,33 @@ class _ColumnRoller(Roller):
         self.pairs = pairs_of(self.link_table(), self.column_link, self.column_entry)
         made = [resolve(self.program, part.stream) for part in job.parts]
         self.kept |= set(made)
-        self.last = max(self.pass_of.get(stream, self.once) for stream in made)
+        self.homes = self._homes(made)
+
+    def _homes(self, made: Sequence[int]) -> dict[str, int]:
+        """The walk in which the rows of a link are written, by what it is to the column.
+
+        That is the first one that knows them: what lies below the column often needs no sum over
+        descendants, and then the walk inward goes to ancestors only.
+        """
+        known: dict[tuple[int, str], int] = {}
+
+        def first(stream: int, relation: str) -> int:
+            stream = resolve(self.program, stream)
+            if relation not in self.presence.get(stream, ()):
+                return self.once
+            if (stream, relation) not in known:
+                node = self.program.nodes[stream]
+                way = SHIFTS.get(node.op)
+                if way is None:
+                    found = [first(o, relation) for o in node.operands]
+                    known[stream, relation] = max(found, default=self.once)
+                else:
+                    walk = self.pass_of[resolve(self.program, node.operands[0])]
+                    known[stream, relation] = walk + (self.passes[walk].direction is not way)
+            return known[stream, relation]
+
+        homes = {r: max(first(stream, r) for stream in made) for r in RELATIONS}
+        return homes | dict.fromkeys((BEFORE, AFTER), max(homes[BEFORE], homes[AFTER]))
 
     def may_begin(self, stream: int) -> bool:
         return stream not in self.presence
@@ -219,6 +246,16 @@ def _chosen(passes: Sequence[Pass], wanted: Callable[[int], bool]) -> list[Pass]
     return [each for each in found if each.streams]
 
 
+def _merged(passes: Sequence[Pass]) -> list[Pass]:
+    """Passes of which no two in a row go the same way: what stood between them is done once."""
+    found: list[Pass] = []
+    for each in passes:
+        if found and found[-1].direction is each.direction:
+            each = Pass(each.direction, (*found.pop().streams, *each.streams))
+        found.append(each)
+    return found
+
+
 def _order(relation: str, i: int, entry: int) -> int:
     """Whether row i of a link comes before the column (negative), after it, or is the same."""
     if relation == AT:
@@ -244,7 +281,7 @@ class _ColumnTracer(ClassTracer):
         """What is done at a link in this pass, if it is this to the column."""
         if self._done is None:
             self._done = self.body()
-        outputs = self._entries(relation) if self.walk == self.roller.last else []
+        outputs = self._entries(relation) if self.walk == self.roller.homes[relation] else []
         return Body(self.graph, [*self._done.stores, *outputs])
 
     def _outputs(self) -> None:

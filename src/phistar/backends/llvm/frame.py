@@ -38,11 +38,13 @@ def pieces(size: int, lanes: Lanes) -> list[tuple[int, int]]:
 
 LARGE = 64
 """Numbers of an output from which on it may go past the caches."""
+HUGE = 1 << 14
+"""Numbers beyond which a block of it would not stay in the caches until it is copied."""
 
 
 def large_outputs(signature: Signature) -> dict[str, int]:
     """Outputs that may go past the caches, and their sizes."""
-    return {name: size for name, size in signature.outputs.items() if size >= LARGE}
+    return {name: size for name, size in signature.outputs.items() if LARGE <= size <= HUGE}
 
 
 def staging(signature: Signature) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from phistar.backends.llvm.columns import WIDTH, Turner, blocked, kept
 from phistar.backends.llvm.frame import Block, module
 from phistar.backends.llvm.sincos import all_sincos
 from phistar.backends.llvm.straight import arithmetic
@@ -32,8 +33,7 @@ from phistar.sweeps.ir import Direction
 
 def workspace(program: Rolled) -> int:
     """Vectors that a block needs."""
-    signature = program.signature
-    given = sum(signature.inputs.values()) + sum(signature.outputs.values())
+    given = sum(program.signature.inputs.values()) + kept(program)
     return given + len(program.links) * program.slots + _places(program) * program.hands
 
 
@@ -107,7 +107,12 @@ class _Loops:
             self.bases[name] = place
             place += size
         self.links_base = place
-        self.hands_base = place + len(program.links) * program.slots
+        self.turner: Turner | None = None
+        if blocked(program):
+            (base,) = [self.bases[f"={name}"] for name in signature.outputs]
+            self.links_base = base + kept(program)
+            self.turner = Turner(block, program, base, self._vector, self._count)
+        self.hands_base = self.links_base + len(program.links) * program.slots
 
     def write(self) -> None:
         for name, size in self.signature.inputs.items():
@@ -117,7 +122,7 @@ class _Loops:
                 self._loop(loop)
         if self.program.columns is not None:
             self._columns(self.program.columns)
-        for name, size in self.signature.outputs.items():
+        for name, size in self.signature.outputs.items() if self.turner is None else ():
             self._turn_out(name, size)
 
     # -- rows of samples <-> vectors of lanes
@@ -271,12 +276,18 @@ class _Loops:
 
         def visit(column: str, tail: str) -> None:
             c, entry = self._entry("column_link", column), self._entry("column_entry", column)
+            place = column if self.turner is None else self.turner.within(column)
             for walk in columns.walks:
                 if walk.bodies:
-                    self._walk(walk, column, c, entry)
-            self.w.do(f"br label %{tail}")
+                    self._walk(walk, place, c, entry)
+            if self.turner is None:
+                self.w.do(f"br label %{tail}")
+            else:
+                self.turner.when_full(column, tail)
 
         self._count("column", "0", str(len(columns.link) - 1), True, visit)
+        if self.turner is not None:
+            self.turner.rest()
 
     def _fill(self, size: int) -> None:
         w, (base,) = self.w, [self.bases[f"={name}"] for name in self.signature.outputs]
@@ -397,14 +408,15 @@ class _LinkBody:
     def _matrix_address(self, store: Store, columns: Columns) -> str:
         """Of an entry of a matrix: rows below each other are a row apart."""
         w, loops = self.w, self.loops
+        across = columns.across if loops.turner is None else WIDTH
         key = f"{store.base}.{store.turned}"
         if key not in self.addresses:
             row, column = self._start(store.base), self.column
             row, column = (column, row) if store.turned else (row, column)
-            entry = w(f"add i64 {w(f'mul i64 {row}, {columns.across}')}, {column}")
+            entry = w(f"add i64 {w(f'mul i64 {row}, {across}')}, {column}")
             base = loops.bases[f"={store.space}"]
             self.addresses[key] = loops._vector(w(f"add i64 {entry}, {base}"))
-        step = 1 if store.turned else columns.across
+        step = 1 if store.turned else across
         return w.at(self.addresses[key], store.index * step, w.lanes.type)
 
     def _address(self, space: str, index: int, base: str) -> str:

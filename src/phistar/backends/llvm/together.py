@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from phistar.backends.base import OPTIONAL, Way
 from phistar.backends.batch import inexact
 from phistar.backends.llvm.kernel import Kernel
-from phistar.backends.llvm.lean import MANY
 from phistar.backends.llvm.memory import pool
 from phistar.backends.llvm.recipe import fingerprint
 from phistar.backends.llvm.rows import REALS, as_rows
 from phistar.backends.llvm.tiers import Tiers, policy
+from phistar.backends.llvm.ways import way_into
 from phistar.model.model import Model
 from phistar.scalar.assembly import to_assembly
 from phistar.scalar.lower import Options
@@ -76,31 +76,10 @@ class Together:
         tiers = self.tiers(real)
         return tiers.kernel if self.weight <= SMALL and policy() != "rolled" else tiers.ready
 
-    def _found_way(self, kernel: Kernel) -> Way | None:
-        """A quick way into a kernel for plain arrays, one sample or a batch of moderate size."""
-        lean = kernel.lean
-        if lean is None:
-            return None
+    def _tails(self, kernel: Kernel) -> dict[str, tuple[int, ...]]:
+        """Shape of each output for one sample."""
         matrices, n = set(self.assembly.outputs), self.size
-        tails = {
-            name: (n, n) if name in matrices else (n,) for name in kernel.call.signature.outputs
-        }
-
-        def call(*arrays: Any) -> dict[str, Array] | None:
-            found = {name: np.empty(tail) for name, tail in tails.items()}
-            if lean(*arrays, *(x.reshape(-1) for x in found.values())):
-                return found
-            q = arrays[0]
-            if type(q) is not np.ndarray or q.ndim != 2 or not 0 < len(q) <= MANY:
-                return None
-            rows = {
-                name: pool.empty((len(q), math.prod(tail)), _DOUBLE) for name, tail in tails.items()
-            }
-            if not lean(*arrays, *rows.values()):
-                return None
-            return {name: x.reshape(len(q), *tails[name]) for name, x in rows.items()}
-
-        return call
+        return {x: (n, n) if x in matrices else (n,) for x in kernel.call.signature.outputs}
 
     def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> dict[str, Array] | None:
         """See ``base.Assembled``."""
@@ -112,7 +91,7 @@ class Together:
         if kernel is None:
             return None
         if kernel is not self._known and dtype == _DOUBLE:
-            self._known, self.way = kernel, self._found_way(kernel)
+            self._known, self.way = kernel, way_into(kernel, self._tails(kernel))
         batch, lines = as_rows(arrays, dict.fromkeys(arrays, 1))
         rows = [lines[name] for name in kernel.call.signature.inputs]
         sizes = kernel.call.signature.outputs
@@ -120,6 +99,5 @@ class Together:
         results = {name: pool.empty((count, size), dtype) for name, size in sizes.items()}
         if count:
             kernel.call(rows, list(results.values()), fresh=True)
-        matrices = set(self.assembly.outputs)
-        tails = {n: (self.size, self.size) if n in matrices else (self.size,) for n in results}
+        tails = self._tails(kernel)
         return {name: x.reshape(*batch, *tails[name]) for name, x in results.items()}

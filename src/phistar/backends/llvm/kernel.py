@@ -16,6 +16,7 @@ from phistar.backends.llvm.lean import (
     both_lean_texts,
     lean_function,
 )
+from phistar.backends.llvm.long import LongLine, is_long
 from phistar.backends.llvm.rolled import rolled_module, workspace
 from phistar.backends.llvm.straight import straight_module
 from phistar.backends.llvm.writer import Lanes
@@ -43,12 +44,20 @@ class Kernel:
 
 def text_of(program: ScalarProgram, lanes: Lanes) -> str:
     """The LLVM module of a program, with the lean way in."""
+    return module_of(program, lanes)[0]
+
+
+def module_of(program: ScalarProgram, lanes: Lanes) -> tuple[str, int]:
+    """The same, and the vectors of workspace that it needs."""
+    rolled = isinstance(program, Rolled)
     if isinstance(program, Rolled):
-        room = workspace(program)
-        lean = both_lean_texts(program.signature, lanes, room, hasty=True)
-        return rolled_module(program, lanes) + lean
-    lean = both_lean_texts(program.signature, lanes, program.slots)
-    return straight_module(program, lanes) + lean
+        text, room = rolled_module(program, lanes), workspace(program)
+    elif is_long(program):
+        line = LongLine(program, lanes)
+        text, room = line.text(), line.room
+    else:
+        text, room = straight_module(program, lanes), program.slots
+    return text + both_lean_texts(program.signature, lanes, room, hasty=rolled), room
 
 
 def find(name: str, real: str) -> Kernel | None:
@@ -68,18 +77,18 @@ def make(name: str, real: str, title: str, program: Callable[[], ScalarProgram])
     """
     made = program()
     lanes = engine.lanes_for(engine.host(), real)
-    rolled = isinstance(made, Rolled)
+    text, room = module_of(made, lanes)
     meta = {
         "name": title,
-        "shape": "rolled" if rolled else "straight",
+        "shape": "rolled" if isinstance(made, Rolled) else "straight",
         "inputs": list(made.signature.inputs.items()),
         "outputs": list(made.signature.outputs.items()),
         "lanes": lanes.width,
         "real": real,
-        "workspace": workspace(made) if isinstance(made, Rolled) else made.slots,
+        "workspace": room,
         "operations": arithmetic(made.count()),
     }
-    code = engine.emit(text_of(made, lanes))
+    code = engine.emit(text)
     cache.keep(cache.key(f"{name} {real}"), code, meta)
     return _loaded(code, meta)
 

@@ -22,7 +22,7 @@ from phistar.scalar.program import Straight
 
 SHORT = 5000
 """Nodes and results up to which a line is not cut."""
-FEW = 100
+FEW = 200
 """Results up to which it is not cut either: there is little to move, and it takes the same time."""
 PART = 2000
 """Nodes of a part."""

@@ -190,7 +190,7 @@ class _Multiplied(_Assembler):
                 for k in range(self.size):
                     self._keep(found[left].get((i, k), 0.0))
         columns: list[dict[int, int]] = [{} for _ in range(self.size)]
-        for (k, j), x in sorted(found[right].items()):
+        for (k, j), x in sorted(found[right].items(), key=lambda item: item[0][::-1]):
             if not (isinstance(x, float) and x == 0.0):
                 columns[j][k] = self._keep(x)
         self.products.append(Product(name, kept[left], self.size, columns))

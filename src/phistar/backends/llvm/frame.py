@@ -15,7 +15,7 @@ line by line, past the caches. Then samples must follow each other without gaps.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from phistar.backends.llvm.sincos import declarations, far_sincos
 from phistar.backends.llvm.writer import Lanes, Writer
@@ -155,35 +155,20 @@ def module(
             of the processor that it is made for.
     """
     w = Writer(lanes)
-    names = [*signature.inputs, *(f"={name}" for name in signature.outputs)]
     w.block("entry")
-    base, stride = {}, {}
-    for i, name in enumerate(names):
-        base[name] = w.load("ptr", w.at("%args", 2 * i, "i64"), 8)
-        stride[name] = w.load("i64", w.at("%args", 2 * i + 1, "i64"), 8)
-    past = w.load("i64", w.at("%args", 2 * len(names), "i64"), 8)
-    final = w("sub i64 %last, 1")
+    arrays = Arrays(w, signature)
     some = w("icmp slt i64 %first, %last")
     w.do(f"br i1 {some}, label %block, label %exit")
     w.block("block")
     w.do("%sample = phi i64 [%first, %entry], [%next, %blockend]")
     w.do("%before = phi i64 [0, %entry], [%status, %blockend]")
-    rows: dict[str, list[str]] = {name: [] for name in names}
-    for i in range(lanes.width):
-        index = w(f"add i64 %sample, {i}") if i else "%sample"
-        if i:
-            inside = w(f"icmp slt i64 {index}, %last")
-            index = w(f"select i1 {inside}, i64 {index}, i64 {final}")
-        for name in names:
-            rows[name].append(w.at(base[name], w(f"mul i64 {index}, {stride[name]}")))
-    copies = _Copies(w, signature, room, past)
+    rows = arrays.rows()
+    copies = _Copies(w, signature, room, arrays.past)
     copies.divert(rows)
     block = Block(w, rows, "block")
     body(block)
-    sums = w(f"fcmp ord {lanes.type} {block.finite}, {block.finite}")
-    fine = w(f"call i1 @llvm.vector.reduce.and.v{lanes.width}i1(<{lanes.width} x i1> {sums})")
-    w.do(f"%status = select i1 {fine}, i64 %before, i64 1")
-    copies.write(base)
+    w.do(f"%status = select i1 {is_finite(block)}, i64 %before, i64 1")
+    copies.write(arrays.base)
     w.block("blockend")
     w.do(f"%next = add i64 %sample, {lanes.width}")
     w.do("%more = icmp slt i64 %next, %last")
@@ -191,6 +176,18 @@ def module(
     w.block("exit")
     w.do("%result = phi i64 [0, %entry], [%status, %blockend]")
     copies.finish()
+    return as_module(lanes, constants, w.lines, tune)
+
+
+def as_module(lanes: Lanes, before: str, kernel: Sequence[str], tune: str = "") -> str:
+    """The text of a module.
+
+    Args:
+        lanes: Samples side by side.
+        before: Definitions that the kernel refers to.
+        kernel: Its lines up to the return of ``%result``.
+        tune: As for ``module``.
+    """
     arguments = "ptr noalias %args, ptr noalias %work, i64 %first, i64 %last"
     head = f"define i64 @kernel({arguments}) nounwind #0 {{"
     wide = lanes.bytes * 8
@@ -199,15 +196,55 @@ def module(
     listed = " ".join(f'"{name}"="{value}"' for name, value in known.items())
     attributes = f"attributes #0 = {{ {listed} }}"
     parts = [
-        constants,
+        before,
         head,
-        *w.lines,
+        *kernel,
         "  ret i64 %result",
         "}",
         far_sincos(lanes),
         declarations(lanes),
     ]
     return "\n".join([*parts, attributes, "!0 = !{i32 1}", ""])
+
+
+def is_finite(block: Block) -> str:
+    """Whether all numbers that a block read were finite."""
+    w, lanes = block.w, block.w.lanes
+    sums = w(f"fcmp ord {lanes.type} {block.finite}, {block.finite}")
+    return w(f"call i1 @llvm.vector.reduce.and.v{lanes.width}i1(<{lanes.width} x i1> {sums})")
+
+
+class Arrays:
+    """What ``%args`` holds.
+
+    Attributes:
+        base: Addresses, by name of input or ``=`` and name of output.
+        past: Whether large outputs go past the caches.
+    """
+
+    def __init__(self, w: Writer, signature: Signature) -> None:
+        self.w = w
+        self.base: dict[str, str] = {}
+        self._stride: dict[str, str] = {}
+        names = [*signature.inputs, *(f"={name}" for name in signature.outputs)]
+        for i, name in enumerate(names):
+            self.base[name] = w.load("ptr", w.at("%args", 2 * i, "i64"), 8)
+            self._stride[name] = w.load("i64", w.at("%args", 2 * i + 1, "i64"), 8)
+        self.past = w.load("i64", w.at("%args", 2 * len(names), "i64"), 8)
+        self._final = w("sub i64 %last, 1")
+
+    def rows(self) -> dict[str, list[str]]:
+        """Addresses of the rows of the lanes of a block that begins with ``%sample``."""
+        w = self.w
+        rows: dict[str, list[str]] = {name: [] for name in self.base}
+        for i in range(w.lanes.width):
+            index = w(f"add i64 %sample, {i}") if i else "%sample"
+            if i:
+                inside = w(f"icmp slt i64 {index}, %last")
+                index = w(f"select i1 {inside}, i64 {index}, i64 {self._final}")
+            for name, base in self.base.items():
+                rows[name].append(w.at(base, w(f"mul i64 {index}, {self._stride[name]}")))
+        return rows
 
 
 class _Copies:

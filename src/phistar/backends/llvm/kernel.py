@@ -11,6 +11,7 @@ from phistar.backends.llvm import cache, engine
 from phistar.backends.llvm.call import Caller
 from phistar.backends.llvm.collector import paused
 from phistar.backends.llvm.lean import SYMBOL, Lean, lean_function, lean_text
+from phistar.backends.llvm.long import LongLine, is_long
 from phistar.backends.llvm.rolled import rolled_module, workspace
 from phistar.backends.llvm.straight import straight_module
 from phistar.backends.llvm.writer import Lanes
@@ -36,10 +37,21 @@ class Kernel:
 
 def text_of(program: ScalarProgram, lanes: Lanes) -> str:
     """The LLVM module of a program, with the lean way in."""
+    return module_of(program, lanes)[0]
+
+
+def module_of(program: ScalarProgram, lanes: Lanes) -> tuple[str, int]:
+    """The same, and the vectors of workspace that it needs."""
+    rolled = isinstance(program, Rolled)
     if isinstance(program, Rolled):
-        lean = lean_text(program.signature, lanes, workspace(program), hasty=True)
-        return rolled_module(program, lanes, engine.plain_timing()) + lean
-    return straight_module(program, lanes) + lean_text(program.signature, lanes, program.slots)
+        text = rolled_module(program, lanes, engine.plain_timing())
+        room = workspace(program)
+    elif is_long(program):
+        line = LongLine(program, lanes)
+        text, room = line.text(), line.room
+    else:
+        text, room = straight_module(program, lanes), program.slots
+    return text + lean_text(program.signature, lanes, room, hasty=rolled), room
 
 
 def find(name: str, real: str) -> Kernel | None:
@@ -60,16 +72,15 @@ def make(name: str, real: str, title: str, program: Callable[[], ScalarProgram])
     lanes = engine.lanes_for(engine.host(), real)
     with paused:
         made = program()
-        text = text_of(made, lanes)
-    rolled = isinstance(made, Rolled)
+        text, room = module_of(made, lanes)
     meta = {
         "name": title,
-        "shape": "rolled" if rolled else "straight",
+        "shape": "rolled" if isinstance(made, Rolled) else "straight",
         "inputs": list(made.signature.inputs.items()),
         "outputs": list(made.signature.outputs.items()),
         "lanes": lanes.width,
         "real": real,
-        "workspace": workspace(made) if isinstance(made, Rolled) else made.slots,
+        "workspace": room,
         "operations": arithmetic(made.count()),
     }
     code = engine.emit(text)

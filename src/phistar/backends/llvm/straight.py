@@ -10,7 +10,7 @@ from phistar.backends.llvm.frame import Block, module, pieces
 from phistar.backends.llvm.sincos import all_sincos
 from phistar.backends.llvm.writer import Lanes, Writer
 from phistar.scalar.graph import Graph, Scalar, Value
-from phistar.scalar.program import Body, Product, Repeat, Straight
+from phistar.scalar.program import Body, Repeat, Straight
 
 WORK = "work"
 _REAL = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
@@ -30,65 +30,54 @@ def arithmetic(w: Writer, graph: Graph, number: int, names: dict[int, str]) -> s
 
 
 def straight_module(program: Straight, lanes: Lanes) -> str:
-    """The module of a straight line."""
+    """The module of a straight line, perhaps with lines for rows after it.
+
+    Raises:
+        ValueError: The program has products of matrices; ``long.LongLine`` writes those.
+    """
+    if program.products:
+        names = ", ".join(product.output for product in program.products)
+        raise ValueError(f"{names}: products of matrices, which only a line in parts can have")
 
     def body(block: Block) -> None:
         _Straight(block, program).write()
-        for product in program.products:
-            _Product(block, product).write()
         for repeat in program.repeats:
             _Repeat(block, repeat).write()
 
     return module(program.signature, lanes, body, program.slots)
 
 
-class _Straight:
+class Line:
+    """Nodes of a line.
+
+    Attributes:
+        block: Where the text goes.
+        names: What the nodes that are done are called.
+    """
+
     def __init__(self, block: Block, program: Straight) -> None:
         self.block = block
         self.w = block.w
-        self.body = program.body
         self.graph = program.body.graph
         self.signature = program.signature
         self.names: dict[int, str] = {}
         self.inputs: dict[tuple[str, int], str] = {}
-        self.groups = _groups(program.body, self.w.lanes)
-        self.waiting: dict[int, list[_Group]] = {}
-        for group in self.groups:
-            for number in group.pending:
-                self.waiting.setdefault(number, []).append(group)
 
-    def write(self) -> None:
-        """All of it; results are stored as soon as they are there."""
-        live = self.body.live
+    def load_all(self) -> None:
+        """Read all inputs, so that all are looked at."""
         for name, size in self.signature.inputs.items():
             for entry in range(size):
                 self._load(name, entry)
-        self._angles(live)
-        for group in self.groups:
-            if not group.pending:
-                self._store(group)
-        for number in list(self.names):
-            self._announce(number)
-        for number in live:
-            if number not in self.names:
-                self._node(number)
-                self._announce(number)
 
-    def _announce(self, number: int) -> None:
-        """Store the groups that waited for a value alone."""
-        for group in self.waiting.pop(number, ()):
-            group.pending.discard(number)
-            if not group.pending:
-                self._store(group)
-
-    def _node(self, number: int) -> None:
+    def node(self, number: int) -> None:
+        """A node whose operands are done."""
         node = self.graph.nodes[number]
         if node[0] == "load":
             self.names[number] = self._load(*node[1])
         else:
             self.names[number] = arithmetic(self.w, self.graph, number, self.names)
 
-    def _angles(self, live: Sequence[int]) -> None:
+    def angles(self, live: Sequence[int]) -> None:
         """All sines and cosines first, with one test for far angles; those of others in rounds."""
         nodes, graph = self.graph.nodes, self.graph
         turning = [n for n in live if nodes[n][0] in ("sin", "cos")]
@@ -98,7 +87,7 @@ class _Straight:
             angles = list(dict.fromkeys(nodes[n][1] for n in now))
             for number in graph.live([Value(graph, a) for a in angles]):
                 if number not in self.names:
-                    self._node(number)
+                    self.node(number)
             pairs, label = all_sincos(self.w, [self.names[a] for a in angles], self.block.label)
             self.block.move(label)
             known = dict(zip(angles, pairs, strict=True))
@@ -115,6 +104,41 @@ class _Straight:
             for i, value in enumerate(self.block.gather_some(name, start, count)):
                 self.inputs.setdefault((name, start + i), value)
         return self.inputs[key]
+
+
+class _Straight(Line):
+    """A line in one piece."""
+
+    def __init__(self, block: Block, program: Straight) -> None:
+        super().__init__(block, program)
+        self.body = program.body
+        self.groups = _groups(program.body, self.w.lanes)
+        self.waiting: dict[int, list[_Group]] = {}
+        for group in self.groups:
+            for number in group.pending:
+                self.waiting.setdefault(number, []).append(group)
+
+    def write(self) -> None:
+        """All of it; results are stored as soon as they are there."""
+        live = self.body.live
+        self.load_all()
+        self.angles(live)
+        for group in self.groups:
+            if not group.pending:
+                self._store(group)
+        for number in list(self.names):
+            self._announce(number)
+        for number in live:
+            if number not in self.names:
+                self.node(number)
+                self._announce(number)
+
+    def _announce(self, number: int) -> None:
+        """Store the groups that waited for a value alone."""
+        for group in self.waiting.pop(number, ()):
+            group.pending.discard(number)
+            if not group.pending:
+                self._store(group)
 
     def _store(self, group: _Group) -> None:
         values = [self._sum(entry) for entry in group.entries]
@@ -134,71 +158,6 @@ class _Straight:
         for name in names[1:]:
             total = self.w.real("fadd", total, name)
         return total
-
-
-class _Product:
-    """A product of matrices: a loop over pairs of rows for each few columns.
-
-    Rows that are zero in all of these columns are left out. Two rows at a time, because sums that
-    wait for each other would leave half of the arithmetic units idle.
-    """
-
-    def __init__(self, block: Block, product: Product) -> None:
-        self.block = block
-        self.w = block.w
-        self.product = product
-
-    def write(self) -> None:
-        """All columns."""
-        across = len(self.product.right)
-        for start in range(0, across, self.w.lanes.width):
-            columns = range(start, min(start + self.w.lanes.width, across))
-            self._loop(columns)
-            if self.product.rows % 2:
-                self._rows(str(self.product.rows - 1), 1, columns)
-
-    def _loop(self, columns: range) -> None:
-        w, pairs = self.w, self.product.rows // 2
-        if not pairs:
-            return
-        head, after = w.label("rows"), w.label("rowsend")
-        w.do(f"br label %{head}")
-        w.block(head)
-        i, more = f"%i.{head}", f"%n.{head}"
-        w.do(f"{i} = phi i64 [0, %{self.block.label}], [{more}, %{head}]")
-        self._rows(i, 2, columns)
-        w.do(f"{more} = add i64 {i}, 2")
-        again = w(f"icmp slt i64 {more}, {2 * pairs}")
-        w.do(f"br i1 {again}, label %{head}, label %{after}")
-        w.block(after)
-        self.block.move(after)
-
-    def _rows(self, i: str, count: int, columns: range) -> None:
-        """So many rows from the i-th, in some columns."""
-        w, product, lanes = self.w, self.product, self.w.lanes
-        read = sorted({k for j in columns for k in product.right[j]})
-        start = w(f"add i64 {w(f'mul i64 {i}, {product.rows}')}, {product.left}")
-        sums = [[w.constant(0.0)] * len(columns) for _ in range(count)]
-        for k in read:
-            left = []
-            for r in range(count):
-                place = w.at("%work", w(f"add i64 {start}, {r * product.rows + k}"), lanes.type)
-                left.append(w.load(lanes.type, place, lanes.bytes))
-            for c, j in enumerate(columns):
-                if k in product.right[j]:
-                    place = w.at("%work", product.right[j][k], lanes.type)
-                    x = w.load(lanes.type, place, lanes.bytes)
-                    for r in range(count):
-                        sums[r][c] = w.real("fsub", sums[r][c], w.real("fmul", left[r], x))
-        for r in range(count):
-            row = w(f"add i64 {i}, {r}") if r else i
-            entry = w(f"add i64 {w(f'mul i64 {row}, {len(product.right)}')}, {columns.start}")
-            if len(columns) == lanes.width:
-                self.block.scatter_some(f"={product.output}", entry, sums[r])
-            else:
-                for c, value in enumerate(sums[r]):
-                    place = w(f"add i64 {entry}, {c}")
-                    self.block.scatter(f"={product.output}", place, value)
 
 
 class _Repeat:

@@ -18,7 +18,7 @@ def numpy_backend(monkeypatch: pytest.MonkeyPatch) -> None:
 
     Robots forget the machine code they had.
     """
-    ways.cache_clear()
+    ways.clear()
     monkeypatch.setenv(VARIABLE, "numpy")
 
 

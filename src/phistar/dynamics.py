@@ -8,7 +8,7 @@ joints are reduced exactly: forces of followers are summed into their leaders.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from phistar.model.configuration import Coordinates, batch_shape
 from phistar.model.kinematics import body_poses, check_reference, reference_pose
 from phistar.model.model import Model
 from phistar.model.parts import GROUND
+from phistar.model.tables import Tables
 from phistar.spatial import force_transform, pose_inverse
 
 Array = NDArray[Any]
@@ -45,13 +46,11 @@ METHODS = {
 """Forward-dynamics algorithms by name; the numbers are those of Rodriguez & Kreutz-Delgado."""
 
 
-@lru_cache(maxsize=64)
-def quick_table(model: Model) -> dict[str, Quick | None]:
-    """Quick ways by name of the program or matrix, see ``backends.base.Executable.quick``.
+quick_table: Tables[str, Quick | None] = Tables()
+"""Quick ways of a model by name of the program or matrix, see ``backends.base.Executable.quick``.
 
-    They come here when it first runs.
-    """
-    return {}
+They come here when it first runs.
+"""
 
 
 def inverse_dynamics(

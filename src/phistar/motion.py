@@ -21,6 +21,7 @@ from phistar.model import kinematics
 from phistar.model.configuration import Coordinates, batch_shape, configuration, tangent
 from phistar.model.kinematics import check_reference
 from phistar.model.model import Model
+from phistar.model.tables import Tables
 
 if TYPE_CHECKING:
     from phistar.backends.llvm.direct import Direct
@@ -43,16 +44,14 @@ MOST_POSES = 64
 """Poses beyond which one program for all takes too long to compile: stores are what costs."""
 
 
-@lru_cache(maxsize=64)
-def lean_table(model: Model) -> dict[Key, Lean]:
-    """Quick ways for single samples, see ``backends.base.Executable.lean``.
+lean_table: Tables[Key, Lean] = Tables()
+"""Quick ways of a model for single samples, see ``backends.base.Executable.lean``.
 
-    They take q and, where velocities matter, v, and then an array for the numbers of the result.
-    Keys are ``("frame_pose", frame)``, ``("link_poses",)``, ``("jacobian", frame, reference)``,
-    ``("frame_velocity", frame, reference)``, ``("center_of_mass", fixed)``, ``("momentum",)``,
-    ``("kinetic_energy",)`` and ``("potential_energy",)``.
-    """
-    return {}
+They take q and, where velocities matter, v, and then an array for the numbers of the result.
+Keys are ``("frame_pose", frame)``, ``("link_poses",)``, ``("jacobian", frame, reference)``,
+``("frame_velocity", frame, reference)``, ``("center_of_mass", fixed)``, ``("momentum",)``,
+``("kinetic_energy",)`` and ``("potential_energy",)``.
+"""
 
 
 def frame_pose(model: Model, q: Coordinates, frame: str) -> Array:

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
-from phistar.model.model import Model
+from phistar.model.tables import Tables
 
 Array = NDArray[Any]
 T = TypeVar("T")
@@ -17,13 +16,11 @@ Way = Callable[..., "dict[str, Array] | None"]
 """Takes arrays, gives results by name, or None where anything is out of the ordinary."""
 
 
-@lru_cache(maxsize=64)
-def ways(model: Model) -> dict[str, Way | None]:
-    """Ways by name of the program; they come here when it first runs.
+ways: Tables[str, Way | None] = Tables()
+"""Ways of a model by name of the program; they come here when it first runs.
 
-    None: there is none, or none yet.
-    """
-    return {}
+None: there is none, or none yet.
+"""
 
 
 def filled(kind: type[T], fields: Mapping[str, Any]) -> T:

@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 JOBS ?= auto
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
+REV ?=
 FUZZ_SECONDS ?= 120
 SOAK_CYCLES ?= 100000
 
@@ -14,7 +16,7 @@ SOAK_CYCLES ?= 100000
 unexport PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help demo examples test lint bench bench-quick bench-loading bench-drift docs fuzz soak robots clean distclean
+.PHONY: help demo examples test lint bench bench-quick bench-against bench-loading bench-size bench-drift bench-cliffs docs fuzz soak robots clean distclean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -43,14 +45,26 @@ bench: $(VENV)/.test  ## dynamics next to Pinocchio and MuJoCo; writes the table
 bench-quick: $(VENV)/.test  ## the same in a minute, README left alone
 	@$(BIN)/python -m benchmarks --quick
 
+bench-against: $(VENV)/.test  ## speed next to revision REV, interleaved; fails where it is below 0.97
+	@test -n "$(REV)" || { echo 'name a revision: make bench-against REV=main~5 [BENCH_ARGS=--quick]' >&2; exit 2; }
+	@$(BIN)/python -m benchmarks.against "$(REV)" $(BENCH_ARGS)
+
 bench-loading: $(VENV)/.test  ## time the loaders, next to Pinocchio's
 	@$(BIN)/python -m benchmarks.loading
+
+bench-size: $(VENV)/.test  ## load and first result of chains up to 100 000 links; fails above the bounds
+	@$(BIN)/python -m benchmarks.size --limit
 
 bench-drift: $(VENV)/.test  ## energy and momentum of free motions, next to Pinocchio and MuJoCo
 	@$(BIN)/python -m benchmarks.drift
 
-docs: $(VENV)/.docs  ## build the documentation into docs/_build/html; a warning is an error
-	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+bench-cliffs: $(VENV)/.test  ## methods that must not be far slower than dynamics, each to its bound; --limit fails
+	@$(BIN)/python -m benchmarks.cliffs $(BENCH_ARGS)
+
+docs: $(VENV)/.docs  ## build the documentation into docs/_build/html; a warning or a request outside is an error
+	@rm -rf docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -q -b html -d docs/_build/doctrees docs docs/_build/html
+	$(BIN)/python docs/offline.py docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 fuzz: $(VENV)/.test  ## random robot files and programs, FUZZ_SECONDS (120) for each kind
@@ -58,7 +72,7 @@ fuzz: $(VENV)/.test  ## random robot files and programs, FUZZ_SECONDS (120) for 
 	    tests/backends/llvm/test_fuzz.py tests/backends/llvm/test_robustness.py \
 	    --hypothesis-profile=fuzz $(PYTEST_ARGS)
 
-soak: $(VENV)/.test  ## SOAK_CYCLES (100000) small kernels made, run and dropped; memory must not grow
+soak: $(VENV)/.test  ## 155 robots, then SOAK_CYCLES (100000) small kernels, made, run and dropped; memory must not grow
 	@$(BIN)/python -m tools.soak --cycles $(SOAK_CYCLES)
 
 robots: $(VENV)/.test  ## compare every robot of ../shared/robots with its golden values; prints a table

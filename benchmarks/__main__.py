@@ -107,7 +107,8 @@ def _line(row: results.Row) -> str:
     if row.ours is None:
         return f"{row.cell}: left out, {row.why}"
     rivals = ", ".join(f"{r.name} {report.times(r.ratio.median)}" for r in row.rivals)
-    return f"{row.cell}: {report.duration(row.ours.median)}{', ' if rivals else ''}{rivals}"
+    time = f"{report.duration(row.ours.median)}{', ' if rivals else ''}{rivals}"
+    return f"{row.cell}: {time}; {row.decision}"
 
 
 def main() -> int:

@@ -5,15 +5,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import phistar
 from phistar import Robot, robots
-
-Array = NDArray[Any]
+from phistar.arrays import Array
 
 ARMS = ("panda", "quadruped", "humanoid")
 """The bundled robots; the last two have free bases."""

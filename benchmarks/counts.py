@@ -14,14 +14,29 @@ import phistar
 from benchmarks import cases
 from phistar import Robot, backends
 from phistar.algorithms.programs import MATRICES
-from phistar.backends.llvm.together import Together
+from phistar.backends.llvm.run.fused import FusedCode
+from phistar.backends.policy import (
+    BundleWork,
+    Decision,
+    Machine,
+    MatrixWork,
+    decide,
+    this_machine,
+)
 from phistar.backends.to_llvm import MachineCode, MatrixCode
-from phistar.compile import Full, factored, kernel, preferred, together_executable
+from phistar.compile import (
+    Full,
+    cheapest_equivalent,
+    fused_executable,
+    kernel,
+    matrix_executable,
+    with_closed_inverses,
+)
 from phistar.model.model import Model
-from phistar.scalar.lower import Options, to_straight
-from phistar.scalar.matrix import to_matrix
-from phistar.scalar.program import arithmetic
-from phistar.sweeps.requests import forms
+from phistar.scalar.lower import LoweringOptions, to_unrolled
+from phistar.scalar.lower_matrix import to_unrolled_matrix
+from phistar.scalar.program import count_arithmetic
+from phistar.sweeps.requests import matrix_forms
 
 SNAP = 1e-10
 """Constants this close to 0, 1 and -1 became that in the figures to compare with."""
@@ -48,29 +63,41 @@ def count(name: str, quantity: str) -> Count:
     code = _code(cases.robot(name), quantity)
     if code is None:
         return Count(name, quantity, None, "numpy")
-    final = code.tiers().wait()
+    final = code.tiers().wait_for_final()
     return Count(name, quantity, final.operations, final.shape)
 
 
-def _code(robot: Robot, quantity: str) -> MachineCode | MatrixCode | Together | None:
+def decision(cell: cases.Cell) -> Decision:
+    """How a cell is computed by default; runs wait for the final shape."""
+    robot = cases.robot(cell.robot)
+    code = _code(robot, cell.quantity)
+    if code is None and cell.quantity in cases.DERIVATIVES:
+        return decide(BundleWork(robot.nv), len(robot.model.bodies))
+    if code is None:
+        return decide(MatrixWork(robot.nv, robot.nv**2), len(robot.model.bodies))
+    real = "double" if cell.real == "float64" else "float"
+    final = code.tiers(real=real).wait_for_final()
+    host = Machine(this_machine(real).lanes, cell.threads)
+    bodies, operations = len(robot.model.bodies), final.operations
+    return decide(code.work, bodies, cell.batch, machine=host, operations=operations)
+
+
+def _code(robot: Robot, quantity: str) -> MachineCode | MatrixCode | FusedCode | None:
     """What runs, if it is machine code."""
     found: object
     if quantity in cases.DERIVATIVES:
         return assembled(quantity, robot.model)
     if quantity in cases.VECTORS:
-        found = kernel(preferred(quantity)).executable(robot.model)
+        found = kernel(cheapest_equivalent(quantity)).executable(robot.model)
     else:
-        wanted = forms(factored(MATRICES[quantity]), Full())
-        engine = backends.get(backends.default())
-        tuning = backends.Tuning(whole=True)
-        found = engine.build_matrix(wanted, robot.model, (), tuning)
+        found = matrix_executable(quantity, robot.model)
     return found if isinstance(found, MachineCode | MatrixCode) else None
 
 
-def assembled(quantity: str, model: Model) -> Together | None:
+def assembled(quantity: str, model: Model) -> FusedCode | None:
     """What computes a linearization in one go, if there is such a thing."""
-    found = together_executable(quantity, model)
-    return found if isinstance(found, Together) else None
+    found = fused_executable(quantity, model)
+    return found if isinstance(found, FusedCode) else None
 
 
 # -- next to figures of others
@@ -121,13 +148,18 @@ def figures() -> list[Figure]:
 
 def _straight(robot: Robot, quantity: str, snap: float | None) -> int:
     """Operations of the straight line."""
-    options = Options(regroup=True) if snap is None else Options(regroup=True, snap=snap)
-    absent = frozenset(backends.OPTIONAL)
+    options = (
+        LoweringOptions(regroup=True) if snap is None else LoweringOptions(regroup=True, snap=snap)
+    )
+    absent = frozenset(backends.OPTIONAL_INPUTS)
     if quantity in cases.VECTORS:
-        program = to_straight(
-            kernel(preferred(quantity)).schedule, robot.model, absent=absent, options=options
+        program = to_unrolled(
+            kernel(cheapest_equivalent(quantity)).schedule,
+            robot.model,
+            absent=absent,
+            options=options,
         )
     else:
-        wanted = forms(factored(MATRICES[quantity]), Full())
-        program = to_matrix(wanted, robot.model, absent=absent, options=options)
-    return arithmetic(program.count())
+        wanted = matrix_forms(with_closed_inverses(MATRICES[quantity]), Full())
+        program = to_unrolled_matrix(wanted, robot.model, absent=absent, options=options)
+    return count_arithmetic(program.count())

@@ -14,20 +14,18 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
 import phistar
 from benchmarks import peers
 from phistar import Robot, robots
+from phistar.arrays import Array
 from phistar.errors import ArgumentError, PhistarWarning
 from phistar.sim import monitors
 
-Array = NDArray[Any]
 States = tuple[Array, Array]
 Run = Callable[[float, int], States]
 """States (knots, n) of a step length and a number of steps."""
@@ -183,7 +181,8 @@ def judged(case: Case, run: Run, steps: int) -> Kept:
     model = case.robot.model
     times = np.linspace(0.0, DURATION, len(q))
     energies, momenta = monitors.energy(model, q, v), monitors.momentum(model, q, v)
-    drift = monitors.drift(times, energies, momenta)
+    kept = monitors.conserved_quantities(model, np.zeros(model.nv), external=False)
+    drift = monitors.drift(times, energies, momenta, kept)
     return Kept(steps, seconds, drift.relative_energy, drift.relative_momentum)
 
 

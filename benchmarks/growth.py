@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from benchmarks import cases
 from benchmarks.timing import Act, best_of, exponent
 from phistar import Robot, backends
-from phistar.backends.llvm.tiers import VARIABLE
 from phistar.backends.to_llvm import MachineCode, MatrixCode
-from phistar.compile import kernel, matrix_executable, preferred
+from phistar.compile import cheapest_equivalent, kernel, matrix_executable
 from phistar.model.model import Model
 
 LENGTHS = (10, 30, 100, 300, 1000)
@@ -121,15 +120,15 @@ def _best(acts: list[Act], rounds: int) -> list[float]:
 
 @contextmanager
 def _loops_alone() -> Iterator[None]:
-    before = os.environ.get(VARIABLE)
-    os.environ[VARIABLE] = "rolled"
+    before = os.environ.get("PHISTAR_TIER")
+    os.environ["PHISTAR_TIER"] = "rolled"
     try:
         yield
     finally:
         if before is None:
-            del os.environ[VARIABLE]
+            del os.environ["PHISTAR_TIER"]
         else:
-            os.environ[VARIABLE] = before
+            os.environ["PHISTAR_TIER"] = before
 
 
 def _renamed(robot: Robot) -> Robot:
@@ -140,7 +139,7 @@ def _renamed(robot: Robot) -> Robot:
 def _operations(quantity: str, model: Model) -> int:
     """Of the loops that a quantity consists of."""
     programs, matrices = PARTS[quantity]
-    found: list[object] = [kernel(preferred(name)).executable(model) for name in programs]
+    found: list[object] = [kernel(cheapest_equivalent(name)).executable(model) for name in programs]
     found += [matrix_executable(name, model) for name in matrices]
     total = 0
     for code in found:
@@ -168,8 +167,8 @@ def _method(cell: cases.Cell) -> Act:
 def _loops(cell: cases.Cell) -> MachineCode:
     """The same by loops over links, whatever the length."""
     model = cases.robot(cell.robot).model
-    tuning = backends.Tuning(whole=True, shape="rolled")
-    schedule = kernel(preferred(cell.quantity)).schedule
+    tuning = backends.Tuning(regroup_inertia=True, shape="rolled")
+    schedule = kernel(cheapest_equivalent(cell.quantity)).schedule
     code = backends.get("llvm").build(schedule, model, tuning=tuning)
     assert isinstance(code, MachineCode)
     return code

@@ -12,13 +12,11 @@ from importlib.util import find_spec
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks import cases
 from benchmarks.timing import Act
 from phistar import Robot, conventions, robots
-
-Array = NDArray[Any]
+from phistar.arrays import Array
 
 LONGEST = 200
 """Links beyond which peers are not tried.

@@ -23,12 +23,12 @@ def section(results: Results) -> str:
     versions = at["versions"]
     known = bool(versions["pin"])
     against = f"; in brackets, how many times faster than Pinocchio {versions['pin']}"
-    below = (
+    machine = (
         f"`{results.command}` on {at['processor']}; Python {at['python']}, NumPy "
-        f"{versions['numpy']}, llvmlite {versions['llvmlite']}. Through the methods of `Robot`, "
-        "results allocated; medians of interleaved rounds. "
+        f"{versions['numpy']}, llvmlite {versions['llvmlite']}."
     )
-    below += (
+    how = "Through the methods of `Robot`, results allocated; medians of interleaved rounds. "
+    how += (
         "Pinocchio is the faster of its own loop on one thread and calls from Python."
         if known
         else "Pinocchio was not installed."
@@ -41,7 +41,9 @@ def section(results: Results) -> str:
         *_table(results, MAIN),
         "One sample a call, from Python:",
         *_table(results, 1),
-        _wrapped(below),
+        # On lines of its own: the rest does not move with the length of a processor's name.
+        _wrapped(machine),
+        _wrapped(how),
     ]
     return "\n".join(lines)
 

@@ -50,6 +50,7 @@ def tables(results: Results) -> Iterator[Table]:
     if any(row.cell.batch == 1 for row in results.rows):
         yield compared(results, 1, "One sample a call, float64")
     yield batches(results)
+    yield decisions(results)
     if results.stepping:
         yield stepping(results.stepping)
     if results.growth:
@@ -126,6 +127,18 @@ def batches(results: Results) -> Table:
                         table.add_row(
                             robot, quantity, real, str(threads), *(_time(row) for row in rows)
                         )
+    return table
+
+
+def decisions(results: Results) -> Table:
+    """How the cells of the comparison are computed, and why so."""
+    title = f"Decisions, batch of {MAIN}, one thread, float64"
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for name in ("robot", "quantity", "decision"):
+        table.add_column(name, no_wrap=name != "decision")
+    for row in results.rows:
+        if row.decision and row.cell == Cell(row.cell.robot, row.cell.quantity):
+            table.add_row(row.cell.robot, row.cell.quantity, row.decision)
     return table
 
 

@@ -58,6 +58,7 @@ class Row:
         rivals: What it was compared with.
         missing: Why a rival is not there, by its name.
         why: Why the cell was left out.
+        decision: How it was computed, and why so.
     """
 
     cell: Cell
@@ -65,6 +66,7 @@ class Row:
     rivals: tuple[Rival, ...] = ()
     missing: dict[str, str] = field(default_factory=dict)
     why: str = ""
+    decision: str = ""
 
     def rival(self, name: str) -> Rival | None:
         """A rival by name, if it was run."""

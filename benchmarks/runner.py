@@ -7,16 +7,12 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from numpy.typing import NDArray
-
-from benchmarks import cases, peers
+from benchmarks import cases, counts, peers
 from benchmarks.cases import MAIN, MOST_BYTES, SINGLES, Cell
 from benchmarks.results import Rival, Row
 from benchmarks.timing import TRIES, Act, Ratio, Timing, best_of, interleaved
-
-Array = NDArray[Any]
+from phistar.arrays import Array
 
 THREADS = "PHISTAR_THREADS"
 LONGEST_CALL = 3.0
@@ -195,7 +191,8 @@ class Runner:
             known = rivals.get(act.name)
             if known is None or rival.timing.median < known.timing.median:
                 rivals[act.name] = rival
-        return Row(cell, Timing.of(ours), tuple(rivals.values()), missing)
+        decision = counts.decision(cell).line
+        return Row(cell, Timing.of(ours), tuple(rivals.values()), missing, decision=decision)
 
 
 @dataclass(frozen=True)

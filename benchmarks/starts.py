@@ -40,7 +40,7 @@ import llvmlite.binding
 import phistar.backends.to_llvm
 engine = time.perf_counter()
 warnings.simplefilter("ignore")
-robot = phistar.load(sys.argv[1])
+robot = phistar.load(sys.argv[1]).tree
 q, v = robot.neutral(), numpy.zeros(robot.nv)
 loaded = time.perf_counter()
 getattr(robot, sys.argv[2])(q, v, v)
@@ -52,15 +52,15 @@ _SWEEP = """
 import json, sys, time, warnings
 import phistar
 from phistar.backends import Tuning, get
-from phistar.compile import kernel, preferred
+from phistar.compile import cheapest_equivalent, kernel
 warnings.simplefilter("ignore")
 limit, budget, *files = sys.argv[1:]
 names = ("inverse_dynamics", "forward_dynamics")
-tuning = Tuning(whole=True, shape="rolled")
+tuning = Tuning(regroup_inertia=True, shape="rolled")
 
 def compiled(model, name):
     start = time.process_time()
-    code = get("llvm").build(kernel(preferred(name)).schedule, model, tuning=tuning)
+    code = get("llvm").build(kernel(cheapest_equivalent(name)).schedule, model, tuning=tuning)
     if model.bodies:
         code.tiers().kernel
     return time.process_time() - start

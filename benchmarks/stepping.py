@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks import cases, peers
 from benchmarks.timing import Act, Ratio, Timing, interleaved
-
-Array = NDArray[Any]
+from phistar.arrays import Array
 
 ROBOT, BATCH, DT = "panda", 4096, 1e-3
 STEPS, QUICK_STEPS = 200, 25

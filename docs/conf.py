@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Sphinx configuration. Built by ``make docs`` with warnings as errors."""
 
+import logging
 import re
 import sys
 from importlib.metadata import version as installed_version
@@ -13,12 +14,16 @@ sys.path.insert(0, str(HERE))
 import papers_page  # noqa: E402
 import registry  # noqa: E402
 
+# What is compiled on the way is no news here.
+logging.getLogger("phistar").setLevel(logging.WARNING)
+
 project = "phistar"
 author = "phistar developers"
 project_copyright = "2026, phistar developers"
 version = release = installed_version("phistar")
 
 extensions = [
+    "mathml",
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
@@ -28,6 +33,9 @@ exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = "phistar"
 html_show_sourcelink = False
+html_static_path = ["static"]
+html_css_files = ["pages.css"]
+html_math_renderer = "mathml"
 
 myst_heading_anchors = 3
 nb_execution_mode = "force"
@@ -37,6 +45,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 autodoc_preserve_defaults = True
+autodoc_type_aliases = {name: name for name in ("Array", "ArrayLike", "Coordinates", "Forces")}
 napoleon_numpy_docstring = False
 # "Attributes:" sections describe the fields that autodoc lists anyway.
 napoleon_use_ivar = True
@@ -63,10 +72,21 @@ def locate_names(_app: Any, page: str, source: list[str]) -> None:
         source[0] = papers_page.located(source[0])
 
 
+TAGS, QUOTE = r"((?:<[^>]*>)*)", "(?:['\u2018\u2019]|&#39;)"
+ALIAS = re.compile(rf"TypeAliasForwardRef{TAGS}\({TAGS}{QUOTE}(\w+){QUOTE}{TAGS}\)")
+
+
+def spell_aliases(_app: Any, _page: str, _template: str, context: Any, _tree: Any) -> None:
+    """Autodoc spells an alias inside of a union as a call; leave its name."""
+    if "body" in context:
+        context["body"] = ALIAS.sub(r"\1\2\3\4", context["body"])
+
+
 def setup(app: Any) -> None:
-    """Write the pages of the registries and connect the hooks, one before napoleon's (500)."""
+    """Write the generated pages and connect the hooks, one before napoleon's (500)."""
     registry.write(HERE / "_generated")
     app.connect("source-read", locate_names)
     # Lines move without the page being touched.
     app.connect("env-get-outdated", lambda *_: ["papers"])
+    app.connect("html-page-context", spell_aliases)
     app.connect("autodoc-process-docstring", escape_mathematics, priority=400)

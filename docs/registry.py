@@ -1,78 +1,97 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pages made from the registries: symbols, identities, algorithms, programs and references.
+"""Pages made from the registries: symbols, identities, theorems, programs and references.
 
 ``write(folder)`` is called by ``conf.py`` at every build; proofs are run and passes scheduled anew,
 so a page cannot say what the code does not.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import reference_pages
+import theorems
+from markup import anchor, cite, link, plain, spot, table
+
 import phistar
+from phistar.algebra.cross_product_rules import (
+    ARTICULATED_RATES,
+    BRACKET_PAIRS,
+    GRAVITY_AT_ROOTS,
+    GYROSCOPIC,
+    JACOBI,
+    ONE_DOF_SQUARE_ROOT_RATES,
+    RIGID_SHIFTS,
+    SQUARE_ROOT_RATES,
+    SWAPS,
+)
 from phistar.algebra.identities import (
-    BIAS,
     COMPOSITE,
+    CONSTRAINT_DUAL,
     CORE,
-    DECOMPOSITIONS,
     DEFINITIONS,
-    DUAL,
+    GYROSCOPIC_BIAS,
     HYPOTHESES,
-    RESOLVED,
-    ROOTS,
+    RICCATI_PRODUCTS,
+    SQUARE_ROOTS,
+    TRIANGULAR_SPLITS,
     Identity,
 )
 from phistar.algebra.ir import Expr
-from phistar.algebra.phases import IDENTITIES, PHASES
-from phistar.algebra.printing import to_latex, to_text
-from phistar.algebra.proof import Theorem, open_lets, prove
-from phistar.algebra.schemas import (
-    GYROSCOPIC,
-    JACOBI,
-    ONE_DOF_ROOTS,
-    RATES,
-    RIGID,
-    ROOT,
-    ROOT_RATES,
-    SWAPS,
-    TWOFOLD,
+from phistar.algebra.outward_identities import (
+    BIAS_TRANSFER,
+    COMPLIANCE,
+    FREE_TRANSFER,
+    RIGID_TRANSFER,
 )
+from phistar.algebra.phases import IDENTITIES, PHASES
+from phistar.algebra.printing import to_text
+from phistar.algebra.proof import SCALAR_ADJOINT, Theorem
 from phistar.algebra.symbols import (
     SYMBOLS,
-    Entry,
+    CholeskyRate,
+    CholeskyRoot,
     LyapunovIn,
     LyapunovOut,
     Riccati,
-    Root,
-    RootRate,
-    Siblings,
+    SiblingBlocks,
     SylvesterOut,
+    SymbolEntry,
 )
-from phistar.algebra.transfers import BIAS_TRANSFER, COMPLIANCE, FREE_TRANSFER, RIGID_TRANSFER
 from phistar.algorithms.catalogue import catalogue, where
 from phistar.algorithms.programs import PROGRAMS
 from phistar.compile import kernel
 from phistar.refs import PAPERS, Ref
+from phistar.sweeps.ops import OPS
 
 PACKAGE = Path(phistar.__file__).parent
 SYMBOLS_FILE, PROGRAMS_FILE = "algebra/symbols.py", "algorithms/programs.py"
-IDENTITY_FILES = ("algebra/identities.py", "algebra/transfers.py", "algebra/schemas.py")
+OPERATIONS_FILE = "sweeps/ops.py"
+IDENTITY_FILES = (
+    "algebra/identities.py",
+    "algebra/outward_identities.py",
+    "algebra/cross_product_rules.py",
+)
 GROUPS = (
-    ("Swaps", SWAPS, "For any motions x, y and forces f; in proofs about derivatives."),
-    ("Rigid motion", RIGID, "How cross products pass through φ."),
-    ("Gravity", ROOT, "Gravity is a motion of the roots."),
-    ("Gyroscopic", GYROSCOPIC, "M̂ unfolded."),
-    ("Twofold", TWOFOLD, "Products of two cross products between rigid motions."),
-    ("Jacobi", JACOBI, "Cross products of cross products."),
-    ("Rates", RATES, "The rate Ṗ of the articulated inertia."),
-    ("Rates of roots", (*ROOT_RATES, *ONE_DOF_ROOTS), "The rate of the root of D."),
     ("Core", CORE, "Every proof uses these: shifts, resolvents, gains, the Riccati equation."),
     ("Definitions", DEFINITIONS, "Shorthand that every proof unfolds."),
-    ("Resolved", RESOLVED, "Consequences of the core that save steps."),
-    ("Roots", ROOTS, "The block-diagonal root of D, for diagonalised dynamics."),
-    ("Bias", BIAS, "One-sided recursion of any block diagonal X."),
-    ("Dual", DUAL, "Inertia across a joint by the forces it holds."),
+    ("Resolved", RICCATI_PRODUCTS, "Consequences of the core that save steps."),
+    ("Roots", SQUARE_ROOTS, "The block-diagonal root of D, for diagonalised dynamics."),
+    ("Swaps", SWAPS, "For any motions x, y and forces f; in proofs about derivatives."),
+    ("Rigid motion", RIGID_SHIFTS, "How cross products pass through φ."),
+    ("Gravity", GRAVITY_AT_ROOTS, "Gravity is a motion of the roots."),
+    ("Gyroscopic", GYROSCOPIC, "M̂ unfolded."),
+    ("Twofold", BRACKET_PAIRS, "Products of two cross products between rigid motions."),
+    ("Jacobi", JACOBI, "Cross products of cross products."),
+    ("Rates", ARTICULATED_RATES, "The rate Ṗ of the articulated inertia."),
+    (
+        "Rates of roots",
+        (*SQUARE_ROOT_RATES, *ONE_DOF_SQUARE_ROOT_RATES),
+        "The rate of the root of D.",
+    ),
+    ("Bias", GYROSCOPIC_BIAS, "One-sided recursion of any block diagonal X."),
+    ("Dual", CONSTRAINT_DUAL, "Inertia across a joint by the forces it holds."),
     (
         "Hypotheses",
         tuple(row for hypothesis in HYPOTHESES.values() for row in hypothesis.rows),
@@ -85,7 +104,7 @@ GROUPS = (
     ("Compliance", COMPLIANCE, "Outward sums of compliances; Ξ joins siblings."),
     (
         "Decompositions",
-        DECOMPOSITIONS,
+        TRIANGULAR_SPLITS,
         "Triangular splits for matrices: consequences of the recursions above.",
     ),
 )
@@ -93,17 +112,18 @@ GROUPS = (
 
 def write(folder: Path) -> None:
     """Write every page; one that has not changed keeps its date, so Sphinx need not read it."""
-    folder.mkdir(exist_ok=True)
     pages = {
         "symbols": symbols_page(),
         "identities": identities_page(),
-        "algorithms": algorithms_page(),
+        **theorems.pages(),
         "programs": programs_page(),
         "references": references_page(),
+        **reference_pages.pages(),
     }
     for name, lines in pages.items():
         text = "\n".join(lines) + "\n"
         path = folder / f"{name}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
 
@@ -111,22 +131,24 @@ def write(folder: Path) -> None:
 def symbols_page() -> Iterator[str]:
     """A table of all symbols."""
     yield "# Symbols\n\nOperators and vectors that expressions are made of. *Given* are those that"
-    yield "a robot, its state and the user provide.\n"
+    yield "a robot, its state and the user provide, vectors by name: `function(q, v=...)`."
+    yield "X, Y and Z stand for any block diagonal in theorems; they get values as matrices only,"
+    yield '`phistar.algebra.Dense(robot.model, q, vectors={"X": matrix})(expr)`.\n'
     rows = (
         (
-            f"`{name}`",
+            f"{anchor('symbol', name)}`{name}`",
             f"`{entry.text}`",
-            f"${entry.latex}$",
-            _escape(entry.meaning),
+            f"{{math}}`{entry.latex}`",
+            plain(entry.meaning),
             _definition(entry),
-            _cite(entry.ref),
-            f"`{_symbol_place(name)}`",
+            cite(entry.ref),
+            spot(_symbol_place(name)),
         )
         for name, entry in SYMBOLS.items()
         if _symbol_place(name)
     )
-    titles = ("name", "text", "LaTeX", "meaning", "definition", "reference", "where")
-    yield from _table(titles, rows)
+    titles = ("name", "text", "math", "meaning", "definition", "reference", "where")
+    yield from table("symbols", titles, rows)
 
 
 def identities_page() -> Iterator[str]:
@@ -137,47 +159,29 @@ def identities_page() -> Iterator[str]:
     yield "Those without variables terminate, by weights that fall, and are confluent, by their"
     yield "critical pairs; both are tested. Rules with variables x, y, f, d, for any vectors, are"
     yield "tested on random words. Every proof that is not done before uses the core, and again"
-    yield "after each later phase.\n"
+    yield "after each later phase."
+    mark, name = anchor("rule", SCALAR_ADJOINT.name), SCALAR_ADJOINT.name
+    yield f"{mark}Besides, {SCALAR_ADJOINT.why}: such a step is `{name}`.\n"
     for title, group, what in GROUPS:
         yield f"## {title}\n\n{what}\n"
         rows = (
             (
-                f"`{row.name}`",
+                f"{anchor('rule', row.name)}`{row.name}`",
                 f"`{to_text(row.lhs)} → {to_text(row.rhs)}`",
-                _escape(row.why),
-                _cite(row.ref),
-                ", ".join(sorted(row.needs)),
-                f"`{_identity_place(row)}`",
+                _why(row),
+                cite(row.ref),
+                spot(_identity_place(row)),
             )
             for row in group
         )
-        yield from _table(("name", "rule", "why", "reference", "needs", "where"), rows)
+        titles = ("name", "rule", "why", "reference", "where")
+        yield from table("identities", titles, rows)
         yield ""
 
 
-def algorithms_page() -> Iterator[str]:
-    """A section for each theorem, its proof run now."""
-    yield "# Algorithms\n\nEach is a theorem: a definition from mechanics equals a factored form,"
-    yield "from which code is made. The proofs were run when this page was built: both sides are"
-    yield "brought to normal form by the [identities](identities.md); *proved* means that nothing"
-    yield "is left of their difference.\n"
-    for theorem in catalogue().values():
-        yield from _theorem(theorem)
-
-
-def _theorem(theorem: Theorem) -> Iterator[str]:
-    proof = prove(theorem)
-    used = sorted({step.identity.name for step in (*proof.left, *proof.right)})
-    left, right = to_latex(theorem.definition), to_latex(open_lets(theorem.result))
-    yield f"## {theorem.name}\n\n{_sentence(theorem.doc)}"
-    yield f"{_cite(theorem.ref)}; `{_theorem_place(theorem)}`.\n"
-    yield f"```{{math}}\n{left} = {right}\n```\n"
-    needs = f" It needs: {', '.join(sorted(theorem.needs))}." if theorem.needs else ""
-    yield f"**{proof.outcome.value.capitalize()}**: {_steps(len(proof.left))} from the left,"
-    yield f"{_steps(len(proof.right))} from the right.{needs} Rules used: " + ", ".join(
-        f"`{name}`" for name in used
-    )
-    yield ""
+def _why(row: Identity) -> str:
+    needs = "".join(f"; {HYPOTHESES[need].says}" for need in sorted(row.needs))
+    return plain(row.why + needs)
 
 
 def programs_page() -> Iterator[str]:
@@ -188,9 +192,20 @@ def programs_page() -> Iterator[str]:
     for name in PROGRAMS:
         program = kernel(name)
         directions = ", ".join(program.schedule.directions)
-        count = len(program.schedule.passes)
-        yield f"## {name}\n\n{count} {'pass' if count == 1 else 'passes'}: {directions}.\n"
+        number = len(program.schedule.sweeps)
+        passes = "1 pass" if number == 1 else f"{number} passes"
+        yield f"## {name}\n\n{anchor('program', name)}{passes}: {directions}.\n"
         yield f"```text\n{program.sweeps}\n```\n"
+    yield from _operations()
+
+
+def _operations() -> Iterator[str]:
+    yield f"## Operations\n\nWhat passes are made of, from `{OPERATIONS_FILE}`.\n"
+    yield "| operation | written | types | meaning |\n|---|---|---|---|"
+    for row in OPS.values():
+        types = "<br>".join(str(each) for each in row.signatures)
+        text = f"`{row.text}`" if row.text else ""
+        yield f"| `{row.name}` | {text} | {types} | {plain(row.meaning)} |"
 
 
 def references_page() -> Iterator[str]:
@@ -212,20 +227,14 @@ def references_page() -> Iterator[str]:
         venue = f"{paper.venue}, {paper.year}"
         yield f"## {paper.short}\n\n{paper.title}. {venue}.\n"
         if hits:
-            rows = ((_escape(r.place), kind, f"`{n}`", f"`{at}`") for r, kind, n, at in hits)
-            yield from _table(("place", "kind", "name", "where"), rows)
+            rows = ((plain(r.place), kind, link(n), spot(at)) for r, kind, n, at in hits)
+            yield from table("references", ("place", "kind", "name", "where"), rows)
         else:
             yield "Nothing cites it by itself."
         yield ""
 
 
-def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
-    titles = list(head)
-    for cells in (titles, ["---"] * len(titles), *rows):
-        yield f"| {' | '.join(cells)} |"
-
-
-def _definition(entry: Entry) -> str:
+def _definition(entry: SymbolEntry) -> str:
     definition = entry.definition
     if definition is None:
         return "given"
@@ -233,12 +242,12 @@ def _definition(entry: Entry) -> str:
         return f"`{to_text(definition)}`"
     if isinstance(definition, Riccati):
         return "`P = M + Eφ (P - P H* D⁻¹ H P) Eφ*`, inward"
-    if isinstance(definition, Root):
+    if isinstance(definition, CholeskyRoot):
         return f"`{entry.text} {entry.text}* = {to_text(definition.of)}`, lower triangular blocks"
-    if isinstance(definition, RootRate):
+    if isinstance(definition, CholeskyRate):
         root, rate = to_text(definition.root), to_text(definition.of)
         return f"`{entry.text} {root}* + {root} {entry.text}* = {rate}`, lower triangular blocks"
-    if isinstance(definition, Siblings):
+    if isinstance(definition, SiblingBlocks):
         return f"blocks off the diagonal of `{to_text(definition.of)}`"
     source, left, right = map(to_text, (definition.source, definition.left, definition.right))
     if isinstance(definition, SylvesterOut):
@@ -248,28 +257,12 @@ def _definition(entry: Entry) -> str:
     return f"`{entry.text} = {source} + {left} {entry.text} {right}`, {way}"
 
 
-def _cite(ref: Ref | None) -> str:
-    return _escape(str(ref)) if ref else ""
-
-
-def _escape(text: str) -> str:
-    return re.sub(r"[*_]", r"\\\g<0>", text)
-
-
-def _sentence(text: str) -> str:
-    return f"{_escape(text[0].upper() + text[1:])}."
-
-
-def _steps(count: int) -> str:
-    return f"{count} {'step' if count == 1 else 'steps'}"
-
-
 @cache
 def _symbol_place(name: str) -> str | None:
     """Where a symbol of the algebra is registered; None for arguments that other code makes up."""
     algorithms = sorted((PACKAGE / "algorithms").glob("*.py"))
     files = (SYMBOLS_FILE, *(f"algorithms/{file.name}" for file in algorithms))
-    pattern = rf"^{name} = (_register|vector)\("
+    pattern = rf"^{name} = (_register|vector|register_articulated_rate)\("
     places = (_place(pattern, file) for file in files)
     return next((place for place in places if place), None)
 

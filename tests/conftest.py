@@ -1,11 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Settings of the whole test suite: how hypothesis searches, where compiled code is kept."""
+"""Settings of the whole test suite: how hypothesis searches, where compiled code is kept.
+
+Every scalar program that a test compiles is verified first.
+"""
 
 import os
 import tempfile
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from phistar.backends.llvm.emit.ir_builder import Lanes
+from phistar.backends.llvm.run import machine_kernel
+from phistar.scalar.program import Looped, ScalarProgram
+from phistar.scalar.verify import verify
+
+MAX_VERIFIED_VISITS = 2000
+"""Visits of links up to which loops are verified: it takes some 20 us each."""
 
 # The same examples every time, so that a red test means a changed program; no deadlines, because
 # cores are shared.
@@ -41,3 +53,26 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     folder = config.stash.get(_CACHE, None)
     if folder is not None:
         folder.cleanup()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _verified_programs() -> Iterator[None]:
+    """Verify each scalar program before code is made of it."""
+    emit_module = machine_kernel.emit_module
+
+    def verified(program: ScalarProgram, lanes: Lanes) -> tuple[str, int]:
+        if _visits(program) <= MAX_VERIFIED_VISITS:
+            verify(program)
+        return emit_module(program, lanes)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(machine_kernel, "emit_module", verified)
+        yield
+
+
+def _visits(program: ScalarProgram) -> int:
+    """How often loops come to a link."""
+    if not isinstance(program, Looped):
+        return 0
+    columns = 0 if program.column_loop is None else len(program.column_loop.link)
+    return len(program.links) * (len(program.sweeps) + columns)

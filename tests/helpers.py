@@ -1,10 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where the tests find things: the repository, and the reference robots kept beside it."""
+"""Where the tests find things: the repository, the reference robots beside it, robots."""
 
+import importlib
 import os
+import sys
+import warnings
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
+
+import phistar
+from phistar.errors import LoopWarning
+from phistar.thresholds import POLICY
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -15,3 +24,25 @@ needs_shared = pytest.mark.skipif(
     not (SHARED / "robots").is_dir(),
     reason="needs the reference robots in ../shared (or where PHISTAR_SHARED says)",
 )
+
+
+def patch_policy(monkeypatch: pytest.MonkeyPatch, **values: float) -> None:
+    """Other numbers in the table of thresholds, for this test."""
+    for name, value in values.items():
+        assert name in vars(POLICY), name
+        monkeypatch.setitem(vars(POLICY), name, value)
+
+
+def load_with_loops(description: Any, **options: Any) -> phistar.Robot:
+    """A robot whose loops need no warning here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LoopWarning)
+        return phistar.load(description, **options)
+
+
+def docs_module(name: str) -> ModuleType:
+    """A module of ``docs``, which is no package: Sphinx finds it by its folder."""
+    folder = str(ROOT / "docs")
+    if folder not in sys.path:
+        sys.path.append(folder)
+    return importlib.import_module(name)

@@ -265,3 +265,43 @@ def test_mismatches_are_named(pinocchio_pair: tuple[phistar.Robot, pin.Model]) -
         convert.q_from_peer(np.zeros(3))
     with pytest.raises(ArgumentError, match="mimic='independent'"):
         convert.matrix_to_peer(robot.neutral(), np.eye(robot.nv))
+
+
+def test_mujoco_bias(mujoco_pair: tuple[phistar.Robot, mujoco.MjModel]) -> None:
+    """qfrc_bias becomes our bias force, on a free base too, where forces alone do not."""
+    robot, peer = mujoco_pair
+    convention = phistar.conventions.mujoco(robot, peer)
+    q = robot.random_configuration(3)
+    v = np.random.default_rng(4).normal(size=robot.nv)
+    data = mujoco.MjData(peer)
+    data.qpos, data.qvel = convention.q_to_peer(q), convention.v_to_peer(q, v)
+    mujoco.mj_forward(peer, data)
+    mass = np.zeros((peer.nv, peer.nv))
+    mujoco.mj_fullM(peer, data, mass)
+    expected = robot.bias_force(q, v)
+    _close(convention.bias_from_peer(q, v, data.qfrc_bias, mass), expected, 1e-9)
+    plain = convention.tau_from_peer(q, data.qfrc_bias)
+    assert np.abs(plain - expected).max() > 0.1 * np.abs(expected).max()
+
+
+def test_pinocchio_bias(pinocchio_pair: tuple[phistar.Robot, pin.Model]) -> None:
+    """Pinocchio's axes move with the body as ours do: forces alone would do."""
+    robot, peer = pinocchio_pair
+    convention = phistar.conventions.pinocchio(robot, peer)
+    q = robot.random_configuration(3)
+    v = np.random.default_rng(4).normal(size=robot.nv)
+    theirs, rates = convention.q_to_peer(q), convention.v_to_peer(q, v)
+    bias = pin.nonLinearEffects(peer, peer.createData(), theirs, rates)
+    mass = np.zeros((peer.nv, peer.nv))
+    _close(convention.bias_from_peer(q, v, bias, mass), robot.bias_force(q, v), 1e-9)
+
+
+def test_models_of_nobody_are_refused(mujoco_pair: tuple[phistar.Robot, mujoco.MjModel]) -> None:
+    """What is no robot or no model of the peer is named, with what was expected."""
+    robot, peer = mujoco_pair
+    with pytest.raises(ArgumentError, match=r"mj_model is a str, expected a mujoco\.MjModel"):
+        phistar.conventions.mujoco(robot, "x")
+    with pytest.raises(ArgumentError, match=r"pin_model is a MjModel, expected a pinocchio\.Model"):
+        phistar.conventions.pinocchio(robot, peer)
+    with pytest.raises(ArgumentError, match="robot is a MjModel, expected a Robot or a Model"):
+        phistar.conventions.mujoco(peer, robot)

@@ -15,8 +15,9 @@ from phistar.algebra.dense import Dense
 from phistar.algebra.factor import factor
 from phistar.algebra.identities import Identity
 from phistar.algebra.ir import Expr, I, crf, crm, let
-from phistar.algebra.proof import Outcome, Theorem, open_lets, prove, random_vectors
-from phistar.algebra.rewrite import Rewriter, apply
+from phistar.algebra.proof import Outcome, Theorem, open_lets, prove
+from phistar.algebra.random_examples import random_vectors
+from phistar.algebra.rewrite import Rewriter, apply_rule
 from phistar.algebra.spaces import FORCE, JOINT, MOTION, TASK_FORCE
 from phistar.algebra.symbols import (
     SYMBOLS,
@@ -39,18 +40,27 @@ from phistar.algebra.symbols import (
     vector,
 )
 from phistar.algebra.traverse import nodes
-from phistar.algebra.words import Words, to_words
+from phistar.algebra.words import WordSum, to_words
 from phistar.algorithms.equations_of_motion import in_motion
 from phistar.algorithms.innovations import L, L_inv
 from phistar.algorithms.inverse_dynamics import a, bias_force
 from phistar.algorithms.operational_space import compliance
 from phistar.algorithms.programs import PROGRAMS
-from phistar.derive import AS_WRITTEN, DELAY, INVERSES, WAYS, Form, Way, derive, report
+from phistar.derive import (
+    AS_WRITTEN,
+    INVERSE_THEOREMS,
+    OWN_BIAS_FIRST_ROWS,
+    STRATEGIES,
+    Candidate,
+    Strategy,
+    derivation_text,
+    derive,
+)
 from phistar.errors import LoweringError, RewriteError
 from phistar.model import Model
 from phistar.model.configuration import random_configuration
 from phistar.model.random import random_model
-from phistar.sweeps.costs import count
+from phistar.sweeps.costs import count_operations
 from phistar.sweeps.interpret import run
 from phistar.sweeps.lower import lower
 from phistar.sweeps.schedule import schedule
@@ -80,7 +90,7 @@ TABLE: list[tuple[str, Expr, tuple[str, ...], int]] = [
 ]
 
 
-def _statements(form: Form) -> int:
+def _statements(form: Candidate) -> int:
     return len(list(form.schedule.program.live()))
 
 
@@ -89,9 +99,9 @@ def _statements(form: Form) -> int:
 )
 def test_passes_and_recursions(expr: Expr, directions: tuple[str, ...], recursions: int) -> None:
     """What comes out of definitions has the fewest passes and recursions known."""
-    form = derive({"out": expr}).form
-    assert form.schedule.directions == directions
-    assert form.recursions == recursions
+    chosen = derive({"out": expr}).chosen
+    assert chosen.schedule.directions == directions
+    assert chosen.recursions == recursions
 
 
 @pytest.mark.parametrize("robot", ["panda", "humanoid"])
@@ -99,9 +109,9 @@ def test_forward_dynamics_comes_out(robot: str) -> None:
     """𝓜⁻¹(τ - C) becomes the articulated-body algorithm: not dearer than the one stated by hand."""
     model = load(robot).model
     by_hand = schedule(lower(PROGRAMS["forward_dynamics"]))
-    stated = count(by_hand, model).total
+    stated = count_operations(by_hand, model).total
     derivation = derive({"vdot": in_motion(ACCELERATION)}, model)
-    written, form = derivation.forms[0], derivation.form
+    written, form = derivation.candidates[0], derivation.chosen
     print(f"{robot}: written {written.cost}, by hand {stated}, derived {form.cost}")
     assert written.name == AS_WRITTEN
     assert form.schedule.directions == by_hand.directions == ("outward", "inward", "outward")
@@ -121,8 +131,8 @@ def test_the_articulated_body_algorithm_is_found() -> None:
 
 def test_link_accelerations_come_free() -> None:
     """v̇ and α together take not one statement more than v̇ alone."""
-    alone = derive({"vdot": in_motion(ACCELERATION)}).form
-    both = derive({"vdot": in_motion(ACCELERATION), "alpha": in_motion(LINKS)}).form
+    alone = derive({"vdot": in_motion(ACCELERATION)}).chosen
+    both = derive({"vdot": in_motion(ACCELERATION), "alpha": in_motion(LINKS)}).chosen
     assert both.recursions == alone.recursions == 4
     assert _statements(both) == _statements(alone)
     assert both.cost == alone.cost
@@ -132,8 +142,8 @@ def test_each_output_takes_its_own_form() -> None:
     """Inverse dynamics beside forward dynamics keeps its M: the sum of both is not exceeded."""
     forward = {"vdot": in_motion(ACCELERATION)}
     inverse = {"tau": PROGRAMS["inverse_dynamics"]["tau"]}
-    both = derive({**forward, **inverse}).form
-    assert both.cost.total <= sum(derive(each).form.cost.total for each in (forward, inverse))
+    both = derive({**forward, **inverse}).chosen
+    assert both.cost.total <= sum(derive(each).chosen.cost.total for each in (forward, inverse))
     assert not ARTICULATED & set(nodes([both.outputs["tau"]]))
 
 
@@ -143,7 +153,7 @@ def test_powers_of_the_inverse_grow_linearly() -> None:
     sizes = []
     for _ in range(5):
         expr = mass_matrix.inv @ expr
-        sizes.append({form.name: _statements(form) for form in derive({"out": expr}).forms})
+        sizes.append({form.name: _statements(form) for form in derive({"out": expr}).candidates})
     for name in sizes[0]:
         growth = {after[name] - before[name] for before, after in pairwise(sizes)}
         assert len(growth) == 1, name
@@ -157,7 +167,7 @@ def test_own_expressions_are_derived() -> None:
         assert open_lets(derived) is compliance @ F
 
 
-@pytest.mark.parametrize("theorem", INVERSES, ids=attrgetter("name"))
+@pytest.mark.parametrize("theorem", INVERSE_THEOREMS, ids=attrgetter("name"))
 def test_inverses_are_proved(theorem: Theorem) -> None:
     """Each closed form times what it inverts is the identity, by the core."""
     assert prove(theorem).outcome is Outcome.PROVED
@@ -165,7 +175,7 @@ def test_inverses_are_proved(theorem: Theorem) -> None:
 
 def test_own_row_follows_from_the_core() -> None:
     """ψP = P + ψEφ(P - GDG*)."""
-    step = DELAY[0]
+    step = OWN_BIAS_FIRST_ROWS[0]
     theorem = Theorem(step.name, step.lhs, step.rhs, step.why)
     assert prove(theorem).outcome is Outcome.PROVED
 
@@ -198,16 +208,16 @@ def test_programs_need_nothing_new(name: str) -> None:
     was written stays if it is as cheap."""
     derivation = derive(PROGRAMS[name])
     written = set(nodes(PROGRAMS[name].values()))
-    assert derivation.forms[0].name == AS_WRITTEN
-    assert derivation.form.rank <= derivation.forms[0].rank
+    assert derivation.candidates[0].name == AS_WRITTEN
+    assert derivation.chosen.rank <= derivation.candidates[0].rank
     if not ARTICULATED & written:
-        for form in derivation.forms:
+        for form in derivation.candidates:
             assert not ARTICULATED & set(nodes(form.outputs.values()))
 
 
 def test_order_of_rules_does_not_matter() -> None:
     """v̇ and α rewritten in 40 random orders, a random rule at a random place, become one pair."""
-    articulated = next(way for way in WAYS if way.name == "articulated")
+    articulated = next(way for way in STRATEGIES if way.name == "articulated")
     (rewriter,) = articulated.phases
     found = set()
     for seed in range(40):
@@ -217,7 +227,7 @@ def test_order_of_rules_does_not_matter() -> None:
     assert len(found) == 1
 
 
-def _at_random(rewriter: Rewriter, words: Words, rng: random.Random) -> Words:
+def _at_random(rewriter: Rewriter, words: WordSum, rng: random.Random) -> WordSum:
     """A normal form, reached by random steps."""
     while matches := [
         (word, rule, place)
@@ -227,21 +237,21 @@ def _at_random(rewriter: Rewriter, words: Words, rng: random.Random) -> Words:
         if word[place : place + len(rule.lhs)] == rule.lhs
     ]:
         word, rule, place = rng.choice(matches)
-        words = apply(rule, words, word, place)
+        words = apply_rule(rule, words, word, place)
     return words
 
 
 def test_wrong_rules_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A form that the core does not prove equal is an error, not a result."""
     wrong = Identity("wrong", psi @ P, P, "it is not")
-    monkeypatch.setattr(module, "WAYS", (Way("bad", (wrong,)),))
+    monkeypatch.setattr(module, "STRATEGIES", (Strategy("bad", (wrong,)),))
     with pytest.raises(RewriteError, match=r"the bad form .* is not proved equal"):
         derive({"out": H @ psi @ P @ y})
 
 
 def test_report_tells_forms_and_rules() -> None:
     """The chosen form is marked, every rule is named, the end is what is computed."""
-    lines = report(derive({"vdot": in_motion(ACCELERATION)}))
+    lines = derivation_text(derive({"vdot": in_motion(ACCELERATION)}))
     assert any(line.startswith("-> articulated: ") for line in lines)
     assert any(line.endswith("x mass_matrix_inverse") for line in lines)
     assert "vdot = ν - K* α" in lines
@@ -286,7 +296,7 @@ def test_every_form_is_equal_densely(seed: int, topology: str) -> None:
     draw = random.Random(seed)
     outputs = {name: _random_vector(draw, draw.randint(2, 7)) for name in ("one", "two")}
     dense = _dense(model, rng, list(outputs.values()))
-    for form in derive(outputs, model).forms:
+    for form in derive(outputs, model).candidates:
         for name, expr in form.outputs.items():
             assert _relative(dense(expr), dense(outputs[name])) < 1e-9, form.name
 
@@ -310,7 +320,7 @@ def test_nonlinear_programs_run(names: tuple[str, ...]) -> None:
         model = random_model(rng, 7, topology=topology, armature=0.5)
         dense = _dense(model, rng, list(outputs.values()))
         inputs = _inputs(model, {n: dense(SYMBOLS[n].symbol) for n in _given(outputs)})
-        for form in derivation.forms:
+        for form in derivation.candidates:
             result = run(form.schedule, model, dense.q, inputs)
             for name, expr in outputs.items():
                 assert _relative(result[name].reshape(-1), dense(expr)) < 1e-9
@@ -328,7 +338,7 @@ def _inputs(model: Model, values: Mapping[str, np.ndarray]) -> dict[str, np.ndar
 
 def test_two_inverses_around_a_source() -> None:
     """𝓜⁻¹HφXφ*H*𝓜⁻¹x: both inverses meet their φ, two passes each, five recursions in all."""
-    form = derive({"out": NONLINEAR["twice"]}).form
-    assert form.recursions == 5
-    assert form.schedule.directions == ("inward", "outward", "inward", "outward")
-    assert phi not in set(nodes(form.outputs.values()))
+    chosen = derive({"out": NONLINEAR["twice"]}).chosen
+    assert chosen.recursions == 5
+    assert chosen.schedule.directions == ("inward", "outward", "inward", "outward")
+    assert phi not in set(nodes(chosen.outputs.values()))

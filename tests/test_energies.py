@@ -9,17 +9,19 @@ import pinocchio as pin
 import pytest
 
 import phistar
-from phistar import energies, motion
-from phistar.backends.llvm.direct import WARM
+from phistar import energies, kinematics
+from phistar.backends import base
 from phistar.errors import ArgumentError, ShapeError, UnknownNameError
 from phistar.model import ModelBuilder
+from phistar.model.model_cache import entries
 from phistar.model.random import random_model
 from phistar.robot import Robot
+from phistar.thresholds import POLICY
 
 KEYS = (("momentum",), ("kinetic_energy",), ("potential_energy",))
 WITNESS = {
-    "momentum": energies.momentum_by_passes,
-    "kinetic_energy": energies.kinetic_energy_by_passes,
+    "momentum": energies.momentum_by_sweeps,
+    "kinetic_energy": energies.kinetic_energy_by_sweeps,
     "potential_energy": energies.potential_energy_by_poses,
 }
 
@@ -66,7 +68,7 @@ def known() -> Iterator[Callable[[Robot, Any, Any], dict[str, Any]]]:
     with pytest.MonkeyPatch.context() as patch:
 
         def say(robot: Robot, q: Any, v: Any) -> dict[str, Any]:
-            patch.setenv("PHISTAR_BACKEND", "numpy")
+            patch.setattr(base, "_default_name", "numpy")
             found = {
                 "momentum": WITNESS["momentum"](robot.model, q, v),
                 "kinetic_energy": WITNESS["kinetic_energy"](robot.model, q, v),
@@ -125,7 +127,7 @@ def test_single_samples_take_the_quick_way(name: str, monkeypatch: pytest.Monkey
     robot = ROBOTS[name]
     q, v = states(robot, 5)
     first = ours(robot, q, v)
-    assert set(KEYS) <= set(motion.lean_table(robot.model))
+    assert set(KEYS) <= set(entries(robot.model))
     for function in ("momentum", "kinetic_energy", "potential_energy"):
         monkeypatch.setattr(energies, function, _refuse)
     second = ours(robot, q, v)
@@ -166,10 +168,10 @@ def test_rest_is_left_to_passes(monkeypatch: pytest.MonkeyPatch, tier: str, know
 def test_other_backends_do_not_compile(monkeypatch: pytest.MonkeyPatch, known: Known) -> None:
     """With PHISTAR_BACKEND=numpy no program is made."""
     robot = phistar.load("ur5")
-    q, v = states(robot, 9, (2 * WARM,))
+    q, v = states(robot, 9, (2 * POLICY.samples_before_compile,))
     expected = known(robot, q, v)
-    monkeypatch.setenv("PHISTAR_BACKEND", "numpy")
-    monkeypatch.setattr(motion, "_program", _refuse)
+    monkeypatch.setattr(base, "_default_name", "numpy")
+    monkeypatch.setattr(kinematics, "_compiled_request", _refuse)
     agree(ours(robot, q, v), expected, 0.0)
 
 
@@ -177,13 +179,13 @@ def test_first_samples_and_long_robots(monkeypatch: pytest.MonkeyPatch) -> None:
     """Passes give the first samples; beyond LARGEST links there is no program at all."""
     monkeypatch.delenv("PHISTAR_TIER", raising=False)
     robot = phistar.load("double_pendulum").with_gravity((0.0, 0.0, -1.5))
-    q, v = states(robot, 10, (WARM,))
+    q, v = states(robot, 10, (POLICY.samples_before_compile,))
     ours(robot, q[0], v[0])
-    assert not motion.lean_table(robot.model)
+    assert not entries(robot.model)
     ours(robot, q, v)
-    assert set(motion.lean_table(robot.model)) == set(KEYS)
-    long = phistar.robots.chain(motion.LARGEST + 1)
-    assert all(motion._program(long.model, key) is None for key in KEYS)
+    assert set(entries(robot.model)) == set(KEYS)
+    long = phistar.robots.chain(POLICY.max_path_links_unrolled + 1)
+    assert all(kinematics._compiled_request(long.model, key) is None for key in KEYS)
 
 
 Z = np.zeros(7)
@@ -217,7 +219,7 @@ def test_faults_are_named(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PHISTAR_TIER", "wait")
     robot = phistar.load("panda")
     ours(robot, Z, Z)
-    assert set(KEYS) <= set(motion.lean_table(robot.model))
+    assert set(KEYS) <= set(entries(robot.model))
     call, kind, message = FAULTS[fault]
     with pytest.raises(kind, match=message):
         call(robot)

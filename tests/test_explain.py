@@ -10,15 +10,15 @@ import phistar
 from phistar.algebra.dense import Dense
 from phistar.algebra.ir import Expr
 from phistar.algebra.phases import IDENTITIES
-from phistar.algebra.symbols import SYMBOLS, B, D, G, H, M, P, mass_matrix, phi, psi
+from phistar.algebra.symbols import SYMBOLS, B, D, G, H, M, P, mass_matrix, phi, psi, v
 from phistar.algorithms.catalogue import catalogue
-from phistar.algorithms.kinematics import V
-from phistar.algorithms.programs import PROGRAMS
+from phistar.algorithms.link_kinematics import V
+from phistar.algorithms.programs import MATRICES, PROGRAMS
 from phistar.compile import kernel
 from phistar.errors import ArgumentError, LoweringError, UnknownNameError
-from phistar.explain import LEVELS
+from phistar.explain import LEVELS, meanings
 from phistar.refs import PAPERS
-from phistar.sweeps.costs import count
+from phistar.sweeps.costs import count_operations
 from tests.helpers import ROOT
 
 NAMES = [*catalogue(), *PROGRAMS, *(row.name for row in IDENTITIES), *SYMBOLS]
@@ -167,10 +167,11 @@ def test_frames_hold_the_numbers_of_the_robot() -> None:
 
 
 def test_scalars_add_up() -> None:
-    """Counts by statement and by link have the same sum, which is what ``count`` gives."""
+    """Counts by statement and by link have the same sum, which is what ``count_operations``
+    gives."""
     text = phistar.explain("forward_dynamics", PANDA, "scalars")
     statements, links = text.split("operations of each statement")[1].split("at each link:")
-    total = count(kernel("forward_dynamics").schedule, PANDA).total
+    total = count_operations(kernel("forward_dynamics").schedule, PANDA).total
     for part in (statements, links.split("statements x")[0]):
         rows = re.findall(r" +(\d+) +(\d+) +(\d+)$", part, re.MULTILINE)
         sums = np.array(rows, dtype=int).sum(axis=0).tolist()
@@ -185,7 +186,9 @@ def test_growth_is_what_a_longer_chain_costs() -> None:
     """The cost of one more link, as printed, is the difference between two chains."""
     schedule = kernel("forward_dynamics").schedule
     text = phistar.explain("forward_dynamics", phistar.robots.chain(9).model, "scalars")
-    nine, ten = (count(schedule, phistar.robots.chain(n).model).total.total for n in (9, 10))
+    nine, ten = (
+        count_operations(schedule, phistar.robots.chain(n).model).total.total for n in (9, 10)
+    )
     assert f"cost {ten - nine} operations each, and so does one more" in text
 
 
@@ -209,7 +212,7 @@ def test_parts_of_compound_joints_have_names() -> None:
 def test_a_robot_that_does_not_move() -> None:
     """No links, no counts, no error."""
     model = phistar.random_model(np.random.default_rng(0), 0)
-    assert "numbers at a link" in phistar.explain("inverse_dynamics", model)
+    assert "numbers per link" in phistar.explain("inverse_dynamics", model)
 
 
 def test_explain_takes_expressions_and_kernels() -> None:
@@ -258,3 +261,24 @@ def test_unknown_names_have_close_matches(function: str) -> None:
     """A misspelt name is told with the right one."""
     with pytest.raises(UnknownNameError, match="'forward_dynamics'"):
         getattr(phistar, function)("forward_dynamic")
+
+
+def test_every_name_has_a_meaning() -> None:
+    """A line for each program and matrix; what stands behind a method exists, and so does it."""
+    assert list(meanings.PROGRAM_MEANINGS) == list(PROGRAMS)
+    assert list(meanings.MATRIX_MEANINGS) == list(MATRICES)
+    for name, method in meanings.METHOD_MEANINGS.items():
+        assert hasattr(phistar.Robot, name)
+        assert set(method.programs) <= {*PROGRAMS, *MATRICES}
+
+
+def test_explain_takes_a_robot_and_a_number() -> None:
+    """A robot will do for its model; a number is explained by the vectors it is made of."""
+    robot = phistar.load("panda")
+    expr = H @ phi @ M @ phi.T @ H.T
+    assert phistar.explain(expr, robot) == phistar.explain(expr, robot.model)
+    assert "y0 = 𝓜 v" in phistar.explain(v.T @ mass_matrix @ v / 2)
+    with pytest.raises(ArgumentError, match=r"takes a robot, or its model, .* got a str"):
+        phistar.explain(expr, "panda")
+    with pytest.raises(ArgumentError, match="expected an operator expression"):
+        phistar.explain(3)

@@ -5,12 +5,44 @@ import numpy as np
 import pytest
 
 import phistar
+from phistar.algebra.dense import Dense
 from phistar.algebra.ir import Expr, I
-from phistar.algebra.symbols import A, B, D, H, M, mass_matrix, phi, psi, tau
+from phistar.algebra.symbols import (
+    A,
+    B,
+    D,
+    E_phi,
+    G_hat,
+    H,
+    J_hat,
+    K,
+    K_hat,
+    M,
+    M_hat,
+    P_dot_v,
+    P_hat,
+    R_hat,
+    T,
+    X,
+    gravity,
+    mass_matrix,
+    phi,
+    psi,
+    tau,
+    v,
+    vdot,
+)
 from phistar.algorithms.equations_of_motion import coriolis
-from phistar.algorithms.kinematics import J
+from phistar.algorithms.link_kinematics import J
 from phistar.algorithms.operational_space import compliance
-from phistar.errors import ArgumentError, ShapeError, SingularHingeError, UnknownNameError
+from phistar.algorithms.rotor_forces import rotor_coriolis
+from phistar.errors import (
+    ArgumentError,
+    LoweringError,
+    ShapeError,
+    SingularHingeError,
+    UnknownNameError,
+)
 from phistar.model.builder import ModelBuilder
 from phistar.model.generators import chain
 from phistar.model.random import random_model
@@ -122,7 +154,7 @@ def test_operators_with_inputs() -> None:
     q, rng = robot.random_configuration(9), np.random.default_rng(10)
     speed = rng.normal(size=robot.nv)
     expected = robot.coriolis_matrix(q, speed)
-    function = robot.function(coriolis)
+    function = robot.function(coriolis + rotor_coriolis)
     columns = np.stack([function(q, unit, v=speed) for unit in np.eye(robot.nv)], axis=-1)
     _close(expected, columns)
     _close(function(q, v=speed), columns)
@@ -220,3 +252,111 @@ def test_what_cancels_is_exactly_zero() -> None:
     nothing = robot.function(I - mass_matrix.inv @ mass_matrix)
     x = np.random.default_rng(6).normal(size=(3, robot.nv))
     np.testing.assert_array_equal(nothing(robot.neutral(), x), np.zeros((3, robot.nv)))
+
+
+def _speeds(robot: Robot, seed: int, batch: tuple[int, ...] = ()) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(*batch, robot.nv))
+
+
+@pytest.mark.parametrize("backend", ["llvm", "sweeps"])
+def test_numbers(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """½v*𝓜v is the kinetic energy, spelt in two ways; products and sums of numbers; (...)."""
+    monkeypatch.setenv("PHISTAR_BACKEND", backend)
+    robot = _robot(20)
+    q, u, w = robot.random_configuration(21, (2, 1)), _speeds(robot, 22, (3,)), _speeds(robot, 23)
+    expected = robot.kinetic_energy(q, u)
+    assert expected.shape == (2, 3)
+    _close(robot.function(v.T @ mass_matrix @ v / 2)(q, v=u), expected, 1e-12)
+    written = v.T @ H @ phi @ M @ phi.T @ H.T @ v / 2 + v.T @ A @ v / 2
+    _close(robot.function(written)(q, v=u), expected, 1e-12)
+    inverse = np.linalg.inv(robot.mass_matrix(q))
+    power = np.einsum("i,...ij,j", w, inverse, w) * np.einsum("...i,i", u, w)
+    both = robot.function((tau.T @ mass_matrix.inv @ tau) @ (v.T @ tau) - v.T @ v)
+    _close(both(q, v=u, tau=w), power - (u**2).sum(-1), 1e-9)
+    single = robot.function(v.T @ v)(q[0, 0], v=w)
+    assert single.shape == ()
+    assert "a number" in repr(both)
+    with pytest.raises(ArgumentError, match="is a number, it acts on nothing"):
+        both(q, w)
+
+
+def test_numbers_that_cannot_be_had() -> None:
+    """A number that no two vectors make is refused by name."""
+    robot = _robot(20)
+    with pytest.raises(LoweringError, match=r"γ\* X γ is no product of two vectors"):
+        robot.function(gravity.T @ X @ gravity)
+
+
+def test_the_mass_matrix_without_rotors() -> None:
+    """(HφMφ*H*)⁻¹ is 𝓜⁻¹ on a robot without rotors, however it is written; with rotors refused."""
+    rng = np.random.default_rng(24)
+    robot = Robot(random_model(rng, 5))
+    q = robot.random_configuration(25)
+    expected = np.linalg.inv(robot.mass_matrix(q))
+    inner = phi @ (M @ phi.T)
+    for expr in ((H @ inner @ H.T).inv, (H @ (inner @ H.T + inner @ H.T) / 2).inv):
+        function = robot.function(expr)
+        _close(function(q), expected)
+        assert "P = M + " in function.sweeps
+        _close(function(q, tau_ := _speeds(robot, 26)), expected @ tau_)
+    with pytest.raises(LoweringError, match=r"without A only on robots without rotors"):
+        _robot(1).function((H @ inner @ H.T).inv)
+
+
+@pytest.mark.parametrize(
+    "expr",
+    [phi.T.inv, psi.T.inv, (I - E_phi.T).inv, (I + H @ phi @ K).T.inv, (I - H @ psi @ K).inv],
+    ids=str,
+)
+def test_matrices_of_inverses(expr: Expr) -> None:
+    """Adjoints of inverses, and inverses of adjoints, have matrices; densely, relative 1e-9."""
+    robot = Robot(random_model(np.random.default_rng(27), 4, armature=0.5))
+    q = robot.random_configuration(28)
+    expected = Dense(robot.model, q)(expr)
+    function = robot.function(expr)
+    _close(function(q), expected)
+    x = np.random.default_rng(29).normal(size=expected.shape[1])
+    _close(function(q, x), expected @ x)
+
+
+@pytest.mark.parametrize("expr", [G_hat, K_hat, P_hat, J_hat, M_hat, R_hat, P_dot_v], ids=str)
+def test_inputs_inside_definitions(expr: Expr) -> None:
+    """Vectors that the definition of a symbol names are inputs, too."""
+    robot = Robot(random_model(np.random.default_rng(30), 3))
+    q, u = robot.random_configuration(31), _speeds(robot, 32)
+    function = robot.function(expr)
+    assert function.inputs == ("v",)
+    with pytest.raises(ArgumentError, match="needs a value for v"):
+        function(q)
+    _close(function(q, v=u), Dense(robot.model, q, vectors={"v": u})(expr))
+
+
+def test_wrong_calls_are_clear() -> None:
+    """What is no expression, frames left out, names mistyped or not used: one clear line each."""
+    robot = phistar.load("panda")
+    q, u = robot.random_configuration(33), np.ones(7)
+    for wrong in ("H phi M", None, I):
+        with pytest.raises(ArgumentError, match="expected an operator expression, got a "):
+            robot.function(wrong)
+    with pytest.raises(ArgumentError, match=r"B\* φ\* H\* contains B: name the frames"):
+        robot.function(B.T @ phi.T @ H.T)
+    assert robot.function(B.T @ phi.T @ H.T, frames="panda_link8")(q).shape == (6, 7)
+    force = robot.function(H @ phi @ (M @ phi.T @ H.T @ vdot))
+    with pytest.raises(UnknownNameError, match=r"no input 'vdott' .* Did you mean 'vdot'"):
+        force(q, vdott=u)
+    with pytest.raises(UnknownNameError, match="no input 'tau' in the function H φ M"):
+        force(q, vdot=u, tau=u)
+    with pytest.raises(ArgumentError, match="is a vector, it acts on nothing"):
+        force(q, u, vdot=u)
+    assert repr(force) == "<function(q, vdot=) -> joint vectors: H φ M φ* H* v̇ of 'panda'>"
+
+
+def test_what_has_no_sweep_form_says_what_to_do() -> None:
+    """M⁻¹ names the inverses that exist, X how it gets a value, T where it lives."""
+    robot = phistar.load("panda")
+    with pytest.raises(LoweringError, match=r"M⁻¹ has no sweep form; .*mass_matrix_inverse"):
+        robot.function(M.inv)
+    with pytest.raises(LoweringError, match=r"any block diagonal .*vectors=\{'X': matrix\}"):
+        robot.function(X)
+    with pytest.raises(LoweringError, match=r"T\* has no sweep form: .*Dense\(robot.model, q\)"):
+        robot.function(T.T)

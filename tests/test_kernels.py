@@ -7,7 +7,7 @@ import pytest
 import phistar
 from phistar.algebra.spaces import FORCE
 from phistar.algebra.symbols import B, D, H, M, mass_matrix, phi, psi, tau, v, vdot, vector
-from phistar.backends import names
+from phistar.backends import base, running_names
 from phistar.compile import PASSES
 from phistar.errors import (
     ArgumentError,
@@ -19,10 +19,13 @@ from phistar.errors import (
     UnknownNameError,
 )
 from phistar.model.random import random_model
-from phistar.sweeps.costs import count
+from phistar.scalar.lower import LoweringOptions, to_unrolled
+from phistar.scalar.program import count_arithmetic
+from phistar.sweeps.costs import count_operations
+from tests.helpers import patch_policy
 
 f = vector("f", FORCE)
-w = vector("w", B.domain)
+w = vector("wrench", B.domain)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +39,7 @@ def _state(robot: phistar.Robot, shape: tuple[int, ...] = ()) -> tuple[np.ndarra
     return robot.random_configuration(rng, shape), *rng.normal(size=(2, *shape, robot.nv))
 
 
-@pytest.mark.parametrize("backend", names())
+@pytest.mark.parametrize("backend", running_names())
 def test_kernels_are_the_methods(arm: phistar.Robot, backend: str) -> None:
     """A compiled program gives what the method gives, batches and dicts included."""
     q, v_, x = _state(arm, (2, 3))
@@ -101,11 +104,11 @@ def test_frames(arm: phistar.Robot) -> None:
         expected = arm.frame_velocity(q, v_, name, "local")
         assert np.allclose(motion[:, number], expected, rtol=1e-9, atol=1e-12)
     wrench = np.random.default_rng(2).normal(size=(2, 3, 6))
-    force = arm.compile(H @ phi @ B @ w, frames=frames)(q, w=wrench)
+    force = arm.compile(H @ phi @ B @ w, frames=frames)(q, wrench=wrench)
     work = (motion * wrench).sum((-2, -1))
     assert np.allclose((force * v_).sum(-1), work, rtol=1e-9)
     compliance = B.T @ psi.T @ H.T @ D.inv @ H @ psi @ B
-    moved = arm.compile(compliance @ w, frames=frames)(q[0], w=wrench[0]).reshape(-1)
+    moved = arm.compile(compliance @ w, frames=frames)(q[0], wrench=wrench[0]).reshape(-1)
     known = arm.function(compliance, frames=frames)(q[0]) @ wrench[0].reshape(-1)
     assert np.allclose(moved, known, rtol=1e-9, atol=1e-9)
 
@@ -117,21 +120,64 @@ def test_a_kernel_can_be_looked_at(arm: phistar.Robot) -> None:
     assert k.outputs == ("vdot",)
     assert k.backend == "numpy"
     assert k.sweeps.startswith("outward")
-    assert k.cost.total == count(k._kernel.schedule, arm.model).total
+    assert k.cost == count_operations(k._kernel.schedule, arm.model).total == k.sweep_cost.total
     assert k.source() == k.source("numpy")
     assert "def run(" in k.source()
     assert k.source("sweeps") == k.sweeps
     assert [stage.name for stage in k.passes] == [each.name for each in PASSES]
     assert k.passes[-1].text == k.source()
+    assert str(k.passes).startswith("check -> expressions\n    vdot = ")
+    assert repr(k.passes[0]) == "<check -> expressions: lines: 8>"
+    assert str(k.sweep_cost).startswith(f"{k.cost}, at links: 7\n  congruence_in ")
+    assert repr(k._kernel) == "<kernel forward_dynamics: vdot>"
     assert repr(k).startswith("<forward_dynamics(q, ")
     assert "'panda', backend numpy>" in repr(k)
+
+
+def test_the_cost_is_that_of_the_code_that_runs(arm: phistar.Robot) -> None:
+    """Machine code knows the robot's numbers: 299 multiplications where sweeps have 1092."""
+    k = arm.compile("inverse_dynamics", shape="straight")
+    options = LoweringOptions(regroup=True)
+    given = (k._kernel.schedule, arm.model, frozenset({"f_ext", "gravity"}), frozenset())
+    straight = to_unrolled(*given, options)
+    assert k.cost.total == count_arithmetic(straight.count()) == 584
+    assert k.sweep_cost.total.total == 2016
+
+
+def test_the_decision_is_what_happens(arm: phistar.Robot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The shape that is printed is the one that is compiled; the reason names the numbers."""
+    monkeypatch.setenv("PHISTAR_TIER", "wait")
+    patch_policy(monkeypatch, max_link_streams_unrolled=100)
+    arm = arm.with_gravity((0.0, 0.0, -3.7))  # nobody else has compiled for it
+    for name in ("gravity_force", "forward_dynamics_jvp"):
+        k = arm.compile(name)
+        shape = {"straight": "unrolled", "rolled": "looped"}[k._executable.tiers().kernel.shape]
+        assert k.decision.shape == shape
+        assert f"{shape}: {len(arm.model.bodies)} links x " in str(k.decision)
+    assert k.decision.shape == "looped"
+    assert arm.compile(name, shape="straight").decision.shape == "unrolled"
+    monkeypatch.setenv("PHISTAR_THREADS", "2")
+    assert (k.decision.threads, k.decision_for(10**6).threads) == (1, 2)
+    assert arm.compile(name, backend="numpy").decision.why == "NumPy: backend numpy"
+    c = arm.compile("gravity_force", backend="c").decision
+    assert (c.shape, c.strategy) == ("unrolled", "C source")
+    patch_policy(monkeypatch, max_c_operations_unrolled=10)
+    assert arm.compile("bias_force", backend="c").decision.shape == "looped"
+
+
+def test_own_expressions_are_checked(arm: phistar.Robot) -> None:
+    """B needs frames, and what is no expression is refused."""
+    with pytest.raises(ArgumentError, match=r"contains B: name the frames"):
+        arm.compile(B.T @ phi.T @ H.T @ v)
+    with pytest.raises(ArgumentError, match=r"expected an operator expression, got a NoneType"):
+        arm.compile(None)
 
 
 def test_the_environment_names_the_backend(
     arm: phistar.Robot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """PHISTAR_BACKEND is the default; an argument overrules it."""
-    monkeypatch.setenv("PHISTAR_BACKEND", "sweeps")
+    monkeypatch.setattr(base, "_default_name", "sweeps")
     assert arm.compile("bias_force").backend == "sweeps"
     assert arm.compile("bias_force", backend="numpy").backend == "numpy"
 

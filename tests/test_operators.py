@@ -286,3 +286,15 @@ def test_function_errors() -> None:
         phistar.load("panda_hand").function(phi)
     with pytest.raises(LoweringError, match="theorem"):
         robot.function(M.inv @ f_ext)
+
+
+def test_operators_print_and_become_arrays() -> None:
+    """``np.asarray`` gives the matrix, and ``print`` one line."""
+    robot = phistar.load("panda")
+    q, v = robot.random_configuration(1), np.ones(7)
+    op = robot.operators(q, v)
+    assert np.asarray(op.M).shape == (7, 7)
+    np.testing.assert_allclose(np.asarray(op.M), robot.mass_matrix(q), rtol=1e-12, atol=1e-14)
+    assert np.array(op.phi, dtype=np.float32).dtype == np.float32
+    assert repr(op).startswith("<operators of 'panda' at q (7,), v (7,): M, C, J(frame), ")
+    assert repr(op.M) == "<operator 𝓜 of 'panda': 7 x 7, float64>"

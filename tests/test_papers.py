@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The page of papers: every equation leads to a line of code that exists, or says "not yet"."""
 
-import importlib.util
 import re
-from types import ModuleType
 
 import pytest
 
@@ -12,34 +10,22 @@ from phistar.algebra.symbols import SYMBOLS
 from phistar.algorithms.catalogue import catalogue
 from phistar.errors import UnknownNameError
 from phistar.refs import PAPERS, Paper
-from tests.helpers import ROOT
+from tests.helpers import ROOT, docs_module
 
-
-def _page() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("papers_page", ROOT / "docs" / "papers_page.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-PAGE = _page()
+PAGE = docs_module("papers_page")
 TEXT = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
 ROWS = PAGE.rows(TEXT)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.split(" | ")[0].strip("| "))
-def test_every_row_resolves_or_is_absent(row: str) -> None:
-    """A row names things that stand at a line of a file, or says "not yet"."""
-    cell = PAGE.last_cell(row)
-    names = PAGE.names(cell)
-    assert names or "not yet" in cell
-    for name in names:
+def test_every_row_is_so(row: str) -> None:
+    """Names of a row stand at a line of a file, calls are accepted, what is "not yet" is not."""
+    PAGE.check(row)
+    for name in PAGE.names(PAGE.last_cell(row)):
         for place in PAGE.places(name):
             file, line = place.split(":")
             text = (ROOT / "src" / "phistar" / file).read_text(encoding="utf-8").splitlines()
-            wanted = name.rpartition(".")[2].removesuffix("_definition")
+            wanted = name.partition("(")[0].rpartition(".")[2].removesuffix("_definition")
             assert wanted in " ".join(text[int(line) - 1 :][:3])
 
 
@@ -68,21 +54,55 @@ def test_what_is_cited_is_not_called_absent(paper: Paper) -> None:
 
 
 def test_the_built_page_shows_places() -> None:
-    """Each table gets a column; text around them stays."""
-    table = "# Papers\n\n| no. | states | phistar |\n|---|---|---|\n| (1) | x | `phi` |\n"
-    lines = PAGE.located(table).splitlines()
-    assert lines[0] == "# Papers"
-    assert lines[2:4] == ["| no. | states | phistar | where |", "|---|---|---|---|"]
-    assert lines[4].startswith("| (1) | x | `phi` | `algebra/symbols.py:")
+    """Each table gets a class, a column and links; text around it stays."""
+    table = "# Papers\n\n| no. | states | phistar |\n|---|---|---|\n| (1) | x | `phi` |\n\nend"
+    text = PAGE.located(table)
+    assert text.startswith("# Papers\n")
+    assert ":class: wide papers\n" in text
+    assert "| no. | states | phistar | where |\n|---|---|---|---|" in text
+    assert '<a href="_generated/symbols.html#symbol-phi"><code>phi</code></a>' in text
+    assert "| <code>algebra/<wbr>symbols.py:" in text
+    assert text.endswith("````\n\nend\n")
 
 
-def test_a_wrong_name_stops_the_build() -> None:
-    """A stale name, or a row that says nothing, is an error."""
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "`no_such_theorem`",
+        "`spatial.no_such_function`",
+        "`no_module.name`",
+        "`Robot.no_such_method`",
+        '`Robot.linearize(method="7")`',
+        "`Robot.no_such_method()`",
+    ],
+)
+def test_a_wrong_name_stops_the_build(cell: str) -> None:
+    """A stale name is an error, and so is a call that is refused."""
     with pytest.raises(UnknownNameError):
-        PAGE.located("| (1) | x | `no_such_theorem` |")
-    with pytest.raises(UnknownNameError):
-        PAGE.located("| (1) | x | `spatial.no_such_function` |")
-    with pytest.raises(UnknownNameError):
-        PAGE.located("| (1) | x | `no_module.name` |")
-    with pytest.raises(ValueError, match="not yet"):
-        PAGE.located("| (1) | x | somewhere |")
+        PAGE.located(f"| (1) | x | {cell} |")
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ("somewhere", "names nothing"),
+        ("not yet", "without a name"),
+        ("`phi`; the rest not yet", "without a name"),
+        ("`phi`; the rest is not planned", "without a name"),
+        ("not yet `Robot.frame_acceleration`", "exists"),
+        ("not yet `link_accelerations`", "exists"),
+        ('not yet `Robot.linearize(method="4")`', "exists"),
+        ("`phi`; not yet `Robot.no_such_method`, `Robot.linearize_inverse`", "exists"),
+    ],
+)
+def test_what_exists_is_not_called_absent(cell: str, message: str) -> None:
+    """A row that says "not yet" names what is to come, and that does not exist."""
+    with pytest.raises(ValueError, match=message):
+        PAGE.located(f"| (1) | x | {cell} |")
+
+
+def test_what_is_planned_needs_no_place() -> None:
+    """A name after "not yet" is no link and has no line."""
+    text = PAGE.located("| (1) | x | `phi`; not yet `Robot.no_such_method` |")
+    assert "`Robot.no_such_method` |" in text
+    assert text.count("symbols.py:") == 1

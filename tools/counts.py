@@ -17,19 +17,19 @@ from phistar.algebra.symbols import mass_matrix
 from phistar.algorithms import linearized
 from phistar.algorithms.equations_of_motion import in_motion
 from phistar.algorithms.innovations import mass_matrix_inverse
-from phistar.compile import Full, compile_outputs, factored
+from phistar.compile import Full, compile_outputs, with_closed_inverses
 from phistar.model.model import Model
 from phistar.model.random import random_model
-from phistar.scalar.assembly import to_assembly
-from phistar.scalar.lower import Options, to_straight
-from phistar.scalar.program import arithmetic
-from phistar.sweeps.ir import Program
-from phistar.sweeps.requests import Assembly, forms
+from phistar.scalar.lower import LoweringOptions, to_unrolled
+from phistar.scalar.lower_fused import to_fused
+from phistar.scalar.program import count_arithmetic
+from phistar.sweeps.ir import StreamProgram
+from phistar.sweeps.requests import LoweredBundle, matrix_forms
 from phistar.sweeps.schedule import Schedule
-from phistar.sweeps.split import Split, Terms, split
+from phistar.sweeps.split_matrices import SplitMatrices, SplitTerms, lower_split
 
 ABSENT = frozenset({"f_ext", "gravity"})
-OPTIONS = Options(regroup=True)
+OPTIONS = LoweringOptions(regroup=True)
 SIZES = (6, 7, 30)
 
 PRINTED: Mapping[int, tuple[tuple[float, ...], tuple[float, ...]]] = {
@@ -64,21 +64,24 @@ def chain(n: int) -> Model:
 
 def _vector(expr: Expr, model: Model) -> int:
     compiled = compile_outputs("counted", (("out", in_motion(expr)),)).schedule
-    program = to_straight(compiled, model, ABSENT, options=OPTIONS)
-    return arithmetic(program.count())
+    program = to_unrolled(compiled, model, ABSENT, options=OPTIONS)
+    return count_arithmetic(program.count())
 
 
 def _assembled(
     model: Model,
     matrices: Mapping[str, Expr],
     products: Mapping[str, tuple[str, str]] | None = None,
-    walks: Split | None = None,
+    walks: SplitMatrices | None = None,
 ) -> int:
     """Matrices in one program, without any vectors: what they share is done once."""
-    nothing = Schedule(Program(), ())
-    found = {name: forms(factored(in_motion(expr)), Full()) for name, expr in matrices.items()}
-    program = to_assembly(Assembly(nothing, found, products or {}, walks), model, ABSENT, OPTIONS)
-    return arithmetic(program.count())
+    nothing = Schedule(StreamProgram(), ())
+    found = {
+        name: matrix_forms(with_closed_inverses(in_motion(expr)), Full())
+        for name, expr in matrices.items()
+    }
+    program = to_fused(LoweredBundle(nothing, found, products or {}, walks), model, ABSENT, OPTIONS)
+    return count_arithmetic(program.count())
 
 
 def ours(algorithm: int, n: int) -> int:
@@ -97,9 +100,9 @@ def ours(algorithm: int, n: int) -> int:
         return _assembled(model, matrices, {"v": ("i", "a"), "q": ("i", "b")})
     if algorithm == 5:
         return _vector(x.forward_change_articulated, model)
-    parts = {"q": x.split_q, "v": x.split_v}
-    terms = {name: Terms(*map(in_motion, part)) for name, part in parts.items()}
-    return _assembled(model, {}, walks=split("i", terms))
+    parts = {"q": x.split_terms_q, "v": x.split_terms_v}
+    terms = {name: SplitTerms(*map(in_motion, part)) for name, part in parts.items()}
+    return _assembled(model, {}, walks=lower_split("i", terms))
 
 
 def row(algorithm: int) -> str:

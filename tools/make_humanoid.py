@@ -232,7 +232,15 @@ HEADER = """\
   neck to the right, rotation to the left. Balls between the hinges of one joint take 2 % of the
   mass of the segment they move with; ball and segment together are the published segment.
 -->
-<robot name="humanoid">
+<robot name="humanoid" xmlns:phistar="urn:phistar:urdf">
+"""
+
+HEIGHT = 0.9305
+"""Of the hip joints above the soles [m], upright."""
+STANDING = f"""
+  <!-- Upright, the soles on the plane z = 0. -->
+  <phistar:configuration name="home" values="{" ".join("0" * 35)}"
+    base="0 0 {HEIGHT} 0 0 0 1"/>
 """
 
 
@@ -377,7 +385,7 @@ def humanoid() -> str:
     text += "".join(part_text(part, "", 1) for part in TRUNK)
     for prefix, side in (("left_", 1), ("right_", -1)):
         text += "".join(part_text(part, prefix, side) for part in LIMBS)
-    return text + "</robot>\n"
+    return text + STANDING + "</robot>\n"
 
 
 if __name__ == "__main__":

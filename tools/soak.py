@@ -1,20 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``make soak``: many small kernels made, loaded from the cache, run and dropped; memory watched.
+"""``make soak``: robots and small kernels made, run and dropped; memory watched.
 
-Every tenth cycle compiles a new program, the others load one that was made before, and each
-thousandth is a robot of its own through the public methods. Robots that fill the caches of the
-process come first, then a tenth of the cycles; from then on, memory must stay where it is.
+First come robots one after another, those of ../shared or random ones: each is loaded and asked for
+kinematics, dynamics and linearizations, as a user would, straight lines in the background and all,
+and dropped. At no time may memory be more than ``ABOVE`` over where it was after the first of them.
+
+Then kernels: every tenth cycle compiles a new program, the others load one that was made before,
+and each thousandth is a robot of its own through the public methods. After a tenth of the cycles,
+memory must stay where it is.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,15 +28,19 @@ from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn, TimeRemainingColumn
 
 import phistar
-from phistar.backends.llvm import kernel as kernels
+from phistar import settings
+from phistar.backends.llvm.run import machine_kernel as kernels
+from phistar.model.model import Model
 from phistar.model.random import random_model
 from phistar.scalar.graph import Graph, sin, sqrt
-from phistar.scalar.program import Body, Signature, Store, Straight
+from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled
 
 WARM = 0.1
 """Part of the cycles after which memory counts."""
-ROBOTS_AT_ONCE = 256
-"""Executables that a process keeps: so many robots fill its caches."""
+ABOVE = 300.0
+"""Megabytes that robots which were dropped may leave behind, at most."""
+MOST_JOINTS = 60
+"""Coordinates of the robots, at most; single large ones would take most of the time."""
 GROWTH = 16.0
 """Megabytes that memory may grow by afterwards."""
 SAMPLES = 20
@@ -42,16 +52,16 @@ def resident() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def program(number: int) -> Straight:
+def program(number: int) -> Unrolled:
     """A small program that no other number gives."""
     graph = Graph()
     x, y = graph.load("x", 0), graph.load("x", 1)
     value = sin(x * (1.0 + number)) + sqrt(y * y + 1.0) * float(number + 2)
-    body = Body(graph, [Store("y", 0, "", value)])
-    return Straight(Signature({"x": 2}, {"y": 1}), body)
+    body = BasicBlock(graph, [Store("y", 0, "", value)])
+    return Unrolled(Signature({"x": 2}, {"y": 1}), body)
 
 
-def _check(kernel: kernels.Kernel | None, number: int) -> None:
+def _check(kernel: kernels.MachineKernel | None, number: int) -> None:
     if kernel is None:
         raise SystemExit(f"kernel {number} is not in the cache")
     x, out = np.full((5, 2), 0.5), np.empty((5, 1))
@@ -76,12 +86,12 @@ def cycle(i: int, made: list[int]) -> None:
     if i % 1000 == 999:
         _robot(i)
     elif i % 10 == 0:
-        _check(kernels.make(f"soak {i}", "double", "soak", lambda: program(i)), i)
+        _check(kernels.compile_kernel(f"soak {i}", "double", "soak", lambda: program(i)), i)
         made.append(i)
         del made[:-50]
     else:
         number = made[i % len(made)]
-        _check(kernels.find(f"soak {number}", "double"), number)
+        _check(kernels.load_cached(f"soak {number}", "double"), number)
 
 
 def run(cycles: int, show: Callable[[int, float | None], None]) -> list[tuple[int, float]]:
@@ -89,8 +99,6 @@ def run(cycles: int, show: Callable[[int, float | None], None]) -> list[tuple[in
     found = []
     made: list[int] = []
     every = max(cycles // SAMPLES, 1)
-    for seed in range(ROBOTS_AT_ONCE):
-        _robot(cycles + seed)
     for i in range(cycles):
         cycle(i, made)
         size = None
@@ -102,17 +110,86 @@ def run(cycles: int, show: Callable[[int, float | None], None]) -> list[tuple[in
     return found
 
 
+def models(count: int) -> Iterator[Model]:
+    """So many robots: of ../shared in random order, or made up where there is no such folder."""
+    rng = np.random.default_rng(0)
+    folder = settings.shared_folder(Path(__file__).parents[2] / "shared") / "robots"
+    files = sorted(each for kind in ("urdf", "xml") for each in folder.rglob(f"*.{kind}"))
+    rng.shuffle(files)  # type: ignore[arg-type]
+    found = 0
+    for file in files:
+        try:
+            model = phistar.load(file).model
+        except phistar.errors.PhistarError:
+            continue
+        if 0 < model.nv <= MOST_JOINTS:
+            found += 1
+            yield model
+        if found == count:
+            return
+    for seed in range(count - found):
+        yield random_model(np.random.default_rng(seed), 5 + seed % 25, floating_base=seed % 2 > 0)
+
+
+def ask(model: Model) -> None:
+    """What a user may want of a robot; some robots have no answer to some questions."""
+    robot = phistar.Robot(model)
+    q, v = robot.neutral(), np.zeros(robot.nv)
+    many = np.tile(q, (64, 1))
+    for question in (
+        lambda: robot.forward_dynamics(q, v, v),
+        lambda: robot.linearize(q, v, v),
+        lambda: robot.linearize_inverse(q, v, v),
+        lambda: robot.center_of_mass(many),
+        lambda: robot.frame_pose(many, robot.frame_names[-1]),
+    ):
+        with contextlib.suppress(phistar.errors.PhistarError):
+            question()
+
+
+def robots(count: int, seconds: float, say: Callable[[str], None]) -> bool:
+    """Whether robots that were dropped give their memory back; ends after so many seconds."""
+    begin, start, most, done = time.monotonic(), 0.0, 0.0, 0
+    for model in models(count):
+        ask(model)
+        del model
+        done += 1
+        size = resident()
+        start, most = start or size, max(most, size)
+        if done % 20 == 0:
+            say(f"{done:>9} robots  {size:8.1f} MB  {time.monotonic() - begin:6.0f} s")
+        if time.monotonic() - begin > seconds:
+            break
+    say(
+        f"{done} of {count} robots in {time.monotonic() - begin:.0f} s; memory was {start:.0f} MB "
+        f"after the first, at most {most - start:.0f} MB above it (bound {ABOVE:g}), and "
+        f"{resident() - start:.0f} MB at the end"
+    )
+    return most - start <= ABOVE
+
+
 def main() -> int:
     """Print the samples; the exit code is 1 if memory grew."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cycles", type=int, default=100_000)
+    parser.add_argument("--robots", type=int, default=155)
+    parser.add_argument("--seconds", type=float, default=400, help="that robots may take")
     options = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 120)
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ |= {"PHISTAR_CACHE": folder, "PHISTAR_TIER": "auto"}
+        warnings.simplefilter("ignore", phistar.errors.PhistarWarning)
+        given_back = robots(options.robots, options.seconds, console.print)
+    return 0 if kernels_alone(options.cycles, console) and given_back else 1
+
+
+def kernels_alone(cycles: int, console: Console) -> bool:
+    """Whether memory stays where it is while kernels come and go."""
     columns = (*Progress.get_default_columns()[:-1], TimeElapsedColumn(), TimeRemainingColumn())
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, Progress(*columns, console=console) as progress:
         os.environ |= {"PHISTAR_CACHE": folder, "PHISTAR_CACHE_SIZE": "8", "PHISTAR_TIER": "rolled"}
-        task = progress.add_task("kernels", total=options.cycles)
+        task = progress.add_task("kernels", total=cycles)
 
         def show(done: int, size: float | None) -> None:
             progress.update(task, completed=done)
@@ -120,15 +197,15 @@ def main() -> int:
                 spent = time.monotonic() - begin
                 console.print(f"{done:>9} cycles  {size:8.1f} MB  {spent:6.0f} s")
 
-        found = run(options.cycles, show)
+        found = run(cycles, show)
     seconds = time.monotonic() - begin
-    settled = [size for done, size in found if done >= WARM * options.cycles]
+    settled = [size for done, size in found if done >= WARM * cycles]
     growth = settled[-1] - settled[0]
     console.print(
-        f"{options.cycles} cycles in {seconds:.0f} s; after the first {WARM:.0%} memory grew by "
+        f"{cycles} cycles in {seconds:.0f} s; after the first {WARM:.0%} memory grew by "
         f"{growth:.1f} MB (at most {GROWTH:g})"
     )
-    return 0 if growth <= GROWTH else 1
+    return growth <= GROWTH
 
 
 if __name__ == "__main__":

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """phistar: robot dynamics as algebra."""
 
-from typing import Any
-
 from phistar import control, conventions, errors, robots
 from phistar.explain import cite, explain, prove, where
+from phistar.loaders.dh import DHRow, from_dh
 from phistar.loaders.report import LoadReport
 from phistar.model.builder import ModelBuilder
 from phistar.model.model import Model
 from phistar.model.random import random_model
 from phistar.robot import Robot, load
 
+__version__ = "0.1.0"
+
 __all__ = [
+    "DHRow",
     "LoadReport",
     "Model",
     "ModelBuilder",
@@ -21,18 +23,10 @@ __all__ = [
     "conventions",
     "errors",
     "explain",
+    "from_dh",
     "load",
     "prove",
     "random_model",
     "robots",
     "where",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """``__version__``, looked up when asked for: the metadata module is slow to import."""
-    if name == "__version__":
-        from importlib.metadata import version
-
-        return version("phistar")
-    raise AttributeError(f"module 'phistar' has no attribute {name!r}")

@@ -4,67 +4,75 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from phistar.arrays import Array
 from phistar.errors import ArgumentError, ShapeError, SingularHingeError
-from phistar.model.configuration import Coordinates, batch_shape, configuration, tangent
+from phistar.model.configuration import (
+    Coordinates,
+    as_numbers,
+    batch_shape,
+    read_coordinates,
+    require_finite,
+    require_unit_quaternions,
+)
 from phistar.model.joint_map import joint_map
 from phistar.model.model import Model
+from phistar.model.model_cache import cached_on_model
 from phistar.model.singular import singular_hinges
 
-Array = NDArray[Any]
-
-_singular_hinges = lru_cache(maxsize=64)(singular_hinges)
+_singular_hinges = cached_on_model(singular_hinges)
 
 
-def state(model: Model, **arguments: Coordinates) -> tuple[Array, ...]:
+def checked_state(model: Model, **arguments: Coordinates) -> tuple[Array, ...]:
     """Checked arrays: q is a configuration, everything else a tangent vector.
+
+    Quaternions that are unit but for rounding or drift are made unit.
 
     Raises:
         ShapeError: A shape does not fit the robot, or batch axes do not broadcast.
-        ArgumentError: Something is not a finite number.
+        NotFiniteError, QuaternionError: A number is not finite, a quaternion not unit.
+        ArgumentError: Something is not a number.
     """
-    arrays = shaped(model, **arguments)
+    arrays = check_shapes(model, **arguments)
     for name, array in arrays.items():
-        refuse_nan(name, array)
+        require_finite(name, array)
+    if "q" in arrays:
+        arrays["q"] = require_unit_quaternions(model, arrays["q"])
     return tuple(arrays.values())
 
 
-def shaped(model: Model, **arguments: Coordinates) -> dict[str, Array]:
-    """As ``state``, but whether the numbers are finite is left to others.
+def check_shapes(model: Model, **arguments: Coordinates) -> dict[str, Array]:
+    """As ``checked_state``, but whether numbers are finite and quaternions unit is left to others.
 
     Raises:
         ShapeError: A shape does not fit the robot, or batch axes do not broadcast.
     """
     arrays: dict[str, Array] = {}
     for name, value in arguments.items():
-        read = configuration if name == "q" else tangent
-        arrays[name] = read(model, value, name)
+        arrays[name] = read_coordinates(model, value, "q" if name == "q" else "v", name)
     batch_shape(model, arrays)
     return arrays
 
 
 def spatial_vectors(model: Model, name: str, value: ArrayLike, count: int) -> Array:
     """Checked spatial vectors (..., count, 6), one for each link or frame."""
-    array = np.asarray(value)
-    array = array.astype(float) if array.dtype.kind in "biu" else array
-    if array.dtype.kind not in "fc":
-        raise ArgumentError(f"{name} is not an array of numbers: dtype {array.dtype}")
+    array = as_numbers(value, name)
     if array.shape[-2:] != (count, 6):
         raise ShapeError(name, array.shape, f"(..., {count}, 6)", f"robot '{model.name}'")
-    refuse_nan(name, array)
+    require_finite(name, array.reshape(*array.shape[:-2], 6 * count))
     return array
 
 
-def refuse_nan(name: str, array: Array) -> None:
-    """Raise unless every number is finite; names the first that is not."""
-    if not np.isfinite(array).all():
-        place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise ArgumentError(f"{name} is not finite: {name}{list(place)} is {array[place]}")
+def require_valid_inputs(model: Model, **arrays: Array) -> None:
+    """Raise unless all numbers are finite and the quaternions of ``q`` unit but for drift."""
+    for name, array in arrays.items():
+        require_finite(name, array)
+    if "q" in arrays:
+        require_unit_quaternions(model, arrays["q"])
 
 
 def refuse_singular(model: Model, locked: Set[int] = frozenset()) -> None:

@@ -6,8 +6,8 @@
     passes        schedule          the fewest walks over the links
     code          build             one robot and one backend enter here
 
-All but the last know no robot, so a kernel is made once per expression and kept; executables are
-kept per kernel, robot and backend, the last few of them.
+All but the last know no robot, so a kernel is made once per expression and kept; executables belong
+to their robot and are gone with it.
 """
 
 from __future__ import annotations
@@ -15,52 +15,64 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import inf, prod
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from phistar import backends
-from phistar.algebra.derivation import named
-from phistar.algebra.identities import DEFINITIONS
 from phistar.algebra.ir import Expr, Inverse
 from phistar.algebra.printing import to_text as expression_text
+from phistar.algebra.proof_text import let_lines
 from phistar.algebra.spaces import ONE
 from phistar.algebra.symbols import D
-from phistar.algebra.traverse import nodes, substitute
-from phistar.algorithms.programs import ASSEMBLIES, MATRICES, PROGRAMS, WHOLE
-from phistar.backends import PLAIN, Assembled, Executable, MatrixExecutable, Tuning
-from phistar.derive import INVERSES, derive
+from phistar.algebra.traverse import nodes
+from phistar.algorithms.programs import BUNDLES, MATRICES, PROGRAMS, REGROUPABLE_PROGRAMS
+from phistar.algorithms.rotor_programs import (
+    ROTOR_BUNDLES,
+    ROTOR_MATRICES,
+    ROTOR_PROGRAMS,
+)
+from phistar.arrays import Array
+from phistar.backends import DEFAULT_TUNING, Executable, FusedExecutable, MatrixExecutable, Tuning
+from phistar.derive import derive, spell_inverses_for_robot, with_closed_inverses
 from phistar.errors import LoweringError, UnknownNameError
-from phistar.model.configuration import configuration
+from phistar.memory_limits import UNCHECKED_BYTES, refuse_large
+from phistar.model.components import GROUND
+from phistar.model.configuration import read_coordinates
 from phistar.model.joint_map import JointMap, joint_map
 from phistar.model.model import Model
-from phistar.model.parts import GROUND
+from phistar.model.model_cache import cached_for_equal_models
+from phistar.model.singular import require_finite_results
 from phistar.spatial import motion_transform, pose_inverse
-from phistar.sweeps.lower import lower
-from phistar.sweeps.matrix import Plan, evaluate
-from phistar.sweeps.matrix import plan as make_plan
+from phistar.sweeps.column_support import BlockPartition
+from phistar.sweeps.inner_products import DualPair, InnerProductTerm, inner_product_terms
+from phistar.sweeps.ir import StreamProgram
+from phistar.sweeps.lower import ARGUMENTS, lower
+from phistar.sweeps.matrix_plans import MatrixPlan, evaluate
+from phistar.sweeps.matrix_plans import cheapest_plan as make_plan
 from phistar.sweeps.printing import to_text
-from phistar.sweeps.prune import listing, prune
+from phistar.sweeps.prune import program_listing, prune
 from phistar.sweeps.requests import (
-    ARGUMENTS,
     Apply,
-    Assembly,
     Block,
     Col,
     Diag,
     Full,
+    LoweredBundle,
     Request,
     Row,
-    forms,
+    matrix_forms,
 )
 from phistar.sweeps.schedule import Schedule, schedule
-from phistar.sweeps.split import Terms, split
+from phistar.sweeps.split_matrices import SplitTerms, lower_split
+from phistar.sweeps.verify import verified
 
-Array = NDArray[Any]
 Outputs = Mapping[str, Expr]
+_TargetOptions = tuple[str, tuple[str, ...], frozenset[int], Tuning]
 
-_WHOLE = Full()
+_FULL = Full()
 
 
 @dataclass(frozen=True)
@@ -70,7 +82,7 @@ class Target:
     Attributes:
         model: The robot.
         backend: Name of the backend.
-        frames: Names of the frames that B speaks of, in order.
+        frames: Names of the frames that B selects, in order.
         locked: Bodies whose joints are not free.
         tuning: What the backend may do.
     """
@@ -79,7 +91,7 @@ class Target:
     backend: str
     frames: tuple[str, ...] = ()
     locked: Set[int] = frozenset()
-    tuning: Tuning = PLAIN
+    tuning: Tuning = DEFAULT_TUNING
 
 
 @dataclass(frozen=True)
@@ -110,6 +122,18 @@ class Stage(NamedTuple):
         rows = "\n".join(f"    {line}" for line in self.text.splitlines())
         return f"{self.name} -> {self.level}\n{rows}"
 
+    def __repr__(self) -> str:
+        return f"<{self.name} -> {self.level}: lines: {len(self.text.splitlines())}>"
+
+
+class Stages(tuple[Stage, ...]):
+    """A program as each pass left it; ``print`` shows all of them."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self))
+
 
 def _check(outputs: Outputs) -> Outputs:
     """Every output is a vector."""
@@ -132,6 +156,10 @@ def _needs_derivation(outputs: Outputs) -> bool:
     return bool(inverses - {D.inv})
 
 
+def _schedule(program: StreamProgram) -> Schedule:
+    return verified(schedule(program))
+
+
 def _build(scheduled: Schedule, target: Target) -> Executable:
     backend = backends.get(target.backend)
     return backend.build(scheduled, target.model, target.frames, target.locked, target.tuning)
@@ -142,7 +170,7 @@ PASSES = (
     Pass("derive", "expressions", "the cheapest form, proved equal, without inverses", _derive),
     Pass("lower", "streams", "operators become recursions over the links", lower),
     Pass("prune", "streams", "streams that no output needs go", prune),
-    Pass("schedule", "passes", "the fewest inward and outward walks", schedule),
+    Pass("schedule", "passes", "the fewest inward and outward walks", _schedule),
     Pass("build", "code", "a backend's code, with the tables of one robot", _build),
 )
 """The compiler, in order."""
@@ -150,16 +178,16 @@ PASSES = (
 
 def _expressions_text(outputs: Outputs) -> str:
     lines = [f"{name} = {expression_text(expr)}" for name, expr in outputs.items()]
-    return "\n".join([*lines, *named(outputs.values())])
+    return "\n".join([*lines, *let_lines(outputs.values())])
 
 
 def _source(executable: Executable) -> str:
     return executable.source
 
 
-_TEXT: Mapping[str, Callable[[Any], str]] = {
+_LEVEL_PRINTERS: Mapping[str, Callable[[Any], str]] = {
     "expressions": _expressions_text,
-    "streams": listing,
+    "streams": program_listing,
     "passes": to_text,
     "code": _source,
 }
@@ -174,13 +202,20 @@ class Kernel:
         name: For people.
         outputs: Vector expressions by name.
         after: The program as each pass left it, in order; the last one is the schedule.
-        whole: Whether it is about the motion of the whole robot, see ``WHOLE``.
+        regroup_inertia: Whether it is about the motion of the whole robot, see
+            ``REGROUPABLE_PROGRAMS``.
     """
 
     name: str
     outputs: tuple[tuple[str, Expr], ...]
     after: tuple[tuple[Pass, Any], ...]
-    whole: bool = False
+    regroup_inertia: bool = False
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name}: {', '.join(name for name, _ in self.outputs)}>"
+
+    def __str__(self) -> str:
+        return f"{self.name}\n{self.sweeps}"
 
     def __call__(
         self,
@@ -205,9 +240,8 @@ class Kernel:
     ) -> Executable:
         """What runs on a robot; one is kept for the same arguments."""
         name = backends.default() if backend is None else backend
-        tuning = Tuning(self.whole, snap, shape)
-        target = Target(model, name, tuple(frames), frozenset(locked), tuning)
-        return _executable(self, target)
+        tuning = Tuning(self.regroup_inertia, snap, shape)
+        return _executable(model, self, (name, tuple(frames), frozenset(locked), tuning))
 
     @property
     def schedule(self) -> Schedule:
@@ -216,14 +250,16 @@ class Kernel:
         return scheduled
 
     @cached_property
-    def passes(self) -> tuple[Stage, ...]:
+    def passes(self) -> Stages:
         """The program after each pass of the compiler that knows no robot, as text."""
-        return tuple(Stage(p.name, p.level, _TEXT[p.level](value)) for p, value in self.after)
+        return Stages(
+            Stage(p.name, p.level, _LEVEL_PRINTERS[p.level](value)) for p, value in self.after
+        )
 
     @property
     def trace(self) -> str:
         """``passes`` as one text."""
-        return "\n".join(map(str, self.passes))
+        return str(self.passes)
 
     @property
     def sweeps(self) -> str:
@@ -236,7 +272,7 @@ def compile_outputs(
     name: str,
     outputs: tuple[tuple[str, Expr], ...],
     simplify: bool = False,
-    whole: bool = False,
+    regroup_inertia: bool = False,
 ) -> Kernel:
     """Compile vector expressions by all passes that know no robot.
 
@@ -245,7 +281,7 @@ def compile_outputs(
         outputs: Vector expressions by name.
         simplify: Look for the cheapest equal form even where the one given could be computed as it
             stands. Programs of the catalogue are what their names say, so they are not touched.
-        whole: Whether the program is about the motion of the whole robot.
+        regroup_inertia: Whether the program is about the motion of the whole robot.
     """
     value: Any = dict(outputs)
     after = []
@@ -254,12 +290,13 @@ def compile_outputs(
             if each.run is not _derive or simplify or _needs_derivation(value):
                 value = each.run(value)
             after.append((each, value))
-    return Kernel(name, outputs, tuple(after), whole)
+    return Kernel(name, outputs, tuple(after), regroup_inertia)
 
 
-@lru_cache(maxsize=256)
-def _executable(kernel: Kernel, target: Target) -> Executable:
+@cached_for_equal_models(256)
+def _executable(model: Model, kernel: Kernel, options: _TargetOptions) -> Executable:
     value: Any = kernel.schedule
+    target = Target(model, *options)
     for each in PASSES:
         if each.level == "code":
             value = each.run(value, target)
@@ -267,40 +304,63 @@ def _executable(kernel: Kernel, target: Target) -> Executable:
     return executable
 
 
-def kernel(name: str) -> Kernel:
-    """The kernel of a program of the catalogue.
+def kernel(name: str, model: Model | None = None) -> Kernel:
+    """The kernel of a program of the catalogue, in the form that a robot needs.
+
+    Args:
+        name: The program.
+        model: A robot whose rotors may turn (``algorithms.turning_rotors``); they do not without.
 
     Raises:
         UnknownNameError: No such program.
     """
     if name not in PROGRAMS:
         raise UnknownNameError("program", name, PROGRAMS)
-    return compile_outputs(name, tuple(PROGRAMS[name].items()), whole=name in WHOLE)
+    return _catalogue_kernel(name, model is not None and model.turning_rotors)
 
 
-def preferred(name: str) -> str:
+def _catalogue_kernel(name: str, turning: bool) -> Kernel:
+    outputs = (ROTOR_PROGRAMS if turning and name in ROTOR_PROGRAMS else PROGRAMS)[name]
+    return compile_outputs(
+        name, tuple(outputs.items()), regroup_inertia=name in REGROUPABLE_PROGRAMS
+    )
+
+
+def cheapest_equivalent(name: str) -> str:
     """The program that is cheapest on the default backend among those equal to a program.
 
     With classical accelerations, which machine code uses, the third forward-dynamics algorithm
     takes fewer operations than the fourth: P a is a dense product, M α + b is not.
     """
-    return "forward_dynamics_3" if (name, backends.default()) == _DEAR else name
+    return "forward_dynamics_3" if (name, backends.default()) == _COSTLIER_ON_LLVM else name
 
 
-_DEAR = ("forward_dynamics", "llvm")
+_COSTLIER_ON_LLVM = ("forward_dynamics", "llvm")
 
 
-def factored(operator: Expr) -> Expr:
-    """An operator with the inverses that have a closed form replaced by it."""
-    known = {theorem.definition: theorem.result for theorem in INVERSES}
-    known |= {row.rhs.inv: known[row.lhs.inv] for row in DEFINITIONS if row.lhs.inv in known}
-    return substitute(operator, known)
-
-
-@lru_cache(maxsize=512)
-def plan(expr: Expr, request: Request, model: Model, frames: tuple[str, ...] = ()) -> Plan:
+def matrix_plan(
+    expr: Expr, request: Request, model: Model, frames: tuple[str, ...] = ()
+) -> MatrixPlan:
     """The cheapest program for a request about an operator's matrix on a robot, kept."""
-    return make_plan(factored(expr), request, model, frames)
+    return _plan(model, expr, request, frames)
+
+
+@cached_for_equal_models(512)
+def _plan(model: Model, expr: Expr, request: Request, frames: tuple[str, ...]) -> MatrixPlan:
+    return make_plan(with_closed_inverses(expr), request, model, frames)
+
+
+@lru_cache(maxsize=64)
+def cheapest_inner_products(expr: Expr) -> tuple[InnerProductTerm, ...]:
+    """A number as a sum of products of vectors, cut where that is cheapest."""
+
+    def cost(pair: DualPair) -> float:
+        try:
+            return derive({"left": pair[0], "right": pair[1]}).chosen.cost.total
+        except LoweringError:
+            return inf
+
+    return inner_product_terms(expr, cost)
 
 
 def matrix(
@@ -319,73 +379,114 @@ def matrix(
         model: The robot.
         q: (..., nq).
         inputs: Vectors that the expression names.
-        frames: Names of the frames that B speaks of.
+        frames: Names of the frames that B selects.
 
     Returns:
         What ``sweeps.matrix.evaluate`` says.
     """
-    expr = MATRICES[operator] if isinstance(operator, str) else operator
+    expr = _operator_expression(operator, model)
     given = inputs or {}
+    if isinstance(request, Full):
+        _refuse_large(expr, model, q, given, frames)
     code = matrix_executable(operator, model, frames, request)
-    found = None if code is None else code(configuration(model, q), given)
+    found = None if code is None else code(read_coordinates(model, q, "q", "q"), given)
     if found is not None:
         return found
-    return evaluate(plan(expr, request, model, tuple(frames)), q, given)
+    found = evaluate(matrix_plan(expr, request, model, tuple(frames)), q, given)
+    blocks = found if isinstance(found, list) else [found]
+    if not all(np.isfinite(block).all() for block in blocks):
+        axes = blocks[0].ndim - (1 if isinstance(request, Apply) else 2)
+        named = {f"block {i} of the matrix": block for i, block in enumerate(blocks)}
+        require_finite_results(model, np.asarray(q), named, axes)
+    return found
+
+
+def _refuse_large(
+    expr: Expr, model: Model, q: ArrayLike, inputs: Mapping[str, ArrayLike], frames: Sequence[str]
+) -> None:
+    """Raise before any work if matrices would not fit into memory."""
+    bodies = len(model.bodies)
+    shapes = [np.shape(x) for x in inputs.values()]
+    batches = [shape[:-2] if shape[-2:] == (bodies, 6) else shape[:-1] for shape in shapes]
+    samples = prod(np.broadcast_shapes(np.shape(q)[:-1], *batches))
+    one = samples * np.result_type(np.asarray(q), np.float32).itemsize
+    if one * (6 * max(bodies, len(frames))) ** 2 <= UNCHECKED_BYTES:
+        return
+    spaces = (expr.codomain, expr.domain)
+    rows, columns = (sum(BlockPartition.of(each, model, tuple(frames)).sizes) for each in spaces)
+    what = f"matrices ({samples}, {rows}, {columns}) of robot '{model.name}'"
+    cure = "apply the operator to vectors, ask for parts of its matrix, or take smaller batches"
+    refuse_large(what, one * rows * columns, cure)
+
+
+def _operator_expression(operator: Expr | str, model: Model) -> Expr:
+    """An expression, or the one of a name in the form that a robot needs."""
+    if not isinstance(operator, str):
+        return operator
+    turning = model.turning_rotors and operator in ROTOR_MATRICES
+    return (ROTOR_MATRICES if turning else MATRICES)[operator]
 
 
 def matrix_executable(
-    operator: Expr | str, model: Model, frames: Sequence[str] = (), request: Request = _WHOLE
+    operator: Expr | str, model: Model, frames: Sequence[str] = (), request: Request = _FULL
 ) -> MatrixExecutable | None:
     """What the default backend has for an operator's matrix or a part, if it has anything."""
-    expr = MATRICES[operator] if isinstance(operator, str) else operator
-    tuning = Tuning(whole=isinstance(operator, str))
-    target = Target(model, backends.default(), tuple(frames), tuning=tuning)
-    return _matrix_executable(expr, target, request)
+    expr = _operator_expression(operator, model)
+    tuning = Tuning(regroup_inertia=isinstance(operator, str))
+    options = (backends.default(), tuple(frames), frozenset[int](), tuning)
+    return _matrix_executable(model, expr, request, options)
 
 
-@lru_cache(maxsize=256)
-def _matrix_executable(expr: Expr, target: Target, request: Request) -> MatrixExecutable | None:
+@cached_for_equal_models(256)
+def _matrix_executable(
+    model: Model, expr: Expr, request: Request, options: _TargetOptions
+) -> MatrixExecutable | None:
+    target = Target(model, *options)
     if isinstance(request, Full):
-        found = forms(factored(expr), request)
+        found = matrix_forms(with_closed_inverses(expr), request)
     else:
         # Of a part the cheapest program on level 2 will do: its columns are few.
-        found = (plan(expr, request, target.model, target.frames).form,)
+        found = (matrix_plan(expr, request, target.model, target.frames).form,)
     return backends.get(target.backend).build_matrix(
         found, target.model, target.frames, target.tuning, request
     )
 
 
-def together(
+def evaluate_bundle(
     name: str, model: Model, q: ArrayLike, inputs: Mapping[str, ArrayLike]
 ) -> dict[str, Array] | None:
-    """Vectors and matrices of ``ASSEMBLIES`` at once, joints in body order, if that is possible."""
-    code = together_executable(name, model)
-    return None if code is None else code(configuration(model, q), inputs)
+    """Vectors and matrices of ``BUNDLES`` at once, joints in body order, if that is possible."""
+    code = fused_executable(name, model)
+    return None if code is None else code(read_coordinates(model, q, "q", "q"), inputs)
 
 
-def together_executable(name: str, model: Model) -> Assembled | None:
-    """What the default backend has for a row of ``ASSEMBLIES``, if it has anything."""
-    return _assembled(name, Target(model, backends.default(), tuning=Tuning(whole=True)))
+def fused_executable(name: str, model: Model) -> FusedExecutable | None:
+    """What the default backend has for a row of ``BUNDLES``, if it has anything."""
+    return _fused_executable(model, name, backends.default())
 
 
-@lru_cache(maxsize=64)
-def _assembled(name: str, target: Target) -> Assembled | None:
-    return backends.get(target.backend).build_together(assembly(name), target.model, target.tuning)
+@cached_for_equal_models(64)
+def _fused_executable(model: Model, name: str, backend: str) -> FusedExecutable | None:
+    wanted = lowered_bundle(name, model.turning_rotors)
+    return backends.get(backend).build_fused(wanted, model, Tuning(regroup_inertia=True))
 
 
 @lru_cache(maxsize=16)
-def assembly(name: str) -> Assembly:
-    """A row of ``ASSEMBLIES``, lowered."""
-    wanted = ASSEMBLIES[name]
-    matrices = {n: forms(factored(expr), Full()) for n, expr in wanted.matrices.items()}
+def lowered_bundle(name: str, turning: bool = False) -> LoweredBundle:
+    """A row of ``BUNDLES``, lowered; for robots with turning rotors that of the other table."""
+    wanted = (ROTOR_BUNDLES if turning else BUNDLES)[name]
+    matrices = {
+        n: matrix_forms(with_closed_inverses(expr), Full()) for n, expr in wanted.matrices.items()
+    }
     walks = None
     if wanted.split is not None:
         inverse, parts = wanted.split
-        walks = split(inverse, {n: Terms(*terms) for n, terms in parts.items()})
-    return Assembly(kernel(wanted.vectors).schedule, matrices, wanted.products, walks)
+        walks = lower_split(inverse, {n: SplitTerms(*terms) for n, terms in parts.items()})
+    vectors = _catalogue_kernel(wanted.vectors, turning).schedule
+    return LoweredBundle(vectors, matrices, wanted.products, walks)
 
 
-def pick_off(model: Model, frames: Sequence[str], motions: Array) -> Array:
+def frame_motions(model: Model, frames: Sequence[str], motions: Array) -> Array:
     """Motions (..., frames, 6) of frames, in their own axes, out of those of the links."""
     result = np.zeros((*motions.shape[:-2], len(frames), 6), dtype=motions.dtype)
     for number, name in enumerate(frames):
@@ -403,6 +504,7 @@ __all__ = [
     "Block",
     "Col",
     "Diag",
+    "DualPair",
     "Full",
     "JointMap",
     "Kernel",
@@ -410,17 +512,20 @@ __all__ = [
     "Request",
     "Row",
     "Stage",
+    "Stages",
     "Target",
-    "assembly",
+    "cheapest_equivalent",
+    "cheapest_inner_products",
     "compile_outputs",
-    "factored",
+    "evaluate_bundle",
+    "frame_motions",
+    "fused_executable",
     "joint_map",
     "kernel",
+    "lowered_bundle",
     "matrix",
     "matrix_executable",
-    "pick_off",
-    "plan",
-    "preferred",
-    "together",
-    "together_executable",
+    "matrix_plan",
+    "spell_inverses_for_robot",
+    "with_closed_inverses",
 ]

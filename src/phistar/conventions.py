@@ -5,7 +5,7 @@ Ours: spatial vectors [angular; linear], quaternions xyzw, free joint v = [angul
 axes, continuous joints one angle, joints depth first in file order, mimic joints reduced.
 Pinocchio: [linear; angular], continuous and planar angles as (cos, sin), siblings sorted by name,
 mimic joints independent. MuJoCo: quaternions wxyz, free joint v = [linear in world axes; angular in
-body axes]. The peers' modules are never imported: their model objects are only read.
+body axes]. The peers' modules are never imported: only their model objects are read.
 
 A peer's velocity is linear in ours, v_peer = S(q) v, so tau = S* tau_peer, J = J_peer S and
 M = S* M_peer S. For reduced mimic joints S has more rows than columns.
@@ -18,15 +18,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from phistar.arrays import Array
 from phistar.errors import ArgumentError, ShapeError, UnknownNameError
+from phistar.model.components import Joint
 from phistar.model.configuration import Coordinates, batch_shape, configuration, tangent
+from phistar.model.joints import JointKind
 from phistar.model.model import Model
-from phistar.model.parts import Joint
-from phistar.spatial import quat_to_rotation, skew, wxyz_to_xyzw, xyzw_to_wxyz
-
-Array = NDArray[Any]
+from phistar.spatial import wxyz_to_xyzw, xyzw_to_wxyz
 
 
 def swap_spatial(x: ArrayLike) -> Array:
@@ -41,66 +41,76 @@ def swap_rows(matrix: ArrayLike) -> Array:
     return np.concatenate([matrix[..., 3:, :], matrix[..., :3, :]], axis=-2)
 
 
-def _same(q: Array) -> Array:
-    return q
+@dataclass(frozen=True)
+class _Pinocchio:
+    """Pinocchio's coordinates of a joint: angles without limits as (cos, sin)."""
 
+    kind: JointKind
 
-def _no_turn(q: Array, size: int) -> Array:
-    return np.broadcast_to(np.eye(size, dtype=q.dtype), (*q.shape[:-1], size, size))
+    @property
+    def nq(self) -> int:
+        return self.kind.nq + (self.kind.pinocchio_angle is not None)
 
+    def to_peer(self, q: Array) -> Array:
+        at = self.kind.pinocchio_angle
+        if at is None:
+            return q
+        c, s = np.cos(q[..., at : at + 1]), np.sin(q[..., at : at + 1])
+        return np.concatenate([q[..., :at], c, s, q[..., at + 1 :]], axis=-1)
 
-def _swap_turn(q: Array, size: int) -> Array:
-    swapped = np.roll(np.eye(6, dtype=q.dtype), 3, axis=0)
-    return np.broadcast_to(swapped, (*q.shape[:-1], 6, 6))
+    def from_peer(self, q: Array) -> Array:
+        at = self.kind.pinocchio_angle
+        if at is None:
+            return q
+        angle = np.arctan2(q[..., at + 1 : at + 2], q[..., at : at + 1])
+        return np.concatenate([q[..., :at], angle, q[..., at + 2 :]], axis=-1)
 
+    def velocity_matrix(self, q: Array) -> Array:
+        return self.kind.velocity_in_pinocchio(q)
 
-def _world_linear_turn(q: Array, size: int) -> Array:
-    result = np.zeros((*q.shape[:-1], 6, 6), dtype=q.dtype)
-    result[..., :3, 3:] = quat_to_rotation(q[..., 3:])
-    result[..., 3:, :3] = np.eye(3)
-    return result
-
-
-def _angle_to_pair(q: Array) -> Array:
-    return np.concatenate([q[..., :-1], np.cos(q[..., -1:]), np.sin(q[..., -1:])], axis=-1)
-
-
-def _pair_to_angle(q: Array) -> Array:
-    return np.concatenate([q[..., :-2], np.arctan2(q[..., -1:], q[..., -2:-1])], axis=-1)
-
-
-def _quat_first(q: Array) -> Array:
-    return np.concatenate([q[..., :-4], xyzw_to_wxyz(q[..., -4:])], axis=-1)
-
-
-def _quat_last(q: Array) -> Array:
-    return np.concatenate([q[..., :-4], wxyz_to_xyzw(q[..., -4:])], axis=-1)
+    def bias_velocity(self, q: Array, v: Array) -> Array | None:
+        return None
 
 
 @dataclass(frozen=True)
-class _Form:
-    """How a peer writes one joint: size of q, q both ways, and the block of S(q)."""
+class _MuJoCo:
+    """MuJoCo's coordinates of a joint: quaternions wxyz."""
 
-    nq: int
-    to_peer: Callable[[Array], Array] = _same
-    from_peer: Callable[[Array], Array] = _same
-    turn: Callable[[Array, int], Array] = _no_turn
+    kind: JointKind
+
+    @property
+    def nq(self) -> int:
+        return self.kind.nq
+
+    def to_peer(self, q: Array) -> Array:
+        return self._reordered(q, xyzw_to_wxyz)
+
+    def from_peer(self, q: Array) -> Array:
+        return self._reordered(q, wxyz_to_xyzw)
+
+    def _reordered(self, q: Array, order: Callable[[Array], Array]) -> Array:
+        at = self.kind.quaternion
+        if at is None:
+            return q
+        return np.concatenate([q[..., :at], order(q[..., at : at + 4]), q[..., at + 4 :]], axis=-1)
+
+    def velocity_matrix(self, q: Array) -> Array:
+        return self.kind.velocity_in_mujoco(q)
+
+    def bias_velocity(self, q: Array, v: Array) -> Array | None:
+        return self.kind.mujoco_bias_velocity(q, v)
 
 
-_PINOCCHIO = {
-    "continuous": _Form(2, _angle_to_pair, _pair_to_angle),
-    "planar": _Form(4, _angle_to_pair, _pair_to_angle),
-    "free": _Form(7, turn=_swap_turn),
-}
-_MUJOCO = {
-    "spherical": _Form(4, _quat_first, _quat_last),
-    "free": _Form(7, _quat_first, _quat_last, _world_linear_turn),
+_JointCoding = _Pinocchio | _MuJoCo
+_CODINGS: dict[str, type[_Pinocchio] | type[_MuJoCo]] = {
+    "pinocchio": _Pinocchio,
+    "mujoco": _MuJoCo,
 }
 
 
 @dataclass(frozen=True)
 class PeerJoint:
-    """Where a joint's coordinates start in a peer's q and v."""
+    """Start of a joint's coordinates in a peer's q and v."""
 
     name: str
     q_start: int
@@ -117,7 +127,7 @@ class Convention:
     def __init__(
         self, robot: Any, peer: str, joints: Sequence[PeerJoint], nq: int, nv: int
     ) -> None:
-        self.model: Model = getattr(robot, "model", robot)
+        self.model = _model_of(robot)
         self.peer = peer
         self.nq = nq
         self.nv = nv
@@ -125,7 +135,7 @@ class Convention:
         self._check_cover()
 
     def _check_cover(self) -> None:
-        moving = {j.name for j in self.model.joints.values() if j.motion.nv}
+        moving = {j.name for j in self.model.joints.values() if j.joint_kind.nv}
         for each in self._joints:
             if each.name not in moving:
                 raise UnknownNameError("moving joint", each.name, moving, f"'{self.model.name}'")
@@ -136,17 +146,16 @@ class Convention:
                 "was it loaded with the same base?"
             )
 
-    def _form(self, joint: Joint) -> _Form:
-        table = _PINOCCHIO if self.peer == "pinocchio" else _MUJOCO
-        return table.get(joint.kind, _Form(joint.motion.nq))
+    def _form(self, joint: Joint) -> _JointCoding:
+        return _CODINGS[self.peer](joint.joint_kind)
 
-    def _own(self, joint: Joint, q: Array) -> Array:
-        """A joint's own coordinates, those of a follower worked out from its leader's."""
-        own = q[..., joint.q_slice]
+    def _joint_coordinates(self, joint: Joint, q: Array) -> Array:
+        """A joint's own coordinates, those of a follower from its leader's."""
+        coordinates = q[..., joint.q_slice]
         if joint.mimic is None:
-            return own
+            return coordinates
         body = self.model.bodies[joint.bodies[0]]
-        return body.scale * own + body.offset + joint.reference
+        return body.scale * coordinates + body.offset + joint.reference
 
     def q_to_peer(self, q: Coordinates) -> Array:
         """Our q (..., nq) as the peer writes it."""
@@ -155,7 +164,9 @@ class Convention:
         for each in self._joints:
             joint = self.model.joints[each.name]
             form = self._form(joint)
-            result[..., each.q_start : each.q_start + form.nq] = form.to_peer(self._own(joint, q))
+            result[..., each.q_start : each.q_start + form.nq] = form.to_peer(
+                self._joint_coordinates(joint, q)
+            )
         return result
 
     def q_from_peer(self, q_peer: ArrayLike) -> Array:
@@ -166,8 +177,8 @@ class Convention:
             joint = self.model.joints[each.name]
             if joint.mimic is None:
                 form = self._form(joint)
-                part = q_peer[..., each.q_start : each.q_start + form.nq]
-                result[..., joint.q_slice] = form.from_peer(part)
+                coordinates = q_peer[..., each.q_start : each.q_start + form.nq]
+                result[..., joint.q_slice] = form.from_peer(coordinates)
         return result
 
     def velocity_matrix(self, q: Coordinates) -> Array:
@@ -176,8 +187,8 @@ class Convention:
         result = np.zeros((*q.shape[:-1], self.nv, self.model.nv), dtype=q.dtype)
         for each in self._joints:
             joint = self.model.joints[each.name]
-            size = joint.motion.nv
-            block = self._form(joint).turn(q[..., joint.q_slice], size)
+            size = joint.joint_kind.nv
+            block = self._form(joint).velocity_matrix(q[..., joint.q_slice])
             if joint.mimic is not None:
                 block = self.model.bodies[joint.bodies[0]].scale * block
             result[..., each.v_start : each.v_start + size, joint.v_slice] = block
@@ -188,7 +199,7 @@ class Convention:
         return _apply(self.velocity_matrix(q), tangent(self.model, v))
 
     def v_from_peer(self, q: Coordinates, v_peer: ArrayLike) -> Array:
-        """The peer's velocity as ours (..., nv); followers are taken from their leaders."""
+        """The peer's velocity as ours (..., nv); followers follow their leaders."""
         v_peer = self._peer_array(v_peer, self.nv, "v")
         return _apply(self._inverse(q), v_peer)
 
@@ -203,34 +214,56 @@ class Convention:
     def vdot_to_peer(self, q: Coordinates, v: Coordinates, vdot: Coordinates) -> Array:
         """Our acceleration as the peer writes it: S vdot + (dS/dt) v."""
         vdot = tangent(self.model, vdot, "vdot")
-        return _apply(self.velocity_matrix(q), vdot) + self._turning(q, v)
+        return _apply(self.velocity_matrix(q), vdot) + self._axes_rate(q, v)
 
     def vdot_from_peer(self, q: Coordinates, v: Coordinates, vdot_peer: ArrayLike) -> Array:
         """The peer's acceleration as ours (..., nv)."""
         vdot_peer = self._peer_array(vdot_peer, self.nv, "vdot")
-        return _apply(self._inverse(q), vdot_peer - self._turning(q, v))
+        return _apply(self._inverse(q), vdot_peer - self._axes_rate(q, v))
 
-    def _turning(self, q: Coordinates, v: Coordinates) -> Array:
-        """(dS/dt) v: R (angular x linear) for MuJoCo's free joints, whose linear axes are fixed."""
+    def _axes_rate(self, q: Coordinates, v: Coordinates) -> Array:
+        """(dS/dt) v, where S changes: for MuJoCo's free joints, whose linear axes are fixed."""
         q, v = configuration(self.model, q), tangent(self.model, v)
         batch = batch_shape(self.model, {"q": q, "v": v})
         result = np.zeros((*batch, self.nv), dtype=np.result_type(q, v))
         for each in self._joints:
             joint = self.model.joints[each.name]
-            if self.peer == "mujoco" and joint.kind == "free":
-                own = v[..., joint.v_slice]
-                turned = quat_to_rotation(q[..., joint.q_slice][..., 3:]) @ skew(own[..., :3])
-                result[..., each.v_start : each.v_start + 3] = _apply(turned, own[..., 3:])
+            rate = self._form(joint).bias_velocity(q[..., joint.q_slice], v[..., joint.v_slice])
+            if rate is not None:
+                result[..., each.v_start : each.v_start + joint.joint_kind.nv] = rate
         return result
 
     def tau_from_peer(self, q: Coordinates, tau_peer: ArrayLike) -> Array:
-        """The peer's generalised force as ours: S* tau_peer, followers' forces summed in."""
+        """The peer's generalised force as ours: S* tau_peer, followers' forces summed in.
+
+        For a bias force, which belongs to an acceleration, use ``bias_from_peer``.
+        """
         tau_peer = self._peer_array(tau_peer, self.nv, "tau")
         return _apply(np.swapaxes(self.velocity_matrix(q), -1, -2), tau_peer)
 
     def tau_to_peer(self, q: Coordinates, tau: Coordinates) -> Array:
         """Our generalised force as the peer writes it; followers get none."""
         return _apply(np.swapaxes(self._inverse(q), -1, -2), tangent(self.model, tau, "tau"))
+
+    def bias_from_peer(
+        self, q: Coordinates, v: Coordinates, bias_peer: ArrayLike, mass_matrix: ArrayLike
+    ) -> Array:
+        """The peer's bias force (MuJoCo: ``qfrc_bias``, Pinocchio: ``nle``) as ``bias_force``.
+
+        A bias is the force at zero acceleration, and accelerations differ: where the peer's are
+        zero, those of MuJoCo's free joints are not zero in ours. So S* (bias + M Ṡ v); the
+        conversion of forces alone, ``tau_from_peer``, is right for Pinocchio only, or without free
+        joints.
+
+        Args:
+            q: (..., nq), ours.
+            v: (..., nv), ours.
+            bias_peer: (..., nv of the peer).
+            mass_matrix: (..., nv, nv), the peer's own, e.g. of ``mujoco.mj_fullM``.
+        """
+        bias_peer = self._peer_array(bias_peer, self.nv, "bias")
+        missing = _apply(np.asarray(mass_matrix), self._axes_rate(q, v))
+        return self.tau_from_peer(q, bias_peer + missing)
 
     def matrix_from_peer(self, q: Coordinates, matrix: ArrayLike) -> Array:
         """A mass matrix (..., nv, nv): S* M_peer S."""
@@ -282,12 +315,26 @@ def _apply(matrix: Array, vector: Array) -> Array:
     return np.asarray((matrix @ vector[..., None])[..., 0])
 
 
+def _model_of(robot: Any) -> Model:
+    model = getattr(robot, "model", robot)
+    if not isinstance(model, Model):
+        raise ArgumentError(f"robot is a {type(robot).__name__}, expected a Robot or a Model")
+    return model
+
+
+def _check_peer(peer: Any, argument: str, expected: str, attributes: Sequence[str]) -> None:
+    """Reject what is no model of the peer, without importing its module."""
+    if not all(hasattr(peer, attribute) for attribute in attributes):
+        raise ArgumentError(f"{argument} is a {type(peer).__name__}, expected a {expected}")
+
+
 def pinocchio(robot: Any, pin_model: Any) -> Convention:
     """Conversion between a robot and a ``pinocchio.Model`` of the same file.
 
     Joints are matched by name; a robot loaded with reduced mimic joints may be paired with a
     Pinocchio model in which they are independent.
     """
+    _check_peer(pin_model, "pin_model", "pinocchio.Model", ("names", "idx_qs", "idx_vs"))
     joints = [
         PeerJoint(str(name), int(q), int(v))
         for name, q, v in zip(
@@ -303,13 +350,17 @@ def pinocchio(robot: Any, pin_model: Any) -> Convention:
 def mujoco(robot: Any, mj_model: Any) -> Convention:
     """Conversion between a robot and a ``mujoco.MjModel`` of the same file.
 
-    Joints are matched by name, unnamed ones by their place in the file.
+    Joints are matched by name, unnamed ones by their position in the file.
     """
-    model: Model = getattr(robot, "model", robot)
-    moving = [j.name for j in model.joints.values() if j.motion.nv]
+    model = _model_of(robot)
+    _check_peer(mj_model, "mj_model", "mujoco.MjModel", ("njnt", "jnt_qposadr", "jnt_dofadr"))
+    moving = [j.name for j in model.joints.values() if j.joint_kind.nv]
     joints = []
     for index in range(int(mj_model.njnt)):
         name = mj_model.joint(index).name or moving[index]
         start_q, start_v = mj_model.jnt_qposadr[index], mj_model.jnt_dofadr[index]
         joints.append(PeerJoint(name, int(start_q), int(start_v)))
     return Convention(robot, "mujoco", joints, int(mj_model.nq), int(mj_model.nv))
+
+
+__all__ = ["Convention", "PeerJoint", "mujoco", "pinocchio", "swap_rows", "swap_spatial"]

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From what is wanted to how it is computed: algorithms as rewritten, factored expressions.
+"""From a definition to a program: algorithms as rewritten, factored expressions.
 
-In come vectors as mechanics states them, e.g. v̇ = 𝓜⁻¹(τ - C). Out comes an equal program:
+Vectors as mechanics defines them, e.g. v̇ = 𝓜⁻¹(τ - C), become an equal program:
 
-    cut       multiply out, as far as the sums of words stay small           algebra/pieces
-    rewrite   unfold inverses and definitions, then simplify, in a few ways  WAYS
+    expand    multiply out, as far as the sums of words stay small           algebra/expansion
+    rewrite   unfold inverses and definitions, then simplify                 STRATEGIES
     prove     both ends have one normal form by the core identities
     factor    apply each operator once, to the sum of its operands           algebra/factor
-    count     scalar operations on a robot; the cheapest is taken            sweeps/costs
+    count     scalar operations on a robot; the cheapest is chosen           sweeps/costs
 
-Equal forms are a choice by cost, not by taste: what was written stays unless a form costs less. A
-derivation brings articulated-body quantities only where an inverse, or the user, asks for them.
+Among equal forms the cheapest is chosen; the expression stays as written unless a form costs less.
+A derivation introduces articulated-body quantities only where an inverse, or the user, needs them.
 """
 
 from __future__ import annotations
@@ -20,23 +20,30 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from phistar.algebra.derivation import named, sum_text
-from phistar.algebra.factor import factor, name_parts
-from phistar.algebra.identities import CORE, DEFINITIONS, RESOLVED, Identity, with_adjoints
+from phistar.algebra.expansion import BoundedSums, expand_bounded, open_operator_lets
+from phistar.algebra.factor import factor, name_intermediates
+from phistar.algebra.identities import (
+    CORE,
+    DEFINITIONS,
+    HYPOTHESES,
+    RICCATI_PRODUCTS,
+    Identity,
+    with_adjoints,
+)
 from phistar.algebra.ir import Expr, I, Inverse, Let, let
 from phistar.algebra.phases import row
-from phistar.algebra.pieces import Pieces, cut, opened
 from phistar.algebra.printing import to_text
 from phistar.algebra.proof import Theorem
-from phistar.algebra.rewrite import Rewriter, Step
+from phistar.algebra.proof_text import let_lines, sum_text
+from phistar.algebra.rewrite import Rewriter, RewriteTrace
 from phistar.algebra.symbols import D, E_phi, E_psi, G, K, P, phi, psi
 from phistar.algebra.traverse import nodes, substitute
-from phistar.algebra.words import Words, to_words
+from phistar.algebra.words import WordSum, to_words
 from phistar.algorithms.innovations import L, L_inv, mass_matrix_inverse
 from phistar.errors import LoweringError, RewriteError
 from phistar.model.generators import chain
 from phistar.model.model import Model
-from phistar.sweeps.costs import Cost, count
+from phistar.sweeps.costs import OperationCount, count_operations
 from phistar.sweeps.lower import lower
 from phistar.sweeps.schedule import Schedule, schedule
 
@@ -44,32 +51,32 @@ Key = str | Let
 """A piece of a program: an output by its name, or a leaf."""
 
 
-def _text(key: Key) -> str:
+def _key_name(key: Key) -> str:
     return key if isinstance(key, str) else key.name
 
 
-def _inverse(name: str, of: Expr, result: Expr) -> Theorem:
+def _inverse_theorem(name: str, of: Expr, result: Expr) -> Theorem:
     return Theorem(name, of.inv, result, f"the inverse of {of} in closed form")
 
 
-INVERSES = (
+INVERSE_THEOREMS = (
     mass_matrix_inverse,
-    _inverse("L_inverse", L, L_inv),
-    _inverse("L_inverse_inverse", L_inv, L),
-    _inverse("phi_inverse", phi, I - E_phi),
-    _inverse("psi_inverse", psi, I - E_psi),
-    _inverse("phi_shift_inverse", I - E_phi, phi),
-    _inverse("psi_shift_inverse", I - E_psi, psi),
+    _inverse_theorem("L_inverse", L, L_inv),
+    _inverse_theorem("L_inverse_inverse", L_inv, L),
+    _inverse_theorem("phi_inverse", phi, I - E_phi),
+    _inverse_theorem("psi_inverse", psi, I - E_psi),
+    _inverse_theorem("phi_shift_inverse", I - E_phi, phi),
+    _inverse_theorem("psi_shift_inverse", I - E_psi, psi),
 )
-"""Inverses that have a sweep form; any other one must cancel or cannot be computed in O(n)."""
+"""Inverses that have a sweep form; any other must cancel or cannot be computed in O(n)."""
 
-UNFOLD = (*(theorem.rule for theorem in INVERSES), *DEFINITIONS)
+UNFOLDING_ROWS = (*(theorem.rule for theorem in INVERSE_THEOREMS), *DEFINITIONS)
 """Rows that remove inverses and shorthand from words."""
 
-BASIS = tuple(rule for rule in CORE if rule.name != "riccati")
-"""The core without the row that trades every M, also that of inverse dynamics, for P."""
+CORE_WITHOUT_RICCATI = tuple(rule for rule in CORE if rule.name != "riccati")
+"""The core without the row that replaces every M, also that of inverse dynamics, by P."""
 
-DELAY = (
+OWN_BIAS_FIRST_ROWS = (
     Identity(
         "articulated_step",
         psi @ P,
@@ -78,93 +85,102 @@ DELAY = (
     ),
     *(row(name) for name in ("hinge_inertia", "D_left", "D_right")),
 )
-"""A link's own bias goes to its joint at once, and inward only what passes the joint."""
+"""A link's own bias is applied to its joint first; only what crosses the joint goes inward."""
 
 
 @dataclass(frozen=True, eq=False)
-class Way:
-    """A way to rewrite: rows applied together until none fits, and rows applied after that."""
+class Strategy:
+    """A rewriting strategy: rows applied together until none applies, then others."""
 
     name: str
     rows: tuple[Identity, ...]
-    after: tuple[Identity, ...] = ()
+    final_rows: tuple[Identity, ...] = ()
 
     @cached_property
     def phases(self) -> tuple[Rewriter, ...]:
         """A rewriter for each set of rows."""
-        return tuple(Rewriter(with_adjoints(rows)) for rows in (self.rows, self.after) if rows)
+        return tuple(Rewriter(with_adjoints(rows)) for rows in (self.rows, self.final_rows) if rows)
 
-    def steps(self, words: Words) -> Iterator[Step]:
+    def trace(self, words: WordSum) -> RewriteTrace:
         """Every rule application, one by one."""
+        trace = RewriteTrace(words, (), words)
         for phase in self.phases:
-            for step in phase.steps(words):
-                words = step.result
-                yield step
+            trace = trace.then(phase.trace(trace.end))
+        return trace
 
-    def rewritten(self, words: Words) -> Words:
-        """The sum of words that it leads to."""
+    def rewrite(self, words: WordSum) -> WordSum:
+        """The resulting sum of words."""
         for phase in self.phases:
             words = phase.normal_form(words)
         return words
 
 
-WAYS = (
-    Way("factored", UNFOLD),
-    Way("whitened", (*UNFOLD, *BASIS)),
-    Way("articulated", (*UNFOLD, *BASIS, row("riccati_mixed"))),
-    Way("articulated, own bias first", (*UNFOLD, *BASIS, row("riccati_mixed")), DELAY),
+STRATEGIES = (
+    Strategy("factored", UNFOLDING_ROWS),
+    Strategy("whitened", (*UNFOLDING_ROWS, *CORE_WITHOUT_RICCATI)),
+    Strategy("articulated", (*UNFOLDING_ROWS, *CORE_WITHOUT_RICCATI, row("riccati_mixed"))),
+    Strategy(
+        "articulated, own bias first",
+        (*UNFOLDING_ROWS, *CORE_WITHOUT_RICCATI, row("riccati_mixed")),
+        OWN_BIAS_FIRST_ROWS,
+    ),
 )
-"""How far the bias goes through an inverse: not; through L⁻¹; through M too; link by link."""
+"""Strategies by how far the bias passes through an inverse: not; L⁻¹; M too; link by link."""
 
 AS_WRITTEN = "as written"
 
 
 @lru_cache(maxsize=1)
 def _prover() -> Rewriter:
-    return Rewriter(with_adjoints((*UNFOLD, *CORE, *RESOLVED)))
+    return Rewriter(with_adjoints((*UNFOLDING_ROWS, *CORE, *RICCATI_PRODUCTS)))
+
+
+@lru_cache(maxsize=2)
+def _definition_rewriter(rotors: bool = True) -> Rewriter:
+    no_rotor_rows = () if rotors else HYPOTHESES["unmotored"].rows
+    return Rewriter(with_adjoints((*DEFINITIONS, *no_rotor_rows)))
+
+
+@lru_cache(maxsize=2)
+def _inverse_rows(rotors: bool = True) -> dict[WordSum, Identity]:
+    """Inverses by the words of what they invert, in whatever form that is written."""
+    inverses = (
+        (rule.lhs, rule) for rule in with_adjoints(theorem.rule for theorem in INVERSE_THEOREMS)
+    )
+    spell = _definition_rewriter(rotors).normal_form
+    return {spell(e.of): rule for e, rule in inverses if isinstance(e, Inverse)}
 
 
 @lru_cache(maxsize=1)
-def _definer() -> Rewriter:
-    return Rewriter(with_adjoints(DEFINITIONS))
-
-
-@lru_cache(maxsize=1)
-def _known() -> dict[Words, Identity]:
-    """Inverses by the words of what they invert, so that it may be spelt in any way."""
-    rules = with_adjoints(theorem.rule for theorem in INVERSES)
-    inverses = ((rule.lhs, rule) for rule in rules)
-    return {_definer().normal_form(e.of): rule for e, rule in inverses if isinstance(e, Inverse)}
-
-
-@lru_cache(maxsize=1)
-def _growth() -> dict[Expr, int]:
-    """How many words each atom that is unfolded becomes."""
-    return {rule.lhs[0]: len(rule.rhs) for rule in Rewriter(with_adjoints(UNFOLD)).rules}
+def _words_per_atom() -> dict[Expr, int]:
+    """Number of words that each unfolded atom becomes."""
+    return {rule.lhs[0]: len(rule.rhs) for rule in Rewriter(with_adjoints(UNFOLDING_ROWS)).rules}
 
 
 @dataclass(frozen=True)
-class Form:
-    """One program for the wanted vectors, counted.
+class Candidate:
+    """One program for the vectors, with its cost.
 
     Attributes:
-        ways: The way each piece was rewritten; empty for the program as written.
+        strategies: Strategy by which each piece was rewritten; empty for the program as written.
         outputs: Vector expressions by name.
         schedule: Its passes.
         cost: Scalar operations on the robot it was counted for.
     """
 
-    ways: Mapping[Key, Way]
+    strategies: Mapping[Key, Strategy]
     outputs: Mapping[str, Expr]
     schedule: Schedule
-    cost: Cost
+    cost: OperationCount
 
     @property
     def name(self) -> str:
-        """What was done, in a few words."""
-        names = set(way.name for way in self.ways.values())
+        """Names of the strategies."""
+        names = set(strategy.name for strategy in self.strategies.values())
         if len(names) > 1:
-            return "; ".join(f"{_text(key)} {way.name}" for key, way in self.ways.items())
+            return "; ".join(
+                f"{_key_name(key)} {strategy.name}" for key, strategy in self.strategies.items()
+            )
         return names.pop() if names else AS_WRITTEN
 
     @property
@@ -180,30 +196,31 @@ class Form:
 
 @dataclass(frozen=True)
 class Derivation:
-    """The program that was chosen, what it was chosen from, and how it was found.
+    """The chosen program, the candidates, and the pieces that were rewritten.
 
     Attributes:
-        form: The cheapest form.
-        forms: Everything that was counted, as written first.
-        pieces: The sums of words that rewriting started from.
+        chosen: The cheapest candidate.
+        candidates: All candidates, as written first.
+        pieces: The sums of words before rewriting.
     """
 
-    form: Form
-    forms: tuple[Form, ...]
-    pieces: Pieces
+    chosen: Candidate
+    candidates: tuple[Candidate, ...]
+    pieces: BoundedSums
 
     @cached_property
     def outputs(self) -> Mapping[str, Expr]:
-        """The chosen vectors by name, their parts called as in the papers."""
-        if not self.form.ways:
-            return self.form.outputs
-        return {name: name_parts(expr) for name, expr in self.form.outputs.items()}
+        """The chosen vectors by name, intermediates named as in the papers."""
+        if not self.chosen.strategies:
+            return self.chosen.outputs
+        return {name: name_intermediates(expr) for name, expr in self.chosen.outputs.items()}
 
-    def steps(self) -> Iterator[tuple[Key, Words, tuple[Step, ...]]]:
-        """For each piece that rules changed: where it started, and every step."""
-        for key, words in self.pieces if self.form.ways else ():
-            if steps := tuple(self.form.ways[key].steps(words)):
-                yield key, words, steps
+    def traces(self) -> Iterator[tuple[Key, RewriteTrace]]:
+        """The rewrite trace of each piece that rules changed."""
+        for key, words in self.pieces if self.chosen.strategies else ():
+            trace = self.chosen.strategies[key].trace(words)
+            if trace.steps:
+                yield key, trace
 
 
 def derive(outputs: Mapping[str, Expr], model: Model | None = None) -> Derivation:
@@ -214,14 +231,14 @@ def derive(outputs: Mapping[str, Expr], model: Model | None = None) -> Derivatio
         model: The robot to count operations for; default a chain of seven links.
 
     Raises:
-        LoweringError: No form of it can be computed link by link.
-        RewriteError: A form could not be proved equal to what is wanted.
+        LoweringError: No form of it has sweeps.
+        RewriteError: A form could not be proved equal to the definition.
     """
-    return _Search(outputs, model or _reference()).best()
+    return _Search(outputs, model or _reference_model()).best()
 
 
 @lru_cache(maxsize=1)
-def _reference() -> Model:
+def _reference_model() -> Model:
     return chain(7, axes="zyx")
 
 
@@ -230,92 +247,119 @@ class _Search:
 
     def __init__(self, outputs: Mapping[str, Expr], model: Model) -> None:
         self.model = model
-        known = _known_inverses(outputs.values())
-        spelt = {node: rule.lhs for node, rule in known.items()}
-        solved = {node: rule.rhs for node, rule in known.items()}
+        rules = find_closed_inverses(outputs.values())
+        canonical = {node: rule.lhs for node, rule in rules.items()}
+        solved = {node: rule.rhs for node, rule in rules.items()}
         self.written = {name: substitute(expr, solved) for name, expr in outputs.items()}
-        self.pieces = cut({n: substitute(e, spelt) for n, e in outputs.items()}, _growth())
-        self.choices = {key: _choices(words) for key, words in self.pieces}
-        self.forms: dict[tuple[Expr, ...], Form | LoweringError] = {}
+        self.pieces = expand_bounded(
+            {n: substitute(e, canonical) for n, e in outputs.items()}, _words_per_atom()
+        )
+        self.choices = {key: _rewrites_by_strategy(words) for key, words in self.pieces}
+        self.candidates: dict[tuple[Expr, ...], Candidate | LoweringError] = {}
 
     def best(self) -> Derivation:
-        """One way for all pieces, then each piece by itself as long as that helps."""
+        """One strategy for all pieces, then each piece by itself as long as that helps."""
         self._try({}, self.written)
-        for way in WAYS:
-            self._build(dict.fromkeys(self.choices, way))
+        for strategy in STRATEGIES:
+            self._build(dict.fromkeys(self.choices, strategy))
         best = self._cheapest()
-        for key in self.choices if best.ways else ():
-            for way in WAYS:
-                self._build({**best.ways, key: way})
+        for key in self.choices if best.strategies else ():
+            for strategy in STRATEGIES:
+                self._build({**best.strategies, key: strategy})
             best = self._cheapest()
         return Derivation(best, tuple(self._counted()), self.pieces)
 
-    def _counted(self) -> list[Form]:
-        forms = [form for form in self.forms.values() if isinstance(form, Form)]
-        if not forms:
-            raise next(error for error in self.forms.values() if isinstance(error, LoweringError))
-        return forms
+    def _counted(self) -> list[Candidate]:
+        candidates = [form for form in self.candidates.values() if isinstance(form, Candidate)]
+        if not candidates:
+            raise next(
+                error for error in self.candidates.values() if isinstance(error, LoweringError)
+            )
+        return candidates
 
-    def _cheapest(self) -> Form:
+    def _cheapest(self) -> Candidate:
         return min(self._counted(), key=lambda form: form.rank)
 
-    def _build(self, ways: Mapping[Key, Way]) -> None:
-        """Put the pieces together again, each in the form that its way gives."""
-        parts = {key: choices[ways[key]] for key, choices in self.choices.items()}
-        if tuple(parts.values()) in self.forms:
+    def _build(self, strategies: Mapping[Key, Strategy]) -> None:
+        """Assemble the pieces, each in the form of its strategy."""
+        forms = {key: choices[strategies[key]] for key, choices in self.choices.items()}
+        if tuple(forms.values()) in self.candidates:
             return
         values: dict[Expr, Expr] = {}
         for leaf in self.pieces.leaves:
-            values[leaf] = let(leaf.name, substitute(parts[leaf], values))
-        outputs = {name: substitute(parts[name], values) for name in self.pieces.outputs}
-        self._try(ways, outputs, tuple(parts.values()))
+            values[leaf] = let(leaf.name, substitute(forms[leaf], values))
+        outputs = {name: substitute(forms[name], values) for name in self.pieces.outputs}
+        self._try(strategies, outputs, tuple(forms.values()))
 
     def _try(
-        self, ways: Mapping[Key, Way], outputs: Mapping[str, Expr], key: tuple[Expr, ...] = ()
+        self,
+        strategies: Mapping[Key, Strategy],
+        outputs: Mapping[str, Expr],
+        key: tuple[Expr, ...] = (),
     ) -> None:
-        """Schedule and count a form; one that has no sweeps leaves its refusal."""
+        """Schedule and count a form; if it has no sweeps, keep the error."""
         try:
             passes = schedule(lower(outputs))
         except LoweringError as error:
-            self.forms[key] = error
+            self.candidates[key] = error
         else:
-            self.forms[key] = Form(ways, outputs, passes, count(passes, self.model).total)
+            self.candidates[key] = Candidate(
+                strategies, outputs, passes, count_operations(passes, self.model).total
+            )
 
 
-def _known_inverses(exprs: Iterable[Expr]) -> dict[Expr, Identity]:
-    """For each inverse in some expressions that has a sweep form, the row that gives it."""
+def find_closed_inverses(exprs: Iterable[Expr], rotors: bool = True) -> dict[Expr, Identity]:
+    """The row of each inverse in some expressions that has a sweep form.
+
+    Args:
+        exprs: The expressions.
+        rotors: Whether joints may have rotor inertia; HφMφ*H* is the mass matrix only without.
+    """
     inverses = [node for node in nodes(exprs) if isinstance(node, Inverse)]
-    found = {node: _known().get(_definer().normal_form(opened(node.of))) for node in inverses}
-    return {node: rule for node, rule in found.items() if rule is not None}
+    normal_form, known = _definition_rewriter(rotors).normal_form, _inverse_rows(rotors)
+    rules = {node: known.get(normal_form(open_operator_lets(node.of))) for node in inverses}
+    return {node: rule for node, rule in rules.items() if rule is not None}
 
 
-def _choices(words: Words) -> dict[Way, Expr]:
-    """What each way makes of a piece, proved equal to it."""
+def with_closed_inverses(expr: Expr) -> Expr:
+    """An expression with the inverses that have a closed form replaced by it."""
+    return substitute(expr, {node: rule.rhs for node, rule in find_closed_inverses([expr]).items()})
+
+
+def spell_inverses_for_robot(expr: Expr, model: Model) -> Expr:
+    """An expression with inverses written as in the catalogue; A may be omitted where it is 0."""
+    rotors = any(any(body.armature) for body in model.bodies)
+    known = find_closed_inverses([expr], rotors)
+    return substitute(expr, {node: rule.lhs for node, rule in known.items()})
+
+
+def _rewrites_by_strategy(words: WordSum) -> dict[Strategy, Expr]:
+    """The forms of a piece by strategy, proved equal to it."""
     normal = _prover().normal_form(words)
-    found: dict[Words, Expr] = {}
-    result: dict[Way, Expr] = {}
-    for way in WAYS:
-        end = way.rewritten(words)
-        if end not in found:
-            found[end] = factor(end)
-            if _prover().normal_form(to_words(found[end])) != normal:
-                wanted = f"not proved equal to {words.expr()}"
-                raise RewriteError(f"the {way.name} form {found[end]} is {wanted}")
-        result[way] = found[end]
+    forms: dict[WordSum, Expr] = {}
+    result: dict[Strategy, Expr] = {}
+    for strategy in STRATEGIES:
+        end = strategy.rewrite(words)
+        if end not in forms:
+            forms[end] = factor(end)
+            if _prover().normal_form(to_words(forms[end])) != normal:
+                claim = f"not proved equal to {words.expr()}"
+                raise RewriteError(f"the {strategy.name} form {forms[end]} is {claim}")
+        result[strategy] = forms[end]
     return result
 
 
-def report(derivation: Derivation) -> list[str]:
-    """A derivation as text: the forms that were counted, then the rules that led to the chosen."""
+def derivation_text(derivation: Derivation) -> list[str]:
+    """A derivation as text: the candidates, then the rules that led to the chosen one."""
     lines = []
-    for form in derivation.forms:
-        mark = "->" if form is derivation.form else "  "
+    for form in derivation.candidates:
+        mark = "->" if form is derivation.chosen else "  "
         size = f"{form.cost.total} operations, {form.recursions} recursions"
         lines.append(f"{mark} {form.name}: {size}, {' '.join(form.schedule.directions)}")
-    for key, words, steps in derivation.steps():
-        used = Counter(step.identity.name for step in steps)
-        lines.append(f"{_text(key)} = {sum_text(words, full=False)}")
+    for key, trace in derivation.traces():
+        used = Counter(step.identity.name for step in trace.steps)
+        lines.append(f"{_key_name(key)} = {sum_text(trace.start, full=False)}")
         lines += [f"  {times:>3} x {rule}" for rule, times in used.items()]
-        lines.append(f"  = {sum_text(steps[-1].result, full=False)}")
+        lines.append(f"  = {sum_text(trace.end, full=False)}")
     lines += [f"{name} = {to_text(expr)}" for name, expr in derivation.outputs.items()]
-    return [*lines, *(f"  {line}" for line in named(derivation.outputs.values()))]
+    return [*lines, *(f"  {line}" for line in let_lines(derivation.outputs.values()))]

@@ -1,54 +1,64 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Energy and momentum of a model for a user's arrays, rotors and mimic joints included.
 
-Machine code answers as it does for kinematics, see ``motion``; the passes of named programs give
-the rest: other dtypes, the first samples, long robots, other backends. ``Energies`` is the part of
-``Robot`` that asks.
+Machine code answers as it does for kinematics, see ``kinematics``; the sweeps of named programs
+give the rest: other dtypes, the first samples, long robots, other backends. ``Energies`` is the
+mixin of ``Robot`` that asks.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from phistar.arguments import refuse_nan, shaped
+from phistar.arguments import check_shapes, checked_state
+from phistar.arrays import Array
 from phistar.compile import joint_map, kernel
+from phistar.kinematics import require_finite_result, run_compiled
+from phistar.model.bad_samples import nan_where_bad
+from phistar.model.components import GROUND
 from phistar.model.configuration import Coordinates
-from phistar.model.kinematics import body_poses, center_of_mass
 from phistar.model.model import Model
-from phistar.model.parts import GROUND
-from phistar.motion import Key, Lean, answer
+from phistar.model.model_cache import Entry
+from phistar.model.numpy_kinematics import body_poses, center_of_mass
 from phistar.spatial import force_transform
-
-Array = NDArray[Any]
 
 
 def momentum(model: Model, q: Coordinates, v: Coordinates) -> Array:
     """Spatial momentum (..., 6) [angular; linear] of the moving links about the world's origin."""
-    arrays = shaped(model, q=q, v=v)
-    found = answer(model, ("momentum",), *arrays.values())
-    return momentum_by_passes(model, **arrays) if found is None else found
+    arrays = check_shapes(model, q=q, v=v)
+    found = run_compiled(model, ("momentum",), *arrays.values())
+    if found is None:
+        return require_finite_result(
+            model, "momentum", arrays["q"], momentum_by_sweeps(model, **arrays), 1
+        )
+    return found
 
 
 def kinetic_energy(model: Model, q: Coordinates, v: Coordinates) -> Array:
     """Kinetic energy (...) [J], that of the rotors included."""
-    arrays = shaped(model, q=q, v=v)
-    found = answer(model, ("kinetic_energy",), *arrays.values())
-    return kinetic_energy_by_passes(model, **arrays) if found is None else found[..., 0]
+    arrays = check_shapes(model, q=q, v=v)
+    found = run_compiled(model, ("kinetic_energy",), *arrays.values())
+    if found is None:
+        found = kinetic_energy_by_sweeps(model, **arrays)[..., None]
+        found = require_finite_result(model, "the kinetic energy", arrays["q"], found, 1)
+    return found[..., 0]
 
 
 def potential_energy(model: Model, q: Coordinates) -> Array:
     """Potential energy (...) [J] of the moving links in gravity; zero at the world's origin."""
-    arrays = shaped(model, q=q)
-    found = answer(model, ("potential_energy",), *arrays.values())
-    return potential_energy_by_poses(model, **arrays) if found is None else found[..., 0]
+    arrays = check_shapes(model, q=q)
+    found = run_compiled(model, ("potential_energy",), *arrays.values())
+    if found is None:
+        found = potential_energy_by_poses(model, **arrays)[..., None]
+        found = require_finite_result(model, "the potential energy", arrays["q"], found, 1)
+    return found[..., 0]
 
 
-def momentum_by_passes(model: Model, q: Array, v: Array) -> Array:
+def momentum_by_sweeps(model: Model, q: Array, v: Array) -> Array:
     """The momentum that each tree collects at its root, moved to the world."""
-    _refuse_nan(q=q, v=v)
+    q, v = checked_state(model, q=q, v=v)
     collected = kernel("total_momentum")(model, q, {"v": joint_map(model).spread(v)})["h"]
     poses = body_poses(model, q)
     roots = [body.index for body in model.bodies if body.parent == GROUND]
@@ -59,9 +69,9 @@ def momentum_by_passes(model: Model, q: Array, v: Array) -> Array:
     return total
 
 
-def kinetic_energy_by_passes(model: Model, q: Array, v: Array) -> Array:
+def kinetic_energy_by_sweeps(model: Model, q: Array, v: Array) -> Array:
     """Half the sum of V* M V over the links and of armature times v² over the joints."""
-    _refuse_nan(q=q, v=v)
+    q, v = checked_state(model, q=q, v=v)
     joints = joint_map(model).spread(v)
     velocities = kernel("link_velocities")(model, q, {"v": joints})["V"]
     momenta = kernel("momenta")(model, q, {"v": joints})["h"]
@@ -72,7 +82,7 @@ def kinetic_energy_by_passes(model: Model, q: Array, v: Array) -> Array:
 
 def potential_energy_by_poses(model: Model, q: Array) -> Array:
     """Weight of the moving links times the height of their centre of mass."""
-    _refuse_nan(q=q)
+    (q,) = checked_state(model, q=q)
     mass = float(model.inertias[:, 0].sum())
     if mass == 0.0:
         return np.zeros(q.shape[:-1], q.dtype)
@@ -80,34 +90,35 @@ def potential_energy_by_poses(model: Model, q: Array) -> Array:
     return np.asarray(center_of_mass(model, q, fixed=False) @ weight)
 
 
-def _refuse_nan(**arrays: Array) -> None:
-    for name, array in arrays.items():
-        refuse_nan(name, array)
-
-
 class Energies:
     """Energy and momentum of a robot."""
 
     model: Model
-    _lean_motion: dict[Key, Lean]
+    _entries: dict[Hashable, Entry | None]
 
-    def momentum(self, q: Coordinates, v: Coordinates) -> Array:
+    def momentum(self, q: Coordinates, v: Coordinates, *, on_error: str = "raise") -> Array:
         """Spatial momentum (..., 6) [angular; linear] about the world's origin, world axes."""
-        lean = self._lean_motion.get(("momentum",))
-        if lean is not None and lean(q, v, result := np.empty(6)):
+        entry = self._entries.get(("momentum",))
+        if entry is not None and (result := entry(q, v)) is not None:
             return result
+        if on_error != "raise":
+            return nan_where_bad(self.model, on_error, self.momentum, {"q": q, "v": v})
         return momentum(self.model, q, v)
 
-    def kinetic_energy(self, q: Coordinates, v: Coordinates) -> Array:
+    def kinetic_energy(self, q: Coordinates, v: Coordinates, *, on_error: str = "raise") -> Array:
         """Kinetic energy (...) [J], that of the rotors included."""
-        lean = self._lean_motion.get(("kinetic_energy",))
-        if lean is not None and lean(q, v, result := np.empty(1)):
-            return result.reshape(())
+        entry = self._entries.get(("kinetic_energy",))
+        if entry is not None and (result := entry(q, v)) is not None:
+            return result
+        if on_error != "raise":
+            return nan_where_bad(self.model, on_error, self.kinetic_energy, {"q": q, "v": v})
         return kinetic_energy(self.model, q, v)
 
-    def potential_energy(self, q: Coordinates) -> Array:
+    def potential_energy(self, q: Coordinates, *, on_error: str = "raise") -> Array:
         """Potential energy (...) [J] of the moving links; zero with them at the world's origin."""
-        lean = self._lean_motion.get(("potential_energy",))
-        if lean is not None and lean(q, result := np.empty(1)):
-            return result.reshape(())
+        entry = self._entries.get(("potential_energy",))
+        if entry is not None and (result := entry(q)) is not None:
+            return result
+        if on_error != "raise":
+            return nan_where_bad(self.model, on_error, self.potential_energy, {"q": q})
         return potential_energy(self.model, q)

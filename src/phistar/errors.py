@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exceptions and warnings of phistar: one root each, every one keeps its data as attributes."""
+"""Exceptions and warnings of phistar: one root each, with their data as attributes."""
 
 from __future__ import annotations
 
 import difflib
+import os
+import sys
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 Severity = Literal["error", "warning", "note"]
 
@@ -20,7 +23,7 @@ class InertiaWarning(PhistarWarning):
 
 
 class LimitWarning(PhistarWarning):
-    """A joint limit, damping or friction value is missing or doubtful."""
+    """A joint limit, damping or friction value is missing or implausible."""
 
 
 class UnitWarning(PhistarWarning):
@@ -36,7 +39,11 @@ class IgnoredWarning(PhistarWarning):
 
 
 class CacheWarning(PhistarWarning):
-    """Compiled code cannot be kept on disk, or what is kept there cannot be trusted."""
+    """Compiled code cannot be stored on disk, or what is there cannot be trusted."""
+
+
+class LoopWarning(PhistarWarning):
+    """A robot has loops, which dynamics does not close: it treats the robot as its tree."""
 
 
 class SingularHingeWarning(PhistarWarning):
@@ -44,19 +51,30 @@ class SingularHingeWarning(PhistarWarning):
 
 
 class ConvergenceWarning(PhistarWarning):
-    """An iteration ended before it met its tolerance; its result says why."""
+    """An iteration ended before it met its tolerance; its result has the reason."""
+
+
+_PACKAGE = os.path.dirname(__file__) + os.sep
+
+
+def warn(text: str, category: type[PhistarWarning]) -> None:
+    """Issue a warning at the line of the caller's code: the first one outside phistar."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, category, stacklevel=level)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong or doubtful in a robot description.
+    """One error, warning or note about a robot description.
 
     Attributes:
         severity: ``"error"`` (no robot results), ``"warning"`` or ``"note"``.
         code: Short slug that names the kind of problem, e.g. ``"zero-axis"``.
         where: ``file:line`` or empty where there is no file.
         what: What is wrong, naming the element and its value.
-        cure: What to do about it.
+        cure: Suggested fix.
         category: Warning class used when a warning is issued for it.
     """
 
@@ -68,17 +86,30 @@ class Problem:
     category: type[PhistarWarning] = PhistarWarning
 
     def __str__(self) -> str:
-        place = f"{self.where}: " if self.where else ""
+        location = f"{self.where}: " if self.where else ""
         cure = f" {self.cure}" if self.cure else ""
-        return f"{place}{self.what}{cure}"
+        return f"{location}{self.what}{cure}"
 
 
 class PhistarError(Exception):
     """Root of all errors that phistar raises."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By its state, not its constructor, so that it can be passed between processes."""
+        return _restored, (type(self), self.args, vars(self))
+
+
+def _restored(
+    kind: type[PhistarError], arguments: tuple[Any, ...], state: dict[str, Any]
+) -> PhistarError:
+    error = kind.__new__(kind)
+    error.args = arguments
+    vars(error).update(state)
+    return error
+
 
 class ModelError(PhistarError, ValueError):
-    """A robot description does not describe a robot; ``problems`` holds every reason found."""
+    """A robot description is invalid; ``problems`` has every reason."""
 
     def __init__(self, problems: Sequence[Problem] | str) -> None:
         if isinstance(problems, str):
@@ -86,24 +117,25 @@ class ModelError(PhistarError, ValueError):
         self.problems = tuple(problems)
         text = str(self.problems[0])
         if len(self.problems) > 1:
-            rest = "\n".join(f"  {p}" for p in self.problems[1:6])
+            others = "\n".join(f"  {p}" for p in self.problems[1:6])
             more = len(self.problems) - 6
-            text += f"\nand {len(self.problems) - 1} more:\n{rest}"
+            text += f"\nand {len(self.problems) - 1} more:\n{others}"
             text += f"\n  ... ({more} not shown; see .problems)" if more > 0 else ""
         super().__init__(text)
 
 
 class UnsafeFileError(ModelError):
-    """A robot file asks for something a reader must not do (DTD, outside path, huge size)."""
+    """A robot file requires something unsafe (DTD, outside path, huge size)."""
 
 
 class RobotFileError(PhistarError, OSError):
-    """A robot file cannot be opened; ``path`` says which one."""
+    """The robot file ``path`` cannot be opened."""
 
     def __init__(self, path: object, reason: str) -> None:
         self.path = path
         self.reason = reason
-        super().__init__(f"cannot read robot file '{path}': {reason}")
+        shown = str(path) if len(str(path)) <= 300 else f"{str(path)[:297]}..."
+        super().__init__(f"cannot read robot file '{shown}': {reason}")
 
 
 class RobotNotFoundError(RobotFileError, FileNotFoundError):
@@ -111,7 +143,7 @@ class RobotNotFoundError(RobotFileError, FileNotFoundError):
 
 
 class UnknownNameError(PhistarError, KeyError):
-    """A name is not known; ``candidates`` holds the valid ones, ``close`` the similar ones."""
+    """A name is unknown; ``candidates`` are the valid ones, ``close`` the similar ones."""
 
     def __init__(self, kind: str, name: object, candidates: Iterable[str], owner: str = "") -> None:
         self.kind = kind
@@ -153,6 +185,57 @@ class ArgumentError(PhistarError, ValueError):
     """An argument has a value that is not allowed."""
 
 
+class DivergenceError(ArgumentError):
+    """A motion is no longer finite.
+
+    Attributes:
+        sample: Index of the sample in the batch, () without batch axes.
+        knot: Index of the first state that is not finite.
+        time: Its time [s].
+    """
+
+    def __init__(self, text: str, sample: tuple[int, ...], knot: int, time: float) -> None:
+        self.sample = sample
+        self.knot = knot
+        self.time = time
+        super().__init__(text)
+
+
+class InterpolationError(ArgumentError):
+    """States between two knots are not determined; ``joint`` and ``interval`` [s] say where."""
+
+    def __init__(self, text: str, joint: str, interval: tuple[float, float]) -> None:
+        self.joint = joint
+        self.interval = interval
+        super().__init__(text)
+
+
+class TooLargeError(ArgumentError):
+    """A result would not fit into memory; raised before the work begins.
+
+    Attributes:
+        needed: Its size [bytes].
+        available: Memory that is free [bytes].
+        every: Value of ``every`` in a simulation that would fit; None if none does.
+    """
+
+    def __init__(self, text: str, needed: int, available: int, every: int | None = None) -> None:
+        self.needed = needed
+        self.available = available
+        self.every = every
+        super().__init__(text)
+
+
+class SettingError(ArgumentError):
+    """The environment variable ``name`` has an invalid value."""
+
+    def __init__(self, name: str, value: str, expected: str) -> None:
+        self.name = name
+        self.value = value
+        self.expected = expected
+        super().__init__(f"{name} is {value!r}, expected {expected}")
+
+
 class SingularHingeError(PhistarError, ArithmeticError):
     """A joint moves no inertia (D = 0), so its acceleration is not defined."""
 
@@ -161,8 +244,77 @@ class SingularHingeError(PhistarError, ArithmeticError):
         super().__init__("; ".join(str(h) for h in self.hinges))
 
 
+class LoopError(PhistarError, ValueError):
+    """A robot has ``loops`` where a tree is needed."""
+
+    def __init__(self, robot: str, purpose: str, loops: Sequence[object], cure: str) -> None:
+        self.robot = robot
+        self.purpose = purpose
+        self.loops = tuple(loops)
+        shown = ", ".join(f"'{getattr(loop, 'name', loop)}'" for loop in self.loops[:4])
+        more = f" and {len(self.loops) - 4} more" if len(self.loops) > 4 else ""
+        noun = pluralize(len(self.loops), "loop")
+        super().__init__(
+            f"{purpose} of robot '{robot}': it has {noun} ({shown}{more}), which dynamics does "
+            f"not close. {cure}"
+        )
+
+
+class SampleError(ArgumentError):
+    """Some samples of a batch have no result; the others would have one.
+
+    Attributes:
+        bad: Booleans (...), true for the samples concerned.
+        sample: Index of the first one, () where there is no batch.
+    """
+
+    def __init__(self, text: str, bad: Any) -> None:
+        self.bad = bad
+        self.sample = first_index(bad)
+        super().__init__(text)
+
+
+class NotFiniteError(SampleError):
+    """An input or a result is infinite or NaN."""
+
+
+class QuaternionError(SampleError):
+    """A quaternion of ``joint`` has ``length`` other than one."""
+
+    def __init__(self, text: str, bad: Any, joint: str, length: float) -> None:
+        self.joint = joint
+        self.length = length
+        super().__init__(text, bad)
+
+
+class SingularConfigurationError(SampleError, SingularHingeError):
+    """A joint moves no inertia in some configurations; ``hinges`` are those of the first one."""
+
+    def __init__(self, hinges: Sequence[object], bad: Any) -> None:
+        SampleError.__init__(self, "", bad)
+        self.hinges = tuple(hinges)
+        listed = "; ".join(str(hinge) for hinge in self.hinges)
+        where = f" of sample {list(self.sample)}" if self.sample else ""
+        self.args = (f"in the configuration{where}, {listed}",)
+
+
+class SingularPoseError(SampleError, ArithmeticError):
+    """``frames`` can move in ``rank`` directions only."""
+
+    def __init__(self, text: str, bad: Any, frames: Sequence[str], rank: int) -> None:
+        self.frames = tuple(frames)
+        self.rank = rank
+        super().__init__(text, bad)
+
+
+def first_index(bad: Any) -> tuple[int, ...]:
+    """Index of the first true entry of an array of booleans."""
+    indices = bad.nonzero() if bad.ndim else ()
+    return tuple(int(index[0]) for index in indices)
+
+
 class EquilibriumError(PhistarError, ValueError):
-    """A robot does not rest where it should; ``residual`` holds its accelerations (nv,)."""
+    """A robot is not in equilibrium; ``residual`` are its accelerations (nv,)."""
 
     def __init__(self, text: str, residual: object) -> None:
         self.residual = residual
@@ -170,7 +322,7 @@ class EquilibriumError(PhistarError, ValueError):
 
 
 class StabilityError(PhistarError, ValueError):
-    """No feedback of the wanted kind exists; ``modes`` holds (eigenvalue, description) pairs."""
+    """No stabilising feedback exists; ``modes`` are (eigenvalue, description) pairs."""
 
     def __init__(self, text: str, modes: Sequence[tuple[complex, str]] = ()) -> None:
         self.modes = tuple(modes)
@@ -191,38 +343,57 @@ class MissingExtraError(PhistarError, ImportError):
 
 
 class DerivativeError(PhistarError, AssertionError):
-    """Derivatives are not those of the function; ``errors`` holds relative errors by name."""
+    """Derivatives are wrong; ``errors`` are relative errors by name."""
 
-    def __init__(self, robot: str, errors: Mapping[str, float], tolerance: float) -> None:
+    def __init__(
+        self, robot: str, errors: Mapping[str, float], tolerance: float, text: str = ""
+    ) -> None:
         self.robot = robot
         self.errors = dict(errors)
         self.tolerance = tolerance
         wrong = {name: error for name, error in self.errors.items() if not error <= tolerance}
         shown = ", ".join(f"{name} by {error:.1e}" for name, error in wrong.items())
-        super().__init__(
-            f"derivatives of robot '{robot}' differ from those of its own dynamics by more than "
-            f"{tolerance:g} of the largest entry: {shown}"
-        )
+        text = text or f"derivatives of robot '{robot}' differ from those of its own dynamics"
+        super().__init__(f"{text} by more than {tolerance:g} of the largest entry: {shown}")
+
+
+def pluralize(count: int, noun: str) -> str:
+    """``1 joint``, ``2 joints``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def close_matches(name: str, candidates: Iterable[str], count: int = 3) -> tuple[str, ...]:
-    """The candidates that look most like ``name`` or hold it, ignoring case; best first."""
+    """The candidates most similar to ``name`` or containing it, ignoring case; best first."""
     by_folded: dict[str, str] = {}
     for candidate in candidates:
         by_folded.setdefault(candidate.casefold(), candidate)
-    wanted, known = name.casefold(), list(by_folded)[:5000]
-    found = difflib.get_close_matches(wanted, known, n=count, cutoff=0.6)
-    if len(wanted) > 2:
-        found += sorted((k for k in known if wanted in k and k not in found), key=len)
-    return tuple(by_folded[f] for f in found[:count])
+    folded, known = name.casefold(), list(by_folded)[:5000]
+    matches = difflib.get_close_matches(folded, known, n=count, cutoff=0.6)
+    if len(folded) > 2:
+        matches += sorted((k for k in known if folded in k and k not in matches), key=len)
+    return tuple(by_folded[f] for f in matches[:count])
 
 
 class SpaceError(PhistarError, TypeError):
-    """Operators are combined whose spaces do not fit."""
+    """Operators with incompatible spaces are combined."""
 
 
 class RewriteError(PhistarError, ValueError):
-    """A rule cannot be used, or rules rewrite each other for ever."""
+    """A rule cannot be used, or rules rewrite each other endlessly."""
+
+
+class FalseRuleError(RewriteError):
+    """A rule of a theorem does not hold.
+
+    Attributes:
+        rule: The rule.
+        counterexample: A robot on which its sides differ; None if what it inverts is singular.
+    """
+
+    def __init__(self, text: str, rule: object, counterexample: object = None) -> None:
+        self.rule = rule
+        self.counterexample = counterexample
+        super().__init__(text)
 
 
 class LoweringError(PhistarError, ValueError):

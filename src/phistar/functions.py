@@ -1,71 +1,198 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A user's own operator expression, compiled for a robot: applied, or its matrix in parts."""
+"""A user's operator expression, compiled for a robot: applied, or its matrix or parts of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from phistar.algebra.ir import Expr
-from phistar.algebra.proof import vector_names
+from phistar.algebra.expression_checks import check_expression, check_frames
+from phistar.algebra.ir import Expr, Symbol
+from phistar.algebra.random_examples import vector_names
 from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE, TASK_FORCE, TASK_MOTION, Space
 from phistar.algebra.symbols import SYMBOLS, D, E_psi, G, K, P, Upsilon, psi
 from phistar.algebra.traverse import nodes
-from phistar.arguments import refuse_mimic, refuse_nan, refuse_singular
+from phistar.algorithms.operational_space import compliance
+from phistar.arguments import refuse_mimic, refuse_singular
+from phistar.arrays import Array
 from phistar.compile import (
     ARGUMENTS,
     Block,
     Col,
     Diag,
+    DualPair,
     Full,
     Request,
     Row,
+    cheapest_inner_products,
     compile_outputs,
-    factored,
+    frame_motions,
     joint_map,
     matrix,
-    pick_off,
+    spell_inverses_for_robot,
+    with_closed_inverses,
 )
-from phistar.errors import ArgumentError, ShapeError, UnknownNameError
-from phistar.model.configuration import Coordinates, batch_shape, configuration
+from phistar.errors import (
+    ArgumentError,
+    ShapeError,
+    SingularPoseError,
+    UnknownNameError,
+    first_index,
+)
+from phistar.model.components import GROUND
+from phistar.model.configuration import (
+    Coordinates,
+    as_numbers,
+    batch_shape,
+    configuration,
+    require_finite,
+)
 from phistar.model.model import Model
+from phistar.model.numpy_kinematics import check_reference, frame_pose, reference_pose
+from phistar.spatial import motion_transform, pose_inverse
 
-Array = NDArray[Any]
+_ARTICULATED_SYMBOLS = frozenset({P, D, G, K, E_psi, psi, Upsilon})
+"""Symbols that need D > 0."""
 
-_ARTICULATED = frozenset({P, D, G, K, E_psi, psi, Upsilon})
-"""Symbols that exist only where every joint moves some inertia."""
+
+SINGULAR_ROUNDINGS = 4096
+"""Eigenvalues below this many roundings count as directions in which frames cannot move."""
+
+
+def operational_inertia(
+    model: Model, q: Coordinates, frames: Sequence[str], reference: str, damping: float
+) -> Array:
+    """Operational inertia (..., 6m, 6m) of frames; see ``Robot``."""
+    kind = check_reference(reference)
+    _check_frames(model, frames)
+    if not (np.isfinite(damping) and damping >= 0):
+        raise ArgumentError(f"damping is {damping}, expected a number of at least zero")
+    rows = 6 * len(frames)
+    function = Function(model, compliance, frames)
+    if rows > model.nv and not damping:
+        raise ArgumentError(
+            f"{_frames_text(frames)} cannot move in {rows} directions: robot '{model.name}' has "
+            f"{model.nv} degrees of freedom, so there is no operational inertia; name fewer "
+            "frames, or pass damping="
+        )
+    q = configuration(model, q)
+    mobility = function(q)
+    if kind != "local":
+        transform = np.zeros_like(mobility)
+        for i, name in enumerate(frames):
+            pose = frame_pose(model, q, name)
+            block = slice(6 * i, 6 * i + 6)
+            transform[..., block, block] = motion_transform(
+                pose_inverse(reference_pose(pose, kind)) @ pose
+            )
+        mobility = transform @ mobility @ np.swapaxes(transform, -1, -2)
+    if damping:
+        mobility = mobility + damping * np.eye(rows, dtype=mobility.real.dtype)
+    else:
+        _refuse_singular_pose(model, frames, mobility)
+    inertia = np.linalg.inv(mobility)
+    return np.asarray((inertia + np.swapaxes(inertia, -1, -2)) / 2)
+
+
+def _frames_text(frames: Sequence[str]) -> str:
+    return ("frames " if len(frames) > 1 else "frame ") + ", ".join(f"'{f}'" for f in frames)
+
+
+def _check_frames(model: Model, frames: Sequence[str]) -> None:
+    if isinstance(frames, str):
+        raise ArgumentError(f"frames is a string; pass a list of names: [{frames!r}]")
+    if not frames or len(set(frames)) < len(frames):
+        raise ArgumentError(f"expected one frame or more, each named once, got {list(frames)}")
+    for name in frames:
+        if model.frame(name).body == GROUND:
+            raise ArgumentError(
+                f"frame '{name}' of robot '{model.name}' is fixed to the ground: it does not move, "
+                "so it has no operational inertia"
+            )
+
+
+def _refuse_singular_pose(model: Model, frames: Sequence[str], compliance: Array) -> None:
+    """Raise where a compliance (..., n, n) has no inverse, whatever the units of its rows."""
+    compliance = compliance.real
+    size = np.sqrt(np.diagonal(compliance, axis1=-2, axis2=-1))
+    size = np.where(size > 0, size, 1.0)
+    values = np.linalg.eigvalsh(compliance / (size[..., :, None] * size[..., None, :]))
+    bad = values <= SINGULAR_ROUNDINGS * np.finfo(values.dtype).eps
+    if not bad.any():
+        return
+    samples = np.asarray(bad.any(axis=-1))
+    index = first_index(samples)
+    rank = int((~bad[index]).sum())
+    where = f" of sample {list(index)}" if index else ""
+    raise SingularPoseError(
+        f"{_frames_text(frames)} of robot '{model.name}' can move in {rank} of {values.shape[-1]} "
+        f"directions only in the pose{where}, so there is no operational inertia; choose another "
+        "pose, or pass damping=",
+        samples,
+        frames,
+        rank,
+    )
 
 
 class Function:
-    """An operator or vector expression for one robot.
+    """An operator, vector or number expression for one robot.
 
-    A vector expression is called with its inputs by name, ``f(q, tau=..., v=...)``. An operator is
-    applied, ``f(q, x)``, which costs O(n). Its matrix is given whole, ``f(q)``, in O(n·depth) or
-    O(n²), or in parts: ``diagonal``, ``block``, ``row``, ``column``, mostly in O(n). Shapes of
-    vectors: JOINT (..., nv), MOTION and FORCE (..., bodies * 6) in link axes, frames
-    (..., frames * 6) in their own axes at their own origins; all [angular; linear].
+    A vector expression is called with its inputs by name, ``f(q, tau=..., v=...)``, and so is a
+    number such as ``v.T @ mass_matrix @ v / 2``, which gives (...). An operator is applied, ``f(q,
+    x)``, which costs O(n). Its matrix is ``f(q)``, in O(n·depth) or O(n²); parts of it are
+    ``diagonal``, ``block``, ``row``, ``column``, mostly in O(n). Shapes of vectors: JOINT (...,
+    nv), MOTION and FORCE (..., bodies * 6) in link axes, frames (..., frames * 6) in their own axes
+    at their own origins; all [angular; linear].
+
+    The symbols X, Y and Z are arbitrary block diagonals in theorems; they have values only in dense
+    matrices, ``phistar.algebra.dense.Dense(robot.model, q, vectors={"X": matrix})``.
 
     Rows and columns of blocks go by name: a joint's in JOINT, that of the joint that carries the
-    body in MOTION and FORCE, a frame's where B stands.
+    body in MOTION and FORCE, a frame's for B.
     """
 
     def __init__(self, model: Model, expr: Expr, frames: Sequence[str] = ()) -> None:
+        check_expression(expr)
         self.model = model
         self.expr = expr
-        self.frames = tuple(frames)
-        for name in frames:
+        self.frames = (frames,) if isinstance(frames, str) else tuple(frames)
+        for name in self.frames:
             model.frame(name)
+        check_frames(expr, self.frames)
         self._joints = joint_map(model)
-        if _ARTICULATED & set(nodes([factored(expr)])):
+        # What is computed; ``expr`` is as written, for messages.
+        self._computed = spell_inverses_for_robot(expr, model)
+        if _ARTICULATED_SYMBOLS & set(nodes([with_closed_inverses(self._computed)])):
             refuse_singular(model)
         refuse_mimic(model)
         self.is_vector = expr.domain is ONE
-        output = expr if self.is_vector else expr @ self._argument()
-        self.kernel = compile_outputs("function", (("out", output),), simplify=True)
-        self.inputs = tuple(sorted(vector_names([output]) - {self._argument_name()}))
+        self.is_number = self.is_vector and expr.codomain is ONE
+        self._terms = cheapest_inner_products(self._computed) if self.is_number else ()
+        self.kernel = compile_outputs("function", self._outputs(), simplify=True)
+        self.inputs = tuple(sorted(vector_names([expr])))
+        self._input_names = {*self.inputs, *({"gravity"} & {n.name for n in _symbols(expr)})}
+
+    def _outputs(self) -> tuple[tuple[str, Expr], ...]:
+        if self.is_number:
+            pairs = [pair for term in self._terms for pair in term.pairs]
+            return tuple(
+                (name, x) for k, pair in enumerate(pairs) for name, x in _pair_outputs(k, pair)
+            )
+        output = self._computed if self.is_vector else self._computed @ self._argument()
+        return (("out", output),)
+
+    def __repr__(self) -> str:
+        call = ["q", *(f"{name}=" for name in self.inputs)]
+        if not self.is_vector:
+            call.insert(1, "[x]")
+        result_text = "a number" if self.is_number else self.expr.codomain.reads
+        return f"<function({', '.join(call)}) -> {result_text}: {self.expr} of '{self.model.name}'>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.model, self.expr, self.frames)
 
     def _argument(self) -> Expr:
         if self.expr.domain not in ARGUMENTS:
@@ -92,15 +219,20 @@ class Function:
             inputs: The vectors that the expression names.
 
         Returns:
-            (..., m), or (..., m, n) for a dense operator.
+            (..., m); (..., m, n) for a dense operator; (...) for a number.
         """
+        if x is not None and self.is_vector:
+            what = "a number" if self.is_number else "a vector"
+            raise ArgumentError(f"{self.expr} is {what}, it acts on nothing; give inputs by name")
         if x is None and not self.is_vector:
-            whole = self._matrix(Full(), q, inputs)
-            return self._ordered(self._ordered(whole, self.expr.domain, -1), self.expr.codomain, -2)
-        given = self._given(inputs)
-        if x is not None and not self.is_vector:
-            given = {**given, self._argument_name(): self._read("", x)}
-        return self._run(self._configuration(q, given), given)
+            dense = self._matrix(Full(), q, inputs)
+            return self._in_coordinate_order(
+                self._in_coordinate_order(dense, self.expr.domain, -1), self.expr.codomain, -2
+            )
+        vectors = self._read_inputs(inputs)
+        if x is not None:
+            vectors = {**vectors, self._argument_name(): self._read("", x)}
+        return self._run(self._configuration(q, vectors), vectors)
 
     def diagonal(self, q: Coordinates, **inputs: ArrayLike) -> Array:
         """The diagonal of an operator's matrix (..., n), number by number, in O(n) where possible.
@@ -109,15 +241,15 @@ class Function:
             q: (..., nq).
             inputs: The vectors that the expression names.
         """
-        spaces = (self.expr.codomain, self.expr.codomain.dual)
-        if not self.is_vector and self.expr.domain not in spaces:
-            ways = f"{self.expr.domain.reads} to {self.expr.codomain.reads}"
-            raise ArgumentError(f"{self.expr} maps {ways}, so it has no diagonal")
+        own = (self.expr.codomain, self.expr.codomain.dual)
+        if not self.is_vector and self.expr.domain not in own:
+            text = f"{self.expr.domain.reads} to {self.expr.codomain.reads}"
+            raise ArgumentError(f"{self.expr} maps {text}, so it has no diagonal")
         blocks = self._matrix(Diag(), q, inputs)
         rows = [np.diagonal(block, axis1=-2, axis2=-1) for block in blocks]
         nothing = np.zeros((*configuration(self.model, q).shape[:-1], 0))
         joined = np.concatenate(rows, axis=-1) if rows else nothing
-        return self._ordered(joined, self.expr.domain, -1)
+        return self._in_coordinate_order(joined, self.expr.domain, -1)
 
     def block(self, q: Coordinates, row: str, column: str, **inputs: ArrayLike) -> Array:
         """A block of an operator's matrix (..., r, c), by names of joints or frames.
@@ -127,64 +259,70 @@ class Function:
             row, column: Which block; its sizes are degrees of freedom of joints, else 6.
             inputs: The vectors that the expression names.
         """
-        rows, columns = self._find(row, self.expr.codomain), self._find(column, self.expr.domain)
+        rows, columns = (
+            self._block_indices(row, self.expr.codomain),
+            self._block_indices(column, self.expr.domain),
+        )
         return np.asarray(self._matrix(Block(rows, columns), q, inputs))
 
     def row(self, q: Coordinates, name: str, **inputs: ArrayLike) -> Array:
         """A joint's or frame's rows of an operator's matrix (..., r, n), in O(n)."""
-        found = self._matrix(Row(self._find(name, self.expr.codomain)), q, inputs)
-        return self._ordered(found, self.expr.domain, -1)
+        block = self._matrix(Row(self._block_indices(name, self.expr.codomain)), q, inputs)
+        return self._in_coordinate_order(block, self.expr.domain, -1)
 
     def column(self, q: Coordinates, name: str, **inputs: ArrayLike) -> Array:
         """A joint's or frame's columns of an operator's matrix (..., m, c), in O(n)."""
-        found = self._matrix(Col(self._find(name, self.expr.domain)), q, inputs)
-        return self._ordered(found, self.expr.codomain, -2)
+        block = self._matrix(Col(self._block_indices(name, self.expr.domain)), q, inputs)
+        return self._in_coordinate_order(block, self.expr.codomain, -2)
 
     def _matrix(self, request: Request, q: Coordinates, inputs: Mapping[str, ArrayLike]) -> Any:
-        self._refuse_vector()
-        given = self._given(inputs)
-        q = self._configuration(q, given)
-        return matrix(self.expr, request, self.model, q, self._streams(given), self.frames)
+        self._reject_vector()
+        vectors = self._read_inputs(inputs)
+        q = self._configuration(q, vectors)
+        return matrix(self._computed, request, self.model, q, self._streams(vectors), self.frames)
 
-    def _configuration(self, q: Coordinates, given: Mapping[str, Array]) -> Array:
+    def _configuration(self, q: Coordinates, vectors: Mapping[str, Array]) -> Array:
         """q, finite, with batch axes that fit those of the vectors."""
         q = configuration(self.model, q)
-        refuse_nan("q", q)
-        own = self._argument_name()
-        batch_shape(self.model, {"q": q, **{"x" if n == own else n: x for n, x in given.items()}})
+        argument = self._argument_name()
+        named = {"x" if name == argument else name: x for name, x in vectors.items()}
+        batch_shape(self.model, {"q": q, **named})
         return q
 
-    def _refuse_vector(self) -> None:
+    def _reject_vector(self) -> None:
         if self.is_vector:
             raise ArgumentError(
                 f"{self.expr} is a vector, which has no matrix; call the function with its inputs"
             )
 
-    def _find(self, name: str, space: Space) -> tuple[int, ...]:
-        """Numbers of the blocks that a name stands for; a compound joint has several."""
-        self._refuse_vector()
+    def _block_indices(self, name: str, space: Space) -> tuple[int, ...]:
+        """Indices of the blocks of a name; a compound joint has several."""
+        self._reject_vector()
         if space in (TASK_FORCE, TASK_MOTION):
             if name not in self.frames:
                 raise UnknownNameError("frame", name, self.frames, "this function")
             return (self.frames.index(name),)
-        found = tuple(body.index for body in self.model.bodies if body.joint == name)
-        if not found:
+        indices = tuple(body.index for body in self.model.bodies if body.joint == name)
+        if not indices:
             owner = f"'{self.model.name}'"
             raise UnknownNameError("moving joint", name, self.model.joint_names, owner)
-        return found
+        return indices
 
-    def _ordered(self, array: Array, space: Space, axis: int) -> Array:
+    def _in_coordinate_order(self, array: Array, space: Space, axis: int) -> Array:
         """An axis over the joints of bodies in the order of the robot's coordinates."""
         if space is not JOINT:
             return array
         return np.moveaxis(self._joints.gather(np.moveaxis(array, axis, -1)), -1, axis)
 
-    def _given(self, inputs: Mapping[str, ArrayLike]) -> dict[str, Array]:
-        given = {name: self._read(name, value) for name, value in inputs.items()}
-        missing = [name for name in self.inputs if name not in given and name != "gravity"]
+    def _read_inputs(self, inputs: Mapping[str, ArrayLike]) -> dict[str, Array]:
+        for name in inputs:
+            if name not in self._input_names:
+                raise UnknownNameError("input", name, self.inputs, f"the function {self.expr}")
+        vectors = {name: self._read(name, value) for name, value in inputs.items()}
+        missing = [name for name in self.inputs if name not in vectors]
         if missing:
             raise ArgumentError(f"{self.expr} needs a value for {', '.join(missing)}")
-        return given
+        return vectors
 
     @property
     def sweeps(self) -> str:
@@ -193,12 +331,12 @@ class Function:
 
     def _read(self, name: str, value: ArrayLike) -> Array:
         space = SYMBOLS[name].symbol.codomain if name in SYMBOLS else self.expr.domain
-        array = np.asarray(value)
+        array = as_numbers(value, name or "x")
         size = self.size(space)
         if array.ndim == 0 or array.shape[-1] != size:
             owner = f"{space.reads} of robot '{self.model.name}'"
             raise ShapeError(name or "x", array.shape, f"(..., {size})", owner)
-        refuse_nan(name or "x", array)
+        require_finite(name or "x", array)
         return array
 
     def _streams(self, flat: Mapping[str, Array]) -> dict[str, Array]:
@@ -211,15 +349,39 @@ class Function:
         }
 
     def _run(self, q: Array, flat: Mapping[str, Array]) -> Array:
-        result = self.kernel(self.model, q, self._streams(flat), self.frames)["out"]
+        results = self.kernel(self.model, q, self._streams(flat), self.frames)
+        batch = np.broadcast_shapes(q.shape[:-1], *(x.shape[:-1] for x in flat.values()))
+        if self.is_number:
+            return np.broadcast_to(self._number(results), batch).copy()
+        result = results["out"]
         if self.expr.codomain is JOINT:
             result = self._joints.gather(result)
         else:
             if self.expr.codomain is TASK_MOTION:
-                result = pick_off(self.model, self.frames, result)
+                result = frame_motions(self.model, self.frames, result)
             result = result.reshape(*result.shape[:-2], -1)
-        # A vector that cancels is not read, but its batch counts all the same.
-        batch = np.broadcast_shapes(q.shape[:-1], *(x.shape[:-1] for x in flat.values()))
+        # A vector that cancels is not read, but its batch axes count.
         if result.shape[:-1] == batch:
             return result
         return np.broadcast_to(result, (*batch, result.shape[-1])).copy()
+
+    def _number(self, results: Mapping[str, Array]) -> Array:
+        """A number as its sum of products of vectors."""
+        pairs, values = iter(range(len(results))), []
+        for term in self._terms:
+            value: Array | float = float(term.factor)
+            for pair in term.pairs:
+                (left, x), (right, _) = _pair_outputs(next(pairs), pair)
+                axes = -1 if x.codomain is JOINT else (-2, -1)
+                value = value * (results[left] * results[right]).sum(axis=axes)
+            values.append(value)
+        return np.asarray(sum(values))
+
+
+def _pair_outputs(number: int, pair: DualPair) -> tuple[tuple[str, Expr], tuple[str, Expr]]:
+    """The two vectors of a product, by the names of their outputs."""
+    return (f"left{number}", pair[0]), (f"right{number}", pair[1])
+
+
+def _symbols(expr: Expr) -> Iterator[Symbol]:
+    return (node for node in nodes([expr]) if isinstance(node, Symbol))

@@ -6,15 +6,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from numbers import Number
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from phistar.arrays import Array
 from phistar.errors import ArgumentError, ShapeError
 
-Array = NDArray[Any]
-Action = Callable[[Array], Array]
+VectorMap = Callable[[Array], Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,22 +26,44 @@ class LinearOperator:
     ``shape``, ``dtype``, ``matvec`` and ``rmatvec``.
 
     Attributes:
-        name: For messages.
+        name: Name in messages.
         shape: (m, n).
         batch: Batch shape of the state it was made at.
-        dtype: Of its entries.
+        dtype: Type of its entries.
     """
 
     name: str
     shape: tuple[int, int]
-    _apply: Action = field(repr=False)
-    _adjoint: Action = field(repr=False)
+    _apply: VectorMap = field(repr=False)
+    _adjoint: VectorMap = field(repr=False)
     _inverse: Callable[[], LinearOperator] | None = field(default=None, repr=False)
     batch: tuple[int, ...] = ()
     dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(float))
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"{self.name} is made of functions, which cannot be pickled; pickle what it comes "
+            "from, e.g. robot.operators(q, v), or its matrix, .dense()"
+        )
+
+    def __copy__(self) -> LinearOperator:
+        return self
+
+    def __deepcopy__(self, memo: object) -> LinearOperator:
+        return self
+
     # NumPy leaves ``array @ A`` and ``number * A`` to this class.
     __array_ufunc__ = None
+
+    def __repr__(self) -> str:
+        batch = f", batch {self.batch}" if self.batch else ""
+        return f"<operator {self.name}: {self.shape[0]} x {self.shape[1]}{batch}, {self.dtype}>"
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """The matrix, for ``np.asarray``."""
+        if copy is False:
+            raise ValueError(f"the matrix of {self.name} is always a copy; copy=False cannot be")
+        return self.dense().astype(self.dtype if dtype is None else dtype, copy=False)
 
     def __matmul__(self, x: ArrayLike | LinearOperator) -> Any:
         if isinstance(x, LinearOperator):
@@ -118,11 +140,11 @@ class LinearOperator:
         return np.moveaxis(self._apply(units), 0, -1)
 
     def matvec(self, x: ArrayLike) -> Array:
-        """``A @ x`` for one vector (n,) or column (n, 1), as SciPy asks."""
+        """``A @ x`` for one vector (n,) or column (n, 1), as SciPy expects."""
         return np.asarray(self @ self._single(x))
 
     def rmatvec(self, x: ArrayLike) -> Array:
-        """The conjugate transpose times one vector (m,) or column (m, 1), as SciPy asks."""
+        """The conjugate transpose times one vector (m,) or column (m, 1), as SciPy expects."""
         return np.asarray(np.conj(self.T @ np.conj(self._single(x))))
 
     def _single(self, x: ArrayLike) -> Array:

@@ -5,24 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from phistar import dynamics
 from phistar.algebra import symbols
+from phistar.algebra.expression_checks import check_expression
 from phistar.algebra.ir import Expr
 from phistar.algebra.spaces import ONE
-from phistar.arguments import refuse_nan
+from phistar.arrays import Array
 from phistar.errors import ArgumentError
 from phistar.functions import Function
 from phistar.linear import LinearOperator
-from phistar.model.configuration import Coordinates, batch_shape, configuration, tangent
-from phistar.model.kinematics import check_reference, frame_velocity
+from phistar.model.configuration import Coordinates, as_numbers, batch_shape, configuration, tangent
 from phistar.model.model import Model
-
-Array = NDArray[Any]
+from phistar.model.numpy_kinematics import check_reference, frame_velocity
 
 
 class Operators:
@@ -37,10 +35,15 @@ class Operators:
         self.model = model
         self.q = configuration(model, q)
         self.v = None if v is None else tangent(model, v)
-        given = {"q": self.q} if self.v is None else {"q": self.q, "v": self.v}
-        for name, array in given.items():
-            refuse_nan(name, array)
-        self._batch = batch_shape(model, given)
+        state = {"q": self.q} if self.v is None else {"q": self.q, "v": self.v}
+        self._batch = batch_shape(model, state)
+
+    def __repr__(self) -> str:
+        state = f"q {self.q.shape}" + ("" if self.v is None else f", v {self.v.shape}")
+        have = (
+            "M, " + ("" if self.v is None else "C, ") + "J(frame), phi, psi, E_phi, H, P, D, G, K"
+        )
+        return f"<operators of '{self.model.name}' at {state}: {have}, operator(expr)>"
 
     @property
     def M(self) -> LinearOperator:
@@ -90,12 +93,12 @@ class Operators:
         check_reference(reference)
 
         def velocities(v: Array) -> Array:
-            parts = [frame_velocity(model, q, v, name, reference) for name in names]
-            return np.concatenate(parts, axis=-1)
+            blocks = [frame_velocity(model, q, v, name, reference) for name in names]
+            return np.concatenate(blocks, axis=-1)
 
         def force(f: Array) -> Array:
-            parts = np.split(f, len(names), axis=-1)
-            wrenches = dict(zip(names, parts, strict=True))
+            blocks = np.split(f, len(names), axis=-1)
+            wrenches = dict(zip(names, blocks, strict=True))
             return dynamics.generalised_force(model, q, wrenches, reference)
 
         title = f"J of {', '.join(map(repr, names))}"
@@ -129,7 +132,7 @@ class Operators:
 
     @property
     def D(self) -> LinearOperator:
-        """D: the inertia that each joint feels when those beyond it are free."""
+        """D: the inertia at each joint when those beyond it are free."""
         return self.operator(symbols.D)
 
     @property
@@ -139,7 +142,7 @@ class Operators:
 
     @property
     def K(self) -> LinearOperator:
-        """K = Eφ G: the gain as the parent feels it."""
+        """K = Eφ G: the gain, shifted to the parent."""
         return self.operator(symbols.K)
 
     def operator(
@@ -149,9 +152,10 @@ class Operators:
 
         Args:
             expr: Written with the symbols of ``phistar.algebra.symbols``.
-            frames: The frames that ``B`` picks off, in order.
+            frames: The frames selected by ``B``, in order.
             inputs: Vectors that the expression names; ``v`` is known if this state has one.
         """
+        check_expression(expr)
         if expr.domain is ONE:
             raise ArgumentError(f"{expr} is a vector; use apply({expr}, ...)")
         function = Function(self.model, expr, frames)
@@ -179,9 +183,10 @@ class Operators:
 
         Args:
             expr: Written with the symbols of ``phistar.algebra.symbols``.
-            x: What an operator acts on.
+            x: Argument of an operator.
             frames, inputs: As in ``operator``.
         """
+        check_expression(expr)
         if expr.domain is not ONE:
             if x is None:
                 raise ArgumentError(f"{expr} is an operator; give what it acts on")
@@ -193,7 +198,7 @@ class Operators:
 
     def _inputs(self, function: Function, given: dict[str, ArrayLike]) -> dict[str, Array]:
         """The vectors that a function names, v from the state unless given."""
-        values = {name: np.asarray(value) for name, value in given.items()}
+        values = {name: as_numbers(value, name) for name, value in given.items()}
         if self.v is not None and "v" in function.inputs:
             values.setdefault("v", self.v)
         return values

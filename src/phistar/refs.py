@@ -34,8 +34,8 @@ class Paper:
 
     def bibtex(self) -> str:
         """The BibTeX entry."""
-        place = "journal" if self.kind == "article" else "booktitle"
-        fields = [("author", self.authors), ("title", f"{{{self.title}}}"), (place, self.venue)]
+        venue = "journal" if self.kind == "article" else "booktitle"
+        fields = [("author", self.authors), ("title", f"{{{self.title}}}"), (venue, self.venue)]
         fields += [("year", str(self.year)), *self.detail]
         rows = ",\n".join(f"  {name} = {{{value}}}" for name, value in fields)
         return f"@{self.kind}{{{self.key},\n{rows}\n}}"
@@ -45,7 +45,7 @@ class Paper:
         return Ref(self, number if number.startswith("(") else f"({number})")
 
     def at(self, place: str) -> Ref:
-        """Any other place: a section, lemma, identity, table or algorithm."""
+        """Any other location: a section, lemma, identity, table or algorithm."""
         return Ref(self, place)
 
 

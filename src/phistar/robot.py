@@ -6,37 +6,37 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from phistar import dynamics, motion
+from phistar import dynamics, settings
 from phistar.algebra.ir import Expr
-from phistar.algorithms.operational_space import compliance
-from phistar.derivatives.methods import Derivatives
-from phistar.diagonal.methods import Diagonalized
+from phistar.arrays import Array
+from phistar.derivatives.derivatives_mixin import Derivatives
+from phistar.diagonal.diagonal_mixin import Diagonalized
 from phistar.energies import Energies
-from phistar.errors import RobotNotFoundError, close_matches
-from phistar.functions import Function
-from phistar.geometry.methods import Geometry
+from phistar.errors import ArgumentError, LoopWarning, RobotNotFoundError, close_matches, pluralize
+from phistar.functions import Function, operational_inertia
+from phistar.geometry.curvature_mixin import Geometry
 from phistar.kernels import RobotKernel
+from phistar.kinematics import Kinematics
 from phistar.loaders import LoadReport, Source, bundled, load_model
-from phistar.loaders.urdf.export import export_urdf
+from phistar.loaders.urdf.urdf_writer import export_urdf
+from phistar.model.bad_samples import nan_where_bad
 from phistar.model.builder import MimicMode
 from phistar.model.configuration import Coordinates
-from phistar.model.methods import Described
+from phistar.model.description_mixin import Described
 from phistar.model.model import Model
+from phistar.model.model_cache import entries
 from phistar.model.singular import singular_problems
-from phistar.motion import Kinematics
 from phistar.operators import Operators
-from phistar.sim.methods import Motions
-
-Array = NDArray[Any]
+from phistar.sim.simulation_mixin import Simulates
 
 
-class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry, Motions):
+class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry, Simulates):
     """A robot: pure functions of q and v, no hidden state.
 
     Every method takes array-likes with any leading batch axes, shaped ``(..., nq)`` or
@@ -45,22 +45,44 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
     """
 
     def __init__(self, model: Model, load_report: LoadReport | None = None) -> None:
+        settings.check()
         self.model = model
-        self.load_report = load_report or LoadReport(model.name, "builder")
-        self._quick_dynamics = dynamics.quick_table(model)
-        self._lean_motion = motion.lean_table(model)
-        self._nv = model.nv
+        self.load_report = _report_of(model) if load_report is None else load_report
+        self._find_tables()
+
+    def _find_tables(self) -> None:
+        """Fast paths, see ``dynamics.quick_table`` and ``motion.lean_table``."""
+        self._entries = entries(self.model)
+        self._nv = self.model.nv
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Its data; machine code is made, or found on disk, where it is needed."""
+        return {name: value for name, value in vars(self).items() if name != "_entries"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._find_tables()
 
     def __repr__(self) -> str:
         return (
-            f"<Robot '{self.name}': {len(self.link_names)} links, "
-            f"{len(self.joint_names)} joints, nq={self.nq}, nv={self.nv}, "
+            f"<Robot '{self.name}': {pluralize(len(self.link_names), 'link')}, "
+            f"{pluralize(len(self.joint_names), 'joint')}, nq={self.nq}, nv={self.nv}, "
             f"{self.total_mass:.4g} kg>"
         )
 
     def with_gravity(self, gravity: ArrayLike) -> Robot:
         """The same robot in another gravity field (3,) [m/s^2]."""
         return Robot(self.model.with_gravity(gravity), self.load_report)
+
+    @property
+    def tree(self) -> Robot:
+        """The same robot without its loops: same names, q and v. Without loops the robot itself."""
+        return self._tree if self.model.loops else self
+
+    @cached_property
+    def _tree(self) -> Robot:
+        model = self.model.without_loops()
+        return Robot(model, replace(self.load_report, loops=()))
 
     def reorder(self, names: Sequence[str]) -> Robot:
         """The same robot with its coordinates in the order of ``names`` (every joint once)."""
@@ -75,6 +97,7 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
         forces: Mapping[str, ArrayLike] | None = None,
         reference: str = "world_aligned",
         out: Array | None = None,
+        on_error: str = "raise",
     ) -> Array:
         """Joint forces (..., nv) [N m, N] that give the joint accelerations ``vdot``.
 
@@ -85,11 +108,21 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
                 origin unless ``reference`` is ``"world"``.
             reference: Axes and point of those wrenches, as in ``jacobian``.
             out: Where to put the result; an array of its shape and dtype.
+            on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
         """
-        if forces is None:
-            quick = self._quick_dynamics.get("inverse_dynamics")
-            if quick is not None and (result := quick(q, v, vdot, out=out)) is not None:
+        if forces is None and reference == "world_aligned":
+            entry = self._entries.get("inverse_dynamics")
+            if entry is not None and (result := entry(q, v, vdot, out=out)) is not None:
                 return result
+        if on_error != "raise":
+            return nan_where_bad(
+                self.model,
+                on_error,
+                partial(self.inverse_dynamics, reference=reference, out=out),
+                {"q": q, "v": v, "vdot": vdot},
+                forces,
+                fast_path_tried=True,
+            )
         return dynamics.inverse_dynamics(self.model, q, v, vdot, forces, reference, out)
 
     def forward_dynamics(
@@ -102,6 +135,7 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
         reference: str = "world_aligned",
         method: str = "articulated",
         out: Array | None = None,
+        on_error: str = "raise",
     ) -> Array:
         """Joint accelerations (..., nv) [rad/s^2, m/s^2] under the joint forces ``tau``.
 
@@ -112,14 +146,24 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
             method: ``"articulated"``, the cheapest, or ``"1"`` to ``"4"``: the algorithms of
                 Rodriguez and Kreutz-Delgado 1992. All give the same result.
             out: Where to put the result; an array of its shape and dtype.
+            on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
 
         Raises:
             SingularHingeError: A joint moves no inertia.
         """
-        if forces is None and method == "articulated":
-            quick = self._quick_dynamics.get("forward_dynamics_3")
-            if quick is not None and (result := quick(q, v, tau, out=out)) is not None:
+        if forces is None and method == "articulated" and reference == "world_aligned":
+            entry = self._entries.get("forward_dynamics")
+            if entry is not None and (result := entry(q, v, tau, out=out)) is not None:
                 return result
+        if on_error != "raise":
+            return nan_where_bad(
+                self.model,
+                on_error,
+                partial(self.forward_dynamics, reference=reference, method=method, out=out),
+                {"q": q, "v": v, "tau": tau},
+                forces,
+                fast_path_tried=True,
+            )
         return dynamics.forward_dynamics(self.model, q, v, tau, forces, reference, method, out)
 
     def hybrid_dynamics(
@@ -132,6 +176,7 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
         *,
         forces: Mapping[str, ArrayLike] | None = None,
         reference: str = "world_aligned",
+        on_error: str = "raise",
     ) -> tuple[Array, Array]:
         """Dynamics with the motion of some joints prescribed and the forces of the others given.
 
@@ -142,61 +187,130 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
             vdot: (..., nv); read for the prescribed joints.
             prescribed: Names of the joints whose acceleration is given.
             forces, reference: As in ``inverse_dynamics``.
+            on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
 
         Returns:
             (vdot, tau), each (..., nv) and complete, in O(n).
         """
+        if on_error != "raise":
+            return nan_where_bad(
+                self.model,
+                on_error,
+                partial(self.hybrid_dynamics, prescribed=prescribed, reference=reference),
+                {"q": q, "v": v, "tau": tau, "vdot": vdot},
+                forces,
+            )
         return dynamics.hybrid_dynamics(self.model, q, v, tau, vdot, prescribed, forces, reference)
 
-    def mass_matrix(self, q: Coordinates) -> Array:
+    def mass_matrix(self, q: Coordinates, *, on_error: str = "raise") -> Array:
         """Joint-space inertia (..., nv, nv), rotor inertia included."""
-        quick = self._quick_dynamics.get("mass_matrix")
-        if quick is not None and (result := quick(q)) is not None:
+        entry = self._entries.get("mass_matrix")
+        if entry is not None and (result := entry(q)) is not None:
             return result
+        if on_error != "raise":
+            return nan_where_bad(
+                self.model, on_error, self.mass_matrix, {"q": q}, fast_path_tried=True
+            )
         return dynamics.mass_matrix(self.model, q)
 
-    def mass_matrix_inverse(self, q: Coordinates) -> Array:
+    def mass_matrix_inverse(self, q: Coordinates, *, on_error: str = "raise") -> Array:
         """Inverse of the mass matrix (..., nv, nv), from its factors."""
-        quick = self._quick_dynamics.get("mass_matrix_inverse")
-        if quick is not None and (result := quick(q)) is not None:
+        entry = self._entries.get("mass_matrix_inverse")
+        if entry is not None and (result := entry(q)) is not None:
             return result
+        if on_error != "raise":
+            return nan_where_bad(
+                self.model, on_error, self.mass_matrix_inverse, {"q": q}, fast_path_tried=True
+            )
         return dynamics.mass_matrix_inverse(self.model, q)
 
-    def bias_force(self, q: Coordinates, v: Coordinates, *, out: Array | None = None) -> Array:
+    def bias_force(
+        self, q: Coordinates, v: Coordinates, *, out: Array | None = None, on_error: str = "raise"
+    ) -> Array:
         """Joint forces (..., nv) at zero acceleration: Coriolis, centrifugal and gravity."""
-        quick = self._quick_dynamics.get("bias_force")
-        if quick is not None and (result := quick(q, v, out=out)) is not None:
+        entry = self._entries.get("bias_force")
+        if entry is not None and (result := entry(q, v, out=out)) is not None:
             return result
+        if on_error != "raise":
+            return nan_where_bad(
+                self.model,
+                on_error,
+                partial(self.bias_force, out=out),
+                {"q": q, "v": v},
+                fast_path_tried=True,
+            )
         return dynamics.bias_force(self.model, q, v, out=out)
 
-    def gravity_force(self, q: Coordinates, *, out: Array | None = None) -> Array:
+    def gravity_force(
+        self, q: Coordinates, *, out: Array | None = None, on_error: str = "raise"
+    ) -> Array:
         """Joint forces (..., nv) that hold the robot at rest against gravity."""
-        quick = self._quick_dynamics.get("gravity_force")
-        if quick is not None and (result := quick(q, out=out)) is not None:
+        entry = self._entries.get("gravity_force")
+        if entry is not None and (result := entry(q, out=out)) is not None:
             return result
+        if on_error != "raise":
+            return nan_where_bad(
+                self.model,
+                on_error,
+                partial(self.gravity_force, out=out),
+                {"q": q},
+                fast_path_tried=True,
+            )
         return dynamics.gravity_force(self.model, q, out=out)
 
-    def coriolis_matrix(self, q: Coordinates, v: Coordinates) -> Array:
+    def coriolis_matrix(self, q: Coordinates, v: Coordinates, *, on_error: str = "raise") -> Array:
         """Christoffel-consistent C (..., nv, nv): C v is the bias force without gravity.
 
         C + C* is the rate of the mass matrix, so dM/dt - 2C is skew.
         """
-        quick = self._quick_dynamics.get("coriolis_matrix")
-        if quick is not None and (result := quick(q, v)) is not None:
+        entry = self._entries.get("coriolis_matrix")
+        if entry is not None and (result := entry(q, v)) is not None:
             return result
+        if on_error != "raise":
+            return nan_where_bad(
+                self.model, on_error, self.coriolis_matrix, {"q": q, "v": v}, fast_path_tried=True
+            )
         return dynamics.coriolis_matrix(self.model, q, v)
 
-    def log_determinant(self, q: Coordinates) -> Array:
+    def log_determinant(self, q: Coordinates, *, on_error: str = "raise") -> Array:
         """log det of the mass matrix (...), from its factors."""
+        if on_error != "raise":
+            return nan_where_bad(self.model, on_error, self.log_determinant, {"q": q})
         return dynamics.log_determinant(self.model, q)
 
-    def operational_inertia(self, q: Coordinates, frames: Sequence[str]) -> Array:
-        """Inertia (..., 6m, 6m) that m frames show to forces on them, each in its own axes.
+    def operational_inertia(
+        self,
+        q: Coordinates,
+        frames: Sequence[str],
+        *,
+        reference: str = "local",
+        damping: float = 0.0,
+        on_error: str = "raise",
+    ) -> Array:
+        """Inertia (..., 6m, 6m) that m frames show to forces on them.
 
-        The inverse of B*ψ*H*D⁻¹HψB, whose blocks come from one sweep and the paths between the
-        frames; it exists where the frames can move in every direction.
+        The inverse of B*ψ*H*D⁻¹HψB = J𝓜⁻¹J*, whose blocks come from one sweep and the paths between
+        the frames; it exists where the frames can move in every direction.
+
+        Args:
+            q: (..., nq).
+            frames: Names of links or frames, each once.
+            reference: Axes and point of each frame's velocity, as in ``jacobian``; by default its
+                own axes.
+            damping: Added to the diagonal of J𝓜⁻¹J* before it is inverted, so that there is a
+                result at singular poses, too.
+            on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
+
+        Raises:
+            SingularPoseError: The frames cannot move in every direction there.
+            ArgumentError: They cannot anywhere: too many, on the ground, or one named twice.
         """
-        return np.asarray(np.linalg.inv(self.function(compliance, frames=frames)(q)))
+        call = partial(
+            operational_inertia, self.model, frames=frames, reference=reference, damping=damping
+        )
+        if on_error != "raise":
+            return nan_where_bad(self.model, on_error, call, {"q": q})
+        return call(q=q)
 
     def operators(self, q: Coordinates, v: Coordinates | None = None) -> Operators:
         """𝓜, C, Jacobians, φ, ψ and your own operators at a state: applied in O(n), never formed.
@@ -242,7 +356,7 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
             backend: ``"llvm"`` (machine code), ``"numpy"`` (generated Python) or ``"sweeps"`` (the
                 interpreter). Default: what the environment variable PHISTAR_BACKEND says, else
                 ``"llvm"``.
-            frames: The frames that ``B`` speaks of, in order.
+            frames: The frames that ``B`` selects, in order.
             snap: For machine code: rotations closer than this to right angles, and lengths [m] and
                 inertias (relative to the link's) below it, become exactly right or zero, so that
                 they cost nothing; 1e-10 removes what rounded angles in a file leave. It changes the
@@ -321,13 +435,21 @@ def load(
     return Robot(model, report)
 
 
+def _report_of(model: Model) -> LoadReport:
+    """The report of a robot that was built in Python; warns of its loops."""
+    report = LoadReport(model.name, "builder", problems=list(model.problems))
+    report.describes(model)
+    report.issue_warnings(LoopWarning)
+    return report
+
+
 def _from_model(
     model: Model, gravity: ArrayLike | None, joint_order: Sequence[str] | None
 ) -> Robot:
-    report = LoadReport(
-        model.name, "builder", problems=[*model.problems, *singular_problems(model)]
-    )
-    report.issue_warnings(stacklevel=4)
+    found = dict.fromkeys((*model.problems, *singular_problems(model)))
+    report = LoadReport(model.name, "builder", problems=list(found))
+    report.describes(model)
+    report.issue_warnings()
     model = model if gravity is None else model.with_gravity(gravity)
     return Robot(model if joint_order is None else model.reorder(joint_order), report)
 
@@ -340,6 +462,11 @@ def _find(
         return description, False
     if description in bundled.names():
         return bundled.path(description), bundled.floats(description)
+    if "<" in description and not os.path.lexists(description):
+        raise ArgumentError(
+            f"the description is a str of {pluralize(len(description), 'character')} that holds "
+            "the robot itself; pass it as bytes, text.encode(), or pass the path of a file"
+        )
     if not Path(description).suffix and not os.path.lexists(description):
         close = close_matches(description, bundled.names())
         hint = f"did you mean {' or '.join(close)}? " if close else ""

@@ -12,27 +12,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from phistar.arrays import Array
 from phistar.errors import ArgumentError, DerivativeError, UnknownNameError
 from phistar.robot import Robot
 
-Array = NDArray[Any]
 Call = Callable[..., Any]
 Triple = tuple[Array, Array, Array]
 
 TOLERANCES: Mapping[str, float] = {"complex": 1e-9, "central": 1e-5}
 """Steps to differentiate with, and the largest relative error that passes by default."""
-_TINY = 1e-30
-_SMALL = 1e-6
-_FLOOR = 1e-3
-"""Errors are relative to the largest entry, but to no less than this part of what is differentiated
-(plus as much on its own): a derivative may be zero."""
+_COMPLEX_STEP = 1e-30
+_CENTRAL_STEP = 1e-6
+_MIN_RELATIVE_SCALE = 1e-3
+"""Errors are relative to the largest entry, but to no less than this fraction of the differentiated
+value (plus this fraction itself): a derivative may be zero."""
 
 
 @dataclass(frozen=True)
 class DerivativeReport:
-    """What ``check_derivatives`` found.
+    """Result of ``check_derivatives``.
 
     Attributes:
         robot: Name of the robot.
@@ -68,14 +67,14 @@ def check_derivatives(
     tolerance: float | None = None,
     second: bool = True,
 ) -> DerivativeReport:
-    """Compare the derivatives that a robot gives with differences of its own dynamics.
+    """Compare the derivatives of a robot with differences of its dynamics.
 
     Derivatives with respect to q are along tangent steps: at ``integrate(q, ε e_k)``.
 
     Args:
         robot: Any robot.
-        states: How many random states to look at.
-        seed: Of their random numbers.
+        states: Number of random states.
+        seed: Seed of the random states.
         step: ``"complex"``: exact but for rounding; ``"central"``: differences over 1e-6.
         tolerance: Largest relative error that passes; default ``TOLERANCES[step]``.
         second: Check second derivatives, too.
@@ -96,14 +95,14 @@ def check_derivatives(
     allowed = TOLERANCES[step] if tolerance is None else tolerance
     rng = np.random.default_rng(seed)
     q = robot.random_configuration(rng, (states,))
-    v, vdot, *rest, weights = rng.normal(size=(6, states, robot.nv))
-    moves = (rest[0], rest[1], rest[2])
-    look = _Look(robot, _Steps(robot, step), second)
+    v, vdot, *directions, weights = rng.normal(size=(6, states, robot.nv))
+    moves = (directions[0], directions[1], directions[2])
+    look = _Comparison(robot, _NumericDerivatives(robot, step), second)
     look.function("inverse_dynamics", (q, v, vdot), moves, weights)
     skipped: tuple[str, ...] = ()
     if robot.singular_hinges:
         names = ", ".join(hinge.joint for hinge in robot.singular_hinges)
-        skipped = (f"forward dynamics: left out, no inertia moves with {names}",)
+        skipped = (f"forward dynamics: skipped, no inertia moves with {names}",)
     else:
         tau = robot.inverse_dynamics(q, v, vdot)
         look.function("forward_dynamics", (q, v, tau), moves, weights)
@@ -113,7 +112,7 @@ def check_derivatives(
     return report
 
 
-class _Steps:
+class _NumericDerivatives:
     """Derivatives by steps of the arguments (q, v, ...)."""
 
     def __init__(self, robot: Robot, step: str) -> None:
@@ -124,14 +123,14 @@ class _Steps:
         """The derivative of a function along changes of all its arguments."""
 
         def at(size: complex) -> Array:
-            q, *rest = arguments
+            q, *others_at = arguments
             dq, *others = (size * move for move in moves)
-            moved = [x + dx for x, dx in zip(rest, others, strict=True)]
-            return np.asarray(call(self._robot.integrate(q, dq), *moved))
+            shifted = [x + dx for x, dx in zip(others_at, others, strict=True)]
+            return np.asarray(call(self._robot.integrate(q, dq), *shifted))
 
         if self._complex:
-            return np.asarray(at(1j * _TINY).imag / _TINY)
-        return np.asarray((at(_SMALL) - at(-_SMALL)) / (2 * _SMALL))
+            return np.asarray(at(1j * _COMPLEX_STEP).imag / _COMPLEX_STEP)
+        return np.asarray((at(_CENTRAL_STEP) - at(-_CENTRAL_STEP)) / (2 * _CENTRAL_STEP))
 
     def matrices(self, call: Call, arguments: Sequence[Array]) -> list[Array]:
         """The derivative with respect to each argument; its directions are the last index."""
@@ -139,17 +138,17 @@ class _Steps:
         units = np.eye(n).reshape(n, *(1 for _ in arguments[0].shape[:-1]), n)
         wide = [x[None] for x in arguments]
         still = np.zeros_like(units)
-        found = []
-        for place in range(len(arguments)):
-            moves = [units if k == place else still for k in range(len(arguments))]
-            found.append(np.moveaxis(self.along(call, wide, moves), 0, -1))
-        return found
+        matrices = []
+        for index in range(len(arguments)):
+            moves = [units if k == index else still for k in range(len(arguments))]
+            matrices.append(np.moveaxis(self.along(call, wide, moves), 0, -1))
+        return matrices
 
 
-class _Look:
+class _Comparison:
     """Relative errors by name."""
 
-    def __init__(self, robot: Robot, steps: _Steps, second: bool) -> None:
+    def __init__(self, robot: Robot, steps: _NumericDerivatives, second: bool) -> None:
         self.robot = robot
         self.steps = steps
         self.second = second
@@ -157,13 +156,13 @@ class _Look:
 
     def note(self, name: str, ours: Array, theirs: Array, of: Array) -> None:
         """Compare derivatives of ``of``."""
-        floor = _FLOOR * (1.0 + np.abs(of).max(initial=0.0))
+        floor = _MIN_RELATIVE_SCALE * (1.0 + np.abs(of).max(initial=0.0))
         size = max(np.abs(theirs).max(initial=0.0), floor)
         error = float(np.abs(ours - theirs).max(initial=0.0) / size)
         self.errors[name] = max(self.errors.get(name, 0.0), error)
 
     def function(self, name: str, arguments: Triple, moves: Triple, weights: Array) -> None:
-        """Everything about one function of the dynamics."""
+        """All derivatives of one function of the dynamics."""
         first, second, result, third = self._parts(name)
         call: Call = getattr(self.robot, name)
         value = call(*arguments)

@@ -11,7 +11,7 @@ from phistar.algebra import symbols
 from phistar.algebra.calculus import derivative, gradient, rate
 from phistar.algebra.dense import Dense
 from phistar.algebra.ir import Expr, I, Q, crf, crm
-from phistar.algebra.proof import random_vectors
+from phistar.algebra.random_examples import random_vectors
 from phistar.algebra.spaces import FORCE, MOTION
 from phistar.algebra.symbols import (
     D,
@@ -37,7 +37,7 @@ from phistar.algebra.symbols import (
 from phistar.algorithms.equations_of_motion import in_motion
 from phistar.algorithms.forward_dynamics import forward_dynamics
 from phistar.algorithms.inverse_dynamics import bias_force, inverse_dynamics
-from phistar.algorithms.kinematics import J, V
+from phistar.algorithms.link_kinematics import J, V
 from phistar.errors import LoweringError, SpaceError
 from phistar.model.configuration import integrate, random_configuration
 from phistar.model.joint_map import joint_map

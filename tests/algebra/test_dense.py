@@ -6,7 +6,7 @@ import pinocchio as pin
 import pytest
 
 import phistar
-from phistar.algebra.dense import Dense, FrameKind
+from phistar.algebra.dense import Dense, ExpressionFrame
 from phistar.algebra.ir import crf, crm
 from phistar.algebra.symbols import (
     S_X,
@@ -39,7 +39,7 @@ from phistar.model.random import random_model
 from phistar.robot import Robot
 from tools.golden import dense_mass_matrix
 
-FRAMES: tuple[FrameKind, ...] = ("link", "origin", "inertial")
+FRAMES: tuple[ExpressionFrame, ...] = ("link", "origin", "inertial")
 
 
 def _robot(seed: int, **options: object) -> Robot:
@@ -48,7 +48,7 @@ def _robot(seed: int, **options: object) -> Robot:
 
 
 @pytest.mark.parametrize("frame", FRAMES)
-def test_mass_matrix_is_the_sum_over_the_bodies(frame: FrameKind) -> None:
+def test_mass_matrix_is_the_sum_over_the_bodies(frame: ExpressionFrame) -> None:
     """HφMφ*H* + A equals the sum of J* M J, in every frame; relative 1e-12."""
     robot = _robot(1, armature=0.5)
     q = robot.random_configuration(2)
@@ -58,7 +58,7 @@ def test_mass_matrix_is_the_sum_over_the_bodies(frame: FrameKind) -> None:
 
 
 @pytest.mark.parametrize("frame", FRAMES)
-def test_task_jacobian(frame: FrameKind) -> None:
+def test_task_jacobian(frame: ExpressionFrame) -> None:
     """B*φ*H* is the Jacobian of the chosen frames, local to each whatever the links use."""
     robot = _robot(3)
     q = robot.random_configuration(4)
@@ -69,7 +69,7 @@ def test_task_jacobian(frame: FrameKind) -> None:
 
 
 @pytest.mark.parametrize("frame", ["link", "inertial"])
-def test_inverse_dynamics_of_pinocchio(frame: FrameKind) -> None:
+def test_inverse_dynamics_of_pinocchio(frame: ExpressionFrame) -> None:
     """τ = Hφ(M α + crf[V]MV), α = φ*(H*v̇ + crm[V]H*v + γ): gravity is a leaf."""
     robot = phistar.load("panda")
     peer = pin.buildModelFromUrdf(str(phistar.robots.path("panda")))
@@ -175,7 +175,7 @@ def test_root_is_analytic() -> None:
 
 
 @pytest.mark.parametrize("frame", FRAMES)
-def test_constraint_forces_span_what_the_axes_leave(frame: FrameKind) -> None:
+def test_constraint_forces_span_what_the_axes_leave(frame: ExpressionFrame) -> None:
     """T has 6 - d independent columns a joint, none of which does work along its axes."""
     robot = _robot(23)
     dense = Dense(robot.model, robot.random_configuration(24), frame)

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from phistar.algebra.factor import factor, name_parts
+from phistar.algebra.factor import factor, name_intermediates
 from phistar.algebra.identities import CORE, DEFINITIONS, with_adjoints
 from phistar.algebra.ir import Expr, I, Product, Sum, Symbol, identity, let, symbol
 from phistar.algebra.phases import row
@@ -15,7 +15,7 @@ from phistar.algebra.rewrite import Rewriter
 from phistar.algebra.spaces import JOINT, ONE, TASK_FORCE
 from phistar.algebra.symbols import B, D, H, K, P, mass_matrix, phi, psi, tau, vector
 from phistar.algebra.traverse import nodes
-from phistar.algebra.words import Word, Words, to_words
+from phistar.algebra.words import Word, WordSum, to_words
 from phistar.algorithms.innovations import mass_matrix_inverse
 from phistar.algorithms.inverse_dynamics import a, b, bias_force
 
@@ -23,14 +23,14 @@ A1, A2, A3 = (symbol(f"A{k}", JOINT, JOINT) for k in (1, 2, 3))
 u, w = (symbol(name, JOINT, ONE) for name in "uw")
 
 
-def _random_words(rng: random.Random, leaves: tuple[Expr, ...]) -> Words:
+def _random_words(rng: random.Random, leaves: tuple[Expr, ...]) -> WordSum:
     """Words over three operators; with no leaves, operators, the identity among them."""
     terms: dict[Word, Fraction] = {}
     for _ in range(rng.randint(1, 12)):
         word = tuple(rng.choice((A1, A2, A3)) for _ in range(rng.randint(0, 5)))
         word += (rng.choice(leaves),) if leaves else ()
         terms[word] = Fraction(rng.choice((-3, -2, -1, 1, 2, 3)), rng.randint(1, 3))
-    return Words(JOINT, ONE if leaves else JOINT, terms)
+    return WordSum(JOINT, ONE if leaves else JOINT, terms)
 
 
 def _head(term: Expr) -> Expr:
@@ -63,7 +63,7 @@ def test_one_form_whatever_the_order(seed: int) -> None:
     words = _random_words(rng, (u, w))
     shuffled = list(words.terms.items())
     rng.shuffle(shuffled)
-    assert factor(Words(JOINT, ONE, dict(shuffled))) is factor(words)
+    assert factor(WordSum(JOINT, ONE, dict(shuffled))) is factor(words)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -97,7 +97,7 @@ def test_products_of_sums_stay_small() -> None:
         assert _size(factor(words)) == 2 * k
 
 
-def _forward_dynamics() -> Words:
+def _forward_dynamics() -> WordSum:
     rows = (mass_matrix_inverse.rule, *DEFINITIONS, row("riccati_mixed"))
     core = (rule for rule in CORE if rule.name != "riccati")
     rewriter = Rewriter(with_adjoints((*rows, *core)))
@@ -117,7 +117,7 @@ def test_innovations_come_out_shared() -> None:
 def test_names_of_the_papers() -> None:
     """z, ε, ν and α are named, and the names hide nothing."""
     plain = factor(_forward_dynamics())
-    named = name_parts(plain)
+    named = name_intermediates(plain)
     assert {node.name for node in nodes((named,)) if hasattr(node, "value")} == {
         "z",
         "epsilon",
@@ -130,7 +130,7 @@ def test_names_of_the_papers() -> None:
 def test_given_names_stay() -> None:
     """A let keeps its own name also where the papers have one."""
     given = let("mine", psi @ phi @ vector("f", phi.domain))
-    assert name_parts(H @ given) is H @ given
+    assert name_intermediates(H @ given) is H @ given
 
 
 def test_forces_on_frames_stay_apart() -> None:

@@ -5,26 +5,26 @@ import itertools
 import random
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import cache
+from functools import cache, reduce
 from operator import attrgetter
 
 import numpy as np
 import pytest
 
-from phistar.algebra.dense import Dense, FrameKind
+from phistar.algebra.dense import Dense, ExpressionFrame
 from phistar.algebra.identities import CORE, HYPOTHESES, Identity, with_adjoints
-from phistar.algebra.ir import Expr
+from phistar.algebra.ir import Expr, Product
 from phistar.algebra.phases import IDENTITIES, row
-from phistar.algebra.proof import joint_kinds, random_axes, random_vectors
-from phistar.algebra.rewrite import Rewriter, Rule, apply, critical_pairs, weight
+from phistar.algebra.random_examples import joint_kinds, random_axes, random_vectors
+from phistar.algebra.rewrite import Rewriter, Rule, apply_rule, critical_pairs, weight
 from phistar.algebra.symbols import P
-from phistar.algebra.words import Words, to_words
+from phistar.algebra.words import WordSum, to_words
 from phistar.errors import UnknownNameError
 from phistar.model import Model
 from phistar.model.configuration import random_configuration
 from phistar.model.random import random_model
 
-FRAMES: tuple[FrameKind, ...] = ("link", "origin", "inertial")
+FRAMES: tuple[ExpressionFrame, ...] = ("link", "origin", "inertial")
 BOTH = (*IDENTITIES, *(known.adjoint for known in IDENTITIES))
 ROWS = tuple({(known.lhs, known.rhs): known for known in reversed(BOTH)}.values())[::-1]
 ZERO_ROWS = [known for known in ROWS if not to_words(known.rhs)]
@@ -50,7 +50,7 @@ def _models(needs: frozenset[str]) -> Sequence[Model]:
 
 
 @cache
-def _dense(model: Model, frame: FrameKind, needs: frozenset[str]) -> Dense:
+def _dense(model: Model, frame: ExpressionFrame, needs: frozenset[str]) -> Dense:
     rng = np.random.default_rng(1)
     values = random_vectors(rng, model, [known.lhs for known in IDENTITIES])
     axes = random_axes(rng, model, needs)
@@ -62,12 +62,22 @@ def _error(dense: Dense, left: Expr, right: Expr) -> float:
     return float(np.abs(ours - theirs).max() / max(np.abs(ours).max(), 1e-2))
 
 
+def _rounding(dense: Dense, left: Expr, right: Expr) -> float:
+    """The same, measured by the left side's factors: what cancels in it is rounded by their size.
+
+    Kernels of BLAS add in other orders, and far from the origin products of inertias are large.
+    """
+    factors = left.factors if isinstance(left, Product) else (left,)
+    size = float(reduce(np.matmul, [np.abs(dense.matrix(x)) for x in factors]).max())
+    return float(np.abs(dense(left) - dense(right)).max() / max(size, 1e-2))
+
+
 @pytest.mark.parametrize("frame", FRAMES)
 @pytest.mark.parametrize("identity", ROWS, ids=attrgetter("name"))
-def test_identity_holds(identity: Identity, frame: FrameKind) -> None:
+def test_identity_holds(identity: Identity, frame: ExpressionFrame) -> None:
     """Both sides are the same matrix on random robots with every joint kind; relative 1e-11."""
     for model in _models(identity.needs):
-        assert _error(_dense(model, frame, identity.needs), identity.lhs, identity.rhs) < 1e-11
+        assert _rounding(_dense(model, frame, identity.needs), identity.lhs, identity.rhs) < 1e-11
 
 
 @pytest.mark.parametrize("identity", ROWS, ids=attrgetter("name"))
@@ -78,7 +88,7 @@ def test_identity_has_teeth(identity: Identity) -> None:
     right = to_words(identity.rhs)
     for dropped in right:
         rest = {w: c for w, c in right.terms.items() if w != dropped}
-        weakened = Words(right.codomain, right.domain, rest).expr()
+        weakened = WordSum(right.codomain, right.domain, rest).expr()
         assert _error(dense, identity.lhs, weakened) > 1e-6
 
 
@@ -157,13 +167,13 @@ def test_order_of_rules_does_not_matter(seed: int) -> None:
         assert Rewriter(rows).normal_form(words) == reference.normal_form(words)
 
 
-def _random_words(rng: random.Random, rewriter: Rewriter) -> Words:
+def _random_words(rng: random.Random, rewriter: Rewriter) -> WordSum:
     """A product of left sides that fit together, so that there is something to rewrite."""
     word = rng.choice(rewriter.rules).lhs
     for _ in range(3):
         fitting = [r.lhs for r in rewriter.rules if r.lhs[0].codomain is word[-1].domain]
         word = word + rng.choice(fitting)
-    return Words(word[0].codomain, word[-1].domain, {word: Fraction(1)})
+    return WordSum(word[0].codomain, word[-1].domain, {word: Fraction(1)})
 
 
 def test_names_and_left_sides_are_unique() -> None:
@@ -191,6 +201,6 @@ def test_apply_replaces_one_occurrence() -> None:
     dense = _dense(_models(frozenset())[1], "link", frozenset())
     rewriter = Rewriter(with_adjoints(CORE))
     for rule in rewriter.rules:
-        whole = Words(rule.lhs[0].codomain, rule.lhs[-1].domain, {rule.lhs: Fraction(2)})
-        after = apply(rule, whole, rule.lhs, 0)
+        whole = WordSum(rule.lhs[0].codomain, rule.lhs[-1].domain, {rule.lhs: Fraction(2)})
+        after = apply_rule(rule, whole, rule.lhs, 0)
         assert _error(dense, whole.expr(), after.expr()) < 1e-11

@@ -4,21 +4,14 @@
 import numpy as np
 import pytest
 
+from phistar.algebra.cross_product_rules import SWAPS
 from phistar.algebra.dense import Dense
 from phistar.algebra.ir import Expr, Q, crf, zero
-from phistar.algebra.proof import (
-    SCALAR,
-    Outcome,
-    Theorem,
-    prove,
-    random_example,
-    random_vectors,
-    starts,
-)
-from phistar.algebra.schemas import SWAPS
+from phistar.algebra.proof import SCALAR_ADJOINT, Outcome, Theorem, initial_words, prove
+from phistar.algebra.random_examples import random_model_with, random_vectors
 from phistar.algebra.spaces import JOINT, ONE
 from phistar.algebra.symbols import H, M, P, dq, f_ext, mass_matrix, phi, tau, v
-from phistar.algebra.words import word_expr
+from phistar.algebra.words import WordSum, word_expr
 from phistar.algorithms.catalogue import catalogue
 from phistar.algorithms.diagonal_rates import bias, coriolis_zeta, nu, zeta
 from phistar.model.configuration import random_configuration
@@ -68,14 +61,16 @@ def test_turning_round_keeps_the_value() -> None:
             continue
         proof = prove(theorem)
         rng = np.random.default_rng(0)
-        model = random_example(rng, theorem.needs, 5)
+        model = random_model_with(rng, theorem.needs, 5)
         vectors = random_vectors(rng, model, theorem.sides)
         dense = Dense(model, random_configuration(model, rng), vectors=vectors)
-        for start, steps in zip(starts(theorem), (proof.left, proof.right), strict=True):
-            sums = [start, *(step.result for step in steps)]
+        for start, trace in zip(initial_words(theorem), proof.traces, strict=True):
+            assert trace.start == start
+            steps = trace.steps
+            sums = [start, *(WordSum(ONE, ONE, dict(terms)) for terms in trace.sums())]
             scale = max([1.0, *(abs(dense(word_expr(word, ONE))[0]) for word in start)])
             for before, step, after in zip(sums, steps, sums[1:], strict=False):
-                if step.identity is SCALAR:
+                if step.identity is SCALAR_ADJOINT:
                     turns += 1
                     change = dense(after.expr())[0] - dense(before.expr())[0]
                     assert abs(change) <= 1e-9 * scale

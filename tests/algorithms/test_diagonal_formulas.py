@@ -8,7 +8,7 @@ import pytest
 
 from phistar.algebra.dense import Dense
 from phistar.algebra.ir import Expr
-from phistar.algebra.proof import random_vectors
+from phistar.algebra.random_examples import random_vectors
 from phistar.algebra.symbols import (
     D,
     D_root,

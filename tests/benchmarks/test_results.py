@@ -31,7 +31,8 @@ def _results(ratio: float = 30.0, growth: float = 1.0) -> Results:
                 rivals = [Rival("pinocchio", "pool", batch, times, spread)]
                 if quantity in VECTORS:
                     rivals.append(Rival("mujoco", "loop", batch, times, spread))
-                found.rows.append(Row(Cell(robot, quantity, batch), ours, tuple(rivals)))
+                cell = Cell(robot, quantity, batch)
+                found.rows.append(Row(cell, ours, tuple(rivals), decision=f"looped {batch}"))
     found.rows.append(Row(Cell("chain1000", "mass_matrix"), why="32.8 GB of arrays"))
     two = Rival("one thread", "", 65_536, ours, Ratio(1.75, 1.5, 1.9, 1.8))
     found.rows.append(Row(Cell("panda", "inverse_dynamics", 65_536, 2), ours, (two,)))
@@ -89,13 +90,16 @@ def test_tables_show_times_ratios_and_reasons() -> None:
         "straight",
         "32.8 GB",
         "100 ns (1.8x)",
+        "looped 4096",
     ):
         assert part in text
+    assert "looped 1 " not in text
     for title in (
         "Batch of 4096",
         "One sample a call",
         "Growth over chains",
         "First result",
+        "Decisions",
         "Goals",
     ):
         assert title in text
@@ -220,26 +224,41 @@ def test_readme_has_the_marks() -> None:
     assert text.partition(readme.END)[2] == once.partition(readme.END)[2]
 
 
-def test_readme_table() -> None:
-    """Times with ratios, machine and command; a row for each robot shown."""
+PROCESSORS = [
+    "",
+    "A 1",
+    "AMD EPYC",
+    "Intel(R) Xeon(R) Platinum 8481C @ 2.70GHz",
+    "X " * 60,
+]
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_readme_table(processor: str) -> None:
+    """Times with ratios, machine and command; a row for each robot shown, whatever it ran on."""
     found = _results()
+    found.machine["processor"] = processor
     lines = readme.section(found).splitlines()
     rows = [line for line in lines if line.startswith("| ") and not line.startswith("| |")]
     assert len(rows) == 2 * len(readme.SHOWN)
     assert rows[0] == "| panda, 7 |" + len(QUANTITIES) * " 100 ns (30×) |"
     assert {line.count("|") for line in rows} == {len(QUANTITIES) + 2}
-    text = "\n".join(lines)
+    text = " ".join(" ".join(lines).split())
     assert "`make bench`" in text
-    assert found.machine["processor"] in text
+    assert " ".join(processor.split()) in text
+    assert max(map(len, lines[-4:])) <= 100
 
 
-def test_readme_without_a_peer() -> None:
-    """Where Pinocchio is missing the text says so and shows times alone."""
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_readme_without_a_peer(processor: str) -> None:
+    """Where Pinocchio is missing the text says so and shows times alone, whatever it ran on."""
     found = _results()
+    found.machine["processor"] = processor
     found.machine["versions"]["pin"] = ""
     found.rows = [dataclasses.replace(row, rivals=()) for row in found.rows]
     text = readme.section(found)
-    assert "Pinocchio was not installed" in text
+    assert "\nThrough the methods of `Robot`" in text
+    assert "Pinocchio was not installed" in " ".join(text.split())
     assert "×" not in text
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from phistar.cli import UsageError
 from phistar.cli.chart import LEVELS, chart
-from phistar.cli.series import check_suffix, write_series
+from phistar.cli.series import check_target, write_series
 
 
 def heights(lines: Sequence[str], wide: int) -> list[int]:
@@ -54,4 +54,4 @@ def test_files(tmp_path: Path) -> None:
     with np.load(tmp_path / "x.npz") as arrays:
         np.testing.assert_array_equal(arrays["q"], q)
     with pytest.raises(UsageError, match=r"'x\.txt'"):
-        check_suffix("x.txt")
+        check_target("--out", "x.txt")

@@ -40,7 +40,7 @@ def test_numbers_are_small_where_they_must_be(story: str) -> None:
         r"largest relative difference (\S+)": 1e-12,
         r"vdot_q next to a finite difference +(\S+), relative": 1e-8,
         r"t = 6 s +pole +(\S+) rad": 1e-3,
-        r"total energy kept within (\S+), relative": 1e-5,
+        r"total energy conserved within (\S+), relative": 1e-5,
         r"is the kinetic energy within (\S+),": 1e-12,
         r"do no work: (\S+) of": 1e-12,
         r"^reached; error \S+ to (\S+);": 1e-3,

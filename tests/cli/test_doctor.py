@@ -16,7 +16,7 @@ def test_everything_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     out = " ".join(capsys.readouterr().out.split())
     for package in ("phistar", "numpy", "scipy", "llvmlite", "lxml", "rich"):
         assert f"{package} {version(package)}" in out
-    for word in ("python", "processor", "SIMD", "cores", "cache", "mjcf", "torch"):
+    for word in ("python", "processor", "SIMD", "cores", "cache", "mjcf", "examples"):
         assert f" {word} " in out
     assert out.endswith("All is well.")
 

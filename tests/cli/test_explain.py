@@ -3,10 +3,11 @@
 
 import pytest
 
-from phistar.algorithms.programs import PROGRAMS
+from phistar.algorithms.programs import MATRICES, PROGRAMS
 from phistar.cli import main
 from phistar.compile import kernel
 from phistar.explain import cite, where
+from phistar.explain.meanings import METHOD_MEANINGS
 
 
 def test_forward_dynamics_of_the_panda(capsys: pytest.CaptureFixture[str]) -> None:
@@ -48,9 +49,36 @@ def test_passes(name: str, passes: str, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_programs_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without an argument: every program."""
+    """Without an argument: every program, matrix and method, and what it is, in 80 columns."""
     assert main(["explain"]) == 0
-    assert capsys.readouterr().out.split() == list(PROGRAMS)
+    lines = capsys.readouterr().out.splitlines()
+    rows = dict(line.split(maxsplit=1) for line in lines if line.startswith("  "))
+    assert list(rows) == [*PROGRAMS, *MATRICES, *METHOD_MEANINGS]
+    assert all(rows.values())
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("mass_matrix", "y = 𝓜 x"),
+        ("jacobian", "J = B* φ* H*"),
+        ("linearize", "see forward_dynamics_q: ∂v̇/∂q"),
+        ("aba", "another name of forward_dynamics"),
+    ],
+)
+def test_methods_of_a_robot(name: str, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The methods that people know show what stands behind them."""
+    assert main(["explain", name]) == 0
+    assert shown in capsys.readouterr().out
+
+
+def test_two_forces_have_two_names(capsys: pytest.CaptureFixture[str]) -> None:
+    """The force at a link and that from outside are not both called f."""
+    assert main(["explain", "inverse_dynamics", "--level", "expression"]) == 0
+    out = capsys.readouterr().out
+    assert "f = φ (M α + b)" in out
+    assert "b = crf[V] M V - f_ext" in out
 
 
 @pytest.mark.parametrize("command", ["explain", "where", "cite"])

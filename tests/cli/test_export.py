@@ -45,7 +45,10 @@ def test_single_precision_and_forces(tmp_path: Path) -> None:
     [
         (["panda", "forward_dynamic"], 2, "forward_dynamics"),
         (["pandda", "forward_dynamics"], 2, "panda"),
-        (["panda_hand", "forward_dynamics"], 1, "mimic"),
+        (["panda_hand", "forward_dynamics"], 2, "mimic"),
+        (["panda", "jacobian"], 2, "--frame"),
+        (["panda", "jacobian:panda_link9"], 2, "panda_link8"),
+        (["panda", "jacobian", "--frame", "panda_link8", "--reference", "x"], 2, "'local'"),
     ],
 )
 def test_mistakes(
@@ -72,6 +75,18 @@ def test_keeps_the_files_of_others(tmp_path: Path, capsys: pytest.CaptureFixture
     """A file that no export wrote is kept unless --force is given."""
     (tmp_path / "README.md").write_text("mine", encoding="utf-8")
     arguments = ["export", "panda", "bias_force", "--out", str(tmp_path)]
-    assert main(arguments) == 1
+    assert main(arguments) == 2
     assert "README.md" in capsys.readouterr().err
     assert main([*arguments, "--force"]) == 0
+
+
+def test_frames_and_matrices(tmp_path: Path) -> None:
+    """A frame behind a colon, or named once; --reference, and -o for --out."""
+    names = ["mass_matrix", "jacobian:panda_link4", "frame_pose"]
+    options = ["--frame", "panda_link7", "--frame", "panda_link8", "--reference", "local"]
+    assert main(["export", "panda", *names, *options, "-o", str(tmp_path)]) == 0
+    written = {file.stem.removeprefix("panda_") for file in tmp_path.glob("panda_*.c")}
+    frames = {"jacobian_panda_link4", "frame_pose_panda_link7", "frame_pose_panda_link8"}
+    assert written == {"mass_matrix", *frames}
+    text = (tmp_path / "panda_jacobian_panda_link4.c").read_text(encoding="utf-8")
+    assert "The frame is 'panda_link4', the reference is local." in text

@@ -9,7 +9,7 @@ import pytest
 import phistar
 from phistar.cli import main
 from phistar.cli.info import MAX_ROWS
-from phistar.loaders.urdf.export import export_urdf
+from phistar.loaders.urdf.urdf_writer import export_urdf
 from phistar.model import Coupling, ModelBuilder
 from phistar.model.generators import chain
 
@@ -160,7 +160,7 @@ def test_doubts_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     builder.joint("j", "revolute", "base", "a")
     builder.joint("k", "revolute", "a", "tip")
     text = info(capsys, write(tmp_path, builder))
-    assert "Doubts of the loader" in text
+    assert "Warnings and notes" in text
     assert "[singular-hinge]" in text.splitlines()[-1]
 
 

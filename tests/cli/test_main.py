@@ -151,7 +151,7 @@ def test_help_is_light() -> None:
         "print(*[m for m in sys.modules if m.startswith(('rich', 'phistar.cli.'))])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.stdout.splitlines()[-1] == "phistar.cli.text"
+    assert done.stdout.splitlines()[-1] == "phistar.cli.terminal"
 
 
 @pytest.mark.parametrize("command", [["info", "panda_hand"], ["robots"], ["check", "ur5"]])

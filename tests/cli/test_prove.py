@@ -26,10 +26,16 @@ def test_every_theorem_is_proved(name: str, capsys: pytest.CaptureFixture[str]) 
     assert "\n  proved in " in out
 
 
-def test_list_names_every_theorem(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without an argument: one line a theorem, with outcome and number of steps."""
+def test_list_names_every_theorem(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without an argument: one line a theorem, with outcome and number of steps, then its words."""
+    monkeypatch.delenv("COLUMNS", raising=False)
     assert main(["prove"]) == 0
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    lines = capsys.readouterr().out.splitlines()
+    rows = [line.split() for line in lines if not line.startswith(" ")]
+    assert len(lines) >= 2 * len(rows)
+    assert max(map(len, lines)) <= 80
     assert {row[0] for row in rows} == set(catalogue())
     assert {row[1] for row in rows} == {"proved"}
     assert next(row[2] for row in rows if row[0] == "innovations_inverse") == "1"
@@ -71,3 +77,24 @@ def test_unknown_theorem(capsys: pytest.CaptureFixture[str]) -> None:
     assert out == ""
     assert err.count("\n") == 1
     assert "Did you mean 'forward_dynamics'" in err
+
+
+def test_identities_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """A row of the algebra: its equation, its reason, where it acts, and that it holds."""
+    assert main(["prove", "riccati"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("identity riccati: the Riccati equation solved for M\n")
+    assert "M = P - Eφ P Eφ* + K D K*" in out
+    assert "algebra/identities.py:" in out
+    assert "agree as matrices on 3 random robots" in out
+    assert main(["prove", "dual_inertia"]) == 0
+    assert "no massless links" in capsys.readouterr().out
+
+
+def test_list_shows_hypotheses(capsys: pytest.CaptureFixture[str]) -> None:
+    """A theorem that holds under a hypothesis says so in the list."""
+    assert main(["prove"]) == 0
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    for name, theorem in catalogue().items():
+        needs = ", ".join(sorted(theorem.needs))
+        assert lines[name].endswith(f"[{needs}]") == bool(needs)

@@ -7,7 +7,8 @@ import pytest
 
 import phistar
 from phistar.cli import main
-from phistar.cli.robots import published
+from phistar.cli.robots import mass_sources
+from tests.helpers import load_with_loops
 
 
 def test_every_bundled_robot_has_a_row(
@@ -18,7 +19,7 @@ def test_every_bundled_robot_has_a_row(
     assert main(["robots"]) == 0
     out = capsys.readouterr().out
     for name in phistar.robots.names():
-        robot = phistar.load(name)
+        robot = load_with_loops(name)
         row = next(line for line in out.splitlines() if line.startswith(f"{name} "))
         _, _, nq, nv, mass, base = re.split(r"\s{2,}", row.strip())[:6]
         assert (int(nq), int(nv)) == (robot.nq, robot.nv)
@@ -28,7 +29,7 @@ def test_every_bundled_robot_has_a_row(
 
 def test_every_bundled_robot_names_its_source() -> None:
     """The table of sources beside the files covers all robots, and names people or firms."""
-    sources = published()
+    sources = mass_sources()
     assert set(sources) == set(phistar.robots.names())
     assert sources["humanoid"] == "de Leva, 1996"
     assert sources["cartpole"] == "Barto, Sutton, Anderson, 1983"

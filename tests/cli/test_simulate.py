@@ -63,8 +63,8 @@ def test_plot(tmp_path: Path) -> None:
         (["--q", "1,2,3"], 2, "3 numbers, expected 2"),
         (["--q", "one"], 2, "expected numbers"),
         (["--out", "run.txt"], 2, ".csv or .npz"),
-        (["--dt", "0.3"], 1, "whole number"),
-        (["--dt", "-1"], 1, "dt is -1.0"),
+        (["--dt", "0.3"], 2, "whole number"),
+        (["--dt", "-1"], 2, "dt is -1.0"),
     ],
 )
 def test_mistakes(

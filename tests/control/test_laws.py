@@ -118,7 +118,7 @@ def test_operational_space_commands_the_frame() -> None:
     jacobian, mass = robot.jacobian(q, tip), robot.mass_matrix(q)
     for k in range(len(q)):
         still = np.linalg.svd(jacobian[k])[2][6]  # a motion that the frame does not feel
-        free = still @ (law.demand(q[k], v[k]) - robot.bias_force(q[k], v[k]))
+        free = still @ (law.require(q[k], v[k]) - robot.bias_force(q[k], v[k]))
         assert free == pytest.approx(-2.0 * still @ mass[k] @ v[k], rel=1e-8)
 
 
@@ -169,7 +169,7 @@ def test_limits(arm: phistar.Robot) -> None:
     """Forces stay within the limits, and what was asked for beyond them is marked."""
     q, v = states(arm)
     law = control.pose_control(arm, "tool0", goal_pose(arm), limits=[5.0, 6, 7, 1, 1, 0.1])
-    found, asked = law.forces(q, v), law.demand(q, v)
+    found, asked = law.forces(q, v), law.require(q, v)
     assert (np.abs(found) <= [5.0, 6, 7, 1, 1, 0.1]).all()
     outside = law.saturated(asked)
     assert outside.any()

@@ -6,7 +6,7 @@ import pytest
 import scipy.linalg
 
 import phistar
-from phistar.derivatives.discrete import METHODS
+from phistar.derivatives.discrete import DISCRETIZATION_SCHEMES
 from phistar.errors import ArgumentError, ShapeError, SingularHingeError, UnknownNameError
 from tests.derivatives.witness import ROBOTS, State, close, state
 
@@ -27,7 +27,7 @@ def case(request: pytest.FixtureRequest) -> State:
     return State(found.robot, found.q, 5 * found.v, found.x, found.dq, found.dv, found.dx, found.w)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", DISCRETIZATION_SCHEMES)
 def test_the_step(case: State, method: str) -> None:
     """q and v at the end are those of the scheme; relative 1e-12."""
     found = case.robot.discretize(case.q, case.v, case.x, DT, method=method)
@@ -36,7 +36,7 @@ def test_the_step(case: State, method: str) -> None:
     close(found.v, v, 1e-12)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", DISCRETIZATION_SCHEMES)
 def test_derivatives(case: State, method: str) -> None:
     """A and B are central differences of the step, in tangent steps at both ends; 1e-6."""
     robot, n, h = case.robot, case.robot.nv, 1e-5
@@ -57,7 +57,7 @@ def test_short_steps_are_the_continuous_system(case: State) -> None:
     """(A - 1)/dt tends to the continuous A, and B/dt to B, as dt vanishes; 1e-4."""
     dt = 1e-7
     continuous = case.robot.linearize(case.q, case.v, case.x)
-    for method in METHODS:
+    for method in DISCRETIZATION_SCHEMES:
         found = case.robot.discretize(case.q, case.v, case.x, dt, method=method)
         close((found.A - np.eye(2 * case.robot.nv)) / dt, continuous.A, 1e-4)
         close(found.B / dt, continuous.B, 1e-4)
@@ -76,7 +76,7 @@ def test_held(case: State) -> None:
         close(b, expected[:, : 2 * n, 2 * n :])
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", DISCRETIZATION_SCHEMES)
 def test_batches_broadcast(method: str) -> None:
     """Axes of q, v, tau and of forces broadcast; a batch is its single steps; 1e-12."""
     case = state(batch=())

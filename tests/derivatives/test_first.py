@@ -9,7 +9,8 @@ import pinocchio as pin
 import pytest
 
 import phistar
-from phistar.derivatives.first import FORWARD_METHODS, FUNCTIONS, JVP_METHODS, fastest
+from phistar.backends import base
+from phistar.derivatives.first import FORWARD_METHODS, FUNCTIONS, JVP_METHODS, fastest_method
 from phistar.errors import ArgumentError, ShapeError, SingularHingeError, UnknownNameError
 from phistar.model.random import random_model
 from tests.derivatives.witness import ROBOTS, State, close, flip, state, steps, times
@@ -86,10 +87,14 @@ def test_the_method_is_chosen_by_size() -> None:
     Loops take four samples at the price of one.
     """
     chain = phistar.robots.chain
-    assert fastest(chain(20).model) == fastest(chain(88).model) == "product"
-    assert fastest(chain(89).model) == fastest(chain(2000).model) == "columns"
-    assert fastest(chain(354).model, samples=1) == fastest(chain(354).model, samples=0) == "product"
-    assert fastest(chain(355).model, samples=1) == "columns"
+    assert fastest_method(chain(20).model) == fastest_method(chain(88).model) == "product"
+    assert fastest_method(chain(89).model) == fastest_method(chain(2000).model) == "columns"
+    assert (
+        fastest_method(chain(354).model, samples=1)
+        == fastest_method(chain(354).model, samples=0)
+        == "product"
+    )
+    assert fastest_method(chain(355).model, samples=1) == "columns"
 
 
 def test_continuous_system(case: State) -> None:
@@ -246,7 +251,7 @@ def coupled() -> tuple[State, phistar.Robot, np.ndarray, np.ndarray]:
     kinds = ["revolute", "prismatic", "continuous", "spherical"]
     model = random_model(rng, 9, kinds=kinds, mimic=0.4, armature=0.5)
     robot = phistar.Robot(model)
-    joints = {name: joint for name, joint in model.joints.items() if joint.motion.nv}
+    joints = {name: joint for name, joint in model.joints.items() if joint.joint_kind.nv}
     free = phistar.load(robot.to_urdf().encode(), mimic="independent")
     q = robot.random_configuration(rng)
     wide, matrix = np.zeros(free.nq), np.zeros((free.nv, robot.nv))
@@ -254,7 +259,7 @@ def coupled() -> tuple[State, phistar.Robot, np.ndarray, np.ndarray]:
         body = model.bodies[joint.bodies[0]]
         own = free.joints[name]
         wide[own.q_slice] = body.scale * q[body.q_slice] + body.offset
-        matrix[own.v_slice, body.v_slice] = body.scale * np.eye(joint.motion.nv)
+        matrix[own.v_slice, body.v_slice] = body.scale * np.eye(joint.joint_kind.nv)
     assert robot.nv < free.nv
     rows = rng.normal(size=(6, robot.nv))
     return State(robot, q, *rows), free, matrix, wide
@@ -422,7 +427,7 @@ def test_the_quick_way_gives_the_same(
     batch: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first call makes the kernel, later ones go straight to it; other arrays still work."""
-    monkeypatch.setenv("PHISTAR_BACKEND", "llvm")
+    monkeypatch.setattr(base, "_default_name", "llvm")
     monkeypatch.setenv("PHISTAR_TIER", "wait")
     robot = phistar.load("quadruped")
     rng = np.random.default_rng(5)

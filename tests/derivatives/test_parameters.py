@@ -8,8 +8,9 @@ import pinocchio as pin
 import pytest
 
 import phistar
-from phistar.derivatives.parameters import COUNT
+from phistar.derivatives.parameters import PARAMETERS_PER_BODY
 from phistar.errors import ArgumentError, ShapeError, SingularHingeError
+from phistar.spatial import crf_apply
 from tests.derivatives.witness import ROBOTS, State, close, state
 
 ORDER = [0, 1, 2, 3, 4, 5, 7, 6, 8, 9]
@@ -24,26 +25,31 @@ def case(request: pytest.FixtureRequest) -> State:
 
 def _changed(robot: phistar.Robot, parameters: np.ndarray) -> phistar.Robot:
     """The same robot with other masses and inertias."""
-    rows = parameters.reshape(-1, COUNT)
+    rows = parameters.reshape(-1, PARAMETERS_PER_BODY)
     bodies = [replace(b, inertia=row) for b, row in zip(robot.model.bodies, rows, strict=True)]
     return phistar.Robot(replace(robot.model, bodies=tuple(bodies)))
 
 
-def _rotors(robot: phistar.Robot) -> np.ndarray:
-    """Rotor inertia of each coordinate of v."""
-    result = np.zeros(robot.nv)
-    for body in robot.model.bodies:
-        result[body.v_slice] += body.scale**2 * np.array(body.armature or (0.0,))
+def _rotors(case: State) -> np.ndarray:
+    """A v̇, and what rotors of joints with several axes ask for as they turn."""
+    result = np.zeros_like(case.x)
+    for body in case.robot.model.bodies:
+        armature, rows = np.array(body.armature or (0.0,)), body.v_slice
+        result[..., rows] += body.scale**2 * armature * case.x[..., rows]
+        if len(armature) > 1:
+            axes, rate = body.joint_kind.motion_map(), case.v[..., rows]
+            turned = crf_apply(rate @ axes.T, (armature * rate) @ axes.T)
+            result[..., rows] += turned @ axes
     return result
 
 
 def test_dynamics_is_linear(case: State) -> None:
-    """τ = Yπ + A v̇, for this robot and for one with other parameters; relative 1e-11."""
+    """τ = Yπ + what rotors ask for, here and with other parameters; relative 1e-11."""
     robot = case.robot
     matrix = robot.regressor(case.q, case.v, case.x)
-    assert matrix.shape == (2, robot.nv, COUNT * len(robot.model.bodies))
+    assert matrix.shape == (2, robot.nv, PARAMETERS_PER_BODY * len(robot.model.bodies))
     assert np.array_equal(robot.parameters, robot.model.inertias.reshape(-1))
-    rotors = _rotors(robot) * case.x
+    rotors = _rotors(case)
     close(matrix @ robot.parameters + rotors, robot.inverse_dynamics(case.q, case.v, case.x))
     other = np.random.default_rng(3).normal(size=len(robot.parameters))
     changed = _changed(robot, other)
@@ -83,7 +89,7 @@ def test_pinocchio(name: str, machine_code: None) -> None:
         convert.vdot_to_peer(q, v, x),
     )
     joints = [peer.getJointId(body.joint) - 1 for body in robot.model.bodies]
-    blocks = theirs.reshape(peer.nv, -1, COUNT)[:, joints][:, :, ORDER]
+    blocks = theirs.reshape(peer.nv, -1, PARAMETERS_PER_BODY)[:, joints][:, :, ORDER]
     expected = convert.velocity_matrix(q).T @ blocks.reshape(peer.nv, -1)
     close(robot.regressor(q, v, x), expected, 1e-9)
 
@@ -92,7 +98,7 @@ def test_reduced_mimic_joints() -> None:
     """Followers count for their leaders: τ = Yπ + A v̇; relative 1e-11."""
     case = state("tree", seed=6, kinds=["revolute", "prismatic", "spherical"], mimic=0.5)
     robot = case.robot
-    assert len(robot.joint_names) < sum(j.motion.nv > 0 for j in robot.joints.values())
+    assert len(robot.joint_names) < sum(j.joint_kind.nv > 0 for j in robot.joints.values())
     test_dynamics_is_linear(case)
     test_accelerations(case)
 
@@ -105,7 +111,7 @@ def test_batches_broadcast() -> None:
     v = np.random.default_rng(2).normal(size=(2, robot.nv))
     for call in (robot.regressor, robot.vdot_parameters):
         whole = call(q, v, case.x)
-        assert whole.shape == (3, 2, robot.nv, COUNT * len(robot.model.bodies))
+        assert whole.shape == (3, 2, robot.nv, PARAMETERS_PER_BODY * len(robot.model.bodies))
         close(whole[2, 1], call(q[2, 0], v[1], case.x), 1e-12)
 
 
@@ -124,4 +130,4 @@ def test_errors() -> None:
     bare = phistar.Robot(builder.build())
     with pytest.raises(SingularHingeError, match="hinge"):
         bare.vdot_parameters([0.0], [0.0], [0.0])
-    assert bare.regressor([0.0], [0.0], [1.0]).shape == (1, COUNT)
+    assert bare.regressor([0.0], [0.0], [1.0]).shape == (1, PARAMETERS_PER_BODY)

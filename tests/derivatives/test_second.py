@@ -13,7 +13,7 @@ from phistar.algebra.symbols import H, M, phi
 from phistar.derivatives.first import FUNCTIONS
 from phistar.errors import ArgumentError, ShapeError, UnknownNameError
 from phistar.model.joints import JOINT_KINDS
-from phistar.model.kinematics import Reference
+from phistar.model.numpy_kinematics import Reference
 from phistar.spatial import crf, crm
 from tests.derivatives.witness import ROBOTS, State, along, close, state, steps
 
@@ -203,7 +203,7 @@ def _turn(robot: phistar.Robot, column: int, cross: object) -> np.ndarray:
     result = np.zeros((6 * count, 6 * count))
     for body in robot.model.bodies:
         start = body.v_slice.start
-        if start <= column < start + body.motion.nv:
+        if start <= column < start + body.joint_kind.nv:
             here = slice(6 * body.index, 6 * body.index + 6)
             axis = body.motion_map()[:, column - start]
             result[here, here] = cross(axis)  # type: ignore[operator]
@@ -275,7 +275,7 @@ def test_reduced_mimic_joints() -> None:
     """Followers reduced: tensors and products are complex steps, too; relative 1e-9."""
     case = state("tree", n=7, seed=6, kinds=["revolute", "prismatic", "spherical"], mimic=0.5)
     robot, arguments = case.robot, (case.q, case.v, case.x)
-    assert len(robot.joint_names) < sum(j.motion.nv > 0 for j in robot.joints.values())
+    assert len(robot.joint_names) < sum(j.joint_kind.nv > 0 for j in robot.joints.values())
     found = robot.inverse_dynamics_second(*arguments)
     of_q = steps(robot, lambda *x: robot.linearize_inverse(*x).tau_q, arguments)
     close(found.qq, of_q[0])

@@ -69,9 +69,9 @@ def test_pinocchio(name: str) -> None:
 
 def test_three_sweeps() -> None:
     """Inertias inward, velocities outward, forces and rates of inertias inward: no more."""
-    passes = kernel("diagonal_dynamics").schedule.passes
+    sweeps = kernel("diagonal_dynamics").schedule.sweeps
     inward, outward = Direction.INWARD, Direction.OUTWARD
-    assert [p.direction for p in passes] == [inward, outward, inward]
+    assert [p.direction for p in sweeps] == [inward, outward, inward]
 
 
 def test_machine_code(machine_code: None) -> None:

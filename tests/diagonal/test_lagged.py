@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import phistar
-from phistar.algorithms.diagonal_motion import LAGGED_STEP
+from phistar.algorithms.diagonal_dynamics import LAGGED_STEP
 from phistar.compile import compile_outputs
 from phistar.diagonal import lagged_start, lagged_step
 from phistar.errors import ArgumentError
@@ -81,8 +81,8 @@ def test_nothing_lags_at_the_start(name: str) -> None:
 
 def test_two_sweeps() -> None:
     """One sweep inward, one outward: what the paper counts."""
-    passes = compile_outputs("lagged_step", tuple(LAGGED_STEP.items())).schedule.passes
-    assert [p.direction for p in passes] == [Direction.INWARD, Direction.OUTWARD]
+    sweeps = compile_outputs("lagged_step", tuple(LAGGED_STEP.items())).schedule.sweeps
+    assert [p.direction for p in sweeps] == [Direction.INWARD, Direction.OUTWARD]
 
 
 def test_batches() -> None:

@@ -22,7 +22,7 @@ def test_inertias_and_roots(robot: Case, root: str) -> None:
     """D is the dense one, R R* = D, and their rates are complex steps in time."""
     here, joints = robot.witness(0), joint_map(robot.robot.model)
     d = robot.robot.diagonalize(robot.q, robot.v, root=root)
-    order = np.ix_(joints.places, joints.places)
+    order = np.ix_(joints.v_indices, joints.v_indices)
     close(d.D[0][order], here.here(D))
     close(d.R @ np.swapaxes(d.R, -1, -2), d.D)
     close(d.R[0][order], here.root(here.here, root))

@@ -19,6 +19,7 @@ from phistar.algebra.symbols import D, D_root, mass_matrix, v
 from phistar.algorithms.equations_of_motion import in_motion
 from phistar.algorithms.innovations import L
 from phistar.algorithms.inverse_dynamics import bias_force
+from phistar.algorithms.rotor_forces import rotor_force
 from phistar.model.joint_map import joint_map
 from phistar.model.random import random_model
 
@@ -88,7 +89,7 @@ class Witness:
     def vdot(self) -> Array:
         """Accelerations by solving with the dense mass matrix."""
         joints = joint_map(self.robot.model)
-        left = joints.spread(self.tau) - self.here(in_motion(bias_force))
+        left = joints.spread(self.tau) - self.here(in_motion(bias_force) + rotor_force)
         return joints.gather(np.linalg.solve(self.here(mass_matrix), left))
 
     @cached_property

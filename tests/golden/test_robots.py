@@ -29,6 +29,13 @@ def test_robot_agrees(path: Path) -> None:
     assert compare(path).faults == []
 
 
+@pytest.mark.usefixtures("machine_code")
+@pytest.mark.parametrize("path", ROBOTS[::6], ids=lambda p: p.name)
+def test_machine_code_agrees(path: Path) -> None:
+    """The same by what users run, for a sixth of the robots; ``make robots`` does all of them."""
+    assert compare(path).faults == []
+
+
 def _golden(path: Path) -> dict[str, Any]:
     return dict(json.loads(path.with_name(path.name + ".json").read_text()))
 

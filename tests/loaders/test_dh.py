@@ -6,12 +6,13 @@ import math
 import numpy as np
 import pytest
 
+import phistar
 from phistar import robots
 from phistar.errors import ArgumentError, ModelError
 from phistar.loaders import load_model
 from phistar.loaders.dh import DHRow, from_dh
 from phistar.model import Model
-from phistar.model.kinematics import frame_pose, jacobian, link_poses
+from phistar.model.numpy_kinematics import frame_pose, jacobian, link_poses
 
 PI = math.pi
 
@@ -204,6 +205,13 @@ def test_base_and_names() -> None:
     assert model.joint_names == ("shoulder", "joint2")
     expected = base @ shift(x=0.5)
     np.testing.assert_allclose(frame_pose(model, [0, 0], "link2"), expected, atol=1e-15)
+    np.testing.assert_array_equal(frame_pose(model, [0, 0], "base"), base)
+
+
+def test_the_table_is_reached_by_its_name() -> None:
+    """``phistar.from_dh`` and ``phistar.DHRow``; ``load`` makes a robot of the model."""
+    robot = phistar.load(phistar.from_dh([phistar.DHRow(a=0.3, mass=1.0, inertia=(1, 1, 1))]))
+    assert robot.joint_names == ("joint1",)
 
 
 @pytest.mark.parametrize("convention", ["standard", "modified"])
@@ -232,6 +240,8 @@ def test_limits_are_kept() -> None:
         ([DHRow(kind="spherical")], {}, "'spherical'"),
         ([DHRow(sign=2.0)], {}, "1 or -1"),
         ([(0, 0, 0, 0)], {"convention": "craig"}, "'standard' or 'modified'"),
+        ([(0, 0, 0, 0)], {"base": np.diag([2.0, 1, 1, 1])}, "base is not a rigid pose"),
+        ([(0, 0, 0, 0)], {"base": np.eye(3)}, "base is of shape"),
     ],
 )
 def test_bad_tables_are_refused(rows: list, options: dict[str, str], words: str) -> None:

@@ -9,11 +9,11 @@ import pytest
 
 from phistar.errors import ModelError, UnsafeFileError
 from phistar.loaders.mjcf import files
-from phistar.loaders.mjcf.reader import read_mjcf
+from phistar.loaders.mjcf.mjcf_reader import read_mjcf
 from phistar.loaders.report import LoadReport
-from phistar.loaders.source import Source, read_source
-from phistar.model.kinematics import link_poses
+from phistar.loaders.robot_source import Source, read_source
 from phistar.model.model import Model
+from phistar.model.numpy_kinematics import link_poses
 
 INERTIAL = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
 # A corner of a cube: not symmetric, so that MuJoCo moves and turns it.

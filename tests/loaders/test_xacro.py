@@ -8,8 +8,8 @@ import pytest
 
 from phistar.errors import MissingExtraError, ModelError, UnsafeFileError
 from phistar.loaders import load_model
-from phistar.loaders.source import Source, read_source
-from phistar.loaders.urdf.reader import read_urdf
+from phistar.loaders.robot_source import Source, read_source
+from phistar.loaders.urdf.urdf_reader import read_urdf
 from phistar.loaders.xacro import expand_xacro
 
 HEAD = '<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro">'

@@ -7,7 +7,7 @@ import pytest
 
 from phistar.errors import ModelError, UnsafeFileError
 from phistar.loaders.report import LoadReport
-from phistar.loaders.source import Source
+from phistar.loaders.robot_source import Source
 from phistar.loaders.xml import parse_xml
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from phistar.errors import ArgumentError, ModelError, UnknownNameError
 from phistar.model import GROUND_NAME, Coupling, Mimic, ModelBuilder, make_pose
-from phistar.model.kinematics import frame_pose
+from phistar.model.numpy_kinematics import frame_pose
 from phistar.spatial import rotation_about
 
 

@@ -16,12 +16,14 @@ from phistar.model.joints import (
     JOINT_KINDS,
     JointKind,
     Planar,
+    Prismatic,
+    Revolute,
     Universal,
     free_configuration,
     make_kind,
     unit_axis,
 )
-from phistar.spatial import is_rotation, skew
+from phistar.spatial import crm, is_rotation, skew
 
 SEED = 20
 UNLIMITED = math.inf
@@ -218,6 +220,72 @@ def test_flat_kinds_add(name: str) -> None:
         return
     q, dv = configurations(kind, (5,)), np.random.default_rng(13).normal(size=(5, kind.nv))
     assert np.allclose(kind.integrate(q, dv), q + dv, atol=1e-14) == kind.is_euclidean
+
+
+@simple_kinds
+def test_bracket_is_that_of_the_joint_map(name: str) -> None:
+    """H* [a, b] = crm(H* a) H* b, for what a kind says and for what follows from H*; 1e-14."""
+    kind = draw(name)
+    a, b = np.random.default_rng(14).normal(size=(2, kind.nv))
+    H = kind.motion_map()
+    expected = crm(H @ a) @ H @ b
+    for bracket in (kind.bracket(a, b), JointKind.bracket(kind, a, b)):
+        np.testing.assert_allclose(H @ np.array(bracket, dtype=float), expected, atol=1e-14)
+
+
+@simple_kinds
+def test_frames_that_commute(name: str) -> None:
+    """Motions of kinds that say so do not notice a turn about their axis or a slide along it."""
+    kind = draw(name).canonical()
+    turned = Revolute().transform(np.array([0.7])) @ Prismatic().transform(np.array([0.3]))
+    X = kind.transform(configurations(kind, ()))
+    moved = turned @ X @ np.linalg.inv(turned)
+    assert np.allclose(moved, X, atol=1e-14) == (kind.commutes_with_axis or name == "fixed")
+    if kind.slides_only or kind.turns_only:
+        assert kind.nv == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    {
+        "revolute": ("angle", "rad", "rad/s", "N m"),
+        "helical": ("angle", "rad", "rad/s", "N m"),
+        "prismatic": ("displacement", "m", "m/s", "N"),
+        "cylindrical": ("angle, displacement", "rad, m", "rad/s, m/s", "N m, N"),
+        "universal": ("two angles", "rad", "rad/s", "N m"),
+        "planar": ("x, y, angle", "m, m, rad", "m/s, m/s, rad/s; moving axes", "N, N, N m"),
+        "translation": ("x, y, z", "m", "m/s", "N"),
+        "spherical": ("quaternion x, y, z, w", "unit", "rad/s; moving axes", "N m"),
+        "free": (
+            "x, y, z, quaternion x, y, z, w",
+            "m, unit",
+            "angular rad/s, linear m/s; moving axes",
+            "moment N m, force N",
+        ),
+    }.items(),
+)
+def test_labels(name: str, expected: tuple[str, ...]) -> None:
+    """Coordinates and units as exported C code spells them."""
+    assert draw(name).labels == expected
+
+
+@each_kind
+def test_names_fit_the_coordinates(name: str) -> None:
+    """Each coordinate has a name, or none has one."""
+    kind = draw(name)
+    assert len(kind.coordinate_names) in (0, kind.nq)
+    assert all(kind.labels) == (kind.nv > 0)
+
+
+def test_maps_that_are_not_closed_are_refused() -> None:
+    """Turns about x and y lead to turns about z: no two-axis joint has them as a constant map."""
+    kind = type(
+        "Twisted",
+        (Universal,),
+        {"columns": lambda _: (((0, 1.0),), ((1, 1.0),)), "motion_map": JointKind.motion_map},
+    )()
+    with pytest.raises(ArgumentError, match="not closed"):
+        kind.bracket([1.0, 0.0], [0.0, 1.0])
 
 
 def test_planar_moves_in_its_plane() -> None:

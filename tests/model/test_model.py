@@ -12,15 +12,15 @@ import pytest
 
 from phistar.errors import ArgumentError, ModelError, UnknownNameError
 from phistar.model import GROUND, JOINT_KINDS, Frame, Mimic, Model, ModelBuilder, make_kind
+from phistar.model.components import Drive, Limits
 from phistar.model.configuration import neutral, random_configuration
-from phistar.model.kinematics import (
+from phistar.model.numpy_kinematics import (
     body_velocities,
     center_of_mass,
     frame_velocity,
     jacobian,
     link_poses,
 )
-from phistar.model.parts import Drive, Limits
 from phistar.model.random import random_model
 from phistar.spatial import inertia_apply, inertia_parameters
 
@@ -47,7 +47,9 @@ def unwelded(model: Model) -> Model:
     """The same robot with a revolute joint in the place of every fixed one."""
     hinge = make_kind("revolute", (0.6, 0.0, 0.8))
     joints = [
-        replace(j, motion=hinge, limits=Limits.unlimited(hinge), drive=Drive.passive_free(hinge))
+        replace(
+            j, joint_kind=hinge, limits=Limits.unlimited(hinge), drive=Drive.passive_free(hinge)
+        )
         if j.kind == "fixed"
         else j
         for j in model.joints.values()
@@ -254,9 +256,11 @@ CHANGES = {
     "gravity": lambda b: setattr(b, "gravity", (0, 0, -9.80665)),
     "mass": lambda b: b.links.__setitem__(2, replace(b.links[2], mass=1.0 + 2**-52)),
     "axis": lambda b: b.joints.__setitem__(
-        1, replace(b.joints[1], motion=make_kind("revolute", (1, 0, 0)))
+        1, replace(b.joints[1], joint_kind=make_kind("revolute", (1, 0, 0)))
     ),
-    "kind": lambda b: b.joints.__setitem__(1, replace(b.joints[1], motion=make_kind("continuous"))),
+    "kind": lambda b: b.joints.__setitem__(
+        1, replace(b.joints[1], joint_kind=make_kind("continuous"))
+    ),
     "limit": lambda b: b.joints.__setitem__(
         1, replace(b.joints[1], limits=Limits((-1.0,), (1.0,), (1.0,), (1.0,)))
     ),

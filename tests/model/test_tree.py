@@ -6,8 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from phistar.model.components import Joint, Link, Mimic
 from phistar.model.joints import make_kind
-from phistar.model.parts import Joint, Link, Mimic
 from phistar.model.tree import (
     GROUND_NAME,
     depth_first,

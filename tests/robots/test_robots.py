@@ -10,7 +10,8 @@ from phistar import Robot, load, robots
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.model import Model, generators
 from phistar.model.configuration import neutral
-from phistar.model.kinematics import center_of_mass, frame_pose, link_poses
+from phistar.model.numpy_kinematics import center_of_mass, frame_pose, link_poses
+from tests.helpers import load_with_loops
 
 PROMISED = {
     "cartpole",
@@ -74,7 +75,7 @@ def test_chain_folds_like_a_ruler() -> None:
 def test_chain_axes_repeat() -> None:
     """The letters of axes are the joints' axes in turn, over and over."""
     model = generators.chain(5, axes="zyx")
-    axes = [joint.motion.axis for joint in model.joints.values()]
+    axes = [joint.joint_kind.axis for joint in model.joints.values()]
     x, y, z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
     assert axes == [z, y, x, z, y]
 
@@ -172,3 +173,31 @@ def test_generators_make_robots_for_users() -> None:
     assert robots.tree(2, 3).nv == 12
     assert "serial chain" in (robots.chain.__doc__ or "")
     assert load(generators.chain(4, axes="xy"), gravity=(0, 0, 0)).gravity.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("name", sorted(PROMISED))
+def test_home_is_inside_the_limits(name: str) -> None:
+    """Every bundled robot rests where its joints may be."""
+    robot = load_with_loops(name)
+    assert (robot.home >= robot.lower_limits).all()
+    assert (robot.home <= robot.upper_limits).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "feet", "radius"),
+    [
+        ("quadruped", ("FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT"), 0.0125),
+        ("humanoid", ("left_sole", "right_sole"), 0.0),
+    ],
+)
+def test_legged_robots_stand_at_home(name: str, feet: tuple[str, ...], radius: float) -> None:
+    """Feet touch z = 0 and the centre of mass is above them; nothing else reaches the ground."""
+    robot = load(name)
+    poses = robot.link_poses(robot.home)
+    places = np.array([poses[foot][:3, 3] for foot in feet])
+    np.testing.assert_allclose(places[:, 2], radius, atol=1e-9)
+    center = robot.center_of_mass(robot.home)
+    # Across, between the feet; along, over the soles, which reach 0.1 m and more forward.
+    assert places[:, 1].min() < center[1] < places[:, 1].max()
+    assert places[:, 0].min() - 0.01 < center[0] < places[:, 0].max() + 0.01
+    assert min(pose[2, 3] for link, pose in poses.items() if link not in feet) > radius

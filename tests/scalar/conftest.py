@@ -18,6 +18,9 @@ from phistar.sweeps.ir import Type
 from phistar.sweeps.schedule import Schedule
 
 MOVING = tuple(kind for kind in JOINT_KINDS if kind != "fixed")
+SMALL = ("small tree", "small forest", "small base")
+"""Robots of three or four joints that have every kind between them, for long programs: these cost
+tens of times less to trace than the larger robots."""
 Values = dict[str, np.ndarray]
 
 
@@ -34,6 +37,10 @@ def _models() -> dict[str, Model]:
     add("forest", 21, 8, topology="forest", armature=0.5)
     add("free base", 22, 6, floating_base=True, anchors=0.5)
     add("arms", 24, 9, topology="arms", kinds=["revolute", "prismatic"])
+    options = {"armature": 0.5, "frames": 2}
+    add("small tree", 25, 4, kinds=MOVING[0::3], topology="tree", massless=0.2, **options)
+    add("small forest", 26, 4, kinds=MOVING[1::3], topology="forest", fixed=0.3, **options)
+    add("small base", 27, 3, kinds=MOVING[2::3], floating_base=True, anchors=0.5, **options)
     models["panda_hand"] = phistar.load("panda_hand").model
     return models
 
@@ -50,7 +57,7 @@ def sample(
     """Two random configurations, and everything that a program reads but gravity."""
     rng = np.random.default_rng(seed)
     q = random_configuration(model, rng, (2,))
-    joints = sum(body.motion.nv for body in model.bodies if body.index not in locked)
+    joints = sum(body.joint_kind.nv for body in model.bodies if body.index not in locked)
     inputs = {}
     for stream in schedule.program.live():
         node = schedule.program.nodes[stream]

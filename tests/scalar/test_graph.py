@@ -11,9 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phistar.scalar.graph import Graph, Scalar, Value, cos, operands, sin, sqrt, values
+from phistar.scalar.graph import (
+    Graph,
+    Scalar,
+    Value,
+    cos,
+    log,
+    operands,
+    runtime_values,
+    select,
+    sin,
+    sqrt,
+)
 from phistar.scalar.interpret import run
-from phistar.scalar.program import Body, Signature, Store, Straight
+from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled
 
 Formula = Callable[[Any, Any, Any], Any]
 """Of three numbers, symbols or floats."""
@@ -67,6 +78,11 @@ RULES: dict[str, tuple[Formula, str]] = {
     "cos(-x) - cos(x)": (lambda x, y, z: cos(-x) - cos(x), ""),
     "sin(y - x) + sin(x - y)": (lambda x, y, z: sin(y - x) + sin(x - y), ""),
     "sqrt(x x)": (lambda x, y, z: sqrt(x * x), "mul sqrt"),
+    "log(x x)": (lambda x, y, z: log(x * x), "log mul"),
+    "z if x > y else 1": (lambda x, y, z: select(x, y, z, 1.0), "select"),
+    "z if 1 > y else y": (lambda x, y, z: select(1.0, y, z, y), "select"),
+    "z if x > y else z": (lambda x, y, z: select(x, y, z, z), ""),
+    "y if 2 > 1 else z": (lambda x, y, z: select(2.0, 1.0, y, z), ""),
     "x y - z x": (lambda x, y, z: x * y - z * x, "mul mul sub"),
 }
 """Formulas, and the operations that their values need."""
@@ -79,8 +95,8 @@ def symbols(graph: Graph) -> list[Value]:
 
 def evaluate(graph: Graph, result: Scalar, numbers: np.ndarray) -> np.ndarray:
     """A scalar for inputs (batch, 3)."""
-    body = Body(graph, [Store("y", 0, "", result)])
-    return run(Straight(Signature({"x": 3}, {"y": 1}), body), {"x": numbers})["y"][:, 0]
+    body = BasicBlock(graph, [Store("y", 0, "", result)])
+    return run(Unrolled(Signature({"x": 3}, {"y": 1}), body), {"x": numbers})["y"][:, 0]
 
 
 SIGNS = np.array([[a, b, c] for a in (-1, 1) for b in (-1, 1) for c in (-1, 1)], float)
@@ -148,9 +164,12 @@ def test_constants_stay_python_floats() -> None:
     assert sqrt(2.0) == math.sqrt(2.0)
     assert (sin(0.3), cos(0.3)) == (math.sin(0.3), math.cos(0.3))
     assert isinstance(sin(0.3), float)
+    assert log(2.0) == math.log(2.0)
+    assert (select(1.0, 0.0, 3.0, 4.0), select(1.0, 1.0, 3.0, 4.0)) == (3.0, 4.0)
     graph = Graph()
-    assert graph.number(3.0).node == ("const", 3.0)
-    assert values([1.0, graph.load("x", 0), 2.0]) == [graph.load("x", 0)]
+    assert graph.as_value(3.0).node == ("const", 3.0)
+    x = graph.load("x", 0)
+    assert runtime_values([1.0, x, 2.0]) == [x]
 
 
 def test_count_and_live() -> None:
@@ -162,7 +181,7 @@ def test_count_and_live() -> None:
     root = -(product + z) * product
     assert isinstance(root, Value)
     assert dict(graph.count([root])) == {"mul": 2, "add": 1}
-    live = graph.live([root])
+    live = graph.live_nodes([root])
     assert live == sorted(live)
     assert all(set(operands(graph.nodes[n])) <= set(live) for n in live)
     assert dict(graph.count([root, root])) == {"mul": 2, "add": 1}

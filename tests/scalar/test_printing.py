@@ -9,11 +9,11 @@ import pytest
 import phistar
 from phistar.algorithms.programs import PROGRAMS
 from phistar.compile import kernel
-from phistar.scalar.graph import Graph, sin, sqrt
+from phistar.scalar.graph import Graph, log, select, sin, sqrt
 from phistar.scalar.interpret import run
-from phistar.scalar.lower import to_rolled, to_straight
+from phistar.scalar.lower import to_looped, to_unrolled
 from phistar.scalar.printing import to_text
-from phistar.scalar.program import Body, Signature, Store, Straight
+from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled
 
 ABSENT = frozenset({"f_ext", "gravity"})
 
@@ -23,8 +23,8 @@ def test_straight_line() -> None:
     graph = Graph()
     q, v = graph.load("q", 0), graph.load("v", 1)
     value = sin(q) * v - sqrt(v * -2.5 + 0.25)
-    body = Body(graph, [Store("tau", 0, "", value), Store("tau", 1, "", 0.0)])
-    text = to_text(Straight(Signature({"q": 1, "v": 2}, {"tau": 2}), body))
+    body = BasicBlock(graph, [Store("tau", 0, "", value), Store("tau", 1, "", 0.0)])
+    text = to_text(Unrolled(Signature({"q": 1, "v": 2}, {"tau": 2}), body))
     assert text.splitlines() == [
         "q[1], v[2] -> tau[2]",
         "4 operations (add 1, mul 2, sin 1, sqrt 1, sub 1)",
@@ -41,10 +41,23 @@ def test_straight_line() -> None:
     ]
 
 
+def test_choices() -> None:
+    """A selection is written as Python writes one."""
+    graph = Graph()
+    x, y = graph.load("x", 0), graph.load("x", 1)
+    body = BasicBlock(graph, [Store("y", 0, "", log(select(x, y, y, 1.0)))])
+    text = to_text(Unrolled(Signature({"x": 2}, {"y": 1}), body))
+    assert text.splitlines()[3:] == [
+        "n3 = x[1] if x[0] > x[1] else 1.0",
+        "n4 = log(n3)",
+        "y[0] = n4",
+    ]
+
+
 def test_loops() -> None:
     """Classes with their links, then each loop with a body a class."""
     model = phistar.load("double_pendulum").model
-    text = to_text(to_rolled(kernel("inverse_dynamics").schedule, model, ABSENT))
+    text = to_text(to_looped(kernel("inverse_dynamics").schedule, model, ABSENT))
     assert text.startswith("q[2], v[2], vdot[2] -> tau[2]\n")
     assert "2 links, " in text
     assert "class 0: links 0; " in text
@@ -59,7 +72,7 @@ def test_loops() -> None:
 def test_every_program_has_a_listing(name: str) -> None:
     """Of both shapes, on a robot with a free base; as many lines as operations at least."""
     model = phistar.load("quadruped").model
-    for make in (to_straight, to_rolled):
+    for make in (to_unrolled, to_looped):
         program = make(kernel(name).schedule, model)
         assert to_text(program).count(" = ") >= sum(program.signature.outputs.values()) / 6
 
@@ -67,7 +80,7 @@ def test_every_program_has_a_listing(name: str) -> None:
 def test_a_listing_is_the_program() -> None:
     """A straight line read as Python has the interpreter's results, to the bit."""
     model = phistar.load("panda").model
-    program = to_straight(kernel("forward_dynamics").schedule, model, ABSENT)
+    program = to_unrolled(kernel("forward_dynamics").schedule, model, ABSENT)
     rng = np.random.default_rng(1)
     rows = {name: rng.normal(size=n) for name, n in program.signature.inputs.items()}
     names = {**rows, "vdot": np.zeros(7), "sin": np.sin, "cos": np.cos, "sqrt": np.sqrt}

@@ -10,27 +10,30 @@ import pytest
 from phistar.algebra.dense import Dense
 from phistar.algebra.spaces import FORCE
 from phistar.algebra.symbols import D, H, M, Upsilon, phi, psi, v, vector
-from phistar.algorithms.kinematics import V
-from phistar.algorithms.programs import MATRICES, PROGRAMS, WHOLE
-from phistar.compile import compile_outputs, factored, kernel
+from phistar.algorithms.link_kinematics import V
+from phistar.algorithms.programs import MATRICES, PROGRAMS, REGROUPABLE_PROGRAMS
+from phistar.compile import compile_outputs, kernel, with_closed_inverses
 from phistar.model import Model
 from phistar.model.configuration import random_configuration
 from phistar.model.random import random_model
-from phistar.scalar.classical import classical
 from phistar.scalar.interpret import run
-from phistar.scalar.lower import Options, signature_of, to_rolled, to_straight
-from phistar.scalar.matrix import OUTPUT, to_matrix
-from phistar.scalar.program import arithmetic
+from phistar.scalar.lower import LoweringOptions, signature_of, to_looped, to_unrolled
+from phistar.scalar.lower_matrix import MATRIX_OUTPUT, to_unrolled_matrix
+from phistar.scalar.program import count_arithmetic
+from phistar.scalar.trace.classical_accelerations import with_classical_accelerations
 from phistar.scalar.verify import verify
-from phistar.sweeps.requests import Full, forms
+from phistar.sweeps.requests import Full, matrix_forms
 
 Error = Callable[..., float]
 
-SHAPES: dict[str, Callable[..., Any]] = {"straight": to_straight, "rolled": to_rolled}
+SHAPES: dict[str, Callable[..., Any]] = {"straight": to_unrolled, "rolled": to_looped}
 GRAVITY = frozenset({"gravity"})
-MIXED = ("mixed tree", "forest", "free base")
+MIXED = ("mixed tree", "forest", "free base", "panda_hand")
+SMALL = ("small tree", "small forest", "small base")
 LONG = 60
 """Streams."""
+CORE = ("inverse_dynamics", "forward_dynamics", "forward_dynamics_1", "hybrid_dynamics")
+"""Programs that are tried on robots of one joint kind, too."""
 CLOSE = 2e-12
 """Relative; the mass matrices have condition numbers of up to some 1e3."""
 
@@ -38,13 +41,15 @@ CLOSE = 2e-12
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_agrees_with_sweeps(name: str, shape: str, models: dict[str, Model], error: Error) -> None:
-    """Every program on every robot, inertias regrouped where no output can tell; it verifies."""
+    """Every program, inertias regrouped where no output can tell; it verifies."""
     schedule = kernel(name).schedule
-    # Long programs take the robots that have all kinds of joints between them.
-    chosen = MIXED if len(list(schedule.program.live())) > LONG else tuple(models)
+    short = MIXED if len(list(schedule.program.live())) <= LONG else SMALL
+    chosen = tuple(models) if name in CORE else short
     for robot in chosen:
         model = models[robot]
-        program = SHAPES[shape](schedule, model, GRAVITY, options=Options(regroup=name in WHOLE))
+        program = SHAPES[shape](
+            schedule, model, GRAVITY, options=LoweringOptions(regroup=name in REGROUPABLE_PROGRAMS)
+        )
         verify(program)
         assert error(program, schedule, model) <= CLOSE, robot
 
@@ -57,10 +62,10 @@ def test_frames_do_not_matter(
     """Outputs over joints and over links are the same in every choice of frames."""
     for name in ("forward_dynamics_2", "inverse_dynamics", "hybrid_bias"):
         schedule = kernel(name).schedule
-        for robot in ("mixed tree", "forest", "free base", "panda_hand"):
+        for robot in MIXED:
             model = models[robot]
-            for regroup in (False, True)[: 1 + (name in WHOLE)]:
-                options = Options(frames=frames, regroup=regroup)
+            for regroup in (False, True)[: 1 + (name in REGROUPABLE_PROGRAMS)]:
+                options = LoweringOptions(frames=frames, regroup=regroup)
                 program = SHAPES[shape](schedule, model, GRAVITY, options=options)
                 assert error(program, schedule, model) <= CLOSE, robot
 
@@ -70,7 +75,7 @@ def test_frames_do_not_matter(
 def test_locked_joints(name: str, shape: str, models: dict[str, Model], error: Error) -> None:
     """Bodies without joint velocities: joint vectors are shorter; it verifies."""
     schedule = kernel(name).schedule
-    for robot in ("mixed tree", "forest", "free base"):
+    for robot in SMALL:
         model = models[robot]
         count = len(model.bodies)
         for locked in [{0}, {count - 1}, set(range(0, count, 2)), set(range(count))]:
@@ -95,7 +100,7 @@ def test_absent_and_given_inputs(shape: str, models: dict[str, Model]) -> None:
     short = make(schedule, model, frozenset({"f_ext", "gravity"}))
     long = make(schedule, model, GRAVITY)
     assert set(short.signature.inputs) == {"q", "v", "vdot"}
-    assert arithmetic(short.count()) < arithmetic(long.count())
+    assert count_arithmetic(short.count()) < count_arithmetic(long.count())
     expected = run(long, {**rows, "f_ext": nothing})["tau"]
     np.testing.assert_allclose(
         run(short, rows)["tau"], expected, rtol=0, atol=1e-13 * np.abs(expected).max()
@@ -122,7 +127,9 @@ def test_complex_numbers(name: str, shape: str, models: dict[str, Model], error:
     schedule = kernel(name).schedule
     for robot in ("revolute", "prismatic", "helical", "cylindrical", "planar", "arms"):
         model = models[robot]
-        program = SHAPES[shape](schedule, model, GRAVITY, options=Options(regroup=name in WHOLE))
+        program = SHAPES[shape](
+            schedule, model, GRAVITY, options=LoweringOptions(regroup=name in REGROUPABLE_PROGRAMS)
+        )
         assert error(program, schedule, model, imaginary=0.1) <= 1e-11, robot
 
 
@@ -132,7 +139,7 @@ def test_complex_step(shape: str) -> None:
     model = random_model(np.random.default_rng(12), 6, kinds=["revolute", "prismatic", "helical"])
     schedule = kernel("forward_dynamics_3").schedule
     program = SHAPES[shape](
-        schedule, model, frozenset({"f_ext", "gravity"}), options=Options(regroup=True)
+        schedule, model, frozenset({"f_ext", "gravity"}), options=LoweringOptions(regroup=True)
     )
     rng = np.random.default_rng(13)
     q, direction, rate, tau = rng.normal(size=(4, 1, model.nq))
@@ -154,16 +161,16 @@ CLASSICAL = {"inverse_dynamics", "bias_force", "forward_dynamics_1", "forward_dy
 def test_classical_accelerations(name: str, models: dict[str, Model], error: Error) -> None:
     """Used where no output can tell, then with fewer operations and equal results."""
     schedule = kernel(name).schedule
-    assert (classical(schedule.program) is not None) == (name in CLASSICAL)
+    assert (with_classical_accelerations(schedule.program) is not None) == (name in CLASSICAL)
     if name not in CLASSICAL:
         return
     for robot in ("mixed tree", "forest", "free base", "helical"):
         model = models[robot]
         spatial, plain = (
-            to_straight(schedule, model, GRAVITY, options=Options(classical=flag))
+            to_unrolled(schedule, model, GRAVITY, options=LoweringOptions(classical=flag))
             for flag in (False, True)
         )
-        assert arithmetic(plain.count()) < arithmetic(spatial.count())
+        assert count_arithmetic(plain.count()) < count_arithmetic(spatial.count())
         for program in (spatial, plain):
             assert error(program, schedule, model) <= CLOSE
 
@@ -178,7 +185,7 @@ def test_classical_is_refused_where_an_output_tells() -> None:
         {"a": PROGRAMS["hybrid_bias"]["a"]},
     ):
         program = compile_outputs("own", tuple(outputs.items())).schedule.program
-        assert classical(program) is None
+        assert with_classical_accelerations(program) is None
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -198,8 +205,11 @@ def test_compliances(shape: str, models: dict[str, Model], error: Error) -> None
     f = vector("f", FORCE)
     outputs = {"y": Upsilon @ f, "tau": H @ phi @ (M @ (Upsilon @ f)), "z": phi.T @ Upsilon @ f}
     schedule = compile_outputs("own", tuple(outputs.items())).schedule
-    assert {"outcong", "give"} <= {schedule.program.nodes[s].op for s in schedule.program.live()}
-    for robot, model in models.items():
+    assert {"congruence_out", "compliance_update"} <= {
+        schedule.program.nodes[s].op for s in schedule.program.live()
+    }
+    for robot in (*SMALL, "forest"):
+        model = models[robot]
         count = len(model.bodies)
         for locked in (frozenset(), frozenset({0}), frozenset(range(0, count, 2))):
             program = SHAPES[shape](schedule, model, GRAVITY, locked)
@@ -215,7 +225,8 @@ def test_compliance_is_the_diagonal_of_the_dense_operator(
     f = vector("f", FORCE)
     schedule = compile_outputs("own", (("y", Upsilon @ f),)).schedule
     rng = np.random.default_rng(16)
-    for robot, model in models.items():
+    for robot in (*SMALL, *MIXED):
+        model = models[robot]
         q = random_configuration(model, rng, (1,))
         forces = rng.normal(size=(1, 6 * len(model.bodies)))
         ours = run(SHAPES[shape](schedule, model), {"q": q, "f": forces})["y"].reshape(-1, 6)
@@ -231,10 +242,10 @@ FRAMES = ("link2", "link1")
 @pytest.mark.parametrize("name", sorted(set(MATRICES) - {"hinge_inertia"}))
 def test_matrices(name: str, models: dict[str, Model]) -> None:
     """Whole matrices as straight lines verify, and are those of dense operators; 1e-9."""
-    found = forms(factored(MATRICES[name]), Full())
-    for robot in MIXED[:1] if name.endswith(("qq", "qv", "vv")) else MIXED:
+    found = matrix_forms(with_closed_inverses(MATRICES[name]), Full())
+    for robot in SMALL:
         model = models[robot]
-        program = to_matrix(found, model, FRAMES, absent=frozenset({"f_ext", "gravity"}))
+        program = to_unrolled_matrix(found, model, FRAMES, absent=frozenset({"f_ext", "gravity"}))
         verify(program)
         rng = np.random.default_rng(15)
         rows = {n: rng.normal(size=(1, m)) for n, m in program.signature.inputs.items()}
@@ -242,7 +253,7 @@ def test_matrices(name: str, models: dict[str, Model]) -> None:
         vectors = {n: x[0] for n, x in rows.items() if n != "q"}
         vectors["f_ext"] = np.zeros(6 * len(model.bodies))
         known = Dense(model, rows["q"][0], vectors=vectors, tasks=FRAMES)(MATRICES[name])
-        got = run(program, rows)[OUTPUT].reshape(known.shape)
+        got = run(program, rows)[MATRIX_OUTPUT].reshape(known.shape)
         assert np.abs(got - known).max() <= 1e-9 * np.abs(known).max()
 
 

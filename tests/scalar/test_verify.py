@@ -9,108 +9,115 @@ from typing import Any
 import pytest
 
 import phistar
+from phistar.backends.llvm.emit.ir_builder import Lanes
+from phistar.backends.llvm.run.machine_kernel import llvm_text
 from phistar.compile import kernel
-from phistar.scalar.graph import Graph, Value
-from phistar.scalar.lower import to_rolled, to_straight
-from phistar.scalar.program import Body, Loop, Rolled, Signature, Store, Straight
-from phistar.scalar.verify import OPERANDS, VerifyError, verify
+from phistar.scalar.graph import Graph, KeyedPlace, Value
+from phistar.scalar.lower import to_looped, to_unrolled
+from phistar.scalar.program import BasicBlock, LinkSweep, Looped, Signature, Store, Unrolled
+from phistar.scalar.verify import OPERAND_COUNTS, VerifyError, verify
+from phistar.sweeps.ir import Direction
+from tests.helpers import load_with_loops
 
 ABSENT = frozenset({"f_ext", "gravity"})
-KEPT = ("work", "hand")
+KEPT = ("work", "forward")
 
 
 @pytest.fixture
-def straight() -> Straight:
+def straight() -> Unrolled:
     """A straight line of one's own to damage."""
     model = phistar.load("double_pendulum").model
-    return to_straight(kernel("forward_dynamics").schedule, model, ABSENT)
+    return to_unrolled(kernel("forward_dynamics").schedule, model, ABSENT)
 
 
 @pytest.fixture
-def rolled() -> Rolled:
+def rolled() -> Looped:
     """Loops of one's own to damage."""
     model = phistar.load("quadruped").model
-    return to_rolled(kernel("forward_dynamics").schedule, model, ABSENT)
+    return to_looped(kernel("forward_dynamics").schedule, model, ABSENT)
 
 
 @pytest.mark.parametrize("name", phistar.robots.names())
-@pytest.mark.parametrize("make", [to_straight, to_rolled])
+@pytest.mark.parametrize("make", [to_unrolled, to_looped])
 def test_bundled_robots(name: str, make: Callable[..., Any]) -> None:
     """Sound programs pass."""
-    model = phistar.load(name).model
+    model = load_with_loops(name).model
     for program in ("inverse_dynamics", "forward_dynamics_2"):
         verify(make(kernel(program).schedule, model, ABSENT))
 
 
-def first(body: Body, op: str) -> int:
+def first(body: BasicBlock, op: str) -> int:
     """The number of a live node."""
-    return next(n for n in body.live if body.graph.nodes[n][0] == op)
+    return next(n for n in body.live_nodes if body.graph.nodes[n][0] == op)
 
 
-def _unknown(body: Body) -> None:
+def _unknown(body: BasicBlock) -> None:
     n = first(body, "mul")
     body.graph.nodes[n] = ("pow", *body.graph.nodes[n][1:])
 
 
-def _too_few(body: Body) -> None:
+def _too_few(body: BasicBlock) -> None:
     n = first(body, "mul")
     body.graph.nodes[n] = body.graph.nodes[n][:2]
 
 
-def _later(body: Body) -> None:
+def _later(body: BasicBlock) -> None:
     n = first(body, "add")
     body.graph.nodes[n] = ("add", n, body.graph.nodes[n][2])
 
 
-def _no_float(body: Body) -> None:
+def _no_float(body: BasicBlock) -> None:
     body.graph.nodes.append(("const", 1))
 
 
-def _foreign(body: Body) -> None:
+def _foreign(body: BasicBlock) -> None:
     other = Graph()
     body.stores[0] = replace(body.stores[0], value=other.load("q", 0))
 
 
-def _no_number(body: Body) -> None:
+def _no_number(body: BasicBlock) -> None:
     body.stores[0] = replace(body.stores[0], value=None)  # type: ignore[arg-type]
 
 
-def _beyond(body: Body) -> None:
+def _beyond(body: BasicBlock) -> None:
     n = first(body, "load")
-    (space, _, *base) = body.graph.nodes[n][1]
-    body.graph.nodes[n] = ("load", (space, 1000, *base))
+    body.graph.nodes[n] = ("load", body.graph.nodes[n][1]._replace(entry=1000))
 
 
-def _other_input(body: Body) -> None:
+def _other_input(body: BasicBlock) -> None:
     n = first(body, "load")
-    (_, entry, *base) = body.graph.nodes[n][1]
-    body.graph.nodes[n] = ("load", ("nothing", entry, *base))
+    body.graph.nodes[n] = ("load", body.graph.nodes[n][1]._replace(space="nothing"))
 
 
-def _twice(body: Body) -> None:
+def _no_slot(body: BasicBlock) -> None:
+    n = first(body, "load")
+    body.graph.nodes[n] = ("load", KeyedPlace(("cos", 0), "link"))
+
+
+def _twice(body: BasicBlock) -> None:
     body.stores.append(next(s for s in body.stores if s.space not in KEPT and not s.add))
 
 
-def _never(body: Body) -> None:
+def _never(body: BasicBlock) -> None:
     body.stores.remove(next(s for s in body.stores if s.space not in KEPT))
 
 
-def _other_output(body: Body) -> None:
+def _other_output(body: BasicBlock) -> None:
     i = next(i for i, s in enumerate(body.stores) if s.space not in KEPT)
     body.stores[i] = replace(body.stores[i], space="nothing")
 
 
-def _other_base(body: Body) -> None:
+def _other_base(body: BasicBlock) -> None:
     i = next(i for i, s in enumerate(body.stores) if s.space not in KEPT)
     body.stores[i] = replace(body.stores[i], base="link")
 
 
-def _added_first(body: Body) -> None:
+def _added_first(body: BasicBlock) -> None:
     i = next(i for i, s in enumerate(body.stores) if s.space not in KEPT)
     body.stores[i] = replace(body.stores[i], add=True)
 
 
-COMMON: dict[str, tuple[Callable[[Body], None], str]] = {
+COMMON: dict[str, tuple[Callable[[BasicBlock], None], str]] = {
     "unknown operation": (_unknown, "unknown operation 'pow'"),
     "too few operands": (_too_few, "1 operands, expected 2"),
     "later operand": (_later, "does not come before"),
@@ -118,6 +125,7 @@ COMMON: dict[str, tuple[Callable[[Body], None], str]] = {
     "foreign value": (_foreign, "another graph"),
     "no number": (_no_number, "is no number"),
     "entry": (_beyond, "no such input|entry 10|numbers|slots"),
+    "key": (_no_slot, "not one place"),
     "input": (_other_input, "no such input"),
     "stored twice": (_twice, "stored twice"),
     "never stored": (_never, "never stored"),
@@ -128,29 +136,29 @@ COMMON: dict[str, tuple[Callable[[Body], None], str]] = {
 
 
 @pytest.mark.parametrize("damage", COMMON)
-def test_damaged_straight_line(damage: str, straight: Straight) -> None:
+def test_damaged_straight_line(damage: str, straight: Unrolled) -> None:
     """Each injury is found, and the message names it."""
     injure, message = COMMON[damage]
-    injure(straight.body)
+    injure(straight.block)
     with pytest.raises(VerifyError, match=message):
         verify(straight)
 
 
-def _with_output(program: Rolled) -> Body:
+def _with_output(program: Looped) -> BasicBlock:
     return next(
         body
-        for loop in program.loops
-        for body in loop.bodies.values()
+        for loop in program.sweeps
+        for body in loop.blocks.values()
         if any(s.space not in KEPT for s in body.stores) and {"mul", "add"} <= _ops(body)
     )
 
 
-def _ops(body: Body) -> set[str]:
-    return {body.graph.nodes[n][0] for n in body.live}
+def _ops(body: BasicBlock) -> set[str]:
+    return {body.graph.nodes[n][0] for n in body.live_nodes}
 
 
 @pytest.mark.parametrize("damage", COMMON)
-def test_damaged_loop(damage: str, rolled: Rolled) -> None:
+def test_damaged_loop(damage: str, rolled: Looped) -> None:
     """The same in a loop."""
     injure, message = COMMON[damage]
     injure(_with_output(rolled))
@@ -158,42 +166,42 @@ def test_damaged_loop(damage: str, rolled: Rolled) -> None:
         verify(rolled)
 
 
-def _without_a_store(program: Rolled) -> Rolled:
-    body = next(b for loop in program.loops for b in loop.bodies.values() if len(b.stores) > 1)
+def _without_a_store(program: Looped) -> Looped:
+    body = next(b for loop in program.sweeps for b in loop.blocks.values() if len(b.stores) > 1)
     del body.stores[0]
     return program
 
 
-def _loops_swapped(program: Rolled) -> Rolled:
-    return replace(program, loops=list(reversed(program.loops)))
+def _loops_swapped(program: Looped) -> Looped:
+    return replace(program, sweeps=list(reversed(program.sweeps)))
 
 
-def _walked_the_wrong_way(program: Rolled) -> Rolled:
+def _walked_the_wrong_way(program: Looped) -> Looped:
     i, loop = next(
         (i, loop)
-        for i, loop in enumerate(program.loops)
+        for i, loop in enumerate(program.sweeps)
         if any(
-            node[0] == "load" and node[1][0] == "hand" and node[1][2] == "parent"
-            for body in loop.bodies.values()
+            node[0] == "load" and node[1][0] == "forward" and node[1][2] == "parent"
+            for body in loop.blocks.values()
             for node in body.graph.nodes
         )
         and loop.direction.value == "outward"
     )
-    other = next(x.direction for x in program.loops if x.direction is not loop.direction)
-    loops = list(program.loops)
-    loops[i] = Loop(other, loop.bodies)
-    return replace(program, loops=loops)
+    other = next(x.direction for x in program.sweeps if x.direction is not loop.direction)
+    loops = list(program.sweeps)
+    loops[i] = LinkSweep(other, loop.blocks)
+    return replace(program, sweeps=loops)
 
 
-def _fewer_slots(program: Rolled) -> Rolled:
+def _fewer_slots(program: Looped) -> Looped:
     return replace(program, slots=program.slots - 1)
 
 
-def _fewer_hands(program: Rolled) -> Rolled:
-    return replace(program, hands=program.hands - 1)
+def _fewer_hands(program: Looped) -> Looped:
+    return replace(program, forward_slots=program.forward_slots - 1)
 
 
-def _links(change: Callable[[Any], dict[str, Any]]) -> Callable[[Rolled], Rolled]:
+def _links(change: Callable[[Any], dict[str, Any]]) -> Callable[[Looped], Looped]:
     return lambda program: replace(program, links=replace(program.links, **change(program.links)))
 
 
@@ -208,7 +216,7 @@ def _fewer_constants(links: Any) -> dict[str, Any]:
     return {"table": [row[:1] for row in links.table]}
 
 
-LOOPS: dict[str, tuple[Callable[[Rolled], Rolled], str]] = {
+LOOPS: dict[str, tuple[Callable[[Looped], Looped], str]] = {
     "a store left out": (_without_a_store, "nothing was left|never stored|nothing to add"),
     "loops in another order": (_loops_swapped, "nothing was left|nothing to add"),
     "the wrong way": (_walked_the_wrong_way, "nothing was left"),
@@ -228,7 +236,7 @@ LOOPS: dict[str, tuple[Callable[[Rolled], Rolled], str]] = {
 
 
 @pytest.mark.parametrize("damage", LOOPS)
-def test_damaged_loops(damage: str, rolled: Rolled) -> None:
+def test_damaged_loops(damage: str, rolled: Looped) -> None:
     """Injuries that only loops can have."""
     injure, message = LOOPS[damage]
     verify(rolled)
@@ -240,9 +248,10 @@ def test_damaged_loops(damage: str, rolled: Rolled) -> None:
 def test_a_place_that_is_taken_too_early(quantity: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Branches that hand on in the same place are found, outward and inward."""
     model = phistar.load("quadruped").model
-    program = to_rolled(kernel(quantity).schedule, model, ABSENT)
+    program = to_looped(kernel(quantity).schedule, model, ABSENT)
     verify(program)
-    monkeypatch.setattr("phistar.scalar.verify.hand_places", lambda parents, _: [0] * len(parents))
+    same = {way: [0] * len(program.links) for way in Direction}
+    monkeypatch.setitem(vars(program.links), "forward_places", same)
     with pytest.raises(VerifyError, match=r"nothing was left there|nothing to add"):
         verify(program)
 
@@ -250,8 +259,8 @@ def test_a_place_that_is_taken_too_early(quantity: str, monkeypatch: pytest.Monk
 def test_parent_of_the_ground() -> None:
     """A root has no parent to read from or to push to."""
     model = phistar.load("double_pendulum").model
-    program = to_rolled(kernel("inverse_dynamics").schedule, model, ABSENT)
-    body = next(b for loop in program.loops for c, b in loop.bodies.items() if c == 0 and b.stores)
+    program = to_looped(kernel("inverse_dynamics").schedule, model, ABSENT)
+    body = next(b for loop in program.sweeps for c, b in loop.blocks.items() if c == 0 and b.stores)
     value = body.graph.load("work", 0, "parent")
     body.stores.append(Store("work", 0, "link", value))
     with pytest.raises(VerifyError, match="there is no 'parent'"):
@@ -265,14 +274,22 @@ def test_every_operation_is_known() -> None:
     """What a graph can make, the verifier knows, with the right number of operands."""
     graph = Graph()
     x, y = graph.load("x", 0), graph.load("x", 1)
-    for op, count in OPERANDS.items():
+    for op, count in OPERAND_COUNTS.items():
         if count:
-            graph.node(op, *(x.id, y.id)[:count])
+            graph.intern(op, *(x.id, y.id, x.id, y.id)[:count])
     stores = [Store("y", i, "", Value(graph, i)) for i in range(len(graph.nodes))]
-    verify(Straight(Signature({"x": 2}, {"y": len(stores)}), Body(graph, stores)))
+    verify(Unrolled(Signature({"x": 2}, {"y": len(stores)}), BasicBlock(graph, stores)))
 
 
 def test_it_is_an_internal_error() -> None:
     """Not one for users: no PhistarError."""
     assert issubclass(VerifyError, AssertionError)
     assert not issubclass(VerifyError, phistar.errors.PhistarError)
+
+
+def test_compilations_of_tests_are_verified(straight: Unrolled) -> None:
+    """No code is made of a damaged program."""
+    llvm_text(straight, Lanes(4))
+    _later(straight.block)
+    with pytest.raises(VerifyError, match="does not come before"):
+        llvm_text(straight, Lanes(4))

@@ -243,7 +243,7 @@ def test_implicit_midpoint_is_of_second_order() -> None:
 def test_implicit_midpoint_refuses() -> None:
     """Other variables, and steps that are too long to be solved for, are refused with a cure."""
     robot = phistar.load("double_pendulum")
-    with pytest.raises(ArgumentError, match="keeps energy in η only"):
+    with pytest.raises(ArgumentError, match="conserves energy in η only"):
         robot.simulate([0, 0], [0, 0], dt=1e-2, steps=1, scheme="implicit_midpoint", variables="v")
     with pytest.raises(ArgumentError, match="use shorter steps"):
         robot.simulate([1, 1], [9, 9], dt=1.0, steps=1, scheme="implicit_midpoint")

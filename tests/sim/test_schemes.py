@@ -9,10 +9,11 @@ import phistar
 from phistar.errors import ArgumentError, ShapeError, UnknownNameError
 from phistar.model.model import Model
 from phistar.model.random import random_model
-from phistar.sim.loop import Loop
+from phistar.sim.numpy_stepper import NumpyStepper
 from phistar.sim.schemes import SCHEMES
 from phistar.sim.variables import variable
 from phistar.spatial import quat_to_rotation
+from tests.helpers import patch_policy
 
 KINDS = ("free", "spherical", "planar", "universal", "helical")
 
@@ -23,10 +24,10 @@ def coordinate_rates(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     for name in model.joint_names:
         joint = model.joints[name]
         p, w = q[joint.q_slice], v[joint.v_slice]
-        if joint.motion.name == "planar":
+        if joint.joint_kind.name == "planar":
             c, s = np.cos(p[2]), np.sin(p[2])
             rate[joint.q_slice] = c * w[0] - s * w[1], s * w[0] + c * w[1], w[2]
-        elif joint.motion.name in ("free", "spherical"):
+        elif joint.joint_kind.name in ("free", "spherical"):
             x, y, z, s = p[-4:]
             turn = np.array([[s, -z, y], [z, s, -x], [-y, x, s], [-x, -y, -z]]) @ w[:3] / 2
             moved = quat_to_rotation(p[-4:]) @ w[3:] if len(p) == 7 else []
@@ -88,7 +89,7 @@ def test_machine_code_takes_the_steps_of_the_loop(case: tuple) -> None:
     places = np.broadcast_to(q, (5, robot.nq))
     for name, scheme in SCHEMES.items():
         sim = robot.simulate(q, speeds, tau_steps=push, dt=1e-2, steps=6, scheme=name, every=2)
-        loop = Loop(robot.model, variable("v", robot.model), scheme)
+        loop = NumpyStepper(robot.model, variable("v", robot.model), scheme)
         qs, vs = np.empty((3, 5, robot.nq)), np.empty((3, 5, robot.nv))
         assert loop.run(places, speeds, push, 1e-2, 6, 2, (qs, vs))
         assert np.abs(sim.q[1:] - qs).max() < 1e-11
@@ -134,7 +135,7 @@ def test_pieces_and_thinning_change_nothing(
     """Steps taken in pieces, and keeping each third state, give the same bits."""
     q, v = states(quadruped, (3,))
     whole = quadruped.simulate(q, v, dt=1e-3, steps=12)
-    monkeypatch.setattr("phistar.sim.simulate.PIECE", 1.0)
+    patch_policy(monkeypatch, simulation_piece_nanoseconds=1.0)
     pieces = quadruped.simulate(q, v, dt=1e-3, steps=12, every=3)
     assert np.array_equal(pieces.t, whole.t[::3])
     assert np.array_equal(pieces.q, whole.q[::3])

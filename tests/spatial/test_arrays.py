@@ -43,7 +43,7 @@ def test_no_numbers_no_computation(value: Any) -> None:
 def test_shape_error_keeps_its_data() -> None:
     """A wrong trailing shape is reported with argument, given and expected shape."""
     with pytest.raises(ShapeError, match=r"a has shape \(2, 4\), skew needs \(\.\.\., 3\)") as info:
-        _arrays.tailed(np.ones((2, 4)), (3,), "a", "skew")
+        _arrays.as_array_with_tail(np.ones((2, 4)), (3,), "a", "skew")
     assert (info.value.argument, info.value.given) == ("a", (2, 4))
 
 
@@ -61,11 +61,11 @@ def test_dot_does_not_conjugate() -> None:
 @pytest.mark.parametrize("size", [1e-300, 1e-5, 1.0, 1e300])
 def test_normalized_at_extreme_sizes(size: float) -> None:
     """No square under- or overflows on the way to a unit vector."""
-    unit = _arrays.normalized(size * np.array([3.0, 0.0, -4.0]), "a")
+    unit = _arrays.unit_vectors(size * np.array([3.0, 0.0, -4.0]), "a")
     np.testing.assert_allclose(unit, [0.6, 0.0, -0.8], rtol=1e-15)
 
 
 def test_normalized_refuses_zero() -> None:
     """One zero vector in a batch is enough for an error that names the argument."""
     with pytest.raises(ArgumentError, match="axis is zero"):
-        _arrays.normalized(np.array([[1.0, 0, 0], [0, 0, 0]]), "axis")
+        _arrays.unit_vectors(np.array([[1.0, 0, 0], [0, 0, 0]]), "axis")

@@ -4,16 +4,16 @@
 import numpy as np
 import pytest
 
-from phistar.algebra.proof import random_vectors
+from phistar.algebra.random_examples import random_vectors
 from phistar.algebra.spaces import FORCE, JOINT
 from phistar.algebra.symbols import SYMBOLS, H, phi, psi, vector
 from phistar.algorithms.programs import PROGRAMS
 from phistar.model.configuration import random_configuration
 from phistar.model.random import random_model
 from phistar.sweeps.interpret import run
-from phistar.sweeps.ir import Program, Type
+from phistar.sweeps.ir import StreamProgram, Type
 from phistar.sweeps.lower import lower
-from phistar.sweeps.prune import listing, prune
+from phistar.sweeps.prune import program_listing, prune
 from phistar.sweeps.schedule import schedule
 
 f = vector("f", FORCE)
@@ -21,10 +21,10 @@ f = vector("f", FORCE)
 
 def test_unused_streams_go() -> None:
     """What no output depends on is not in the table any more; numbers close up."""
-    program = Program()
+    program = StreamProgram()
     dead = program.leaf("dead", Type.MOTION)
     used = program.leaf("used", Type.FORCE)
-    program.add("shout", (dead,), Type.MOTION)
+    program.add("shift_out", (dead,), Type.MOTION)
     program.outputs["out"] = program.add("H", (used,), Type.JOINT)
     pruned = prune(program)
     assert [(node.op, node.operands, node.data) for node in pruned.nodes] == [
@@ -33,7 +33,7 @@ def test_unused_streams_go() -> None:
     ]
     assert pruned.outputs == {"out": 1}
     assert pruned.names == {0: "used"}
-    assert listing(pruned).splitlines() == [
+    assert program_listing(pruned).splitlines() == [
         "%0 = leaf used : force   used",
         "%1 = H %0 : joint   output out",
     ]
@@ -47,7 +47,7 @@ def test_an_output_that_is_dropped_takes_its_streams_along() -> None:
     del program.outputs["dropped"]
     pruned = prune(program)
     assert len(pruned.nodes) < len(program.nodes)
-    assert {node.op for node in pruned.nodes} == {"leaf", "rec", "shin", "sum", "H"}
+    assert {node.op for node in pruned.nodes} == {"leaf", "rec", "shift_in", "sum", "H"}
     assert set(pruned.definitions) == set(pruned.recursions)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from phistar.algebra.dense import Dense
 from phistar.algebra.ir import Expr, Q, crf, crm, let
-from phistar.algebra.proof import random_vectors
+from phistar.algebra.random_examples import random_vectors
 from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE
 from phistar.algebra.symbols import (
     SYMBOLS,
@@ -41,7 +41,7 @@ from phistar.model.configuration import random_configuration
 from phistar.model.generators import chain
 from phistar.model.random import random_model
 from phistar.sweeps.interpret import run
-from phistar.sweeps.ir import Program, Type
+from phistar.sweeps.ir import StreamProgram, Type
 from phistar.sweeps.lower import lower
 from phistar.sweeps.printing import to_text
 from phistar.sweeps.schedule import schedule
@@ -193,11 +193,11 @@ def test_statements_are_shared() -> None:
     """The same expression twice costs nothing; equal linear heads are collected."""
     program = lower({"one": mass_matrix @ x, "two": mass_matrix @ x + mass_matrix @ x})
     assert len(program.recursions) == 2
-    table = Program()
+    table = StreamProgram()
     first, second = table.leaf("a", Type.FORCE), table.leaf("b", Type.FORCE)
-    shifted = [table.add("shin", (s,), Type.FORCE) for s in (first, second)]
+    shifted = [table.add("shift_in", (s,), Type.FORCE) for s in (first, second)]
     total = table.sum([(Fraction(1), shifted[0]), (Fraction(-2), shifted[1])])
-    assert table.nodes[total].op == "shin"
+    assert table.nodes[total].op == "shift_in"
     inner = table.nodes[table.nodes[total].operands[0]]
     assert (inner.op, inner.data) == ("sum", (Fraction(1), Fraction(-2)))
 
@@ -226,7 +226,7 @@ def test_an_output_that_is_zero_is_zero() -> None:
     """What cancels exactly needs no pass, and comes in the shape of its space."""
     model = chain(3)
     scheduled = schedule(lower({"out": x - x, "links": phi.T @ (H.T @ x - H.T @ x)}))
-    assert scheduled.passes == () or not scheduled.program.recursions
+    assert scheduled.sweeps == () or not scheduled.program.recursions
     result = run(scheduled, model, np.zeros((4, 3)), {"x": np.ones((4, 3))})
     np.testing.assert_array_equal(result["out"], np.zeros((4, 3)))
     assert not result["links"].any()

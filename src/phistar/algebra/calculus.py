@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Derivatives of operator expressions, in link axes, by the product rule.
 
-In its own axes a link's joint map H and inertia M never change, only the way between links does:
+In its own axes a link's joint map H and inertia M are constant, only the transforms between links
+change:
 
     δEφ = Eφ crf[H*δ]      δφ = φ Eφ crf[H*δ] φ      δγ = -crm[H*δ] γ
 
 where δ, a joint vector, is the direction in which the configuration moves: each joint transform
-X_J(q) is followed by exp(H*δ). There are two ways to use that. ``derivative`` is along a direction,
-for operators as for vectors, and may go through articulated inertias. ``gradient`` is the operator
-from all directions to the change of a vector: its product with a direction is the derivative
-(forward mode), its adjoint times a weight the gradient of a scalar (reverse mode).
+X_J(q) is followed by exp(H*δ). ``derivative`` is along a direction, for operators and vectors,
+articulated inertias included. ``gradient`` is the operator from all directions to the change of a
+vector: its product with a direction is the derivative (forward mode), its adjoint times a weight
+the gradient of a scalar (reverse mode).
 
-In inertial axes it is the other way round: Eφ, φ and γ stay, H and M turn with their links, which
+In inertial axes it is the reverse: Eφ, φ and γ are constant, H and M rotate with their links, which
 move by Δ = φ*H*δ. The two derivatives of an operator X differ by a commutator,
 
     δ_I X = δ X + [rigid, X]      rigid = crm[Δ] on motions, crf[Δ] on forces, 0 on joint vectors,
@@ -28,7 +29,7 @@ from phistar.algebra.ir import (
     Adjoint,
     Bracket,
     Expr,
-    Identity,
+    IdentityOperator,
     Inverse,
     Let,
     Product,
@@ -45,7 +46,7 @@ from phistar.algebra.ir import (
 )
 from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE
 from phistar.algebra.symbols import (
-    RATES_OF_P,
+    ARTICULATED_RATE_SYMBOLS,
     A,
     D_root,
     D_root_dot,
@@ -53,26 +54,27 @@ from phistar.algebra.symbols import (
     G,
     H,
     M,
+    N,
     P,
     Riccati,
     dq,
-    entry,
     gravity,
     phi,
     psi,
-    unfolded,
+    symbol_entry,
+    unfold_definitions,
     v,
     vdot,
 )
 from phistar.errors import LoweringError, SpaceError
 
 CONFIGURATION = "q"
-"""The name by which derivatives with respect to the configuration are asked for."""
+"""The name of the configuration as a variable of derivatives."""
 
 Variable = Symbol | str
 Axes = Literal["link", "inertial"]
 
-_VARIES = ("E_phi", "phi", "gravity")
+_CONFIGURATION_SYMBOLS = ("E_phi", "phi", "gravity")
 """Base symbols that depend on the configuration, in link axes."""
 
 
@@ -83,12 +85,12 @@ def derivative(expr: Expr, changes: Mapping[Variable, Expr], axes: Axes = "link"
         expr: An operator or a vector.
         changes: The direction: for vector symbols the vectors by which they change, for ``"q"`` the
             joint vector along which the configuration moves.
-        axes: In which axes vectors that do not change are held, ``"link"`` or ``"inertial"``.
+        axes: Axes in which vectors that do not change are constant, ``"link"`` or ``"inertial"``.
 
     Returns:
         An expression between the same spaces. Articulated inertias change by the symbols of
-        ``RATES_OF_P``, ``P_dot`` along ``dq`` and ``P_dot_v`` along ``v``: they need one of these
-        directions for ``"q"``.
+        ``ARTICULATED_RATE_SYMBOLS``, ``P_dot`` along ``dq`` and ``P_dot_v`` along ``v``: they need
+        one of these directions for ``"q"``.
 
     Raises:
         SpaceError: A change is not of the space of what it changes.
@@ -98,7 +100,7 @@ def derivative(expr: Expr, changes: Mapping[Variable, Expr], axes: Axes = "link"
         space = JOINT if isinstance(variable, str) else variable.codomain
         if (change.codomain, change.domain) != (space, ONE):
             raise SpaceError(f"{variable} changes by a vector of {space.reads}, not by {change}")
-    return (_Derivation if axes == "link" else _InertialDerivation)(changes).of(expr)
+    return (_DirectionalDerivative if axes == "link" else _InertialDerivative)(changes).of(expr)
 
 
 def rate(expr: Expr) -> Expr:
@@ -106,23 +108,23 @@ def rate(expr: Expr) -> Expr:
     return derivative(expr, {CONFIGURATION: v, v: vdot})
 
 
-class _Derivation:
-    """The derivatives along one direction that were found so far."""
+class _DirectionalDerivative:
+    """Derivatives along one direction, memoised."""
 
     def __init__(self, changes: Mapping[Variable, Expr]) -> None:
         self.leaves = {x: change for x, change in changes.items() if isinstance(x, Symbol)}
         self.direction = changes.get(CONFIGURATION)
-        self.seen: dict[Expr, Expr] = {}
+        self.cache: dict[Expr, Expr] = {}
 
     def of(self, expr: Expr) -> Expr:
-        if expr not in self.seen:
-            self.seen[expr] = self._of(expr)
-        return self.seen[expr]
+        if expr not in self.cache:
+            self.cache[expr] = self._of(expr)
+        return self.cache[expr]
 
     def _of(self, expr: Expr) -> Expr:
         if isinstance(expr, Symbol):
             return self._symbol(expr)
-        if isinstance(expr, Identity):
+        if isinstance(expr, IdentityOperator):
             return zero(expr.codomain, expr.domain)
         if isinstance(expr, Adjoint):
             return self.of(expr.of).T
@@ -151,47 +153,49 @@ class _Derivation:
         nothing = zero(node.codomain, node.domain)
         if node in self.leaves:
             return self.leaves[node]
-        definition = entry(node).definition
-        if definition is None and (self.direction is None or node.name not in _VARIES):
+        definition = symbol_entry(node).definition
+        if definition is None and (
+            self.direction is None or node.name not in _CONFIGURATION_SYMBOLS
+        ):
             return nothing
         if self.direction is None:
-            return self.of(definition) if isinstance(definition, Expr) else self._held(node)
-        moved = H.T @ self.direction
+            return self.of(definition) if isinstance(definition, Expr) else self._constant(node)
+        joint_motion = H.T @ self.direction
         if node is E_phi:
-            return E_phi @ crf(moved)
+            return E_phi @ crf(joint_motion)
         if node is phi:
-            return phi @ E_phi @ crf(moved) @ phi
+            return phi @ E_phi @ crf(joint_motion) @ phi
         if node is gravity:
-            return -(crm(moved) @ gravity)
+            return -(crm(joint_motion) @ gravity)
         if node is psi:
             return psi @ self.of(E_phi - E_phi @ G @ H) @ psi
-        if isinstance(definition, Riccati) and self.direction in RATES_OF_P:
-            return RATES_OF_P[self.direction]
+        if isinstance(definition, Riccati) and self.direction in ARTICULATED_RATE_SYMBOLS:
+            return ARTICULATED_RATE_SYMBOLS[self.direction]
         if node is D_root and self.direction is dq:
             return D_root_dot
         if isinstance(definition, Expr):
             return self.of(definition)
-        known = ", ".join(str(direction) for direction in RATES_OF_P)
+        known = ", ".join(str(direction) for direction in ARTICULATED_RATE_SYMBOLS)
         raise LoweringError(
             f"{node} has no derivative along {self.direction}: only the articulated inertia {P} "
             f"has symbols for it, along {known}"
         )
 
-    def _held(self, node: Symbol) -> Expr:
-        """A symbol with a recursion that no vector in the direction enters."""
-        _refuse(node, self.leaves)
+    def _constant(self, node: Symbol) -> Expr:
+        """A symbol whose recursion does not depend on the vectors of the direction."""
+        _refuse_recursion_over(node, self.leaves)
         return zero(node.codomain, node.domain)
 
 
-def _refuse(node: Symbol, variables: Iterable[Symbol]) -> None:
+def _refuse_recursion_over(node: Symbol, variables: Iterable[Symbol]) -> None:
     """Raise if a recursion depends on one of some vectors."""
-    inside = set(unfolded([node]))
+    unfolded = set(unfold_definitions([node]))
     for variable in variables:
-        if variable in inside:
+        if variable in unfolded:
             raise LoweringError(f"{node} is a recursion over {variable}; it has no derivative rule")
 
 
-class _InertialDerivation(_Derivation):
+class _InertialDerivative(_DirectionalDerivative):
     """The same in inertial axes."""
 
     def _symbol(self, node: Symbol) -> Expr:
@@ -199,17 +203,17 @@ class _InertialDerivation(_Derivation):
             return super()._symbol(node)
         if node.domain is ONE or node in (E_phi, phi, A):
             return self.leaves.get(node, zero(node.codomain, node.domain))
-        if node in (H, M, P):
-            return super()._symbol(node) + turning(node, self.direction)
-        if node is psi or isinstance(entry(node).definition, Expr):
+        if node in (H, M, N, P):
+            return super()._symbol(node) + inertial_commutator(node, self.direction)
+        if node is psi or isinstance(symbol_entry(node).definition, Expr):
             return super()._symbol(node)
         raise LoweringError(f"{node} has no derivative in inertial axes; take it in link axes")
 
 
-def turning(expr: Expr, direction: Expr) -> Expr:
-    """What a derivative in inertial axes has more than one in link axes: [rigid, X]."""
-    moved = phi.T @ H.T @ direction
-    rigid = {MOTION: crm(moved), FORCE: crf(moved)}
+def inertial_commutator(expr: Expr, direction: Expr) -> Expr:
+    """Derivative in inertial axes minus that in link axes: [rigid, X]."""
+    link_motion = phi.T @ H.T @ direction
+    rigid = {MOTION: crm(link_motion), FORCE: crf(link_motion)}
     nothing = zero(expr.codomain, expr.domain)
     left = rigid[expr.codomain] @ expr if expr.codomain in rigid else nothing
     right = expr @ rigid[expr.domain] if expr.domain in rigid else nothing
@@ -242,19 +246,19 @@ def gradient(expr: Expr, variable: Variable) -> Expr:
 
 
 class _Gradient:
-    """The gradients with respect to one variable that were found so far."""
+    """Gradients with respect to one variable, memoised."""
 
     def __init__(self, variable: Variable) -> None:
         self.variable = variable
         self.space = JOINT if isinstance(variable, str) else variable.codomain
-        self.moves = isinstance(variable, str)
-        self.seen: dict[Expr, Expr] = {}
+        self.by_configuration = isinstance(variable, str)
+        self.cache: dict[Expr, Expr] = {}
 
     def of(self, x: Expr) -> Expr:
         """The gradient of a vector."""
-        if x not in self.seen:
-            self.seen[x] = self._of(x)
-        return self.seen[x]
+        if x not in self.cache:
+            self.cache[x] = self._of(x)
+        return self.cache[x]
 
     def _of(self, x: Expr) -> Expr:
         if isinstance(x, Let):
@@ -262,26 +266,26 @@ class _Gradient:
         if isinstance(x, Sum):
             return add(((c, self.of(e)) for c, e in x.terms), x.codomain, self.space)
         if isinstance(x, Product):
-            operator, rest = x.factors[0], product(x.factors[1:], ONE)
-            inner = self.of(rest)
-            moved = self.none(x) if is_zero(inner) else operator @ inner
-            return moved + self.across(operator, rest)
+            operator, vector = x.factors[0], product(x.factors[1:], ONE)
+            inner = self.of(vector)
+            change = self.no_change(x) if is_zero(inner) else operator @ inner
+            return change + self.of_operator(operator, vector)
         if x is self.variable:
             return identity(self.space)
-        if x is gravity and self.moves:
+        if x is gravity and self.by_configuration:
             return crm(gravity) @ H.T
-        return self.none(x)
+        return self.no_change(x)
 
-    def none(self, x: Expr) -> Expr:
+    def no_change(self, x: Expr) -> Expr:
         """No change of a vector."""
         return zero(x.codomain, self.space)
 
-    def across(self, operator: Expr, x: Expr) -> Expr:
-        """The change of an operator times a vector that is held."""
+    def of_operator(self, operator: Expr, x: Expr) -> Expr:
+        """The change of an operator, times a constant vector."""
         if isinstance(operator, Let):
-            return self.across(operator.value, x)
+            return self.of_operator(operator.value, x)
         if isinstance(operator, Sum):
-            terms = ((c, self.across(e, x)) for c, e in operator.terms)
+            terms = ((c, self.of_operator(e, x)) for c, e in operator.terms)
             return add(terms, operator.codomain, self.space)
         if isinstance(operator, Product):
             return self._chain(operator, x)
@@ -289,40 +293,40 @@ class _Gradient:
             return self._bracket(operator, x)
         if isinstance(operator, Inverse):
             return self._inverse(operator, x)
-        if isinstance(operator, Identity):
+        if isinstance(operator, IdentityOperator):
             return zero(operator.codomain, self.space)
         return self._atom(operator, x)
 
     def _chain(self, operator: Product, x: Expr) -> Expr:
-        first, rest = operator.factors[0], product(operator.factors[1:], operator.domain)
-        inner = self.across(rest, x)
-        moved = zero(operator.codomain, self.space) if is_zero(inner) else first @ inner
-        return moved + self.across(first, rest @ x)
+        first, tail = operator.factors[0], product(operator.factors[1:], operator.domain)
+        inner = self.of_operator(tail, x)
+        change = zero(operator.codomain, self.space) if is_zero(inner) else first @ inner
+        return change + self.of_operator(first, tail @ x)
 
     def _bracket(self, operator: Bracket, x: Expr) -> Expr:
         inner = self.of(operator.argument)
         if is_zero(inner):
             return zero(operator.codomain, self.space)
-        return -(_SWAPPED[operator.kind](x) @ inner)
+        return -(_SWAPPED_BRACKETS[operator.kind](x) @ inner)
 
     def _inverse(self, operator: Inverse, x: Expr) -> Expr:
-        inner = self.across(operator.of, operator @ x)
+        inner = self.of_operator(operator.of, operator @ x)
         if is_zero(inner):
             return zero(operator.codomain, self.space)
         return -(operator @ inner)
 
     def _atom(self, operator: Expr, x: Expr) -> Expr:
-        if self.moves and operator in _GRADIENTS:
+        if self.by_configuration and operator in _GRADIENTS:
             return _GRADIENTS[operator](x)
         inner = operator.of if isinstance(operator, Adjoint) else operator
         assert isinstance(inner, Symbol)
-        definition = entry(inner).definition
+        definition = symbol_entry(inner).definition
         if definition is None or inner in (E_phi, phi):
             return zero(operator.codomain, self.space)
         if isinstance(definition, Expr):
-            return self.across(definition.T if inner is not operator else definition, x)
+            return self.of_operator(definition.T if inner is not operator else definition, x)
         if isinstance(self.variable, Symbol):
-            _refuse(inner, [self.variable])
+            _refuse_recursion_over(inner, [self.variable])
             return zero(operator.codomain, self.space)
         raise LoweringError(
             f"{inner} has no gradient: its change in all directions is a tensor. Write the vector "
@@ -336,8 +340,8 @@ _GRADIENTS: Mapping[Expr, Callable[[Expr], Expr]] = {
     phi: lambda x: -(phi @ E_phi @ Q(phi @ x) @ H.T),
     phi.T: lambda x: phi.T @ crm(E_phi.T @ phi.T @ x) @ H.T,
 }
-"""The change of an operator times x that is held, as the configuration moves."""
-_SWAPPED: Mapping[str, Callable[[Expr], Expr]] = {"crm": crm, "crf": Q, "Q": crf}
-"""Brackets that change the sign if the two vectors in them change places."""
+"""The change of an operator with the configuration, times a constant x."""
+_SWAPPED_BRACKETS: Mapping[str, Callable[[Expr], Expr]] = {"crm": crm, "crf": Q, "Q": crf}
+"""Brackets that change sign when their two vectors are exchanged."""
 
-__all__ = ["CONFIGURATION", "derivative", "gradient", "is_zero", "rate", "turning"]
+__all__ = ["CONFIGURATION", "derivative", "gradient", "inertial_commutator", "is_zero", "rate"]

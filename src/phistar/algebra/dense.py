@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The oracle: expressions as plain matrices, for one robot in one state.
 
-Every operator becomes a matrix over all links (6 rows a link) or all joints, built from its
-definition and nothing else. Slow and simple on purpose. Frames of expression:
+Every operator becomes a matrix over all links (6 rows per link) or all joints, built from its
+definition. Slow and simple on purpose. Frames of expression:
 
     "link"      each link's own origin and axes
     "origin"    each link's own origin, world axes
@@ -15,16 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from phistar.algebra.ir import (
     Adjoint,
     Bracket,
     Expr,
-    Identity,
+    IdentityOperator,
     Inverse,
     Let,
     Product,
@@ -42,20 +42,21 @@ from phistar.algebra.spaces import (
     Space,
 )
 from phistar.algebra.symbols import (
+    CholeskyRate,
+    CholeskyRoot,
     Definition,
     LyapunovIn,
     LyapunovOut,
     Riccati,
-    Root,
-    RootRate,
-    Siblings,
+    SiblingBlocks,
     SylvesterOut,
-    entry,
+    symbol_entry,
 )
+from phistar.arrays import Array
 from phistar.errors import ArgumentError
-from phistar.model.kinematics import body_poses
+from phistar.model.components import GROUND
 from phistar.model.model import Model
-from phistar.model.parts import GROUND
+from phistar.model.numpy_kinematics import body_poses
 from phistar.spatial import (
     Q,
     crf,
@@ -67,11 +68,10 @@ from phistar.spatial import (
     pose_inverse,
 )
 
-Array = NDArray[Any]
-FrameKind = Literal["link", "origin", "inertial"]
+ExpressionFrame = Literal["link", "origin", "inertial"]
 
-BASE = ("H", "M", "E_phi", "A", "B", "T", "gravity")
-"""Symbols that the robot and its configuration give."""
+BASE_SYMBOLS = ("H", "M", "E_phi", "A", "N", "B", "T", "gravity")
+"""Symbols defined by the robot and its configuration."""
 
 
 class Dense:
@@ -84,7 +84,7 @@ class Dense:
         vectors: Values of given symbols by name: vectors, and matrices for the block diagonals X,
             Y and Z. JOINT vectors are in body order, MOTION and FORCE ones (6 per body) in the
             frame of expression.
-        tasks: Names of the frames that ``B`` picks off, in order.
+        tasks: Names of the frames selected by ``B``, in order.
         axes: Joint map of each body, 6 x nv in link axes, in place of the model's.
     """
 
@@ -92,25 +92,25 @@ class Dense:
         self,
         model: Model,
         q: ArrayLike,
-        frame: FrameKind = "link",
+        frame: ExpressionFrame = "link",
         vectors: Mapping[str, ArrayLike] | None = None,
         tasks: tuple[str, ...] = (),
         axes: Sequence[Array] | None = None,
     ) -> None:
-        if frame not in get_args(FrameKind):
-            raise ArgumentError(f"frame must be one of {get_args(FrameKind)}, got {frame!r}")
+        if frame not in get_args(ExpressionFrame):
+            raise ArgumentError(f"frame must be one of {get_args(ExpressionFrame)}, got {frame!r}")
         self.model = model
         self.frame = frame
         self.tasks = tasks
-        self.axes = axes or [body.motion.motion_map() for body in model.bodies]
+        self.axes = axes or [body.joint_kind.motion_map() for body in model.bodies]
         self.q = np.asarray(q)
         self.poses = body_poses(model, self.q)
         self.parents = model.parents
-        sizes = [body.motion.nv for body in model.bodies]
+        sizes = [body.joint_kind.nv for body in model.bodies]
         ends = np.cumsum([0, *sizes])
         self.joint_slices = [slice(a, b) for a, b in pairwise(ends)]
-        held = np.cumsum([0, *(6 - size for size in sizes)])
-        self.constraint_slices = [slice(a, b) for a, b in pairwise(held)]
+        constraint_starts = np.cumsum([0, *(6 - size for size in sizes)])
+        self.constraint_slices = [slice(a, b) for a, b in pairwise(constraint_starts)]
         self.dimensions = {
             ONE: 1,
             JOINT: int(ends[-1]),
@@ -118,7 +118,7 @@ class Dense:
             FORCE: 6 * len(sizes),
             TASK_MOTION: 6 * len(tasks),
             TASK_FORCE: 6 * len(tasks),
-            CONSTRAINT: int(held[-1]),
+            CONSTRAINT: int(constraint_starts[-1]),
         }
         self._values: dict[Expr, Array] = {}
         self._vectors = {name: np.asarray(value) for name, value in (vectors or {}).items()}
@@ -137,7 +137,7 @@ class Dense:
     def _evaluate(self, expr: Expr) -> Array:
         if isinstance(expr, Symbol):
             return self._symbol(expr)
-        if isinstance(expr, Identity):
+        if isinstance(expr, IdentityOperator):
             return np.eye(self.dimensions[expr.domain], dtype=self.poses.dtype)
         if isinstance(expr, Adjoint):
             return self.matrix(expr.of).T
@@ -164,10 +164,10 @@ class Dense:
     def _symbol(self, node: Symbol) -> Array:
         if node.name in self._vectors:
             return self._vectors[node.name].reshape(self._shape(node))
-        if node.name in BASE:
+        if node.name in BASE_SYMBOLS:
             base: Array = getattr(self, f"_{node.name}")()
             return base
-        definition = entry(node).definition
+        definition = symbol_entry(node).definition
         if definition is None:
             raise ArgumentError(f"no value was given for {node.name}; pass it in vectors=")
         return self._defined(definition)
@@ -181,11 +181,11 @@ class Dense:
             return self._lyapunov_out(definition)
         if isinstance(definition, SylvesterOut):
             return self._sylvester_out(definition)
-        if isinstance(definition, Siblings):
+        if isinstance(definition, SiblingBlocks):
             return self._siblings(definition)
-        if isinstance(definition, Root):
+        if isinstance(definition, CholeskyRoot):
             return self._root(definition)
-        if isinstance(definition, RootRate):
+        if isinstance(definition, CholeskyRate):
             return self._root_rate(definition)
         return self.matrix(definition)
 
@@ -235,6 +235,10 @@ class Dense:
         blocks = [np.diag(np.array(body.armature)) for body in self.model.bodies]
         return self._diagonal(blocks, JOINT, JOINT)
 
+    def _N(self) -> Array:
+        blocks = [np.linalg.inv(self.to_frame(k)).T @ axes for k, axes in enumerate(self.axes)]
+        return self._diagonal(blocks, FORCE, JOINT)
+
     def _E_phi(self) -> Array:
         result = np.zeros((self.dimensions[FORCE],) * 2, dtype=self.poses.dtype)
         for k, parent in enumerate(self.parents):
@@ -267,8 +271,8 @@ class Dense:
         upward = np.concatenate([np.zeros(3), -self.model.gravity])
         for k, parent in enumerate(self.parents):
             if parent == GROUND:
-                own = motion_transform(pose_inverse(self.poses[k])) @ upward
-                result[self._block(k), 0] = self.to_frame(k) @ own
+                local = motion_transform(pose_inverse(self.poses[k])) @ upward
+                result[self._block(k), 0] = self.to_frame(k) @ local
         return result
 
     def _bracket(self, expr: Bracket) -> Array:
@@ -285,9 +289,9 @@ class Dense:
             if parent == GROUND:
                 continue
             rows = self.joint_slices[k]
-            own = h[rows, self._block(k)]
-            d = own @ blocks[k] @ own.T + a[rows, rows]
-            u = blocks[k] @ own.T
+            h_k = h[rows, self._block(k)]
+            d = h_k @ blocks[k] @ h_k.T + a[rows, rows]
+            u = blocks[k] @ h_k.T
             shift = self._shift(parent, k)
             blocks[parent] = (
                 blocks[parent] + shift @ (blocks[k] - u @ np.linalg.solve(d, u.T)) @ shift.T
@@ -300,8 +304,8 @@ class Dense:
         for k in reversed(range(len(self.parents))):
             parent = self.parents[k]
             if parent != GROUND:
-                up, own = self._block(parent), self._block(k)
-                total[up, up] += left[up, own] @ total[own, own] @ right[own, up]
+                p, c = self._block(parent), self._block(k)
+                total[p, p] += left[p, c] @ total[c, c] @ right[c, p]
         return total
 
     def _lyapunov_out(self, node: LyapunovOut) -> Array:
@@ -309,8 +313,8 @@ class Dense:
         total = source.copy()
         for k, parent in enumerate(self.parents):
             if parent != GROUND:
-                up, own = self._block(parent), self._block(k)
-                total[own, own] += left[own, up] @ total[up, up] @ right[up, own]
+                p, c = self._block(parent), self._block(k)
+                total[c, c] += left[c, p] @ total[p, p] @ right[p, c]
         return total
 
     def _sylvester_out(self, node: SylvesterOut) -> Array:
@@ -318,42 +322,42 @@ class Dense:
         total = source.copy()
         for k, parent in enumerate(self.parents):
             if parent != GROUND:
-                up, own = self._block(parent), self._block(k)
-                total[own, own] += left[own, up] @ total[up, up] @ np.linalg.inv(right[own, up])
+                p, c = self._block(parent), self._block(k)
+                total[c, c] += left[c, p] @ total[p, p] @ np.linalg.inv(right[c, p])
         return total
 
-    def _siblings(self, node: Siblings) -> Array:
+    def _siblings(self, node: SiblingBlocks) -> Array:
         total = self.matrix(node.of).copy()
         for k in range(len(self.parents)):
             total[self._block(k), self._block(k)] = 0
         return total
 
-    def _root(self, node: Root) -> Array:
-        whole = self.matrix(node.of)
-        return self._diagonal([_lower_root(whole[r, r]) for r in self.joint_slices], JOINT, JOINT)
+    def _root(self, node: CholeskyRoot) -> Array:
+        matrix = self.matrix(node.of)
+        return self._diagonal([_cholesky(matrix[r, r]) for r in self.joint_slices], JOINT, JOINT)
 
-    def _root_rate(self, node: RootRate) -> Array:
+    def _root_rate(self, node: CholeskyRate) -> Array:
         root, rate = self.matrix(node.root), self.matrix(node.of)
-        blocks = [_lower_rate(root[r, r], rate[r, r]) for r in self.joint_slices]
+        blocks = [_cholesky_rate(root[r, r], rate[r, r]) for r in self.joint_slices]
         return self._diagonal(blocks, JOINT, JOINT)
 
 
-def _lower_rate(root: Array, rate: Array) -> Array:
+def _cholesky_rate(root: Array, rate: Array) -> Array:
     """The lower triangular S with S R* + R S* = rate, by its entries: linear equations for them."""
-    places = list(zip(*np.tril_indices(len(root)), strict=True))
+    entries = list(zip(*np.tril_indices(len(root)), strict=True))
     columns = []
-    for i, j in places:
+    for i, j in entries:
         unit = np.zeros_like(root)
         unit[i, j] = 1.0
-        columns.append([(unit @ root.T + root @ unit.T)[place] for place in places])
-    wanted = np.array([rate[place] for place in places])
+        columns.append([(unit @ root.T + root @ unit.T)[entry] for entry in entries])
+    right_side = np.array([rate[entry] for entry in entries])
     result = np.zeros_like(root)
-    for place, value in zip(places, np.linalg.solve(np.array(columns).T, wanted), strict=True):
-        result[place] = value
+    for entry, value in zip(entries, np.linalg.solve(np.array(columns).T, right_side), strict=True):
+        result[entry] = value
     return result
 
 
-def _lower_root(matrix: Array) -> Array:
+def _cholesky(matrix: Array) -> Array:
     """The lower triangular L with L Lᵀ = matrix; Lᵀ, not Lᴴ, so that complex steps go through."""
     root = np.zeros_like(matrix)
     for j in range(len(matrix)):

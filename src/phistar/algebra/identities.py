@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Operator identities as data: each row is a rewrite rule, left to right; adjoints are added.
 
-A left side is a single word. The tests check that every row holds densely and breaks when
-weakened. Rows with variables stand in ``schemas``, outward sums in ``transfers``; ``phases`` says
-which rows act together and in which order.
+A left side is a single word. The tests check that every row holds densely and breaks when weakened.
+Rows with variables are in ``cross_product_rules``, outward sums in ``outward_identities``;
+``phases`` has which rows act together and in which order.
 
-Every proof uses the core; what else it uses, a theorem names by ``phases.row``.
+Every proof uses the core; a theorem names other rows by ``phases.row``.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from phistar.algebra.cross_product_rules import ONE_DOF, SUBALGEBRA
 from phistar.algebra.ir import Expr, identity, zero
-from phistar.algebra.rows import Identity as Identity
-from phistar.algebra.rows import with_adjoints as with_adjoints
-from phistar.algebra.schemas import ONE_DOF, SUBALGEBRA
+from phistar.algebra.rules import Identity as Identity
+from phistar.algebra.rules import with_adjoints as with_adjoints
 from phistar.algebra.spaces import CONSTRAINT, FORCE, JOINT
 from phistar.algebra.symbols import (
     S_X,
@@ -42,10 +42,10 @@ from phistar.algebra.symbols import (
     Xi_Y,
     composite,
     definition_of,
-    entry,
     mass_matrix,
     phi,
     psi,
+    symbol_entry,
 )
 from phistar.refs import FO00, JR93, JR95, RK92
 
@@ -107,7 +107,7 @@ CORE = (
 )
 """The confluent core: shifts, resolvents, gains and the Riccati equation."""
 
-RESOLVED = (
+RICCATI_PRODUCTS = (
     Identity(
         "riccati_mixed",
         psi @ M @ phi.T,
@@ -123,9 +123,9 @@ RESOLVED = (
         RK92.eq("42"),
     ),
 )
-"""Consequences of the core that save a proof many steps."""
+"""Consequences of the core that shorten proofs."""
 
-ROOTS = (
+SQUARE_ROOTS = (
     Identity("root_square", D_root @ D_root.T, D, "definition of √D", JR95.eq("5.2")),
     Identity("root_right", D_root @ D_root.inv, _J, "D > 0", JR95.eq("5.1")),
     Identity("root_left", D_root.inv @ D_root, _J, "D > 0", JR95.eq("5.1")),
@@ -135,7 +135,7 @@ ROOTS = (
 )
 """The block-diagonal root of D, for diagonalised dynamics."""
 
-BIAS = (
+GYROSCOPIC_BIAS = (
     Identity(
         "bias_recursion",
         M_hat,
@@ -153,15 +153,15 @@ BIAS = (
         "ψ = I + ψEφ - ψKH and EφĜ = K̂",
     ),
 )
-"""One-sided recursion of M̂, of which nothing is used but that it is block diagonal."""
+"""One-sided recursion of M̂, which uses only that M̂ is block diagonal."""
 
-DUAL = (
+CONSTRAINT_DUAL = (
     Identity("constraint_force", H @ T, zero(JOINT, CONSTRAINT), "definition of T", FO00.eq("27")),
     Identity(
         "dual_inertia",
         T @ (T.T @ P.inv @ T).inv @ T.T,
         P - G @ D @ G.T,
-        "both give the inertia that a joint's constraint forces see; T spans the kernel of H",
+        "both give the inertia that acts on a joint's constraint forces; T spans the kernel of H",
         FO00.at("section 3.5"),
         frozenset({"unmotored", "massive"}),
     ),
@@ -193,7 +193,7 @@ COMPOSITE = (
 )
 """Composite-body sums, in place of the Riccati equation."""
 
-DECOMPOSITIONS = (
+TRIANGULAR_SPLITS = (
     Identity(
         "composite_split",
         phi @ M @ phi.T,
@@ -224,13 +224,15 @@ DECOMPOSITIONS = (
         JR93.eq("4.20"),
     ),
 )
-"""Triangular splits that matrix requests use: consequences of the recursions above."""
+"""Triangular splits for matrix requests: consequences of the recursions above."""
 
 DEFINITIONS = tuple(
-    Identity(f"{node.name}_definition", node, definition_of(node), "definition", entry(node).ref)
+    Identity(
+        f"{node.name}_definition", node, definition_of(node), "definition", symbol_entry(node).ref
+    )
     for node in (mass_matrix, E_psi)
 )
-"""Symbols that proofs unfold at once: they are shorthand, never atoms of a normal form."""
+"""Shorthand symbols that proofs unfold first: never atoms of a normal form."""
 
 
 @dataclass(frozen=True)
@@ -238,8 +240,8 @@ class Hypothesis:
     """A side condition: what it says, and the rows that hold under it.
 
     Attributes:
-        says: In words.
-        rows: Rules that a proof may use which has it.
+        says: Text.
+        rows: Rules that a proof under it may use.
     """
 
     says: str
@@ -270,4 +272,4 @@ HYPOTHESES: Mapping[str, Hypothesis] = {
     "massive": Hypothesis("no massless links, such as that inside a universal joint (P > 0)"),
 }
 """Side conditions of rows and theorems by name. Without any: a chain, tree or forest, joints of any
-kind. That D > 0 can be seen from the symbols."""
+kind. D > 0 follows from the symbols."""

@@ -8,10 +8,9 @@
     let     := name = expr                         a value by name, opaque to rewriting
 
 A vector is an operator from ONE. Two expressions are equal exactly if they are the same object, so
-nodes may be keys of dicts. A sum keeps the order in which it was written, because it is printed so:
-A + B and B + A are two objects, and equal only as words (``to_words``). Adjoints go down to the
-atoms when they are taken; products and sums are flat; nothing is distributed (``normal_form`` does
-that).
+nodes may be keys of dicts. A sum keeps the order in which it was written, for printing: A + B and B
++ A are two objects, and equal only as words (``to_words``). Adjoints are pushed down to the atoms;
+products and sums are flat; nothing is distributed (``normal_form`` does that).
 """
 
 from __future__ import annotations
@@ -19,20 +18,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum
 from fractions import Fraction
-from typing import Any, TypeVar
-from weakref import WeakValueDictionary
+from typing import Any, TypeVar, cast
 
+from phistar.algebra.interned import Interned
 from phistar.algebra.spaces import FORCE, MOTION, ONE, Space
-from phistar.errors import SpaceError
+from phistar.errors import ArgumentError, SpaceError
 
-Number = int | Fraction
+Number = int | float | Fraction
 Term = tuple[Fraction, "Expr"]
 NodeT = TypeVar("NodeT", bound="Expr")
 
-_TABLE: WeakValueDictionary[tuple[Any, ...], Expr] = WeakValueDictionary()
+_NODES: Interned[Expr] = Interned()
 
 
-class Pattern(Enum):
+class Sparsity(Enum):
     """Which blocks of an operator may be non-zero."""
 
     DIAGONAL = "block diagonal: local to each link"
@@ -49,20 +48,44 @@ class Expr:
     domain: Space
     fields: tuple[Any, ...]
 
+    # NumPy leaves ``array @ expr`` and the like to this class, which rejects them.
+    __array_ufunc__ = None
+
     def __matmul__(self, other: object) -> Expr:
-        return compose(self, other) if isinstance(other, Expr) else NotImplemented
+        if isinstance(other, Expr):
+            return compose(self, other)
+        return NotImplemented if isinstance(other, _AnyIdentity) else _reject("@", self, other)
+
+    def __rmatmul__(self, other: object) -> Expr:
+        return _reject("@", self, other)
 
     def __add__(self, other: object) -> Expr:
-        return add(_pair(1, self, other)) if isinstance(other, Expr) else NotImplemented
+        if isinstance(other, Expr):
+            return add(_pair(1, self, other))
+        return NotImplemented if isinstance(other, _AnyIdentity) else _reject("+", self, other)
+
+    def __radd__(self, other: object) -> Expr:
+        # ``sum(expressions)`` begins with a zero.
+        return self if isinstance(other, int) and other == 0 else _reject("+", self, other)
 
     def __sub__(self, other: object) -> Expr:
-        return add(_pair(-1, self, other)) if isinstance(other, Expr) else NotImplemented
+        if isinstance(other, Expr):
+            return add(_pair(-1, self, other))
+        return NotImplemented if isinstance(other, _AnyIdentity) else _reject("-", self, other)
+
+    def __rsub__(self, other: object) -> Expr:
+        return _reject("-", self, other)
 
     def __neg__(self) -> Expr:
         return scale(-1, self)
 
-    def __rmul__(self, factor: Number) -> Expr:
-        return scale(factor, self)
+    def __mul__(self, factor: Number) -> Expr:
+        return scale(_as_fraction(factor, self), self)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, factor: Number) -> Expr:
+        return scale(1 / _as_fraction(factor, self), self)
 
     @property
     def T(self) -> Expr:
@@ -89,16 +112,35 @@ class Expr:
         return to_text(self)
 
 
+def _reject(operation: str, expr: Expr, other: object) -> Expr:
+    """Raise: numbers and arrays do not mix with expressions."""
+    raise ArgumentError(
+        f"{operation} of {expr} and a {type(other).__name__}: expressions combine with expressions "
+        "only, because they know no robot. Compile it for one and apply that: "
+        "robot.function(expr)(q, x)"
+    )
+
+
+def _as_fraction(factor: Any, expr: Expr) -> Fraction:
+    """A number as an exact fraction."""
+    if isinstance(factor, Expr):
+        raise ArgumentError(f"* of {expr} and {factor}: operators are composed with @")
+    if not isinstance(factor, (int, float, Fraction)):
+        _reject("*", expr, factor)
+    exact: Fraction = Fraction(factor)
+    return exact
+
+
 def _node(cls: type[NodeT], codomain: Space, domain: Space, *fields: Any) -> NodeT:
-    """The one node of a class with these fields."""
+    """The unique node of a class with these fields; thread-safe."""
     key = (cls, codomain, domain, *fields)
-    found = _TABLE.get(key)
-    if found is None:
-        found = object.__new__(cls)
+    node = _NODES.get(key)
+    if node is None:
+        node = object.__new__(cls)
         for name, value in (("codomain", codomain), ("domain", domain), ("fields", fields)):
-            object.__setattr__(found, name, value)
-        _TABLE[key] = found
-    return found  # type: ignore[return-value]
+            object.__setattr__(node, name, value)
+        node = _NODES.add(key, node)
+    return node  # type: ignore[return-value]
 
 
 class Symbol(Expr):
@@ -112,10 +154,10 @@ class Symbol(Expr):
         return str(self.fields[0])
 
     @property
-    def pattern(self) -> Pattern:
+    def sparsity(self) -> Sparsity:
         """Which of its blocks may be non-zero."""
-        pattern: Pattern = self.fields[1]
-        return pattern
+        sparsity: Sparsity = self.fields[1]
+        return sparsity
 
     @property
     def symmetric(self) -> bool:
@@ -132,18 +174,18 @@ def symbol(
     name: str,
     codomain: Space,
     domain: Space,
-    pattern: Pattern = Pattern.DIAGONAL,
+    sparsity: Sparsity = Sparsity.DIAGONAL,
     *,
     symmetric: bool = False,
 ) -> Symbol:
     """A named operator (or, from ONE, a vector)."""
     if symmetric and codomain is not domain.dual:
         raise SpaceError(f"{name} cannot be symmetric from {domain} to {codomain}")
-    return _node(Symbol, codomain, domain, name, pattern, symmetric)
+    return _node(Symbol, codomain, domain, name, sparsity, symmetric)
 
 
 class Let(Expr):
-    """A value by name: rewriting sees an opaque leaf, lowering shares it."""
+    """A value by name: an opaque leaf to rewriting, shared by lowering."""
 
     __slots__ = ()
 
@@ -154,7 +196,7 @@ class Let(Expr):
 
     @property
     def value(self) -> Expr:
-        """What it stands for."""
+        """Its value."""
         value: Expr = self.fields[1]
         return value
 
@@ -208,8 +250,8 @@ class Inverse(Expr):
         return self.of
 
 
-class Identity(Expr):
-    """Leaves every vector as it is."""
+class IdentityOperator(Expr):
+    """The identity operator."""
 
     __slots__ = ()
 
@@ -224,13 +266,13 @@ class Identity(Expr):
         return self
 
 
-def identity(space: Space) -> Identity:
+def identity(space: Space) -> IdentityOperator:
     """The identity on a space."""
-    return _node(Identity, space, space)
+    return _node(IdentityOperator, space, space)
 
 
 class _AnyIdentity:
-    """``I``: the identity of whatever space it is added to."""
+    """``I``: the identity of whatever space it is added to or compared with."""
 
     def __add__(self, other: Expr) -> Expr:
         return self.on(other) + other
@@ -244,16 +286,66 @@ class _AnyIdentity:
     def __rsub__(self, other: Expr) -> Expr:
         return other - self.on(other)
 
+    def __matmul__(self, other: Expr) -> Expr:
+        return other
+
+    __rmatmul__ = __matmul__
+
+    @property
+    def T(self) -> _AnyIdentity:
+        """Itself."""
+        return self
+
+    inv = T
+
     @staticmethod
-    def on(other: Expr) -> Expr:
+    def on(other: Any) -> Expr:
         """The identity that can be added to ``other``."""
+        if not isinstance(other, Expr):
+            _reject_bare_identity()
         if other.codomain is not other.domain:
             reads = f"from {other.domain.reads} to {other.codomain.reads}"
             raise SpaceError(f"I cannot be added to {other}, which maps {reads}")
         return identity(other.domain)
 
+    def __getattr__(self, name: str) -> Any:
+        if name in Expr.__slots__:
+            _reject_bare_identity()
+        raise AttributeError(name)
 
-I = _AnyIdentity()  # noqa: E741  (the papers' name)
+    def __repr__(self) -> str:
+        return "I"
+
+
+def _reject_bare_identity() -> None:
+    raise SpaceError("I alone has no space of its own; write identity(FORCE), for instance")
+
+
+# To type checkers it is an expression like any other.
+I = cast(Expr, _AnyIdentity())  # noqa: E741  (the papers' name)
+
+
+def fit_sides(left: Any, right: Any) -> tuple[Expr, Expr]:
+    """The two sides of an equation; ``I`` becomes the identity that fits the other side.
+
+    Raises:
+        ArgumentError: A side is no expression.
+        SpaceError: The sides map between different spaces.
+    """
+    for side in (left, right):
+        if not isinstance(side, (Expr, _AnyIdentity)):
+            given = f"a {type(side).__name__}: {side!r}"
+            raise ArgumentError(
+                f"a side of an equation must be an operator expression, got {given}"
+            )
+    left = _AnyIdentity.on(right) if isinstance(left, _AnyIdentity) else left
+    right = _AnyIdentity.on(left) if isinstance(right, _AnyIdentity) else right
+    if (left.codomain, left.domain) != (right.codomain, right.domain):
+        left_spaces = f"from {left.domain.reads} to {left.codomain.reads}"
+        right_spaces = f"from {right.domain.reads} to {right.codomain.reads}"
+        sides = f"{left} maps {left_spaces}, {right} maps {right_spaces}"
+        raise SpaceError(f"the two sides cannot be equal: {sides}")
+    return left, right
 
 
 class Sum(Expr):
@@ -294,14 +386,14 @@ def add(terms: Iterable[Term], codomain: Space | None = None, domain: Space | No
         if term.codomain is not codomain or term.domain is not domain:
             so_far = add(((c, e) for e, c in collected.items()), codomain, domain)
             raise SpaceError(_sum_message(so_far, term))
-        for inner, part in term.terms if isinstance(term, Sum) else ((Fraction(1), term),):
-            collected[part] = collected.get(part, Fraction(0)) + factor * inner
-    kept = tuple((c, e) for e, c in collected.items() if c)
-    if len(kept) == 1 and kept[0][0] == 1:
-        return kept[0][1]
+        for inner, node in term.terms if isinstance(term, Sum) else ((Fraction(1), term),):
+            collected[node] = collected.get(node, Fraction(0)) + factor * inner
+    nonzero = tuple((c, e) for e, c in collected.items() if c)
+    if len(nonzero) == 1 and nonzero[0][0] == 1:
+        return nonzero[0][1]
     if codomain is None or domain is None:
         raise SpaceError("an empty sum has no spaces of its own; pass codomain and domain")
-    return _node(Sum, codomain, domain, *kept)
+    return _node(Sum, codomain, domain, *nonzero)
 
 
 def _pair(factor: int, left: Expr, right: Expr) -> tuple[Term, Term]:
@@ -319,11 +411,13 @@ def scale(factor: Number, expr: Expr) -> Expr:
 
 
 def _sum_message(left: Expr, right: Expr) -> str:
-    wanted = f"from {left.domain.reads} to {left.codomain.reads}"
-    given = f"from {right.domain.reads} to {right.codomain.reads}"
+    spaces = f"from {left.domain.reads} to {left.codomain.reads}"
+    others = f"from {right.domain.reads} to {right.codomain.reads}"
     fits = (right.domain.dual, right.codomain.dual) == (left.codomain, left.domain)
     hint = " (did you forget a .T?)" if fits else ""
-    return f"cannot add {left} and {right}: the left one maps {wanted}, the right one {given}{hint}"
+    return (
+        f"cannot add {left} and {right}: the left one maps {spaces}, the right one {others}{hint}"
+    )
 
 
 class Product(Expr):
@@ -353,7 +447,7 @@ def compose(left: Expr, right: Expr) -> Expr:
     """``left @ right``.
 
     Raises:
-        SpaceError: The right one gives what the left one does not take.
+        SpaceError: The spaces do not fit.
     """
     if left.domain is not right.codomain:
         raise SpaceError(_product_message(left, right))
@@ -368,22 +462,22 @@ def _factors(expr: Expr) -> tuple[Expr, ...]:
 def product(factors: Iterable[Expr], space: Space) -> Expr:
     """The product of factors that are known to fit; the identity on ``space`` if there are none."""
     scalar = Fraction(1)
-    kept: list[Expr] = []
+    nodes: list[Expr] = []
     for factor in factors:
-        if isinstance(factor, Identity):
+        if isinstance(factor, IdentityOperator):
             continue
         if isinstance(factor, Sum) and len(factor.terms) == 1:
             ((coefficient, inner),) = factor.terms
             scalar *= coefficient
-            kept += _factors(inner) if not isinstance(inner, Identity) else ()
+            nodes += _factors(inner) if not isinstance(inner, IdentityOperator) else ()
         else:
-            kept += _factors(factor)
-    if not kept:
+            nodes += _factors(factor)
+    if not nodes:
         return scale(scalar, identity(space))
-    codomain, domain = kept[0].codomain, kept[-1].domain
-    if any(isinstance(f, Sum) and not f.terms for f in kept):
+    codomain, domain = nodes[0].codomain, nodes[-1].domain
+    if any(isinstance(f, Sum) and not f.terms for f in nodes):
         return zero(codomain, domain)
-    node = kept[0] if len(kept) == 1 else _node(Product, codomain, domain, *kept)
+    node = nodes[0] if len(nodes) == 1 else _node(Product, codomain, domain, *nodes)
     return scale(scalar, node)
 
 
@@ -440,13 +534,13 @@ def bracket(kind: str, argument: Expr) -> Expr:
     Raises:
         SpaceError: The argument is not a vector of the right space.
     """
-    codomain, domain, wanted = _BRACKETS[kind]
-    if argument.domain is not ONE or argument.codomain is not wanted:
+    codomain, domain, space = _BRACKETS[kind]
+    if argument.domain is not ONE or argument.codomain is not space:
         given = f"maps {argument.domain.reads} to {argument.codomain.reads}"
-        raise SpaceError(f"{kind}[...] needs a vector of {wanted.reads}; {argument} {given}")
+        raise SpaceError(f"{kind}[...] needs a vector of {space.reads}; {argument} {given}")
     if isinstance(argument, Sum):
-        parts = ((c, bracket(kind, e)) for c, e in argument.terms)
-        return add(parts, codomain, domain)
+        brackets = ((c, bracket(kind, e)) for c, e in argument.terms)
+        return add(brackets, codomain, domain)
     return _node(Bracket, codomain, domain, kind, argument)
 
 

@@ -13,32 +13,37 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from phistar.algebra.identities import (
-    BIAS,
-    COMPOSITE,
-    CORE,
-    DECOMPOSITIONS,
-    DEFINITIONS,
-    DUAL,
-    HYPOTHESES,
-    RESOLVED,
-    ROOTS,
-)
-from phistar.algebra.rows import Identity
-from phistar.algebra.schemas import (
+from phistar.algebra.cross_product_rules import (
+    ARTICULATED_RATES,
+    BRACKET_PAIRS,
     CALCULUS,
     JACOBI,
     ONE_DOF,
-    ONE_DOF_ROOTS,
-    RATES,
-    RIGID,
-    ROOT_RATES,
+    ONE_DOF_SQUARE_ROOT_RATES,
+    RIGID_SHIFTS,
+    SQUARE_ROOT_RATES,
     SUBALGEBRA,
     SWAPS,
-    TWOFOLD,
 )
+from phistar.algebra.identities import (
+    COMPOSITE,
+    CONSTRAINT_DUAL,
+    CORE,
+    DEFINITIONS,
+    GYROSCOPIC_BIAS,
+    HYPOTHESES,
+    RICCATI_PRODUCTS,
+    SQUARE_ROOTS,
+    TRIANGULAR_SPLITS,
+)
+from phistar.algebra.outward_identities import (
+    BIAS_TRANSFER,
+    COMPLIANCE,
+    FREE_TRANSFER,
+    RIGID_TRANSFER,
+)
+from phistar.algebra.rules import Identity
 from phistar.algebra.symbols import SYMBOLS
-from phistar.algebra.transfers import BIAS_TRANSFER, COMPLIANCE, FREE_TRANSFER, RIGID_TRANSFER
 from phistar.errors import UnknownNameError
 
 WEIGHTS: Mapping[str, int] = {
@@ -78,62 +83,67 @@ class Phase:
 
     Attributes:
         name: Unique name.
-        own: Rows one of which must be named or assumed, else the phase is left out.
+        required: Rows one of which must be named or assumed, else the phase is skipped.
         always: Rows that act in it without being named.
-        weights: Weights of symbols that fall on every row; None where rows have variables, and
-            only random words show that rewriting ends.
+        weights: Weights of symbols that decrease with every row; None where rows have variables,
+            and only random words test that rewriting ends.
         also: Rows of other phases that act in it if they are named or assumed.
     """
 
     name: str
-    own: tuple[Identity, ...]
+    required: tuple[Identity, ...]
     always: tuple[Identity, ...]
     weights: Mapping[str, int] | None
     also: tuple[Identity, ...] = ()
 
     @cached_property
     def rows(self) -> tuple[Identity, ...]:
-        """All that may act in it."""
-        return tuple(dict.fromkeys((*self.always, *self.own, *self.also)))
+        """All rows that may act in it."""
+        return tuple(dict.fromkeys((*self.always, *self.required, *self.also)))
 
 
-def _only(**weights: int) -> Mapping[str, int]:
-    """The weights given, and nothing for all other symbols."""
+def _sparse_weights(**weights: int) -> Mapping[str, int]:
+    """The given weights, and zero for all other symbols."""
     return {**dict.fromkeys(SYMBOLS, 0), **weights}
 
 
-_BASIS = (*DEFINITIONS, *CORE)
+_CORE_ROWS = (*DEFINITIONS, *CORE)
 _VANISHING = tuple(known for name in ("serial", "unmotored") for known in HYPOTHESES[name].rows)
-_JOINTS = (*ONE_DOF, *SUBALGEBRA[:1])
-_MOVES = (*DEFINITIONS, *CORE[:2])
+_JOINT_ROWS = (*ONE_DOF, *SUBALGEBRA[:1])
+_SHIFT_ROWS = (*DEFINITIONS, *CORE[:2])
 
 PHASES = (
     Phase(
         "rates",
-        (*RATES, *ROOT_RATES, *ONE_DOF_ROOTS),
-        _BASIS,
+        (*ARTICULATED_RATES, *SQUARE_ROOT_RATES, *ONE_DOF_SQUARE_ROOT_RATES),
+        _CORE_ROWS,
         None,
-        (*SWAPS, *RIGID, *ONE_DOF, *SUBALGEBRA, *_VANISHING, *ROOTS),
+        (*SWAPS, *RIGID_SHIFTS, *ONE_DOF, *SUBALGEBRA, *_VANISHING, *SQUARE_ROOTS),
     ),
-    Phase("calculus", (*CALCULUS, *_JOINTS), _MOVES, None),
-    Phase("twofold", TWOFOLD, _MOVES, None, (*CALCULUS, *_JOINTS)),
-    Phase("jacobi", JACOBI, (), None, (*SWAPS, *_JOINTS)),
+    Phase("calculus", (*CALCULUS, *_JOINT_ROWS), _SHIFT_ROWS, None),
+    Phase("twofold", BRACKET_PAIRS, _SHIFT_ROWS, None, (*CALCULUS, *_JOINT_ROWS)),
+    Phase("jacobi", JACOBI, (), None, (*SWAPS, *_JOINT_ROWS)),
     Phase(
         "composite",
         COMPOSITE,
         DEFINITIONS,
-        _only(M=1, M_hat=1, X=1, mass_matrix=2, E_psi=1),
+        _sparse_weights(M=1, M_hat=1, X=1, mass_matrix=2, E_psi=1),
     ),
-    Phase("core", (*RESOLVED, *ROOTS, *BIAS, *DUAL, *_VANISHING), _BASIS, WEIGHTS),
-    Phase("rigid transfer", RIGID_TRANSFER, _BASIS, WEIGHTS),
-    Phase("free transfer", FREE_TRANSFER, _BASIS, WEIGHTS),
-    Phase("bias transfer", BIAS_TRANSFER, (), _only(K_hat=1, G=1)),
-    Phase("compliance", COMPLIANCE, (), _only(D=1, G=2, Y=1)),
+    Phase(
+        "core",
+        (*RICCATI_PRODUCTS, *SQUARE_ROOTS, *GYROSCOPIC_BIAS, *CONSTRAINT_DUAL, *_VANISHING),
+        _CORE_ROWS,
+        WEIGHTS,
+    ),
+    Phase("rigid transfer", RIGID_TRANSFER, _CORE_ROWS, WEIGHTS),
+    Phase("free transfer", FREE_TRANSFER, _CORE_ROWS, WEIGHTS),
+    Phase("bias transfer", BIAS_TRANSFER, (), _sparse_weights(K_hat=1, G=1)),
+    Phase("compliance", COMPLIANCE, (), _sparse_weights(D=1, G=2, Y=1)),
 )
-"""In which order rows act. The core always acts, and again after each later phase."""
+"""Phases in order. The core always acts, and again after each later phase."""
 
 IDENTITIES = tuple(
-    dict.fromkeys((*(row for phase in PHASES for row in phase.rows), *DECOMPOSITIONS))
+    dict.fromkeys((*(row for phase in PHASES for row in phase.rows), *TRIANGULAR_SPLITS))
 )
 
 
@@ -141,7 +151,7 @@ def row(name: str) -> Identity:
     """The row of a name.
 
     Raises:
-        UnknownNameError: There is none.
+        UnknownNameError: There is no such row.
     """
     by_name = {known.name: known for known in IDENTITIES}
     if name not in by_name:

@@ -6,12 +6,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from phistar.algebra.ir import Adjoint, Bracket, Expr, Identity, Inverse, Let, Product, Sum, Symbol
+from phistar.algebra.ir import (
+    Adjoint,
+    Bracket,
+    Expr,
+    IdentityOperator,
+    Inverse,
+    Let,
+    Product,
+    Sum,
+    Symbol,
+)
 
 
 @dataclass(frozen=True)
 class _Style:
-    """How the parts of an expression are spelt."""
+    """Notation of an expression."""
 
     adjoint: str
     inverse: str
@@ -42,7 +52,7 @@ def _print(expr: Expr, style: _Style, binding: int) -> str:
     """``binding``: 0 anywhere, 1 inside a product, 2 before a superscript."""
     if isinstance(expr, (Symbol, Let)):
         return _name(expr, style)
-    if isinstance(expr, Identity):
+    if isinstance(expr, IdentityOperator):
         return style.identity
     if isinstance(expr, Adjoint):
         return _print(expr.of, style, 2) + style.adjoint
@@ -64,15 +74,15 @@ def _print(expr: Expr, style: _Style, binding: int) -> str:
 def _sum(expr: Sum, style: _Style) -> str:
     if not expr.terms:
         return "0"
-    parts = []
+    signed_terms = []
     for coefficient, term in expr.terms:
         sign = "-" if coefficient < 0 else "+"
         size = _coefficient(abs(coefficient), style)
         body = _print(term, style, 0)
-        parts.append((sign, size + body))
-    first_sign, first = parts[0]
+        signed_terms.append((sign, size + body))
+    first_sign, first = signed_terms[0]
     text = first if first_sign == "+" else f"-{first}"
-    return text + "".join(f" {sign} {body}" for sign, body in parts[1:])
+    return text + "".join(f" {sign} {body}" for sign, body in signed_terms[1:])
 
 
 def _coefficient(value: Fraction, style: _Style) -> str:

@@ -3,45 +3,47 @@
 
 A proof has three outcomes. *Proved*: nothing is left of the difference. *Refuted*: the two sides
 differ as matrices on a random robot. *Open*: they agree as matrices, but the rules given do not
-connect them; the residual is what is left. Unequal normal forms alone refute nothing.
+connect them, or not within the steps allowed; the residual is what is left. Unequal normal forms
+alone refute nothing.
+
+Rules and theorems that are not in the package's catalogue are compared as matrices first: the rules
+of a theorem before they are used, the theorem before it is called proved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 
-import numpy as np
-from numpy.typing import NDArray
-
-from phistar.algebra.dense import BASE, Dense
 from phistar.algebra.identities import HYPOTHESES, Identity, with_adjoints
-from phistar.algebra.ir import Expr, Inverse, Symbol, identity
-from phistar.algebra.phases import PHASES
-from phistar.algebra.rewrite import Rewriter, Step
-from phistar.algebra.rows import f, x
+from phistar.algebra.inverses import cancellation_rows
+from phistar.algebra.ir import Expr, Inverse, fit_sides, identity
+from phistar.algebra.numerical_check import (
+    Comparison,
+    Sides,
+    compare,
+    describe_hypotheses,
+    sufficient_hypotheses,
+)
+from phistar.algebra.phases import IDENTITIES, PHASES
+from phistar.algebra.printing import to_text
+from phistar.algebra.rewrite import Match, Rewriter, RewriteStep, RewriteTrace, Rule
+from phistar.algebra.rules import f, x
 from phistar.algebra.spaces import ONE
-from phistar.algebra.symbols import SYMBOLS, entry, unfolded
-from phistar.algebra.traverse import nodes
 from phistar.algebra.traverse import open_lets as open_lets
-from phistar.algebra.words import Words, to_words, word_expr
-from phistar.errors import RewriteError, UnknownNameError
-from phistar.model.configuration import neutral, random_configuration
-from phistar.model.joints import JOINT_KINDS
-from phistar.model.model import Model
-from phistar.model.random import random_model
+from phistar.algebra.words import WordSum, to_words, word_count, word_expr
+from phistar.errors import FalseRuleError, RewriteError, UnknownNameError
 from phistar.refs import Ref
 
-TOLERANCE = 1e-9
-"""Difference of two matrices that counts as a counterexample, relative to their largest entry (or
-to 1e-2, so that rounding beside an exact zero is none)."""
+MAX_WORDS_PROVED = 50_000
+"""Words of a side, multiplied out, from which no proof is tried."""
 
 
 class Outcome(Enum):
-    """What came of a proof."""
+    """Outcome of a proof."""
 
     PROVED = "proved"
     REFUTED = "refuted"
@@ -54,11 +56,11 @@ class Theorem:
 
     Attributes:
         name: Unique name.
-        definition: What is to be computed, straight from mechanics. For the inverse of a square
-            operator X, ``X.inv``: then result @ X = I is proved instead.
-        result: The factored form, from which code is made.
+        definition: What is to be computed, from mechanics. For the inverse of a square operator X,
+            ``X.inv``: then result @ X = I is proved instead.
+        result: The factored form, which is compiled.
         doc: What it says and means.
-        ref: Where it stands in the papers.
+        ref: Its reference.
         rules: Rows beyond the core and the definitions, e.g. earlier theorems; each acts in its
             phase, theorems in the core.
         needs: Names of ``HYPOTHESES``, e.g. ``"serial"``; none: a tree with joints of any kind.
@@ -73,6 +75,10 @@ class Theorem:
     needs: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
+        sides = fit_sides(self.definition, self.result)
+        for name, side in zip(("definition", "result"), sides, strict=True):
+            object.__setattr__(self, name, side)
+        object.__setattr__(self, "needs", frozenset(self.needs))
         for need in self.needs:
             if need not in HYPOTHESES:
                 raise UnknownNameError("hypothesis", need, HYPOTHESES)
@@ -92,97 +98,236 @@ class Theorem:
     @property
     def rule(self) -> Identity:
         """The theorem as a rule for later proofs; its definition must be a single word."""
-        return Identity(self.name, self.definition, self.result, self.doc, self.ref, self.needs)
+        return Identity(
+            self.name, self.definition, self.result, self.doc, self.ref, self.needs, source=self
+        )
+
+    def compared(self, needs: Iterable[str] = ()) -> Comparison:
+        """Both sides as matrices on random robots, under further hypotheses if any are given."""
+        return compare((self.definition, self.result), self.needs.union(needs))
+
+    def sufficient(self) -> tuple[frozenset[str], ...]:
+        """The smallest sets of further hypotheses under which it holds as matrices."""
+        return sufficient_hypotheses((self.definition, self.result), self.needs)
 
 
-@dataclass(frozen=True)
+TESTED_THEOREMS: set[Theorem] = set()
+"""Theorems that the tests of the package compare as matrices: those of its catalogue."""
+
+
+@dataclass(frozen=True, repr=False)
 class Proof:
-    """The derivation of both sides and what is left of their difference."""
+    """The derivation of both sides and the residual of their difference; ``print`` shows it."""
 
     theorem: Theorem
-    left: tuple[Step, ...]
-    right: tuple[Step, ...]
-    residual: Words
-    _differ: Callable[[], bool] = field(repr=False)
+    traces: tuple[RewriteTrace, RewriteTrace]
+    residual: WordSum
+
+    @property
+    def left(self) -> tuple[RewriteStep, ...]:
+        """The steps from the definition, or from the result times what it inverts."""
+        return self.traces[0].steps
+
+    @property
+    def right(self) -> tuple[RewriteStep, ...]:
+        """The steps from the result, or from the identity."""
+        return self.traces[1].steps
+
+    @property
+    def stopped(self) -> str:
+        """Why rewriting stopped early; empty if it did not."""
+        return next((trace.stopped for trace in self.traces if trace.stopped), "")
 
     @cached_property
     def outcome(self) -> Outcome:
         """Proved, refuted or open."""
-        if not self.residual.terms:
+        connected = not self.residual.terms and not self.stopped
+        if connected and self.theorem in TESTED_THEOREMS:
             return Outcome.PROVED
-        return Outcome.REFUTED if self._differ() else Outcome.OPEN
+        if self.comparison.counterexample is not None:
+            return Outcome.REFUTED
+        return Outcome.PROVED if connected and not self.comparison.singular else Outcome.OPEN
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        """Both sides as matrices on random robots: a counterexample, or none."""
+        return self.theorem.compared()
+
+    @cached_property
+    def under(self) -> tuple[Proof, ...]:
+        """If not proved: proofs under the smallest sufficient sets of hypotheses."""
+        if self.outcome is Outcome.PROVED or self.comparison.agrees:
+            return ()
+        theorem = self.theorem
+        sets = theorem.sufficient()
+        return tuple(prove(replace(theorem, needs=theorem.needs | more)) for more in sets)
+
+    @cached_property
+    def unproved(self) -> tuple[Identity, ...]:
+        """Rules that it uses and that no theorem proves: they only agree as matrices."""
+        used = dict.fromkeys(step.identity for step in (*self.left, *self.right))
+        names = {rule.name.removesuffix("*") for rule in used}
+        untested = (
+            rule for rule in self.theorem.rules if not _is_tested(rule) and rule.name in names
+        )
+        return tuple(rule for rule in untested if not _has_proof(rule))
+
+    def __repr__(self) -> str:
+        count = len(self.left) + len(self.right)
+        return f"<proof of {self.theorem.name}: {self.outcome.value}, steps: {count}>"
+
+    def __str__(self) -> str:
+        from phistar.algebra.proof_text import proof_text
+
+        return proof_text(self, limit=MAX_STEPS_PRINTED)
+
+
+MAX_STEPS_PRINTED = 40
+"""Steps of each side that ``print`` shows."""
 
 
 def prove(theorem: Theorem) -> Proof:
-    """Rewrite both sides to normal form, phase by phase, and compare; done when they are equal."""
-    rewriters = (Rewriter(with_adjoints(rows), deep=True) for rows in stages(theorem))
-    left, right = derive(rewriters, starts(theorem))
-    return Proof(theorem, left.steps, right.steps, left.end - right.end, lambda: differ(theorem))
+    """Rewrite both sides to normal form, phase by phase, and compare; done when they are equal.
+
+    Raises:
+        FalseRuleError: One of the theorem's own rules does not hold as matrices.
+    """
+    return _prove_tested(theorem) if theorem in TESTED_THEOREMS else _prove(theorem)
 
 
-def starts(theorem: Theorem) -> tuple[Words, Words]:
-    """The words of both sides, from which a proof begins; scalars are half their own adjoint."""
-    left, right = (to_words(_halves(open_lets(side))) for side in theorem.sides)
+@cache
+def _prove_tested(theorem: Theorem) -> Proof:
+    """Theorems of the catalogue are proved once: others cite them, and explanations name them."""
+    return _prove(theorem)
+
+
+def _prove(theorem: Theorem) -> Proof:
+    for rule in theorem.rules:
+        if not _is_tested(rule):
+            _reject_false_rule(rule)
+    largest = max(word_count(open_lets(side)) for side in theorem.sides)
+    if largest > MAX_WORDS_PROVED:
+        trace = _abandoned_trace(
+            theorem, f"not begun: a side is {largest} words when multiplied out"
+        )
+        return Proof(theorem, (trace, trace), trace.end)
+    rewriters = (Rewriter(with_adjoints(rows), deep=True) for rows in phase_rows(theorem))
+    left, right = rewrite_sides(rewriters, initial_words(theorem))
+    return Proof(theorem, (left, right), left.end - right.end)
+
+
+def _abandoned_trace(theorem: Theorem, why: str) -> RewriteTrace:
+    side = theorem.sides[0]
+    nothing = WordSum(side.codomain, side.domain, {})
+    return RewriteTrace(nothing, (), nothing, why)
+
+
+@cache
+def _tested_rows() -> frozenset[Identity]:
+    """The rows of the package, which its tests compare as matrices, and their adjoints."""
+    return frozenset((*IDENTITIES, *with_adjoints(IDENTITIES)))
+
+
+def _is_tested(rule: Identity) -> bool:
+    """Whether the tests of the package compare a rule as matrices."""
+    return rule in _tested_rows() or (
+        isinstance(rule.source, Theorem) and rule.source in TESTED_THEOREMS
+    )
+
+
+def _has_proof(rule: Identity) -> bool:
+    """Whether a rule is a proved theorem."""
+    source = rule.source
+    if not isinstance(source, Theorem) or (rule.lhs, rule.rhs) != (
+        source.definition,
+        source.result,
+    ):
+        return False
+    return prove(source).outcome is Outcome.PROVED
+
+
+def _reject_false_rule(rule: Identity) -> None:
+    """Compare a rule as matrices.
+
+    Raises:
+        FalseRuleError: It does not hold, or what it inverts has no inverse.
+    """
+    sides: Sides = (rule.lhs, rule.rhs)
+    comparison = compare(sides, rule.needs)
+    if comparison.agrees:
+        return
+    if comparison.counterexample is not None:
+        what = f"is false: {comparison.counterexample}"
+    elif comparison.singular:
+        names = ", ".join(map(to_text, comparison.singular))
+        what = f"does not hold in general: {names} has no inverse on some robots"
+    else:
+        what = "cannot be checked: rounding is larger than its numbers"
+    more = sufficient_hypotheses(sides, rule.needs)
+    cure = f" It holds for {describe_hypotheses(more)}." if more else ""
+    equation = f"{to_text(rule.lhs)} = {to_text(rule.rhs)}"
+    text = f"the rule {rule.name}, {equation}, {what}.{cure}"
+    raise FalseRuleError(text, rule, comparison.counterexample)
+
+
+def initial_words(theorem: Theorem) -> tuple[WordSum, WordSum]:
+    """The words of both sides at the start of a proof; scalars are half their own adjoint."""
+    left, right = (to_words(_symmetrised(open_lets(side))) for side in theorem.sides)
     return left, right
 
 
-def _halves(side: Expr) -> Expr:
+def _symmetrised(side: Expr) -> Expr:
     if side.codomain is not ONE or side.domain is not ONE:
         return side
     return Fraction(1, 2) * side + Fraction(1, 2) * side.T
 
 
-def stages(theorem: Theorem) -> Iterator[tuple[Identity, ...]]:
+def phase_rows(theorem: Theorem) -> Iterator[tuple[Identity, ...]]:
     """The rows of each phase that a proof goes through, in order."""
+    if cancels := cancellation_rows(theorem.sides):
+        yield cancels
     assumed = [row for need in sorted(theorem.needs) for row in HYPOTHESES[need].rows]
     phased = {row for phase in PHASES for row in phase.rows}
     theorems = [row for row in theorem.rules if row not in phased]
     core_rows: tuple[Identity, ...] = ()
     for phase in PHASES:
-        own = dict.fromkeys(row for row in (*assumed, *theorem.rules) if row in phase.rows)
-        named = [row for row in own if row not in phase.always and row.needs <= theorem.needs]
+        rows = dict.fromkeys(row for row in (*assumed, *theorem.rules) if row in phase.rows)
+        named = [row for row in rows if row not in phase.always and row.needs <= theorem.needs]
         if phase.name == "core":
             core_rows = (*theorems, *named, *phase.always)
             yield core_rows
-        elif not set(phase.own).isdisjoint(named):
+        elif not set(phase.required).isdisjoint(named):
             yield (*named, *phase.always)
             yield from [core_rows] if core_rows else []
 
 
-@dataclass(frozen=True)
-class Trace:
-    """The steps that a sum of words was rewritten by, and where they ended."""
-
-    steps: tuple[Step, ...]
-    end: Words
-
-
-def derive(rewriters: Iterable[Rewriter], sides: Iterable[Words]) -> list[Trace]:
+def rewrite_sides(rewriters: Iterable[Rewriter], sides: Iterable[WordSum]) -> list[RewriteTrace]:
     """All sides through all rewriters, each to its normal form, until they are the same."""
-    traces = [Trace((), side) for side in sides]
+    traces = [RewriteTrace(side, (), side) for side in sides]
     for rewriter in rewriters:
         if len(traces) > 1 and all(trace.end == traces[0].end for trace in traces):
             break
-        traces = [_through(rewriter, trace) for trace in traces]
+        traces = [_normalise_trace(rewriter, trace) for trace in traces]
+        if any(trace.stopped for trace in traces):
+            break
     return traces
 
 
-def _through(rewriter: Rewriter, trace: Trace) -> Trace:
-    """A trace on to its normal form; scalars turn round wherever their adjoint is simpler."""
+def _normalise_trace(rewriter: Rewriter, trace: RewriteTrace) -> RewriteTrace:
+    """A trace continued to its normal form; scalars become their adjoint where that is simpler."""
     while True:
-        steps = tuple(rewriter.steps(trace.end))
-        trace = Trace(trace.steps + steps, steps[-1].result if steps else trace.end)
-        turn = _turned_round(rewriter, trace.end)
-        if turn is None:
+        trace = trace.then(rewriter.trace(trace.end))
+        adjoint = None if trace.stopped else _adjoint_trace(rewriter, trace.end)
+        if adjoint is None:
             return trace
-        trace = Trace((*trace.steps, turn), turn.result)
+        trace = trace.then(adjoint)
 
 
-SCALAR = Identity("scalar", x.T @ f, f.T @ x, "a number is its own adjoint")
-"""Not a rule, for it goes both ways: what a step that turns a scalar round is called."""
+SCALAR_ADJOINT = Identity("scalar", x.T @ f, f.T @ x, "a number is its own adjoint")
+"""Name of a step that replaces a scalar by its adjoint; not a rule, as it holds both ways."""
 
 
-def _turned_round(rewriter: Rewriter, words: Words) -> Step | None:
+def _adjoint_trace(rewriter: Rewriter, words: WordSum) -> RewriteTrace | None:
     """A step that replaces a scalar word by its adjoint, if that has a simpler normal form.
 
     A word that is minus its adjoint is zero.
@@ -191,95 +336,28 @@ def _turned_round(rewriter: Rewriter, words: Words) -> Step | None:
         return None
     for word, factor in words.terms.items():
         adjoint = to_words(word_expr(word, ONE).T)
-        found = rewriter.normal_form(adjoint)
-        own = Words(ONE, ONE, {word: Fraction(1)})
-        rest = words - Words(ONE, ONE, {word: factor})
-        if found.terms == {word: -1}:
-            return Step(SCALAR, word, rest)
-        if _simplicity(found) < _simplicity(own):
-            scaled = Words(ONE, ONE, {w: factor * c for w, c in adjoint.terms.items()})
-            return Step(SCALAR, word, rest + scaled)
+        normal_form = rewriter.normal_form(adjoint)
+        original = WordSum(ONE, ONE, {word: Fraction(1)})
+        remaining = words - WordSum(ONE, ONE, {word: factor})
+        if normal_form.terms == {word: -1}:
+            return RewriteTrace(words, (_adjoint_step(word, WordSum(ONE, ONE, {})),), remaining)
+        if _simplicity(normal_form) < _simplicity(original):
+            scaled = WordSum(ONE, ONE, {w: factor * c for w, c in adjoint.terms.items()})
+            return RewriteTrace(words, (_adjoint_step(word, adjoint),), remaining + scaled)
     return None
 
 
-def _simplicity(words: Words) -> tuple[int, int, str]:
-    """Fewer words first, then shorter ones; for words alike, their letters."""
+def _adjoint_step(word: tuple[Expr, ...], adjoint: WordSum) -> RewriteStep:
+    return RewriteStep(word, Match(Rule.of(SCALAR_ADJOINT), 0, len(word), adjoint.terms))
+
+
+def _simplicity(words: WordSum) -> tuple[int, int, str]:
+    """Fewer words first, then shorter ones, then by their letters."""
     text = ",".join(sorted(str(word) for word in words))
     return len(words), len(text), text
 
 
-def differ(theorem: Theorem, seeds: Iterable[int] = range(3)) -> bool:
+def sides_differ(theorem: Theorem, seeds: Iterable[int] = range(3)) -> bool:
     """Whether the two sides differ as matrices on random robots that meet the hypotheses."""
-    for seed in seeds:
-        rng = np.random.default_rng(seed)
-        model = random_example(rng, theorem.needs)
-        values = random_vectors(rng, model, (theorem.definition, theorem.result))
-        q, axes = random_configuration(model, rng), random_axes(rng, model, theorem.needs)
-        dense = Dense(model, q, vectors=values, tasks=("link3",), axes=axes)
-        ours, theirs = (dense(side) for side in (theorem.definition, theorem.result))
-        if np.abs(ours - theirs).max() > TOLERANCE * max(1e-2, np.abs(theirs).max()):
-            return True
-    return False
-
-
-def random_example(rng: np.random.Generator, needs: Iterable[str], n: int = 7) -> Model:
-    """A random robot that meets hypotheses and, if it can, no others."""
-    kept = frozenset(needs)
-    return random_model(
-        rng,
-        n,
-        topology="serial" if "serial" in kept else rng.choice(["tree", "binary", "forest"]),
-        armature=0.0 if "unmotored" in kept else 0.5,
-        massless=0.0 if "massive" in kept else 0.2,
-        kinds=joint_kinds(kept),
-    )
-
-
-def joint_kinds(needs: Iterable[str]) -> list[str]:
-    """Joint kinds that move and meet hypotheses.
-
-    A universal joint is two of one axis, with a massless link between them.
-    """
-    kept = frozenset(needs)
-    compounds = set() if "massive" in kept else {"universal"}
-    most = 1 if "one_dof" in kept else 6
-    simple = {name for name, kind in JOINT_KINDS.items() if 0 < kind.nv <= most} - {"universal"}
-    return [name for name in JOINT_KINDS if name in simple | compounds]
-
-
-def random_axes(
-    rng: np.random.Generator, model: Model, needs: Iterable[str]
-) -> list[NDArray[np.float64]]:
-    """Joint maps of the bodies; bent, like those of no real joint, unless hypotheses forbid it."""
-    axes = [body.motion.motion_map() for body in model.bodies]
-    if {"subalgebra", "one_dof"}.intersection(needs):
-        return axes
-    return [a + 0.3 * rng.normal(size=a.shape) if 1 < a.shape[1] < 6 else a for a in axes]
-
-
-def random_vectors(
-    rng: np.random.Generator, model: Model, exprs: Iterable[Expr]
-) -> dict[str, NDArray[np.float64]]:
-    """Random values for the given symbols of expressions: vectors, and X, Y, Z block by block."""
-    sizes = Dense(model, neutral(model)).dimensions
-    blocks = np.kron(np.eye(len(model.bodies)), np.ones((6, 6)))
-    values = {}
-    for name in sorted(given_names(exprs)):
-        node = SYMBOLS[name].symbol
-        if node.domain is ONE:
-            values[name] = rng.normal(size=sizes[node.codomain])
-        else:
-            values[name] = blocks * rng.normal(size=blocks.shape)
-    return values
-
-
-def given_names(exprs: Iterable[Expr]) -> set[str]:
-    """Names of the symbols that a robot does not give and nothing defines, also in definitions."""
-    symbols = (node for node in unfolded(exprs) if isinstance(node, Symbol))
-    return {s.name for s in symbols if entry(s).definition is None} - set(BASE)
-
-
-def vector_names(exprs: Iterable[Expr]) -> set[str]:
-    """Names of the vector symbols in expressions, gravity (which the robot gives) left out."""
-    vectors = (n for n in nodes(exprs) if isinstance(n, Symbol) and n.domain is ONE)
-    return {node.name for node in vectors} - {"gravity"}
+    comparison = compare((theorem.definition, theorem.result), theorem.needs, tuple(seeds))
+    return comparison.counterexample is not None

@@ -14,7 +14,7 @@ class Space:
     Attributes:
         name: Identifier.
         reads: What its vectors are called in messages.
-        dual_name: Name of the space its adjoints live in; power is the pairing.
+        dual_name: Name of the dual space; power is the pairing.
     """
 
     name: str

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The spatial operators, each with its definition, its meaning and its place in the papers.
+"""The spatial operators, each with its definition, meaning and reference.
 
-Base operators (H, M, E_phi, A, B, T and gravity) are given by a robot and its state; vectors and
-the block diagonals X, Y, Z by whoever uses an expression; all others are defined by them. Links are
-whatever the robot has; the algebra knows neither their number nor order.
+Base operators (H, M, E_phi, A, N, B, T and gravity) are given by a robot and its state; vectors and
+the block diagonals X, Y, Z by the user of an expression; all others are defined by them. The
+algebra knows neither the number nor the order of the links.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from phistar.algebra.ir import Expr, I, Inverse, Pattern, Q, Symbol, crf, crm, let, symbol
+from phistar.algebra.ir import Expr, I, Inverse, Q, Sparsity, Symbol, crf, crm, let, symbol
 from phistar.algebra.spaces import CONSTRAINT, FORCE, JOINT, MOTION, ONE, TASK_FORCE, Space
 from phistar.algebra.traverse import nodes
-from phistar.errors import UnknownNameError
+from phistar.errors import SpaceError, UnknownNameError
 from phistar.refs import FO00, JR93, JR95, RK92, Ref
 
 
@@ -26,7 +26,7 @@ class Riccati:
 
 @dataclass(frozen=True)
 class LyapunovIn:
-    """S = source + left S right, inward: left takes a child's value to its parent."""
+    """S = source + left S right, inward: left maps a child's value to its parent."""
 
     source: Expr
     left: Expr
@@ -37,8 +37,8 @@ class LyapunovIn:
 class LyapunovOut:
     """The block-diagonal S with S(k) = source(k) + left S(parent) right, outward.
 
-    On a serial chain S = source + left S right; on a tree siblings leave off-diagonal blocks in the
-    product, which S does not hold.
+    On a serial chain S = source + left S right; on a tree the product has off-diagonal blocks
+    between siblings, which S does not have.
     """
 
     source: Expr
@@ -59,53 +59,62 @@ class SylvesterOut:
 
 
 @dataclass(frozen=True)
-class Siblings:
+class SiblingBlocks:
     """The blocks off the diagonal of ``of``, an outward shift times blocks times an inward one.
 
-    They join links with the same parent, so a serial chain has none.
+    They couple links with the same parent, so a serial chain has none.
     """
 
     of: Expr
 
 
 @dataclass(frozen=True)
-class Root:
+class CholeskyRoot:
     """The block-diagonal R with R R* = of, each block lower triangular with a positive diagonal."""
 
     of: Expr
 
 
 @dataclass(frozen=True)
-class RootRate:
+class CholeskyRate:
     """The block-diagonal, lower triangular S with S R* + R S* = of, the rate of R R*."""
 
     root: Expr
     of: Expr
 
 
-Definition = Expr | Riccati | LyapunovIn | LyapunovOut | SylvesterOut | Siblings | Root | RootRate
+Definition = (
+    Expr
+    | Riccati
+    | LyapunovIn
+    | LyapunovOut
+    | SylvesterOut
+    | SiblingBlocks
+    | CholeskyRoot
+    | CholeskyRate
+)
 
 
-def parts(definition: Definition | None) -> tuple[Expr, ...]:
-    """The expressions that a definition is made of."""
+def definition_operands(definition: Definition | None) -> tuple[Expr, ...]:
+    """The operands of a definition."""
     if isinstance(definition, Expr):
         return (definition,)
     if isinstance(definition, (LyapunovIn, LyapunovOut, SylvesterOut)):
         return definition.source, definition.left, definition.right
-    if isinstance(definition, (Siblings, Root)):
+    if isinstance(definition, (SiblingBlocks, CholeskyRoot)):
         return (definition.of,)
-    if isinstance(definition, RootRate):
+    if isinstance(definition, CholeskyRate):
         return definition.root, definition.of
     return ()
 
 
 @dataclass(frozen=True)
-class Entry:
-    """What is known of a symbol.
+class SymbolEntry:
+    """Data of a symbol.
 
     Attributes:
         symbol: The node.
-        text, latex: How it is printed.
+        text, latex: Printed forms.
         meaning: One sentence of mechanics.
         definition: None for base symbols.
         ref: Where it is introduced.
@@ -119,7 +128,7 @@ class Entry:
     ref: Ref | None
 
 
-SYMBOLS: dict[str, Entry] = {}
+SYMBOLS: dict[str, SymbolEntry] = {}
 """Every symbol by name."""
 
 
@@ -131,12 +140,12 @@ def _register(
     definition: Definition | None = None,
     ref: Ref | None = None,
 ) -> Symbol:
-    SYMBOLS[node.name] = Entry(node, text, latex, meaning, definition, ref)
+    SYMBOLS[node.name] = SymbolEntry(node, text, latex, meaning, definition, ref)
     return node
 
 
-def entry(node: Symbol) -> Entry:
-    """What is known of a symbol."""
+def symbol_entry(node: Symbol) -> SymbolEntry:
+    """The data of a symbol."""
     if node.name not in SYMBOLS:
         raise UnknownNameError("operator", node.name, SYMBOLS)
     return SYMBOLS[node.name]
@@ -146,13 +155,30 @@ def definition_of(node: Symbol) -> Expr:
     """The expression that defines a symbol.
 
     Raises:
-        UnknownNameError: Nothing is known of it, or a robot, a user or a recursion gives it.
+        UnknownNameError: It is unknown, or given by a robot, a user or a recursion.
     """
-    definition = entry(node).definition
+    definition = symbol_entry(node).definition
     if not isinstance(definition, Expr):
         known = [name for name, e in SYMBOLS.items() if isinstance(e.definition, Expr)]
         raise UnknownNameError("operator with an explicit definition", node.name, known)
     return definition
+
+
+RESERVED_VECTOR_SPACES = {
+    "a": MOTION,
+    "b": FORCE,
+    "w": JOINT,
+    "dv": JOINT,
+    "dvdot": JOINT,
+    "dtau": JOINT,
+    "dq_second": JOINT,
+    "zeta": JOINT,
+    "kappa": JOINT,
+    "V_lag": MOTION,
+    "v_lag": JOINT,
+    "lift_lag": MOTION,
+}
+"""Names of vectors in ``phistar.algorithms``: reserved even before those are imported."""
 
 
 def vector(
@@ -163,8 +189,21 @@ def vector(
     latex: str = "",
     ref: Ref | None = None,
 ) -> Symbol:
-    """A vector given from outside, e.g. ``vector("tau", JOINT)``."""
+    """A vector given by the user, e.g. ``vector("tau", JOINT)``.
+
+    Raises:
+        SpaceError: The name belongs to another symbol.
+    """
     node = symbol(name, space, ONE)
+    known = (
+        SYMBOLS[name].symbol
+        if name in SYMBOLS
+        else symbol(name, RESERVED_VECTOR_SPACES.get(name, space), ONE)
+    )
+    if known is not node:
+        what = f"maps {known.domain.reads} to {known.codomain.reads}"
+        what = f"a vector of {known.codomain.reads}" if known.domain is ONE else what
+        raise SpaceError(f"there is a symbol {name!r} already: {what}; choose another name")
     if name not in SYMBOLS:
         text = text or name
         _register(node, text, latex or text, meaning or f"a vector of {space.reads}", ref=ref)
@@ -186,7 +225,7 @@ M = _register(
     ref=RK92.eq("2"),
 )
 E_phi = _register(
-    symbol("E_phi", FORCE, FORCE, Pattern.SHIFT),
+    symbol("E_phi", FORCE, FORCE, Sparsity.SHIFT),
     "Eφ",
     r"\mathcal{E}_\phi",
     "Takes the force on each link to its parent as if the joint were locked.",
@@ -196,10 +235,16 @@ A = _register(
     symbol("A", JOINT, JOINT, symmetric=True),
     "A",
     "A",
-    "Rotor inertia that each joint feels through its gear; zero without motors.",
+    "Rotor inertia at each joint, reflected through its gear; zero without motors.",
+)
+N = _register(
+    symbol("N", FORCE, JOINT),
+    "N",
+    "N",
+    "The joint axes as forces on the links: NAv is the momentum of rotors as their links carry it.",
 )
 phi = _register(
-    symbol("phi", FORCE, FORCE, Pattern.LOWER),
+    symbol("phi", FORCE, FORCE, Sparsity.LOWER),
     "φ",
     r"\phi",
     "Collects the forces on a link and all its descendants, moved rigidly.",
@@ -210,7 +255,7 @@ P = _register(
     symbol("P", FORCE, MOTION, symmetric=True),
     "P",
     "P",
-    "Articulated-body inertia: what a link weighs with its descendants' joints free.",
+    "Articulated-body inertia: of a link and its descendants, whose joints are free.",
     Riccati(),
     RK92.eq("35"),
 )
@@ -218,7 +263,7 @@ D = _register(
     symbol("D", JOINT, JOINT, symmetric=True),
     "D",
     "D",
-    "Inertia a joint feels when all joints beyond it are free.",
+    "Inertia at a joint when all joints beyond it are free.",
     H @ P @ H.T + A,
     RK92.eq("36"),
 )
@@ -226,20 +271,20 @@ G = _register(
     symbol("G", FORCE, JOINT),
     "G",
     "G",
-    "Kalman gain: the force on a link per unit of joint force beyond what it asks for.",
+    "Kalman gain: the force on a link per unit of joint force.",
     P @ H.T @ D.inv,
     RK92.eq("36"),
 )
 K = _register(
-    symbol("K", FORCE, JOINT, Pattern.SHIFT),
+    symbol("K", FORCE, JOINT, Sparsity.SHIFT),
     "K",
     "K",
-    "The gain as the parent feels it.",
+    "The gain, shifted to the parent.",
     E_phi @ G,
     JR95.eq("4.9"),
 )
 E_psi = _register(
-    symbol("E_psi", FORCE, FORCE, Pattern.SHIFT),
+    symbol("E_psi", FORCE, FORCE, Sparsity.SHIFT),
     "Eψ",
     r"\mathcal{E}_\psi",
     "Takes the force on each link to its parent across a joint that is free to move.",
@@ -247,7 +292,7 @@ E_psi = _register(
     JR95.eq("4.9"),
 )
 psi = _register(
-    symbol("psi", FORCE, FORCE, Pattern.LOWER),
+    symbol("psi", FORCE, FORCE, Sparsity.LOWER),
     "ψ",
     r"\psi",
     "Collects forces inward through joints that are free to move.",
@@ -258,7 +303,7 @@ composite = _register(
     symbol("composite", FORCE, MOTION, symmetric=True),
     "R",
     "R",
-    "Composite-body inertia: what a link weighs with its descendants' joints locked.",
+    "Composite-body inertia: of a link and its descendants, whose joints are locked.",
     LyapunovIn(M, E_phi, E_phi.T),
     RK92.eq("(29)-(31)"),
 )
@@ -266,7 +311,7 @@ Upsilon = _register(
     symbol("Upsilon", MOTION, FORCE, symmetric=True),
     "Υ",
     r"\Upsilon",
-    "How a link gives way to a force on itself with all joints free.",
+    "Compliance: acceleration of a link per unit force on it, all joints free.",
     LyapunovOut(H.T @ D.inv @ H, E_psi.T, E_psi),
     JR93.eq("4.19"),
 )
@@ -274,11 +319,11 @@ B = _register(
     symbol("B", FORCE, TASK_FORCE),
     "B",
     "B",
-    "Moves forces on chosen frames to the links that carry them; its adjoint picks off motions.",
+    "Moves forces on chosen frames to the links that carry them; its adjoint selects motions.",
     ref=RK92.eq("18"),
 )
 mass_matrix = _register(
-    symbol("mass_matrix", JOINT, JOINT, Pattern.DENSE, symmetric=True),
+    symbol("mass_matrix", JOINT, JOINT, Sparsity.DENSE, symmetric=True),
     "𝓜",
     r"\mathcal{M}",
     "Joint-space inertia.",
@@ -289,15 +334,15 @@ D_root = _register(
     symbol("D_root", JOINT, JOINT),
     "√D",
     r"\sqrt{D}",
-    "Lower triangular root of the inertia each joint feels: √D √D* = D.",
-    Root(D),
+    "Lower triangular root of the inertia at each joint: √D √D* = D.",
+    CholeskyRoot(D),
     JR95.eq("5.1"),
 )
 T = _register(
     symbol("T", FORCE, CONSTRAINT),
     "T",
     "T",
-    "Spans the forces that each joint holds by itself, those without a part along its axes.",
+    "Spans the constraint forces of each joint, those without a component along its axes.",
     ref=FO00.eq("27"),
 )
 X = _register(
@@ -351,10 +396,10 @@ G_hat = _register(
     JR93.eq("4.12"),
 )
 K_hat = _register(
-    symbol("K_hat", FORCE, JOINT, Pattern.SHIFT),
+    symbol("K_hat", FORCE, JOINT, Sparsity.SHIFT),
     "K̂",
     r"\hat K",
-    "The gain of P̂ as the parent feels it.",
+    "The gain of P̂, shifted to the parent.",
     E_phi @ G_hat,
     JR93.eq("4.12"),
 )
@@ -367,11 +412,11 @@ J_hat = _register(
     JR93.eq("4.22"),
 )
 Xi = _register(
-    symbol("Xi", MOTION, FORCE, Pattern.DENSE, symmetric=True),
+    symbol("Xi", MOTION, FORCE, Sparsity.DENSE, symmetric=True),
     "Ξ",
     r"\Xi",
-    "How a link gives way to a force on its sibling; zero on a chain.",
-    Siblings(E_psi.T @ Upsilon @ E_psi),
+    "Compliance between siblings; zero on a chain.",
+    SiblingBlocks(E_psi.T @ Upsilon @ E_psi),
 )
 Y = _register(
     symbol("Y", MOTION, FORCE),
@@ -389,11 +434,11 @@ S_Y = _register(
     JR93.eq("A.3"),
 )
 Xi_Y = _register(
-    symbol("Xi_Y", MOTION, FORCE, Pattern.DENSE),
+    symbol("Xi_Y", MOTION, FORCE, Sparsity.DENSE),
     "Ξ_Y",
     r"\Xi_Y",
-    "What S_Y leaves between siblings; zero on a chain.",
-    Siblings(E_psi.T @ S_Y @ E_psi),
+    "The remainder of S_Y between siblings; zero on a chain.",
+    SiblingBlocks(E_psi.T @ S_Y @ E_psi),
 )
 Z = _register(
     symbol("Z", MOTION, MOTION),
@@ -430,54 +475,61 @@ gravity = vector(
 )
 dq = vector("dq", JOINT, "δ", "A direction in which the configuration moves.", r"\delta")
 f_ext = vector(
-    "f_ext", FORCE, "f", "External forces on the links.", r"f_{\mathrm{ext}}", FO00.eq("5")
+    "f_ext", FORCE, "f_ext", "External forces on the links.", r"f_{\mathrm{ext}}", FO00.eq("5")
 )
-RATES_OF_P: dict[Expr, Symbol] = {}
+ARTICULATED_RATE_SYMBOLS: dict[Expr, Symbol] = {}
 """The rates of the articulated inertia that have symbols, by direction of the configuration."""
 
 
-def inertia_rate(name: str, direction: Expr, text: str, latex: str, along: str) -> Symbol:
+def register_articulated_rate(
+    name: str, direction: Expr, text: str, latex: str, along: str
+) -> Symbol:
     """A symbol for the rate of P as the joints move along a direction, a joint vector."""
-    meaning = "How the articulated inertia of a link changes, in its own axes, as the joints move"
-    felt, moved = P - G @ D @ G.T, H.T @ direction
-    RATES_OF_P[direction] = _register(
+    meaning = "Rate of the articulated inertia of a link, in its own axes, as the joints move"
+    p_plus, motion = P - G @ D @ G.T, H.T @ direction
+    ARTICULATED_RATE_SYMBOLS[direction] = _register(
         symbol(name, FORCE, MOTION, symmetric=True),
         text,
         latex,
         f"{meaning} {along}.",
-        LyapunovIn(E_phi @ (crf(moved) @ felt - felt @ crm(moved)) @ E_phi.T, E_psi, E_psi.T),
+        LyapunovIn(E_phi @ (crf(motion) @ p_plus - p_plus @ crm(motion)) @ E_phi.T, E_psi, E_psi.T),
         JR95.eq("6.4"),
     )
-    return RATES_OF_P[direction]
+    return ARTICULATED_RATE_SYMBOLS[direction]
 
 
-P_dot = inertia_rate("P_dot", dq, "Ṗ", r"\dot P", "along δ")
+P_dot = register_articulated_rate("P_dot", dq, "Ṗ", r"\dot P", "along δ")
 D_root_dot = _register(
     symbol("D_root_dot", JOINT, JOINT),
     "√̇D",
     r"\dot{\sqrt{D}}",
-    "How the root of the inertia each joint feels changes as the joints move along δ.",
-    RootRate(D_root, H @ P_dot @ H.T),
+    "Rate of the root of the inertia at each joint as the joints move along δ.",
+    CholeskyRate(D_root, H @ P_dot @ H.T),
     JR95.at("Identity 6.1"),
 )
-P_dot_v = inertia_rate("P_dot_v", v, "Ṗᵥ", r"\dot P_v", "at v")
+P_dot_v = register_articulated_rate("P_dot_v", v, "Ṗᵥ", r"\dot P_v", "at v")
 
 
 def divides_by_D(exprs: Iterable[Expr]) -> bool:
-    """Whether expressions, their symbols unfolded, invert D or what holds it: they need D > 0."""
+    """Whether expressions, their symbols unfolded, invert D or an expression of it: they need D >
+    0."""
     return any(
         (isinstance(node, Inverse) and isinstance(node.of, Symbol))
-        or (isinstance(node, Symbol) and isinstance(entry(node).definition, Riccati))
-        for node in unfolded(exprs)
+        or (isinstance(node, Symbol) and isinstance(symbol_entry(node).definition, Riccati))
+        for node in unfold_definitions(exprs)
     )
 
 
-def unfolded(exprs: Iterable[Expr]) -> Iterator[Expr]:
+def unfold_definitions(exprs: Iterable[Expr]) -> Iterator[Expr]:
     """Every node of expressions and of the definitions of their symbols, each once."""
-    stack, seen = list(exprs), set[Expr]()
+    stack, visited = list(exprs), set[Expr]()
     while stack:
         for node in nodes((stack.pop(),)):
-            if node not in seen:
-                seen.add(node)
+            if node not in visited:
+                visited.add(node)
                 yield node
-                stack += parts(entry(node).definition) if isinstance(node, Symbol) else ()
+                stack += (
+                    definition_operands(symbol_entry(node).definition)
+                    if isinstance(node, Symbol)
+                    else ()
+                )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Walking through expressions: their parts, all their nodes, the same with parts replaced."""
+"""Traversal of expressions: children, all nodes, substitution."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from phistar.algebra.ir import (
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
-    """The expressions an expression is made of."""
+    """The direct subexpressions."""
     if isinstance(expr, Sum):
         return tuple(e for _, e in expr.terms)
     if isinstance(expr, Product):
@@ -53,35 +53,35 @@ def rebuild(expr: Expr, transform: Callable[[Expr], Expr]) -> Expr:
 
 def nodes(exprs: Iterable[Expr]) -> Iterator[Expr]:
     """Every node of some expressions, each once."""
-    stack, seen = list(exprs), set[Expr]()
+    stack, visited = list(exprs), set[Expr]()
     while stack:
         expr = stack.pop()
-        if expr not in seen:
-            seen.add(expr)
+        if expr not in visited:
+            visited.add(expr)
             yield expr
             stack.extend(children(expr))
 
 
 def substitute(expr: Expr, replacements: Mapping[Expr, Expr]) -> Expr:
     """An expression with some of its nodes replaced by others of the same spaces."""
-    seen: dict[Expr, Expr] = dict(replacements)
+    results: dict[Expr, Expr] = dict(replacements)
 
     def replaced(node: Expr) -> Expr:
-        if node not in seen:
-            seen[node] = rebuild(node, replaced)
-        return seen[node]
+        if node not in results:
+            results[node] = rebuild(node, replaced)
+        return results[node]
 
     return replaced(expr)
 
 
 def open_lets(expr: Expr) -> Expr:
     """An expression with every ``let`` replaced by its value."""
-    seen: dict[Expr, Expr] = {}
+    results: dict[Expr, Expr] = {}
 
     def opened(node: Expr) -> Expr:
-        if node not in seen:
+        if node not in results:
             inner = opened(node.value) if isinstance(node, Let) else rebuild(node, opened)
-            seen[node] = inner
-        return seen[node]
+            results[node] = inner
+        return results[node]
 
     return opened(expr)

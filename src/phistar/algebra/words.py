@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from math import prod
 
 from phistar.algebra.ir import (
     Bracket,
     Expr,
-    Identity,
+    IdentityOperator,
     Product,
     Sum,
     add,
@@ -29,7 +30,7 @@ Word = tuple[Expr, ...]
 
 
 @dataclass(frozen=True)
-class Words:
+class WordSum:
     """A sum of words with exact coefficients, none of them zero.
 
     Attributes:
@@ -41,21 +42,21 @@ class Words:
     domain: Space
     terms: Mapping[Word, Fraction]
 
-    def __add__(self, other: Words) -> Words:
+    def __add__(self, other: WordSum) -> WordSum:
         return self._combine(other, Fraction(1))
 
-    def __sub__(self, other: Words) -> Words:
+    def __sub__(self, other: WordSum) -> WordSum:
         return self._combine(other, Fraction(-1))
 
-    def _combine(self, other: Words, factor: Fraction) -> Words:
+    def _combine(self, other: WordSum, factor: Fraction) -> WordSum:
         if (self.codomain, self.domain) != (other.codomain, other.domain):
-            wanted = f"from {self.domain.reads} to {self.codomain.reads}"
-            given = f"from {other.domain.reads} to {other.codomain.reads}"
-            raise SpaceError(f"cannot combine words that map {wanted} and words that map {given}")
+            spaces = f"from {self.domain.reads} to {self.codomain.reads}"
+            others = f"from {other.domain.reads} to {other.codomain.reads}"
+            raise SpaceError(f"cannot combine words that map {spaces} and words that map {others}")
         total = dict(self.terms)
         for word, coefficient in other.terms.items():
             total[word] = total.get(word, Fraction(0)) + factor * coefficient
-        return Words(self.codomain, self.domain, {w: c for w, c in total.items() if c})
+        return WordSum(self.codomain, self.domain, {w: c for w, c in total.items() if c})
 
     def __len__(self) -> int:
         return len(self.terms)
@@ -64,7 +65,7 @@ class Words:
         return iter(self.terms)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Words) and self._key() == other._key()
+        return isinstance(other, WordSum) and self._key() == other._key()
 
     def __hash__(self) -> int:
         return hash(self._key())
@@ -74,8 +75,8 @@ class Words:
 
     def expr(self) -> Expr:
         """The same sum as an expression."""
-        parts = ((c, word_expr(w, self.domain)) for w, c in self.terms.items())
-        return add(parts, self.codomain, self.domain)
+        terms = ((c, word_expr(w, self.domain)) for w, c in self.terms.items())
+        return add(terms, self.codomain, self.domain)
 
 
 def word_expr(word: Word, space: Space) -> Expr:
@@ -83,32 +84,41 @@ def word_expr(word: Word, space: Space) -> Expr:
     return product(word, space) if word else identity(space)
 
 
-def to_words(expr: Expr) -> Words:
+def word_count(expr: Expr) -> int:
+    """Number of words of an expression when multiplied out, before cancellation; cheap."""
+    if isinstance(expr, Sum):
+        return sum(word_count(term) for _, term in expr.terms)
+    if isinstance(expr, Product):
+        return prod(word_count(factor) for factor in expr.factors)
+    return word_count(expr.argument) if isinstance(expr, Bracket) else 1
+
+
+def to_words(expr: Expr) -> WordSum:
     """An expression multiplied out."""
-    return Words(expr.codomain, expr.domain, _multiply_out(expr, {}))
+    return WordSum(expr.codomain, expr.domain, _multiply_out(expr, {}))
 
 
-def _multiply_out(expr: Expr, seen: dict[Expr, dict[Word, Fraction]]) -> dict[Word, Fraction]:
-    if expr in seen:
-        return seen[expr]
+def _multiply_out(expr: Expr, cache: dict[Expr, dict[Word, Fraction]]) -> dict[Word, Fraction]:
+    if expr in cache:
+        return cache[expr]
     terms: dict[Word, Fraction] = {}
-    if isinstance(expr, Identity):
+    if isinstance(expr, IdentityOperator):
         terms = {(): Fraction(1)}
     elif isinstance(expr, Sum):
-        for factor, part in expr.terms:
-            for word, coefficient in _multiply_out(part, seen).items():
+        for factor, node in expr.terms:
+            for word, coefficient in _multiply_out(node, cache).items():
                 terms[word] = terms.get(word, Fraction(0)) + factor * coefficient
     elif isinstance(expr, Product):
         terms = {(): Fraction(1)}
-        for part in expr.factors:
-            terms = _times(terms, _multiply_out(part, seen))
+        for node in expr.factors:
+            terms = _times(terms, _multiply_out(node, cache))
     elif isinstance(expr, Bracket):
-        for word, coefficient in _multiply_out(expr.argument, seen).items():
+        for word, coefficient in _multiply_out(expr.argument, cache).items():
             terms[(bracket(expr.kind, word_expr(word, ONE)),)] = coefficient
     else:
         terms = {(expr,): Fraction(1)}
-    seen[expr] = {word: c for word, c in terms.items() if c}
-    return seen[expr]
+    cache[expr] = {word: c for word, c in terms.items() if c}
+    return cache[expr]
 
 
 def _times(left: dict[Word, Fraction], right: dict[Word, Fraction]) -> dict[Word, Fraction]:

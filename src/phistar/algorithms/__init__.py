@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The papers: one file a family of theorems; operator expressions only, no loop over links."""
+"""The papers: one file per family of theorems; operator expressions only, no loop over links."""

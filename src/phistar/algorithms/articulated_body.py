@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Articulated bodies: their inertia, their bias force, and what a joint makes of them.
+"""Articulated bodies: their inertia, bias force, and both across a joint.
 
-A link and all beyond it, joints free, answer an acceleration α of the link with the force Pα + z,
+A link and all beyond it, joints free, resist an acceleration α of the link with the force Pα + z,
 on trees as on chains.
 """
 
@@ -15,7 +15,7 @@ from phistar.algorithms.inverse_dynamics import a, b, bias_force
 from phistar.refs import FO00, JR93, RK92
 
 P_plus = P - G @ D @ G.T
-"""P⁺: the inertia that the parent feels."""
+"""P⁺: the inertia across the joint, as it acts on the parent."""
 
 _vdot = mass_matrix.inv @ (tau - bias_force)
 _RULES = (mass_matrix_inverse.rule, row("riccati_mixed"))
@@ -29,7 +29,7 @@ def articulated_inertia() -> Theorem:
         "articulated_inertia",
         definition=M + E_phi @ P_plus @ E_phi.T,
         result=P,
-        doc="a link weighs what it weighs itself and what its children's joints pass on",
+        doc="the inertia of a link, and what its children's joints transmit",
         ref=FO00.eq("12"),
     )
 

@@ -6,12 +6,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from pathlib import Path
 from types import MappingProxyType
 
-from phistar.algebra.proof import Theorem
+from phistar.algebra.proof import TESTED_THEOREMS, Theorem
 
-FILES = (
-    "kinematics",
+THEOREM_MODULES = (
+    "link_kinematics",
     "inverse_dynamics",
     "composite_body",
     "innovations",
@@ -23,42 +24,45 @@ FILES = (
     "diagonal",
     "linearized_inverse",
     "linearized_forward",
-    "rates",
+    "operator_rates",
     "diagonal_rates",
     "second_order",
+    "rotor_forces",
 )
-"""Modules that hold theorems; importing them fills the catalogue."""
+"""Modules with theorems; importing them fills the catalogue."""
 
 _CATALOGUE: dict[str, Theorem] = {}
-_PLACES: dict[str, tuple[str, int]] = {}
+_LOCATIONS: dict[str, tuple[str, int]] = {}
 
 
 def algorithm(make: Callable[[], Theorem]) -> Theorem:
-    """Decorator: put the theorem that a function states into the catalogue."""
+    """Decorator: register the theorem that a function states."""
     theorem = make()
-    _enter(theorem, make.__code__.co_filename, make.__code__.co_firstlineno)
+    _register(theorem, make.__code__.co_filename, make.__code__.co_firstlineno)
     return theorem
 
 
-def state(theorem: Theorem) -> Theorem:
-    """Put a theorem that needs no function of its own into the catalogue."""
+def register_theorem(theorem: Theorem) -> Theorem:
+    """Register a theorem without a function of its own."""
     frame = sys._getframe(1)
-    _enter(theorem, frame.f_code.co_filename, frame.f_lineno)
+    _register(theorem, frame.f_code.co_filename, frame.f_lineno)
     return theorem
 
 
-def _enter(theorem: Theorem, file: str, line: int) -> None:
+def _register(theorem: Theorem, file: str, line: int) -> None:
     _CATALOGUE[theorem.name] = theorem
-    _PLACES[theorem.name] = (file, line)
+    if Path(file).parent == Path(__file__).parent:
+        TESTED_THEOREMS.add(theorem)
+    _LOCATIONS[theorem.name] = (file, line)
 
 
 def catalogue() -> Mapping[str, Theorem]:
     """Every theorem by name, in the order of the files."""
-    for name in FILES:
+    for name in THEOREM_MODULES:
         import_module(f"phistar.algorithms.{name}")
     return MappingProxyType(_CATALOGUE)
 
 
 def where(name: str) -> tuple[str, int]:
     """File and line where a theorem is stated."""
-    return _PLACES[catalogue()[name].name]
+    return _LOCATIONS[catalogue()[name].name]

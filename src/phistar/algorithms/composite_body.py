@@ -20,7 +20,7 @@ def composite_inertia() -> Theorem:
         "composite_inertia",
         definition=M + E_phi @ composite @ E_phi.T,
         result=composite,
-        doc="a link and all beyond it, joints locked, weigh what it weighs and its children do",
+        doc="the inertia of a link and all beyond it, joints locked",
         ref=FO00.eq("9"),
         rules=_R,
     )

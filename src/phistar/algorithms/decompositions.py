@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Triangular decompositions: products of φ and ψ with a block diagonal between them, as sums.
 
-Each trades a product of two sweeps for one recursion of blocks and single sweeps, which is what
-matrices are computed from. X, Y and Z stand for any block diagonal: with M for X the first one is
-the composite-body algorithm, with H*D⁻¹H for Y the third one gives the inverse mass matrix. Inward
-recursions hold on trees as on chains; outward ones leave blocks Ξ between siblings.
+Each replaces a product of two sweeps by one recursion of blocks and single sweeps, from which
+matrices are computed. X, Y and Z are any block diagonal: with M for X the first one is the
+composite-body algorithm, with H*D⁻¹H for Y the third one gives the inverse mass matrix. Inward
+recursions hold on trees and chains; outward ones have blocks Ξ between siblings.
 """
 
-from phistar.algebra.identities import BIAS
+from phistar.algebra.identities import GYROSCOPIC_BIAS
 from phistar.algebra.ir import identity
+from phistar.algebra.outward_identities import FREE_TRANSFER, RIGID_TRANSFER
 from phistar.algebra.phases import row
 from phistar.algebra.proof import Theorem
 from phistar.algebra.spaces import FORCE
@@ -37,8 +38,7 @@ from phistar.algebra.symbols import (
     phi,
     psi,
 )
-from phistar.algebra.transfers import FREE_TRANSFER, RIGID_TRANSFER
-from phistar.algorithms.catalogue import state
+from phistar.algorithms.catalogue import register_theorem
 from phistar.algorithms.innovations import L_inv, mass_matrix_inverse
 from phistar.refs import JR93
 
@@ -52,11 +52,11 @@ _SIBLINGS = psi.T @ Xi @ psi
 _KERNEL = psi.T @ H.T @ D.inv @ H @ psi
 
 L_diagonal = D.inv + K.T @ Upsilon @ K
-"""Diagonal of the inverse mass matrix; on a tree its blocks between siblings come with it."""
+"""Diagonal of the inverse mass matrix; on a tree with its blocks between siblings."""
 U = D.inv @ H - K.T @ Upsilon @ E_psi
-"""How a joint gives way to forces on its own link."""
+"""Joint accelerations per unit of force on the joint's own link."""
 
-state(
+register_theorem(
     Theorem(
         "rigid_split",
         phi @ X @ phi.T,
@@ -66,17 +66,17 @@ state(
         (row("rigid_recursion"),),
     )
 )
-state(
+register_theorem(
     Theorem(
         "mixed_split",
         psi @ M_hat @ phi.T,
         psi @ P_hat + P_hat @ phi_tilde.T,
         "ψM̂φ* by the one-sided sums of M̂",
         JR93.eq("A.2"),
-        BIAS,
+        GYROSCOPIC_BIAS,
     )
 )
-state(
+register_theorem(
     Theorem(
         "free_split",
         psi.T @ Y @ psi,
@@ -87,7 +87,7 @@ state(
         _SERIAL,
     )
 )
-state(
+register_theorem(
     Theorem(
         "free_split_tree",
         psi.T @ Y @ psi,
@@ -97,7 +97,7 @@ state(
         (row("free_recursion"),),
     )
 )
-state(
+register_theorem(
     Theorem(
         "rigid_transfer_split",
         phi.T @ Z @ phi_tilde.T,
@@ -107,7 +107,7 @@ state(
         RIGID_TRANSFER,
     )
 )
-state(
+register_theorem(
     Theorem(
         "free_transfer_split",
         psi.T @ Z @ phi_tilde.T,
@@ -117,7 +117,7 @@ state(
         FREE_TRANSFER,
     )
 )
-state(
+register_theorem(
     Theorem(
         "compliance_chain",
         _KERNEL,
@@ -128,7 +128,7 @@ state(
         _SERIAL,
     )
 )
-state(
+register_theorem(
     Theorem(
         "compliance_branches",
         _KERNEL,
@@ -138,7 +138,7 @@ state(
         _UPSILON,
     )
 )
-state(
+register_theorem(
     Theorem(
         "inverse_split",
         mass_matrix_inverse.result,
@@ -149,7 +149,7 @@ state(
         _SERIAL,
     )
 )
-state(
+register_theorem(
     Theorem(
         "inverse_split_tree",
         mass_matrix_inverse.result,
@@ -159,7 +159,7 @@ state(
         _UPSILON,
     )
 )
-state(
+register_theorem(
     Theorem(
         "forces_split",
         mass_matrix.inv @ H @ phi,
@@ -170,7 +170,7 @@ state(
         _SERIAL,
     )
 )
-state(
+register_theorem(
     Theorem(
         "forces_split_tree",
         mass_matrix.inv @ H @ phi,
@@ -180,49 +180,49 @@ state(
         (mass_matrix_inverse.rule, *_UPSILON),
     )
 )
-state(
+register_theorem(
     Theorem(
         "hinge_compliance",
         G.T @ Upsilon @ G,
         D.inv,
-        "a joint gives way to a force of its own as its articulated inertia says",
+        "the compliance of a joint is the inverse of its articulated inertia",
         JR93.eq("4.19"),
         (row("gain_compliance"),),
         _UNMOTORED,
     )
 )
-state(
+register_theorem(
     Theorem(
         "compliance_inverts_inertia",
         H @ P @ Upsilon,
         H,
-        "along its joint axes, Υ undoes P",
+        "along its joint axes, Υ is the inverse of P",
         JR93.eq("4.19"),
         (row("gain_compliance"),),
         _UNMOTORED,
     )
 )
-state(
+register_theorem(
     Theorem(
         "bias_gain",
         D.inv @ H @ P_hat @ phi_tilde.T,
         K_hat.T @ phi.T,
         "D⁻¹HP̂φ̃* = K̂*φ*",
         JR93.at("Lemma 4.7, proof"),
-        BIAS,
+        GYROSCOPIC_BIAS,
     )
 )
-state(
+register_theorem(
     Theorem(
         "bias_matrix_through_the_inverse",
         mass_matrix.inv @ H @ phi @ M_hat @ phi.T,
         L_inv.T @ (D.inv @ H @ psi @ P_hat + K_hat.T @ phi.T),
         "the inverse applied to any force that is linear in the link motions",
         JR93.at("Lemma 4.7"),
-        (mass_matrix_inverse.rule, *BIAS),
+        (mass_matrix_inverse.rule, *GYROSCOPIC_BIAS),
     )
 )
-state(
+register_theorem(
     Theorem(
         "bias_transfer_split",
         psi.T @ H.T @ K_hat.T @ phi.T,
@@ -232,7 +232,7 @@ state(
         (row("bias_transfer"),),
     )
 )
-state(
+register_theorem(
     Theorem(
         "bias_matrix_split",
         L_inv.T @ K_hat.T @ phi.T,
@@ -242,14 +242,14 @@ state(
         (row("bias_transfer"),),
     )
 )
-state(
+register_theorem(
     Theorem(
         "bias_gain_by_transfer",
         H @ P @ J_hat,
         H @ P_hat,
-        "along its joint axes, Ĵ takes P to P̂",
+        "along its joint axes, Ĵ maps P to P̂",
         JR93.eq("4.22"),
-        (*BIAS, row("gain_transfer")),
+        (*GYROSCOPIC_BIAS, row("gain_transfer")),
         _UNMOTORED,
     )
 )

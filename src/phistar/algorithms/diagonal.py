@@ -2,17 +2,17 @@
 """Diagonalised dynamics: 𝓜 = mm* with m = L√D, ℓ = m⁻¹ = √D⁻¹L⁻¹.
 
 New rates ν = m*v make the kinetic energy half a sum of squares; new forces are ε = ℓτ. Without the
-root: ζ = L*v and κ = L⁻¹τ. Any root of D would do; ours is lower triangular.
+root: ζ = L*v and κ = L⁻¹τ. Any root of D is possible; ours is lower triangular.
 """
 
-from phistar.algebra.identities import ROOTS
+from phistar.algebra.identities import SQUARE_ROOTS
 from phistar.algebra.ir import I, identity, let
 from phistar.algebra.proof import Theorem
 from phistar.algebra.spaces import JOINT
 from phistar.algebra.symbols import D_root, E_phi, G, H, K, mass_matrix, phi, psi, tau, v
 from phistar.algorithms.catalogue import algorithm
 from phistar.algorithms.innovations import L, L_inv, mass_matrix_inverse
-from phistar.algorithms.kinematics import V
+from phistar.algorithms.link_kinematics import V
 from phistar.refs import JR95
 
 m = L @ D_root
@@ -35,7 +35,7 @@ def normalised_factorisation() -> Theorem:
         result=m @ m.T,
         doc="a square root of the mass matrix in closed form",
         ref=JR95.eq("5.2"),
-        rules=ROOTS,
+        rules=SQUARE_ROOTS,
     )
 
 
@@ -48,7 +48,7 @@ def normalised_inverse() -> Theorem:
         result=ell.T @ ell,
         doc="the inverse mass matrix by the inverse of its root",
         ref=JR95.eq("5.2"),
-        rules=ROOTS,
+        rules=SQUARE_ROOTS,
     )
 
 
@@ -61,7 +61,7 @@ def normalised_factors() -> Theorem:
         result=identity(JOINT),
         doc="ℓ is the inverse of m",
         ref=JR95.eq("5.1"),
-        rules=ROOTS,
+        rules=SQUARE_ROOTS,
     )
 
 
@@ -72,7 +72,7 @@ def normalised_gain() -> Theorem:
         "normalised_gain",
         definition=m,
         result=H @ phi @ G @ D_root,
-        doc="the root of the mass matrix collects what the gains pass on",
+        doc="the root of the mass matrix collects the gains",
         ref=JR95.at("Identity 6.1, proof"),
         needs=_UNMOTORED,
     )
@@ -85,7 +85,7 @@ def new_rates() -> Theorem:
         "new_rates",
         definition=zeta,
         result=v + G.T @ E_phi.T @ V,
-        doc="a new rate is the joint's own and what the gain takes from the parent's motion",
+        doc="a new rate is the joint's own plus the gain times the parent's motion",
         ref=JR95.eq("5.3"),
     )
 
@@ -122,7 +122,7 @@ def rates_are_projections() -> Theorem:
         "rates_are_projections",
         definition=zeta,
         result=G.T @ V,
-        doc="the new rate of a joint is its link's velocity seen through the gain",
+        doc="the new rate of a joint is the gain times its link's velocity",
         ref=JR95.eq("5.3"),
         needs=_UNMOTORED,
     )
@@ -135,9 +135,9 @@ def normalised_rates() -> Theorem:
         "normalised_rates",
         definition=(I - K.T @ psi.T @ H.T) @ D_root.T.inv @ m.T,
         result=identity(JOINT),
-        doc="ν = m*v, and v = ℓ*ν: the two outward sweeps undo each other",
+        doc="ν = m*v, and v = ℓ*ν: the two outward sweeps are inverses",
         ref=JR95.at("Table 2"),
-        rules=ROOTS,
+        rules=SQUARE_ROOTS,
     )
 
 
@@ -150,7 +150,7 @@ def new_forces() -> Theorem:
         "new_forces",
         definition=E_phi @ (z + G @ kappa),
         result=z,
-        doc="what outboard forces ask of a link, by one inward sweep over the new forces",
+        doc="the effect of outboard forces on a link, by one inward sweep over the new forces",
         ref=JR95.at("Table 3"),
     )
 
@@ -165,7 +165,7 @@ def normalised_forces() -> Theorem:
         result=z,
         doc="the inward sweep of the normalised forces needs √D beside the gain",
         ref=JR95.at("Table 3"),
-        rules=ROOTS,
+        rules=SQUARE_ROOTS,
     )
 
 
@@ -177,7 +177,7 @@ def old_forces() -> Theorem:
         "old_forces",
         definition=D_root + H @ E_phi @ (z + G @ D_root),
         result=m,
-        doc="a joint force is a part that works and a part that holds the outboard forces",
+        doc="a joint force is a working part plus a part that balances the outboard forces",
         ref=JR95.eq("5.4"),
-        rules=ROOTS,
+        rules=SQUARE_ROOTS,
     )

@@ -2,24 +2,24 @@
 """The rate of m = L√D, Coriolis forces in the rates ν = m*v, and that they do no work.
 
 In ν the equations of motion are ν̇ + C = ε with C = ℓ b - ṁ*v, b the Coriolis forces of the joints;
-in ζ they are Dζ̇ + C_ζ = κ. The direction δ stands for v. What is said of joints with one axis holds
-as printed for these alone; all else for joints of any kind, with rotors, on trees.
+in ζ they are Dζ̇ + C_ζ = κ. The direction δ is v. Theorems for joints with one axis hold for these
+alone; all others for joints of any kind, with rotors, on trees.
 """
 
 from fractions import Fraction
 
 from phistar.algebra.calculus import derivative, gradient
-from phistar.algebra.identities import ROOTS
-from phistar.algebra.ir import Expr, I, crf, crm, zero
-from phistar.algebra.proof import Theorem
-from phistar.algebra.schemas import (
+from phistar.algebra.cross_product_rules import (
+    ARTICULATED_RATES,
     CALCULUS,
-    ONE_DOF_ROOTS,
-    RATES,
-    RIGID,
-    ROOT_RATES,
+    ONE_DOF_SQUARE_ROOT_RATES,
+    RIGID_SHIFTS,
+    SQUARE_ROOT_RATES,
     SWAPS,
 )
+from phistar.algebra.identities import SQUARE_ROOTS
+from phistar.algebra.ir import Expr, I, crf, crm, zero
+from phistar.algebra.proof import Theorem
 from phistar.algebra.spaces import ONE
 from phistar.algebra.symbols import (
     D,
@@ -42,18 +42,18 @@ from phistar.algebra.symbols import (
     v,
 )
 from phistar.algebra.traverse import substitute
-from phistar.algorithms.catalogue import state
+from phistar.algorithms.catalogue import register_theorem
 from phistar.algorithms.diagonal import ell, m
-from phistar.algorithms.diagonal_motion import coriolis, total_rates
+from phistar.algorithms.diagonal_dynamics import coriolis_of_zeta, zeta_rate
 from phistar.algorithms.innovations import L, L_inv, mass_matrix_inverse
 from phistar.algorithms.operator_identities import proj_bar
-from phistar.algorithms.rates import Delta, delta, lambda_dot
+from phistar.algorithms.operator_rates import Delta, delta, lambda_dot
 from phistar.refs import JR95
 
 _ONE_DOF = frozenset({"one_dof", "unmotored"})
-_ROOTS = (*RATES, *ROOT_RATES, *ROOTS)
-_ONE_AXIS = (*RATES, *ONE_DOF_ROOTS, *ROOTS)
-_MOVING = (*SWAPS, *RIGID)
+_ROOTS = (*ARTICULATED_RATES, *SQUARE_ROOT_RATES, *SQUARE_ROOTS)
+_ONE_AXIS = (*ARTICULATED_RATES, *ONE_DOF_SQUARE_ROOT_RATES, *SQUARE_ROOTS)
+_MOVING = (*SWAPS, *RIGID_SHIFTS)
 _half = Fraction(1, 2)
 
 
@@ -74,7 +74,7 @@ coriolis_zeta = L_inv @ bias - D @ _rate(L.T) @ dq
 """C_ζ likewise."""
 _nothing = zero(ONE, ONE)
 
-state(
+register_theorem(
     Theorem(
         "diagonal_equations_of_motion",
         _rate(m.T) @ dq + m.T @ ell.T @ ell @ (tau - bias),
@@ -86,7 +86,7 @@ state(
 )
 _gradient = substitute(gradient(mass_matrix @ v, "q").T @ v, {v: dq})
 _lagrange = _rate(mass_matrix) @ dq - _half * _gradient
-state(
+register_theorem(
     Theorem(
         "lagrange_bias",
         bias,
@@ -97,17 +97,17 @@ state(
         frozenset({"one_dof"}),
     )
 )
-state(
+register_theorem(
     Theorem(
         "diagonal_coriolis_by_energy",
         _lagrange - m @ _rate(m.T) @ dq,
         _rate(m) @ nu - _half * _gradient,
-        "mC with Lagrange's form of the Coriolis forces: ṁν is what is left of the rate of 𝓜 = mm*",
+        "mC with Lagrange's form of the Coriolis forces: ṁν is the rest of the rate of 𝓜 = mm*",
         JR95.eq("3.2"),
         _ROOTS,
     )
 )
-state(
+register_theorem(
     Theorem(
         "rate_of_root",
         _rate(m),
@@ -116,14 +116,14 @@ state(
         @ (crf(delta) @ (phi - I) @ P + _half * (I + proj_bar) @ lambda_dot)
         @ H.T
         @ D_root.T.inv,
-        "the root of the mass matrix changes as its links turn and its articulated inertias change",
+        "the root of the mass matrix changes with rotating links and articulated inertias",
         JR95.at("Identity 6.1"),
         _ONE_AXIS,
         _ONE_DOF,
     )
 )
 _skew = E_psi @ lambda_dot - lambda_dot @ E_psi.T
-state(
+register_theorem(
     Theorem(
         "rate_of_root_times_rates",
         _rate(m) @ nu,
@@ -138,7 +138,7 @@ state(
     )
 )
 _middle = _skew - crf(delta) @ P - P @ crm(delta) + 2 * crf(Delta) @ M
-state(
+register_theorem(
     Theorem(
         "normalised_coriolis",
         coriolis_nu,
@@ -151,7 +151,7 @@ state(
 )
 _X = crf(delta) @ P
 _y = psi @ _middle @ Delta
-state(
+register_theorem(
     Theorem(
         "normalised_coriolis_sweep",
         E_psi @ (_y + lambda_dot @ Delta)
@@ -163,17 +163,17 @@ state(
         _MOVING,
     )
 )
-state(
+register_theorem(
     Theorem(
         "normalised_coriolis_of_any_joint",
         coriolis_nu,
-        D_root.inv @ coriolis(dq, P_dot) - D_root_dot.T @ zeta,
+        D_root.inv @ coriolis_of_zeta(dq, P_dot) - D_root_dot.T @ zeta,
         "C by that of the rates ζ and the rate of the root, for joints of any kind",
         JR95.at("Lemma 7.3"),
         (*_ROOTS, *_MOVING),
     )
 )
-state(
+register_theorem(
     Theorem(
         "diagonal_coriolis_from_normalised",
         D_root @ coriolis_nu + D_root @ D_root_dot.T @ zeta,
@@ -183,17 +183,17 @@ state(
         _ROOTS,
     )
 )
-state(
+register_theorem(
     Theorem(
         "coriolis_matrix_is_skew",
         Delta.T @ _middle @ Delta,
         _nothing,
-        "what stands between the velocities in C is skew, up to V ×* MV, which does no work",
+        "the operator between the velocities in C is skew, up to V ×* MV, which does no work",
         JR95.eq("7.4"),
         SWAPS,
     )
 )
-state(
+register_theorem(
     Theorem(
         "coriolis_does_no_work",
         nu.T @ coriolis_nu,
@@ -203,7 +203,7 @@ state(
         (*_ROOTS, *_MOVING),
     )
 )
-state(
+register_theorem(
     Theorem(
         "power_balance",
         nu.T @ (ell @ tau - coriolis_nu),
@@ -213,24 +213,24 @@ state(
         (*_ROOTS, *_MOVING),
     )
 )
-state(
+register_theorem(
     Theorem(
         "diagonal_coriolis_power",
         zeta.T @ coriolis_zeta,
         _half * zeta.T @ H @ P_dot @ H.T @ zeta,
-        "in ζ the Coriolis forces do the work that the change of D asks for: ζ*C_ζ = ½ζ*Ḋζ",
+        "in ζ the Coriolis forces do the work of the change of D: ζ*C_ζ = ½ζ*Ḋζ",
         JR95.at("Lemma 7.3"),
-        (*RATES, *_MOVING),
+        (*ARTICULATED_RATES, *_MOVING),
     )
 )
 _loaded = bias + H @ phi @ (M @ phi.T @ gravity - f_ext)
-state(
+register_theorem(
     Theorem(
         "diagonal_forward_dynamics",
         L.T @ mass_matrix_inverse.result @ (tau - _loaded) + _rate(L.T) @ dq,
-        total_rates(zeta, dq, Delta, P_dot),
+        zeta_rate(zeta, dq, Delta, P_dot),
         "the rate of ζ = L*v by one sweep over forces, gravity and external forces among them",
         JR95.at("Algorithm 8.1"),
-        (*RATES, *_MOVING),
+        (*ARTICULATED_RATES, *_MOVING),
     )
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The equations of motion of a robot: velocity, gravity and external forces put into the theorems.
+"""The equations of motion of a robot: theorems with velocity, gravity and external forces.
 
 Accelerations are spatial, in link axes: a = V × H*v + γ and b = V ×* MV - f, with the velocities
 V = φ*H*v, gravity γ an upward acceleration of the ground and f the external forces on the links.
@@ -9,15 +9,15 @@ from phistar.algebra.ir import Expr, crf, crm, let
 from phistar.algebra.symbols import H, M, M_hat, f_ext, gravity, phi, v
 from phistar.algebra.traverse import substitute
 from phistar.algorithms.inverse_dynamics import a, b
-from phistar.algorithms.kinematics import V
+from phistar.algorithms.link_kinematics import V
 
-ACCELERATION = let("a", crm(V) @ H.T @ v + gravity)
-FORCE = let("b", crf(V) @ M @ V - f_ext)
+LINK_BIAS_ACCELERATION = let("a", crm(V) @ H.T @ v + gravity)
+LINK_BIAS_FORCE = let("b", crf(V) @ M @ V - f_ext)
 
 
 def in_motion(expr: Expr) -> Expr:
     """An expression in a and b as one in v, gravity and external forces."""
-    return substitute(expr, {a: ACCELERATION, b: FORCE})
+    return substitute(expr, {a: LINK_BIAS_ACCELERATION, b: LINK_BIAS_FORCE})
 
 
 def at_rest(expr: Expr) -> Expr:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Forward dynamics in O(n): joint accelerations from joint forces, four ways.
+"""Forward dynamics in O(n): joint accelerations from joint forces, four algorithms.
 
 All four are 𝓜⁻¹(τ - C) with the inverse in factored form; they differ in how far the bias force C
 is moved through the factors before anything is computed.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Innovations factorisation of the mass matrix: 𝓜 = L D L*, L = I + HφK, L⁻¹ = I - HψK.
 
-D holds the inertia each joint feels when the joints beyond it are free, so the factorisation is a
-Kalman filter run from the tips to the base: L⁻¹ whitens, L colours. Both cost one sweep.
+D has the inertia at each joint when the joints beyond it are free, so the factorisation is a Kalman
+filter from the tips to the base: L⁻¹ whitens, L colours. Both cost one sweep.
 """
 
 from phistar.algebra.ir import I, identity

@@ -11,7 +11,7 @@ from phistar.algebra.proof import Theorem
 from phistar.algebra.spaces import FORCE
 from phistar.algebra.symbols import A, E_phi, H, M, mass_matrix, phi, vdot, vector
 from phistar.algorithms.catalogue import algorithm
-from phistar.algorithms.kinematics import a, alpha
+from phistar.algorithms.link_kinematics import a, alpha
 from phistar.refs import FO00, RK92
 
 b = vector("b", FORCE, "b", "Gyroscopic and external force on each link.", ref=RK92.eq("11"))
@@ -25,7 +25,7 @@ bias_force = H @ phi @ (M @ phi.T @ a + b)
 
 @algorithm
 def force_recursion() -> Theorem:
-    """What a joint carries moves its link and the links beyond."""
+    """The force through a joint moves its link and the links beyond."""
     return Theorem(
         "force_recursion",
         definition=E_phi @ f + M @ alpha + b,

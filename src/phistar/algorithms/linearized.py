@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Linearized dynamics: how joint forces follow accelerations, velocities and configuration.
+"""Linearized dynamics: derivatives of joint forces and accelerations.
 
     δτ = 𝓜 δv̇ + A_D δv + B_D δq          inverse dynamics
     δv̇ = 𝓜⁻¹δτ - A_C δv - B_C δq         forward dynamics, A_C = 𝓜⁻¹A_D, B_C = 𝓜⁻¹B_D
 
 δq is a tangent vector: each joint transform X_J(q) is followed by exp(H*δq). External forces are
-held in the axes of their links. The forms for joints with several axes are those of the papers with
-two corrections: the axes turn with the parent (Θ̇, Θ̈), and a force turns with its joint (F₀).
+constant in the axes of their links. The forms for joints with several axes are those of the papers
+with two corrections: the axes rotate with the parent (Θ̇, Θ̈), and a force rotates with its joint
+(F₀).
 """
 
 from collections.abc import Mapping
@@ -43,7 +44,7 @@ from phistar.algorithms.equations_of_motion import in_motion
 from phistar.algorithms.forward_dynamics import link_accelerations
 from phistar.algorithms.innovations import L_inv, mass_matrix_inverse
 from phistar.algorithms.inverse_dynamics import f
-from phistar.algorithms.kinematics import V, alpha
+from phistar.algorithms.link_kinematics import V, alpha
 
 dv = vector("dv", JOINT, "δv", "A change of the joint velocities.", r"\delta v")
 dvdot = vector("dvdot", JOINT, "δv̇", "A change of the joint accelerations.", r"\delta\dot v")
@@ -51,9 +52,9 @@ dtau = vector("dtau", JOINT, "δτ", "A change of the joint forces.", r"\delta\t
 w = vector("w", JOINT, "w", "Weights of the entries of a result.")
 
 V_parent = let("V_parent", E_phi.T @ V)
-"""Velocity of the parent, seen from the link."""
+"""Velocity of the parent, at the link."""
 alpha_parent = let("alpha_parent", E_phi.T @ alpha + gravity)
-"""Acceleration of the parent, seen from the link; the ground falls upward."""
+"""Acceleration of the parent, at the link; the ground accelerates upward."""
 
 H_dot = crm(V) @ H.T
 """Rate of the joint axes as the link moves."""
@@ -62,44 +63,46 @@ Theta_dot = crm(V_parent) @ H.T
 Theta_ddot = crm(alpha_parent) @ H.T + crm(V_parent) @ Theta_dot
 """The second rate."""
 force_column = -Q(f) @ H.T
-"""Change of the force on a link as it turns with its joint."""
+"""Change of the force on a link as it rotates with its joint."""
 F_0 = H @ force_column
-"""What the joint feels of it; zero for joints with one axis."""
+"""Its joint force; zero for joints with one axis."""
 
 A_D = H @ phi @ (2 * M_hat @ phi.T @ H.T + M @ phi.T @ (H_dot + Theta_dot))
 """∂τ/∂v."""
 B_D = H @ phi @ (force_column + 2 * M_hat @ phi.T @ Theta_dot + M @ phi.T @ Theta_ddot) - F_0
 """∂τ/∂q."""
 
-_beyond = E_phi.T @ phi.T
+_ancestors = E_phi.T @ phi.T
 A_D_columns = H @ phi @ (composite @ (H_dot + Theta_dot) + 2 * R_hat @ H.T) + H @ (
-    composite @ _beyond @ (H_dot + Theta_dot) + 2 * R_hat @ _beyond @ H.T
+    composite @ _ancestors @ (H_dot + Theta_dot) + 2 * R_hat @ _ancestors @ H.T
 )
-"""∂τ/∂v with the sums over descendants done once: a column is a walk inward and one outward."""
+"""∂τ/∂v with the sums over descendants done once: a column is one sweep inward and one outward."""
 B_D_columns = (
     H @ phi @ (force_column + 2 * R_hat @ Theta_dot + composite @ Theta_ddot)
-    + H @ (2 * R_hat @ _beyond @ Theta_dot + composite @ _beyond @ Theta_ddot)
+    + H @ (2 * R_hat @ _ancestors @ Theta_dot + composite @ _ancestors @ Theta_ddot)
     - F_0
 )
 """∂τ/∂q likewise."""
 
-_spun = let("spun", H.T @ dv + Theta_dot @ dq)
-_pushed = let("pushed", (H_dot + Theta_dot) @ dv + Theta_ddot @ dq)
-theta = let("theta", phi.T @ _spun)
-"""Changes of the links' velocities, but for what turns with them."""
-pi = let("pi", phi.T @ (H.T @ dvdot + _pushed))
-"""Changes of the links' accelerations, but for what turns with them."""
+_velocity_source = let("velocity_source", H.T @ dv + Theta_dot @ dq)
+_acceleration_source = let("acceleration_source", (H_dot + Theta_dot) @ dv + Theta_ddot @ dq)
+theta = let("theta", phi.T @ _velocity_source)
+"""Changes of the links' velocities, without the rotation of the links."""
+pi = let("pi", phi.T @ (H.T @ dvdot + _acceleration_source))
+"""Changes of the links' accelerations, without the rotation of the links."""
 inverse_change = H @ phi @ (M @ pi + 2 * M_hat @ theta + force_column @ dq) - F_0 @ dq + A @ dvdot
 """δτ in O(n): one pass outward, one inward."""
 
 _force = let("force", dtau + F_0 @ dq)
-_load = let("load", M @ phi.T @ _pushed + 2 * M_hat @ theta + force_column @ dq)
+_load = let("load", M @ phi.T @ _acceleration_source + 2 * M_hat @ theta + force_column @ dq)
 forward_change = L_inv.T @ D.inv @ (_force - H @ psi @ (K @ _force + _load))
 """δv̇ in O(n), by the rigid inertias of the links: the changes of forces go through L⁻¹Hφ = Hψ."""
 
-_felt = let("felt", 2 * P_hat @ _spun + P @ _pushed + force_column @ dq)
-_nu = D.inv @ (_force - H @ psi @ (K @ _force + _felt)) - 2 * K_hat.T @ theta
-forward_change_articulated = L_inv.T @ _nu - K.T @ psi.T @ _pushed
+_articulated_load = let(
+    "articulated_load", 2 * P_hat @ _velocity_source + P @ _acceleration_source + force_column @ dq
+)
+_nu = D.inv @ (_force - H @ psi @ (K @ _force + _articulated_load)) - 2 * K_hat.T @ theta
+forward_change_articulated = L_inv.T @ _nu - K.T @ psi.T @ _acceleration_source
 """δv̇ in O(n), by the articulated inertias P and P̂: no outward pass before the inward one."""
 
 _y = let("y", phi.T @ H.T @ w)
@@ -125,8 +128,8 @@ def weighted_by(expr: Expr, weight: Expr) -> Expr:
 _moving_alpha = let("alpha", link_accelerations.result)
 
 
-def accelerated(expr: Expr) -> Expr:
-    """An expression in v̇ as one in τ: the links accelerate as the joint forces make them."""
+def in_forward_motion(expr: Expr) -> Expr:
+    """An expression in v̇ as one in τ, by forward dynamics."""
     return in_motion(substitute(expr, {alpha: _moving_alpha}))
 
 
@@ -143,42 +146,44 @@ _W = L_inv.T @ D.inv @ H @ psi
 """𝓜⁻¹Hφ."""
 
 
-def _solved(load: Expr) -> Expr:
-    """𝓜⁻¹(Hφ load - F₀) by one walk inward and one outward."""
+def _solve_load(load: Expr) -> Expr:
+    """𝓜⁻¹(Hφ load - F₀) by one sweep inward and one outward."""
     return L_inv.T @ D.inv @ (H @ psi @ (load + K @ F_0) - F_0)
 
 
 A_C = _W @ (2 * M_hat @ phi.T @ H.T + M @ phi.T @ (H_dot + Theta_dot))
 """-∂v̇/∂v, column by column in O(n²), without the mass matrix."""
-B_C = _solved(force_column + 2 * M_hat @ phi.T @ Theta_dot + M @ phi.T @ Theta_ddot)
+B_C = _solve_load(force_column + 2 * M_hat @ phi.T @ Theta_dot + M @ phi.T @ Theta_ddot)
 """-∂v̇/∂q likewise."""
 
-_two = H_dot + Theta_dot
-Y_A = 2 * P_hat @ H.T + P @ _two
+_axis_rates = H_dot + Theta_dot
+Y_A = 2 * P_hat @ H.T + P @ _axis_rates
 """Forces of articulated bodies per unit of joint velocity."""
 Y_B = 2 * P_hat @ Theta_dot + P @ Theta_ddot + force_column
 """Forces of articulated bodies per unit of joint angle."""
 Q_hat = 2 * (K_hat.T - K.T @ J_hat)
 """Joint accelerations per unit of velocity of the parent, through M̂ alone."""
-_along = K.T @ psi.T
-A_C_split = _W @ Y_A + _along @ (_two + 2 * J_hat @ H.T) + Q_hat @ phi.T @ H.T
-"""-∂v̇/∂v by single sweeps: W = Uψ - K*ψ*Υ but for what branches tell each other."""
-B_C_split = _solved(Y_B) + _along @ (Theta_ddot + 2 * J_hat @ Theta_dot) + Q_hat @ phi.T @ Theta_dot
+_K_psi = K.T @ psi.T
+A_C_split = _W @ Y_A + _K_psi @ (_axis_rates + 2 * J_hat @ H.T) + Q_hat @ phi.T @ H.T
+"""-∂v̇/∂v by single sweeps: W = Uψ - K*ψ*Υ up to the coupling of branches."""
+B_C_split = (
+    _solve_load(Y_B) + _K_psi @ (Theta_ddot + 2 * J_hat @ Theta_dot) + Q_hat @ phi.T @ Theta_dot
+)
 """-∂v̇/∂q likewise."""
 
 forward_change_split = mass_matrix_inverse.result @ dtau - A_C_split @ dv - B_C_split @ dq
 """δv̇ by these."""
 
-_two_split = 2 * Theta_dot + crm(let("rate", H.T @ v)) @ H.T
-"""H_dot + Theta_dot, so that what vanishes for joints with one axis stands apart."""
-_Y_A = -(2 * P_hat @ H.T + P @ _two_split)
+_axis_rates_split = 2 * Theta_dot + crm(let("rate", H.T @ v)) @ H.T
+"""H_dot + Theta_dot, so that the part that vanishes for joints with one axis is separate."""
+_Y_A = -(2 * P_hat @ H.T + P @ _axis_rates_split)
 _Y_B = -Y_B
-split_v = (_Y_A, -_two_split - 2 * J_hat @ H.T - Upsilon @ _Y_A, -2 * H.T)
-"""∂v̇/∂v as loads, drift, spin and, if any, what joints feel themselves: see ``sweeps.split``."""
-split_q = (_Y_B, -Theta_ddot - 2 * J_hat @ Theta_dot - Upsilon @ _Y_B, -2 * Theta_dot, F_0)
+split_terms_v = (_Y_A, -_axis_rates_split - 2 * J_hat @ H.T - Upsilon @ _Y_A, -2 * H.T)
+"""∂v̇/∂v as loads, drift, spin and, if any, own joint forces: see ``sweeps.split_matrices``."""
+split_terms_q = (_Y_B, -Theta_ddot - 2 * J_hat @ Theta_dot - Upsilon @ _Y_B, -2 * Theta_dot, F_0)
 """∂v̇/∂q likewise."""
 
 
-def change(expr: Expr) -> Expr:
-    """How an expression changes along (δq, δv, δv̇)."""
+def directional_change(expr: Expr) -> Expr:
+    """The change of an expression along (δq, δv, δv̇)."""
     return derivative(expr, {"q": dq, v: dv, vdot: dvdot})

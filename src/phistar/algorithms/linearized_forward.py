@@ -8,11 +8,17 @@ into single sweeps by Υ and Ĵ. All hold with rotor inertia, on trees, for join
 """
 
 from phistar.algebra.calculus import derivative, gradient
-from phistar.algebra.identities import BIAS
+from phistar.algebra.cross_product_rules import (
+    CALCULUS,
+    GRAVITY_AT_ROOTS,
+    JACOBI,
+    RIGID_SHIFTS,
+    SWAPS,
+)
+from phistar.algebra.identities import GYROSCOPIC_BIAS
 from phistar.algebra.ir import Expr, let
 from phistar.algebra.phases import row
 from phistar.algebra.proof import Theorem
-from phistar.algebra.schemas import CALCULUS, JACOBI, RIGID, ROOT, SWAPS
 from phistar.algebra.symbols import (
     D,
     H,
@@ -33,7 +39,7 @@ from phistar.algebra.symbols import (
     vdot,
 )
 from phistar.algebra.traverse import substitute
-from phistar.algorithms.catalogue import algorithm, state
+from phistar.algorithms.catalogue import algorithm, register_theorem
 from phistar.algorithms.decompositions import U
 from phistar.algorithms.equations_of_motion import in_motion
 from phistar.algorithms.innovations import L_inv, mass_matrix_inverse
@@ -68,30 +74,30 @@ accelerations = in_motion(mass_matrix.inv @ (tau - bias_force))
 """v̇ in v, τ, gravity and external forces."""
 
 
-def moving(expr: Expr) -> Expr:
-    """An expression in v, v̇, gravity and external forces, with the v̇ that the forces bring."""
+def with_forward_acceleration(expr: Expr) -> Expr:
+    """An expression in v, v̇, gravity and external forces, with the v̇ of forward dynamics."""
     return substitute(in_motion(expr), {vdot: let("vdot", accelerations)})
 
 
 _A_C, _B_C = mass_matrix.inv @ A_D, mass_matrix.inv @ B_D
 
-_two = H_dot + Theta_dot
-_own = mass_matrix.inv @ F_0
+_axis_rates = H_dot + Theta_dot
+_joint_term = mass_matrix.inv @ F_0
 _by_q, _by_v, _by_tau = forward_weights.values()
-E_A = _two - Upsilon @ Y_A + 2 * J_hat @ H.T
+E_A = _axis_rates - Upsilon @ Y_A + 2 * J_hat @ H.T
 E_B = Theta_ddot - Upsilon @ Y_B + 2 * J_hat @ Theta_dot
 Y_A_one_axis = 2 * (P_hat @ H.T + P @ H_dot)
 Y_B_one_axis = 2 * P_hat @ H_dot + P @ H_ddot + force_column
 E_A_one_axis = 2 * H_dot - Upsilon @ Y_A_one_axis + 2 * J_hat @ H.T
 E_B_one_axis = H_ddot - Upsilon @ Y_B_one_axis + 2 * J_hat @ H_dot
-_PRINTED = frozenset({"serial", "one_dof"})
+_CHAIN_ONE_DOF = frozenset({"serial", "one_dof"})
 _siblings = K.T @ psi.T @ Xi @ psi
 
-_INVERSE = (mass_matrix_inverse.rule,)
-_HATS = (*_INVERSE, *BIAS)
-_SPLITS = (*_HATS, row("bias_transfer"), row("compliance_recursion"))
+_INVERSE_RULES = (mass_matrix_inverse.rule,)
+_BIAS_RULES = (*_INVERSE_RULES, *GYROSCOPIC_BIAS)
+_SPLITS = (*_BIAS_RULES, row("bias_transfer"), row("compliance_recursion"))
 
-state(
+register_theorem(
     Theorem(
         "acceleration_by_velocity",
         gradient(accelerations, v),
@@ -101,82 +107,86 @@ state(
         CALCULUS,
     )
 )
-state(
+register_theorem(
     Theorem(
         "acceleration_by_configuration",
         gradient(accelerations, "q"),
-        moving(-_B_C),
-        "∂v̇/∂q = -𝓜⁻¹B_D, at the accelerations that the forces bring",
+        with_forward_acceleration(-_B_C),
+        "∂v̇/∂q = -𝓜⁻¹B_D, at the accelerations of forward dynamics",
         JR93.at("Lemma 4.1"),
         CALCULUS,
     )
 )
-state(
+register_theorem(
     Theorem(
         "acceleration_by_velocity_articulated",
         _A_C,
-        W @ (2 * M_hat @ phi.T @ H.T + P @ _two) + K.T @ psi.T @ _two,
+        W @ (2 * M_hat @ phi.T @ H.T + P @ _axis_rates) + K.T @ psi.T @ _axis_rates,
         "A_C by articulated bodies: no mass matrix, no inverse",
         JR93.at("Lemma 4.6"),
-        _INVERSE,
+        _INVERSE_RULES,
     )
 )
-state(
+register_theorem(
     Theorem(
         "acceleration_by_configuration_articulated",
         in_motion(_B_C),
         in_motion(
             W @ (force_column + 2 * M_hat @ phi.T @ Theta_dot + P @ Theta_ddot)
             + K.T @ psi.T @ Theta_ddot
-            - _own
+            - _joint_term
         ),
         "B_C by articulated bodies: no mass matrix, no inverse",
         JR93.at("Lemma 4.6"),
-        _INVERSE,
+        _INVERSE_RULES,
     )
 )
-state(
+register_theorem(
     Theorem(
         "acceleration_by_velocity_sweeps",
         _A_C,
-        L_inv.T @ (D.inv @ H @ psi @ Y_A + 2 * K_hat.T @ phi.T @ H.T) + K.T @ psi.T @ _two,
+        L_inv.T @ (D.inv @ H @ psi @ Y_A + 2 * K_hat.T @ phi.T @ H.T) + K.T @ psi.T @ _axis_rates,
         "A_C with M̂ summed beforehand: each term one sweep in, one out",
         JR93.at("Lemma 4.7"),
-        _HATS,
+        _BIAS_RULES,
     )
 )
-state(
+register_theorem(
     Theorem(
         "acceleration_by_configuration_sweeps",
         in_motion(_B_C),
         in_motion(
             L_inv.T @ (D.inv @ H @ psi @ Y_B + 2 * K_hat.T @ phi.T @ Theta_dot)
             + K.T @ psi.T @ Theta_ddot
-            - _own
+            - _joint_term
         ),
         "B_C with M̂ summed beforehand: each term one sweep in, one out",
         JR93.at("Lemma 4.7"),
-        _HATS,
+        _BIAS_RULES,
     )
 )
-state(
+register_theorem(
     Theorem(
         "acceleration_by_velocity_split",
         _A_C,
         U @ psi @ Y_A + K.T @ psi.T @ E_A + Q_hat @ phi.T @ H.T - _siblings @ Y_A,
-        "A_C with single sweeps; the last term joins branches and is zero on a chain",
+        "A_C with single sweeps; the last term couples branches and is zero on a chain",
         JR93.at("Lemma 4.9"),
         _SPLITS,
     )
 )
-state(
+register_theorem(
     Theorem(
         "acceleration_by_configuration_split",
         in_motion(_B_C),
         in_motion(
-            U @ psi @ Y_B + K.T @ psi.T @ E_B + Q_hat @ phi.T @ Theta_dot - _siblings @ Y_B - _own
+            U @ psi @ Y_B
+            + K.T @ psi.T @ E_B
+            + Q_hat @ phi.T @ Theta_dot
+            - _siblings @ Y_B
+            - _joint_term
         ),
-        "B_C with single sweeps; the term with Ξ joins branches and is zero on a chain",
+        "B_C with single sweeps; the term with Ξ couples branches and is zero on a chain",
         JR93.at("Lemma 4.9"),
         _SPLITS,
     )
@@ -189,8 +199,8 @@ def acceleration_along() -> Theorem:
     return Theorem(
         "acceleration_along",
         definition=derivative(accelerations, {"q": dq, v: dv, tau: dtau}),
-        result=moving(mass_matrix.inv @ (dtau - A_D @ dv - B_D @ dq)),
-        doc="joint accelerations change as linearized inverse dynamics solved for them says",
+        result=with_forward_acceleration(mass_matrix.inv @ (dtau - A_D @ dv - B_D @ dq)),
+        doc="joint accelerations change as linearized inverse dynamics solved for them",
         ref=JR93.eq("1.4"),
         rules=CALCULUS,
     )
@@ -214,7 +224,7 @@ def linearized_forward_dynamics() -> Theorem:
         result=in_motion(forward_change_articulated),
         doc="the change of joint accelerations along a direction in O(n)",
         ref=JR93.at("Algorithm 5"),
-        rules=_HATS,
+        rules=_BIAS_RULES,
     )
 
 
@@ -225,73 +235,73 @@ def linearized_forward_dynamics_rigid() -> Theorem:
         "linearized_forward_dynamics_rigid",
         definition=_change,
         result=in_motion(forward_change),
-        doc="the same by the rigid inertias of the links: L⁻¹Hφ = Hψ takes their forces",
+        doc="the same by the rigid inertias of the links: L⁻¹Hφ = Hψ collects their forces",
         ref=JR93.eq("4.15"),
-        rules=_INVERSE,
+        rules=_INVERSE_RULES,
     )
 
 
-state(
+register_theorem(
     Theorem(
         "acceleration_by_velocity_columns",
         _A_C,
         A_C,
         "A_C by the rigid inertias of the links, one pass in and one out",
         JR93.eq("4.11"),
-        _INVERSE,
+        _INVERSE_RULES,
     )
 )
-state(
+register_theorem(
     Theorem(
         "acceleration_by_configuration_columns",
         in_motion(_B_C),
         in_motion(B_C),
         "B_C by the rigid inertias of the links, one pass in and one out",
         JR93.eq("4.11"),
-        _INVERSE,
+        _INVERSE_RULES,
     )
 )
-state(
+register_theorem(
     Theorem(
         "acceleration_by_velocity_rows",
         _A_C,
         A_C_split,
-        "A_C with single sweeps, on trees: what branches tell each other goes through W",
+        "A_C with single sweeps, on trees: W couples the branches",
         JR93.at("Lemma 4.9"),
         _SPLITS,
     )
 )
-state(
+register_theorem(
     Theorem(
         "acceleration_by_configuration_rows",
         in_motion(_B_C),
         in_motion(B_C_split),
-        "B_C with single sweeps, on trees: what branches tell each other goes through W",
+        "B_C with single sweeps, on trees: W couples the branches",
         JR93.at("Lemma 4.9"),
         _SPLITS,
     )
 )
-state(
+register_theorem(
     Theorem(
         "weights_of_acceleration_by_configuration",
         -in_motion(_B_C).T @ w,
         in_motion(_by_q),
         "-B_C*w: the gradient of w*v̇ in the configuration, in O(n)",
         JR93.at("Lemma 4.1"),
-        _INVERSE,
+        _INVERSE_RULES,
     )
 )
-state(
+register_theorem(
     Theorem(
         "weights_of_acceleration_by_velocity",
         -_A_C.T @ w,
         _by_v,
         "-A_C*w: the gradient of w*v̇ in the velocities, in O(n)",
         JR93.at("Lemma 4.1"),
-        _INVERSE,
+        _INVERSE_RULES,
     )
 )
-state(
+register_theorem(
     Theorem(
         "acceleration_by_velocity_chain",
         _A_C,
@@ -299,17 +309,17 @@ state(
         "A_C as printed: a chain of joints with one axis",
         JR93.eq("4.21"),
         _SPLITS,
-        _PRINTED,
+        _CHAIN_ONE_DOF,
     )
 )
-state(
+register_theorem(
     Theorem(
         "acceleration_by_configuration_chain",
         in_motion(_B_C),
         in_motion(U @ psi @ Y_B_one_axis + K.T @ psi.T @ E_B_one_axis + Q_hat @ phi.T @ H_dot),
         "B_C as printed: a chain of joints with one axis",
         JR93.eq("4.21"),
-        (*_SPLITS, *SWAPS, *RIGID, *ROOT, *JACOBI),
-        _PRINTED,
+        (*_SPLITS, *SWAPS, *RIGID_SHIFTS, *GRAVITY_AT_ROOTS, *JACOBI),
+        _CHAIN_ONE_DOF,
     )
 )

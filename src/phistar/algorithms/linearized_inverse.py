@@ -4,15 +4,15 @@
     δτ = 𝓜 δv̇ + A_D δv + B_D δq
 
 Definitions are derivatives of the recursive equations, by the product rule; results are the forms
-of ``linearized``. External forces are held in the axes of their links, gravity in those of the
+of ``linearized``. External forces are constant in the axes of their links, gravity in those of the
 ground. Trees, and joints of any kind; the papers' own forms for joints with one axis follow.
 """
 
 from phistar.algebra.calculus import derivative, gradient, rate
+from phistar.algebra.cross_product_rules import BRACKET_PAIRS, CALCULUS, JACOBI
 from phistar.algebra.ir import crf, crm
 from phistar.algebra.phases import row
 from phistar.algebra.proof import Theorem
-from phistar.algebra.schemas import CALCULUS, JACOBI, TWOFOLD
 from phistar.algebra.symbols import (
     H,
     M,
@@ -24,10 +24,9 @@ from phistar.algebra.symbols import (
     v,
     vdot,
 )
-from phistar.algorithms.catalogue import algorithm, state
+from phistar.algorithms.catalogue import algorithm, register_theorem
 from phistar.algorithms.equations_of_motion import at_rest, coriolis, in_motion
 from phistar.algorithms.inverse_dynamics import bias_force, inverse_dynamics
-from phistar.algorithms.kinematics import V, alpha
 from phistar.algorithms.linearized import (
     A_D,
     B_D,
@@ -41,6 +40,7 @@ from phistar.algorithms.linearized import (
     inverse_weights,
     w,
 )
+from phistar.algorithms.link_kinematics import V, alpha
 from phistar.refs import JR93
 
 torques = in_motion(inverse_dynamics.result)
@@ -53,7 +53,7 @@ _by_q, _by_v, _by_vdot = inverse_weights.values()
 _ONE_DOF = frozenset({"one_dof"})
 _COMPOSITES = (row("composite_recursion"), row("gyroscopic_recursion"))
 
-state(
+register_theorem(
     Theorem(
         "force_by_acceleration",
         gradient(torques, vdot),
@@ -63,34 +63,34 @@ state(
         CALCULUS,
     )
 )
-state(
+register_theorem(
     Theorem(
         "force_by_velocity",
         gradient(torques, v),
         A_D,
-        "∂τ/∂v = A_D: twice the gyroscopic forces, and how fast the joint axes turn",
+        "∂τ/∂v = A_D: twice the gyroscopic forces, and the rates of the joint axes",
         JR93.at("Lemma 3.1"),
         CALCULUS,
     )
 )
-state(
+register_theorem(
     Theorem(
         "force_by_configuration",
         gradient(torques, "q"),
         in_motion(B_D),
-        "∂τ/∂q = B_D: what the joints beyond turn along with them",
+        "∂τ/∂q = B_D: the rotation of the links beyond",
         JR93.at("Lemma 3.1"),
         CALCULUS,
     )
 )
-state(
+register_theorem(
     Theorem(
         "force_by_configuration_inertial",
         derivative(torques, {"q": dq}, "inertial"),
         in_motion(B_D @ dq) + H @ phi @ crf(phi.T @ H.T @ dq) @ f_ext,
-        "the same in inertial axes, in which external forces are now held: the paper's own way",
+        "the same in inertial axes, in which external forces are now constant, as in the paper",
         JR93.eq("A.13"),
-        (*CALCULUS, *TWOFOLD, *JACOBI),
+        (*CALCULUS, *BRACKET_PAIRS, *JACOBI),
     )
 )
 
@@ -108,18 +108,18 @@ def linearized_inverse_dynamics() -> Theorem:
     )
 
 
-state(
+register_theorem(
     Theorem(
         "force_by_velocity_one_axis",
         A_D,
         A_D_one_axis,
-        "A_D as printed: a joint with one axis does not turn it",
+        "A_D as published: a joint with one axis does not rotate it",
         JR93.eq("3.1"),
         CALCULUS,
         _ONE_DOF,
     )
 )
-state(
+register_theorem(
     Theorem(
         "force_by_configuration_one_axis",
         in_motion(B_D),
@@ -130,7 +130,7 @@ state(
         _ONE_DOF,
     )
 )
-state(
+register_theorem(
     Theorem(
         "force_by_velocity_split",
         A_D,
@@ -140,7 +140,7 @@ state(
         _COMPOSITES,
     )
 )
-state(
+register_theorem(
     Theorem(
         "force_by_configuration_split",
         in_motion(B_D),
@@ -150,7 +150,7 @@ state(
         _COMPOSITES,
     )
 )
-state(
+register_theorem(
     Theorem(
         "coriolis_force",
         coriolis @ v,
@@ -160,7 +160,7 @@ state(
         CALCULUS,
     )
 )
-state(
+register_theorem(
     Theorem(
         "coriolis_symmetric_part",
         coriolis + coriolis.T,
@@ -170,7 +170,7 @@ state(
         CALCULUS,
     )
 )
-state(
+register_theorem(
     Theorem(
         "coriolis_by_velocity",
         A_D,
@@ -181,7 +181,7 @@ state(
         _ONE_DOF,
     )
 )
-state(
+register_theorem(
     Theorem(
         "weights_by_configuration",
         gradient(torques, "q").T @ w,
@@ -191,7 +191,7 @@ state(
         (*CALCULUS, *JACOBI),
     )
 )
-state(
+register_theorem(
     Theorem(
         "weights_by_velocity",
         gradient(torques, v).T @ w,
@@ -201,7 +201,7 @@ state(
         CALCULUS,
     )
 )
-state(
+register_theorem(
     Theorem(
         "weights_by_acceleration",
         gradient(torques, vdot).T @ w,

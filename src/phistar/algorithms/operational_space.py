@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Operational space: how frames give way to forces, with the mass matrix never formed."""
+"""Operational space: compliance of frames, without forming the mass matrix."""
 
 from phistar.algebra.proof import Theorem
 from phistar.algebra.symbols import B, D, H, mass_matrix, psi
 from phistar.algorithms.catalogue import algorithm
 from phistar.algorithms.innovations import mass_matrix_inverse
-from phistar.algorithms.kinematics import J
+from phistar.algorithms.link_kinematics import J
 from phistar.refs import JR95
 
 Omega = psi.T @ H.T @ D.inv @ H @ psi

@@ -10,7 +10,7 @@ from phistar.algebra.proof import Theorem
 from phistar.algebra.spaces import FORCE, JOINT
 from phistar.algebra.symbols import D, E_phi, E_psi, G, H, K, M, P, mass_matrix, phi, psi
 from phistar.algorithms.articulated_body import P_plus
-from phistar.algorithms.catalogue import state
+from phistar.algorithms.catalogue import register_theorem
 from phistar.algorithms.decompositions import phi_tilde, psi_tilde
 from phistar.algorithms.innovations import L, L_inv, mass_matrix_inverse
 from phistar.refs import JR93, JR95, RK92
@@ -18,12 +18,12 @@ from phistar.refs import JR93, JR95, RK92
 _UNMOTORED = frozenset({"unmotored"})
 
 proj_bar = I - G @ H
-"""τ̄: what passes from a link to its parent across a free joint."""
+"""τ̄: transmission from a link to its parent across a free joint."""
 W = L_inv.T @ D.inv @ H @ psi
 
 _RULES = (mass_matrix_inverse.rule,)
 
-state(
+register_theorem(
     Theorem(
         "newton_euler_split",
         phi @ M @ phi.T,
@@ -33,27 +33,27 @@ state(
         _RULES,
     )
 )
-state(
+register_theorem(
     Theorem(
         "propagation_whitening",
         (I - psi @ K @ H) @ phi_tilde,
         psi @ E_phi,
-        "the filter turns rigid propagation into articulated propagation",
+        "the filter maps rigid propagation to articulated propagation",
         RK92.at("Identity 4"),
         _RULES,
     )
 )
-state(
+register_theorem(
     Theorem(
         "hinge_whitening",
         L_inv @ H @ phi,
         H @ psi,
-        "L⁻¹Hφ = Hψ: bias forces go through the factor for nothing",
+        "L⁻¹Hφ = Hψ: bias forces pass the factor without extra work",
         JR95.eq("4.10a"),
         _RULES,
     )
 )
-state(
+register_theorem(
     Theorem(
         "gain_whitening",
         phi @ K @ L_inv,
@@ -63,7 +63,7 @@ state(
         _RULES,
     )
 )
-state(
+register_theorem(
     Theorem(
         "momentum_split",
         phi @ M @ phi.T @ H.T,
@@ -74,18 +74,18 @@ state(
         _UNMOTORED,
     )
 )
-state(
+register_theorem(
     Theorem(
         "hinge_projection",
         H @ phi @ proj_bar,
         H @ phi @ E_psi,
-        "a link's own joint passes nothing on: Hτ̄ = 0",
+        "nothing is transmitted along a link's own joint: Hτ̄ = 0",
         JR95.eq("4.10d"),
         _RULES,
         _UNMOTORED,
     )
 )
-state(
+register_theorem(
     Theorem(
         "riccati_articulated",
         M,
@@ -95,7 +95,7 @@ state(
         _RULES,
     )
 )
-state(
+register_theorem(
     Theorem(
         "riccati_twice_articulated",
         M,
@@ -106,7 +106,7 @@ state(
         _UNMOTORED,
     )
 )
-state(
+register_theorem(
     Theorem(
         "projection_is_idempotent",
         proj_bar @ proj_bar,
@@ -117,7 +117,7 @@ state(
         _UNMOTORED,
     )
 )
-state(
+register_theorem(
     Theorem(
         "inertia_across_the_hinge",
         proj_bar @ P @ proj_bar.T,
@@ -128,28 +128,28 @@ state(
         _UNMOTORED,
     )
 )
-state(
+register_theorem(
     Theorem(
         "hinge_passes_nothing",
         proj_bar @ P @ H.T,
         zero(FORCE, JOINT),
-        "τ̄PH* = 0: along its own joint a link weighs nothing to its parent",
+        "τ̄PH* = 0: along its own joint a link has no inertia at its parent",
         JR95.eq("4.12"),
         _RULES,
         _UNMOTORED,
     )
 )
-state(
+register_theorem(
     Theorem(
         "shift_difference",
         E_phi - E_psi,
         K @ H,
-        "what a free joint takes off the force on the parent",
+        "the part of a force that a free joint removes",
         JR95.eq("4.11"),
         _RULES,
     )
 )
-state(
+register_theorem(
     Theorem(
         "bias_through_the_inverse",
         mass_matrix.inv @ H @ phi @ M @ phi.T,
@@ -159,7 +159,7 @@ state(
         _RULES,
     )
 )
-state(
+register_theorem(
     Theorem(
         "gain_adjoint",
         L_inv.T @ D.inv @ H @ P @ phi_tilde.T,
@@ -169,7 +169,7 @@ state(
         _RULES,
     )
 )
-state(
+register_theorem(
     Theorem(
         "inverse_of_forces",
         mass_matrix.inv @ H @ phi,
@@ -179,7 +179,7 @@ state(
         _RULES,
     )
 )
-state(
+register_theorem(
     Theorem(
         "operational_kernel",
         phi.T @ H.T @ mass_matrix.inv @ H @ phi,
@@ -189,7 +189,7 @@ state(
         _RULES,
     )
 )
-state(
+register_theorem(
     Theorem(
         "factor_identity",
         L_inv @ L,
@@ -199,7 +199,7 @@ state(
         _RULES,
     )
 )
-state(
+register_theorem(
     Theorem(
         "articulated_from_rigid",
         (I - E_psi) @ phi,
@@ -209,7 +209,7 @@ state(
         _RULES,
     )
 )
-state(
+register_theorem(
     Theorem(
         "resolvent_difference",
         (I - E_psi) - (I - E_phi),
@@ -219,7 +219,7 @@ state(
         _RULES,
     )
 )
-state(
+register_theorem(
     Theorem(
         "articulated_update",
         proj_bar @ P,
@@ -229,7 +229,7 @@ state(
         _RULES,
     )
 )
-state(
+register_theorem(
     Theorem(
         "projection_annihilates",
         H @ proj_bar,
@@ -240,18 +240,18 @@ state(
         _UNMOTORED,
     )
 )
-state(
+register_theorem(
     Theorem(
         "articulated_gain",
         psi @ G,
         G,
-        "ψG = G: what the gain puts on a link goes no further",
+        "ψG = G: the force of the gain on a link goes no further",
         JR95.eq("4.12"),
         _RULES,
         _UNMOTORED,
     )
 )
-state(
+register_theorem(
     Theorem(
         "rigid_strict_gain",
         phi_tilde @ G,
@@ -261,7 +261,7 @@ state(
         _RULES,
     )
 )
-state(
+register_theorem(
     Theorem(
         "strict_gain",
         psi @ E_phi @ G,
@@ -271,7 +271,7 @@ state(
         _RULES,
     )
 )
-state(
+register_theorem(
     Theorem(
         "strict_projection",
         psi @ E_phi @ proj_bar,
@@ -281,7 +281,7 @@ state(
         _RULES,
     )
 )
-state(
+register_theorem(
     Theorem(
         "innovations_strict",
         (I + H @ phi_tilde @ G) @ (I - H @ psi @ E_phi @ G),
@@ -291,7 +291,7 @@ state(
         _RULES,
     )
 )
-state(
+register_theorem(
     Theorem(
         "bias_before_the_hinge",
         L_inv.T @ D.inv @ H @ (psi @ P + P @ phi_tilde.T),

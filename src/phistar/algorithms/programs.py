@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Everything that a robot can be asked for, by name, as expressions ready to be compiled."""
+"""The catalogue: all quantities of a robot by name, as expressions to compile."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -8,10 +8,10 @@ from typing import TypeVar
 from phistar.algebra.calculus import derivative, gradient
 from phistar.algebra.ir import Expr, crm
 from phistar.algebra.symbols import D, H, M, dq, f_ext, mass_matrix, phi, tau, v, vdot
-from phistar.algorithms import diagonal_motion, linearized
+from phistar.algorithms import diagonal_dynamics, linearized
 from phistar.algorithms.equations_of_motion import (
-    ACCELERATION,
-    FORCE,
+    LINK_BIAS_ACCELERATION,
+    LINK_BIAS_FORCE,
     at_rest,
     coriolis,
     in_motion,
@@ -24,23 +24,23 @@ from phistar.algorithms.forward_dynamics import (
 )
 from phistar.algorithms.innovations import mass_matrix_inverse
 from phistar.algorithms.inverse_dynamics import bias_force, inverse_dynamics
-from phistar.algorithms.kinematics import J, V, alpha
-from phistar.algorithms.linearized import accelerated
+from phistar.algorithms.linearized import in_forward_motion
+from phistar.algorithms.link_kinematics import J, V, alpha
 
 T = TypeVar("T")
 
 
-class Table(Mapping[str, T]):
-    """A mapping whose values are made when they are first asked for: most are never needed."""
+class LazyTable(Mapping[str, T]):
+    """A mapping whose values are made on first access: most are never needed."""
 
     def __init__(self, rows: Mapping[str, Callable[[], T]]) -> None:
         self._rows = rows
-        self._made: dict[str, T] = {}
+        self._values: dict[str, T] = {}
 
     def __getitem__(self, name: str) -> T:
-        if name not in self._made:
-            self._made[name] = self._rows[name]()
-        return self._made[name]
+        if name not in self._values:
+            self._values[name] = self._rows[name]()
+        return self._values[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows)
@@ -49,7 +49,7 @@ class Table(Mapping[str, T]):
         return len(self._rows)
 
 
-MATRICES: Mapping[str, Expr] = Table(
+MATRICES: Mapping[str, Expr] = LazyTable(
     {
         "mass_matrix": lambda: mass_matrix,
         "mass_matrix_inverse": lambda: mass_matrix_inverse.result,
@@ -59,9 +59,9 @@ MATRICES: Mapping[str, Expr] = Table(
         "jacobian_rate": lambda: derivative(J, {"q": v}),
         "inverse_dynamics_q": lambda: in_motion(linearized.B_D_columns),
         "inverse_dynamics_v": lambda: in_motion(linearized.A_D_columns),
-        "forward_dynamics_q": lambda: accelerated(-linearized.B_C),
+        "forward_dynamics_q": lambda: in_forward_motion(-linearized.B_C),
         "forward_dynamics_v": lambda: in_motion(-linearized.A_C),
-        "forward_dynamics_q_split": lambda: accelerated(-linearized.B_C_split),
+        "forward_dynamics_q_split": lambda: in_forward_motion(-linearized.B_C_split),
         "forward_dynamics_v_split": lambda: in_motion(-linearized.A_C_split),
         "inverse_dynamics_qq": lambda: gradient(in_motion(linearized.B_D) @ dq, "q"),
         "inverse_dynamics_qv": lambda: gradient(in_motion(linearized.B_D) @ dq, v),
@@ -70,11 +70,11 @@ MATRICES: Mapping[str, Expr] = Table(
         "mass_matrix_qq": lambda: gradient(derivative(mass_matrix @ vdot, {"q": dq}), "q"),
     }
 )
-"""Matrices that a robot can be asked for. Those of second derivatives are slices of tensors: for
-one direction in the first place (dq, dv, vdot), over all directions in the second. mass_matrix_qq
-is a slice of one of fourth order: for a column (vdot) and a direction (dq)."""
+"""Matrices of a robot. Those of second derivatives are slices of tensors: for one direction in the
+first argument (dq, dv, vdot), over all directions in the second. mass_matrix_qq is a slice of one
+of fourth order: for a column (vdot) and a direction (dq)."""
 
-PROGRAMS: Mapping[str, Mapping[str, Expr]] = Table(
+PROGRAMS: Mapping[str, Mapping[str, Expr]] = LazyTable(
     {
         "link_velocities": lambda: {"V": V},
         "link_accelerations": lambda: {"alpha": phi.T @ (H.T @ vdot + crm(V) @ H.T @ v)},
@@ -91,7 +91,7 @@ PROGRAMS: Mapping[str, Mapping[str, Expr]] = Table(
             "alpha": in_motion(forward_dynamics_2.result),
         },
         "forward_dynamics_3": lambda: {"vdot": in_motion(forward_dynamics_3.result)},
-        "hybrid_bias": lambda: {"a": ACCELERATION + H.T @ vdot, "b": FORCE},
+        "hybrid_bias": lambda: {"a": LINK_BIAS_ACCELERATION + H.T @ vdot, "b": LINK_BIAS_FORCE},
         "hybrid_dynamics": lambda: {"vdot": forward_dynamics.result},
         "coriolis_times": lambda: {"tau": coriolis @ vdot},
         "coriolis_adjoint_times": lambda: {"tau": coriolis.T @ vdot},
@@ -99,53 +99,54 @@ PROGRAMS: Mapping[str, Mapping[str, Expr]] = Table(
         "total_momentum": lambda: {"h": phi @ M @ V},
         "hinge_inertias": lambda: {"d": D @ vdot},
         "generalised_force": lambda: {"tau": H @ phi @ f_ext},
-        "new_rates": lambda: {"zeta": diagonal_motion.new_rates},
-        "old_rates": lambda: {"v": diagonal_motion.old_rates},
-        "new_forces": lambda: {"kappa": diagonal_motion.new_forces},
-        "old_forces": lambda: {"tau": diagonal_motion.old_forces},
+        "new_rates": lambda: {"zeta": diagonal_dynamics.new_rates},
+        "old_rates": lambda: {"v": diagonal_dynamics.old_rates},
+        "new_forces": lambda: {"kappa": diagonal_dynamics.new_forces},
+        "old_forces": lambda: {"tau": diagonal_dynamics.old_forces},
         "diagonal_bias": lambda: {
-            "zeta": diagonal_motion.new_rates,
-            "coriolis": diagonal_motion.coriolis_force,
+            "zeta": diagonal_dynamics.new_rates,
+            "coriolis": diagonal_dynamics.coriolis_force,
         },
         "diagonal_dynamics": lambda: {
-            "zeta_dot": diagonal_motion.zeta_dot,
-            "v": diagonal_motion.old_rates,
+            "zeta_dot": diagonal_dynamics.zeta_dot,
+            "v": diagonal_dynamics.old_rates,
         },
         "inverse_dynamics_jvp": lambda: {"dtau": in_motion(linearized.inverse_change)},
         "inverse_dynamics_vjp": lambda: {
             f"w_{name}": in_motion(expr) for name, expr in linearized.inverse_weights.items()
         },
         "inverse_dynamics_hvp": lambda: {
-            f"w_{name}": linearized.change(in_motion(expr))
+            f"w_{name}": linearized.directional_change(in_motion(expr))
             for name, expr in linearized.inverse_weights.items()
         },
         "mass_matrix_change": lambda: {"tau": derivative(mass_matrix @ linearized.w, {"q": dq})},
-        "forward_dynamics_jvp": lambda: {"dvdot": accelerated(linearized.forward_change)},
+        "forward_dynamics_jvp": lambda: {"dvdot": in_forward_motion(linearized.forward_change)},
         "forward_dynamics_jvp_articulated": lambda: {
-            "dvdot": accelerated(linearized.forward_change_articulated)
+            "dvdot": in_forward_motion(linearized.forward_change_articulated)
         },
         "forward_dynamics_jvp_split": lambda: {
-            "dvdot": accelerated(linearized.forward_change_split)
+            "dvdot": in_forward_motion(linearized.forward_change_split)
         },
         "forward_dynamics_vjp": lambda: {
-            f"w_{name}": accelerated(expr) for name, expr in linearized.forward_weights.items()
+            f"w_{name}": in_forward_motion(expr)
+            for name, expr in linearized.forward_weights.items()
         },
     }
 )
-"""Outputs of everything a robot can be asked for, as expressions in v, vdot, tau and f_ext."""
+"""Outputs of all programs, as expressions in v, vdot, tau and f_ext."""
 
 
 @dataclass(frozen=True)
-class Assembly:
-    """Vectors and matrices that are wanted together.
+class OutputBundle:
+    """Vectors and matrices that are requested together.
 
     Attributes:
         vectors: Name of a program.
         matrices: Expressions by name.
-        products: Matrices that are minus the product of two others; the right ones are not wanted.
-        split: Matrices that come from single walks: what the inverse of the mass matrix is called,
-            and the load, drift, spin and, if any, own part of others (``sweeps.split``). If they
-            are the same as the others, either way will do.
+        products: Matrices that are minus the product of two others; the right ones are not outputs.
+        split: Matrices from single sweeps: name of the inverse mass matrix, and the load, drift,
+            spin and, if any, own part of the others (``sweeps.split_matrices``). An alternative for
+            matrices of the same name.
     """
 
     vectors: str
@@ -154,9 +155,9 @@ class Assembly:
     split: tuple[str, Mapping[str, tuple[Expr, ...]]] | None = None
 
 
-ASSEMBLIES: Mapping[str, Assembly] = Table(
+BUNDLES: Mapping[str, OutputBundle] = LazyTable(
     {
-        "linearize_inverse": lambda: Assembly(
+        "linearize_inverse": lambda: OutputBundle(
             "inverse_dynamics",
             {
                 "tau_q": MATRICES["inverse_dynamics_q"],
@@ -166,34 +167,39 @@ ASSEMBLIES: Mapping[str, Assembly] = Table(
             {},
         ),
         "linearize": lambda: replace(
-            ASSEMBLIES["linearize_product"], split=ASSEMBLIES["linearize_split"].split
+            BUNDLES["linearize_product"], split=BUNDLES["linearize_split"].split
         ),
-        "linearize_product": lambda: Assembly(
+        "linearize_product": lambda: OutputBundle(
             "forward_dynamics",
             {
                 "vdot_tau": mass_matrix_inverse.result,
-                "tau_q": accelerated(linearized.B_D_columns),
+                "tau_q": in_forward_motion(linearized.B_D_columns),
                 "tau_v": in_motion(linearized.A_D_columns),
             },
             {"vdot_q": ("vdot_tau", "tau_q"), "vdot_v": ("vdot_tau", "tau_v")},
         ),
-        "linearize_split": lambda: Assembly(
+        "linearize_split": lambda: OutputBundle(
             "forward_dynamics",
             {},
             {},
             (
                 "vdot_tau",
                 {
-                    "vdot_q": tuple(map(accelerated, linearized.split_q)),
-                    "vdot_v": tuple(map(in_motion, linearized.split_v)),
+                    "vdot_q": tuple(map(in_forward_motion, linearized.split_terms_q)),
+                    "vdot_v": tuple(map(in_motion, linearized.split_terms_v)),
                 },
             ),
         ),
     }
 )
-"""What is computed in one go where a backend can."""
+"""Bundles by name, one fused kernel each where the backend has it."""
 
-WHOLE = frozenset(PROGRAMS) - {"hybrid_bias", "hybrid_dynamics", "momenta", "total_momentum"}
-"""Programs about the motion of the whole robot: inertia X that a joint cannot feel, XH* = 0, may be
-given to the parent link, M - X + Eφ X Eφ*. In the others an output, a force on a link, or an input,
-an acceleration of a link, would tell."""
+REGROUPABLE_PROGRAMS = frozenset(PROGRAMS) - {
+    "hybrid_bias",
+    "hybrid_dynamics",
+    "momenta",
+    "total_momentum",
+}
+"""Programs about the motion of the robot: inertia X without effect on a joint, XH* = 0, may be
+moved to the parent link, M - X + Eφ X Eφ*. In others an output, a force on a link, or an input, an
+acceleration of a link, would change."""

@@ -2,27 +2,29 @@
 """Things that run: each ``to_<name>`` module turns a scheduled program and a robot into code."""
 
 from phistar.backends.base import (
-    OPTIONAL,
-    PLAIN,
-    Assembled,
+    DEFAULT_TUNING,
+    OPTIONAL_INPUTS,
     Backend,
     Executable,
+    FusedExecutable,
     MatrixExecutable,
     Tuning,
     default,
     get,
     names,
+    running_names,
 )
 
 __all__ = [
-    "OPTIONAL",
-    "PLAIN",
-    "Assembled",
+    "DEFAULT_TUNING",
+    "OPTIONAL_INPUTS",
     "Backend",
     "Executable",
+    "FusedExecutable",
     "MatrixExecutable",
     "Tuning",
     "default",
     "get",
     "names",
+    "running_names",
 ]

@@ -3,32 +3,29 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from phistar import settings
+from phistar.arrays import Array
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.model.model import Model
-from phistar.sweeps.ir import Program
-from phistar.sweeps.requests import Assembly, Form, Request
+from phistar.model.model_cache import Entry
+from phistar.sweeps.costs import OperationCount
+from phistar.sweeps.ir import StreamProgram
+from phistar.sweeps.requests import LoweredBundle, MatrixForm, Request
 from phistar.sweeps.schedule import Schedule
 
-Array = NDArray[Any]
-Quick = Callable[..., "Array | None"]
-"""Takes arrays, gives the result, or None where anything is out of the ordinary."""
-Way = Callable[..., "dict[str, Array] | None"]
-"""The same with all outputs by name; arrays (size,) or (batch, size)."""
-
-DEFAULT = "llvm"
-OPTIONAL = ("f_ext", "gravity")
+DEFAULT_BACKEND = "llvm"
+OPTIONAL_INPUTS = ("f_ext", "gravity")
 """Inputs with a value of their own: no external forces, the robot's gravity."""
-VARIABLE = "PHISTAR_BACKEND"
+BACKEND_VARIABLE = "PHISTAR_BACKEND"
 """Environment variable that names another default backend."""
 
 
@@ -37,19 +34,19 @@ class Tuning:
     """What a backend may do; those that work on links as they are take no notice.
 
     Attributes:
-        whole: The program is about the motion of the whole robot: inertia that a joint cannot feel
-            may be counted to its parent link, no output can tell.
+        regroup_inertia: The program is about the motion of the whole robot: inertia that a joint
+            cannot feel may be counted to its parent link, no output can tell.
         snap: Rotations closer than this to right angles, and smaller lengths and inertias, become
             exactly right or zero; None leaves the robot's numbers alone.
         shape: ``"straight"`` or ``"rolled"`` code, or ``"auto"``.
     """
 
-    whole: bool = False
+    regroup_inertia: bool = False
     snap: float | None = None
     shape: str = "auto"
 
 
-PLAIN = Tuning()
+DEFAULT_TUNING = Tuning()
 
 
 class Executable(Protocol):
@@ -58,6 +55,11 @@ class Executable(Protocol):
     @property
     def source(self) -> str:
         """The code, for people."""
+        ...
+
+    @property
+    def cost(self) -> OperationCount:
+        """Operations that it does for a sample; sines, cosines and roots not counted."""
         ...
 
     def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> dict[str, Array]:
@@ -77,6 +79,7 @@ class Executable(Protocol):
 
         Raises:
             ArgumentError: An input that the program reads is missing.
+            SingularConfigurationError, NotFiniteError: A result is not finite.
         """
         ...
 
@@ -86,7 +89,10 @@ class Executable(Protocol):
         inputs: Mapping[str, ArrayLike],
         out: Mapping[str, Array] | None = None,
     ) -> tuple[dict[str, Array], bool]:
-        """Run, and tell whether all that was read is finite.
+        """Run, and tell whether all that was read and found is finite, and quaternions are unit.
+
+        Quaternions that drifted by less than ``QUATERNION_LENGTH_TOLERANCE`` of
+        ``model.configuration`` are normalised first; samples with others have no valid results.
 
         Args:
             q, inputs: As above.
@@ -94,21 +100,13 @@ class Executable(Protocol):
         """
         ...
 
-    def quick(self, order: Sequence[str], keep: Callable[[Quick], None]) -> None:
-        """Hand over a quick way, now and whenever there is a better one.
+    def entry(self, order: Sequence[str], names: Mapping[str, str] | None = None) -> Entry | None:
+        """The entry for inputs in this order, the configuration among them, if there is one.
 
         Args:
-            order: Names of the inputs, the configuration among them.
-            keep: Is given a function of the inputs in this order, plain arrays (size,) or
-                (batch, size), that returns the only output, or None where it is no match for what
-                it was given. ``out=`` says where to put the output of a vector; only if the result
-                is None may something else have been written there. Not called if there is no such
-                way.
+            order: Names of all inputs.
+            names: Other names for the outputs, where there are several.
         """
-        ...
-
-    def ways(self, order: Sequence[str], keep: Callable[[Way], None]) -> None:
-        """As ``quick``, for any number of outputs: the way returns them by name."""
         ...
 
 
@@ -123,19 +121,13 @@ class MatrixExecutable(Protocol):
         """
         ...
 
-    def quick(self, order: Sequence[str], keep: Callable[[Quick], None]) -> None:
+    def entry(self, order: Sequence[str]) -> Entry | None:
         """As for ``Executable``."""
         ...
 
 
-class Assembled(Protocol):
-    """Matrices and vectors of one robot that are computed together.
-
-    Attributes:
-        way: A quick way for plain arrays, once there is one.
-    """
-
-    way: Way | None
+class FusedExecutable(Protocol):
+    """Matrices and vectors of one robot that are computed together."""
 
     def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> dict[str, Array] | None:
         """Vectors (..., joints) and matrices (..., joints, joints) by name, joints in body order.
@@ -147,15 +139,21 @@ class Assembled(Protocol):
         """
         ...
 
+    def entry(self, order: Sequence[str]) -> Entry | None:
+        """As for ``Executable``; None as long as there is no kernel."""
+        ...
+
 
 class Backend(Protocol):
     """Turns programs into executables. One that inherits from this need not know matrices.
 
     Attributes:
         name: What users call it; its module is ``to_<name>``.
+        executes: Whether executables run; those of a backend that writes source only do not.
     """
 
     name: str
+    executes: bool = True
 
     def build(
         self,
@@ -163,14 +161,14 @@ class Backend(Protocol):
         model: Model,
         frames: Sequence[str] = (),
         locked: Set[int] = frozenset(),
-        tuning: Tuning = PLAIN,
+        tuning: Tuning = DEFAULT_TUNING,
     ) -> Executable:
         """The executable of a program for a robot.
 
         Args:
             schedule: The program.
             model: The robot.
-            frames: Names of the frames that B speaks of, in order.
+            frames: Names of the frames that B selects, in order.
             locked: Bodies whose joints are not free: H has no row for them.
             tuning: What the backend may do to the robot's numbers and to the code.
         """
@@ -178,7 +176,7 @@ class Backend(Protocol):
 
     def build_matrix(
         self,
-        forms: Sequence[Form],
+        forms: Sequence[MatrixForm],
         model: Model,
         frames: Sequence[str],
         tuning: Tuning,
@@ -193,7 +191,9 @@ class Backend(Protocol):
         """
         return None
 
-    def build_together(self, assembly: Assembly, model: Model, tuning: Tuning) -> Assembled | None:
+    def build_fused(
+        self, assembly: LoweredBundle, model: Model, tuning: Tuning
+    ) -> FusedExecutable | None:
         """Something that computes matrices together, or None: then they come one by one.
 
         Args:
@@ -210,6 +210,11 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(file.stem.removeprefix("to_") for file in files))
 
 
+def running_names() -> tuple[str, ...]:
+    """The backends whose executables run."""
+    return tuple(name for name in names() if get(name).executes)
+
+
 @cache
 def get(name: str) -> Backend:
     """The backend called ``name``; its module is imported when it is first asked for.
@@ -223,12 +228,25 @@ def get(name: str) -> Backend:
     return backend
 
 
+_default_name: str | None = None
+
+
 def default() -> str:
-    """Name of the backend that runs where none is named: that of PHISTAR_BACKEND, or ``llvm``."""
-    return os.environ.get(VARIABLE) or DEFAULT
+    """Name of the backend that runs where none is named: that of PHISTAR_BACKEND, or ``llvm``.
+
+    The variable is read once, when it is first needed: quick ways into machine code are kept per
+    robot and do not look at it, so that a change later on would be obeyed by some methods alone.
+    """
+    global _default_name
+    if _default_name is None:
+        name = settings.backend()
+        if name and name not in (running := running_names()):
+            raise UnknownNameError(f"backend for {BACKEND_VARIABLE}:", name, running)
+        _default_name = name or DEFAULT_BACKEND
+    return _default_name
 
 
-def inputs_read(program: Program) -> tuple[str, ...]:
+def inputs_read(program: StreamProgram) -> tuple[str, ...]:
     """Names of the leaves that the outputs of a program depend on, in order."""
     given = (program.nodes[stream] for stream in program.live())
     names = (node.data for node in given if node.op in ("leaf", "scatter"))
@@ -238,5 +256,5 @@ def inputs_read(program: Program) -> tuple[str, ...]:
 def require_inputs(read: Sequence[str], inputs: Mapping[str, ArrayLike]) -> None:
     """Refuse to run without an input that has no value of its own."""
     for name in read:
-        if name not in inputs and name not in OPTIONAL:
+        if name not in inputs and name not in OPTIONAL_INPUTS:
             raise ArgumentError(f"no value was given for the input {name!r}")

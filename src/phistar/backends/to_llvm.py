@@ -8,60 +8,51 @@ complex steps, longdouble) run on the backend ``numpy``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from phistar import settings
+from phistar.arrays import Array
 from phistar.backends.base import (
-    OPTIONAL,
-    PLAIN,
+    DEFAULT_TUNING,
+    OPTIONAL_INPUTS,
     Executable,
-    Quick,
     Tuning,
-    Way,
     inputs_read,
     require_inputs,
 )
-from phistar.backends.batch import inexact
-from phistar.backends.llvm.kernel import Kernel, text_of
-from phistar.backends.llvm.lean import MANY
-from phistar.backends.llvm.memory import pool
-from phistar.backends.llvm.recipe import fingerprint
-from phistar.backends.llvm.rows import REALS, as_rows
-from phistar.backends.llvm.tiers import Tiers, compiling, policy
-from phistar.backends.llvm.together import LARGEST, Together
-from phistar.backends.llvm.ways import turned, way_into
+from phistar.backends.batch_axes import as_inexact
+from phistar.backends.llvm.run.batches import LLVM_REAL_BY_DTYPE, run_on_batch
+from phistar.backends.llvm.run.entry import make_entry
+from phistar.backends.llvm.run.fused import FusedCode
+from phistar.backends.llvm.run.key import program_key
+from phistar.backends.llvm.run.machine_kernel import MachineKernel, llvm_text
+from phistar.backends.llvm.run.tiers import TieredKernel, count_compilations
+from phistar.backends.policy import NUMPY, MatrixWork, VectorWork, by_tier, decide
+from phistar.model.components import GROUND
 from phistar.model.model import Model
-from phistar.model.parts import GROUND
-from phistar.scalar.links import ROUNDING
-from phistar.scalar.lower import Options, to_rolled, to_straight
-from phistar.scalar.matrix import WHOLE, layout, to_matrix, to_rolled_matrix
+from phistar.model.model_cache import Entry
+from phistar.model.singular import require_finite_results
+from phistar.scalar.lower import LoweringOptions, to_looped, to_unrolled
+from phistar.scalar.lower_matrix import (
+    FULL_MATRIX,
+    result_blocks,
+    to_looped_matrix,
+    to_unrolled_matrix,
+)
+from phistar.scalar.program import ScalarProgram
 from phistar.spatial import force_transform
+from phistar.sweeps.costs import OperationCount
 from phistar.sweeps.ir import Type
-from phistar.sweeps.matrix import plan_of
-from phistar.sweeps.requests import Assembly, Diag, Form, Full, Request
+from phistar.sweeps.matrix_plans import plan_for_form
+from phistar.sweeps.requests import Diag, Full, LoweredBundle, MatrixForm, Request
 from phistar.sweeps.schedule import Schedule
-
-Array = NDArray[Any]
-
-STREAMS = 2
-"""What a column of a matrix takes at a link, in streams of a program."""
-
-LONGEST_LINE = 4000
-"""Links times columns up to which a straight line is worth its size."""
-LARGEST_MATRIX = 4_000_000
-"""Entries up to which a matrix is compiled: the kernel keeps it once more for each lane."""
-LARGEST_PART = 40_000
-"""Operations up to which a straight line for a part of a matrix is worth its size."""
-OFTEN = 3
-"""A part of a matrix is compiled when it is asked for so many times: there are n² blocks."""
-AT_ONCE = 2
-"""Parts of matrices that are compiled at the same time; others have to wait."""
-
-_DOUBLE = np.dtype(np.float64)
+from phistar.thresholds import POLICY
 
 
 class MachineCode:
@@ -73,59 +64,83 @@ class MachineCode:
         model: Model,
         frames: tuple[str, ...],
         locked: frozenset[int],
-        tuning: Tuning = PLAIN,
+        tuning: Tuning = DEFAULT_TUNING,
     ) -> None:
         self.schedule = schedule
         self.model = model
         self.frames = frames
         self.locked = locked
         self.shape = tuning.shape
-        self.options = _options(tuning)
-        self.read = inputs_read(schedule.program)
+        self.options = LoweringOptions.of(tuning.regroup_inertia, tuning.snap)
+        self.inputs_used = inputs_read(schedule.program)
         program = schedule.program
-        self._scatter = {n.data for n in program.nodes if n.op == "scatter"}
-        self._joint = {n.data for n in program.nodes if n.op == "leaf" and n.type is Type.JOINT}
-        self._tails = {
+        self._frame_force_inputs = {n.data for n in program.nodes if n.op == "scatter"}
+        self._joint_inputs = {
+            n.data for n in program.nodes if n.op == "leaf" and n.type is Type.JOINT
+        }
+        self._sample_shapes = {
             name: () if program.nodes[stream].type is Type.JOINT else (len(model.bodies), 6)
             for name, stream in program.outputs.items()
         }
-        self._tiers: dict[tuple[frozenset[str], str], Tiers] = {}
+        self._tiers: dict[tuple[frozenset[str], str], TieredKernel] = {}
         self._numpy: Executable | None = None
 
     @property
     def source(self) -> str:
         """The LLVM text of the final shape, in double precision, without optional inputs."""
-        from phistar.backends.llvm import engine
+        from phistar.backends.llvm.run import jit
 
-        kernel = self.tiers().wait()
-        make = to_straight if kernel.shape == "straight" else to_rolled
-        program = make(self.schedule, self.model, self._absent(()), self.locked, self.options)
-        return text_of(program, engine.lanes_for(engine.host()))
+        return llvm_text(self._final_program(), jit.lanes_for(jit.host_cpu()))
 
-    def _absent(self, given: Sequence[str]) -> frozenset[str]:
-        return frozenset(name for name in OPTIONAL if name not in given)
+    @property
+    def cost(self) -> OperationCount:
+        """Operations of the final shape on a sample, without optional inputs."""
+        bill = self._final_program().count()
+        return OperationCount(bill["mul"], bill["add"] + bill["sub"], bill["div"])
 
-    def tiers(self, given: Sequence[str] = (), real: str = "double") -> Tiers:
+    def _final_program(self) -> ScalarProgram:
+        """The program of the final shape."""
+        kernel = self.tiers().wait_for_final()
+        make = to_unrolled if kernel.shape == "straight" else to_looped
+        return make(self.schedule, self.model, self._omitted_inputs(()), self.locked, self.options)
+
+    @property
+    def work(self) -> VectorWork:
+        """What decisions are made by."""
+        return VectorWork(sum(1 for _ in self.schedule.program.live()), self.shape)
+
+    def _omitted_inputs(self, given: Sequence[str]) -> frozenset[str]:
+        return frozenset(name for name in OPTIONAL_INPUTS if name not in given)
+
+    def tiers(self, given: Sequence[str] = (), real: str = "double") -> TieredKernel:
         """The kernels for some optional inputs and a precision."""
-        absent = self._absent(given)
+        absent = self._omitted_inputs(given)
         key = (absent, real)
         if key not in self._tiers:
             arguments = (self.schedule, self.model, absent, self.locked, self.options)
             choices = (sorted(absent), sorted(self.locked), self.options)
-            self._tiers[key] = Tiers(
-                fingerprint(self.schedule, self.model, *choices),
+            self._tiers[key] = TieredKernel(
+                program_key(self.schedule, self.model, *choices),
                 real,
                 f"{self.model.name}: {', '.join(self.schedule.program.outputs)}",
-                lambda: to_rolled(*arguments),
-                lambda: to_straight(*arguments),
-                len(self.model.bodies) * sum(1 for _ in self.schedule.program.live()),
-                self.shape,
+                partial(to_looped, *arguments),
+                partial(to_unrolled, *arguments),
+                by_tier(self.work, len(self.model.bodies)),
             )
         return self._tiers[key]
 
     def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> dict[str, Array]:
         """See ``base.Executable``."""
-        return self.run(q, inputs)[0]
+        results, fine = self.run(q, inputs)
+        if not fine:
+            self._refuse(as_inexact(q), results)
+        return results
+
+    def _refuse(self, q: Array, results: Mapping[str, Array]) -> None:
+        """Raise if results are not finite."""
+        name = next(iter(results))
+        axes = results[name].ndim - (len(self._sample_shapes[name]) or 1)
+        require_finite_results(self.model, q, results, axes)
 
     def run(
         self,
@@ -134,63 +149,38 @@ class MachineCode:
         out: Mapping[str, Array] | None = None,
     ) -> tuple[dict[str, Array], bool]:
         """See ``base.Executable``."""
-        require_inputs(self.read, inputs)
-        arrays = {"q": inexact(q)}
-        arrays.update((name, inexact(inputs[name])) for name in self.read if name in inputs)
+        require_inputs(self.inputs_used, inputs)
+        arrays = {"q": as_inexact(q)}
+        arrays.update(
+            (name, as_inexact(inputs[name])) for name in self.inputs_used if name in inputs
+        )
         dtype = np.result_type(*arrays.values())
-        if dtype not in REALS:
-            return self._by_numpy().run(q, inputs, out)
-        for name in self._scatter & set(arrays):
-            arrays[name] = self._on_links(arrays[name])
-        tails = {name: 1 if name == "q" or name in self._joint else 2 for name in arrays}
-        batch, lines = as_rows(arrays, tails)
-        kernel = self.tiers(tuple(arrays), REALS[dtype]).kernel
-        rows = [lines[name] for name in kernel.call.signature.inputs]
-        count = math.prod(batch)
+        if dtype not in LLVM_REAL_BY_DTYPE:
+            return self._numpy_fallback().run(q, inputs, out)
+        for name in self._frame_force_inputs & set(arrays):
+            arrays[name] = self._to_link_forces(arrays[name])
+        tails = {name: 1 if name == "q" or name in self._joint_inputs else 2 for name in arrays}
+        kernel = self.tiers(tuple(arrays), LLVM_REAL_BY_DTYPE[dtype]).kernel
+        return run_on_batch(kernel, arrays, tails, self._shapes(kernel), out)
+
+    def _shapes(self, kernel: MachineKernel) -> dict[str, tuple[int, ...]]:
+        """Shape of each output for one sample."""
         sizes = kernel.call.signature.outputs
-        given = {n: x.reshape(count, sizes[n]) for n, x in (out or {}).items()}
-        results = {
-            n: given[n] if n in given else pool.empty((count, m), dtype) for n, m in sizes.items()
-        }
-        finite = True
-        if count:
-            finite = kernel.call(rows, list(results.values()), fresh=not given)
-        for name, x in (out or {}).items():
-            if not np.may_share_memory(x, given[name]):
-                # Its rows are no rows of equal distance: they were computed elsewhere.
-                np.copyto(x, given[name].reshape(x.shape))
-        shaped = {
-            name: x.reshape(*batch, *(self._tails[name] or (sizes[name],)))
-            for name, x in results.items()
-        }
-        return {**shaped, **(out or {})}, finite
+        return {name: self._sample_shapes[name] or (size,) for name, size in sizes.items()}
 
-    def quick(self, order: Sequence[str], keep: Callable[[Quick], None]) -> None:
+    def entry(self, order: Sequence[str], names: Mapping[str, str] | None = None) -> Entry | None:
         """See ``base.Executable``."""
-        ((name, size),) = self.tiers().kernel.call.signature.outputs.items()
-        tail = self._tails[name] or (size,)
-        self.tiers().listen(lambda kernel: _hand_over(kernel, tail, order, keep))
+        tiers = self.tiers()
+        return make_entry(tiers, order, self._shapes(tiers.kernel), names)
 
-    def ways(self, order: Sequence[str], keep: Callable[[Way], None]) -> None:
-        """See ``base.Executable``."""
-
-        def hand_over(kernel: Kernel) -> None:
-            sizes = kernel.call.signature.outputs
-            way = way_into(kernel, {name: self._tails[name] or (sizes[name],) for name in sizes})
-            read = list(kernel.call.signature.inputs)
-            if way is not None and sorted(read) == sorted(order):
-                keep(way if read == list(order) else turned(way, [order.index(x) for x in read]))
-
-        self.tiers().listen(hand_over)
-
-    def _by_numpy(self) -> Executable:
+    def _numpy_fallback(self) -> Executable:
         if self._numpy is None:
             from phistar.backends.to_numpy import backend as numpy_backend
 
             self._numpy = numpy_backend.build(self.schedule, self.model, self.frames, self.locked)
         return self._numpy
 
-    def _on_links(self, forces: Array) -> Array:
+    def _to_link_forces(self, forces: Array) -> Array:
         """Forces (..., frames, 6) on frames, as forces (..., bodies, 6) on the bodies."""
         shape = (*forces.shape[:-2], len(self.model.bodies), 6)
         result = np.zeros(shape, forces.dtype)
@@ -202,145 +192,125 @@ class MachineCode:
         return result
 
 
-def lean_call(kernel: Kernel, tail: tuple[int, ...]) -> Quick:
-    """A quick way into a kernel for plain arrays, one sample or a batch of moderate size.
-
-    Closures, because attributes and packed arguments would take longer than the kernel.
-    """
-    lean, empty, size = kernel.lean, np.empty, math.prod(tail)
-    assert lean is not None
-    reshaped = len(tail) > 1
-
-    def single(q: Any, v: Any, x: Any, out: Any = None) -> Array | None:
-        result = empty(size) if out is None else out
-        if lean(q, v, x, result):
-            return result
-        return batch(q, v, x, out=out)
-
-    def any_number(*arrays: Any, out: Any = None) -> Array | None:
-        result = empty(size) if out is None else out
-        if lean(*arrays, result):
-            return result.reshape(tail) if reshaped else result
-        return batch(*arrays, out=out)
-
-    def batch(*arrays: Any, out: Any = None) -> Array | None:
-        q = arrays[0]
-        if type(q) is not np.ndarray or q.ndim != 2 or not 0 < len(q) <= MANY:
-            return None
-        result = pool.empty((len(q), size), _DOUBLE) if out is None else out
-        if not lean(*arrays, result):
-            return None
-        return result.reshape(len(q), *tail) if reshaped else result
-
-    three = len(kernel.call.signature.inputs) == 3
-    return single if three and not reshaped else any_number
-
-
-def _hand_over(
-    kernel: Kernel, tail: tuple[int, ...], order: Sequence[str], keep: Callable[[Quick], None]
-) -> None:
-    if kernel.lean is not None and list(kernel.call.signature.inputs) == list(order):
-        keep(lean_call(kernel, tail))
-
-
 class MatrixCode:
     """The matrix of an operator for one robot, or a part; a kernel for each precision."""
 
     def __init__(
         self,
-        forms: Sequence[Form],
+        forms: Sequence[MatrixForm],
         model: Model,
         frames: tuple[str, ...],
-        options: Options,
-        request: Request = WHOLE,
+        options: LoweringOptions,
+        request: Request = FULL_MATRIX,
     ) -> None:
         self.forms = forms
         self.model = model
         self.frames = frames
         self.options = options
         self.request = request
-        answer = layout(forms[0], model, frames, request)
+        answer = result_blocks(forms[0], model, frames, request)
         self.shapes = [(len(rows), len(columns)) for rows, columns in answer]
-        self._asked = 0
-        given = {*(each.argument for each in forms), *OPTIONAL}
+        self._request_count = 0
+        given = {*(each.argument for each in forms), *OPTIONAL_INPUTS}
         self._leaves = {
             node.data: node
             for each in forms
             for node in each.schedule.program.nodes
             if node.op in ("leaf", "scatter") and node.data not in given
         }
-        self._tiers: dict[str, Tiers] = {}
+        self._tiers: dict[str, TieredKernel] = {}
 
-    def tiers(self, real: str = "double") -> Tiers:
+    def tiers(self, real: str = "double") -> TieredKernel:
         """The kernels for a precision."""
         if real not in self._tiers:
-            arguments = (self.forms, self.model, self.frames, frozenset(OPTIONAL), self.options)
-            choices = [
-                *self.frames,
+            arguments = (
+                self.forms,
+                self.model,
+                self.frames,
+                frozenset(OPTIONAL_INPUTS),
                 self.options,
-                self.request,
-                *(_program(form.schedule) for form in self.forms),
-            ]
-            self._tiers[real] = Tiers(
-                fingerprint(self.forms[0].schedule, self.model, "matrix", *choices),
+            )
+            programs = [_program_text(form.schedule) for form in self.forms]
+            choices = ("matrix", *self.frames, self.options, self.request, *programs)
+            self._tiers[real] = TieredKernel(
+                program_key(self.forms[0].schedule, self.model, *choices, frames=self.frames),
                 real,
                 f"{self.model.name}: matrix, {self.request}",
-                (lambda: to_rolled_matrix(*arguments)) if self.whole else None,
-                lambda: to_matrix(*arguments, self.request),
-                STREAMS * len(self.model.bodies) * max(map(max, self.shapes)),
-                longest=STREAMS * LONGEST_LINE,
+                partial(to_looped_matrix, *arguments) if self.is_full else None,
+                partial(to_unrolled_matrix, *arguments, self.request),
+                by_tier(self.work, len(self.model.bodies)),
             )
         return self._tiers[real]
 
+    @cached_property
+    def work(self) -> MatrixWork:
+        """What decisions are made by."""
+        entries = sum(math.prod(shape) for shape in self.shapes)
+        operations = None
+        if not self.is_full:
+            plan = plan_for_form(self.forms[0], self.request, self.model, self.frames)
+            operations = plan.cost.total
+        return MatrixWork(max(map(max, self.shapes), default=0), entries, operations)
+
     @property
-    def whole(self) -> bool:
+    def is_full(self) -> bool:
         """Whether it is about all of the matrix: then there are loops for it."""
         return isinstance(self.request, Full)
 
-    def _kernel(self, real: str) -> Kernel | None:
+    def _kernel(self, real: str) -> MachineKernel | None:
         """What is ready; parts of a matrix are compiled when it seems to pay."""
         tiers = self.tiers(real)
-        if self.whole:
+        if self.is_full:
             return tiers.kernel
-        self._asked += 1
-        wait = self._asked < OFTEN or compiling() >= AT_ONCE
-        return None if wait and policy() == "auto" and not tiers.begun else tiers.ready
+        self._request_count += 1
+        wait = (
+            self._request_count < POLICY.part_requests_before_compile
+            or count_compilations() >= POLICY.max_parts_compiling
+        )
+        return (
+            None
+            if wait and settings.tier() == "auto" and not tiers.is_started
+            else tiers.kernel_if_ready
+        )
 
     def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> Any:
         """See ``base.MatrixExecutable``."""
-        arrays = {"q": inexact(q), **{name: inexact(inputs[name]) for name in self._leaves}}
+        arrays = {"q": as_inexact(q), **{name: as_inexact(inputs[name]) for name in self._leaves}}
         dtype = np.result_type(*arrays.values())
-        if dtype not in REALS or any(name in inputs for name in OPTIONAL):
+        if dtype not in LLVM_REAL_BY_DTYPE or any(name in inputs for name in OPTIONAL_INPUTS):
             return None
-        kernel = self._kernel(REALS[dtype])
+        kernel = self._kernel(LLVM_REAL_BY_DTYPE[dtype])
         if kernel is None:
             return None
         joint = {"q", *(n for n, node in self._leaves.items() if node.type is Type.JOINT)}
         axes = {name: 1 if name in joint else 2 for name in arrays}
-        batch, lines = as_rows(arrays, axes)
-        rows = [lines[name] for name in kernel.call.signature.inputs]
         sizes = [math.prod(shape) for shape in self.shapes]
-        result = pool.empty((math.prod(batch), sum(sizes)), dtype)
-        if result.size:
-            kernel.call(rows, [result], fresh=True)
+        (name,) = kernel.call.signature.outputs
+        found, finite = run_on_batch(kernel, arrays, axes, {name: (sum(sizes),)})
+        result = found[name]
+        batch = result.shape[:-1]
+        if not finite:
+            require_finite_results(self.model, arrays["q"], {"the matrix": result}, len(batch))
         if not isinstance(self.request, Diag):
             return result.reshape(*batch, *self.shapes[0])
         ends = accumulate(sizes)
         return [
-            result[:, end - size : end].reshape(*batch, *shape)
+            result[..., end - size : end].reshape(*batch, *shape)
             for size, end, shape in zip(sizes, ends, self.shapes, strict=True)
         ]
 
-    def quick(self, order: Sequence[str], keep: Callable[[Quick], None]) -> None:
+    def entry(self, order: Sequence[str]) -> Entry | None:
         """See ``base.Executable``."""
         (shape,) = self.shapes
-        self.tiers().listen(lambda kernel: _hand_over(kernel, shape, order, keep))
+        (name,) = self.tiers().kernel.call.signature.outputs
+        return make_entry(self.tiers(), order, {name: shape})
 
 
 class LlvmBackend:
     """Compiles programs."""
 
     name = "llvm"
+    executes = True
 
     def build(
         self,
@@ -348,7 +318,7 @@ class LlvmBackend:
         model: Model,
         frames: Sequence[str] = (),
         locked: Set[int] = frozenset(),
-        tuning: Tuning = PLAIN,
+        tuning: Tuning = DEFAULT_TUNING,
     ) -> Executable:
         """See ``base.Backend``."""
         if not model.bodies:
@@ -359,36 +329,33 @@ class LlvmBackend:
 
     def build_matrix(
         self,
-        forms: Sequence[Form],
+        forms: Sequence[MatrixForm],
         model: Model,
         frames: Sequence[str],
         tuning: Tuning,
-        request: Request = WHOLE,
+        request: Request = FULL_MATRIX,
     ) -> MatrixCode | None:
         """See ``base.Backend``; empty and enormous matrices are left to level 2."""
         if not model.bodies:
             return None
-        code = MatrixCode(forms, model, tuple(frames), _options(tuning), request)
-        entries = sum(math.prod(shape) for shape in code.shapes)
-        if not 0 < entries <= LARGEST_MATRIX:
-            return None
-        if not code.whole:
-            plan = plan_of(forms[0], request, model, tuple(frames))
-            return code if plan.cost.total <= LARGEST_PART else None
-        return code
+        code = MatrixCode(
+            forms,
+            model,
+            tuple(frames),
+            LoweringOptions.of(tuning.regroup_inertia, tuning.snap),
+            request,
+        )
+        return None if decide(code.work, len(model.bodies)).shape == NUMPY else code
 
-    def build_together(self, assembly: Assembly, model: Model, tuning: Tuning) -> Together | None:
+    def build_fused(
+        self, assembly: LoweredBundle, model: Model, tuning: Tuning
+    ) -> FusedCode | None:
         """See ``base.Backend``; large robots get their matrices one by one."""
-        code = Together(assembly, model, _options(tuning))
-        return code if 0 < code.weight <= LARGEST else None
+        code = FusedCode(assembly, model, LoweringOptions.of(tuning.regroup_inertia, tuning.snap))
+        return None if decide(code.work, len(model.bodies)).shape == NUMPY else code
 
 
-def _options(tuning: Tuning) -> Options:
-    snap = ROUNDING if tuning.snap is None else tuning.snap
-    return Options(regroup=tuning.whole, snap=snap)
-
-
-def _program(schedule: Schedule) -> str:
+def _program_text(schedule: Schedule) -> str:
     return repr((schedule.program.nodes, schedule.program.definitions, schedule.program.outputs))
 
 

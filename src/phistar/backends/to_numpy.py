@@ -19,119 +19,139 @@ from types import EllipsisType
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from phistar.backends import arithmetic
-from phistar.backends.base import PLAIN, Backend, Quick, Tuning, Way, require_inputs
-from phistar.backends.batch import Batch, all_finite, fill, in_precision, inexact, precision
-from phistar.backends.links import Links, Stream, Tables
-from phistar.model.configuration import configuration
+from phistar.arrays import Array
+from phistar.backends import numpy_algebra
+from phistar.backends.base import (
+    DEFAULT_TUNING,
+    Backend,
+    Tuning,
+    require_inputs,
+)
+from phistar.backends.batch_axes import (
+    Batch,
+    all_finite,
+    all_valid,
+    as_inexact,
+    cast_to_precision,
+    copy_into_out,
+    real_dtype,
+)
+from phistar.backends.numpy_links import LinkTables, NumpyLinks, Stream
+from phistar.model.configuration import normalized_configuration
 from phistar.model.model import Model
-from phistar.sweeps.ir import SHIFTS, Direction, Node, Program, Type
-from phistar.sweeps.lines import Lines, resolve
-from phistar.sweeps.schedule import Pass, Schedule
+from phistar.model.model_cache import Entry
+from phistar.model.singular import require_finite_results
+from phistar.sweeps.costs import OperationCount, count_operations
+from phistar.sweeps.inlining import Inlining, defining_stream
+from phistar.sweeps.ir import Direction, Node, StreamProgram, Type
+from phistar.sweeps.schedule import Schedule, Sweep
 
-Array = NDArray[Any]
-Run = Callable[..., dict[str, Stream]]
+GeneratedFunction = Callable[..., dict[str, Stream]]
 
-FORMS = {
+OP_SOURCE = {
     "H": "H(k, {0})",
     "Ht": "Ht(k, {0})",
     "inertia": "times({0}, {1})",
     "inertia_t": "times({0}.swapaxes(0, 1), {1})",
     "gyro": "gyro(k, {0})",
-    "across": "{0} - outer({1}, H(k, {0}))",
+    "project_across": "{0} - block_outer({1}, H(k, {0}))",
     "U": "H(k, {0})",
-    "D": "factor(k, {0})",
+    "D": "joint_inertia(k, {0})",
     "G": "{1}.solve({0})",
-    "down": "{0} - outer({2}, {1})",
-    "Gx": "joined({0}, {1})",
+    "articulated_downdate": "{0} - block_outer({2}, {1})",
+    "Gx": "block_times({0}, {1})",
     "Gtx": "times({0}, {1})",
     "Dx": "{0}.times({1})",
     "Dsolve": "{0}.solve({1})",
     "Ax": "Ax(k, {0})",
-    "turn": "turn({0}, {1})",
-    "through": "through(k, {0}, {1})",
+    "inertia_rate": "inertia_rate({0}, {1})",
+    "congruence_across": "congruence_across(k, {0}, {1})",
     "crm": "crm({0}, {1})",
     "crf": "crf({0}, {1})",
-    "shin": "shin(k, {0})",
-    "cong": "cong(k, {0})",
-    "shout": "shout(k, {0})",
-    "outcong": "outcong(k, {0})",
-    "give": "give(k, {0}, {1}, {2})",
-    "outsim": "outsim(k, {0})",
-    "slip": "slip(k, {0}, {1}, {2}, {3})",
-    "bend": "bend(k, {0}, {1})",
+    "shift_in": "shift_in(k, {0})",
+    "congruence_in": "congruence_in(k, {0})",
+    "shift_out": "shift_out(k, {0})",
+    "congruence_out": "congruence_out(k, {0})",
+    "compliance_update": "compliance_update(k, {0}, {1}, {2})",
+    "similarity_out": "similarity_out(k, {0})",
+    "bias_gain": "bias_gain(k, {0}, {1}, {2}, {3})",
+    "transfer_update": "transfer_update(k, {0}, {1})",
 }
 """How each operation is written at link k; {0}, {1}, ... are its operands, whole ones for shifts.
 
-Blocks U and G stand as rows, so that P H* of a symmetric P is H P.
+Functions are those of ``numpy_algebra``, or else methods of ``NumpyLinks``; an operand may be a
+sum. Blocks U and G stand as rows, so that P H* of a symmetric P is H P.
 """
-ARITHMETIC = ("crf", "crm", "joined", "outer", "times")
-LINK = (
-    *("Ax", "H", "Ht", "M", "Mx", "bend", "cong", "factor", "give"),
-    *("gyro", "outcong", "outsim", "shin", "shout", "slip", "through", "turn", "zero"),
-)
-"""What generated code takes from ``arithmetic`` and from ``Links``."""
-RESERVED = frozenset((*ARITHMETIC, *LINK, "k", "link", "run"))
-ZEROS = {Type.JOINT: "joint", Type.INERTIA: "inertia", Type.TRANSFER: "inertia"}
+ZERO_KINDS = {Type.JOINT: "joint", Type.INERTIA: "inertia", Type.TRANSFER: "inertia"}
 
 
-def generate(schedule: Schedule) -> str:
+def _functions() -> tuple[list[str], list[str]]:
+    """What generated code takes from ``numpy_algebra``, and from ``NumpyLinks``."""
+    names = {n for text in OP_SOURCE.values() for n in re.findall(r"(?<![.\w])\w+(?=\()", text)}
+    helpers = {name for name in names if hasattr(numpy_algebra, name)}
+    return sorted(helpers), sorted(names - helpers | {"M", "Mx", "zero"})
+
+
+def generate_source(schedule: Schedule) -> str:
     """The source of ``run(link, **leaves)``, which gives the outputs as streams by name."""
-    return _Writer(schedule).text()
+    return _SourceWriter(schedule).text()
 
 
-class _Writer:
+class _SourceWriter:
     """One program being written."""
 
     def __init__(self, schedule: Schedule) -> None:
-        self.program: Program = schedule.program
-        self.passes = schedule.passes
-        self.lines = Lines(schedule)
+        self.program: StreamProgram = schedule.program
+        self.sweeps = schedule.sweeps
+        self.lines = Inlining(schedule)
         self.names: dict[int, str] = {}
-        self.taken = set(RESERVED)
+        self.helpers, self.methods = _functions()
+        self.taken = {*self.helpers, *self.methods, "k", "link", "run"}
         live = self.program.live()
-        given = [s for s in live if self.program.nodes[s].op in ("leaf", "scatter")]
+        given = [s for s in live if self.program.nodes[s].spec.is_input]
         self.leaves = [self.name(stream, self.program.nodes[stream].data) for stream in given]
-        called = {resolve(self.program, s): n for s, n in self.program.names.items()}
-        for stream in sorted(self.lines.own & set(called)):
+        called = {defining_stream(self.program, s): n for s, n in self.program.names.items()}
+        for stream in sorted(self.lines.assigned & set(called)):
             self.name(stream, called[stream])
 
     def text(self) -> str:
         """The module."""
-        loops = [line for each in self.passes for line in self.loop(each)]
+        loops = [line for each in self.sweeps for line in self.loop(each)]
         outputs = ", ".join(
             f"{dumps(n)}: {self.output(s)}" for n, s in self.program.outputs.items()
         )
         body = [*loops, f"    return {{{outputs}}}"]
         words = set(re.findall(r"\w+", "\n".join(body)))
-        helpers = [name for name in ARITHMETIC if name in words]
-        methods = [name for name in LINK if name in words]
-        head = [f"from {arithmetic.__name__} import {', '.join(helpers)}", "", ""]
+        helpers = [name for name in self.helpers if name in words]
+        methods = [name for name in self.methods if name in words]
+        head = [f"from {numpy_algebra.__name__} import {', '.join(helpers)}", "", ""]
         arguments = "".join(f", {name}" for name in self.leaves)
         start = [f"def run(link{arguments}):"]
         if methods:
             start.append(f"    {', '.join(methods)} = {', '.join('link.' + m for m in methods)}")
-        kept = [self.name(s) for each in self.passes for s in each.streams if s in self.lines.kept]
-        if kept:
-            start.append(f"    {', '.join(kept)}, = link.streams({len(kept)})")
+        stored = [
+            self.name(s) for each in self.sweeps for s in each.streams if s in self.lines.stored
+        ]
+        if stored:
+            start.append(f"    {', '.join(stored)}, = link.streams({len(stored)})")
         return "\n".join([*(head if helpers else []), *start, *body, ""])
 
-    def loop(self, each: Pass) -> list[str]:
+    def loop(self, each: Sweep) -> list[str]:
         """The lines of a pass."""
         way = "outward" if each.direction is Direction.OUTWARD else "inward"
         rows = []
         for stream in each.streams:
-            if stream in self.lines.own:
-                place = "[k]" if stream in self.lines.kept else ""
+            if stream in self.lines.assigned:
+                place = "[k]" if stream in self.lines.stored else ""
                 rows.append(f"        {self.name(stream)}{place} = {self.body(stream)}")
         return [f"    for k in link.{way}:", *rows]
 
     def output(self, stream: int) -> str:
         """A stream over all links."""
-        stream = resolve(self.program, stream)
-        if stream in self.lines.kept or self.program.nodes[stream].op in ("leaf", "scatter"):
+        stream = defining_stream(self.program, stream)
+        if stream in self.lines.stored or self.program.nodes[stream].spec.is_input:
             return self.name(stream)
         return f"[{self.term(stream)} for k in link.outward]"
 
@@ -156,30 +176,36 @@ class _Writer:
         node = self.program.nodes[stream]
         if node.op == "sum":
             return self._sum(node.operands, node.data)
-        if node.op in SHIFTS:
+        if node.spec.shift is not None:
             return self._shift(node)
         if node.op == "inertia" and self.program.nodes[node.operands[0]].op == "rigid":
             return f"Mx(k, {self.term(node.operands[1])})"
-        return FORMS[node.op].format(*(self.term(o) for o in node.operands))
+        return OP_SOURCE[node.op].format(*(self.term(o) for o in node.operands))
 
     def _shift(self, node: Node) -> str:
-        operand = resolve(self.program, node.operands[0])
-        op = self.program.nodes[operand].op
-        if op == "zero":
-            return self.term(operand)
-        return FORMS[node.op].format("M" if op == "rigid" else self.name(operand))
+        operands = [defining_stream(self.program, o) for o in node.operands]
+        ops = [self.program.nodes[o].op for o in operands]
+        if "zero" in ops:
+            return self._zero(node)
+        names = (
+            "M" if op == "rigid" else self.name(o) for o, op in zip(operands, ops, strict=True)
+        )
+        return OP_SOURCE[node.op].format(*names)
+
+    def _zero(self, node: Node) -> str:
+        return f'zero(k, "{ZERO_KINDS.get(node.type, "spatial")}")'
 
     def term(self, stream: int) -> str:
         """An operand at link k: its name, or its own body in place."""
-        stream = resolve(self.program, stream)
+        stream = defining_stream(self.program, stream)
         node = self.program.nodes[stream]
         if node.op == "rigid":
             return "M[k]"
         if node.op == "zero":
-            return f'zero(k, "{ZEROS.get(node.type, "spatial")}")'
-        if node.op in ("leaf", "scatter") or stream in self.lines.kept:
+            return self._zero(node)
+        if node.spec.is_input or stream in self.lines.stored:
             return f"{self.name(stream)}[k]"
-        return self.name(stream) if stream in self.lines.own else self.body(stream)
+        return self.name(stream) if stream in self.lines.assigned else self.body(stream)
 
     def _sum(self, streams: Sequence[int], factors: Sequence[Fraction]) -> str:
         pairs = sorted(zip(factors, streams, strict=True), key=lambda pair: pair[0] < 0)
@@ -192,61 +218,85 @@ class _Writer:
         return text.removeprefix("+ ") if text.startswith("+") else "-" + text.removeprefix("- ")
 
     def _summand(self, stream: int) -> str:
-        stream = resolve(self.program, stream)
-        inline = stream not in self.lines.own and self.program.nodes[stream].op in ("sum", "down")
-        return f"({self.term(stream)})" if inline else self.term(stream)
+        stream = defining_stream(self.program, stream)
+        inline = stream not in self.lines.assigned
+        op = self.program.nodes[stream].op
+        is_sum = op == "sum" or " - " in OP_SOURCE.get(op, "") or " + " in OP_SOURCE.get(op, "")
+        return f"({self.term(stream)})" if inline and is_sum else self.term(stream)
 
 
 @lru_cache(maxsize=256)
-def _load(source: str) -> Run:
+def _load_function(source: str) -> GeneratedFunction:
     """The function of a source; tracebacks show its lines."""
     file = f"<phistar {sha256(source.encode()).hexdigest()[:12]}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     names: dict[str, Any] = {}
     exec(compile(source, file, "exec"), names)
-    run: Run = names["run"]
+    run: GeneratedFunction = names["run"]
     return run
 
 
-class Compiled:
+class NumpyCode:
     """A program for one robot: generated source and the robot's tables."""
 
     def __init__(
         self, schedule: Schedule, model: Model, frames: Sequence[str], locked: Set[int]
     ) -> None:
-        self.source = generate(schedule)
-        self._run = _load(self.source)
+        self.source = generate_source(schedule)
+        self._run = _load_function(self.source)
         program = schedule.program
         nodes = (program.nodes[stream] for stream in program.live())
-        self._leaves = {n.data: n for n in nodes if n.op in ("leaf", "scatter")}
+        self._leaves = {n.data: n for n in nodes if n.spec.is_input}
         self._joint_output = {
             name: program.nodes[s].type is Type.JOINT for name, s in program.outputs.items()
         }
         self._model = model
-        self._tables = lru_cache(maxsize=4)(partial(Tables, model, tuple(frames), locked))
+        self._schedule = schedule
+        self._tables = lru_cache(maxsize=4)(partial(LinkTables, model, tuple(frames), locked))
+
+    @property
+    def cost(self) -> OperationCount:
+        """See ``base.Executable``."""
+        return count_operations(self._schedule, self._model).total
 
     def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> dict[str, Array]:
         """See ``base.Executable``."""
+        results = self._results(q, inputs)
+        if not all_finite(results.values()):
+            name, one = next(iter(results.items()))
+            axes = one.ndim - (1 if self._joint_output[name] else 2)
+            require_finite_results(self._model, as_inexact(q), results, axes)
+        return results
+
+    def _results(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> dict[str, Array]:
         require_inputs(tuple(self._leaves), inputs)
         names = [name for name in self._leaves if name in inputs]
         tails = [1, *(1 if self._leaves[name].type is Type.JOINT else 2 for name in names)]
-        arrays = [configuration(self._model, q), *(inexact(inputs[name]) for name in names)]
-        real = precision(arrays)
+        arrays = [
+            normalized_configuration(self._model, q),
+            *(as_inexact(inputs[name]) for name in names),
+        ]
+        real = real_dtype(arrays)
         tables = self._tables(real)
         batch = Batch([x.shape[: x.ndim - tail] for x, tail in zip(arrays, tails, strict=True)])
         entered = [
-            batch.enter(in_precision(x, real), tail) for x, tail in zip(arrays, tails, strict=True)
+            batch.to_inner(cast_to_precision(x, real), tail)
+            for x, tail in zip(arrays, tails, strict=True)
         ]
         results: dict[str, Array] = {}
         for part in batch.pieces():
-            here, *values = (batch.cut(x, t, part) for x, t in zip(entered, tails, strict=True))
-            links = Links(tables, here)
+            here, *values = (
+                batch.take_piece(x, t, part) for x, t in zip(entered, tails, strict=True)
+            )
+            links = NumpyLinks(tables, here)
             leaves = self._streams(links, dict(zip(names, values, strict=True)))
             for name, stream in self._run(links, *leaves).items():
                 if name not in results:
                     results[name] = self._empty(name, stream, tables, batch)
-                self._store(results[name], name, stream, tables, part if batch.inner else ...)
-        return {name: batch.leave(x, x.ndim - len(batch.inner)) for name, x in results.items()}
+                self._store(results[name], name, stream, tables, part if batch.inner_shape else ...)
+        return {
+            name: batch.to_outer(x, x.ndim - len(batch.inner_shape)) for name, x in results.items()
+        }
 
     def run(
         self,
@@ -255,32 +305,40 @@ class Compiled:
         out: Mapping[str, Array] | None = None,
     ) -> tuple[dict[str, Array], bool]:
         """See ``base.Executable``."""
-        read = [inputs[name] for name in self._leaves if name in inputs]
-        return fill(out, self(q, inputs)), all_finite([q, *read])
+        given = [inputs[name] for name in self._leaves if name in inputs]
+        results = self._results(q, inputs)
+        return copy_into_out(out, results), all_valid(self._model, q, [*given, *results.values()])
 
-    def quick(self, order: Sequence[str], keep: Callable[[Quick], None]) -> None:
-        """There is no quicker way."""
+    def entry(self, order: Sequence[str], names: Mapping[str, str] | None = None) -> Entry | None:
+        """There is none."""
+        return None
 
-    def ways(self, order: Sequence[str], keep: Callable[[Way], None]) -> None:
-        """There is no quicker way."""
-
-    def _streams(self, links: Links, given: Mapping[str, Array]) -> Iterator[Stream | Array]:
+    def _streams(self, links: NumpyLinks, given: Mapping[str, Array]) -> Iterator[Stream | Array]:
         """What the leaves hold at each link, in the order of the generated arguments."""
         for name, node in self._leaves.items():
             if name not in given:
-                yield links.gravity() if name == "gravity" else links.nothing()
+                yield links.gravity() if name == "gravity" else links.zeros()
             elif node.op == "scatter":
                 yield links.frame_forces(given[name])
             else:
-                yield links.joint_leaf(given[name]) if node.type is Type.JOINT else given[name]
+                yield (
+                    links.split_joint_vector(given[name])
+                    if node.type is Type.JOINT
+                    else given[name]
+                )
 
-    def _empty(self, name: str, stream: Stream, tables: Tables, batch: Batch) -> Array:
+    def _empty(self, name: str, stream: Stream, tables: LinkTables, batch: Batch) -> Array:
         rows = (sum(tables.sizes),) if self._joint_output[name] else (tables.count, 6)
         dtype = np.result_type(tables.inertia.dtype, *{x.dtype for x in stream})
-        return np.empty((*rows, *batch.inner), dtype=dtype)
+        return np.empty((*rows, *batch.inner_shape), dtype=dtype)
 
     def _store(
-        self, result: Array, name: str, stream: Stream, tables: Tables, part: slice | EllipsisType
+        self,
+        result: Array,
+        name: str,
+        stream: Stream,
+        tables: LinkTables,
+        part: slice | EllipsisType,
     ) -> None:
         if self._joint_output[name]:
             for rows, value in zip(tables.slices, stream, strict=True):
@@ -301,10 +359,10 @@ class NumpyBackend(Backend):
         model: Model,
         frames: Sequence[str] = (),
         locked: Set[int] = frozenset(),
-        tuning: Tuning = PLAIN,
-    ) -> Compiled:
+        tuning: Tuning = DEFAULT_TUNING,
+    ) -> NumpyCode:
         """See ``base.Backend``."""
-        return Compiled(schedule, model, frames, locked)
+        return NumpyCode(schedule, model, frames, locked)
 
 
 backend = NumpyBackend()

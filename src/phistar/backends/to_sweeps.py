@@ -3,27 +3,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from phistar.backends.base import PLAIN, Backend, Quick, Tuning, Way, inputs_read, require_inputs
-from phistar.backends.batch import all_finite, fill, in_precision, inexact, precision
-from phistar.model.configuration import configuration
+from phistar.arrays import Array
+from phistar.backends.base import (
+    DEFAULT_TUNING,
+    Backend,
+    Tuning,
+    inputs_read,
+    require_inputs,
+)
+from phistar.backends.batch_axes import (
+    all_finite,
+    all_valid,
+    as_inexact,
+    cast_to_precision,
+    copy_into_out,
+    real_dtype,
+)
+from phistar.model.configuration import normalized_configuration
 from phistar.model.model import Model
+from phistar.model.model_cache import Entry
+from phistar.model.singular import require_finite_results
+from phistar.sweeps.costs import OperationCount, count_operations
 from phistar.sweeps.interpret import run
 from phistar.sweeps.ir import Type
 from phistar.sweeps.printing import to_text
 from phistar.sweeps.schedule import Schedule
 
-Array = NDArray[Any]
-
 
 @dataclass(frozen=True)
-class Interpreted:
+class InterpretedCode:
     """A program that is walked statement by statement."""
 
     schedule: Schedule
@@ -36,20 +50,34 @@ class Interpreted:
         """The passes as text."""
         return to_text(self.schedule)
 
+    @property
+    def cost(self) -> OperationCount:
+        """See ``base.Executable``."""
+        return count_operations(self.schedule, self.model).total
+
     def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> dict[str, Array]:
         """See ``base.Executable``."""
+        results = self._results(q, inputs)
+        if not all_finite(results.values()):
+            name, one = next(iter(results.items()))
+            require_finite_results(
+                self.model, as_inexact(q), results, one.ndim - len(self._tail(name, one))
+            )
+        return results
+
+    def _results(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> dict[str, Array]:
         program = self.schedule.program
         read = inputs_read(program)
         require_inputs(read, inputs)
-        q = configuration(self.model, q)
-        given = {name: inexact(inputs[name]) for name in read if name in inputs}
+        q = normalized_configuration(self.model, q)
+        given = {name: as_inexact(inputs[name]) for name in read if name in inputs}
         joint = {n.data for n in program.nodes if n.op == "leaf" and n.type is Type.JOINT}
         batches = [x.shape[: -1 if name in joint else -2] for name, x in given.items()]
         batch = np.broadcast_shapes(q.shape[:-1], *batches)
-        real = precision([q, *given.values()])
+        real = real_dtype([q, *given.values()])
         outputs = run(self.schedule, self.model, q, given, self.frames, self.locked)
         return {
-            name: in_precision(np.broadcast_to(x, (*batch, *self._tail(name, x))), real).copy()
+            name: cast_to_precision(np.broadcast_to(x, (*batch, *self._tail(name, x))), real).copy()
             for name, x in outputs.items()
         }
 
@@ -60,14 +88,13 @@ class Interpreted:
         out: Mapping[str, Array] | None = None,
     ) -> tuple[dict[str, Array], bool]:
         """See ``base.Executable``."""
-        read = [inputs[name] for name in inputs_read(self.schedule.program) if name in inputs]
-        return fill(out, self(q, inputs)), all_finite([q, *read])
+        given = [inputs[name] for name in inputs_read(self.schedule.program) if name in inputs]
+        results = self._results(q, inputs)
+        return copy_into_out(out, results), all_valid(self.model, q, [*given, *results.values()])
 
-    def quick(self, order: Sequence[str], keep: Callable[[Quick], None]) -> None:
-        """There is no quicker way."""
-
-    def ways(self, order: Sequence[str], keep: Callable[[Way], None]) -> None:
-        """There is no quicker way."""
+    def entry(self, order: Sequence[str], names: Mapping[str, str] | None = None) -> Entry | None:
+        """There is none."""
+        return None
 
     def _tail(self, output: str, value: Array) -> tuple[int, ...]:
         program = self.schedule.program
@@ -86,10 +113,10 @@ class SweepsBackend(Backend):
         model: Model,
         frames: Sequence[str] = (),
         locked: Set[int] = frozenset(),
-        tuning: Tuning = PLAIN,
-    ) -> Interpreted:
+        tuning: Tuning = DEFAULT_TUNING,
+    ) -> InterpretedCode:
         """See ``base.Backend``."""
-        return Interpreted(schedule, model, tuple(frames), locked)
+        return InterpretedCode(schedule, model, tuple(frames), locked)
 
 
 backend = SweepsBackend()

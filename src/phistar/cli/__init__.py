@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command ``phistar``: finds the command's module, runs it, and turns errors into one line.
+"""The command ``phistar``: imports the command's module, runs it, and reports errors in one line.
 
 A command is a module of this package with ``add_arguments(parser)`` and ``run(options) -> int``,
-and a row in ``COMMANDS``. Only the chosen one is imported, so that help is quick.
+and a row in ``COMMANDS``. Only the chosen one is imported, so that help is fast.
 
 Exit codes: 0 done, 1 the robot or file is at fault, 2 the command line is, 130 interrupted.
 """
@@ -18,14 +18,14 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any, NoReturn
 
-from phistar.cli.text import clean, did_you_mean
+from phistar.cli.terminal import clean, did_you_mean
 from phistar.errors import ModelError, PhistarError, RobotNotFoundError
 
 COMMANDS = {
     "info": "show a robot: its tree, joints with units, masses, warnings",
-    "check": "list every problem of robot files: where, what, cure",
+    "check": "list every problem of robot files: where, what, suggested fix",
     "convert": "write a robot as URDF",
-    "explain": "how an algorithm comes about: expression, operators, sweeps, operation counts",
+    "explain": "derivation of an algorithm, from operators to operation counts",
     "prove": "prove a theorem step by step, or list all theorems",
     "where": "file, line and reference of a theorem, program, identity or symbol",
     "cite": "the BibTeX entries of the papers behind it",
@@ -34,7 +34,7 @@ COMMANDS = {
     "control": "run a robot under a control law, draw its Lyapunov function",
     "cache": "the compiled code kept on disk: show it, clear it",
     "robots": "list the bundled robots",
-    "doctor": "look at the installation: versions, processor, cache, a self-check",
+    "doctor": "check the installation: versions, processor, cache, a self-check",
     "demo": "a short tour, with the lines of Python that do it",
 }
 EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPT, EXIT_PIPE = 1, 2, 130, 141
@@ -45,7 +45,7 @@ class UsageError(Exception):
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that raises its complaint instead of printing a page of usage."""
+    """A parser that raises its errors instead of printing a page of usage."""
 
     def __init__(self, prog: str, description: str) -> None:
         self.flags: list[str] = []
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code.
     """
     for stream in (sys.stdout, sys.stderr):
-        # A name that the terminal cannot show is no reason to stop.
+        # Do not stop at a name that the terminal cannot show.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
@@ -78,20 +78,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        return _close_pipe()
+        _drop_output()
+        return EXIT_PIPE
     except KeyboardInterrupt:
         return _fail("interrupted", EXIT_INTERRUPT)
     except (UsageError, RobotNotFoundError) as error:
         return _fail(str(error), EXIT_USAGE)
     except ModelError as error:
         more = len(error.problems) - 1
-        rest = f" (and {more} more; phistar check lists all)" if more else ""
-        return _fail(f"{error.problems[0]}{rest}", EXIT_ERROR)
+        others = f" (and {more} more; phistar check lists all)" if more else ""
+        return _fail(f"{error.problems[0]}{others}", EXIT_ERROR)
     except PhistarError as error:
         return _fail(str(error), EXIT_ERROR)
     except OSError as error:
-        place = f"{error.filename}: " if error.filename is not None else ""
-        return _fail(f"{place}{error.strerror or error}", EXIT_ERROR)
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _drop_output()
+        location = f"{error.filename}: " if error.filename is not None else ""
+        return _fail(f"{location}{error.strerror or error}", EXIT_ERROR)
 
 
 def _run(argv: list[str]) -> int:
@@ -126,7 +131,8 @@ def _help(arguments: list[str]) -> int:
         "usage: phistar COMMAND ...\n\n"
         "Robot dynamics as algebra.\n\n"
         f"commands:\n{rows}\n\n"
-        "A ROBOT is a bundled name (phistar robots) or the path of a URDF, MJCF or xacro file.\n"
+        "A ROBOT is a bundled name (phistar robots) or the path of a URDF, MJCF or xacro\n"
+        "file.\n"
         "phistar COMMAND --help says more; phistar --version names the version."
     )
     return 0
@@ -143,8 +149,7 @@ def _fail(message: str, code: int) -> int:
     return code
 
 
-def _close_pipe() -> int:
-    """Nobody reads on: end quietly, and keep the interpreter from flushing into the void."""
+def _drop_output() -> None:
+    """The output is closed or cannot be written: keep the interpreter from flushing at exit."""
     if sys.__stdout__ is not None and sys.stdout is sys.__stdout__:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())
-    return EXIT_PIPE

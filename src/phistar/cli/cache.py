@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``phistar cache``: the compiled kernels kept on disk, and how to be rid of them."""
+"""``phistar cache``: the compiled kernels on disk: list, delete."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import time
 from rich.console import Console
 from rich.text import Text
 
-from phistar.backends.llvm import cache
-from phistar.backends.llvm.engine import versions
-from phistar.cli.text import clean, counted, make_console, make_table, print_line
+from phistar.backends.llvm.run import cache
+from phistar.backends.llvm.run.jit import llvm_versions
+from phistar.cli.terminal import clean, make_console, make_table, print_line
+from phistar.errors import pluralize
 
-SHOWN = 40
-"""Kernels that are listed one by one."""
+MAX_KERNELS_LISTED = 40
+"""Largest number of kernels listed."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,32 +27,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Show or empty the cache."""
     console = make_console()
-    folder = cache.path()
+    folder = cache.folder_path()
     if folder is None:
         print_line(console, Text("The cache is switched off: PHISTAR_CACHE is 'off'."))
         return 0
     if options.action == "clear":
-        size = cache.total()
+        size = cache.total_bytes()
         count = cache.clear()
-        said = f"{counted(count, 'kernel')} deleted, {size / 1e6:.1f} MB, from {folder}"
-        print_line(console, Text(clean(said)))
+        text = f"{pluralize(count, 'kernel')} deleted, {size / 1e6:.1f} MB, from {folder}"
+        print_line(console, Text(clean(text)))
         return 0
     _show(console, cache.entries())
     console.print()
     print_line(console, Text(clean(f"folder    {folder}")))
-    used = f"{cache.total() / 1e6:.1f} of {cache.limit() / 1e6:.0f} MB"
+    used = f"{cache.total_bytes() / 1e6:.1f} of {cache.limit_bytes() / 1e6:.0f} MB"
     print_line(console, Text(f"size      {used}"))
-    print_line(console, Text(f"versions  {versions()}, format {cache.FORMAT}"))
+    print_line(console, Text(f"versions  {llvm_versions()}, format {cache.FORMAT_VERSION}"))
     return 0
 
 
-def _show(console: Console, entries: list[cache.Entry]) -> None:
+def _show(console: Console, entries: list[cache.CachedKernel]) -> None:
     if not entries:
         console.print(Text("No kernels."))
         return
     right = ("kB", "last used")
     table = make_table("kernel", "for", *right, "made with", right=right)
-    for entry in entries[:SHOWN]:
+    for entry in entries[:MAX_KERNELS_LISTED]:
         name = entry.meta.get("name", entry.key[:12] if entry.meta else "(damaged)")
         table.add_row(
             Text(clean(name), style="cyan"),
@@ -61,12 +62,12 @@ def _show(console: Console, entries: list[cache.Entry]) -> None:
             Text(clean(entry.meta.get("versions", ""))),
         )
     console.print(table)
-    if len(entries) > SHOWN:
-        console.print(Text(f"and {len(entries) - SHOWN} more"))
+    if len(entries) > MAX_KERNELS_LISTED:
+        console.print(Text(f"and {len(entries) - MAX_KERNELS_LISTED} more"))
 
 
 def _ago(seconds: float) -> str:
     for unit, length in (("day", 86400.0), ("hour", 3600.0), ("minute", 60.0)):
         if seconds >= length:
-            return f"{counted(int(seconds // length), unit)} ago"
+            return f"{pluralize(int(seconds // length), unit)} ago"
     return "just now"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phistar.cli.text import number
+from phistar.cli.terminal import number
 
 LEVELS = " ▁▂▃▄▅▆▇█"
 
@@ -28,7 +28,7 @@ def chart(
     Args:
         title: What is drawn.
         t: (N,) times [s].
-        values: (N,); a column shows the last one of its share of the time.
+        values: (N,); a column shows the last one of its interval.
         logarithmic: Draw logarithms; down to 1e-16 of the largest value.
         width: Number of columns.
         height: Number of lines of bars.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``phistar check FILE...``: every problem of robot files, one line each: where, what, cure."""
+"""``phistar check FILE...``: every problem of robot files, one line each: where, what, suggested
+fix."""
 
 from __future__ import annotations
 
@@ -13,10 +14,9 @@ from rich.text import Text
 
 from phistar import robots
 from phistar.cli.options import add_trust
-from phistar.cli.text import (
+from phistar.cli.terminal import (
     SEVERITY_STYLES,
     clean,
-    counted,
     make_console,
     print_line,
     problem_text,
@@ -28,6 +28,7 @@ from phistar.errors import (
     Problem,
     RobotFileError,
     RobotNotFoundError,
+    pluralize,
 )
 from phistar.loaders import LoadReport, Source, load_model, read_source
 from phistar.loaders.advice import advice
@@ -40,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument("files", metavar="FILE", nargs="+", help="robot file, or bundled name")
     parser.add_argument("--strict", action="store_true", help="warnings count as errors")
-    parser.add_argument("--report", action="store_true", help="also what was read, used, defaulted")
+    parser.add_argument("--report", action="store_true", help="also what was read, used, not used")
     parser.add_argument("--quiet", action="store_true", help="errors and warnings only, no notes")
     add_trust(parser)
 
@@ -55,12 +56,14 @@ def run(options: argparse.Namespace) -> int:
         faulty += bool(report.errors or (options.strict and report.warnings))
     if len(options.files) > 1:
         good = len(options.files) - faulty
-        print_line(console, Text(f"{counted(len(options.files), 'file')}: {good} ok, {faulty} not"))
+        print_line(
+            console, Text(f"{pluralize(len(options.files), 'file')}: {good} ok, {faulty} not")
+        )
     return 1 if faulty else 0
 
 
 def examine(file: str, *, trust_xacro: bool = False) -> tuple[LoadReport, Model | None]:
-    """Everything there is to say about a file, and the model if it has one; never raises."""
+    """The report of a file, and the model if it has one; never raises."""
     report = LoadReport(file, "unknown")
     model = None
     try:
@@ -72,7 +75,7 @@ def examine(file: str, *, trust_xacro: bool = False) -> tuple[LoadReport, Model 
         report.problems += [p for p in error.problems if str(p) not in known]
     except PhistarError as error:
         report.problems.append(_as_problem(file, error))
-    report.problems.sort(key=_place)
+    report.problems.sort(key=_sort_key)
     return report, model
 
 
@@ -92,8 +95,8 @@ def _as_problem(file: str, error: PhistarError) -> Problem:
     return Problem("error", code, file, str(error), "")
 
 
-def _place(problem: Problem) -> tuple[bool, int]:
-    """Problems of the file as a whole first, then by line, notes last."""
+def _sort_key(problem: Problem) -> tuple[bool, int]:
+    """Problems of the file first, then by line, notes last."""
     line = _LINE.search(problem.where)
     return problem.severity == "note", int(line.group(1)) if line else 0
 
@@ -119,7 +122,7 @@ def _summary(
 ) -> Text:
     notes = sum(problem.severity == "note" for problem in report.problems)
     counts = {"error": len(report.errors), "warning": len(report.warnings), "note": notes}
-    told = [counted(n, severity) for severity, n in counts.items() if n]
+    details = [pluralize(n, severity) for severity, n in counts.items() if n]
     line = Text(f"{clean(file)}: ")
     if report.errors:
         line.append("not ok", style=SEVERITY_STYLES["error"])
@@ -129,19 +132,17 @@ def _summary(
         line.append("ok", style="green")
     if model is not None:
         name, format_ = clean(model.name), report.format
-        told.insert(
-            0, f"{format_} '{name}', {counted(len(model.link_names), 'link')}, nv {model.nv}"
+        details.insert(
+            0, f"{format_} '{name}', {pluralize(len(model.link_names), 'link')}, nv {model.nv}"
         )
-    line.append(f": {', '.join(told)}")
+    line.append(f": {', '.join(details)}")
     return line
 
 
 def _report_lines(report: LoadReport) -> list[str]:
     """The load report without its problems, which are printed above."""
-    counts = ", ".join(f"{n} {kind}" for kind, n in report.read.items())
-    lines = [f"  read: {counts or 'nothing'}"]
-    for title in ("used", "defaulted", "ignored"):
-        entries = getattr(report, title)
+    lines = [f"  read: {report.counts() or 'nothing'}"]
+    for title, entries in report.sections().items():
         lines.append(f"  {title}: {len(entries) or 'nothing'}")
         lines += [f"    {entry}" for entry in entries]
     return lines

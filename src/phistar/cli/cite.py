@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 
-from phistar.cli.names import asked_for
+from phistar.cli.usage_errors import usage_errors
 from phistar.explain import cite
 
 
@@ -17,6 +17,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the entries."""
-    with asked_for():
+    with usage_errors():
         print(cite(options.name))
     return 0

@@ -8,38 +8,38 @@ import sys
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from phistar import control
+from phistar.arrays import Array
 from phistar.cli import UsageError
 from phistar.cli.chart import chart
-from phistar.cli.names import asked_for
-from phistar.cli.options import add_loading, add_robot, load_robot
-from phistar.cli.series import check_suffix, write_series
-from phistar.cli.text import clean, vector
+from phistar.cli.options import add_loading, add_robot, add_tree, load_tree, seed
+from phistar.cli.series import check_target, write_series
+from phistar.cli.terminal import clean, vector
+from phistar.cli.usage_errors import usage_errors
 from phistar.control import Law, Regulation
+from phistar.errors import pluralize
 from phistar.robot import Robot
-
-Array = NDArray[Any]
 
 LAWS = ("pose", "rate", "computed_torque", "pd_gravity", "operational")
 GAINS = ("damping", "stiffness", "length", "inner")
-"""Options that go to a law by their own name, if the law has them."""
-TAKES = {
+"""Options that are passed to a law by name, if the law has them."""
+GAINS_OF_LAW = {
     "rate": ("damping",),
     "pose": ("damping", "stiffness", "length"),
     "computed_torque": ("damping", "stiffness"),
     "pd_gravity": ("damping", "stiffness"),
     "operational": ("damping", "stiffness", "inner"),
 }
-COMPENSATES = ("rate", "pose", "pd_gravity")
-"""Laws in which gravity compensation can be left out."""
+LAWS_WITH_GRAVITY_OPTION = ("rate", "pose", "pd_gravity")
+"""Laws in which gravity compensation is optional."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     add_robot(parser)
-    parser.add_argument("--law", choices=LAWS, default="pose", help="default: pose")
+    text = f"{', '.join(LAWS)} (default: pose)"
+    parser.add_argument("--law", choices=LAWS, default="pose", metavar="LAW", help=text)
     text = "frame that goes to a pose (default: the last link)"
     parser.add_argument("--frame", metavar="NAME", help=text)
     text = "random (default), neutral, home, a named configuration, or numbers: --start=0,-1.2,..."
@@ -48,11 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--goal", metavar="Q", default="near", help=text)
     text = "velocity at the start: zero, random or numbers (default: random for rate, else zero)"
     parser.add_argument("--velocity", metavar="V", help=text)
-    parser.add_argument("--seed", type=int, default=0, help="of everything random (default: 0)")
+    parser.add_argument("--seed", type=seed, default=0, help="of everything random (default: 0)")
     _gain(parser, "--damping", "c1 or k_d")
     _gain(parser, "--stiffness", "c2 or k_p")
-    _gain(parser, "--length", "pose: length of the axes that are drawn to their places [m]")
-    _gain(parser, "--inner", "operational: damping of what the frame does not feel [1/s]")
+    _gain(parser, "--length", "pose: length of the axes, the weight of orientation [m]")
+    _gain(parser, "--inner", "operational: damping of motions without effect on the frame [1/s]")
     parser.add_argument(
         "--gravity-compensation",
         action=argparse.BooleanOptionalAction,
@@ -65,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "write the motion as FILE.csv or FILE.npz"
     parser.add_argument("--out", metavar="FILE", help=text)
     add_loading(parser)
+    add_tree(parser)
 
 
 def _gain(parser: argparse.ArgumentParser, name: str, text: str) -> None:
@@ -72,26 +73,27 @@ def _gain(parser: argparse.ArgumentParser, name: str, text: str) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the law, draw its Lyapunov function and say how it ended."""
+    """Run the law, draw its Lyapunov function and print the outcome."""
     if options.out:
-        check_suffix(options.out)
-    robot = load_robot(options.robot, options)
+        check_target("--out", options.out)
+    robot = load_tree(options.robot, options, "control")
     rng = np.random.default_rng(options.seed)
     start = _configuration(robot, options.start, rng, "--start")
     goal = _configuration(robot, options.goal, rng, "--goal", start)
     velocity = _velocity(robot, options, rng)
-    law = _law(robot, options, goal)
-    found = control.regulate(
-        law,
-        start,
-        velocity,
-        duration=options.duration,
-        dt=options.dt,
-        progress=sys.stdout.isatty(),
-    )
-    _print(found, goal)
+    with usage_errors():
+        law = _law(robot, options, goal)
+        regulation = control.regulate(
+            law,
+            start,
+            velocity,
+            duration=options.duration,
+            dt=options.dt,
+            progress=sys.stdout.isatty(),
+        )
+    _print(regulation, goal)
     if options.out:
-        _write(options.out, found)
+        _write(options.out, regulation)
         print(f"wrote {clean(options.out)}")
     return 0
 
@@ -122,23 +124,25 @@ def _velocity(robot: Robot, options: argparse.Namespace, rng: np.random.Generato
 
 def _numbers(text: str, count: int, option: str, words: list[str]) -> Array:
     try:
-        values = np.array([float(part) for part in text.split(",")])
+        values = np.array([float(number) for number in text.split(",")])
     except ValueError:
         expected = f"{', '.join(words)} or {count} numbers with commas between them"
         raise UsageError(f"{option} is '{text}', expected {expected}") from None
     if len(values) != count:
-        raise UsageError(f"{option} has {len(values)} numbers, expected {count}")
+        raise UsageError(f"{option} has {pluralize(len(values), 'number')}, expected {count}")
+    if not np.isfinite(values).all():
+        raise UsageError(f"{option} is '{text}', expected finite numbers")
     return values
 
 
 def _law(robot: Robot, options: argparse.Namespace, goal: Array) -> Law:
-    given = {name: value for name in GAINS if (value := getattr(options, name)) is not None}
-    for name in given:
-        if name not in TAKES[options.law]:
-            takes = ", ".join(f"--{x}" for x in TAKES[options.law])
+    gains = {name: value for name in GAINS if (value := getattr(options, name)) is not None}
+    for name in gains:
+        if name not in GAINS_OF_LAW[options.law]:
+            takes = ", ".join(f"--{x}" for x in GAINS_OF_LAW[options.law])
             raise UsageError(f"law '{options.law}' has no --{name}; it takes {takes}")
-    settings: dict[str, Any] = {**given, "limits": "robot" if options.limits else None}
-    if options.law in COMPENSATES:
+    settings: dict[str, Any] = {**gains, "limits": "robot" if options.limits else None}
+    if options.law in LAWS_WITH_GRAVITY_OPTION:
         settings["gravity"] = options.gravity_compensation
     elif not options.gravity_compensation:
         raise UsageError(f"law '{options.law}' is made of inverse dynamics, gravity included")
@@ -149,30 +153,29 @@ def _law(robot: Robot, options: argparse.Namespace, goal: Array) -> Law:
     if options.law == "pd_gravity":
         return control.pd_gravity(robot, goal, **settings)
     frame = options.frame or robot.link_names[-1]
-    with asked_for():
-        place = robot.frame_pose(goal, frame)
+    pose = robot.frame_pose(goal, frame)
     make = control.pose_control if options.law == "pose" else control.operational_space
-    return make(robot, frame, place, **settings)
+    return make(robot, frame, pose, **settings)
 
 
-def _print(found: Regulation, goal: Array) -> None:
-    robot = found.law.robot
+def _print(regulation: Regulation, goal: Array) -> None:
+    robot = regulation.law.robot
     for name in robot.joint_names:
         if robot.joints[name].kind == "free":
             print(f"note: joint '{clean(name)}' is free, and the law drives it as a motor would")
-    print(f"start {vector(found.q[0])}")
-    if found.law.name != "rate":
+    print(f"start {vector(regulation.q[0])}")
+    if regulation.law.name != "rate":
         print(f"goal  {vector(goal)}")
-    for line in chart("Lyapunov function", found.t, found.lyapunov, logarithmic=True):
+    for line in chart("Lyapunov function", regulation.t, regulation.lyapunov, logarithmic=True):
         print(line)
-    print(clean(found))
+    print(clean(regulation))
 
 
-def _write(path: str, found: Regulation) -> None:
-    robot = found.law.robot
+def _write(path: str, regulation: Regulation) -> None:
+    robot = regulation.law.robot
     names = {"q": _names(robot, "q_slice"), "v": _names(robot, "v_slice")}
     keys = ("t", "q", "v", "tau", "error", "lyapunov", "kinetic", "potential", "singular_value")
-    arrays = {key: getattr(found, key) for key in keys}
+    arrays = {key: getattr(regulation, key) for key in keys}
     write_series(path, arrays, {**names, "tau": names["v"]})
 
 
@@ -180,7 +183,7 @@ def _names(robot: Robot, which: str) -> list[str]:
     """A name for each coordinate: the joint's, with a number if it has several."""
     names: list[str] = []
     for name in robot.joint_names:
-        part = getattr(robot.joints[name], which)
-        count = part.stop - part.start
+        indices = getattr(robot.joints[name], which)
+        count = indices.stop - indices.start
         names += [name] if count == 1 else [f"{name}.{k}" for k in range(count)]
     return names

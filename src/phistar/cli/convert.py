@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``phistar convert IN OUT``: a robot as URDF, with a word on everything URDF has no word for."""
+"""``phistar convert IN OUT``: a robot as URDF; reports what plain URDF cannot express."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from phistar.cli import UsageError
 from phistar.cli.options import add_loading, add_robot, load_robot
-from phistar.cli.text import clean, counted
-from phistar.errors import ArgumentError
+from phistar.cli.terminal import clean
+from phistar.errors import pluralize
 from phistar.loaders import load_model
 from phistar.robot import Robot
 
-_OURS = re.compile(r'<phistar:(\w+)|type="phistar:(?=\w)')
-_WORDS = {
-    "": "joint types that others must refuse",
+_DIALECT_TAG = re.compile(r'<phistar:(\w+)|type="phistar:(?=\w)')
+_DIALECT_MEANINGS = {
+    "": "joint types that others must reject",
     "gravity": "gravity",
     "frame": "extra frames",
     "loop": "loop joints",
@@ -34,8 +35,8 @@ _WORDS = {
     "visual": "shapes",
     "collision": "shapes",
 }
-SHOWN = 8
-"""How many lost things are listed before the rest is counted."""
+MAX_LOST_LISTED = 8
+"""Largest number of ignored elements listed."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the robot; what is said about it goes to standard error."""
+    """Write the robot; messages go to standard error."""
     target = options.target
     _require_target(target, options.force)
     robot = load_robot(options.source, options)
@@ -61,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     for line in (*_lost(robot), *_dialect(text), *_meshes(robot)):
         _say(line)
     verdict = "reads back as the same robot" if same else "reads back as a DIFFERENT robot"
-    _say(f"wrote {target}: {counted(len(robot.link_names), 'link')}, nv {robot.nv}; {verdict}")
+    _say(f"wrote {target}: {pluralize(len(robot.link_names), 'link')}, nv {robot.nv}; {verdict}")
     return 0 if same else 1
 
 
@@ -70,33 +71,35 @@ def _say(line: str) -> None:
 
 
 def _require_target(target: str, force: bool) -> None:
-    """Refuse before the work is done, not after."""
+    """Raise before any work is done."""
     if target == "-":
         return
     suffix = Path(target).suffix
     if suffix != ".urdf":
-        raise ArgumentError(f"OUT is '{target}', but only URDF is written; end its name in .urdf")
+        raise UsageError(f"OUT is '{target}', but only URDF is written; end its name in .urdf")
     if os.path.lexists(target) and not force:
-        raise ArgumentError(f"'{target}' exists; --force overwrites it")
+        raise UsageError(f"'{target}' exists; --force overwrites it")
 
 
 def _lost(robot: Robot) -> list[str]:
-    """What the reader of the source left behind already."""
+    """What the reader of the source ignored."""
     ignored = robot.load_report.ignored
-    lines = [f"not carried over: {entry}" for entry in ignored[:SHOWN]]
-    if len(ignored) > SHOWN:
-        rest = len(ignored) - SHOWN
-        lines.append(f"not carried over: {rest} more (phistar check --report lists all)")
+    lines = [f"not carried over: {entry}" for entry in ignored[:MAX_LOST_LISTED]]
+    if len(ignored) > MAX_LOST_LISTED:
+        remaining = len(ignored) - MAX_LOST_LISTED
+        lines.append(f"not carried over: {remaining} more (phistar check --report lists all)")
     return lines
 
 
 def _dialect(text: str) -> list[str]:
-    """What plain URDF has no word for, by name and number of times."""
-    counts = Counter(_WORDS[tag] for tag in _OURS.findall(text) if tag in _WORDS)
+    """What plain URDF cannot express, by name and count."""
+    counts = Counter(
+        _DIALECT_MEANINGS[tag] for tag in _DIALECT_TAG.findall(text) if tag in _DIALECT_MEANINGS
+    )
     if not counts:
         return []
-    told = ", ".join(f"{words} ({count})" for words, count in counts.items())
-    return [f"plain URDF cannot say: {told}; kept in phistar: tags, which other readers skip"]
+    listed = ", ".join(f"{words} ({count})" for words, count in counts.items())
+    return [f"plain URDF cannot express: {listed}; kept in phistar: tags, which other readers skip"]
 
 
 def _meshes(robot: Robot) -> list[str]:
@@ -105,4 +108,4 @@ def _meshes(robot: Robot) -> list[str]:
     meshes = {s.mesh for link in links for s in (*link.visuals, *link.collisions) if s.mesh}
     if not meshes:
         return []
-    return [f"{counted(len(meshes), 'mesh file')} named as in the source, not copied"]
+    return [f"{pluralize(len(meshes), 'mesh file')} named as in the source, not copied"]

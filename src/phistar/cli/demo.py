@@ -14,11 +14,11 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 import phistar
-from phistar.cli.demo_motion import MOTION
-from phistar.cli.demo_step import Names, Step
+from phistar.cli.demo_dynamics import DYNAMICS_STEPS
+from phistar.cli.demo_step import DemoStep, Names
 from phistar.cli.info import print_tree
-from phistar.cli.text import clean, make_console, problem_text, vector
-from phistar.cli.tree import loop_text, mimic_text
+from phistar.cli.terminal import clean, make_console, problem_text, vector
+from phistar.cli.tree_drawing import loop_text, mimic_text
 from phistar.errors import ModelError
 from phistar.explain import derivation
 
@@ -47,9 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Walk through the steps, each on the names that those before it made."""
+    """Run the steps, each with the names of the earlier ones."""
     console = make_console()
-    names: Names = {"np": np, "ps": phistar, "rng": np.random.default_rng(0), "broken": BROKEN}
+    names: Names = {"np": np, "phistar": phistar, "rng": np.random.default_rng(0), "broken": BROKEN}
     console.print(Text("phistar, in a few seconds", style="bold"))
     console.print("The lines of Python are those that run, every number is computed.", style="dim")
     for count, step in enumerate(STEPS, 1):
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
             continue
         _print_code(console, step.code)
         start = time.perf_counter()
-        # Our own constant text: what is shown and what is run cannot drift apart.
+        # Constant text: what is shown is what runs.
         exec(compile(step.code, "<demo>", "exec"), names)
         step.show(console, names, time.perf_counter() - start)
     _print_outlook(console)
@@ -70,9 +70,9 @@ def run(options: argparse.Namespace) -> int:
 def _print_code(console: Console, code: str) -> None:
     for line in code.splitlines():
         prompt = "... " if line.startswith((" ", "except")) else ">>> "
-        shown = Syntax("", "python", background_color="default").highlight(line)
-        shown.rstrip()
-        console.print(Text(prompt, style="dim").append_text(shown), soft_wrap=True)
+        highlighted = Syntax("", "python", background_color="default").highlight(line)
+        highlighted.rstrip()
+        console.print(Text(prompt, style="dim").append_text(highlighted), soft_wrap=True)
 
 
 def _show_arm(console: Console, names: Names, seconds: float) -> None:
@@ -84,7 +84,7 @@ def _show_poses(console: Console, names: Names, seconds: float) -> None:
     poses, shoulder = names["T"], np.array([0.0, 0.0, 0.333])
     reach = np.linalg.norm(poses[:, :3, 3] - shoulder, axis=-1).max()
     each = 1e6 * seconds / len(poses)
-    console.print(f"T has shape {poses.shape}: {1e3 * seconds:.0f} ms, {each:.1f} us a pose")
+    console.print(f"T has shape {poses.shape}: {1e3 * seconds:.0f} ms, {each:.1f} us per pose")
     console.print(f"farthest flange: {reach:.3f} m from the shoulder")
 
 
@@ -106,7 +106,7 @@ def _show_sweeps(console: Console, names: Names, seconds: float) -> None:
         console.print(line, soft_wrap=True)
     program = names["program"].schedule.program
     console.print(
-        f"{len(program.recursions)} recursions in {len(names['program'].schedule.passes)} passes "
+        f"{len(program.recursions)} recursions in {len(names['program'].schedule.sweeps)} passes "
         "over the links: the articulated-body algorithm, no loop of it written by hand"
     )
 
@@ -130,17 +130,17 @@ def _show_peer(console: Console, names: Names, seconds: float) -> None:
 
 def _show_speed(console: Console, names: Names, seconds: float) -> None:
     ours, slow = names["ours"], names["by_numpy"]
-    rate = f"{1e-6 / ours:.1f} million a second"
-    console.print(f"machine code             {1e9 * ours:6.0f} ns a state, {rate}")
+    rate = f"{1e-6 / ours:.1f} million per second"
+    console.print(f"machine code             {1e9 * ours:6.0f} ns per state, {rate}")
     longer = f"{slow / ours:.0f} times as long"
-    console.print(f"the same sweeps in NumPy {1e9 * slow:6.0f} ns a state, {longer}")
+    console.print(f"the same sweeps in NumPy {1e9 * slow:6.0f} ns per state, {longer}")
 
 
 def _show_peer_speed(console: Console, names: Names, seconds: float) -> None:
     ours, theirs = names["ours"], names["by_pinocchio"]
     times = f"{theirs / ours:.0f} times as long"
-    console.print(f"Pinocchio in a Python loop {1e9 * theirs:.0f} ns a state, {times}")
-    console.print("make bench compares with care, and also with its C++ loop", style="dim")
+    console.print(f"Pinocchio in a Python loop {1e9 * theirs:.0f} ns per state, {times}")
+    console.print("make bench compares carefully, and also with its C++ loop", style="dim")
 
 
 def _show_export(console: Console, names: Names, seconds: float) -> None:
@@ -162,11 +162,17 @@ def _show_floating(console: Console, names: Names, seconds: float) -> None:
     console.print(f"difference(q0, q) gives dv back within {names['error']:.1e}")
 
 
+def _show_bad_sample(console: Console, names: Names, seconds: float) -> None:
+    console.print(f"refused: {names['refusal']}", style="yellow", soft_wrap=True)
+    console.print(f"with on_error='nan' the other {names['good']} of 4096 have their accelerations")
+
+
 def _show_loop(console: Console, names: Names, seconds: float) -> None:
     console.print(loop_text(names["loop"], console.options.ascii_only), style="magenta")
     console.print(f"gap at the assembled pose {names['gap'](names['q0']):.1e} m,", end=" ")
     console.print(f"after the crank alone turns by 0.3 rad {names['gap'](names['q1']):.4f} m.")
-    console.print("The loop is kept with the model; solving it comes later.", style="dim")
+    console.print("Dynamics does not close it: load warns, simulate refuses and names", end=" ")
+    console.print("bars.tree, the robot without it.")
 
 
 def _show_mimic(console: Console, names: Names, seconds: float) -> None:
@@ -201,13 +207,13 @@ def _print_outlook(console: Console) -> None:
 
 
 STEPS = (
-    Step("A robot by its name", 'arm = ps.load("panda")', _show_arm),
-    Step(
+    DemoStep("A robot by its name", 'arm = phistar.load("panda")', _show_arm),
+    DemoStep(
         "Where is the flange? 10 000 configurations at once",
         "Q = arm.random_configuration(rng, 10_000)\nT = arm.frame_pose(Q, 'panda_link8')",
         _show_poses,
     ),
-    Step(
+    DemoStep(
         "Is the Jacobian right? Next to a finite difference",
         """\
 q, v, h = Q[0], rng.normal(size=arm.nv), 1e-6
@@ -218,17 +224,17 @@ measured = (ahead - behind)[:3, 3] / (2 * h)
 error = abs(predicted - measured).max()""",
         _show_jacobian,
     ),
-    Step(
+    DemoStep(
         "Forward dynamics is a theorem: the rules of the papers prove it",
-        'proof = ps.prove("forward_dynamics")',
+        'proof = phistar.prove("forward_dynamics")',
         _show_proof,
     ),
-    Step(
+    DemoStep(
         "What is proved is compiled: the expression becomes sweeps",
         'from phistar.compile import kernel\nprogram = kernel("forward_dynamics")',
         _show_sweeps,
     ),
-    Step(
+    DemoStep(
         "Run it: accelerations from torques, and the torques back",
         """\
 Q, count = Q[:1000], 1000
@@ -237,7 +243,7 @@ vdot = arm.forward_dynamics(Q, V, tau)
 error = abs(arm.inverse_dynamics(Q, V, vdot) - tau).max() / abs(tau).max()""",
         _show_dynamics,
     ),
-    Step(
+    DemoStep(
         "Is it right? Next to the definition, evaluated as plain matrices",
         """\
 from phistar.algebra.dense import Dense
@@ -248,18 +254,18 @@ slow = dense(in_motion(proof.theorem.definition))
 error = abs(slow - vdot[0]).max() / abs(slow).max()""",
         _show_dense,
     ),
-    Step(
+    DemoStep(
         "Do others agree? Next to Pinocchio",
         """\
 import pinocchio as pin
-peer = pin.buildModelFromUrdf(str(ps.robots.path("panda")))
+peer = pin.buildModelFromUrdf(str(phistar.robots.path("panda")))
 data = peer.createData()
 theirs = np.array([pin.aba(peer, data, *state) for state in zip(Q, V, tau)])
 error = abs(theirs - vdot).max() / abs(theirs).max()""",
         _show_peer,
         needs="pinocchio",
     ),
-    Step(
+    DemoStep(
         "How fast? A hundred thousand states, one in each SIMD lane",
         """\
 from timeit import repeat
@@ -270,7 +276,7 @@ slow = arm.compile("forward_dynamics", backend="numpy")
 by_numpy = min(repeat(lambda: slow(Q[few], v=V[few], tau=tau[few]), number=1)) / 4096""",
         _show_speed,
     ),
-    Step(
+    DemoStep(
         "And Pinocchio, called from Python?",
         """\
 states = list(zip(Q[:1000], V[:1000], tau[:1000]))
@@ -278,20 +284,20 @@ by_pinocchio = min(repeat(lambda: [pin.aba(peer, data, *s) for s in states], num
         _show_peer_speed,
         needs="pinocchio",
     ),
-    *MOTION,
-    Step(
+    *DYNAMICS_STEPS,
+    DemoStep(
         "The same program for a controller without Python: C99",
         """\
 import tempfile
-from phistar.export import export_c
+from phistar.c_export import export_c
 folder = tempfile.mkdtemp(prefix="phistar-panda-")
 files = export_c(arm.model, ["forward_dynamics"], folder)""",
         _show_export,
     ),
-    Step(
+    DemoStep(
         "A free base moves on its manifold",
         """\
-dog = ps.load("quadruped")
+dog = phistar.load("quadruped")
 dv = dog.tangent({"root_joint": [0, 0, 1, 0.3, 0, 0]})
 q0 = dog.neutral()
 q = dog.integrate(q0, dv)
@@ -299,10 +305,26 @@ length = np.linalg.norm(q[3:7])
 error = abs(dog.difference(q0, q) - dv).max()""",
         _show_floating,
     ),
-    Step(
+    DemoStep(
+        "A bad sample is named, and need not cost the batch",
+        """\
+states = dog.random_configuration(rng, 4096)
+states[7, 3:7] *= 1.5
+rest = np.zeros((4096, dog.nv))
+try:
+    dog.forward_dynamics(states, rest, rest)
+except phistar.errors.QuaternionError as problem:
+    refusal = problem
+vdot = dog.forward_dynamics(states, rest, rest, on_error="nan")
+good = np.isfinite(vdot).all(axis=-1).sum()""",
+        _show_bad_sample,
+    ),
+    DemoStep(
         "A four-bar linkage has a loop",
         """\
-bars = ps.load("four_bar")
+import warnings
+with warnings.catch_warnings(category=phistar.errors.LoopWarning, action="ignore"):
+    bars = phistar.load("four_bar")
 loop = bars.loops[0]
 def gap(q):
     one = bars.frame_pose(q, loop.predecessor) @ loop.predecessor_pose
@@ -311,18 +333,22 @@ def gap(q):
 q0, q1 = bars.neutral(), bars.configuration({"crank_joint": 0.3})""",
         _show_loop,
     ),
-    Step(
+    DemoStep(
         "A finger that mimics another has no coordinate of its own",
         """\
-gripper = ps.load("panda_hand")
+gripper = phistar.load("panda_hand")
 poses = gripper.link_poses({"panda_finger_joint1": 0.03})
 apart = poses["panda_leftfinger"] - poses["panda_rightfinger"]
 opening = np.linalg.norm(apart[:3, 3])""",
         _show_mimic,
     ),
-    Step(
+    DemoStep(
         "A broken file: every fault, where it is and what to do",
-        "try:\n    ps.load(broken)\nexcept ps.errors.ModelError as problem:\n    error = problem",
+        """\
+try:
+    phistar.load(broken)
+except phistar.errors.ModelError as problem:
+    error = problem""",
         _show_broken,
     ),
 )

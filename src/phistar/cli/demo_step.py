@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A stop of ``phistar demo``."""
+"""A step of ``phistar demo``."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Names = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Step:
-    """One stop of the tour: a title, the code to show and to run, and what to print of it.
+class DemoStep:
+    """One step of the tour: a title, the code to show and to run, and the printer of its results.
 
     Attributes:
-        needs: A package that may be absent; then the stop is left out and says so.
+        needs: A package that may be absent; then the step is skipped with a message.
     """
 
     title: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``phistar doctor``: what is installed, on which machine, and whether phistar works there."""
+"""``phistar doctor``: installed packages, machine, and a self-check."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from phistar import robots
-from phistar.cli.text import clean, counted, make_console, print_line
-from phistar.errors import PhistarError
+from phistar import robots, settings
+from phistar.cli.terminal import clean, make_console, print_line
+from phistar.errors import PhistarError, pluralize
 from phistar.robot import load
 
-EXTRAS = ("mjcf", "xacro", "viewer", "jax", "torch", "dask")
-"""Extras a user may want; those of developers are not listed."""
+EXTRAS = ("mjcf", "xacro", "examples")
+"""Extras for users, without those for developers."""
 
 SIMD = ("sse2", "sse4.2", "avx", "avx2", "fma", "avx512f", "avx512dq", "neon", "sve")
-"""Processor features that decide how wide compiled code can be."""
+"""Processor features that determine the SIMD width."""
 
 # The flange of the Panda at this q, by the product of the manufacturer's Denavit-Hartenberg
 # matrices; tests/cli/test_doctor.py repeats the product.
@@ -34,7 +34,7 @@ CHECK_FLANGE = (0.32246806761375896, 0.16741824154047807, 0.8979695106476644)
 CHECK_TOLERANCE = 1e-12
 
 _REQUIREMENT = re.compile(r"^([\w.-]+)[^;]*(?:;.*?extra\s*==\s*['\"](\w+)['\"])?")
-_FILES_COUNTED = 10_000
+_MAX_FILES_COUNTED = 10_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the findings; 1 if something that phistar needs is amiss."""
+    """Print the findings; 1 if something that phistar needs is missing or wrong."""
     console = make_console()
     troubles: list[str] = []
     sections: tuple[tuple[str, Callable[[list[str]], dict[str, str]]], ...] = (
@@ -72,7 +72,7 @@ def _print_section(console: Console, title: str, rows: dict[str, str]) -> None:
 
 
 def requirements() -> tuple[list[str], dict[str, list[str]]]:
-    """The packages that phistar needs, and those of each extra, as its metadata tells."""
+    """The packages that phistar needs, and those of each extra, by its metadata."""
     needed: list[str] = []
     extras: dict[str, list[str]] = {}
     for line in requires("phistar") or []:
@@ -98,9 +98,9 @@ def _software(troubles: list[str]) -> dict[str, str]:
         "python": f"{platform.python_version()} ({platform.python_implementation()})",
     }
     for package in requirements()[0]:
-        found = installed(package)
-        rows[package] = found or "missing"
-        if found is None:
+        installed_version = installed(package)
+        rows[package] = installed_version or "missing"
+        if installed_version is None:
             troubles.append(f"{package} is missing")
     return rows
 
@@ -156,7 +156,7 @@ def _files(troubles: list[str]) -> dict[str, str]:
 
 
 def _is_writable(folder: Path) -> bool:
-    """Whether files can be made in a folder, or in the folder where it would be made."""
+    """Whether files can be made in a folder, or in its nearest existing parent."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     return folder.is_dir() and os.access(folder, os.W_OK)
@@ -169,22 +169,22 @@ def _describe(cache: Path) -> str:
     sizes: list[int] = []
     for folder, _, names in os.walk(cache):
         sizes += [os.lstat(os.path.join(folder, name)).st_size for name in names]
-        if len(sizes) > _FILES_COUNTED:
-            return f"more than {_FILES_COUNTED} files, {state}"
-    return f"{counted(len(sizes), 'file')}, {sum(sizes) / 1e6:.1f} MB, {state}"
+        if len(sizes) > _MAX_FILES_COUNTED:
+            return f"more than {_MAX_FILES_COUNTED} files, {state}"
+    return f"{pluralize(len(sizes), 'file')}, {sum(sizes) / 1e6:.1f} MB, {state}"
 
 
 def _reference_robots() -> str:
-    """The golden robots that stand beside a developer's checkout."""
+    """The golden robots beside a developer's checkout."""
     root = Path(__file__).resolve().parents[3]
-    shared = Path(os.environ.get("PHISTAR_SHARED", root.parent / "shared")) / "robots"
+    shared = settings.shared_folder(root.parent / "shared") / "robots"
     if not shared.is_dir():
         return "none (only developers need them)"
     return f"{sum(1 for _ in shared.rglob('*.npz'))} in {shared}"
 
 
 def _self_check(troubles: list[str]) -> dict[str, str]:
-    """Load a robot and place its flange, next to a stored number."""
+    """Load a robot and compare the pose of its flange with a stored one."""
     try:
         robot = load("panda")
         flange = robot.frame_pose(CHECK_Q, "panda_link8")[:3, 3]

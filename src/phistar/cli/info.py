@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
 from rich.cells import cell_len
@@ -15,10 +14,9 @@ from rich.text import Text
 
 from phistar import robots
 from phistar.cli.options import add_loading, add_robot, load_robot
-from phistar.cli.text import (
+from phistar.cli.terminal import (
     axis_text,
     clean,
-    counted,
     heading,
     make_console,
     make_table,
@@ -27,8 +25,10 @@ from phistar.cli.text import (
     problem_text,
     vector,
 )
-from phistar.cli.tree import Line, loop_text, tree_lines
+from phistar.cli.tree_drawing import TreeLine, loop_text, tree_lines
+from phistar.errors import pluralize
 from phistar.model import Joint
+from phistar.model.unused import ARMATURE, PROPERTIES, join_values, range_parts
 from phistar.robot import Robot
 
 MAX_ROWS = 40
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _print_header(console: Console, robot: Robot, asked: str) -> None:
+def _print_header(console: Console, robot: Robot, description: str) -> None:
     joints = list(robot.joints.values())
     fixed = sum(joint.kind == "fixed" for joint in joints)
     mimics = sum(joint.mimic is not None for joint in joints)
@@ -65,7 +65,7 @@ def _print_header(console: Console, robot: Robot, asked: str) -> None:
     report = robot.load_report
     console.print(Text(clean(robot.name), style="bold"), Text(f"({report.format})", style="dim"))
     rows = {
-        "source": clean(report.source) + (" (bundled)" if asked in robots.names() else ""),
+        "source": clean(report.source) + (" (bundled)" if description in robots.names() else ""),
         "links": f"{len(robot.link_names)}",
         "joints": f"{len(joints)} ({', '.join(kinds)})",
         "coordinates": f"nq {robot.nq}, nv {robot.nv}",
@@ -88,16 +88,16 @@ def print_tree(console: Console, robot: Robot, limit: int | None) -> None:
     rows = 1 + len(robot.joints)
     for line in islice(tree_lines(robot.model, plain), limit):
         _print_branch(console, line)
-    _print_rest(console, rows, limit, "link")
+    _print_hidden_count(console, rows, limit, "link")
     if robot.loops:
-        heading(console, "Loops (kept with the model; nothing solves them yet)")
+        heading(console, "Loops (dynamics does not close them: it works on the tree)")
         for loop in robot.loops[:limit]:
             console.print(loop_text(loop, plain), style="magenta")
-        _print_rest(console, len(robot.loops), limit, "loop")
+        _print_hidden_count(console, len(robot.loops), limit, "loop")
 
 
-def _print_branch(console: Console, line: Line) -> None:
-    """A line of the tree; what does not fit goes on below, beside the guides."""
+def _print_branch(console: Console, line: TreeLine) -> None:
+    """A line of the tree; what does not fit continues below, beside the guides."""
     if cell_len(line.plain) <= console.width:
         console.print(Text.assemble((line.guides, "dim"), line.text))
         return
@@ -108,9 +108,9 @@ def _print_branch(console: Console, line: Line) -> None:
     console.print(grid)
 
 
-def _print_rest(console: Console, count: int, limit: int | None, noun: str) -> None:
+def _print_hidden_count(console: Console, count: int, limit: int | None, noun: str) -> None:
     if limit is not None and count > limit:
-        console.print(f"... {counted(count - limit, 'more ' + noun)} (--all shows them)")
+        console.print(f"... {pluralize(count - limit, 'more ' + noun)} (--all shows them)")
 
 
 def _moving(robot: Robot) -> list[Joint]:
@@ -127,7 +127,7 @@ def _print_joints(console: Console, robot: Robot, limit: int | None) -> None:
     arrow = "->" if console.options.ascii_only else "→"
     table = make_table("joint", "kind", "axis", "q", "v", f"parent {arrow} child", right=("q", "v"))
     for joint in joints[:limit]:
-        axis = getattr(joint.motion, "axis", None)
+        axis = getattr(joint.joint_kind, "axis", None)
         table.add_row(
             Text(clean(joint.name), style="cyan"),
             f"{joint.kind} (mimic)" if joint.mimic else joint.kind,
@@ -137,99 +137,37 @@ def _print_joints(console: Console, robot: Robot, limit: int | None) -> None:
             clean(f"{joint.parent} {arrow} {joint.child}"),
         )
     console.print(table)
-    _print_rest(console, len(joints), limit, "joint")
+    _print_hidden_count(console, len(joints), limit, "joint")
 
 
-def _indices(place: slice) -> str:
-    if place.stop - place.start == 1:
-        return f"{place.start}"
-    return f"{place.start}:{place.stop}"
+def _indices(coordinates: slice) -> str:
+    if coordinates.stop - coordinates.start == 1:
+        return f"{coordinates.start}"
+    return f"{coordinates.start}:{coordinates.stop}"
 
 
-# Column: what a joint has there, one number a coordinate; the units; the value that says nothing.
-_Column = tuple[Callable[[Joint], Sequence[float]], Callable[[Joint], Sequence[str]], float]
-
-
-def _force_units(joint: Joint) -> list[str]:
-    return ["N m" if unit == "rad/s" else "N" for unit in joint.motion.v_units]
-
-
-def _inertia_units(joint: Joint) -> list[str]:
-    return ["kg m^2" if unit == "rad/s" else "kg" for unit in joint.motion.v_units]
-
-
-def _damping_units(joint: Joint) -> list[str]:
-    return ["N m s/rad" if unit == "rad/s" else "N s/m" for unit in joint.motion.v_units]
-
-
-def _stiffness_units(joint: Joint) -> list[str]:
-    return ["N m/rad" if unit == "rad/s" else "N/m" for unit in joint.motion.v_units]
-
-
-_COLUMNS: dict[str, _Column] = {
-    "speed": (lambda joint: joint.limits.velocity, lambda j: j.motion.v_units, math.inf),
-    "effort": (lambda joint: joint.limits.effort, _force_units, math.inf),
-    "armature": (lambda joint: joint.drive.reflected_inertia, _inertia_units, 0.0),
-    "damping": (lambda joint: joint.drive.damping, _damping_units, 0.0),
-    "friction": (lambda joint: joint.drive.friction, _force_units, 0.0),
-    "stiffness": (lambda joint: joint.drive.stiffness, _stiffness_units, 0.0),
-}
+_COLUMNS = (*PROPERTIES[:2], ARMATURE, *PROPERTIES[2:])
 
 
 def _print_limits(console: Console, robot: Robot, limit: int | None) -> None:
-    """Ranges, and those columns of which the robot has a value."""
+    """Ranges, and the columns for which the robot has a value."""
     joints = [joint for joint in _moving(robot) if _has_limits(joint)]
     if not joints:
         return
-    used = [
-        title
-        for title, (values, _, nothing) in _COLUMNS.items()
-        if any(value != nothing for joint in joints for value in values(joint))
-    ]
-    heading(console, "Limits and drives")
-    table = make_table("joint", "range", *used)
+    used = [column for column in _COLUMNS if any(column.is_given(joint) for joint in joints)]
+    heading(console, "Limits and drives (dynamics uses the armature only)")
+    table = make_table("joint", "range", *(column.name for column in used))
     for joint in joints[:limit]:
-        cells = (_cell(*_COLUMNS[title], joint) for title in used)
-        table.add_row(Text(clean(joint.name), style="cyan"), _range(joint), *cells)
+        cells = [join_values(range_parts(joint, number))]
+        cells += [join_values(column.parts(joint, number)) for column in used]
+        table.add_row(Text(clean(joint.name), style="cyan"), *cells)
     console.print(table)
-    _print_rest(console, len(joints), limit, "joint")
+    _print_hidden_count(console, len(joints), limit, "joint")
 
 
 def _has_limits(joint: Joint) -> bool:
-    told = any(
-        value != nothing for values, _, nothing in _COLUMNS.values() for value in values(joint)
-    )
     ends = (*joint.limits.lower, *joint.limits.upper)
-    return told or any(math.isfinite(end) for end in ends)
-
-
-def _range(joint: Joint) -> str:
-    limits, units = joint.limits, joint.motion.q_units
-    parts = [
-        f"{number(low)} .. {number(high)} {unit}"
-        if math.isfinite(low) or math.isfinite(high)
-        else ""
-        for low, high, unit in zip(limits.lower, limits.upper, units, strict=True)
-    ]
-    return _joined(parts)
-
-
-def _cell(
-    values: Callable[[Joint], Sequence[float]],
-    units: Callable[[Joint], Sequence[str]],
-    nothing: float,
-    joint: Joint,
-) -> str:
-    pairs = zip(values(joint), units(joint), strict=True)
-    return _joined([f"{number(x)} {unit}" if x != nothing else "" for x, unit in pairs])
-
-
-def _joined(parts: Iterable[str]) -> str:
-    """One entry if all are the same, a list with gaps marked otherwise."""
-    parts = list(parts)
-    if len(set(parts)) == 1:
-        return parts[0]
-    return ", ".join(part or "-" for part in parts)
+    return any(map(math.isfinite, ends)) or any(column.is_given(joint) for column in _COLUMNS)
 
 
 def _print_masses(console: Console, robot: Robot, limit: int | None) -> None:
@@ -240,18 +178,18 @@ def _print_masses(console: Console, robot: Robot, limit: int | None) -> None:
         table.add_row(clean(link.name), number(link.mass), vector(link.com))
     if heavy:
         console.print(table)
-    _print_rest(console, len(heavy), limit, "link")
+    _print_hidden_count(console, len(heavy), limit, "link")
     bare = len(robot.links) - len(heavy)
     if bare:
-        console.print(f"{counted(bare, 'link')} without mass", style="dim")
+        console.print(f"{pluralize(bare, 'link')} without mass", style="dim")
 
 
 def _print_problems(console: Console, robot: Robot, limit: int | None) -> None:
     report = robot.load_report
     if not report.problems:
         return
-    heading(console, "Doubts of the loader")
-    few = None if limit is None else limit // 4
-    for problem in report.problems[:few]:
+    heading(console, "Warnings and notes")
+    max_lines = None if limit is None else limit // 4
+    for problem in report.problems[:max_lines]:
         print_line(console, problem_text(problem, report.source))
-    _print_rest(console, len(report.problems), few, "problem")
+    _print_hidden_count(console, len(report.problems), max_lines, "problem")

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Options that several commands share, and loading a robot as they say."""
+"""Options of several commands, and loading a robot with them."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import warnings
 
-from phistar.errors import PhistarWarning
+from phistar.errors import PhistarWarning, RobotNotFoundError
+from phistar.model.kinematic_loops import require_tree
 from phistar.robot import Robot, load
 
 
@@ -17,7 +19,7 @@ def add_robot(parser: argparse.ArgumentParser, name: str = "robot", metavar: str
 
 
 def add_loading(parser: argparse.ArgumentParser) -> None:
-    """How to load it."""
+    """Options of loading."""
     parser.add_argument(
         "--floating-base",
         action=argparse.BooleanOptionalAction,
@@ -33,7 +35,7 @@ def add_loading(parser: argparse.ArgumentParser) -> None:
 
 
 def add_trust(parser: argparse.ArgumentParser) -> None:
-    """Leave to expand xacro."""
+    """Permission to expand xacro."""
     parser.add_argument(
         "--trust-xacro",
         action="store_true",
@@ -41,8 +43,34 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def seed(text: str) -> int:
+    """A seed of random numbers."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"--seed is {text}, expected a whole number from 0 on")
+    return int(text)
+
+
+def add_tree(parser: argparse.ArgumentParser) -> None:
+    """Permission to omit the loops of a robot."""
+    parser.add_argument(
+        "--tree", action="store_true", help="omit the robot's loops: it moves as a tree"
+    )
+
+
+def load_tree(description: str, options: argparse.Namespace, purpose: str) -> Robot:
+    """A robot without loops: as ``load_robot``; --tree omits its loops."""
+    robot = load_robot(description, options)
+    if options.tree:
+        return robot.tree
+    cure = "With --tree the robot moves without its loops."
+    require_tree(robot.model, purpose, cure)
+    return robot
+
+
 def load_robot(description: str, options: argparse.Namespace) -> Robot:
-    """The robot; its warnings are left in the report, for the command to show."""
+    """The robot; its warnings stay in the report, for the command to show."""
+    if ("<" in description or "\n" in description) and not os.path.lexists(description):
+        raise RobotNotFoundError(description, "no such file or bundled robot")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PhistarWarning)
         return load(

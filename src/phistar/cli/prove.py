@@ -1,34 +1,42 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``phistar prove``: a theorem, the steps that prove it, and what came of it."""
+"""``phistar prove``: a theorem, its proof and outcome; or an identity."""
 
 from __future__ import annotations
 
 import argparse
+import textwrap
 
 from phistar.cli import EXIT_ERROR
-from phistar.cli.names import asked_for
-from phistar.cli.text import counted
-from phistar.explain import derivation, prove, theorem_names
+from phistar.cli.terminal import text_width
+from phistar.cli.usage_errors import usage_errors
+from phistar.errors import pluralize
+from phistar.explain import derivation, identity, is_identity, prove, theorem_names
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("theorem", metavar="THEOREM", nargs="?", help="its name; default: list all")
+    text = "its name, or that of an identity; default: list all theorems"
+    parser.add_argument("theorem", metavar="THEOREM", nargs="?", help=text)
     parser.add_argument("--all", action="store_true", help="the steps of every theorem")
-    parser.add_argument("--full", action="store_true", help="the whole sum after every step")
+    parser.add_argument("--full", action="store_true", help="the full sum after every step")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print proofs; succeed only if all asked for are proved."""
+    """Print proofs; succeed only if all requested are proved."""
     names = theorem_names() if options.theorem is None else (options.theorem,)
-    with asked_for():
+    if is_identity(names[0]) and names[0] not in theorem_names():
+        print(identity(names[0]))
+        return 0
+    with usage_errors():
         proofs = [prove(name) for name in names]
     if options.theorem is None and not options.all:
-        width = max(len(name) for name in names)
         for proof in proofs:
-            steps = counted(len(proof.left) + len(proof.right), "step")
-            name, doc = proof.theorem.name, proof.theorem.doc
-            print(f"{name:<{width}}  {proof.outcome.value:<7}  {steps:>9}  {doc}")
+            steps = pluralize(len(proof.left) + len(proof.right), "step")
+            needs = ", ".join(sorted(proof.theorem.needs))
+            under = f"  [{needs}]" if needs else ""
+            print(f"{proof.theorem.name}  {proof.outcome.value}  {steps}{under}")
+            for line in textwrap.wrap(proof.theorem.doc, max(20, text_width() - 4)):
+                print(f"    {line}")
     else:
         print("\n\n".join(derivation(proof, options.full) for proof in proofs))
     return 0 if all(proof.outcome.value == "proved" for proof in proofs) else EXIT_ERROR

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import argparse
 import re
+import warnings
 from importlib.resources import files
 
 from rich.text import Text
 
 from phistar import robots
-from phistar.cli.text import clean, make_console, make_table, number
-from phistar.robot import load
+from phistar.cli.terminal import clean, make_console, make_table, number
+from phistar.errors import LoopWarning
+from phistar.robot import Robot, load
 
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 
@@ -21,13 +23,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print one row a robot."""
+    """Print one row per robot."""
     console = make_console()
-    sources = published()
+    sources = mass_sources()
     right = ("joints", "nq", "nv", "mass [kg]")
     table = make_table("robot", *right, "base", "loops", "numbers from", right=right)
     for name in robots.names():
-        robot = load(name)
+        robot = _load_quietly(name)
         floats = any(robot.joints[joint].kind == "free" for joint in robot.joint_names)
         table.add_row(
             Text(name, style="cyan"),
@@ -47,19 +49,26 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def published() -> dict[str, str]:
-    """Where each robot's masses come from, as the table of sources beside the files says."""
+def _load_quietly(name: str) -> Robot:
+    """The robot without warnings; a column of the table shows its loops."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LoopWarning)
+        return load(name)
+
+
+def mass_sources() -> dict[str, str]:
+    """Source of each robot's masses, by the table beside the files."""
     text = (files("phistar.robots") / "data" / "SOURCES.md").read_text(encoding="utf-8")
-    found: dict[str, str] = {}
+    sources: dict[str, str] = {}
     name = ""
     for line in text.splitlines():
         cells = [cell.strip(" `") for cell in line.strip("|").split("|")]
         if len(cells) != 5 or not cells[4] or cells[4].startswith(("-", "published")):
             continue
         name = cells[0] or name
-        if "mass" in cells[3] or name not in found:
-            found[name] = _cite(cells[4])
-    return found
+        if "mass" in cells[3] or name not in sources:
+            sources[name] = _cite(cells[4])
+    return sources
 
 
 def _cite(reference: str) -> str:

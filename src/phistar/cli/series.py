@@ -15,10 +15,22 @@ from phistar.cli import UsageError
 SUFFIXES = (".csv", ".npz")
 
 
-def check_suffix(path: str) -> None:
-    """Refuse a file name that says neither."""
-    if Path(path).suffix.lower() not in SUFFIXES:
-        raise UsageError(f"--out is {path!r}, expected a name that ends in .csv or .npz")
+def check_target(option: str, path: str, suffixes: Sequence[str] = SUFFIXES) -> None:
+    """Raise if a file cannot be written, before the work is done.
+
+    Args:
+        option: The option that names it.
+        path: The file.
+        suffixes: Suffixes of the formats.
+    """
+    file = Path(path)
+    if file.suffix.lower() not in suffixes:
+        known = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
+        raise UsageError(f"{option} is '{path}', expected a name that ends in {known}")
+    if file.is_dir():
+        raise UsageError(f"{option} is '{path}', which is a folder")
+    if not file.parent.is_dir():
+        raise UsageError(f"{option} is '{path}', and there is no folder '{file.parent}'")
 
 
 def write_series(
@@ -27,8 +39,8 @@ def write_series(
     """Write arrays (N,) or (N, k) over the same N times.
 
     Args:
-        path: Where to; its suffix says in which format.
-        arrays: By name.
+        path: The file; its suffix determines the format.
+        arrays: Arrays by name.
         names: Names of the k columns of those that have several; in a table they are ``q.elbow``.
     """
     if Path(path).suffix.lower() == ".npz":
@@ -36,7 +48,7 @@ def write_series(
         return
     heads: list[str] = []
     for name, array in arrays.items():
-        heads += [name] if array.ndim == 1 else [f"{name}.{part}" for part in names[name]]
+        heads += [name] if array.ndim == 1 else [f"{name}.{column}" for column in names[name]]
     rows = np.column_stack([array.reshape(len(array), -1) for array in arrays.values()])
     quoted = [f'"{head}"' if set(head) & set(',"\n') else head for head in heads]
     with open(path, "w", encoding="utf-8") as file:

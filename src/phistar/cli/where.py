@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 
-from phistar.cli.names import asked_for
+from phistar.cli.usage_errors import usage_errors
 from phistar.explain import where
 
 
@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print where it stands."""
-    with asked_for():
+    """Print the location."""
+    with usage_errors():
         print(where(options.name))
     return 0

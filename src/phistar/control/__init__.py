@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Control: laws with a Lyapunov function; regulators, trackers and optimised trajectories."""
 
+from phistar.control.actuation import Actuation
 from phistar.control.cost import Cost, Expansion, FrameGoal, QuadraticCost
 from phistar.control.feedback import Feedback
 from phistar.control.feedforward import feedforward
@@ -8,15 +9,17 @@ from phistar.control.ilqr import Solution, ilqr
 from phistar.control.joint_laws import ComputedTorque, PDGravity, computed_torque, pd_gravity
 from phistar.control.law import Law
 from phistar.control.lqr import Regulator, lqr
-from phistar.control.operational import OperationalSpace, operational_space
-from phistar.control.pose import PoseControl, pose_control
-from phistar.control.rate import RateFeedback, rate_feedback
+from phistar.control.operational_law import OperationalSpace, operational_space
+from phistar.control.pose_law import PoseControl, pose_control
+from phistar.control.rate_law import RateFeedback, rate_feedback
 from phistar.control.regulate import regulate
 from phistar.control.regulation import Regulation
 from phistar.control.trajectory import Policy, Trajectory, minimum_jerk, rollout, work
 from phistar.control.tv_lqr import Tracker, tv_lqr
+from phistar.control.user_cost import check_cost
 
 __all__ = [
+    "Actuation",
     "ComputedTorque",
     "Cost",
     "Expansion",
@@ -34,6 +37,7 @@ __all__ = [
     "Solution",
     "Tracker",
     "Trajectory",
+    "check_cost",
     "computed_torque",
     "feedforward",
     "ilqr",

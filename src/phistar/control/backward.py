@@ -8,20 +8,17 @@ u + α k - K (δq, δv), with α the length of the step that a line search choos
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from phistar.control.box import masked, minimise
+from phistar.arrays import Array
+from phistar.control.actuation import matvec
+from phistar.control.box_qp import mask_held, solve_box_qp
 from phistar.control.cost import Expansion
-from phistar.control.setting import times
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Linear:
+class LinearizedSteps:
     """Motions linearized at every knot, with bounds.
 
     Attributes:
@@ -30,7 +27,8 @@ class Linear:
         u: (N, B, m) forces.
         lower, upper: (m,), infinite where there is no bound.
         cost: The expansion of the cost.
-        bend: (N, B, n + m, n + m) second derivatives of the steps times the costate, or None.
+        dynamics_hessian: (N, B, n + m, n + m) second derivatives of the steps times the costate, or
+            None.
     """
 
     A: Array
@@ -39,7 +37,7 @@ class Linear:
     lower: Array
     upper: Array
     cost: Expansion
-    bend: Array | None = None
+    dynamics_hessian: Array | None = None
 
     @property
     def bounded(self) -> bool:
@@ -49,7 +47,7 @@ class Linear:
 
 @dataclass(frozen=True)
 class Gains:
-    """What a backward pass finds.
+    """Result of a backward pass.
 
     Attributes:
         k: (N, B, m) changes of the forces.
@@ -65,7 +63,7 @@ class Gains:
     failed: Array
 
     def where(self, chosen: Array, other: Gains) -> Gains:
-        """These for the chosen problems (B,), the other ones for the rest."""
+        """These for the chosen problems (B,), ``other`` elsewhere."""
         return Gains(
             np.where(chosen[:, None], self.k, other.k),
             np.where(chosen[:, None, None], self.K, other.K),
@@ -80,33 +78,33 @@ class Gains:
         )
 
 
-def costates(at: Linear) -> Array:
-    """(N + 1, B, n): derivatives of the cost that remains, along the motion as it is."""
+def costates(at: LinearizedSteps) -> Array:
+    """(N + 1, B, n): derivatives of the remaining cost along the nominal motion."""
     result = np.empty_like(at.cost.x)
     result[-1] = at.cost.x[-1]
     for k in range(len(at.A) - 1, -1, -1):
-        result[k] = at.cost.x[k] + times(np.swapaxes(at.A[k], -1, -2), result[k + 1])
+        result[k] = at.cost.x[k] + matvec(np.swapaxes(at.A[k], -1, -2), result[k + 1])
     return result
 
 
-def gradient(at: Linear, costate: Array) -> Array:
+def gradient(at: LinearizedSteps, costate: Array) -> Array:
     """(N, B, m): the exact derivative of the cost with respect to the forces."""
-    return np.asarray(at.cost.u + times(np.swapaxes(at.B, -1, -2), costate[1:]))
+    return np.asarray(at.cost.u + matvec(np.swapaxes(at.B, -1, -2), costate[1:]))
 
 
-def projected_norm(at: Linear, slope: Array) -> Array:
-    """(B,): the largest entry of the gradient, bounds that hold left aside."""
-    room_below, room_above = at.u - at.lower, at.upper - at.u
-    useful = np.where(slope > 0, np.minimum(slope, room_below), np.maximum(slope, -room_above))
-    return np.asarray(np.abs(useful).max(axis=(0, 2)))
+def projected_norm(at: LinearizedSteps, slope: Array) -> Array:
+    """(B,): the largest entry of the gradient projected on the bounds."""
+    below, above = at.u - at.lower, at.upper - at.u
+    projected = np.where(slope > 0, np.minimum(slope, below), np.maximum(slope, -above))
+    return np.asarray(np.abs(projected).max(axis=(0, 2)))
 
 
-def backward(at: Linear, damping: Array) -> Gains:
+def backward(at: LinearizedSteps, damping: Array) -> Gains:
     """Gains from the last step to the first.
 
     Args:
         at: The linearized motions.
-        damping: (B,) multiples of the cost's own curvature in the forces, added to shorten steps.
+        damping: (B,) multiples of the cost's Hessian in the forces, added to shorten steps.
     """
     steps, problems, m = at.u.shape
     n = at.A.shape[-1]
@@ -115,26 +113,26 @@ def backward(at: Linear, damping: Array) -> Gains:
     s, S = at.cost.x[-1], at.cost.xx[-1]
     for i in range(steps - 1, -1, -1):
         A, B, uu = at.A[i], at.B[i], at.cost.uu[i]
-        across, back = np.swapaxes(B, -1, -2), np.swapaxes(A, -1, -2)
-        pushed = across @ S
-        Qx, Qu = at.cost.x[i] + times(back, s), at.cost.u[i] + times(across, s)
-        Qxx, Qux, Quu = at.cost.xx[i] + back @ S @ A, pushed @ A, uu + pushed @ B
-        if at.bend is not None:
-            bend = at.bend[i]
-            Qxx = Qxx + bend[..., :n, :n]
-            Qux, Quu = Qux + bend[..., n:, :n], Quu + bend[..., n:, n:]
+        B_T, A_T = np.swapaxes(B, -1, -2), np.swapaxes(A, -1, -2)
+        B_T_S = B_T @ S
+        Qx, Qu = at.cost.x[i] + matvec(A_T, s), at.cost.u[i] + matvec(B_T, s)
+        Qxx, Qux, Quu = at.cost.xx[i] + A_T @ S @ A, B_T_S @ A, uu + B_T_S @ B
+        if at.dynamics_hessian is not None:
+            dynamics_hessian = at.dynamics_hessian[i]
+            Qxx = Qxx + dynamics_hessian[..., :n, :n]
+            Qux, Quu = Qux + dynamics_hessian[..., n:, :n], Quu + dynamics_hessian[..., n:, n:]
         damped = Quu + damping[:, None, None] * uu
-        if at.bend is not None:
-            lost = np.linalg.eigvalsh(damped)[..., 0] <= 1e-9 * np.linalg.eigvalsh(uu)[..., 0]
-            failed |= lost
+        if at.dynamics_hessian is not None:
+            indefinite = np.linalg.eigvalsh(damped)[..., 0] <= 1e-9 * np.linalg.eigvalsh(uu)[..., 0]
+            failed |= indefinite
             damped = np.where(failed[:, None, None], uu, damped)
         k[i], K[i] = _step(at, i, damped, Qu, Qux)
         slope += (k[i] * Qu).sum(axis=-1)
-        curve += 0.5 * (k[i] * times(Quu, k[i])).sum(axis=-1)
-        turned = np.swapaxes(K[i], -1, -2)
-        mixed = turned @ Qux
-        s = Qx - times(turned, times(Quu, k[i]) + Qu) + times(np.swapaxes(Qux, -1, -2), k[i])
-        S = Qxx + turned @ Quu @ K[i] - mixed - np.swapaxes(mixed, -1, -2)
+        curve += 0.5 * (k[i] * matvec(Quu, k[i])).sum(axis=-1)
+        K_T = np.swapaxes(K[i], -1, -2)
+        mixed = K_T @ Qux
+        s = Qx - matvec(K_T, matvec(Quu, k[i]) + Qu) + matvec(np.swapaxes(Qux, -1, -2), k[i])
+        S = Qxx + K_T @ Quu @ K[i] - mixed - np.swapaxes(mixed, -1, -2)
         S = (S + np.swapaxes(S, -1, -2)) / 2
         if failed.any():
             s, S = np.where(failed[:, None], 0.0, s), np.where(failed[:, None, None], 0.0, S)
@@ -142,14 +140,14 @@ def backward(at: Linear, damping: Array) -> Gains:
     return Gains(k, K, slope, curve, failed)
 
 
-def _step(at: Linear, i: int, H: Array, g: Array, cross: Array) -> tuple[Array, Array]:
-    """The best change of the forces of a step, and its gains; held forces have none."""
-    whole = np.linalg.solve(H, np.concatenate([-g[..., None], cross], axis=-1))
-    k, K = whole[..., 0], whole[..., 1:]
+def _step(at: LinearizedSteps, i: int, H: Array, g: Array, cross: Array) -> tuple[Array, Array]:
+    """The best change of the forces of a step, and its gains; zero for forces at a bound."""
+    solution = np.linalg.solve(H, np.concatenate([-g[..., None], cross], axis=-1))
+    k, K = solution[..., 0], solution[..., 1:]
     if not at.bounded:
         return k, K
     lower, upper = at.lower - at.u[i], at.upper - at.u[i]
     if ((k > lower) & (k < upper)).all():
         return k, K
-    k, free = minimise(H, g, lower, upper)
-    return k, np.linalg.solve(masked(H, free), np.where(free[..., None], cross, 0.0))
+    k, free = solve_box_qp(H, g, lower, upper)
+    return k, np.linalg.solve(mask_held(H, free), np.where(free[..., None], cross, 0.0))

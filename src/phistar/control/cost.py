@@ -1,30 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Costs of motions and their expansions to second order, for whole trajectories at once.
+"""Costs of motions and their second-order expansions, for all knots at once.
 
     Σ_k dt/2 (e·Q e + (u - u₀)·R (u - u₀) + Σ f·W f) + 1/2 (e·Q_final e + Σ f·W_final f) at the end
 
 e = (δq, δv) is the error of a state against the goal, f that of a frame. Expansions are along
-tangent steps of q; second derivatives are those of Gauss and Newton, so never negative.
+tangent steps of q; second derivatives are Gauss-Newton, so positive semidefinite.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from phistar.control.setting import Actuation, state_error, times, weight_matrix
+from phistar.arrays import Array
+from phistar.control.actuation import Actuation, matvec, state_error, weight_matrix
 from phistar.errors import ArgumentError, ShapeError
 from phistar.model.configuration import Coordinates
+from phistar.reprs import brief, one_line_repr
 from phistar.robot import Robot
 from phistar.spatial import log_so3, skew
 
-Array = NDArray[Any]
 
-
+@one_line_repr
 @dataclass(frozen=True)
 class Expansion:
     """Derivatives of a cost at the knots of motions.
@@ -43,11 +44,15 @@ class Expansion:
 
 
 class Cost(Protocol):
-    """What ``ilqr`` minimises; write your own with these three."""
+    """A cost for ``ilqr``; write your own with these three, and test it by ``check_cost``.
+
+    Batch axes may follow that of time, ``q`` (N + 1, ..., nq), for starts and step lengths: sum
+    over the first axis and the last, and keep the others.
+    """
 
     @property
     def actuation(self) -> Actuation:
-        """The robot and the joints that are driven."""
+        """The robot and the joints that are driven: ``control.Actuation.of(robot, names)``."""
 
     def value(self, q: Array, v: Array, u: Array, dt: float) -> Array:
         """(...) of motions q (N + 1, ..., nq), v (N + 1, ..., nv) under forces u (N, ..., nu)."""
@@ -57,12 +62,12 @@ class Cost(Protocol):
 
 
 class FrameGoal:
-    """A place where a frame should be: f = (rotation vector, difference of positions).
+    """Goal of a frame, with the error f = (rotation vector, difference of positions).
 
     Args:
         frame: Its name.
-        target: World position (3,), or pose (4, 4) of which the rotation counts too.
-        weight: Weight a second: a number, or one for each entry of f, 3 or 6 of them.
+        target: World position (3,), or pose (4, 4).
+        weight: Weight per second: a number, or one per entry of f, 3 or 6 of them.
         final: Weight at the end, in the same forms; by default one second of ``weight``.
     """
 
@@ -73,24 +78,28 @@ class FrameGoal:
         weight: ArrayLike = 1.0,
         final: ArrayLike | None = None,
     ) -> None:
-        place = np.asarray(target, dtype=float)
-        if place.shape not in ((3,), (4, 4)):
-            raise ShapeError("target", place.shape, "(3,) or (4, 4)", f"frame '{frame}'")
+        goal = np.asarray(target, dtype=float)
+        if goal.shape not in ((3,), (4, 4)):
+            raise ShapeError("target", goal.shape, "(3,) or (4, 4)", f"frame '{frame}'")
         self.frame = frame
-        self.turns = place.shape == (4, 4)
-        self.position = place[:3, 3] if self.turns else place
-        self.rotation = place[:3, :3] if self.turns else np.eye(3)
+        self.turns = goal.shape == (4, 4)
+        self.position = goal[:3, 3] if self.turns else goal
+        self.rotation = goal[:3, :3] if self.turns else np.eye(3)
         size = 6 if self.turns else 3
         self.weight = weight_matrix(weight, size, "weight")
         self.final = self.weight if final is None else weight_matrix(final, size, "final")
 
+    def __repr__(self) -> str:
+        what = "pose" if self.turns else "position"
+        return f"<FrameGoal: {what} of '{self.frame}' at {brief(self.position)}>"
+
     def error(self, robot: Robot, q: Array) -> Array:
         """f, (..., 3) or (..., 6)."""
-        place = robot.frame_pose(q, self.frame)
-        moved = place[..., :3, 3] - self.position
+        pose = robot.frame_pose(q, self.frame)
+        offset = pose[..., :3, 3] - self.position
         if not self.turns:
-            return np.asarray(moved)
-        return np.concatenate([log_so3(self.rotation.T @ place[..., :3, :3]), moved], axis=-1)
+            return np.asarray(offset)
+        return np.concatenate([log_so3(self.rotation.T @ pose[..., :3, :3]), offset], axis=-1)
 
     def derivative(self, robot: Robot, q: Array, error: Array) -> Array:
         """(..., 3 or 6, nv) of f along tangent steps of q."""
@@ -102,14 +111,14 @@ class FrameGoal:
         return np.concatenate([turning, jacobian[..., 3:, :]], axis=-2)
 
 
-def _log_derivative(turn: Array) -> Array:
-    """How a rotation vector follows a small rotation about the turned axes; (..., 3, 3)."""
-    angle = np.linalg.norm(turn, axis=-1)[..., None, None]
+def _log_derivative(rotation_vector: Array) -> Array:
+    """Derivative (..., 3, 3) of a rotation vector along rotations about the rotated axes."""
+    angle = np.linalg.norm(rotation_vector, axis=-1)[..., None, None]
     safe = np.where(angle > 1e-3, angle, 1.0)
     exact = 1.0 / safe**2 - 0.5 / (safe * np.tan(safe / 2.0))
-    share = np.where(angle > 1e-3, exact, 1.0 / 12.0 + angle**2 / 720.0)
-    across = skew(turn)
-    return np.asarray(np.eye(3) + 0.5 * across + share * (across @ across))
+    factor = np.where(angle > 1e-3, exact, 1.0 / 12.0 + angle**2 / 720.0)
+    cross = skew(rotation_vector)
+    return np.asarray(np.eye(3) + 0.5 * cross + factor * (cross @ cross))
 
 
 class QuadraticCost:
@@ -118,11 +127,11 @@ class QuadraticCost:
     Args:
         robot: The robot.
         q: Goal (nq,), or one for each knot (N + 1, nq).
-        Q: Weight a second of errors (δq, δv): a number, (2 nv,) or (2 nv, 2 nv).
-        R: Weight a second of forces: a number, (nu,) or (nu, nu), positive definite.
+        Q: Weight per second of errors (δq, δv): a number, (2 nv,) or (2 nv, 2 nv).
+        R: Weight per second of forces: a number, (nu,) or (nu, nu), positive definite.
         Q_final: Weight of the error at the end; by default one second of Q.
         v: Velocity at the goal, (nv,) or (N + 1, nv); by default zero.
-        tau: Forces that cost nothing, (nv,) or (N, nv); by default those against gravity at q.
+        tau: Forces without cost, (nv,) or (N, nv); by default those against gravity at q.
         frames: Goals of frames.
         actuated: Names of the joints that have motors; by default all.
     """
@@ -157,10 +166,16 @@ class QuadraticCost:
         for goal in self.frames:
             robot.frames[goal.frame]
 
+    def __repr__(self) -> str:
+        names = ("goal_q", "goal_v", "Q", "R", "Q_final")
+        texts = [f"{name} {brief(getattr(self, name))}" for name in names]
+        texts += [f"frames {', '.join(goal.frame for goal in self.frames)}"] if self.frames else []
+        return f"<QuadraticCost: {self.actuation}, {', '.join(texts)}>"
+
     def value(self, q: Array, v: Array, u: Array, dt: float) -> Array:
-        """(...) of whole motions."""
-        error, push = self._errors(q, v, u)
-        total = dt / 2 * _square(push, self.R).sum(axis=0)
+        """Cost (...) of motions."""
+        error, force_error = self._errors(q, v, u)
+        total = dt / 2 * _square(force_error, self.R).sum(axis=0)
         total += _total(error, self.Q, self.Q_final, dt)
         for goal in self.frames:
             missed = goal.error(self.actuation.robot, q)
@@ -170,7 +185,7 @@ class QuadraticCost:
     def expansion(self, q: Array, v: Array, u: Array, dt: float) -> Expansion:
         """The derivatives of ``value`` at every knot."""
         robot, n = self.actuation.robot, self.actuation.robot.nv
-        error, push = self._errors(q, v, u)
+        error, force_error = self._errors(q, v, u)
         change = np.zeros((*error.shape, 2 * n))
         change[..., :n, :n] = robot.difference_q(_along(self.goal_q, q), q)
         change[..., n:, n:] = np.eye(n)
@@ -181,7 +196,7 @@ class QuadraticCost:
             x[..., :n] += more[0]
             xx[..., :n, :n] += more[1]
         uu = np.broadcast_to(dt * self.R, (*u.shape, u.shape[-1]))
-        return Expansion(x, xx, dt * times(self.R, push), uu)
+        return Expansion(x, xx, dt * matvec(self.R, force_error), uu)
 
     def _errors(self, q: Array, v: Array, u: Array) -> tuple[Array, Array]:
         goal_q, goal_v = _along(self.goal_q, q), _along(self.goal_v, v)
@@ -190,7 +205,7 @@ class QuadraticCost:
 
 
 def _along(goal: Array, motion: Array) -> Array:
-    """A goal (n,) or (knots, n) beside motions (knots, ..., n)."""
+    """A goal (n,) or (knots, n) that broadcasts with motions (knots, ..., n)."""
     if goal.ndim == 1:
         return goal
     if goal.ndim > 2 or len(goal) != len(motion):
@@ -202,7 +217,7 @@ def _along(goal: Array, motion: Array) -> Array:
 
 
 def _square(x: Array, weight: Array) -> Array:
-    return np.asarray((times(weight, x) * x).sum(axis=-1))
+    return np.asarray((matvec(weight, x) * x).sum(axis=-1))
 
 
 def _total(error: Array, weight: Array, final: Array, dt: float) -> Array:
@@ -218,6 +233,6 @@ def _expand(
     weights = np.broadcast_to(dt * weight, (len(error), *weight.shape)).copy()
     weights[-1] = final
     weights = weights.reshape(len(error), *(1,) * (error.ndim - 2), *weight.shape)
-    turned = np.swapaxes(change, -1, -2)
+    transposed = np.swapaxes(change, -1, -2)
     weighed = weights @ change
-    return times(turned, times(weights, error)), turned @ weighed
+    return matvec(transposed, matvec(weights, error)), transposed @ weighed

@@ -4,19 +4,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from phistar.control.setting import Actuation, state_error, times
+from phistar.arrays import Array
+from phistar.control.actuation import Actuation, matvec, state_error
 from phistar.control.trajectory import Trajectory
 from phistar.errors import ArgumentError
 from phistar.model.configuration import Coordinates
+from phistar.reprs import one_line_repr
 
-Array = NDArray[Any]
 
-
+@one_line_repr
 @dataclass(frozen=True)
 class Feedback:
     """A policy: ``tau = feedback(k, q, v)`` at step k, for ``rollout`` or your own loop.
@@ -42,10 +41,10 @@ class Feedback:
         return state_error(robot, nominal.q[k], nominal.v[k], q, robot.tangent(v))
 
     def __call__(self, k: int, q: Coordinates, v: Coordinates) -> Array:
-        """Joint forces (..., nv) at step k; forces of joints without a motor stay nominal."""
+        """Joint forces (..., nv) at step k; joints without a motor keep their nominal forces."""
         if not 0 <= k < self.trajectory.steps:
             raise ArgumentError(f"step {k} is not one of the trajectory's {self.trajectory.steps}")
-        tau = self.trajectory.tau[k] - self.actuation.spread(times(self.K[k], self.error(k, q, v)))
+        tau = self.trajectory.tau[k] - self.actuation.spread(matvec(self.K[k], self.error(k, q, v)))
         if self.lower is not None or self.upper is not None:
             columns = self.actuation.columns
             tau[..., columns] = np.clip(tau[..., columns], self.lower, self.upper)
@@ -59,6 +58,6 @@ class Feedback:
 
 
 def _align(nominal: Array, other: Array) -> Array:
-    """Room for the batch axes of ``other`` behind the axis of time."""
+    """``nominal`` with axes for the batch of ``other`` after that of time."""
     extra = (1,) * max(0, other.ndim - nominal.ndim)
     return nominal.reshape(len(nominal), *extra, *nominal.shape[1:])

@@ -3,26 +3,21 @@
 
     τ = τ(q₀, v₀, v̇₀) + τ_q δq + τ_v δv - 𝓜 (k_p δq + k_d δv)
 
-The first three terms are inverse dynamics of the robot as it is, to first order, so errors obey
-δv̇ = -k_p δq - k_d δv, the same at every joint and every place of the trajectory. All matrices
-belong to the nominal motion and are made before it starts, in one batched call; what remains to do
-at each step is a product of a matrix and a vector.
+The first three terms are inverse dynamics of the robot as it is, to first order, so errors obey δv̇
+= -k_p δq - k_d δv, the same at every joint and every knot. All matrices belong to the nominal
+motion and are computed before it starts, in one batched call; each step is a matrix-vector product.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from phistar.control.actuation import Actuation, positive_gains
 from phistar.control.feedback import Feedback
-from phistar.control.setting import Actuation, gains
 from phistar.control.trajectory import Trajectory
 from phistar.errors import ShapeError
 from phistar.robot import Robot
-
-Array = NDArray[Any]
 
 
 def feedforward(
@@ -43,15 +38,15 @@ def feedforward(
         stiffness: k_p, a number or (nv,) [1/s^2], positive.
         damping: k_d, a number or (nv,) [1/s]; by default critical, 2 sqrt(k_p).
         limits: Bounds of forces: a number, (nv,), (2, nv) as lower and upper, or ``"robot"`` for
-            those of its file; what the controller asks for is clipped to them.
+            those of its file; the forces are clipped to them.
 
     Returns:
         The policy; its ``trajectory.tau`` is the feed-forward.
     """
     actuation = Actuation.of(robot, None)
     lower, upper = actuation.bounds(limits)
-    kp = gains(robot, "stiffness", stiffness)
-    kd = 2.0 * np.sqrt(kp) if damping is None else gains(robot, "damping", damping)
+    kp = positive_gains(robot, "stiffness", stiffness)
+    kd = 2.0 * np.sqrt(kp) if damping is None else positive_gains(robot, "damping", damping)
     steps, rates = trajectory.steps, np.asarray(vdot, dtype=float)
     if len(rates) not in (steps, steps + 1):
         raise ShapeError("vdot", rates.shape, f"({steps}, ..., {robot.nv})", "the trajectory")

@@ -1,50 +1,50 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Trajectories that cost least: iLQR, and DDP with second derivatives, for a batch of starts.
+"""Optimal trajectories: iLQR, and DDP with second derivatives, for a batch of starts.
 
 Each iteration linearizes all steps of all problems in one batched call, finds gains from the end
-backward, and tries ten lengths of step for all problems in one batch of motions. Forces with bounds
-are handled inside the backward pass, after Tassa, Mansard and Todorov, Control-limited differential
-dynamic programming, ICRA 2014.
+backward, and tries ten step lengths for all problems in one batch. Forces with bounds are handled
+inside the backward pass, after Tassa, Mansard and Todorov, Control-limited differential dynamic
+programming, ICRA 2014.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from phistar.arrays import Array
 from phistar.control.backward import (
     Gains,
-    Linear,
+    LinearizedSteps,
     backward,
     costates,
     gradient,
     projected_norm,
 )
-from phistar.control.bend import second_derivatives
 from phistar.control.cost import Cost
+from phistar.control.dynamics_hessian import dynamics_hessian_times_costate
 from phistar.control.feedback import Feedback
-from phistar.control.search import Motions, run, search
+from phistar.control.line_search import TrajectoryBatch, roll_out, search
 from phistar.control.trajectory import Trajectory
-from phistar.errors import ArgumentError, ConvergenceWarning, ShapeError
+from phistar.control.user_cost import checked_actuation, checked_expansion
+from phistar.errors import ArgumentError, ConvergenceWarning, ShapeError, pluralize, warn
 from phistar.model.configuration import Coordinates
+from phistar.reprs import truncate_lines
 from phistar.robot import Robot
-
-Array = NDArray[Any]
 
 CONVERGED = "converged"
 STALLED = "no step lowers the cost"
 EXHAUSTED = "iterations used up"
 
-_FIRST, _LEAST, _MOST = 10.0, 1e-3, 1e12
-"""Damping after a first failure; what is as good as none; what ends the search."""
-_NOTHING = 1e-20
-"""Costs below this are rounding."""
+_FIRST_DAMPING, _MIN_DAMPING, _MAX_DAMPING = 10.0, 1e-3, 1e12
+"""Damping after a first failure; below which it is zero; above which the search ends."""
+_MIN_COST = 1e-20
+"""Costs below this count as rounding."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Solution:
         feedback: A policy that tracks it; forces at a bound are not fed back.
         cost: (...) at the end.
         gradient: (...) largest derivative of the cost with respect to a force, bounds respected.
-        iterations: (...) how many were made.
+        iterations: (...) number of iterations.
         converged: (...) whether the tolerance was met.
         reason: (...) why each iteration ended, as text.
         history: (iterations + 1, ...) cost after each; it never rises.
@@ -74,14 +74,16 @@ class Solution:
     def __str__(self) -> str:
         fields = (self.cost, self.gradient, self.iterations, self.reason, self.history[0])
         columns = (np.reshape(x, -1) for x in fields)
-        lines = [f"{self.trajectory.steps} steps of {self.trajectory.dt:.4g} s"]
+        lines = [f"{pluralize(self.trajectory.steps, 'step')} of {self.trajectory.dt:.4g} s"]
         for index, (cost, slope, count, reason, first) in enumerate(zip(*columns, strict=True)):
             name = f"start {index}: " if self.cost.ndim else ""
             lines.append(
                 f"{name}{reason} after {count} iterations, cost {first:.6g} -> {cost:.6g}, "
                 f"gradient {slope:.2e}"
             )
-        return "\n".join(lines)
+        return "\n".join(truncate_lines(lines, 11))
+
+    __repr__ = __str__
 
 
 def ilqr(
@@ -105,25 +107,26 @@ def ilqr(
         q: (..., nq) starts; each is a problem of its own, all are solved together.
         v: (..., nv) velocities there; by default zero.
         dt: Length of a step [s]; steps are semi-implicit, as in ``robot.discretize``.
-        steps: How many, N.
+        steps: Number of steps, N.
         tau: First guess (N, nv) or (N, ..., nv) of the joint forces; by default those that hold the
             start against gravity, as far as there are motors.
         limits: Bounds of forces: a number, (nu,), (2, nu) as lower and upper, or ``"robot"`` for
             those of its file.
-        second_order: Use second derivatives of the dynamics too (DDP) wherever they leave a
-            minimum: fewer iterations near the end, more work in each. For robots whose joints have
+        second_order: Use second derivatives of the dynamics too (DDP) wherever the Hessian stays
+            positive: fewer iterations near the end, more work in each. For robots whose joints have
             one axis each.
-        tolerance: Done when a full step promises less than this share of the cost.
-        max_iterations: At most so many.
+        tolerance: Converged when a full step predicts a decrease below this fraction of the cost.
+        max_iterations: Largest number of iterations.
         progress: Show a progress bar.
 
     Returns:
-        The solution. Where it did not converge, a ``ConvergenceWarning`` says so too.
+        The solution, with a ``ConvergenceWarning`` where it did not converge.
 
     Raises:
-        ArgumentError: A value is not allowed, or the motion of the first guess runs away.
+        ArgumentError: A value is not allowed, or the motion of the first guess diverges.
     """
-    robot, actuation = cost.actuation.robot, cost.actuation
+    actuation = checked_actuation(cost)
+    robot = actuation.robot
     _check(robot, dt, steps, max_iterations, second_order)
     start_q, start_v = robot.configuration(q), robot.tangent(np.zeros(robot.nv) if v is None else v)
     batch = np.broadcast_shapes(start_q.shape[:-1], start_v.shape[:-1])
@@ -134,8 +137,8 @@ def ilqr(
         np.full(actuation.size, -np.inf) if low is None else low,
         np.full(actuation.size, np.inf) if high is None else high,
     )
-    guess = np.clip(actuation.pick(_guess(robot, start_q, tau, steps, batch)), *bounds)
-    motions = _first(cost, start_q, start_v, guess, dt, bounds)
+    guess = np.clip(actuation.pick(_initial_forces(robot, start_q, tau, steps, batch)), *bounds)
+    motions = _initial_trajectories(cost, start_q, start_v, guess, dt, bounds)
     solver = _Solver(cost, motions, dt, bounds, second_order, tolerance)
     with _bar(progress, max_iterations) as show:
         for _ in range(max_iterations):
@@ -152,7 +155,7 @@ class _Solver:
     def __init__(
         self,
         cost: Cost,
-        motions: Motions,
+        motions: TrajectoryBatch,
         dt: float,
         bounds: tuple[Array, Array],
         second_order: bool,
@@ -170,59 +173,64 @@ class _Solver:
         self.history = [motions.cost.copy()]
 
     def iterate(self) -> None:
-        """One step for every problem that is not done."""
+        """One step for every open problem."""
         now, nominal = self.active, self.motions.at(self.active)
         at = self._linear(nominal)
         costate = costates(at)
         self.slope[now] = projected_norm(at, gradient(at, costate))
         gains = backward(at, self.damping[now])
         if self.second_order:
-            bend = second_derivatives(
+            hessian = dynamics_hessian_times_costate(
                 self.cost.actuation, nominal.q, nominal.v, nominal.u, costate, self.dt
             )
-            newton = backward(replace(at, bend=bend), self.damping[now])
+            newton = backward(replace(at, dynamics_hessian=hessian), self.damping[now])
             gains = gains.where(newton.failed | (self.damping[now] > 0), newton)
-        found, better = search(self.cost, nominal, gains, self.dt, self.bounds)
+        best, better = search(self.cost, nominal, gains, self.dt, self.bounds)
         promised = -(gains.slope + gains.curve)
-        close = promised <= self.tolerance * np.maximum(np.abs(nominal.cost), _NOTHING)
+        close = promised <= self.tolerance * np.maximum(np.abs(nominal.cost), _MIN_COST)
         plain = self.damping[now] == 0
-        # Damping hides how far the minimum is: under it nothing counts as converged.
-        done = close & plain
-        self.motions.put(now[better], found.at(better))
+        # Damping hides the distance to the minimum: damped steps do not count as converged.
+        converged = close & plain
+        self.motions.put(now[better], best.at(better))
         self.iterations[now] += 1
         stalled = self._damp(now, better, close & ~plain, plain)
-        self.reason[now[done]] = CONVERGED
-        self.reason[now[stalled & ~done]] = STALLED
-        self.active = now[~(done | stalled)]
+        self.reason[now[converged]] = CONVERGED
+        self.reason[now[stalled & ~converged]] = STALLED
+        self.active = now[~(converged | stalled)]
         self.history.append(self.motions.cost.copy())
 
     def _damp(self, now: Array, better: Array, short: Array, plain: Array) -> Array:
-        """Shorter steps after a failure, longer ones after a success; True where none is left.
+        """More damping after a failure, less after a success; True where the limit is reached.
 
         Args:
             now: The problems.
             better: Whether a step was found.
-            short: Damped so much that a step promises nothing.
+            short: Damped so much that a step predicts no decrease.
             plain: Not damped at all.
         """
         self.blocked[now] = ~better & (self.blocked[now] | plain)
-        before = self.damping[now]
-        less = np.where(before / 4 < _LEAST, 0.0, before / 4)
-        more = np.where(short, 0.0, np.maximum(10 * before, _FIRST))
+        damping = self.damping[now]
+        less = np.where(damping / 4 < _MIN_DAMPING, 0.0, damping / 4)
+        more = np.where(short, 0.0, np.maximum(10 * damping, _FIRST_DAMPING))
         self.damping[now] = np.where(better, less, more)
-        return np.asarray(self.blocked[now] & (short | (more > _MOST)))
+        return np.asarray(self.blocked[now] & (short | (more > _MAX_DAMPING)))
 
-    def _linear(self, nominal: Motions) -> Linear:
+    def _linear(self, nominal: TrajectoryBatch) -> LinearizedSteps:
         actuation = self.cost.actuation
         tau = actuation.spread(nominal.u)
         step = actuation.robot.discretize(nominal.q[:-1], nominal.v[:-1], tau, self.dt)
-        expansion = self.cost.expansion(nominal.q, nominal.v, nominal.u, self.dt)
-        return Linear(step.A, step.B[..., actuation.columns], nominal.u, *self.bounds, expansion)
+        first = len(self.history) == 1
+        cost = checked_expansion(
+            self.cost, nominal.q, nominal.v, nominal.u, self.dt, definite=first
+        )
+        return LinearizedSteps(
+            step.A, step.B[..., actuation.columns], nominal.u, *self.bounds, cost
+        )
 
     def solution(self, batch: tuple[int, ...], limits: tuple[Any, Any]) -> Solution:
-        """What was found, in the shape of the starts."""
-        actuation, found = self.cost.actuation, self.motions
-        steps, at = len(found.u), self._linear(found)
+        """The result, in the shape of the starts."""
+        actuation, motions = self.cost.actuation, self.motions
+        steps, at = len(motions.u), self._linear(motions)
         slope = projected_norm(at, gradient(at, costates(at)))
         gains = backward(at, np.zeros(len(slope)))
 
@@ -231,15 +239,15 @@ class _Solver:
 
         trajectory = Trajectory(
             self.dt * np.arange(steps + 1),
-            shaped(found.q),
-            shaped(found.v),
-            shaped(actuation.spread(found.u)),
+            shaped(motions.q),
+            shaped(motions.v),
+            shaped(actuation.spread(motions.u)),
         )
         reason = self.reason.reshape(batch).astype(str)
         result = Solution(
             trajectory,
             Feedback(actuation, trajectory, shaped(gains.K), *limits),
-            found.cost.reshape(batch),
+            motions.cost.reshape(batch),
             slope.reshape(batch),
             self.iterations.reshape(batch),
             np.asarray(reason == CONVERGED),
@@ -247,7 +255,7 @@ class _Solver:
             shaped(np.array(self.history)),
         )
         if not result.converged.all():
-            warnings.warn(f"iLQR did not converge. {result}", ConvergenceWarning, stacklevel=3)
+            warn(f"iLQR did not converge. {result}", ConvergenceWarning)
         return result
 
 
@@ -257,15 +265,15 @@ def _check(robot: Robot, dt: float, steps: int, max_iterations: int, second_orde
     for name, count in (("steps", steps), ("max_iterations", max_iterations)):
         if count < 1:
             raise ArgumentError(f"{name} is {count}, expected at least 1")
-    curved = [name for name in robot.joint_names if not robot.joints[name].motion.is_euclidean]
+    curved = [name for name in robot.joint_names if not robot.joints[name].joint_kind.is_euclidean]
     if second_order and curved:
         raise ArgumentError(
             f"second_order needs joints with one axis each, and {', '.join(curved)} of robot "
-            f"'{robot.name}' turn otherwise; leave it off"
+            f"'{robot.name}' have more; leave it off"
         )
 
 
-def _guess(
+def _initial_forces(
     robot: Robot, q: Array, tau: ArrayLike | None, steps: int, batch: tuple[int, ...]
 ) -> Array:
     """(N, B, nv)."""
@@ -278,12 +286,12 @@ def _guess(
     return np.broadcast_to(array, (steps, *batch, robot.nv)).reshape(steps, -1, robot.nv)
 
 
-def _first(
+def _initial_trajectories(
     cost: Cost, q: Array, v: Array, u: Array, dt: float, bounds: tuple[Array, Array]
-) -> Motions:
+) -> TrajectoryBatch:
     """The motions of the first guess."""
     steps, problems = u.shape[:2]
-    still = Motions(
+    still = TrajectoryBatch(
         np.broadcast_to(q, (steps + 1, *q.shape)),
         np.broadcast_to(v, (steps + 1, *v.shape)),
         u,
@@ -294,19 +302,19 @@ def _first(
         np.zeros((*u.shape, 2 * v.shape[-1])),
         *(np.zeros(problems) for _ in range(3)),
     )
-    found = run(cost, still, none, dt, bounds, np.ones(1))
-    if not np.isfinite(found.cost).all():
-        index = int(np.argmin(np.isfinite(found.cost[0])))
+    motions = roll_out(cost, still, none, dt, bounds, np.ones(1))
+    if not np.isfinite(motions.cost).all():
+        index = int(np.argmin(np.isfinite(motions.cost[0])))
         raise ArgumentError(
             f"the motion of the first guess runs away from start {index}; pass another tau, or "
             "shorter steps"
         )
-    return Motions(found.q[:, 0], found.v[:, 0], found.u[:, 0], found.cost[0])
+    return TrajectoryBatch(motions.q[:, 0], motions.v[:, 0], motions.u[:, 0], motions.cost[0])
 
 
 @contextmanager
 def _bar(progress: bool, total: int) -> Iterator[Any]:
-    """Something to call after each iteration; with ``progress`` it moves a bar."""
+    """A function to call after each iteration, which moves a bar with ``progress``."""
     if not progress:
         yield lambda solver: None
         return

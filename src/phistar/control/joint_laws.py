@@ -1,29 +1,34 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Laws that bring the joints to a configuration: PD with gravity, and computed torque.
 
-PD               τ = g(q) + k_p δ - k_d v               δ = difference(q, goal)
-computed torque  τ = 𝓜(k_p δ - k_d v) + C v + g(q)      so that v̇ = k_p δ - k_d v
+    PD               τ = g(q) + E*k_p δ - k_d v
+    computed torque  τ = 𝓜a + Cv + g(q)     with a such that δ̈ + k_d δ̇ + k_p δ = 0
+
+δ = difference(q, goal) is the tangent step to the goal, and E gives its rate: δ̇ = -E v. For joints
+with one axis E is the identity and a = k_p δ - k_d v. On ball, free and planar joints E* makes the
+pull the gradient of ½δ*k_p δ; without it the law adds energy. There δ is the shortest step: it is
+discontinuous at half a turn.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from phistar.control.law import Law, bounds, square
-from phistar.control.setting import gains
+from phistar.arrays import Array
+from phistar.control.actuation import matvec, positive_gains
+from phistar.control.law import Law, force_bounds, squared_norm
 from phistar.model.configuration import Coordinates
+from phistar.reprs import one_line_repr
 from phistar.robot import Robot
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
 class JointLaw(Law):
-    """What both have: a goal and gains.
+    """Common base: a goal and gains.
 
     Attributes:
         goal: (..., nq).
@@ -39,48 +44,68 @@ class JointLaw(Law):
         """δ (..., nv): the tangent step to the goal."""
         return self.robot.difference(q, self.goal)
 
-    def _wanted(self, q: Array, v: Array) -> Array:
-        return np.asarray(self.stiffness * self.error(q, v) - self.damping * v)
+    def _step_rate(self, q: Array) -> Array | None:
+        """E (..., nv, nv) of δ̇ = -E v; None where it is the identity."""
+        joints = (self.robot.joints[name] for name in self.robot.joint_names)
+        if all(joint.joint_kind.is_euclidean for joint in joints):
+            return None
+        # The step to the goal is minus the step from it.
+        return self.robot.difference_q(self.goal, q)
 
 
+@one_line_repr
 @dataclass(frozen=True, eq=False)
 class PDGravity(JointLaw):
-    """τ = g(q) + k_p δ - k_d v; gains are forces per angle or length."""
+    """τ = g(q) + E*k_p δ - k_d v; gains are forces per angle or length."""
 
     name: ClassVar[str] = "pd_gravity"
 
     def pull(self, q: Array) -> Array:
-        """k_p δ (..., nv)."""
-        return np.asarray(self.stiffness * self.robot.difference(q, self.goal))
+        """E*k_p δ (..., nv), minus the gradient of ½δ*k_p δ."""
+        spring = np.asarray(self.stiffness * self.robot.difference(q, self.goal))
+        E = self._step_rate(q)
+        return spring if E is None else matvec(np.swapaxes(E, -1, -2), spring)
 
-    def demand(self, q: Array, v: Array) -> Array:
-        """g(q) + k_p δ - k_d v (..., nv)."""
-        return self.held(q, self._wanted(q, v))
+    def require(self, q: Array, v: Array) -> Array:
+        """g(q) + E*k_p δ - k_d v (..., nv)."""
+        return self.held(q, self.pull(q) - self.damping * v)
 
     def lyapunov(self, q: Array, v: Array) -> Array:
-        """½v*𝓜v + ½δ*k_p δ (...) [J]."""
-        spring = square(np.sqrt(self.stiffness) * self.error(q, v)) / 2
+        """½v*𝓜v + ½δ*k_p δ (...) [J]; its rate is -v*k_d v."""
+        spring = squared_norm(np.sqrt(self.stiffness) * self.error(q, v)) / 2
         return np.asarray(self.robot.kinetic_energy(q, v) + spring)
 
 
+@one_line_repr
 @dataclass(frozen=True, eq=False)
 class ComputedTorque(JointLaw):
-    """Inverse dynamics of v̇ = k_p δ - k_d v; gains are accelerations per angle or length."""
+    """Inverse dynamics of δ̈ + k_d δ̇ + k_p δ = 0; gains are accelerations per angle or length."""
 
     name: ClassVar[str] = "computed_torque"
 
     def pull(self, q: Array) -> Array:
-        """𝓜 k_p δ (..., nv)."""
-        rest = np.zeros(self.robot.nv)
-        return np.asarray(self.demand(q, rest) - self.robot.gravity_force(q))
+        """𝓜E⁻¹k_p δ (..., nv)."""
+        zero = np.zeros(self.robot.nv)
+        return np.asarray(self.require(q, zero) - self.robot.gravity_force(q))
 
-    def demand(self, q: Array, v: Array) -> Array:
-        """𝓜(k_p δ - k_d v) + C v + g(q) (..., nv)."""
-        return self.robot.inverse_dynamics(q, v, self._wanted(q, v))
+    def require(self, q: Array, v: Array) -> Array:
+        """𝓜a + Cv + g(q) (..., nv), with the acceleration a that makes δ̈ = -k_d δ̇ - k_p δ."""
+        return self.robot.inverse_dynamics(q, v, self._acceleration(q, v))
+
+    def _acceleration(self, q: Array, v: Array) -> Array:
+        step, E = self.error(q, v), self._step_rate(q)
+        if E is None:
+            return np.asarray(self.stiffness * step - self.damping * v)
+        # -δ = difference(goal, q) has the rate E v and the second rate E a + bias.
+        bias = self.robot.difference_bias(self.goal, q, v)
+        right_side = self.stiffness * step - self.damping * matvec(E, v) - bias
+        return np.asarray(np.linalg.solve(E, right_side[..., None])[..., 0])
 
     def lyapunov(self, q: Array, v: Array) -> Array:
-        """½v*v + ½δ*k_p δ (...): the energy of oscillators of unit mass."""
-        return (square(v) + square(np.sqrt(self.stiffness) * self.error(q, v))) / 2
+        """½δ̇*δ̇ + ½δ*k_p δ (...), oscillators of unit mass; its rate is -δ̇*k_d δ̇."""
+        E = self._step_rate(q)
+        speed = v if E is None else matvec(E, v)
+        return (squared_norm(speed) + squared_norm(np.sqrt(self.stiffness) * self.error(q, v))) / 2
 
 
 def pd_gravity(
@@ -92,11 +117,14 @@ def pd_gravity(
     gravity: bool = True,
     limits: ArrayLike | str | None = None,
 ) -> PDGravity:
-    """Springs and dampers at the joints, with gravity compensated.
+    """Springs and dampers at the joints, with gravity compensation.
+
+    ½v*𝓜v + ½δ*k_p δ decreases at the rate v*k_d v, δ = ``robot.difference(q, goal)``, on joints of
+    every kind.
 
     Args:
         robot: The robot.
-        goal: (..., nq) where it should be.
+        goal: (..., nq) goal configuration.
         stiffness: k_p, a number or (nv,) [N m/rad, N/m], positive; by default ω²𝓜_kk at the goal
             with ω = 5 rad/s.
         damping: k_d, a number or (nv,) [N m s/rad, N s/m], positive; by default the critical one
@@ -104,11 +132,15 @@ def pd_gravity(
         gravity: Add the forces that hold the robot against gravity.
         limits: Bounds of forces, as in ``rate_feedback``.
     """
-    place = robot.configuration(goal)
-    inertia = np.diagonal(robot.mass_matrix(place), axis1=-2, axis2=-1)
-    kp = 25.0 * inertia if stiffness is None else gains(robot, "stiffness", stiffness)
-    kd = 2.0 * np.sqrt(kp * inertia) if damping is None else gains(robot, "damping", damping)
-    return PDGravity(robot, *bounds(robot, limits), gravity, place, kp, kd)
+    goal_q = robot.configuration(goal)
+    inertia = np.diagonal(robot.mass_matrix(goal_q), axis1=-2, axis2=-1)
+    kp = 25.0 * inertia if stiffness is None else positive_gains(robot, "stiffness", stiffness)
+    kd = (
+        2.0 * np.sqrt(kp * inertia)
+        if damping is None
+        else positive_gains(robot, "damping", damping)
+    )
+    return PDGravity(robot, *force_bounds(robot, limits), gravity, goal_q, kp, kd)
 
 
 def computed_torque(
@@ -121,13 +153,18 @@ def computed_torque(
 ) -> ComputedTorque:
     """Inverse dynamics of linear, decoupled errors: δ̈ + k_d δ̇ + k_p δ = 0 at every joint.
 
+    δ = ``robot.difference(q, goal)``, on joints of every kind; ball, free and planar joints must
+    stay within half a turn of the goal, where the shortest step is discontinuous.
+
     Args:
         robot: The robot.
-        goal: (..., nq) where it should be.
+        goal: (..., nq) goal configuration.
         stiffness: k_p, a number or (nv,) [1/s²], positive.
         damping: k_d, a number or (nv,) [1/s]; by default critical, 2 sqrt(k_p).
         limits: Bounds of forces, as in ``rate_feedback``.
     """
-    kp = gains(robot, "stiffness", stiffness)
-    kd = 2.0 * np.sqrt(kp) if damping is None else gains(robot, "damping", damping)
-    return ComputedTorque(robot, *bounds(robot, limits), True, robot.configuration(goal), kp, kd)
+    kp = positive_gains(robot, "stiffness", stiffness)
+    kd = 2.0 * np.sqrt(kp) if damping is None else positive_gains(robot, "damping", damping)
+    return ComputedTorque(
+        robot, *force_bounds(robot, limits), True, robot.configuration(goal), kp, kd
+    )

@@ -1,30 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What control laws have in common: joint forces of a state, an error, a Lyapunov function.
+"""Base of control laws: joint forces of a state, an error, a Lyapunov function.
 
-A law is a policy for ``rollout`` and what ``regulate`` runs. Every joint has a motor.
+A law is a policy for ``rollout`` and an argument of ``regulate``. Every joint has a motor.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from phistar.control.setting import Actuation
+from phistar.arrays import Array
+from phistar.control.actuation import Actuation
 from phistar.errors import ArgumentError, ShapeError
 from phistar.model.configuration import Coordinates
 from phistar.robot import Robot
 from phistar.spatial import is_rotation
 
-Array = NDArray[Any]
-
 
 @dataclass(frozen=True, eq=False)
 class Law(ABC):
-    """A law of control: ``tau = law.forces(q, v)``.
+    """A control law: ``tau = law.forces(q, v)``.
 
     Attributes:
         robot: The robot.
@@ -41,27 +40,28 @@ class Law(ABC):
 
     @abstractmethod
     def pull(self, q: Array) -> Array:
-        """Joint forces (..., nv) towards the goal in a robot at rest, gravity aside."""
+        """Joint forces (..., nv) towards the goal at rest, without gravity compensation."""
 
     @abstractmethod
     def error(self, q: Array, v: Array) -> Array:
-        """What the law brings to zero (..., m)."""
+        """The error (..., m) that the law brings to zero."""
 
     @abstractmethod
     def lyapunov(self, q: Array, v: Array) -> Array:
-        """The function (...) that falls under this law, gravity compensated and no limit met."""
+        """The function (...) that decreases under this law, with gravity compensation and within
+        limits."""
 
     @abstractmethod
-    def demand(self, q: Array, v: Array) -> Array:
-        """Joint forces (..., nv) that the law asks for, limits aside."""
+    def require(self, q: Array, v: Array) -> Array:
+        """Joint forces (..., nv) of the law, before limits."""
 
     def forces(self, q: Coordinates, v: Coordinates) -> Array:
         """Joint forces (..., nv), within the limits."""
-        tau = self.demand(self.robot.configuration(q), self.robot.tangent(v))
+        tau = self.require(self.robot.configuration(q), self.robot.tangent(v))
         return tau if self.lower is None else np.clip(tau, self.lower, self.upper)
 
     def __call__(self, k: int, q: Coordinates, v: Coordinates) -> Array:
-        """The same as a policy, for ``rollout``; k does not matter."""
+        """The same as a policy, for ``rollout``; k is ignored."""
         return self.forces(q, v)
 
     def saturated(self, tau: Array) -> Array:
@@ -83,7 +83,7 @@ class Law(ABC):
         return np.asarray(tau + self.robot.gravity_force(q)) if self.gravity else tau
 
 
-def bounds(robot: Robot, limits: ArrayLike | str | None) -> tuple[Array | None, Array | None]:
+def force_bounds(robot: Robot, limits: ArrayLike | str | None) -> tuple[Array | None, Array | None]:
     """Lower and upper forces (nv,) of every joint, or None."""
     return Actuation.of(robot, None).bounds(limits)
 
@@ -103,6 +103,6 @@ def goal_pose(robot: Robot, frame: str, pose: ArrayLike) -> Array:
     return goal
 
 
-def square(x: Array) -> Array:
+def squared_norm(x: Array) -> Array:
     """Sum of squares over the last axis."""
     return np.asarray((x * x).sum(axis=-1))

@@ -2,43 +2,45 @@
 """Linear-quadratic regulators at an equilibrium, in continuous time or in steps.
 
 The regulator minimises ∫ (e·Q e + u·R u) dt of the linearized robot, with e = (δq, δv) the error of
-the state as a tangent vector and u what is added to the holding forces. Weights are per second also
-in steps (each counts dt Q and dt R), so a regulator in short steps is nearly the continuous one.
+the state as a tangent vector and u added to the holding forces. Weights are per second in discrete
+time too (each step counts dt Q and dt R), so a regulator in short steps is nearly the continuous
+one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from phistar.control.setting import Actuation, state_error, times, weight_matrix
+from phistar.arrays import Array
+from phistar.control.actuation import Actuation, matvec, state_error, weight_matrix
 from phistar.errors import EquilibriumError, ShapeError, StabilityError
 from phistar.model.configuration import Coordinates
+from phistar.reprs import one_line_repr
 from phistar.robot import Robot
 
-Array = NDArray[Any]
-
-_MARGINAL = 1e-7
+_MARGINAL_DECAY = 1e-7
 """Modes that decay by less than this, relative to the fastest, count as not decaying."""
-_LOST = 1e-10
+_RANK_TOLERANCE = 1e-10
 """Singular values below this, relative to the largest, count as zero."""
 
 
+@one_line_repr
 @dataclass(frozen=True)
 class Regulator:
     """Feedback that holds a robot at an equilibrium: ``tau = regulator(q, v)``.
 
     Attributes:
         actuation: The joints that are driven.
-        q: (nq,) where the robot rests.
+        q: (nq,) equilibrium.
         tau: (nv,) the forces that hold it there.
         K: (nu, 2 nv) gains; the driven joints get tau - K (δq, δv).
-        S: (2 nv, 2 nv); e·S e is the cost of the way back from an error e, to second order.
-        eigenvalues: (2 nv,) of the closed loop, slowest first: exponents [1/s], or factors a step.
+        S: (2 nv, 2 nv); e·S e is the cost of the return from an error e, to second order.
+        eigenvalues: (2 nv,) of the closed loop, slowest first: exponents [1/s], or factors per
+            step.
         dt: Length of a step [s]; None in continuous time.
     """
 
@@ -57,7 +59,7 @@ class Regulator:
 
     def __call__(self, q: Coordinates, v: Coordinates) -> Array:
         """Joint forces (..., nv) in a state."""
-        return self.tau - self.actuation.spread(times(self.K, self.error(q, v)))
+        return self.tau - self.actuation.spread(matvec(self.K, self.error(q, v)))
 
 
 def lqr(
@@ -75,30 +77,30 @@ def lqr(
 
     Args:
         robot: The robot.
-        q: (nq,) where it rests.
+        q: (nq,) equilibrium.
         Q: Weight of errors (δq, δv): a number, (2 nv,) or (2 nv, 2 nv), semidefinite.
         R: Weight of forces: a number, (nu,) or (nu, nu), positive definite.
         tau: (nv,) forces that hold it; by default those against gravity, at the actuated joints.
         actuated: Names of the joints that have motors; by default all.
         dt: None for continuous time; or the length of a step [s], for semi-implicit Euler steps
-            with the forces held.
+            with constant forces.
         tolerance: Largest acceleration that counts as rest [rad/s^2, m/s^2].
 
     Raises:
         EquilibriumError: The robot does not stay at q under ``tau``.
         StabilityError: The actuated joints cannot reach a mode that does not decay by itself, or Q
-            does not see it. The modes are named.
+            gives it no weight. The modes are named.
     """
     actuation = Actuation.of(robot, actuated)
-    place = robot.configuration(q)
-    if place.ndim != 1:
-        raise ShapeError("q", place.shape, f"({robot.nq},)", f"robot '{robot.name}'")
+    equilibrium = robot.configuration(q)
+    if equilibrium.ndim != 1:
+        raise ShapeError("q", equilibrium.shape, f"({robot.nq},)", f"robot '{robot.name}'")
     Q = weight_matrix(Q, 2 * robot.nv, "Q")
     R = weight_matrix(R, actuation.size, "R", definite=True)
-    hold = _holding(actuation, place, tau, tolerance)
-    A, B = _linear(robot, place, hold, dt)
+    hold = _holding(actuation, equilibrium, tau, tolerance)
+    A, B = _linear(robot, equilibrium, hold, dt)
     B = B[:, actuation.columns]
-    _refuse_lost_modes(actuation, A, B, Q, discrete=dt is not None)
+    _reject_lost_modes(actuation, A, B, Q, discrete=dt is not None)
     S, K = _riccati(A, B, Q, R, dt)
     closed = np.linalg.eigvals(A - B @ K)
     growth = closed.real if dt is None else np.abs(closed) - 1.0
@@ -108,11 +110,11 @@ def lqr(
             "solver; bring the weights closer together",
             [(complex(x), "does not decay") for x in closed[growth >= 0]],
         )
-    return Regulator(actuation, place, hold, K, S, closed[np.argsort(-growth)], dt)
+    return Regulator(actuation, equilibrium, hold, K, S, closed[np.argsort(-growth)], dt)
 
 
 def _holding(actuation: Actuation, q: Array, tau: Coordinates | None, tolerance: float) -> Array:
-    """Forces at rest, checked to be such."""
+    """Holding forces, checked."""
     robot = actuation.robot
     if tau is None:
         hold = actuation.spread(actuation.pick(robot.gravity_force(q)))
@@ -160,7 +162,7 @@ def _riccati(A: Array, B: Array, Q: Array, R: Array, dt: float | None) -> tuple[
         raise StabilityError(f"the Riccati equation has no solution: {error}") from error
 
 
-def _refuse_lost_modes(
+def _reject_lost_modes(
     actuation: Actuation, A: Array, B: Array, Q: Array, *, discrete: bool
 ) -> None:
     robot = actuation.robot
@@ -187,10 +189,10 @@ def _lost_modes(robot: Robot, A: Array, B: Array, discrete: bool) -> list[tuple[
     growth = np.abs(eigenvalues) - 1.0 if discrete else eigenvalues.real / scale
     eye, unit = np.eye(len(A)), B / np.linalg.norm(B)
     lost: list[tuple[complex, str]] = []
-    for value in eigenvalues[(growth > -_MARGINAL) & (eigenvalues.imag >= 0)]:
+    for value in eigenvalues[(growth > -_MARGINAL_DECAY) & (eigenvalues.imag >= 0)]:
         left, singular, _ = np.linalg.svd(np.hstack([(A - value * eye) / scale, unit]))
         known = any(abs(value - other) < 1e-6 * scale for other, _ in lost)
-        if singular[-1] < _LOST * singular[0] and not known:
+        if singular[-1] < _RANK_TOLERANCE * singular[0] and not known:
             lost.append((complex(value), _direction(robot, left[:, -1])))
     return lost
 

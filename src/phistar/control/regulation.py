@@ -4,23 +4,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from phistar.arrays import Array
 from phistar.control.law import Law
 
-Array = NDArray[Any]
-
-SETTLED = 1e-2
+MAX_SETTLED_SPEED = 1e-2
 """Speed below which a robot that is at its goal stays there [rad/s, m/s]."""
-REST = 1e-3
+MAX_REST_SPEED = 1e-3
 """Speed below which a robot elsewhere is at rest; it must not gain that within 0.1 s either."""
-BLIND = 1e-4
-"""Share of the error that joint forces can act on, below which a pose is singular."""
-RISE = 1e-9
-"""Rise of a Lyapunov function, relative to its first value, that is rounding."""
+MIN_SIGHT = 1e-4
+"""Fraction of the error that joint forces can act on, below which a pose is singular."""
+MAX_RELATIVE_RISE = 1e-9
+"""Rise of a Lyapunov function, relative to its first value, that counts as rounding."""
+
+MAX_MOTIONS_PRINTED = 10
+"""Largest number of motions of a batch that are printed."""
 
 REACHED = "reached"
 SINGULAR = "stalled at a singular pose"
@@ -43,11 +45,11 @@ class Regulation:
         error: (N + 1, ...) size of the law's error.
         lyapunov: (N + 1, ...) the law's Lyapunov function.
         kinetic, potential: (N + 1, ...) energies [J].
-        saturated: (N + 1, ..., nv) where the law asked for more than the limits allow.
+        saturated: (N + 1, ..., nv) where the forces of the law exceed the limits.
         singular_value: (N + 1, ...) smallest singular value of the Jacobian that the law uses; NaN
             if it uses none.
-        sight: (N + 1, ...) from 0 to 1, how well the joints can act on the error; 0 where it is
-            lost at a singular pose.
+        sight: (N + 1, ...) from 0 to 1, how well the joints can act on the error; 0 at a singular
+            pose.
         outcome: (...) of words, how each motion ended: ``"reached"``, ``"stalled at a singular
             pose"``, ``"stalled at the limits of forces"``, ``"stalled by gravity, which is not
             compensated"``, ``"stalled"`` or ``"moving"``.
@@ -84,12 +86,19 @@ class Regulation:
     @property
     def monotone(self) -> Array:
         """(...) whether the Lyapunov function never rose by more than rounding."""
-        return np.asarray(self.rise <= RISE)
+        return np.asarray(self.rise <= MAX_RELATIVE_RISE)
 
     def __str__(self) -> str:
         lines = [f"{self.law.name} of robot '{self.law.robot.name}', {self.t[-1]:.4g} s:"]
-        lines += [self.describe(*index) for index in np.ndindex(self.outcome.shape)]
+        lines += [
+            self.describe(*index)
+            for index in islice(np.ndindex(self.outcome.shape), MAX_MOTIONS_PRINTED)
+        ]
+        if self.outcome.size > MAX_MOTIONS_PRINTED:
+            lines.append(f"... and {self.outcome.size - MAX_MOTIONS_PRINTED} more")
         return "\n".join(lines) if len(lines) > 2 else " ".join(lines)
+
+    __repr__ = __str__
 
     def describe(self, *index: int) -> str:
         """One motion of the batch in words."""
@@ -97,8 +106,10 @@ class Regulation:
         error, V = self.error[at], self.lyapunov[at]
         name = f"[{', '.join(map(str, index))}] " if index else ""
         text = f"{name}{self.outcome[index]}; error {error[0]:.4g} to {error[-1]:.3g}"
-        way = "never rising" if self.monotone[index] else f"rising by {self.rise[index]:.2g} of it"
-        text += f"; Lyapunov function {V[0]:.4g} to {V[-1]:.3g}, {way}"
+        trend = (
+            "never rising" if self.monotone[index] else f"rising by {self.rise[index]:.2g} of it"
+        )
+        text += f"; Lyapunov function {V[0]:.4g} to {V[-1]:.3g}, {trend}"
         if self.outcome[index] == SINGULAR:
             text += (
                 f"; no joint force acts on the error (smallest singular value "
@@ -111,23 +122,23 @@ class Regulation:
 
 
 def record(law: Law, t: Array, q: Array, v: Array, tolerance: float) -> Regulation:
-    """What is worth knowing of a motion, computed for all knots at once."""
-    demand = law.demand(q, v)
-    saturated = law.saturated(demand)
+    """The record of a motion, computed for all knots at once."""
+    require = law.require(q, v)
+    saturated = law.saturated(require)
     tau = law.forces(q, v)
     error = np.linalg.norm(law.error(q, v), axis=-1)
     sight = law.sight(q, v)
     vdot = law.robot.forward_dynamics(q[-1], v[-1], tau[-1])
     speed = np.abs(v[-1]).max(axis=-1, initial=0.0)
-    soon = np.maximum(speed, 0.1 * np.abs(vdot).max(axis=-1, initial=0.0))
-    weighed = np.abs(law.robot.gravity_force(q[-1])).max(axis=-1, initial=0.0) > 0
+    soon_speed = np.maximum(speed, 0.1 * np.abs(vdot).max(axis=-1, initial=0.0))
+    has_weight = np.abs(law.robot.gravity_force(q[-1])).max(axis=-1, initial=0.0) > 0
     outcome = np.select(
         [
-            (error[-1] <= tolerance) & (speed < SETTLED),
-            soon >= REST,
-            sight[-1] < BLIND,
+            (error[-1] <= tolerance) & (speed < MAX_SETTLED_SPEED),
+            soon_speed >= MAX_REST_SPEED,
+            sight[-1] < MIN_SIGHT,
             saturated[-1].any(axis=-1),
-            weighed & (not law.gravity),
+            has_weight & (not law.gravity),
         ],
         [REACHED, MOVING, SINGULAR, LIMITED, GRAVITY],
         STALLED,

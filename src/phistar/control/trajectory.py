@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Trajectories: a motion in time with the joint forces between its knots, and how to get one."""
+"""Trajectories: motions in time with the joint forces between knots; rollouts, minimum jerk."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-from phistar.errors import ArgumentError, ShapeError
+from phistar.arrays import Array
+from phistar.errors import ArgumentError, DivergenceError, ShapeError
+from phistar.model.bad_samples import bad_samples, check_on_error
 from phistar.model.configuration import Coordinates
+from phistar.model.kinematic_loops import require_tree
 from phistar.robot import Robot
-
-Array = NDArray[Any]
+from phistar.sim.divergence import diverged_samples, not_finite, park_lost, surely_finite
 
 Policy = Callable[[int, Array, Array], Array]
 """Joint forces (..., nv) at step k in a state: ``policy(k, q, v)``."""
@@ -29,17 +32,21 @@ class Trajectory:
         q: (N + 1, ..., nq) configurations.
         v: (N + 1, ..., nv) velocities.
         tau: (N, ..., nv) joint forces, each held from its knot to the next [N m, N].
+        diverged: (...) the first knot at which a sample is not finite, NaN from there on, or -1;
+            None if every sample is finite.
     """
 
     t: Array
     q: Array
     v: Array
     tau: Array
+    diverged: Array | None = None
 
     def __post_init__(self) -> None:
         for name in ("t", "q", "v", "tau"):
             array = np.asarray(getattr(self, name), dtype=float)
-            if not np.isfinite(array).all():
+            samples = array if name == "t" or self.diverged is None else array[:, self.ok]
+            if not np.isfinite(samples).all():
                 raise ArgumentError(f"{name} of the trajectory is not finite")
             object.__setattr__(self, name, array)
         if self.t.ndim != 1 or len(self.t) < 2:
@@ -56,6 +63,23 @@ class Trajectory:
             if array.ndim < 2 or len(array) != rows:
                 expected = f"({rows}, ..., n): {knots} times were given"
                 raise ShapeError(name, array.shape, expected, "a trajectory")
+
+    def __repr__(self) -> str:
+        gaps = np.diff(self.t)
+        even = np.ptp(gaps) <= 1e-6 * gaps.mean()
+        length = f"{gaps.mean():.6g} s" if even else f"{gaps.min():.4g} to {gaps.max():.4g} s"
+        batch = f", batch {self.q.shape[1:-1]}" if self.q.ndim > 2 else ""
+        lost = self.ok.size - np.count_nonzero(self.ok)
+        more = f", {lost} of {self.ok.size} diverged" if lost else ""
+        shapes = ", ".join(f"{name} {getattr(self, name).shape}" for name in ("q", "v", "tau"))
+        return f"<Trajectory: {self.steps} steps of {length}{batch}{more}, {shapes}>"
+
+    @property
+    def ok(self) -> Array:
+        """(...) of booleans: which samples are finite to the end."""
+        if self.diverged is None:
+            return np.ones(self.q.shape[1:-1], dtype=bool)
+        return np.asarray(self.diverged < 0)
 
     @property
     def steps(self) -> int:
@@ -80,7 +104,16 @@ class Trajectory:
 
 
 def rollout(
-    robot: Robot, q: Coordinates, v: Coordinates, policy: Policy, dt: float, steps: int
+    robot: Robot,
+    q: Coordinates,
+    v: Coordinates,
+    policy: Policy,
+    dt: float,
+    steps: int,
+    *,
+    forces: Mapping[str, ArrayLike] | None = None,
+    reference: str = "world_aligned",
+    on_error: str = "raise",
 ) -> Trajectory:
     """The motion of a robot under a policy, by semi-implicit Euler steps.
 
@@ -88,45 +121,135 @@ def rollout(
 
     Args:
         robot: The robot.
-        q: (..., nq) where it starts.
-        v: (..., nv) how fast.
+        q: (..., nq) initial configuration.
+        v: (..., nv) initial velocity.
         policy: ``policy(k, q, v)`` gives the joint forces (..., nv) of step k.
         dt: Length of a step [s].
-        steps: How many.
+        steps: Number of steps.
+        forces: External wrenches (..., 6) on named frames, as in ``robot.forward_dynamics``,
+            constant in time.
+        reference: Axes and point of those wrenches.
+        on_error: ``"raise"``, or ``"nan"``: samples that are or become not finite are NaN from
+            there on and the others continue; see ``ok`` and ``diverged`` of the result. The policy
+            gets them at rest in a harmless configuration.
 
     Raises:
-        ArgumentError: The motion leaves the range of numbers.
+        DivergenceError: The motion, or a force of the policy, is not finite.
+        ArgumentError: A number that comes in is not finite; steps of no length.
     """
+    require_tree(robot.model, "rollout")
     if not (np.isfinite(dt) and dt > 0):
         raise ArgumentError(f"dt is {dt}, expected a time greater than zero [s]")
     if steps < 1:
         raise ArgumentError(f"steps is {steps}, expected at least 1")
-    place, rate = robot.configuration(q), robot.tangent(v)
-    batch = np.broadcast_shapes(place.shape[:-1], rate.shape[:-1])
-    qs, vs = np.empty((steps + 1, *batch, robot.nq)), np.empty((steps + 1, *batch, robot.nv))
-    taus = np.empty((steps, *batch, robot.nv))
-    qs[0], vs[0] = place, rate
+    check_on_error(on_error)
+    (start_q, no_q), (start_v, no_v) = (
+        _numbers(robot, name, x, on_error) for name, x in (("q", q), ("v", v))
+    )
+    qs, vs, taus = _allocate_knots(robot, start_q, start_v, forces, steps)
+    lost = np.broadcast_to(no_q | no_v, qs.shape[1:-1]).copy()
+    first = np.where(lost, 0, -1)
+    dynamics = robot.forward_dynamics
+    if forces or on_error == "nan":
+        dynamics = partial(dynamics, forces=forces, reference=reference, on_error=on_error)
+    all_finite = not lost.any()
     for k in range(steps):
-        push = np.asarray(policy(k, qs[k], vs[k]))
-        if push.shape[-1:] != (robot.nv,) or push.ndim > len(batch) + 1:
-            expected = f"{(*batch, robot.nv)}"
-            raise ShapeError("policy(k, q, v)", push.shape, expected, f"robot '{robot.name}'")
-        taus[k] = push
+        q_k, v_k = (qs[k], vs[k]) if all_finite else park_lost(robot.model, qs[k], vs[k], lost)
+        taus[k] = _policy_forces(robot, policy, k, q_k, v_k)
+        diverged = None if surely_finite(taus[k]) else not_finite(taus[k])
+        if diverged is not None and diverged.any():
+            if on_error == "raise":
+                _reject_forces(robot, taus[k], diverged, k, k * dt)
+            taus[k] = np.where(diverged[..., None], 0.0, taus[k])
         with np.errstate(over="ignore", invalid="ignore"):
-            vs[k + 1] = vs[k] + dt * robot.forward_dynamics(qs[k], vs[k], taus[k])
-            qs[k + 1] = robot.integrate(qs[k], dt * vs[k + 1])
-        if not (np.isfinite(qs[k + 1]).all() and np.isfinite(vs[k + 1]).all()):
-            raise ArgumentError(
-                f"the motion of robot '{robot.name}' diverges: not finite after step {k} "
-                f"({(k + 1) * dt:.4g} s); use smaller steps or another controller"
-            )
-    return Trajectory(dt * np.arange(steps + 1), qs, vs, taus)
+            vs[k + 1] = v_k + dt * dynamics(q_k, v_k, taus[k])
+        if diverged is not None or not surely_finite(vs[k + 1]):
+            diverged = diverged_samples(vs[k + 1]) | (False if diverged is None else diverged)
+            vs[k + 1] = np.where(diverged[..., None], 0.0, vs[k + 1])
+        qs[k + 1] = robot.integrate(q_k, dt * vs[k + 1])
+        if diverged is not None or not surely_finite(qs[k + 1]):
+            diverged = (
+                diverged_samples(qs[k + 1]) | (False if diverged is None else diverged)
+            ) & ~lost
+            if diverged.any() and on_error == "raise":
+                _reject_step(robot, diverged, k, (k + 1) * dt)
+            first[diverged] = k + 1
+            lost |= diverged
+            all_finite = not lost.any()
+    for index in np.argwhere(lost):
+        at = (slice(first[*index], None), *index)
+        qs[at], vs[at], taus[at] = np.nan, np.nan, np.nan
+    times = dt * np.arange(steps + 1)
+    return Trajectory(times, qs, vs, taus, first if on_error == "nan" else None)
+
+
+def _numbers(robot: Robot, name: str, x: Coordinates, on_error: str) -> tuple[Array, Array]:
+    """Coordinates of a start, and which samples are invalid; these are replaced by neutral ones."""
+    read: Callable[[Any], Array] = robot.configuration if name == "q" else robot.tangent
+    fill = robot.neutral() if name == "q" else np.zeros(robot.nv)
+    array = read(x) if isinstance(x, Mapping) else np.asarray(x)
+    if array.dtype.kind != "f" or not array.ndim or array.shape[-1] != fill.size:
+        array = read(array)
+    if on_error == "raise":
+        return read(array), np.zeros(array.shape[:-1], dtype=bool)
+    lost = bad_samples(robot.model, **{name: array})
+    return read(np.where(lost[..., None], fill, array)), lost
+
+
+def _allocate_knots(
+    robot: Robot,
+    q: Array,
+    v: Array,
+    forces: Mapping[str, ArrayLike] | None,
+    steps: int,
+) -> tuple[Array, Array, Array]:
+    """Arrays for all knots, with the start in the first."""
+    pushes = [np.shape(wrench)[:-1] for wrench in (forces or {}).values()]
+    batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], *pushes)
+    qs, vs = np.empty((steps + 1, *batch, robot.nq)), np.empty((steps + 1, *batch, robot.nv))
+    qs[0], vs[0] = q, v
+    return qs, vs, np.empty((steps, *batch, robot.nv))
+
+
+def _policy_forces(robot: Robot, policy: Policy, k: int, q: Array, v: Array) -> Array:
+    """Forces of a policy, in a shape that broadcasts to that of v."""
+    tau = np.asarray(policy(k, q, v))
+    if tau.shape[-1:] != (robot.nv,) or tau.ndim > v.ndim:
+        raise ShapeError("policy(k, q, v)", tau.shape, f"{v.shape}", f"robot '{robot.name}'")
+    return tau
+
+
+def _reject_forces(robot: Robot, tau: Array, diverged: Array, k: int, t: float) -> None:
+    index = tuple(int(i) for i in np.argwhere(~np.isfinite(tau))[0])
+    raise DivergenceError(
+        f"the policy of robot '{robot.name}' asks for forces that are not finite at step {k} "
+        f"({t:.4g} s): tau{list(index)} is {tau[index]}; look at its gains and at the states "
+        "before",
+        _first(diverged),
+        k,
+        t,
+    )
+
+
+def _reject_step(robot: Robot, diverged: Array, k: int, t: float) -> None:
+    raise DivergenceError(
+        f"the motion of robot '{robot.name}' diverges: not finite after step {k} ({t:.4g} s); use "
+        "smaller steps or another controller",
+        _first(diverged),
+        k + 1,
+        t,
+    )
+
+
+def _first(chosen: Array) -> tuple[int, ...]:
+    """Index of the first sample that is chosen; () without batch axes."""
+    return tuple(int(i) for i in np.argwhere(chosen)[0])
 
 
 def minimum_jerk(
     robot: Robot, q0: Coordinates, q1: Coordinates, duration: float, steps: int
 ) -> tuple[Trajectory, Array]:
-    """A smooth motion from rest to rest, with the joint forces that inverse dynamics asks for.
+    """A smooth motion from rest to rest, with the joint forces of inverse dynamics.
 
     Every joint goes along its own geodesic from q0 to q1 with the fifth-order polynomial that ends
     without velocity and acceleration.
@@ -141,16 +264,17 @@ def minimum_jerk(
     Returns:
         The trajectory, and its accelerations (N + 1, ..., nv).
     """
+    require_tree(robot.model, "minimum_jerk")
     if not (np.isfinite(duration) and duration > 0):
         raise ArgumentError(f"duration is {duration}, expected a time greater than zero [s]")
     if steps < 1:
         raise ArgumentError(f"steps is {steps}, expected at least 1")
-    way = robot.difference(q0, q1)
-    s = np.linspace(0.0, 1.0, steps + 1).reshape(-1, *(1,) * way.ndim)
-    share = s**3 * (10.0 - 15.0 * s + 6.0 * s**2)
+    step = robot.difference(q0, q1)
+    s = np.linspace(0.0, 1.0, steps + 1).reshape(-1, *(1,) * step.ndim)
+    fraction = s**3 * (10.0 - 15.0 * s + 6.0 * s**2)
     rate = 30.0 * s**2 * (1.0 - s) ** 2 / duration
     growth = 60.0 * s * (1.0 - s) * (1.0 - 2.0 * s) / duration**2
-    q, v, vdot = robot.integrate(q0, share * way), rate * way, growth * way
+    q, v, vdot = robot.integrate(q0, fraction * step), rate * step, growth * step
     tau = robot.inverse_dynamics(q[:-1], v[:-1], vdot[:-1])
     return Trajectory(duration * s.reshape(-1), q, v, tau), vdot
 
@@ -161,9 +285,10 @@ def work(robot: Robot, trajectory: Trajectory) -> tuple[Array, Array]:
     The work of a step is τ · v at its middle, (v + v') / 2. The two agree within the accuracy of
     the steps, O(dt), whatever the controller: a check of robot, simulation and controller at once.
     """
+    require_tree(robot.model, "work")
     energy = robot.kinetic_energy(trajectory.q, trajectory.v)
     energy = energy + robot.potential_energy(trajectory.q)
     middle = (trajectory.v[1:] + trajectory.v[:-1]) / 2
     lasting = np.diff(trajectory.t).reshape(-1, *(1,) * (trajectory.tau.ndim - 2))
-    done = np.cumsum(lasting * (trajectory.tau * middle).sum(axis=-1), axis=0)
-    return energy - energy[0], np.concatenate([np.zeros_like(done[:1]), done])
+    work_done = np.cumsum(lasting * (trajectory.tau * middle).sum(axis=-1), axis=0)
+    return energy - energy[0], np.concatenate([np.zeros_like(work_done[:1]), work_done])

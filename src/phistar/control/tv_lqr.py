@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Linear-quadratic tracking of a trajectory: gains of every step, from its end backward.
 
-The whole trajectory is linearized in one batched call, as the exact derivatives of the steps; then
-the Riccati difference equation runs from the last knot to the first. Weights are per second, as in
+The trajectory is linearized in one batched call, with exact derivatives of the steps; then the
+Riccati difference equation runs from the last knot to the first. Weights are per second, as in
 ``lqr``; the final weight is not.
 """
 
@@ -10,28 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from phistar.arrays import Array
+from phistar.control.actuation import Actuation, state_error, weight_matrix
 from phistar.control.feedback import Feedback
-from phistar.control.setting import Actuation, state_error, weight_matrix
 from phistar.control.trajectory import Trajectory
+from phistar.reprs import one_line_repr
 from phistar.robot import Robot
 
-Array = NDArray[Any]
 
-
+@one_line_repr
 @dataclass(frozen=True, kw_only=True)
 class Tracker(Feedback):
-    """Feedback along a trajectory with the cost that it leaves.
+    """Feedback along a trajectory with its cost to go.
 
     Attributes:
         S: (N + 1, ..., 2 nv, 2 nv); e·S[k] e is the cost from an error e at knot k to the end, to
             second order.
-        defect: Largest entry of the error that one step of the robot makes against the next knot;
-            zero for a trajectory that was simulated with the same steps.
+        defect: Largest error of one step of the robot against the next knot; zero for a trajectory
+            that was simulated with the same steps.
     """
 
     S: Array
@@ -58,7 +58,7 @@ def tv_lqr(
         Q_final: Weight of the error at the end, as Q; by default Q times one second.
         actuated: Names of the joints that have motors; by default all.
         limits: Bounds of forces: a number, (nu,), (2, nu) as lower and upper, or ``"robot"`` for
-            those of its file; what the controller asks for is clipped to them.
+            those of its file; the forces are clipped to them.
     """
     actuation = Actuation.of(robot, actuated)
     Q = weight_matrix(Q, 2 * robot.nv, "Q")
@@ -86,10 +86,10 @@ def riccati(A: Array, B: Array, Q: Array, R: Array, end: Array) -> tuple[Array, 
     S = np.empty((len(A) + 1, *A.shape[1:]))
     S[-1] = end
     for k in range(len(A) - 1, -1, -1):
-        pushed = np.swapaxes(B[k], -1, -2) @ S[k + 1]
-        K[k] = np.linalg.solve(R + pushed @ B[k], pushed @ A[k])
+        B_T_S = np.swapaxes(B[k], -1, -2) @ S[k + 1]
+        K[k] = np.linalg.solve(R + B_T_S @ B[k], B_T_S @ A[k])
         closed = A[k] - B[k] @ K[k]
         # Joseph's form: symmetric and semidefinite whatever the rounding of K.
-        felt = np.swapaxes(K[k], -1, -2) @ R @ K[k]
-        S[k] = Q + felt + np.swapaxes(closed, -1, -2) @ S[k + 1] @ closed
+        force_cost = np.swapaxes(K[k], -1, -2) @ R @ K[k]
+        S[k] = Q + force_cost + np.swapaxes(closed, -1, -2) @ S[k + 1] @ closed
     return K, S

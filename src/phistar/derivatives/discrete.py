@@ -12,22 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from phistar.arguments import state
+from phistar.arguments import checked_state
+from phistar.arrays import Array
 from phistar.derivatives.first import Linearization, linearize
-from phistar.derivatives.tangent import bent, carried
+from phistar.derivatives.lie_jacobians import right_jacobian, step_adjoint
 from phistar.dynamics import Forces
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.model.configuration import Coordinates, integrate
 from phistar.model.model import Model
+from phistar.reprs import one_line_repr
 
-Array = NDArray[Any]
 
-
+@one_line_repr
 @dataclass(frozen=True)
 class Discretization:
     """A step of time: δx' = A δx + B δτ with δx = (δq, δv), δq tangent steps.
@@ -56,15 +55,15 @@ def discretize(
     reference: str = "world_aligned",
 ) -> Discretization:
     """A step of time and its derivatives."""
-    if method not in METHODS:
-        raise UnknownNameError("method", method, METHODS)
+    if method not in DISCRETIZATION_SCHEMES:
+        raise UnknownNameError("method", method, DISCRETIZATION_SCHEMES)
     if not (np.isfinite(dt) and dt > 0):
         raise ArgumentError(f"dt is {dt}, expected a time greater than zero [s]")
-    q, v, tau = state(model, q=q, v=v, tau=tau)
+    q, v, tau = checked_state(model, q=q, v=v, tau=tau)
     at = linearize(model, q, v, tau, forces, reference)
     batch = at.vdot.shape[:-1]
     q, v = (np.broadcast_to(x, (*batch, x.shape[-1])) for x in (q, v))
-    return METHODS[method](model, q, v, float(dt), at)
+    return DISCRETIZATION_SCHEMES[method](model, q, v, float(dt), at)
 
 
 def _eye(model: Model, like: Array) -> Array:
@@ -76,7 +75,7 @@ def _euler(model: Model, q: Array, v: Array, dt: float, at: Linearization) -> Di
     step = dt * v
     A = np.block(
         [
-            [carried(model, step), dt * bent(model, step)],
+            [step_adjoint(model, step), dt * right_jacobian(model, step)],
             [dt * at.vdot_q, _eye(model, v) + dt * at.vdot_v],
         ]
     )
@@ -89,10 +88,10 @@ def _semi_implicit(
 ) -> Discretization:
     later = v + dt * at.vdot
     step = dt * later
-    way = dt * bent(model, step)
+    way = dt * right_jacobian(model, step)
     lower = np.concatenate([dt * at.vdot_q, _eye(model, v) + dt * at.vdot_v], axis=-1)
     upper = way @ lower
-    upper[..., : model.nv] += carried(model, step)
+    upper[..., : model.nv] += step_adjoint(model, step)
     A = np.concatenate([upper, lower], axis=-2)
     push = dt * at.vdot_tau
     return Discretization(
@@ -100,7 +99,7 @@ def _semi_implicit(
     )
 
 
-METHODS: dict[str, Callable[..., Discretization]] = {
+DISCRETIZATION_SCHEMES: dict[str, Callable[..., Discretization]] = {
     "euler": _euler,
     "semi_implicit": _semi_implicit,
 }

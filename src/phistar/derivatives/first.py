@@ -10,27 +10,29 @@ frames are held as their ``reference`` says: fixed in the frame, or fixed in the
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
-from typing import Any
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from phistar import dynamics
-from phistar.arguments import refuse_singular, state
-from phistar.compile import Full, joint_map, kernel, matrix, together, together_executable
+from phistar.arguments import checked_state, refuse_singular
+from phistar.arrays import Array
+from phistar.backends.policy import decide_linearization
+from phistar.compile import Full, evaluate_bundle, fused_executable, joint_map, kernel, matrix
 from phistar.derivatives import wrenches
-from phistar.derivatives.quick import filled, ways
-from phistar.derivatives.tangent import exponential, transport
-from phistar.derivatives.wrenches import times
-from phistar.dynamics import Forces, over_joints
+from phistar.derivatives.lie_jacobians import expm_and_phi1, transport
+from phistar.derivatives.wrenches import matvec
+from phistar.dynamics import Forces, to_robot_coordinates
 from phistar.errors import UnknownNameError
+from phistar.memory_limits import refuse_large
 from phistar.model.configuration import Coordinates
+from phistar.model.kinematic_loops import require_tree
 from phistar.model.model import Model
-
-Array = NDArray[Any]
+from phistar.model.model_cache import entries
+from phistar.reprs import one_line_repr
+from phistar.thresholds import POLICY
 
 FUNCTIONS: Mapping[str, tuple[str, str, str]] = {
     "inverse_dynamics": ("q", "v", "vdot"),
@@ -46,15 +48,8 @@ FORWARD_METHODS = {
 """Of matrices: what is likely to be fastest; 𝓜⁻¹ times those of inverse dynamics; column by column
 without the mass matrix, by rigid inertias or, split into single sweeps, by Υ and Ĵ. The numbers are
 those of the algorithms of Jain and Rodriguez."""
-_TOGETHER = {"auto": "linearize", "product": "linearize_product", "split": "linearize_split"}
+_FUSED_KERNELS = {"auto": "linearize", "product": "linearize_product", "split": "linearize_split"}
 """Methods that have everything in one kernel, and its name."""
-_ROWS = {name: _TOGETHER.get(method, "") for name, method in FORWARD_METHODS.items()}
-BLAS = 3
-"""Operations of a dense matrix product in the time of one operation on links."""
-COLUMN = 118
-"""Operations that a link and column take more without the mass matrix than for inverse dynamics."""
-SAMPLES = 4
-"""That loops over links take side by side; fewer take as long."""
 JVP_METHODS = {
     **{"rigid": "rigid", "articulated": "articulated", "5": "articulated"},
     **{"conventional": "conventional", "3": "conventional", "split": "split"},
@@ -64,6 +59,7 @@ into single sweeps by Υ and Ĵ; or by solving with the mass matrix."""
 _JVP_PROGRAMS = {"articulated": "_articulated", "split": "_split"}
 
 
+@one_line_repr
 @dataclass(frozen=True)
 class InverseLinearization:
     """Joint forces and their derivatives at states: δτ = tau_q δq + tau_v δv + tau_vdot δv̇.
@@ -81,6 +77,7 @@ class InverseLinearization:
     tau_vdot: Array
 
 
+@one_line_repr
 @dataclass(frozen=True)
 class Linearization:
     """Joint accelerations and their derivatives: δv̇ = vdot_q δq + vdot_v δv + vdot_tau δτ.
@@ -106,7 +103,7 @@ class Linearization:
 
         d(δq)/dt = transport δq + δv; zero for joints with one axis.
         """
-        return whole(transport(self.model, self.v), self.vdot_q.shape)
+        return broadcast_copy(transport(self.model, self.v), self.vdot_q.shape)
 
     @property
     def A(self) -> Array:
@@ -126,7 +123,7 @@ class Linearization:
         The linearization is taken as constant meanwhile; ``discretize`` gives the derivatives of a
         step of the robot itself.
         """
-        whole, mean = exponential(self.A * dt)
+        whole, mean = expm_and_phi1(self.A * dt)
         return whole, dt * mean @ self.B
 
 
@@ -139,22 +136,25 @@ def linearize_inverse(
     reference: str = "world_aligned",
 ) -> InverseLinearization:
     """Derivatives of inverse dynamics."""
-    way = None if forces else ways(model).get("linearize_inverse")
-    if way is not None and (ready := way(q, v, vdot)) is not None:
-        return filled(InverseLinearization, ready)
-    q, v, vdot = state(model, q=q, v=v, vdot=vdot)
+    if forces is not None or reference != "world_aligned":
+        forces = dynamics.check_forces(forces, reference)
+    require_tree(model, "linearize_inverse")
+    q, v, vdot = checked_state(model, q=q, v=v, vdot=vdot)
+    refuse_large_tensors(model, 2, q, v, vdot, count=3)
     joints = joint_map(model)
     if not forces:
         given = {"v": joints.spread(v), "vdot": joints.spread(vdot)}
-        found = _together("linearize_inverse", model, q, given)
+        found = _run_fused("linearize_inverse", model, q, given, "linearize_inverse")
         if found is not None:
-            matrices = (over_joints(model, found[n]) for n in ("tau_q", "tau_v", "tau_vdot"))
+            matrices = (
+                to_robot_coordinates(model, found[n]) for n in ("tau_q", "tau_v", "tau_vdot")
+            )
             return InverseLinearization(joints.gather(found["tau"]), *matrices)
     tau = dynamics.inverse_dynamics(model, q, v, vdot, forces, reference)
     tau_q, tau_v = _inverse_matrices(model, q, v, vdot, forces, reference)
     mass = dynamics.mass_matrix(model, q)
     shape = (*tau.shape, model.nv)
-    return InverseLinearization(tau, *(whole(x, shape) for x in (tau_q, tau_v, mass)))
+    return InverseLinearization(tau, *(broadcast_copy(x, shape) for x in (tau_q, tau_v, mass)))
 
 
 def linearize(
@@ -169,24 +169,26 @@ def linearize(
     """Derivatives of forward dynamics."""
     if method not in FORWARD_METHODS:
         raise UnknownNameError("linearization method", method, FORWARD_METHODS)
-    way = None if forces else ways(model).get(_ROWS[method])
-    if way is not None and (ready := way(q, v, tau)) is not None:
-        return filled(Linearization, {**ready, "model": model, "v": v})
+    if forces is not None or reference != "world_aligned":
+        forces = dynamics.check_forces(forces, reference)
+    require_tree(model, "linearize")
     refuse_singular(model)
-    q, v, tau = state(model, q=q, v=v, tau=tau)
-    method = FORWARD_METHODS[method]
+    q, v, tau = checked_state(model, q=q, v=v, tau=tau)
+    refuse_large_tensors(model, 2, q, v, tau, count=3)
+    v = np.array(v)
+    request, method = method, FORWARD_METHODS[method]
     if method == "auto":
         samples = math.prod(np.broadcast_shapes(q.shape[:-1], v.shape[:-1], tau.shape[:-1]))
-        method = "columns" if fastest(model, samples) == "columns" else method
-    row = _TOGETHER.get(method, "")
+        method = "columns" if fastest_method(model, samples) == "columns" else method
+    row = _FUSED_KERNELS.get(method, "")
     joints = joint_map(model)
     if row and joints.one_to_one and not forces:
         given = {"v": joints.spread(v), "tau": joints.spread(tau)}
-        found = _together(row, model, q, given)
+        found = _run_fused(row, model, q, given, ("linearize", request))
         if found is not None:
             vdot = joints.gather(found["vdot"])
             names = ("vdot_q", "vdot_v", "vdot_tau")
-            by_q, by_v, by_tau = (over_joints(model, found[name]) for name in names)
+            by_q, by_v, by_tau = (to_robot_coordinates(model, found[name]) for name in names)
             return Linearization(vdot, by_q, by_v, by_tau, model, v)
     vdot = dynamics.forward_dynamics(model, q, v, tau, forces, reference)
     inverse = dynamics.mass_matrix_inverse(model, q)
@@ -197,36 +199,56 @@ def linearize(
         tau_q, tau_v = _inverse_matrices(model, q, v, vdot, forces, reference)
         vdot_q, vdot_v = _minus_product(inverse, tau_q), _minus_product(inverse, tau_v)
     shape = (*vdot.shape, model.nv)
-    by_q, by_v, by_tau = (whole(x, shape) for x in (vdot_q, vdot_v, inverse))
+    by_q, by_v, by_tau = (broadcast_copy(x, shape) for x in (vdot_q, vdot_v, inverse))
     return Linearization(vdot, by_q, by_v, by_tau, model, v)
 
 
-def fastest(model: Model, samples: int = SAMPLES) -> str:
+def refuse_large_tensors(model: Model, order: int, *arrays: Array, count: int = 1) -> None:
+    """Raise before any work if derivatives would not fit into memory.
+
+    Args:
+        model: The robot.
+        order: How many axes over the joints they have.
+        arrays: Joint vectors, for the batch.
+        count: How many derivatives there are.
+    """
+    count *= math.prod(np.broadcast_shapes(*(x.shape[:-1] for x in arrays)))
+    shape = (count, *(model.nv,) * order)
+    what = f"derivatives {shape} of robot '{model.name}'"
+    cure = "take smaller batches, or products with vectors (linearize_along, jvp, vjp)"
+    refuse_large(what, math.prod(shape) * np.result_type(*arrays).itemsize, cure)
+
+
+def fastest_method(model: Model, samples: int = POLICY.simd_samples) -> str:
     """The method that ``"auto"`` begins with on a robot: ``"product"`` or ``"columns"``.
 
-    Both have the matrices of O(n²) in common. Beyond them, products of matrices with n rows take
-    two times 2n³ operations, but quick ones, and columns so many for each link and column. So
-    columns win from some 90 joints on, for single samples from some 350 on. Small robots get a
-    kernel for everything, in which walks take the place of products where that is quicker
-    (``scalar.assembly``).
+    Small robots get a kernel for everything, in which branches take the place of products where
+    that is quicker (``scalar.lower_fused``).
     """
-    n, links = model.nv, len(model.bodies)
-    idle = SAMPLES / min(max(samples, 1), SAMPLES)
-    return "product" if 2 * 2 * n**3 <= BLAS * idle * COLUMN * links * n else "columns"
+    return decide_linearization(model.nv, len(model.bodies), samples).strategy
 
 
-def _together(
-    name: str, model: Model, q: Array, given: Mapping[str, Array]
+def _run_fused(
+    name: str, model: Model, q: Array, given: Mapping[str, Array], request: Hashable
 ) -> dict[str, Array] | None:
-    """What one kernel gives; later calls go straight to it."""
-    found = together(name, model, q, given)
-    code = together_executable(name, model)
-    if joint_map(model).same and code is not None and code.way is not None:
-        ways(model)[name] = code.way
+    """What one kernel gives; later calls with plain arrays go straight to it.
+
+    Args:
+        name: The bundle.
+        model, q, given: The robot, its configurations and the other inputs.
+        request: Key of the entry.
+    """
+    found = evaluate_bundle(name, model, q, given)
+    table = entries(model)
+    if found is not None and request not in table and joint_map(model).is_identity:
+        code = fused_executable(name, model)
+        entry = None if code is None else code.entry(("q", *given))
+        if entry is not None:
+            table[request] = entry
     return found
 
 
-def whole(x: Array, shape: tuple[int, ...]) -> Array:
+def broadcast_copy(x: Array, shape: tuple[int, ...]) -> Array:
     """An array of its own with this shape."""
     return x if x.shape == shape else np.array(np.broadcast_to(x, shape))
 
@@ -236,12 +258,12 @@ def _inverse_matrices(
 ) -> tuple[Array, Array]:
     joints = joint_map(model)
     inputs = {"v": joints.spread(v), "vdot": joints.spread(vdot)}
-    inputs |= wrenches.on_links(model, q, forces, reference)
+    inputs |= wrenches.wrench_inputs(model, q, forces, reference)
     by_q = matrix("inverse_dynamics_q", Full(), model, q, inputs)
     by_v = matrix("inverse_dynamics_v", Full(), model, q, {"v": inputs["v"]})
-    turned = wrenches.turned(model, q, forces, reference)
-    tau_q = over_joints(model, by_q)
-    return tau_q if turned is None else tau_q - turned, over_joints(model, by_v)
+    turned = wrenches.wrench_stiffness(model, q, forces, reference)
+    tau_q = to_robot_coordinates(model, by_q)
+    return tau_q if turned is None else tau_q - turned, to_robot_coordinates(model, by_v)
 
 
 def _forward_columns(
@@ -256,13 +278,13 @@ def _forward_columns(
 ) -> tuple[Array, Array]:
     joints = joint_map(model)
     inputs = {"v": joints.spread(v), "tau": joints.spread(tau)}
-    inputs |= wrenches.on_links(model, q, forces, reference)
+    inputs |= wrenches.wrench_inputs(model, q, forces, reference)
     by_q = matrix(f"forward_dynamics_q{kind}", Full(), model, q, inputs)
     by_v = matrix(f"forward_dynamics_v{kind}", Full(), model, q, {"v": inputs["v"]})
-    turned = wrenches.turned(model, q, forces, reference)
-    vdot_q = over_joints(model, by_q)
+    turned = wrenches.wrench_stiffness(model, q, forces, reference)
+    vdot_q = to_robot_coordinates(model, by_q)
     held = vdot_q if turned is None else vdot_q + inverse @ turned
-    return held, over_joints(model, by_v)
+    return held, to_robot_coordinates(model, by_v)
 
 
 def jvp(
@@ -275,6 +297,8 @@ def jvp(
     method: str = "rigid",
 ) -> Array:
     """The change (..., nv) of a function's result along changes of its arguments, in O(n)."""
+    if forces is not None or reference != "world_aligned":
+        forces = dynamics.check_forces(forces, reference)
     names = _names(function)
     known = [f"d{name}" for name in names]
     for name in changes:
@@ -282,16 +306,11 @@ def jvp(
             raise UnknownNameError("change", name, known, function)
     if method not in JVP_METHODS:
         raise UnknownNameError("method", method, JVP_METHODS)
-    method = JVP_METHODS[method]
+    request, method = ("jvp", function, method), JVP_METHODS[method]
     forward = function == "forward_dynamics"
     program = f"{function}_jvp" + (_JVP_PROGRAMS.get(method, "") if forward else "")
-    way = None if forces or method == "conventional" else ways(model).get(program)
-    if way is not None and isinstance(v := arguments[1], np.ndarray):
-        given = (changes[name] if name in changes else np.zeros(v.shape) for name in known)
-        if (ready := way(*arguments, *given)) is not None:
-            return next(iter(ready.values()))
-    moves = {name: changes.get(name, no_change(model)) for name in known}
-    checked = state(model, **dict(zip(names, arguments, strict=True)), **moves)
+    moves = {name: changes.get(name, zero_tangent(model)) for name in known}
+    checked = checked_state(model, **dict(zip(names, arguments, strict=True)), **moves)
     q, v, x, dq, dv, dx = checked
     if forward:
         refuse_singular(model)
@@ -303,12 +322,12 @@ def jvp(
     joints = joint_map(model)
     vectors = zip((*names[1:], *known), checked[1:], strict=True)
     inputs = {name: joints.spread(vector) for name, vector in vectors}
-    inputs |= wrenches.on_links(model, q, forces, reference)
-    (change,) = _ran(program, model, q, inputs, (*names, *known)).values()
-    turned = wrenches.turned(model, q, forces, reference)
+    inputs |= wrenches.wrench_inputs(model, q, forces, reference)
+    (change,) = _run_program(program, model, q, inputs, (*names, *known), request).values()
+    turned = wrenches.wrench_stiffness(model, q, forces, reference)
     if turned is None:
         return joints.gather(change)
-    less = times(turned, dq)
+    less = matvec(turned, dq)
     return joints.gather(change) + (
         dynamics.mass_matrix_solve(model, q, less) if forward else -less
     )
@@ -323,11 +342,10 @@ def vjp(
     reference: str = "world_aligned",
 ) -> dict[str, Array]:
     """Gradients (..., nv) of weights · result with respect to every argument, in O(n)."""
+    if forces is not None or reference != "world_aligned":
+        forces = dynamics.check_forces(forces, reference)
     names = _names(function)
-    way = None if forces else ways(model).get(f"{function}_vjp")
-    if way is not None and (ready := way(*arguments, weights)) is not None:
-        return {name: ready[f"w_{name}"] for name in names}
-    q, v, x, w = state(model, **dict(zip(names, arguments, strict=True)), w=weights)
+    q, v, x, w = checked_state(model, **dict(zip(names, arguments, strict=True)), w=weights)
     joints = joint_map(model)
     forward = function == "forward_dynamics"
     if forward and not joints.one_to_one:
@@ -338,30 +356,44 @@ def vjp(
     if forward:
         refuse_singular(model)
     inputs = {"v": joints.spread(v), names[2]: joints.spread(x), "w": joints.spread(w)}
-    inputs |= wrenches.on_links(model, q, forces, reference)
-    found = _ran(f"{function}_vjp", model, q, inputs, (*names, "w"))
+    inputs |= wrenches.wrench_inputs(model, q, forces, reference)
+    called = {f"w_{name}": name for name in names}
+    request = ("vjp", function)
+    found = _run_program(f"{function}_vjp", model, q, inputs, (*names, "w"), request, called)
     result = {name: joints.gather(found[f"w_{name}"]) for name in names}
-    turned = wrenches.turned(model, q, forces, reference)
+    turned = wrenches.wrench_stiffness(model, q, forces, reference)
     if turned is not None:
         back = np.swapaxes(turned, -1, -2)
-        result["q"] = result["q"] + times(back, result["tau"] if forward else -w)
+        result["q"] = result["q"] + matvec(back, result["tau"] if forward else -w)
     return result
 
 
-def _ran(
-    program: str, model: Model, q: Array, inputs: Mapping[str, Array], order: Sequence[str]
+def _run_program(
+    program: str,
+    model: Model,
+    q: Array,
+    inputs: Mapping[str, Array],
+    order: Sequence[str],
+    request: Hashable,
+    called: Mapping[str, str] | None = None,
 ) -> dict[str, Array]:
-    """The outputs of a program; later calls with plain arrays in this order go straight to it."""
-    code = kernel(program).executable(model)
+    """The outputs of a program; later calls with plain arrays in this order go straight to it.
+
+    Args:
+        program, model, q, inputs: What runs on what.
+        order: Names of the arguments of the entry.
+        request: Its key.
+        called: Names of its results, where they differ from those of the outputs.
+    """
+    code = kernel(program, model).executable(model)
     found = code(q, inputs)
-    table = ways(model)
-    if joint_map(model).same and program not in table and "f_ext" not in inputs:
-        table[program] = None
-        code.ways(order, partial(table.__setitem__, program))
+    table = entries(model)
+    if joint_map(model).is_identity and request not in table and "f_ext" not in inputs:
+        table[request] = code.entry(order, called)
     return found
 
 
-def no_change(model: Model) -> Array:
+def zero_tangent(model: Model) -> Array:
     """A change that is zero, of the least precision: the others decide on that of the result."""
     return np.zeros(model.nv, dtype=np.float32)
 

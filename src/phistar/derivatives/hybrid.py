@@ -11,20 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from phistar import dynamics
+from phistar.arrays import Array
 from phistar.derivatives.first import linearize_inverse
 from phistar.dynamics import Forces
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
+from phistar.reprs import one_line_repr
 
-Array = NDArray[Any]
 
-
+@one_line_repr
 @dataclass(frozen=True)
 class HybridLinearization:
     """Accelerations and joint forces of all joints, and their derivatives.

@@ -10,46 +10,43 @@ about the origin of its frame. Links that fixed joints weld together are one bod
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from phistar import dynamics
-from phistar.arguments import refuse_singular, state
+from phistar.arguments import checked_state, refuse_singular
+from phistar.arrays import Array
 from phistar.compile import Full, joint_map, kernel, matrix
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
 from phistar.spatial import PARAMETER_NAMES, crf, inertia_matrix
 
-Array = NDArray[Any]
-
-COUNT = len(PARAMETER_NAMES)
-_UNITS = inertia_matrix(np.eye(COUNT))
+PARAMETERS_PER_BODY = len(PARAMETER_NAMES)
+_UNITS = inertia_matrix(np.eye(PARAMETERS_PER_BODY))
 """(10, 6, 6) the inertia of each parameter alone."""
 
 
 def regressor(model: Model, q: Coordinates, v: Coordinates, vdot: Coordinates) -> Array:
     """Y (..., nv, 10 bodies): joint forces per unit of each body's parameters."""
-    q, v, vdot = state(model, q=q, v=v, vdot=vdot)
+    q, v, vdot = checked_state(model, q=q, v=v, vdot=vdot)
     joints = joint_map(model)
     inputs = {"v": joints.spread(v), "vdot": joints.spread(vdot)}
     moving = kernel("falling_accelerations")(model, q, inputs)
     V, alpha = moving["V"], moving["alpha"]
-    momenta = np.einsum("pij,...kj->...kip", _UNITS, V)
-    forces = np.einsum("pij,...kj->...kip", _UNITS, alpha) + crf(V) @ momenta
+    units = _UNITS.astype(np.finfo(V.dtype).dtype)
+    momenta = np.einsum("pij,...kj->...kip", units, V)
+    forces = np.einsum("pij,...kj->...kip", units, alpha) + crf(V) @ momenta
     collected = joints.gather(matrix("link_jacobians", Full(), model, q))
     bodies = len(model.bodies)
     ways = collected.reshape(*collected.shape[:-2], bodies, 6, model.nv)
     blocks = np.swapaxes(ways, -1, -2) @ forces
     merged = np.moveaxis(blocks, -3, -2)
-    return np.ascontiguousarray(merged).reshape(*merged.shape[:-2], COUNT * bodies)
+    return np.ascontiguousarray(merged).reshape(*merged.shape[:-2], PARAMETERS_PER_BODY * bodies)
 
 
 def vdot_parameters(model: Model, q: Coordinates, v: Coordinates, tau: Coordinates) -> Array:
     """∂v̇/∂π (..., nv, 10 bodies): how accelerations follow the parameters, forces held."""
     refuse_singular(model)
-    q, v, tau = state(model, q=q, v=v, tau=tau)
+    q, v, tau = checked_state(model, q=q, v=v, tau=tau)
     vdot = dynamics.forward_dynamics(model, q, v, tau)
     return -(dynamics.mass_matrix_inverse(model, q) @ regressor(model, q, v, vdot))
 

@@ -11,25 +11,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from phistar import dynamics
-from phistar.arguments import refuse_singular, state
+from phistar.arguments import checked_state, refuse_singular
+from phistar.arrays import Array
 from phistar.compile import Full, joint_map, kernel, matrix
 from phistar.derivatives import wrenches
-from phistar.derivatives.first import FUNCTIONS, jvp, linearize, no_change, vjp, whole
-from phistar.derivatives.wrenches import times
-from phistar.dynamics import Forces, over_joints
+from phistar.derivatives.first import (
+    FUNCTIONS,
+    broadcast_copy,
+    jvp,
+    linearize,
+    refuse_large_tensors,
+    vjp,
+    zero_tangent,
+)
+from phistar.derivatives.wrenches import matvec
+from phistar.dynamics import Forces, to_robot_coordinates
 from phistar.errors import UnknownNameError
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
+from phistar.reprs import one_line_repr
 
-Array = NDArray[Any]
 
-
+@one_line_repr
 @dataclass(frozen=True)
 class InverseSecond:
     """Second derivatives of joint forces, each (..., nv, nv, nv) as [i, j, k].
@@ -47,6 +54,7 @@ class InverseSecond:
     q_vdot: Array
 
 
+@one_line_repr
 @dataclass(frozen=True)
 class ForwardSecond:
     """Second derivatives of joint accelerations, each (..., nv, nv, nv) as [i, j, k].
@@ -66,17 +74,18 @@ class ForwardSecond:
 
 def mass_matrix_q(model: Model, q: Coordinates) -> Array:
     """∂𝓜/∂q (..., nv, nv, nv): entry (i, j, k) is the change of 𝓜_ij along the step e_k."""
-    (q,) = state(model, q=q)
+    (q,) = checked_state(model, q=q)
     return _slices(model, "mass_matrix_q", q, {}, "vdot")
 
 
 def mass_matrix_qq(model: Model, q: Coordinates) -> Array:
     """∂²𝓜/∂q² (..., nv, nv, nv, nv): [i, j, k, l] is the change of ∂𝓜_ij/∂q_k along e_l."""
-    (q,) = state(model, q=q)
+    (q,) = checked_state(model, q=q)
+    refuse_large_tensors(model, 4, q)
     units = joint_map(model).spread(np.eye(model.nv, dtype=q.dtype))
     inputs = {"vdot": units[:, None, :], "dq": units}
     found = matrix("mass_matrix_qq", Full(), model, q[..., None, None, :], inputs)
-    return np.moveaxis(over_joints(model, found), -2, -4)
+    return np.moveaxis(to_robot_coordinates(model, found), -2, -4)
 
 
 def inverse_second(
@@ -88,16 +97,17 @@ def inverse_second(
     reference: str = "world_aligned",
 ) -> InverseSecond:
     """Second derivatives of inverse dynamics."""
-    q, v, vdot = state(model, q=q, v=v, vdot=vdot)
-    links = wrenches.on_links(model, q, forces, reference)
+    forces = dynamics.check_forces(forces, reference)
+    q, v, vdot = checked_state(model, q=q, v=v, vdot=vdot)
+    links = wrenches.wrench_inputs(model, q, forces, reference)
     qq = _slices(model, "inverse_dynamics_qq", q, {"v": v, "vdot": vdot}, "dq", links)
-    turned = _turned(model, q, forces, reference)
+    turned = _wrench_tensor(model, q, forces, reference)
     qq = qq if turned is None else qq + turned
     qv = _slices(model, "inverse_dynamics_qv", q, {"v": v}, "dq")
     vv = _slices(model, "inverse_dynamics_vv", q, {"v": v}, "dv")
     mass = np.swapaxes(mass_matrix_q(model, q), -1, -2)
     batch = np.broadcast_shapes(*(x.shape[:-1] for x in (q, v, vdot)), qq.shape[:-3])
-    return InverseSecond(*(whole(x, (*batch, *x.shape[-3:])) for x in (qq, qv, vv, mass)))
+    return InverseSecond(*(broadcast_copy(x, (*batch, *x.shape[-3:])) for x in (qq, qv, vv, mass)))
 
 
 def forward_second(
@@ -109,7 +119,8 @@ def forward_second(
     reference: str = "world_aligned",
 ) -> ForwardSecond:
     """Second derivatives of forward dynamics: 𝓜v̇ + C = τ differentiated twice."""
-    q, v, tau = state(model, q=q, v=v, tau=tau)
+    forces = dynamics.check_forces(forces, reference)
+    q, v, tau = checked_state(model, q=q, v=v, tau=tau)
     first = linearize(model, q, v, tau, forces, reference)
     inner = inverse_second(model, q, v, first.vdot, forces, reference)
     mass_q = inner.q_vdot
@@ -140,29 +151,30 @@ def _slices(
     links: Mapping[str, Array] | None = None,
 ) -> Array:
     """A tensor from its slices: a matrix for each unit direction, all in one batch."""
+    refuse_large_tensors(model, 3, q)
     joints = joint_map(model)
     inputs = {key: joints.spread(x[..., None, :]) for key, x in vectors.items()}
     inputs |= {key: x[..., None, :, :] for key, x in (links or {}).items()}
     inputs[direction] = joints.spread(np.eye(model.nv, dtype=q.dtype))
-    found = over_joints(model, matrix(name, Full(), model, q[..., None, :], inputs))
+    found = to_robot_coordinates(model, matrix(name, Full(), model, q[..., None, :], inputs))
     return np.moveaxis(found, -3, -2)
 
 
-def _turned(model: Model, q: Array, forces: Forces | None, reference: str) -> Array | None:
+def _wrench_tensor(model: Model, q: Array, forces: Forces | None, reference: str) -> Array | None:
     """What the second derivatives of joint forces have more if forces are held in the world."""
     apart = {name: np.asarray(value)[..., None, :] for name, value in (forces or {}).items()}
     here, units = q[..., None, :], np.eye(model.nv, dtype=q.dtype)
-    found = wrenches.turned_twice(model, here, units, apart, reference)
+    found = wrenches.wrench_stiffness_change(model, here, units, apart, reference)
     if found is None:
         return None
     less, links = found
-    bent = matrix("inverse_dynamics_q", Full(), model, here, _alone(model, links))
-    return np.moveaxis(over_joints(model, bent) - less, -3, -1)
+    bent = matrix("inverse_dynamics_q", Full(), model, here, _wrench_only_inputs(model, links))
+    return np.moveaxis(to_robot_coordinates(model, bent) - less, -3, -1)
 
 
-def _alone(model: Model, links: Mapping[str, Array]) -> dict[str, Array]:
+def _wrench_only_inputs(model: Model, links: Mapping[str, Array]) -> dict[str, Array]:
     """Inputs of inverse dynamics at rest, without weight: what forces on links do by themselves."""
-    none = np.zeros(len(joint_map(model).places))
+    none = np.zeros(len(joint_map(model).v_indices))
     return {"v": none, "vdot": none, "gravity": np.zeros((len(model.bodies), 6)), **links}
 
 
@@ -176,6 +188,7 @@ def hvp(
     reference: str = "world_aligned",
 ) -> dict[str, Array]:
     """The change of ``vjp`` along changes of the arguments, in O(n)."""
+    forces = dynamics.check_forces(forces, reference)
     if function not in FUNCTIONS:
         raise UnknownNameError("function with derivatives", function, FUNCTIONS)
     names = FUNCTIONS[function]
@@ -183,9 +196,9 @@ def hvp(
     for name in changes:
         if name not in known:
             raise UnknownNameError("change", name, known, function)
-    moves = {name: changes.get(name, no_change(model)) for name in known}
+    moves = {name: changes.get(name, zero_tangent(model)) for name in known}
     given = dict(zip(names, arguments, strict=True))
-    q, v, x, w, dq, dv, dx = state(model, **given, w=weights, **moves)
+    q, v, x, w, dq, dv, dx = checked_state(model, **given, w=weights, **moves)
     if function == "inverse_dynamics":
         return _inverse_hvp(model, q, v, x, w, (dq, dv, dx), forces, reference)
     refuse_singular(model)
@@ -213,15 +226,15 @@ def _inverse_hvp(
     names = ("v", "vdot", "w", "dq", "dv", "dvdot")
     vectors = zip(names, (v, vdot, w, *along), strict=True)
     inputs = {name: joints.spread(x) for name, x in vectors}
-    inputs |= wrenches.on_links(model, q, forces, reference)
-    found = kernel("inverse_dynamics_hvp")(model, q, inputs)
+    inputs |= wrenches.wrench_inputs(model, q, forces, reference)
+    found = kernel("inverse_dynamics_hvp", model)(model, q, inputs)
     result = {name.removeprefix("w_"): joints.gather(x) for name, x in found.items()}
-    held = wrenches.turned_twice(model, q, along[0], forces, reference)
+    held = wrenches.wrench_stiffness_change(model, q, along[0], forces, reference)
     if held is not None:
         less, links = held
-        alone = {"w": inputs["w"], **_alone(model, links)}
-        bent = joints.gather(kernel("inverse_dynamics_vjp")(model, q, alone)["w_q"])
-        result["q"] = result["q"] + bent - times(np.swapaxes(less, -1, -2), w)
+        alone = {"w": inputs["w"], **_wrench_only_inputs(model, links)}
+        bent = joints.gather(kernel("inverse_dynamics_vjp", model)(model, q, alone)["w_q"])
+        result["q"] = result["q"] + bent - matvec(np.swapaxes(less, -1, -2), w)
     return result
 
 

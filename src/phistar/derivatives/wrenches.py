@@ -9,27 +9,26 @@ changes in those axes. With J the Jacobian of its frame, in the frame's own axes
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from phistar import dynamics, motion
-from phistar.derivatives.frames import jacobian_rate
+from phistar import dynamics, kinematics
+from phistar.arrays import Array
+from phistar.derivatives.kinematic_rates import jacobian_rate
 from phistar.dynamics import Forces
-from phistar.model.kinematics import check_reference, reference_pose
 from phistar.model.model import Model
+from phistar.model.numpy_kinematics import check_reference, reference_pose
 from phistar.spatial import Q, force_transform, pose_inverse, skew
 
-Array = NDArray[Any]
 
-
-def on_links(model: Model, q: Array, forces: Forces | None, reference: str) -> dict[str, Array]:
+def wrench_inputs(
+    model: Model, q: Array, forces: Forces | None, reference: str
+) -> dict[str, Array]:
     """The input of programs that forces on frames are; none without them."""
     return {"f_ext": dynamics.link_forces(model, q, forces, reference)} if forces else {}
 
 
-def turned(model: Model, q: Array, forces: Forces | None, reference: str) -> Array | None:
+def wrench_stiffness(model: Model, q: Array, forces: Forces | None, reference: str) -> Array | None:
     """Σ J*SJ (..., nv, nv), or None if no force changes in the axes of its frame."""
     total: Array | None = None
     for _, jacobian, wrench in _held(model, q, forces, reference):
@@ -38,10 +37,11 @@ def turned(model: Model, q: Array, forces: Forces | None, reference: str) -> Arr
     return total
 
 
-def turned_twice(
+def wrench_stiffness_change(
     model: Model, q: Array, dq: Array, forces: Forces | None, reference: str
 ) -> tuple[Array, dict[str, Array]] | None:
-    """Along a step dq: the change of ``turned``, and that of forces on links, as an input.
+    """Along a step dq: the change of ``wrench_stiffness``, and that of forces on links, as an
+    input.
 
     None if no force changes in the axes of its frame.
     """
@@ -50,11 +50,11 @@ def turned_twice(
     for name, jacobian, wrench in _held(model, q, forces, reference):
         turning, there = _change(wrench, reference), _flip(jacobian)
         rate = jacobian_rate(model, q, dq, name, "local")
-        moved[name] = times(turning, times(jacobian, dq))
+        moved[name] = matvec(turning, matvec(jacobian, dq))
         part = there @ turning @ rate + _flip(rate) @ turning @ jacobian
         part = part + there @ _change(moved[name], reference) @ jacobian
         total = part if total is None else total + part
-    return None if total is None else (total, on_links(model, q, moved, "local"))
+    return None if total is None else (total, wrench_inputs(model, q, moved, "local"))
 
 
 def _held(
@@ -63,10 +63,10 @@ def _held(
     """Frames of the wrenches that are held in the world; J and f in their own axes."""
     kind = check_reference(reference)
     for name, value in (forces or {}).items() if kind != "local" else ():
-        place = motion.frame_pose(model, q, name)
+        place = kinematics.frame_pose(model, q, name)
         seat = pose_inverse(place) @ reference_pose(place, kind)
-        wrench = times(force_transform(seat), np.asarray(value, dtype=seat.dtype))
-        yield name, motion.jacobian(model, q, name, "local"), wrench
+        wrench = matvec(force_transform(seat), np.asarray(value, dtype=seat.dtype))
+        yield name, kinematics.jacobian(model, q, name, "local"), wrench
 
 
 def _change(wrench: Array, reference: str) -> Array:
@@ -78,7 +78,7 @@ def _change(wrench: Array, reference: str) -> Array:
     return np.concatenate([left, np.zeros_like(left)], axis=-1)
 
 
-def times(matrix: Array, x: Array) -> Array:
+def matvec(matrix: Array, x: Array) -> Array:
     """Matrices times vectors."""
     return np.asarray((matrix @ x[..., None])[..., 0])
 

@@ -3,22 +3,21 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from phistar.arguments import refuse_mimic, refuse_nan, refuse_singular, shaped
+from phistar.arguments import check_shapes, refuse_mimic, refuse_singular, require_valid_inputs
+from phistar.arrays import Array
 from phistar.compile import joint_map, kernel
-from phistar.dynamics import Forces, link_forces
-from phistar.model.configuration import Coordinates, batch_shape
+from phistar.dynamics import Forces, check_forces, link_forces
+from phistar.model.configuration import Coordinates, batch_shape, configuration
 from phistar.model.model import Model
-
-Array = NDArray[Any]
+from phistar.model.singular import require_finite_results
 
 
 class TotalRates(NamedTuple):
-    """How (q, ζ) moves.
+    """Rates of (q, ζ).
 
     Attributes:
         zeta_dot: (..., nv) rate of ζ.
@@ -37,19 +36,20 @@ def diagonal_forward_dynamics(
     forces: Forces | None = None,
     reference: str = "world_aligned",
 ) -> TotalRates:
-    """ζ̇ and v, consistent with each other: no velocity is carried over from an earlier step."""
+    """ζ̇ and v, both at the given state."""
     refuse_mimic(model)
     refuse_singular(model)
-    arrays = shaped(model, q=q, zeta=zeta, tau=tau)
+    forces = check_forces(forces, reference)
+    arrays = check_shapes(model, q=q, zeta=zeta, tau=tau)
     joints = joint_map(model)
     inputs = {name: joints.spread(arrays[name]) for name in ("zeta", "tau")}
     if forces:
-        refuse_nan("q", arrays["q"])
+        arrays["q"] = configuration(model, arrays["q"])
         inputs["f_ext"] = link_forces(model, arrays["q"], forces, reference)
         batch_shape(model, {**arrays, "forces": inputs["f_ext"][..., 0, :]})
-    executable = kernel("diagonal_dynamics").executable(model)
-    found, finite = executable.run(arrays["q"], inputs)
+    executable = kernel("diagonal_dynamics", model).executable(model)
+    results, finite = executable.run(arrays["q"], inputs)
     if not finite:
-        for name, array in arrays.items():
-            refuse_nan(name, array)
-    return TotalRates(*(np.asarray(joints.gather(found[n])) for n in TotalRates._fields))
+        require_valid_inputs(model, **arrays)
+        require_finite_results(model, arrays["q"], results, results["v"].ndim - 1)
+    return TotalRates(*(np.asarray(joints.gather(results[n])) for n in TotalRates._fields))

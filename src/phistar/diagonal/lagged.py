@@ -1,29 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Forward dynamics in (q, ζ) as printed: two sweeps a step, with velocities of the step before.
+"""Forward dynamics in (q, ζ) as published: two sweeps per step, with velocities of the previous
+step.
 
 The inward sweep needs link velocities to find ζ̇; the outward sweep that gives them needs inertias,
 which come from the inward one. So the velocities are those that the last step found, at its
-configuration: an error of the order of the step, and a method of first order. For anything but
-comparing with the paper take ``robot.diagonal_forward_dynamics``, which has no such lag.
+configuration: an error of the order of the step, and a method of first order. Only for comparison
+with the paper; ``robot.diagonal_forward_dynamics`` has no such lag.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
-
-from numpy.typing import NDArray
+from typing import Protocol
 
 from phistar.algebra.ir import Expr
-from phistar.algorithms.diagonal_motion import LAGGED_START, LAGGED_STEP
-from phistar.arguments import refuse_mimic, refuse_singular, spatial_vectors, state
+from phistar.algorithms.diagonal_dynamics import LAGGED_START, LAGGED_STEP
+from phistar.algorithms.rotor_programs import rotor_lagged_step
+from phistar.arguments import checked_state, refuse_mimic, refuse_singular, spatial_vectors
+from phistar.arrays import Array
 from phistar.compile import Kernel, compile_outputs, joint_map
 from phistar.errors import ArgumentError
 from phistar.model.configuration import Coordinates, integrate
 from phistar.model.model import Model
-
-Array = NDArray[Any]
+from phistar.reprs import one_line_repr
 
 
 class HasModel(Protocol):
@@ -31,12 +31,13 @@ class HasModel(Protocol):
 
     @property
     def model(self) -> Model:
-        """What it is."""
+        """Its model."""
 
 
+@one_line_repr
 @dataclass(frozen=True)
 class LaggedState:
-    """What a step hands to the next one.
+    """State passed from step to step.
 
     Attributes:
         q: (..., nq).
@@ -58,7 +59,7 @@ def _kernel(name: str, outputs: Mapping[str, Expr]) -> Kernel:
 
 
 def lagged_start(robot: HasModel, q: Coordinates, v: Coordinates) -> LaggedState:
-    """The state at rest in time: nothing lags yet.
+    """The initial state, without lag.
 
     Args:
         robot: The robot.
@@ -68,9 +69,9 @@ def lagged_start(robot: HasModel, q: Coordinates, v: Coordinates) -> LaggedState
     model = robot.model
     refuse_mimic(model)
     refuse_singular(model)
-    q, v = state(model, q=q, v=v)
-    found = _kernel("lagged_start", LAGGED_START)(model, q, {"v": joint_map(model).spread(v)})
-    return LaggedState(q, joint_map(model).gather(found["zeta"]), v, found["V"], found["lift"])
+    q, v = checked_state(model, q=q, v=v)
+    out = _kernel("lagged_start", LAGGED_START)(model, q, {"v": joint_map(model).spread(v)})
+    return LaggedState(q, joint_map(model).gather(out["zeta"]), v, out["V"], out["lift"])
 
 
 def lagged_step(robot: HasModel, old: LaggedState, tau: Coordinates, dt: float) -> LaggedState:
@@ -88,7 +89,7 @@ def lagged_step(robot: HasModel, old: LaggedState, tau: Coordinates, dt: float) 
     if not dt > 0:
         raise ArgumentError(f"dt must be a positive time in seconds, got {dt}")
     model, joints = robot.model, joint_map(robot.model)
-    q, zeta, v, tau = state(model, q=old.q, zeta=old.zeta, v=old.v, tau=tau)
+    q, zeta, v, tau = checked_state(model, q=old.q, zeta=old.zeta, v=old.v, tau=tau)
     count = len(model.bodies)
     inputs = {
         "zeta": joints.spread(zeta),
@@ -97,7 +98,8 @@ def lagged_step(robot: HasModel, old: LaggedState, tau: Coordinates, dt: float) 
         "V_lag": spatial_vectors(model, "V", old.V, count),
         "lift_lag": spatial_vectors(model, "lift", old.lift, count),
     }
-    new = _kernel("lagged_step", LAGGED_STEP)(model, q, inputs)
+    step = rotor_lagged_step() if model.turning_rotors else LAGGED_STEP
+    new = _kernel("lagged_step", step)(model, q, inputs)
     v = joints.gather(new["v"] + dt * new["v_change"])
     rates = zeta + dt * joints.gather(new["zeta_dot"])
     links = new["V"] + dt * new["V_change"]

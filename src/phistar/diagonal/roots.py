@@ -7,18 +7,16 @@ Blocks come as (..., d, d) with any leading axes. Both roots are smooth where D 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from phistar.arrays import Array
 from phistar.errors import ArgumentError
 
-Array = NDArray[Any]
 
-
-class Root(NamedTuple):
-    """A way to take roots.
+class MatrixRoot(NamedTuple):
+    """A matrix root.
 
     Attributes:
         of: D -> R.
@@ -30,13 +28,13 @@ class Root(NamedTuple):
 
 
 def _lower(matrix: Array) -> Array:
-    """Cholesky's root, column by column; R R*, not its conjugate, so that complex steps pass."""
+    """Cholesky's root, column by column; R R*, not its conjugate, so that complex steps work."""
     root = np.zeros_like(matrix)
     for j in range(matrix.shape[-1]):
         row = root[..., j, :j]
         root[..., j, j] = np.sqrt(matrix[..., j, j] - (row * row).sum(axis=-1))
-        below = matrix[..., j + 1 :, j] - (root[..., j + 1 :, :j] * row[..., None, :]).sum(axis=-1)
-        root[..., j + 1 :, j] = below / root[..., j, j, None]
+        column = matrix[..., j + 1 :, j] - (root[..., j + 1 :, :j] * row[..., None, :]).sum(axis=-1)
+        root[..., j + 1 :, j] = column / root[..., j, j, None]
     return root
 
 
@@ -59,15 +57,15 @@ def _symmetric(matrix: Array) -> Array:
 
 
 def _symmetric_rate(root: Array, rate: Array) -> Array:
-    """S Ṡ + Ṡ S = Ḋ, solved in the axes of S, where each entry has an equation of its own."""
+    """S Ṡ + Ṡ S = Ḋ, solved in the axes of S, where the equations decouple."""
     values, vectors = np.linalg.eigh(root)
     back = np.swapaxes(vectors, -1, -2)
     sums = values[..., :, None] + values[..., None, :]
     return np.asarray(vectors @ ((back @ rate @ vectors) / sums) @ back)
 
 
-ROOTS: Mapping[str, Root] = {
-    "cholesky": Root(_lower, _lower_rate),
-    "symmetric": Root(_symmetric, _symmetric_rate),
+ROOTS: Mapping[str, MatrixRoot] = {
+    "cholesky": MatrixRoot(_lower, _lower_rate),
+    "symmetric": MatrixRoot(_symmetric, _symmetric_rate),
 }
 """Roots by name: lower triangular with a positive diagonal, or symmetric and positive."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How a program comes about, level by level: from its expression down to scalar operations.
+"""A program level by level: from its expression down to scalar operations.
 
 The levels are those of Fig. 3 of Rodriguez and Kreutz-Delgado 1992, with one more at the bottom.
 """
@@ -8,47 +8,62 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Protocol
 
-from phistar.algebra import derivation as text
+from phistar.algebra import proof_text as text
+from phistar.algebra.expression_checks import check_expression
 from phistar.algebra.ir import Expr
 from phistar.algebra.printing import to_text
 from phistar.algebra.proof import prove
 from phistar.algebra.spaces import ONE
 from phistar.algebra.symbols import SYMBOLS
-from phistar.algorithms.programs import PROGRAMS
-from phistar.compile import ARGUMENTS, Kernel, compile_outputs, kernel
+from phistar.algorithms.programs import MATRICES, PROGRAMS
+from phistar.compile import ARGUMENTS, Kernel, cheapest_inner_products, compile_outputs, kernel
 from phistar.derive import derive
 from phistar.errors import ArgumentError, UnknownNameError
-from phistar.explain.layout import plural, section
-from phistar.explain.links import crossing, frames
-from phistar.explain.places import stated
-from phistar.explain.scalars import scalars
-from phistar.explain.used import symbols_in, theorems_in
+from phistar.explain import meanings
+from phistar.explain.dependencies import symbols_in, theorems_in
+from phistar.explain.joint_crossings import crossing_lines, frame_lines
+from phistar.explain.meanings import METHOD_MEANINGS, Method
+from phistar.explain.operation_counts import scalar_lines
+from phistar.explain.source_locations import theorem_location
+from phistar.explain.text_layout import align_columns, plural, section
 from phistar.model.model import Model
 
 
-def explain(what: str | Expr | Kernel, model: Model | None = None, level: str | None = None) -> str:
-    """How a program comes about, level by level, as text.
+class RobotLike(Protocol):
+    """A robot."""
+
+    model: Model
+
+
+def explain(
+    what: str | Expr | Kernel, robot: Model | RobotLike | None = None, level: str | None = None
+) -> str:
+    """A program level by level, as text.
 
     Args:
-        what: A program, e.g. ``"forward_dynamics"``; or your own operator or vector expression; or
-            a kernel (``robot.function(...).kernel``).
-        model: A robot's model (``robot.model``), to see its joints, frames and operation counts.
+        what: A program, e.g. ``"forward_dynamics"``, a matrix or a method of a robot; or your own
+            operator, vector or number expression; or a kernel (``robot.function(...).kernel``).
+        robot: A robot or its model, to see its joints, frames and operation counts.
         level: One of ``LEVELS``, to see that one only; default all that can be shown.
 
     Raises:
-        UnknownNameError: No such program or level.
+        UnknownNameError: No such program, matrix, method or level.
         ArgumentError: The level needs a robot.
         LoweringError: The expression has no sweep form.
     """
-    program = _compiled(what)
+    model = None if robot is None else _model(robot)
+    if isinstance(what, str) and what in METHOD_MEANINGS and what not in PROGRAMS:
+        return _explain_method(what, model, level)
+    program = _compiled(what, model)
     if level is None:
-        shown = [name for name in LEVELS if model is not None or name not in _NEEDS_ROBOT]
-        return "\n".join([program.name, *(x for n in shown for x in _level(n, program, model))])
+        levels = [name for name in LEVELS if model is not None or name not in _NEEDS_ROBOT]
+        return "\n".join([program.name, *(x for n in levels for x in _level(n, program, model))])
     if level not in LEVELS:
         raise UnknownNameError("level", level, LEVELS)
     if model is None and level in _NEEDS_ROBOT:
-        raise ArgumentError(f"the level {level!r} needs a robot: give its model")
+        raise ArgumentError(f"the level {level!r} needs a robot")
     return "\n".join(_level(level, program, model)[1:])
 
 
@@ -57,15 +72,75 @@ def program_names() -> tuple[str, ...]:
     return tuple(PROGRAMS)
 
 
-def _compiled(what: str | Expr | Kernel) -> Kernel:
+def listing() -> str:
+    """Everything that can be explained by name, one line each."""
+    tables = {
+        "programs": meanings.PROGRAM_MEANINGS,
+        "matrices": meanings.MATRIX_MEANINGS,
+        "other methods of a robot": {
+            name: _programs_text(m) for name, m in METHOD_MEANINGS.items()
+        },
+    }
+    rows = [row for table in tables.values() for row in table.items()]
+    lines = dict(zip(rows, align_columns(rows), strict=True))
+    sections = [[title, *(f"  {lines[row]}" for row in t.items())] for title, t in tables.items()]
+    return "\n\n".join("\n".join(lines) for lines in sections)
+
+
+def _model(robot: Model | RobotLike) -> Model:
+    model = robot if isinstance(robot, Model) else getattr(robot, "model", None)
+    if not isinstance(model, Model):
+        given = f"got a {type(robot).__name__}"
+        raise ArgumentError(f"explain takes a robot, or its model, as the second argument, {given}")
+    return model
+
+
+def _explain_method(name: str, model: Model | None, level: str | None) -> str:
+    """A method by its programs: the program if it is one, else their names."""
+    method = METHOD_MEANINGS[name]
+    head = f"{name}: {method.meaning}"
+    if len(method.programs) > 1:
+        return "\n".join([head, *(f"  see {each}: {_meaning(each)}" for each in method.programs)])
+    return f"{head}\n\n{explain(method.programs[0], model, level)}"
+
+
+def _programs_text(method: Method) -> str:
+    first, *others = method.programs
+    return f"by {first}" + (f" and {len(others)} more" if others else "")
+
+
+def _meaning(name: str) -> str:
+    return meanings.PROGRAM_MEANINGS.get(name) or meanings.MATRIX_MEANINGS[name]
+
+
+def _compiled(what: str | Expr | Kernel, model: Model | None) -> Kernel:
     if isinstance(what, str):
-        return kernel(what)
+        return _named_program(what, model)
     if isinstance(what, Kernel):
         return what
+    check_expression(what)
+    if what.domain is ONE and what.codomain is ONE:
+        pairs = [pair for term in cheapest_inner_products(what) for pair in term.pairs]
+        sides = ((f"{n}{k}", x) for k, p in enumerate(pairs) for n, x in zip("xy", p, strict=True))
+        return compile_outputs(f"{what}, a sum of products of vectors x and y", tuple(sides))
     if what.domain is not ONE and what.domain not in ARGUMENTS:
         raise ArgumentError(f"{what} takes {what.domain.reads}, which is not supported")
     output = what if what.domain is ONE else what @ ARGUMENTS[what.domain]
     return compile_outputs(str(what), (("y", output),))
+
+
+def _named_program(name: str, model: Model | None) -> Kernel:
+    """A program of the catalogue, or a matrix as its operator times a vector."""
+    if name in PROGRAMS:
+        return kernel(name, model)
+    if name not in MATRICES:
+        raise UnknownNameError(
+            "program", name, dict.fromkeys((*PROGRAMS, *MATRICES, *METHOD_MEANINGS))
+        )
+    operator = MATRICES[name]
+    meaning = meanings.MATRIX_MEANINGS[name]
+    title = f"{name}: {meaning}, an operator, whose columns are y for unit vectors x"
+    return compile_outputs(title, (("y", operator @ ARGUMENTS[operator.domain]),))
 
 
 def _level(name: str, program: Kernel, model: Model | None) -> list[str]:
@@ -74,9 +149,9 @@ def _level(name: str, program: Kernel, model: Model | None) -> list[str]:
 
 
 def _expression(program: Kernel, model: Model | None) -> Iterator[str]:
-    wanted, closed = dict(program.outputs), _closed(program)
-    yield from _equations(wanted)
-    if closed != wanted:
+    written, closed = dict(program.outputs), _without_inverses(program)
+    yield from _equations(written)
+    if closed != written:
         yield "derived from it, without inverses of matrices:"
         yield from _equations(closed)
 
@@ -85,49 +160,49 @@ def _equations(outputs: Mapping[str, Expr]) -> Iterator[str]:
     for output, expr in outputs.items():
         label = SYMBOLS[output].text if output in SYMBOLS else output
         yield f"{label} = {to_text(expr)}"
-    for line in text.named(outputs.values()):
+    for line in text.let_lines(outputs.values()):
         yield f"  {line}"
 
 
-def _closed(program: Kernel) -> Mapping[str, Expr]:
-    """The outputs as the last pass of the compiler on expressions left them."""
+def _without_inverses(program: Kernel) -> Mapping[str, Expr]:
+    """The outputs after the last compiler pass on expressions."""
     forms = [value for each, value in program.after if each.level == "expressions"]
     outputs: Mapping[str, Expr] = forms[-1]
     return outputs
 
 
 def _operators(program: Kernel, model: Model | None) -> Iterator[str]:
-    wanted, closed = dict(program.outputs), _closed(program)
-    if closed != wanted:
-        yield from _derivation(wanted)
+    written, closed = dict(program.outputs), _without_inverses(program)
+    if closed != written:
+        yield from _derivation(written)
     exprs = list(closed.values())
     used = theorems_in(exprs)
     for theorem in used:
         proof = prove(theorem)
         steps = len(proof.left) + len(proof.right)
         yield f"theorem {theorem.name}, {proof.outcome.value} (steps: {steps})"
-        yield f"  {text.statement(theorem)[0]}"
-        yield f"  {stated(theorem.name)}  {theorem.ref or ''}".rstrip()
-    if not used and closed == wanted:
+        yield f"  {text.statement_lines(theorem)[0]}"
+        yield f"  {theorem_location(theorem.name)}  {theorem.ref or ''}".rstrip()
+    if not used and closed == written:
         yield "straight from the definitions, no theorem needed"
     for symbol in symbols_in(exprs):
-        known = SYMBOLS[symbol]
-        yield f"{known.text:<3} {known.meaning}"
+        entry = SYMBOLS[symbol]
+        yield f"{entry.text:<3} {entry.meaning}"
 
 
-def _derivation(wanted: Mapping[str, Expr]) -> Iterator[str]:
-    """The rules that led from what is wanted to what is computed."""
-    found = derive(wanted)
-    rules = Counter(step.identity.name for _, _, steps in found.steps() for step in steps)
-    yield f"derived in {plural(sum(rules.values()), 'step')} ({found.form.name}) by the rules"
+def _derivation(written: Mapping[str, Expr]) -> Iterator[str]:
+    """The rules that led from the expression to what is computed."""
+    derived = derive(written)
+    rules = Counter(step.identity.name for _, trace in derived.traces() for step in trace.steps)
+    yield f"derived in {plural(sum(rules.values()), 'step')} ({derived.chosen.name}) by the rules"
     yield f"  {', '.join(f'{times} x {name}' for name, times in rules.items())}"
 
 
 def _recursion(program: Kernel, model: Model | None) -> Iterator[str]:
-    streams, passes = program.schedule.program, program.schedule.passes
+    streams, passes = program.schedule.program, program.schedule.sweeps
     recursions = plural(len(streams.recursions), "recursion")
-    walks = plural(len(passes), "pass", "passes")
-    yield f"{recursions}, {walks}: {', '.join(program.schedule.directions)}"
+    pass_count = plural(len(passes), "pass", "passes")
+    yield f"{recursions}, {pass_count}: {', '.join(program.schedule.directions)}"
     for number, each in enumerate(passes, 1):
         keys = [streams.nodes[s].data for s in each.streams if streams.nodes[s].op == "rec"]
         kinds = [_recursion_kind(key) for key in keys] or ["nothing recurs"]
@@ -148,7 +223,7 @@ _RECURSIONS = {
     "P": "P: the Riccati recursion of the articulated-body inertias",
     "R": "R: the composite-body inertias",
     "Upsilon": "Υ: the compliances of the links",
-    "meet": "ψ*H*D⁻¹Hψ, column by column: outward from where branches meet",
+    "common_ancestor_product": "ψ*H*D⁻¹Hψ, column by column: outward from where branches meet",
 }
 
 
@@ -158,12 +233,12 @@ def _transition(program: Kernel, model: Model | None) -> Iterable[str]:
 
 _LEVELS: dict[str, tuple[str, Callable[[Kernel, Model | None], Iterable[str]]]] = {
     "expression": ("what is computed", _expression),
-    "operators": ("the theorems behind it, and what it is made of", _operators),
+    "operators": ("its theorems and symbols", _operators),
     "recursion": ("φ, ψ and P as recursions over the links, fused into passes", _recursion),
     "transition": ("the statements at one link, pass by pass", _transition),
-    "crossing": ("how a quantity passes a joint", crossing),
-    "frames": ("where the links are, and in what axes things are written", frames),
-    "scalars": ("numbers held and operations done", scalars),
+    "crossing": ("how a quantity passes a joint", crossing_lines),
+    "frames": ("where the links are, and the axes of expression", frame_lines),
+    "scalars": ("numbers stored and operations", scalar_lines),
 }
 LEVELS = tuple(_LEVELS)
 """Names of the levels, from the highest down."""

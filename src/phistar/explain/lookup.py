@@ -6,27 +6,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from phistar.algebra.identities import DEFINITIONS
 from phistar.algebra.phases import IDENTITIES
 from phistar.algebra.proof import Theorem
 from phistar.algebra.proof import prove as prove_theorem
-from phistar.algebra.rewrite import Step
+from phistar.algebra.rewrite import RewriteStep
 from phistar.algebra.symbols import SYMBOLS
 from phistar.algorithms import catalogue as theorems
 from phistar.algorithms.programs import PROGRAMS
 from phistar.errors import UnknownNameError
-from phistar.explain import places
-from phistar.explain.used import symbols_in, theorems_in
+from phistar.explain import source_locations
+from phistar.explain.dependencies import symbols_in, theorems_in
 from phistar.refs import Paper, Ref
-
-_TABLES = ("algebra/identities.py", "algebra/transfers.py", "algebra/schemas.py")
 
 
 def where(name: str) -> str:
-    """File, line and reference of a theorem, program, identity or symbol; a line each.
+    """File, line and reference of a theorem, program, identity or symbol; one line each.
 
     Args:
-        name: Its name; a symbol's printed form (``"φ"``) will do too.
+        name: Its name, or a symbol's printed form (``"φ"``).
 
     Returns:
         Lines such as ``algorithms/innovations.py:45  theorem mass_matrix_inverse  <reference>``;
@@ -36,8 +33,8 @@ def where(name: str) -> str:
         UnknownNameError: Nothing has this name.
     """
     return "\n".join(
-        f"{found.place}  {found.kind} {found.name}  {'; '.join(map(str, found.refs))}".rstrip()
-        for found in _find(name)
+        f"{result.place}  {result.kind} {result.name}  {'; '.join(map(str, result.refs))}".rstrip()
+        for result in _find(name)
     )
 
 
@@ -48,65 +45,71 @@ def cite(name: str) -> str:
         UnknownNameError: Nothing has this name.
     """
     papers: dict[str, Paper] = {}
-    for found in _find(name):
-        papers.update((ref.paper.key, ref.paper) for ref in (*found.refs, *found.behind))
+    for result in _find(name):
+        papers.update((ref.paper.key, ref.paper) for ref in (*result.refs, *result.used_refs))
     if not papers:
-        return f"% {name} stands in none of the papers that phistar implements"
+        return f"% {name} is in none of the papers that phistar implements"
     return "\n\n".join(paper.bibtex() for paper in papers.values())
 
 
 @dataclass(frozen=True)
-class _Found:
-    """Something that has the name asked for; ``behind`` holds the references it rests on."""
+class _LookupResult:
+    """Something with the requested name; ``used_refs`` are the references that it uses."""
 
     kind: str
     name: str
     place: str
     refs: tuple[Ref, ...]
-    behind: tuple[Ref, ...] = ()
+    used_refs: tuple[Ref, ...] = ()
 
 
-def _find(name: str) -> list[_Found]:
-    asked = name.removesuffix("*")
-    found = [*_find_algorithms(asked), *_find_rows(asked)]
-    if not found:
+def _find(name: str) -> list[_LookupResult]:
+    base_name = name.removesuffix("*")
+    results = [*_find_algorithms(base_name), *_find_rows(base_name)]
+    if not results:
         rows = (row.name for row in IDENTITIES)
         every = dict.fromkeys([*theorems.catalogue(), *PROGRAMS, *rows, *SYMBOLS])
         raise UnknownNameError("theorem, program, identity or symbol", name, every)
-    return found
+    return results
 
 
-def _find_algorithms(name: str) -> Iterator[_Found]:
+def _find_algorithms(name: str) -> Iterator[_LookupResult]:
     if name in theorems.catalogue():
         theorem = theorems.catalogue()[name]
         behind = [*theorem.rules, *(step.identity for step in _steps(theorem))]
-        place = places.stated(name)
-        yield _Found("theorem", name, place, _refs([theorem.ref]), _refs(r.ref for r in behind))
+        location = source_locations.theorem_location(name)
+        yield _LookupResult(
+            "theorem", name, location, _refs([theorem.ref]), _refs(r.ref for r in behind)
+        )
     if name in PROGRAMS:
         exprs = PROGRAMS[name].values()
         refs = _refs(theorem.ref for theorem in theorems_in(exprs))
         behind_it = _refs(SYMBOLS[symbol].ref for symbol in symbols_in(exprs))
-        place = places.line("algorithms/programs.py", name)
-        yield _Found("program", name, place, refs, behind_it)
+        location = source_locations.row_location("algorithms/programs.py", name)
+        yield _LookupResult("program", name, location, refs, behind_it)
 
 
-def _find_rows(name: str) -> Iterator[_Found]:
+def _find_rows(name: str) -> Iterator[_LookupResult]:
     for row in IDENTITIES:
         if row.name == name:
-            # A definition that is used as a rule stands with its symbol.
-            if row in DEFINITIONS:
-                place = places.line("algebra/symbols.py", name.removesuffix("_definition"))
-            else:
-                place = places.line(next(file for file in _TABLES if places.has(file, name)), name)
-            yield _Found("identity", name, place, _refs([row.ref]))
+            yield _LookupResult(
+                "identity", name, source_locations.identity_location(row), _refs([row.ref])
+            )
     for key, entry in SYMBOLS.items():
         if name in (key, entry.text):
-            files = ["algebra/symbols.py", *(f"algorithms/{file}.py" for file in theorems.FILES)]
-            lines = (places.line(file, key) for file in files if places.has(file, key))
-            yield _Found("symbol", key, next(lines, "given by a user"), _refs([entry.ref]))
+            files = [
+                "algebra/symbols.py",
+                *(f"algorithms/{file}.py" for file in theorems.THEOREM_MODULES),
+            ]
+            lines = (
+                source_locations.row_location(file, key)
+                for file in files
+                if source_locations.has_row(file, key)
+            )
+            yield _LookupResult("symbol", key, next(lines, "given by a user"), _refs([entry.ref]))
 
 
-def _steps(theorem: Theorem) -> Iterator[Step]:
+def _steps(theorem: Theorem) -> Iterator[RewriteStep]:
     proof = prove_theorem(theorem)
     yield from (*proof.left, *proof.right)
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The mass matrix as a metric: Christoffel symbols, curvature, flatness; a part of ``Robot``."""
+"""The mass matrix as a metric: Christoffel symbols, curvature, flatness; a mixin of ``Robot``."""

@@ -13,18 +13,14 @@ With this order R_1212 is Gauss's curvature times det M, positive on a sphere.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from phistar.arrays import Array
 from phistar.errors import ArgumentError
-
-Array = NDArray[Any]
 
 
 def independent_symbols(n: int) -> int:
-    """How many Riemann symbols in n dimensions the symmetries leave free: n²(n² - 1)/12.
+    """Number of independent Riemann symbols in n dimensions: n²(n² - 1)/12.
 
     1, 6, 20, 50 for n = 2, 3, 4, 5. All of them vanish if and only if the metric is flat.
 
@@ -56,12 +52,12 @@ def riemann_parts(metric_qq: Array, first: Array, second: Array) -> tuple[Array,
         first: [ij,k].
         second: {ij,l}.
     """
-    # bent[h, i, j, k] = ∂_i∂_j M_hk; its other terms permute these indices.
-    bent = np.einsum("...hkij->...hijk", metric_qq)
-    bent = bent + np.einsum("...ijhk->...hijk", metric_qq)
-    curved = np.einsum("...ijl,...hkl->...hijk", second, first)
+    # linear[h, i, j, k] = ∂_i∂_j M_hk; its other terms permute these indices.
+    linear = np.einsum("...hkij->...hijk", metric_qq)
+    linear = linear + np.einsum("...ijhk->...hijk", metric_qq)
+    quadratic = np.einsum("...ijl,...hkl->...hijk", second, first)
     flip = "...hijk->...hikj"
-    return (bent - np.einsum(flip, bent)) / 2, curved - np.einsum(flip, curved)
+    return (linear - np.einsum(flip, linear)) / 2, quadratic - np.einsum(flip, quadratic)
 
 
 def ricci(riemann: Array, inverse: Array) -> Array:
@@ -70,12 +66,12 @@ def ricci(riemann: Array, inverse: Array) -> Array:
 
 
 def in_frame(tensor: Array, frame: Array) -> Array:
-    """A tensor (..., n, n, n, n) seen by the rows of ``frame`` (..., n, n) as its axes."""
+    """A tensor (..., n, n, n, n) in the axes given by the rows of ``frame`` (..., n, n)."""
     n = frame.shape[-1]
     for _ in range(4):
-        # Each turn contracts the first of the four axes and puts the new one last.
-        turned = frame @ tensor.reshape(*tensor.shape[:-4], n, n**3)
-        tensor = np.moveaxis(turned.reshape(*turned.shape[:-1], n, n, n), -4, -1)
+        # Each pass contracts the first of the four axes and puts the new one last.
+        rotated = frame @ tensor.reshape(*tensor.shape[:-4], n, n**3)
+        tensor = np.moveaxis(rotated.reshape(*rotated.shape[:-1], n, n, n), -4, -1)
     return tensor
 
 
@@ -91,9 +87,9 @@ def sectional(riemann: Array, metric: Array, u: Array, w: Array) -> Array:
     """
     uu, ww, uw = (np.einsum("...i,...ij,...j->...", a, metric, b) for a, b in _pairs(u, w))
     area = uu * ww - uw**2
-    bent = np.einsum("...hijk,...h,...i,...j,...k->...", riemann, u, w, u, w, optimize=True)
+    numerator = np.einsum("...hijk,...h,...i,...j,...k->...", riemann, u, w, u, w, optimize=True)
     spans = area > 64 * np.finfo(area.dtype).eps * uu * ww
-    return np.asarray(np.where(spans, bent / np.where(spans, area, 1.0), np.nan))
+    return np.asarray(np.where(spans, numerator / np.where(spans, area, 1.0), np.nan))
 
 
 def _pairs(u: Array, w: Array) -> tuple[tuple[Array, Array], ...]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Robot descriptions -> models: which reader a file needs, and what it made of it."""
+"""Robot descriptions -> models: chooses the reader of a file; returns model and report."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from pathlib import Path
 from numpy.typing import ArrayLike
 
 from phistar.errors import ArgumentError, ModelError, Problem
+from phistar.gc_pause import gc_paused
 from phistar.loaders.report import Entry, LoadReport
-from phistar.loaders.source import Source, read_source
+from phistar.loaders.robot_source import Source, read_source
 from phistar.model.builder import MimicMode
 from phistar.model.model import Model
 from phistar.model.singular import singular_problems
@@ -24,6 +25,7 @@ _PROLOGUE = re.compile(rb"\s*(?:<\?.*?\?>|<!--.*?-->)", re.DOTALL)
 _START_TAG = re.compile(rb"\s*<([^\s<>/!?]+)")
 
 
+@gc_paused
 def load_model(
     description: str | os.PathLike[str] | bytes | Source,
     *,
@@ -48,7 +50,7 @@ def load_model(
         report: Filled even when an error is raised.
 
     Returns:
-        The model and the report of what became of everything in the file.
+        The model and the load report.
 
     Raises:
         ModelError: With every problem found.
@@ -62,15 +64,15 @@ def load_model(
         source = expand_xacro(source, arguments=xacro_arguments or {}, trusted=trust_xacro)
     root = root_tag(source)
     if root == "mujoco":
-        from phistar.loaders.mjcf.reader import read_mjcf
+        from phistar.loaders.mjcf.mjcf_reader import read_mjcf
 
         _check_mimic(mimic)
         model, report = read_mjcf(
             source, floating_base=floating_base, gravity=gravity, roots=roots, report=report
         )
     elif root in ("robot", None):
-        # Without a start tag it is not XML at all: the URDF reader says so with file and line.
-        from phistar.loaders.urdf.reader import read_urdf
+        # Without a start tag it is not XML: the URDF reader reports that with file and line.
+        from phistar.loaders.urdf.urdf_reader import read_urdf
 
         model, report = read_urdf(
             source, floating_base=floating_base, mimic=mimic, gravity=gravity, report=report
@@ -82,7 +84,9 @@ def load_model(
         raise ModelError([problem])
     singular = singular_problems(model)
     report.problems += singular
-    return replace(model, problems=(*model.problems, *singular)), report
+    model = replace(model, problems=(*model.problems, *singular))
+    report.describes(model)
+    return model, report
 
 
 def _check_mimic(mimic: str) -> None:
@@ -105,7 +109,7 @@ def _as_source(description: str | os.PathLike[str] | bytes | Source) -> Source:
 def root_tag(source: Source) -> str | None:
     """Name of a document's first element, found without parsing it; None if there is none.
 
-    A DOCTYPE hides it: the reader that gets the document then refuses it.
+    A DOCTYPE hides it; the reader rejects such a document.
     """
     data = source.data.removeprefix(b"\xef\xbb\xbf")
     position = 0

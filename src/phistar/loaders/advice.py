@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Friendly second looks at a robot that loads: does left match right, do the units look right.
+"""Plausibility notes on a valid robot: left against right, units.
 
-Each function takes a model and gives notes. A note is a question to the author of the file, never a
-reason to refuse it.
+Each function takes a model and returns notes. A note is a question to the author of the file, never
+an error.
 """
 
 from __future__ import annotations
@@ -10,26 +10,23 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from phistar.arrays import Array
 from phistar.errors import InertiaWarning, PhistarWarning, Problem, UnitWarning
-from phistar.model.checks import HUGE_MASS
+from phistar.model.components import Link, Shape
 from phistar.model.model import Model
-from phistar.model.parts import Link, Shape
-
-Array = NDArray[Any]
+from phistar.model.problems import MAX_PLAUSIBLE_MASS_KG
 
 MIRROR_TOLERANCE = 0.01
-"""Mirrored links may differ in mass by this share."""
+"""Relative difference of mass above which mirrored links get a note."""
 HEAVY_LINK = 1000.0
-"""Links heavier than this [kg] are asked about."""
+"""Links heavier than this [kg] get a note."""
 LONG_DISTANCE = 100.0
-"""Distances larger than this [m] are asked about."""
+"""Distances larger than this [m] get a note."""
 INERTIA_EXCESS = 10.0
-"""Moments above this many times mass * radius^2 are asked about; 1 is the most a body can have."""
+"""Moments above this many times mass * radius^2 get a note; 1 is the most a body can have."""
 
 
 def advice(model: Model) -> list[Problem]:
@@ -82,13 +79,13 @@ def mirror_notes(model: Model) -> list[Problem]:
             f'link "{left.name}" has {left.mass:.4g} kg, its mirror image "{right.name}" '
             f"{right.mass:.4g} kg ({share} apart)."
         )
-        cure = "Fine if the robot is built so; else one of them is a slip."
+        cure = "Fine if the robot is built so; else one of them is an error."
         notes.append(_note("mirror-mass", left.where, what, cure, InertiaWarning))
     return notes
 
 
 def _mirrored(name: str) -> Iterator[str]:
-    """The names that the right-hand twin of a left-hand link may have."""
+    """Possible names of the right-hand twin of a left-hand link."""
     words = _WORD.sub(lambda match: _right_word(match.group()), name)
     if words != name:
         yield words
@@ -118,7 +115,7 @@ def mass_notes(model: Model) -> list[Problem]:
             UnitWarning,
         )
         for link in model.links
-        if HEAVY_LINK < link.mass < HUGE_MASS
+        if HEAVY_LINK < link.mass < MAX_PLAUSIBLE_MASS_KG
     ]
 
 
@@ -152,22 +149,22 @@ def _length(where: str, what: str) -> Problem:
 def inertia_notes(model: Model) -> list[Problem]:
     """Moments of inertia far beyond what the link's mass can have within the link's size."""
     reaches = _reaches(model)
-    whole = sum(math.hypot(*joint.origin[:3, 3]) for joint in model.joints.values())
+    total_reach = sum(math.hypot(*joint.origin[:3, 3]) for joint in model.joints.values())
     notes: list[Problem] = []
     for link in model.links:
-        if not 0.0 < link.mass < HUGE_MASS:
+        if not 0.0 < link.mass < MAX_PLAUSIBLE_MASS_KG:
             continue
-        drawn = bool(_solids(link)) and not _has_mesh(link)
-        radius = max(reaches.get(link.name, 0.0), _radius(link)) if drawn else whole
+        has_shapes = bool(_solids(link)) and not _has_mesh(link)
+        radius = max(reaches.get(link.name, 0.0), _radius(link)) if has_shapes else total_reach
         moment = float(link.inertia.diagonal().max())
         bound = link.mass * radius * radius
         if 0.0 < bound * INERTIA_EXCESS < moment:
-            notes.append(_excess(link, moment, bound, radius, drawn))
+            notes.append(_excess(link, moment, bound, radius, has_shapes))
     return notes
 
 
-def _excess(link: Link, moment: float, bound: float, radius: float, drawn: bool) -> Problem:
-    if drawn:
+def _excess(link: Link, moment: float, bound: float, radius: float, has_shapes: bool) -> Problem:
+    if has_shapes:
         size = f"its shapes end {radius:.3g} m from its centre of mass"
     else:
         size = f"all joint offsets of the robot add up to {radius:.3g} m"
@@ -180,7 +177,7 @@ def _excess(link: Link, moment: float, bound: float, radius: float, drawn: bool)
 
 
 def _reaches(model: Model) -> dict[str, float]:
-    """How far from each link's centre of mass the joints stand that it carries."""
+    """Largest distance from each link's centre of mass to the joints it carries."""
     coms = {link.name: link.com for link in model.links}
     reaches: dict[str, float] = {}
     for joint in model.joints.values():
@@ -201,7 +198,7 @@ def _has_mesh(link: Link) -> bool:
 
 
 def _radius(link: Link) -> float:
-    """Radius about the centre of mass that holds all shapes of known size."""
+    """Radius about the centre of mass that contains all shapes of known size."""
     return max((_outer(shape, link.com) for shape in _solids(link)), default=0.0)
 
 
@@ -210,7 +207,7 @@ def _outer(shape: Shape, center: Array | None = None) -> float:
     return math.hypot(*offset) + _EXTENTS[shape.kind](shape.size)
 
 
-# Radius of the ball about a shape's own origin that holds it.
+# Radius of the sphere about a shape's origin that contains it.
 _EXTENTS: dict[str, Callable[[Sequence[float]], float]] = {
     "box": lambda size: 0.5 * math.hypot(*size),
     "sphere": lambda size: size[0],

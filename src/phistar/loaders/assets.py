@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Mesh file names of robot files -> paths inside the folders one allows. Nothing is downloaded.
+"""Mesh file names of robot files -> paths inside allowed folders. Nothing is downloaded.
 
-Loading a robot never comes here: its dynamics needs no mesh. Whoever draws it does, with the file
-names that ``Shape.mesh`` keeps as the robot file spells them.
+Not used to load a robot, whose dynamics needs no mesh; only to draw it, with the file names of
+``Shape.mesh`` as the robot file spells them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def resolve_asset(
     *,
     base: str | os.PathLike[str] | None = None,
 ) -> Path:
-    """The file that a mesh name of a robot file stands for.
+    """The file of a mesh name in a robot file.
 
     Args:
         uri: ``package://name/path``, ``file:///path`` or a path, relative to ``base``.
@@ -47,37 +47,37 @@ def resolve_asset(
     if not uri or "\0" in uri:
         raise _unsafe(uri, "it is no file name", "Name the mesh file.")
     start = Path(base).resolve() if base is not None else allowed[0]
-    outside: Path | None = None
+    outside_path: Path | None = None
     for candidate in _candidates(uri, allowed, start):
         path, mode = _examine(candidate, uri)
         if not any(path.is_relative_to(root) for root in allowed):
-            outside = path
+            outside_path = path
         elif stat.S_ISREG(mode):
             return path
         elif mode:
             raise RobotFileError(path, "not a regular file (a directory, pipe or device)")
-    if outside is not None:
-        places = ", ".join(str(root) for root in allowed)
-        raise _unsafe(uri, f"it leads outside the allowed folders ({places})", "Add its folder.")
+    if outside_path is not None:
+        folders = ", ".join(str(root) for root in allowed)
+        raise _unsafe(uri, f"it leads outside the allowed folders ({folders})", "Add its folder.")
     raise RobotNotFoundError(uri, f"not found in {', '.join(str(root) for root in allowed)}")
 
 
 def _candidates(uri: str, roots: list[Path], base: Path) -> Iterator[Path]:
-    """Places where the file may be, allowed or not, the most likely first."""
+    """Candidate paths, allowed or not, the most likely first."""
     match = _SCHEME.match(uri)
     scheme = match.group(1).lower() if match else ""
     if scheme == "package":
-        package, _, rest = uri[match.end() :].removeprefix("//").partition("/")  # type: ignore[union-attr]
+        package, _, tail = uri[match.end() :].removeprefix("//").partition("/")  # type: ignore[union-attr]
         if package in ("", ".", ".."):
             raise _unsafe(uri, "it names no package", "Write package://name/path.")
-        yield from (folder / rest for folder in (base, *base.parents) if folder.name == package)
-        yield from (root / rest for root in roots if root.name == package)
-        yield from (root / package / rest for root in roots)
+        yield from (folder / tail for folder in (base, *base.parents) if folder.name == package)
+        yield from (root / tail for root in roots if root.name == package)
+        yield from (root / package / tail for root in roots)
     elif scheme == "file":
-        parts = urlsplit(uri)
-        if parts.netloc not in ("", "localhost"):
-            raise _unsafe(uri, f"it is on another machine, '{parts.netloc}'", "Copy it here.")
-        yield base / unquote(parts.path)
+        url = urlsplit(uri)
+        if url.netloc not in ("", "localhost"):
+            raise _unsafe(uri, f"it is on another machine, '{url.netloc}'", "Copy it here.")
+        yield base / unquote(url.path)
     elif scheme:
         cure = "Only package://, file:// and plain paths are read; nothing is downloaded."
         raise _unsafe(uri, f"its scheme is '{scheme}'", cure)

@@ -11,8 +11,8 @@ from phistar.errors import UnknownNameError
 _DATA = Path(str(files("phistar") / "robots" / "data"))
 _SUFFIX = ".urdf"
 
-_FLOATING = frozenset({"quadruped", "humanoid"})
-"""Robots that stand on nothing but their feet: their base is free unless the caller says else."""
+_FLOATING_ROBOTS = frozenset({"quadruped", "humanoid"})
+"""Legged robots: their base is free by default."""
 
 
 def names() -> tuple[str, ...]:
@@ -33,13 +33,13 @@ def path(name: str) -> Path:
 
 
 def floats(name: str) -> bool:
-    """Whether a bundled robot has a free base unless the caller says else.
+    """Whether a bundled robot has a free base by default.
 
     Raises:
         UnknownNameError: No such robot.
     """
     path(name)
-    return name in _FLOATING
+    return name in _FLOATING_ROBOTS
 
 
 __all__ = ["floats", "names", "path"]

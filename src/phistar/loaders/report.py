@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a loader did with a file: what it read, used, defaulted and ignored, and every problem."""
+"""The load report of a file: what was read, used, defaulted and ignored, and every problem."""
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from phistar.errors import ModelError, PhistarWarning, Problem, Severity
+from phistar.errors import ModelError, PhistarWarning, Problem, Severity, warn
+from phistar.model.components import Joint, Loop
+from phistar.model.model import Model
+from phistar.model.unused import unused_properties
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of a report: ``file:line``, the thing, and what was done with it and why."""
+    """One line of a report: ``file:line``, what, and a note."""
 
     where: str
     what: str
@@ -24,16 +27,17 @@ class Entry:
 
 @dataclass
 class LoadReport:
-    """What became of everything in a robot file.
+    """The load report of a robot file.
 
     Attributes:
         source: File name, bundled name or ``"<bytes>"``.
         format: ``"urdf"``, ``"mjcf"``, ``"xacro"`` or ``"builder"``.
-        read: How many elements of each kind the file has.
-        used: What went into the model, in one line a kind.
-        defaulted: What the file leaves open and which value was taken.
-        ignored: What the file says and the model does not hold, with the reason.
+        read: Number of elements of each kind in the file.
+        used: What went into the model, in one line per kind.
+        defaulted: Defaults of what the file does not specify.
+        ignored: What the file has and the model does not, with the reason.
         problems: Errors, warnings and notes, in file order.
+        joints, loops: Those of the loaded robot, if any.
     """
 
     source: str
@@ -43,6 +47,17 @@ class LoadReport:
     defaulted: list[Entry] = field(default_factory=list)
     ignored: list[Entry] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    joints: tuple[Joint, ...] = field(default=(), repr=False)
+    loops: tuple[Loop, ...] = field(default=(), repr=False)
+
+    @property
+    def unused(self) -> list[Entry]:
+        """Data of the model that dynamics does not use: loops, limits, springs, friction."""
+        return [Entry(*row) for row in unused_properties(self.joints, self.loops)]
+
+    def describes(self, model: Model) -> None:
+        """Store joints and loops of the loaded robot, for ``unused``."""
+        self.joints, self.loops = tuple(model.joints.values()), model.loops
 
     def add_problem(
         self,
@@ -58,37 +73,56 @@ class LoadReport:
 
     @property
     def errors(self) -> list[Problem]:
-        """The problems that keep a robot from being built."""
+        """The problems that prevent a model."""
         return [p for p in self.problems if p.severity == "error"]
 
     @property
     def warnings(self) -> list[Problem]:
-        """The problems a user should know of."""
+        """The problems that do not prevent a model."""
         return [p for p in self.problems if p.severity == "warning"]
 
     def raise_errors(self) -> None:
-        """Raise a ``ModelError`` that holds every error, if there is one."""
+        """Raise a ``ModelError`` with every error, if there is one."""
         if self.errors:
             raise ModelError(self.errors)
 
-    def issue_warnings(self, stacklevel: int = 3) -> None:
-        """Issue one Python warning per kind of problem, naming the first few cases."""
+    def issue_warnings(self, category: type[PhistarWarning] = PhistarWarning) -> None:
+        """Issue one Python warning per kind of problem, naming the first few cases.
+
+        Args:
+            category: Only problems of this kind.
+        """
         groups: dict[str, list[Problem]] = {}
         for problem in self.warnings:
-            groups.setdefault(problem.code, []).append(problem)
+            if issubclass(problem.category, category):
+                groups.setdefault(problem.code, []).append(problem)
         for group in groups.values():
             text = str(group[0])
             if len(group) > 1:
-                rest = "; ".join(p.what for p in group[1:4])
+                others = "; ".join(p.what for p in group[1:4])
                 more = f"; and {len(group) - 4} more" if len(group) > 4 else ""
-                text += f" (also: {rest}{more}; robot.load_report lists all)"
-            warnings.warn(text, group[0].category, stacklevel=stacklevel + 1)
+                text += f" (also: {others}{more}; robot.load_report lists all)"
+            warn(text, group[0].category)
 
     def __str__(self) -> str:
-        counts = ", ".join(f"{n} {kind}" for kind, n in self.read.items())
-        lines = [f"{self.source} ({self.format}): read {counts or 'nothing'}"]
-        for title in ("used", "defaulted", "ignored", "problems"):
-            entries = getattr(self, title)
+        lines = [f"{self.source} ({self.format}): read {self.counts() or 'nothing'}"]
+        sections: dict[str, Sequence[Entry | Problem]] = {**self.sections()}
+        sections["problems"] = self.problems
+        for title, entries in sections.items():
             lines.append(f"{title}: {len(entries)}")
             lines += [f"  {entry}" for entry in entries]
         return "\n".join(lines)
+
+    def counts(self) -> str:
+        """Number of elements of each kind, on one line."""
+        kinds = ((n, kind.removesuffix("s") if n == 1 else kind) for kind, n in self.read.items())
+        return ", ".join(f"{n} {kind}" for n, kind in kinds)
+
+    def sections(self) -> dict[str, list[Entry]]:
+        """The lists of the report by their titles, in the order in which they are shown."""
+        return {
+            "used": self.used,
+            "not used by dynamics": self.unused,
+            "defaulted": self.defaulted,
+            "ignored": self.ignored,
+        }

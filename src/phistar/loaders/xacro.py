@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""xacro document -> URDF document, by the xacro package, for files one trusts.
+"""xacro document -> URDF document, by the xacro package, for trusted files.
 
-xacro evaluates expressions of the file, reads environment variables and includes other files. That
-is for the author of a robot on their own machine; a file from a stranger must not be expanded.
+xacro evaluates expressions of the file, reads environment variables and includes other files. An
+untrusted file must not be expanded.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from types import ModuleType
 from xml.dom import minidom
 
 from phistar.errors import MissingExtraError, ModelError, Problem, UnsafeFileError
-from phistar.loaders.source import Source, check_size
+from phistar.loaders.robot_source import Source, check_size
 from phistar.loaders.xml import parse_xml
 
 # The xacro package keeps the state of an expansion in module variables.
-_ONE_AT_A_TIME = threading.Lock()
+_XACRO_LOCK = threading.Lock()
 
 
 def expand_xacro(
     source: Source, *, arguments: Mapping[str, str] | None = None, trusted: bool = True
 ) -> Source:
-    """The URDF document that a xacro document stands for.
+    """The URDF document of a xacro document.
 
     Args:
         source: The document; files it includes are found relative to ``source.path``.
         arguments: Values of its ``<xacro:arg>``.
-        trusted: False refuses, whatever the document holds.
+        trusted: If false, always an error.
 
     Returns:
-        The expanded document. Its name says so, because lines in messages are those of the
-        expanded text, not of the file.
+        The expanded document. Its name says so, because line numbers are those of the expanded
+        text.
 
     Raises:
         UnsafeFileError: Not trusted.
@@ -45,7 +45,7 @@ def expand_xacro(
         raise UnsafeFileError([Problem("error", "xacro-untrusted", source.name, what, cure)])
     xacro = _xacro_package()
     parse_xml(source)
-    with _ONE_AT_A_TIME:
+    with _XACRO_LOCK:
         data = _expand(xacro, source, dict(arguments or {}))
     name = f"{source.name} (expanded)"
     check_size(len(data), name)
@@ -67,7 +67,7 @@ def _expand(xacro: ModuleType, source: Source, arguments: dict[str, str]) -> byt
         document = minidom.parseString(source.data)
         xacro.process_doc(document, mappings=arguments, verbosity=0)
     except Exception as error:
-        # Expressions of the file are Python and can raise whatever they like.
+        # Expressions of the file are Python and can raise any exception.
         reason = f"{type(error).__name__}: {error}".replace("XacroException: ", "")
         what = f"xacro cannot expand the file: {reason}."
         cure = "Give its arguments by xacro_arguments={...}; packages must be known to ROS."

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""XML read with care: no DTD, no entities, no network, bounded depth; errors name file and line."""
+"""Safe XML: no DTD, no entities, no network, bounded depth; errors name file and line."""
 
 from __future__ import annotations
 
@@ -8,18 +8,26 @@ from typing import TYPE_CHECKING, Any
 
 from phistar.errors import ModelError, Problem, StructureWarning, UnsafeFileError
 from phistar.loaders.report import LoadReport
-from phistar.loaders.source import Source, check_size
+from phistar.loaders.robot_source import Source, check_size
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
 MAX_ELEMENTS = 1_250_000
 MAX_ATTRIBUTES = 2_000_000
-"""Most elements and attributes of a document; a 100 000-link chain has 0.8 and 1.3 million."""
+"""Largest numbers of elements and attributes of a document; a 100 000-link chain has 0.8 and 1.3
+million."""
 
 _PROLOGUE = rb"(?:\xef\xbb\xbf)?(?:\s++|<\?.*?\?>|<!--.*?-->)*+"
 _DOCTYPE = re.compile(_PROLOGUE + rb"<!(?:DOCTYPE\s*(?P<name>[^\s>\[]*)|ENTITY)", re.DOTALL)
 _ROOT = re.compile(_PROLOGUE + rb"<[^\s<>/!?]+", re.DOTALL)
+
+_DECLARATION = re.compile(
+    r"(?:\ufeff|\xef\xbb\xbf)?<\?xml\s+version\s*=\s*[\"'](?P<version>[^\"'<>?]*)[\"']"
+)
+_DECLARATION_BYTES = 400
+_BYTE_ORDER_MARKS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+"""Encodings whose declaration is not ASCII, by the byte-order mark."""
 
 # libxml2 reports at most 100 errors of a document at a time.
 _MAX_ATTEMPTS = 4
@@ -32,7 +40,7 @@ _PLAIN_WORDS = {
     76: "mismatched tag",
     81: "the text is not valid UTF-8 and no other encoding is declared",
 }
-"""What libxml2's commonest error codes mean."""
+"""Meanings of libxml2's most common error codes."""
 
 _NAMESPACES = {
     "drake": "http://drake.mit.edu",
@@ -45,12 +53,12 @@ _NAMESPACES = {
 def parse_xml(source: Source, report: LoadReport | None = None) -> _Element:
     """The root element of a well-formed document without DOCTYPE.
 
-    A prefix that is not declared is taken for its customary namespace, with a warning: robot files
-    are full of them and other readers do not mind.
+    An undeclared prefix gets its customary namespace, with a warning: they are common in robot
+    files, and other readers accept them.
 
     Args:
         source: The document.
-        report: Takes the warnings.
+        report: Receives the warnings.
 
     Raises:
         ModelError: Not XML, or not well-formed; names file and line.
@@ -59,25 +67,44 @@ def parse_xml(source: Source, report: LoadReport | None = None) -> _Element:
     from lxml import etree
 
     check_size(len(source.data), source.name)
-    _refuse_non_xml(source)
+    _reject_non_xml(source)
     if match := _DOCTYPE.match(source.data):
-        # Before the parser sees it, so that an entity bomb is never even tokenised.
+        # Before parsing, so that an entity bomb is never even tokenised.
         raise _doctype_error(source, match)
-    _refuse_markup_flood(source)
-    data = source.data
+    _reject_markup_flood(source)
+    data = _with_known_version(source, report)
     for _ in range(_MAX_ATTEMPTS):
         parser = _careful_parser()
         try:
             return _without_doctype(source, etree.fromstring(data, parser))
         except etree.XMLSyntaxError as error:
-            # The parser's own log: that of the exception holds other documents' errors as well.
-            mended = _declare_prefixes(source, data, parser.error_log, report)
-            if mended is None:
+            # The parser's own log: that of the exception has other documents' errors too.
+            repaired = _declare_prefixes(source, data, parser.error_log, report)
+            if repaired is None:
                 raise _syntax_problem(source, error) from None
-            data = mended
+            data = repaired
     what = "too many prefixes are not declared."
     problem = Problem("error", "xml", source.name, what, "Declare them on the root element.")
     raise ModelError([problem])
+
+
+def _with_known_version(source: Source, report: LoadReport | None) -> bytes:
+    """The document, its declaration changed to version 1.0 if that is invalid."""
+    data = source.data
+    codec = next(
+        (codec for mark, codec in _BYTE_ORDER_MARKS.items() if data.startswith(mark)), "latin-1"
+    )
+    head = data[:_DECLARATION_BYTES].decode(codec, "ignore")
+    match = _DECLARATION.match(head)
+    if match is None or match["version"].startswith("1."):
+        return data
+    if report is not None:
+        what = f'the XML declaration says version="{match["version"]}".'
+        cure = "There is no such version of XML: it is read as 1.0."
+        where = source.at(1)
+        report.add_problem("warning", "xml-version", where, what, cure, StructureWarning)
+    begin, end = (len(head[:position].encode(codec)) for position in match.span("version"))
+    return data[:begin] + "1.0".encode(codec) + data[end:]
 
 
 def _careful_parser() -> Any:
@@ -102,7 +129,7 @@ def _without_doctype(source: Source, root: _Element) -> _Element:
     return root
 
 
-def _refuse_non_xml(source: Source) -> None:
+def _reject_non_xml(source: Source) -> None:
     if source.data[:2] == b"\x1f\x8b":
         what = "not XML: the file is gzip-compressed."
         problem = Problem("error", "not-xml", source.name, what, "Decompress it first.")
@@ -112,8 +139,8 @@ def _refuse_non_xml(source: Source) -> None:
         raise ModelError([problem])
 
 
-def _refuse_markup_flood(source: Source) -> None:
-    """A document of tiny elements takes far more memory than its size tells."""
+def _reject_markup_flood(source: Source) -> None:
+    """Raise for a document of many tiny elements, which takes far more memory than its size."""
     data = source.data
     elements, attributes = data.count(b"<") - data.count(b"</"), data.count(b"=")
     if elements > MAX_ELEMENTS or attributes > MAX_ATTRIBUTES:
@@ -142,7 +169,7 @@ def _declare_prefixes(
 ) -> bytes | None:
     """The document with its unbound prefixes declared on the root; None if there are none.
 
-    What else is wrong with it shows when it is parsed again.
+    Other errors show when it is parsed again.
     """
     root = _ROOT.match(data)
     lines: dict[str, int] = {}
@@ -175,5 +202,5 @@ def _syntax_problem(source: Source, error: Any) -> ModelError:
         return UnsafeFileError([Problem("error", "too-deep", where, what, cure)])
     plain = _PLAIN_WORDS.get(error.code)
     what = f"not well-formed XML: {f'{plain} ({text})' if plain else text}."
-    cure = "Mend the XML; xmllint or an editor shows the place."
+    cure = "Correct the XML; xmllint or an editor shows the position."
     return ModelError([Problem("error", "xml", where, what, cure)])

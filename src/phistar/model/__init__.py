@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a robot is: immutable models of links, joints and frames, and their configuration space."""
+"""Immutable models of links, joints and frames, and their configuration space."""
 
 from phistar.model.builder import ModelBuilder, make_pose
-from phistar.model.joints import JOINT_KINDS, JointKind, make_kind
-from phistar.model.model import Model
-from phistar.model.parts import (
+from phistar.model.components import (
     GROUND,
     Body,
     Coupling,
@@ -17,6 +15,8 @@ from phistar.model.parts import (
     Mimic,
     Shape,
 )
+from phistar.model.joints import JOINT_KINDS, JointKind, make_kind
+from phistar.model.model import Model
 from phistar.model.random import random_model
 from phistar.model.tree import GROUND_NAME
 

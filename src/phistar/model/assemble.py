@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Links and joints as a file has them -> the bodies that the algorithms run over.
+"""Links and joints of a file -> the bodies of the algorithms.
 
-Fixed joints disappear into bodies (their frames survive), compound joints become rows of simple
+Fixed joints disappear into bodies (their frames survive), compound joints become chains of simple
 ones with massless bodies in between, mimic joints share the coordinates of the joint they follow.
 Everything is linear in the number of links.
 """
@@ -10,23 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from phistar.arrays import Array
+from phistar.model.components import GROUND, IDENTITY, Body, Frame, Joint, Link, Mimic, frozen
 from phistar.model.joints import JointKind
-from phistar.model.parts import GROUND, IDENTITY, Body, Frame, Joint, Link, Mimic, frozen
 from phistar.model.tree import GROUND_NAME, depth_first, resolve_mimics
-from phistar.spatial import inertia_parameters, transform_inertia
-
-Array = NDArray[Any]
+from phistar.spatial import inertia_parameters, pose_product, transform_inertia
 
 _NO_INERTIA = frozen(np.zeros(10), (10,))
 
 
 @dataclass(frozen=True)
-class Assembly:
+class KinematicTree:
     """Joints in tree order with their coordinates, bodies parents first, frames of all links."""
 
     joints: dict[str, Joint]
@@ -37,8 +34,8 @@ class Assembly:
 
 def assemble(
     links: Sequence[Link], joints: Sequence[Joint], order: Sequence[str] | None = None
-) -> Assembly:
-    """Number coordinates and bodies of a sound forest.
+) -> KinematicTree:
+    """Number coordinates and bodies of a valid forest.
 
     Args:
         links: In file order.
@@ -46,13 +43,13 @@ def assemble(
         order: Names of the independent moving joints in the wanted order of coordinates
             (default: depth first).
     """
-    walk = depth_first(links, joints)
-    placed = [joint for _, joint in walk if joint is not None]
+    link_order = depth_first(links, joints)
+    placed = [joint for _, joint in link_order if joint is not None]
     laws = resolve_mimics(placed)
-    moving = [j.name for j in placed if j.motion.nv and j.name not in laws]
+    moving = [j.name for j in placed if j.joint_kind.nv and j.name not in laws]
     names = tuple(moving if order is None else order)
-    slices = _coordinate_slices(names, {j.name: j.motion for j in placed})
-    return _Walk(links, laws, slices).run(walk, names)
+    slices = _coordinate_slices(names, {j.name: j.joint_kind for j in placed})
+    return _TreeAssembler(links, laws, slices).run(link_order, names)
 
 
 def _coordinate_slices(
@@ -67,8 +64,8 @@ def _coordinate_slices(
     return slices
 
 
-class _Walk:
-    """One pass over the tree: where every link sits, and the bodies met on the way."""
+class _TreeAssembler:
+    """One pass over the tree: pose of every link in its body, and the bodies."""
 
     def __init__(
         self,
@@ -79,61 +76,68 @@ class _Walk:
         self.links = {link.name: link for link in links}
         self.laws = laws
         self.slices = slices
-        self.seat: dict[str, tuple[int, Array]] = {GROUND_NAME: (GROUND, IDENTITY)}
+        self.carriers: dict[str, tuple[int, Array]] = {GROUND_NAME: (GROUND, IDENTITY)}
         self.joints: dict[str, Joint] = {}
         self.bodies: list[Body] = []
 
-    def run(self, walk: Sequence[tuple[str, Joint | None]], order: tuple[str, ...]) -> Assembly:
-        for link, joint in walk:
+    def run(
+        self, link_order: Sequence[tuple[str, Joint | None]], order: tuple[str, ...]
+    ) -> KinematicTree:
+        for link, joint in link_order:
             if joint is None:
-                self.seat[link] = (GROUND, IDENTITY)
+                self.carriers[link] = (GROUND, IDENTITY)
             else:
-                self.seat[link] = self._place(joint)
-        inertias = _body_inertias(list(self.links.values()), self.seat, len(self.bodies))
+                self.carriers[link] = self._place(joint)
+        inertias = _body_inertias(list(self.links.values()), self.carriers, len(self.bodies))
         inertias.flags.writeable = False
         for body, inertia in zip(self.bodies, inertias, strict=True):
-            # Bodies are shared with nobody yet; copying each to fill in one field would be slow.
+            # Bodies are not shared yet; copying each to fill in one field would be slow.
             object.__setattr__(body, "inertia", inertia)
         bodies = tuple(self.bodies)
         named = [link.name for link in self.links.values() if not link.virtual]
         frames = {name: self._frame(name) for name in named}
-        return Assembly(self.joints, order, bodies, frames)
+        return KinematicTree(self.joints, order, bodies, frames)
 
     def _frame(self, link: str) -> Frame:
-        body, pose = self.seat[link]
-        return Frame(link, link, IDENTITY, body, frozen(pose, (4, 4)))
+        body, pose = self.carriers[link]
+        return Frame(link, link, IDENTITY, body, pose if pose is IDENTITY else frozen(pose, (4, 4)))
 
     def _place(self, joint: Joint) -> tuple[int, Array]:
         """Add the joint and its bodies; returns body and pose of the child link in it."""
-        parent, pose = self.seat[joint.parent]
-        if joint.motion.nv == 0:
+        parent, pose = self.carriers[joint.parent]
+        if joint.joint_kind.nv == 0:
             self.joints[joint.name] = joint
             return parent, _compose(_compose(pose, joint.origin), joint.child_pose)
-        law = self.laws.get(joint.name) or Mimic(joint.name)
-        q_slice, v_slice = self.slices[law.joint]
+        law = self.laws.get(joint.name)
+        leader, scale, offset = (
+            (joint.name, 1.0, 0.0) if law is None else (law.joint, law.multiplier, law.offset)
+        )
+        q_slice, v_slice = self.slices[leader]
         first = len(self.bodies)
         placement, q_at, v_at = _compose(pose, joint.origin), q_slice.start, v_slice.start
-        inertia = joint.drive.reflected_inertia
-        for part in joint.motion.parts:
+        inertia, simple_kinds = joint.drive.reflected_inertia, joint.joint_kind.parts
+        offset = offset - joint.reference
+        is_simple = len(simple_kinds) == 1
+        for kind in simple_kinds:
             offset_v = v_at - v_slice.start
             self.bodies.append(
                 Body(
-                    index=len(self.bodies),
-                    parent=parent,
-                    joint=joint.name,
-                    link=joint.child,
-                    motion=part,
-                    placement=frozen(placement, (4, 4)),
-                    q_slice=slice(q_at, q_at + part.nq),
-                    v_slice=slice(v_at, v_at + part.nv),
-                    scale=law.multiplier,
-                    offset=law.offset - joint.reference,
-                    inertia=_NO_INERTIA,
-                    armature=inertia[offset_v : offset_v + part.nv],
+                    len(self.bodies),
+                    parent,
+                    joint.name,
+                    joint.child,
+                    kind,
+                    frozen(placement, (4, 4)),
+                    q_slice if is_simple else slice(q_at, q_at + kind.nq),
+                    v_slice if is_simple else slice(v_at, v_at + kind.nv),
+                    scale,
+                    offset,
+                    _NO_INERTIA,
+                    inertia if is_simple else inertia[offset_v : offset_v + kind.nv],
                 )
             )
             parent, placement = len(self.bodies) - 1, IDENTITY
-            q_at, v_at = q_at + part.nq, v_at + part.nv
+            q_at, v_at = q_at + kind.nq, v_at + kind.nv
         bodies = tuple(range(first, len(self.bodies)))
         self.joints[joint.name] = joint.placed(q_slice, v_slice, bodies)
         return parent, joint.child_pose
@@ -143,23 +147,25 @@ def _compose(first: Array, second: Array) -> Array:
     """The product of two poses; most of them are the identity."""
     if second is IDENTITY:
         return first
-    return second if first is IDENTITY else first @ second
+    return second if first is IDENTITY else pose_product(first, second)
 
 
-def _body_inertias(links: list[Link], seat: Mapping[str, tuple[int, Array]], count: int) -> Array:
+def _body_inertias(
+    links: list[Link], body_poses: Mapping[str, tuple[int, Array]], count: int
+) -> Array:
     """Inertia parameters (count, 10) of the bodies: the sum over the links each one carries."""
     total = np.zeros((count, 10))
     carried = [link for link in links if link.mass or link.inertia.any()]
-    owners = np.array([seat[link.name][0] for link in carried], dtype=int)
-    keep = owners != GROUND
-    if not keep.any():
+    owners = np.array([body_poses[link.name][0] for link in carried], dtype=int)
+    is_moving = owners != GROUND
+    if not is_moving.any():
         return total
-    moving = [link for link, kept in zip(carried, keep, strict=True) if kept]
-    own = inertia_parameters(
+    moving = [link for link, is_moved in zip(carried, is_moving, strict=True) if is_moved]
+    parameters = inertia_parameters(
         np.array([link.mass for link in moving]),
         np.array([link.com for link in moving]),
         np.array([link.inertia for link in moving]),
     )
-    poses = np.array([seat[link.name][1] for link in moving])
-    np.add.at(total, owners[keep], transform_inertia(poses, own))
+    poses = np.array([body_poses[link.name][1] for link in moving])
+    np.add.at(total, owners[is_moving], transform_inertia(poses, parameters))
     return total

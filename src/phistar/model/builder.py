@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Building a robot in Python, part by part. The loaders use it too."""
+"""Building a robot in Python; also used by the loaders."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, cast
+from functools import partial
+from typing import Literal, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from phistar.arrays import Array
 from phistar.errors import ArgumentError
-from phistar.model.configuration import configuration
-from phistar.model.joints import Axis, Free, JointKind, make_kind, unit_axis
-from phistar.model.model import STANDARD_GRAVITY, Model
-from phistar.model.parts import (
+from phistar.model.components import (
     IDENTITY,
     Coupling,
     Drive,
@@ -29,10 +28,13 @@ from phistar.model.parts import (
     Shape,
     frozen,
 )
+from phistar.model.configuration import configuration
+from phistar.model.joints import Axis, Free, JointKind, make_kind, unit_axis
+from phistar.model.model import STANDARD_GRAVITY, Model
 from phistar.model.tree import GROUND_NAME
 from phistar.spatial import pose
+from phistar.spatial.reproducible_math import sincos
 
-Array = NDArray[Any]
 MimicMode = Literal["reduce", "independent"]
 PerDof = float | Sequence[float]
 
@@ -48,13 +50,12 @@ def make_pose(
     """A read-only (4, 4) pose from a position [m] and roll-pitch-yaw [rad] or a 3x3 rotation."""
     if rotation is not None:
         return frozen(pose(np.asarray(rotation), np.asarray(xyz, float)), (4, 4))
-    (x, y, z), (roll, pitch, yaw) = _triple(xyz), _triple(rpy)
+    (x, y, z), (roll, pitch, yaw) = _triple(xyz, "xyz"), _triple(rpy, "rpy")
     if roll == pitch == yaw == 0.0:
         if x == y == z == 0.0:
             return IDENTITY
-        return frozen(((1, 0, 0, x), (0, 1, 0, y), (0, 0, 1, z), (0, 0, 0, 1)), (4, 4))
-    cr, sr, cp, sp = math.cos(roll), math.sin(roll), math.cos(pitch), math.sin(pitch)
-    cy, sy = math.cos(yaw), math.sin(yaw)
+        return _translated(x, y, z)
+    (sr, cr), (sp, cp), (sy, cy) = sincos(roll), sincos(pitch), sincos(yaw)
     rows = (
         (cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr, x),
         (sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr, y),
@@ -64,10 +65,28 @@ def make_pose(
     return frozen(rows, (4, 4))
 
 
-def _triple(values: ArrayLike) -> tuple[float, float, float]:
+def _pose(
+    pose: ArrayLike | None,
+    name: str,
+    xyz: ArrayLike = (0.0, 0.0, 0.0),
+    rpy: ArrayLike = (0.0, 0.0, 0.0),
+) -> Array:
+    """A given pose, or one from a position and angles."""
+    return make_pose(xyz, rpy) if pose is None else frozen(pose, (4, 4), name)
+
+
+def _translated(x: float, y: float, z: float) -> Array:
+    """A read-only pose without rotation."""
+    result = IDENTITY.copy()
+    result[0, 3], result[1, 3], result[2, 3] = x, y, z
+    result.flags.writeable = False
+    return result
+
+
+def _triple(values: ArrayLike, name: str) -> tuple[float, float, float]:
     """Three floats; arithmetic on them is far cheaper than on arrays of three."""
     plain = isinstance(values, tuple) and len(values) == 3
-    x, y, z = cast("Iterable[float]", values) if plain else frozen(values, (3,)).tolist()
+    x, y, z = cast("Iterable[float]", values) if plain else frozen(values, (3,), name).tolist()
     return float(x), float(y), float(z)
 
 
@@ -118,8 +137,8 @@ class ModelBuilder:
         link = Link(
             name,
             float(mass),
-            frozen(com, (3,)),
-            frozen(_inertia_matrix(inertia), (3, 3)),
+            frozen(com, (3,), f"com of link '{name}'"),
+            frozen(inertia_rows(inertia, name), (3, 3), f"inertia of link '{name}'"),
             tuple(visuals),
             tuple(collisions),
             virtual,
@@ -178,26 +197,30 @@ class ModelBuilder:
         else:
             motion = make_kind(kind, axis, pitch=pitch, axis2=axis2)
         nq, nv = motion.nq, motion.nv
-        rest = motion.neutral() if spring_reference is None else spring_reference
+        spring_rest = motion.neutral() if spring_reference is None else spring_reference
+        per_coordinate = partial(_per_coordinate, f"joint '{name}'")
         joint = Joint(
             name,
             motion,
             parent,
             child,
-            make_pose(xyz, rpy) if origin is None else frozen(origin, (4, 4)),
-            IDENTITY if child_pose is None else frozen(child_pose, (4, 4)),
+            _pose(origin, f"origin of joint '{name}'", xyz, rpy),
+            _pose(child_pose, f"child_pose of joint '{name}'"),
             float(reference),
             Limits(
-                _spread(lower, nq), _spread(upper, nq), _spread(velocity, nv), _spread(effort, nv)
+                per_coordinate(lower, nq, "lower"),
+                per_coordinate(upper, nq, "upper"),
+                per_coordinate(velocity, nv, "velocity"),
+                per_coordinate(effort, nv, "effort"),
             ),
             Drive(
-                _spread(armature, nv),
-                _spread(rotor_inertia, nv),
-                _spread(gear_ratio, nv),
-                _spread(damping, nv),
-                _spread(friction, nv),
-                _spread(stiffness, nv),
-                _spread(rest, nq),
+                per_coordinate(armature, nv, "armature"),
+                per_coordinate(rotor_inertia, nv, "rotor_inertia"),
+                per_coordinate(gear_ratio, nv, "gear_ratio"),
+                per_coordinate(damping, nv, "damping"),
+                per_coordinate(friction, nv, "friction"),
+                per_coordinate(stiffness, nv, "stiffness"),
+                per_coordinate(spring_rest, nq, "spring_reference"),
             ),
             mimic,
             where=where,
@@ -215,8 +238,8 @@ class ModelBuilder:
         pose: ArrayLike | None = None,
     ) -> None:
         """Add a named frame fixed to ``link``, at ``xyz``, ``rpy`` or a (4, 4) ``pose`` in it."""
-        placed = make_pose(xyz, rpy) if pose is None else frozen(pose, (4, 4))
-        self.frames.append(Frame(name, link, placed))
+        frame_pose = _pose(pose, f"pose of frame '{name}'", xyz, rpy)
+        self.frames.append(Frame(name, link, frame_pose))
 
     def loop(
         self,
@@ -232,15 +255,15 @@ class ModelBuilder:
         where: str = "",
     ) -> None:
         """Add a loop joint between frames of two links (see ``LoopJoint``)."""
-        first = IDENTITY if predecessor_pose is None else frozen(predecessor_pose, (4, 4))
-        second = IDENTITY if successor_pose is None else frozen(successor_pose, (4, 4))
+        first = _pose(predecessor_pose, f"predecessor_pose of loop '{name}'")
+        second = _pose(successor_pose, f"successor_pose of loop '{name}'")
         direction: Axis = unit_axis(axis)
         self.loops.append(
             LoopJoint(name, kind, predecessor, successor, first, second, direction, active, where)
         )
 
     def couple(self, coupling: Coupling) -> None:
-        """Add a polynomial tie between two joints; it is kept among the loops."""
+        """Add a polynomial coupling between two joints; it is stored with the loops."""
         self.loops.append(coupling)
 
     def build(
@@ -256,9 +279,9 @@ class ModelBuilder:
         Args:
             floating_base: Put a free joint named ``root_joint`` under the (only) root link.
             mimic: ``"reduce"`` lets mimic joints share their leader's coordinates,
-                ``"independent"`` keeps them as coordinates of their own.
-            single_root: Refuse forests.
-            order: Independent joints in the wanted order of coordinates.
+                ``"independent"`` gives them coordinates of their own.
+            single_root: Reject forests.
+            order: Independent joints in the order of coordinates.
 
         Raises:
             ModelError: With every problem found.
@@ -298,29 +321,39 @@ class ModelBuilder:
         return Joint(ROOT_JOINT, kind, GROUND_NAME, roots[0], limits=limits, drive=drive)
 
 
-def _spread(value: PerDof | Array, count: int) -> tuple[float, ...]:
+def _per_coordinate(owner: str, value: PerDof | Array, count: int, name: str) -> tuple[float, ...]:
     """One number per coordinate; a scalar is repeated."""
     if isinstance(value, float):
         return (float(value),) * count
-    array = np.asarray(value, dtype=float)
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        array = np.zeros((0, 0))
     if array.ndim == 0:
         return (float(array),) * count
     if array.shape != (count,):
-        raise ArgumentError(f"expected one number or {count}, got {value!r}")
+        expected = "one number" if count == 1 else f"one number or {count}"
+        raise ArgumentError(f"{name} of {owner} is {value!r}, expected {expected}")
     return tuple(float(x) for x in array)
 
 
-def _inertia_matrix(inertia: ArrayLike) -> ArrayLike:
+def inertia_rows(inertia: ArrayLike, link: str) -> ArrayLike:
+    """The rows of an inertia in any form of ``ModelBuilder.link``."""
     if isinstance(inertia, tuple) and len(inertia) == 6:
         ixx, ixy, ixz, iyy, iyz, izz = inertia
         return (ixx, ixy, ixz), (ixy, iyy, iyz), (ixz, iyz, izz)
-    array = np.asarray(inertia, dtype=float)
+    try:
+        array = np.asarray(inertia, dtype=float)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"inertia of link '{link}' is {inertia!r}, expected numbers") from None
     if array.shape == (3,):
         return np.diag(array)
     if array.shape == (6,):
-        return _inertia_matrix(tuple(array.tolist()))
+        return inertia_rows(tuple(array.tolist()), link)
     if array.shape == (3, 3):
-        # The two halves of a turned matrix differ by rounding; a real difference is kept and found.
+        # The halves of a rotated matrix differ by rounding; a real difference is kept and reported.
         slip = np.abs(array - array.T).max() <= 1e-12 * np.abs(array).max()
         return (array + array.T) / 2 if slip else array
-    raise ArgumentError(f"an inertia needs shape (3,), (6,) or (3, 3), got {array.shape}")
+    raise ArgumentError(
+        f"inertia of link '{link}' has shape {array.shape}, expected (3,), (6,) or (3, 3)"
+    )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Robots of any size made by rule: chains and trees of equal rods."""
+"""Generated robots of any size: chains and trees of equal rods."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 
 from phistar.errors import ArgumentError
 from phistar.model.builder import ModelBuilder, make_pose
+from phistar.model.components import Shape
+from phistar.model.joints import JOINT_KINDS, AxisKind
 from phistar.model.model import Model
-from phistar.model.parts import Shape
-from phistar.spatial import cylinder_inertia, rotation_about
+from phistar.spatial import cylinder_inertia
 
 _AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
-_ONE_AXIS = ("revolute", "continuous", "prismatic", "helical")
 _RGBA = (0.35, 0.5, 0.7, 1.0)
 
 
@@ -34,12 +34,12 @@ def chain(
 
     Args:
         n: Number of links and joints.
-        axes: Joint axes in turn, over and over: ``"y"`` is a planar chain, ``"xy"`` turns every
-            other joint across, ``"zyx"`` winds.
-        kind: ``"revolute"``, ``"continuous"``, ``"prismatic"`` or ``"helical"``.
-        length: Of a rod [m].
-        mass: Of a rod [kg].
-        radius: Of a rod [m]; default a twentieth of its length.
+        axes: Joint axes, repeated cyclically: ``"y"`` is a planar chain, ``"xy"`` alternates,
+            ``"zyx"`` winds.
+        kind: A joint kind with an axis and one coordinate, e.g. ``"revolute"``, ``"prismatic"``.
+        length: Length of a rod [m].
+        mass: Mass of a rod [kg].
+        radius: Radius of a rod [m]; default a twentieth of its length.
         floating_base: Free the root link; it then is a rod too.
         name: Name of the robot; default ``"chain<n>"``.
 
@@ -54,10 +54,10 @@ def chain(
     builder = ModelBuilder(name or f"chain{n}")
     builder.link("base", **(rod.solid() if floating_base else {}))
     for k in range(1, n + 1):
-        below = (0.0, 0.0, -length) if k > 1 or floating_base else (0.0, 0.0, 0.0)
+        offset = (0.0, 0.0, -length) if k > 1 or floating_base else (0.0, 0.0, 0.0)
         builder.link(f"link{k}", **rod.solid())
         parent = f"link{k - 1}" if k > 1 else "base"
-        builder.joint(f"joint{k}", kind, parent, f"link{k}", xyz=below, axis=rod.axis(k))
+        builder.joint(f"joint{k}", kind, parent, f"link{k}", xyz=offset, axis=rod.axis(k))
     return builder.build(floating_base=floating_base)
 
 
@@ -74,14 +74,14 @@ def tree(
     floating_base: bool = False,
     name: str = "",
 ) -> Model:
-    """A tree of equal rods: each one carries ``branching`` others, ``depth`` generations long.
+    """A tree of equal rods: each one carries ``branching`` others, for ``depth`` generations.
 
     Args:
         depth: Generations of joints.
         branching: Rods that each rod and the root carry.
-        axes: Joint axes, one per generation, over and over.
+        axes: Joint axes, one per generation, repeated cyclically.
         kind, length, mass, radius, floating_base, name: As in ``chain``.
-        spread: Angle between a rod and those it carries, which point evenly round about [rad].
+        spread: Angle between a rod and those it carries, evenly distributed around it [rad].
 
     Returns:
         The model with branching + branching^2 + ... + branching^depth joints; the rods that
@@ -102,14 +102,14 @@ def tree(
         for parent, end in generation:
             for branch in range(branching):
                 label = _label(parent, branch)
-                turn = _direction(2 * math.pi * branch / branching, spread)
+                rotation = _direction(2 * math.pi * branch / branching, spread)
                 builder.link(f"link{label}", **rod.solid())
                 builder.joint(
                     f"joint{label}",
                     kind,
                     parent,
                     f"link{label}",
-                    origin=make_pose(end, rotation=turn),
+                    origin=make_pose(end, rotation=rotation),
                     axis=rod.axis(level),
                 )
                 grown.append((f"link{label}", rod_end))
@@ -124,7 +124,7 @@ def _label(parent: str, branch: int) -> str:
 
 def _direction(around: float, tilt: float) -> Any:
     """Rotation that tilts a rod out of its parent's line, towards the angle ``around`` about z."""
-    return rotation_about(_AXES["z"], around) @ rotation_about(_AXES["y"], tilt)
+    return make_pose(rpy=(0.0, tilt, around))[:3, :3]
 
 
 def _require_count(argument: str, value: int, least: int) -> None:
@@ -144,8 +144,11 @@ class _Rod:
                 raise ArgumentError(f"{argument} must be positive and finite, got {value!r}")
         if not axes or set(axes) - set(_AXES):
             raise ArgumentError(f"axes must be made of the letters x, y and z, got {axes!r}")
-        if kind not in _ONE_AXIS:
-            raise ArgumentError(f"kind must be one of {', '.join(_ONE_AXIS)}, got {kind!r}")
+        known = [
+            name for name, cls in JOINT_KINDS.items() if issubclass(cls, AxisKind) and cls.nv == 1
+        ]
+        if kind not in known:
+            raise ArgumentError(f"kind must be one of {', '.join(known)}, got {kind!r}")
         self.axes = axes
         center = (0.0, 0.0, -length / 2)
         shape = Shape("cylinder", (float(thick), float(length)), make_pose(center), _RGBA)
@@ -161,9 +164,9 @@ class _Rod:
         """Keyword arguments of the builder's ``link``."""
         return self._solid
 
-    def axis(self, place: int) -> tuple[float, float, float]:
-        """Axis of the joint in the given place, counted from 1."""
-        return _AXES[self.axes[(place - 1) % len(self.axes)]]
+    def axis(self, index: int) -> tuple[float, float, float]:
+        """Axis of a joint, counted from 1."""
+        return _AXES[self.axes[(index - 1) % len(self.axes)]]
 
 
 __all__ = ["chain", "tree"]

@@ -3,15 +3,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from phistar.arrays import Array
 from phistar.model.model import Model
-
-Array = NDArray[Any]
+from phistar.model.model_cache import cached_on_model
 
 
 class JointMap:
@@ -20,42 +16,42 @@ class JointMap:
     Mimic joints share a coordinate of v, scaled; all others have their own.
 
     Attributes:
-        places: (joints,) index into v of each joint coordinate.
+        v_indices: (joints,) index into v of each joint coordinate.
         scales: (joints,) its displacement per unit of v.
         one_to_one: Whether every joint has a coordinate of its own.
-        same: Whether both are the same numbers in the same order.
+        is_identity: Whether both are the same numbers in the same order.
     """
 
     def __init__(self, model: Model) -> None:
-        places: list[int] = []
+        indices: list[int] = []
         scales: list[float] = []
         for body in model.bodies:
-            size = body.motion.nv
-            places += range(body.v_slice.start, body.v_slice.start + size)
+            size = body.joint_kind.nv
+            indices += range(body.v_slice.start, body.v_slice.start + size)
             scales += [body.scale] * size
-        self.places = np.array(places, dtype=int)
+        self.v_indices = np.array(indices, dtype=int)
         self.scales = np.array(scales)
         self.size = model.nv
-        self.one_to_one = len(places) == model.nv
+        self.one_to_one = len(indices) == model.nv
         self._scaled = bool((self.scales != 1).any())
-        self.same = not self._scaled and places == list(range(model.nv))
+        self.is_identity = not self._scaled and indices == list(range(model.nv))
 
     def spread(self, v: Array) -> Array:
         """(..., nv) -> (..., joints): velocities and accelerations of every body's joint."""
-        return v if self.same else self._scale(v[..., self.places])
+        return v if self.is_identity else self._scale(v[..., self.v_indices])
 
     def gather(self, tau: Array) -> Array:
         """(..., joints) -> (..., nv): generalised forces summed into the robot's coordinates."""
-        if self.same:
+        if self.is_identity:
             return tau
         tau = self._scale(tau)
         if self.one_to_one:
             result = np.empty((*tau.shape[:-1], self.size), dtype=tau.dtype)
-            result[..., self.places] = tau
+            result[..., self.v_indices] = tau
             return result
         result = np.zeros((*tau.shape[:-1], self.size), dtype=tau.dtype)
-        for k, place in enumerate(self.places):
-            result[..., place] += tau[..., k]
+        for k, index in enumerate(self.v_indices):
+            result[..., index] += tau[..., k]
         return result
 
     def _scale(self, x: Array) -> Array:
@@ -63,7 +59,7 @@ class JointMap:
         return x * self.scales.astype(np.finfo(x.dtype).dtype) if self._scaled else x
 
 
-@lru_cache(maxsize=64)
+@cached_on_model
 def joint_map(model: Model) -> JointMap:
-    """The joint map of a model, made once."""
+    """The joint map of a model, cached."""
     return JointMap(model)

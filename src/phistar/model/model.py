@@ -1,27 +1,38 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a robot is: an immutable tree or forest of links, joints and frames with coordinates."""
+"""A robot as an immutable tree or forest of links, joints and frames with coordinates."""
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from phistar.errors import ModelError, Problem, UnknownNameError
+from phistar.arrays import Array
+from phistar.errors import ArgumentError, LoopWarning, ModelError, Problem, UnknownNameError
 from phistar.model.assemble import assemble
-from phistar.model.checks import joint_problems, link_problems, loop_problems, mass_problems
-from phistar.model.parts import GROUND, Body, Frame, Joint, Link, Loop, frozen
+from phistar.model.components import GROUND, Body, Frame, Joint, Link, Loop, frozen
+from phistar.model.fingerprint import fingerprint
+from phistar.model.kinematic_loops import loop_warnings
+from phistar.model.problems import (
+    body_problems,
+    joint_problems,
+    link_problems,
+    loop_problems,
+    mass_problems,
+)
+from phistar.model.rotors import has_gyroscopic_rotors
 from phistar.model.tree import mimic_problems, structure_problems, zero_multiplier_problems
+from phistar.spatial import pose_product
 
-Array = NDArray[Any]
 T = TypeVar("T")
+
+_MAPPINGS = ("joints", "frames", "configurations")
 
 STANDARD_GRAVITY = frozen([0.0, 0.0, -9.81], (3,))
 
@@ -35,12 +46,12 @@ class Model:
         links: Every link in file order, those merged by fixed joints included.
         joints: Every joint by name, parents first, depth first, siblings in file order.
         frames: Every frame by name: all links, then the extra frames.
-        loops: Joints and couplings that close loops; kept, not part of the tree.
-        bodies: The moving bodies, parents first; what the algorithms run over.
+        loops: Joints and couplings that close loops; stored, not part of the tree.
+        bodies: The moving bodies of the algorithms, parents first.
         joint_names: The independent moving joints in the order of their coordinates.
         gravity: (3,) [m/s^2], world axes.
         configurations: Named configurations (nq,) such as a file's keyframes.
-        problems: Warnings and notes found while building.
+        problems: Warnings and notes of the build.
     """
 
     name: str
@@ -68,17 +79,17 @@ class Model:
         order: Sequence[str] | None = None,
         single_root: bool = False,
     ) -> Model:
-        """A model from its parts.
+        """A model from links, joints and frames.
 
         Args:
             name: Name of the robot.
             links, joints: In file order.
             frames: Extra frames (name, link and pose are read, the body is found).
-            loops: Loop joints and couplings, kept as they are.
+            loops: Loop joints and couplings.
             gravity: (3,) [m/s^2].
             configurations: Named configurations, each (nq,).
-            order: Independent moving joints in the wanted order of coordinates.
-            single_root: Refuse forests.
+            order: Independent moving joints in the order of coordinates.
+            single_root: Reject forests.
 
         Raises:
             ModelError: With every problem found, if one of them is an error.
@@ -89,21 +100,25 @@ class Model:
         if any(p.severity == "error" for p in problems):
             raise ModelError([p for p in problems if p.severity == "error"])
         problems += zero_multiplier_problems(joints) + mass_problems(links, name)
+        problems += loop_warnings(loops)
         if order is not None:
             _check_order(name, [j.name for j in joints if j.nv], order)
-        parts = assemble(links, joints, order)
-        all_frames = dict(parts.frames)
+        assembled = assemble(links, joints, order)
+        indefinite = body_problems(problems, links, assembled.frames, assembled.bodies)
+        if indefinite:
+            raise ModelError(indefinite)
+        all_frames = dict(assembled.frames)
         for frame in frames:
             all_frames[frame.name] = _attach(frame, all_frames)
         model = cls(
             name=name,
             links=tuple(links),
-            joints=MappingProxyType(parts.joints),
+            joints=MappingProxyType(assembled.joints),
             frames=MappingProxyType(all_frames),
             loops=tuple(loops),
-            bodies=parts.bodies,
-            joint_names=parts.order,
-            gravity=frozen(gravity, (3,)),
+            bodies=assembled.bodies,
+            joint_names=assembled.order,
+            gravity=_gravity(gravity),
             configurations=MappingProxyType({}),
             problems=tuple(problems),
         )
@@ -112,12 +127,12 @@ class Model:
     @cached_property
     def nq(self) -> int:
         """Number of configuration coordinates."""
-        return sum(self.joints[name].nq for name in self.joint_names)
+        return self.joints[self.joint_names[-1]].q_slice.stop if self.joint_names else 0
 
     @cached_property
     def nv(self) -> int:
         """Number of velocity coordinates."""
-        return sum(self.joints[name].nv for name in self.joint_names)
+        return self.joints[self.joint_names[-1]].v_slice.stop if self.joint_names else 0
 
     @cached_property
     def link_names(self) -> tuple[str, ...]:
@@ -142,7 +157,13 @@ class Model:
     @cached_property
     def inertias(self) -> Array:
         """(bodies, 10) inertia parameters about the body frames' origins."""
-        return np.array([body.inertia for body in self.bodies]).reshape(-1, 10)
+        parameters = [body.inertia for body in self.bodies]
+        return np.concatenate([np.zeros(0), *parameters]).reshape(-1, 10)
+
+    @cached_property
+    def turning_rotors(self) -> bool:
+        """Whether a joint with several axes has rotor inertia that rotates with it."""
+        return any(has_gyroscopic_rotors(body) for body in self.bodies)
 
     @cached_property
     def link_table(self) -> Mapping[str, Link]:
@@ -171,11 +192,19 @@ class Model:
 
     def with_gravity(self, gravity: ArrayLike) -> Model:
         """The same robot in another gravity field (3,) [m/s^2]."""
-        return replace(self, gravity=frozen(gravity, (3,)))
+        return replace(self, gravity=_gravity(gravity))
+
+    def without_loops(self) -> Model:
+        """The same robot without loops and couplings: the tree that dynamics works on."""
+        left = tuple(p for p in self.problems if not issubclass(p.category, LoopWarning))
+        return replace(self, loops=(), problems=left) if self.loops else self
 
     def with_configurations(self, configurations: Mapping[str, ArrayLike]) -> Model:
         """The same robot with other named configurations, each (nq,)."""
-        named = {name: frozen(q, (self.nq,)) for name, q in configurations.items()}
+        named = {
+            name: frozen(q, (self.nq,), f"configuration '{name}'")
+            for name, q in configurations.items()
+        }
         return replace(self, configurations=MappingProxyType(named))
 
     def reorder(self, names: Sequence[str]) -> Model:
@@ -208,10 +237,25 @@ class Model:
     @cached_property
     def fingerprint(self) -> str:
         """Hash of everything that defines the robot; equal robots have equal fingerprints."""
-        digest = hashlib.sha256()
-        for text in _canonical(self):
-            digest.update(text.encode())
-        return digest.hexdigest()
+        return fingerprint(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Its data, without caches."""
+        state = {each.name: getattr(self, each.name) for each in fields(self)}
+        return state | {name: dict(state[name]) for name in _MAPPINGS}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore it as ``build`` made it, read-only."""
+        named = state["configurations"].items()
+        state["configurations"] = {name: frozen(q, q.shape) for name, q in named}
+        state["gravity"] = frozen(state["gravity"], (3,))
+        vars(self).update(state, **{name: MappingProxyType(state[name]) for name in _MAPPINGS})
+
+    def __copy__(self) -> Model:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Model:
+        return self
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Model):
@@ -222,16 +266,23 @@ class Model:
         return hash(self.fingerprint)
 
 
+def _gravity(values: ArrayLike) -> Array:
+    gravity = frozen(values, (3,), "gravity")
+    if not np.isfinite(gravity).all():
+        raise ArgumentError(f"gravity is {gravity.tolist()}, expected finite numbers [m/s^2]")
+    return gravity
+
+
 def _attach(frame: Frame, frames: Mapping[str, Frame]) -> Frame:
     if frame.name in frames:
         raise ModelError(f'frame "{frame.name}" has the name of another frame or link; rename it')
     carrier = _lookup("link", frame.link, frames, "the robot")
-    body_pose = frozen(carrier.body_pose @ frame.pose, (4, 4))
+    body_pose = frozen(pose_product(carrier.body_pose, frame.pose), (4, 4))
     return replace(frame, body=carrier.body, body_pose=body_pose)
 
 
 def _check_order(owner: str, independent: Sequence[str], order: Sequence[str]) -> None:
-    """Refuse an order that is not every independent joint once."""
+    """Reject an order that does not have every independent joint once."""
     known, counts = set(independent), Counter(order)
     for name in counts:
         if name not in known:
@@ -250,30 +301,6 @@ def _lookup(kind: str, name: str, table: Mapping[str, T], owner: str) -> T:
         return table[name]
     except (KeyError, TypeError):
         raise UnknownNameError(kind, name, table, f"'{owner}'") from None
-
-
-def _canonical(value: Any) -> Iterator[str]:
-    """Strings that spell out everything that defines a value, bit for bit; no file positions."""
-    if isinstance(value, np.ndarray):
-        yield f"{value.shape}{(value + 0.0).tobytes().hex()}"
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            yield f"{key}="
-            yield from _canonical(item)
-    elif isinstance(value, (tuple, list)):
-        yield f"({len(value)}"
-        for item in value:
-            yield from _canonical(item)
-    elif is_dataclass(value):
-        yield type(value).__name__
-        for each in fields(value):
-            if each.name not in ("where", "problems"):
-                yield f".{each.name}"
-                yield from _canonical(getattr(value, each.name))
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        yield (value + 0.0).hex()
-    else:
-        yield repr(value)
 
 
 __all__ = ["STANDARD_GRAVITY", "Model"]

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Random robots of every joint kind and shape of tree, for tests, demos and fuzzing.
 
-In: a NumPy generator and what the robot shall have. Out: a ``Model``, the same one for the same
-generator state.
+The same generator state gives the same ``Model``.
 """
 
 from __future__ import annotations
@@ -12,19 +11,26 @@ from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from phistar.arrays import Array
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.model.builder import ModelBuilder, make_pose
+from phistar.model.components import Coupling, LoopKind, Mimic, Shape
 from phistar.model.configuration import neutral, random_configuration
 from phistar.model.joints import JOINT_KINDS, JointKind
-from phistar.model.kinematics import link_poses
 from phistar.model.model import STANDARD_GRAVITY, Model
-from phistar.model.parts import Coupling, LoopKind, Mimic, Shape
+from phistar.model.numpy_kinematics import link_poses
 from phistar.model.tree import GROUND_NAME
-from phistar.spatial import box_inertia, pose_inverse, quat_to_rotation, random_quaternion
+from phistar.spatial import (
+    box_inertia,
+    pose_inverse,
+    pose_product,
+    quat_to_rotation,
+    random_quaternion,
+    rotate_inertia,
+)
 
-Array = NDArray[Any]
 ParentRule = Callable[[np.random.Generator, int], int]
 
 
@@ -62,15 +68,14 @@ def random_model(
     gravity: ArrayLike = STANDARD_GRAVITY,
     name: str = "random",
 ) -> Model:
-    """A random robot with sound, well-conditioned inertias.
+    """A random robot with valid, well-conditioned inertias.
 
     Args:
         rng: Source of all randomness.
-        n: Number of joints drawn from ``kinds``; those that ``fixed`` and ``floating_base`` add
-            come on top.
+        n: Number of joints drawn from ``kinds``; ``fixed`` and ``floating_base`` add others.
         kinds: Names of joint kinds, drawn evenly; default every kind that moves.
-        topology: One of ``TOPOLOGIES``. A ``"forest"`` has trees on resting links and trees whose
-            first joint hangs on the ground itself.
+        topology: One of ``TOPOLOGIES``. A ``"forest"`` has trees on fixed links and trees whose
+            first joint is on the ground.
         floating_base: Put a free joint named ``root_joint`` under the root link.
         fixed: Probability of a welded link between a joint and its parent, and of one at its tip.
         mimic: Probability that a joint with one degree of freedom follows another; chains occur.
@@ -90,15 +95,15 @@ def random_model(
         The model; links are ``link0``, ``link1``, ..., and ``joint1`` carries ``link1``.
 
     Raises:
-        ArgumentError: ``n`` is negative, or ``floating_base`` asked of a forest.
+        ArgumentError: ``n`` is negative, or ``floating_base`` with a forest.
         UnknownNameError: No such topology or joint kind.
     """
     if n < 0:
         raise ArgumentError(f"n must be at least 0, got {n}")
     if topology not in TOPOLOGIES:
         raise UnknownNameError("topology", topology, TOPOLOGIES)
-    sketch = _Sketch(rng, name, gravity)
-    motions = _draw_motions(rng, n, kinds)
+    sketch = _RandomBuilder(rng, name, gravity)
+    motions = _draw_kinds(rng, n, kinds)
     parents = [TOPOLOGIES[topology](rng, link) for link in range(1, n + 1)]
     hollow = _massless_links(rng, motions, parents, massless)
     laws = _mimic_laws(rng, motions, mimic)
@@ -115,23 +120,23 @@ def random_model(
     return sketch.builder.build(floating_base=floating_base)
 
 
-def _draw_motions(rng: np.random.Generator, n: int, kinds: Sequence[str] | None) -> list[JointKind]:
+def _draw_kinds(rng: np.random.Generator, n: int, kinds: Sequence[str] | None) -> list[JointKind]:
     """``n`` kinds with random parameters, each name as often as the others, in random order."""
     names = [k for k, cls in JOINT_KINDS.items() if cls.nv] if kinds is None else list(kinds)
     for unknown in (name for name in names if name not in JOINT_KINDS):
         raise UnknownNameError("joint kind", unknown, JOINT_KINDS)
     if n and not names:
         raise ArgumentError("kinds is empty; name at least one joint kind")
-    drawn: list[str] = []
-    while len(drawn) < n:
-        drawn += [names[k] for k in rng.permutation(len(names))]
-    return [JOINT_KINDS[name].random_kind(rng) for name in drawn[:n]]
+    names_drawn: list[str] = []
+    while len(names_drawn) < n:
+        names_drawn += [names[k] for k in rng.permutation(len(names))]
+    return [JOINT_KINDS[name].random_kind(rng) for name in names_drawn[:n]]
 
 
 def _massless_links(
     rng: np.random.Generator, motions: Sequence[JointKind], parents: Sequence[int], share: float
 ) -> set[int]:
-    """Links between single-axis joints; each keeps a massive child, so no joint moves nothing."""
+    """Links between single-axis joints; each has a massive child, so every joint moves inertia."""
     chosen: set[int] = set()
     for motion, parent in zip(motions, parents, strict=True):
         simple = parent > 0 and motion.nv == 1 and motions[parent - 1].nv == 1
@@ -144,20 +149,20 @@ def _massless_links(
 def _mimic_laws(
     rng: np.random.Generator, motions: Sequence[JointKind], share: float
 ) -> dict[int, Mimic]:
-    """Laws by link number; joints follow those before them in a random order, so none in a ring."""
+    """Laws by link number; joints follow earlier ones of a random order, so there is no cycle."""
     single = [link for link, motion in enumerate(motions, start=1) if motion.nv == 1]
     order = [single[k] for k in rng.permutation(len(single))]
     laws: dict[int, Mimic] = {}
-    for place, link in enumerate(order):
-        if place and rng.random() < share:
-            leader = order[int(rng.integers(place))]
+    for position, link in enumerate(order):
+        if position and rng.random() < share:
+            leader = order[int(rng.integers(position))]
             factor = float(rng.uniform(0.3, 1.5) * rng.choice([-1.0, 1.0]))
             laws[link] = Mimic(f"joint{leader}", factor, float(rng.uniform(-0.5, 0.5)))
     return laws
 
 
-class _Sketch:
-    """A builder that draws the numbers of what it adds."""
+class _RandomBuilder:
+    """A builder that draws random numbers for what it adds."""
 
     def __init__(self, rng: np.random.Generator, name: str, gravity: ArrayLike) -> None:
         self.rng = rng
@@ -179,15 +184,14 @@ class _Sketch:
             return
         mass, size = float(self.rng.uniform(0.5, 3.0)), self.uniform(0.1, 0.5, 3)
         seat = self.pose(0.2)
-        turn = seat[:3, :3]
-        inertia = turn @ box_inertia(mass, size) @ turn.T
+        rotation = seat[:3, :3]
+        inertia = rotate_inertia(rotation, box_inertia(mass, size))
         rgba = (*self.uniform(0.2, 1.0, 3), 1.0)
         box = Shape("box", size, seat, (rgba[0], rgba[1], rgba[2], rgba[3]))
-        symmetric = (inertia + inertia.T) / 2
-        self.builder.link(name, mass, seat[:3, 3], symmetric, visuals=[box], collisions=[box])
+        self.builder.link(name, mass, seat[:3, 3], inertia, visuals=[box], collisions=[box])
 
     def carrier(self, link: int, parent: int, fixed: float) -> str:
-        """Name of the link that shall carry the joint of ``link``; new trees may start here."""
+        """Name of the link that carries the joint of ``link``; may start a new tree."""
         if parent < 0:
             if self.rng.random() < 0.5:
                 return GROUND_NAME
@@ -234,9 +238,9 @@ class _Sketch:
         )
 
     def _position_limits(self, motion: JointKind) -> tuple[list[float], list[float]]:
-        """Limits about zero for half of the joints; none for turns without end and quaternions."""
+        """Limits about zero for half of the joints; none for continuous joints and quaternions."""
         lower, upper = [-math.inf] * motion.nq, [math.inf] * motion.nq
-        if motion.name == "continuous" or self.rng.random() < 0.5:
+        if motion.unlimited or self.rng.random() < 0.5:
             return lower, upper
         for k, unit in enumerate(motion.q_units):
             if unit:
@@ -276,7 +280,7 @@ class _Sketch:
             return
         model = self.builder.build(floating_base=floating_base)
         poses = link_poses(model, neutral(model))
-        single = [name for name in model.joint_names if model.joints[name].motion.nv == 1]
+        single = [name for name in model.joint_names if model.joints[name].joint_kind.nv == 1]
         for k in range(1, count + 1):
             if k % 3 == 0 and len(single) > 1:
                 self._couple(f"coupling{k}", single)
@@ -284,17 +288,18 @@ class _Sketch:
                 self._close(f"loop{k}", poses)
 
     def _close(self, name: str, poses: dict[str, Array]) -> None:
-        """A loop joint between two links whose frames meet where ``poses`` has the links."""
+        """A loop joint between two links whose frames coincide at ``poses``."""
         names = list(poses)
         first, second = (names[k] for k in self.rng.choice(len(names), 2, len(names) < 2))
         seat = self.pose(0.3)
+        between = pose_product(pose_inverse(poses[first]), poses[second])
         kinds = get_args(LoopKind)
         self.builder.loop(
             name,
             kinds[int(self.rng.integers(len(kinds)))],
             first,
             second,
-            predecessor_pose=pose_inverse(poses[first]) @ poses[second] @ seat,
+            predecessor_pose=pose_product(between, seat),
             successor_pose=seat,
             axis=self.rng.normal(size=3).tolist(),
             active=bool(self.rng.random() < 0.8),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tree of links: is it one, and how is it walked. No recursion: any depth will do."""
+"""The tree of links: checks and traversal, without recursion, for any depth."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from phistar.errors import Problem, StructureWarning, close_matches
-from phistar.model.parts import Joint, Link, Mimic
+from phistar.model.components import Joint, Link, Mimic
 
 GROUND_NAME = "(ground)"
-"""Parent name of a joint that hangs on the ground itself rather than on a link."""
+"""Parent name of a joint whose parent is the ground."""
 
 
 def _error(code: str, where: str, what: str, cure: str) -> Problem:
     return Problem("error", code, where, what, cure)
 
 
-class Hints:
-    """Says which name may have been meant, for the first few unknown ones: the search is slow."""
+class NameHints:
+    """Suggests names for the first few unknown ones: the search is slow."""
 
     def __init__(self, names: Iterable[str], count: int = 5) -> None:
         self.names = names
@@ -47,24 +47,24 @@ def structure_problems(
     return problems
 
 
-def _name_problems(what: str, parts: Sequence[Link] | Sequence[Joint]) -> Iterable[Problem]:
-    counts = Counter([part.name for part in parts])
-    if len(counts) == len(parts) and "" not in counts and GROUND_NAME not in counts:
+def _name_problems(what: str, components: Sequence[Link] | Sequence[Joint]) -> Iterable[Problem]:
+    counts = Counter([each.name for each in components])
+    if len(counts) == len(components) and "" not in counts and GROUND_NAME not in counts:
         return
-    seen: set[str] = set()
-    for part in parts:
-        if not part.name or part.name == GROUND_NAME:
-            yield _error("bad-name", part.where, f"a {what} is named {part.name!r}.", "Name it.")
-        elif part.name in seen and counts[part.name] > 1:
-            text = f'duplicate {what} name "{part.name}" ({counts[part.name]} times).'
-            counts[part.name] = 1
-            yield _error(f"duplicate-{what}", part.where, text, "Names must be unique.")
-        seen.add(part.name)
+    names: set[str] = set()
+    for each in components:
+        if not each.name or each.name == GROUND_NAME:
+            yield _error("bad-name", each.where, f"a {what} is named {each.name!r}.", "Name it.")
+        elif each.name in names and counts[each.name] > 1:
+            text = f'duplicate {what} name "{each.name}" ({counts[each.name]} times).'
+            counts[each.name] = 1
+            yield _error(f"duplicate-{what}", each.where, text, "Names must be unique.")
+        names.add(each.name)
 
 
 def _end_problems(links: Sequence[Link], joints: Sequence[Joint]) -> Iterable[Problem]:
     names = {link.name for link in links}
-    hints = Hints(names)
+    hints = NameHints(names)
     for joint in joints:
         if joint.parent not in names and joint.parent != GROUND_NAME:
             yield _unknown_link(joint, "parent", joint.parent, hints)
@@ -72,10 +72,10 @@ def _end_problems(links: Sequence[Link], joints: Sequence[Joint]) -> Iterable[Pr
             yield _unknown_link(joint, "child", joint.child, hints)
 
 
-def _unknown_link(joint: Joint, side: str, name: str, hints: Hints) -> Problem:
+def _unknown_link(joint: Joint, side: str, name: str, hints: NameHints) -> Problem:
     what = f'joint "{joint.name}" refers to unknown {side} link "{name}".'
     return _error(
-        "unknown-link", joint.where, what, hints.hint(name, "Add the link or mend the name.")
+        "unknown-link", joint.where, what, hints.hint(name, "Add the link or correct the name.")
     )
 
 
@@ -86,15 +86,15 @@ def _parent_problems(joints: Sequence[Joint]) -> Iterable[Problem]:
         if joint.child == joint.parent:
             what = f'joint "{joint.name}" connects link "{joint.child}" to itself.'
             yield _error("self-joint", joint.where, what, "Parent and child must differ.")
-    for child, above in parents.items():
-        if len(above) > 1:
-            names = _listed(j.name for j in above)
-            what = f'link "{child}" has {len(above)} parent joints: {names}.'
-            cure = "A link hangs on one joint; declare the other as a loop."
-            yield _error("two-parents", above[1].where, what, cure)
+    for child, parent_joints in parents.items():
+        if len(parent_joints) > 1:
+            names = _quoted_names(j.name for j in parent_joints)
+            what = f'link "{child}" has {len(parent_joints)} parent joints: {names}.'
+            cure = "A link has one parent joint; declare the other as a loop."
+            yield _error("two-parents", parent_joints[1].where, what, cure)
 
 
-def _listed(names: Iterable[str], shown: int = 5) -> str:
+def _quoted_names(names: Iterable[str], shown: int = 5) -> str:
     """Names in quotes, the first few of them."""
     quoted = [f'"{name}"' for name in names]
     more = f" and {len(quoted) - shown} more" if len(quoted) > shown else ""
@@ -107,34 +107,34 @@ def _root_problems(
     parent_of = {joint.child: joint for joint in joints}
     roots = [link for link in links if link.name not in parent_of]
     if single_root and len(roots) > 1:
-        what = f"{len(roots)} root links found: {_listed(root.name for root in roots)}."
+        what = f"{len(roots)} root links found: {_quoted_names(root.name for root in roots)}."
         cure = "Exactly one link may be without a parent joint; connect the others with joints."
         yield _error("two-roots", roots[1].where, what, cure)
     for cycle in _cycles(links, parent_of):
-        what = f"no root link: links {_round(cycle, ' - ')} form a cycle of joints."
+        what = f"no root link: links {_cycle_text(cycle, ' - ')} form a cycle of joints."
         cure = "Cut the cycle: declare one of its joints as a loop."
         yield _error("cycle", parent_of[cycle[0]].where, what, cure)
 
 
-def _round(cycle: list[str], arrow: str) -> str:
-    """The names of a cycle and the first one again; the middle of a long one is left out."""
+def _cycle_text(cycle: list[str], arrow: str) -> str:
+    """The names of a cycle and the first one again; a long one is abbreviated."""
     names = cycle if len(cycle) <= 12 else [*cycle[:6], "...", *cycle[-5:]]
     return arrow.join([*names, cycle[0]])
 
 
 def _cycles(links: Sequence[Link], parent_of: Mapping[str, Joint]) -> Iterable[list[str]]:
     """Every cycle of links, from parent to child. Each link is climbed from once."""
-    seen: set[str] = set()
+    visited: set[str] = set()
     for link in links:
         path: list[str] = []
         name = link.name
-        while name not in seen:
-            seen.add(name)
+        while name not in visited:
+            visited.add(name)
             path.append(name)
-            above = parent_of.get(name)
-            if above is None:
+            joint = parent_of.get(name)
+            if joint is None:
                 break
-            name = above.parent
+            name = joint.parent
         else:
             if name in path:
                 yield path[path.index(name) :][::-1]
@@ -143,33 +143,33 @@ def _cycles(links: Sequence[Link], parent_of: Mapping[str, Joint]) -> Iterable[l
 def depth_first(links: Sequence[Link], joints: Sequence[Joint]) -> list[tuple[str, Joint | None]]:
     """Links with the joint that carries each, parents first, depth first, siblings in file order.
 
-    Roots (links without a parent joint, and links whose joint hangs on the ground) come in the
-    order of ``links``. Links on a cycle are not reached.
+    Roots (links without a parent joint, and links whose parent is the ground) come in the order of
+    ``links``. Links on a cycle are not reached.
     """
     children: dict[str, list[Joint]] = {}
-    above: dict[str, Joint] = {}
+    parent_joint: dict[str, Joint] = {}
     for joint in joints:
         children.setdefault(joint.parent, []).append(joint)
-        above[joint.child] = joint
+        parent_joint[joint.child] = joint
     order: list[tuple[str, Joint | None]] = []
     for root in links:
-        carrier = above.get(root.name)
+        carrier = parent_joint.get(root.name)
         if carrier is not None and carrier.parent != GROUND_NAME:
             continue
         stack: list[tuple[str, Joint | None]] = [(root.name, carrier)]
         while stack:
             entry = stack.pop()
             order.append(entry)
-            below = children.get(entry[0])
-            if below is not None:
-                stack.extend([(joint.child, joint) for joint in reversed(below)])
+            child_joints = children.get(entry[0])
+            if child_joints is not None:
+                stack.extend([(joint.child, joint) for joint in reversed(child_joints)])
     return order
 
 
 def mimic_problems(joints: Sequence[Joint]) -> list[Problem]:
     """Every mimic that follows an unknown joint, a joint of another size, or itself in a cycle."""
     by_name = {joint.name: joint for joint in joints}
-    hints = Hints(by_name)
+    hints = NameHints(by_name)
     problems: list[Problem] = []
     for joint in joints:
         if joint.mimic is None:
@@ -177,9 +177,9 @@ def mimic_problems(joints: Sequence[Joint]) -> list[Problem]:
         leader = by_name.get(joint.mimic.joint)
         if leader is None:
             what = f'joint "{joint.name}" mimics unknown joint "{joint.mimic.joint}".'
-            cure = hints.hint(joint.mimic.joint, "Mend the name.")
+            cure = hints.hint(joint.mimic.joint, "Correct the name.")
             problems.append(_error("unknown-mimic", joint.where, what, cure))
-        elif joint.motion.nv != 1 or leader.motion.nv != 1:
+        elif joint.joint_kind.nv != 1 or leader.joint_kind.nv != 1:
             what = (
                 f'joint "{joint.name}" ({joint.kind}) mimics "{leader.name}" ({leader.kind}); '
                 "both must have one degree of freedom."
@@ -190,25 +190,25 @@ def mimic_problems(joints: Sequence[Joint]) -> list[Problem]:
 
 def _mimic_cycles(by_name: dict[str, Joint]) -> list[Problem]:
     problems: list[Problem] = []
-    done: set[str] = set()
+    visited: set[str] = set()
     for start in by_name.values():
         path: dict[str, None] = {}
         joint = start
-        while joint.mimic is not None and joint.name not in done and joint.name not in path:
+        while joint.mimic is not None and joint.name not in visited and joint.name not in path:
             path[joint.name] = None
             joint = by_name[joint.mimic.joint]
         if joint.name in path:
             names = list(path)
             cycle = names[names.index(joint.name) :]
-            what = f"mimic cycle {_round(cycle, ' -> ')}: no joint is independent."
+            what = f"mimic cycle {_cycle_text(cycle, ' -> ')}: no joint is independent."
             cure = "Remove <mimic> from one of them."
             problems.append(_error("mimic-cycle", joint.where, what, cure))
-        done.update(path)
+        visited.update(path)
     return problems
 
 
 def resolve_mimics(joints: Sequence[Joint]) -> dict[str, Mimic]:
-    """For each mimic joint the independent joint it follows in the end, with the total law."""
+    """For each mimic joint the independent joint that it follows, with the composed law."""
     by_name = {joint.name: joint for joint in joints}
     resolved: dict[str, Mimic] = {}
     for start in joints:

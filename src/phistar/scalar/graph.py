@@ -6,20 +6,119 @@ runs. Arithmetic on the two mixes freely, so formulas are written once and whate
 constants decide disappears: zeros, ones, signs, products of constants.
 
     leaves          load  an input, a table entry or a workspace slot
-    arithmetic      add  sub  mul  div  neg  sqrt  sin  cos
+    arithmetic      add  sub  mul  div  neg  sqrt  sin  cos  log
+    tests           guard   the first operand where it exceeds the second, else not a number
+                    select  the third operand where the first exceeds the second, else the fourth
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any, Union
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Union
+
+from phistar.scalar.simplify import EQUAL_CONSTANTS_TOLERANCE, compile_rules
+from phistar.spatial.reproducible_math import sincos
 
 Scalar = Union[float, "Value"]
 
-COUNTED = ("add", "sub", "mul", "div", "sqrt", "sin", "cos")
+Node = tuple[Any, ...]
+"""``("const", float)``, ``("load", Place)``, or an operation and the numbers of its operands."""
+
+WORK, FORWARD, TABLE = "work", "forward", "table"
+"""Spaces besides the names of inputs and outputs: numbers that are kept, numbers that links forward
+to each other within one loop, and constants of a link."""
+
+SlotKey = tuple[int | str, int]
+"""What a kept number is called until it has a slot: a stream, or a name, and the number of an entry
+of its values."""
+
+
+class Place(NamedTuple):
+    """Where a number is read.
+
+    Attributes:
+        space: Name of an input, or one of the other spaces.
+        entry: Entry of the input or of the link's constants, or slot.
+        base: What ``entry`` is counted from: ``""`` the row; in loops ``"q"``, ``"v"`` or
+            ``"body"``, the link's own part of an input, ``"link"`` or ``"parent"``; in lines for
+            rows of matrices ``"row"``, the row's own numbers.
+    """
+
+    space: str
+    entry: int
+    base: str = ""
+
+
+class KeyedPlace(NamedTuple):
+    """Where a kept number is read while it has no slot yet: at a link, or at its parent."""
+
+    key: SlotKey
+    base: str
+
+
+LEAF_OPS = ("const", "load")
+"""Nodes without operands."""
+
+COUNTED_OPS = ("add", "sub", "mul", "div", "sqrt", "sin", "cos", "log", "select")
 """Operations that a bill lists; changes of sign ride along in the next operation."""
+
+
+class CancellingFloat(float):
+    """A constant of a robot: a sum of which rounding alone is left is zero.
+
+    Formulas fold while they are written down. What cancels there, cancels on every machine.
+    """
+
+    __slots__ = ()
+
+    def __add__(self, other: Scalar) -> CancellingFloat:
+        return _add_constants(self, other) if isinstance(other, float) else NotImplemented
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Scalar) -> CancellingFloat:
+        return _add_constants(self, -other) if isinstance(other, float) else NotImplemented
+
+    def __rsub__(self, other: Scalar) -> CancellingFloat:
+        return _add_constants(other, -self) if isinstance(other, float) else NotImplemented
+
+    def __mul__(self, other: Scalar) -> CancellingFloat:
+        return (
+            CancellingFloat(_float_mul(self, other)) if isinstance(other, float) else NotImplemented
+        )
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Scalar) -> CancellingFloat:
+        return (
+            CancellingFloat(_float_div(self, other)) if isinstance(other, float) else NotImplemented
+        )
+
+    def __rtruediv__(self, other: Scalar) -> CancellingFloat:
+        return (
+            CancellingFloat(_float_div(other, self)) if isinstance(other, float) else NotImplemented
+        )
+
+    def __neg__(self) -> CancellingFloat:
+        return CancellingFloat(_float_neg(self))
+
+
+_float_add, _float_neg, _float_mul, _float_div = (
+    float.__add__,
+    float.__neg__,
+    float.__mul__,
+    float.__truediv__,
+)
+
+
+def _add_constants(x: float, y: float) -> CancellingFloat:
+    """x + y."""
+    total = _float_add(x, y)
+    return CancellingFloat(
+        0.0 if abs(total) <= EQUAL_CONSTANTS_TOLERANCE * max(abs(x), abs(y)) else total
+    )
 
 
 class Graph:
@@ -27,53 +126,92 @@ class Graph:
 
     Attributes:
         nodes: Node tuples; operands are node numbers. ``("const", x)`` holds a number and
-            ``("load", key)`` something given, where ``key`` says what.
+            ``("load", place)`` something given, where ``place`` says what.
     """
 
     def __init__(self) -> None:
-        self.nodes: list[tuple[Any, ...]] = []
-        self._table: dict[tuple[Any, ...], Value] = {}
+        self.nodes: list[Node] = []
+        # Numbers, not values: those hold the graph, and it would wait for the collector of garbage.
+        self.table: dict[Node, int] = {}
+        self._constants: dict[tuple[int, bool], list[tuple[float, int]]] = {}
 
-    def node(self, *node: Any) -> Value:
-        """The value of a node; the same one for the same node."""
-        found = self._table.get(node)
-        if found is None:
-            found = self._table[node] = Value(self, len(self.nodes))
+    def intern(self, *node: object) -> Value:
+        """The value of a node; with the same number for the same node."""
+        number = self.table.get(node)
+        if number is None:
+            number = self.table[node] = len(self.nodes)
             self.nodes.append(node)
-        return found
+        return Value(self, number)
 
-    def load(self, *key: Any) -> Value:
-        """Something given when the program runs."""
-        return self.node("load", key)
+    def load(self, space: str, entry: int, base: str = "") -> Value:
+        """Something given when the program runs, see ``Place``."""
+        return self.intern("load", Place(space, entry, base))
 
-    def number(self, x: Scalar) -> Value:
+    def load_key(self, key: SlotKey, base: str) -> Value:
+        """A number that was kept, before it has a slot."""
+        return self.intern("load", KeyedPlace(key, base))
+
+    def loads(self, numbers: Iterable[int]) -> Iterator[tuple[int, Place]]:
+        """Those of some nodes that are loads, and where they read."""
+        for number in numbers:
+            op, place, *_ = self.nodes[number]
+            if op == "load" and isinstance(place, Place):
+                yield number, place
+
+    def keyed_loads(self, numbers: Iterable[int]) -> Iterator[tuple[int, KeyedPlace]]:
+        """The same for loads that have no slot yet."""
+        for number in numbers:
+            op, place, *_ = self.nodes[number]
+            if op == "load" and isinstance(place, KeyedPlace):
+                yield number, place
+
+    def as_value(self, x: Scalar) -> Value:
         """A scalar as a value, constants included."""
-        return x if isinstance(x, Value) else self.node("const", float(x))
+        return x if isinstance(x, Value) else self.constant(float(x))
 
-    def live(self, roots: Iterable[Value]) -> list[int]:
+    def constant(self, x: float) -> Value:
+        """The value of a constant; that of an earlier one if they differ by rounding alone."""
+        if x == 0.0 or not math.isfinite(x):
+            return self.intern("const", x)
+        m, exponent = math.frexp(abs(x))
+        # Consecutive numbers for intervals somewhat wider than NEAR, across powers of two.
+        place, positive = (exponent << 46) + int((m - 0.5) * 2.0**47), x > 0.0
+        for interval in (place, place - 1, place + 1):
+            for known, number in self._constants.get((interval, positive), ()):
+                if abs(known - x) <= EQUAL_CONSTANTS_TOLERANCE * abs(x):
+                    return Value(self, number)
+        value = self.intern("const", x)
+        self._constants.setdefault((place, positive), []).append((x, value.id))
+        return value
+
+    def live_nodes(self, roots: Iterable[Value]) -> list[int]:
         """Numbers of the nodes that some values need, in order."""
-        seen = set()
-        stack = [root.id for root in roots]
+        nodes = self.nodes
+        seen = {root.id for root in roots}
+        stack = list(seen)
         while stack:
-            number = stack.pop()
-            if number not in seen:
-                seen.add(number)
-                stack.extend(operands(self.nodes[number]))
+            node = nodes[stack.pop()]
+            if node[0] in LEAF_OPS:
+                continue
+            for number in node[1:]:
+                if number not in seen:
+                    seen.add(number)
+                    stack.append(number)
         return sorted(seen)
 
     def count(self, roots: Iterable[Value]) -> Counter[str]:
         """How often each counted operation is needed for some values."""
-        bill = Counter(self.nodes[number][0] for number in self.live(roots))
-        return Counter({op: bill[op] for op in COUNTED if bill[op]})
+        bill = Counter(self.nodes[number][0] for number in self.live_nodes(roots))
+        return Counter({op: bill[op] for op in COUNTED_OPS if bill[op]})
 
-    def fused(self, roots: Iterable[Value]) -> int:
+    def count_fused(self, roots: Iterable[Value]) -> int:
         """How many operations are needed if a product that one sum reads is part of it."""
-        live = self.live(roots)
+        live = self.live_nodes(roots)
         uses = Counter(n for number in live for n in operands(self.nodes[number]))
         total, taken = 0, set()
         for number in live:
             op, *parts = self.nodes[number]
-            total += op in COUNTED or op == "neg"
+            total += op in COUNTED_OPS or op == "neg"
             for part in parts if op in ("add", "sub") else ():
                 if self.nodes[part][0] == "mul" and uses[part] == 1 and part not in taken:
                     taken.add(part)
@@ -82,9 +220,9 @@ class Graph:
         return total
 
 
-def operands(node: tuple[Any, ...]) -> tuple[int, ...]:
+def operands(node: Node) -> tuple[int, ...]:
     """The node numbers that a node uses."""
-    return () if node[0] in ("const", "load") else node[1:]
+    return () if node[0] in LEAF_OPS else node[1:]
 
 
 class Value:
@@ -97,7 +235,7 @@ class Value:
         self.id = number
 
     @property
-    def node(self) -> tuple[Any, ...]:
+    def node(self) -> Node:
         """The node that defines it."""
         return self.graph.nodes[self.id]
 
@@ -105,147 +243,101 @@ class Value:
         return f"<{self.id}: {' '.join(map(str, self.node))}>"
 
     def __neg__(self) -> Value:
-        node = self.node
-        if node[0] == "neg":
-            return Value(self.graph, node[1])
-        return self.graph.node("neg", self.id)
+        return _negate(self.graph, self.id)
 
     def __add__(self, other: Scalar) -> Scalar:
-        return _add(self, other)
+        if isinstance(other, Value):
+            return _add(self.graph, self.id, other.id)
+        return _add_constant(self, other)
 
     __radd__ = __add__
 
     def __sub__(self, other: Scalar) -> Scalar:
-        return _add(self, -other)
+        other = -other
+        if isinstance(other, Value):
+            return _add(self.graph, self.id, other.id)
+        return _add_constant(self, other)
 
-    def __rsub__(self, other: Scalar) -> Scalar:
-        return _add(-self, other)
+    def __rsub__(self, other: float) -> Scalar:
+        return _add_constant(-self, other)
 
     def __mul__(self, other: Scalar) -> Scalar:
-        return _mul(self, other)
+        if isinstance(other, Value):
+            return _multiply(self.graph, self.id, other.id)
+        return _multiply_constant(self, other)
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Scalar) -> Scalar:
-        return _div(self, other)
+        if isinstance(other, Value):
+            return _divide(self.graph, self.id, other.id)
+        return _divide_by_constant(self, other)
 
-    def __rtruediv__(self, other: Scalar) -> Scalar:
-        return _div(other, self)
-
-
-def _unsigned(x: Value) -> tuple[bool, int]:
-    node = x.node
-    return (True, node[1]) if node[0] == "neg" else (False, x.id)
+    def __rtruediv__(self, other: float) -> Scalar:
+        return _divide_constant(self.graph, other, self.id)
 
 
-def _add(x: Value, y: Scalar) -> Scalar:
-    g = x.graph
-    if not isinstance(y, Value):
-        if y == 0.0:
-            return x
-        node = x.node
-        if node[0] == "add" and g.nodes[node[2]][0] == "const":
-            # Constants stand last: (a + c) + y = a + (c + y).
-            return _add(Value(g, node[1]), float(g.nodes[node[2]][1] + y))
-        return g.node("add", x.id, g.number(y).id)
-    (negative_x, a), (negative_y, b) = _unsigned(x), _unsigned(y)
-    if a == b:
-        if negative_x != negative_y:
-            return 0.0
-        twice = 2.0 * Value(g, a)
-        return -twice if negative_x else twice
-    if negative_x and negative_y:
-        return -_sorted_add(g, a, b)
-    if not negative_x and not negative_y:
-        return _sorted_add(g, a, b)
-    plus, minus = (b, a) if negative_x else (a, b)
-    return _sub(g, plus, minus)
-
-
-def _sorted_add(g: Graph, a: int, b: int) -> Scalar:
-    for one, other in ((a, b), (b, a)):
-        node = g.nodes[other]
-        if node[0] == "sub" and node[2] == one:
-            # x + (y - x) = y
-            return Value(g, node[1])
-    return g.node("add", *_ordered(g, a, b))
-
-
-def _ordered(g: Graph, a: int, b: int) -> tuple[int, int]:
-    """Operands of a commutative operation: constants last, otherwise by number."""
-    if g.nodes[a][0] == "const":
-        return b, a
-    if g.nodes[b][0] == "const" or a < b:
-        return a, b
-    return b, a
-
-
-def _sub(g: Graph, a: int, b: int) -> Scalar:
-    first, second = g.nodes[a], g.nodes[b]
-    if first[0] == "add" and b in first[1:]:
-        return Value(g, first[2] if first[1] == b else first[1])
-    if second[0] == "add" and a in second[1:]:
-        return -Value(g, second[2] if second[1] == a else second[1])
-    if second[0] == "sub" and second[1] == a:
-        return Value(g, second[2])
-    known = g._table.get(("sub", b, a))
-    return -known if known is not None else g.node("sub", a, b)
-
-
-def _mul(x: Value, y: Scalar) -> Scalar:
-    g = x.graph
-    if not isinstance(y, Value):
-        if y == 0.0:
-            return 0.0
-        if y == 1.0:
-            return x
-        if y == -1.0:
-            return -x
-        negative, a = _unsigned(x)
-        factor = -y if negative else y
-        node = g.nodes[a]
-        if node[0] == "mul" and g.nodes[node[2]][0] == "const":
-            return _mul(Value(g, node[1]), float(g.nodes[node[2]][1] * factor))
-        product = g.node("mul", a, g.node("const", abs(factor)).id)
-        return -product if factor < 0.0 else product
-    (negative_x, a), (negative_y, b) = _unsigned(x), _unsigned(y)
-    product = g.node("mul", *_ordered(g, a, b))
-    return -product if negative_x != negative_y else product
-
-
-def _div(x: Scalar, y: Scalar) -> Scalar:
-    if not isinstance(y, Value):
-        return x * (1.0 / y)
-    if not isinstance(x, Value):
-        if x == 0.0:
-            return 0.0
-        return y.graph.node("div", y.graph.number(x).id, y.id)
-    return x.graph.node("div", x.id, y.id)
+_FUNCTIONS = compile_rules({"Value": Value, "Constant": CancellingFloat})
+_OfNode = Callable[[Graph, int], Value]
+_OfNodes = Callable[[Graph, int, int], Scalar]
+_OfValueAndConstant = Callable[[Value, float], Scalar]
+_negate: _OfNode = _FUNCTIONS["neg_n"]
+_sqrt: _OfNode = _FUNCTIONS["sqrt_n"]
+_sin: _OfNode = _FUNCTIONS["sin_n"]
+_cos: _OfNode = _FUNCTIONS["cos_n"]
+_add: _OfNodes = _FUNCTIONS["add_nn"]
+_add_constant: _OfValueAndConstant = _FUNCTIONS["add_nc"]
+_multiply: _OfNodes = _FUNCTIONS["mul_nn"]
+_multiply_constant: _OfValueAndConstant = _FUNCTIONS["mul_nc"]
+_divide: _OfNodes = _FUNCTIONS["div_nn"]
+_divide_by_constant: _OfValueAndConstant = _FUNCTIONS["div_nc"]
+_divide_constant: Callable[[Graph, float, int], Scalar] = _FUNCTIONS["div_cn"]
+_guard: _OfNodes = _FUNCTIONS["guard_nn"]
+_guard_constant: _OfValueAndConstant = _FUNCTIONS["guard_nc"]
 
 
 def sqrt(x: Scalar) -> Scalar:
     """Square root."""
-    return x.graph.node("sqrt", x.id) if isinstance(x, Value) else math.sqrt(x)
+    return _sqrt(x.graph, x.id) if isinstance(x, Value) else math.sqrt(x)
+
+
+def guard(x: Scalar, least: Scalar) -> Scalar:
+    """x where it is greater than a limit, else not a number; limits are for double precision."""
+    if not isinstance(x, Value):
+        return x
+    if isinstance(least, Value):
+        return _guard(x.graph, x.id, least.id)
+    return _guard_constant(x, least)
+
+
+def select(a: Scalar, b: Scalar, x: Scalar, y: Scalar) -> Scalar:
+    """x where a > b, else y; complex numbers are compared by their real parts."""
+    if x is y or (isinstance(x, Value) and isinstance(y, Value) and x.id == y.id):
+        return x
+    if isinstance(a, Value):
+        g = a.graph
+    elif isinstance(b, Value):
+        g = b.graph
+    else:
+        return x if a > b else y
+    return g.intern("select", *(g.as_value(each).id for each in (a, b, x, y)))
+
+
+def log(x: Scalar) -> Scalar:
+    """Natural logarithm of a number greater than zero."""
+    return x.graph.intern("log", x.id) if isinstance(x, Value) else math.log(x)
 
 
 def sin(x: Scalar) -> Scalar:
     """Sine."""
-    return _odd_even("sin", x, math.sin)
+    return _sin(x.graph, x.id) if isinstance(x, Value) else sincos(x)[0]
 
 
 def cos(x: Scalar) -> Scalar:
     """Cosine."""
-    return _odd_even("cos", x, math.cos)
+    return _cos(x.graph, x.id) if isinstance(x, Value) else sincos(x)[1]
 
 
-def _odd_even(op: str, x: Scalar, known: Any) -> Scalar:
-    if not isinstance(x, Value):
-        return float(known(x))
-    negative, a = _unsigned(x)
-    result = x.graph.node(op, a)
-    return -result if negative and op == "sin" else result
-
-
-def values(scalars: Sequence[Scalar]) -> list[Value]:
+def runtime_values(scalars: Sequence[Scalar]) -> list[Value]:
     """The run-time ones among some scalars."""
     return [x for x in scalars if isinstance(x, Value)]

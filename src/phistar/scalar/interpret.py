@@ -5,39 +5,42 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from phistar.scalar.graph import Value, operands
+from phistar.arrays import Array
+from phistar.scalar.graph import FORWARD, TABLE, WORK, Place, Value, operands
 from phistar.scalar.program import (
-    Body,
-    Links,
-    Product,
-    Repeat,
-    Rolled,
+    BasicBlock,
+    LinkTable,
+    Looped,
+    MatrixProduct,
+    RowLoop,
     ScalarProgram,
     Store,
-    Straight,
-    first_met,
-    hand_places,
-    start_of,
+    Unrolled,
+    entry_start,
+    first_visited_siblings,
 )
-from phistar.scalar.relations import Kinship
+from phistar.scalar.robot.link_relations import AncestorRelations
 from phistar.sweeps.ir import Direction
 
-Array = NDArray[Any]
+Number = Array | float
+_Read = Callable[[Place], Number]
+_Write = Callable[[Store, Number], None]
 
-_OPERATIONS: dict[str, Callable[..., Any]] = {
+_OPERATIONS: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
     "div": np.divide,
+    "guard": lambda x, least: np.where(np.real(x) > np.real(least), x, np.nan),
+    "select": lambda a, b, x, y: np.asarray(np.where(np.real(a) > np.real(b), x, y)),
     "neg": np.negative,
     "sqrt": np.sqrt,
     "sin": np.sin,
     "cos": np.cos,
+    "log": np.log,
 }
 
 
@@ -48,92 +51,94 @@ def run(program: ScalarProgram, inputs: Mapping[str, Array]) -> dict[str, Array]
     outputs = {
         name: np.zeros((len(some), size), dtype) for name, size in program.signature.outputs.items()
     }
-    if isinstance(program, Straight):
-        kept = {"work": np.zeros((len(some), program.slots), dtype)}
+    if isinstance(program, Unrolled):
+        kept = {WORK: np.zeros((len(some), program.slots), dtype)}
         write = _writer({**outputs, **kept})
-        _run_body(program.body, lambda name, entry: inputs[name][:, entry], write)
+        _run_block(program.block, lambda place: inputs[place.space][:, place.entry], write)
         for product in program.products:
-            outputs[product.output][...] = _product(product, kept["work"])
-        for repeat in program.repeats:
+            outputs[product.output][...] = _matrix_product(product, kept[WORK])
+        for repeat in program.row_loops:
             for row in repeat.rows:
-                _repeat(repeat, row, outputs, kept["work"])
+                _run_row(repeat, row, outputs, kept[WORK])
         return outputs
     n = len(program.links)
     kept = {
-        "work": np.zeros((n, program.slots, len(some)), dtype),
-        "hand": np.zeros((n, program.hands, len(some)), dtype),
+        WORK: np.zeros((n, program.slots, len(some)), dtype),
+        FORWARD: np.zeros((n, program.forward_slots, len(some)), dtype),
     }
-    _run_loops(program, inputs, outputs, kept)
+    _run_looped(program, inputs, outputs, kept)
     return outputs
 
 
-def _product(product: Product, work: Array) -> Array:
+def _matrix_product(product: MatrixProduct, work: Array) -> Array:
     """Minus the left matrix times the right one, rows one after the other."""
     size = product.rows**2
-    left = work[:, product.left : product.left + size].reshape(-1, product.rows, product.rows)
-    right = np.zeros((len(work), product.rows, len(product.right)), work.dtype)
-    for j, column in enumerate(product.right):
+    left = work[:, product.left_slot : product.left_slot + size].reshape(
+        -1, product.rows, product.rows
+    )
+    right = np.zeros((len(work), product.rows, len(product.right_slots)), work.dtype)
+    for j, column in enumerate(product.right_slots):
         for row, slot in column.items():
             right[:, row, j] = work[:, slot]
     return np.asarray(-(left @ right)).reshape(len(work), -1)
 
 
-def _repeat(repeat: Repeat, row: int, outputs: dict[str, Array], work: Array) -> None:
+def _run_row(repeat: RowLoop, row: int, outputs: dict[str, Array], work: Array) -> None:
     """A row."""
 
-    def read(space: str, slot: int, base: str = "") -> Array:
-        return work[:, repeat.slot(slot, row) if base else slot]
+    def read(place: Place) -> Array:
+        return work[:, repeat.slot(place.entry, row) if place.base else place.entry]
 
-    def write(store: Store, value: Any) -> None:
-        if store.space == "work":
+    def write(store: Store, value: Number) -> None:
+        if store.space == WORK:
             work[:, repeat.slot(store.index, row)] = value
         else:
-            outputs[store.space][:, row * repeat.across + store.index] = value
+            outputs[store.space][:, row * repeat.row_width + store.index] = value
 
-    _run_body(repeat.body, read, write)
+    _run_block(repeat.block, read, write)
 
 
-def _writer(outputs: dict[str, Array]) -> Callable[..., None]:
-    def write(store: Store, value: Any) -> None:
+def _writer(outputs: dict[str, Array]) -> _Write:
+    def write(store: Store, value: Number) -> None:
         row = outputs[store.space][:, store.index]
         row[...] = row + value if store.add else value
 
     return write
 
 
-def _run_loops(
-    program: Rolled,
+def _run_looped(
+    program: Looped,
     inputs: Mapping[str, Array],
     outputs: dict[str, Array],
     kept: Mapping[str, Array],
 ) -> None:
     links = program.links
-    machine = _Links(links, inputs, outputs, kept)
-    for loop in program.loops:
+    machine = _LoopMachine(links, inputs, outputs, kept)
+    for loop in program.sweeps:
         order = range(len(links))
         for k in order if loop.direction is Direction.OUTWARD else reversed(order):
-            body = loop.bodies.get(links.class_of[k])
+            body = loop.blocks.get(links.class_of[k])
             if body is not None:
                 machine.run(body, k, loop.direction)
-    columns = program.columns
+    columns = program.column_loop
     if columns is None:
         return
-    kinship = Kinship(links.parent)
+    kinship = AncestorRelations(links.parent)
     for number, (c, entry) in enumerate(zip(columns.link, columns.entry, strict=True)):
-        for walk in columns.walks:
+        for walk in columns.sweeps:
             for k in walk.order(c, links):
                 variant = (links.class_of[k], kinship(k, c), entry if k == c else 0)
-                if variant in walk.bodies:
-                    place = partial(columns.place, column=number)
-                    machine.run(walk.bodies[variant], k, walk.direction, place)
+                if variant in walk.blocks:
+                    place = partial(columns.output_entry, column=number)
+                    machine.run(walk.blocks[variant], k, walk.direction, place)
 
 
-class _Links:
+class _LoopMachine:
     """Loops on arrays."""
 
     def __init__(
         self,
-        links: Links,
+        links: LinkTable,
         inputs: Mapping[str, Array],
         outputs: dict[str, Array],
         kept: Mapping[str, Array],
@@ -142,53 +147,54 @@ class _Links:
         self.inputs = inputs
         self.outputs = outputs
         self.kept = kept
-        self.first = {way: first_met(links.parent, way) for way in Direction}
-        self.hands = {way: hand_places(links.parent, way) for way in Direction}
+        self.first = {way: first_visited_siblings(links.parent, way) for way in Direction}
+        self.hands = links.forward_places
 
     def run(
         self,
-        body: Body,
+        body: BasicBlock,
         k: int,
         way: Direction,
-        place: Callable[[Store, int], int] | None = None,
+        matrix_entry: Callable[[Store, int], int] | None = None,
     ) -> None:
-        """A body at a link; in a walk for a column, ``place`` is the entry of a store and row."""
+        """A body at a link; in a walk for a column, with the entry of a store and row."""
         links, hands = self.links, self.hands[way]
         at = {"link": k, "parent": links.parent[k]}
 
-        def kept(space: str, index: int, base: str) -> Any:
-            seat = at[base] if space == "work" else hands[at[base]]
-            return self.kept[space][seat, index]
+        def kept(space: str, index: int, base: str) -> Array:
+            seat = at[base] if space == WORK else hands[at[base]]
+            found: Array = self.kept[space][seat, index]
+            return found
 
-        def read(space: str, index: int, base: str) -> Any:
-            if space == "table":
-                return links.table[k][index]
-            if space in self.kept:
-                return kept(space, index, base)
-            return self.inputs[space][:, start_of(links, base, k) + index]
+        def read(place: Place) -> Number:
+            if place.space == TABLE:
+                return links.table[k][place.entry]
+            if place.space in self.kept:
+                return kept(*place)
+            return self.inputs[place.space][:, entry_start(links, place.base, k) + place.entry]
 
-        def write(store: Store, value: Any) -> None:
+        def write(store: Store, value: Number) -> None:
             if store.space in self.kept:
                 row = kept(store.space, store.index, store.base)
             else:
-                entry = start_of(links, store.base, k) + store.index
-                entry = entry if place is None else place(store, entry)
+                entry = entry_start(links, store.base, k) + store.index
+                entry = entry if matrix_entry is None else matrix_entry(store, entry)
                 row = self.outputs[store.space][:, entry]
-            adds = store.add and not (store.begins and self.first[way][k])
+            adds = store.add and not (store.first_child_stores and self.first[way][k])
             row[...] = row + value if adds else value
 
-        _run_body(body, read, write)
+        _run_block(body, read, write)
 
 
-def _run_body(body: Body, read: Callable[..., Any], write: Callable[..., None]) -> None:
+def _run_block(body: BasicBlock, read: _Read, write: _Write) -> None:
     graph = body.graph
-    values: dict[int, Any] = {}
-    for number in body.live:
+    values: dict[int, Number] = {}
+    for number in body.live_nodes:
         node = graph.nodes[number]
         if node[0] == "const":
             values[number] = node[1]
         elif node[0] == "load":
-            values[number] = np.array(read(*node[1]))
+            values[number] = np.array(read(node[1]))
         else:
             values[number] = _OPERATIONS[node[0]](*(values[i] for i in operands(node)))
     for store in body.stores:

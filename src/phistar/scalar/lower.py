@@ -10,24 +10,29 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from phistar.model.configuration import quaternion_starts
 from phistar.model.model import Model
-from phistar.scalar.classical import classical
-from phistar.scalar.links import ROUNDING, Link, links_of
-from phistar.scalar.program import Rolled, Signature, Straight, arithmetic
-from phistar.scalar.rolled import rolled
-from phistar.scalar.straight import straight
-from phistar.scalar.tracer import Setting
-from phistar.sweeps.ir import Program, Type
+from phistar.model.model_cache import cached_for_equal_models
+from phistar.scalar.program import Looped, Signature, Unrolled, count_arithmetic
+from phistar.scalar.robot.link_numbers import LinkNumbers, build_link_numbers
+from phistar.scalar.robot.rounding import ROUNDING_TOLERANCE
+from phistar.scalar.trace.classical_accelerations import with_classical_accelerations
+from phistar.scalar.trace.link_tracer import TraceContext
+from phistar.scalar.trace.looped import trace_looped
+from phistar.scalar.trace.unrolled import trace_unrolled
+from phistar.sweeps.ir import StreamProgram, Type
 from phistar.sweeps.schedule import Schedule, schedule
+from phistar.sweeps.verify import verified
 
 
 @dataclass(frozen=True)
-class Options:
+class LoweringOptions:
     """How a robot is turned into numbers.
 
     Attributes:
-        frames: ``"file"``, ``"normal"`` or ``"square"`` (see ``scalar.links``), or ``"best"``: for
-            loops ``"normal"``, where links are most alike, otherwise the better of the others.
+        frames: ``"file"``, ``"normal"`` or ``"square"`` (see ``scalar.robot.frame_choice``), or
+            ``"best"``: for loops ``"normal"``, where links are most alike, otherwise the better of
+            the others.
         regroup: Whether inertia that a joint cannot feel may be moved to its parent link. Only for
             programs about the motion of the whole robot, whose outputs cannot tell.
         classical: Whether accelerations may be classical ones where no output can tell.
@@ -38,12 +43,17 @@ class Options:
     frames: str = "best"
     regroup: bool = False
     classical: bool = True
-    snap: float = ROUNDING
+    snap: float = ROUNDING_TOLERANCE
+
+    @classmethod
+    def of(cls, regroup: bool, snap: float | None) -> LoweringOptions:
+        """What a user asks for; without ``snap`` only rounding is removed."""
+        return cls(regroup=regroup, snap=ROUNDING_TOLERANCE if snap is None else snap)
 
 
-DEFAULT = Options()
+DEFAULT_OPTIONS = LoweringOptions()
 
-ORDER = ("v", "vdot", "tau")
+INPUT_ORDER = ("v", "vdot", "tau")
 """Of the inputs after the configuration; others follow by name."""
 
 
@@ -56,38 +66,44 @@ def signature_of(
         name: _size(program.nodes[stream].type, model, locked)
         for name, stream in program.outputs.items()
     }
-    return Signature(sizes_of_inputs(program, model, absent, locked), outputs)
+    sizes = input_sizes(program, model, absent, locked)
+    return Signature(sizes, outputs, quaternion_entries(model))
 
 
-def sizes_of_inputs(
-    program: Program, model: Model, absent: Set[str], locked: Set[int]
+def quaternion_entries(model: Model) -> tuple[int, ...]:
+    """Entries of q with which quaternions begin."""
+    return tuple(start for _, start in quaternion_starts(model))
+
+
+def input_sizes(
+    program: StreamProgram, model: Model, absent: Set[str], locked: Set[int]
 ) -> dict[str, int]:
     """Sizes of what a program reads, in the order in which people give it."""
     given = (program.nodes[stream] for stream in program.live())
     read = {n.data: n for n in given if n.op in ("leaf", "scatter") and n.data not in absent}
-    order = [name for name in ORDER if name in read]
-    order += sorted(name for name in read if name not in ORDER)
+    order = [name for name in INPUT_ORDER if name in read]
+    order += sorted(name for name in read if name not in INPUT_ORDER)
     return {"q": model.nq, **{name: _size(read[name].type, model, locked) for name in order}}
 
 
 def _size(kind: Type, model: Model, locked: Set[int]) -> int:
     if kind is not Type.JOINT:
         return 6 * len(model.bodies)
-    return sum(body.motion.nv for body in model.bodies if body.index not in locked)
+    return sum(body.joint_kind.nv for body in model.bodies if body.index not in locked)
 
 
-def robot_setting(program: Program, model: Model, absent: Set[str]) -> Setting:
+def trace_context(program: StreamProgram, model: Model, absent: Set[str]) -> TraceContext:
     """A program in a robot's gravity."""
-    return Setting(program, tuple(float(g) for g in model.gravity), frozenset(absent))
+    return TraceContext(program, tuple(float(g) for g in model.gravity), frozenset(absent))
 
 
-def to_straight(
+def to_unrolled(
     scheduled: Schedule,
     model: Model,
     absent: Set[str] = frozenset(),
     locked: Set[int] = frozenset(),
-    options: Options = DEFAULT,
-) -> Straight:
+    options: LoweringOptions = DEFAULT_OPTIONS,
+) -> Unrolled:
     """The straight line of a program on a robot, the cheapest of the frames that are allowed.
 
     Args:
@@ -97,43 +113,45 @@ def to_straight(
         locked: Bodies whose joints are not free.
         options: What may be chosen.
     """
-    formulated, signature, setting = _prepared(scheduled, model, absent, locked, options)
+    formulated, signature, setting = _prepare(scheduled, model, absent, locked, options)
     found = [
-        straight(formulated, links, signature, setting)
-        for links in choices(model, locked, options, _is_flat(formulated.program))
+        trace_unrolled(formulated, links, signature, setting)
+        for links in link_number_choices(
+            model, locked, options, _uses_second_moments(formulated.program)
+        )
     ]
-    return min(found, key=lambda program: arithmetic(program.count()))
+    return min(found, key=lambda program: count_arithmetic(program.count()))
 
 
-def to_rolled(
+def to_looped(
     scheduled: Schedule,
     model: Model,
     absent: Set[str] = frozenset(),
     locked: Set[int] = frozenset(),
-    options: Options = DEFAULT,
-) -> Rolled:
-    """The loops of a program on a robot; arguments as for ``to_straight``."""
-    formulated, signature, setting = _prepared(scheduled, model, absent, locked, options)
-    links = uniform(model, locked, options, _is_flat(formulated.program))
-    return rolled(formulated, links, signature, setting)
+    options: LoweringOptions = DEFAULT_OPTIONS,
+) -> Looped:
+    """The loops of a program on a robot; arguments as for ``to_unrolled``."""
+    formulated, signature, setting = _prepare(scheduled, model, absent, locked, options)
+    links = uniform_link_numbers(model, locked, options, _uses_second_moments(formulated.program))
+    return trace_looped(formulated, links, signature, setting)
 
 
-def _prepared(
-    scheduled: Schedule, model: Model, absent: Set[str], locked: Set[int], options: Options
-) -> tuple[Schedule, Signature, Setting]:
+def _prepare(
+    scheduled: Schedule, model: Model, absent: Set[str], locked: Set[int], options: LoweringOptions
+) -> tuple[Schedule, Signature, TraceContext]:
     signature = signature_of(scheduled, model, absent, locked)
-    formulated = _formulated(scheduled) if options.classical else scheduled
-    return formulated, signature, robot_setting(formulated.program, model, absent)
+    formulated = _reformulate(scheduled) if options.classical else scheduled
+    return formulated, signature, trace_context(formulated.program, model, absent)
 
 
 @lru_cache(maxsize=256)
-def _by_identity(key: _Same) -> Schedule:
-    program = classical(key.scheduled.program)
-    return key.scheduled if program is None else schedule(program)
+def _reformulate_once(key: _IdentityKey) -> Schedule:
+    program = with_classical_accelerations(key.scheduled.program)
+    return key.scheduled if program is None else verified(schedule(program))
 
 
 @dataclass(frozen=True, eq=False)
-class _Same:
+class _IdentityKey:
     """A schedule as a key: the same object, not an equal one."""
 
     scheduled: Schedule
@@ -142,37 +160,42 @@ class _Same:
         return id(self.scheduled)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.scheduled is other.scheduled
+        return isinstance(other, _IdentityKey) and self.scheduled is other.scheduled
 
 
-def _formulated(scheduled: Schedule) -> Schedule:
+def _reformulate(scheduled: Schedule) -> Schedule:
     """The program with classical accelerations where no output can tell."""
-    return _by_identity(_Same(scheduled))
+    return _reformulate_once(_IdentityKey(scheduled))
 
 
-def choices(
-    model: Model, locked: Set[int], options: Options, flat: bool = False
-) -> Sequence[Sequence[Link]]:
+def link_number_choices(
+    model: Model, locked: Set[int], options: LoweringOptions, flat: bool = False
+) -> Sequence[Sequence[LinkNumbers]]:
     """The robot in the frames that may be tried, the likeliest last; flat links if regrouped."""
     frames = ("file", "square") if options.frames == "best" else (options.frames,)
     regroup = ("flat" if flat else "line") if options.regroup else ""
-    return [_links(model, each, regroup, options.snap, frozenset(locked)) for each in frames]
+    return [
+        _cached_link_numbers(model, each, regroup, options.snap, frozenset(locked))
+        for each in frames
+    ]
 
 
-def uniform(model: Model, locked: Set[int], options: Options, flat: bool = False) -> Sequence[Link]:
+def uniform_link_numbers(
+    model: Model, locked: Set[int], options: LoweringOptions, flat: bool = False
+) -> Sequence[LinkNumbers]:
     """The robot in the frames in which links are most alike; for loops."""
     alike = replace(options, frames="normal") if options.frames == "best" else options
-    (links,) = choices(model, locked, alike, flat)
+    (links,) = link_number_choices(model, locked, alike, flat)
     return links
 
 
-def _is_flat(program: Program) -> bool:
+def _uses_second_moments(program: StreamProgram) -> bool:
     """Whether the inertia of links enters by their second moments, so that fewer of them help."""
     return any(program.nodes[stream].op == "rigid_force" for stream in program.live())
 
 
-@lru_cache(maxsize=64)
-def _links(
+@cached_for_equal_models(64)
+def _cached_link_numbers(
     model: Model, frames: str, regroup: str, snap: float, locked: frozenset[int]
-) -> tuple[Link, ...]:
-    return tuple(links_of(model, frames, regroup, snap, locked))
+) -> tuple[LinkNumbers, ...]:
+    return tuple(build_link_numbers(model, frames, regroup, snap, locked))

@@ -3,7 +3,7 @@
 
 n4 = q[2] + 0.25        an input's entry; in a loop v{k}[1] is one of the link's own part
 n7 = keep[3]            a number kept at this link, keep(p)[3] at its parent, keep{i}[3] at a row
-hand[3], hand(p)[3]     the same for what links hand to each other within one loop
+forward[3], forward(p)[3]  the same for what links forward to each other within one loop
 table[0]                a constant of this link
 tau[1] += n9            what is left behind
 matrix{k, j}[1] = n9    row 1 of link k in column j; matrix{j, k}[1] its mirror image
@@ -13,27 +13,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from phistar.scalar.graph import Graph, Scalar, Value
+from phistar.scalar.graph import FORWARD, TABLE, WORK, Graph, Scalar, Value
 from phistar.scalar.program import (
-    Body,
-    Columns,
-    Rolled,
+    BasicBlock,
+    ColumnLoop,
+    Looped,
     ScalarProgram,
     Signature,
-    Straight,
-    arithmetic,
+    Unrolled,
+    count_arithmetic,
 )
-from phistar.scalar.relations import AT
+from phistar.scalar.robot.link_relations import AT
 
-_FORMS = {
+_OP_TEXT = {
     "add": "{} + {}",
     "sub": "{} - {}",
     "mul": "{} * {}",
     "div": "{} / {}",
+    "guard": "{} if > {}",
+    "select": "{2} if {0} > {1} else {3}",
     "neg": "-{}",
     "sqrt": "sqrt({})",
     "sin": "sin({})",
     "cos": "cos({})",
+    "log": "log({})",
 }
 
 
@@ -41,21 +44,21 @@ def to_text(program: ScalarProgram) -> str:
     """The listing of a program."""
     bill = program.count()
     listed = ", ".join(f"{op} {bill[op]}" for op in sorted(bill) if bill[op])
-    head = [_signature(program.signature), f"{arithmetic(bill)} operations ({listed})", ""]
-    lines = _loops(program) if isinstance(program, Rolled) else _straight(program)
+    head = [_signature(program.signature), f"{count_arithmetic(bill)} operations ({listed})", ""]
+    lines = _looped_lines(program) if isinstance(program, Looped) else _unrolled_lines(program)
     return "\n".join([*head, *lines])
 
 
-def _straight(program: Straight) -> Iterator[str]:
-    yield from _body(program.body, "")
+def _unrolled_lines(program: Unrolled) -> Iterator[str]:
+    yield from _block_lines(program.block, "")
     for product in program.products:
-        filled = sum(map(len, product.right))
-        shape = f"{product.rows} x {product.rows} at slot {product.left}"
-        right = f"{len(product.right)} columns with {filled} numbers"
-        yield f"{product.output} = -({shape}) ({right})"
-    for repeat in program.repeats:
+        filled = sum(map(len, product.right_slots))
+        shape = f"{product.rows} x {product.rows} at slot {product.left_slot}"
+        right_slots = f"{len(product.right_slots)} columns with {filled} numbers"
+        yield f"{product.output} = -({shape}) ({right_slots})"
+    for repeat in program.row_loops:
         yield f"for rows {repeat.rows.start} to {repeat.rows.stop - 1}:"
-        yield from _body(repeat.body, "  ")
+        yield from _block_lines(repeat.block, "  ")
 
 
 def _signature(signature: Signature) -> str:
@@ -65,37 +68,38 @@ def _signature(signature: Signature) -> str:
     return f"{side(signature.inputs)} -> {side(signature.outputs)}"
 
 
-def _loops(program: Rolled) -> Iterator[str]:
+def _looped_lines(program: Looped) -> Iterator[str]:
     links = program.links
-    yield f"{len(links)} links, {program.slots} numbers kept at each, {program.hands} handed on"
+    stored = f"{program.slots} numbers stored at each, {program.forward_slots} forwarded"
+    yield f"{len(links)} links, {stored}"
     for c in dict.fromkeys(links.class_of):
         members = [k for k, other in enumerate(links.class_of) if other == c]
         row = len(links.table[members[0]])
         yield f"class {c}: links {', '.join(map(str, members))}; {row} constants each"
-    for number, loop in enumerate(program.loops):
+    for number, loop in enumerate(program.sweeps):
         yield f"loop {number}, {loop.direction.value}:"
-        for c, body in loop.bodies.items():
+        for c, body in loop.blocks.items():
             yield f"  class {c}:"
-            yield from _body(body, "    ")
-    if program.columns is not None:
-        yield from _columns(program.columns)
+            yield from _block_lines(body, "    ")
+    if program.column_loop is not None:
+        yield from _column_loop_lines(program.column_loop)
 
 
-def _columns(columns: Columns) -> Iterator[str]:
-    begin = ", from zeros" if columns.fill else ""
+def _column_loop_lines(columns: ColumnLoop) -> Iterator[str]:
+    begin = ", from zeros" if columns.zero_fill else ""
     yield f"for each of {len(columns.link)} columns{begin}:"
-    for number, walk in enumerate(columns.walks):
-        way = "to the ancestors" if walk.path else walk.direction.value
+    for number, walk in enumerate(columns.sweeps):
+        way = "to the ancestors" if walk.is_ancestor_path else walk.direction.value
         yield f"  walk {number}, {way}:"
-        for (c, relation, entry), body in walk.bodies.items():
+        for (c, relation, entry), body in walk.blocks.items():
             place = f"at it, column {entry} of it" if relation == AT else relation
             yield f"    class {c}, {place}:"
-            yield from _body(body, "      ", matrix=True)
+            yield from _block_lines(body, "      ", matrix=True)
 
 
-def _body(body: Body, margin: str, matrix: bool = False) -> Iterator[str]:
+def _block_lines(body: BasicBlock, margin: str, matrix: bool = False) -> Iterator[str]:
     graph = body.graph
-    live = body.live
+    live = body.live_nodes
     names = {number: f"n{number}" for number in live}
     for number in live:
         node = graph.nodes[number]
@@ -104,14 +108,14 @@ def _body(body: Body, margin: str, matrix: bool = False) -> Iterator[str]:
     for number in live:
         op, *operands = graph.nodes[number]
         if op not in ("const", "load"):
-            formula = _FORMS[op].format(*(names[i] for i in operands))
+            formula = _OP_TEXT[op].format(*(names[i] for i in operands))
             yield f"{margin}{names[number]} = {formula}"
     for store in body.stores:
-        place = _place(store.space, store.index, store.base)
-        if matrix and store.space not in _KEPT:
-            pair = "j, k" if store.turned else "k, j"
+        place = _reference(store.space, store.index, store.base)
+        if matrix and store.space not in _SLOT_SPACES:
+            pair = "j, k" if store.transposed else "k, j"
             place = f"{store.space}{{{pair}}}[{store.index}]"
-        sign = ("(+)=" if store.begins else "+=") if store.add else "="
+        sign = ("(+)=" if store.first_child_stores else "+=") if store.add else "="
         yield f"{margin}{place} {sign} {_value(store.value, names)}"
 
 
@@ -119,19 +123,18 @@ def _leaf(graph: Graph, number: int) -> str:
     op, what = graph.nodes[number]
     if op == "const":
         return f"({what!r})" if what < 0 else repr(what)
-    space, index, base = (*what, "")[:3]
-    return _place(space, index, base)
+    return _reference(*what)
 
 
-_KEPT = {"work": "keep", "hand": "hand"}
+_SLOT_SPACES = {WORK: "keep", FORWARD: "forward"}
 
 
-def _place(space: str, index: object, base: str) -> str:
-    if space == "table":
+def _reference(space: str, index: object, base: str) -> str:
+    if space == TABLE:
         return f"table[{index}]"
-    if space in _KEPT:
+    if space in _SLOT_SPACES:
         owner = {"parent": "(p)", "row": "{i}"}.get(base, "")
-        return f"{_KEPT[space]}{owner}[{index}]"
+        return f"{_SLOT_SPACES[space]}{owner}[{index}]"
     if base == "row":
         return f"{space}{{i}}[{index}]"
     return f"{space}{{k}}[{index}]" if base else f"{space}[{index}]"

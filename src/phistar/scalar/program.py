@@ -5,10 +5,10 @@ Both read inputs and write outputs that hold one row of numbers a sample. A stra
 their entries directly: ``load(name, entry)``. In a loop over links, entries are counted from where
 the link's own begin, and there are three more spaces:
 
-    load(name, i, "q" | "v" | "body")      entry i of the link's own part of an input
-    load("work", slot, "link" | "parent")  a number kept at this link or at its parent
-    load("hand", slot, "link" | "parent")  one that links hand to each other within one loop
-    load("table", i, "link")               a constant of this link
+    load(name, i, "q" | "v" | "body")        entry i of the link's own part of an input
+    load(WORK, slot, "link" | "parent")      a number kept at this link or at its parent
+    load(FORWARD, slot, "link" | "parent")   one that links forward to each other within one loop
+    load(TABLE, i, "link")                   a constant of this link
 
 A matrix in loops has, after these, walks that are done again for each of its columns, with bodies
 for each way in which a link may stand to the link at which the column begins.
@@ -19,21 +19,30 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 
-from phistar.scalar.graph import Graph, Scalar, Value
-from phistar.scalar.relations import ABOVE, AFTER, AT, BEFORE, BELOW
+from phistar.scalar.graph import WORK, Graph, Place, Scalar, SlotKey, Value
+from phistar.scalar.linear_scan import LiveRange, linear_scan
+from phistar.scalar.robot.link_relations import ABOVE, AFTER, AT, BEFORE, BELOW
 from phistar.sweeps.ir import Direction
 
 
 @dataclass(frozen=True)
 class Signature:
-    """Sizes of inputs and outputs per sample, in the order of the arguments."""
+    """Sizes of inputs and outputs per sample, in the order of the arguments.
+
+    Attributes:
+        inputs, outputs: Sizes by name.
+        quaternions: Entries of configurations with which unit quaternions begin.
+        configurations: Inputs that are configurations.
+    """
 
     inputs: Mapping[str, int]
     outputs: Mapping[str, int]
+    quaternions: Sequence[int] = ()
+    configurations: Sequence[str] = ("q",)
 
 
 @dataclass(frozen=True)
@@ -41,29 +50,38 @@ class Store:
     """A number that is left behind.
 
     Attributes:
-        space: Name of an output, ``"work"`` or ``"hand"``.
-        index: Entry of the output, or slot.
+        space: Name of an output, ``WORK`` or ``FORWARD``.
+        index: Entry of the output, or slot; -1 while there is none.
         base: What ``index`` is counted from: ``""`` (the row; straight lines only), ``"v"``,
             ``"body"`` (the link's own part of an output), ``"link"`` or ``"parent"`` (the others).
             In a walk for a column, ``"v"``, ``"body"`` and ``"frame"`` say which row it is.
         value: The number.
         add: Whether it is added to what is there.
-        begins: If so, whether the first child of a parent that the walk meets does not add, but
-            stores; for sums over children.
-        turned: Whether row and column are exchanged.
+        first_child_stores: If so, whether the first child of a parent that the walk meets does not
+            add, but stores; for sums over children.
+        transposed: Whether row and column are exchanged.
+        key: What a kept number is called until it has a slot.
     """
 
     space: str
-    index: Any
+    index: int
     base: str
     value: Scalar
     add: bool = False
-    begins: bool = False
-    turned: bool = False
+    first_child_stores: bool = False
+    transposed: bool = False
+    key: SlotKey | None = None
+
+
+def keyed_store(
+    key: SlotKey, base: str, value: Scalar, add: bool = False, first_child_stores: bool = False
+) -> Store:
+    """A number that is kept, before it has a slot."""
+    return Store(WORK, -1, base, value, add, first_child_stores, key=key)
 
 
 @dataclass
-class Body:
+class BasicBlock:
     """Scalar operations and what they leave behind."""
 
     graph: Graph = field(default_factory=Graph)
@@ -75,14 +93,19 @@ class Body:
         return [store.value for store in self.stores if isinstance(store.value, Value)]
 
     @property
-    def live(self) -> list[int]:
+    def live_nodes(self) -> list[int]:
         """Numbers of the nodes that are needed, operands first."""
-        return self.graph.live(self.roots)
+        return self.graph.live_nodes(self.roots)
 
-    def key(self) -> tuple[Any, ...]:
+    @property
+    def loads(self) -> Iterator[tuple[int, Place]]:
+        """Numbers of the needed loads, and where they read."""
+        return self.graph.loads(self.live_nodes)
+
+    def key(self) -> tuple[object, ...]:
         """Equal for bodies that do the same in the same order."""
         stores = (
-            (s.space, s.index, s.base, s.add, s.begins, s.turned)
+            (s.space, s.index, s.base, s.add, s.first_child_stores, s.transposed)
             + ((s.value.id,) if isinstance(s.value, Value) else ("const", s.value))
             for s in self.stores
         )
@@ -96,48 +119,49 @@ class Body:
 
 
 @dataclass(frozen=True)
-class Product:
+class MatrixProduct:
     """A matrix that is minus the product of two others, whose numbers a straight line kept.
 
     Attributes:
         output: Its name; rows one after the other.
-        left: The slot of the first entry of the left matrix, whose rows follow one another.
+        left_slot: The slot of the first entry of the left matrix, whose rows follow one another.
         rows: How many rows and columns the left matrix has.
-        right: For each column of the right matrix, the rows that are not zero and their slots.
+        right_slots: For each column of the right matrix, the rows that are not zero and their
+            slots.
     """
 
     output: str
-    left: int
+    left_slot: int
     rows: int
-    right: Sequence[Mapping[int, int]]
+    right_slots: Sequence[Mapping[int, int]]
 
     def count(self) -> Counter[str]:
         """Operations on a sample."""
-        filled = sum(map(len, self.right))
-        empty = sum(not column for column in self.right)
-        additions = self.rows * (filled - len(self.right) + empty)
+        filled = sum(map(len, self.right_slots))
+        empty = sum(not column for column in self.right_slots)
+        additions = self.rows * (filled - len(self.right_slots) + empty)
         return Counter(mul=self.rows * filled, add=additions)
 
 
 @dataclass(frozen=True)
-class Repeat:
+class RowLoop:
     """A line that is done for each of some rows of matrices, after a straight line.
 
-    It reads numbers that were kept: ``load("work", slot)``, the same for all rows, and
-    ``load("work", slot, "row")``, of which each row has its own. A store with base ``"row"`` is an
+    It reads numbers that were kept: ``load(WORK, slot)``, the same for all rows, and
+    ``load(WORK, slot, "row")``, of which each row has its own. A store with base ``"row"`` is an
     entry of the row, or a number of its own that is kept.
 
     Attributes:
         rows: The rows.
-        across: Numbers in a row of the outputs.
+        row_width: Numbers in a row of the outputs.
         stride: Slots from a number of a row to that of the next.
-        body: What is done.
+        block: What is done.
     """
 
     rows: range
-    across: int
+    row_width: int
     stride: int
-    body: Body
+    block: BasicBlock
 
     def slot(self, slot: int, row: int) -> int:
         """Where a row's own number is kept."""
@@ -145,43 +169,47 @@ class Repeat:
 
     def count(self) -> Counter[str]:
         """Operations on a sample."""
-        return Counter({op: times * len(self.rows) for op, times in self.body.count().items()})
+        return Counter({op: times * len(self.rows) for op, times in self.block.count().items()})
 
 
 @dataclass(frozen=True)
-class Straight:
+class Unrolled:
     """A straight line of operations, and after it rows or products of matrices.
 
     Attributes:
         signature: Inputs and outputs.
-        body: The line; it may keep numbers in slots for what follows: ``Store("work", slot, ...)``.
+        block: The line; it may keep numbers in slots for what follows: ``Store(WORK, slot,
+            ...)``.
         products: Products of matrices of such numbers.
         slots: How many numbers are kept.
-        repeats: Lines for rows of matrices, in order.
+        row_loops: Lines for rows of matrices, in order.
+        short_lived: Whether numbers are used soon after they are made, and results of one place
+            share few of them with others: inputs are read, and looked at, where they are used.
     """
 
     signature: Signature
-    body: Body
-    products: Sequence[Product] = ()
+    block: BasicBlock
+    products: Sequence[MatrixProduct] = ()
     slots: int = 0
-    repeats: Sequence[Repeat] = ()
+    row_loops: Sequence[RowLoop] = ()
+    short_lived: bool = False
 
     def count(self) -> Counter[str]:
         """Operations on a sample."""
-        parts: list[Product | Repeat] = [*self.products, *self.repeats]
-        return sum((part.count() for part in parts), self.body.count())
+        parts: list[MatrixProduct | RowLoop] = [*self.products, *self.row_loops]
+        return sum((part.count() for part in parts), self.block.count())
 
 
 @dataclass(frozen=True)
-class Loop:
+class LinkSweep:
     """A walk over the links; classes without a body are passed over."""
 
     direction: Direction
-    bodies: Mapping[int, Body]
+    blocks: Mapping[int, BasicBlock]
 
 
 @dataclass(frozen=True)
-class Links:
+class LinkTable:
     """What loops know about the links.
 
     Attributes:
@@ -202,110 +230,117 @@ class Links:
     def __len__(self) -> int:
         return len(self.class_of)
 
+    @cached_property
+    def forward_places(self) -> dict[Direction, list[int]]:
+        """``allocate_forward_places`` of both ways."""
+        return {way: allocate_forward_places(self.parent, way) for way in Direction}
 
-Variant = tuple[int, str, int]
+
+LinkVariant = tuple[int, str, int]
 """Class of a link, what it is to the column's link and, if it is that link, the column's entry."""
 
 
 @dataclass(frozen=True)
-class Walk:
+class ColumnSweep:
     """A walk for one column; what has no body is passed over."""
 
     direction: Direction
-    bodies: Mapping[Variant, Body]
+    blocks: Mapping[LinkVariant, BasicBlock]
 
     @property
     def relations(self) -> set[str]:
         """What links must be to the column's link to be visited."""
-        return {relation for _, relation, _ in self.bodies}
+        return {relation for _, relation, _ in self.blocks}
 
     @property
-    def path(self) -> bool:
+    def is_ancestor_path(self) -> bool:
         """Whether it goes from the column's link to its ancestors, and nowhere else."""
         return self.direction is Direction.INWARD and self.relations <= {AT, ABOVE}
 
     @property
-    def span(self) -> tuple[bool, bool]:
+    def visits_before_after(self) -> tuple[bool, bool]:
         """Whether there are links to visit before the column's link in number, and after it."""
         return bool(self.relations & {ABOVE, BEFORE}), bool(self.relations & {BELOW, AFTER})
 
-    def order(self, c: int, links: Links) -> Iterator[int]:
+    def order(self, c: int, links: LinkTable) -> Iterator[int]:
         """The links that are visited for a column at link ``c``."""
-        if self.path:
+        if self.is_ancestor_path:
             while c >= 0:
                 yield c
                 c = links.parent[c]
             return
-        before, after = self.span
+        before, after = self.visits_before_after
         order = range(0 if before else c, len(links) if after else c + 1)
         yield from order if self.direction is Direction.OUTWARD else reversed(order)
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnLoop:
     """Walks that are done for each column of a matrix.
 
     Attributes:
         link: The link at which each column begins.
         entry: Which of that link's columns it is.
-        walks: Walks, in order.
-        across: Numbers in a row of the output.
-        fill: Whether the output begins as zeros; otherwise every entry is stored.
+        sweeps: Walks, in order.
+        row_width: Numbers in a row of the output.
+        zero_fill: Whether the output begins as zeros; otherwise every entry is stored.
     """
 
     link: Sequence[int]
     entry: Sequence[int]
-    walks: Sequence[Walk]
-    across: int
-    fill: bool
+    sweeps: Sequence[ColumnSweep]
+    row_width: int
+    zero_fill: bool
 
-    def place(self, store: Store, row: int, column: int) -> int:
+    def output_entry(self, store: Store, row: int, column: int) -> int:
         """The entry of the output that a store is about."""
-        first, second = (column, row) if store.turned else (row, column)
-        return first * self.across + second
+        first, second = (column, row) if store.transposed else (row, column)
+        return first * self.row_width + second
 
 
 @dataclass(frozen=True)
-class Rolled:
+class Looped:
     """Loops over the links.
 
     Attributes:
         signature: Inputs and outputs.
         links: The links.
-        loops: Walks, in order.
+        sweeps: Walks, in order.
         slots: Numbers kept at each link.
-        columns: What is done for each column after that, if the output is a matrix.
-        hands: Numbers in each of the places for what links hand to each other.
+        column_loop: What is done for each column after that, if the output is a matrix.
+        forward_slots: Numbers in each of the places for what links hand to each other.
     """
 
     signature: Signature
-    links: Links
-    loops: Sequence[Loop]
+    links: LinkTable
+    sweeps: Sequence[LinkSweep]
     slots: int
-    columns: Columns | None = None
-    hands: int = 0
+    column_loop: ColumnLoop | None = None
+    forward_slots: int = 0
 
     def count(self) -> Counter[str]:
         """Operations on a sample."""
         members = Counter(self.links.class_of)
         total: Counter[str] = Counter()
-        for loop in self.loops:
-            for kind, body in loop.bodies.items():
-                _add(total, body, members[kind])
-        if self.columns is not None:
-            pairs = pairs_of(self.links, self.columns.link, self.columns.entry)
-            for walk in self.columns.walks:
-                for variant, body in walk.bodies.items():
-                    _add(total, body, pairs[variant])
+        for loop in self.sweeps:
+            for kind, body in loop.blocks.items():
+                _add_count(total, body, members[kind])
+        if self.column_loop is not None:
+            pairs = count_variants(self.links, self.column_loop.link, self.column_loop.entry)
+            for walk in self.column_loop.sweeps:
+                for variant, body in walk.blocks.items():
+                    _add_count(total, body, pairs[variant])
         return total
 
 
-def _add(total: Counter[str], body: Body, times: int) -> None:
+def _add_count(total: Counter[str], body: BasicBlock, times: int) -> None:
     for op, once in body.count().items():
         total[op] += once * times
 
 
-def pairs_of(links: Links, link: Sequence[int], entry: Sequence[int]) -> Counter[Variant]:
+def count_variants(
+    links: LinkTable, link: Sequence[int], entry: Sequence[int]
+) -> Counter[LinkVariant]:
     """How many links of each variant the columns of a matrix have, all taken together."""
     own = np.eye(max(links.class_of, default=0) + 1, dtype=int)[list(links.class_of)]
     above, below = np.zeros_like(own), np.zeros_like(own)
@@ -323,7 +358,7 @@ def pairs_of(links: Links, link: Sequence[int], entry: Sequence[int]) -> Counter
         AFTER: own.sum(axis=0) - own - earlier - below,
     }
     times = np.bincount(np.array(link, int), minlength=len(links))
-    found: Counter[Variant] = Counter()
+    found: Counter[LinkVariant] = Counter()
     for relation, count in counts.items():
         for kind, total in enumerate((times @ count).tolist()):
             found[kind, relation, 0] = total
@@ -331,57 +366,45 @@ def pairs_of(links: Links, link: Sequence[int], entry: Sequence[int]) -> Counter
     return +found
 
 
-ScalarProgram = Straight | Rolled
+ScalarProgram = Unrolled | Looped
 
 
-def arithmetic(bill: Mapping[str, int]) -> int:
+def count_arithmetic(bill: Mapping[str, int]) -> int:
     """Additions, subtractions and multiplications of a bill."""
     return sum(bill.get(op, 0) for op in ("add", "sub", "mul"))
 
 
-def first_met(parents: Sequence[int], direction: Direction) -> list[bool]:
+def first_visited_siblings(parents: Sequence[int], direction: Direction) -> list[bool]:
     """Whether each link is the first of its siblings that a walk meets; all are on the ground."""
-    order = range(len(parents))
-    met: dict[int, int] = {}
-    for k in order if direction is Direction.OUTWARD else reversed(order):
-        met.setdefault(parents[k], k)
-    return [parents[k] < 0 or met[parents[k]] == k for k in order]
+    order = list(enumerate(parents))
+    walk = reversed(order) if direction is Direction.OUTWARD else order
+    met = {parent: k for k, parent in walk}  # of equal keys the last one stays
+    return [parent < 0 or met[parent] == k for k, parent in order]
 
 
-def hand_places(parents: Sequence[int], direction: Direction) -> list[int]:
+def allocate_forward_places(parents: Sequence[int], direction: Direction) -> list[int]:
     """The place for what each link hands to its children (outward) or gets from them (inward).
 
     Links take places again that nobody needs any more, so that a chain has one and a tree about as
-    many as branches are begun at a time. At a link, what is read there is read before it writes.
+    many as branches are begun at a time. At a link, what is read there is read before it writes:
+    visit k reads at time 2k and writes at 2k + 1.
     """
-    inward = direction is Direction.INWARD
-    waiting = Counter(parents)
-    places = [-1] * len(parents)
-    free: list[int] = []
-    used = 0
-
-    def take(k: int) -> None:
-        nonlocal used
-        used += not free
-        places[k] = free.pop() if free else used - 1
-
-    for k in reversed(range(len(parents))) if inward else range(len(parents)):
-        parent = parents[k]
-        if inward:
-            free += [places[k]] if places[k] >= 0 else []
-            if parent >= 0 and places[parent] < 0:
-                take(parent)
-            continue
-        waiting[parent] -= 1
-        free += [places[parent]] if parent >= 0 and not waiting[parent] else []
-        take(k)
-        free += [] if waiting[k] else [places[k]]
-    return [max(place, 0) for place in places]
+    count = len(parents)
+    if direction is Direction.OUTWARD:
+        owners = list(range(count))
+        read = {parent: 2 * k for k, parent in enumerate(parents)}
+        ranges = [LiveRange(2 * k + 1, read.get(k, 2 * k + 1)) for k in owners]
+    else:
+        last = {parent: k for k, parent in enumerate(parents) if parent >= 0}
+        owners = sorted(last, key=last.__getitem__, reverse=True)
+        ranges = [LiveRange(2 * (count - last[k]) + 1, 2 * (count - k)) for k in owners]
+    slots, _ = linear_scan(ranges)
+    places = dict(zip(owners, slots, strict=True))
+    return [places.get(k, 0) for k in range(count)]
 
 
-def start_of(links: Links, base: str, k: int) -> int:
+def entry_start(links: LinkTable, base: str, k: int) -> int:
     """Where the part of link ``k`` begins in a row."""
     if base in ("body", "frame"):
         return 6 * (k if base == "body" else k - len(links) + links.frames)
-    starts: Any = links.q if base == "q" else links.v
-    return int(starts[k])
+    return (links.q if base == "q" else links.v)[k]

@@ -8,35 +8,31 @@ an earlier step of the walk. In walks for a column, what is left from others doe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
-from phistar.scalar.graph import Graph, Value
+from phistar.scalar.graph import FORWARD, TABLE, WORK, Node, Place, Value
 from phistar.scalar.program import (
-    Body,
-    Columns,
-    Links,
-    Product,
-    Repeat,
-    Rolled,
+    BasicBlock,
+    ColumnLoop,
+    LinkTable,
+    Looped,
+    MatrixProduct,
+    RowLoop,
     ScalarProgram,
     Store,
-    Straight,
-    first_met,
-    hand_places,
-    start_of,
+    Unrolled,
+    entry_start,
+    first_visited_siblings,
 )
-from phistar.scalar.relations import Kinship
+from phistar.scalar.robot.link_relations import AncestorRelations
 from phistar.sweeps.ir import Direction
 
-OPERANDS = {
-    "const": 0, "load": 0, "neg": 1, "sqrt": 1, "sin": 1, "cos": 1,
-    "add": 2, "sub": 2, "mul": 2, "div": 2,
+OPERAND_COUNTS = {
+    "const": 0, "load": 0, "neg": 1, "sqrt": 1, "sin": 1, "cos": 1, "log": 1,
+    "add": 2, "sub": 2, "mul": 2, "div": 2, "guard": 2, "select": 4,
 }  # fmt: skip
 """How many nodes each operation uses."""
-
-WORK, HAND, TABLE = "work", "hand", "table"
 
 
 class VerifyError(AssertionError):
@@ -49,16 +45,16 @@ def verify(program: ScalarProgram) -> None:
     Raises:
         VerifyError: It is not; the message names the body and the node or store.
     """
-    if isinstance(program, Straight):
-        _verify_straight(program)
+    if isinstance(program, Unrolled):
+        _verify_unrolled(program)
     else:
-        _Walk(program).verify()
+        _LoopedVerifier(program).verify()
 
 
 # -- what holds in every body
 
 
-def _verify_graph(where: str, body: Body) -> None:
+def _verify_graph(where: str, body: BasicBlock) -> None:
     graph = body.graph
     for number, node in enumerate(graph.nodes):
         _verify_node(f"{where}, node {number} {node}", number, node)
@@ -66,38 +62,34 @@ def _verify_graph(where: str, body: Body) -> None:
         value = store.value
         if isinstance(value, Value):
             if value.graph is not graph or not 0 <= value.id < len(graph.nodes):
-                raise VerifyError(f"{where}, {_name(store)}: its value is a node of another graph")
+                raise VerifyError(
+                    f"{where}, {_store_text(store)}: its value is a node of another graph"
+                )
         elif not isinstance(value, float):
-            raise VerifyError(f"{where}, {_name(store)}: {value!r} is no number")
+            raise VerifyError(f"{where}, {_store_text(store)}: {value!r} is no number")
 
 
-def _verify_node(name: str, number: int, node: tuple[Any, ...]) -> None:
-    if node[0] not in OPERANDS:
+def _verify_node(name: str, number: int, node: Node) -> None:
+    if node[0] not in OPERAND_COUNTS:
         raise VerifyError(f"{name}: unknown operation {node[0]!r}")
     if node[0] == "const":
         if len(node) != 2 or not isinstance(node[1], float):
             raise VerifyError(f"{name}: not one float")
     elif node[0] == "load":
-        if len(node) != 2 or not isinstance(node[1], tuple):
-            raise VerifyError(f"{name}: not one key")
-    elif len(node) - 1 != OPERANDS[node[0]]:
-        raise VerifyError(f"{name}: {len(node) - 1} operands, expected {OPERANDS[node[0]]}")
+        if len(node) != 2 or not isinstance(node[1], Place):
+            raise VerifyError(f"{name}: not one place")
+    elif len(node) - 1 != OPERAND_COUNTS[node[0]]:
+        raise VerifyError(f"{name}: {len(node) - 1} operands, expected {OPERAND_COUNTS[node[0]]}")
     elif not all(isinstance(i, int) and 0 <= i < number for i in node[1:]):
         raise VerifyError(f"{name}: an operand does not come before it")
 
 
-def _loads(graph: Graph, live: list[int]) -> Iterator[tuple[int, tuple[Any, ...]]]:
-    for number in live:
-        if graph.nodes[number][0] == "load":
-            yield number, graph.nodes[number][1]
-
-
-def _name(store: Store) -> str:
+def _store_text(store: Store) -> str:
     kind = "add to" if store.add else "store to"
     return f"{kind} {store.space}[{store.index}]" + (f" of {store.base}" if store.base else "")
 
 
-def _is_entry(index: Any, size: int) -> bool:
+def _is_entry(index: object, size: int) -> bool:
     return isinstance(index, int) and 0 <= index < size
 
 
@@ -106,20 +98,22 @@ class _Outputs:
 
     def __init__(self, program: ScalarProgram) -> None:
         self._written = {n: [False] * size for n, size in program.signature.outputs.items()}
-        columns = program.columns if isinstance(program, Rolled) else None
-        self._filled = columns is not None and columns.fill
+        columns = program.column_loop if isinstance(program, Looped) else None
+        self._filled = columns is not None and columns.zero_fill
 
-    def write(self, where: str, store: Store, entry: Any) -> None:
+    def write(self, where: str, store: Store, entry: int) -> None:
         """Note one."""
         written = self._written.get(store.space)
         if written is None:
-            raise VerifyError(f"{where}, {_name(store)}: there is no such output")
+            raise VerifyError(f"{where}, {_store_text(store)}: there is no such output")
         if not _is_entry(entry, len(written)):
-            raise VerifyError(f"{where}, {_name(store)}: entry {entry} of {len(written)}")
+            raise VerifyError(f"{where}, {_store_text(store)}: entry {entry} of {len(written)}")
         if store.add and not written[entry]:
-            raise VerifyError(f"{where}, {_name(store)}: entry {entry} is added to, not stored yet")
+            raise VerifyError(
+                f"{where}, {_store_text(store)}: entry {entry} is added to, not stored yet"
+            )
         if not store.add and written[entry]:
-            raise VerifyError(f"{where}, {_name(store)}: entry {entry} is stored twice")
+            raise VerifyError(f"{where}, {_store_text(store)}: entry {entry} is stored twice")
         written[entry] = True
 
     def finish(self) -> None:
@@ -132,158 +126,160 @@ class _Outputs:
 # -- straight lines
 
 
-def _verify_straight(program: Straight) -> None:
-    body, where = program.body, "straight line"
+def _verify_unrolled(program: Unrolled) -> None:
+    body, where = program.block, "straight line"
     _verify_graph(where, body)
     inputs = program.signature.inputs
-    for number, key in _loads(body.graph, body.live):
-        if len(key) != 2 or key[0] not in inputs or not _is_entry(key[1], inputs[key[0]]):
+    for number, place in body.loads:
+        if place.base or not _is_entry(place.entry, inputs.get(place.space, 0)):
             raise VerifyError(f"{where}, node {number} {body.graph.nodes[number]}: no such input")
     outputs = _Outputs(program)
     kept: set[int] = set()
     for store in body.stores:
         if store.base:
-            raise VerifyError(f"{where}, {_name(store)}: a straight line counts from the row")
+            raise VerifyError(f"{where}, {_store_text(store)}: a straight line counts from the row")
         if store.space == WORK and _is_entry(store.index, program.slots) and not store.add:
             kept.add(store.index)
         else:
             outputs.write(where, store, store.index)
     for product in program.products:
         _verify_product(product, kept, outputs)
-    for number, repeat in enumerate(program.repeats):
-        _verify_repeat(f"repeat {number}", repeat, program, kept, outputs)
+    for number, repeat in enumerate(program.row_loops):
+        _verify_row_loop(f"repeat {number}", repeat, program, kept, outputs)
     outputs.finish()
 
 
-def _verify_product(product: Product, kept: set[int], outputs: _Outputs) -> None:
+def _verify_product(product: MatrixProduct, kept: set[int], outputs: _Outputs) -> None:
     where = f"product {product.output}"
-    read = {*range(product.left, product.left + product.rows**2)}
-    for column in product.right:
+    read = {*range(product.left_slot, product.left_slot + product.rows**2)}
+    for column in product.right_slots:
         if not all(_is_entry(row, product.rows) for row in column):
             raise VerifyError(f"{where}: a column has rows that the left matrix does not have")
         read.update(column.values())
     if not read <= kept:
         raise VerifyError(f"{where}: nothing was left in slot {min(read - kept)}")
-    for entry in range(product.rows * len(product.right)):
+    for entry in range(product.rows * len(product.right_slots)):
         outputs.write(where, Store(product.output, entry, "", 0.0), entry)
 
 
-def _verify_repeat(
-    where: str, repeat: Repeat, program: Straight, kept: set[int], outputs: _Outputs
+def _verify_row_loop(
+    where: str, repeat: RowLoop, program: Unrolled, kept: set[int], outputs: _Outputs
 ) -> None:
-    _verify_graph(where, repeat.body)
-    loads = list(_loads(repeat.body.graph, repeat.body.live))
+    _verify_graph(where, repeat.block)
+    loads = list(repeat.block.loads)
     for row in repeat.rows:
-        for number, key in loads:
-            slot = repeat.slot(key[1], row) if key[2:] == ("row",) else key[1]
-            if key[0] != WORK or len(key) > 3 or slot not in kept:
-                node = repeat.body.graph.nodes[number]
+        for number, place in loads:
+            slot = repeat.slot(place.entry, row) if place.base else place.entry
+            if place.space != WORK or place.base not in ("", "row") or slot not in kept:
+                node = repeat.block.graph.nodes[number]
                 raise VerifyError(
                     f"{where}, row {row}, node {number} {node}: nothing is kept there"
                 )
-        for store in repeat.body.stores:
+        for store in repeat.block.stores:
             if store.base != "row" or store.add:
-                raise VerifyError(f"{where}, {_name(store)}: not an entry of the row")
+                raise VerifyError(f"{where}, {_store_text(store)}: not an entry of the row")
             if store.space == WORK:
                 slot = repeat.slot(store.index, row)
                 if not _is_entry(slot, program.slots):
-                    raise VerifyError(f"{where}, {_name(store)}: there is no such slot")
+                    raise VerifyError(f"{where}, {_store_text(store)}: there is no such slot")
                 kept.add(slot)
             else:
-                if not _is_entry(store.index, repeat.across):
-                    raise VerifyError(f"{where}, {_name(store)}: no entry of the row")
-                outputs.write(where, store, row * repeat.across + store.index)
+                if not _is_entry(store.index, repeat.row_width):
+                    raise VerifyError(f"{where}, {_store_text(store)}: no entry of the row")
+                outputs.write(where, store, row * repeat.row_width + store.index)
 
 
 # -- loops
 
 
-class _Walk:
+class _LoopedVerifier:
     """All loops, link by link, with numbers left out."""
 
-    def __init__(self, program: Rolled) -> None:
+    def __init__(self, program: Looped) -> None:
         self.program = program
         self.links = program.links
         self.inputs = program.signature.inputs
         self.outputs = _Outputs(program)
         self.kept = [[False] * program.slots for _ in range(len(program.links))]
         self.handed: dict[tuple[int, int], int] = {}
-        self.first = {way: first_met(self.links.parent, way) for way in Direction}
-        self.hands = {way: hand_places(self.links.parent, way) for way in Direction}
+        self.first = {way: first_visited_siblings(self.links.parent, way) for way in Direction}
+        self.hands = self.links.forward_places
         self.way = Direction.OUTWARD
 
     def verify(self) -> None:
         """Walk."""
         _verify_links(self.links)
-        for i, loop in enumerate(self.program.loops):
-            for c, body in loop.bodies.items():
+        for i, loop in enumerate(self.program.sweeps):
+            for c, body in loop.blocks.items():
                 _verify_graph(f"loop {i}, class {c}", body)
-            live = {c: body.live for c, body in loop.bodies.items()}
+            live = {c: body.live_nodes for c, body in loop.blocks.items()}
             self.way = loop.direction
             self.handed.clear()
             order = range(len(self.links))
             for k in order if loop.direction is Direction.OUTWARD else reversed(order):
                 c = self.links.class_of[k]
-                if c in loop.bodies:
-                    self._body(f"loop {i}, class {c}, link {k}", loop.bodies[c], live[c], k)
-        if self.program.columns is not None:
-            self._columns(self.program.columns)
+                if c in loop.blocks:
+                    self._body(f"loop {i}, class {c}, link {k}", loop.blocks[c], live[c], k)
+        if self.program.column_loop is not None:
+            self._columns(self.program.column_loop)
         self.outputs.finish()
 
-    def _columns(self, columns: Columns) -> None:
-        bodies = [(i, v, b) for i, w in enumerate(columns.walks) for v, b in w.bodies.items()]
+    def _columns(self, columns: ColumnLoop) -> None:
+        bodies = [(i, v, b) for i, w in enumerate(columns.sweeps) for v, b in w.blocks.items()]
         for i, variant, body in bodies:
             _verify_graph(f"walk {i}, {variant}", body)
-        live = {id(body): body.live for _, _, body in bodies}
+        live = {id(body): body.live_nodes for _, _, body in bodies}
         own = {s.index for _, _, b in bodies for s in b.stores if s.space == WORK}
-        kinship = Kinship(self.links.parent)
+        kinship = AncestorRelations(self.links.parent)
         for number, (c, entry) in enumerate(zip(columns.link, columns.entry, strict=True)):
             self.handed.clear()
             for kept in self.kept:
                 for slot in own:
                     kept[slot] = False
-            place = partial(columns.place, column=number)
-            for i, walk in enumerate(columns.walks):
+            place = partial(columns.output_entry, column=number)
+            for i, walk in enumerate(columns.sweeps):
                 self.way = walk.direction
                 for k in walk.order(c, self.links):
                     variant = (self.links.class_of[k], kinship(k, c), entry if k == c else 0)
-                    if variant in walk.bodies:
+                    if variant in walk.blocks:
                         where = f"walk {i}, {variant}, column {number}, link {k}"
-                        body = walk.bodies[variant]
+                        body = walk.blocks[variant]
                         self._body(where, body, live[id(body)], k, place)
 
     def _body(
         self,
         where: str,
-        body: Body,
+        body: BasicBlock,
         live: list[int],
         k: int,
-        place: Callable[[Store, int], int] | None = None,
+        matrix_entry: Callable[[Store, int], int] | None = None,
     ) -> None:
-        for number, key in _loads(body.graph, live):
-            fault = self._unreadable(key, k)
+        for number, place in body.graph.loads(live):
+            fault = self._unreadable(place, k)
             if fault:
                 raise VerifyError(f"{where}, node {number} {body.graph.nodes[number]}: {fault}")
         for store in body.stores:
-            if store.space in (WORK, HAND):
+            if store.space in (WORK, FORWARD):
                 self._keep(where, store, k)
             else:
-                bases = ("v", "body") if place is None else ("v", "body", "frame")
-                if store.base not in bases or (store.turned and place is None):
-                    raise VerifyError(f"{where}, {_name(store)}: not counted from a link's part")
-                entry = start_of(self.links, store.base, k) + store.index
-                entry = entry if place is None else place(store, entry)
+                bases = ("v", "body") if matrix_entry is None else ("v", "body", "frame")
+                if store.base not in bases or (store.transposed and matrix_entry is None):
+                    raise VerifyError(
+                        f"{where}, {_store_text(store)}: not counted from a link's part"
+                    )
+                entry = entry_start(self.links, store.base, k) + store.index
+                entry = entry if matrix_entry is None else matrix_entry(store, entry)
                 self.outputs.write(where, store, entry)
 
-    def _unreadable(self, key: tuple[Any, ...], k: int) -> str:
-        if len(key) != 3:
+    def _unreadable(self, place: Place, k: int) -> str:
+        space, index, base = place
+        if not base:
             return "a load in a loop says what it is counted from"
-        space, index, base = key
         if space == TABLE:
             if base == "link" and _is_entry(index, len(self.links.table[k])):
                 return ""
             return f"the link's row has {len(self.links.table[k])} numbers"
-        if space in (WORK, HAND):
+        if space in (WORK, FORWARD):
             return self._unkept(space, index, base, k)
         if space not in self.inputs:
             return "no such input"
@@ -292,7 +288,7 @@ class _Walk:
         if not isinstance(index, int) or index < 0:
             return f"no entry: {index!r}"
         size = self.inputs[space]
-        entry = start_of(self.links, base, k) + index
+        entry = entry_start(self.links, base, k) + index
         return "" if 0 <= entry < size else f"entry {entry} of {size}"
 
     def _seat(self, base: str, k: int) -> int | None:
@@ -300,7 +296,7 @@ class _Walk:
         seat = {"link": k, "parent": self.links.parent[k]}.get(base, -1)
         return seat if seat >= 0 else None
 
-    def _unkept(self, space: str, slot: Any, base: str, k: int) -> str:
+    def _unkept(self, space: str, slot: int, base: str, k: int) -> str:
         seat = self._seat(base, k)
         if seat is None:
             return f"there is no {base!r}"
@@ -310,7 +306,7 @@ class _Walk:
         return "" if self._is_there(space, seat, slot) else f"nothing was left there (link {seat})"
 
     def _size(self, space: str) -> int:
-        return self.program.slots if space == WORK else self.program.hands
+        return self.program.slots if space == WORK else self.program.forward_slots
 
     def _is_there(self, space: str, seat: int, slot: int) -> bool:
         """Whether the number of a link is there, and not that of another in the same place."""
@@ -321,19 +317,19 @@ class _Walk:
     def _keep(self, where: str, store: Store, k: int) -> None:
         seat = self._seat(store.base, k)
         if seat is None or not _is_entry(store.index, self._size(store.space)):
-            raise VerifyError(f"{where}, {_name(store)}: there is no such slot")
-        adds = store.add and not (store.begins and self.first[self.way][k])
+            raise VerifyError(f"{where}, {_store_text(store)}: there is no such slot")
+        adds = store.add and not (store.first_child_stores and self.first[self.way][k])
         if adds and not self._is_there(store.space, seat, store.index):
-            raise VerifyError(f"{where}, {_name(store)}: nothing to add to (link {seat})")
-        if store.begins and store.base != "parent":
-            raise VerifyError(f"{where}, {_name(store)}: only sums over children are begun")
+            raise VerifyError(f"{where}, {_store_text(store)}: nothing to add to (link {seat})")
+        if store.first_child_stores and store.base != "parent":
+            raise VerifyError(f"{where}, {_store_text(store)}: only sums over children are begun")
         if store.space == WORK:
             self.kept[seat][store.index] = True
         else:
             self.handed[self.hands[self.way][seat], store.index] = seat
 
 
-def _verify_links(links: Links) -> None:
+def _verify_links(links: LinkTable) -> None:
     sizes = {len(x) for x in (links.class_of, links.parent, links.q, links.v, links.table)}
     if sizes != {len(links)}:
         raise VerifyError(f"lists over the links have different lengths: {sorted(sizes)}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Motion in time: schemes on the configuration space, compiled step loops, and what they keep."""
+"""Motion in time: schemes on the configuration space, compiled step loops, conserved quantities."""
 
 from phistar.sim.simulation import Simulation
 

@@ -3,19 +3,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from phistar.model.joints import Free, JointKind, Planar, Spherical
+from phistar.arrays import Array
 from phistar.model.model import Model
 
-Array = NDArray[Any]
 
-
-def bracket(model: Model, a: Array, b: Array) -> Array:
-    """[a, b] (..., nv) of two joint velocities (..., nv): how far moves by a and b do not commute.
+def lie_bracket(model: Model, a: Array, b: Array) -> Array:
+    """Lie bracket [a, b] (..., nv) of two joint velocities (..., nv).
 
     exp(a) exp(b) = exp(a + b + [a, b] / 2 + ...), joint by joint; zero for angles and lengths.
     """
@@ -23,46 +18,55 @@ def bracket(model: Model, a: Array, b: Array) -> Array:
     result = np.zeros(batch, dtype=np.result_type(a, b))
     for name in model.joint_names:
         joint = model.joints[name]
-        if not joint.motion.is_euclidean:
-            own = joint.v_slice
-            result[..., own] = _of_joint(joint.motion, a[..., own], b[..., own])
+        if not joint.joint_kind.is_euclidean:
+            own = range(joint.v_slice.start, joint.v_slice.stop)
+            entries = joint.joint_kind.bracket([a[..., i] for i in own], [b[..., i] for i in own])
+            for i, entry in zip(own, entries, strict=True):
+                result[..., i] = entry
     return result
 
 
-def _of_joint(kind: JointKind, a: Array, b: Array) -> Array:
-    if isinstance(kind, Spherical):
-        return np.cross(a, b)
-    if isinstance(kind, Free):
-        turned = np.cross(a[..., :3], b[..., 3:]) - np.cross(b[..., :3], a[..., 3:])
-        return np.concatenate([np.cross(a[..., :3], b[..., :3]), turned], axis=-1)
-    assert isinstance(kind, Planar)
-    x = b[..., 2] * a[..., 1] - a[..., 2] * b[..., 1]
-    y = a[..., 2] * b[..., 0] - b[..., 2] * a[..., 0]
-    return np.stack([x, y, np.zeros_like(x)], axis=-1)
-
-
-def is_flat(model: Model) -> bool:
+def is_euclidean(model: Model) -> bool:
     """Whether every step is an addition, so that all brackets are zero."""
-    return all(model.joints[name].motion.is_euclidean for name in model.joint_names)
+    return all(model.joints[name].joint_kind.is_euclidean for name in model.joint_names)
 
 
-def coordinate_rate(model: Model, u: Array, v: Array) -> Array:
-    """The rate of u as q ⊕ u moves with velocity v: v + [u, v] / 2 + [u, [u, v]] / 12.
+BERNOULLI = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000)
+"""Coefficients of the even powers, from the second, of the series x / (1 - exp(-x))."""
 
-    The next term has the fourth power of u, so that schemes up to the sixth order need no more.
+SERIES_TOLERANCE = 1e-17
+"""Terms of a series smaller than this fraction of the sum are dropped."""
+
+
+def coordinate_rate(model: Model, u: Array, v: Array, terms: int = len(BERNOULLI)) -> Array:
+    """The rate of u as q ⊕ u moves with velocity v: v + [u, v] / 2 + [u, [u, v]] / 12 - ...
+
+    All terms, up to the twelfth power of u, are good to 3e-4 for half a turn and to 3e-8 for a
+    quarter. After one term the next has the fourth power of u, which is enough for schemes up to
+    the sixth order.
     """
-    if is_flat(model):
+    if is_euclidean(model):
         return v
-    once = bracket(model, u, v)
-    return v + once / 2 + bracket(model, u, once) / 12
+    power = lie_bracket(model, u, v)
+    total = v + power / 2
+    for k, factor in enumerate(BERNOULLI[:terms]):
+        power = (
+            lie_bracket(model, u, lie_bracket(model, u, power))
+            if k
+            else lie_bracket(model, u, power)
+        )
+        total = total + factor * power
+    return total
 
 
 def velocity_of(model: Model, u: Array, rate: Array) -> Array:
     """The velocity of q ⊕ u as u changes: u̇ - [u, u̇] / 2 + [u, [u, u̇]] / 6 - ..."""
-    if is_flat(model):
+    if is_euclidean(model):
         return rate
     total, term = rate, rate
-    for k in range(2, 8):
-        term = bracket(model, u, term) / -k
+    for k in range(2, 40):
+        term = lie_bracket(model, u, term) / -k
         total = total + term
+        if not np.abs(term).max(initial=0.0) > SERIES_TOLERANCE * np.abs(total).max(initial=0.0):
+            break
     return total

@@ -1,34 +1,48 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a free motion keeps: energy and momentum along it, and how far they drift."""
+"""Conserved quantities: energy and momentum along a motion, and their drift."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from phistar import energies
+from phistar.arrays import Array
+from phistar.model.components import GROUND
 from phistar.model.model import Model
+from phistar.sim.divergence import map_finite_samples
+from phistar.thresholds import POLICY
 
-Array = NDArray[Any]
 
-AT_ONCE = 1 << 20
-"""Numbers of v that are looked at together: energies of links take ten times the memory."""
+@dataclass(frozen=True)
+class ConservedQuantities:
+    """Quantities that a motion conserves.
+
+    Attributes:
+        energy: Whether no force but gravity does work.
+        momentum: (6, 6) projection of the momentum [angular; linear] onto its conserved part.
+        names: Conserved part of angular and of linear momentum, in words; empty if none.
+    """
+
+    energy: bool
+    momentum: Array
+    names: tuple[str, str]
 
 
 @dataclass(frozen=True)
 class Drift:
-    """How far energy and momentum move away from their first values.
+    """Deviation of energy and momentum from their first values.
 
     Attributes:
         t: (N + 1,) times [s].
         energy: (N + 1, ...) total energy less its first value [J].
         momentum: (N + 1, ..., 6) momentum less its first value [angular; linear].
-        energy_scale: (...) largest energy that was seen, in size [J].
-        momentum_scale: (..., 2) largest angular and linear momentum that was seen.
+        energy_scale: (...) largest magnitude of the energy [J].
+        momentum_scale: (..., 2) largest magnitudes of angular and linear momentum.
+        kept: What the motion should conserve.
     """
 
     t: Array
@@ -36,27 +50,82 @@ class Drift:
     momentum: Array
     energy_scale: Array
     momentum_scale: Array
+    kept: ConservedQuantities
 
     @property
     def relative_energy(self) -> float:
-        """The largest drift of energy, as a part of the largest energy; worst of the batch."""
+        """Largest drift of energy relative to the largest energy; worst of the batch.
+
+        Samples that diverged do not count.
+        """
         worst = np.abs(self.energy).max(axis=0)
-        return float(np.max(worst / np.maximum(self.energy_scale, np.finfo(float).tiny)))
+        return _worst(worst / np.maximum(self.energy_scale, np.finfo(float).tiny))
 
     @property
     def relative_momentum(self) -> tuple[float, float]:
-        """The same for angular and linear momentum; of use where no outside force acts."""
-        parts = np.stack([self.momentum[..., :3], self.momentum[..., 3:]], axis=-2)
+        """The same for angular and linear momentum, whether or not they are conserved."""
+        return self._relative(self.momentum)
+
+    def _relative(self, momentum: Array) -> tuple[float, float]:
+        parts = np.stack([momentum[..., :3], momentum[..., 3:]], axis=-2)
         worst = np.linalg.norm(parts, axis=-1).max(axis=0)
         ratio = worst / np.maximum(self.momentum_scale, np.finfo(float).tiny)
-        return float(np.max(ratio[..., 0])), float(np.max(ratio[..., 1]))
+        return _worst(ratio[..., 0]), _worst(ratio[..., 1])
+
+    @property
+    def relative(self) -> dict[str, float]:
+        """Drifts of the conserved quantities by name, relative to the largest values.
+
+        With gravity a floating robot conserves its momentum across gravity and its angular momentum
+        about gravity's direction; a robot with a fixed base conserves no momentum.
+        """
+        drifts = {"energy": self.relative_energy} if self.kept.energy else {}
+        parts = self._relative(self.momentum @ self.kept.momentum)
+        drifts |= {name: value for name, value in zip(self.kept.names, parts, strict=True) if name}
+        return drifts
 
     def __str__(self) -> str:
-        angular, linear = self.relative_momentum
-        return (
-            f"drift over {self.t[-1] - self.t[0]:.6g} s: energy {self.relative_energy:.2e}, "
-            f"angular momentum {angular:.2e}, linear momentum {linear:.2e} (relative, worst)"
+        lost = np.isnan(self.energy[-1])
+        listed = ", ".join(f"{name} {part:.2e}" for name, part in self.relative.items())
+        worst = "relative, worst" if lost.ndim else "relative"
+        text = (
+            f"{listed} ({worst})" if listed else "nothing that this motion would have to conserve"
         )
+        if lost.any():
+            text += f"; {lost.sum()} of {lost.size} diverged, left out"
+        return f"drift over {self.t[-1] - self.t[0]:.6g} s: {text}"
+
+    __repr__ = __str__
+
+
+def _worst(ratio: Array) -> float:
+    """The largest, without diverged samples; zero if none remain."""
+    return float(np.max(ratio, where=~np.isnan(ratio), initial=0.0))
+
+
+def conserved_quantities(model: Model, tau: Array, external: bool) -> ConservedQuantities:
+    """What a motion conserves under joint forces (..., nv).
+
+    Args:
+        model: The robot.
+        tau: Joint forces, NaN where there is no sample.
+        external: Whether wrenches act on frames.
+    """
+    is_driven = np.nan_to_num(np.abs(tau)).reshape(-1, model.nv).max(axis=0, initial=0.0) > 0
+    nothing = ConservedQuantities(not external and not is_driven.any(), np.zeros((6, 6)), ("", ""))
+    roots = [body for body in model.bodies if body.parent == GROUND]
+    free = all(body.joint_kind.nv == 6 and not any(body.armature) for body in roots)
+    if external or not roots or not free or any(is_driven[body.v_slice].any() for body in roots):
+        return nothing
+    size = np.linalg.norm(model.gravity)
+    if size == 0.0:
+        return ConservedQuantities(
+            nothing.energy, np.eye(6), ("angular momentum", "linear momentum")
+        )
+    down = np.outer(model.gravity, model.gravity) / size**2
+    conserved = np.block([[down, np.zeros((3, 3))], [np.zeros((3, 3)), np.eye(3) - down]])
+    names = ("angular momentum about gravity", "linear momentum across gravity")
+    return ConservedQuantities(nothing.energy, conserved, names)
 
 
 def energy(model: Model, q: Array, v: Array) -> Array:
@@ -66,22 +135,26 @@ def energy(model: Model, q: Array, v: Array) -> Array:
         kinetic = energies.kinetic_energy(model, some_q, some_v)
         return kinetic + energies.potential_energy(model, some_q)
 
-    return along(total, q, v)
+    return map_knots(model, total, q, v)
 
 
 def momentum(model: Model, q: Array, v: Array) -> Array:
     """Spatial momentum (N + 1, ..., 6) about the world's origin along a motion."""
-    return along(lambda some_q, some_v: energies.momentum(model, some_q, some_v), q, v)
+    return map_knots(model, partial(energies.momentum, model), q, v)
 
 
-def along(function: Callable[[Array, Array], Array], q: Array, v: Array) -> Array:
-    """A function of states along a motion, so many knots at a time that memory does not grow."""
-    knots = max(1, AT_ONCE // max(1, v[0].size))
+def map_knots(model: Model, function: Callable[[Array, Array], Array], q: Array, v: Array) -> Array:
+    """A function of states along a motion, in groups of knots so that memory stays bounded.
+
+    NaN where there is no state.
+    """
+    knots = max(1, POLICY.monitor_numbers_per_chunk // max(1, v[0].size))
     starts = range(0, len(q), knots)
-    return np.concatenate([function(q[k : k + knots], v[k : k + knots]) for k in starts])
+    parts = ((q[k : k + knots], v[k : k + knots]) for k in starts)
+    return np.concatenate([map_finite_samples(model, function, *part) for part in parts])
 
 
-def drift(t: Array, energies: Array, momenta: Array) -> Drift:
+def drift(t: Array, energies: Array, momenta: Array, kept: ConservedQuantities) -> Drift:
     """The drift of energies (N + 1, ...) and momenta (N + 1, ..., 6)."""
     parts = np.stack([momenta[..., :3], momenta[..., 3:]], axis=-2)
     return Drift(
@@ -90,4 +163,5 @@ def drift(t: Array, energies: Array, momenta: Array) -> Drift:
         momenta - momenta[0],
         np.abs(energies).max(axis=0),
         np.linalg.norm(parts, axis=-1).max(axis=0),
+        kept,
     )

@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Explicit schemes as data: rates at stages, and updates made of them.
+"""Explicit schemes as data: rates at stages, and updates from them.
 
 A state is (q, x), where x may be the velocity v or another variable for it. A stage has a
-configuration, an x, and what the dynamics say there: v and ẋ. Stage 0 is the state. Updates start
-from the state, go to a stage, and the last one to the next state. They hold on any configuration
+configuration, an x, and their rates v and ẋ. Stage 0 is the state. Updates start from the state, go
+to a stage, and the last one to the next state. They hold on any configuration
 space: steps of q are tangent steps in the axes of the moving links, where velocities are, and
-brackets [v, v] make up for turns that do not commute. Where they do, these are the classical
-schemes.
+brackets [v, v] correct for rotations that do not commute. Where they commute, these are the
+classical schemes.
 
 The fourth-order scheme is the classical Runge-Kutta one with two brackets, after H. Munthe-Kaas,
 "High order Runge-Kutta methods on manifolds", Appl. Numer. Math. 29 (1999). There the group acts
-from the left; here velocities are in child axes, so the signs of brackets are the others.
+from the left; here velocities are in child axes, so brackets have the opposite sign.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from phistar.scalar.steps import Update
+from phistar.scalar.trace.state_update import StateUpdate
 
 
 @dataclass(frozen=True)
-class Rate:
+class EvaluateRates:
     """v and ẋ of a stage, from its q and x; or v alone."""
 
     stage: int
@@ -29,11 +29,11 @@ class Rate:
 
 
 @dataclass(frozen=True)
-class Go:
+class UpdateStage:
     """An update from the state to a stage, or to the next state, which is stage 0."""
 
     stage: int
-    update: Update
+    update: StateUpdate
 
 
 @dataclass(frozen=True)
@@ -41,23 +41,26 @@ class Scheme:
     """An explicit scheme with a fixed step.
 
     Attributes:
-        name: What users call it.
-        order: Of the error of a state after a given time, in the step.
-        doc: What it is, in one line.
-        parts: What a step does, in order.
+        name: Name for users.
+        order: Order of the error after a given time in the step.
+        doc: One line of text.
+        instructions: Those of one step, in order.
     """
 
     name: str
     order: int
     doc: str
-    parts: tuple[Rate | Go, ...]
+    instructions: tuple[EvaluateRates | UpdateStage, ...]
 
 
 EULER = Scheme(
     "euler",
     1,
     "explicit Euler: q' = q ⊕ h v, x' = x + h ẋ; energy grows",
-    (Rate(0), Go(0, Update(moves=((0, 1.0),), rates=((0, 1.0),)))),
+    (
+        EvaluateRates(0),
+        UpdateStage(0, StateUpdate(velocity_weights=((0, 1.0),), rate_weights=((0, 1.0),))),
+    ),
 )
 
 SEMI_IMPLICIT = Scheme(
@@ -65,22 +68,22 @@ SEMI_IMPLICIT = Scheme(
     1,
     "semi-implicit Euler: x' = x + h ẋ, then q' = q ⊕ h v' with v' of x'",
     (
-        Rate(0),
-        Go(1, Update(rates=((0, 1.0),))),
-        Rate(1, velocity_only=True),
-        Go(0, Update(moves=((1, 1.0),), rates=((0, 1.0),))),
+        EvaluateRates(0),
+        UpdateStage(1, StateUpdate(rate_weights=((0, 1.0),))),
+        EvaluateRates(1, velocity_only=True),
+        UpdateStage(0, StateUpdate(velocity_weights=((1, 1.0),), rate_weights=((0, 1.0),))),
     ),
 )
 
 MIDPOINT = Scheme(
     "midpoint",
     2,
-    "explicit midpoint rule: half a step to where the whole step is measured",
+    "explicit midpoint rule: half a step to where the rates of the full step are taken",
     (
-        Rate(0),
-        Go(1, Update(moves=((0, 0.5),), rates=((0, 0.5),))),
-        Rate(1),
-        Go(0, Update(moves=((1, 1.0),), rates=((1, 1.0),))),
+        EvaluateRates(0),
+        UpdateStage(1, StateUpdate(velocity_weights=((0, 0.5),), rate_weights=((0, 0.5),))),
+        EvaluateRates(1),
+        UpdateStage(0, StateUpdate(velocity_weights=((1, 1.0),), rate_weights=((1, 1.0),))),
     ),
 )
 
@@ -91,19 +94,26 @@ RK4 = Scheme(
     4,
     "classical Runge-Kutta with two brackets",
     (
-        Rate(0),
-        Go(1, Update(moves=((0, 0.5),), rates=((0, 0.5),))),
-        Rate(1),
-        Go(2, Update(moves=((1, 0.5),), turns=((0, 1, 1.0 / 8.0),), rates=((1, 0.5),))),
-        Rate(2),
-        Go(3, Update(moves=((2, 1.0),), rates=((2, 1.0),))),
-        Rate(3),
-        Go(
+        EvaluateRates(0),
+        UpdateStage(1, StateUpdate(velocity_weights=((0, 0.5),), rate_weights=((0, 0.5),))),
+        EvaluateRates(1),
+        UpdateStage(
+            2,
+            StateUpdate(
+                velocity_weights=((1, 0.5),),
+                bracket_weights=((0, 1, 1.0 / 8.0),),
+                rate_weights=((1, 0.5),),
+            ),
+        ),
+        EvaluateRates(2),
+        UpdateStage(3, StateUpdate(velocity_weights=((2, 1.0),), rate_weights=((2, 1.0),))),
+        EvaluateRates(3),
+        UpdateStage(
             0,
-            Update(
-                moves=tuple(enumerate(_SIXTHS)),
-                turns=((0, 3, 1.0 / 12.0),),
-                rates=tuple(enumerate(_SIXTHS)),
+            StateUpdate(
+                velocity_weights=tuple(enumerate(_SIXTHS)),
+                bracket_weights=((0, 3, 1.0 / 12.0),),
+                rate_weights=tuple(enumerate(_SIXTHS)),
             ),
         ),
     ),

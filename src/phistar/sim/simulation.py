@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The result of a simulation: states at knots of time, in between, and what should be kept."""
+"""The result of a simulation: states at knots and in between, conserved quantities."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from phistar.errors import ArgumentError
+from phistar.arrays import Array
+from phistar.errors import ArgumentError, InterpolationError, pluralize
+from phistar.model.components import Joint
 from phistar.model.configuration import difference, integrate
 from phistar.model.model import Model
 from phistar.sim import monitors
+from phistar.sim.divergence import parking_configuration
 from phistar.sim.manifold import coordinate_rate, velocity_of
 from phistar.sim.monitors import Drift
 
-Array = NDArray[Any]
-
-Dense = Callable[[Array], tuple[Array, Array]]
+DenseOutput = Callable[[Array], tuple[Array, Array]]
 """q and v at times (n,) inside the simulated interval."""
 
 
@@ -33,11 +33,14 @@ class Simulation:
         v: (N + 1, ..., nv) velocities.
         tau: (N, ..., nv) joint forces, each held from its knot to the next.
         model: The robot.
-        scheme: How it was found.
+        scheme: Name of the scheme.
         variables: The variable that was stepped: ``"v"``, ``"zeta"`` or ``"eta"``.
         engine: What took the steps: ``"machine code"`` or ``"numpy loop"``.
-        steps: How many steps were taken.
-        rejected: How many steps were taken back, by schemes that choose their steps.
+        steps: Number of steps.
+        rejected: Number of rejected steps, of schemes that choose their steps.
+        external: Whether wrenches acted on frames.
+        diverged: (...) the first knot at which a sample is not finite, NaN from there on; -1 if all
+            are finite. None if divergence raises.
     """
 
     t: Array
@@ -50,51 +53,113 @@ class Simulation:
     engine: str
     steps: int
     rejected: int = 0
-    dense: Dense | None = field(default=None, repr=False)
+    dense: DenseOutput | None = field(default=None, repr=False)
+    external: bool = False
+    diverged: Array | None = None
+
+    @property
+    def ok(self) -> Array:
+        """(...) of booleans: which samples are finite to the end."""
+        if self.diverged is None:
+            return np.ones(self.q.shape[1:-1], dtype=bool)
+        return np.asarray(self.diverged < 0)
 
     def __repr__(self) -> str:
         batch = self.q.shape[1:-1]
-        many = f", batch {batch}" if batch else ""
+        details = f", batch {batch}" if batch else ""
+        if not self.ok.all():
+            details += f", {self.ok.size - self.ok.sum()} of {self.ok.size} diverged"
         return (
-            f"<Simulation of '{self.model.name}': {self.t[-1] - self.t[0]:.6g} s in {self.steps} "
-            f"steps of {self.scheme} in (q, {self.variables}), {len(self.t)} knots{many}, "
-            f"{self.engine}>"
+            f"<Simulation of '{self.model.name}': {self.t[-1] - self.t[0]:.6g} s in "
+            f"{pluralize(self.steps, 'step')} of {self.scheme} in (q, {self.variables}), "
+            f"{pluralize(len(self.t), 'knot')}{details}, {self.engine}>"
         )
 
     def __call__(self, t: ArrayLike) -> tuple[Array, Array]:
         """q (n, ..., nq) and v (n, ..., nv) at times (n,), or without that axis at one time [s].
 
-        Schemes that choose their steps know the motion between them to the accuracy that they aim
-        at. For others it is the cubic through the states and velocities of two knots, whose error
-        is of the fourth order in the distance of knots for q, of the third for v.
+        Schemes that choose their steps interpolate to their tolerance. For others it is the cubic
+        through the states and velocities of two knots, whose error is of the fourth order in the
+        distance of knots for q, of the third for v. At the knots these are exactly ``sim.q`` and
+        ``sim.v``.
 
         Raises:
             ArgumentError: A time lies outside the simulation.
+            InterpolationError: A ball, free or planar joint rotates by more than half a turn
+                between two knots.
         """
         times = np.asarray(t, dtype=float)
         flat = np.atleast_1d(times)
         first, last = self.t[0], self.t[-1]
-        room = 1e-12 * max(abs(first), abs(last))
-        if flat.ndim > 1 or not ((flat >= first - room) & (flat <= last + room)).all():
+        margin = 1e-12 * max(abs(first), abs(last))
+        if flat.ndim > 1 or not ((flat >= first - margin) & (flat <= last + margin)).all():
             raise ArgumentError(
                 f"t is {np.array2string(flat, threshold=5)}, expected times (n,) from "
                 f"{first:.6g} to {last:.6g} s"
             )
         flat = np.clip(flat, first, last)
-        q, v = self._cubic(flat) if self.dense is None else self.dense(flat)
+        left = np.clip(np.searchsorted(self.t, flat, side="right") - 1, 0, len(self.t) - 2)
+        nearest = np.where(flat == self.t[left + 1], left + 1, left)
+        q, v = self.q[nearest], self.v[nearest]
+        inside = np.flatnonzero(flat != self.t[nearest])
+        if inside.size and self.dense is not None:
+            q[inside], v[inside] = self.dense(flat[inside])
+        elif inside.size:
+            q[inside], v[inside] = self._between(flat[inside], left[inside])
         return (q, v) if times.ndim else (q[0], v[0])
 
-    def _cubic(self, times: Array) -> tuple[Array, Array]:
-        left = np.clip(np.searchsorted(self.t, times, side="right") - 1, 0, len(self.t) - 2)
-        spread = (-1, *(1,) * (self.q.ndim - 1))
-        h = (self.t[left + 1] - self.t[left]).reshape(spread)
-        s = (times - self.t[left]).reshape(spread) / h
-        way = difference(self.model, self.q[left], self.q[left + 1])
-        begin = h * self.v[left]
-        end = h * coordinate_rate(self.model, way, self.v[left + 1])
-        u = s * s * (3 - 2 * s) * way + s * (1 - s) * ((1 - s) * begin - s * end)
-        rate = (6 * s * (1 - s) * way + (1 - s) * (1 - 3 * s) * begin - s * (2 - 3 * s) * end) / h
-        return integrate(self.model, self.q[left], u), velocity_of(self.model, u, rate)
+    def _between(self, times: Array, left: Array) -> tuple[Array, Array]:
+        """q and v at times (n,) that lie inside the intervals after knots ``left`` (n,)."""
+        model = self.model
+        states = [x[k].astype(float) for k in (left, left + 1) for x in (self.q, self.v)]
+        lost = ~np.all([np.isfinite(x).all(axis=-1) for x in states], axis=0)
+        if lost.any():
+            park = 2 * (parking_configuration(model), np.zeros(model.nv))
+            states = [np.where(lost[..., None], p, x) for p, x in zip(park, states, strict=True)]
+        q0, v0, q1, v1 = states
+        column = (-1, *(1,) * (self.q.ndim - 1))
+        h = (self.t[left + 1] - self.t[left]).reshape(column)
+        s = (times - self.t[left]).reshape(column) / h
+        step = difference(model, q0, q1)
+        self._reject_large_rotations(left, step, (q0, q1), h * (v0 + v1) / 2)
+        begin = h * v0
+        end = h * coordinate_rate(model, step, v1)
+        u = s * s * (3 - 2 * s) * step + s * (1 - s) * ((1 - s) * begin - s * end)
+        rate = (6 * s * (1 - s) * step + (1 - s) * (1 - 3 * s) * begin - s * (2 - 3 * s) * end) / h
+        q, v = integrate(model, q0, u), velocity_of(model, u, rate)
+        q[lost], v[lost] = np.nan, np.nan
+        return q, v
+
+    def _reject_large_rotations(
+        self, left: Array, step: Array, ends: tuple[Array, Array], expected: Array
+    ) -> None:
+        """Raise where the shortest step between two knots cannot be the actual one.
+
+        Args:
+            left: (n,) the knots where the steps begin.
+            step: (n, ..., nv) the shortest tangent steps.
+            ends: Configurations (n, ..., nq) at both knots.
+            expected: (n, ..., nv) the tangent steps at the mean of the velocities at both knots.
+        """
+        for name in self.model.joint_names:
+            joint = self.model.joints[name]
+            if joint.joint_kind.is_euclidean:
+                continue
+            angle = _unseen_rotation(joint, step, ends, expected)
+            if not angle.any():
+                continue
+            at, *sample = (int(i) for i in np.argwhere(angle)[0])
+            interval = float(self.t[left[at]]), float(self.t[left[at] + 1])
+            where = f" of sample {sample}" if sample else ""
+            interval_limit = (interval[1] - interval[0]) * np.pi / 2 / angle[at, *sample]
+            raise InterpolationError(
+                f"{joint.kind} joint '{name}'{where} rotates by about {angle[at, *sample]:.3g} rad "
+                f"between {interval[0]:.6g} and {interval[1]:.6g} s, and states in between are "
+                f"known up to half a turn; keep states at most {interval_limit:.2g} s apart "
+                "(smaller every= or dt=)",
+                name,
+                interval,
+            )
 
     def energy(self) -> Array:
         """Kinetic and potential energy (N + 1, ...) [J]."""
@@ -105,5 +170,28 @@ class Simulation:
         return monitors.momentum(self.model, self.q, self.v)
 
     def drift(self) -> Drift:
-        """How far energy and momentum are from where they started."""
-        return monitors.drift(self.t, self.energy(), self.momentum())
+        """Deviation of energy and momentum from their first values; ``print`` it.
+
+        ``relative`` has what this motion should conserve: no momentum with a fixed base or external
+        forces, no energy where forces do work.
+        """
+        conserved = monitors.conserved_quantities(self.model, self.tau, self.external)
+        return monitors.drift(self.t, self.energy(), self.momentum(), conserved)
+
+
+def _unseen_rotation(
+    joint: Joint, step: Array, ends: tuple[Array, Array], expected: Array
+) -> Array:
+    """(n, ...) rotation of a joint [rad], about, where it is not the shortest one; else zero.
+
+    A planar joint has its angle in q. For others it follows from the velocities at both ends.
+    """
+    units = joint.joint_kind.q_units
+    if "rad" in units:
+        index = joint.q_slice.start + units.index("rad")
+        angle = np.abs(ends[1][..., index] - ends[0][..., index])
+        return np.where(angle > np.pi, angle, 0.0)
+    angular = joint.v_slice.start + np.flatnonzero(np.array(joint.joint_kind.v_units) == "rad/s")
+    error = np.linalg.norm((expected - step)[..., angular], axis=-1)
+    angle = np.linalg.norm(expected[..., angular], axis=-1)
+    return np.where(error > np.pi, angle, 0.0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What can stand for the velocity in a state (q, x), and the dynamics of it.
+"""Variables x for the velocity in a state (q, x), and their dynamics.
 
 v       x = v           v̇ = forward dynamics
 zeta    x = ζ = L*v     ζ̇ = D⁻¹(κ - C_ζ - κ_g): total joint rates, no matrix root
@@ -11,31 +11,25 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from phistar import dynamics
-from phistar.compile import preferred
+from phistar.arrays import Array
+from phistar.compile import cheapest_equivalent
 from phistar.diagonal.forward import diagonal_forward_dynamics
 from phistar.diagonal.state import diagonalize
 from phistar.dynamics import Forces
-from phistar.errors import ArgumentError, UnknownNameError
+from phistar.errors import UnknownNameError
 from phistar.model.model import Model
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Program:
+class RatePrograms:
     """Compiled programs that give the rates of a state.
 
     Attributes:
-        rates: Name of the one that gives ẋ, and v unless that is x itself.
-        velocity: Name of the one that gives v alone; None if v is x.
-        names: What the catalogue calls the configuration, x, the joint forces, v and ẋ: ``q``,
-            ``x``, ``tau``, ``v``, ``a``.
+        rates: Name of the program that gives ẋ, and v unless that is x itself.
+        velocity: Name of the program that gives v alone; None if v is x.
+        names: Catalogue names of ``q``, ``x``, the joint forces ``tau``, ``v`` and ẋ, here ``a``.
     """
 
     rates: str
@@ -45,17 +39,17 @@ class Program:
 
 @dataclass(frozen=True)
 class Variable(ABC):
-    """A variable x that stands for the velocity of a robot under forces on its frames."""
+    """A variable x for the velocity of a robot under forces on its frames."""
 
     model: Model
     forces: Forces | None = None
     reference: str = "world_aligned"
 
     @property
-    def program(self) -> Program | None:
-        """The rates as compiled programs, or None if there are none.
+    def program(self) -> RatePrograms | None:
+        """The rates as compiled programs, or None.
 
-        Forces on frames change with q and are no part of them.
+        Forces on frames change with q and are not included.
         """
         return None
 
@@ -76,12 +70,12 @@ class Velocity(Variable):
     """x = v."""
 
     @property
-    def program(self) -> Program | None:
+    def program(self) -> RatePrograms | None:
         """Forward dynamics."""
         if self.forces:
             return None
         names = {"q": "q", "v": "x", "tau": "tau", "vdot": "a"}
-        return Program(preferred("forward_dynamics"), None, names)
+        return RatePrograms(cheapest_equivalent("forward_dynamics"), None, names)
 
     def start(self, q: Array, v: Array) -> Array:
         """v."""
@@ -96,16 +90,16 @@ class Velocity(Variable):
         return x, dynamics.forward_dynamics(self.model, q, x, tau, self.forces, self.reference)
 
 
-class Total(Variable):
+class TotalRate(Variable):
     """x = ζ."""
 
     @property
-    def program(self) -> Program | None:
+    def program(self) -> RatePrograms | None:
         """Forward dynamics in (q, ζ), and the velocity of ζ."""
         if self.forces:
             return None
         names = {"q": "q", "zeta": "x", "tau": "tau", "v": "v", "zeta_dot": "a"}
-        return Program("diagonal_dynamics", "old_rates", names)
+        return RatePrograms("diagonal_dynamics", "old_rates", names)
 
     def start(self, q: Array, v: Array) -> Array:
         """L*v."""
@@ -117,11 +111,11 @@ class Total(Variable):
 
     def rate(self, q: Array, x: Array, tau: Array) -> tuple[Array, Array]:
         """v and ζ̇."""
-        found = diagonal_forward_dynamics(self.model, q, x, tau, self.forces, self.reference)
-        return found.v, found.zeta_dot
+        result = diagonal_forward_dynamics(self.model, q, x, tau, self.forces, self.reference)
+        return result.v, result.zeta_dot
 
 
-class Normalised(Variable):
+class NormalisedRate(Variable):
     """x = η, by the Cholesky root of D, which NumPy takes between compiled sweeps."""
 
     def start(self, q: Array, v: Array) -> Array:
@@ -139,17 +133,19 @@ class Normalised(Variable):
 
     def terms(self, q: Array, x: Array, tau: Array) -> tuple[Array, Array, Array, Array]:
         """v, ε - ε_g and C of η̇ = ε - ε_g - C, and the joint forces of gravity g."""
-        here = diagonalize(self.model, q)
-        v = here.from_eta(x)
-        here = here.with_velocity(v)
-        weight = dynamics.gravity_force(self.model, q)
-        push = tau - weight
+        state = diagonalize(self.model, q)
+        v = state.from_eta(x)
+        state = state.with_velocity(v)
+        gravity_force = dynamics.gravity_force(self.model, q)
+        net_force = tau - gravity_force
         if self.forces:
-            push = push + dynamics.generalised_force(self.model, q, self.forces, self.reference)
-        return v, here.to_epsilon(push), here.coriolis, weight
+            net_force = net_force + dynamics.generalised_force(
+                self.model, q, self.forces, self.reference
+            )
+        return v, state.to_epsilon(net_force), state.coriolis, gravity_force
 
 
-VARIABLES: dict[str, type[Variable]] = {"v": Velocity, "zeta": Total, "eta": Normalised}
+VARIABLES: dict[str, type[Variable]] = {"v": Velocity, "zeta": TotalRate, "eta": NormalisedRate}
 """Variables by name."""
 
 
@@ -159,15 +155,8 @@ def variable(
     """A variable of a robot by name.
 
     Raises:
-        UnknownNameError: There is none.
-        ArgumentError: Forces are not wrenches (6,): a batch of them has no place in a step.
+        UnknownNameError: There is no such variable.
     """
     if name not in VARIABLES:
         raise UnknownNameError("variables", name, VARIABLES)
-    for frame, wrench in (forces or {}).items():
-        if np.shape(wrench) != (6,):
-            raise ArgumentError(
-                f"forces[{frame!r}] has shape {np.shape(wrench)}, expected (6,): one wrench for "
-                "all samples and steps"
-            )
     return VARIABLES[name](model, forces, reference)

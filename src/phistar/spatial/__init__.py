@@ -5,6 +5,7 @@ Spatial vectors are [angular; linear], quaternions xyzw, T_AB maps coordinates i
 robot; every function broadcasts over leading axes.
 """
 
+from phistar.spatial.cross_products import Q, crf, crf_apply, crm, crm_apply
 from phistar.spatial.inertia import (
     PARAMETER_NAMES,
     InertiaProblem,
@@ -17,10 +18,10 @@ from phistar.spatial.inertia import (
     inertia_matrix,
     inertia_parameters,
     inertia_problems,
+    rotate_inertia,
     sphere_inertia,
     transform_inertia,
 )
-from phistar.spatial.motion import Q, crf, crf_apply, crm, crm_apply
 from phistar.spatial.pose import (
     exp_se2,
     exp_se3,
@@ -31,6 +32,7 @@ from phistar.spatial.pose import (
     pose,
     pose_identity,
     pose_inverse,
+    pose_product,
     pose_rotation,
     pose_translation,
     transform_point,
@@ -90,6 +92,7 @@ __all__ = [
     "pose",
     "pose_identity",
     "pose_inverse",
+    "pose_product",
     "pose_rotation",
     "pose_translation",
     "quat_conjugate",
@@ -101,6 +104,7 @@ __all__ = [
     "quat_rotate",
     "quat_to_rotation",
     "random_quaternion",
+    "rotate_inertia",
     "rotation_about",
     "rotation_between",
     "rotation_to_quat",

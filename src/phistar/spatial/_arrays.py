@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Array plumbing of the spatial functions: array-likes in, arrays of one inexact dtype out."""
+"""Argument conversion of the spatial functions: array-likes to arrays of one inexact dtype."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def _promotion(value: ArrayLike, array: Array) -> Any:
     return value if type(value) in (float, complex) else array.dtype
 
 
-def tailed(value: ArrayLike, tail: tuple[int, ...], name: str, owner: str) -> Array:
+def as_array_with_tail(value: ArrayLike, tail: tuple[int, ...], name: str, owner: str) -> Array:
     """One value as an inexact array whose last axes have the sizes ``tail``."""
     (array,) = as_inexact(value)
     require_tail(array, tail, name, owner)
@@ -47,7 +47,10 @@ def require_tail(array: Array, tail: tuple[int, ...], name: str, owner: str) -> 
 
 
 def dot(a: Array, b: Array) -> Array:
-    """Σ aᵢbᵢ over the last axis, without conjugation (hence analytic)."""
+    """Σ aᵢbᵢ over the last axis, without conjugation (hence analytic).
+
+    Few terms: NumPy adds up to seven from left to right on every processor.
+    """
     return np.asarray((a * b).sum(axis=-1))
 
 
@@ -57,12 +60,6 @@ def cross(a: Array, b: Array) -> Array:
     product = np.empty(shape, dtype=np.result_type(a, b))
     for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
         product[..., i] = a[..., j] * b[..., k] - a[..., k] * b[..., j]
-    return product
-
-
-def matvec(matrix: Array, vector: Array) -> Array:
-    """Matrix times vector over leading axes."""
-    product: Array = (matrix @ vector[..., None])[..., 0]
     return product
 
 
@@ -76,7 +73,7 @@ def scaled_eye(factor: Array, size: int) -> Array:
     return np.asarray(factor[..., None, None] * np.eye(size, dtype=factor.dtype))
 
 
-def normalized(a: Array, name: str) -> Array:
+def unit_vectors(a: Array, name: str) -> Array:
     """The vectors of the last axis with length one; prescaled, so that no square underflows.
 
     Raises:

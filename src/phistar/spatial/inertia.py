@@ -2,8 +2,8 @@
 """Rigid-body inertia as ten numbers about the frame origin, in the order of PARAMETER_NAMES.
 
 With the first moment h = m c (c the centre of mass) and the inertia I about the *origin*, the
-parameters of rigidly joined bodies in one frame simply add. Functions broadcast over leading axes,
-keep the dtype and are analytic on complex data; inertia_problems judges one body.
+parameters of rigidly connected bodies in one frame add. Functions broadcast over leading axes, keep
+the dtype and are analytic on complex data; inertia_problems checks one body.
 """
 
 from typing import Literal, NamedTuple
@@ -14,15 +14,15 @@ from phistar.errors import ShapeError
 from phistar.spatial._arrays import (
     Array,
     ArrayLike,
+    as_array_with_tail,
     as_inexact,
     cross,
     dot,
-    matvec,
     outer,
     require_tail,
     scaled_eye,
-    tailed,
 )
+from phistar.spatial.reproducible_products import matvec, product
 from phistar.spatial.rotation import skew, unskew
 
 PARAMETER_NAMES = ("m", "hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
@@ -30,10 +30,14 @@ PARAMETER_NAMES = ("m", "hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Iz
 _UPPER = ([0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2])
 _FULL = [4, 5, 6, 5, 7, 8, 6, 8, 9]
 
+_MIN_RADIUS_SQUARED_M2 = 1e-6
+"""Square of a millimetre [m²]: scale of moments below which they are rounding."""
+
 InertiaProblemKind = Literal[
     "not finite",
     "negative mass",
     "not symmetric",
+    "negative moment",
     "not positive definite",
     "triangle inequality",
     "inertia without mass",
@@ -62,7 +66,7 @@ def inertia_parameters(mass: ArrayLike, com: ArrayLike, inertia_com: ArrayLike) 
     mass, com, inertia_com = as_inexact(mass, com, inertia_com)
     require_tail(com, (3,), "com", "inertia_parameters")
     require_tail(inertia_com, (3, 3), "inertia_com", "inertia_parameters")
-    return _packed(mass, mass[..., None] * com, inertia_com + _point_inertia(mass, com))
+    return _pack(mass, mass[..., None] * com, inertia_com + _point_inertia(mass, com))
 
 
 def inertia_components(params: ArrayLike) -> tuple[Array, Array, Array]:
@@ -75,7 +79,7 @@ def inertia_components(params: ArrayLike) -> tuple[Array, Array, Array]:
         mass (...) [kg], com (..., 3) [m] (zero where the mass is zero) and inertia_com (..., 3, 3)
         [kg m²].
     """
-    mass, h, inertia = _unpacked(params, "inertia_components")
+    mass, h, inertia = _unpack(params, "inertia_components")
     massive = (mass != 0)[..., None]
     com = np.where(massive, h, 0) / np.where(massive, mass[..., None], 1)
     return mass, com, np.asarray(inertia - _point_inertia(mass, com))
@@ -90,7 +94,7 @@ def inertia_matrix(params: ArrayLike) -> Array:
     Returns:
         (..., 6, 6) symmetric matrix from motion [angular; linear] to momentum.
     """
-    mass, h, inertia = _unpacked(params, "inertia_matrix")
+    mass, h, inertia = _unpack(params, "inertia_matrix")
     matrix = np.zeros((*mass.shape, 6, 6), dtype=mass.dtype)
     matrix[..., :3, :3] = inertia
     matrix[..., :3, 3:] = skew(h)
@@ -108,10 +112,10 @@ def inertia_from_matrix(M: ArrayLike) -> Array:
     Returns:
         (..., 10) parameters.
     """
-    M = tailed(M, (6, 6), "M", "inertia_from_matrix")
+    M = as_array_with_tail(M, (6, 6), "M", "inertia_from_matrix")
     mass = np.asarray(M[..., 3, 3] + M[..., 4, 4] + M[..., 5, 5]) / 3
     inertia = (M[..., :3, :3] + np.swapaxes(M[..., :3, :3], -1, -2)) / 2
-    return _packed(mass, unskew((M[..., :3, 3:] - M[..., 3:, :3]) / 2), inertia)
+    return _pack(mass, unskew((M[..., :3, 3:] - M[..., 3:, :3]) / 2), inertia)
 
 
 def transform_inertia(T_AB: ArrayLike, params_B: ArrayLike) -> Array:
@@ -127,12 +131,29 @@ def transform_inertia(T_AB: ArrayLike, params_B: ArrayLike) -> Array:
     T, params = as_inexact(T_AB, params_B)
     require_tail(T, (4, 4), "T_AB", "transform_inertia")
     R, p = T[..., :3, :3], T[..., :3, 3]
-    mass, h, inertia = _unpacked(params, "transform_inertia")
+    mass, h, inertia = _unpack(params, "transform_inertia")
     h = matvec(R, h)
     mixed = outer(h, p)
     shift = scaled_eye(2 * dot(h, p), 3) - mixed - np.swapaxes(mixed, -1, -2)
-    turned = R @ inertia @ np.swapaxes(R, -1, -2)
-    return _packed(mass, h + mass[..., None] * p, turned + shift + _point_inertia(mass, p))
+    rotated = product(product(R, inertia), np.swapaxes(R, -1, -2))
+    return _pack(mass, h + mass[..., None] * p, rotated + shift + _point_inertia(mass, p))
+
+
+def rotate_inertia(R_AB: ArrayLike, inertia_B: ArrayLike) -> Array:
+    """Moments of inertia in the axes of A of a body given in those of B, R J Rᵀ.
+
+    Args:
+        R_AB: (..., 3, 3) rotation from B to A.
+        inertia_B: (..., 3, 3) [kg m²].
+
+    Returns:
+        (..., 3, 3) symmetric [kg m²].
+    """
+    R, J = as_inexact(R_AB, inertia_B)
+    require_tail(R, (3, 3), "R_AB", "rotate_inertia")
+    require_tail(J, (3, 3), "inertia_B", "rotate_inertia")
+    rotated = product(product(R, J), np.swapaxes(R, -1, -2))
+    return np.asarray((rotated + np.swapaxes(rotated, -1, -2)) / 2)
 
 
 def inertia_apply(params: ArrayLike, V: ArrayLike) -> Array:
@@ -147,7 +168,7 @@ def inertia_apply(params: ArrayLike, V: ArrayLike) -> Array:
     """
     params, V = as_inexact(params, V)
     require_tail(V, (6,), "V", "inertia_apply")
-    mass, h, inertia = _unpacked(params, "inertia_apply")
+    mass, h, inertia = _unpack(params, "inertia_apply")
     w, v = V[..., :3], V[..., 3:]
     angular = matvec(inertia, w) + cross(h, v)
     return np.concatenate([angular, mass[..., None] * v - cross(h, w)], axis=-1)
@@ -204,7 +225,7 @@ def capsule_inertia(mass: ArrayLike, radius: ArrayLike, length: ArrayLike) -> Ar
     """The central inertia of a solid capsule along z: a cylinder with two half spheres.
 
     Args:
-        mass: (...) of the whole [kg].
+        mass: (...) total mass [kg].
         radius: (...) [m].
         length: (...) of the cylindrical part, without the caps [m].
 
@@ -223,16 +244,17 @@ def capsule_inertia(mass: ArrayLike, radius: ArrayLike, length: ArrayLike) -> Ar
 def inertia_problems(
     mass: float, inertia_com: ArrayLike, tol: float = 1e-9
 ) -> list[InertiaProblem]:
-    """Everything that keeps a mass and a central inertia from belonging to a solid body.
+    """Reasons why a mass and a central inertia cannot belong to a solid body.
 
     Args:
         mass: [kg].
         inertia_com: (3, 3) inertia about the centre of mass [kg m²].
-        tol: Tolerance relative to the largest entry or principal moment.
+        tol: Tolerance relative to the largest entry or principal moment, or to the moment of a
+            body of this mass and a millimetre in size: what is smaller is rounding.
 
     Returns:
-        The problems found, the gravest first; empty for a sound body and for no body at all (zero
-        mass and zero inertia).
+        The problems, most severe first; empty for a valid body and for none (zero mass and
+        inertia).
 
     Raises:
         ShapeError: If the inertia is not a single 3x3 matrix.
@@ -254,6 +276,8 @@ def inertia_problems(
     if mass == 0:
         text = "the mass is zero, the rotational inertia is not"
         problems.append(InertiaProblem("inertia without mass", text))
+    if np.abs(inertia).max() <= tol * _MIN_RADIUS_SQUARED_M2 * mass:
+        return problems
     return problems + _asymmetry(inertia, tol) + _principal_problems(inertia, tol)
 
 
@@ -274,8 +298,13 @@ def _principal_problems(inertia: Array, tol: float) -> list[InertiaProblem]:
     low, middle, high = (float(x) for x in np.linalg.eigvalsh((unit + unit.T) / 2))
     named = ", ".join(f"{x * scale:.6g}" for x in (low, middle, high))
     problems = []
-    if low <= tol * abs(high):
-        text = f"the principal moment {low * scale:.6g} kg m² is not positive (all: {named})"
+    if low < -tol * max(abs(low), abs(high)):
+        text = f"the principal moment {low * scale:.6g} kg m² is negative (all: {named})"
+        problems.append(InertiaProblem("negative moment", text))
+    elif low <= tol * high:
+        zero = [0.0 if abs(x) <= tol * high else x for x in (low, middle, high)]
+        named = ", ".join(f"{x * scale:.6g}" for x in zero)
+        text = f"a principal moment is zero (all: {named} kg m²)"
         problems.append(InertiaProblem("not positive definite", text))
     if high > (low + middle) * (1 + tol) and low > 0:
         text = (
@@ -291,7 +320,7 @@ def _point_inertia(mass: Array, p: Array) -> Array:
     return np.asarray(mass[..., None, None] * (scaled_eye(dot(p, p), 3) - outer(p, p)))
 
 
-def _packed(mass: Array, h: Array, inertia: Array) -> Array:
+def _pack(mass: Array, h: Array, inertia: Array) -> Array:
     leading = np.broadcast_shapes(mass.shape, h.shape[:-1], inertia.shape[:-2])
     params = np.empty((*leading, 10), dtype=np.result_type(mass, h, inertia))
     params[..., 0] = mass
@@ -300,8 +329,8 @@ def _packed(mass: Array, h: Array, inertia: Array) -> Array:
     return params
 
 
-def _unpacked(params: ArrayLike, owner: str) -> tuple[Array, Array, Array]:
-    params = tailed(params, (10,), "params", owner)
+def _unpack(params: ArrayLike, owner: str) -> tuple[Array, Array, Array]:
+    params = as_array_with_tail(params, (10,), "params", owner)
     inertia = params[..., _FULL].reshape(*params.shape[:-1], 3, 3)
     return params[..., 0], params[..., 1:4], inertia
 

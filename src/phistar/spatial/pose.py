@@ -11,14 +11,14 @@ import numpy.typing as npt
 from phistar.spatial._arrays import (
     Array,
     ArrayLike,
+    as_array_with_tail,
     as_inexact,
     cross,
     dot,
-    matvec,
     require_tail,
-    tailed,
 )
 from phistar.spatial._elementary import cotangent_defect, sine_defect, sine_ratio, versine_ratio
+from phistar.spatial.reproducible_products import matvec, product
 from phistar.spatial.rotation import exp_so3, log_so3, skew
 
 
@@ -47,7 +47,7 @@ def pose(rotation: ArrayLike | None = None, translation: ArrayLike | None = None
 
 
 def pose_identity() -> npt.NDArray[np.float64]:
-    """The transform that changes nothing, (4, 4)."""
+    """The identity transform, (4, 4)."""
     return np.eye(4)
 
 
@@ -60,19 +60,35 @@ def pose_inverse(T: ArrayLike) -> Array:
     Returns:
         (..., 4, 4) inverse.
     """
-    R, p = _parts(T, "pose_inverse")
+    R, p = _rotation_and_translation(T, "pose_inverse")
     back = np.swapaxes(R, -1, -2)
     return pose(back, -matvec(back, p))
 
 
+def pose_product(T_AB: ArrayLike, T_BC: ArrayLike) -> Array:
+    """The product T_AC = T_AB T_BC, the same bits on every machine.
+
+    Args:
+        T_AB: (..., 4, 4) transform.
+        T_BC: (..., 4, 4) transform.
+
+    Returns:
+        (..., 4, 4) product.
+    """
+    first, second = as_inexact(T_AB, T_BC)
+    require_tail(first, (4, 4), "T_AB", "pose_product")
+    require_tail(second, (4, 4), "T_BC", "pose_product")
+    return product(first, second)
+
+
 def pose_rotation(T: ArrayLike) -> Array:
     """The rotation (..., 3, 3) of a transform (..., 4, 4)."""
-    return _parts(T, "pose_rotation")[0]
+    return _rotation_and_translation(T, "pose_rotation")[0]
 
 
 def pose_translation(T: ArrayLike) -> Array:
     """The translation (..., 3) [m] of a transform (..., 4, 4)."""
-    return _parts(T, "pose_translation")[1]
+    return _rotation_and_translation(T, "pose_translation")[1]
 
 
 def transform_point(T: ArrayLike, x: ArrayLike) -> Array:
@@ -86,7 +102,7 @@ def transform_point(T: ArrayLike, x: ArrayLike) -> Array:
         (..., 3) the same point in A [m].
     """
     T, x = as_inexact(T, x)
-    R, p = _parts(T, "transform_point")
+    R, p = _rotation_and_translation(T, "transform_point")
     require_tail(x, (3,), "x", "transform_point")
     return np.asarray(matvec(R, x) + p)
 
@@ -100,11 +116,11 @@ def exp_se3(xi: ArrayLike) -> Array:
     Returns:
         (..., 4, 4) transform.
     """
-    xi = tailed(xi, (6,), "xi", "exp_se3")
+    xi = as_array_with_tail(xi, (6,), "xi", "exp_se3")
     w, v = xi[..., :3], xi[..., 3:]
     t = dot(w, w)
-    turn = cross(w, v)
-    translation = v + _column(versine_ratio(t)) * turn + _column(sine_defect(t)) * cross(w, turn)
+    wv = cross(w, v)
+    translation = v + _column(versine_ratio(t)) * wv + _column(sine_defect(t)) * cross(w, wv)
     return pose(exp_so3(w), translation)
 
 
@@ -117,10 +133,10 @@ def log_se3(T: ArrayLike) -> Array:
     Returns:
         (..., 6) twist [angular; linear] [rad, m] with an angle of at most π.
     """
-    R, p = _parts(T, "log_se3")
+    R, p = _rotation_and_translation(T, "log_se3")
     w = log_so3(R)
-    turn = cross(w, p)
-    linear = p - turn / 2 + _column(cotangent_defect(dot(w, w))) * cross(w, turn)
+    wv = cross(w, p)
+    linear = p - wv / 2 + _column(cotangent_defect(dot(w, w))) * cross(w, wv)
     return np.concatenate([w, linear], axis=-1)
 
 
@@ -133,7 +149,7 @@ def exp_se2(xi: ArrayLike) -> Array:
     Returns:
         (..., 3) planar pose (x, y, angle) [m, m, rad].
     """
-    vx, vy, w = np.moveaxis(tailed(xi, (3,), "xi", "exp_se2"), -1, 0)
+    vx, vy, w = np.moveaxis(as_array_with_tail(xi, (3,), "xi", "exp_se2"), -1, 0)
     ahead, aside = sine_ratio(w * w), w * versine_ratio(w * w)
     return np.stack([ahead * vx - aside * vy, aside * vx + ahead * vy, w], axis=-1)
 
@@ -147,14 +163,14 @@ def log_se2(x: ArrayLike) -> Array:
     Returns:
         (..., 3) twist (vx, vy, ω) [m, m, rad].
     """
-    px, py, angle = np.moveaxis(tailed(x, (3,), "x", "log_se2"), -1, 0)
-    w = _wrapped(angle)
+    px, py, angle = np.moveaxis(as_array_with_tail(x, (3,), "x", "log_se2"), -1, 0)
+    w = wrapped_angle(angle)
     ahead, aside = 1 - w * w * cotangent_defect(w * w), w / 2
     return np.stack([ahead * px + aside * py, ahead * py - aside * px, w], axis=-1)
 
 
 def motion_transform(T_AB: ArrayLike) -> Array:
-    """The matrix that takes a twist at and in frame B to frame A, [[R, 0], [p̃R, R]].
+    """The matrix that maps a twist at and in frame B to frame A, [[R, 0], [p̃R, R]].
 
     Args:
         T_AB: (..., 4, 4) transform.
@@ -162,14 +178,14 @@ def motion_transform(T_AB: ArrayLike) -> Array:
     Returns:
         (..., 6, 6) matrix X with V_A = X V_B.
     """
-    R, p = _parts(T_AB, "motion_transform")
+    R, p = _rotation_and_translation(T_AB, "motion_transform")
     X = _double_block(R)
-    X[..., 3:, :3] = skew(p) @ R
+    X[..., 3:, :3] = product(skew(p), R)
     return X
 
 
 def force_transform(T_AB: ArrayLike) -> Array:
-    """The matrix that takes a wrench at and in frame B to frame A, φ(A,B) = [[R, p̃R], [0, R]].
+    """The matrix that maps a wrench at and in frame B to frame A, φ(A,B) = [[R, p̃R], [0, R]].
 
     Args:
         T_AB: (..., 4, 4) transform.
@@ -177,14 +193,14 @@ def force_transform(T_AB: ArrayLike) -> Array:
     Returns:
         (..., 6, 6) matrix φ with f_A = φ f_B.
     """
-    R, p = _parts(T_AB, "force_transform")
+    R, p = _rotation_and_translation(T_AB, "force_transform")
     phi = _double_block(R)
-    phi[..., :3, 3:] = skew(p) @ R
+    phi[..., :3, 3:] = product(skew(p), R)
     return phi
 
 
-def _parts(T: ArrayLike, owner: str) -> tuple[Array, Array]:
-    T = tailed(T, (4, 4), "T", owner)
+def _rotation_and_translation(T: ArrayLike, owner: str) -> tuple[Array, Array]:
+    T = as_array_with_tail(T, (4, 4), "T", owner)
     return T[..., :3, :3], T[..., :3, 3]
 
 
@@ -199,7 +215,7 @@ def _double_block(R: Array) -> Array:
     return matrix
 
 
-def _wrapped(angle: Array) -> Array:
+def wrapped_angle(angle: Array) -> Array:
     """The angle plus a multiple of 2π with real part in (-π, π]."""
     angle = np.asarray(angle - 2 * np.pi * np.ceil((angle.real - np.pi) / (2 * np.pi)))
     # rounding can put values next to ±π one turn off, on either side

@@ -11,12 +11,12 @@ from phistar.errors import ArgumentError
 from phistar.spatial._arrays import (
     Array,
     ArrayLike,
+    as_array_with_tail,
     as_inexact,
     cross,
     dot,
-    normalized,
     require_tail,
-    tailed,
+    unit_vectors,
 )
 from phistar.spatial._elementary import arctan_ratio, cosine, sine_ratio
 
@@ -38,7 +38,7 @@ def quat_normalize(q: ArrayLike) -> Array:
     Raises:
         ArgumentError: If a quaternion is zero.
     """
-    return normalized(tailed(q, (4,), "q", "quat_normalize"), "quaternion q")
+    return unit_vectors(as_array_with_tail(q, (4,), "q", "quat_normalize"), "quaternion q")
 
 
 def quat_multiply(a: ArrayLike, b: ArrayLike) -> Array:
@@ -68,7 +68,7 @@ def quat_conjugate(q: ArrayLike) -> Array:
     Returns:
         (..., 4) with the vector part negated.
     """
-    q = tailed(q, (4,), "q", "quat_conjugate")
+    q = as_array_with_tail(q, (4,), "q", "quat_conjugate")
     return np.concatenate([-q[..., :3], q[..., 3:]], axis=-1)
 
 
@@ -86,8 +86,8 @@ def quat_rotate(q: ArrayLike, x: ArrayLike) -> Array:
     require_tail(q, (4,), "q", "quat_rotate")
     require_tail(x, (3,), "x", "quat_rotate")
     u, w = q[..., :3], q[..., 3:]
-    turn = cross(u, x)
-    return np.asarray(x + 2 * (w * turn + cross(u, turn)))
+    crossed = cross(u, x)
+    return np.asarray(x + 2 * (w * crossed + cross(u, crossed)))
 
 
 def quat_to_rotation(q: ArrayLike) -> Array:
@@ -99,7 +99,7 @@ def quat_to_rotation(q: ArrayLike) -> Array:
     Returns:
         (..., 3, 3) rotation matrix.
     """
-    q = tailed(q, (4,), "q", "quat_to_rotation")
+    q = as_array_with_tail(q, (4,), "q", "quat_to_rotation")
     x, y, z, w = np.moveaxis(q, -1, 0)
     rows = [
         [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
@@ -121,7 +121,7 @@ def rotation_to_quat(R: ArrayLike) -> Array:
     Returns:
         (..., 4) unit quaternion xyzw. Where w = 0, the first non-zero component is positive.
     """
-    R = tailed(R, (3, 3), "R", "rotation_to_quat")
+    R = as_array_with_tail(R, (3, 3), "R", "rotation_to_quat")
     r00, r11, r22 = R[..., 0, 0], R[..., 1, 1], R[..., 2, 2]
     xw, yw, zw = (R[..., i, j] - R[..., j, i] for i, j in ((2, 1), (0, 2), (1, 0)))
     yz, xz, xy = (R[..., i, j] + R[..., j, i] for i, j in ((2, 1), (0, 2), (1, 0)))
@@ -147,13 +147,13 @@ def quat_exp(w: ArrayLike) -> Array:
     Returns:
         (..., 4) unit quaternion xyzw, (sin(θ/2) axis, cos(θ/2)).
     """
-    w = tailed(w, (3,), "w", "quat_exp")
+    w = as_array_with_tail(w, (3,), "w", "quat_exp")
     t = dot(w, w) / 4
     return np.concatenate([sine_ratio(t)[..., None] * w / 2, cosine(t)[..., None]], axis=-1)
 
 
 def quat_log(q: ArrayLike) -> Array:
-    """The rotation vector of a quaternion, the shorter way round.
+    """The rotation vector of a quaternion, the shorter one.
 
     Args:
         q: (..., 4) quaternion xyzw; q, -q and positive multiples give the same result.
@@ -164,7 +164,7 @@ def quat_log(q: ArrayLike) -> Array:
     Raises:
         ArgumentError: If a quaternion is zero.
     """
-    q = _on_upper_half(tailed(q, (4,), "q", "quat_log"))
+    q = _on_upper_half(as_array_with_tail(q, (4,), "q", "quat_log"))
     if not np.all(np.any(q, axis=-1)):
         raise ArgumentError("quaternion q is zero and is no rotation; give a unit quaternion")
     u = q[..., :3]
@@ -173,12 +173,12 @@ def quat_log(q: ArrayLike) -> Array:
 
 def xyzw_to_wxyz(q: ArrayLike) -> Array:
     """A quaternion (..., 4) with its scalar part moved from the end to the front."""
-    return np.roll(tailed(q, (4,), "q", "xyzw_to_wxyz"), 1, axis=-1)
+    return np.roll(as_array_with_tail(q, (4,), "q", "xyzw_to_wxyz"), 1, axis=-1)
 
 
 def wxyz_to_xyzw(q: ArrayLike) -> Array:
     """A quaternion (..., 4) with its scalar part moved from the front to the end."""
-    return np.roll(tailed(q, (4,), "q", "wxyz_to_xyzw"), -1, axis=-1)
+    return np.roll(as_array_with_tail(q, (4,), "q", "wxyz_to_xyzw"), -1, axis=-1)
 
 
 def random_quaternion(

@@ -10,17 +10,18 @@ import numpy.typing as npt
 from phistar.spatial._arrays import (
     Array,
     ArrayLike,
+    as_array_with_tail,
     as_inexact,
     cross,
     dot,
-    normalized,
     outer,
     require_tail,
     scaled_eye,
-    tailed,
+    unit_vectors,
 )
 from phistar.spatial._elementary import arctan2, sine_ratio, versine_ratio
 from phistar.spatial.quaternion import quat_log, rotation_to_quat
+from phistar.spatial.reproducible_products import product
 
 
 def skew(a: ArrayLike) -> Array:
@@ -32,7 +33,7 @@ def skew(a: ArrayLike) -> Array:
     Returns:
         (..., 3, 3) skew-symmetric matrix.
     """
-    a = tailed(a, (3,), "a", "skew")
+    a = as_array_with_tail(a, (3,), "a", "skew")
     matrix = np.zeros((*a.shape, 3), dtype=a.dtype)
     matrix[..., 2, 1], matrix[..., 1, 2] = a[..., 0], -a[..., 0]
     matrix[..., 0, 2], matrix[..., 2, 0] = a[..., 1], -a[..., 1]
@@ -49,7 +50,7 @@ def unskew(A: ArrayLike) -> Array:
     Returns:
         (..., 3) vector.
     """
-    A = tailed(A, (3, 3), "A", "unskew")
+    A = as_array_with_tail(A, (3, 3), "A", "unskew")
     pairs = ((2, 1), (0, 2), (1, 0))
     return np.stack([(A[..., i, j] - A[..., j, i]) / 2 for i, j in pairs], axis=-1)
 
@@ -81,7 +82,7 @@ def rpy_to_rotation(rpy: ArrayLike) -> Array:
     Returns:
         (..., 3, 3) rotation matrix.
     """
-    rpy = tailed(rpy, (3,), "rpy", "rpy_to_rotation")
+    rpy = as_array_with_tail(rpy, (3,), "rpy", "rpy_to_rotation")
     cr, cp, cy = np.moveaxis(np.cos(rpy), -1, 0)
     sr, sp, sy = np.moveaxis(np.sin(rpy), -1, 0)
     rows = [
@@ -95,7 +96,7 @@ def rpy_to_rotation(rpy: ArrayLike) -> Array:
 def rotation_to_rpy(R: ArrayLike) -> Array:
     """Roll, pitch, yaw that reproduce a rotation, with |pitch| <= π/2.
 
-    Roll and pitch are read from Rz(yaw)ᵀ R, so they make up for any choice of yaw: the triple
+    Roll and pitch are read from Rz(yaw)ᵀ R, so they compensate any choice of yaw: the triple
     reproduces R in gimbal lock (yaw = 0 there) and close to it.
 
     Args:
@@ -104,7 +105,7 @@ def rotation_to_rpy(R: ArrayLike) -> Array:
     Returns:
         (..., 3) roll, pitch, yaw [rad].
     """
-    R = tailed(R, (3, 3), "R", "rotation_to_rpy")
+    R = as_array_with_tail(R, (3, 3), "R", "rotation_to_rpy")
     locked = np.abs(R[..., 0, 0]) + np.abs(R[..., 1, 0]) < 8 * np.finfo(R.dtype).eps
     yaw = arctan2(np.where(locked, 0, R[..., 1, 0]), np.where(locked, 1, R[..., 0, 0]))
     c, s = np.cos(yaw), np.sin(yaw)
@@ -122,7 +123,7 @@ def exp_so3(w: ArrayLike) -> Array:
     Returns:
         (..., 3, 3) rotation matrix.
     """
-    w = tailed(w, (3,), "w", "exp_so3")
+    w = as_array_with_tail(w, (3,), "w", "exp_so3")
     t = dot(w, w)
     square = outer(w, w) - scaled_eye(t, 3)
     first, second = sine_ratio(t)[..., None, None], versine_ratio(t)[..., None, None]
@@ -152,16 +153,16 @@ def is_rotation(R: ArrayLike, tol: float = 1e-9) -> npt.NDArray[np.bool_]:
     Returns:
         (...) truth values; False where R is not finite.
     """
-    R = tailed(R, (3, 3), "R", "is_rotation")
+    R = as_array_with_tail(R, (3, 3), "R", "is_rotation")
     finite = np.asarray(np.isfinite(R).all(axis=(-2, -1)))
     R = np.where(finite[..., None, None], R, 0)
-    error = np.abs(R @ np.swapaxes(R, -1, -2) - np.eye(3)).max(axis=(-2, -1))
+    error = np.abs(product(R, np.swapaxes(R, -1, -2)) - np.eye(3)).max(axis=(-2, -1))
     triple = dot(R[..., 0, :], cross(R[..., 1, :], R[..., 2, :])).real
     return np.asarray(finite & (error <= tol) & (triple > 0))
 
 
 def rotation_between(a: ArrayLike, b: ArrayLike) -> Array:
-    """The smallest rotation that takes the direction of a to the direction of b.
+    """The smallest rotation from the direction of a to the direction of b.
 
     Args:
         a: (..., 3) non-zero vector.
@@ -176,12 +177,12 @@ def rotation_between(a: ArrayLike, b: ArrayLike) -> Array:
     a, b = as_inexact(a, b)
     require_tail(a, (3,), "a", "rotation_between")
     require_tail(b, (3,), "b", "rotation_between")
-    a, b = np.broadcast_arrays(normalized(a, "vector a"), normalized(b, "vector b"))
+    a, b = np.broadcast_arrays(unit_vectors(a, "vector a"), unit_vectors(b, "vector b"))
     c = dot(a, b)
     obtuse = c.real < 0
-    turn = skew(cross(a, b))
+    K = skew(cross(a, b))
     scale = 1 / np.where(obtuse, 1, 1 + c)
-    acute_result = np.eye(3, dtype=a.dtype) + turn + scale[..., None, None] * (turn @ turn)
+    acute_result = np.eye(3, dtype=a.dtype) + K + scale[..., None, None] * product(K, K)
     obtuse_result = _two_half_turns(a, np.where(obtuse[..., None], b, -a))
     return np.where(obtuse[..., None, None], obtuse_result, acute_result)
 
@@ -192,16 +193,16 @@ def _two_half_turns(a: Array, b: Array) -> Array:
     The bisector is made orthogonal to a - b, which keeps R a = b exact up to opposite vectors,
     where the bisector itself is mostly rounding error.
     """
-    chord = normalized(a - b, "a - b")
+    chord = unit_vectors(a - b, "a - b")
     middle = a + b
     middle = middle - dot(middle, chord)[..., None] * chord
     opposite = np.abs(middle).max(axis=-1, keepdims=True) < 4 * np.finfo(a.dtype).eps
-    middle = normalized(np.where(opposite, _any_normal(chord), middle), "a + b")
+    middle = unit_vectors(np.where(opposite, _any_normal(chord), middle), "a + b")
     eye = np.eye(3, dtype=a.dtype)
-    return np.asarray((2 * outer(middle, middle) - eye) @ (2 * outer(a, a) - eye))
+    return product(2 * outer(middle, middle) - eye, 2 * outer(a, a) - eye)
 
 
 def _any_normal(a: Array) -> Array:
-    """Some vector across a, taken from the coordinate axis that is farthest from a."""
+    """Some vector normal to a, from the coordinate axis farthest from a."""
     farthest = np.eye(3, dtype=a.dtype)[np.argmin(np.abs(a), axis=-1)]
     return cross(a, farthest)

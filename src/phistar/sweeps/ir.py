@@ -1,79 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Streams: one value per link, each defined by one statement over other streams.
 
-    leaf            given from outside: a vector over joints or links
-    scatter         forces on chosen frames, given from outside, as forces on their links
-    rigid           the links' own inertias M;  rotor  the joints' own inertias A
-    sum, zero       a linear combination of streams of one type; nothing
-    H, Ht           onto the joint axes, and from them
-    inertia         an inertia times a motion;  inertia_t  its adjoint times one
-    gyro            M̂ = ½(V ×* M - M V × - Q[MV]), the bilinear gyroscopic force of a link
-    U, D, G         P H*;  H U + A, factored;  U D^-1
-    Dx, Dsolve      D times and D^-1 times a joint vector;  Ax  A times one
-    Gx, Gtx         G times a joint vector, G* times a motion
-    down            P - G U*: the inertia that a parent feels across the joint
-    across          S - G H S: the same for what is summed through free joints from the left
-    turn            x ×* S - S x ×: how an inertia changes as it moves by x
-    through         (I - G H) S (I - G H)*: what is left of such a change across the joint
-    crm, crf        cross products with a motion
-    shin            Σ over children of φ x: forces one link inward
-    shout           φ* x of the parent: motions one link outward
-    cong            Σ over children of φ S φ*: inertias one link inward
-    outcong         φ* S φ of the parent: compliances one link outward
-    give            (I - G H)* S (I - G H) + H* D^-1 H: a compliance across the joint
-    outsim          φ* S φ*^-1 of the parent: motions per motion one link outward
-    slip            N* H* D^-1 - S* G: what of a sum N over free joints S has not told yet
-    bend            S + H* B*: motions per motion across the joint, B a joint block
-    join            columns of the first stream, and of the second where the first has none
-    rec             a stream that is defined later, so that it may depend on itself across links
-
-A recursion is a cycle through a shift; nothing else is special about it. A program is a table of
-hash-consed nodes: sharing is by construction.
+The operations are the rows of ``sweeps.ops``. A recursion is a cycle through a shift; nothing else
+is special about it. A program is a table of hash-consed nodes: sharing is by construction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import Enum
 from fractions import Fraction
 from typing import Any
 
-
-class Type(Enum):
-    """What a stream holds at each link."""
-
-    MOTION = "motion (6)"
-    FORCE = "force (6)"
-    JOINT = "joint vector (d)"
-    INERTIA = "inertia (6x6, symmetric)"
-    BLOCK = "joint block (6xd)"
-    FACTOR = "joint inertia (dxd), factored"
-    TURNING = "turning (3x3)"
-    TRANSFER = "force or motion per motion (6x6)"
-
-
-class Direction(Enum):
-    """The way a pass walks over the links."""
-
-    INWARD = "inward"
-    OUTWARD = "outward"
-
-
-SHIFTS = {
-    "shin": Direction.INWARD,
-    "cong": Direction.INWARD,
-    "shout": Direction.OUTWARD,
-    "outcong": Direction.OUTWARD,
-    "outsim": Direction.OUTWARD,
-    "shout_turning": Direction.OUTWARD,
-}
-"""Operations whose operands belong to another link, and the direction they need."""
-
-LINEAR = frozenset(
-    {"H", "Ht", "shin", "shout", "cong", "Gx", "Gtx", "Dsolve", "Dx", "Ax", "inertia", "inertia_t"}
-)
-"""Operations that are linear in their last operand, so sums of them are collected."""
+from phistar.sweeps.ops import OPS, Op
+from phistar.sweeps.stream_types import Direction, Type
 
 
 @dataclass(frozen=True)
@@ -92,9 +32,14 @@ class Node:
     type: Type
     data: Any = None
 
+    @property
+    def spec(self) -> Op:
+        """What is known of the operation."""
+        return OPS[self.op]
+
 
 @dataclass
-class Program:
+class StreamProgram:
     """A table of streams and the outputs among them.
 
     Attributes:
@@ -117,6 +62,11 @@ class Program:
             self._table[node] = len(self.nodes)
             self.nodes.append(node)
         return self._table[node]
+
+    def apply(self, op: str, *operands: int, type: Type | None = None) -> int:
+        """The stream of an operation; the type is needed where operands leave a choice."""
+        types = tuple(self.nodes[each].type for each in operands)
+        return self.add(op, operands, OPS[op].result(types) if type is None else type)
 
     def leaf(self, name: str, type: Type) -> int:
         """A stream given from outside."""
@@ -160,7 +110,7 @@ class Program:
         heads: dict[tuple[str, tuple[int, ...], Type], list[tuple[Fraction, int]]] = {}
         for stream, factor in terms.items():
             node = self.nodes[stream]
-            head = (node.op, node.operands[:-1]) if node.op in LINEAR else ("", (stream,))
+            head = (node.op, node.operands[:-1]) if node.spec.linear else ("", (stream,))
             heads.setdefault((*head, node.type), []).append((factor, stream))
         result: list[tuple[Fraction, int]] = []
         for (op, operators, type), members in heads.items():
@@ -191,3 +141,6 @@ class Program:
     def recursions(self) -> list[int]:
         """The recursions that the outputs depend on."""
         return [stream for stream in self.live() if self.nodes[stream].op == "rec"]
+
+
+__all__ = ["Direction", "Node", "StreamProgram", "Type"]

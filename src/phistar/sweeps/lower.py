@@ -14,11 +14,11 @@ from phistar.algebra.ir import (
     Adjoint,
     Bracket,
     Expr,
-    Identity,
+    IdentityOperator,
     Inverse,
     Let,
-    Pattern,
     Product,
+    Sparsity,
     Sum,
     Symbol,
     add,
@@ -26,18 +26,26 @@ from phistar.algebra.ir import (
     symbol,
 )
 from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE, TASK_FORCE, TASK_MOTION, Space
-from phistar.algebra.symbols import RATES_OF_P, B, entry, velocities
+from phistar.algebra.symbols import ARTICULATED_RATE_SYMBOLS, B, symbol_entry, vector, velocities
 from phistar.errors import LoweringError
-from phistar.sweeps.ir import Program, Type
+from phistar.sweeps.ir import StreamProgram, Type
 
 _TYPES: Mapping[Space, Type] = {JOINT: Type.JOINT, MOTION: Type.MOTION, FORCE: Type.FORCE}
 _ONE = Fraction(1)
 
-meet = symbol("meet", MOTION, FORCE, Pattern.DENSE, symmetric=True)
+ARGUMENTS: Mapping[Space, Symbol] = {
+    space: vector(f"argument_{space.name.lower()}", space, "x", "What an operator acts on.")
+    for space in (JOINT, MOTION, FORCE, TASK_FORCE)
+}
+"""What operators are applied to, by domain."""
+
+common_ancestor_product = symbol(
+    "common_ancestor_product", MOTION, FORCE, Sparsity.DENSE, symmetric=True
+)
 """ψ*H*D⁻¹Hψ where each column's source is a single link: see ``Lowering.meet``."""
 
 
-def lower(outputs: Mapping[str, Expr]) -> Program:
+def lower(outputs: Mapping[str, Expr]) -> StreamProgram:
     """A program that computes vectors.
 
     Args:
@@ -54,7 +62,7 @@ def lower(outputs: Mapping[str, Expr]) -> Program:
         if expr.codomain is ONE:
             raise LoweringError(
                 f"output {name!r} is a number, which has no sweep form: compute the two vectors of "
-                "the product and multiply them"
+                "the product and multiply them, as robot.function does"
             )
         stream = lowering.vector(_before_pick_off(name, expr))
         lowering.program.outputs[name] = stream
@@ -78,7 +86,7 @@ class Lowering:
     """One program on its way."""
 
     def __init__(self) -> None:
-        self.program = Program()
+        self.program = StreamProgram()
         self._vectors: dict[Expr, int] = {}
 
     def vector(self, expr: Expr) -> int:
@@ -120,7 +128,7 @@ class Lowering:
 
     def apply(self, operator: Expr, x: int) -> int:
         """The stream of an operator applied to a stream."""
-        if isinstance(operator, Identity):
+        if isinstance(operator, IdentityOperator):
             return x
         if isinstance(operator, Sum):
             return self.program.sum([(c, self.apply(e, x)) for c, e in operator.terms])
@@ -137,70 +145,68 @@ class Lowering:
     def _bracket(self, operator: Bracket, x: int) -> int:
         argument = self.vector(operator.argument)
         if operator.kind == "Q":
-            cross = self.program.add("crf", (x, argument), Type.FORCE)
+            cross = self.program.apply("crf", x, argument)
             return self.program.sum([(-_ONE, cross)])
-        return self.program.add(operator.kind, (argument, x), _TYPES[operator.codomain])
+        return self.program.apply(operator.kind, argument, x)
 
     def _atom(self, operator: Expr, x: int) -> int:
-        name, adjoint, inverse = _spell(operator)
-        known = _APPLY.get((name, adjoint, inverse))
+        name, adjoint, inverse = _parse_atom(operator)
+        known = _LOWERINGS.get((name, adjoint, inverse))
         if known is not None:
             return known(self, x)
-        for direction, rate in RATES_OF_P.items():
+        for direction, rate in ARTICULATED_RATE_SYMBOLS.items():
             if operator is rate:
-                return self._local("inertia", Type.FORCE, self.inertia_rate(direction), x)
-        definition = entry(_symbol(operator)).definition
+                return self._local("inertia", self.articulated_rate(direction), x)
+        definition = symbol_entry(_symbol(operator)).definition
         if inverse or not isinstance(definition, Expr):
-            raise LoweringError(
-                f"{operator} has no sweep form; rewrite it by a theorem of phistar.algorithms first"
-            )
+            raise LoweringError(_no_sweep_form_message(operator))
         return self.apply(definition.T if adjoint else definition, x)
 
-    def _local(self, op: str, type: Type, *operands: int) -> int:
-        return self.program.add(op, operands, type)
+    def _local(self, op: str, *operands: int, type: Type | None = None) -> int:
+        return self.program.apply(op, *operands, type=type)
 
     # -- recursions over vectors
 
     def phi(self, x: int) -> int:
         """z = x + Σ φ z."""
         z = self.program.recursion(("phi", x), Type.FORCE)
-        inward = self._local("shin", Type.FORCE, z)
+        inward = self._local("shift_in", z)
         return self._close(z, [(_ONE, x), (_ONE, inward)])
 
     def phi_adjoint(self, x: int) -> int:
         """y = x + φ* y(parent)."""
         y = self.program.recursion(("phi*", x), Type.MOTION)
-        outward = self._local("shout", Type.MOTION, y)
+        outward = self._local("shift_out", y)
         return self._close(y, [(_ONE, x), (_ONE, outward)])
 
     def psi(self, x: int) -> int:
         """z = x + Σ φ (z - G H z)."""
         z = self.program.recursion(("psi", x), Type.FORCE)
-        across = self._local("Gx", Type.FORCE, self.G(), self._local("H", Type.JOINT, z))
+        across = self._local("Gx", self.G(), self._local("H", z))
         through = self.program.sum([(_ONE, z), (-_ONE, across)])
-        return self._close(z, [(_ONE, x), (_ONE, self._local("shin", Type.FORCE, through))])
+        return self._close(z, [(_ONE, x), (_ONE, self._local("shift_in", through))])
 
     def psi_adjoint(self, x: int) -> int:
         """y = x + l - H* G* l with l = φ* y(parent)."""
         y = self.program.recursion(("psi*", x), Type.MOTION)
-        carried = self._local("shout", Type.MOTION, y)
-        given = self._local("Gtx", Type.JOINT, self.G(), carried)
-        yielded = self._local("Ht", Type.MOTION, given)
+        carried = self._local("shift_out", y)
+        given = self._local("Gtx", self.G(), carried)
+        yielded = self._local("Ht", given)
         return self._close(y, [(_ONE, x), (_ONE, carried), (-_ONE, yielded)])
 
-    def meet(self, x: int) -> int:
+    def common_ancestor_product(self, x: int) -> int:
         """y = Υ ψx at the links that the source x lies beyond, else what the parent passes on.
 
         The first is the block ψ*(i,c) Υ(c) ψ(c,j) at i = c; the second walks it outward from the
         nearest common ancestor c to a link i on another branch.
         """
-        beyond = self._local("inertia", Type.MOTION, self.compliance(), self.psi(x))
-        y = self.program.recursion(("meet", x), Type.MOTION)
-        carried = self._local("shout", Type.MOTION, y)
-        yielded = self._local("Ht", Type.MOTION, self._local("Gtx", Type.JOINT, self.G(), carried))
+        beyond = self._local("inertia", self.compliance(), self.psi(x))
+        y = self.program.recursion(("common_ancestor_product", x), Type.MOTION)
+        carried = self._local("shift_out", y)
+        yielded = self._local("Ht", self._local("Gtx", self.G(), carried))
         passed = self.program.sum([(_ONE, carried), (-_ONE, yielded)])
         if y not in self.program.definitions:
-            self.program.define(y, self._local("join", Type.MOTION, beyond, passed))
+            self.program.define(y, self._local("select", beyond, passed))
         return y
 
     def _close(self, recursion: int, terms: list[tuple[Fraction, int]]) -> int:
@@ -212,64 +218,64 @@ class Lowering:
 
     def rigid(self) -> int:
         """M."""
-        return self._named("M", self.program.add("rigid", (), Type.INERTIA))
+        return self._named("M", self.program.apply("rigid"))
 
     def articulated(self) -> int:
         """P = M + Σ φ P⁺ φ*, P⁺ = P - G U*."""
         p = self.program.recursion("P", Type.INERTIA)
         if p not in self.program.definitions:
             self.program.definitions[p] = p
-            felt = self._named("P⁺", self._local("down", Type.INERTIA, p, self.U(), self.G()))
-            inward = self._local("cong", Type.INERTIA, felt)
+            p_plus = self._named("P⁺", self._local("articulated_downdate", p, self.U(), self.G()))
+            inward = self._local("congruence_in", p_plus)
             self.program.define(p, self.program.sum([(_ONE, self.rigid()), (_ONE, inward)]))
         return self._named("P", p)
 
-    def inertia_rate(self, direction: Expr) -> int:
+    def articulated_rate(self, direction: Expr) -> int:
         """Ṗ = Σ φ (δ ×* P⁺ - P⁺ δ × + (I - G H) Ṗ (I - G H)*) φ*, δ = H* of the direction."""
-        moved = self._local("Ht", Type.MOTION, self.vector(direction))
+        moved = self._local("Ht", self.vector(direction))
         rate = self.program.recursion(("P_dot", moved), Type.INERTIA)
-        felt = self._local("down", Type.INERTIA, self.articulated(), self.U(), self.G())
-        turned = self._local("turn", Type.INERTIA, moved, felt)
-        passed = self._local("through", Type.INERTIA, rate, self.G())
+        p_plus = self._local("articulated_downdate", self.articulated(), self.U(), self.G())
+        turned = self._local("inertia_rate", moved, p_plus)
+        passed = self._local("congruence_across", rate, self.G())
         across = self.program.sum([(_ONE, turned), (_ONE, passed)])
-        inward = self._local("cong", Type.INERTIA, across)
+        inward = self._local("congruence_in", across)
         return self._named("P_dot", self._close(rate, [(_ONE, inward)]))
 
     def composite(self) -> int:
         """R = M + Σ φ R φ*."""
         r = self.program.recursion("R", Type.INERTIA)
-        inward = self._local("cong", Type.INERTIA, r)
+        inward = self._local("congruence_in", r)
         return self._named("R", self._close(r, [(_ONE, self.rigid()), (_ONE, inward)]))
 
     def compliance(self) -> int:
         """Υ = (I - G H)* φ* Υ(parent) φ (I - G H) + H* D⁻¹ H."""
         y = self.program.recursion("Upsilon", Type.INERTIA)
         if y not in self.program.definitions:
-            carried = self.carried_compliance()
-            self.program.define(y, self._local("give", Type.INERTIA, carried, self.G(), self.D()))
+            carried = self.parent_compliance()
+            self.program.define(y, self._local("compliance_update", carried, self.G(), self.D()))
         return self._named("Upsilon", y)
 
-    def carried_compliance(self) -> int:
+    def parent_compliance(self) -> int:
         """φ* Υ(parent) φ."""
         y = self.program.recursion("Upsilon", Type.INERTIA)
-        return self._local("outcong", Type.INERTIA, y)
+        return self._local("congruence_out", y)
 
     def gyroscopic(self) -> int:
         """M̂ of the velocities V."""
         V = self.vector(velocities)
-        return self._named("M_hat", self.program.add("gyro", (V,), Type.TRANSFER))
+        return self._named("M_hat", self.program.apply("gyro", V))
 
     def gyroscopic_sum(self) -> int:
         """R̂ = M̂ + Σ φ R̂ φ*."""
         r = self.program.recursion("R_hat", Type.TRANSFER)
-        inward = self._local("cong", Type.TRANSFER, r)
+        inward = self._local("congruence_in", r)
         return self._named("R_hat", self._close(r, [(_ONE, self.gyroscopic()), (_ONE, inward)]))
 
     def gyroscopic_bias(self) -> int:
         """P̂ = M̂ + Σ φ (P̂ - G H P̂) φ*."""
         p = self.program.recursion("P_hat", Type.TRANSFER)
-        felt = self._local("across", Type.TRANSFER, p, self.G())
-        inward = self._local("cong", Type.TRANSFER, felt)
+        across = self._local("project_across", p, self.G())
+        inward = self._local("congruence_in", across)
         return self._named("P_hat", self._close(p, [(_ONE, self.gyroscopic()), (_ONE, inward)]))
 
     def bias_transfer(self) -> int:
@@ -277,31 +283,31 @@ class Lowering:
         j = self.program.recursion("J_hat", Type.TRANSFER)
         if j not in self.program.definitions:
             self.program.definitions[j] = j
-            bent = self._local("bend", Type.TRANSFER, self._carried_transfer(), self.slip())
+            bent = self._local("transfer_update", self._parent_transfer(), self.bias_gain())
             self.program.define(j, bent)
         return self._named("J_hat", j)
 
-    def _carried_transfer(self) -> int:
+    def _parent_transfer(self) -> int:
         j = self.program.recursion("J_hat", Type.TRANSFER)
-        return self._local("outsim", Type.TRANSFER, j)
+        return self._local("similarity_out", j)
 
-    def slip(self) -> int:
+    def bias_gain(self) -> int:
         """Ĝ - φ⁻¹ Ĵ*(parent) φ G: what K̂ - Ĵ*K takes to the parent."""
         self.bias_transfer()
-        operands = self.gyroscopic_bias(), self._carried_transfer(), self.G(), self.D()
-        return self._local("slip", Type.BLOCK, *operands)
+        operands = self.gyroscopic_bias(), self._parent_transfer(), self.G(), self.D()
+        return self._local("bias_gain", *operands)
 
     def U(self) -> int:
         """P H*."""
-        return self._named("U", self._local("U", Type.BLOCK, self.articulated()))
+        return self._named("U", self._local("U", self.articulated()))
 
     def D(self) -> int:
         """H U + A, factored."""
-        return self._named("D", self._local("D", Type.FACTOR, self.U()))
+        return self._named("D", self._local("D", self.U()))
 
     def G(self) -> int:
         """U D⁻¹."""
-        return self._named("G", self._local("G", Type.BLOCK, self.U(), self.D()))
+        return self._named("G", self._local("G", self.U(), self.D()))
 
     def _named(self, name: str, stream: int) -> int:
         self.program.names.setdefault(stream, name)
@@ -309,14 +315,42 @@ class Lowering:
 
 
 def _symbol(operator: Expr) -> Symbol:
-    while isinstance(operator, (Adjoint, Inverse)):
-        operator = operator.of
-    if not isinstance(operator, Symbol):
-        raise LoweringError(f"{operator} has no sweep form")
-    return operator
+    inside = operator
+    while isinstance(inside, (Adjoint, Inverse)):
+        inside = inside.of
+    if not isinstance(inside, Symbol):
+        raise LoweringError(_no_sweep_form_message(operator))
+    return inside
 
 
-def _spell(operator: Expr) -> tuple[str, bool, bool]:
+_INVERSES_TEXT = (
+    "inverses that have one, and the theorems behind them: 𝓜⁻¹ (mass_matrix_inverse; 𝓜 is "
+    "H φ M φ* H* + A, and without A only on robots without rotors), (I + H φ K)⁻¹ and "
+    "(I - H ψ K)⁻¹ (innovations_inverse), D⁻¹, φ⁻¹ = I - Eφ, ψ⁻¹ = I - Eψ"
+)
+
+
+def _no_sweep_form_message(operator: Expr) -> str:
+    """Why an operator cannot be computed link by link, and what to do."""
+    inside = operator
+    while isinstance(inside, Adjoint):
+        inside = inside.of
+    if isinstance(inside, Inverse):
+        return f"{operator} has no sweep form; {_INVERSES_TEXT}"
+    if isinstance(inside, Symbol) and inside.name in ("X", "Y", "Z"):
+        return (
+            f"{operator} has no sweep form: {inside} stands for any block diagonal in theorems, "
+            "and no robot gives it. Write the operator that you mean, or give a matrix for it: "
+            "phistar.algebra.dense.Dense(robot.model, q, "
+            f"vectors={{'{inside.name}': matrix}})(expr)"
+        )
+    return (
+        f"{operator} has no sweep form: it stands in theorems only. Write what it is equal to, or "
+        "use matrices: phistar.algebra.dense.Dense(robot.model, q)(expr)"
+    )
+
+
+def _parse_atom(operator: Expr) -> tuple[str, bool, bool]:
     adjoint = inverse = False
     node = operator
     while isinstance(node, (Adjoint, Inverse)):
@@ -326,42 +360,46 @@ def _spell(operator: Expr) -> tuple[str, bool, bool]:
     return _symbol(operator).name, adjoint, inverse
 
 
-def _shin(s: Lowering, x: int) -> int:
-    return s._local("shin", Type.FORCE, x)
+def _shift_in(s: Lowering, x: int) -> int:
+    return s._local("shift_in", x)
 
 
-def _shout(s: Lowering, x: int) -> int:
-    return s._local("shout", Type.MOTION, x)
+def _shift_out(s: Lowering, x: int) -> int:
+    return s._local("shift_out", x)
 
 
-_APPLY: dict[tuple[str, bool, bool], Callable[[Lowering, int], int]] = {
-    ("H", False, False): lambda s, x: s._local("H", Type.JOINT, x),
-    ("H", True, False): lambda s, x: s._local("Ht", Type.MOTION, x),
-    ("M", False, False): lambda s, x: s._local("inertia", Type.FORCE, s.rigid(), x),
-    ("P", False, False): lambda s, x: s._local("inertia", Type.FORCE, s.articulated(), x),
-    ("composite", False, False): lambda s, x: s._local("inertia", Type.FORCE, s.composite(), x),
-    ("Upsilon", False, False): lambda s, x: s._local("inertia", Type.MOTION, s.compliance(), x),
-    ("M_hat", False, False): lambda s, x: s._local("inertia", Type.FORCE, s.gyroscopic(), x),
-    ("M_hat", True, False): lambda s, x: s._local("inertia_t", Type.FORCE, s.gyroscopic(), x),
-    ("R_hat", False, False): lambda s, x: s._local("inertia", Type.FORCE, s.gyroscopic_sum(), x),
-    ("R_hat", True, False): lambda s, x: s._local("inertia_t", Type.FORCE, s.gyroscopic_sum(), x),
-    ("P_hat", False, False): lambda s, x: s._local("inertia", Type.FORCE, s.gyroscopic_bias(), x),
-    ("P_hat", True, False): lambda s, x: s._local("inertia_t", Type.FORCE, s.gyroscopic_bias(), x),
-    ("J_hat", False, False): lambda s, x: s._local("inertia", Type.MOTION, s.bias_transfer(), x),
-    ("J_hat", True, False): lambda s, x: s._local("inertia_t", Type.FORCE, s.bias_transfer(), x),
-    ("A", False, False): lambda s, x: s._local("Ax", Type.JOINT, x),
-    ("D", False, False): lambda s, x: s._local("Dx", Type.JOINT, s.D(), x),
-    ("D", False, True): lambda s, x: s._local("Dsolve", Type.JOINT, s.D(), x),
-    ("G", False, False): lambda s, x: s._local("Gx", Type.FORCE, s.G(), x),
-    ("G", True, False): lambda s, x: s._local("Gtx", Type.JOINT, s.G(), x),
-    ("E_phi", False, False): _shin,
-    ("E_phi", True, False): _shout,
-    ("K", False, False): lambda s, x: _shin(s, s._local("Gx", Type.FORCE, s.G(), x)),
-    ("K", True, False): lambda s, x: s._local("Gtx", Type.JOINT, s.G(), _shout(s, x)),
+_LOWERINGS: dict[tuple[str, bool, bool], Callable[[Lowering, int], int]] = {
+    ("H", False, False): lambda s, x: s._local("H", x),
+    ("H", True, False): lambda s, x: s._local("Ht", x),
+    ("M", False, False): lambda s, x: s._local("inertia", s.rigid(), x),
+    ("P", False, False): lambda s, x: s._local("inertia", s.articulated(), x),
+    ("composite", False, False): lambda s, x: s._local("inertia", s.composite(), x),
+    ("Upsilon", False, False): lambda s, x: s._local("inertia", s.compliance(), x),
+    ("M_hat", False, False): lambda s, x: s._local("inertia", s.gyroscopic(), x),
+    ("M_hat", True, False): lambda s, x: s._local("inertia_t", s.gyroscopic(), x),
+    ("R_hat", False, False): lambda s, x: s._local("inertia", s.gyroscopic_sum(), x),
+    ("R_hat", True, False): lambda s, x: s._local("inertia_t", s.gyroscopic_sum(), x),
+    ("P_hat", False, False): lambda s, x: s._local("inertia", s.gyroscopic_bias(), x),
+    ("P_hat", True, False): lambda s, x: s._local("inertia_t", s.gyroscopic_bias(), x),
+    ("J_hat", False, False): lambda s, x: s._local(
+        "inertia", s.bias_transfer(), x, type=Type.MOTION
+    ),
+    ("J_hat", True, False): lambda s, x: s._local("inertia_t", s.bias_transfer(), x),
+    ("A", False, False): lambda s, x: s._local("Ax", x),
+    ("N", False, False): lambda s, x: s._local("Ht", x, type=Type.FORCE),
+    ("N", True, False): lambda s, x: s._local("H", x),
+    ("D", False, False): lambda s, x: s._local("Dx", s.D(), x),
+    ("D", False, True): lambda s, x: s._local("Dsolve", s.D(), x),
+    ("G", False, False): lambda s, x: s._local("Gx", s.G(), x),
+    ("G", True, False): lambda s, x: s._local("Gtx", s.G(), x),
+    ("E_phi", False, False): _shift_in,
+    ("E_phi", True, False): _shift_out,
+    ("K", False, False): lambda s, x: _shift_in(s, s._local("Gx", s.G(), x)),
+    ("K", True, False): lambda s, x: s._local("Gtx", s.G(), _shift_out(s, x)),
     ("phi", False, False): Lowering.phi,
     ("phi", True, False): Lowering.phi_adjoint,
     ("psi", False, False): Lowering.psi,
     ("psi", True, False): Lowering.psi_adjoint,
-    ("meet", False, False): Lowering.meet,
+    ("common_ancestor_product", False, False): Lowering.common_ancestor_product,
 }
 """How each operator acts on a stream: (name, adjoint, inverse)."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from phistar.sweeps.ir import Program
+from phistar.sweeps.ir import StreamProgram
 
 
-def prune(program: Program) -> Program:
+def prune(program: StreamProgram) -> StreamProgram:
     """The same outputs from a table that holds nothing else; streams are numbered anew.
 
     ``a = leaf; b = H a; c = H* b; outputs {b}``  becomes  ``a = leaf; b = H a; outputs {b}``.
@@ -16,7 +16,7 @@ def prune(program: Program) -> Program:
     kept = list(program.live())
     number = {old: new for new, old in enumerate(kept)}
     nodes = [program.nodes[old] for old in kept]
-    return Program(
+    return StreamProgram(
         nodes=[replace(n, operands=tuple(number[o] for o in n.operands)) for n in nodes],
         definitions={number[r]: number[d] for r, d in program.definitions.items() if r in number},
         names={number[s]: name for s, name in program.names.items() if s in number},
@@ -24,12 +24,12 @@ def prune(program: Program) -> Program:
     )
 
 
-def listing(program: Program) -> str:
+def program_listing(program: StreamProgram) -> str:
     """Every stream with its number, statement, type and name, one line each."""
     return "\n".join(_line(program, stream) for stream in range(len(program.nodes)))
 
 
-def _line(program: Program, stream: int) -> str:
+def _line(program: StreamProgram, stream: int) -> str:
     node = program.nodes[stream]
     words = [node.op]
     if node.op == "sum":

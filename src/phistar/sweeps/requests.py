@@ -23,24 +23,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from phistar.algebra.identities import CORE, DEFINITIONS, Identity, with_adjoints
-from phistar.algebra.ir import Adjoint, Expr, Inverse, Let, Product, Sum, Symbol, add
+from phistar.algebra.ir import Adjoint, Expr, Inverse, Let, Sum, Symbol, add
 from phistar.algebra.phases import IDENTITIES
 from phistar.algebra.rewrite import Rewriter
-from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE, TASK_FORCE, Space
-from phistar.algebra.symbols import D, H, phi, psi, vector
+from phistar.algebra.spaces import ONE, Space
+from phistar.algebra.symbols import D, H, phi, psi
 from phistar.algebra.traverse import nodes, substitute
-from phistar.algebra.words import Word, Words, to_words, word_expr
+from phistar.algebra.words import Word, WordSum, to_words, word_count, word_expr
 from phistar.errors import LoweringError
-from phistar.sweeps.lower import lower, meet
+from phistar.sweeps.lower import ARGUMENTS, common_ancestor_product, lower
 from phistar.sweeps.schedule import Schedule, schedule
+from phistar.sweeps.split_matrices import SplitMatrices
+from phistar.sweeps.verify import verified
+from phistar.thresholds import POLICY
 
-if TYPE_CHECKING:
-    from phistar.sweeps.split import Split
-
-Links = int | tuple[int, ...]
+BlockIndices = int | tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -62,38 +61,29 @@ class Diag:
 class Block:
     """The blocks of some rows and columns, by number of joint, link or frame."""
 
-    row: Links
-    column: Links
+    row: BlockIndices
+    column: BlockIndices
 
 
 @dataclass(frozen=True)
 class Row:
     """Rows of blocks."""
 
-    row: Links
+    row: BlockIndices
 
 
 @dataclass(frozen=True)
 class Col:
     """Columns of blocks."""
 
-    column: Links
+    column: BlockIndices
 
 
 Request = Apply | Full | Diag | Block | Row | Col
 
-ARGUMENTS: Mapping[Space, Symbol] = {
-    space: vector(f"argument_{space.name.lower()}", space, "x", "What an operator acts on.")
-    for space in (JOINT, MOTION, FORCE, TASK_FORCE)
-}
-"""What operators are applied to, by domain."""
-
-MAX_WORDS = 256
-"""An expression that is more words when multiplied out is not split into walks."""
-
 
 @dataclass(frozen=True)
-class Part:
+class MatrixTerm:
     """One stream of a program that adds to the matrix.
 
     Attributes:
@@ -107,11 +97,11 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Form:
+class MatrixForm:
     """A program that gives the matrix of an operator, or parts of it.
 
     Attributes:
-        name: ``"apply"``, ``"columns"`` or ``"walks"``.
+        name: ``"apply"``, ``"columns"`` or ``"propagation"``.
         codomain, domain: Spaces of its rows and columns.
         schedule: Its passes.
         parts: Streams that add up to the matrix.
@@ -122,7 +112,7 @@ class Form:
     codomain: Space
     domain: Space
     schedule: Schedule
-    parts: tuple[Part, ...]
+    parts: tuple[MatrixTerm, ...]
     transposed: bool = False
 
     @property
@@ -132,7 +122,7 @@ class Form:
 
 
 @dataclass(frozen=True, eq=False)
-class Assembly:
+class LoweredBundle:
     """What is wanted together.
 
     Attributes:
@@ -145,9 +135,9 @@ class Assembly:
     """
 
     vectors: Schedule
-    matrices: Mapping[str, Sequence[Form]]
+    matrices: Mapping[str, Sequence[MatrixForm]]
     products: Mapping[str, tuple[str, str]]
-    split: Split | None = None
+    split: SplitMatrices | None = None
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -158,7 +148,7 @@ class Assembly:
         return tuple(dict.fromkeys((*shown, *self.products, *walked)))
 
 
-def transposed(request: Request) -> Request:
+def transpose_request(request: Request) -> Request:
     """The request to the adjoint that gives the same, transposed."""
     if isinstance(request, Block):
         return Block(request.column, request.row)
@@ -167,7 +157,7 @@ def transposed(request: Request) -> Request:
     return Row(request.column) if isinstance(request, Col) else request
 
 
-def forms(expr: Expr, request: Request) -> tuple[Form, ...]:
+def matrix_forms(expr: Expr, request: Request) -> tuple[MatrixForm, ...]:
     """The programs that can answer a request about an operator.
 
     Raises:
@@ -178,9 +168,9 @@ def forms(expr: Expr, request: Request) -> tuple[Form, ...]:
     if isinstance(request, Apply):
         return (_form("apply", expr, {"plain": expr}),)
     pairs = isinstance(request, (Full, Diag, Block))
-    found = [] if isinstance(request, Row) else _direct(expr, pairs)
+    found = [] if isinstance(request, Row) else _forms_of(expr, pairs)
     if not isinstance(request, Col) and not (found and expr.T is expr):
-        found += [_turned(form) for form in _direct(expr.T, pairs)]
+        found += [_on_adjoint(form) for form in _forms_of(expr.T, pairs)]
     return tuple(found)
 
 
@@ -195,25 +185,25 @@ def _check(expr: Expr, request: Request) -> None:
         )
 
 
-def _turned(form: Form) -> Form:
-    return Form(form.name, form.codomain, form.domain, form.schedule, form.parts, True)
+def _on_adjoint(form: MatrixForm) -> MatrixForm:
+    return MatrixForm(form.name, form.codomain, form.domain, form.schedule, form.parts, True)
 
 
-def _direct(expr: Expr, pairs: bool) -> list[Form]:
+def _forms_of(expr: Expr, pairs: bool) -> list[MatrixForm]:
     whole = "half" if pairs and expr.T is expr else "plain"
     found = [_form("columns", expr, {whole: expr})]
-    split = _split(expr)
+    split = _split_words(expr)
     if split is not None:
-        sums = _paired(split) if pairs else {"plain": split.expr()}
-        found.append(_form("walks", expr, sums))
+        sums = _by_symmetry(split) if pairs else {"plain": split.expr()}
+        found.append(_form("propagation", expr, sums))
     return found
 
 
-def _form(name: str, expr: Expr, sums: Mapping[str, Expr]) -> Form:
+def _form(name: str, expr: Expr, sums: Mapping[str, Expr]) -> MatrixForm:
     argument = ARGUMENTS[expr.domain]
     program = lower({kind: _times(part, argument) for kind, part in sums.items()})
-    parts = tuple(Part(program.outputs[kind], kind) for kind in sums)
-    return Form(name, expr.codomain, expr.domain, schedule(program), parts)
+    parts = tuple(MatrixTerm(program.outputs[kind], kind) for kind in sums)
+    return MatrixForm(name, expr.codomain, expr.domain, verified(schedule(program)), parts)
 
 
 def _times(operator: Expr, x: Expr) -> Expr:
@@ -225,25 +215,33 @@ def _times(operator: Expr, x: Expr) -> Expr:
 
 # -- walks: multiplied out, split, and sorted into words and their adjoints
 
-_KEEP = frozenset({"riccati", "hinge_inertia"})
+_ROWS_THAT_UNDO_SPLITS = frozenset({"riccati", "hinge_inertia"})
 """Rows of the core that stay out: they would undo the splits."""
-_MEET = Identity("meet", psi.T @ H.T @ D.inv @ H @ psi, meet, "the blocks of ψ*H*D⁻¹Hψ")
-_POINTS = frozenset({"E_phi", "K"})
+_COMMON_ANCESTOR = Identity(
+    "common_ancestor_product",
+    psi.T @ H.T @ D.inv @ H @ psi,
+    common_ancestor_product,
+    "the blocks of ψ*H*D⁻¹Hψ",
+)
+_SINGLE_SOURCE_SYMBOLS = frozenset({"E_phi", "K"})
 """Operators that move all of a link to its parent: a single source stays one."""
 
 
 _SPLIT_NAMES = ("composite_split", "gyroscopic_split", "riccati_mixed")
-_SPLITS = [row for row in IDENTITIES if row.name in _SPLIT_NAMES]
-_SIMPLER = [row for row in CORE if row.name not in _KEEP]
-_PHASES = (Rewriter(with_adjoints((*_SPLITS, *DEFINITIONS, *_SIMPLER))), Rewriter((_MEET,)))
+_SPLIT_ROWS = [row for row in IDENTITIES if row.name in _SPLIT_NAMES]
+_SIMPLIFYING_ROWS = [row for row in CORE if row.name not in _ROWS_THAT_UNDO_SPLITS]
+_PHASES = (
+    Rewriter(with_adjoints((*_SPLIT_ROWS, *DEFINITIONS, *_SIMPLIFYING_ROWS))),
+    Rewriter((_COMMON_ANCESTOR,)),
+)
 """Meetings last: before that, what stands beside them may still cancel."""
 
 
-def _split(expr: Expr) -> Words | None:
+def _split_words(expr: Expr) -> WordSum | None:
     """The words of an expression after the splits; None if there are too many."""
     while lets := _operator_lets(expr):
         expr = substitute(expr, lets)
-    if _size(expr) > MAX_WORDS:
+    if word_count(expr) > POLICY.max_words_split:
         return None
     words = to_words(expr)
     for phase in _PHASES:
@@ -252,35 +250,25 @@ def _split(expr: Expr) -> Words | None:
         raise LoweringError("the operator is zero whatever the robot does")
     terms: dict[Word, Fraction] = {}
     for word, factor in words.terms.items():
-        safe = _safe(word)
+        safe = _with_single_sources(word)
         terms[safe] = terms.get(safe, Fraction(0)) + factor
-    return Words(words.codomain, words.domain, terms)
+    return WordSum(words.codomain, words.domain, terms)
 
 
 def _operator_lets(expr: Expr) -> dict[Expr, Expr]:
     return {e: e.value for e in nodes([expr]) if isinstance(e, Let) and e.domain is not ONE}
 
 
-def _size(expr: Expr) -> int:
-    """Number of words of an expression, before any rule."""
-    if isinstance(expr, Sum):
-        return sum(_size(e) for _, e in expr.terms)
-    total = 1
-    for factor in expr.factors if isinstance(expr, Product) else ():
-        total *= _size(factor)
-    return total
-
-
-def _safe(word: Word) -> Word:
+def _with_single_sources(word: Word) -> Word:
     """A word whose meetings all have single links as sources; the others written out again."""
     result: list[Expr] = []
     single = True
     for atom in reversed(word):
-        if atom is meet and not single:
+        if atom is common_ancestor_product and not single:
             result += reversed((psi.T, H.T, D.inv, H, psi))
             continue
         result.append(atom)
-        single = single and atom is not meet and _keeps_single(atom)
+        single = single and atom is not common_ancestor_product and _keeps_single(atom)
     return tuple(reversed(result))
 
 
@@ -291,10 +279,12 @@ def _keeps_single(atom: Expr) -> bool:
         inner = inner.of
     if not isinstance(inner, Symbol):
         return True
-    return inner.pattern.name == "DIAGONAL" or (inner.name in _POINTS and not adjoint)
+    return inner.sparsity.name == "DIAGONAL" or (
+        inner.name in _SINGLE_SOURCE_SYMBOLS and not adjoint
+    )
 
 
-def _paired(words: Words) -> dict[str, Expr]:
+def _by_symmetry(words: WordSum) -> dict[str, Expr]:
     """Words sorted by whether they are symmetric, come with their adjoint, or stand alone."""
     sorted_words: dict[str, list[tuple[Fraction, Word]]] = {}
     left = dict(words.terms)

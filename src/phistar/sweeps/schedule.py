@@ -13,15 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from phistar.errors import LoweringError
-from phistar.sweeps.ir import SHIFTS, Direction, Program
+from phistar.sweeps.ir import Direction, StreamProgram
 
-GIVEN_OPS = frozenset({"leaf", "scatter", "rigid", "zero"})
-GIVEN = -1
+INPUT_LEVEL = -1
 """Level of streams that are known before the first pass."""
 
 
 @dataclass(frozen=True)
-class Pass:
+class Sweep:
     """One walk over the links: at each link the streams are computed in order."""
 
     direction: Direction
@@ -32,28 +31,28 @@ class Pass:
 class Schedule:
     """A program with its passes."""
 
-    program: Program
-    passes: tuple[Pass, ...]
+    program: StreamProgram
+    sweeps: tuple[Sweep, ...]
 
     @property
     def directions(self) -> tuple[str, ...]:
         """``("outward", "inward")`` and so on."""
-        return tuple(each.direction.value for each in self.passes)
+        return tuple(each.direction.value for each in self.sweeps)
 
 
-def schedule(program: Program) -> Schedule:
+def schedule(program: StreamProgram) -> Schedule:
     """The passes of a program: as few as possible, outward first where it makes no difference."""
     components = _components(program)
     starts = (Direction.OUTWARD, Direction.INWARD)
     levels = min((_levels(program, components, start) for start in starts), key=_last)
-    return Schedule(program, _passes(program, *levels))
+    return Schedule(program, _sweeps(program, *levels))
 
 
 def _last(candidate: tuple[dict[int, int], Direction]) -> int:
     return max(candidate[0].values())
 
 
-def _components(program: Program) -> list[list[int]]:
+def _components(program: StreamProgram) -> list[list[int]]:
     """Strongly connected streams, each group after those it depends on (Tarjan, iterative)."""
     index: dict[int, int] = {}
     low: dict[int, int] = {}
@@ -91,20 +90,20 @@ def _components(program: Program) -> list[list[int]]:
 
 
 def _levels(
-    program: Program, components: Sequence[list[int]], start: Direction
+    program: StreamProgram, components: Sequence[list[int]], start: Direction
 ) -> tuple[dict[int, int], Direction]:
     """The earliest pass of each stream if the first one walks in ``start`` direction."""
     level: dict[int, int] = {}
     for members in components:
         nodes = [program.nodes[stream] for stream in members]
-        if all(node.op in GIVEN_OPS for node in nodes):
-            level.update(dict.fromkeys(members, GIVEN))
+        if all(node.spec.is_given for node in nodes):
+            level.update(dict.fromkeys(members, INPUT_LEVEL))
             continue
         inside = set(members)
         inputs = [o for stream in members for o in program.operands(stream) if o not in inside]
         earliest = max((level[o] for o in inputs), default=0)
         for candidate in range(max(earliest, 0), max(earliest, 0) + 3):
-            if _suits(program, members, level, candidate, _direction(start, candidate)):
+            if _direction_fits(program, members, level, candidate, _direction(start, candidate)):
                 level.update(dict.fromkeys(members, candidate))
                 break
         else:
@@ -112,18 +111,21 @@ def _levels(
     return level, start
 
 
-def _suits(
-    program: Program, members: list[int], level: dict[int, int], candidate: int, way: Direction
+def _direction_fits(
+    program: StreamProgram,
+    members: list[int],
+    level: dict[int, int],
+    candidate: int,
+    way: Direction,
 ) -> bool:
     """Whether every shift of a stream computed in this very pass goes the way of the pass."""
     inside = set(members)
     for stream in members:
         node = program.nodes[stream]
-        if node.op in SHIFTS:
-            operand = node.operands[0]
-            same_pass = operand in inside or level[operand] == candidate
-            if same_pass and SHIFTS[node.op] is not way:
-                return False
+        if node.spec.shift in (None, way):
+            continue
+        if any(o in inside or level[o] == candidate for o in node.operands):
+            return False
     return True
 
 
@@ -133,18 +135,18 @@ def _direction(start: Direction, level: int) -> Direction:
     return Direction.INWARD if start is Direction.OUTWARD else Direction.OUTWARD
 
 
-def _passes(program: Program, level: dict[int, int], start: Direction) -> tuple[Pass, ...]:
+def _sweeps(program: StreamProgram, level: dict[int, int], start: Direction) -> tuple[Sweep, ...]:
     groups: dict[int, list[int]] = {}
     for stream, number in level.items():
-        if number != GIVEN:
+        if number != INPUT_LEVEL:
             groups.setdefault(number, []).append(stream)
     return tuple(
-        Pass(_direction(start, number), tuple(_local_order(program, groups[number])))
+        Sweep(_direction(start, number), tuple(_local_order(program, groups[number])))
         for number in sorted(groups)
     )
 
 
-def _local_order(program: Program, streams: list[int]) -> list[int]:
+def _local_order(program: StreamProgram, streams: list[int]) -> list[int]:
     """Streams of a pass so that operands at the same link come first."""
     inside = set(streams)
     done: dict[int, None] = {}
@@ -158,7 +160,7 @@ def _local_order(program: Program, streams: list[int]) -> list[int]:
                 done[stream] = None
                 continue
             stack.append((stream, True))
-            shifted = program.nodes[stream].op in SHIFTS
+            shifted = program.nodes[stream].spec.shift is not None
             operands = () if shifted else program.operands(stream)
             stack += [(o, False) for o in reversed(operands) if o in inside and o not in done]
     return list(done)

@@ -15,17 +15,17 @@ import numpy as np
 import pytest
 
 import phistar as ps
-from phistar.backends.c.signature import Interface, interface
-from phistar.backends.c.source import source, work_numbers
-from phistar.backends.c.text import precision
+from phistar.backends.c.interface import Interface, interface
+from phistar.backends.c.tokens import c_precision
+from phistar.backends.c.translation_unit import c_source, workspace_entries
+from phistar.c_export import scalar_program
 from phistar.compile import kernel
-from phistar.export import scalar_program
 from phistar.model import Model
 from phistar.model.joints import JOINT_KINDS
 from phistar.model.random import random_model
 from phistar.scalar.program import ScalarProgram
 
-FLAGS = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", "-pedantic")
+FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic")
 GUARD = -12345.678
 
 
@@ -81,11 +81,12 @@ class Library:
             given = [np.array(inputs[name][i], self.dtype) for name, _, _ in self.face.inputs]
             before = [x.copy() for x in given]
             sizes = [size for _, _, size in self.face.outputs]
-            sizes += [self.face.work] if self.face.work else []
+            sizes += [self.face.work_entries] if self.face.work_entries else []
             written = [np.full(size + 16, GUARD, self.dtype) for size in sizes]
             starts = [x[8:].ctypes.data for x in written]
             self.function(*(x.ctypes.data for x in given), *starts)
-            assert all(np.array_equal(x, y) for x, y in zip(given, before, strict=True))
+            pairs = zip(given, before, strict=True)
+            assert all(np.array_equal(x, y, equal_nan=True) for x, y in pairs)
             for x in written:
                 outside = np.concatenate([x[:8], x[-8:]])
                 assert np.array_equal(outside, np.full(16, GUARD, self.dtype))
@@ -100,17 +101,19 @@ def build(compiler: str, tmp_path: Path) -> Callable[..., Library]:
 
     numbers = count()
 
-    def built(program: ScalarProgram, real: str = "double", name: str = "f") -> Library:
+    def built(
+        program: ScalarProgram, real: str = "double", name: str = "f", level: str = "-O1"
+    ) -> Library:
         file = tmp_path / "f.c"
-        file.write_text(source(program, name, real=real), encoding="utf-8")
+        file.write_text(c_source(program, name, real=real), encoding="utf-8")
         # A library that is loaded already is not read again.
         library = tmp_path / f"f{next(numbers)}.so"
-        flags = (*FLAGS, "-fPIC", "-shared", "-o", str(library))
+        flags = (*FLAGS, level, "-fPIC", "-shared", "-o", str(library))
         done = subprocess.run(
             [compiler, *flags, str(file), "-lm"], capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
-        face = interface(name, program, precision(real), work_numbers(program))
+        face = interface(name, program, c_precision(real), workspace_entries(program))
         function = ctypes.CDLL(str(library))[name]
         function.restype = None
         arrays = len(face.arguments)

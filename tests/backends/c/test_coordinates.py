@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import phistar as ps
+from phistar.c_export import scalar_program
 from phistar.compile import kernel
-from phistar.export import scalar_program
 from phistar.model.random import random_model
 from phistar.robot import Robot
 from phistar.scalar.interpret import run
@@ -40,7 +40,7 @@ def test_inverse_dynamics(name: str, shape: str) -> None:
     rng = np.random.default_rng(0)
     q = robot.random_configuration(rng, (3,))
     v, vdot = rng.normal(size=(2, 3, robot.nv))
-    program = scalar_program(kernel("inverse_dynamics"), robot.model, shape)
+    program = scalar_program(kernel("inverse_dynamics", robot.model), robot.model, shape)
     assert list(program.signature.inputs.items()) == [
         ("q", robot.nq),
         ("v", robot.nv),
@@ -59,7 +59,7 @@ def test_forward_dynamics_in_c(build: Callable[..., Any], shape: str) -> None:
     q = robot.random_configuration(rng, (2,))
     v, tau = rng.normal(size=(2, 2, robot.nv))
     f_ext = rng.normal(size=(2, len(robot.model.bodies), 6))
-    compiled = kernel("forward_dynamics")
+    compiled = kernel("forward_dynamics", robot.model)
     program = scalar_program(compiled, robot.model, shape, forces=True)
     inputs = {"q": q, "v": v, "tau": tau, "f_ext": f_ext.reshape(2, -1)}
     got = build(program)(inputs)["vdot"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from phistar.scalar.graph import Graph, Scalar, cos, sin, sqrt
-from phistar.scalar.program import Body, Signature, Store, Straight
+from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +17,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def program() -> Straight:
+def program() -> Unrolled:
     """Inputs q (3), v (2), x (9); outputs tau (6), w (1)."""
     graph = Graph()
     q, v, x = (
@@ -33,4 +33,6 @@ def program() -> Straight:
     ]
     stores = [Store("tau", i, "", value) for i, value in enumerate(tau)]
     stores.append(Store("w", 0, "", tau[0] * tau[1]))
-    return Straight(Signature({"q": 3, "v": 2, "x": 9}, {"tau": 6, "w": 1}), Body(graph, stores))
+    return Unrolled(
+        Signature({"q": 3, "v": 2, "x": 9}, {"tau": 6, "w": 1}), BasicBlock(graph, stores)
+    )

@@ -15,22 +15,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phistar.backends.llvm import engine
-from phistar.backends.llvm.call import Caller
-from phistar.backends.llvm.rolled import rolled_module, workspace
-from phistar.backends.llvm.straight import straight_module
-from phistar.backends.llvm.writer import Lanes
+from phistar.backends.llvm.emit.ir_builder import Lanes
+from phistar.backends.llvm.emit.looped import looped_module, looped_workspace
+from phistar.backends.llvm.emit.unrolled import unrolled_module
+from phistar.backends.llvm.run import jit
+from phistar.backends.llvm.run.calls import KernelCaller
 from phistar.scalar import interpret
-from phistar.scalar.graph import Graph, Scalar, Value, cos, sin, sqrt
+from phistar.scalar.graph import Graph, Scalar, Value, cos, log, select, sin, sqrt
 from phistar.scalar.program import (
-    Body,
-    Links,
-    Loop,
-    Rolled,
+    BasicBlock,
+    LinkSweep,
+    LinkTable,
+    Looped,
     ScalarProgram,
     Signature,
     Store,
-    Straight,
+    Unrolled,
 )
 from phistar.scalar.verify import verify
 from phistar.sweeps.ir import Direction
@@ -60,13 +60,14 @@ class Formulas:
     def grow(self, leaves: Sequence[Scalar], steps: int) -> list[Scalar]:
         """Given scalars and new ones."""
         pool: list[Scalar] = [*leaves, self.constant()]
+        self.given = len(leaves)
         for _ in range(steps):
             pool.append(self._step(pool))
         return pool
 
     def _step(self, pool: Sequence[Scalar]) -> Scalar:
         x, y = (pool[int(i)] for i in self.rng.integers(len(pool), size=2))
-        kind = int(self.rng.integers(6 if self.exact else 10))
+        kind = int(self.rng.integers(7 if self.exact else 12))
         if kind == 0:
             return -x
         if kind in (1, 2):
@@ -78,15 +79,22 @@ class Formulas:
         if kind == 5:
             return x * y
         if kind == 6:
-            return sin(x)
+            # What is compared does not round, so both ways choose alike.
+            tested = pool[int(self.rng.integers(self.given))]
+            limit = self.constant() if self.exact else float(self.rng.normal())
+            return select(*((tested, limit) if self.rng.random() < 0.5 else (limit, tested)), x, y)
         if kind == 7:
             return cos(x)
         if kind == 8:
             return sqrt(1.0 + x * x)
+        if kind == 9:
+            return log(1.0 + x * x)
+        if kind == 10:
+            return sin(x)
         return x / (2.0 + sin(y))
 
 
-def straight_program(rng: Rng, exact: bool) -> Straight:
+def straight_program(rng: Rng, exact: bool) -> Unrolled:
     """A random straight line."""
     sizes = {name: int(n) for name, n in zip("qvx", rng.integers(1, 20, 3), strict=True)}
     outs = {name: int(n) for name, n in zip(("tau", "w"), rng.integers(1, 20, 2), strict=True)}
@@ -101,7 +109,7 @@ def straight_program(rng: Rng, exact: bool) -> Straight:
     rng.shuffle(stores)  # type: ignore[arg-type]
     more = [stores[int(i)] for i in rng.integers(len(stores), size=int(rng.integers(3)))]
     stores += [Store(s.space, s.index, "", pool[-1], add=True) for s in more]
-    return Straight(Signature(sizes, outs), Body(graph, stores))
+    return Unrolled(Signature(sizes, outs), BasicBlock(graph, stores))
 
 
 class RolledMaker:
@@ -126,25 +134,25 @@ class RolledMaker:
         self.starts = [int(s) for s in starts[:-1]]
         self.joints = int(starts[-1])
 
-    def make(self) -> Rolled:
+    def make(self) -> Looped:
         """The program: slots are set, then walked over a few times, then the outputs come.
 
         The first loop also hands numbers on.
         """
-        loops = [Loop(Direction.OUTWARD, {c: self._first(c) for c in self.classes})]
+        loops = [LinkSweep(Direction.OUTWARD, {c: self._first(c) for c in self.classes})]
         for _ in range(int(self.rng.integers(0, 4))):
             outward = bool(self.rng.random() < 0.5)
             direction = Direction.OUTWARD if outward else Direction.INWARD
-            loops.append(Loop(direction, {c: self._middle(c) for c in self._some()}))
+            loops.append(LinkSweep(direction, {c: self._middle(c) for c in self._some()}))
         direction = Direction.INWARD if self.rng.random() < 0.5 else Direction.OUTWARD
-        loops.append(Loop(direction, {c: self._last(c) for c in self.classes}))
+        loops.append(LinkSweep(direction, {c: self._last(c) for c in self.classes}))
         table = [[self.formulas.constant() for _ in range(self.row[c])] for c in self.class_of]
-        links = Links(self.class_of, self.parent, self.starts, self.starts, table)
+        links = LinkTable(self.class_of, self.parent, self.starts, self.starts, table)
         signature = Signature(
             {"q": self.joints, "v": self.joints, "f": 6 * len(links)},
             {"tau": self.joints, "h": 6 * len(links)},
         )
-        return Rolled(signature, links, loops, self.slots, hands=self.hands)
+        return Looped(signature, links, loops, self.slots, forward_slots=self.hands)
 
     def _some(self) -> list[int]:
         return [c for c in self.classes if self.rng.random() < 0.8]
@@ -152,7 +160,7 @@ class RolledMaker:
     def _is_root(self, c: int) -> bool:
         return self.parent[self.class_of.index(c)] < 0
 
-    def _pool(self, body: Body, c: int, kept: bool) -> list[Scalar]:
+    def _pool(self, body: BasicBlock, c: int, kept: bool) -> list[Scalar]:
         graph, rng = body.graph, self.rng
         leaves = [graph.load(name, i, name) for name in "qv" for i in range(self.width[c])]
         leaves += [graph.load("f", int(i), "body") for i in rng.integers(6, size=2)]
@@ -161,21 +169,21 @@ class RolledMaker:
             places = ["link"] if self._is_root(c) else ["link", "parent"]
             leaves += [graph.load("work", i, at) for at in places for i in range(self.slots)]
         elif not self._is_root(c):
-            leaves += [graph.load("hand", i, "parent") for i in range(self.hands)]
+            leaves += [graph.load("forward", i, "parent") for i in range(self.hands)]
         return self.formulas.grow(leaves, int(rng.integers(1, 15)))
 
     def _pick(self, pool: Sequence[Scalar]) -> Scalar:
         return pool[int(self.rng.integers(len(pool)))]
 
-    def _first(self, c: int) -> Body:
-        body = Body()
+    def _first(self, c: int) -> BasicBlock:
+        body = BasicBlock()
         pool = self._pool(body, c, kept=False)
         body.stores = [Store("work", i, "link", self._pick(pool)) for i in range(self.slots)]
-        body.stores += [Store("hand", i, "link", self._pick(pool)) for i in range(self.hands)]
+        body.stores += [Store("forward", i, "link", self._pick(pool)) for i in range(self.hands)]
         return body
 
-    def _middle(self, c: int) -> Body:
-        body = Body()
+    def _middle(self, c: int) -> BasicBlock:
+        body = BasicBlock()
         pool = self._pool(body, c, kept=True)
         places = ["link"] if self._is_root(c) else ["link", "parent"]
         for _ in range(int(self.rng.integers(1, 4))):
@@ -184,8 +192,8 @@ class RolledMaker:
             body.stores.append(Store("work", slot, place, value, bool(self.rng.random() < 0.6)))
         return body
 
-    def _last(self, c: int) -> Body:
-        body = Body()
+    def _last(self, c: int) -> BasicBlock:
+        body = BasicBlock()
         pool = self._pool(body, c, kept=True)
         for name, base, size in (("tau", "v", self.width[c]), ("h", "body", 6)):
             body.stores += [Store(name, i, base, self._pick(pool)) for i in range(size)]
@@ -196,13 +204,13 @@ class RolledMaker:
 # -- running
 
 
-def machine_code(program: ScalarProgram, lanes: Lanes) -> Caller:
+def machine_code(program: ScalarProgram, lanes: Lanes) -> KernelCaller:
     """A program, compiled."""
-    if isinstance(program, Rolled):
-        text, room = rolled_module(program, lanes), workspace(program)
+    if isinstance(program, Looped):
+        text, room = looped_module(program, lanes), looped_workspace(program)
     else:
-        text, room = straight_module(program, lanes), 0
-    return Caller(engine.load(text), program.signature, lanes, room)
+        text, room = unrolled_module(program, lanes), 0
+    return KernelCaller(jit.load(text), program.signature, lanes, room)
 
 
 _SIZES: dict[str, Callable[..., Any]] = {
@@ -212,6 +220,9 @@ _SIZES: dict[str, Callable[..., Any]] = {
     # Denominators are 2 + sin y, at least 1.
     "div": lambda a, b: abs(a) * abs(b),
     "neg": abs,
+    # The sizes of what is compared may choose another way.
+    "select": lambda a, b, x, y: abs(x) + abs(y),
+    "log": lambda a: 1.0 + abs(a),
     "sqrt": lambda a: 1.0 + abs(a),
     "sin": lambda a: 1.0 + abs(a),
     "cos": lambda a: 1.0 + abs(a),
@@ -287,15 +298,15 @@ def test_the_fuzzer_uses_everything() -> None:
     seen: set[str] = set()
     for seed in range(40):
         program = RolledMaker(np.random.default_rng(seed), exact=False).make()
-        for loop in program.loops:
+        for loop in program.sweeps:
             seen.add(loop.direction.value)
-            for body in loop.bodies.values():
-                seen.update(body.graph.nodes[n][0] for n in body.live)
+            for body in loop.blocks.values():
+                seen.update(body.graph.nodes[n][0] for n in body.live_nodes)
                 seen.update(
                     f"{node[1][0]} {node[1][2]}" for node in body.graph.nodes if node[0] == "load"
                 )
                 seen.update("+=" for store in body.stores if store.add)
                 seen.update("float" for s in body.stores if not isinstance(s.value, Value))
-    arithmetic = ["add", "sub", "mul", "div", "neg", "sqrt", "sin", "cos", "const"]
+    arithmetic = ["add", "sub", "mul", "div", "neg", "sqrt", "sin", "cos", "log", "select", "const"]
     places = ["work link", "work parent", "table link", "q q", "v v", "f body"]
     assert seen >= {*arithmetic, *places, "outward", "inward", "+=", "float"}

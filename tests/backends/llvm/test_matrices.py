@@ -6,31 +6,33 @@ import pytest
 
 import phistar
 from phistar.algebra.ir import Expr
-from phistar.algebra.proof import given_names
+from phistar.algebra.random_examples import given_names
 from phistar.algebra.spaces import TASK_MOTION
 from phistar.algebra.symbols import H, K, M, mass_matrix, phi
 from phistar.algorithms.innovations import mass_matrix_inverse
-from phistar.algorithms.kinematics import J
+from phistar.algorithms.link_kinematics import J
 from phistar.algorithms.operational_space import Omega, compliance
 from phistar.algorithms.programs import MATRICES
-from phistar.backends import to_llvm
-from phistar.backends.to_llvm import OFTEN, MatrixCode
-from phistar.compile import factored, matrix_executable
+from phistar.backends import base
+from phistar.backends.to_llvm import MatrixCode
+from phistar.compile import _operator_expression, matrix_executable, with_closed_inverses
 from phistar.model.model import Model
 from phistar.model.random import random_model
 from phistar.robot import Robot
 from phistar.scalar.interpret import run
-from phistar.scalar.lower import Options
-from phistar.scalar.matrix import to_matrix, to_rolled_matrix
+from phistar.scalar.lower import LoweringOptions
+from phistar.scalar.lower_matrix import to_looped_matrix, to_unrolled_matrix
 from phistar.scalar.verify import verify
-from phistar.sweeps.matrix import evaluate, plan
-from phistar.sweeps.requests import Block, Col, Diag, Full, Request, Row, forms
+from phistar.sweeps.matrix_plans import cheapest_plan, evaluate
+from phistar.sweeps.requests import Block, Col, Diag, Full, Request, Row, matrix_forms
+from phistar.thresholds import POLICY
+from tests.helpers import patch_policy
 
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PHISTAR_TIER", "wait")
-    monkeypatch.delenv("PHISTAR_BACKEND", raising=False)
+    monkeypatch.setattr(base, "_default_name", "llvm")
 
 
 MODELS: dict[str, Model] = {
@@ -53,13 +55,20 @@ def test_agrees_with_level_2(robot: str, name: str) -> None:
     model = MODELS[robot]
     rng = np.random.default_rng(1)
     q = Robot(model).random_configuration(rng, 5)
-    joints = sum(body.motion.nv for body in model.bodies)
+    joints = sum(body.joint_kind.nv for body in model.bodies)
     inputs = {"v": rng.normal(size=(5, joints))} if name == "coriolis_matrix" else {}
     code = matrix_executable(name, model)
     assert isinstance(code, MatrixCode)
     ours = code(q, inputs)
     assert ours is not None
-    _close(ours, evaluate(plan(factored(MATRICES[name]), Full(), model), q, inputs))
+    _close(
+        ours,
+        evaluate(
+            cheapest_plan(with_closed_inverses(_operator_expression(name, model)), Full(), model),
+            q,
+            inputs,
+        ),
+    )
 
 
 @pytest.mark.parametrize(
@@ -83,7 +92,7 @@ def test_own_operators(expr: Expr, frames: tuple[str, ...]) -> None:
     assert isinstance(code, MatrixCode)
     ours = code(q, {})
     assert ours is not None
-    _close(ours, evaluate(plan(factored(expr), Full(), model, frames), q, {}))
+    _close(ours, evaluate(cheapest_plan(with_closed_inverses(expr), Full(), model, frames), q, {}))
 
 
 def test_every_program_gives_the_same_matrix() -> None:
@@ -92,8 +101,8 @@ def test_every_program_gives_the_same_matrix() -> None:
     q = Robot(model).random_configuration(np.random.default_rng(5), 2)
     for expr in (mass_matrix, H @ phi @ M):
         results = []
-        for form in forms(factored(expr), Full()):
-            program = to_matrix([form], model, absent={"gravity", "f_ext"})
+        for form in matrix_forms(with_closed_inverses(expr), Full()):
+            program = to_unrolled_matrix([form], model, absent={"gravity", "f_ext"})
             results.append(run(program, {"q": q})["matrix"])
         assert len(results) > 1
         for other in results[1:]:
@@ -115,9 +124,9 @@ def test_parts(expr: Expr, request_: Request) -> None:
         q = Robot(model).random_configuration(rng, 5)
         code = matrix_executable(expr, model, (), request_)
         assert isinstance(code, MatrixCode)
-        ours, chosen = code(q, {}), plan(factored(expr), request_, model)
+        ours, chosen = code(q, {}), cheapest_plan(with_closed_inverses(expr), request_, model)
         theirs = evaluate(chosen, q, {})
-        program = to_matrix(
+        program = to_unrolled_matrix(
             code.forms, model, absent={"gravity", "f_ext"}, options=code.options, request=request_
         )
         scalars = run(program, {"q": q})["matrix"]
@@ -135,7 +144,9 @@ def test_parts_through_the_public_methods() -> None:
     robot = phistar.load("quadruped")
     function = robot.function(compliance, frames=("HR_FOOT", "FR_SHOULDER"))
     q = robot.random_configuration(np.random.default_rng(7), 4)
-    whole = evaluate(plan(factored(compliance), Full(), robot.model, function.frames), q, {})
+    whole = evaluate(
+        cheapest_plan(with_closed_inverses(compliance), Full(), robot.model, function.frames), q, {}
+    )
     _close(function.block(q, "HR_FOOT", "FR_SHOULDER"), whole[:, :6, 6:])
     _close(function.row(q, "FR_SHOULDER"), whole[:, 6:])
     _close(function.column(q, "HR_FOOT"), whole[:, :, :6])
@@ -152,18 +163,18 @@ def test_a_part_is_compiled_when_it_is_asked_for_often(monkeypatch: pytest.Monke
     code = matrix_executable(mass_matrix, model, (), Block(2, 0))
     assert isinstance(code, MatrixCode)
     monkeypatch.setenv("PHISTAR_TIER", "rolled")
-    assert all(code(q, {}) is None for _ in range(2 * OFTEN))
-    assert not code.tiers().begun
+    assert all(code(q, {}) is None for _ in range(2 * POLICY.part_requests_before_compile))
+    assert not code.tiers().is_started
     monkeypatch.setenv("PHISTAR_TIER", "auto")
     other = matrix_executable(mass_matrix, model, (), Block(2, 1))
     assert isinstance(other, MatrixCode)
-    for _ in range(OFTEN - 1):
+    for _ in range(POLICY.part_requests_before_compile - 1):
         assert other(q, {}) is None
-        assert not other.tiers().begun
+        assert not other.tiers().is_started
     other(q, {})
-    assert other.tiers().begun
-    other.tiers().wait()
-    _close(other(q, {}), evaluate(plan(mass_matrix, Block(2, 1), model), q, {}))
+    assert other.tiers().is_started
+    other.tiers().wait_for_final()
+    _close(other(q, {}), evaluate(cheapest_plan(mass_matrix, Block(2, 1), model), q, {}))
 
 
 def test_inverse_is_the_inverse() -> None:
@@ -203,8 +214,12 @@ def test_long_chains(links: int, name: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert isinstance(code, MatrixCode)
     ours = code(q, {})
     assert ours is not None
-    assert code.tiers().wait().shape == "rolled"
-    _close(ours, evaluate(plan(factored(MATRICES[name]), Full(), robot.model), q, {}), 1e-10)
+    assert code.tiers().wait_for_final().shape == "rolled"
+    _close(
+        ours,
+        evaluate(cheapest_plan(with_closed_inverses(MATRICES[name]), Full(), robot.model), q, {}),
+        1e-10,
+    )
 
 
 @pytest.mark.parametrize(
@@ -224,10 +239,10 @@ def test_loops_agree_with_the_interpreter(
         code = matrix_executable(expr, model, used)
         assert isinstance(code, MatrixCode)
         rng = np.random.default_rng(4)
-        joints = sum(body.motion.nv for body in model.bodies)
+        joints = sum(body.joint_kind.nv for body in model.bodies)
         names = sorted(given_names([expr]) - {"f_ext"})
         inputs = {name: rng.normal(size=(9, joints)).astype(real) for name in names}
-        program = to_rolled_matrix(code.forms, model, used, {"gravity", "f_ext"})
+        program = to_looped_matrix(code.forms, model, used, {"gravity", "f_ext"})
         verify(program)
         exact = {name: x.astype(float) for name, x in {"q": q, **inputs}.items()}
         ours = code(q, inputs)
@@ -243,10 +258,10 @@ def test_loops_first_then_a_straight_line(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("PHISTAR_TIER", "auto")
     model = phistar.load("quadruped").model
     q = Robot(model).random_configuration(np.random.default_rng(6), 4)
-    code = MatrixCode(forms(mass_matrix, Full()), model, (), Options(frames="file"))
+    code = MatrixCode(matrix_forms(mass_matrix, Full()), model, (), LoweringOptions(frames="file"))
     first = code(q, {})
     assert code.tiers().kernel.shape == "rolled"
-    assert code.tiers().wait().shape == "straight"
+    assert code.tiers().wait_for_final().shape == "straight"
     then = code(q, {})
     assert first is not None
     assert then is not None
@@ -256,7 +271,7 @@ def test_loops_first_then_a_straight_line(monkeypatch: pytest.MonkeyPatch) -> No
 def test_empty_and_enormous_matrices_are_left_to_level_2(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no code for them, and the method still answers."""
     assert matrix_executable(J, MODELS["panda"], ()) is None
-    monkeypatch.setattr(to_llvm, "LARGEST_MATRIX", 10)
+    patch_policy(monkeypatch, max_matrix_entries=10)
     robot = phistar.robots.chain(5)
     assert matrix_executable("mass_matrix", robot.model) is None
     assert robot.mass_matrix(np.zeros(5)).shape == (5, 5)

@@ -15,16 +15,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import phistar
 from phistar import backends, dynamics
+from phistar.arrays import Array
+from phistar.backends import base
 from phistar.backends.base import Tuning
-from phistar.backends.llvm import engine
-from phistar.backends.llvm import kernel as kernels
-from phistar.backends.llvm.call import Caller
-from phistar.backends.llvm.rolled import rolled_module, workspace
-from phistar.backends.llvm.straight import straight_module
+from phistar.backends.llvm.emit.looped import looped_module, looped_workspace
+from phistar.backends.llvm.emit.unrolled import unrolled_module
+from phistar.backends.llvm.run import jit
+from phistar.backends.llvm.run import machine_kernel as kernels
+from phistar.backends.llvm.run.calls import KernelCaller
 from phistar.backends.to_llvm import MachineCode
 from phistar.compile import kernel
 from phistar.errors import ArgumentError, ShapeError
@@ -32,18 +33,18 @@ from phistar.model import Model
 from phistar.model.generators import chain
 from phistar.model.random import random_model
 from phistar.scalar.graph import Graph, sin
-from phistar.scalar.lower import Options, to_rolled, to_straight
-from phistar.scalar.program import Body, Rolled, Signature, Store, Straight
+from phistar.scalar.lower import LoweringOptions, to_looped, to_unrolled
+from phistar.scalar.program import BasicBlock, Looped, Signature, Store, Unrolled
+from tests.helpers import patch_policy
 
-Array = NDArray[Any]
 ABSENT = frozenset({"f_ext", "gravity"})
-WIDTH = engine.lanes_for(engine.host()).width
+WIDTH = jit.lanes_for(jit.host_cpu()).width
 LONG = float(os.environ.get("PHISTAR_FUZZ_SECONDS", "0"))
 
 
 @pytest.fixture(autouse=True)
 def _machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PHISTAR_BACKEND", raising=False)
+    monkeypatch.setattr(base, "_default_name", "llvm")
     monkeypatch.delenv("PHISTAR_TIER", raising=False)
 
 
@@ -75,7 +76,9 @@ def close(ours: Array, theirs: Array, bound: float = 1e-12) -> None:
 
 def code_of(model: Model, name: str) -> MachineCode:
     """Machine code of one's own, not the one that is kept for the model."""
-    made = backends.get("llvm").build(kernel(name).schedule, model, tuning=Tuning(whole=True))
+    made = backends.get("llvm").build(
+        kernel(name).schedule, model, tuning=Tuning(regroup_inertia=True)
+    )
     assert isinstance(made, MachineCode)
     return made
 
@@ -248,7 +251,7 @@ def test_out_over_an_input(robot: phistar.Robot, place: int) -> None:
     np.testing.assert_array_equal(arrays[place], want)
 
 
-@pytest.mark.parametrize("backend", backends.names())
+@pytest.mark.parametrize("backend", backends.running_names())
 def test_out_in_parts(robot: phistar.Robot, backend: str) -> None:
     """An executable fills rows that are not equally far apart, on every backend."""
     q, v, x = (a.reshape(2, 3, 2) for a in state(robot, 6))
@@ -321,7 +324,8 @@ def test_neighbours_keep_their_bits(tier: str, bad: float, monkeypatch: pytest.M
             spoilt = [q.copy(), v.copy(), tau.copy()]
             spoilt[place][sample, -1] = bad
             got, finite = code.run(spoilt[0], {"v": spoilt[1], "tau": spoilt[2]})
-            assert finite == bool(np.isfinite(bad))
+            # Numbers that are far away are finite; what becomes of them need not be.
+            assert finite == bool(np.isfinite(bad) and np.isfinite(got["vdot"]).all())
             others = np.arange(len(q)) != sample
             np.testing.assert_array_equal(got["vdot"][others], clean["vdot"][others])
 
@@ -387,11 +391,12 @@ FORK = """
 import os, sys, threading, time
 import numpy as np
 import phistar
-from phistar.backends.llvm import engine, tiers
+from phistar.backends.llvm.run import jit, tiers
+from phistar.thresholds import POLICY
 
 # A fork in the middle of an import deadlocks in Python itself; all imports are done before.
 phistar.load("double_pendulum").inverse_dynamics(np.zeros(2), np.zeros(2), np.zeros(2))
-tiers.AT_ONCE = 100
+vars(POLICY)["max_link_streams_at_once"] = 100
 robot = phistar.load("quadruped")
 rng = np.random.default_rng(1)
 q = robot.random_configuration(rng, 300)
@@ -436,27 +441,27 @@ def test_fork(when: str, tmp_path: Path) -> None:
 # -- machines, tiers, cache
 
 
-@pytest.mark.skipif(platform.machine().lower() not in engine.X86, reason="names a PC")
+@pytest.mark.skipif(platform.machine().lower() not in jit.X86_MACHINES, reason="names a PC")
 @pytest.mark.parametrize("real", ["double", "float"])
-@pytest.mark.parametrize("make", [to_straight, to_rolled])
+@pytest.mark.parametrize("make", [to_unrolled, to_looped])
 def test_a_machine_without_extensions(make: Callable[..., Any], real: str) -> None:
     """Code for any PC gives the same to rounding: 1e-11 double, 1e-3 single, forward dynamics."""
     model = phistar.load("quadruped").model
     program = make(
-        kernel("forward_dynamics_3").schedule, model, ABSENT, options=Options(regroup=True)
+        kernel("forward_dynamics_3").schedule, model, ABSENT, options=LoweringOptions(regroup=True)
     )
     dtype = np.float64 if real == "double" else np.float32
     q, v, tau = state(phistar.Robot(model), 19)
     results = []
     for cpu, features in ((None, None), ("x86-64", "")):
-        lanes = engine.lanes_for(engine.machine(cpu, features), real)
-        assert isinstance(program, (Straight, Rolled))
-        if isinstance(program, Rolled):
-            text, room = rolled_module(program, lanes), workspace(program)
+        lanes = jit.lanes_for(jit.target_cpu(cpu, features), real)
+        assert isinstance(program, (Unrolled, Looped))
+        if isinstance(program, Looped):
+            text, room = looped_module(program, lanes), looped_workspace(program)
         else:
-            text, room = straight_module(program, lanes), 0
-        caller = Caller(
-            engine.load(text, cpu=cpu, features=features), program.signature, lanes, room
+            text, room = unrolled_module(program, lanes), 0
+        caller = KernelCaller(
+            jit.load(text, cpu=cpu, features=features), program.signature, lanes, room
         )
         out = np.empty((19, 18), dtype)
         given = {"q": q, "v": v, "tau": tau}
@@ -480,14 +485,14 @@ def test_a_machine_without_extensions(make: Callable[..., Any], real: str) -> No
 def test_tiers(tier: str, first: str, final: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The shape that runs at first and in the end; both give the same to rounding."""
     monkeypatch.setenv("PHISTAR_TIER", tier)
-    monkeypatch.setattr("phistar.backends.llvm.tiers.AT_ONCE", 100)
+    patch_policy(monkeypatch, max_link_streams_at_once=100)
     model = phistar.load("quadruped").model
     code = code_of(model, "forward_dynamics_3")
     q, v, tau = state(phistar.Robot(model), 21)
     tiers = code.tiers()
     assert tiers.kernel.shape == first
     begun = code(q, {"v": v, "tau": tau})["vdot"]
-    assert tiers.wait().shape == final
+    assert tiers.wait_for_final().shape == final
     assert tiers.kernel.shape == final
     close(code(q, {"v": v, "tau": tau})["vdot"], begun, 1e-11)
     close(begun, by_numpy(model, "forward_dynamics", q, v=v, tau=tau), 1e-11)
@@ -511,7 +516,7 @@ def test_cached_code_gives_the_same_bits(tier: str, monkeypatch: pytest.MonkeyPa
     def refuse(*_: Any, **__: Any) -> bytes:
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr(kernels.engine, "emit", refuse)
+    monkeypatch.setattr(kernels.jit, "compile_text", refuse)
     got = code_of(model, "forward_dynamics_3")(q, {"v": v, "tau": tau})["vdot"]
     np.testing.assert_array_equal(got.view(np.int64), want.view(np.int64))
     other = random_model(np.random.default_rng(6), 6, armature=0.5)
@@ -550,9 +555,11 @@ def test_no_leak_over_compilations(monkeypatch: pytest.MonkeyPatch) -> None:
     for i in _cycles():
         graph = Graph()
         x = graph.load("x", 0)
-        body = Body(graph, [Store("y", 0, "", sin(x * (1.0 + i)) + float(i + 2))])
-        program = Straight(Signature({"x": 1}, {"y": 1}), body)
-        made = kernels.make(f"leak {i}", "double", "leak", lambda program=program: program)
+        body = BasicBlock(graph, [Store("y", 0, "", sin(x * (1.0 + i)) + float(i + 2))])
+        program = Unrolled(Signature({"x": 1}, {"y": 1}), body)
+        made = kernels.compile_kernel(
+            f"leak {i}", "double", "leak", lambda program=program: program
+        )
         out = np.empty((5, 1))
         assert made.call([np.full((5, 1), 0.5)], [out])
         assert out[0, 0] == pytest.approx(np.sin(0.5 * (1 + i)) + i + 2, rel=1e-14)

@@ -7,24 +7,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phistar.algebra.proof import vector_names
-from phistar.algorithms.programs import MATRICES, PROGRAMS, WHOLE
-from phistar.backends.llvm import engine
-from phistar.backends.llvm.call import Caller
-from phistar.backends.llvm.frame import pieces
-from phistar.backends.llvm.kernel import text_of
-from phistar.backends.llvm.rolled import workspace
-from phistar.backends.llvm.writer import Lanes
+from phistar.algebra.random_examples import vector_names
+from phistar.algorithms.programs import MATRICES, PROGRAMS, REGROUPABLE_PROGRAMS
+from phistar.backends import base
+from phistar.backends.llvm.emit.ir_builder import Lanes
+from phistar.backends.llvm.emit.looped import looped_workspace
+from phistar.backends.llvm.emit.skeleton import row_tiles
+from phistar.backends.llvm.run import jit
+from phistar.backends.llvm.run.calls import KernelCaller
+from phistar.backends.llvm.run.machine_kernel import llvm_text
 from phistar.compile import Full, kernel, matrix
 from phistar.model import Model
 from phistar.model.configuration import random_configuration
 from phistar.model.random import random_model
 from phistar.scalar.graph import Graph
 from phistar.scalar.interpret import run
-from phistar.scalar.lower import Options, to_rolled, to_straight
-from phistar.scalar.program import Body, Rolled, ScalarProgram, Signature, Store, Straight
+from phistar.scalar.lower import LoweringOptions, to_looped, to_unrolled
+from phistar.scalar.program import BasicBlock, Looped, ScalarProgram, Signature, Store, Unrolled
 
-SHAPES: dict[str, Callable[..., ScalarProgram]] = {"straight": to_straight, "rolled": to_rolled}
+SHAPES: dict[str, Callable[..., ScalarProgram]] = {"straight": to_unrolled, "rolled": to_looped}
 GRAVITY = frozenset({"gravity"})
 DTYPES = {"double": np.float64, "float": np.float32}
 
@@ -36,10 +37,10 @@ def model() -> Model:
     return random_model(np.random.default_rng(31), 5, kinds=kinds, armature=0.5)
 
 
-def machine_code(program: ScalarProgram, lanes: Lanes) -> Caller:
+def machine_code(program: ScalarProgram, lanes: Lanes) -> KernelCaller:
     """A program, compiled."""
-    room = workspace(program) if isinstance(program, Rolled) else 0
-    return Caller(engine.load(text_of(program, lanes)), program.signature, lanes, room)
+    room = looped_workspace(program) if isinstance(program, Looped) else 0
+    return KernelCaller(jit.load(llvm_text(program, lanes)), program.signature, lanes, room)
 
 
 def inputs_of(program: ScalarProgram, model: Model, batch: int) -> dict[str, np.ndarray]:
@@ -70,10 +71,10 @@ def test_every_program(name: str, shape: str, model: Model) -> None:
 
     Single precision loses the condition of the mass matrix, some 1e3, where a program divides.
     """
-    options = Options(regroup=name in WHOLE)
+    options = LoweringOptions(regroup=name in REGROUPABLE_PROGRAMS)
     program = SHAPES[shape](kernel(name).schedule, model, GRAVITY, options=options)
     for real, bound in (("double", 1e-12), ("float", 2e-3)):
-        lanes = engine.lanes_for(engine.host(), real)
+        lanes = jit.lanes_for(jit.host_cpu(), real)
         assert errors(program, lanes, model, 2 * lanes.width + 1) <= bound
 
 
@@ -110,13 +111,13 @@ def test_matrices_beside_numpy(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     read = vector_names([MATRICES[name]])
     for free in (False, True):
         model = random_model(rng, 3, floating_base=free)
-        joints = sum(body.motion.nv for body in model.bodies)
+        joints = sum(body.joint_kind.nv for body in model.bodies)
         for batch in (0, 1, 7):
             q = random_configuration(model, rng, (batch,))
             inputs = {n: rng.normal(size=(batch, joints)) for n in sorted(read - {"f_ext"})}
             results = []
             for backend in ("llvm", "numpy"):
-                monkeypatch.setenv("PHISTAR_BACKEND", backend)
+                monkeypatch.setattr(base, "_default_name", backend)
                 results.append(matrix(name, Full(), model, q, inputs, ("link1",)))
             ours, theirs = results
             assert ours.shape == theirs.shape
@@ -133,11 +134,11 @@ def test_rows_of_every_size(width: int, real: str) -> None:
     sizes = {1, 2, 3, width // 2, width - 1, width, width + 1, width * 3 // 2, 2 * width + 1}
     for size in sorted(sizes - {0}):
         lanes = Lanes(width, real)
-        runs = [range(start, start + count) for start, count in pieces(size, lanes)]
+        runs = [range(start, start + count) for start, count in row_tiles(size, lanes)]
         assert sorted({i for run in runs for i in run}) == list(range(size))
         graph = Graph()
         stores = [Store("y", i, "", -graph.load("x", size - 1 - i)) for i in range(size)]
-        program = Straight(Signature({"x": size}, {"y": size}), Body(graph, stores))
+        program = Unrolled(Signature({"x": size}, {"y": size}), BasicBlock(graph, stores))
         caller = machine_code(program, lanes)
         batch = 2 * width + 1
         x = rng.normal(size=(batch, size + 3)).astype(DTYPES[real])[:, :size]

@@ -2,99 +2,196 @@
 """Scalar programs from one joint vector entry per body's joint to the robot's own coordinates.
 
 Users order joints as they like, and a joint that mimics another one shares its entry: velocities
-are spread from it, scaled, and forces are summed into it.
+are spread from it, scaled, and forces are summed into it. Axes of matrices over the joints change
+in the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
+from math import prod
 
+from phistar.errors import LoweringError
+from phistar.model.joint_map import JointMap, joint_map
 from phistar.model.model import Model
 from phistar.scalar.graph import Graph, Scalar, Value, operands
-from phistar.scalar.program import Body, Loop, Rolled, ScalarProgram, Signature, Store, Straight
+from phistar.scalar.program import (
+    BasicBlock,
+    LinkSweep,
+    Looped,
+    MatrixProduct,
+    RowLoop,
+    ScalarProgram,
+    Signature,
+    Store,
+    Unrolled,
+)
+
+Axes = tuple[int | None, ...]
+"""Sizes of the axes of an array; None is an axis over the coordinates of the joints."""
+JOINT_VECTOR: Axes = (None,)
+JOINT_MATRIX: Axes = (None, None)
 
 
-def in_coordinates(program: ScalarProgram, model: Model, arrays: Collection[str]) -> ScalarProgram:
+def in_coordinates(
+    program: ScalarProgram, model: Model, arrays: Mapping[str, Axes]
+) -> ScalarProgram:
     """A program on the robot's coordinates.
 
     Args:
-        program: A program whose joint vectors hold the joints of all bodies in body order.
+        program: A program whose axes over joints hold the joints of all bodies in body order.
         model: The robot.
-        arrays: Names of the inputs and outputs that are joint vectors.
+        arrays: Axes of the inputs and outputs that have one over the joints; matrices stand in
+            their arrays row by row.
 
     Returns:
-        The same program on joint vectors (nv,).
+        The same program with axes (nv,) over the joints.
+
+    Raises:
+        LoweringError: It has loops over columns, or over rows where joints share coordinates.
     """
-    if isinstance(program, Straight):
-        return _straight(program, model, arrays)
-    return _Loops(program, model, arrays).changed()
+    joints = joint_map(model)
+    if joints.is_identity:
+        return program
+    if isinstance(program, Unrolled):
+        return _UnrolledChange(program, joints, arrays).changed()
+    if program.column_loop is not None:
+        raise LoweringError("loops over the columns of a matrix keep the joints in body order")
+    return _LoopedChange(program, model, set(arrays)).changed()
 
 
-def _signature(signature: Signature, model: Model, arrays: Collection[str]) -> Signature:
+def array_shape(axes: Axes, joint_size: int) -> tuple[int, ...]:
+    """Sizes of all axes, where those over the joints have ``joint_size`` entries."""
+    return tuple(joint_size if size is None else size for size in axes)
+
+
+def _in_coordinates_signature(
+    signature: Signature, nv: int, arrays: Mapping[str, Axes]
+) -> Signature:
     def sizes(of: Mapping[str, int]) -> dict[str, int]:
-        return {name: model.nv if name in arrays else size for name, size in of.items()}
+        return {
+            name: prod(array_shape(arrays[name], nv)) if name in arrays else size
+            for name, size in of.items()
+        }
 
-    return Signature(sizes(signature.inputs), sizes(signature.outputs))
+    return replace(signature, inputs=sizes(signature.inputs), outputs=sizes(signature.outputs))
 
 
-def _copied(
-    body: Body, load: Callable[..., Scalar], store: Callable[[Store, Scalar], Store], graph: Graph
-) -> Body:
+def _copy_block(
+    body: BasicBlock,
+    load: Callable[..., Scalar],
+    store: Callable[[Store, Scalar], Store],
+    graph: Graph,
+) -> BasicBlock:
     """A body whose loads and stores are replaced; its operations stay as they are."""
     known: dict[int, Scalar] = {}
-    for number in body.live:
+    for number in body.live_nodes:
         node = body.graph.nodes[number]
         if node[0] == "load":
             known[number] = load(*node[1])
         elif node[0] == "const":
-            known[number] = graph.number(node[1])
+            known[number] = graph.as_value(node[1])
         else:
-            known[number] = graph.node(
-                node[0], *(graph.number(known[i]).id for i in operands(node))
+            known[number] = graph.intern(
+                node[0], *(graph.as_value(known[i]).id for i in operands(node))
             )
     stores = [
         store(s, known[s.value.id] if isinstance(s.value, Value) else s.value) for s in body.stores
     ]
-    return Body(graph, stores)
+    return BasicBlock(graph, stores)
 
 
-def _straight(program: Straight, model: Model, arrays: Collection[str]) -> Straight:
+class _UnrolledChange:
     """Every entry has a place and a factor."""
-    entries = [
-        (body.v_slice.start + i, float(body.scale))
-        for body in model.bodies
-        for i in range(body.motion.nv)
-    ]
-    graph = Graph()
-    written: set[tuple[str, int]] = set()
 
-    def load(name: str, entry: int) -> Scalar:
-        if name not in arrays:
-            return graph.load(name, entry)
-        place, factor = entries[entry]
-        return factor * graph.load(name, place)
+    def __init__(self, program: Unrolled, joints: JointMap, arrays: Mapping[str, Axes]) -> None:
+        shared = not joints.one_to_one or bool((joints.scales != 1.0).any())
+        if shared and (program.products or program.row_loops):
+            raise LoweringError("rows of matrices have no form in which joints share coordinates")
+        self.program = program
+        self.joints = joints
+        self.arrays = arrays
+        self.places: list[int] = joints.v_indices.tolist()
+        self.scales: list[float] = joints.scales.tolist()
+        self.written: set[tuple[str, int]] = set()
 
-    def store(old: Store, value: Scalar) -> Store:
-        if old.space not in arrays:
-            return replace(old, value=value)
-        place, factor = entries[old.index]
-        again = (old.space, place) in written
-        written.add((old.space, place))
+    def changed(self) -> Unrolled:
+        program = self.program
+        graph = Graph()
+
+        def load(name: str, entry: int, _: str) -> Scalar:
+            place, factor = self._place(name, entry)
+            return factor * graph.load(name, place)
+
+        block = _copy_block(program.block, load, self._store, graph)
+        signature = _in_coordinates_signature(program.signature, self.joints.size, self.arrays)
+        products = tuple(map(self._product, program.products))
+        rows = tuple(one for loop in program.row_loops for one in self._single_rows(loop))
+        return Unrolled(signature, block, products, program.slots, rows)
+
+    def _place(self, name: str, entry: int) -> tuple[int, float]:
+        """Where an entry of an array goes, and what it is multiplied by."""
+        if name not in self.arrays:
+            return entry, 1.0
+        place, factor, stride = 0, 1.0, 1
+        for size in reversed(self.arrays[name]):
+            entry, i = divmod(entry, len(self.places) if size is None else size)
+            if size is None:
+                factor *= self.scales[i]
+                i = self.places[i]
+            place += i * stride
+            stride *= self.joints.size if size is None else size
+        return place, factor
+
+    def _store(self, old: Store, value: Scalar) -> Store:
+        if old.space == "work":
+            return replace(old, index=self._left_slot(old.index), value=value)
+        place, factor = self._place(old.space, old.index)
+        again = (old.space, place) in self.written
+        self.written.add((old.space, place))
         return replace(old, index=place, value=factor * value, add=old.add or again)
 
-    body = _copied(program.body, load, store, graph)
-    return Straight(_signature(program.signature, model, arrays), body)
+    def _left_slot(self, slot: int) -> int:
+        """Rows of the left matrices of products move, so that those of the products do."""
+        for product in self.program.products:
+            row, k = divmod(slot - product.left_slot, product.rows)
+            if 0 <= row < product.rows:
+                return product.left_slot + self.places[row] * product.rows + k
+        return slot
+
+    def _product(self, product: MatrixProduct) -> MatrixProduct:
+        columns = dict(zip(self.places, product.right_slots, strict=True))
+        return replace(product, right_slots=[columns[j] for j in range(len(columns))])
+
+    def _single_rows(self, loop: RowLoop) -> list[RowLoop]:
+        """Rows that follow one another in body order may stand anywhere: each gets its own line."""
+        return [self._single_row(loop, row) for row in loop.rows]
+
+    def _single_row(self, loop: RowLoop, row: int) -> RowLoop:
+        graph = Graph()
+
+        def load(space: str, slot: int, base: str = "") -> Scalar:
+            return graph.load(space, loop.slot(slot, row) if base else slot)
+
+        def store(old: Store, value: Scalar) -> Store:
+            if old.space == "work":
+                return replace(old, index=loop.slot(old.index, row), value=value)
+            return replace(old, index=self.places[old.index], value=value)
+
+        place = self.places[row]
+        block = _copy_block(loop.block, load, store, graph)
+        return RowLoop(range(place, place + 1), loop.row_width, loop.stride, block)
 
 
-class _Loops:
+class _LoopedChange:
     """Links know where their entries are; factors that differ in a class stand in the table."""
 
-    def __init__(self, program: Rolled, model: Model, arrays: Collection[str]) -> None:
+    def __init__(self, program: Looped, model: Model, arrays: Set[str]) -> None:
         self.program = program
         self.model = model
         self.arrays = arrays
-        self.shared = sum(body.motion.nv for body in model.bodies) > model.nv
+        self.shared = sum(body.joint_kind.nv for body in model.bodies) > model.nv
         self.table = [list(row) for row in program.links.table]
         self.same: dict[int, float] = {}
         self.column: dict[int, int] = {}
@@ -110,18 +207,21 @@ class _Loops:
             for k, factor in zip(links, factors, strict=True):
                 self.table[k].append(factor)
 
-    def changed(self) -> Rolled:
+    def changed(self) -> Looped:
         program = self.program
         loops = [
-            Loop(loop.direction, {kind: self._body(b, kind) for kind, b in loop.bodies.items()})
-            for loop in program.loops
+            LinkSweep(
+                loop.direction, {kind: self._body(b, kind) for kind, b in loop.blocks.items()}
+            )
+            for loop in program.sweeps
         ]
         starts = [body.v_slice.start for body in self.model.bodies]
         links = replace(program.links, v=starts, table=self.table)
-        signature = _signature(program.signature, self.model, self.arrays)
-        return replace(program, signature=signature, links=links, loops=loops)
+        vectors = dict.fromkeys(self.arrays, JOINT_VECTOR)
+        signature = _in_coordinates_signature(program.signature, self.model.nv, vectors)
+        return replace(program, signature=signature, links=links, sweeps=loops)
 
-    def _body(self, body: Body, kind: int) -> Body:
+    def _body(self, body: BasicBlock, kind: int) -> BasicBlock:
         graph = Graph()
 
         def factor() -> Scalar:
@@ -138,4 +238,4 @@ class _Loops:
                 return replace(old, value=value)
             return replace(old, value=factor() * value, add=old.add or self.shared)
 
-        return _copied(body, load, store, graph)
+        return _copy_block(body, load, store, graph)

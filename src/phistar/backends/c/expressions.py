@@ -12,92 +12,106 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from phistar.backends.c.text import WIDTH, Names, Real
+from phistar.backends.c.tokens import MAX_LINE_CHARACTERS, CPrecision, IdentifierScope
 from phistar.scalar.graph import Graph, Value, operands
+from phistar.thresholds import POLICY
 
-SHORT = 3
-"""Operations that an expression may have and still stand inside another one."""
-
+FLOAT32_EPS_PER_FLOAT64_EPS = 2.0**29
+"""Rounding of single precision in those of double precision."""
 _SUM, _PRODUCT, _SIGNED, _ATOM = 1, 2, 3, 4
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 
 
 @dataclass(frozen=True)
-class Text:
+class Expression:
     """An expression: how it is written, how tightly it binds, how many operations it has."""
 
     text: str
-    binds: int = _ATOM
+    precedence: int = _ATOM
     size: int = 0
 
-    def inside(self, binds: int) -> str:
+    def parenthesized(self, precedence: int) -> str:
         """With brackets where something binds at least as tightly as told."""
-        return self.text if self.binds >= binds else f"({self.text})"
+        return self.text if self.precedence >= precedence else f"({self.text})"
 
 
-def constant(x: float, real: Real) -> Text:
+def literal_expression(x: float, real: CPrecision) -> Expression:
     """A number."""
     text = real.literal(x)
-    return Text(text, _SIGNED if text.startswith("-") else _ATOM)
+    return Expression(text, _SIGNED if text.startswith("-") else _ATOM)
 
 
-def _binary(op: str, a: Text, b: Text) -> Text:
-    binds = _SUM if op in ("add", "sub") else _PRODUCT
+def _binary(op: str, a: Expression, b: Expression) -> Expression:
+    precedence = _SUM if op in ("add", "sub") else _PRODUCT
     sign, right = _SIGNS[op], b
-    if op in ("add", "sub") and b.text.startswith("-") and b.binds == _SIGNED and not b.size:
+    if op in ("add", "sub") and b.text.startswith("-") and b.precedence == _SIGNED and not b.size:
         # x + (-2.0) = x - 2.0, to the bit.
-        sign, right = "+" if op == "sub" else "-", Text(b.text[1:])
-    second = right.inside(binds + 1)
+        sign, right = "+" if op == "sub" else "-", Expression(b.text[1:])
+    second = right.parenthesized(precedence + 1)
     if second.startswith("-"):
         second = f"({second})"
-    return Text(f"{a.inside(binds)} {sign} {second}", binds, a.size + b.size + 1)
+    return Expression(
+        f"{a.parenthesized(precedence)} {sign} {second}", precedence, a.size + b.size + 1
+    )
 
 
-def combined(node: tuple[Any, ...], known: Sequence[Text], real: Real) -> Text:
+def operation_expression(
+    node: tuple[Any, ...], known: Sequence[Expression], real: CPrecision
+) -> Expression:
     """The expression of an operation on others."""
     op = node[0]
     if op == "neg":
-        return Text(f"-{known[0].inside(_ATOM)}", _SIGNED, known[0].size + 1)
+        return Expression(f"-{known[0].parenthesized(_ATOM)}", _SIGNED, known[0].size + 1)
+    if op == "guard":
+        x, least = (text.parenthesized(_ATOM) for text in known)
+        coarser = (
+            "" if real.literal(0.0) == "0.0" else f" * {real.literal(FLOAT32_EPS_PER_FLOAT64_EPS)}"
+        )
+        text = f"({x} > {least}{coarser} ? {x} : {real.literal(0.0)} / {real.literal(0.0)})"
+        return Expression(text, _ATOM, POLICY.max_c_inline_operations)
+    if op == "select":
+        a, b, x, y = (text.parenthesized(_ATOM) for text in known)
+        return Expression(f"({a} > {b} ? {x} : {y})", _ATOM, POLICY.max_c_inline_operations)
     if op in _SIGNS:
         return _binary(op, *known)
-    return Text(f"{real.function(op)}({known[0].text})", _ATOM, known[0].size + 1)
+    return Expression(f"{real.function(op)}({known[0].text})", _ATOM, known[0].size + 1)
 
 
-class Writer:
+class StatementWriter:
     """Statements for the values of one body, operands first.
 
     Args:
         graph: Their graph.
         needed: Numbers of the values that statements are wanted for, operands first.
-        kept: How often each value is used other than as an operand.
+        extra_uses: How often each value is used other than as an operand.
         real: Precision.
         names: Identifiers of the scope.
         load: What a load reads, as (C expression, wished name).
-        given: Where values stand that are read instead of computed.
+        given_texts: Where values stand that are read instead of computed.
     """
 
     def __init__(
         self,
         graph: Graph,
         needed: Sequence[int],
-        kept: Counter[int],
-        real: Real,
-        names: Names,
+        extra_uses: Counter[int],
+        real: CPrecision,
+        names: IdentifierScope,
         load: Callable[..., tuple[str, str]],
-        given: Mapping[int, str] | None = None,
+        given_texts: Mapping[int, str] | None = None,
     ) -> None:
         self.graph = graph
         self.needed = needed
         self.real = real
         self.names = names
         self.load = load
-        self.given = given or {}
-        self.kept = kept
-        self.uses: Counter[int] = Counter(kept)
+        self.given_texts = given_texts or {}
+        self.extra_uses = extra_uses
+        self.uses: Counter[int] = Counter(extra_uses)
         for number in needed:
-            if number not in self.given:
+            if number not in self.given_texts:
                 self.uses.update(operands(graph.nodes[number]))
-        self.texts: dict[int, Text] = {}
+        self.texts: dict[int, Expression] = {}
         self._count = 0
 
     def statements(self) -> Iterator[tuple[int, str]]:
@@ -111,24 +125,28 @@ class Writer:
         """A value that has been written, or a constant."""
         if isinstance(value, Value):
             return self.texts[value.id].text
-        return constant(value, self.real).text
+        return literal_expression(value, self.real).text
 
     def _statement(self, number: int) -> str:
-        if number in self.given:
-            return self._named(number, "", self.given[number])
+        if number in self.given_texts:
+            return self._named(number, "", self.given_texts[number])
         node = self.graph.nodes[number]
         if node[0] == "const":
-            self.texts[number] = constant(node[1], self.real)
+            self.texts[number] = literal_expression(node[1], self.real)
             return ""
         if node[0] == "load":
             source, wish = self.load(*node[1])
             return self._named(number, wish, source)
-        text = combined(node, [self.texts[i] for i in operands(node)], self.real)
+        text = operation_expression(node, [self.texts[i] for i in operands(node)], self.real)
         if node[0] in ("sin", "cos"):
             angle = self.texts[node[1]]
             wish = f"{node[0]}_{angle.text}" if angle.text.isidentifier() else ""
             return self._named(number, wish, text.text)
-        if self.uses[number] == 1 and not self.kept[number] and text.size <= SHORT:
+        if (
+            self.uses[number] == 1
+            and not self.extra_uses[number]
+            and text.size <= POLICY.max_c_inline_operations
+        ):
             self.texts[number] = text
             return ""
         return self._named(number, "", text.text)
@@ -137,16 +155,16 @@ class Writer:
         if not wish:
             self._count += 1
             wish = f"t{self._count}"
-        name = self.names.take(wish)
-        self.texts[number] = Text(name)
+        name = self.names.unique_name(wish)
+        self.texts[number] = Expression(name)
         return f"const {self.real.type} {name} = {text};"
 
 
-def folded(statement: str, indent: str) -> str:
+def wrap_statement(statement: str, indent: str) -> str:
     """A statement on lines of decent length, broken between tokens."""
     lines, rest, lead = [], statement, indent
-    while len(lead) + len(rest) > WIDTH:
-        place = rest.rfind(" ", 0, WIDTH - len(lead))
+    while len(lead) + len(rest) > MAX_LINE_CHARACTERS:
+        place = rest.rfind(" ", 0, MAX_LINE_CHARACTERS - len(lead))
         if place <= 0:
             break
         lines.append(f"{lead}{rest[:place]}")

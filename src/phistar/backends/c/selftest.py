@@ -8,24 +8,25 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from phistar.backends.c.signature import Interface
-from phistar.backends.c.text import DOUBLE, Names, Real, table
-from phistar.model.configuration import random_configuration
+from phistar.arrays import Array
+from phistar.backends.c.interface import Interface
+from phistar.backends.c.tokens import DOUBLE, CPrecision, IdentifierScope, array_definition
+from phistar.backends.c.unit_quaternions import QUATERNION_SIZE
+from phistar.model.configuration import QUATERNION_LENGTH_TOLERANCE, random_configuration
 from phistar.model.model import Model
 from phistar.scalar.interpret import run
-from phistar.scalar.program import Rolled, ScalarProgram, Signature
+from phistar.scalar.program import Looped, ScalarProgram, Signature
 
-Array = NDArray[Any]
-
-SAMPLES = 4
-TOLERANCE = 1e-12
+TEST_SAMPLES = 4
+QUATERNION_DRIFT = 0.5 * QUATERNION_LENGTH_TOLERANCE
+"""Of the length of the quaternions of the last sample."""
+DOUBLE_TOLERANCE = 1e-12
 """Error of double precision, relative to the largest entry of an output, that is let pass."""
-SINGLE = 1e-5
+MIN_FLOAT_TOLERANCE = 1e-5
 """The same of single precision, where the robot's conditioning does not make it larger."""
 
-_TOOLS = """\
+_C_HELPERS = """\
 static double difference(const {real} *got, const double *want, int n)
 {{
     double scale = 0.0, worst = 0.0;
@@ -65,7 +66,7 @@ static int report(const char *name, double error, double allowed)
 
 
 @dataclass(frozen=True)
-class Reference:
+class ExpectedResults:
     """Inputs and what must come out.
 
     Attributes:
@@ -79,28 +80,50 @@ class Reference:
 
 
 def random_inputs(model: Model, signature: Signature, seed: int = 0) -> dict[str, Array]:
-    """A few random configurations of a robot, and random numbers for all other inputs."""
+    """A few random configurations of a robot, and random numbers for all other inputs.
+
+    Quaternions of the last sample have drifted from length one.
+    """
     rng = np.random.default_rng(seed)
     inputs = {}
     for name, size in signature.inputs.items():
         at_q = name == "q" and size == model.nq
-        shape = (SAMPLES, size)
+        shape = (TEST_SAMPLES, size)
         inputs[name] = (
             random_configuration(model, rng, shape[:1]) if at_q else rng.normal(size=shape)
         )
+    for start in signature.quaternions:
+        inputs["q"][-1, start : start + QUATERNION_SIZE] *= 1.0 + QUATERNION_DRIFT
     return inputs
 
 
-def reference(program: ScalarProgram, inputs: Mapping[str, Array], real: Real) -> Reference:
+def expected_results(
+    program: ScalarProgram, inputs: Mapping[str, Array], real: CPrecision
+) -> ExpectedResults:
     """What the scalar program gives, in double precision, for inputs of the given precision."""
     if real is DOUBLE:
         given = {name: np.asarray(x, dtype=np.float64) for name, x in inputs.items()}
-        return Reference(given, run(program, given), TOLERANCE)
+        outputs = run(program, with_unit_quaternions(program.signature, given))
+        return ExpectedResults(given, outputs, DOUBLE_TOLERANCE)
     single = {name: np.asarray(x, dtype=np.float32) for name, x in inputs.items()}
     given = {name: x.astype(np.float64) for name, x in single.items()}
-    outputs = run(program, given)
-    measured = relative_error(run(_in_single(program), single), outputs)
-    return Reference(given, outputs, max(SINGLE, float(f"{10.0 * measured:.1g}")))
+    outputs = run(program, with_unit_quaternions(program.signature, given))
+    single = with_unit_quaternions(program.signature, single)
+    measured = relative_error(run(_with_float_tables(program), single), outputs)
+    return ExpectedResults(
+        given, outputs, max(MIN_FLOAT_TOLERANCE, float(f"{10.0 * measured:.1g}"))
+    )
+
+
+def with_unit_quaternions(signature: Signature, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Inputs (samples, size) whose quaternions have length one."""
+    result = dict(inputs)
+    for start in signature.quaternions:
+        q = result["q"].copy()
+        part = q[:, start : start + QUATERNION_SIZE]
+        part /= np.linalg.norm(part, axis=1, keepdims=True)
+        result["q"] = q
+    return result
 
 
 def relative_error(got: Mapping[str, Array], want: Mapping[str, Array]) -> float:
@@ -113,42 +136,42 @@ def relative_error(got: Mapping[str, Array], want: Mapping[str, Array]) -> float
     return worst
 
 
-def _in_single(program: ScalarProgram) -> ScalarProgram:
+def _with_float_tables(program: ScalarProgram) -> ScalarProgram:
     """The program with tables in single precision."""
-    if not isinstance(program, Rolled):
+    if not isinstance(program, Looped):
         return program
     rows: Any = [[np.float32(x) for x in row] for row in program.links.table]
     return replace(program, links=replace(program.links, table=rows))
 
 
-def selftest(header: str, checks: Sequence[tuple[Interface, Reference]]) -> str:
+def selftest(header: str, checks: Sequence[tuple[Interface, ExpectedResults]]) -> str:
     """The C file, without the line that says who wrote it."""
     real = checks[0][0].real.type
-    functions = [_check(k, *check) for k, check in enumerate(checks, 1)]
+    functions = [_check_function(k, *check) for k, check in enumerate(checks, 1)]
     calls = " | ".join(f"check_{k}()" for k in range(1, len(checks) + 1))
     includes = f'#include <math.h>\n#include <stdio.h>\n\n#include "{header}"'
     main = f"int main(void)\n{{\n    return {calls};\n}}"
     parts = ["/* Returns 0 if every function gives the embedded outputs. */", includes]
-    return "\n\n".join([*parts, _TOOLS.format(real=real), *functions, main]) + "\n"
+    return "\n\n".join([*parts, _C_HELPERS.format(real=real), *functions, main]) + "\n"
 
 
-def _check(number: int, face: Interface, wanted: Reference) -> str:
-    names = Names([face.name, *face.arguments])
-    i, worst = names.take("i"), names.take("worst")
+def _check_function(number: int, face: Interface, wanted: ExpectedResults) -> str:
+    names = IdentifierScope([face.name, *face.arguments])
+    i, worst = names.unique_name("i"), names.unique_name("worst")
     count = len(next(iter(wanted.inputs.values()), ()))
     tables, results, compared = [], [], []
     for name, c, size in face.inputs:
-        tables.append(_samples(face.real, c, wanted.inputs[name], size))
+        tables.append(_samples_table(face.real, c, wanted.inputs[name], size))
     for name, c, size in face.outputs:
-        want = names.take(f"want_{c}")
-        tables.append(_samples(DOUBLE, want, wanted.outputs[name], size))
+        want = names.unique_name(f"want_{c}")
+        tables.append(_samples_table(DOUBLE, want, wanted.outputs[name], size))
         results.append(f"    {face.real.type} {c}[{max(size, 1)}];")
         call = f"difference({c}, {want}[{i}], {size})"
         compared.append(f"        {worst} = larger({worst}, {call});")
-    if face.work:
-        results.append(f"    static {face.real.type} {face.work_name}[{face.work_size}];")
+    if face.work_entries:
+        results.append(f"    static {face.real.type} {face.work_name}[{face.work_size_macro}];")
     given = [f"{c}[{i}]" for _, c, _ in face.inputs]
-    rest = [c for _, c, _ in face.outputs] + ([face.work_name] if face.work else [])
+    rest = [c for _, c, _ in face.outputs] + ([face.work_name] if face.work_entries else [])
     return "\n".join(
         [
             f"static int check_{number}(void)\n{{",
@@ -163,11 +186,13 @@ def _check(number: int, face: Interface, wanted: Reference) -> str:
     )
 
 
-def _samples(real: Real, name: str, rows: Array, size: int) -> str:
+def _samples_table(real: CPrecision, name: str, rows: Array, size: int) -> str:
     """A table of (samples, size)."""
     items = []
     for row in rows:
         numbers = [real.literal(float(x)) for x in row] or [real.literal(0.0)]
         items += [f"{{{numbers[0]}", *numbers[1:]]
         items[-1] += "}"
-    return table(f"static const {real.type} {name}[{len(rows)}][{max(size, 1)}]", items, " " * 4)
+    return array_definition(
+        f"static const {real.type} {name}[{len(rows)}][{max(size, 1)}]", items, " " * 4
+    )

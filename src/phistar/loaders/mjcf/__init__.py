@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""MJCF through MuJoCo: ``reader``, and the steps before and after MuJoCo has its say."""
+"""MJCF through MuJoCo: ``mjcf_reader``, and the steps before and after MuJoCo's compiler."""

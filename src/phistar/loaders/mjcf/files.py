@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The files an MJCF document refers to: includes, sub-models and meshes, all inside allowed roots.
 
-MuJoCo gets everything as text or bytes under names made up here, and never opens a file itself.
+MuJoCo gets everything as text or bytes under generated names, and never opens a file itself.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from phistar.errors import ModelError, Problem, UnsafeFileError
-from phistar.loaders.mjcf.tree import Element, read_tree, render
-from phistar.loaders.source import MAX_BYTES, Source, check_size, read_source
+from phistar.loaders.mjcf.element_tree import Element, read_tree, render
+from phistar.loaders.report import LoadReport
+from phistar.loaders.robot_source import MAX_BYTES, Source, check_size, read_source
 
 MAX_DEPTH = 250
-"""Deepest nesting of elements after includes; MuJoCo walks documents by recursion."""
-MAX_MODELS_DEEP = 16
-"""Longest row of sub-models inside sub-models."""
+"""Deepest nesting of elements after includes; MuJoCo's parser is recursive."""
+MAX_MODEL_DEPTH = 16
+"""Deepest nesting of sub-models."""
 
 MAX_TAGS = 50_000
 """Most ``<`` in all files together, counted before they are parsed."""
@@ -27,7 +28,7 @@ _INCLUDE_CURE = "Move it beside the main file, or pass its folder in roots=."
 
 @dataclass(frozen=True)
 class MeshFile:
-    """A mesh file: its spelling in the document, and where it is (None: outside the roots)."""
+    """A mesh file: its spelling in the document, and its path (None: outside the roots)."""
 
     spelling: str
     path: Path | None
@@ -35,7 +36,7 @@ class MeshFile:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a file that may be opened."""
+        """Whether there is such a file, inside the roots."""
         return self.path is not None and self.path.is_file()
 
 
@@ -45,8 +46,8 @@ class Bundle:
 
     Attributes:
         main: Root of the main document.
-        models: Roots of the sub-models, by the name under which MuJoCo asks for them.
-        meshes: Mesh files, by the name under which MuJoCo asks for them.
+        models: Roots of the sub-models, by the name given to MuJoCo.
+        meshes: Mesh files, by the name given to MuJoCo.
     """
 
     main: Element
@@ -69,35 +70,38 @@ class Bundle:
         return main, others, lines
 
 
-def gather(source: Source, roots: Sequence[Path] = ()) -> Bundle:
+def read_bundle(
+    source: Source, roots: Sequence[Path] = (), report: LoadReport | None = None
+) -> Bundle:
     """Read a document and everything it includes.
 
     Args:
         source: The main document.
         roots: Folders that may be read besides the one the document is in.
+        report: Receives the warnings.
 
     Raises:
         ModelError: A file is missing, not XML, or included twice.
         UnsafeFileError: A DOCTYPE, a path outside the roots, too much data or too deep a nesting.
     """
-    return _Gatherer(source, roots).bundle(source)
+    return _Gatherer(source, roots, report).bundle(source)
 
 
 @dataclass(frozen=True)
 class _Level:
-    """How far includes have been followed.
+    """State of following includes.
 
     Attributes:
-        folder, home: Of the file at hand and of the main one; None for bytes.
-        chain: The files from the main one to the one at hand.
-        seen: All files met anywhere.
-        depth: Of nested elements.
+        folder, home: Folders of the current file and of the main one; None for bytes.
+        chain: The files from the main one to the current one.
+        visited: All files so far.
+        depth: Depth of nested elements.
     """
 
     folder: Path | None
     home: Path | None
     chain: tuple[Path, ...]
-    seen: set[Path]
+    visited: set[Path]
     depth: int = 1
 
     def below(self) -> _Level:
@@ -107,9 +111,12 @@ class _Level:
 class _Gatherer:
     """Follows includes and sub-models from one main document."""
 
-    def __init__(self, source: Source, roots: Sequence[Path]) -> None:
-        own = [source.path.parent] if source.path is not None else []
-        self.roots = [folder.resolve() for folder in (*own, *roots)]
+    def __init__(
+        self, source: Source, roots: Sequence[Path], report: LoadReport | None = None
+    ) -> None:
+        self.report = report
+        own_folders = [source.path.parent] if source.path is not None else []
+        self.roots = [folder.resolve() for folder in (*own_folders, *roots)]
         self.size = self.tags = 0
         self.models: dict[str, Element] = {}
         self.meshes: dict[str, MeshFile] = {}
@@ -118,7 +125,7 @@ class _Gatherer:
 
     def bundle(self, source: Source) -> Bundle:
         self.count(source)
-        main = read_tree(source)
+        main = read_tree(source, self.report)
         check_root(main, source)
         self.complete(main, source)
         return Bundle(main, self.models, self.meshes)
@@ -139,7 +146,7 @@ class _Gatherer:
                 element.attributes.clear()
 
     def include(self, element: Element, level: _Level) -> None:
-        """Replace each <include> below ``element`` by what its file holds."""
+        """Replace each <include> below ``element`` by the contents of its file."""
         if level.depth > MAX_DEPTH:
             what = f"elements nest deeper than {MAX_DEPTH} levels at {element.label}."
             raise _unsafe("too-deep", element, what, "Split the robot.")
@@ -155,35 +162,35 @@ class _Gatherer:
         element.children = children
 
     def included(self, element: Element, level: _Level) -> list[Element]:
-        """What an <include> stands for; like MuJoCo, looks beside its own file, then the main."""
+        """Contents of an <include>; like MuJoCo, looks beside its own file, then the main one."""
         path = self.find(element, [level.folder, level.home])
-        if path in level.seen:
+        if path in level.visited:
             cycle = path in level.chain
             reason = "is an include cycle" if cycle else "was included before"
             what = f'include "{element.get("file")}" {reason}.'
-            raise _refused("include-twice", element, what, "Include every file once.")
+            raise _error("include-twice", element, what, "Include every file once.")
         if element.children:
             what = f'include "{element.get("file")}" has elements inside, which mean nothing.'
-            raise _refused("include-children", element, what, "Remove them.")
-        level.seen.add(path)
-        root = read_tree(self.read(path))
+            raise _error("include-children", element, what, "Remove them.")
+        level.visited.add(path)
+        root = read_tree(self.read(path), self.report)
         chain = (*level.chain, path)
         self.include(root, replace(level.below(), folder=path.parent, chain=chain))
         return root.children
 
     def add_model(self, element: Element, home: Path | None) -> None:
-        """Register the file of <asset><model> under a name of ours."""
+        """Register the file of <asset><model> under a generated name."""
         path = self.find(element, [home])
-        if path in self.open_models or len(self.open_models) >= MAX_MODELS_DEEP:
+        if path in self.open_models or len(self.open_models) >= MAX_MODEL_DEPTH:
             what = f'model "{element.get("file")}" contains itself, or models nest too deep.'
-            raise _refused("model-cycle", element, what, "Break the cycle of models.")
+            raise _error("model-cycle", element, what, "Break the cycle of models.")
         if path not in self.known_models:
             self.known_models[path] = self.read_model(path)
         element.attributes["file"] = self.known_models[path]
 
     def read_model(self, path: Path) -> str:
         source = self.read(path)
-        root = read_tree(source)
+        root = read_tree(source, self.report)
         check_root(root, source)
         self.open_models.append(path)
         self.complete(root, source)
@@ -193,7 +200,7 @@ class _Gatherer:
         return name
 
     def add_mesh(self, element: Element, home: Path | None, folder: str, strip: bool) -> None:
-        """Register a mesh file under a name of ours; nothing is opened here."""
+        """Register a mesh file under a generated name; nothing is opened here."""
         spelling = element.get("file")
         bare = spelling.replace("\\", "/")
         element.attributes.setdefault("name", PurePosixPath(bare).stem)
@@ -207,19 +214,19 @@ class _Gatherer:
         """The existing file that an include or sub-model means."""
         spelling = element.get("file")
         if not spelling:
-            raise _refused("no-file", element, f"{element.label} has no file.", "Name the file.")
+            raise _error("no-file", element, f"{element.label} has no file.", "Name the file.")
         starts = list(dict.fromkeys(f for f in folders if f is not None)) or self.roots
-        inside = [path for start in starts if (path := self.allowed(start / spelling))]
-        if not inside:
+        allowed_paths = [path for start in starts if (path := self.allowed(start / spelling))]
+        if not allowed_paths:
             what = f'{element.tag} "{spelling}" is outside the folders that may be read.'
             if not self.roots:
                 what = f'{element.tag} "{spelling}": a document given as bytes has no folder.'
             raise _unsafe("outside-path", element, what, _INCLUDE_CURE)
-        for path in inside:
+        for path in allowed_paths:
             if path.is_file():
                 return path
         what = f'{element.tag} "{spelling}": no such file.'
-        raise _refused("missing-file", element, what, "Check the name.")
+        raise _error("missing-file", element, what, "Check the name.")
 
     def allowed(self, path: Path) -> Path | None:
         """``path`` with links followed, or None if that leaves the roots."""
@@ -235,7 +242,7 @@ class _Gatherer:
         return source
 
     def count(self, source: Source) -> None:
-        """Keep within the limits for all files together."""
+        """Enforce the limits for all files together."""
         self.size += len(source.data)
         self.tags += source.data.count(b"<")
         check_size(self.size, source.name, MAX_BYTES)
@@ -246,7 +253,7 @@ class _Gatherer:
 
 
 def check_root(root: Element, source: Source) -> None:
-    """Refuse documents that are not MJCF."""
+    """Reject documents that are not MJCF."""
     if root.tag == "mujoco":
         return
     what = f"the root element is <{root.tag}>, an MJCF document starts with <mujoco>."
@@ -257,7 +264,7 @@ def check_root(root: Element, source: Source) -> None:
 def _mesh_folder(root: Element) -> tuple[str, bool]:
     """The document's folder of meshes and whether folders in file names are dropped.
 
-    The attributes are taken out: MuJoCo sees our names only.
+    The attributes are removed: MuJoCo gets generated names only.
     """
     folder, strip = "", False
     for element in root.walk():
@@ -268,7 +275,7 @@ def _mesh_folder(root: Element) -> tuple[str, bool]:
     return folder, strip
 
 
-def _refused(code: str, element: Element, what: str, cure: str) -> ModelError:
+def _error(code: str, element: Element, what: str, cure: str) -> ModelError:
     return ModelError([Problem("error", code, element.where, what, cure)])
 
 

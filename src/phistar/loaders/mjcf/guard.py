@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is refused in an MJCF document before MuJoCo sees it: sizes, numbers, masses.
+"""Checks of an MJCF document before MuJoCo reads it: sizes, numbers, masses.
 
-MuJoCo accepts NaN and builds what a <replicate> asks for without end, so both are found here.
+MuJoCo accepts NaN and <replicate> of any size, so both are checked here.
 """
 
 from __future__ import annotations
@@ -10,48 +10,48 @@ import math
 from collections.abc import Iterator, Mapping
 
 from phistar.errors import Problem, UnitWarning, UnsafeFileError
+from phistar.loaders.mjcf.element_tree import Element
 from phistar.loaders.mjcf.files import Bundle
-from phistar.loaders.mjcf.tree import Element
 from phistar.loaders.report import LoadReport
 
 # MuJoCo's parser and compiler take time quadratic in the number of elements; at these limits they
 # need about a second. Real robots have up to 3 000.
 MAX_ELEMENTS = 10_000
-"""Most elements of a robot's documents."""
+"""Largest number of elements of a robot's documents."""
 MAX_COPIES = 4_000
-"""Most elements that <replicate>, <attach> and the like may add."""
+"""Largest number of elements that <replicate>, <attach> and the like may add."""
 MAX_NUMBER = 1e100
-"""Numbers beyond this are refused: products of them would overflow."""
+"""Numbers beyond this are rejected: their products would overflow."""
 
-# Attributes that hold names or words, in which "nan" or "inf" would be just letters.
-_NAMING = (
+# Attributes with names or words, in which "nan" and "inf" are just letters.
+_TEXT_ATTRIBUTE_NAMES = (
     "name class childclass file fileright fileup fileleft filedown filefront fileback model prefix "
     "target body body1 body2 joint joint1 joint2 jointinparent geom geom1 geom2 site site1 site2 "
     "sidesite refsite cranksite slidersite tendon tendon1 tendon2 actuator mesh hfield material "
     "texture flex node objname refname objtype reftype plugin instance key value data content_type "
     "sep camera"
 )
-_WORDS = frozenset(_NAMING.split())
-# Largest value of attributes that make MuJoCo allocate or compute by themselves.
-_LARGEST = {
+_TEXT_ATTRIBUTES = frozenset(_TEXT_ATTRIBUTE_NAMES.split())
+# Largest value of attributes that make MuJoCo allocate or compute.
+_MAX_VALUES = {
     ("numeric", "size"): 100_000,
     ("mesh", "params"): 300,
     ("hfield", "nrow"): 3_000,
     ("hfield", "ncol"): 3_000,
 }
-_LARGEST_SAMPLES = 1_000
+_MAX_SAMPLES = 1_000
 
 
-def check(bundle: Bundle, report: LoadReport) -> None:
-    """Report what is wrong with the documents of a robot.
+def check_limits(bundle: Bundle, report: LoadReport) -> None:
+    """Report the problems of a robot's documents.
 
     Args:
         bundle: The documents, includes in place.
-        report: Gets a problem for every number that is none, every negative mass and every angle
-            that looks like degrees.
+        report: Receives a problem for every value that is not a number, every negative mass and
+            every angle that looks like degrees.
 
     Raises:
-        UnsafeFileError: The documents ask for more than the limits of this module.
+        UnsafeFileError: The documents exceed the limits of this module.
     """
     _check_size(bundle)
     for root in bundle.documents:
@@ -64,17 +64,17 @@ def check(bundle: Bundle, report: LoadReport) -> None:
 
 
 def _check_size(bundle: Bundle) -> None:
-    written = sum(1 for root in bundle.documents for _ in root.walk())
-    if written > MAX_ELEMENTS:
-        what = f"{written} elements are more than the limit of {MAX_ELEMENTS}."
+    element_count = sum(1 for root in bundle.documents for _ in root.walk())
+    if element_count > MAX_ELEMENTS:
+        what = f"{element_count} elements are more than the limit of {MAX_ELEMENTS}."
         raise _too_big(bundle.main, what)
     models: dict[str, float] = {}
     # A sub-model is registered after those it uses, so that their sizes are known here.
     for name, root in bundle.models.items():
-        models[name] = _grown(root, _attached(root, models))
-    copies = _grown(bundle.main, _attached(bundle.main, models)) - written
+        models[name] = _expanded_count(root, _attached(root, models))
+    copies = _expanded_count(bundle.main, _attached(bundle.main, models)) - element_count
     if copies > MAX_COPIES:
-        cause = next((e for e in bundle.main.walk() if e.tag in _GROWING), bundle.main)
+        cause = next((e for e in bundle.main.walk() if e.tag in _MULTIPLYING_TAGS), bundle.main)
         what = (
             f"{cause.start_tag} and the like would add about {copies:.3g} elements, "
             f"the limit is {MAX_COPIES}."
@@ -82,10 +82,10 @@ def _check_size(bundle: Bundle) -> None:
         raise _too_big(cause, what)
     for root in bundle.documents:
         for element in root.walk():
-            _check_sizes_asked(element)
+            _check_requested_sizes(element)
 
 
-_GROWING = frozenset({"replicate", "attach", "flexcomp", "composite"})
+_MULTIPLYING_TAGS = frozenset({"replicate", "attach", "flexcomp", "composite"})
 _DEFAULT_COUNTS = {"flexcomp": "10 10 10", "composite": "1 1 1"}
 # A vertex of a flexible part becomes a body with three joints.
 _ELEMENTS_PER_VERTEX = 4
@@ -100,28 +100,28 @@ def _attached(root: Element, models: Mapping[str, float]) -> dict[str, float]:
     return sizes
 
 
-def _grown(element: Element, models: Mapping[str, float]) -> float:
-    """How many elements this one and those in it become."""
-    inside = sum(_grown(child, models) for child in element.children)
+def _expanded_count(element: Element, models: Mapping[str, float]) -> float:
+    """Number of elements that this one and those in it become."""
+    child_count = sum(_expanded_count(child, models) for child in element.children)
     if element.tag == "attach":
         return 1 + models.get(element.get("model"), models[""])
-    if element.tag in _GROWING:
+    if element.tag in _MULTIPLYING_TAGS:
         count = _product(element.get("count", _DEFAULT_COUNTS.get(element.tag, "1")))
-        # An empty <replicate> still costs MuJoCo its turns.
-        each = max(inside, 1) if element.tag == "replicate" else _ELEMENTS_PER_VERTEX
+        # An empty <replicate> still costs MuJoCo its iterations.
+        each = max(child_count, 1) if element.tag == "replicate" else _ELEMENTS_PER_VERTEX
         return 1 + count * each
-    return 1 + inside
+    return 1 + child_count
 
 
 def _product(text: str) -> float:
-    """Product of the numbers in an attribute; what is no number is MuJoCo's to refuse."""
+    """Product of the numbers in an attribute; MuJoCo rejects other text."""
     return math.prod(max(1.0, abs(x)) for x in _numbers(text))
 
 
-def _check_sizes_asked(element: Element) -> None:
+def _check_requested_sizes(element: Element) -> None:
     for name, text in element.attributes.items():
-        default = _LARGEST_SAMPLES if name == "nsample" else math.inf
-        limit = _LARGEST.get((element.tag, name), default)
+        default = _MAX_SAMPLES if name == "nsample" else math.inf
+        limit = _MAX_VALUES.get((element.tag, name), default)
         if max(_numbers(text), default=0.0) > limit:
             what = f'{element.label}: {name} "{text}" is more than the limit of {limit:g}.'
             raise _too_big(element, what)
@@ -145,7 +145,7 @@ def _numbers(text: str) -> list[float]:
 
 def _number_problems(element: Element) -> Iterator[Problem]:
     for name, text in element.attributes.items():
-        if name in _WORDS:
+        if name in _TEXT_ATTRIBUTES:
             continue
         numbers = _numbers(text)
         unlimited = name.endswith("range") and not any(math.isnan(x) for x in numbers)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Everything that MuJoCo would open a file for, taken out of its specification before compiling.
+"""Removes what MuJoCo would open a file for from its specification before compiling.
 
-Textures, skins and height fields never matter to a rigid body. A mesh matters only where a body's
-inertia is to be computed from it; all other mesh geoms become spheres that remember their mesh.
+Textures, skins and height fields are irrelevant to rigid bodies. A mesh is needed only where a
+body's inertia is computed from it; all other mesh geoms become spheres that refer to their mesh.
 """
 
 from __future__ import annotations
@@ -13,15 +13,13 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from phistar.arrays import Array
 from phistar.errors import IgnoredWarning, InertiaWarning
 from phistar.loaders.mjcf.files import Bundle, MeshFile
 from phistar.loaders.report import LoadReport
-from phistar.loaders.source import read_source
-from phistar.spatial import pose, quat_normalize, quat_to_rotation, wxyz_to_xyzw
-
-Array = NDArray[Any]
+from phistar.loaders.robot_source import read_source
+from phistar.spatial import pose, quat_normalize, quat_to_rotation, transform_point, wxyz_to_xyzw
 
 MAX_MESH_BYTES = 64 * 1024 * 1024
 """Largest mesh file that is read to compute an inertia."""
@@ -29,14 +27,14 @@ MAX_MESH_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True)
 class MeshShape:
-    """A geom's mesh as the file has it.
+    """A geom's mesh as in the file.
 
     Attributes:
         geom: MuJoCo's specification of the geom; its id is known after compiling.
         file: Spelling of the mesh file, empty for a mesh given inside the document.
-        scale: Along the mesh's axes.
+        scale: Scale along the mesh's axes.
         offset: (4, 4) pose of the mesh file's axes in the geom's frame.
-        replaced: Whether a sphere stands in for it.
+        replaced: Whether a sphere replaces it.
     """
 
     geom: Any
@@ -54,9 +52,9 @@ def replace_meshes(
     Args:
         spec: MuJoCo's MjSpec, changed in place.
         mujoco: The package.
-        bundle: Knows the mesh files.
-        report: Gets an error for every mesh that an inertia needs and that is not there, and a
-            warning for every other mesh that is not there.
+        bundle: Has the mesh files.
+        report: Receives an error for every missing mesh that an inertia needs, and a warning for
+            every other missing mesh.
         all_move: Whether bodies welded to the world move too (a floating base).
 
     Returns:
@@ -75,8 +73,8 @@ def replace_meshes(
     needed, shapes = _sort_geoms(spec, mujoco, bundle, report, all_move)
     for mesh in [m for m in spec.meshes if m.name not in needed]:
         spec.delete(mesh)
-    for part in (*spec.textures, *spec.hfields, *spec.skins):
-        spec.delete(part)
+    for asset in (*spec.textures, *spec.hfields, *spec.skins):
+        spec.delete(asset)
     spec.assets = _mesh_bytes(spec, bundle)
     return shapes
 
@@ -89,7 +87,7 @@ def _make_sphere(geom: Any, mujoco: ModuleType) -> None:
 def _sort_geoms(
     spec: Any, mujoco: ModuleType, bundle: Bundle, report: LoadReport, all_move: bool
 ) -> tuple[set[str], list[MeshShape]]:
-    """Names of the meshes that inertias need, and what all geoms with a mesh look like."""
+    """Names of the meshes that inertias need, and the mesh shapes of all geoms."""
     meshes = {mesh.name: mesh for mesh in spec.meshes}
     absent = {
         name: file
@@ -158,10 +156,10 @@ def _report_absent(file: MeshFile, report: LoadReport) -> None:
 
 
 def _shape(geom: Any, mesh: Any, bundle: Bundle, *, replaced: bool) -> MeshShape:
-    """MuJoCo takes refpos off the vertices, turns them by refquat's inverse and scales them."""
-    turn = quat_to_rotation(quat_normalize(wxyz_to_xyzw(np.array(mesh.refquat)))).T
+    """MuJoCo subtracts refpos from the vertices, rotates by refquat's inverse and scales them."""
+    rotation = quat_to_rotation(quat_normalize(wxyz_to_xyzw(np.array(mesh.refquat)))).T
     scale = np.array(mesh.scale)
-    offset = pose(turn, -scale * (turn @ np.array(mesh.refpos)))
+    offset = pose(rotation, -scale * (transform_point(pose(rotation), mesh.refpos)))
     file = bundle.meshes.get(mesh.file)
     spelling = file.spelling if file is not None else ""
     return MeshShape(geom, spelling, tuple(float(x) for x in scale), offset, replaced)

@@ -7,15 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from phistar.loaders.mjcf.compiled import names_of, placed
+from phistar.arrays import Array
 from phistar.loaders.mjcf.meshes import MeshShape
+from phistar.loaders.mjcf.mujoco_model import element_names, mujoco_pose
 from phistar.loaders.report import Entry, LoadReport
-from phistar.model.parts import Shape
-from phistar.spatial import pose_inverse
+from phistar.model.components import Shape
+from phistar.spatial import pose_inverse, pose_product
 
-Array = NDArray[Any]
 Shapes = tuple[list[Shape], list[Shape]]
 
 _KINDS = ("plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh", "sdf")
@@ -33,12 +32,12 @@ def shapes_of(model: Any, meshes: Mapping[int, MeshShape], report: LoadReport) -
     Args:
         model: MuJoCo's MjModel.
         meshes: Geoms that have a mesh, by id.
-        report: Gets the geoms that are neither.
+        report: Receives the geoms that are neither.
     """
     result: list[Shapes] = [([], []) for _ in range(model.nbody)]
     dropped = 0
-    poses = placed(model.geom_pos, model.geom_quat)
-    for geom, name in enumerate(names_of(model, "geom", "geom")):
+    poses = mujoco_pose(model.geom_pos, model.geom_quat)
+    for geom, name in enumerate(element_names(model, "geom", "geom")):
         visuals, collisions = result[int(model.geom_bodyid[geom])]
         shape = _shape(model, geom, name, poses[geom], meshes.get(geom))
         visible = model.geom_group[geom] < _FIRST_HIDDEN_GROUP
@@ -62,8 +61,9 @@ def _shape(model: Any, geom: int, name: str, pose: Array, mesh: MeshShape | None
         if not mesh.replaced:
             # MuJoCo moved the mesh to its centre of mass and the geom with it.
             asset = int(model.geom_dataid[geom])
-            pose = pose @ pose_inverse(placed(model.mesh_pos[asset], model.mesh_quat[asset]))
-        pose = pose @ mesh.offset
+            seat = mujoco_pose(model.mesh_pos[asset], model.mesh_quat[asset])
+            pose = pose_product(pose, pose_inverse(seat))
+        pose = pose_product(pose, mesh.offset)
         return Shape("mesh", mesh.scale, _frozen(pose), _colour(model, geom), mesh.file, name)
     size = _size(kind, [float(x) for x in model.geom_size[geom]])
     if size is None:
@@ -86,10 +86,10 @@ def _size(kind: str, half: list[float]) -> tuple[float, ...] | None:
 
 def _colour(model: Any, geom: int) -> tuple[float, float, float, float]:
     """The geom's own colour, or its material's where the geom leaves the default."""
-    own, material = model.geom_rgba[geom], int(model.geom_matid[geom])
-    if material >= 0 and np.allclose(own, _DEFAULT_RGBA):
-        own = model.mat_rgba[material]
-    red, green, blue, alpha = (float(x) for x in own)
+    colour, material = model.geom_rgba[geom], int(model.geom_matid[geom])
+    if material >= 0 and np.allclose(colour, _DEFAULT_RGBA):
+        colour = model.mat_rgba[material]
+    red, green, blue, alpha = (float(x) for x in colour)
     return red, green, blue, alpha
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""URDF, with the dialect that says what plain URDF cannot: ``reader`` and ``export``."""
+"""URDF, with a dialect for what plain URDF cannot express: ``urdf_reader`` and ``urdf_writer``."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where a URDF reader stands and where its findings go: places, problems, what was ignored."""
+"""Context of a URDF reader: positions in the file, problems, ignored elements."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xml.parsers import expat
 
 from phistar.errors import ModelError, PhistarWarning, Severity, StructureWarning
 from phistar.loaders.report import Entry, LoadReport
-from phistar.loaders.source import Source
+from phistar.loaders.robot_source import Source
 from phistar.loaders.urdf.dialect import DRAKE_NAMESPACE, NAMESPACE
 
 if TYPE_CHECKING:
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 XACRO_CURE = "Expand the file with xacro first, or load it with trust_xacro=True."
 
 # libxml2 keeps line numbers in 16 bits.
-_LAST_LINE = 65535
-_LISTED_EACH = 500
+_MAX_LINE_NUMBER = 65535
+_MAX_LISTED_PER_KIND = 500
 _MAX_ERRORS = 10_000
-_LONGEST_NAME = 1000
+MAX_NAME_CHARACTERS = 1000
 
 
 class Context:
-    """What every part of the reader needs.
+    """State shared by all parts of the reader.
 
     Attributes:
-        source: The document, for places.
-        report: Everything found goes there.
-        severity: What a bad value is: ``"error"``, or ``"warning"`` for things to draw.
-        line: Line of the current top-level element, for places beyond line 65535.
-        refused: How many values were bad so far.
-        incomplete: Set once a joint had to be left out, so that the hole it leaves in the tree is
-            not reported as well.
+        source: The document, for positions.
+        report: Receives all problems.
+        severity: Of a bad value: ``"error"``, or ``"warning"`` for shapes.
+        line: Line of the current top-level element, for positions beyond line 65535.
+        rejected: Number of bad values so far.
+        incomplete: Set once a joint had to be omitted, so that the gap in the tree is not reported
+            too.
     """
 
     def __init__(self, source: Source, report: LoadReport) -> None:
@@ -44,7 +44,7 @@ class Context:
         self.report = report
         self.severity: Severity = "error"
         self.line = 0
-        self.refused = 0
+        self.rejected = 0
         self.incomplete = False
         self._errors = 0
         self._ignored: Counter[tuple[str, str]] = Counter()
@@ -52,12 +52,12 @@ class Context:
     def where(self, element: _Element) -> str:
         """``file:line`` of an element."""
         line: int = element.sourceline  # type: ignore[assignment]
-        if line >= _LAST_LINE:
+        if line >= _MAX_LINE_NUMBER:
             line = self.line or line
         return f"{self.source.name}:{line}"
 
     def error(self, code: str, element: _Element, what: str, cure: str) -> None:
-        """Record something that keeps the robot from being built."""
+        """Record an error, which prevents a model."""
         self.report.add_problem("error", code, self.where(element), what, cure)
         self._errors += 1
         if self._errors >= _MAX_ERRORS:
@@ -73,49 +73,50 @@ class Context:
         cure: str,
         category: type[PhistarWarning] = StructureWarning,
     ) -> None:
-        """Record something the user should know of."""
+        """Record a warning."""
         self.report.add_problem("warning", code, self.where(element), what, cure, category)
 
-    def refuse(self, code: str, element: _Element, what: str, cure: str) -> None:
-        """Record a bad value: an error, or a warning where only drawing is concerned."""
-        self.refused += 1
+    def reject(self, code: str, element: _Element, what: str, cure: str) -> None:
+        """Record a bad value: an error, or a warning for shapes."""
+        self.rejected += 1
         if self.severity == "error":
             self.error(code, element, what, cure)
         else:
             self.warn(code, element, what, f"The shape is not drawn. {cure}")
 
     def ignore(self, element: _Element, what: str, note: str) -> None:
-        """List something the model does not hold; beyond a few hundred alike they are counted."""
+        """List something that the model does not have; beyond a few hundred of a kind they are
+        counted."""
         kind = (element.tag, note)
         self._ignored[kind] += 1
-        if self._ignored[kind] <= _LISTED_EACH:
+        if self._ignored[kind] <= _MAX_LISTED_PER_KIND:
             self.report.ignored.append(Entry(self.where(element), what, note))
 
     def name(self, element: _Element) -> str | None:
         """The name of an element that must have one; None after an error."""
-        name, tag = element.get("name"), readable(element.tag)
+        name, tag = element.get("name"), prefixed_tag(element.tag)
         if not name:
             self.error("no-name", element, f"a <{tag}> has no name.", "Give it a unique name.")
-        elif len(name) > _LONGEST_NAME:
-            what = f"the <{tag}> {shown(name)} has a name of {len(name)} characters."
-            self.error("long-name", element, what, f"At most {_LONGEST_NAME} are allowed.")
+        elif len(name) > MAX_NAME_CHARACTERS:
+            what = f"the <{tag}> {quote(name)} has a name of {len(name)} characters."
+            self.error("long-name", element, what, f"At most {MAX_NAME_CHARACTERS} are allowed.")
             return None
         return name or None
 
     def default(self, element: _Element, what: str, note: str) -> None:
-        """List something the file leaves open and the value taken."""
+        """List a default of something that the file does not specify."""
         self.report.defaulted.append(Entry(self.where(element), what, note))
 
     def close(self) -> None:
         """List how many entries ``ignore`` only counted."""
         for (tag, note), count in self._ignored.items():
-            if count > _LISTED_EACH:
-                what = f"{count - _LISTED_EACH} more like <{readable(tag)}>"
+            if count > _MAX_LISTED_PER_KIND:
+                what = f"{count - _MAX_LISTED_PER_KIND} more like <{prefixed_tag(tag)}>"
                 self.report.ignored.append(Entry(self.source.name, what, note))
 
 
-def shown(text: str, longest: int = 60) -> str:
-    """``text`` in quotes, cut if long."""
+def quote(text: str, longest: int = 60) -> str:
+    """``text`` in quotes, truncated if long."""
     return f'"{text}"' if len(text) <= longest else f'"{text[:longest]}..."'
 
 
@@ -134,8 +135,8 @@ def split_tag(tag: str) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=1024)
-def readable(tag: str) -> str:
-    """A tag as a person writes it, with a prefix instead of the namespace."""
+def prefixed_tag(tag: str) -> str:
+    """A tag with a prefix instead of the namespace."""
     namespace, local = split_tag(tag)
     if not namespace:
         return local
@@ -146,7 +147,7 @@ def readable(tag: str) -> str:
 
 def top_level_lines(source: Source) -> list[int]:
     """Lines of the root's children, for documents longer than libxml2 can number; else empty."""
-    if source.data.count(b"\n") < _LAST_LINE - 1:
+    if source.data.count(b"\n") < _MAX_LINE_NUMBER - 1:
         return []
     lines: list[int] = []
     depth = 0
@@ -167,6 +168,6 @@ def top_level_lines(source: Source) -> list[int]:
     try:
         parser.Parse(source.data, True)
     except expat.ExpatError:
-        # An encoding expat does not know: places beyond the last line stay approximate.
+        # An encoding expat does not know: positions beyond the last line are approximate.
         return []
     return lines

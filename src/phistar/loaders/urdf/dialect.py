@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The URDF dialect of phistar: what plain URDF cannot say, in a namespace other readers skip.
+"""The URDF dialect of phistar: what plain URDF cannot express, in a namespace other readers skip.
 
-The reader (``reader.py``) and the exporter (``export.py``) share the names below. A file that
-uses the dialect declares ``xmlns:phistar="urn:phistar:urdf"`` on its root. Numbers are XSD doubles
-separated by blanks; in limits ``inf`` and ``-inf`` mean unlimited.
+The reader (``urdf_reader.py``) and the writer (``urdf_writer.py``) share the names below. A file
+that uses the dialect declares ``xmlns:phistar="urn:phistar:urdf"`` on its root. Numbers are XSD
+doubles separated by blanks; in limits ``inf`` and ``-inf`` mean unlimited.
 
 On ``<robot>``:
     ``phistar:forest="true"``       several root links are allowed.
@@ -17,13 +17,14 @@ On ``<robot>``:
     active="true"/>``               source may be absent or empty.
     ``<phistar:order><phistar:joint name="j"/>...</phistar:order>``
                                     order of the coordinates, every independent joint once.
-    ``<phistar:configuration name="home" values="0 0.5 0"/>``
-                                    length nq, in the order of the coordinates.
+    ``<phistar:configuration name="home" values="0 0.5 0" base="0 0 1 0 0 0 1"/>``
+                                    length nq, in the order of the coordinates; base (optional):
+                                    q of the free joint that ``floating_base=True`` adds.
 
 On ``<link>``:
     ``phistar:virtual="true"``      a massless link that only realises a joint.
-    ``phistar:ground="true"``       stands for the ground itself and is no link of the model: joints
-                                    with this parent hang on the ground. It has no parent joint.
+    ``phistar:ground="true"``       the ground itself, no link of the model: joints with this parent
+                                    are on the ground. It has no parent joint.
 
 In ``<joint>``, whose types are those of ``KIND_OF_TYPE``, with the prefix ``phistar:`` where a
 reader that does not know the elements below would get the joint wrong:
@@ -33,10 +34,10 @@ reader that does not know the elements below would get the joint wrong:
                                          as those of ``<origin>``.
     ``<phistar:reference value="0"/>``   coordinate at which the joint's transform is the identity.
     ``<phistar:limits lower="..." upper="..." velocity="..." effort="..."/>``
-                                         nq, nq, nv and nv numbers; goes before ``<limit>``.
+                                         nq, nq, nv and nv numbers; overrides ``<limit>``.
     ``<phistar:dynamics armature="..." rotor_inertia="..." gear_ratio="..." damping="..."
     friction="..." stiffness="..." spring_reference="..."/>``
-                                         nv numbers each, spring_reference nq; goes before
+                                         nv numbers each, spring_reference nq; overrides
                                          ``<dynamics>``.
 
 On every ``<origin>`` and ``<phistar:child_origin>``:

@@ -3,23 +3,24 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from phistar.errors import IgnoredWarning, LimitWarning
-from phistar.loaders.urdf.context import Context, readable
+from phistar.loaders.urdf.context import Context, prefixed_tag
 from phistar.loaders.urdf.dialect import DRAKE_NAMESPACE, qname
 from phistar.loaders.urdf.values import (
     Vector,
     check_attributes,
-    number,
-    numbers,
+    fast_numbers,
     parse_number,
-    plain_numbers,
+    read_number,
+    read_numbers,
 )
+from phistar.model.components import Drive, Limits
 from phistar.model.joints import JointKind
-from phistar.model.parts import Drive, Limits
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
@@ -46,19 +47,21 @@ def read_limits(
     context: Context,
     joint: _Element,
     motion: JointKind,
-    parts: dict[str, _Element],
+    children: dict[str, _Element],
     label: str,
 ) -> Limits:
-    """Limits of a joint; takes its elements out of ``parts``."""
+    """Limits of a joint; removes its elements from ``children``."""
     unlimited = _unlimited(type(motion))
     if motion.nv == 0:
         return unlimited
-    plain, own = parts.pop("limit", None), parts.pop(LIMITS, None)
-    if own is not None:
-        check_attributes(context, own, _LIMIT_SET, label)
-        return _with_lists(context, unlimited, own, _LIMIT, label, infinite=True)
+    plain, dialect = children.pop("limit", None), children.pop(LIMITS, None)
+    if dialect is not None:
+        check_attributes(context, dialect, _LIMIT_SET, label)
+        limits = _with_attributes(context, unlimited, dialect, _LIMIT, label, infinite=True)
+        return _without_reversed(context, dialect, limits, label)
     if plain is not None:
-        return _plain_limits(context, plain, motion, unlimited, label)
+        limits = _plain_limits(context, plain, motion, unlimited, label)
+        return _without_reversed(context, plain, limits, label)
     if motion.name in _NEEDS_LIMIT:
         what = f"{label}: <limit> is required for {motion.name}, there is none."
         other = ", or make the joint continuous" if motion.name == "revolute" else ""
@@ -72,18 +75,35 @@ def _plain_limits(
     context: Context, element: _Element, motion: JointKind, unlimited: Limits, label: str
 ) -> Limits:
     check_attributes(context, element, _LIMIT_SET, label)
-    if motion.nv == 1 and motion.name != "continuous":
-        if plain := plain_numbers(element, _LIMIT):
+    if motion.nv == 1 and not motion.unlimited:
+        if plain := fast_numbers(element, _LIMIT):
             lower, upper, velocity, effort = plain
             return Limits((lower,), (upper,), (velocity,), (effort,))
         _warn_missing_limits(context, element, motion, label)
-        return _with_lists(context, unlimited, element, _LIMIT, label, infinite=True)
+        return _with_attributes(context, unlimited, element, _LIMIT, label, infinite=True)
     for name in ("lower", "upper"):
         if element.get(name) is not None:
-            number(context, element, name, label, thing=f"limit {name}", infinite=True)
+            read_number(context, element, name, label, thing=f"limit {name}", infinite=True)
             note = f"a {motion.name} joint has no such limit"
             context.ignore(element, f"{label}: limit {name}", note)
-    return _with_lists(context, unlimited, element, _LIMIT[2:], label, infinite=True)
+    return _with_attributes(context, unlimited, element, _LIMIT[2:], label, infinite=True)
+
+
+def _without_reversed(context: Context, element: _Element, limits: Limits, label: str) -> Limits:
+    """The limits; a lower above its upper becomes infinite, as such files mean none."""
+    pairs = list(zip(limits.lower, limits.upper, strict=True))
+    if not any(low > high for low, high in pairs):
+        return limits
+    for low, high in pairs:
+        if low > high:
+            what = f"{label}: lower limit {low:g} is above upper limit {high:g}."
+            cure = "Taken as unlimited, which some files mean by it; else swap them."
+            context.warn("limit-order", element, what, cure, LimitWarning)
+            context.default(element, label, "limit lower above upper: unlimited")
+    lower, upper = zip(
+        *((x, y) if x <= y else (-math.inf, math.inf) for x, y in pairs), strict=True
+    )
+    return replace(limits, lower=lower, upper=upper)
 
 
 def _warn_missing_limits(
@@ -100,23 +120,23 @@ def _warn_missing_limits(
 def read_drive(
     context: Context,
     motion: JointKind,
-    parts: dict[str, _Element],
+    children: dict[str, _Element],
     rotor: Rotor | None,
     label: str,
 ) -> Drive:
-    """Drive of a joint; takes its elements out of ``parts``."""
-    drive = _passive(type(motion))
+    """Drive of a joint; removes its elements from ``children``."""
+    drive = passive_drive(type(motion))
     if motion.nv == 0:
         return drive
     if rotor is not None:
         inertia, ratio = (rotor.inertia,) * motion.nv, (rotor.ratio,) * motion.nv
         drive = replace(drive, rotor_inertia=inertia, gear_ratio=ratio)
-    if (plain := parts.pop("dynamics", None)) is not None:
+    if (plain := children.pop("dynamics", None)) is not None:
         _warn_old_dynamics(context, plain, label)
-        drive = _with_lists(context, drive, plain, _FRICTION, label)
-    if (own := parts.pop(DYNAMICS, None)) is not None:
-        check_attributes(context, own, frozenset(_DRIVE), label)
-        drive = _with_lists(context, drive, own, _DRIVE, label)
+        drive = _with_attributes(context, drive, plain, _FRICTION, label)
+    if (dialect := children.pop(DYNAMICS, None)) is not None:
+        check_attributes(context, dialect, frozenset(_DRIVE), label)
+        drive = _with_attributes(context, drive, dialect, _DRIVE, label)
     return drive
 
 
@@ -126,7 +146,8 @@ def _unlimited(kind: type[JointKind]) -> Limits:
 
 
 @cache
-def _passive(kind: type[JointKind]) -> Drive:
+def passive_drive(kind: type[JointKind]) -> Drive:
+    """A drive without effect."""
     return Drive.passive_free(kind())
 
 
@@ -139,7 +160,7 @@ def _warn_old_dynamics(context: Context, element: _Element, label: str) -> None:
         context.warn("ignored-dynamics", element, what, cure, IgnoredWarning)
 
 
-def _with_lists(
+def _with_attributes(
     context: Context,
     values: Values,
     element: _Element,
@@ -148,15 +169,17 @@ def _with_lists(
     *,
     infinite: bool = False,
 ) -> Values:
-    """Values with those that an element gives: one number per coordinate, or one for all."""
-    found: dict[str, Vector] = {}
+    """Values updated from an element: one number per coordinate, or one for all."""
+    changes: dict[str, Vector] = {}
     for name in names:
         size = len(getattr(values, name))
-        thing = f"{readable(element.tag)} {name}"
-        given = numbers(context, element, name, (1, size), label, thing=thing, infinite=infinite)
-        if given is not None:
-            found[name] = given * size if len(given) == 1 else given
-    return replace(values, **found) if found else values
+        thing = f"{prefixed_tag(element.tag)} {name}"
+        numbers = read_numbers(
+            context, element, name, (1, size), label, thing=thing, infinite=infinite
+        )
+        if numbers is not None:
+            changes[name] = numbers * size if len(numbers) == 1 else numbers
+    return replace(values, **changes) if changes else values
 
 
 def read_rotors(context: Context, root: _Element) -> dict[str, Rotor]:
@@ -168,13 +191,13 @@ def read_rotors(context: Context, root: _Element) -> dict[str, Rotor]:
         name = None if joint is None else joint.get("name")
         if actuator is None or not name:
             continue
-        found = {}
+        values = {}
         for key, tag in (("inertia", inertia_tag), ("ratio", ratio_tag)):
             element = actuator.find(tag)
             if element is not None:
-                value = number(context, element, "value", f'transmission of joint "{name}"')
+                value = read_number(context, element, "value", f'transmission of joint "{name}"')
                 if value is not None:
-                    found[key] = value
-        if found:
-            rotors[name] = Rotor(**found)
+                    values[key] = value
+        if values:
+            rotors[name] = Rotor(**values)
     return rotors

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``<joint>`` elements -> joints: what moves, where, and what it follows."""
+"""``<joint>`` elements -> joints: kind, placement, limits, drive, mimic."""
 
 from __future__ import annotations
 
@@ -9,25 +9,33 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from phistar.errors import ArgumentError, close_matches
-from phistar.loaders.urdf.context import Context, shown, split_tag
+from phistar.loaders.urdf.context import Context, quote, split_tag
 from phistar.loaders.urdf.dialect import (
     DRAKE_KIND_OF_TYPE,
     DRAKE_NAMESPACE,
     KIND_OF_TYPE,
     qname,
 )
-from phistar.loaders.urdf.drive import DYNAMICS, LIMITS, Rotor, read_drive, read_limits
+from phistar.loaders.urdf.drive import (
+    DYNAMICS,
+    LIMITS,
+    Rotor,
+    passive_drive,
+    read_drive,
+    read_limits,
+)
+from phistar.loaders.urdf.fast_elements import fast_joint, fast_name
 from phistar.loaders.urdf.values import (
     Vector,
     check_attributes,
-    number,
+    children_by_tag,
     read_axis,
+    read_number,
     read_pose,
-    sort_children,
 )
 from phistar.model.builder import ModelBuilder
-from phistar.model.joints import JOINT_KINDS, JointKind, make_kind
-from phistar.model.parts import Joint, Mimic
+from phistar.model.components import Joint, Mimic
+from phistar.model.joints import JOINT_KINDS, Axis, JointKind, make_kind
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
@@ -42,17 +50,20 @@ _CHILDREN |= {_CHILD_ORIGIN, _REFERENCE, DYNAMICS, _THREAD_PITCH}
 _JOINT_ATTRIBUTES = frozenset({"name", "type"})
 _LINK_ATTRIBUTE = frozenset({"link"})
 _MIMIC_ATTRIBUTES = frozenset({"joint", "multiplier", "offset"})
+_FAST_KINDS = frozenset({"revolute", "prismatic"})
 _DEFAULT_AXIS = (1.0, 0.0, 0.0)
 _PARAMETERS = {name: len(fields(cls)) for name, cls in JOINT_KINDS.items()}
-_PLAIN = {name: make_kind(name) for name, count in _PARAMETERS.items() if count == 0}
+_KINDS_WITHOUT_PARAMETERS = {
+    name: make_kind(name) for name, count in _PARAMETERS.items() if count == 0
+}
 
 
 class JointReader:
-    """Turns ``<joint>`` elements into joints of a builder.
+    """Converts ``<joint>`` elements to joints of a builder.
 
     Attributes:
         rotors: Motors by joint name, from the transmissions.
-        grounds: Names of links that stand for the ground -> the ground's own name.
+        grounds: Names of links that are the ground -> the ground's own name.
     """
 
     def __init__(
@@ -66,27 +77,30 @@ class JointReader:
         self.builder = builder
         self.rotors = rotors
         self.grounds = grounds
-        self._kinds: dict[tuple[str, Vector], JointKind] = {}
+        self._kinds: dict[tuple[str, Axis], JointKind] = {}
 
     def read(self, element: _Element) -> None:
         """Add the joint of one element."""
+        if (plain := self._plain(element)) is not None:
+            self.builder.joints.append(plain)
+            return
         context = self.context
         name = context.name(element)
         label = f'joint "{name or "(unnamed)"}"'
         check_attributes(context, element, _JOINT_ATTRIBUTES, label)
-        parts, _ = sort_children(context, element, _CHILDREN, label, fatal=_ENDS)
-        parent = self._end(element, parts, "parent", label)
-        child = self._end(element, parts, "child", label)
-        motion = self._motion(element, parts, label)
-        limits = read_limits(context, element, motion, parts, label)
-        drive = read_drive(context, motion, parts, self.rotors.get(name or ""), label)
-        origin = read_pose(context, parts.pop("origin", None), label)
-        child_pose = read_pose(context, parts.pop(_CHILD_ORIGIN, None), label)
-        reference = self._value(parts.pop(_REFERENCE, None), label)
-        mimic = self._mimic(parts.pop("mimic", None), motion, label)
-        for rest in parts.values():
+        children, _ = children_by_tag(context, element, _CHILDREN, label, fatal=_ENDS)
+        parent = self._end(element, children, "parent", label)
+        child = self._end(element, children, "child", label)
+        motion = self._joint_kind(element, children, label)
+        limits = read_limits(context, element, motion, children, label)
+        drive = read_drive(context, motion, children, self.rotors.get(name or ""), label)
+        origin = read_pose(context, children.pop("origin", None), label)
+        child_pose = read_pose(context, children.pop(_CHILD_ORIGIN, None), label)
+        reference = self._value(children.pop(_REFERENCE, None), label)
+        mimic = self._mimic(children.pop("mimic", None), motion, label)
+        for unused in children.values():
             note = f"a {motion.name} joint has none"
-            context.ignore(rest, f"{label}: <{split_tag(rest.tag)[1]}>", note)
+            context.ignore(unused, f"{label}: <{split_tag(unused.tag)[1]}>", note)
         if not (name and parent and child):
             context.incomplete = True
             return
@@ -106,11 +120,39 @@ class JointReader:
             )
         )
 
+    def _plain(self, element: _Element) -> Joint | None:
+        """A revolute or prismatic joint with an origin, an axis and limits, and nothing else."""
+        name, kind = fast_name(element, others=1), element.get("type")
+        if name is None or kind not in _FAST_KINDS or element.tag != "joint" or name in self.rotors:
+            return None
+        children = fast_joint(element)
+        if children is None:
+            return None
+        motion = self._kind(kind, children["axis"])
+        parent, where = children["parent"], self.context.where(element)
+        return Joint(
+            name,
+            motion,
+            self.grounds.get(parent, parent),
+            children["child"],
+            children["origin"],
+            limits=children["limit"],
+            drive=passive_drive(type(motion)),
+            where=where,
+        )
+
+    def _kind(self, name: str, axis: Axis) -> JointKind:
+        """A joint kind with one parameter."""
+        kind = self._kinds.get((name, axis))
+        if kind is None:
+            kind = self._kinds[name, axis] = make_kind(name, axis)
+        return kind
+
     def _end(
-        self, joint: _Element, parts: dict[str, _Element], side: str, label: str
+        self, joint: _Element, children: dict[str, _Element], side: str, label: str
     ) -> str | None:
         """Name of the parent or child link."""
-        element = parts.pop(side, None)
+        element = children.pop(side, None)
         if element is None:
             what = f"{label}: element <{side}> is missing."
             self.context.error(f"no-{side}", joint, what, f'Add <{side} link="..."/>.')
@@ -130,7 +172,7 @@ class JointReader:
         if element.get("value") is None:
             what = f"{label}: <{name}> without value."
             self.context.error("no-value", element, what, 'Write value="...".')
-        return number(self.context, element, "value", label, thing=name) or 0.0
+        return read_number(self.context, element, "value", label, thing=name) or 0.0
 
     def _kind_name(self, element: _Element, label: str) -> str:
         """Kind named by the type attribute; fixed if it is missing or unknown, after an error."""
@@ -144,25 +186,25 @@ class JointReader:
         if kind is None:
             close = close_matches(text, kinds, 1)
             hint = f"Did you mean '{close[0]}'? " if close else ""
-            what = f"{label} has unknown type {shown(text)}."
+            what = f"{label} has unknown type {quote(text)}."
             self.context.error("unknown-type", element, what, f"{hint}Types: {', '.join(kinds)}.")
             return "fixed"
         return kind
 
-    def _motion(self, element: _Element, parts: dict[str, _Element], label: str) -> JointKind:
+    def _joint_kind(
+        self, element: _Element, children: dict[str, _Element], label: str
+    ) -> JointKind:
         name = self._kind_name(element, label)
         parameters = _PARAMETERS[name]
         if not parameters:
-            return _PLAIN[name]
+            return _KINDS_WITHOUT_PARAMETERS[name]
         drake = element.tag != "joint"
-        axis = self._axis(element, parts.pop("axis", None), label, name, drake)
+        axis = self._axis(element, children.pop("axis", None), label, name, drake)
         if parameters == 1:
-            if (name, axis) not in self._kinds:
-                self._kinds[name, axis] = make_kind(name, axis)
-            return self._kinds[name, axis]
+            return self._kind(name, axis)
         if name == "helical":
-            return make_kind(name, axis, pitch=self._pitch(element, parts, label))
-        return self._universal(element, axis, parts.pop(_AXIS2, None), label, drake)
+            return make_kind(name, axis, pitch=self._pitch(element, children, label))
+        return self._universal(element, axis, children.pop(_AXIS2, None), label, drake)
 
     def _axis(
         self, joint: _Element, element: _Element | None, label: str, kind: str, drake: bool
@@ -179,11 +221,11 @@ class JointReader:
             self.context.warn("planar-axis", joint, what, cure)
         return axis
 
-    def _pitch(self, joint: _Element, parts: dict[str, _Element], label: str) -> float:
+    def _pitch(self, joint: _Element, children: dict[str, _Element], label: str) -> float:
         """Advance of a helical joint [m/rad]; Drake gives it per turn."""
-        own, per_turn = parts.pop(_PITCH, None), parts.pop(_THREAD_PITCH, None)
-        if own is not None:
-            return self._value(own, label)
+        value, per_turn = children.pop(_PITCH, None), children.pop(_THREAD_PITCH, None)
+        if value is not None:
+            return self._value(value, label)
         if per_turn is not None:
             return self._value(per_turn, label) / (2 * math.pi)
         what = f"{label}: a helical joint needs a pitch."
@@ -202,7 +244,7 @@ class JointReader:
         try:
             return make_kind("universal", axis, axis2=axis2)
         except ArgumentError as error:
-            self.context.error("parallel-axes", joint, f"{label}: {error}.", "Mend one of them.")
+            self.context.error("parallel-axes", joint, f"{label}: {error}.", "Change one of them.")
             return make_kind("fixed")
 
     def _mimic(self, element: _Element | None, motion: JointKind, label: str) -> Mimic | None:
@@ -215,8 +257,8 @@ class JointReader:
             what = f"{label}: <mimic> without joint."
             context.error("mimic-no-joint", element, what, "Name the joint it follows.")
             return None
-        multiplier = number(context, element, "multiplier", label, thing="mimic multiplier")
-        offset = number(context, element, "offset", label, thing="mimic offset")
+        multiplier = read_number(context, element, "multiplier", label, thing="mimic multiplier")
+        offset = read_number(context, element, "offset", label, thing="mimic offset")
         if motion.nv == 0:
             context.ignore(element, f"{label}: <mimic>", "a fixed joint follows nothing")
             return None

@@ -5,49 +5,51 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from phistar.arrays import Array
 from phistar.errors import InertiaWarning
-from phistar.loaders.urdf.context import Context, readable, shown
+from phistar.loaders.urdf.context import Context, prefixed_tag, quote
 from phistar.loaders.urdf.dialect import qname
+from phistar.loaders.urdf.fast_elements import fast_inertial, fast_name
 from phistar.loaders.urdf.values import (
     Vector,
     check_attributes,
+    children_by_tag,
+    fast_numbers,
     ignore_element,
-    number,
-    numbers,
     parse_number,
-    plain_numbers,
     read_flag,
+    read_number,
+    read_numbers,
     read_pose,
-    sort_children,
 )
 from phistar.model.builder import ModelBuilder
-from phistar.model.parts import IDENTITY, ZERO3, Shape
+from phistar.model.components import IDENTITY, ZERO3, Link, Shape
+from phistar.spatial import rotate_inertia
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-Array = NDArray[Any]
 Inertial = tuple[float, Array, Vector]
 Colour = tuple[float, float, float, float]
 
-VIRTUAL, GROUND = qname("virtual"), qname("ground")
+VIRTUAL_ATTRIBUTE, GROUND_ATTRIBUTE = qname("virtual"), qname("ground")
 _COLOUR, _SHAPE = qname("color"), qname("shape")
 _VISUALS = frozenset({"visual", qname("visual")})
 _SHAPES = _VISUALS | {"collision", qname("collision")}
 
-_LINK_ATTRIBUTES = frozenset({"name", VIRTUAL, GROUND})
+_LINK_ATTRIBUTES = frozenset({"name", VIRTUAL_ATTRIBUTE, GROUND_ATTRIBUTE})
 _INERTIAL = frozenset({"inertial"})
 _INERTIAL_CHILDREN = frozenset({"origin", "mass", "inertia"})
 _VALUE = frozenset({"value"})
 _NAME = frozenset({"name"})
 _MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-_ZERO: Vector = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-_UNIT: Vector = (1.0, 0.0, 0.0, 1.0, 0.0, 1.0)
+_ZERO_MOMENTS: Vector = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+_IDENTITY_ROTATION_BYTES = IDENTITY[:3, :3].tobytes()
+_UNIT_MOMENTS: Vector = (1.0, 0.0, 0.0, 1.0, 0.0, 1.0)
 _MOMENT_SET = frozenset(_MOMENTS)
 _SHAPE_CHILDREN = frozenset({"origin", "geometry", "material", _COLOUR})
 _GEOMETRIES = {
@@ -59,7 +61,7 @@ _GEOMETRIES = {
 
 
 class LinkReader:
-    """Turns ``<link>`` elements into links of a builder."""
+    """Converts ``<link>`` elements to links of a builder."""
 
     def __init__(self, context: Context, builder: ModelBuilder, materials: Mapping[str, Colour]):
         self.context = context
@@ -68,6 +70,9 @@ class LinkReader:
 
     def read(self, element: _Element) -> None:
         """Add the link of one element."""
+        if (plain := self._plain(element)) is not None:
+            self.builder.links.append(plain)
+            return
         context = self.context
         name = context.name(element)
         if name is None:
@@ -75,7 +80,7 @@ class LinkReader:
             return
         label = f'link "{name}"'
         check_attributes(context, element, _LINK_ATTRIBUTES, label)
-        first, rows = sort_children(context, element, _INERTIAL, label, many=_SHAPES)
+        first, rows = children_by_tag(context, element, _INERTIAL, label, many=_SHAPES)
         mass, com, inertia = self._inertial(element, first.get("inertial"), label)
         visuals, collisions = self._shapes(rows, label) if rows else ((), ())
         self.builder.link(
@@ -85,28 +90,40 @@ class LinkReader:
             inertia,
             visuals=visuals,
             collisions=collisions,
-            virtual=bool(read_flag(context, element, VIRTUAL, label)),
+            virtual=bool(read_flag(context, element, VIRTUAL_ATTRIBUTE, label)),
             where=context.where(element),
         )
+
+    def _plain(self, element: _Element) -> Link | None:
+        """A link that has only a name and an inertia without rotation."""
+        name = fast_name(element)
+        if name is None or len(element) != 1:
+            return None
+        (child,) = element
+        inertial = fast_inertial(child) if child.tag == "inertial" else None
+        if inertial is None:
+            return None
+        self.context.report.read["inertials"] += 1
+        return Link(name, *inertial, where=self.context.where(element))
 
     def _inertial(self, link: _Element, element: _Element | None, label: str) -> Inertial:
         context = self.context
         if element is None:
             context.default(link, label, "no <inertial>: massless")
-            return 0.0, ZERO3, _ZERO
+            return 0.0, ZERO3, _ZERO_MOMENTS
         context.report.read["inertials"] += 1
-        parts, _ = sort_children(context, element, _INERTIAL_CHILDREN, label)
-        mass = self._mass(element, parts.get("mass"), label)
-        inertia = self._inertia(element, parts.get("inertia"), label)
-        if (origin := parts.get("origin")) is None:
+        children, _ = children_by_tag(context, element, _INERTIAL_CHILDREN, label)
+        mass = self._mass(element, children.get("mass"), label)
+        inertia = self._inertia(element, children.get("inertia"), label)
+        if (origin := children.get("origin")) is None:
             return mass, ZERO3, inertia
         pose = read_pose(context, origin, f"{label} inertial")
         if pose is IDENTITY:
             return mass, ZERO3, inertia
-        rotation = pose[:3, :3]
-        if not np.array_equal(rotation, IDENTITY[:3, :3]):
-            return mass, pose[:3, 3], _turned(inertia, rotation)
-        return mass, pose[:3, 3], inertia
+        rotation, com = pose[:3, :3], pose[:3, 3]
+        if rotation.tobytes() != _IDENTITY_ROTATION_BYTES:
+            return mass, com, _rotate_moments(inertia, rotation)
+        return mass, com, inertia
 
     def _mass(self, inertial: _Element, element: _Element | None, label: str) -> float:
         context = self.context
@@ -118,7 +135,7 @@ class LinkReader:
         if element.get("value") is None:
             what = f"{label}: <mass> without value."
             context.error("no-mass", element, what, 'Write <mass value="..."/> in kg.')
-        mass = number(context, element, "value", label)
+        mass = read_number(context, element, "value", label)
         return 1.0 if mass is None else mass
 
     def _inertia(self, inertial: _Element, element: _Element | None, label: str) -> Vector:
@@ -129,19 +146,19 @@ class LinkReader:
             cure = "It is taken as a point mass; give the inertia about the centre of mass."
             context.warn("no-inertia", inertial, what, cure, InertiaWarning)
             context.default(inertial, label, "no <inertia>: zero, a point mass")
-            return _ZERO
+            return _ZERO_MOMENTS
         check_attributes(context, element, _MOMENT_SET, label)
-        if (plain := plain_numbers(element, _MOMENTS)) is not None:
+        if (plain := fast_numbers(element, _MOMENTS)) is not None:
             return plain
         values = [
-            number(context, element, name, label, thing=f"inertia {name}") for name in _MOMENTS
+            read_number(context, element, name, label, thing=f"inertia {name}") for name in _MOMENTS
         ]
         if None in values and not self._missing_moments(element, label):
-            return _UNIT
+            return _UNIT_MOMENTS
         return tuple(0.0 if value is None else value for value in values)
 
     def _missing_moments(self, element: _Element, label: str) -> bool:
-        """Report moments that are not given; whether those that are given make an inertia."""
+        """Report missing moments; whether the others make an inertia."""
         missing = [name for name in _MOMENTS if element.get(name) is None]
         names = ", ".join(missing)
         if any(name in ("ixx", "iyy", "izz") for name in missing):
@@ -157,7 +174,7 @@ class LinkReader:
     def _shapes(
         self, rows: list[_Element], label: str
     ) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
-        """Visual and collision shapes. What is wrong with one only keeps it from being drawn."""
+        """Visual and collision shapes. A bad one is only not drawn."""
         context = self.context
         visuals: list[Shape] = []
         collisions: list[Shape] = []
@@ -174,17 +191,17 @@ class LinkReader:
     def _shape(self, element: _Element, label: str) -> Shape | None:
         context = self.context
         check_attributes(context, element, _NAME, label)
-        parts, _ = sort_children(context, element, _SHAPE_CHILDREN, label)
-        geometry = parts.get("geometry")
+        children, _ = children_by_tag(context, element, _SHAPE_CHILDREN, label)
+        geometry = children.get("geometry")
         if geometry is None or len(geometry) == 0:
             what = f"{label}: no geometry."
-            context.refuse("no-geometry", element, what, "Add a box, cylinder, sphere or mesh.")
+            context.reject("no-geometry", element, what, "Add a box, cylinder, sphere or mesh.")
             return None
-        refused = context.refused
+        rejected = context.rejected
         kind, size, mesh = self._geometry(geometry, label)
-        pose = read_pose(context, parts.get("origin"), label)
-        rgba = self._colour(parts.get("material"), parts.get(_COLOUR), label)
-        if context.refused > refused:
+        pose = read_pose(context, children.get("origin"), label)
+        rgba = self._colour(children.get("material"), children.get(_COLOUR), label)
+        if context.rejected > rejected:
             return None
         return Shape(kind, size, pose, rgba, mesh, element.get("name") or "")
 
@@ -198,11 +215,11 @@ class LinkReader:
         if element.tag == "mesh":
             return self._mesh(element, label)
         if element.tag == _SHAPE:
-            size = numbers(context, element, "size", (), label) or ()
+            size = read_numbers(context, element, "size", (), label) or ()
             return element.get("kind") or "", size, element.get("mesh") or ""
         if element.tag not in _GEOMETRIES:
-            what = f"{label}: unknown geometry <{readable(element.tag)}>."
-            context.refuse("geometry", element, what, "Use a box, cylinder, sphere or mesh.")
+            what = f"{label}: unknown geometry <{prefixed_tag(element.tag)}>."
+            context.reject("geometry", element, what, "Use a box, cylinder, sphere or mesh.")
             return "", (), ""
         size = ()
         for attribute, count in _GEOMETRIES[element.tag]:
@@ -216,12 +233,12 @@ class LinkReader:
         context, thing = self.context, f"{element.tag} {attribute}"
         if element.get(attribute) is None:
             what = f"{label}: <{element.tag}> without {attribute}."
-            context.refuse("geometry", element, what, "Give it in metres.")
+            context.reject("geometry", element, what, "Give it in metres.")
             return ()
-        values = numbers(context, element, attribute, (count,), label, thing=thing) or ()
+        values = read_numbers(context, element, attribute, (count,), label, thing=thing) or ()
         if any(value < 0 for value in values):
             what = f"{label}: {thing} {element.get(attribute)} is negative."
-            context.refuse("geometry", element, what, "Give its size in metres.")
+            context.reject("geometry", element, what, "Give its size in metres.")
         return values
 
     def _mesh(self, element: _Element, label: str) -> tuple[str, Vector, str]:
@@ -231,43 +248,45 @@ class LinkReader:
         filename = element.get("filename")
         if not filename:
             what = f"{label}: <mesh> without filename."
-            context.refuse("geometry", element, what, "Name the mesh file.")
-        size = numbers(context, element, "scale", (3,), label, thing="mesh scale") or ()
+            context.reject("geometry", element, what, "Name the mesh file.")
+        size = read_numbers(context, element, "scale", (3,), label, thing="mesh scale") or ()
         return "mesh", size, filename or ""
 
-    def _colour(self, material: _Element | None, own: _Element | None, label: str) -> Colour | None:
+    def _colour(
+        self, material: _Element | None, colour: _Element | None, label: str
+    ) -> Colour | None:
         context = self.context
-        if own is not None:
-            return read_colour(context, own, label)
+        if colour is not None:
+            return read_colour(context, colour, label)
         if material is None:
             return None
-        parts, _ = sort_children(context, material, frozenset({"color", "texture"}), label)
-        if "texture" in parts:
-            ignore_element(context, parts["texture"], label)
+        children, _ = children_by_tag(context, material, frozenset({"color", "texture"}), label)
+        if "texture" in children:
+            ignore_element(context, children["texture"], label)
         name = material.get("name") or ""
-        if "color" in parts:
-            return read_colour(context, parts["color"], label)
-        if name not in self.materials and "texture" not in parts:
-            what = f"{label}: material {shown(name)}"
+        if "color" in children:
+            return read_colour(context, children["color"], label)
+        if name not in self.materials and "texture" not in children:
+            what = f"{label}: material {quote(name)}"
             context.ignore(material, what, "its colour is not defined")
         return self.materials.get(name)
 
 
-def _turned(inertia: Vector, rotation: Array) -> Vector:
+def _rotate_moments(inertia: Vector, rotation: Array) -> Vector:
     """The six moments in other axes."""
     ixx, ixy, ixz, iyy, iyz, izz = inertia
-    matrix = rotation @ np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]]) @ rotation.T
-    return tuple(((matrix + matrix.T) / 2)[np.triu_indices(3)].tolist())
+    matrix = rotate_inertia(rotation, [[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]])
+    return tuple(matrix[np.triu_indices(3)].tolist())
 
 
 def read_colour(context: Context, element: _Element, label: str) -> Colour | None:
     """The rgba of a ``<color>``, None if absent or bad."""
-    values = numbers(context, element, "rgba", (4,), label, thing="color rgba")
+    values = read_numbers(context, element, "rgba", (4,), label, thing="color rgba")
     return None if values is None else (values[0], values[1], values[2], values[3])
 
 
 def read_materials(context: Context, root: _Element) -> dict[str, Colour]:
-    """Colours by material name; those of the robot itself go before those inside links."""
+    """Colours by material name; those of the robot override those inside links."""
     colours: dict[str, Colour] = {}
     for element in (*root.iterfind("material"), *root.iter("material")):
         name, colour = element.get("name"), element.find("color")
@@ -277,6 +296,6 @@ def read_materials(context: Context, root: _Element) -> dict[str, Colour]:
         if len(values) == 4 and all(map(math.isfinite, values)):
             colours[name] = values
         elif element.getparent() is root:
-            what = f"material {shown(name)}: rgba {shown(colour.get('rgba') or '')} is no colour."
+            what = f"material {quote(name)}: rgba {quote(colour.get('rgba') or '')} is no colour."
             context.warn("colour", colour, what, "Give four numbers from 0 to 1.")
     return colours

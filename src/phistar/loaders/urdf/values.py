@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Numbers, poses and children out of URDF elements; what is wrong with them is reported."""
+"""Numbers, poses and children of URDF elements; problems are reported."""
 
 from __future__ import annotations
 
@@ -7,31 +7,37 @@ import math
 import re
 from collections.abc import Collection
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from phistar.arrays import Array
 from phistar.errors import IgnoredWarning, UnitWarning
-from phistar.loaders.urdf.context import XACRO_CURE, Context, is_xacro, readable, shown, split_tag
+from phistar.loaders.urdf.context import (
+    XACRO_CURE,
+    Context,
+    is_xacro,
+    prefixed_tag,
+    quote,
+    split_tag,
+)
 from phistar.loaders.urdf.dialect import qname
 from phistar.model.builder import make_pose
-from phistar.model.parts import IDENTITY
+from phistar.model.components import IDENTITY
 from phistar.spatial import is_rotation
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-Array = NDArray[Any]
 Vector = tuple[float, ...]
 
 # XSD's double: no hexadecimal, no underscore, no unit, and a decimal point whatever the locale.
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.ASCII | re.IGNORECASE)
 _NAN = re.compile(r"[+-]?nan", re.ASCII | re.IGNORECASE)
-_LONGEST_NUMBER = 500
+_MAX_NUMBER_CHARACTERS = 500
 
-ZERO3: Vector = (0.0, 0.0, 0.0)
+ZERO_VECTOR: Vector = (0.0, 0.0, 0.0)
 ROTATION = qname("rotation")
 ORIGIN_ATTRIBUTES = frozenset({"xyz", "rpy", ROTATION})
 
@@ -39,12 +45,12 @@ ORIGIN_ATTRIBUTES = frozenset({"xyz", "rpy", ROTATION})
 @lru_cache(maxsize=8192)
 def parse_number(text: str) -> float:
     """The value of an XSD double; NaN if ``text`` is not a finite one."""
-    if len(text) <= _LONGEST_NUMBER and _NUMBER.fullmatch(text):
+    if len(text) <= _MAX_NUMBER_CHARACTERS and _NUMBER.fullmatch(text):
         return float(text)
     return math.nan
 
 
-def numbers(
+def read_numbers(
     context: Context,
     element: _Element,
     attribute: str,
@@ -57,8 +63,8 @@ def numbers(
     """The numbers of an attribute; None if it is absent, or bad (which is reported).
 
     Args:
-        context: Takes the problems.
-        element, attribute: Where they stand.
+        context: Receives the problems.
+        element, attribute: Their position.
         counts: Allowed numbers of values; none at all: any.
         label: The link or joint they belong to, for messages.
         thing: What they are, for messages (default: the element's name).
@@ -71,7 +77,7 @@ def numbers(
     values = tuple(map(parse_number, tokens))
     if (not counts or len(values) in counts) and all(map(math.isfinite, values)):
         return values
-    thing = thing or readable(element.tag)
+    thing = thing or prefixed_tag(element.tag)
     for token, value in zip(tokens, values, strict=True):
         if infinite and _INFINITE.fullmatch(token):
             continue
@@ -79,9 +85,9 @@ def numbers(
             _bad_number(context, element, token, value, f"{label}: {{}} {thing}")
             return None
     if counts and len(values) not in counts:
-        wanted = " or ".join(str(count) for count in sorted(set(counts)))
-        what = f"{label}: {thing} needs {wanted} values, got {len(values)}: {shown(text)}."
-        context.refuse("wrong-count", element, what, f"Give {attribute} {wanted} numbers.")
+        expected = " or ".join(str(count) for count in sorted(set(counts)))
+        what = f"{label}: {thing} needs {expected} values, got {len(values)}: {quote(text)}."
+        context.reject("wrong-count", element, what, f"Give {attribute} {expected} numbers.")
         return None
     return tuple(float(token) for token in tokens)
 
@@ -90,27 +96,27 @@ def _bad_number(
     context: Context, element: _Element, token: str, value: float, message: str
 ) -> None:
     if "$" in token or "{" in token:
-        what = f"{message.format('cannot parse')} {shown(token)}."
-        context.refuse("xacro", element, what, XACRO_CURE)
+        what = f"{message.format('cannot parse')} {quote(token)}."
+        context.reject("xacro", element, what, XACRO_CURE)
     elif math.isinf(value) or _INFINITE.fullmatch(token) or _NAN.fullmatch(token):
-        what = f"{message.format('')} {shown(token)} is not finite.".replace(":  ", ": ")
-        context.refuse("not-finite", element, what, "Give a finite number.")
+        what = f"{message.format('')} {quote(token)} is not finite.".replace(":  ", ": ")
+        context.reject("not-finite", element, what, "Give a finite number.")
     else:
-        what = f"{message.format('cannot parse')} {shown(token)}."
+        what = f"{message.format('cannot parse')} {quote(token)}."
         cure = "Write numbers like 0.1 or 1e-3: a decimal point, no comma, no unit."
-        context.refuse("bad-number", element, what, cure)
+        context.reject("bad-number", element, what, cure)
 
 
-def plain_numbers(element: _Element, names: tuple[str, ...]) -> Vector | None:
+def fast_numbers(element: _Element, names: tuple[str, ...]) -> Vector | None:
     """Numbers of several attributes, if each is there and is a finite one; else None.
 
-    The short way for the common case; ``number`` finds out what is wrong with the others.
+    Fast path; ``read_number`` reports problems.
     """
     values = tuple([parse_number(element.get(name) or "") for name in names])
     return values if all(map(math.isfinite, values)) else None
 
 
-def number(
+def read_number(
     context: Context,
     element: _Element,
     attribute: str,
@@ -119,8 +125,8 @@ def number(
     thing: str = "",
     infinite: bool = False,
 ) -> float | None:
-    """The single number of an attribute; None if it is absent or bad (see ``numbers``)."""
-    values = numbers(context, element, attribute, (1,), label, thing=thing, infinite=infinite)
+    """The single number of an attribute; None if it is absent or bad (see ``read_numbers``)."""
+    values = read_numbers(context, element, attribute, (1,), label, thing=thing, infinite=infinite)
     return None if values is None else values[0]
 
 
@@ -134,16 +140,16 @@ def read_pose(
     if element is None:
         return IDENTITY
     check_attributes(context, element, known, label)
-    name = readable(element.tag)
-    xyz = numbers(context, element, "xyz", (3,), label, thing=f"{name} xyz") or ZERO3
-    rpy = numbers(context, element, "rpy", (3,), label, thing=f"{name} rpy") or ZERO3
+    name = prefixed_tag(element.tag)
+    xyz = read_numbers(context, element, "xyz", (3,), label, thing=f"{name} xyz") or ZERO_VECTOR
+    rpy = read_numbers(context, element, "rpy", (3,), label, thing=f"{name} rpy") or ZERO_VECTOR
     if max(map(abs, rpy)) > 2 * math.pi + 1e-6:
         largest = max(rpy, key=abs)
         what = f"{label}: {name} rpy {element.get('rpy')}: {largest:g} rad exceeds 2*pi."
         cure = "Probably degrees; URDF angles are in radians. The value is kept."
         context.warn("degrees", element, what, cure, UnitWarning)
     if element.get(ROTATION) is not None:
-        rotation = _exact_rotation(context, element, make_pose(ZERO3, rpy)[:3, :3], label)
+        rotation = _exact_rotation(context, element, make_pose(ZERO_VECTOR, rpy)[:3, :3], label)
         if rotation is not None:
             return make_pose(xyz, rotation=rotation)
     return make_pose(xyz, rpy)
@@ -152,19 +158,19 @@ def read_pose(
 def _exact_rotation(
     context: Context, element: _Element, from_rpy: Array, label: str
 ) -> Array | None:
-    values = numbers(context, element, ROTATION, (9,), label, thing="phistar:rotation")
+    values = read_numbers(context, element, ROTATION, (9,), label, thing="phistar:rotation")
     if values is None:
         return None
     rotation = np.array(values).reshape(3, 3)
     if not is_rotation(rotation, 1e-9):
         what = f"{label}: phistar:rotation is not a rotation matrix."
         cure = "Its rows must be orthonormal, its determinant 1."
-        context.refuse("not-rotation", element, what, cure)
+        context.reject("not-rotation", element, what, cure)
         return None
     gap = abs(rotation - from_rpy).max()
     if element.get("rpy") is not None and gap > 1e-9:
         what = f"{label}: phistar:rotation and rpy differ by {gap:.3g}."
-        context.refuse("rotation-differs", element, what, "Change both, or remove one of them.")
+        context.reject("rotation-differs", element, what, "Change both, or remove one of them.")
         return None
     return rotation
 
@@ -172,16 +178,16 @@ def _exact_rotation(
 def read_axis(context: Context, element: _Element, label: str) -> tuple[float, float, float] | None:
     """The direction of an ``<axis>`` as the file gives it; None if it is bad."""
     check_attributes(context, element, frozenset({"xyz"}), label)
-    name = readable(element.tag)
+    name = prefixed_tag(element.tag)
     if element.get("xyz") is None:
-        context.refuse("axis-empty", element, f"{label}: <{name}> has no xyz.", 'Add xyz="0 0 1".')
+        context.reject("axis-empty", element, f"{label}: <{name}> has no xyz.", 'Add xyz="0 0 1".')
         return None
-    axis = numbers(context, element, "xyz", (3,), label)
+    axis = read_numbers(context, element, "xyz", (3,), label)
     if axis is None:
         return None
     length = math.hypot(*axis)
     if length < 1e-12:
-        context.refuse("zero-axis", element, f"{label}: {name} is zero.", "Give it a direction.")
+        context.reject("zero-axis", element, f"{label}: {name} is zero.", "Give it a direction.")
         return None
     if abs(length - 1.0) > 1e-3:
         unit = " ".join(f"{x / length:.6g}" for x in axis)
@@ -197,8 +203,8 @@ def read_flag(context: Context, element: _Element, attribute: str, label: str) -
         return None
     value = {"true": True, "1": True, "false": False, "0": False}.get(text.strip())
     if value is None:
-        what = f"{label}: {readable(attribute)} is {shown(text)}."
-        context.refuse("bad-flag", element, what, "It must be true or false.")
+        what = f"{label}: {prefixed_tag(attribute)} is {quote(text)}."
+        context.reject("bad-flag", element, what, "It must be true or false.")
     return value
 
 
@@ -206,13 +212,16 @@ def check_attributes(
     context: Context, element: _Element, known: frozenset[str], label: str
 ) -> None:
     """List the attributes that nothing reads."""
-    for name in map(str, element.keys()):
+    names = element.keys()
+    if known.issuperset(names):
+        return
+    for name in map(str, names):
         if name not in known:
-            what = f"{label}: <{readable(element.tag)}> attribute {readable(name)}"
+            what = f"{label}: <{prefixed_tag(element.tag)}> attribute {prefixed_tag(name)}"
             context.ignore(element, what, "not an attribute that is read")
 
 
-def sort_children(
+def children_by_tag(
     context: Context,
     element: _Element,
     known: frozenset[str],
@@ -224,7 +233,7 @@ def sort_children(
     """An element's children by tag, the first of each; repeated and unknown ones are reported.
 
     Args:
-        context: Takes the problems.
+        context: Receives the problems.
         element: The parent.
         known: Tags that may occur once.
         label: The link or joint, for messages.
@@ -242,10 +251,10 @@ def sort_children(
         elif tag not in first:
             first[tag] = child
         elif tag in fatal:
-            what = f"{label}: more than one <{readable(tag)}>."
-            context.refuse("repeated-element", child, what, "Keep one of them.")
+            what = f"{label}: more than one <{prefixed_tag(tag)}>."
+            context.reject("repeated-element", child, what, "Keep one of them.")
         else:
-            what = f"{label}: two <{readable(tag)}> elements."
+            what = f"{label}: two <{prefixed_tag(tag)}> elements."
             context.warn("repeated-element", child, what, "The first is used; remove the other.")
     return first, rows
 
@@ -270,24 +279,24 @@ _REASONS = {
 }
 """Why known elements are not used."""
 
-_MATTERS = frozenset(
+_DYNAMIC_TAGS = frozenset(
     {"inertial", "origin", "axis", "joint_properties", "dynamics", "limit", "mass", "inertia"}
     | {"loop_joint", "linear_bushing_rpy", "linear_spring_damper", "ball_constraint"}
     | {"rotor_inertia", "gear_ratio", "screw_thread_pitch", "bushing", "force_element"}
 )
-"""Elements that would change the dynamics if they stood where they are read."""
+"""Elements that would change the dynamics in their proper position."""
 
 
 def ignore_element(context: Context, element: _Element, label: str) -> None:
     """List an element that is not read; warn if it could matter to the dynamics."""
     namespace, local = split_tag(element.tag)
-    name = readable(element.tag)
+    name = prefixed_tag(element.tag)
     what = f"{label}: <{name}>" if label else f"<{name}>"
     if is_xacro(namespace):
         report_xacro(context, element, label)
-    elif local in _MATTERS:
+    elif local in _DYNAMIC_TAGS:
         context.ignore(element, what, "has no meaning here")
-        cure = "It is ignored although it looks like part of the dynamics; mend or remove it."
+        cure = "It is ignored although it looks like part of the dynamics; correct or remove it."
         what = f"{what} has no meaning here."
         context.warn("ignored-element", element, what, cure, IgnoredWarning)
     else:
@@ -297,16 +306,16 @@ def ignore_element(context: Context, element: _Element, label: str) -> None:
 def report_xacro(context: Context, element: _Element, label: str) -> None:
     """An element that xacro should have expanded: an include is an error, others are warned of."""
     local = split_tag(element.tag)[1]
-    place = f"{label}: " if label else ""
+    prefix = f"{label}: " if label else ""
     if local == "include":
-        file = shown(element.get("filename") or "")
-        what = f"{place}unexpanded xacro: <xacro:include filename={file}>."
+        file = quote(element.get("filename") or "")
+        what = f"{prefix}unexpanded xacro: <xacro:include filename={file}>."
         context.error("xacro", element, what, XACRO_CURE)
     elif local in ("property", "arg", "macro"):
-        context.ignore(element, f"{place}<xacro:{local}>", "a definition for xacro")
-        what = f"{place}<xacro:{local}> was left unexpanded."
+        context.ignore(element, f"{prefix}<xacro:{local}>", "a definition for xacro")
+        what = f"{prefix}<xacro:{local}> was left unexpanded."
         context.warn("xacro", element, what, XACRO_CURE)
     else:
-        context.ignore(element, f"{place}<xacro:{local}>", "a call of xacro, not expanded")
-        what = f"{place}<xacro:{local}> was left unexpanded: part of the robot is missing."
+        context.ignore(element, f"{prefix}<xacro:{local}>", "a call of xacro, not expanded")
+        what = f"{prefix}<xacro:{local}> was left unexpanded: part of the robot is missing."
         context.warn("xacro", element, what, XACRO_CURE)

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The native entry of a kernel as LLVM text: a built-in function of Python, compiled with it.
+
+    native_entry(q, v, vdot, tau) -> bool
+
+takes the inputs and then the outputs. It reads the array objects directly, runs the kernel with a
+workspace of its own while it holds the interpreter's lock, and says whether it did and all was
+well. It never raises: on anything unusual (a list, another dtype, strides, overlapping memory, a
+number that is not finite) it answers ``False``, and the general path says what is wrong or copes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from phistar.backends.llvm import abi
+from phistar.backends.llvm.emit.ir_builder import EmittedBlock, FunctionBuilder, Lanes
+from phistar.backends.llvm.emit.skeleton import (
+    WORKSPACE_ALIGNMENT_BYTES,
+    staging_vectors,
+    streamed_outputs,
+)
+from phistar.scalar.program import Signature
+from phistar.thresholds import POLICY
+
+ENTRY_SYMBOL = "native_entry"
+"""Name of the function in the module."""
+
+
+def native_entry_text(
+    signature: Signature,
+    lanes: Lanes,
+    workspace: int,
+    max_batch: int = POLICY.max_fast_path_samples,
+    fast_compile: bool = False,
+) -> str:
+    """Text of the native entry, to be appended to the module of a kernel.
+
+    Args:
+        signature: Arrays of the kernel.
+        lanes: Its lanes.
+        workspace: Vectors that it needs.
+        max_batch: Arrays hold one sample (size,) or a batch (batch, size) of at most so many, few
+            enough to hold the interpreter's lock meanwhile.
+        fast_compile: Compile it as fast as can be; each call takes some nanoseconds longer.
+    """
+    workspace_bytes = max(workspace + staging_vectors(signature), 1) * lanes.bytes
+    sizes = [*signature.inputs.values(), *signature.outputs.values()]
+    w = _EntryBuilder(lanes, len(signature.inputs), max_batch)
+    rows = w(f"alloca [{2 * len(sizes) + 1} x i64], align 8")
+    with w.region() as w.done:
+        w.require(w.compare("eq", "%count", len(sizes)))
+        for i, size in enumerate(sizes):
+            w.require_array(i, size)
+        w.require_disjoint(sizes)
+        w.start_block("run")
+        for i, data in enumerate(w.data):
+            w.store("ptr", data, w.gep(rows, 2 * i, "i64"), 8)
+            w.store("i64", str(sizes[i]), w.gep(rows, 2 * i + 1, "i64"), 8)
+        w.store("i64", w.emit_streaming_flag(signature), w.gep(rows, 2 * len(sizes), "i64"), 8)
+        status = w(f"call i64 @kernel(ptr {rows}, ptr @entry_work, i64 0, i64 {w.batch})")
+        fine = w(f"zext i1 {w.compare('eq', status, 0)} to i64")
+    answer = w.merge(fine, 0, kind="i64")
+    w.emit(f"ret ptr {w(f'call ptr @PyBool_FromLong(i64 {answer})')}")
+    attributes = "nounwind noinline optnone" if fast_compile else "nounwind"
+    return "\n".join(
+        [
+            "declare ptr @PyBool_FromLong(i64)",
+            "@phistar_ndarray = external global i8",
+            f"@entry_work = internal global [{workspace_bytes} x i8] zeroinitializer, align 64",
+            w.function_text(f"ptr @{ENTRY_SYMBOL}(ptr %self, ptr %given, i64 %count) {attributes}"),
+            "",
+        ]
+    )
+
+
+class _EntryBuilder(FunctionBuilder):
+    """Writes tests that lead to the answer no.
+
+    Attributes:
+        data: Addresses of the first entries of the arrays checked so far.
+        axes: How many axes they all have.
+        batch: Number of samples.
+        done: Where the answer is given.
+    """
+
+    done: EmittedBlock
+
+    def __init__(self, lanes: Lanes, inputs: int, max_batch: int) -> None:
+        super().__init__(lanes)
+        self.inputs = inputs
+        self.max_batch = max_batch
+        self.data: list[str] = []
+        self.axes = ""
+        self.batch = ""
+
+    def require(self, condition: str) -> None:
+        """Go on only if a condition holds."""
+        self.leave_unless(condition, self.done)
+
+    def require_all(self, *conditions: str) -> None:
+        """Go on only if all conditions hold, which may be tested in any order."""
+        both = conditions[0]
+        for condition in conditions[1:]:
+            both = self(f"and i1 {both}, {condition}")
+        self.require(both)
+
+    def require_array(self, i: int, size: int) -> None:
+        """The i-th argument must be a plain array of so many numbers a sample.
+
+        All have one axis, or all have two and the same length.
+        """
+        thing = self.load("ptr", self.gep("%given", i, "ptr"), 8)
+        self.require(
+            self(f"icmp eq ptr {self.field(thing, abi.TYPE_OFFSET, 'ptr')}, @phistar_ndarray")
+        )
+        axes = self.field(thing, abi.NDIM_OFFSET, "i32")
+        one_or_two = self(f"icmp ult i32 {self(f'sub i32 {axes}, 1')}, 2")
+        flags = self.field(thing, abi.FLAGS_OFFSET, "i32")
+        dtype = self.field(thing, abi.DTYPE_OFFSET, "ptr")
+        kind = self(f"and i64 {self.field(dtype, abi.DTYPE_KIND_OFFSET, 'i64')}, {abi.DTYPE_MASK}")
+        need = abi.CONTIGUOUS_FLAG | abi.ALIGNED_FLAG
+        need |= abi.WRITEABLE_FLAG if i >= self.inputs else 0
+        here = self(f"and i32 {flags}, {need}")
+        word = abi.dtype_word(np.dtype("f8" if self.lanes.real == "double" else "f4"))
+        self.require_all(
+            self(f"icmp eq i32 {axes}, {self.axes}") if self.axes else one_or_two,
+            self(f"icmp eq i32 {here}, {need}"),
+            self(f"icmp eq i64 {kind}, {word}"),
+        )
+        self._size(thing, axes, size)
+        self.data.append(self.field(thing, abi.DATA_OFFSET, "ptr"))
+
+    def _size(self, thing: str, axes: str, size: int) -> None:
+        """The last axis must have so many numbers, and that before it as many as everywhere."""
+        dimensions = self.field(thing, abi.SHAPE_OFFSET, "ptr")
+        first = self.load("i64", dimensions, 8)
+        single = self(f"icmp eq i32 {axes}, 1")
+        batch = self(f"select i1 {single}, i64 1, i64 {first}")
+        last = self(f"select i1 {single}, i64 0, i64 1")
+        length = self.load("i64", self.gep(dimensions, last, "i64"), 8)
+        if not self.axes:
+            self.axes, self.batch = axes, batch
+            fits = self(f"icmp ule i64 {batch}, {self.max_batch}")
+        else:
+            fits = self(f"icmp eq i64 {batch}, {self.batch}")
+        self.require_all(fits, self(f"icmp eq i64 {length}, {size}"))
+
+    def field(self, start: str, place: int, kind: str) -> str:
+        """Something at a distance from an address."""
+        return self.load(kind, self.gep(start, place, "i8"), 4 if kind == "i32" else 8)
+
+    def emit_streaming_flag(self, signature: Signature) -> str:
+        """Whether large outputs are written with streaming stores, see ``KernelCaller``."""
+        large = streamed_outputs(signature)
+        if not large:
+            return "0"
+        total = sum(large.values()) * self.lanes.bits // 8
+        yes = self(
+            f"icmp uge i64 {self(f'mul i64 {self.batch}, {total}')}, {POLICY.min_streamed_bytes}"
+        )
+        for name, data in zip(signature.outputs, self.data[self.inputs :], strict=True):
+            if name in large:
+                place = self(f"ptrtoint ptr {data} to i64")
+                rest = self(f"and i64 {place}, {WORKSPACE_ALIGNMENT_BYTES - 1}")
+                yes = self(f"and i1 {yes}, {self(f'icmp eq i64 {rest}, 0')}")
+        return self(f"zext i1 {yes} to i64")
+
+    def require_disjoint(self, sizes: list[int]) -> None:
+        """Outputs must not share memory with any other array."""
+        if len(sizes) == self.inputs:
+            return
+        ends = []
+        for data, size in zip(self.data, sizes, strict=True):
+            ends.append(self.gep(data, self(f"mul i64 {self.batch}, {size}")))
+        tests = []
+        for i in range(self.inputs, len(sizes)):
+            for j in range(i):
+                before = self(f"icmp ule ptr {ends[i]}, {self.data[j]}")
+                after = self(f"icmp ule ptr {ends[j]}, {self.data[i]}")
+                tests.append(self(f"or i1 {before}, {after}"))
+        if tests:
+            self.require_all(*tests)

@@ -1,0 +1,427 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Loops over links as LLVM text.
+
+Inputs are first transposed to vectors of lanes in the workspace, outputs are transposed back at
+the end. The workspace holds, in vectors: the inputs, the outputs, the slots of each link, then the
+slots for what links forward to each other. Sweeps for the columns of a matrix use the same slots
+again for each column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from phistar.backends.llvm.emit.column_tiles import (
+    ColumnTiles,
+    is_tiled,
+    output_vectors,
+)
+from phistar.backends.llvm.emit.ir_builder import (
+    FunctionBuilder,
+    Lanes,
+    Loop,
+    Operand,
+    byte_array,
+    literal_list,
+)
+from phistar.backends.llvm.emit.sincos import emit_sincos_any_angle
+from phistar.backends.llvm.emit.skeleton import SampleBlock, kernel_module
+from phistar.backends.llvm.emit.unrolled import emit_node
+from phistar.scalar.graph import Value
+from phistar.scalar.program import (
+    BasicBlock,
+    ColumnLoop,
+    ColumnSweep,
+    LinkSweep,
+    Looped,
+    Store,
+    first_visited_siblings,
+)
+from phistar.scalar.robot.link_relations import (
+    ABOVE,
+    AFTER,
+    AT,
+    BEFORE,
+    BELOW,
+    RELATIONS,
+    AncestorRelations,
+)
+from phistar.sweeps.ir import Direction
+from phistar.thresholds import POLICY
+
+
+def looped_workspace(program: Looped) -> int:
+    """Vectors that a block needs."""
+    given = sum(program.signature.inputs.values()) + output_vectors(program)
+    return (
+        given
+        + len(program.links) * program.slots
+        + _forward_places(program) * program.forward_slots
+    )
+
+
+def _forward_places(program: Looped) -> int:
+    """Places for what links forward to each other."""
+    return max((max(places) + 1 for places in program.links.forward_places.values()), default=0)
+
+
+def looped_module(program: Looped, lanes: Lanes, tune: str = "") -> str:
+    """The module of a looped program; ``tune`` as for ``kernel_module``."""
+
+    def body(block: SampleBlock) -> None:
+        _LoopEmitter(block, program).write()
+
+    workspace_vectors, tables = looped_workspace(program), _link_tables(program, lanes)
+    return kernel_module(program.signature, lanes, body, workspace_vectors, tables, tune)
+
+
+def _link_tables(program: Looped, lanes: Lanes) -> str:
+    links = program.links
+    starts: list[int] = []
+    table: list[float] = []
+    for row in links.table:
+        starts.append(len(table))
+        table += row
+    table = table or [0.0]
+    many = len(links) >= POLICY.min_links_packed
+
+    def integers(name: str, values: Sequence[int]) -> str:
+        if many:
+            return f"@{name} = private constant {byte_array(np.array(values, dtype=np.int64))}"
+        listed = "i64 " * bool(values) + ", i64 ".join(map(str, map(int, values)))
+        return f"@{name} = private constant [{len(values)} x i64] [{listed}]"
+
+    named: dict[str, Sequence[int]] = {
+        "class": links.class_of,
+        "parent": links.parent,
+        "q_start": links.q,
+        "v_start": links.v,
+        "row": starts,
+        **{
+            f"begins_{direction.value}": first_visited_siblings(links.parent, direction)
+            for direction in Direction
+        },
+        **{f"hand_{direction.value}": places for direction, places in links.forward_places.items()},
+    }
+    if program.signature.quaternions:
+        named["quaternion"] = program.signature.quaternions
+    if program.column_loop is not None:
+        kinship = AncestorRelations(links.parent)
+        named |= {
+            "enter": kinship.enter,
+            "leave": kinship.leave,
+            "column_link": program.column_loop.link,
+            "column_entry": program.column_loop.entry,
+        }
+    if many:
+        reals = byte_array(
+            np.array(table, dtype=np.float32 if lanes.real == "float" else np.float64)
+        )
+    else:
+        reals = f"[{len(table)} x {lanes.real}] [{literal_list(table, lanes.real)}]"
+    zeros = max(program.slots, program.forward_slots)
+    return "\n".join(
+        [
+            *(integers(name, values) for name, values in named.items()),
+            f"@zeros = private constant [{zeros} x {lanes.type}] zeroinitializer",
+            f"@table = private constant {reals}",
+        ]
+    )
+
+
+class _LoopEmitter:
+    def __init__(self, block: SampleBlock, program: Looped) -> None:
+        self.block = block
+        self.w = block.w
+        self.program = program
+        self.signature = signature = program.signature
+        self.bases: dict[str, int] = {}
+        place = 0
+        sizes = [*signature.inputs.items(), *((f"={k}", n) for k, n in signature.outputs.items())]
+        for name, size in sizes:
+            self.bases[name] = place
+            place += size
+        self.links_base = place
+        self.tiles: ColumnTiles | None = None
+        if is_tiled(program):
+            (base,) = [self.bases[f"={name}"] for name in signature.outputs]
+            self.links_base = base + output_vectors(program)
+            self.tiles = ColumnTiles(block, program, base)
+        self.forward_base = self.links_base + len(program.links) * program.slots
+
+    def write(self) -> None:
+        for name, size in self.signature.inputs.items():
+            self._transpose_in(name, size)
+        if self.signature.quaternions:
+            self._normalize_quaternions()
+        if self.tiles is not None:
+            self.tiles.zero_sums()
+        for loop in self.program.sweeps:
+            if loop.blocks:
+                self._link_sweep(loop)
+        if self.program.column_loop is not None:
+            self._column_loop(self.program.column_loop)
+        for name, size in self.signature.outputs.items() if self.tiles is None else ():
+            self._transpose_out(name, size)
+        if self.tiles is not None:
+            self.tiles.check_sums()
+
+    # -- rows of samples <-> vectors of lanes
+
+    def _tile_loop(
+        self, size: int, whole: Callable[[str], None], single: Callable[[int], None]
+    ) -> None:
+        """Tiles in a loop, what is left over one by one."""
+        width = self.w.lanes.width
+        in_tiles = size - size % width if width > 1 else 0
+        if in_tiles:
+            with self.block.loop(in_tiles, width, "tile") as index:
+                whole(index)
+        for entry in range(in_tiles, size):
+            single(entry)
+
+    def _transpose_in(self, name: str, size: int) -> None:
+        w, base = self.w, self.bases[name]
+
+        def whole(index: str) -> None:
+            there = w.add(index, base)
+            for i, value in enumerate(self.block.gather_tile(name, index)):
+                w.store_slot(w.add(there, i), value)
+
+        self._tile_loop(
+            size, whole, lambda entry: w.store_slot(base + entry, self.block.gather(name, entry))
+        )
+
+    def _normalize_quaternions(self) -> None:
+        """Quaternions in the workspace become unit, one after the other."""
+        w = self.w
+        with self.block.loop(len(self.signature.quaternions), 1, "quaternion") as i:
+            start = w.add(self._table_entry("quaternion", i), self.bases["q"])
+            places = [w.slot_address(w.add(start, k)) for k in range(4)]
+            values = self.block.normalize_quaternion([w.load_vector(x) for x in places])
+            for there, value in zip(places, values, strict=True):
+                w.store_vector(value, there)
+
+    def _transpose_out(self, name: str, size: int) -> None:
+        w, base = self.w, self.bases[f"={name}"]
+
+        def whole(index: str) -> None:
+            there = w.add(index, base)
+            values = [w.load_slot(w.add(there, i)) for i in range(w.lanes.width)]
+            for value in values:
+                self.block.accumulate_finite_check(value)
+            self.block.scatter_entries(f"={name}", index, values)
+
+        def single(entry: int) -> None:
+            value = w.load_slot(base + entry)
+            self.block.accumulate_finite_check(value)
+            self.block.scatter(f"={name}", entry, value)
+
+        self._tile_loop(size, whole, single)
+
+    # -- loops
+
+    def _link_sweep(self, loop: LinkSweep) -> None:
+        with self._count_links(0, len(self.program.links) - 1, loop.direction) as (k, _):
+            for body in self.w.switch(self._table_entry("class", k), loop.blocks):
+                _LinkBlock(self, body, loop.direction, k).write()
+
+    def _count_links(self, low: Operand, high: Operand, direction: Direction) -> Loop:
+        """A loop over links from low to high, or from high to low."""
+        outward = direction is Direction.OUTWARD
+        first, last, step = (low, high, 1) if outward else (high, low, -1)
+        return self.w.count(first, last, step, "link")
+
+    def _table_entry(self, table: str, index: str) -> str:
+        return self.w.load("i64", self.w.gep(f"@{table}", index, "i64"), 8)
+
+    # -- columns of a matrix
+
+    def _column_loop(self, columns: ColumnLoop) -> None:
+        (size,) = self.signature.outputs.values()
+        if columns.zero_fill:
+            self._zero_output(size)
+
+        with self.w.count(0, len(columns.link) - 1, stem="column") as (column, _):
+            c = self._table_entry("column_link", column)
+            entry = self._table_entry("column_entry", column)
+            place = column if self.tiles is None else self.tiles.column_in_tile(column)
+            for walk in columns.sweeps:
+                if walk.blocks:
+                    self._column_sweep(walk, place, c, entry)
+            if self.tiles is None:
+                self.w.start_block()
+            else:
+                self.tiles.store_if_full(column)
+        if self.tiles is not None:
+            self.tiles.store_remainder()
+
+    def _zero_output(self, size: int) -> None:
+        w, (base,) = self.w, [self.bases[f"={name}"] for name in self.signature.outputs]
+        with w.count(0, size - 1, stem="fill") as (index, _):
+            w.store_slot(w.add(index, base), w.constant(0.0))
+            w.start_block()
+
+    def _column_sweep(self, walk: ColumnSweep, column: str, c: str, entry: str) -> None:
+        w = self.w
+        cases = {
+            kind * _RELATION_CODES
+            + (_AT + e if relation == AT else RELATIONS.index(relation)): body
+            for (kind, relation, e), body in walk.blocks.items()
+        }
+        here = w.add(entry, _AT)
+
+        if walk.is_ancestor_path:
+            links: Loop = w.repeat(c, self._parent, stem="ancestor")
+        else:
+            before, after = walk.visits_before_after
+            low, high = 0 if before else c, len(self.program.links) - 1 if after else c
+            links = self._count_links(low, high, walk.direction)
+        with links as (k, _):
+            code = self._relation_code(k, c, walk)
+            code = w.select(w.compare("eq", k, c), here, code)
+            kind = w.mul(self._table_entry("class", k), _RELATION_CODES)
+            for body in w.switch(w.add(kind, code), cases):
+                _LinkBlock(self, body, walk.direction, k, column).write()
+
+    def _parent(self, k: str) -> tuple[str, str]:
+        """The parent of a link, and whether it has one."""
+        parent = self._table_entry("parent", k)
+        return parent, self.w.compare("sge", parent, 0)
+
+    def _relation_code(self, k: str, c: str, walk: ColumnSweep) -> str:
+        """The number of what link k is to another link c."""
+        w = self.w
+        if walk.is_ancestor_path:
+            return str(RELATIONS.index(ABOVE))
+        enter_k, enter_c = self._table_entry("enter", k), self._table_entry("enter", c)
+        leave_k, leave_c = self._table_entry("leave", k), self._table_entry("leave", c)
+        code = w.select(w.compare("slt", k, c), _BEFORE, _AFTER)
+        for relation, (a, b, end) in {
+            ABOVE: (enter_k, enter_c, leave_k),
+            BELOW: (enter_c, enter_k, leave_c),
+        }.items():
+            inside = w.compare("slt", b, end)
+            inside = w(f"and i1 {inside}, {w.compare('slt', a, b)}")
+            code = w.select(inside, RELATIONS.index(relation), code)
+        return code
+
+
+_BEFORE, _AFTER, _AT = (RELATIONS.index(each) for each in (BEFORE, AFTER, AT))
+_RELATION_CODES = _AT + 6
+"""Numbers of relations: that of the column's own link goes on with the entry of the column."""
+
+
+_FIRST_CHILD_PREFIX = "begun "
+
+
+@dataclass
+class _LinkBlock:
+    """Writes what is done at a link, and for a column of a matrix."""
+
+    loops: _LoopEmitter
+    body: BasicBlock
+    direction: Direction
+    k: str
+    column: str = ""
+    addresses: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def w(self) -> FunctionBuilder:
+        return self.loops.w
+
+    def _base(self, space: str, base: str) -> str:
+        """Address of the first entry of this link in a space."""
+        key = f"{space}.{base}"
+        if key not in self.addresses:
+            self.addresses[key] = self._resolve_base(space, base)
+        return self.addresses[key]
+
+    def _resolve_base(self, space: str, base: str) -> str:
+        w, loops = self.w, self.loops
+        if space == "table":
+            return w.gep("@table", loops._table_entry("row", self.k))
+        if space.startswith(_FIRST_CHILD_PREFIX):
+            # What a sum over children begins with: zeros, or what is there.
+            flag = loops._table_entry(f"begins_{self.direction.value}", self.k)
+            first = w.compare("ne", flag, 0)
+            there = self._base(space.removeprefix(_FIRST_CHILD_PREFIX), base)
+            return w.select(first, "@zeros", there, "ptr")
+        if space in ("work", "forward"):
+            index, size, start = self.k, loops.program.slots, loops.links_base
+            if base == "parent":
+                index = loops._table_entry("parent", self.k)
+            if space == "forward":
+                index, size = (
+                    loops._table_entry(f"hand_{self.direction.value}", index),
+                    loops.program.forward_slots,
+                )
+                start = loops.forward_base
+            return w.slot_address(w.add(w.mul(index, size), start))
+        return w.slot_address(w.add(self._start(base), loops.bases[space]))
+
+    def _start(self, base: str) -> str:
+        """Where the part of this link begins."""
+        w, links = self.w, self.loops.program.links
+        if base in ("body", "frame"):
+            own = w.mul(self.k, 6)
+            return own if base == "body" else w(f"sub i64 {own}, {6 * (len(links) - links.frames)}")
+        return self.loops._table_entry(f"{base}_start", self.k)
+
+    def _matrix_address(self, store: Store, columns: ColumnLoop) -> str:
+        """Of an entry of a matrix: rows below each other are a row apart."""
+        w, loops = self.w, self.loops
+        across = columns.row_width if loops.tiles is None else POLICY.tile_columns
+        key = f"{store.base}.{store.transposed}"
+        if key not in self.addresses:
+            row, column = self._start(store.base), self.column
+            row, column = (column, row) if store.transposed else (row, column)
+            entry = w.add(w.mul(row, across), column)
+            self.addresses[key] = w.slot_address(w.add(entry, loops.bases[f"={store.space}"]))
+        step = 1 if store.transposed else across
+        return w.gep(self.addresses[key], store.index * step, w.lanes.type)
+
+    def _address(self, space: str, index: int, base: str) -> str:
+        return self.w.gep(self._base(space, base), index, self.w.lanes.type)
+
+    def write(self) -> None:
+        w, graph = self.w, self.body.graph
+        roots = [s.value for s in self.body.stores if isinstance(s.value, Value)]
+        names: dict[int, str] = {}
+        pairs: dict[int, tuple[str, str]] = {}
+        for number in graph.live_nodes(roots):
+            node = graph.nodes[number]
+            if node[0] == "load" and node[1][0] == "table":
+                pointer = w.gep(self._base("table", "link"), node[1][1])
+                names[number] = w.splat(w.load(w.lanes.real, pointer, w.lanes.bits // 8))
+            elif node[0] == "load":
+                names[number] = w.load_vector(self._address(*node[1]))
+            elif node[0] in ("sin", "cos"):
+                if node[1] not in pairs:
+                    (pairs[node[1]],) = emit_sincos_any_angle(w, [names[node[1]]])
+                names[number] = pairs[node[1]][0 if node[0] == "sin" else 1]
+            else:
+                names[number] = emit_node(w, graph, number, names)
+        for store in self.body.stores:
+            self._store(store, names)
+
+    def _store(self, store: Store, names: dict[int, str]) -> None:
+        w, value = self.w, store.value
+        known = names[value.id] if isinstance(value, Value) else w.constant(value)
+        columns = self.loops.program.column_loop if self.column else None
+        if columns is not None and store.space not in ("work", "forward"):
+            pointer = self._matrix_address(store, columns)
+        else:
+            space = store.space if store.space in ("work", "forward") else f"={store.space}"
+            pointer = self._address(space, store.index, store.base)
+        if store.add:
+            before = pointer
+            if store.first_child_stores:
+                before = self._address(
+                    f"{_FIRST_CHILD_PREFIX}{store.space}", store.index, store.base
+                )
+            known = w.binary("fadd", w.load_vector(before), known)
+        w.store_vector(known, pointer)

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A long line of scalar operations, cut into parts that hand numbers on in the workspace.
+
+The first part reads all inputs and turns all angles; each of the others has so many nodes, in their
+order. A number that a later part needs has a slot as long as it is needed; what the line leaves
+behind, in outputs or for products of matrices, has one for good.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from phistar.scalar.graph import WORK, Graph, Scalar, Value
+from phistar.scalar.outline import plan_spills
+from phistar.scalar.program import Unrolled
+
+
+@dataclass(frozen=True)
+class OutlinedPart:
+    """Some of the nodes of a line.
+
+    Attributes:
+        nodes: The nodes, in order, without constants.
+        live_in: Slots of the nodes of earlier parts that they need.
+        live_out: Slots that nodes of this part go to.
+    """
+
+    nodes: Sequence[int]
+    live_in: Mapping[int, int]
+    live_out: Mapping[int, Sequence[int]]
+
+
+@dataclass(frozen=True)
+class Outline:
+    """All parts of a line.
+
+    Attributes:
+        parts: The parts, in order.
+        output_slots: For each output, the slots of its entries.
+        constants: Numbers that are known beforehand, by slot.
+        product_slot: The slot of the first entry of a product, the same for all products: each is
+            moved to its output before the next one begins.
+        slots: How many slots there are.
+    """
+
+    parts: Sequence[OutlinedPart]
+    output_slots: Mapping[str, Mapping[int, int]]
+    constants: Mapping[int, float]
+    product_slot: int
+    slots: int
+
+
+def plan_outline(program: Unrolled, size: int) -> Outline:
+    """The parts of a line.
+
+    Args:
+        program: A line, perhaps with products after it.
+        size: Nodes of a part.
+    """
+    homes = _ResultSlots(program)
+    graph = program.block.graph
+    nodes = [n for n in graph.live_nodes(homes.roots) if graph.nodes[n][0] != "const"]
+    first = _input_nodes(graph, nodes)
+    rest = [n for n in nodes if n not in first]
+    cuts = [sorted(first), *(rest[i : i + size] for i in range(0, len(rest), size))]
+    # What is spilled is gone when products are made; they may take its place.
+    result = homes.count
+    spills = plan_spills(graph, cuts, homes.slots, first_slot=result)
+    homes.slots |= {n: [slot] for n, slot in spills.slots.items()}
+    slots = spills.end
+    for product in program.products:
+        count = product.rows * len(product.right_slots)
+        homes.output_slots[product.output] = {entry: result + entry for entry in range(count)}
+        slots = max(slots, result + count)
+    parts = [
+        OutlinedPart(
+            part,
+            {n: homes.slots[n][0] for n in read},
+            {n: homes.slots[n] for n in part if n in homes.slots},
+        )
+        for part, read in zip(cuts, spills.reads, strict=True)
+    ]
+    return Outline(parts, homes.output_slots, homes.constants, result, slots)
+
+
+def _input_nodes(graph: Graph, nodes: Sequence[int]) -> set[int]:
+    """Inputs, angles and what leads to them."""
+    turning = [Value(graph, n) for n in nodes if graph.nodes[n][0] in ("sin", "cos")]
+    given = {n for n in nodes if graph.nodes[n][0] == "load"}
+    return given | {n for n in graph.live_nodes(turning) if graph.nodes[n][0] != "const"}
+
+
+class _ResultSlots:
+    """Slots of what the line leaves behind; it stays there."""
+
+    def __init__(self, program: Unrolled) -> None:
+        self.count = program.slots
+        self.slots: dict[int, list[int]] = {}
+        self.constants: dict[int, float] = {}
+        self.output_slots: dict[str, dict[int, int]] = defaultdict(dict)
+        entries: dict[tuple[str, int], Scalar] = {}
+        for store in program.block.stores:
+            key = (store.space, store.index)
+            entries[key] = entries[key] + store.value if key in entries else store.value
+        self.roots = [x for x in entries.values() if isinstance(x, Value)]
+        for (space, slot), x in entries.items():
+            if space == WORK:
+                self._assign(x, slot)
+        known = {x: slot for slot, x in self.constants.items()}
+        for (space, entry), x in entries.items():
+            if space != WORK:
+                self.output_slots[space][entry] = self._output_slot(x, known)
+
+    def _output_slot(self, x: Scalar, known: dict[float, int]) -> int:
+        """The slot of an entry of an output; the same number has one slot only."""
+        if isinstance(x, Value):
+            if x.id not in self.slots:
+                self._assign(x, self._new_slot())
+            return self.slots[x.id][0]
+        if x not in known:
+            known[x] = self._new_slot()
+            self._assign(x, known[x])
+        return known[x]
+
+    def _assign(self, x: Scalar, slot: int) -> None:
+        if isinstance(x, Value):
+            self.slots.setdefault(x.id, []).append(slot)
+        else:
+            self.constants[slot] = x
+
+    def _new_slot(self) -> int:
+        self.count += 1
+        return self.count - 1

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A long unrolled program, perhaps with products of matrices after it, as LLVM text.
+
+Each part of the program is a function: several short ones compile in a fraction of the time of a
+long one. Values that have a slot are loaded again instead of being kept in registers for long,
+which would take another store and as many loads. Results stay in the workspace until all are there;
+then the epilogue stores them to the outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from phistar.backends.llvm.emit.epilogue import Epilogue, slot_tables
+from phistar.backends.llvm.emit.ir_builder import FunctionBuilder, Lanes
+from phistar.backends.llvm.emit.matrix_products import ProductEmitter
+from phistar.backends.llvm.emit.outline_slots import Outline, OutlinedPart, plan_outline
+from phistar.backends.llvm.emit.skeleton import (
+    KernelArguments,
+    SampleBlock,
+    emit_fence,
+    emit_finite_test,
+    sample_loop,
+    wrap_module,
+)
+from phistar.backends.llvm.emit.unrolled import NodeEmitter, emit_node
+from phistar.jobs import checkpoint
+from phistar.scalar.graph import operands
+from phistar.scalar.program import Unrolled
+from phistar.thresholds import POLICY
+
+_PART_ARGUMENTS = "ptr noalias %args, ptr noalias %work, i64 %sample, i64 %last"
+
+
+def needs_outlining(program: Unrolled) -> bool:
+    """Whether a program is to be outlined; one that has products after it always is."""
+    if program.row_loops or program.short_lived:
+        return False
+    results = sum(program.signature.outputs.values())
+    many = (
+        results > POLICY.max_results_one_function
+        and results + len(program.block.live_nodes) > POLICY.max_nodes_one_function
+    )
+    return many or bool(program.products)
+
+
+class OutlinedModule:
+    """The module of a long program.
+
+    Attributes:
+        workspace_vectors: Vectors of workspace that it needs.
+    """
+
+    def __init__(self, program: Unrolled, lanes: Lanes) -> None:
+        self.program = program
+        self.lanes = lanes
+        self.plan: Outline = plan_outline(program, POLICY.nodes_per_function)
+        self.sums = self.plan.slots
+        self.workspace_vectors = self.plan.slots + 1
+
+    def text(self) -> str:
+        """The text."""
+        parts = (self._part_text(i, part) for i, part in enumerate(self.plan.parts) if i)
+        before = [
+            *slot_tables(self.plan.output_slots, self.lanes),
+            self._first_part(),
+            *parts,
+            self._epilogue(),
+        ]
+        w, given = FunctionBuilder(self.lanes), "ptr %args, ptr %work"
+        with sample_loop(w) as (sample, status):
+            first = w(f"call i64 @part0({given}, i64 {sample}, i64 %last)")
+            for i in range(1, len(self.plan.parts)):
+                w.emit(f"call void @part{i}(ptr %work)")
+            last = w(f"call i64 @end({given}, i64 {sample}, i64 %last)")
+            status[0] = w(f"or i64 {status[0]}, {w(f'or i64 {first}, {last}')}")
+        emit_fence(w)
+        return wrap_module(w, status[0], "\n".join(before))
+
+    def _first_part(self) -> str:
+        """The part that reads the inputs; its result is that of the kernel."""
+        w = FunctionBuilder(self.lanes)
+        block = SampleBlock(w, KernelArguments(w, self.program.signature).rows("%sample"))
+        _PartEmitter(block, self.program, self.plan.parts[0]).emit_first(self.plan.constants)
+        return _checked_function("@part0", block)
+
+    def _part_text(self, i: int, part: OutlinedPart) -> str:
+        checkpoint()
+        w = FunctionBuilder(self.lanes)
+        _PartEmitter(SampleBlock(w, {}), self.program, part).write()
+        w.emit("ret void")
+        return w.function_text(f"internal void @part{i}(ptr noalias %work) nounwind #0")
+
+    def _epilogue(self) -> str:
+        """Products and outputs."""
+        w, signature = FunctionBuilder(self.lanes), self.program.signature
+        arrays = KernelArguments(w, signature)
+        block = SampleBlock(w, arrays.rows("%sample"))
+        w.store_slot(self.sums, w.constant(0.0))
+        moves = Epilogue(block, signature, arrays, self.sums)
+        products = {product.output: product for product in self.program.products}
+        for name in signature.outputs:
+            if name not in products:
+                moves.store_output(name)
+        for name, product in products.items():
+            ProductEmitter(w, product, self.plan.product_slot).write()
+            moves.store_output(name)
+        block.accumulate_finite_check(w.load_slot(self.sums))
+        return _checked_function("@end", block)
+
+
+def _checked_function(name: str, block: SampleBlock) -> str:
+    """A function that returns 0 if all numbers that it read were finite, else 1."""
+    block.w.emit(f"ret i64 {block.w.select(emit_finite_test(block), 0, 1)}")
+    return block.w.function_text(f"internal i64 {name}({_PART_ARGUMENTS}) nounwind #0")
+
+
+class _PartEmitter(NodeEmitter):
+    """One part."""
+
+    def __init__(self, block: SampleBlock, program: Unrolled, part: OutlinedPart) -> None:
+        super().__init__(block, program)
+        self.part = part
+        self.slots = {**part.live_in, **{n: slots[0] for n, slots in part.live_out.items()}}
+        self.last_use: dict[int, int] = {}
+
+    def emit_first(self, constants: Mapping[int, float]) -> None:
+        """The first part: constants, inputs and angles."""
+        for slot, x in constants.items():
+            self.w.store_slot(slot, self.w.constant(x))
+        self.load_inputs()
+        self.emit_angles(self.part.nodes)
+        for number in self.part.nodes:
+            if number not in self.names:
+                self.emit_node_of(number)
+            for slot in self.part.live_out.get(number, ()):
+                self.w.store_slot(slot, self.names[number])
+
+    def write(self) -> None:
+        """Another part."""
+        for at, number in enumerate(self.part.nodes):
+            for operand in operands(self.graph.nodes[number]):
+                self._load_operand(operand, at)
+            self.names[number] = emit_node(self.w, self.graph, number, self.names)
+            self.last_use[number] = at
+            for slot in self.part.live_out.get(number, ()):
+                self.w.store_slot(slot, self.names[number])
+
+    def _load_operand(self, number: int, at: int) -> None:
+        """Make an operand known."""
+        slot = self.slots.get(number)
+        if (
+            slot is not None
+            and at - self.last_use.get(number, -POLICY.reload_distance_nodes)
+            >= POLICY.reload_distance_nodes
+        ):
+            self.names[number] = self.w.load_slot(slot)
+        elif number not in self.names:
+            self.emit_node_of(number)
+        self.last_use[number] = at

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A straight line of short-lived numbers with many results, as functions that share none of them.
+
+LLVM takes more than twice as long for a function of twice as many stores. Each piece writes some of
+the results and computes for itself all that these need; what several need is little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from phistar.backends.llvm.emit.ir_builder import FunctionBuilder, Lanes
+from phistar.backends.llvm.emit.skeleton import (
+    KernelArguments,
+    SampleBlock,
+    StagedStores,
+    emit_fence,
+    emit_finite_test,
+    sample_loop,
+    wrap_module,
+)
+from phistar.backends.llvm.emit.unrolled import UnrolledEmitter
+from phistar.jobs import checkpoint
+from phistar.scalar.program import BasicBlock, Unrolled
+from phistar.thresholds import POLICY
+
+_ARGUMENTS = "ptr noalias %args, ptr noalias %work, i64 %sample, i64 %last"
+
+
+def needs_pieces(program: Unrolled) -> bool:
+    """Whether a line has more results than one function should write."""
+    return program.short_lived and len(program.block.stores) > POLICY.stores_per_piece
+
+
+def pieces_module(program: Unrolled, lanes: Lanes) -> str:
+    """The module of such a line."""
+    texts = [_piece_text(i, each, lanes) for i, each in enumerate(_pieces(program))]
+    w = FunctionBuilder(lanes)
+    arrays = KernelArguments(w, program.signature)
+    with sample_loop(w) as (sample, status):
+        copies = StagedStores(w, program.signature, program.slots, arrays, sample)
+        copies.redirect_rows(arrays.rows(sample))
+        block = SampleBlock(w, {})
+        for i in range(len(texts)):
+            given = f"ptr %args, ptr %work, i64 {sample}, i64 %last"
+            block.accumulate_finite_check(w(f"call {lanes.type} @piece{i}({given})"))
+        status[0] = w.select(emit_finite_test(block), status[0], 1)
+        copies.emit_copies()
+    if copies.sizes:
+        emit_fence(w)
+    return wrap_module(w, status[0], "\n".join(texts))
+
+
+def _pieces(program: Unrolled) -> Iterator[Unrolled]:
+    """Lines for some of the results each, in their order; constants come last."""
+    block = program.block
+    known = [store for store in block.stores if isinstance(store.value, float)]
+    moving = [store for store in block.stores if not isinstance(store.value, float)]
+    for stores in (moving, known):
+        for first in range(0, len(stores), POLICY.stores_per_piece):
+            part = BasicBlock(block.graph, stores[first : first + POLICY.stores_per_piece])
+            yield Unrolled(program.signature, part, short_lived=True)
+
+
+def _piece_text(number: int, piece: Unrolled, lanes: Lanes) -> str:
+    """A function that gives a vector of zeros if all that it read and wrote was finite."""
+    checkpoint()
+    w = FunctionBuilder(lanes)
+    arguments = KernelArguments(w, piece.signature)
+    rows = arguments.rows("%sample")
+    StagedStores(w, piece.signature, piece.slots, arguments, "%sample").redirect_rows(rows)
+    block = SampleBlock(w, rows)
+    UnrolledEmitter(block, piece).write()
+    w.emit(f"ret {lanes.type} {block.finite_sum}")
+    return w.function_text(
+        f"internal {lanes.type} @piece{number}({_ARGUMENTS}) noinline nounwind #0"
+    )

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The entry to one program of one robot: a function that goes straight to machine code.
+
+    entry(q, v, tau, out=None) -> array, dict of arrays by name, or None
+
+takes float64 arrays (size,), or (batch, size) with the same batch, allocates the results and calls
+the native entry. It gives None for everything else (lists, other dtypes and strides, large batches,
+numbers that are not finite): the general path then says what is wrong, or copes. While a better
+kernel is being compiled, each call looks whether it is ready; no one has to be told.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from phistar.backends.llvm.run.native_entry import NativeEntry
+from phistar.backends.llvm.run.result_pool import pool
+from phistar.backends.llvm.run.tiers import TieredKernel
+from phistar.model.model_cache import Entry
+from phistar.thresholds import POLICY
+
+Shape = tuple[int, ...]
+
+_ONE_OUTPUT = """
+def make(tiers, native, latest, sizes, empty, rows, ndarray, float64, most):
+    def entry({arguments}, out=None):
+        nonlocal native, tiers
+        if tiers is not None:
+            native, tiers = latest(tiers)
+        if out is not None:
+            return out if native({given}, out) else None
+        # One sample is tried first: to look at the arrays takes as long as the native entry does.
+        out = empty({size})
+        if native({given}, out):
+            return out{single}
+        if type({first}) is not ndarray or {first}.ndim != 2 or not 0 < len({first}) <= most:
+            return None
+        (out,) = rows(len({first}), sizes, float64)
+        return out{batch} if native({given}, out) else None
+    return entry
+"""
+
+_MANY_OUTPUTS = """
+def make(tiers, native, latest, sizes, empty, rows, ndarray, float64, most):
+    def entry({arguments}):
+        nonlocal native, tiers
+        if tiers is not None:
+            native, tiers = latest(tiers)
+        if type({first}) is not ndarray:
+            return None
+        if {first}.ndim == 1:
+            {singles}
+            if not native({given}, {outputs}):
+                return None
+            return {{{single_results}}}
+        if {first}.ndim != 2 or not 0 < len({first}) <= most:
+            return None
+        count = len({first})
+        {outputs} = rows(count, sizes, float64)
+        if not native({given}, {outputs}):
+            return None
+        return {{{batch_results}}}
+    return entry
+"""
+
+
+def make_entry(
+    tiers: TieredKernel,
+    order: Sequence[str],
+    shapes: Mapping[str, Shape],
+    keys: Mapping[str, str] | None = None,
+) -> Entry | None:
+    """The entry to a program.
+
+    Args:
+        tiers: Its kernels in float64, of which one is ready.
+        order: Names of the inputs in the order of the entry's arguments.
+        shapes: Shape of each output for one sample.
+        keys: Names of several outputs in the result, where they differ.
+
+    Returns:
+        None if the kernel reads other inputs, or has no native entry.
+    """
+    kernel = tiers.kernel
+    signature = kernel.call.signature
+    inputs, outputs = tuple(signature.inputs), tuple(signature.outputs)
+    if kernel.native_entry is None or sorted(inputs) != sorted(order):
+        return None
+    places = tuple(list(order).index(name) for name in inputs)
+    tails = tuple(tuple(shapes[name]) for name in outputs)
+    if len(outputs) == 1:
+        factory = _one_output(places, *tails)
+    else:
+        names = tuple((keys or {}).get(name, name) for name in outputs)
+        factory = _many_outputs(places, names, tails)
+    return factory(
+        tiers,
+        kernel.native_entry,
+        _latest,
+        tuple(map(math.prod, tails)),
+        np.empty,
+        pool.rows,
+        np.ndarray,
+        np.dtype(np.float64),
+        POLICY.max_fast_path_samples,
+    )
+
+
+def _latest(tiers: TieredKernel) -> tuple[NativeEntry, TieredKernel | None]:
+    """The native entry of the best kernel that is ready, and the tiers while one may follow."""
+    pending = tiers if tiers.is_promoting else None
+    native = tiers.kernel.native_entry
+    assert native is not None
+    return native, pending
+
+
+@cache
+def _one_output(places: tuple[int, ...], shape: Shape) -> Callable[..., Entry]:
+    """The factory of entries to programs with one output; ``out=`` is for vectors."""
+    vector = len(shape) == 1
+    text = _ONE_OUTPUT.format(
+        **_arguments(places),
+        size=math.prod(shape),
+        single="" if vector else f".reshape({_text(shape)})",
+        batch="" if vector else f".reshape(len(x0){''.join(f', {n}' for n in shape)})",
+    )
+    return _compiled(text)
+
+
+@cache
+def _many_outputs(
+    places: tuple[int, ...], names: tuple[str, ...], shapes: tuple[Shape, ...]
+) -> Callable[..., Entry]:
+    """The factory of entries to programs with several outputs."""
+    sizes = [math.prod(shape) for shape in shapes]
+    results = [f"y{i}" for i in range(len(names))]
+    rows = list(zip(names, results, shapes, strict=True))
+    text = _MANY_OUTPUTS.format(
+        **_arguments(places),
+        outputs=", ".join(results),
+        singles="; ".join(f"y{i} = empty({n})" for i, n in enumerate(sizes)),
+        single_results=", ".join(
+            f"{name!r}: {y}" + ("" if len(shape) == 1 else f".reshape({_text(shape)})")
+            for name, y, shape in rows
+        ),
+        batch_results=", ".join(
+            f"{name!r}: {y}"
+            + ("" if len(shape) == 1 else f".reshape(count{''.join(f', {n}' for n in shape)})")
+            for name, y, shape in rows
+        ),
+    )
+    return _compiled(text)
+
+
+def _arguments(places: Sequence[int]) -> dict[str, str]:
+    names = [f"x{i}" for i in range(len(places))]
+    return {
+        "arguments": ", ".join(names),
+        "given": ", ".join(names[i] for i in places),
+        "first": names[0],
+    }
+
+
+def _text(shape: Shape) -> str:
+    return ", ".join(map(str, shape)) if shape else "()"
+
+
+def _compiled(text: str) -> Callable[..., Entry]:
+    scope: dict[str, Any] = {}
+    exec(compile(text, "<entry to machine code>", "exec"), scope)
+    factory: Callable[..., Entry] = scope["make"]
+    return factory

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What decides the code of a kernel, as one name: so that a kernel on disk is found untraced.
+
+A name covers the robot's numbers, the places of the frames that a program uses, the program, how it
+is made, and the text of phistar's own sources, its version among them. The processor and the
+versions of llvmlite and LLVM are added by ``cache.key``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from operator import attrgetter
+from pathlib import Path
+
+from phistar.model.fingerprint import fingerprint as fingerprint_of
+from phistar.model.model import Model
+from phistar.model.model_cache import cached_on_model
+from phistar.sweeps.schedule import Schedule
+
+UNITS_OUTSIDE_KEY = frozenset({"cli", "control", "explain", "loaders", "robots"})
+"""Units that decide no code: those above compiled programs, and those whose result is a robot."""
+
+
+def program_key(
+    schedule: Schedule, model: Model, *choices: object, frames: Sequence[str] = ()
+) -> str:
+    """A name for a program on a robot, made in a certain way by this version of the compiler.
+
+    Args:
+        schedule: The program.
+        model: The robot.
+        choices: Whatever else decides the code, by its ``repr``.
+        frames: Names of frames whose places are part of the code.
+    """
+    robot = (_robot_digest(model), _frames_digest(model, frames))
+    parts = [compiler_digest(), *robot, _program_text(schedule), *map(repr, choices)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def traced_program_key(model: Model, *choices: object) -> str:
+    """The same for a program that is not made of passes; it may depend on all of the robot."""
+    parts = [compiler_digest(), model.fingerprint, "direct", *map(repr, choices)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+@cache
+def compiler_digest() -> str:
+    """The text of everything that takes part in making code, once per process."""
+    return source_digest(Path(__file__).parents[3])
+
+
+def source_digest(package: Path) -> str:
+    """A name for the Python files of a package and their places, units ``UNITS_OUTSIDE_KEY`` left
+    out."""
+    start = len(os.fspath(package)) + 1
+    paths = sorted((path[start:].replace(os.sep, "/"), path) for path in _files(package))
+    kept = [(name, path) for name, path in paths if name.partition("/")[0] not in UNITS_OUTSIDE_KEY]
+    return _digest(part for name, path in kept for part in (name.encode(), _content(path)))
+
+
+def _files(folder: str | Path) -> Iterator[str]:
+    with os.scandir(folder) as listing:
+        for item in listing:
+            if item.name.endswith(".py"):
+                yield item.path
+            elif item.name != "__pycache__" and item.is_dir():
+                yield from _files(item.path)
+
+
+def _content(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:
+        return file.readall()
+
+
+@cached_on_model
+def _robot_digest(model: Model) -> str:
+    """Everything about a robot that its dynamics depend on."""
+    names = "parent", "joint_kind", "q_slice", "scale", "offset", "armature", "placement", "inertia"
+    columns = [list(map(attrgetter(name), model.bodies)) for name in names]
+    return fingerprint_of([model.gravity, model.nq, *columns])
+
+
+def _frames_digest(model: Model, frames: Sequence[str]) -> str:
+    """On which body each frame is, and where."""
+    found = [model.frame(name) for name in frames]
+    return _digest(part for f in found for part in (b"%d" % f.body, f.body_pose.tobytes()))
+
+
+def _program_text(schedule: Schedule) -> str:
+    program = schedule.program
+    return repr((program.nodes, program.definitions, program.outputs, schedule.sweeps))
+
+
+def _digest(parts: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little") + part)
+    return digest.hexdigest()

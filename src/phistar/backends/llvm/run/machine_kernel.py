@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A scalar program as machine code, from the cache if it was made before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from phistar.backends.llvm.emit.ir_builder import Lanes
+from phistar.backends.llvm.emit.looped import looped_module, looped_workspace
+from phistar.backends.llvm.emit.outlined import OutlinedModule, needs_outlining
+from phistar.backends.llvm.emit.pieces import needs_pieces, pieces_module
+from phistar.backends.llvm.emit.unrolled import unrolled_module
+from phistar.backends.llvm.run import cache, jit
+from phistar.backends.llvm.run.calls import KernelCaller
+from phistar.backends.llvm.run.native_entry import (
+    ENTRY_SYMBOL,
+    NativeEntry,
+    load_native_entry,
+    native_entry_text,
+)
+from phistar.gc_pause import gc_paused
+from phistar.jobs import interpreter_slot, progress_message
+from phistar.scalar.program import Looped, ScalarProgram, Signature, count_arithmetic
+
+META_FIELDS = ("shape", "inputs", "outputs", "lanes", "real", "workspace", "operations")
+"""What must be known of object code to run it."""
+
+
+@dataclass(frozen=True)
+class MachineKernel:
+    """Machine code, ready to run.
+
+    Attributes:
+        call: Runs it on arrays (batch, size).
+        native_entry: Runs it on one sample or a batch of moderate size, given as plain arrays, or
+            None.
+        shape: ``"straight"`` or ``"rolled"``.
+        operations: Additions, subtractions and multiplications on a sample.
+    """
+
+    call: KernelCaller
+    native_entry: NativeEntry | None
+    shape: str
+    operations: int
+
+
+def llvm_text(program: ScalarProgram, lanes: Lanes) -> str:
+    """The LLVM module of a program, with the lean way in."""
+    return emit_module(program, lanes)[0]
+
+
+def emit_module(program: ScalarProgram, lanes: Lanes) -> tuple[str, int]:
+    """The same, and the vectors of workspace that it needs."""
+    rolled = isinstance(program, Looped)
+    if isinstance(program, Looped):
+        text = looped_module(program, lanes, jit.generic_tuning_cpu())
+        workspace_vectors = looped_workspace(program)
+    elif needs_outlining(program):
+        line = OutlinedModule(program, lanes)
+        text, workspace_vectors = line.text(), line.workspace_vectors
+    elif needs_pieces(program):
+        text, workspace_vectors = pieces_module(program, lanes), program.slots
+    else:
+        text, workspace_vectors = unrolled_module(program, lanes), program.slots
+    return text + native_entry_text(
+        program.signature, lanes, workspace_vectors, fast_compile=rolled
+    ), workspace_vectors
+
+
+def load_cached(name: str, real: str) -> MachineKernel | None:
+    """A kernel that was made before, by its fingerprint."""
+    kept = cache.lookup(cache.cache_key(f"{name} {real}"), META_FIELDS)
+    return None if kept is None else _load_kernel(*kept)
+
+
+def compile_kernel(
+    name: str, real: str, title: str, program: Callable[[], ScalarProgram]
+) -> MachineKernel:
+    """A kernel, made now and kept.
+
+    Args:
+        name: Its fingerprint.
+        real: ``"double"`` or ``"float"``.
+        title: What it is, for people who look into the cache.
+        program: Gives the scalar program.
+    """
+    with progress_message(f"compiling {title}"):
+        return _compile_kernel(name, real, title, program)
+
+
+def _compile_kernel(
+    name: str, real: str, title: str, program: Callable[[], ScalarProgram]
+) -> MachineKernel:
+    lanes = jit.lanes_for(jit.host_cpu(), real)
+    with interpreter_slot(), gc_paused:
+        made = program()
+        text, workspace_vectors = emit_module(made, lanes)
+    meta = {
+        "name": title,
+        "shape": "rolled" if isinstance(made, Looped) else "straight",
+        "inputs": list(made.signature.inputs.items()),
+        "outputs": list(made.signature.outputs.items()),
+        "lanes": lanes.width,
+        "real": real,
+        "workspace": workspace_vectors,
+        "operations": count_arithmetic(made.count()),
+    }
+    del made
+    code = jit.compile_text(text)
+    cache.save(cache.cache_key(f"{name} {real}"), code, meta)
+    return _load_kernel(code, meta)
+
+
+def _load_kernel(object_code: bytes, meta: dict[str, Any]) -> MachineKernel:
+    code = jit.load(object_code, symbols=(ENTRY_SYMBOL,))
+    signature = Signature(dict(meta["inputs"]), dict(meta["outputs"]))
+    lanes = Lanes(meta["lanes"], meta["real"])
+    caller = KernelCaller(code, signature, lanes, meta["workspace"], meta["operations"])
+    return MachineKernel(caller, load_native_entry(code), meta["shape"], meta["operations"])

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which shape of code runs: loops at once, a straight line as soon as it is ready.
+
+Loops compile in a tenth of a second whatever the robot, straight lines run up to twice as fast but
+take seconds to compile if they are long. So a long program starts as loops while a thread compiles
+the straight line, which then takes over; a very long one stays as it is.
+
+Environment:
+    PHISTAR_TIER: ``auto`` as above; ``wait`` compiles the final shape at once; ``rolled`` and
+        ``straight`` make one shape only.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import logging
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+
+from phistar import settings
+from phistar.backends.llvm.run import compiler_process, jit
+from phistar.backends.llvm.run.machine_kernel import MachineKernel, compile_kernel, load_cached
+from phistar.backends.policy import LOOPED, Decision, without_loops
+from phistar.jobs import LOGGER_NAME, BackgroundJob
+from phistar.scalar.program import Looped, ScalarProgram
+from phistar.thresholds import POLICY
+
+log = logging.getLogger(LOGGER_NAME)
+
+
+class TieredKernel:
+    """A program in the best shape that is ready."""
+
+    def __init__(
+        self,
+        name: str,
+        real: str,
+        title: str,
+        rolled: Callable[[], Looped] | None,
+        straight: Callable[[], ScalarProgram],
+        decide: Callable[[str], Decision] = without_loops,
+    ) -> None:
+        """Args:
+        name: Fingerprint of the program on its robot.
+        real: ``"double"`` or ``"float"``.
+        title: What it is, for people.
+        rolled: Makes the loops; None if there are none.
+        straight: Makes the straight line.
+        decide: Which shape it gets and when, by PHISTAR_TIER.
+        """
+        self._decide = decide
+        self._name = name
+        self._real = real
+        self._title = title
+        self._program_by_shape: dict[str, Callable[[], ScalarProgram]] = {"straight": straight}
+        if rolled is not None:
+            self._program_by_shape["rolled"] = rolled
+        self._lock = threading.Lock()
+        self._kernel: MachineKernel | None = None
+        self._compilation: _BackgroundCompilation | None = None
+        _all_tiered.add(self)
+
+    @property
+    def decision(self) -> Decision:
+        """Which shape it gets, and when."""
+        return self._decide(settings.tier())
+
+    @property
+    def kernel(self) -> MachineKernel:
+        """The best one that is ready; the first is made on the spot."""
+        if self._kernel is None:
+            with self._lock:
+                if self._kernel is None:
+                    self._kernel = self._first_kernel()
+        return self._kernel
+
+    @property
+    def kernel_if_ready(self) -> MachineKernel | None:
+        """The final one of a program that has no loops, if it is there; else it is being made.
+
+        A thread makes it; the tiers ``wait`` and ``straight`` wait for it, and ``rolled`` never
+        makes it.
+        """
+        if self._kernel is None and self._compilation is None and settings.tier() != "rolled":
+            with self._lock:
+                if self._kernel is None and self._compilation is None:
+                    self._kernel = self._from_cache("straight")
+                    if self._kernel is None and settings.tier() == "auto":
+                        self._promote_in_background()
+                    elif self._kernel is None:
+                        self._kernel = self._compile_now("straight")
+        return self._kernel
+
+    @property
+    def is_started(self) -> bool:
+        """Whether there is a kernel, or one is being made."""
+        return self._kernel is not None or self._compilation is not None
+
+    def wait_for_final(self) -> MachineKernel:
+        """The final one."""
+        first = self.kernel
+        compiling = self._compilation
+        if compiling is not None:
+            compiling.wait()
+        return self._kernel or first
+
+    def _first_kernel(self) -> MachineKernel:
+        decision = self.decision
+        has_loops = "rolled" in self._program_by_shape
+        if decision.shape != LOOPED or not has_loops:
+            ready = self._from_cache("straight")
+            if ready is not None:
+                return ready
+            if decision.eager or not has_loops:
+                return self._compile_now("straight")
+        loops = self._from_cache("rolled") or self._compile_now("rolled")
+        if decision.shape != LOOPED:
+            self._promote_in_background()
+        return loops
+
+    @property
+    def is_promoting(self) -> bool:
+        """Whether a better kernel is being compiled."""
+        compilation = self._compilation
+        return compilation is not None and not compilation.finished.is_set()
+
+    def reset_after_fork(self) -> None:
+        """In the child of a fork: another thread may have held the lock, and none is there now."""
+        self._lock = threading.Lock()
+        self._compilation = None
+
+    def _promote_in_background(self) -> None:
+        """Have a thread make the straight line; it holds on to what it needs, not to us."""
+        names = (f"{self._name} straight", self._real, self._title)
+        program = self._program_by_shape["straight"]
+        self._compilation = start_compilation(self, lambda: compile_kernel(*names, program))
+
+    def promote(self, kernel: MachineKernel | None) -> None:
+        """What a thread made, or that it could not: then nobody tries again."""
+        if kernel is None:
+            return
+        with self._lock:
+            self._kernel = kernel
+            self._compilation = None
+
+    def _from_cache(self, shape: str) -> MachineKernel | None:
+        return load_cached(f"{self._name} {shape}", self._real)
+
+    def _compile_now(self, shape: str) -> MachineKernel:
+        return compile_kernel(
+            f"{self._name} {shape}", self._real, self._title, self._program_by_shape[shape]
+        )
+
+
+class _BackgroundCompilation:
+    """A kernel that a thread makes for tiers, as long as they live.
+
+    Attributes:
+        finished: Whether nothing will come of it any more that has not come yet.
+    """
+
+    def __init__(self, tiers: TieredKernel, work: Callable[[], MachineKernel]) -> None:
+        self.job = BackgroundJob()
+        self._work = work
+        self._tiers = weakref.ref(tiers)
+        self.thread = threading.Thread(target=self._run, name="phistar compiler", daemon=True)
+        self.finished = threading.Event()
+        weakref.finalize(tiers, self.job.abandon).atexit = False
+
+    def wait(self) -> None:
+        """Until it is done, and soon, please."""
+        self.job.urgent.set()
+        compile_queue.start(self)
+        self.finished.wait()
+
+    def _run(self) -> None:
+        try:
+            self.job.run(self._make)
+        finally:
+            self.finished.set()
+            compile_queue.done(self)
+
+    def _make(self) -> None:
+        # The first results are on their way; they would have to share the interpreter.
+        self.job.urgent.wait(POLICY.background_delay_seconds)
+        self.job.raise_if_abandoned()
+        kernel = None
+        try:
+            kernel = self._work()
+        except (RuntimeError, MemoryError) as error:
+            log.warning("a program stays as it is: compiling its best form failed: %s", error)
+        tiers = self._tiers()
+        if tiers is not None:
+            tiers.promote(kernel)
+
+
+class _CompileQueue:
+    """Compilations; few at a time have a thread.
+
+    Each thread that lives beside others has memory of its own, which is not given back.
+
+    Attributes:
+        running: Those that have a thread.
+    """
+
+    def __init__(self) -> None:
+        self.closed = False
+        self.reset_after_fork()
+
+    def reset_after_fork(self) -> None:
+        """Nothing is compiled: so it is in the child of a fork."""
+        self._lock = threading.Lock()
+        self._waiting: list[_BackgroundCompilation] = []
+        self.running: set[_BackgroundCompilation] = set()
+
+    def add(self, compilation: _BackgroundCompilation) -> None:
+        """One more."""
+        with self._lock:
+            self._waiting.append(compilation)
+            self._start_some()
+
+    def start(self, compilation: _BackgroundCompilation) -> None:
+        """Somebody waits for this one: it gets a thread now, unless it has, or had, one."""
+        with self._lock:
+            if compilation in self._waiting:
+                self._start(compilation)
+
+    def done(self, compilation: _BackgroundCompilation) -> None:
+        """Its thread ends."""
+        with self._lock:
+            self.running.discard(compilation)
+            if not self.closed:
+                self._start_some()
+
+    def __len__(self) -> int:
+        return len(self.running) + len(self._waiting)
+
+    def close(self) -> None:
+        """Abandon all: the process ends."""
+        with self._lock:
+            self.closed = True
+            waiting, self._waiting = self._waiting, []
+            running = tuple(self.running)
+        for compilation in running:
+            compilation.job.process_exiting = True
+            compilation.job.abandon()
+        for compilation in (*waiting, *running):
+            compilation.finished.set()
+        if running:
+            # The interpreter's last collection would look through all that the jobs had made.
+            gc.freeze()
+
+    def _start_some(self) -> None:
+        self._waiting = [each for each in self._waiting if not each.job.abandoned]
+        while self._waiting and len(self.running) <= compiler_process.MAX_BACKGROUND_PROCESSES:
+            self._start(self._waiting[0])
+
+    def _start(self, compilation: _BackgroundCompilation) -> None:
+        self._waiting.remove(compilation)
+        self.running.add(compilation)
+        compilation.thread.start()
+
+
+compile_queue = _CompileQueue()
+_all_tiered: weakref.WeakSet[TieredKernel] = weakref.WeakSet()
+
+
+def start_compilation(
+    tiers: TieredKernel, work: Callable[[], MachineKernel]
+) -> _BackgroundCompilation | None:
+    """A compilation in the background; None if the process is about to end."""
+    if compile_queue.closed:
+        return None
+    compilation = _BackgroundCompilation(tiers, work)
+    compile_queue.add(compilation)
+    return compilation
+
+
+def count_compilations() -> int:
+    """How many straight lines are being compiled, or will be."""
+    return len(compile_queue)
+
+
+def _reset_after_fork() -> None:
+    compile_queue.reset_after_fork()
+    for tiers in _all_tiered:
+        tiers.reset_after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_reset_after_fork)
+
+
+@atexit.register
+def _abandon_at_exit() -> None:
+    """Abandon what is being compiled; LLVM must not be at work while the process is taken down.
+
+    Threads that work in Python are taken down with it, so nobody waits for them. Who presses Ctrl-C
+    now gets what he wants anyway.
+    """
+    for step in (compile_queue.close, jit.fork_gate.close, jit.fork_gate.close):
+        with suppress(KeyboardInterrupt):
+            step()

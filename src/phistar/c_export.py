@@ -1,0 +1,405 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Everything that a robot can be asked for as C files, each with its formula and its references.
+
+A quantity is named as elsewhere: programs (``forward_dynamics``) and matrices (``mass_matrix``) of
+the catalogue, vectors and matrices that are computed together (``linearize``), and kinematics and
+energies (``jacobian``, ``kinetic_energy``). One about a frame names it: ``jacobian:hand``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from phistar.algebra.ir import Expr
+from phistar.algebra.printing import to_text
+from phistar.algebra.proof_text import let_lines
+from phistar.algebra.symbols import SYMBOLS
+from phistar.algorithms.programs import BUNDLES, MATRICES, PROGRAMS
+from phistar.algorithms.rotor_programs import ROTOR_BUNDLES, ROTOR_MATRICES
+from phistar.arguments import refuse_mimic, refuse_singular
+from phistar.backends import Tuning
+from phistar.backends.base import inputs_read
+from phistar.backends.c import ExportedProgram, RobotInfo, c_source, random_inputs
+from phistar.backends.c import write_package as export_files
+from phistar.backends.to_c import (
+    CFunction,
+    lower_bundle,
+    lower_matrix,
+    lower_program,
+    matrix_meaning,
+    rename_output,
+)
+from phistar.compile import Full, Kernel, kernel, lowered_bundle, with_closed_inverses
+from phistar.errors import ArgumentError, UnknownNameError
+from phistar.explain.dependencies import theorems_in
+from phistar.explain.meanings import MATRIX_MEANINGS
+from phistar.kernels import CODE_SHAPES as CODE_SHAPES
+from phistar.kernels import RobotKernel
+from phistar.model.model import Model
+from phistar.model.numpy_kinematics import check_reference
+from phistar.scalar.program import ScalarProgram, Unrolled
+from phistar.scalar.trace import energy_programs, kinematics_programs
+from phistar.scalar.trace.kinematics_programs import RESULT_OUTPUT
+from phistar.sweeps.ir import StreamProgram
+from phistar.sweeps.requests import matrix_forms
+
+DEFAULT_REFERENCE = "world_aligned"
+FRAME_MATRICES = ("jacobian_rate",)
+"""Matrices about a frame; they are in its own axes, at its origin."""
+
+
+@dataclass(frozen=True)
+class TracedQuantity:
+    """Kinematics or an energy.
+
+    Attributes:
+        trace: (model, frame, reference) -> its program.
+        meaning: What the result holds.
+        shape: Of the result on a model.
+        of_frame: Whether it is about a frame.
+        in_reference: Whether it is about a frame in axes that can be chosen.
+    """
+
+    trace: Callable[[Model, str, str], Unrolled]
+    meaning: str
+    shape: Callable[[Model], tuple[int, ...]]
+    of_frame: bool = False
+    in_reference: bool = False
+
+
+TRACED: Mapping[str, TracedQuantity] = {
+    "frame_pose": TracedQuantity(
+        lambda model, frame, _: kinematics_programs.poses(model, [frame]),
+        "world pose of the frame [m]",
+        lambda model: (4, 4),
+        of_frame=True,
+    ),
+    "link_poses": TracedQuantity(
+        lambda model, _, __: kinematics_programs.poses(model, model.link_names),
+        "world poses of all links, fixed ones too, in file order [m]",
+        lambda model: (len(model.link_names), 4, 4),
+    ),
+    "jacobian": TracedQuantity(
+        kinematics_programs.jacobian,
+        "Jacobian of the frame, rows angular then linear",
+        lambda model: (6, model.nv),
+        of_frame=True,
+        in_reference=True,
+    ),
+    "frame_velocity": TracedQuantity(
+        kinematics_programs.velocity,
+        "velocity of the frame, angular [rad/s] then linear [m/s]",
+        lambda model: (6,),
+        of_frame=True,
+        in_reference=True,
+    ),
+    "center_of_mass": TracedQuantity(
+        lambda model, _, __: kinematics_programs.center_of_mass(model, fixed=True),
+        "centre of mass in the world [m]; links welded to the ground count",
+        lambda model: (3,),
+    ),
+    "momentum": TracedQuantity(
+        lambda model, _, __: energy_programs.momentum(model),
+        "momentum about the world's origin, angular [N m s] then linear [N s]",
+        lambda model: (6,),
+    ),
+    "kinetic_energy": TracedQuantity(
+        lambda model, _, __: energy_programs.kinetic_energy(model),
+        "kinetic energy [J], that of the rotors included",
+        lambda model: (1,),
+    ),
+    "potential_energy": TracedQuantity(
+        lambda model, _, __: energy_programs.potential_energy(model),
+        "potential energy [J] of the moving links, zero at the world's origin",
+        lambda model: (1,),
+    ),
+}
+"""Kinematics and energies."""
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """How functions are written.
+
+    Attributes:
+        frames: Frames of the quantities that name none, a function for each.
+        reference: Axes and point of Jacobians and velocities of frames; None for the usual.
+        real: ``"double"`` or ``"float"``.
+        shape: ``"straight"``, ``"rolled"`` or ``"auto"``.
+        forces: Whether external forces on the links are an input.
+    """
+
+    frames: Sequence[str] = ()
+    reference: str | None = None
+    real: str = "double"
+    shape: str = "auto"
+    forces: bool = False
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """A quantity and its frame; ``""`` where it has none."""
+
+    quantity: str
+    frame: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.quantity}_{self.frame}" if self.frame else self.quantity
+
+
+def export_c(
+    model: Model,
+    programs: Sequence[str],
+    directory: str | os.PathLike[str],
+    *,
+    frames: Sequence[str] = (),
+    reference: str | None = None,
+    real: str = "double",
+    shape: str = "auto",
+    forces: bool = False,
+    force: bool = False,
+) -> list[Path]:
+    """Write quantities of one robot as C99.
+
+    Args:
+        model: The robot.
+        programs: What to compute, e.g. ``["forward_dynamics", "mass_matrix", "jacobian:hand"]``;
+            all names are in ``quantity_names``.
+        directory: Where to; made if it is not there.
+        frames: Frames of the quantities that name none themselves, a function for each.
+        reference: Axes and point of Jacobians and velocities of frames, as for ``Robot.jacobian``;
+            the default is ``"world_aligned"``, and ``"local"`` for ``jacobian_rate``.
+        real: ``"double"`` or ``"float"``.
+        shape: ``"straight"`` (fast), ``"rolled"`` (small, for many links) or ``"auto"``.
+            Kinematics, energies and what is computed together are straight lines always.
+        forces: Whether external forces on the links are an input; otherwise there are none.
+        force: Replace files that no export wrote, or that were changed since.
+
+    Returns:
+        The files.
+
+    Raises:
+        UnknownNameError: There is no such quantity or frame.
+        SingularHingeError: It divides by the inertia of a joint that moves none.
+        ArgumentError: It needs a frame, or has none; it needs a coordinate for every joint and
+            mimic joints are reduced; the robot is too large for what is computed together; or a
+            file is in the way. Nothing has been written.
+        LoweringError: A matrix has no loops, but the shape is ``"rolled"``.
+    """
+    options = ExportOptions(tuple(frames), reference, real, shape, forces)
+    wanted = _wanted(programs, options)
+    chosen = [_exported(model, each, options) for each in dict.fromkeys(wanted)]
+    return export_files(chosen, RobotInfo.of(model), directory, real=real, force=force)
+
+
+def source_c(model: Model, name: str, *, real: str = "double", shape: str = "auto") -> str:
+    """One quantity as C99 for one robot, in one file."""
+    options = ExportOptions(real=real, shape=shape)
+    (wanted,) = _wanted([name], options)
+    each = _exported(model, wanted, options)
+    robot = RobotInfo.of(model)
+    return c_source(each.program, f"{robot.name}_{each.name}", each.origin(robot), real)
+
+
+def quantity_names() -> tuple[str, ...]:
+    """Everything that can be exported; those that need a frame take it behind a colon."""
+    return (*PROGRAMS, *MATRICES, *BUNDLES, *TRACED)
+
+
+def needs_frame(quantity: str) -> bool:
+    """Whether a quantity is about a frame."""
+    return quantity in FRAME_MATRICES or (quantity in TRACED and TRACED[quantity].of_frame)
+
+
+def check_names(programs: Iterable[str]) -> None:
+    """Refuse names of quantities that are not known.
+
+    Raises:
+        UnknownNameError: There is no such quantity.
+    """
+    for name in programs:
+        quantity = name.partition(":")[0]
+        if quantity not in quantity_names():
+            raise UnknownNameError("program", quantity, quantity_names())
+
+
+def _wanted(programs: Sequence[str], options: ExportOptions) -> list[_Wanted]:
+    """The functions that are asked for."""
+    if options.shape not in CODE_SHAPES:
+        shapes = ", ".join(map(repr, CODE_SHAPES))
+        raise ArgumentError(f"shape is {options.shape!r}; it may be {shapes}")
+    check_names(programs)
+    found = [each for name in programs for each in _of_frames(name, options.frames)]
+    if options.frames and not any(needs_frame(each.quantity) for each in found):
+        raise ArgumentError("frames are given, but nothing that is exported is about a frame")
+    if options.reference is not None:
+        _check_reference(options.reference, found)
+    return found
+
+
+def _of_frames(name: str, frames: Sequence[str]) -> Iterator[_Wanted]:
+    """A quantity, for each of its frames."""
+    quantity, colon, own = name.partition(":")
+    if not needs_frame(quantity):
+        if colon:
+            raise ArgumentError(f"{name!r} names a frame, but {quantity} is not about one")
+        yield _Wanted(quantity, "")
+        return
+    if (colon and not own) or (not colon and not frames):
+        raise ArgumentError(
+            f"{quantity} is about a frame: name it behind a colon, {quantity}:FRAME, "
+            "or for all such quantities by frames= (--frame)"
+        )
+    for frame in (own,) if colon else frames:
+        yield _Wanted(quantity, frame)
+
+
+def _check_reference(reference: str, wanted: Sequence[_Wanted]) -> None:
+    check_reference(reference)
+    local = [each.quantity for each in wanted if each.quantity in FRAME_MATRICES]
+    if local and reference != "local":
+        raise ArgumentError(f"{local[0]} is in the frame's own axes: reference 'local'")
+    chosen = (TRACED[each.quantity] for each in wanted if each.quantity in TRACED)
+    if not local and not any(each.in_reference for each in chosen):
+        raise ArgumentError("a reference is given, but nothing that is exported has one")
+
+
+def _exported(model: Model, wanted: _Wanted, options: ExportOptions) -> ExportedProgram:
+    """A quantity on a robot."""
+    if wanted.frame:
+        model.frame(wanted.frame)
+    name = wanted.quantity
+    if name in TRACED:
+        return _exported_trace(model, wanted, options)
+    if name in PROGRAMS:
+        # Refuses what this robot cannot be asked for.
+        RobotKernel(model, name, backend="c")
+        compiled = kernel(name, model)
+        function = lower_program(
+            compiled.schedule, model, _tuning(compiled, options.shape), options.forces
+        )
+        read = set(inputs_read(compiled.schedule.program))
+        return _described(model, wanted, function, dict(compiled.outputs), read)
+    if name in MATRICES:
+        return _exported_matrix(model, wanted, options)
+    return _exported_bundle(model, wanted, options)
+
+
+def _exported_matrix(model: Model, wanted: _Wanted, options: ExportOptions) -> ExportedProgram:
+    name = wanted.quantity
+    turning = model.turning_rotors and name in ROTOR_MATRICES
+    expr = (ROTOR_MATRICES if turning else MATRICES)[name]
+    forms = matrix_forms(with_closed_inverses(expr), Full())
+    read = _refuse_undefined(model, (form.schedule.program for form in forms))
+    tuning = Tuning(regroup_inertia=True, shape=options.shape)
+    frames = (wanted.frame,) if wanted.frame else ()
+    function = lower_matrix(forms, model, frames, tuning, name=name, forces=options.forces)
+    meaning = f"{MATRIX_MEANINGS[name]}; {function.meanings[name]}"
+    function = CFunction(function.program, {name: meaning})
+    notes = []
+    if wanted.frame:
+        notes.append(f"In the axes of the frame '{wanted.frame}', at its origin.")
+    if name == "link_jacobians":
+        notes.append(f"Six rows per link, in link axes: {', '.join(b.link for b in model.bodies)}.")
+    return _described(model, wanted, function, {name: expr}, read, notes)
+
+
+def _exported_bundle(model: Model, wanted: _Wanted, options: ExportOptions) -> ExportedProgram:
+    name = wanted.quantity
+    bundle = lowered_bundle(name, model.turning_rotors)
+    forms = (form for forms in bundle.matrices.values() for form in forms)
+    programs = [bundle.vectors.program, *(form.schedule.program for form in forms)]
+    if bundle.split is not None:
+        programs.append(bundle.split.schedule.program)
+    read = _refuse_undefined(model, programs)
+    tuning = Tuning(regroup_inertia=True, shape=options.shape)
+    function = lower_bundle(bundle, model, tuning, options.forces, options.real)
+    table = ROTOR_BUNDLES if model.turning_rotors else BUNDLES
+    exprs = {**dict(kernel(table[name].vectors, model).outputs), **table[name].matrices}
+    notes = [f"{out} = -{a} {b}" for out, (a, b) in table[name].products.items()]
+    return _described(model, wanted, function, exprs, read, notes)
+
+
+def _exported_trace(model: Model, wanted: _Wanted, options: ExportOptions) -> ExportedProgram:
+    name, quantity = wanted.quantity, TRACED[wanted.quantity]
+    if name == "center_of_mass" and not sum(link.mass for link in model.links):
+        raise ArgumentError(f"robot '{model.name}' has no mass, and so no centre of mass")
+    reference = options.reference or DEFAULT_REFERENCE
+    traced = quantity.trace(model, wanted.frame, reference)
+    program = rename_output(traced, RESULT_OUTPUT, name)
+    shape = quantity.shape(model)
+    meaning = quantity.meaning
+    if len(shape) > 1:
+        meaning += f"; {matrix_meaning(shape)}"
+    notes = [f"The frame is '{wanted.frame}'."] if wanted.frame else []
+    if quantity.in_reference:
+        notes[-1] = f"The frame is '{wanted.frame}', the reference is {reference}."
+    inputs = random_inputs(model, program.signature)
+    return ExportedProgram(wanted.name, program, inputs, "", "", notes, {name: meaning})
+
+
+def _refuse_undefined(model: Model, programs: Iterable[StreamProgram]) -> set[str]:
+    """What programs read, if a robot can be asked for them; those that divide by D may not be."""
+    read: set[str] = set()
+    for program in programs:
+        read |= set(inputs_read(program))
+        if any(program.nodes[stream].spec.divides for stream in program.live()):
+            refuse_singular(model)
+            refuse_mimic(model)
+    return read
+
+
+def _described(
+    model: Model,
+    wanted: _Wanted,
+    function: CFunction,
+    exprs: Mapping[str, Expr],
+    read: set[str],
+    notes: Sequence[str] = (),
+) -> ExportedProgram:
+    """A function with its formula, its references, and inputs for its self-test."""
+    program = function.program
+    notes = list(notes)
+    if "f_ext" in read and "f_ext" not in program.signature.inputs:
+        notes.append("There are no external forces.")
+    inputs = random_inputs(model, program.signature)
+    text, papers = formula(exprs), references(exprs.values())
+    return ExportedProgram(wanted.name, program, inputs, text, papers, notes, function.meanings)
+
+
+def formula(exprs: Mapping[str, Expr]) -> str:
+    """Outputs as operator expressions, a line each."""
+    lines = []
+    for name, expr in exprs.items():
+        label = SYMBOLS[name].text if name in SYMBOLS else name
+        if to_text(expr) != label:
+            lines.append(f"{label} = {to_text(expr)}")
+    return "\n".join([*lines, *(f"  {line}" for line in let_lines(exprs.values()))])
+
+
+def references(exprs: Iterable[Expr]) -> str:
+    """The places in the papers that expressions come from."""
+    found = (str(theorem.ref) for theorem in theorems_in(exprs) if theorem.ref is not None)
+    return "; ".join(dict.fromkeys(found))
+
+
+def scalar_program(
+    compiled: Kernel, model: Model, shape: str = "auto", forces: bool = False
+) -> ScalarProgram:
+    """A program for one robot as scalar operations on its own coordinates.
+
+    Args:
+        compiled: The program.
+        model: The robot.
+        shape: ``"straight"``, ``"rolled"`` or ``"auto"``.
+        forces: Whether external forces on the links are an input.
+    """
+    return lower_program(compiled.schedule, model, _tuning(compiled, shape), forces).program
+
+
+def _tuning(compiled: Kernel, shape: str) -> Tuning:
+    return Tuning(regroup_inertia=compiled.regroup_inertia, shape=shape)

@@ -1,0 +1,512 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a user can ask a robot about derivatives; a part of ``Robot``."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from phistar.arrays import Array
+from phistar.derivatives import (
+    discrete,
+    first,
+    hybrid,
+    kinematic_rates,
+    parameters,
+    second,
+    trajectories,
+)
+from phistar.derivatives.discrete import Discretization
+from phistar.derivatives.first import InverseLinearization, Linearization
+from phistar.derivatives.hybrid import HybridLinearization
+from phistar.derivatives.second import ForwardSecond, InverseSecond
+from phistar.derivatives.trajectories import TrajectoryLike
+from phistar.model.bad_samples import nan_where_bad
+from phistar.model.configuration import Coordinates
+from phistar.model.model import Model
+from phistar.model.model_cache import Entry
+
+
+class Derivatives:
+    """Derivatives of a robot's dynamics and kinematics.
+
+    Derivatives with respect to q are along tangent steps (..., nv): entry k says what changes as
+    the robot moves to ``integrate(q, ε e_k)``. For joints with one axis these are partial
+    derivatives; rotations and free joints step in the axes of the moving link, as v does.
+    """
+
+    model: Model
+    _entries: dict[Hashable, Entry | None]
+
+    def linearize(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        tau: Coordinates,
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        method: str = "auto",
+        on_error: str = "raise",
+    ) -> Linearization:
+        """Joint accelerations and their derivatives: ``.vdot_q .vdot_v .vdot_tau .A .B``.
+
+        Args:
+            q: (..., nq).
+            v, tau: (..., nv).
+            forces: External wrenches (..., 6) on named frames, as in ``forward_dynamics``; they
+                stay as they are in the axes of ``reference`` while the robot moves.
+            reference: Axes and point of those wrenches.
+            method: The results are the same. ``"auto"``: ``"product"`` or, for long chains of more
+                than 12 joints, ``"split"``; from some 90 joints on (350 for a single sample)
+                ``"columns"``. ``"product"``
+                (or ``"4"``, after the algorithms of Jain and Rodriguez): the inverse mass matrix
+                times the derivatives of inverse dynamics. ``"columns"``: column by column in
+                O(n²), no mass matrix, by the rigid inertias of links. ``"split"`` (``"6"``): by
+                single walks along the branches, in O(n²), too.
+            on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
+
+        Raises:
+            SingularHingeError: A joint moves no inertia.
+        """
+        if forces is None and reference == "world_aligned" and type(method) is str:
+            entry: Any = self._entries.get(("linearize", method))
+            if entry is not None and (found := entry(q, v, tau)) is not None:
+                result = object.__new__(Linearization)
+                vars(result).update(found, model=self.model, v=np.array(v))
+                return result
+        if on_error != "raise":
+            return nan_where_bad(
+                self.model,
+                on_error,
+                partial(self.linearize, reference=reference, method=method),
+                {"q": q, "v": v, "tau": tau},
+                forces,
+            )
+        return first.linearize(self.model, q, v, tau, forces, reference, method)
+
+    def linearize_along(
+        self,
+        trajectory: TrajectoryLike | Coordinates,
+        v: Coordinates | None = None,
+        tau: Coordinates | None = None,
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        method: str = "auto",
+    ) -> Linearization:
+        """``linearize`` at every knot of a motion, in one batched call.
+
+        Args:
+            trajectory: Something with arrays ``q``, ``v`` and ``tau``, as a
+                ``phistar.control.Trajectory``; or q (N, ..., nq) itself.
+            v, tau: With q: (N, ..., nv). The first axis is time. Without joint forces at the last
+                knot, (N - 1, ..., nv), that knot is left out.
+            forces, reference, method: As in ``linearize``.
+
+        Returns:
+            A linearization whose arrays have time as their first axis.
+        """
+        knots = trajectories.knots(self.model, trajectory, v, tau)
+        return first.linearize(self.model, *knots, forces, reference, method)
+
+    def linearize_inverse(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        vdot: Coordinates,
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        on_error: str = "raise",
+    ) -> InverseLinearization:
+        """Joint forces and their derivatives: ``.tau .tau_q .tau_v .tau_vdot``.
+
+        Args:
+            q: (..., nq).
+            v, vdot: (..., nv).
+            forces, reference: As in ``linearize``.
+            on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
+        """
+        if forces is None and reference == "world_aligned":
+            entry: Any = self._entries.get("linearize_inverse")
+            if entry is not None and (found := entry(q, v, vdot)) is not None:
+                result = object.__new__(InverseLinearization)
+                vars(result).update(found)
+                return result
+        if on_error != "raise":
+            return nan_where_bad(
+                self.model,
+                on_error,
+                partial(self.linearize_inverse, reference=reference),
+                {"q": q, "v": v, "vdot": vdot},
+                forces,
+            )
+        return first.linearize_inverse(self.model, q, v, vdot, forces, reference)
+
+    def linearize_hybrid(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        tau: Coordinates,
+        vdot: Coordinates,
+        prescribed: Sequence[str],
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        on_error: str = "raise",
+    ) -> HybridLinearization:
+        """``hybrid_dynamics`` and its derivatives: the motion of some joints is prescribed.
+
+        With the free joint of the base prescribed it is the linearization of a robot on a moving
+        base. Results are ``.vdot .tau`` and the derivatives of both with respect to q, v, the
+        forces of the free joints and the accelerations of the prescribed ones, ``.vdot_q`` to
+        ``.tau_vdot``.
+
+        Args:
+            q: (..., nq).
+            v: (..., nv).
+            tau: (..., nv); read for the free joints.
+            vdot: (..., nv); read for the prescribed joints.
+            prescribed: Names of the joints whose acceleration is given.
+            forces, reference: As in ``linearize``.
+            on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
+        """
+        if on_error != "raise":
+            return nan_where_bad(
+                self.model,
+                on_error,
+                partial(self.linearize_hybrid, prescribed=prescribed, reference=reference),
+                {"q": q, "v": v, "tau": tau, "vdot": vdot},
+                forces,
+            )
+        return hybrid.linearize_hybrid(self.model, q, v, tau, vdot, prescribed, forces, reference)
+
+    def discretize(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        tau: Coordinates,
+        dt: float,
+        *,
+        method: str = "semi_implicit",
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        on_error: str = "raise",
+    ) -> Discretization:
+        """A step of time ``dt`` [s] and its exact derivatives: ``.q .v .A .B``.
+
+        Args:
+            q: (..., nq).
+            v, tau: (..., nv); tau is held during the step.
+            dt: Its length [s].
+            method: ``"semi_implicit"``: v first, then q with the new v; ``"euler"``: both with the
+                old ones.
+            forces, reference: As in ``linearize``.
+            on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
+        """
+        if on_error != "raise":
+            return nan_where_bad(
+                self.model,
+                on_error,
+                partial(self.discretize, dt=dt, method=method, reference=reference),
+                {"q": q, "v": v, "tau": tau},
+                forces,
+            )
+        return discrete.discretize(self.model, q, v, tau, dt, method, forces, reference)
+
+    def difference_q(self, q0: Coordinates, q1: Coordinates, *, on_error: str = "raise") -> Array:
+        """How ``difference(q0, q1)`` follows tangent steps of q1: (..., nv, nv).
+
+        The identity for joints with one axis. Rotations by half a turn have no derivative.
+        """
+        if on_error != "raise":
+            return nan_where_bad(self.model, on_error, self.difference_q, {"q0": q0, "q1": q1})
+        return trajectories.difference_q(self.model, q0, q1)
+
+    def difference_bias(self, q0: Coordinates, q1: Coordinates, v: Coordinates) -> Array:
+        """How ``difference(q0, q1)`` accelerates (..., nv) while q1 moves with a constant v.
+
+        Its second rate is ``difference_q(q0, q1) @ vdot + difference_bias(q0, q1, v)``; the last
+        is zero for joints with one axis.
+        """
+        return trajectories.difference_bias(self.model, q0, q1, v)
+
+    def jvp(
+        self,
+        function: str,
+        q: Coordinates,
+        v: Coordinates,
+        x: Coordinates,
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        method: str = "rigid",
+        on_error: str = "raise",
+        **changes: Coordinates,
+    ) -> Array:
+        """The change (..., nv) of a result along changes of the arguments, in O(n).
+
+        ``robot.jvp("forward_dynamics", q, v, tau, dq=dq, dv=dv, dtau=dtau)`` is
+        ``vdot_q dq + vdot_v dv + vdot_tau dtau`` without the matrices.
+
+        Args:
+            function: ``"inverse_dynamics"`` or ``"forward_dynamics"``.
+            q: (..., nq).
+            v: (..., nv).
+            x: (..., nv), ``vdot`` for inverse, ``tau`` for forward dynamics.
+            forces, reference: As in ``linearize``.
+            method: For forward dynamics: ``"rigid"`` works with the inertias of the links,
+                ``"articulated"`` (or ``"5"``) with articulated ones, ``"split"`` in the single
+                sweeps of Algorithm 6; ``"conventional"`` (``"3"``) solves with the mass matrix, in
+                O(n³).
+            changes: ``dq``, ``dv`` and ``dvdot`` or ``dtau``, each (..., nv); zero if left out.
+            on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
+        """
+        third = "dtau" if function == "forward_dynamics" else "dvdot"
+        if forces is None and reference == "world_aligned" and type(v) is np.ndarray:
+            zero = None if len(changes) == 3 else np.zeros(v.shape)
+            dq, dv, dx = changes.get("dq", zero), changes.get("dv", zero), changes.get(third, zero)
+            known = ("dq" in changes) + ("dv" in changes) + (third in changes)
+            named = type(function) is type(method) is str and known == len(changes)
+            entry = self._entries.get(("jvp", function, method)) if named else None
+            if entry is not None and (result := entry(q, v, x, dq, dv, dx)) is not None:
+                return result
+        if on_error != "raise":
+            return nan_where_bad(
+                self.model,
+                on_error,
+                partial(self.jvp, function, reference=reference, method=method),
+                {"q": q, "v": v, "x": x, **changes},
+                forces,
+            )
+        return first.jvp(self.model, function, (q, v, x), changes, forces, reference, method)
+
+    def vjp(
+        self,
+        function: str,
+        q: Coordinates,
+        v: Coordinates,
+        x: Coordinates,
+        weights: Coordinates,
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        on_error: str = "raise",
+    ) -> dict[str, Array]:
+        """The gradient of ``weights · result`` in O(n): (..., nv) by name of the argument.
+
+        Args:
+            function, q, v, x: As in ``jvp``.
+            weights: (..., nv).
+            forces, reference: As in ``linearize``.
+            on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
+
+        Returns:
+            ``{"q": ..., "v": ..., "vdot": ...}``, or ``"tau"`` for forward dynamics.
+        """
+        if forces is None and reference == "world_aligned" and type(function) is str:
+            entry: Any = self._entries.get(("vjp", function))
+            found: dict[str, Array] | None = None if entry is None else entry(q, v, x, weights)
+            if found is not None:
+                return found
+        if on_error != "raise":
+            return nan_where_bad(
+                self.model,
+                on_error,
+                partial(self.vjp, function, reference=reference),
+                {"q": q, "v": v, "x": x, "weights": weights},
+                forces,
+            )
+        return first.vjp(self.model, function, (q, v, x), weights, forces, reference)
+
+    def hvp(
+        self,
+        function: str,
+        q: Coordinates,
+        v: Coordinates,
+        x: Coordinates,
+        weights: Coordinates,
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        on_error: str = "raise",
+        **changes: Coordinates,
+    ) -> dict[str, Array]:
+        """Second derivatives of ``weights · result`` times a direction, in O(n).
+
+        The change of ``vjp`` along ``dq``, ``dv`` and ``dvdot`` or ``dtau``; arguments and results
+        as there.
+        """
+        if on_error != "raise":
+            return nan_where_bad(
+                self.model,
+                on_error,
+                partial(self.hvp, function, reference=reference),
+                {"q": q, "v": v, "x": x, "weights": weights, **changes},
+                forces,
+            )
+        return second.hvp(self.model, function, (q, v, x), weights, changes, forces, reference)
+
+    def inverse_dynamics_second(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        vdot: Coordinates,
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        on_error: str = "raise",
+    ) -> InverseSecond:
+        """Second derivatives of joint forces: ``.qq .qv .vv .q_vdot``, each (..., nv, nv, nv).
+
+        Entry [i, j, k]: entry i of the first derivative in direction j, differentiated along k. For
+        joints with several axes ``.qq`` is not symmetric in (j, k), see ``derivatives.second``.
+
+        Args:
+            q: (..., nq).
+            v, vdot: (..., nv).
+            forces, reference: As in ``linearize``.
+            on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
+        """
+        if on_error != "raise":
+            return nan_where_bad(
+                self.model,
+                on_error,
+                partial(self.inverse_dynamics_second, reference=reference),
+                {"q": q, "v": v, "vdot": vdot},
+                forces,
+            )
+        return second.inverse_second(self.model, q, v, vdot, forces, reference)
+
+    def forward_dynamics_second(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        tau: Coordinates,
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        on_error: str = "raise",
+    ) -> ForwardSecond:
+        """Second derivatives of joint accelerations: ``.qq .qv .vv .q_tau``, (..., nv, nv, nv).
+
+        Args:
+            q: (..., nq).
+            v, tau: (..., nv).
+            forces, reference: As in ``linearize``.
+            on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
+        """
+        if on_error != "raise":
+            return nan_where_bad(
+                self.model,
+                on_error,
+                partial(self.forward_dynamics_second, reference=reference),
+                {"q": q, "v": v, "tau": tau},
+                forces,
+            )
+        return second.forward_second(self.model, q, v, tau, forces, reference)
+
+    def mass_matrix_q(self, q: Coordinates, *, on_error: str = "raise") -> Array:
+        """∂𝓜/∂q (..., nv, nv, nv): [i, j, k] is the change of 𝓜_ij along the step e_k."""
+        if on_error != "raise":
+            return nan_where_bad(self.model, on_error, self.mass_matrix_q, {"q": q})
+        return second.mass_matrix_q(self.model, q)
+
+    def mass_matrix_qq(self, q: Coordinates, *, on_error: str = "raise") -> Array:
+        """∂²𝓜/∂q² (..., nv, nv, nv, nv): [i, j, k, l] is that of 𝓜_ij along e_k, then along e_l.
+
+        Symmetric in (i, j); in (k, l) if the joints have one axis each, see ``derivatives.second``.
+        """
+        if on_error != "raise":
+            return nan_where_bad(self.model, on_error, self.mass_matrix_qq, {"q": q})
+        return second.mass_matrix_qq(self.model, q)
+
+    def gravity_force_q(self, q: Coordinates, *, on_error: str = "raise") -> Array:
+        """∂/∂q (..., nv, nv) of ``gravity_force``: the stiffness that gravity gives the robot."""
+        if on_error != "raise":
+            return nan_where_bad(self.model, on_error, self.gravity_force_q, {"q": q})
+        return kinematic_rates.gravity_force_q(self.model, q)
+
+    def kinetic_energy_q(self, q: Coordinates, v: Coordinates, *, on_error: str = "raise") -> Array:
+        """∂/∂q (..., nv) of the kinetic energy, v held (in the axes of the moving links)."""
+        if on_error != "raise":
+            return nan_where_bad(self.model, on_error, self.kinetic_energy_q, {"q": q, "v": v})
+        return kinematic_rates.kinetic_energy_q(self.model, q, v)
+
+    def jacobian_rate(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        frame: str,
+        reference: str = "world_aligned",
+        *,
+        on_error: str = "raise",
+    ) -> Array:
+        """Time derivative (..., 6, nv) of ``jacobian`` as the robot moves with v."""
+        if on_error != "raise":
+            return nan_where_bad(
+                self.model,
+                on_error,
+                partial(self.jacobian_rate, frame=frame, reference=reference),
+                {"q": q, "v": v},
+            )
+        return kinematic_rates.jacobian_rate(self.model, q, v, frame, reference)
+
+    def frame_acceleration(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        vdot: Coordinates,
+        frame: str,
+        reference: str = "world_aligned",
+        *,
+        on_error: str = "raise",
+    ) -> Array:
+        """Time derivative (..., 6) of ``frame_velocity`` [rad/s^2, m/s^2], without gravity.
+
+        With ``"world_aligned"`` its linear part is the acceleration of the frame's origin.
+        """
+        if on_error != "raise":
+            return nan_where_bad(
+                self.model,
+                on_error,
+                partial(self.frame_acceleration, frame=frame, reference=reference),
+                {"q": q, "v": v, "vdot": vdot},
+            )
+        return kinematic_rates.frame_acceleration(self.model, q, v, vdot, frame, reference)
+
+    def regressor(
+        self, q: Coordinates, v: Coordinates, vdot: Coordinates, *, on_error: str = "raise"
+    ) -> Array:
+        """Y (..., nv, 10 bodies): joint forces per unit of inertial parameters.
+
+        ``inverse_dynamics(q, v, vdot)`` is ``Y @ robot.parameters`` plus rotor inertia times vdot,
+        and what rotors of joints with several axes ask for as they turn (``turning_rotors``).
+        Parameters of a body, in the order of ``phistar.spatial.PARAMETER_NAMES``: mass, first
+        moments, inertia about the origin of the body's frame.
+        """
+        if on_error != "raise":
+            return nan_where_bad(
+                self.model, on_error, self.regressor, {"q": q, "v": v, "vdot": vdot}
+            )
+        return parameters.regressor(self.model, q, v, vdot)
+
+    def vdot_parameters(
+        self, q: Coordinates, v: Coordinates, tau: Coordinates, *, on_error: str = "raise"
+    ) -> Array:
+        """∂v̇/∂π (..., nv, 10 bodies): how accelerations follow the inertial parameters."""
+        if on_error != "raise":
+            return nan_where_bad(
+                self.model, on_error, self.vdot_parameters, {"q": q, "v": v, "tau": tau}
+            )
+        return parameters.vdot_parameters(self.model, q, v, tau)
+
+    @property
+    def parameters(self) -> Array:
+        """Inertial parameters (10 bodies,) of the moving bodies, in the order of ``regressor``."""
+        return parameters.parameters(self.model)

@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kinematics of a model for a user's arrays: machine code for what is asked often.
+
+The functions are those of ``model.kinematics``, which answers whatever has no machine code: other
+dtypes than float64 and float32, numbers that are not finite, very long paths, other backends, and
+the first samples of each program. ``Kinematics`` is the part of ``Robot`` that asks them. Momentum
+and energies are asked here too, see ``energies``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from phistar import backends
+from phistar.arrays import Array
+from phistar.backends.policy import NUMPY, TracedWork, decide
+from phistar.model import numpy_kinematics
+from phistar.model.bad_samples import nan_where_bad
+from phistar.model.configuration import Coordinates, batch_shape, read_coordinates
+from phistar.model.model import Model
+from phistar.model.model_cache import Entry, cached_for_equal_models, entries
+from phistar.model.numpy_kinematics import check_reference
+from phistar.model.singular import require_finite_results
+
+if TYPE_CHECKING:
+    from phistar.backends.llvm.run.traced import TracedCode
+    from phistar.scalar.program import Unrolled
+
+RequestKey = tuple[Any, ...]
+"""``("frame_pose", frame)``, ``("link_poses",)``, ``("jacobian", frame, reference)``,
+``("frame_velocity", frame, reference)``, ``("center_of_mass", fixed)``, ``("momentum",)``,
+``("kinetic_energy",)`` or ``("potential_energy",)``."""
+
+
+def _sample_shape(model: Model, key: RequestKey) -> tuple[int, ...]:
+    """Shape of what a key asks for, per sample."""
+    shapes: dict[str, tuple[int, ...]] = {
+        "frame_pose": (4, 4),
+        "link_poses": (len(model.link_names), 4, 4),
+        "jacobian": (6, model.nv),
+        "frame_velocity": (6,),
+        "center_of_mass": (3,),
+        "momentum": (6,),
+        "kinetic_energy": (),
+        "potential_energy": (),
+    }
+    return shapes[key[0]]
+
+
+def frame_pose(model: Model, q: Coordinates, frame: str) -> Array:
+    """World pose of a frame, (..., nq) -> (..., 4, 4)."""
+    model.frame(frame)
+    q = read_coordinates(model, q, "q", "q")
+    found = run_compiled(model, ("frame_pose", frame), q)
+    if found is None:
+        return require_finite_result(
+            model, "the pose", q, numpy_kinematics.frame_pose(model, q, frame), 2
+        )
+    return found.reshape(*q.shape[:-1], 4, 4)
+
+
+def link_poses(model: Model, q: Coordinates) -> dict[str, Array]:
+    """World pose (..., 4, 4) of every link, by name in file order."""
+    q = read_coordinates(model, q, "q", "q")
+    found = run_compiled(model, ("link_poses",), q)
+    if found is None:
+        links = numpy_kinematics.link_poses(model, q)
+        return {
+            name: require_finite_result(model, f"the pose of '{name}'", q, x, 2)
+            for name, x in links.items()
+        }
+    poses = found.reshape(*q.shape[:-1], len(model.link_names), 4, 4)
+    return dict(zip(model.link_names, np.moveaxis(poses, -3, 0), strict=True))
+
+
+def jacobian(model: Model, q: Coordinates, frame: str, reference: str = "world_aligned") -> Array:
+    """Jacobian (..., 6, nv) of a frame; see ``model.kinematics.jacobian``."""
+    check_reference(reference)
+    model.frame(frame)
+    q = read_coordinates(model, q, "q", "q")
+    found = run_compiled(model, ("jacobian", frame, reference), q)
+    if found is None:
+        return require_finite_result(
+            model, "J", q, numpy_kinematics.jacobian(model, q, frame, reference), 2
+        )
+    return found.reshape(*q.shape[:-1], 6, model.nv)
+
+
+def frame_velocity(
+    model: Model, q: Coordinates, v: Coordinates, frame: str, reference: str = "world_aligned"
+) -> Array:
+    """Velocity (..., 6) [angular; linear] of a frame; see ``model.kinematics.frame_velocity``."""
+    check_reference(reference)
+    model.frame(frame)
+    q, v = read_coordinates(model, q, "q", "q"), read_coordinates(model, v, "v", "v")
+    batch_shape(model, {"q": q, "v": v})
+    found = run_compiled(model, ("frame_velocity", frame, reference), q, v)
+    if found is None:
+        velocity = numpy_kinematics.frame_velocity(model, q, v, frame, reference)
+        return require_finite_result(model, "the velocity", q, velocity, 1)
+    return found
+
+
+def center_of_mass(model: Model, q: Coordinates, *, fixed: bool = True) -> Array:
+    """Centre of mass (..., 3), world axes; see ``model.kinematics.center_of_mass``."""
+    q = read_coordinates(model, q, "q", "q")
+    found = run_compiled(model, ("center_of_mass", bool(fixed)), q)
+    if found is None:
+        return require_finite_result(
+            model, "the centre", q, numpy_kinematics.center_of_mass(model, q, fixed=fixed), 1
+        )
+    return found
+
+
+def require_finite_result(model: Model, what: str, q: Array, found: Array, tail: int) -> Array:
+    """A result (..., *tail) of NumPy if it is finite.
+
+    Args:
+        model: The robot.
+        what: Its name.
+        q: (..., nq).
+        found: The result.
+        tail: How many axes a sample of it has.
+
+    Raises:
+        NotFiniteError: It is not.
+    """
+    if not np.isfinite(found).all():
+        require_finite_results(model, q, {what: found}, found.ndim - tail)
+    return found
+
+
+class Kinematics:
+    """Poses, Jacobians and velocities of a robot's frames."""
+
+    model: Model
+    _nv: int
+    _entries: dict[Hashable, Entry | None]
+
+    def frame_pose(self, q: Coordinates, frame: str, *, on_error: str = "raise") -> Array:
+        """World pose (..., 4, 4) of a link or frame."""
+        entry = self._entries.get(("frame_pose", frame)) if type(frame) is str else None
+        if entry is not None and (result := entry(q)) is not None:
+            return result
+        if on_error != "raise":
+            return nan_where_bad(
+                self.model, on_error, partial(self.frame_pose, frame=frame), {"q": q}
+            )
+        return frame_pose(self.model, q, frame)
+
+    def link_poses(self, q: Coordinates, *, on_error: str = "raise") -> dict[str, Array]:
+        """World pose (..., 4, 4) of every link, by name."""
+        entry = self._entries.get(("link_poses",))
+        if entry is not None and (result := entry(q)) is not None:
+            poses = result if result.ndim == 3 else result.transpose(1, 0, 2, 3)
+            return dict(zip(self.model.link_names, poses, strict=True))
+        if on_error != "raise":
+            return nan_where_bad(self.model, on_error, self.link_poses, {"q": q})
+        return link_poses(self.model, q)
+
+    def jacobian(
+        self,
+        q: Coordinates,
+        frame: str,
+        reference: str = "world_aligned",
+        *,
+        on_error: str = "raise",
+    ) -> Array:
+        """Jacobian (..., 6, nv) of a frame, rows [angular; linear]: J @ v is its velocity.
+
+        Args:
+            q: (..., nq).
+            frame: Name of a link or frame.
+            reference: ``"local"``: frame's axes, its origin; ``"world"``: world axes, the point of
+                the extended link at the world's origin; ``"world_aligned"``: world axes, the
+                frame's origin.
+            on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
+        """
+        key = ("jacobian", frame, reference)
+        entry = self._entries.get(key) if type(frame) is type(reference) is str else None
+        if entry is not None and (result := entry(q)) is not None:
+            return result
+        if on_error != "raise":
+            return nan_where_bad(
+                self.model,
+                on_error,
+                partial(self.jacobian, frame=frame, reference=reference),
+                {"q": q},
+            )
+        return jacobian(self.model, q, frame, reference)
+
+    def frame_velocity(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        frame: str,
+        reference: str = "world_aligned",
+        *,
+        on_error: str = "raise",
+    ) -> Array:
+        """Velocity (..., 6) [angular; linear] of a frame [rad/s, m/s]; see ``jacobian``."""
+        key = ("frame_velocity", frame, reference)
+        entry = self._entries.get(key) if type(frame) is type(reference) is str else None
+        if entry is not None and (result := entry(q, v)) is not None:
+            return result
+        if on_error != "raise":
+            return nan_where_bad(
+                self.model,
+                on_error,
+                partial(self.frame_velocity, frame=frame, reference=reference),
+                {"q": q, "v": v},
+            )
+        return frame_velocity(self.model, q, v, frame, reference)
+
+    def center_of_mass(
+        self, q: Coordinates, *, fixed: bool = True, on_error: str = "raise"
+    ) -> Array:
+        """Centre of mass (..., 3), world axes [m].
+
+        Args:
+            q: (..., nq).
+            fixed: Count the links that are welded to the ground too (MuJoCo does, Pinocchio
+                does not).
+            on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
+        """
+        entry = self._entries.get(("center_of_mass", bool(fixed)))
+        if entry is not None and (result := entry(q)) is not None:
+            return result
+        if on_error != "raise":
+            return nan_where_bad(
+                self.model,
+                on_error,
+                partial(self.center_of_mass, fixed=fixed),
+                {"q": q},
+            )
+        return center_of_mass(self.model, q, fixed=fixed)
+
+
+def run_compiled(model: Model, key: RequestKey, *arrays: Array) -> Array | None:
+    """The numbers of a result (..., size) by machine code, if that is at hand.
+
+    Args:
+        model: The robot.
+        key: What is asked, see ``RequestKey``.
+        arrays: Checked q and, where velocities matter, v; their batches broadcast.
+    """
+    if backends.default() != "llvm":
+        return None
+    program = _compiled_request(model, key)
+    if program is None:
+        return None
+    result = program(arrays)
+    table = entries(model)
+    if result is not None and key not in table:
+        found = program.entry(_sample_shape(model, key))
+        if found is not None:
+            table[key] = found
+    return result
+
+
+@cached_for_equal_models(1024)
+def _compiled_request(model: Model, key: RequestKey) -> TracedCode | None:
+    """The program that a key means, or None where a straight line is no good."""
+    what, *choices = key
+    along_path = what in ("frame_pose", "jacobian", "frame_velocity")
+    path = model.ancestors(model.frame(choices[0]).body) if along_path else model.bodies
+    weightless = what == "center_of_mass" and not model.inertias[:, 0].sum()
+    poses = len(model.link_names) if what == "link_poses" else 1
+    decision = decide(TracedWork(len(path), poses), len(model.bodies))
+    if decision.shape == NUMPY or weightless:
+        return None
+    from phistar.backends.llvm.run.key import traced_program_key
+    from phistar.backends.llvm.run.traced import TracedCode
+
+    return TracedCode(
+        traced_program_key(model, *key),
+        f"{model.name}: {' '.join(map(str, key))}",
+        decision.eager,
+        partial(_trace, model, what, *choices),
+    )
+
+
+def _trace(model: Model, what: str, *choices: Any) -> Unrolled:
+    """The straight line that a key means."""
+    from phistar.scalar.trace import energy_programs
+    from phistar.scalar.trace import kinematics_programs as programs
+
+    if what in ("momentum", "kinetic_energy", "potential_energy"):
+        trace: Callable[..., Unrolled] = getattr(energy_programs, what)
+        return trace(model)
+    if what == "frame_pose":
+        return programs.poses(model, choices)
+    if what == "link_poses":
+        return programs.poses(model, model.link_names)
+    if what == "center_of_mass":
+        return programs.center_of_mass(model, *choices)
+    trace = programs.jacobian if what == "jacobian" else programs.velocity
+    return trace(model, *choices)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Loops that dynamics does not close: a warning at load, an error where motion depends on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from phistar.errors import LoopError, LoopWarning, Problem
+from phistar.model.components import Loop, LoopJoint
+
+if TYPE_CHECKING:
+    from phistar.model.model import Model
+
+TREE_CURE = (
+    "robot.tree is the same robot without its loops: use that if the motion of the tree is wanted."
+)
+
+
+def active_loops(loops: Sequence[Loop]) -> tuple[Loop, ...]:
+    """The loops that the file does not switch off."""
+    return tuple(loop for loop in loops if loop.active)
+
+
+def loop_label(loop: Loop) -> str:
+    """A loop with its kind and the links or joints it connects."""
+    if isinstance(loop, LoopJoint):
+        return f'loop "{loop.name}" ({loop.kind}, "{loop.predecessor}" to "{loop.successor}")'
+    ends = f'"{loop.joint}" to "{loop.source}"' if loop.source else f'"{loop.joint}"'
+    return f'coupling "{loop.name}" ({ends})'
+
+
+def loop_warnings(loops: Sequence[Loop]) -> list[Problem]:
+    """A warning for each loop that dynamics leaves open."""
+    cure = (
+        "Dynamics treats the robot as the tree without its loops; "
+        "robot.tree is that robot and says nothing."
+    )
+    return [
+        Problem("warning", "loop", x.where, f"{loop_label(x)} is not closed.", cure, LoopWarning)
+        for x in active_loops(loops)
+    ]
+
+
+def require_tree(model: Model, purpose: str, cure: str = TREE_CURE) -> None:
+    """Raise a ``LoopError`` if a robot has loops that dynamics would leave open.
+
+    Args:
+        model: The robot.
+        purpose: What was requested, at the start of the message.
+        cure: Suggested fix, at its end.
+    """
+    if model.loops and (left := active_loops(model.loops)):
+        raise LoopError(model.name, purpose, left, cure)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One-line reprs of dataclasses with arrays: names, shapes and short values."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, TypeVar
+
+import numpy as np
+
+T = TypeVar("T")
+
+MAX_NUMBERS_SHOWN = 6
+"""Largest number of array entries written out."""
+
+MAX_CHARACTERS_SHOWN = 90
+"""Largest number of characters of another value."""
+
+
+def one_line_repr(cls: type[T]) -> type[T]:
+    """A dataclass that prints in one line: ``<Step: q [0.1 0.2], A (4, 4)>``."""
+    cls.__repr__ = _line  # type: ignore[method-assign]
+    return cls
+
+
+def _line(self: Any) -> str:
+    values = ((each.name, getattr(self, each.name)) for each in fields(self) if each.repr)
+    texts = (f"{name} {brief(value)}" for name, value in values if value is not None)
+    return f"<{type(self).__name__}: {', '.join(texts)}>"
+
+
+def brief(value: object) -> str:
+    """A value in a few characters: a short array, or the shape of a long one."""
+    if isinstance(value, np.ndarray):
+        if value.size > MAX_NUMBERS_SHOWN or value.ndim > 1:
+            return f"{value.shape}"
+        return np.array2string(value, precision=4, max_line_width=1000)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = " ".join(repr(value).split())
+    return text if len(text) <= MAX_CHARACTERS_SHOWN else f"{text[: MAX_CHARACTERS_SHOWN - 3]}..."
+
+
+def truncate_lines(lines: list[str], max_lines: int = 10) -> list[str]:
+    """The first lines, and how many more there are."""
+    if len(lines) <= max_lines:
+        return lines
+    return [*lines[:max_lines], f"... and {len(lines) - max_lines} more"]

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where bodies of loops keep numbers for each other: names while they are traced, then slots.
+
+Numbers that are never needed at the same time share a slot. A number at a link lives from the loop
+that first writes it to the last one that touches it. If a loop reads it for the last time when it
+comes to the link itself, what the same visit leaves behind may take its place: a body loads before
+it stores. What walks for columns touch lives as long as there are columns.
+
+Numbers that one loop alone hands from link to link (velocities outward, articulated inertias
+inward) are not kept at the links at all, but in a few places that stay in the nearest cache.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
+
+from phistar.scalar.graph import FORWARD, WORK, Place, SlotKey, Value
+from phistar.scalar.linear_scan import LiveRange, linear_scan
+from phistar.scalar.program import BasicBlock, ColumnSweep, LinkSweep, Store
+from phistar.sweeps.ir import Direction
+
+Alias = SlotKey | tuple[SlotKey, str]
+"""A number that is kept: by its key, or by its key and what its link is to the column's."""
+
+KeyAliases = Callable[[str, SlotKey, str], tuple[Alias, ...]]
+"""What a key may stand for at a link that is something to the column's, or at its parent."""
+
+Access = tuple[str, str]
+"""``"read"`` or ``"write"``, at ``"link"`` or ``"parent"``."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class SlotAllocation:
+    """Loops and walks whose bodies know where numbers are.
+
+    Attributes:
+        link_sweeps, column_sweeps: Without what nobody reads; equal bodies are the same.
+        slots: How many a link has.
+        forward_slots: How many a place has for what links hand to each other.
+    """
+
+    link_sweeps: list[LinkSweep]
+    column_sweeps: list[ColumnSweep]
+    slots: int
+    forward_slots: int
+
+
+def allocate_slots(
+    link_sweeps: Sequence[LinkSweep],
+    walks: Sequence[ColumnSweep] = (),
+    places: KeyAliases | None = None,
+) -> SlotAllocation:
+    """Loops with slots in the place of keys.
+
+    Args:
+        link_sweeps: Loops whose bodies keep numbers under keys; they are changed.
+        column_sweeps: The same for walks for columns.
+        key_aliases: What the keys of these stand for; those of loops stand for themselves.
+    """
+    traced = {id(b): _TracedBlock(b) for loop in link_sweeps for b in loop.blocks.values()}
+    for walk in walks:
+        for (_, relation, _), body in walk.blocks.items():
+            own = _no_aliases if places is None else partial(places, relation)
+            traced[id(body)] = _TracedBlock(body, own)
+    _eliminate_dead_stores(traced.values())
+    again = [body for walk in walks for body in walk.blocks.values()]
+    held = {key for body in again for key, _ in _block_accesses(body)}
+    handed = allocate_forward_slots(link_sweeps, held)
+    slots = allocate_link_slots(link_sweeps, held, handed)
+    homes = {key: (WORK, slot) for key, slot in slots.items()}
+    homes |= {key: (FORWARD, slot) for key, slot in handed.items()}
+    for graph in {id(each.block.graph): each.block.graph for each in traced.values()}.values():
+        for number, place in graph.keyed_loads(range(len(graph.nodes))):
+            space, slot = homes.get(place.key, (WORK, -1))
+            graph.nodes[number] = ("load", Place(space, slot, place.base))
+    once: dict[tuple[object, ...], BasicBlock] = {}
+    same: dict[int, BasicBlock] = {}
+    for name, each in traced.items():
+        each.block.stores = [
+            store if store.key is None else _store_in_slot(store, *homes[store.key])
+            for store in each.block.stores
+        ]
+        same[name] = once.setdefault(each.block.key(), each.block)
+
+    def merged(bodies: Mapping[T, BasicBlock]) -> dict[T, BasicBlock]:
+        return {kind: same[id(body)] for kind, body in bodies.items() if body.stores}
+
+    done = [LinkSweep(loop.direction, merged(loop.blocks)) for loop in link_sweeps]
+    columns = [ColumnSweep(walk.direction, merged(walk.blocks)) for walk in walks]
+    return SlotAllocation(
+        [loop for loop in done if loop.blocks],
+        [walk for walk in columns if walk.blocks],
+        max(slots.values(), default=-1) + 1,
+        max(handed.values(), default=-1) + 1,
+    )
+
+
+def _store_in_slot(store: Store, space: str, slot: int) -> Store:
+    return replace(store, space=space, index=slot, key=None)
+
+
+# -- what nobody reads
+
+
+def _no_aliases(key: SlotKey, base: str) -> tuple[Alias, ...]:
+    """What a key may stand for: the same at all links."""
+    return (key,)
+
+
+@dataclass
+class _TracedBlock:
+    """A body, and what the keys in it may stand for at a link or at its parent."""
+
+    block: BasicBlock
+    key_aliases: Callable[[SlotKey, str], tuple[Alias, ...]] = _no_aliases
+
+    def is_read(self, store: Store, live: Set[Alias]) -> bool:
+        """Whether anyone reads what a store leaves."""
+        return store.key is None or not live.isdisjoint(self.key_aliases(store.key, store.base))
+
+    def reads(self, live: Set[Alias]) -> set[Alias]:
+        """What the stores that are read need of others."""
+        graph = self.block.graph
+        roots = [
+            store.value
+            for store in self.block.stores
+            if isinstance(store.value, Value) and self.is_read(store, live)
+        ]
+        found: set[Alias] = set()
+        for _, place in graph.keyed_loads(graph.live_nodes(roots)):
+            found.update(self.key_aliases(*place))
+        return found
+
+
+def _eliminate_dead_stores(traced: Collection[_TracedBlock]) -> None:
+    live: set[Alias] = set()
+    grown = True
+    while grown:
+        before = len(live)
+        for each in traced:
+            live |= each.reads(live)
+        grown = len(live) > before
+    for each in traced:
+        each.block.stores = [store for store in each.block.stores if each.is_read(store, live)]
+
+
+# -- what lives at the same time
+
+
+def allocate_forward_slots(
+    loops: Sequence[LinkSweep], held: Set[SlotKey] = frozenset()
+) -> dict[SlotKey, int]:
+    """A slot for each key that is read by children or parents in the loop that writes it, only.
+
+    Args:
+        link_sweeps, held: As for ``allocate_link_slots``.
+    """
+    used: Counter[int] = Counter()
+    handed: dict[SlotKey, int] = {}
+    for key, touched in _accesses_by_sweep(loops).items():
+        number = min(touched)
+        way = loops[number].direction
+        if len(touched) == 1 and key not in held and touched[number] == _FORWARD_ACCESSES[way]:
+            handed[key] = used[number]
+            used[number] += 1
+    return handed
+
+
+_FORWARD_ACCESSES = {
+    Direction.OUTWARD: {("write", "link"), ("read", "parent")},
+    Direction.INWARD: {("write", "parent"), ("read", "link")},
+}
+
+
+def allocate_link_slots(
+    link_sweeps: Sequence[LinkSweep],
+    held: Set[SlotKey] = frozenset(),
+    handed: Collection[SlotKey] = (),
+) -> dict[SlotKey, int]:
+    """A slot for each key that is kept at the links.
+
+    Args:
+        link_sweeps: Loops, in order.
+        held: Keys that walks touch afterwards, for one column after the other.
+        handed: Keys that are not kept at the links.
+    """
+    lives = {key: life for key, life in _live_ranges(link_sweeps).items() if key not in handed}
+    columns = 2 * len(link_sweeps)
+    for key in held:
+        start = lives[key].start if key in lives else columns
+        lives[key] = LiveRange(start, columns + 1)
+    order = sorted(lives, key=lambda key: (lives[key].start, str(key)))
+    slots, _ = linear_scan([lives[key] for key in order], _latest_sweep_first)
+    return dict(zip(order, slots, strict=True))
+
+
+def _latest_sweep_first(live: LiveRange, _: int, slot: int) -> tuple[int, int]:
+    """The slot that was left in the latest loop: what is free for longer suits more others."""
+    return -(live.end // 2), slot
+
+
+def _live_ranges(loops: Sequence[LinkSweep]) -> dict[SlotKey, LiveRange]:
+    return {key: _live_range(loops, by_loop) for key, by_loop in _accesses_by_sweep(loops).items()}
+
+
+def _accesses_by_sweep(loops: Sequence[LinkSweep]) -> dict[SlotKey, dict[int, set[Access]]]:
+    """How each loop touches each key."""
+    touched: dict[SlotKey, dict[int, set[Access]]] = defaultdict(lambda: defaultdict(set))
+    for number, loop in enumerate(loops):
+        for body in {id(body): body for body in loop.blocks.values()}.values():
+            for key, how in _block_accesses(body):
+                touched[key][number].add(how)
+    return touched
+
+
+def _block_accesses(body: BasicBlock) -> Iterator[tuple[SlotKey, Access]]:
+    for store in body.stores:
+        if store.key is not None:
+            yield store.key, ("write", store.base)
+    for _, place in body.graph.keyed_loads(body.live_nodes):
+        yield place.key, ("read", place.base)
+
+
+def _live_range(loops: Sequence[LinkSweep], touched: dict[int, set[Access]]) -> LiveRange:
+    """From the first loop that touches a number to the last one.
+
+    Loop i has two steps. A number that nothing touches before the link's visit has stored it begins
+    at 2i + 1, one that nothing touches after the visit has read it ends at 2i: the same visit may
+    read one and leave the other in its place.
+    """
+    first, last = min(touched), max(touched)
+
+    def only(number: int, own: str, children: Direction) -> bool:
+        """Whether a link touches its number in one way, and children in a certain order to it."""
+        return all(
+            how == own if base == "link" else loops[number].direction is children
+            for how, base in touched[number]
+        )
+
+    starts_at_visit = only(first, "write", Direction.OUTWARD)
+    ends_at_visit = only(last, "read", Direction.INWARD)
+    return LiveRange(2 * first + starts_at_visit, 2 * last + (not ends_at_visit))

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Several matrices and vectors of one robot in one straight line: what they share is done once.
+
+Products of matrices come last. Small ones are multiplied out in the line, where zeros vanish; large
+ones are loops over numbers that the line kept. Matrices that come from single walks are in the axes
+of the root (``scalar.branches``), and what rows have in common is a loop over them. Where matrices
+can be had in both ways, the quicker one is taken.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence, Set
+
+from phistar.errors import LoweringError
+from phistar.model.model import Model
+from phistar.scalar.graph import WORK, Scalar
+from phistar.scalar.lower import (
+    DEFAULT_OPTIONS,
+    INPUT_ORDER,
+    LoweringOptions,
+    input_sizes,
+    quaternion_entries,
+    trace_context,
+    uniform_link_numbers,
+)
+from phistar.scalar.lower_matrix import MatrixTracer, cheapest_form
+from phistar.scalar.program import BasicBlock, MatrixProduct, RowLoop, Signature, Store, Unrolled
+from phistar.scalar.robot.link_numbers import LinkNumbers
+from phistar.scalar.trace.branch_rows import BranchRows
+from phistar.scalar.trace.link_operations import as_vector
+from phistar.scalar.trace.root_axes import RootAxesLinks
+from phistar.scalar.trace.unrolled import TracedLinks, UnrolledTrace, output_stores
+from phistar.sweeps.ir import StreamProgram
+from phistar.sweeps.requests import LoweredBundle, MatrixForm
+from phistar.thresholds import POLICY
+
+MatrixEntries = Mapping[tuple[int, int], Scalar]
+
+
+def to_fused(
+    assembly: LoweredBundle,
+    model: Model,
+    absent: Set[str] = frozenset(),
+    options: LoweringOptions = DEFAULT_OPTIONS,
+) -> Unrolled:
+    """The straight line of an assembly on a robot.
+
+    Args:
+        assembly: What is wanted.
+        model: The robot.
+        absent: Inputs that are not given: zero, or for gravity the robot's own.
+        options: What may be chosen.
+    """
+    rest = (assembly, model, absent, options)
+    if not assembly.matrices and assembly.split is not None:
+        return _BranchTracer(*rest).program()
+    first = _ProductTracer(*rest)
+    multiplied = first.program()
+    if assembly.split is None or first.size <= POLICY.max_product_rows_unrolled:
+        return multiplied
+    walked = _BranchTracer(*rest).program()
+    return (
+        walked
+        if _estimate_time(walked) < POLICY.max_branch_time_ratio * _estimate_time(multiplied)
+        else multiplied
+    )
+
+
+def _estimate_time(program: Unrolled) -> int:
+    """About how long a program takes: an operation in a line as long as two in a loop."""
+    loops = sum(product.count()["mul"] for product in program.products)
+    for repeat in program.row_loops:
+        loops += len(repeat.rows) * repeat.block.graph.count_fused(repeat.block.roots)
+    return loops + 2 * program.block.graph.count_fused(program.block.roots)
+
+
+class _FusedTracer(ABC):
+    """One assembly on one robot."""
+
+    links_type: type[TracedLinks] = TracedLinks
+
+    def __init__(
+        self, assembly: LoweredBundle, model: Model, absent: Set[str], options: LoweringOptions
+    ) -> None:
+        self.assembly = assembly
+        self.model = model
+        self.absent = absent
+        self.links: Sequence[LinkNumbers] = uniform_link_numbers(model, frozenset(), options)
+        self.traced_links = self.links_type(self.links)
+        self.size = sum(body.joint_kind.nv for body in model.bodies)
+        self.stores: list[Store] = []
+        self.products: list[MatrixProduct] = []
+        self.row_loops: list[RowLoop] = []
+        self.slots = 0
+
+    def program(self) -> Unrolled:
+        """The straight line."""
+        vectors = self._vectors()
+        programs, unread = self._matrices()
+        sizes = dict.fromkeys(self.assembly.outputs, self.size**2)
+        given: dict[str, int] = {}
+        for program in (self.assembly.vectors.program, *programs):
+            given |= input_sizes(program, self.model, self.absent | unread, frozenset())
+        order = sorted(given, key=_input_order_key)
+        signature = Signature(
+            {n: given[n] for n in order}, {**vectors, **sizes}, quaternion_entries(self.model)
+        )
+        body = BasicBlock(self.traced_links.graph, self.stores)
+        return Unrolled(signature, body, tuple(self.products), self.slots, tuple(self.row_loops))
+
+    @abstractmethod
+    def _matrices(self) -> tuple[list[StreamProgram], set[str]]:
+        """Store all matrices; the programs that they came from, and inputs these do not read."""
+
+    def _vectors(self) -> dict[str, int]:
+        schedule = self.assembly.vectors
+        trace = UnrolledTrace(
+            self.traced_links, trace_context(schedule.program, self.model, self.absent)
+        )
+        trace.run(schedule)
+        for name, stream in schedule.program.outputs.items():
+            kind = schedule.program.nodes[stream].type
+            for link in trace.tracers:
+                self.stores += output_stores(name, kind, link, as_vector(link.value(stream)))
+        return dict.fromkeys(schedule.program.outputs, self.size)
+
+    def _spill(self, x: Scalar | None) -> int:
+        """The slot of a number; None only makes room."""
+        if x is not None:
+            self.stores.append(Store(WORK, self.slots, "", x))
+        self.slots += 1
+        return self.slots - 1
+
+    def _store(self, name: str, entries: MatrixEntries, others: Set[int] = frozenset()) -> None:
+        """All entries but some; what has no number is zero."""
+        size = self.size
+        self.stores += [
+            Store(name, i * size + j, "", entries.get((i, j), 0.0))
+            for i in range(size)
+            for j in range(size)
+            if i * size + j not in others
+        ]
+
+
+class _ProductTracer(_FusedTracer):
+    """Products of matrices as such."""
+
+    def _matrices(self) -> tuple[list[StreamProgram], set[str]]:
+        assembly = self.assembly
+        chosen = {n: cheapest_form(forms, self.links) for n, forms in assembly.matrices.items()}
+        found = {name: self._matrix(form) for name, form in chosen.items()}
+        kept: dict[str, int] = {}
+        for name, (left, right) in assembly.products.items():
+            if self.size <= POLICY.max_product_rows_unrolled:
+                found[name] = self._expanded(found[left], found[right])
+            else:
+                self._product(name, left, right, found, kept)
+        for name in assembly.outputs:
+            if name in found:
+                self._store(name, found[name])
+        programs = [form.schedule.program for form in chosen.values()]
+        return programs, {form.argument for form in chosen.values()}
+
+    def _matrix(self, form: MatrixForm) -> MatrixEntries:
+        rest = (self.links, self.model, (), self.absent)
+        return MatrixTracer(form, *rest, traced_links=self.traced_links).entries()
+
+    def _expanded(self, left: MatrixEntries, right: MatrixEntries) -> MatrixEntries:
+        result: dict[tuple[int, int], Scalar] = {}
+        by_row: dict[int, list[tuple[int, Scalar]]] = {}
+        for (i, k), x in left.items():
+            by_row.setdefault(i, []).append((k, x))
+        for i, row in by_row.items():
+            for j in range(self.size):
+                total: Scalar = 0.0
+                for k, x in row:
+                    total = total + x * right.get((k, j), 0.0)
+                result[i, j] = -total
+        return result
+
+    def _product(
+        self,
+        name: str,
+        left: str,
+        right: str,
+        found: Mapping[str, MatrixEntries],
+        kept: dict[str, int],
+    ) -> None:
+        if left in self.assembly.products:
+            raise LoweringError(f"{left} is itself a product; it cannot be a factor of {name}")
+        if left not in kept:
+            kept[left] = self.slots
+            for i in range(self.size):
+                for k in range(self.size):
+                    self._spill(found[left].get((i, k), 0.0))
+        columns: list[dict[int, int]] = [{} for _ in range(self.size)]
+        for (k, j), x in sorted(found[right].items(), key=lambda item: item[0][::-1]):
+            if not (isinstance(x, float) and x == 0.0):
+                columns[j][k] = self._spill(x)
+        self.products.append(MatrixProduct(name, kept[left], self.size, columns))
+
+
+class _BranchTracer(_FusedTracer):
+    """Single walks, the rows of each segment of the robot repeated."""
+
+    links_type = RootAxesLinks
+
+    def _matrices(self) -> tuple[list[StreamProgram], set[str]]:
+        split = self.assembly.split
+        assert split is not None
+        found = BranchRows(split, self.model, self.absent, self.traced_links, self._spill)
+        self.row_loops += found.row_loops
+        for name in self.assembly.outputs:
+            others = {
+                row * self.size + store.index
+                for repeat in found.row_loops
+                for store in repeat.block.stores
+                if store.space == name
+                for row in repeat.rows
+            }
+            self._store(name, found.entries[name], others)
+        return [split.schedule.program], {split.argument}
+
+
+def _input_order_key(name: str) -> tuple[int, str]:
+    """The configuration comes first, then the vectors that people give, then others by name."""
+    order = ("q", *INPUT_ORDER)
+    return (order.index(name) if name in order else len(order), name)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Passes over links -> one straight line of scalar operations for one robot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from phistar.model.components import GROUND
+from phistar.scalar.graph import Graph, Scalar
+from phistar.scalar.linear.vectors import Vector
+from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled
+from phistar.scalar.robot.joint_transforms import joint_transform
+from phistar.scalar.robot.link_numbers import LinkNumbers
+from phistar.scalar.robot.link_scalars import link_scalars
+from phistar.scalar.trace.link_operations import (
+    LINK_OPERATIONS,
+    LinkValue,
+    PlacedLink,
+    add_term,
+    as_vector,
+)
+from phistar.scalar.trace.link_tracer import LinkTracer, TraceContext
+from phistar.sweeps.ir import Direction, Node, Type
+from phistar.sweeps.schedule import Schedule
+
+
+class TracedLinks:
+    """The links of a robot in one graph."""
+
+    def __init__(self, links: Sequence[LinkNumbers]) -> None:
+        self.links = links
+        self.graph = Graph()
+        self.children: list[list[int]] = [[] for _ in links]
+        for link in links:
+            if link.parent != GROUND:
+                self.children[link.parent].append(link.index)
+        self.placed_links = [self._place(link) for link in links]
+
+    def _place(self, link: LinkNumbers) -> PlacedLink:
+        own = link_scalars(link)
+        return PlacedLink(own, *joint_transform(own, lambda i: self.graph.load("q", link.q + i)))
+
+
+class UnrolledTrace:
+    """The values of all streams at all links."""
+
+    def __init__(self, robot: TracedLinks, setting: TraceContext) -> None:
+        self.traced_links = robot
+        self.tracers = [
+            _UnrolledLinkTracer(self, setting, place, link)
+            for place, link in zip(robot.placed_links, robot.links, strict=True)
+        ]
+
+    def run(self, schedule: Schedule) -> None:
+        """Walk all passes, so that operations come in their order."""
+        for each in schedule.sweeps:
+            outward = each.direction is Direction.OUTWARD
+            for link in self.tracers if outward else reversed(self.tracers):
+                for stream in each.streams:
+                    link.value(stream)
+
+
+class _UnrolledLinkTracer(LinkTracer):
+    """One link, with the others at hand."""
+
+    def __init__(
+        self, trace: UnrolledTrace, setting: TraceContext, place: PlacedLink, link: LinkNumbers
+    ) -> None:
+        super().__init__(setting, place, link.parent == GROUND, link.index, link.v)
+        self.trace = trace
+        self.link = link
+
+    def input_entry(self, name: str, i: int, base: str) -> Scalar:
+        start = self.link.v if base == "v" else 6 * self.link.index
+        return self.trace.traced_links.graph.load(name, start + i)
+
+    def parent_value(self, stream: int) -> LinkValue:
+        return self.trace.tracers[self.link.parent].value(stream)
+
+    def sum_over_children(self, stream: int, node: Node) -> LinkValue:
+        children = self.trace.traced_links.children[self.link.index]
+        values = [self.trace.tracers[c].value(node.operands[0]) for c in children]
+        places = [self.trace.traced_links.placed_links[c] for c in children]
+        total = self._zero(node)
+        for place, value in zip(places, values, strict=True):
+            total = add_term(total, Fraction(1), LINK_OPERATIONS[node.op](place, value))
+        return total
+
+
+def trace_unrolled(
+    schedule: Schedule, links: Sequence[LinkNumbers], signature: Signature, setting: TraceContext
+) -> Unrolled:
+    """The straight line of a program.
+
+    Args:
+        schedule: The program.
+        tracers: The robot.
+        signature: Its inputs and outputs.
+        setting: What is known beforehand.
+    """
+    robot = TracedLinks(links)
+    trace = UnrolledTrace(robot, setting)
+    trace.run(schedule)
+    body = BasicBlock(robot.graph)
+    for name, stream in schedule.program.outputs.items():
+        kind = schedule.program.nodes[stream].type
+        for link in trace.tracers:
+            body.stores += output_stores(name, kind, link, as_vector(link.value(stream)))
+    return Unrolled(signature, body)
+
+
+def output_stores(name: str, kind: Type, link: _UnrolledLinkTracer, value: Vector) -> list[Store]:
+    """Where the value of an output at a link goes."""
+    if kind is Type.JOINT:
+        return [Store(name, link.link.v + i, "", x) for i, x in enumerate(value)]
+    seat = (
+        link.placed.force_to_body_frame if kind is Type.FORCE else link.placed.motion_to_body_frame
+    )
+    start = 6 * link.link.index
+    return [Store(name, start + i, "", x) for i, x in enumerate(seat(value))]

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Environment variables: all are read here, wrong values are errors.
+
+Variables are read when they are needed, so a program may change them, all but the backend, which
+``backends.default`` reads once; an empty one counts as none.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from phistar.errors import SettingError
+
+TIERS = ("auto", "wait", "rolled", "straight")
+"""When machine code is made, and in which shape; see ``backends.llvm.tiers``."""
+
+MAX_THREADS = 256
+
+DEFAULT_CACHE_MEGABYTES = 256.0
+"""Megabytes."""
+
+
+def backend() -> str:
+    """PHISTAR_BACKEND: name of the backend that runs where none is named; empty: the default."""
+    return _read_variable("PHISTAR_BACKEND")
+
+
+def tier() -> str:
+    """PHISTAR_TIER: one of ``TIERS``."""
+    value = _read_variable("PHISTAR_TIER") or TIERS[0]
+    if value not in TIERS:
+        raise SettingError("PHISTAR_TIER", value, f"one of {', '.join(TIERS)}")
+    return value
+
+
+def threads() -> int | None:
+    """PHISTAR_THREADS: threads for a large batch; None: the available processors."""
+    value = _read_variable("PHISTAR_THREADS")
+    if not value:
+        return None
+    if not (value.isascii() and value.isdigit() and 1 <= int(value) <= MAX_THREADS):
+        raise SettingError("PHISTAR_THREADS", value, f"a whole number from 1 to {MAX_THREADS}")
+    return int(value)
+
+
+def cache_folder() -> Path | None:
+    """PHISTAR_CACHE: the folder of compiled code; None: it is switched off."""
+    value = os.environ.get("PHISTAR_CACHE", "")
+    if value.strip().lower() == "off":
+        return None
+    if value:
+        return _folder("PHISTAR_CACHE", value)
+    from platformdirs import user_cache_path
+
+    return user_cache_path("phistar", appauthor=False)
+
+
+def _folder(name: str, value: str) -> Path:
+    try:
+        return Path(value).expanduser()
+    except RuntimeError as error:
+        raise SettingError(name, value, f"a folder, or off to keep nothing ({error})") from None
+
+
+def cache_megabytes() -> float:
+    """PHISTAR_CACHE_SIZE: largest size of the cache in megabytes."""
+    value = _read_variable("PHISTAR_CACHE_SIZE")
+    try:
+        size = float(value) if value else DEFAULT_CACHE_MEGABYTES
+    except ValueError:
+        size = -1.0
+    if not 0.0 <= size < float("inf"):
+        raise SettingError("PHISTAR_CACHE_SIZE", value, "a number of megabytes such as 256")
+    return size
+
+
+def shared_folder(otherwise: Path) -> Path:
+    """PHISTAR_SHARED: folder of the reference robots."""
+    return Path(_read_variable("PHISTAR_SHARED") or otherwise)
+
+
+def check() -> None:
+    """Raise for wrong values now, not at first use.
+
+    Raises:
+        SettingError: A variable has an invalid value.
+    """
+    tier()
+    threads()
+    cache_megabytes()
+    if os.environ.get("PHISTAR_CACHE"):
+        cache_folder()
+
+
+def _read_variable(name: str) -> str:
+    return os.environ.get(name, "").strip()

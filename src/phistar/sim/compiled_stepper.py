@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A scheme as machine code: all steps of all samples in one call."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from phistar import backends
+from phistar.arrays import Array
+from phistar.backends.policy import NUMPY, StepWork, decide
+from phistar.compile import joint_map, kernel
+from phistar.model.model import Model
+from phistar.scalar.trace.state_update import (
+    JointOffsets,
+    StateUpdate,
+    joint_offsets,
+    to_state_update,
+)
+from phistar.sim.manifold import is_euclidean
+from phistar.sim.schemes import EvaluateRates, Scheme, UpdateStage
+from phistar.sim.variables import RatePrograms, Variable
+
+if TYPE_CHECKING:
+    from phistar.backends.llvm.run.machine_kernel import MachineKernel
+    from phistar.backends.llvm.run.rollout import StepCall
+
+
+class CompiledStepper:
+    """Steps of a scheme, compiled.
+
+    Attributes:
+        engine: Its name in results.
+        failure_text: Message for a diverged sample; it stays NaN, the others are unaffected.
+        cost_ns: Nanoseconds per step and sample, about.
+    """
+
+    engine = "machine code"
+    failure_text = "diverges: not finite"
+
+    def __init__(
+        self, model: Model, program: RatePrograms, scheme: Scheme, work: int, threads: int | None
+    ) -> None:
+        """Args:
+        model: The robot, without mimic joints.
+        program: Rates of the state.
+        scheme: Instructions of a step.
+        work: Steps times samples.
+        threads: Largest number; default: by the work.
+        """
+        from phistar.backends.llvm.run.rollout import Rollout
+
+        self.joints = joint_map(model)
+        self._model = model
+        self._threads = threads
+        self._program = program
+        self._is_euclidean = is_euclidean(model)
+        self._joint_offsets = joint_offsets(model)
+        evaluations = work * len(scheme.instructions) // 2
+        self._wait_for_optimised = decide(StepWork(evaluations), len(model.bodies)).eager
+        calls = (
+            self._rate_call(p) if isinstance(p, EvaluateRates) else self._update_call(p)
+            for p in scheme.instructions
+        )
+        self._rollout = Rollout([call for call in calls if call is not None], ("h",))
+        self.cost_ns = self._rollout.cost_ns
+
+    def _rate_call(self, instruction: EvaluateRates) -> StepCall | None:
+        """Call that evaluates the dynamics at a stage."""
+        from phistar.backends.llvm.run.rollout import StepCall
+
+        stage_names = {name: f"{name}{instruction.stage}" for name in "qxva"} | {"tau": "tau"}
+        program = self._program.velocity if instruction.velocity_only else self._program.rates
+        if program is None:
+            return None
+        code = _code(program, self._model, self._wait_for_optimised)
+        buffers = {key: stage_names[name] for key, name in self._program.names.items()}
+        signature = code.call.signature
+        read = tuple(buffers[each] for each in signature.inputs)
+        return StepCall(code, read, tuple(buffers[each] for each in signature.outputs))
+
+    def _update_call(self, instruction: UpdateStage) -> StepCall:
+        """Call that updates the state."""
+        from phistar.backends.llvm.run.rollout import StepCall
+
+        # Without brackets fewer buffers are read.
+        update = instruction.update
+        if self._is_euclidean:
+            update = replace(update, bracket_weights=())
+        velocity = "x" if self._program.velocity is None else "v"
+        read = ["q0", "x0", "h", *(f"{velocity}{s}" for s in update.velocities)]
+        read += [f"a{stage}" for stage, _ in update.rate_weights]
+        written = (f"q{instruction.stage}", f"x{instruction.stage}")
+        return StepCall(_update(self._joint_offsets, update), tuple(read), written)
+
+    def run(
+        self,
+        q: Array,
+        x: Array,
+        tau: Array,
+        dt: float,
+        steps: int,
+        every: int,
+        results: tuple[Array, Array],
+    ) -> bool:
+        """See ``sim.loop.Loop.run``."""
+        is_identity = self.joints.is_identity
+        rows = [np.ascontiguousarray(self.joints.spread(each)) for each in (x, tau)]
+        out = results[1] if is_identity else np.empty_like(results[1])
+        finite = self._rollout(
+            {"q0": np.ascontiguousarray(q), "x0": rows[0], "tau": rows[1]},
+            {"q0": results[0], "x0": out},
+            {"h": np.array([dt])},
+            steps,
+            every,
+            self._threads,
+        )
+        if not is_identity:
+            results[1][...] = self.joints.gather(out)
+        return finite
+
+
+def make_compiled_stepper(
+    model: Model, variable: Variable, scheme: Scheme, work: int, threads: int | None = None
+) -> CompiledStepper | None:
+    """The machine code of a scheme, or None where there is none.
+
+    Without it are robots whose mimic joints are reduced, robots that do not move, forces on frames,
+    the variable η, robots of too many bodies (``policy.StepWork``), and every robot where
+    PHISTAR_BACKEND names another backend.
+    """
+    joints = joint_map(model)
+    program = variable.program
+    if program is None or backends.default() != "llvm":
+        return None
+    if not joints.one_to_one or (joints.scales != 1.0).any():
+        return None
+    if decide(StepWork(work), len(model.bodies)).shape == NUMPY:
+        return None
+    return CompiledStepper(model, program, scheme, work, threads)
+
+
+def _code(name: str, model: Model, patient: bool) -> MachineKernel:
+    """The kernel of a program of the catalogue; the best one for who is patient."""
+    from phistar.backends.to_llvm import MachineCode
+
+    code = kernel(name, model).executable(model)
+    assert isinstance(code, MachineCode)
+    tiers = code.tiers()
+    return tiers.wait_for_final() if patient else tiers.kernel
+
+
+@lru_cache(maxsize=256)
+def _update(joints: tuple[JointOffsets, ...], update: StateUpdate) -> MachineKernel:
+    """The kernel of an update; robots with the same joints share it."""
+    from phistar.backends.llvm.run.key import compiler_digest
+    from phistar.backends.llvm.run.tiers import TieredKernel
+
+    kinds = [(s.kind.name, s.kind.behaviour(), s.q, s.v) for s in joints]
+    text = "\n".join([compiler_digest(), "update", repr(kinds)])
+    name = hashlib.sha256(f"{text}\n{update!r}".encode()).hexdigest()
+    title = f"step of time, {len(joints)} joints"
+    return TieredKernel(name, "double", title, None, lambda: to_state_update(joints, update)).kernel

@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The call of simulate: checks arguments, takes steps in pieces, shapes the results."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from phistar.arguments import refuse_singular
+from phistar.arrays import Array
+from phistar.dynamics import Forces
+from phistar.errors import ArgumentError, UnknownNameError
+from phistar.model.bad_samples import check_on_error
+from phistar.model.configuration import Coordinates
+from phistar.model.kinematic_loops import require_tree
+from phistar.model.model import Model
+from phistar.sim.adaptive_stepper import AcceptedSteps, AdaptiveStepper
+from phistar.sim.compiled_stepper import CompiledStepper, make_compiled_stepper
+from phistar.sim.conserving_stepper import ConservingStepper
+from phistar.sim.divergence import (
+    call_around_singular,
+    fill_nan_after,
+    first_lost_knots,
+    refuse_lost,
+)
+from phistar.sim.initial_state import InitialState, count_of_steps, duration_of, read_initial_state
+from phistar.sim.monitors import map_knots
+from phistar.sim.numpy_stepper import NumpyStepper
+from phistar.sim.result_size import refuse_large_simulation
+from phistar.sim.schemes import SCHEMES
+from phistar.sim.simulation import Simulation
+from phistar.sim.variables import VARIABLES, NormalisedRate, Variable, Velocity, variable
+from phistar.thresholds import POLICY
+
+Stepper = CompiledStepper | NumpyStepper | ConservingStepper
+
+ADAPTIVE, CONSERVING = "dopri5", "implicit_midpoint"
+
+SCHEME_NAMES = (*SCHEMES, CONSERVING, ADAPTIVE)
+"""Schemes by name."""
+
+PROGRESS_TICKS = 1000
+"""Resolution of the progress bar of a simulation that chooses its steps."""
+
+MIN_PROGRESS_NANOSECONDS = 1e9
+"""Nanoseconds of a simulation from which a progress bar is shown."""
+
+
+def simulate(
+    model: Model,
+    q: Coordinates,
+    v: Coordinates,
+    *,
+    dt: float | None = None,
+    steps: int | None = None,
+    duration: float | None = None,
+    tau: Coordinates | None = None,
+    tau_steps: Any = None,
+    scheme: str = "rk4",
+    variables: str | None = None,
+    every: int = 1,
+    tolerance: float = 1e-8,
+    forces: Forces | None = None,
+    reference: str = "world_aligned",
+    progress: bool | None = None,
+    threads: int | None = None,
+    on_error: str = "raise",
+) -> Simulation:
+    """See ``Robot.simulate``."""
+    if scheme not in SCHEME_NAMES:
+        raise UnknownNameError("scheme", scheme, SCHEME_NAMES)
+    check_on_error(on_error)
+    require_tree(model, "simulate")
+    refuse_singular(model)
+    name = variables or ("eta" if scheme == CONSERVING else "v")
+    if name not in VARIABLES:
+        raise UnknownNameError("variables", name, VARIABLES)
+    if scheme == CONSERVING and name != "eta":
+        raise ArgumentError(
+            f"variables is {name!r}, but {CONSERVING} conserves energy in η only; leave it out"
+        )
+    keep_going = on_error == "nan"
+    if scheme == ADAPTIVE:
+        length = duration_of(dt, steps, duration)
+        if tau_steps is not None:
+            raise ArgumentError(f"{ADAPTIVE} chooses its steps; pass a constant tau, no tau_steps")
+        start = read_initial_state(model, q, v, tau, None, forces, 0, on_error)
+        var = variable(name, model, start.forces, reference)
+        knot_interval = None if dt is None else dt * every
+        return _adaptive(
+            model, var, name, start, length, knot_interval, tolerance, progress, keep_going
+        )
+    if dt is None:
+        raise ArgumentError(f"dt is missing: {scheme} takes steps of a given length [s]")
+    count = count_of_steps(dt, steps, duration, every)
+    start = read_initial_state(model, q, v, tau, tau_steps, forces, count, on_error)
+    refuse_large_simulation(model.name, count, every, 8 * len(start.q) * (model.nq + model.nv))
+    var = variable(name, model, start.forces, reference)
+    times = (dt, count, every)
+    return _fixed(model, var, name, scheme, start, times, progress, threads, keep_going)
+
+
+def _fixed(
+    model: Model,
+    var: Variable,
+    variables: str,
+    scheme: str,
+    start: InitialState,
+    times: tuple[float, int, int],
+    progress: bool | None,
+    threads: int | None,
+    keep_going: bool,
+) -> Simulation:
+    """Steps of a fixed length."""
+    dt, count, every = times
+    samples, knots = len(start.q), count // every
+    engine = _choose_stepper(model, var, scheme, samples * count, threads, keep_going)
+    qs = np.empty((knots + 1, samples, model.nq))
+    xs = np.empty((knots + 1, samples, model.nv))
+    qs[0], xs[0] = start.q, _initial_variable(var, start, keep_going)
+    first = np.where(start.lost, 0, -1)
+    if samples and model.nv:
+        work = engine.cost_ns * samples
+        piece = max(1, int(POLICY.simulation_piece_nanoseconds / work) // every) * every
+        with progress_bar(progress, count, model.name, work * count) as advance:
+            for begin in range(0, count, piece):
+                end = min(begin + piece, count)
+                _run_piece(engine, start.tau, dt, (begin, end), every, (qs, xs))
+                last = end // every
+                if not (
+                    keep_going or (np.isfinite(qs[last]).all() and np.isfinite(xs[last]).all())
+                ):
+                    lost_knots = first_lost_knots(qs[: last + 1], xs[: last + 1])
+                    refuse_lost(model, lost_knots, dt * every, start.batch, engine.failure_text)
+                advance(end - begin)
+    if keep_going:
+        lost_knots = first_lost_knots(qs, xs)
+        first = np.where((lost_knots >= 0) & (first < 0), lost_knots, first)
+        fill_nan_after((qs, xs), first)
+    return Simulation(
+        dt * every * np.arange(knots + 1),
+        start.to_user_shape(qs),
+        start.to_user_shape(_velocities(var, qs, xs)),
+        start.forces_at_knots(knots, every),
+        model,
+        scheme,
+        variables,
+        engine.engine,
+        count,
+        external=bool(start.forces),
+        diverged=first.reshape(start.batch) if keep_going else None,
+    )
+
+
+def _choose_stepper(
+    model: Model, var: Variable, scheme: str, work: int, threads: int | None, keep_going: bool
+) -> Stepper:
+    if scheme == CONSERVING:
+        assert isinstance(var, NormalisedRate)
+        return ConservingStepper(model, var, keep_going)
+    instructions = SCHEMES[scheme]
+    return make_compiled_stepper(model, var, instructions, work, threads) or NumpyStepper(
+        model, var, instructions, keep_going
+    )
+
+
+def _adaptive(
+    model: Model,
+    var: Variable,
+    variables: str,
+    start: InitialState,
+    length: float,
+    knot_interval: float | None,
+    tolerance: float,
+    progress: bool | None,
+    keep_going: bool,
+) -> Simulation:
+    """Adaptive steps; knots are the steps, or at a given interval."""
+    if not 1e-14 <= tolerance < 1:
+        raise ArgumentError(f"tolerance is {tolerance}, expected a number from 1e-14 to 1")
+    begin = _initial_variable(var, start, keep_going)
+    q, x = (np.where(start.lost[:, None], np.nan, each) for each in (start.q, begin))
+    stepper = AdaptiveStepper(model, var, start.tau, tolerance, start.batch, keep_going)
+    with progress_bar(progress, PROGRESS_TICKS, model.name, 0.0) as advance:
+        steps = stepper.run(
+            q, x, length, knot_interval, lambda h: advance(PROGRESS_TICKS * h / length)
+        )
+
+    dense = _DenseOutput(model, var, steps, start)
+    if knot_interval is None:
+        t, qs, vs = steps.t, steps.q, _velocities(var, steps.q, steps.x)
+    else:
+        t = np.linspace(0.0, length, round(length / knot_interval) + 1)
+        refuse_large_simulation(model.name, len(t) - 1, 1, 8 * len(q) * (model.nq + model.nv))
+        some_q, some_x = steps.interpolate(model, t)
+        qs, vs = some_q, _velocities(var, some_q, some_x)
+    first = first_lost_knots(qs, vs)
+    return Simulation(
+        t,
+        start.to_user_shape(qs),
+        start.to_user_shape(vs),
+        start.forces_at_knots(len(t) - 1, 1),
+        model,
+        ADAPTIVE,
+        variables,
+        NumpyStepper.engine,
+        len(steps.t) - 1,
+        steps.rejected,
+        dense,
+        external=bool(start.forces),
+        diverged=first.reshape(start.batch) if keep_going else None,
+    )
+
+
+@dataclass(frozen=True)
+class _DenseOutput:
+    """The motion between steps, see ``simulation.Dense``."""
+
+    model: Model
+    var: Variable
+    steps: AcceptedSteps
+    start: InitialState
+
+    def __call__(self, times: Array) -> tuple[Array, Array]:
+        q, x = self.steps.interpolate(self.model, times)
+        v = _velocities(self.var, q, x)
+        return self.start.to_user_shape(q), self.start.to_user_shape(v)
+
+
+def _run_piece(
+    engine: Stepper,
+    tau: Array,
+    dt: float,
+    steps: tuple[int, int],
+    every: int,
+    results: tuple[Array, Array],
+) -> None:
+    """Some of the steps, from the knot at their start."""
+    first, last = steps
+    qs, xs = results
+    begin, end = first // every, last // every
+    piece_tau = tau if tau.ndim == 2 else tau[first:last]
+    pieces = (qs[begin + 1 : end + 1], xs[begin + 1 : end + 1])
+    engine.run(qs[begin], xs[begin], piece_tau, dt, last - first, every, pieces)
+
+
+def _initial_variable(var: Variable, start: InitialState, keep_going: bool) -> Array:
+    """x (batch, nv) at the start, NaN where the configuration is singular."""
+    initial = call_around_singular(
+        var.model, lambda q, v: (var.start(q, v),), start.q, start.v, keep_going
+    )
+    return initial[0]
+
+
+def _velocities(var: Variable, qs: Array, xs: Array) -> Array:
+    if isinstance(var, Velocity):
+        return xs
+    return map_knots(var.model, var.velocity, qs, xs)
+
+
+@contextmanager
+def progress_bar(
+    progress: bool | None, total: int, name: str, nanoseconds: float
+) -> Iterator[Callable[[float], None]]:
+    """A function of the number of steps done that moves the bar, if there is one.
+
+    Default: a bar on a terminal, if it takes long.
+    """
+    if progress is None:
+        progress = sys.stderr.isatty() and nanoseconds > MIN_PROGRESS_NANOSECONDS
+    if not progress:
+        yield lambda steps: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("steps"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(f"simulating {name}", total=total)
+        yield lambda steps: bar.update(task, advance=steps)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Simulation; a mixin of ``Robot``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from numpy.typing import ArrayLike
+
+from phistar.model.configuration import Coordinates
+from phistar.model.model import Model
+from phistar.sim import run
+from phistar.sim.simulation import Simulation
+
+
+class Simulates:
+    """Motion of a robot in time."""
+
+    model: Model
+
+    def simulate(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        *,
+        dt: float | None = None,
+        steps: int | None = None,
+        duration: float | None = None,
+        tau: Coordinates | None = None,
+        tau_steps: ArrayLike | None = None,
+        scheme: str = "rk4",
+        variables: str | None = None,
+        every: int = 1,
+        tolerance: float = 1e-8,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        progress: bool | None = None,
+        threads: int | None = None,
+        on_error: str = "raise",
+    ) -> Simulation:
+        """The motion from a state: ``sim.t .q .v``, ``sim.energy()``, ``sim(t)`` in between.
+
+        Explicit schemes with a fixed step in v or ζ are one call of machine code for all steps of
+        all samples; otherwise NumPy takes the same steps between calls of compiled dynamics.
+        ``sim.engine`` tells which.
+
+        Args:
+            q: (..., nq) initial configuration.
+            v: (..., nv) initial velocity.
+            dt: Length of a step [s].
+            steps: Number of steps; or
+            duration: [s], a whole number of steps.
+            tau: (..., nv) constant joint forces; none by default.
+            tau_steps: (steps, ..., nv) joint forces, each held during its step.
+            scheme: With a fixed step: ``"rk4"``, ``"midpoint"``, ``"semi_implicit"``, ``"euler"``;
+                ``"implicit_midpoint"``, which conserves energy; ``"dopri5"``, which chooses its
+                steps, common to the batch, and interpolates between them. With ``dt`` its knots are
+                at this interval, without it they are its steps.
+            variables: What is stepped beside q: ``"v"``, ``"zeta"`` or ``"eta"`` (see
+                ``diagonalize``); by default v, for ``"implicit_midpoint"`` η.
+            every: Store one state in so many steps.
+            tolerance: For ``"dopri5"``: of the error of a step, against 1 rad and 1 m for q, and
+                against the size of v, or 1 if that is smaller.
+            forces: External wrenches (..., 6) on named frames, as in ``forward_dynamics``, one for
+                all samples or for each, constant in time; NumPy takes the steps then.
+            reference: Axes and point of those wrenches.
+            progress: Whether to show a bar; default: on a terminal, if it takes long.
+            threads: Number of threads; default: by the work. Results do not depend on it.
+            on_error: ``"raise"``, or ``"nan"``: samples that are or become not finite are NaN from
+                there on and the others continue; see ``sim.ok`` (...) and ``sim.diverged`` (...),
+                the first knot that is not finite or -1.
+
+        Returns:
+            The motion; time is the first axis. float32 states give float32 results; steps are in
+            double precision.
+
+        Raises:
+            DivergenceError: The motion is no longer finite.
+            TooLargeError: The stored states do not fit into the memory; see ``every``.
+            ArgumentError: Numbers of steps do not fit, or something is not finite.
+            SingularHingeError: A joint moves no inertia.
+        """
+        return run.simulate(
+            self.model,
+            q,
+            v,
+            dt=dt,
+            steps=steps,
+            duration=duration,
+            tau=tau,
+            tau_steps=tau_steps,
+            scheme=scheme,
+            variables=variables,
+            every=every,
+            tolerance=tolerance,
+            forces=forces,
+            reference=reference,
+            progress=progress,
+            threads=threads,
+            on_error=on_error,
+        )

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which streams deserve a line of their own when a program is written out, and which are kept."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from phistar.sweeps.ir import StreamProgram
+from phistar.sweeps.schedule import Schedule
+
+
+def defining_stream(program: StreamProgram, stream: int) -> int:
+    """The stream that defines a recursion; any other stream itself."""
+    while program.nodes[stream].op == "rec":
+        stream = program.definitions[stream]
+    return stream
+
+
+class Inlining:
+    """What becomes of each stream in print, recursions resolved.
+
+    Attributes:
+        own: Streams with a line of their own; all others are written where they are used.
+        kept: Those of them that other links or later passes read, or that are outputs.
+    """
+
+    def __init__(self, schedule: Schedule) -> None:
+        program = schedule.program
+        live = [s for s in program.live() if program.nodes[s].op != "rec"]
+        home = {
+            defining_stream(program, s): n for n, p in enumerate(schedule.sweeps) for s in p.streams
+        }
+        recursive = {defining_stream(program, s) for s in program.recursions}
+        outputs = {defining_stream(program, s) for s in program.outputs.values()}
+        names = {defining_stream(program, s) for s in program.names}
+        uses: Counter[int] = Counter()
+        afar = set(outputs)
+        for reader in live:
+            operands = {defining_stream(program, o) for o in program.nodes[reader].operands}
+            uses.update(operands)
+            shifts = program.nodes[reader].spec.shift is not None
+            afar |= {o for o in operands if shifts or home[reader] != home.get(o)}
+        computed = [s for s in live if not program.nodes[s].spec.is_given]
+        self.stored = {s for s in computed if s in afar}
+        self.assigned = self.stored | {
+            s
+            for s in computed
+            if s in recursive or uses[s] > 1 or (s in names and program.nodes[s].op != "sum")
+        }

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What streams hold, which way sweeps go, and the types that an operation takes and gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Type(Enum):
+    """What a stream holds at each link; ``(INERTIA, MOTION) >> FORCE`` is a signature."""
+
+    MOTION = "motion (6)"
+    FORCE = "force (6)"
+    JOINT = "joint vector (d)"
+    INERTIA = "inertia (6x6, symmetric)"
+    BLOCK = "joint block (6xd)"
+    FACTOR = "joint inertia (dxd), factored"
+    ANGULAR_ACCELERATION_MATRIX = "angular acceleration matrix (3x3)"
+    TRANSFER = "force or motion per motion (6x6)"
+
+    def __rshift__(self, result: Type) -> OpSignature:
+        return OpSignature((self,), result)
+
+    def __rrshift__(self, operands: tuple[Type, ...]) -> OpSignature:
+        return OpSignature(operands, self)
+
+
+@dataclass(frozen=True)
+class OpSignature:
+    """Types of the operands of an operation, and of its result."""
+
+    operands: tuple[Type, ...]
+    result: Type
+
+    def __str__(self) -> str:
+        operands = ", ".join(each.name for each in self.operands)
+        return f"({operands}) >> {self.result.name}"
+
+
+class Direction(Enum):
+    """The way a sweep visits the links."""
+
+    INWARD = "inward"
+    OUTWARD = "outward"

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every number by which phistar decides *how* it computes: one table, ``POLICY``.
+
+Modules compare with these numbers and nowhere hold one of their own; ``backends.policy`` makes
+decisions of them and says why. None of them changes a result beyond rounding. Where no other place
+is named, a number was measured by ``make bench`` on the machine of the README's table (Zen 3, AVX2,
+512 KB of second-level cache per core). To try another one, for tests or tuning, set the entry of
+``vars(POLICY)``; code that was compiled, or is in the cache on disk, stays as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ClassWeights = tuple[float, float, float]
+"""Most classes of links, a tip counting half, by what the links of a class have in common: the
+pattern of all constants, that of rotations (other numbers come from a table), or less, which gives
+the longest formulas."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Policy:
+    """The table; the string below a number is its reason."""
+
+    # -- unrolled, looped, or no machine code
+
+    max_link_streams_unrolled: int = 2700
+    """Links times streams beyond which a program stays loops: unrolled, at about seven operations
+    each, it is not worth its compilation and size."""
+
+    operations_per_link_stream: int = 7
+    """Operations of a stream at a link, about; for estimates before a program is traced."""
+
+    streams_per_column: int = 2
+    """What a column of a matrix takes at a link, in streams of a program."""
+
+    max_link_columns_unrolled: int = 4000
+    """Links times columns up to which an unrolled matrix is worth its size."""
+
+    max_matrix_entries: int = 4_000_000
+    """Entries up to which a matrix is compiled: the kernel keeps it once more for each lane."""
+
+    max_part_operations: int = 40_000
+    """Operations up to which unrolled code for a part of a matrix is worth its size."""
+
+    max_path_links_unrolled: int = 150
+    """Links of a path, or of a robot, beyond which unrolled kinematics is too long."""
+
+    max_poses_unrolled: int = 64
+    """Poses beyond which one program for all takes too long to compile: stores are what costs."""
+
+    max_bodies_compiled_step: int = 120
+    """Bodies up to which a time step is one function of machine code: its compilation grows with
+    their square, and for many links what NumPy adds to a step is little."""
+
+    stores_per_piece: int = 320
+    """Results that one function of a program with many short-lived values writes."""
+
+    max_c_operations_unrolled: int = 14_000
+    """Operations up to which ``export`` writes unrolled C unless told otherwise."""
+
+    # -- at once, or later in a background thread
+
+    max_link_streams_at_once: int = 400
+    """Links times streams up to which unrolled code compiles about as fast as loops: a stream takes
+    about seven operations at a link, so these are 3000 operations."""
+
+    max_link_rows_at_once: int = 100
+    """Links times rows up to which a fused kernel is compiled while its user waits."""
+
+    max_path_links_at_once: int = 12
+    """Links of a path up to which kinematics compiles while its user waits."""
+
+    max_bodies_at_once: int = 64
+    """Bodies of a robot up to which its numbers are prepared meanwhile too."""
+
+    samples_before_compile: int = 32
+    """Samples of kinematics that NumPy computes before a program counts as one that is used: there
+    is one per frame. Who looks once at every frame of a robot should not wait for as many
+    compilations; who loops, or has a batch, soon gets over this."""
+
+    part_requests_before_compile: int = 3
+    """A part of a matrix is compiled when it is requested so many times: there are n² blocks."""
+
+    max_parts_compiling: int = 2
+    """Parts of matrices that are compiled at the same time; others have to wait."""
+
+    min_evaluations_to_wait: int = 20_000
+    """Evaluations of the dynamics from which on a simulation pays to wait for optimised code."""
+
+    background_delay_seconds: float = 0.2
+    """Before a thread begins to compile: the first results would have to share the interpreter."""
+
+    max_background_processes: int = 4
+    """Compilations in the background at the same time, and no more than there are processors."""
+
+    background_niceness: int = 5
+    """How far compilations in the background stand back."""
+
+    # -- strategies: fused or separate, products, columns or branches, classes of links
+
+    max_link_rows_fused: int = 2500
+    """Links times rows up to which one unrolled kernel for vectors and matrices is worth its
+    size."""
+
+    max_product_rows_unrolled: int = 12
+    """Rows of a matrix product up to which it is multiplied out, where zeros vanish."""
+
+    max_branch_time_ratio: float = 0.7
+    """Estimated share of the time at which branches are quicker than products for sure. A humanoid
+    with 41 joint velocities, at 0.74, takes the same time either way."""
+
+    max_segment_links: int = 8
+    """Links of a segment whose rows have one loop for all other columns."""
+
+    dense_operations_per_link_operation: int = 3
+    """Operations of a dense matrix product in the time of one operation on links."""
+
+    extra_operations_per_link_column: int = 118
+    """Operations that a link and column take more without the mass matrix than for inverse
+    dynamics."""
+
+    simd_samples: int = 4
+    """Samples that loops over links take side by side; fewer take as long."""
+
+    max_words_split: int = 256
+    """An expression that is more words when multiplied out is not split into walks."""
+
+    max_class_weights: ClassWeights = (4.5, 4.5, 3.5)
+    """For loops that are soon replaced by unrolled code: the time of compilation grows with the
+    code. Worst of 25 slow robots 300 -> 238 ms; loops of the panda and humanoid do 9 to 17 % more
+    operations until then."""
+
+    max_class_weights_looped: ClassWeights = (6.5, 5.5, 4.5)
+    """For programs that stay loops: constants save more than the code costs."""
+
+    # -- sizes of functions
+
+    max_nodes_one_function: int = 5000
+    """Nodes and results up to which unrolled code is one function. Outlined, the humanoid's
+    linearize_inverse is 20 % quicker and compiled in a third of the time."""
+
+    max_results_one_function: int = 200
+    """Results up to which it is one function either way: there is little to move, and it takes the
+    same time."""
+
+    nodes_per_function: int = 2000
+    """Nodes of an outlined function."""
+
+    reload_distance_nodes: int = 40
+    """Nodes after which a number is loaded again instead of kept."""
+
+    max_c_operations_one_function: int = 4000
+    """Operations up to which unrolled C is one function."""
+
+    c_operations_per_function: int = 1500
+    """Operations of an outlined C function."""
+
+    max_c_inline_operations: int = 3
+    """Operations that a C expression may have and still stand inside another one."""
+
+    max_c_stack_bytes: int = 16 * 1024
+    """Workspace that a C function takes from the stack; with more, the caller gives it."""
+
+    # -- LLVM
+
+    opt_level: int = 2
+    """Of instruction selection and register allocation; programs come simplified."""
+
+    max_foreground_characters: int = 500_000
+    """Characters of a module beyond which one level less is enough: it compiles in less than half
+    the time, to code of the same length. A process of its own compiles it."""
+
+    max_background_characters: int = 60_000
+    """Beyond it, a process compiles in the background, where nobody waits for it to start; and when
+    this process ends, nothing takes longer than these."""
+
+    seconds_per_character: float = 1.5e-6
+    """That a compilation takes, about."""
+
+    min_links_packed: int = 10_000
+    """Links whose tables are written as bytes rather than numbers, which is the same to LLVM but
+    far faster. Smaller modules stay as people can read them, and below
+    ``max_foreground_characters``."""
+
+    # -- memory: streaming stores, tiles, pools, blocks
+
+    min_streamed_bytes: int = 16 << 20
+    """Bytes of large outputs beyond which they bypass the caches: they would not stay there."""
+
+    min_streamed_entries: int = 64
+    """Entries of an output from which on it may bypass the caches."""
+
+    max_streamed_entries: int = 1 << 14
+    """Entries beyond which a block of it would not stay in the caches until it is copied."""
+
+    tiles_per_round: int = 2
+    """Tiles that bypass the caches in a round: so cache lines are soon complete."""
+
+    tile_columns: int = 8
+    """Columns of a tile of a looped matrix, a power of two."""
+
+    min_rows_tiled: int = 64
+    """Rows from which on a looped matrix is transposed by tiles."""
+
+    product_rows_per_round: int = 2
+    """Rows of a matrix product at a time: sums that wait for each other would leave half of the
+    arithmetic units idle."""
+
+    product_column_bytes_per_loop: int = 8192
+    """Columns of a product in a loop, which with a few rows stay in the nearest cache."""
+
+    min_entries_sparsely_checked: int = 36
+    """Entries of an output from which on not all are checked to be finite; a pose has 16."""
+
+    checked_entries: int = 16
+    """Entries of a large output that are checked if it is no square matrix."""
+
+    min_pooled_bytes: int = 1 << 16
+    """Size of a result below which the system's allocator is as good as the pool."""
+
+    max_pool_bytes: int = 512 << 20
+    """Size of all blocks that the pool keeps."""
+
+    vectors_per_block: int = 4
+    """Vectors of lanes in a block of simulated samples; more do not stay in the nearest cache."""
+
+    numpy_piece_samples: int = 1024
+    """Samples that NumPy works on together; the inertias of a few links then fit into a cache."""
+
+    monitor_numbers_per_chunk: int = 1 << 20
+    """Numbers of v that monitors look at together: energies of links take ten times the memory."""
+
+    # -- threads and the interpreter
+
+    operations_per_lane_nanosecond: float = 0.6
+    """In one lane; measured on kernels that keep their data in the processor's cache."""
+
+    operations_per_array_number: int = 40
+    """Operations for each number read or written, where those of a kernel are not known."""
+
+    min_nanoseconds_per_thread: float = 1.5e6
+    """Work that a thread must get to be worth waking."""
+
+    pieces_per_thread: int = 4
+    """Pieces of a batch per thread, so that one that is held up does not hold up all."""
+
+    max_fast_path_samples: int = 8192
+    """Samples up to which a batch takes the fast path, which gives other threads no turn."""
+
+    simulation_piece_nanoseconds: float = 2e8
+    """Machine code after which a simulation looks at the keyboard and moves its progress bar."""
+
+
+POLICY = Policy()
+"""The numbers in use."""

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Results that go past the caches are the same bits, and nothing else is touched."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import phistar
+from phistar.backends.llvm.emit.entry_function import native_entry_text
+from phistar.backends.llvm.emit.skeleton import staging_vectors
+from phistar.backends.llvm.run.result_pool import CACHE_LINE_BYTES, pool
+from phistar.compile import matrix_executable
+from phistar.scalar.program import Signature
+from phistar.thresholds import POLICY
+from tests.helpers import patch_policy
+
+ROBOT = phistar.load("quadruped")
+
+
+def _rows(batch: int, real: type = np.float64) -> np.ndarray:
+    return ROBOT.random_configuration(np.random.default_rng(1), batch).astype(real)
+
+
+@pytest.mark.parametrize("batch", [1, 3, 4, 5, 8, 1003])
+@pytest.mark.parametrize("real", [np.float64, np.float32])
+def test_same_bits(batch: int, real: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Full blocks take the way past the caches, the rest of a batch the usual one."""
+    code = matrix_executable("mass_matrix", ROBOT.model)
+    assert code is not None
+    q = _rows(batch, real)
+    usual = code(q, {}).copy()
+    patch_policy(monkeypatch, min_streamed_bytes=0)
+    assert (code(q, {}) == usual).all()
+
+
+@pytest.mark.parametrize("shift", [0, 8, 16, 24, 32])
+def test_only_the_output_is_written(shift: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever the output lies: what stands before and after it stays."""
+    patch_policy(monkeypatch, min_streamed_bytes=0)
+    code = matrix_executable("mass_matrix", ROBOT.model)
+    assert code is not None
+    q, size = _rows(9), ROBOT.nv**2
+    kernel = code.tiers().kernel
+    room = np.full(9 * size * 8 + 256, 7, np.uint8)
+    start = -room.ctypes.data % CACHE_LINE_BYTES + CACHE_LINE_BYTES + shift
+    out = room[start : start + 9 * size * 8].view(np.float64).reshape(9, size)
+    kernel.call([q], [out])
+    assert (out.reshape(9, ROBOT.nv, ROBOT.nv) == code(q, {})).all()
+    assert (room[:start] == 7).all()
+    assert (room[start + out.nbytes :] == 7).all()
+
+
+def test_gaps_take_the_usual_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples that do not follow each other are not overrun."""
+    patch_policy(monkeypatch, min_streamed_bytes=0)
+    code = matrix_executable("mass_matrix", ROBOT.model)
+    assert code is not None
+    q, size = _rows(9), ROBOT.nv**2
+    wide = np.full((9, size + 8), 7.0)
+    code.tiers().kernel.call([q], [wide[:, :size]])
+    assert (wide[:, :size].reshape(9, ROBOT.nv, ROBOT.nv) == code(q, {})).all()
+    assert (wide[:, size:] == 7.0).all()
+
+
+def test_large_enough_batches_go_past(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By their bytes; small outputs never do."""
+    kernel = matrix_executable("mass_matrix", ROBOT.model)
+    assert kernel is not None
+    caller = kernel.tiers().kernel.call
+    size = ROBOT.nv**2
+    many = pool.empty((POLICY.min_streamed_bytes // (8 * size) + 1, size), np.dtype(np.float64))
+    place = many.ctypes.data
+    assert place % CACHE_LINE_BYTES == 0
+    assert caller._use_streaming_stores([many], [place]) == 1
+    assert caller._use_streaming_stores([many[:100]], [place]) == 0
+    assert caller._use_streaming_stores([many], [place + 8]) == 0
+    assert (
+        staging_vectors(
+            Signature(
+                {"q": 3}, {"x": POLICY.min_streamed_entries - 1, "y": POLICY.min_streamed_entries}
+            )
+        )
+        == POLICY.min_streamed_entries
+    )
+    entry = native_entry_text(caller.signature, caller.lanes, 0)
+    assert re.search(rf"icmp uge i64 \S+, {POLICY.min_streamed_bytes}$", entry, re.MULTILINE)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a file says about its joints and dynamics does not use stands in the report, by joint."""
+
+from pathlib import Path
+
+import pytest
+
+import phistar
+from phistar.cli import main
+from phistar.model import ModelBuilder
+
+URDF = b"""<robot name="arm"><link name="base"/>
+<link name="a"><inertial><mass value="1"/>
+<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
+<joint name="j" type="revolute"><parent link="base"/><child link="a"/>
+<limit lower="-2" upper="2" effort="30" velocity="4"/><dynamics damping="0.5" friction="0.1"/>
+</joint></robot>"""
+
+MJCF = b"""<mujoco><worldbody><body name="a">
+<joint name="j" type="hinge" axis="0 1 0" stiffness="50" springref="30" damping="1" frictionloss="2"
+ range="-60 60" limited="true"/>
+<inertial mass="1" pos="0 0 -.5" diaginertia=".1 .1 .01"/>
+<body name="b"><joint name="ball" type="ball" range="0 45" limited="true"/>
+<inertial mass="1" pos="0 0 -.5" diaginertia=".1 .1 .01"/></body></body></worldbody></mujoco>"""
+
+
+def test_urdf_limits_and_friction_are_listed_joint_by_joint() -> None:
+    """Each with joint, property, value, unit and line; the section has its own title."""
+    report = phistar.load(URDF).load_report
+    assert [(e.where, e.what, e.note) for e in report.unused] == [
+        ("<bytes>:4", 'joint "j": range', "-2 .. 2 rad"),
+        ("<bytes>:4", 'joint "j": speed limit', "4 rad/s"),
+        ("<bytes>:4", 'joint "j": effort limit', "30 N m"),
+        ("<bytes>:4", 'joint "j": damping', "0.5 N m s/rad"),
+        ("<bytes>:4", 'joint "j": friction', "0.1 N m"),
+    ]
+    assert "\nnot used by dynamics: 5\n" in str(report)
+
+
+def test_mjcf_springs_are_listed_with_their_rest() -> None:
+    """Stiffness with the place of rest [rad]; a ball's range, which is not kept, is ignored."""
+    pytest.importorskip("mujoco")
+    report = phistar.load(MJCF).load_report
+    told = {entry.what: entry.note for entry in report.unused}
+    assert told == {
+        'joint "j": range': "-1.0472 .. 1.0472 rad",
+        'joint "j": damping': "1 N m s/rad",
+        'joint "j": friction': "2 N m",
+        'joint "j": stiffness': "50 N m/rad, at rest at 0.523599 rad",
+    }
+    (ball,) = [entry for entry in report.ignored if "ball" in entry.what]
+    assert (ball.what, ball.note) == (
+        'joint "ball": range',
+        "0.785398 rad of the total angle; such a limit is not supported",
+    )
+
+
+def test_robots_made_in_python_have_the_list_too() -> None:
+    """Units follow the joint's kind; joints that say nothing have no line."""
+    builder = ModelBuilder("cart")
+    builder.link("rail")
+    builder.link("cart", 1.0, inertia=(1, 1, 1))
+    builder.link("body", 1.0, inertia=(1, 1, 1))
+    builder.joint("slide", "prismatic", "rail", "cart", axis=(1, 0, 0), damping=3.0, stiffness=2.0)
+    builder.joint("pin", "continuous", "cart", "body", axis=(0, 1, 0), armature=0.1)
+    unused = phistar.load(builder.build()).load_report.unused
+    assert [(entry.what, entry.note) for entry in unused] == [
+        ('joint "slide": damping', "3 N s/m"),
+        ('joint "slide": stiffness', "2 N/m, at rest at 0 m"),
+    ]
+
+
+def test_check_report_prints_the_section(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``phistar check --report`` has it, with the counts in the singular where there is one."""
+    file = tmp_path / "arm.urdf"
+    file.write_bytes(URDF)
+    assert main(["check", "--report", str(file)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "  not used by dynamics: 5" in lines
+    assert f'    {file}:4: joint "j": damping: 0.5 N m s/rad' in lines
+    assert any(line.startswith("  read: ") and "1 joint" in line.split(", ") for line in lines)
+
+
+@pytest.mark.parametrize("command", ["simulate", "control"])
+def test_commands_refuse_loops_in_one_line(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They name the loop and --tree, with which they run."""
+    out = tmp_path / "out.csv"
+    short = {"simulate": ["--seconds", "0.002"], "control": ["--law", "rate", "--duration", "0.01"]}
+    arguments = [command, "four_bar", *short[command], "--out", str(out)]
+    assert main(arguments) == 1
+    error = capsys.readouterr().err
+    assert len(error.splitlines()) == 1
+    assert "coupler_closure" in error
+    assert "--tree" in error
+    assert main([*arguments, "--tree"]) == 0
+    assert out.exists()

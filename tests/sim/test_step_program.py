@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One step as a straight line, against steps in NumPy."""
+
+import numpy as np
+import pytest
+
+import phistar
+from phistar.backends.base import OPTIONAL_INPUTS
+from phistar.compile import cheapest_equivalent, kernel
+from phistar.model import Model
+from phistar.model.configuration import random_configuration
+from phistar.model.random import random_model
+from phistar.scalar.interpret import run
+from phistar.scalar.lower import to_unrolled
+from phistar.scalar.program import Unrolled
+from phistar.scalar.verify import verify
+from phistar.sim.numpy_stepper import NumpyStepper
+from phistar.sim.schemes import SCHEMES
+from phistar.sim.step_program import step_operations, step_program
+from phistar.sim.variables import Velocity
+
+
+def rates(model: Model) -> Unrolled:
+    """Forward dynamics."""
+    scheduled = kernel(cheapest_equivalent("forward_dynamics"), model).schedule
+    return to_unrolled(scheduled, model, frozenset(OPTIONAL_INPUTS))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("robot", ["tree", "pendulum"])
+def test_steps(robot: str, scheme: str) -> None:
+    """Every scheme, on joints of all kinds in an order of their own."""
+    if robot == "tree":
+        model = random_model(np.random.default_rng(13), 4, floating_base=True, armature=0.3)
+    else:
+        model = phistar.robots.chain(3).model
+    rng, dt = np.random.default_rng(14), 0.02
+    q = random_configuration(model, rng, (2,))
+    v, tau = (0.3 * rng.normal(size=(2, model.nv)) for _ in range(2))
+    program = step_program(model, SCHEMES[scheme], rates(model))
+    verify(program)
+    found = run(program, {"q": q, "v": v, "tau": tau, "dt": np.full((2, 1), dt)})
+    known = np.empty((1, 2, model.nq)), np.empty((1, 2, model.nv))
+    NumpyStepper(model, Velocity(model), SCHEMES[scheme], False).run(q, v, tau, dt, 1, 1, known)
+    for name, expected in zip(("q_next", "v_next"), known, strict=True):
+        scale = max(1.0, np.abs(expected).max())
+        np.testing.assert_allclose(found[name], expected[0], rtol=0, atol=1e-12 * scale)
+
+
+def test_estimate_of_operations() -> None:
+    """Stages count, velocities alone do not."""
+    model = phistar.robots.chain(2).model
+    found = rates(model)
+    one, four = (step_operations(SCHEMES[name], found) for name in ("semi_implicit", "rk4"))
+    assert four == 4 * one > 0
+    assert four <= sum(step_program(model, SCHEMES["rk4"], found).count().values())

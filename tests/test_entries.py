@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Entries to machine code: a warm call is few Python frames away from it."""
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phistar
+from phistar.model.model_cache import entries
+
+MAX_FRAMES = 3
+"""The method, the entry, and memory for the results of a batch."""
+
+FRAME = "upper_arm_link"
+CALLS: dict[str, Callable[..., Any]] = {
+    "inverse_dynamics": lambda r, q, v, x: r.inverse_dynamics(q, v, x),
+    "forward_dynamics": lambda r, q, v, x: r.forward_dynamics(q, v, x),
+    "bias_force": lambda r, q, v, x: r.bias_force(q, v),
+    "gravity_force": lambda r, q, v, x: r.gravity_force(q),
+    "mass_matrix": lambda r, q, v, x: r.mass_matrix(q),
+    "mass_matrix_inverse": lambda r, q, v, x: r.mass_matrix_inverse(q),
+    "coriolis_matrix": lambda r, q, v, x: r.coriolis_matrix(q, v),
+    "frame_pose": lambda r, q, v, x: r.frame_pose(q, FRAME),
+    "link_poses": lambda r, q, v, x: r.link_poses(q),
+    "jacobian": lambda r, q, v, x: r.jacobian(q, FRAME),
+    "frame_velocity": lambda r, q, v, x: r.frame_velocity(q, v, FRAME),
+    "center_of_mass": lambda r, q, v, x: r.center_of_mass(q),
+    "momentum": lambda r, q, v, x: r.momentum(q, v),
+    "kinetic_energy": lambda r, q, v, x: r.kinetic_energy(q, v),
+    "potential_energy": lambda r, q, v, x: r.potential_energy(q),
+    "linearize": lambda r, q, v, x: r.linearize(q, v, x),
+    "linearize_inverse": lambda r, q, v, x: r.linearize_inverse(q, v, x),
+    "jvp": lambda r, q, v, x: r.jvp("forward_dynamics", q, v, x, dq=v),
+    "vjp": lambda r, q, v, x: r.vjp("inverse_dynamics", q, v, x, x),
+}
+
+
+@pytest.fixture(scope="module")
+def robot() -> phistar.Robot:
+    """One robot for all, so that programs are compiled once."""
+    return phistar.load("ur5")
+
+
+def frames(call: Callable[..., Any], *arguments: Any) -> int:
+    """Python functions that a call runs, the function of ``CALLS`` not counted."""
+    count = 0
+
+    def profile(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(profile)
+    try:
+        call(*arguments)
+    finally:
+        sys.setprofile(None)
+    return count - 1
+
+
+@pytest.mark.parametrize("batch", [(), (40,), (3000,)])
+@pytest.mark.parametrize("name", CALLS)
+def test_frames_of_a_warm_call(
+    name: str, batch: tuple[int, ...], robot: phistar.Robot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Single samples and batches with plain arrays go straight to machine code."""
+    monkeypatch.setenv("PHISTAR_TIER", "wait")
+    rng = np.random.default_rng(4)
+    q = robot.random_configuration(rng, batch)
+    v, x = rng.normal(size=(2, *batch, robot.nv))
+    call = CALLS[name]
+    for _ in range(2):
+        call(robot, q, v, x)
+    assert frames(call, robot, q, v, x) <= MAX_FRAMES
+
+
+def test_entries_belong_to_the_robot() -> None:
+    """Loading makes none, another robot has its own, and none hashes the model."""
+    one, other = phistar.load("double_pendulum"), phistar.load("double_pendulum")
+    assert entries(one.model) == {}
+    assert "fingerprint" not in vars(one.model)
+    one.gravity_force(np.zeros(2))
+    assert set(entries(one.model)) == {"gravity_force"}
+    assert entries(other.model) == {}

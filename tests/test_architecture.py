@@ -60,7 +60,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     ),
     "geometry": ("errors reprs model arguments dynamics derivatives", "numpy"),
     "diagonal": ("errors reprs model arguments algebra algorithms compile dynamics", "numpy"),
-    "kinematics": ("errors model scalar backends", "numpy"),
+    "kinematics": ("errors model compile", "numpy"),
     "energies": ("spatial model arguments compile kinematics", "numpy"),
     "kernels": ("errors settings model arguments algebra sweeps scalar backends compile", "numpy"),
     "c_export": (f"errors model arguments {LEVELS} compile explain kernels", ""),

@@ -33,8 +33,8 @@ from phistar.compile import (
     matrix_plan,
     with_closed_inverses,
 )
+from phistar.compile.traced import TRACED
 from phistar.derivatives.first import fastest_method
-from phistar.kinematics import _trace
 from phistar.model.model import Model
 from phistar.model.random import random_model
 from phistar.scalar.lower import LoweringOptions, to_looped, to_unrolled, uniform_link_numbers
@@ -118,7 +118,7 @@ def fused(name: str, model: Model) -> Program:
 
 def traced(model: Model, name: str, *choices: Any) -> Program:
     """Kinematics or energy: name of the method and its arguments after q and v."""
-    return _trace(model, name, *choices)
+    return TRACED[name].trace(model, *choices)
 
 
 def updates(model: Model) -> Iterator[tuple[str, Callable[[], Program]]]:

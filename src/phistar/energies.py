@@ -15,7 +15,8 @@ import numpy as np
 from phistar.arguments import check_shapes, checked_state
 from phistar.arrays import Array
 from phistar.compile import joint_map, kernel
-from phistar.kinematics import require_finite_result, run_compiled
+from phistar.compile.traced import run_traced
+from phistar.kinematics import require_finite_result
 from phistar.model.bad_samples import nan_where_bad
 from phistar.model.components import GROUND
 from phistar.model.configuration import Coordinates
@@ -28,7 +29,7 @@ from phistar.spatial import force_transform
 def momentum(model: Model, q: Coordinates, v: Coordinates) -> Array:
     """Spatial momentum (..., 6) [angular; linear] of the moving links about the world's origin."""
     arrays = check_shapes(model, q=q, v=v)
-    found = run_compiled(model, ("momentum",), *arrays.values())
+    found = run_traced(model, ("momentum",), *arrays.values())
     if found is None:
         return require_finite_result(
             model, "momentum", arrays["q"], momentum_by_sweeps(model, **arrays), 1
@@ -39,7 +40,7 @@ def momentum(model: Model, q: Coordinates, v: Coordinates) -> Array:
 def kinetic_energy(model: Model, q: Coordinates, v: Coordinates) -> Array:
     """Kinetic energy (...) [J], that of the rotors included."""
     arrays = check_shapes(model, q=q, v=v)
-    found = run_compiled(model, ("kinetic_energy",), *arrays.values())
+    found = run_traced(model, ("kinetic_energy",), *arrays.values())
     if found is None:
         found = kinetic_energy_by_sweeps(model, **arrays)[..., None]
         found = require_finite_result(model, "the kinetic energy", arrays["q"], found, 1)
@@ -49,7 +50,7 @@ def kinetic_energy(model: Model, q: Coordinates, v: Coordinates) -> Array:
 def potential_energy(model: Model, q: Coordinates) -> Array:
     """Potential energy (...) [J] of the moving links in gravity; zero at the world's origin."""
     arrays = check_shapes(model, q=q)
-    found = run_compiled(model, ("potential_energy",), *arrays.values())
+    found = run_traced(model, ("potential_energy",), *arrays.values())
     if found is None:
         found = potential_energy_by_poses(model, **arrays)[..., None]
         found = require_finite_result(model, "the potential energy", arrays["q"], found, 1)

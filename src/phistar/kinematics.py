@@ -9,53 +9,27 @@ and energies are asked here too, see ``energies``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from phistar import backends
 from phistar.arrays import Array
-from phistar.backends.policy import NUMPY, TracedWork, decide
+from phistar.compile.traced import run_traced
 from phistar.model import numpy_kinematics
 from phistar.model.bad_samples import nan_where_bad
 from phistar.model.configuration import Coordinates, batch_shape, read_coordinates
 from phistar.model.model import Model
-from phistar.model.model_cache import Entry, cached_for_equal_models, entries
+from phistar.model.model_cache import Entry
 from phistar.model.numpy_kinematics import check_reference
 from phistar.model.singular import require_finite_results
-
-if TYPE_CHECKING:
-    from phistar.backends.llvm.run.traced import TracedCode
-    from phistar.scalar.program import Unrolled
-
-RequestKey = tuple[Any, ...]
-"""``("frame_pose", frame)``, ``("link_poses",)``, ``("jacobian", frame, reference)``,
-``("frame_velocity", frame, reference)``, ``("center_of_mass", fixed)``, ``("momentum",)``,
-``("kinetic_energy",)`` or ``("potential_energy",)``."""
-
-
-def _sample_shape(model: Model, key: RequestKey) -> tuple[int, ...]:
-    """Shape of what a key asks for, per sample."""
-    shapes: dict[str, tuple[int, ...]] = {
-        "frame_pose": (4, 4),
-        "link_poses": (len(model.link_names), 4, 4),
-        "jacobian": (6, model.nv),
-        "frame_velocity": (6,),
-        "center_of_mass": (3,),
-        "momentum": (6,),
-        "kinetic_energy": (),
-        "potential_energy": (),
-    }
-    return shapes[key[0]]
 
 
 def frame_pose(model: Model, q: Coordinates, frame: str) -> Array:
     """World pose of a frame, (..., nq) -> (..., 4, 4)."""
     model.frame(frame)
     q = read_coordinates(model, q, "q", "q")
-    found = run_compiled(model, ("frame_pose", frame), q)
+    found = run_traced(model, ("frame_pose", frame), q)
     if found is None:
         return require_finite_result(
             model, "the pose", q, numpy_kinematics.frame_pose(model, q, frame), 2
@@ -66,7 +40,7 @@ def frame_pose(model: Model, q: Coordinates, frame: str) -> Array:
 def link_poses(model: Model, q: Coordinates) -> dict[str, Array]:
     """World pose (..., 4, 4) of every link, by name in file order."""
     q = read_coordinates(model, q, "q", "q")
-    found = run_compiled(model, ("link_poses",), q)
+    found = run_traced(model, ("link_poses",), q)
     if found is None:
         links = numpy_kinematics.link_poses(model, q)
         return {
@@ -82,7 +56,7 @@ def jacobian(model: Model, q: Coordinates, frame: str, reference: str = "world_a
     check_reference(reference)
     model.frame(frame)
     q = read_coordinates(model, q, "q", "q")
-    found = run_compiled(model, ("jacobian", frame, reference), q)
+    found = run_traced(model, ("jacobian", frame, reference), q)
     if found is None:
         return require_finite_result(
             model, "J", q, numpy_kinematics.jacobian(model, q, frame, reference), 2
@@ -98,7 +72,7 @@ def frame_velocity(
     model.frame(frame)
     q, v = read_coordinates(model, q, "q", "q"), read_coordinates(model, v, "v", "v")
     batch_shape(model, {"q": q, "v": v})
-    found = run_compiled(model, ("frame_velocity", frame, reference), q, v)
+    found = run_traced(model, ("frame_velocity", frame, reference), q, v)
     if found is None:
         velocity = numpy_kinematics.frame_velocity(model, q, v, frame, reference)
         return require_finite_result(model, "the velocity", q, velocity, 1)
@@ -108,7 +82,7 @@ def frame_velocity(
 def center_of_mass(model: Model, q: Coordinates, *, fixed: bool = True) -> Array:
     """Centre of mass (..., 3), world axes; see ``model.kinematics.center_of_mass``."""
     q = read_coordinates(model, q, "q", "q")
-    found = run_compiled(model, ("center_of_mass", bool(fixed)), q)
+    found = run_traced(model, ("center_of_mass", bool(fixed)), q)
     if found is None:
         return require_finite_result(
             model, "the centre", q, numpy_kinematics.center_of_mass(model, q, fixed=fixed), 1
@@ -238,65 +212,3 @@ class Kinematics:
                 {"q": q},
             )
         return center_of_mass(self.model, q, fixed=fixed)
-
-
-def run_compiled(model: Model, key: RequestKey, *arrays: Array) -> Array | None:
-    """The numbers of a result (..., size) by machine code, if that is at hand.
-
-    Args:
-        model: The robot.
-        key: What is asked, see ``RequestKey``.
-        arrays: Checked q and, where velocities matter, v; their batches broadcast.
-    """
-    if backends.default() != "llvm":
-        return None
-    program = _compiled_request(model, key)
-    if program is None:
-        return None
-    result = program(arrays)
-    table = entries(model)
-    if result is not None and key not in table:
-        found = program.entry(_sample_shape(model, key))
-        if found is not None:
-            table[key] = found
-    return result
-
-
-@cached_for_equal_models(1024)
-def _compiled_request(model: Model, key: RequestKey) -> TracedCode | None:
-    """The program that a key means, or None where a straight line is no good."""
-    what, *choices = key
-    along_path = what in ("frame_pose", "jacobian", "frame_velocity")
-    path = model.ancestors(model.frame(choices[0]).body) if along_path else model.bodies
-    weightless = what == "center_of_mass" and not model.inertias[:, 0].sum()
-    poses = len(model.link_names) if what == "link_poses" else 1
-    decision = decide(TracedWork(len(path), poses), len(model.bodies))
-    if decision.shape == NUMPY or weightless:
-        return None
-    from phistar.backends.llvm.run.key import traced_program_key
-    from phistar.backends.llvm.run.traced import TracedCode
-
-    return TracedCode(
-        traced_program_key(model, *key),
-        f"{model.name}: {' '.join(map(str, key))}",
-        decision.eager,
-        partial(_trace, model, what, *choices),
-    )
-
-
-def _trace(model: Model, what: str, *choices: Any) -> Unrolled:
-    """The straight line that a key means."""
-    from phistar.scalar.trace import energy_programs
-    from phistar.scalar.trace import kinematics_programs as programs
-
-    if what in ("momentum", "kinetic_energy", "potential_energy"):
-        trace: Callable[..., Unrolled] = getattr(energy_programs, what)
-        return trace(model)
-    if what == "frame_pose":
-        return programs.poses(model, choices)
-    if what == "link_poses":
-        return programs.poses(model, model.link_names)
-    if what == "center_of_mass":
-        return programs.center_of_mass(model, *choices)
-    trace = programs.jacobian if what == "jacobian" else programs.velocity
-    return trace(model, *choices)

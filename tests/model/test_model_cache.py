@@ -190,8 +190,8 @@ def test_robots_stay_quick(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("this was not quick")
 
     monkeypatch.setattr(dynamics, "_run", general)
-    monkeypatch.setattr(kinematics, "run_compiled", general)
-    monkeypatch.setattr(energies, "run_compiled", general)
+    monkeypatch.setattr(kinematics, "run_traced", general)
+    monkeypatch.setattr(energies, "run_traced", general)
     monkeypatch.setattr("phistar.derivatives.first.checked_state", general)
     np.testing.assert_equal(results(), first)
     assert len(others) == 100

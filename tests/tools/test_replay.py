@@ -103,7 +103,7 @@ def test_programs_of_a_small_robot() -> None:
 def test_decisions_of_a_small_robot(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is compiled; short programs are unrolled at once, and strategies have names."""
     monkeypatch.setenv("PHISTAR_TIER", "auto")
-    # Equal robots share what is compiled; this gravity makes sure that there is no other such robot.
+    # Equal robots share what is compiled; with this gravity there is no other one.
     robot = phistar.load("double_pendulum", gravity=(0.0, 0.0, -9.7))
     found = {what: replay.decision(act) for what, act in replay.calls(robot)}
     assert found["inverse_dynamics"] == found["linearize"] == "unrolled, now"

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Quantities whose scalar program is traced for a robot directly: one row each.
+
+A row says what a quantity reads and gives, how much work it is, and how its program is traced. The
+tracers are in ``scalar.trace``; they are imported when a program is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from phistar import backends
+from phistar.arrays import Array
+from phistar.backends.policy import NUMPY, TracedWork, decide
+from phistar.model.model import Model
+from phistar.model.model_cache import cached_for_equal_models, entries
+
+if TYPE_CHECKING:
+    from phistar.backends.llvm.run.traced import TracedCode
+    from phistar.scalar.program import Unrolled
+
+Shape = tuple[int, ...]
+RequestKey = tuple[Any, ...]
+"""Name of a row and the choices that a user made: ``("jacobian", "hand", "local")``. Entries of a
+robot have the same keys."""
+
+
+@dataclass(frozen=True)
+class TracedRequest:
+    """A quantity that is traced directly.
+
+    Attributes:
+        name: As the method of ``Robot``.
+        inputs: Names of what it reads, in the order of the entry's arguments.
+        shape: Robot and choices -> the shape of the result for one sample; of several results by
+            name.
+        trace: Robot and choices -> the program.
+        work: Robot and choices -> what decides whether and when it is compiled; None: there is no
+            such program on this robot.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    shape: Callable[..., Shape | Mapping[str, Shape]]
+    trace: Callable[..., Unrolled]
+    work: Callable[..., TracedWork | None]
+
+
+def _tracer(module: str, function: str) -> Callable[..., Unrolled]:
+    """A function of a module of ``scalar.trace``, which is imported when it is called."""
+
+    def trace(model: Model, *choices: Any) -> Unrolled:
+        program: Unrolled = getattr(import_module(f"phistar.scalar.trace.{module}"), function)(
+            model, *choices
+        )
+        return program
+
+    return trace
+
+
+def _along_path(model: Model, frame: str, *_: Any) -> TracedWork:
+    return TracedWork(len(model.ancestors(model.frame(frame).body)), 1)
+
+
+def _all_links(model: Model, *_: Any) -> TracedWork:
+    return TracedWork(len(model.bodies), 1)
+
+
+def _all_poses(model: Model) -> TracedWork:
+    return TracedWork(len(model.bodies), len(model.link_names))
+
+
+def _some_mass(model: Model, *_: Any) -> TracedWork | None:
+    return _all_links(model) if model.inertias[:, 0].sum() else None
+
+
+def _link_poses(model: Model) -> Unrolled:
+    return _tracer("kinematics_programs", "poses")(model, model.link_names)
+
+
+def _frame_pose(model: Model, frame: str) -> Unrolled:
+    return _tracer("kinematics_programs", "poses")(model, (frame,))
+
+
+_ROWS = (
+    TracedRequest("frame_pose", ("q",), lambda model, frame: (4, 4), _frame_pose, _along_path),
+    TracedRequest(
+        "link_poses",
+        ("q",),
+        lambda model: (len(model.link_names), 4, 4),
+        _link_poses,
+        _all_poses,
+    ),
+    TracedRequest(
+        "jacobian",
+        ("q",),
+        lambda model, frame, reference: (6, model.nv),
+        _tracer("kinematics_programs", "jacobian"),
+        _along_path,
+    ),
+    TracedRequest(
+        "frame_velocity",
+        ("q", "v"),
+        lambda model, frame, reference: (6,),
+        _tracer("kinematics_programs", "velocity"),
+        _along_path,
+    ),
+    TracedRequest(
+        "center_of_mass",
+        ("q",),
+        lambda model, fixed: (3,),
+        _tracer("kinematics_programs", "center_of_mass"),
+        _some_mass,
+    ),
+    TracedRequest(
+        "momentum",
+        ("q", "v"),
+        lambda model: (6,),
+        _tracer("energy_programs", "momentum"),
+        _all_links,
+    ),
+    TracedRequest(
+        "kinetic_energy",
+        ("q", "v"),
+        lambda model: (),
+        _tracer("energy_programs", "kinetic_energy"),
+        _all_links,
+    ),
+    TracedRequest(
+        "potential_energy",
+        ("q",),
+        lambda model: (),
+        _tracer("energy_programs", "potential_energy"),
+        _all_links,
+    ),
+)
+
+TRACED: Mapping[str, TracedRequest] = {row.name: row for row in _ROWS}
+"""Traced quantities by name."""
+
+
+def run_traced(model: Model, key: RequestKey, *arrays: Array) -> Array | None:
+    """The result (..., size) of a traced quantity by machine code, if that is at hand.
+
+    Args:
+        model: The robot.
+        key: What is asked.
+        arrays: Checked inputs in the order of the row; their batches broadcast.
+    """
+    if backends.default() != "llvm":
+        return None
+    program = traced_code(model, key)
+    if program is None:
+        return None
+    result = program(arrays)
+    table = entries(model)
+    if result is not None and key not in table:
+        found = program.entry(TRACED[key[0]].shape(model, *key[1:]))
+        if found is not None:
+            table[key] = found
+    return result
+
+
+@cached_for_equal_models(1024)
+def traced_code(model: Model, key: RequestKey) -> TracedCode | None:
+    """What runs, or None where an unrolled program is no good."""
+    name, *choices = key
+    row = TRACED[name]
+    work = row.work(model, *choices)
+    decision = None if work is None else decide(work, len(model.bodies))
+    if decision is None or decision.shape == NUMPY:
+        return None
+    from phistar.backends.llvm.run.key import traced_program_key
+    from phistar.backends.llvm.run.traced import TracedCode
+
+    title = f"{model.name}: {' '.join(map(str, key))}"
+    return TracedCode(
+        traced_program_key(model, *key), title, decision.eager, lambda: row.trace(model, *choices)
+    )

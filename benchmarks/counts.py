@@ -14,7 +14,6 @@ import phistar
 from benchmarks import cases
 from phistar import Robot, backends
 from phistar.algorithms.programs import MATRICES
-from phistar.backends.llvm.run.fused import FusedCode
 from phistar.backends.policy import (
     BundleWork,
     Decision,
@@ -23,16 +22,13 @@ from phistar.backends.policy import (
     decide,
     this_machine,
 )
-from phistar.backends.to_llvm import MachineCode, MatrixCode
+from phistar.backends.to_llvm import MachineCode
 from phistar.compile import (
     Full,
     cheapest_equivalent,
-    fused_executable,
     kernel,
-    matrix_executable,
     with_closed_inverses,
 )
-from phistar.model.model import Model
 from phistar.scalar.lower import LoweringOptions, to_unrolled
 from phistar.scalar.lower_matrix import to_unrolled_matrix
 from phistar.scalar.program import count_arithmetic
@@ -79,25 +75,13 @@ def decision(cell: cases.Cell) -> Decision:
     final = code.tiers(real=real).wait_for_final()
     host = Machine(this_machine(real).lanes, cell.threads)
     bodies, operations = len(robot.model.bodies), final.operations
-    return decide(code.work, bodies, cell.batch, machine=host, operations=operations)
+    return decide(code.program.work, bodies, cell.batch, machine=host, operations=operations)
 
 
-def _code(robot: Robot, quantity: str) -> MachineCode | MatrixCode | FusedCode | None:
+def _code(robot: Robot, quantity: str) -> MachineCode | None:
     """What runs, if it is machine code."""
-    found: object
-    if quantity in cases.DERIVATIVES:
-        return assembled(quantity, robot.model)
-    if quantity in cases.VECTORS:
-        found = kernel(cheapest_equivalent(quantity)).executable(robot.model)
-    else:
-        found = matrix_executable(quantity, robot.model)
-    return found if isinstance(found, MachineCode | MatrixCode) else None
-
-
-def assembled(quantity: str, model: Model) -> FusedCode | None:
-    """What computes a linearization in one go, if there is such a thing."""
-    found = fused_executable(quantity, model)
-    return found if isinstance(found, FusedCode) else None
+    found = kernel(cheapest_equivalent(quantity), robot.model).build(robot.model)
+    return found if isinstance(found, MachineCode) else None
 
 
 # -- next to figures of others

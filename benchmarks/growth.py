@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from benchmarks import cases
 from benchmarks.timing import Act, best_of, exponent
 from phistar import Robot, backends
-from phistar.backends.to_llvm import MachineCode, MatrixCode
+from phistar.backends.to_llvm import MachineCode, VectorMachineCode
 from phistar.compile import cheapest_equivalent, kernel, matrix_executable
 from phistar.model.model import Model
 
@@ -143,7 +143,7 @@ def _operations(quantity: str, model: Model) -> int:
     found += [matrix_executable(name, model) for name in matrices]
     total = 0
     for code in found:
-        assert isinstance(code, MachineCode | MatrixCode)
+        assert isinstance(code, MachineCode)
         total += code.tiers().kernel.operations
     return total
 
@@ -164,17 +164,17 @@ def _method(cell: cases.Cell) -> Act:
     return lambda: method(*arrays)
 
 
-def _loops(cell: cases.Cell) -> MachineCode:
+def _loops(cell: cases.Cell) -> VectorMachineCode:
     """The same by loops over links, whatever the length."""
     model = cases.robot(cell.robot).model
     tuning = backends.Tuning(regroup_inertia=True, shape="rolled")
     schedule = kernel(cheapest_equivalent(cell.quantity)).schedule
-    code = backends.get("llvm").build(schedule, model, tuning=tuning)
-    assert isinstance(code, MachineCode)
+    code = backends.get("llvm").build(backends.VectorProgram(schedule, model, tuning=tuning))
+    assert isinstance(code, VectorMachineCode)
     return code
 
 
-def _run(code: MachineCode, cell: cases.Cell) -> Act:
+def _run(code: VectorMachineCode, cell: cases.Cell) -> Act:
     q, *others = cases.arguments(cell)
     inputs = dict(zip(cases.QUANTITIES[cell.quantity][1:], others, strict=True))
     return lambda: code(q, inputs)

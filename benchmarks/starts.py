@@ -51,7 +51,7 @@ print(json.dumps([imported - start, engine - imported, loaded - engine, done - l
 _SWEEP = """
 import json, sys, time, warnings
 import phistar
-from phistar.backends import Tuning, get
+from phistar.backends import Tuning, VectorProgram, get
 from phistar.compile import cheapest_equivalent, kernel
 warnings.simplefilter("ignore")
 limit, budget, *files = sys.argv[1:]
@@ -60,7 +60,8 @@ tuning = Tuning(regroup_inertia=True, shape="rolled")
 
 def compiled(model, name):
     start = time.process_time()
-    code = get("llvm").build(kernel(cheapest_equivalent(name)).schedule, model, tuning=tuning)
+    schedule = kernel(cheapest_equivalent(name)).schedule
+    code = get("llvm").build(VectorProgram(schedule, model, tuning=tuning))
     if model.bodies:
         code.tiers().kernel
     return time.process_time() - start

@@ -5,6 +5,7 @@ import importlib
 import os
 import sys
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,7 +13,10 @@ from typing import Any
 import pytest
 
 import phistar
+from phistar.arrays import Array
+from phistar.backends import Executable, VectorExecutable, VectorProgram, build_vectors
 from phistar.errors import LoopWarning
+from phistar.sweeps.schedule import Schedule
 from phistar.thresholds import POLICY
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,6 +35,20 @@ def patch_policy(monkeypatch: pytest.MonkeyPatch, **values: float) -> None:
     for name, value in values.items():
         assert name in vars(POLICY), name
         monkeypatch.setitem(vars(POLICY), name, value)
+
+
+def build(backend: str, schedule: Schedule, *robot: Any, **options: Any) -> VectorExecutable:
+    """What a backend makes of sweeps; the other arguments are those of ``VectorProgram``."""
+    return build_vectors(backend, VectorProgram(schedule, *robot, **options))
+
+
+def numbers(code: Executable, q: Array, inputs: Mapping[str, Array]) -> Array:
+    """The only output of code that runs a matrix; None if it cannot say it now."""
+    found = code.try_run({"q": q, **inputs})
+    if found is None:
+        return None  # type: ignore[return-value]
+    (result,) = found[0].values()
+    return result
 
 
 def load_with_loops(description: Any, **options: Any) -> phistar.Robot:

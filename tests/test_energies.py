@@ -11,7 +11,7 @@ import pytest
 import phistar
 from phistar import energies
 from phistar.backends import base
-from phistar.compile import traced
+from phistar.compile import evaluate
 from phistar.errors import ArgumentError, ShapeError, UnknownNameError
 from phistar.model import ModelBuilder
 from phistar.model.model_cache import entries
@@ -172,7 +172,7 @@ def test_other_backends_do_not_compile(monkeypatch: pytest.MonkeyPatch, known: K
     q, v = states(robot, 9, (2 * POLICY.samples_before_compile,))
     expected = known(robot, q, v)
     monkeypatch.setattr(base, "_default_name", "numpy")
-    monkeypatch.setattr(traced, "traced_code", _refuse)
+    monkeypatch.setattr(evaluate, "kernel", _refuse)
     agree(ours(robot, q, v), expected, 0.0)
 
 
@@ -186,7 +186,7 @@ def test_first_samples_and_long_robots(monkeypatch: pytest.MonkeyPatch) -> None:
     ours(robot, q, v)
     assert set(entries(robot.model)) == set(KEYS)
     long = phistar.robots.chain(POLICY.max_path_links_unrolled + 1)
-    assert all(traced.traced_code(long.model, key) is None for key in KEYS)
+    assert all(evaluate.traced_executable(long.model, key) is None for key in KEYS)
 
 
 Z = np.zeros(7)

@@ -10,7 +10,8 @@ import pytest
 import phistar
 from phistar import kinematics
 from phistar.backends import base
-from phistar.compile import traced
+from phistar.backends.to_llvm import MachineCode
+from phistar.compile import evaluate
 from phistar.errors import ArgumentError, ShapeError, UnknownNameError
 from phistar.model import ModelBuilder, numpy_kinematics
 from phistar.model.model_cache import entries
@@ -195,7 +196,7 @@ def test_rest_is_left_to_numpy(monkeypatch: pytest.MonkeyPatch, tier: str) -> No
 def test_other_backends_do_not_compile(monkeypatch: pytest.MonkeyPatch) -> None:
     """With PHISTAR_BACKEND=numpy no program is made."""
     monkeypatch.setattr(base, "_default_name", "numpy")
-    monkeypatch.setattr(traced, "traced_code", _refuse)
+    monkeypatch.setattr(evaluate, "kernel", _refuse)
     robot = phistar.load("ur5")
     q, v = robot.random_configuration(0, (200,)), np.zeros(robot.nv)
     for ours, known in calls(robot, q, v).values():
@@ -232,9 +233,9 @@ def test_long_programs_are_made_meanwhile(monkeypatch: pytest.MonkeyPatch) -> No
     q = robot.random_configuration(2, (2 * POLICY.samples_before_compile,))
     known = WITNESS["frame_pose"](robot.model, q, frame)
     np.testing.assert_allclose(robot.frame_pose(q, frame), known, atol=1e-13 * 20)
-    program = traced.traced_code(robot.model, ("frame_pose", frame))
-    assert program is not None
-    program._tiers["double"].wait_for_final()
+    program = evaluate.traced_executable(robot.model, ("frame_pose", frame))
+    assert isinstance(program, MachineCode)
+    program.tiers().wait_for_final()
     for name in NAMES:
         monkeypatch.setattr(kinematics.numpy_kinematics, name, _refuse)
     np.testing.assert_allclose(robot.frame_pose(q, frame), known, atol=1e-13 * 20)
@@ -245,10 +246,10 @@ def test_very_large_robots(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PHISTAR_TIER", "wait")
     robot = phistar.robots.chain(POLICY.max_path_links_unrolled + 1)
     first, last = robot.link_names[1], robot.link_names[-1]
-    assert traced.traced_code(robot.model, ("frame_pose", last)) is None
-    assert traced.traced_code(robot.model, ("link_poses",)) is None
-    assert traced.traced_code(robot.model, ("center_of_mass", True)) is None
-    assert traced.traced_code(robot.model, ("frame_pose", first)) is not None
+    assert evaluate.traced_executable(robot.model, ("frame_pose", last)) is None
+    assert evaluate.traced_executable(robot.model, ("link_poses",)) is None
+    assert evaluate.traced_executable(robot.model, ("center_of_mass", True)) is None
+    assert evaluate.traced_executable(robot.model, ("frame_pose", first)) is not None
     q = robot.random_configuration(3)
     np.testing.assert_array_equal(
         robot.frame_pose(q, last), WITNESS["frame_pose"](robot.model, q, last)

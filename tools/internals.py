@@ -25,12 +25,11 @@ from phistar.c_export import source_c
 from phistar.compile import (
     Diag,
     Full,
-    _operator_expression,
     cheapest_equivalent,
-    fused_executable,
     kernel,
     lowered_bundle,
     matrix_plan,
+    matrix_request,
     with_closed_inverses,
 )
 from phistar.compile.traced import TRACED
@@ -131,7 +130,7 @@ def updates(model: Model) -> Iterator[tuple[str, Callable[[], Program]]]:
 
 
 def _forms(name: str, model: Model) -> Sequence[MatrixForm]:
-    return matrix_forms(with_closed_inverses(_operator_expression(name, model)), Full())
+    return matrix_forms(with_closed_inverses(matrix_request(name, model).operator), Full())
 
 
 # -- text
@@ -193,10 +192,10 @@ def strategies(model: Model) -> Mapping[str, Callable[[], str]]:
         return _shown(cheapest_form(_forms(name, model), links))
 
     def numpy_form(name: str, request: Full | Diag) -> str:
-        return _shown(matrix_plan(_operator_expression(name, model), request, model).form)
+        return _shown(matrix_plan(matrix_request(name, model).operator, request, model).form)
 
     def is_fused(name: str) -> str:
-        return "no" if fused_executable(name, model) is None else "yes"
+        return "no" if kernel(name, model).build(model) is None else "yes"
 
     def steps() -> str:
         with patch.object(simulation, "CompiledStepper", lambda *_: True):

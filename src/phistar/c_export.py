@@ -9,7 +9,7 @@ energies (``jacobian``, ``kinetic_energy``). One about a frame names it: ``jacob
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +17,6 @@ from phistar.algebra.ir import Expr
 from phistar.algebra.printing import to_text
 from phistar.algebra.proof_text import let_lines
 from phistar.algebra.symbols import SYMBOLS
-from phistar.algorithms.programs import BUNDLES, MATRICES, PROGRAMS
-from phistar.algorithms.rotor_programs import ROTOR_BUNDLES, ROTOR_MATRICES
 from phistar.arguments import refuse_mimic, refuse_singular
 from phistar.backends import Tuning
 from phistar.backends.base import inputs_read
@@ -32,7 +30,17 @@ from phistar.backends.to_c import (
     matrix_meaning,
     rename_output,
 )
-from phistar.compile import Full, Kernel, kernel, lowered_bundle, with_closed_inverses
+from phistar.compile import (
+    REQUESTS,
+    Bundle,
+    Kernel,
+    MatrixOf,
+    Traced,
+    Vectors,
+    compile_request,
+    request,
+)
+from phistar.compile.traced import TRACED
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.explain.dependencies import theorems_in
 from phistar.explain.meanings import MATRIX_MEANINGS
@@ -40,84 +48,26 @@ from phistar.kernels import CODE_SHAPES as CODE_SHAPES
 from phistar.kernels import RobotKernel
 from phistar.model.model import Model
 from phistar.model.numpy_kinematics import check_reference
-from phistar.scalar.program import ScalarProgram, Unrolled
-from phistar.scalar.trace import energy_programs, kinematics_programs
+from phistar.scalar.program import ScalarProgram
 from phistar.scalar.trace.kinematics_programs import RESULT_OUTPUT
 from phistar.sweeps.ir import StreamProgram
-from phistar.sweeps.requests import matrix_forms
 
 DEFAULT_REFERENCE = "world_aligned"
 FRAME_MATRICES = ("jacobian_rate",)
 """Matrices about a frame; they are in its own axes, at its origin."""
 
 
-@dataclass(frozen=True)
-class TracedQuantity:
-    """Kinematics or an energy.
-
-    Attributes:
-        trace: (model, frame, reference) -> its program.
-        meaning: What the result holds.
-        shape: Of the result on a model.
-        of_frame: Whether it is about a frame.
-        in_reference: Whether it is about a frame in axes that can be chosen.
-    """
-
-    trace: Callable[[Model, str, str], Unrolled]
-    meaning: str
-    shape: Callable[[Model], tuple[int, ...]]
-    of_frame: bool = False
-    in_reference: bool = False
-
-
-TRACED: Mapping[str, TracedQuantity] = {
-    "frame_pose": TracedQuantity(
-        lambda model, frame, _: kinematics_programs.poses(model, [frame]),
-        "world pose of the frame [m]",
-        lambda model: (4, 4),
-        of_frame=True,
-    ),
-    "link_poses": TracedQuantity(
-        lambda model, _, __: kinematics_programs.poses(model, model.link_names),
-        "world poses of all links, fixed ones too, in file order [m]",
-        lambda model: (len(model.link_names), 4, 4),
-    ),
-    "jacobian": TracedQuantity(
-        kinematics_programs.jacobian,
-        "Jacobian of the frame, rows angular then linear",
-        lambda model: (6, model.nv),
-        of_frame=True,
-        in_reference=True,
-    ),
-    "frame_velocity": TracedQuantity(
-        kinematics_programs.velocity,
-        "velocity of the frame, angular [rad/s] then linear [m/s]",
-        lambda model: (6,),
-        of_frame=True,
-        in_reference=True,
-    ),
-    "center_of_mass": TracedQuantity(
-        lambda model, _, __: kinematics_programs.center_of_mass(model, fixed=True),
-        "centre of mass in the world [m]; links welded to the ground count",
-        lambda model: (3,),
-    ),
-    "momentum": TracedQuantity(
-        lambda model, _, __: energy_programs.momentum(model),
-        "momentum about the world's origin, angular [N m s] then linear [N s]",
-        lambda model: (6,),
-    ),
-    "kinetic_energy": TracedQuantity(
-        lambda model, _, __: energy_programs.kinetic_energy(model),
-        "kinetic energy [J], that of the rotors included",
-        lambda model: (1,),
-    ),
-    "potential_energy": TracedQuantity(
-        lambda model, _, __: energy_programs.potential_energy(model),
-        "potential energy [J] of the moving links, zero at the world's origin",
-        lambda model: (1,),
-    ),
+RESULT_MEANINGS: Mapping[str, str] = {
+    "frame_pose": "world pose of the frame [m]",
+    "link_poses": "world poses of all links, fixed ones too, in file order [m]",
+    "jacobian": "Jacobian of the frame, rows angular then linear",
+    "frame_velocity": "velocity of the frame, angular [rad/s] then linear [m/s]",
+    "center_of_mass": "centre of mass in the world [m]; links welded to the ground count",
+    "momentum": "momentum about the world's origin, angular [N m s] then linear [N s]",
+    "kinetic_energy": "kinetic energy [J], that of the rotors included",
+    "potential_energy": "potential energy [J] of the moving links, zero at the world's origin",
 }
-"""Kinematics and energies."""
+"""What the results of traced quantities hold."""
 
 
 @dataclass(frozen=True)
@@ -207,12 +157,17 @@ def source_c(model: Model, name: str, *, real: str = "double", shape: str = "aut
 
 def quantity_names() -> tuple[str, ...]:
     """Everything that can be exported; those that need a frame take it behind a colon."""
-    return (*PROGRAMS, *MATRICES, *BUNDLES, *TRACED)
+    return tuple(REQUESTS)
 
 
 def needs_frame(quantity: str) -> bool:
     """Whether a quantity is about a frame."""
-    return quantity in FRAME_MATRICES or (quantity in TRACED and TRACED[quantity].of_frame)
+    return quantity in FRAME_MATRICES or "frame" in _choices(quantity)
+
+
+def _choices(quantity: str) -> Mapping[str, object]:
+    """What can be chosen of a quantity that is traced directly."""
+    return TRACED[quantity].choices if quantity in TRACED else {}
 
 
 def check_names(programs: Iterable[str]) -> None:
@@ -263,8 +218,7 @@ def _check_reference(reference: str, wanted: Sequence[_Wanted]) -> None:
     local = [each.quantity for each in wanted if each.quantity in FRAME_MATRICES]
     if local and reference != "local":
         raise ArgumentError(f"{local[0]} is in the frame's own axes: reference 'local'")
-    chosen = (TRACED[each.quantity] for each in wanted if each.quantity in TRACED)
-    if not local and not any(each.in_reference for each in chosen):
+    if not local and not any("reference" in _choices(each.quantity) for each in wanted):
         raise ArgumentError("a reference is given, but nothing that is exported has one")
 
 
@@ -272,28 +226,28 @@ def _exported(model: Model, wanted: _Wanted, options: ExportOptions) -> Exported
     """A quantity on a robot."""
     if wanted.frame:
         model.frame(wanted.frame)
-    name = wanted.quantity
-    if name in TRACED:
-        return _exported_trace(model, wanted, options)
-    if name in PROGRAMS:
+    found = request(wanted.quantity, model.turning_rotors)
+    if isinstance(found, Traced):
+        return _exported_trace(model, wanted, options, found)
+    if isinstance(found, Vectors):
         # Refuses what this robot cannot be asked for.
-        RobotKernel(model, name, backend="c")
-        compiled = kernel(name, model)
+        RobotKernel(model, found.name, backend="c")
+        compiled = compile_request(found)
         function = lower_program(
             compiled.schedule, model, _tuning(compiled, options.shape), options.forces
         )
         read = set(inputs_read(compiled.schedule.program))
-        return _described(model, wanted, function, dict(compiled.outputs), read)
-    if name in MATRICES:
-        return _exported_matrix(model, wanted, options)
-    return _exported_bundle(model, wanted, options)
+        return _described(model, wanted, function, dict(found.vectors), read)
+    if isinstance(found, MatrixOf):
+        return _exported_matrix(model, wanted, options, found)
+    return _exported_bundle(model, wanted, options, found)
 
 
-def _exported_matrix(model: Model, wanted: _Wanted, options: ExportOptions) -> ExportedProgram:
-    name = wanted.quantity
-    turning = model.turning_rotors and name in ROTOR_MATRICES
-    expr = (ROTOR_MATRICES if turning else MATRICES)[name]
-    forms = matrix_forms(with_closed_inverses(expr), Full())
+def _exported_matrix(
+    model: Model, wanted: _Wanted, options: ExportOptions, found: MatrixOf
+) -> ExportedProgram:
+    name = found.name
+    forms = compile_request(found).draft.forms[name]
     read = _refuse_undefined(model, (form.schedule.program for form in forms))
     tuning = Tuning(regroup_inertia=True, shape=options.shape)
     frames = (wanted.frame,) if wanted.frame else ()
@@ -305,12 +259,13 @@ def _exported_matrix(model: Model, wanted: _Wanted, options: ExportOptions) -> E
         notes.append(f"In the axes of the frame '{wanted.frame}', at its origin.")
     if name == "link_jacobians":
         notes.append(f"Six rows per link, in link axes: {', '.join(b.link for b in model.bodies)}.")
-    return _described(model, wanted, function, {name: expr}, read, notes)
+    return _described(model, wanted, function, {name: found.operator}, read, notes)
 
 
-def _exported_bundle(model: Model, wanted: _Wanted, options: ExportOptions) -> ExportedProgram:
-    name = wanted.quantity
-    bundle = lowered_bundle(name, model.turning_rotors)
+def _exported_bundle(
+    model: Model, wanted: _Wanted, options: ExportOptions, found: Bundle
+) -> ExportedProgram:
+    bundle = compile_request(found).bundle
     forms = (form for forms in bundle.matrices.values() for form in forms)
     programs = [bundle.vectors.program, *(form.schedule.program for form in forms)]
     if bundle.split is not None:
@@ -318,26 +273,29 @@ def _exported_bundle(model: Model, wanted: _Wanted, options: ExportOptions) -> E
     read = _refuse_undefined(model, programs)
     tuning = Tuning(regroup_inertia=True, shape=options.shape)
     function = lower_bundle(bundle, model, tuning, options.forces, options.real)
-    table = ROTOR_BUNDLES if model.turning_rotors else BUNDLES
-    exprs = {**dict(kernel(table[name].vectors, model).outputs), **table[name].matrices}
-    notes = [f"{out} = -{a} {b}" for out, (a, b) in table[name].products.items()]
+    exprs = {**dict(found.vectors), **found.wanted.matrices}
+    notes = [f"{out} = -{a} {b}" for out, (a, b) in found.wanted.products.items()]
     return _described(model, wanted, function, exprs, read, notes)
 
 
-def _exported_trace(model: Model, wanted: _Wanted, options: ExportOptions) -> ExportedProgram:
-    name, quantity = wanted.quantity, TRACED[wanted.quantity]
+def _exported_trace(
+    model: Model, wanted: _Wanted, options: ExportOptions, row: Traced
+) -> ExportedProgram:
+    name = wanted.quantity
     if name == "center_of_mass" and not sum(link.mass for link in model.links):
         raise ArgumentError(f"robot '{model.name}' has no mass, and so no centre of mass")
-    reference = options.reference or DEFAULT_REFERENCE
-    traced = quantity.trace(model, wanted.frame, reference)
+    given = {"frame": wanted.frame, "reference": options.reference or DEFAULT_REFERENCE}
+    choices = tuple(given.get(choice, default) for choice, default in row.choices.items())
+    traced = row.trace(model, *choices)
     program = rename_output(traced, RESULT_OUTPUT, name)
-    shape = quantity.shape(model)
-    meaning = quantity.meaning
+    shape = row.shape(model, *choices)
+    assert isinstance(shape, tuple)
+    meaning = RESULT_MEANINGS[name]
     if len(shape) > 1:
         meaning += f"; {matrix_meaning(shape)}"
     notes = [f"The frame is '{wanted.frame}'."] if wanted.frame else []
-    if quantity.in_reference:
-        notes[-1] = f"The frame is '{wanted.frame}', the reference is {reference}."
+    if "reference" in row.choices:
+        notes[-1] = f"The frame is '{wanted.frame}', the reference is {given['reference']}."
     inputs = random_inputs(model, program.signature)
     return ExportedProgram(wanted.name, program, inputs, "", "", notes, {name: meaning})
 

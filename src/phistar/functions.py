@@ -25,7 +25,7 @@ from phistar.compile import (
     Diag,
     DualPair,
     Full,
-    Request,
+    MatrixPart,
     Row,
     cheapest_inner_products,
     compile_outputs,
@@ -275,7 +275,7 @@ class Function:
         block = self._matrix(Col(self._block_indices(name, self.expr.domain)), q, inputs)
         return self._in_coordinate_order(block, self.expr.codomain, -2)
 
-    def _matrix(self, request: Request, q: Coordinates, inputs: Mapping[str, ArrayLike]) -> Any:
+    def _matrix(self, request: MatrixPart, q: Coordinates, inputs: Mapping[str, ArrayLike]) -> Any:
         self._reject_vector()
         vectors = self._read_inputs(inputs)
         q = self._configuration(q, vectors)

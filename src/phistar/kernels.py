@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A program compiled for one robot, for users: checked arrays in, arrays out, and what it is."""
+"""A quantity compiled for one robot, for users: checked arrays in, arrays out, and what it is."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from phistar import backends, settings
 from phistar.algebra.expression_checks import check_expression, check_frames
@@ -12,6 +14,7 @@ from phistar.algebra.ir import Expr
 from phistar.algebra.spaces import JOINT, TASK_MOTION, Space
 from phistar.arguments import refuse_mimic, refuse_singular, spatial_vectors
 from phistar.arrays import Array
+from phistar.backends import Executable, RobotProgram, Tuning
 from phistar.backends.policy import (
     Decision,
     VectorWork,
@@ -21,10 +24,18 @@ from phistar.backends.policy import (
     without_machine_code,
 )
 from phistar.compile import (
+    Bundle,
     Kernel,
+    MatrixOf,
     Stage,
     Stages,
+    Target,
+    Traced,
+    Vectors,
     compile_outputs,
+    compile_request,
+    evaluate_bundle,
+    evaluate_matrix,
     frame_motions,
     joint_map,
     kernel,
@@ -33,9 +44,13 @@ from phistar.compile import (
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.model.configuration import Coordinates, batch_shape, configuration, tangent
 from phistar.model.model import Model
+from phistar.model.singular import require_finite_results
+from phistar.scalar.printing import to_text as scalars_text
+from phistar.scalar.program import ScalarProgram
 from phistar.scalar.robot.link_numbers import describe_snapping
 from phistar.sweeps.costs import CostReport, OperationCount, count_operations
 from phistar.sweeps.ir import Node, Type
+from phistar.sweeps.requests import LoweredBundle
 
 ProgramSpec = str | Expr | Mapping[str, Expr]
 
@@ -43,20 +58,20 @@ CODE_SHAPES = ("auto", "straight", "rolled")
 
 
 class RobotKernel:
-    """A program on a robot: ``k = robot.compile("forward_dynamics"); k(q, v=v, tau=tau)``.
+    """A quantity on a robot: ``k = robot.compile("forward_dynamics"); k(q, v=v, tau=tau)``.
 
     Joint vectors are (..., nv) or dicts by joint name; MOTION and FORCE vectors are
     (..., bodies, 6) in link axes, those of frames (..., frames, 6) in their own axes,
-    [angular; linear]. Batch axes broadcast.
+    [angular; linear]. Matrices are (..., rows, columns). Batch axes broadcast.
 
     Attributes:
         model: The robot.
         backend: Name of the backend that runs it.
-        frames: The frames that B selects.
+        frames: The frames that it is about.
         inputs: Names of the inputs. ``f_ext`` may be left out (no external forces), and so may
             ``gravity``, which is not listed (the robot's own).
         outputs: Names of the outputs.
-        snapped: What ``snap`` changed in the robot, a line a link.
+        snapped: What ``snap`` changed in the robot, a line per link.
     """
 
     def __init__(
@@ -67,12 +82,13 @@ class RobotKernel:
         frames: Sequence[str] = (),
         snap: float | None = None,
         shape: str = "auto",
+        choices: Mapping[str, Any] | None = None,
     ) -> None:
         if shape not in CODE_SHAPES:
             raise UnknownNameError("shape", shape, CODE_SHAPES)
         if snap is not None and not 0.0 <= snap < 1e-3:
             raise ArgumentError(f"snap is {snap}, expected a small length or angle, such as 1e-10")
-        self._arguments = (model, wanted, backend, tuple(frames), snap, shape)
+        self._arguments = (model, wanted, backend, frames, snap, shape, choices)
         self.model = model
         self.snapped = () if snap is None else describe_snapping(model, snap)
         self.backend = backends.get(backends.default() if backend is None else backend).name
@@ -80,35 +96,106 @@ class RobotKernel:
         for name in self.frames:
             model.frame(name)
         self._kernel = _kernel(wanted, model, self.frames)
+        self._choices = self._chosen(choices or {})
         self._joints = joint_map(model)
-        program = self._kernel.schedule.program
-        live = [program.nodes[stream] for stream in program.live()]
-        self._leaves: dict[str, Node] = {n.data: n for n in live if n.op in ("leaf", "scatter")}
-        self._refuse(divides=any(n.spec.divides for n in live), own=not isinstance(wanted, str))
-        self._work = VectorWork(len(live), shape)
-        self._executable = self._kernel.executable(
-            model, self.frames, backend=self.backend, snap=snap, shape=shape
-        )
-        self.inputs = tuple(name for name in self._leaves if name != "gravity")
-        self.outputs = tuple(name for name, _ in self._kernel.outputs)
+        self._refuse(own=not isinstance(wanted, str))
+        tuning = Tuning(self._kernel.regroup_inertia, snap, shape)
+        self._target = Target(self.backend, self.frames, tuning=tuning, choices=self._choices)
+        self._program = self._on_robot()
+        self._executable = self._built(self.backend)
+        self._leaves = self._leaf_nodes()
+        self.inputs = self._input_names()
+        self.outputs = self._kernel.output_names
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._arguments
 
-    def _refuse(self, *, divides: bool, own: bool) -> None:
+    # -- what it is
+
+    @property
+    def name(self) -> str:
+        """What it computes."""
+        return self._kernel.name
+
+    def __repr__(self) -> str:
+        call = ", ".join(("q", *(f"{name}=" for name in self.inputs)))
+        outputs = ", ".join(self.outputs)
+        return f"<{self.name}({call}) -> {outputs}: '{self.model.name}', backend {self.backend}>"
+
+    def _chosen(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
+        """What was chosen of a quantity that has choices, in their order."""
+        request = self._kernel.request
+        known = dict(request.choices) if isinstance(request, Traced) else {}
+        for name in given:
+            if name not in known or name in ("frame", "frames"):
+                raise UnknownNameError("choice", name, known, request.name)
+        found: list[Any] = []
+        for name, default in known.items():
+            if name == "frames":
+                found.append(self.frames)
+            elif name == "frame":
+                found.append(self._only_frame())
+            else:
+                found.append(given.get(name, default))
+        return tuple(found)
+
+    def _only_frame(self) -> str:
+        if len(self.frames) != 1:
+            raise ArgumentError(
+                f"{self.name} is about one frame, got {list(self.frames)}; "
+                f'name it: robot.compile("{self.name}", frames=["{self.model.link_names[-1]}"])'
+            )
+        return self.frames[0]
+
+    def _refuse(self, *, own: bool) -> None:
         """Programs of the catalogue that do not divide know how to sum over mimic joints."""
+        draft = self._kernel.draft
+        schedules = [form.schedule for forms in draft.forms.values() for form in forms]
+        schedules += [] if draft.schedule is None else [draft.schedule]
+        programs = [each.program for each in schedules]
+        divides = any(p.nodes[stream].spec.divides for p in programs for stream in p.live())
         if divides:
             refuse_singular(self.model)
         if divides or own:
             refuse_mimic(self.model)
 
-    def __repr__(self) -> str:
-        call = ", ".join(("q", *(f"{name}=" for name in self.inputs)))
-        outputs = ", ".join(self.outputs)
-        name, robot = self._kernel.name, self.model.name
-        return f"<{name}({call}) -> {outputs}: '{robot}', backend {self.backend}>"
+    def _on_robot(self) -> RobotProgram:
+        found = self._kernel.on(self.model, self._target)
+        if found is None:
+            raise ArgumentError(
+                f"{self.name} has no program on robot '{self.model.name}': call the method of "
+                "the robot, which has another way"
+            )
+        return found
 
-    def __call__(self, q: Coordinates, **inputs: Coordinates) -> Any:
+    def _built(self, backend: str) -> Executable | None:
+        tuning = self._target.tuning
+        return self._kernel.build(
+            self.model,
+            self.frames,
+            backend=backend,
+            snap=tuning.snap,
+            shape=tuning.shape,
+            choices=self._choices,
+        )
+
+    def _leaf_nodes(self) -> dict[str, Node]:
+        """Inputs that are streams, by name."""
+        programs = [each.program for each in self._program.schedules]
+        live = [program.nodes[stream] for program in programs for stream in program.live()]
+        return {n.data: n for n in live if n.op in ("leaf", "scatter")}
+
+    def _input_names(self) -> tuple[str, ...]:
+        read = self._program.input_axes
+        if isinstance(self._kernel.request, Vectors):
+            return tuple(name for name in self._leaves if name != "gravity")
+        if isinstance(self._kernel.request, Traced):
+            return tuple(read)[1:]
+        return tuple(name for name in read if name != "q")
+
+    # -- running
+
+    def __call__(self, q: Coordinates, **inputs: Any) -> Any:
         """Run.
 
         Args:
@@ -123,19 +210,89 @@ class RobotKernel:
                 finite or is not known.
         """
         q = configuration(self.model, q)
+        known = {*self.inputs, *(n for n in self._leaves if n in backends.OPTIONAL_INPUTS)}
         for name in inputs:
-            if name not in self._leaves:
-                raise UnknownNameError("input", name, self.inputs, self._kernel.name)
+            if name not in known:
+                raise UnknownNameError("input", name, self.inputs, self.name)
         missing = [n for n in self.inputs if n not in inputs and n not in backends.OPTIONAL_INPUTS]
         if missing:
-            raise ArgumentError(f"{self._kernel.name} needs a value for {', '.join(missing)}")
+            raise ArgumentError(f"{self.name} needs a value for {', '.join(missing)}")
+        if isinstance(self._kernel.request, Traced):
+            found = self._run_traced(q, inputs)
+        else:
+            found = self._run_streams(q, inputs)
+        return found if len(found) > 1 else next(iter(found.values()))
+
+    def _run_streams(self, q: Array, inputs: Mapping[str, Any]) -> dict[str, Array]:
         given = {name: self._read(name, value) for name, value in inputs.items()}
         rows = {n: x if self._is_joint(n) else x[..., 0] for n, x in given.items()}
         batch_shape(self.model, {"q": q, **rows})
         values = {n: self._joints.spread(x) if self._is_joint(n) else x for n, x in given.items()}
-        results = self._executable(q, values)
-        written = {n: self._write(results[n], e.codomain) for n, e in self._kernel.outputs}
-        return written if len(written) > 1 else written[self.outputs[0]]
+        request = self._kernel.request
+        if isinstance(request, MatrixOf):
+            found = evaluate_matrix(request, self.model, q, values, self.frames)
+            return {request.name: self._in_coordinates(found, request)}
+        if isinstance(request, Bundle):
+            return self._run_bundle(q, values)
+        executable = self._executable
+        assert isinstance(executable, backends.VectorExecutable)
+        results = executable(q, values)
+        return {n: self._write(results[n], e.codomain) for n, e in self._kernel.outputs}
+
+    def _run_bundle(self, q: Array, values: Mapping[str, Array]) -> dict[str, Array]:
+        """All at once, or one after the other where that cannot be."""
+        found = evaluate_bundle(self.name, self.model, q, values)
+        if found is None:
+            found = self._one_by_one(self._kernel.bundle, q, values)
+        matrices = set(self._kernel.bundle.outputs)
+        gather = self._joints.gather
+        return {
+            name: np.swapaxes(gather(np.swapaxes(gather(x), -1, -2)), -1, -2)
+            if name in matrices
+            else gather(x)
+            for name, x in found.items()
+        }
+
+    def _one_by_one(
+        self, bundle: LoweredBundle, q: Array, values: Mapping[str, Array]
+    ) -> dict[str, Array]:
+        request = self._kernel.request
+        assert isinstance(request, Bundle)
+        vectors = compile_outputs(self.name, request.vectors, regroup_inertia=True)
+        found = dict(vectors.executable(self.model)(q, values))
+        for name, operator in request.wanted.matrices.items():
+            each = MatrixOf(name, operator, regroup_inertia=True)
+            read = {n: x for n, x in values.items() if n in _inputs_of(each, self.model)}
+            found[name] = evaluate_matrix(each, self.model, q, read)
+        for name, (left, right) in bundle.products.items():
+            found[name] = -(found[left] @ found[right])
+        wanted = {*bundle.vectors.program.outputs, *bundle.outputs}
+        return {name: x for name, x in found.items() if name in wanted}
+
+    def _run_traced(self, q: Array, inputs: Mapping[str, Any]) -> dict[str, Array]:
+        first, *others = self._program.input_axes
+        given = {first: q, **{name: self._traced_input(name, inputs[name]) for name in others}}
+        batch_shape(self.model, {n: x for n, x in given.items() if n != "dt"})
+        found = None if self._executable is None else self._executable.try_run(given)
+        if found is None:
+            fallback = backends.get("numpy").build(self._program)
+            assert fallback is not None
+            found = fallback.try_run(given)
+            assert found is not None
+        results, valid = found
+        if not valid:
+            shapes = self._program.sample_shapes
+            name = next(iter(results))
+            require_finite_results(self.model, q, results, results[name].ndim - len(shapes[name]))
+        return results if len(results) > 1 else {self.name: next(iter(results.values()))}
+
+    def _traced_input(self, name: str, value: Any) -> Array:
+        if name in ("q", "q0", "q1"):
+            return configuration(self.model, value)
+        if name in ("v", "vdot", "tau", "dv"):
+            return tangent(self.model, value, name)
+        array = np.asarray(value, dtype=float)
+        return array[..., None] if array.shape[-1:] != (1,) else array
 
     def _is_joint(self, name: str) -> bool:
         return self._leaves[name].type is Type.JOINT
@@ -154,10 +311,31 @@ class RobotKernel:
             return self._joints.gather(result)
         return frame_motions(self.model, self.frames, result) if space is TASK_MOTION else result
 
+    def _in_coordinates(self, result: Array, request: MatrixOf) -> Array:
+        """A matrix whose axes over joints are in the order of the robot's coordinates."""
+        gather = self._joints.gather
+        if request.operator.domain is JOINT:
+            result = gather(result)
+        if request.operator.codomain is JOINT:
+            result = np.swapaxes(gather(np.swapaxes(result, -1, -2)), -1, -2)
+        return result
+
+    # -- looking
+
     @property
     def sweeps(self) -> str:
-        """The passes over the links as text."""
+        """The walks over the links as text; of a traced quantity what it is."""
         return self._kernel.sweeps
+
+    def scalar_program(self) -> ScalarProgram:
+        """The scalar program of the code that runs, or would run."""
+        found = None if self._executable is None else self._executable.scalars
+        return self._program.final_scalars() if found is None else found
+
+    @property
+    def scalars(self) -> str:
+        """Its operations on numbers, one per line."""
+        return scalars_text(self.scalar_program())
 
     @property
     def cost(self) -> OperationCount:
@@ -166,6 +344,8 @@ class RobotKernel:
         Of machine code: its final shape, which is waited for, without external forces. Sines,
         cosines and roots are not counted.
         """
+        if self._executable is None:
+            return OperationCount.of_scalars(self.scalar_program().count())
         return self._executable.cost
 
     @property
@@ -180,29 +360,44 @@ class RobotKernel:
             return decide_c(self.cost.multiplications + self.cost.additions)
         if self.backend != "llvm":
             return without_machine_code(self.backend)
-        bodies = len(self.model.bodies)
-        estimate = self._work.estimated_operations(bodies)
+        bodies, work = len(self.model.bodies), self._program.work
+        estimate = work.estimated_operations(bodies) if isinstance(work, VectorWork) else None
         machine, tier = this_machine(), settings.tier()
-        return decide(self._work, bodies, batch, tier=tier, machine=machine, operations=estimate)
+        return decide(work, bodies, batch, tier=tier, machine=machine, operations=estimate)
 
     @property
     def sweep_cost(self) -> CostReport:
         """The same for ``sweeps``, by link and operation, as a person would do them.
 
-        Machine code does less: it knows the numbers of the robot.
+        Machine code does less: it knows the numbers of the robot. Of programs with vectors as
+        outputs.
         """
         return count_operations(self._kernel.schedule, self.model)
 
     def source(self, backend: str | None = None) -> str:
         """The code that a backend makes of it, by default the one that runs."""
-        if backend is None:
-            return self._executable.source
-        return self._kernel.executable(self.model, self.frames, backend=backend).source
+        name = self.backend if backend is None else backend
+        code = self._executable if backend is None else self._built(backend)
+        # Enormous matrices have no machine code of their own; their sweeps are run in NumPy.
+        found = backends.get("numpy").build(self._program) if code is None else code
+        if found is None:
+            raise ArgumentError(f"the backend {name!r} has no code for {self.name}")
+        return found.source
 
     @property
     def passes(self) -> Stages:
         """The program after each pass of the compiler: (name, level, text)."""
-        return Stages((*self._kernel.passes, Stage("build", "code", self.source())))
+        found = [*self._kernel.passes]
+        scalars = None if self._executable is None else self._executable.scalars
+        if scalars is not None:
+            found.append(Stage("trace", "scalars", scalars_text(scalars)))
+        return Stages((*found, Stage("emit", "code", self.source())))
+
+
+def _inputs_of(request: MatrixOf, model: Model) -> set[str]:
+    program = compile_request(request).on(model, Target("numpy"))
+    assert program is not None
+    return set(program.input_axes)
 
 
 def _kernel(wanted: ProgramSpec, model: Model, frames: Sequence[str]) -> Kernel:

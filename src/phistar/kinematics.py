@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from phistar.arrays import Array
-from phistar.compile.traced import run_traced
+from phistar.compile import run_traced
 from phistar.model import numpy_kinematics
 from phistar.model.bad_samples import nan_where_bad
 from phistar.model.configuration import Coordinates, batch_shape, read_coordinates
@@ -34,7 +34,7 @@ def frame_pose(model: Model, q: Coordinates, frame: str) -> Array:
         return require_finite_result(
             model, "the pose", q, numpy_kinematics.frame_pose(model, q, frame), 2
         )
-    return found.reshape(*q.shape[:-1], 4, 4)
+    return found
 
 
 def link_poses(model: Model, q: Coordinates) -> dict[str, Array]:
@@ -47,8 +47,7 @@ def link_poses(model: Model, q: Coordinates) -> dict[str, Array]:
             name: require_finite_result(model, f"the pose of '{name}'", q, x, 2)
             for name, x in links.items()
         }
-    poses = found.reshape(*q.shape[:-1], len(model.link_names), 4, 4)
-    return dict(zip(model.link_names, np.moveaxis(poses, -3, 0), strict=True))
+    return dict(zip(model.link_names, np.moveaxis(found, -3, 0), strict=True))
 
 
 def jacobian(model: Model, q: Coordinates, frame: str, reference: str = "world_aligned") -> Array:
@@ -61,7 +60,7 @@ def jacobian(model: Model, q: Coordinates, frame: str, reference: str = "world_a
         return require_finite_result(
             model, "J", q, numpy_kinematics.jacobian(model, q, frame, reference), 2
         )
-    return found.reshape(*q.shape[:-1], 6, model.nv)
+    return found
 
 
 def frame_velocity(

@@ -344,32 +344,36 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
         frames: Sequence[str] = (),
         snap: float | None = None,
         shape: str = "auto",
+        **choices: Any,
     ) -> RobotKernel:
-        """A program compiled for this robot: a function that can also be looked at.
+        """A quantity compiled for this robot: a function that can also be looked at.
 
-        ``k = robot.compile("forward_dynamics")``; ``k(q, v=v, tau=tau)``; ``k.sweeps``, ``k.cost``,
-        ``k.source()``, ``k.passes``.
+        ``k = robot.compile("forward_dynamics")``; ``k(q, v=v, tau=tau)``; ``k.sweeps``,
+        ``k.scalars``, ``k.cost``, ``k.source()``, ``k.passes``, ``k.decision``.
 
         Args:
-            wanted: Name of a program (``phistar explain`` lists them), a vector expression, or
+            wanted: Name of a quantity (``phistar.compile.REQUESTS`` has all of them: vectors,
+                matrices, linearizations, kinematics, energies, steps), a vector expression, or
                 several by name.
             backend: ``"llvm"`` (machine code), ``"numpy"`` (generated Python) or ``"sweeps"`` (the
                 interpreter). Default: what the environment variable PHISTAR_BACKEND says, else
                 ``"llvm"``.
-            frames: The frames that ``B`` selects, in order.
+            frames: The frames that ``B`` selects, in order, or that the quantity is about.
             snap: For machine code: rotations closer than this to right angles, and lengths [m] and
                 inertias (relative to the link's) below it, become exactly right or zero, so that
                 they cost nothing; 1e-10 removes what rounded angles in a file leave. It changes the
                 robot: ``k.snapped`` tells how. Default: nothing but rounding.
             shape: For machine code: ``"straight"``, ``"rolled"`` (loops over the links) or
                 ``"auto"``.
+            choices: What else the method of the robot lets one choose: ``reference=`` of a
+                Jacobian, ``scheme=`` of a step.
 
         Raises:
-            UnknownNameError: No such program, backend or frame.
+            UnknownNameError: No such quantity, backend, frame or choice.
             SingularHingeError: It divides by the inertia of a joint that moves none.
             ArgumentError: It needs a coordinate for every joint and mimic joints are reduced.
         """
-        return RobotKernel(self.model, wanted, backend, frames, snap, shape)
+        return RobotKernel(self.model, wanted, backend, frames, snap, shape, choices)
 
     rnea = inverse_dynamics
     aba = forward_dynamics

@@ -46,6 +46,7 @@ from phistar.sweeps.interpret import run
 from phistar.sweeps.ir import Type
 from phistar.sweeps.ops import OPS
 from phistar.sweeps.schedule import Schedule
+from tests.helpers import build
 
 x = vector("x", JOINT)
 y = vector("y", MOTION)
@@ -167,7 +168,7 @@ def test_agrees_with_the_interpreter(backend: str, program: str) -> None:
         rng = np.random.default_rng(number)
         q = random_configuration(model, rng, (3,))
         inputs, frames = _inputs(schedule, model, rng, (3,)), _frames(model)
-        ours = get(backend).build(schedule, model, frames)(q, inputs)
+        ours = build(backend, schedule, model, frames)(q, inputs)
         _close(ours, run(schedule, model, q, inputs, frames), 1e-12)
 
 
@@ -194,7 +195,7 @@ def test_batches_and_dtypes(backend: str, dtype: type, shape: tuple[int, ...]) -
         inputs = {name: value.astype(dtype) for name, value in inputs.items()}
         if np.iscomplexobj(q):
             q = q + 1e-3j * rng.normal(size=q.shape).astype(q.real.dtype)
-        ours = get(backend).build(schedule, model, _frames(model))(q, inputs)
+        ours = build(backend, schedule, model, _frames(model))(q, inputs)
         wide = np.result_type(dtype, np.float64)
         known = {name: value.astype(wide) for name, value in inputs.items()}
         exact = run(schedule, model, q.astype(wide), known, _frames(model))
@@ -208,7 +209,7 @@ def test_mixed_batches_broadcast(backend: str) -> None:
     """Leading axes of q and of each input broadcast; every sample is what it is alone."""
     model = MODELS["floating"]
     schedule = SCHEDULES["forward_dynamics"]
-    executable = get(backend).build(schedule, model)
+    executable = build(backend, schedule, model)
     rng = np.random.default_rng(8)
     q = random_configuration(model, rng, (2, 1))
     one = _inputs(schedule, model, rng, ())
@@ -226,7 +227,7 @@ def test_large_batches_are_no_special_case(backend: str) -> None:
     """More samples than are worked on at once, also along a second axis."""
     model = chain(3, axes="xyz")
     schedule = SCHEDULES["forward_dynamics"]
-    executable = get(backend).build(schedule, model)
+    executable = build(backend, schedule, model)
     rng = np.random.default_rng(9)
     for shape, other in [((2500,), (2500,)), ((3, 700), (700,)), ((700, 3), (700, 1))]:
         q = random_configuration(model, rng, shape)
@@ -245,7 +246,7 @@ def test_locked_joints(backend: str, model: str) -> None:
             schedule, held = SCHEDULES[program], frozenset(locked)
             q = random_configuration(robot, rng, (2,))
             inputs = _inputs(schedule, robot, rng, (2,), held)
-            ours = get(backend).build(schedule, robot, _frames(robot), held)(q, inputs)
+            ours = build(backend, schedule, robot, _frames(robot), held)(q, inputs)
             _close(ours, run(schedule, robot, q, inputs, _frames(robot), held), 1e-12)
 
 
@@ -253,7 +254,7 @@ def test_locked_joints(backend: str, model: str) -> None:
 def test_gravity_can_be_given(backend: str) -> None:
     """As a motion of the links it replaces that of the robot; zero gravity needs no force."""
     model = MODELS["mixed tree"]
-    executable = get(backend).build(SCHEDULES["gravity_force"], model)
+    executable = build(backend, SCHEDULES["gravity_force"], model)
     q = random_configuration(model, np.random.default_rng(11))
     still = {"f_ext": np.zeros((len(model.bodies), 6))}
     assert np.abs(executable(q, still)["tau"]).max() > 1
@@ -266,7 +267,7 @@ def test_complex_step(backend: str) -> None:
     """The imaginary part of a complex step is the derivative: central differences, 1e-6."""
     model = random_model(np.random.default_rng(12), 6, kinds=["revolute", "prismatic", "helical"])
     schedule = SCHEDULES["forward_dynamics"]
-    executable = get(backend).build(schedule, model)
+    executable = build(backend, schedule, model)
     rng = np.random.default_rng(13)
     q, direction = random_configuration(model, rng), rng.normal(size=model.nq)
     inputs = _inputs(schedule, model, rng, ())
@@ -282,11 +283,11 @@ def test_a_long_chain(backend: str) -> None:
     n = 3000
     model = chain(n)
     q, still = np.zeros(n), {"f_ext": np.zeros((n, 6))}
-    hanging = get(backend).build(SCHEDULES["forward_dynamics"], model)
+    hanging = build(backend, SCHEDULES["forward_dynamics"], model)
     rest = hanging(q, {**still, "v": np.zeros(n), "tau": np.zeros(n)})["vdot"]
     assert np.abs(rest).max() < 1e-9
     q[0] = np.pi / 2
-    tau = get(backend).build(SCHEDULES["gravity_force"], model)(q, still)["tau"]
+    tau = build(backend, SCHEDULES["gravity_force"], model)(q, still)["tau"]
     expected = 9.81 * np.arange(n, 0, -1) ** 2 / 2
     assert np.abs(np.abs(tau) - expected).max() < 1e-9 * expected.max()
 
@@ -296,7 +297,7 @@ def test_a_robot_that_cannot_move(backend: str) -> None:
     """No bodies: empty results with the batch's axes."""
     builder = ModelBuilder("stone")
     builder.link("base")
-    executable = get(backend).build(SCHEDULES["gravity_force"], builder.build())
+    executable = build(backend, SCHEDULES["gravity_force"], builder.build())
     assert executable(np.zeros((4, 0)), {"f_ext": np.zeros((0, 6))})["tau"].shape == (4, 0)
 
 
@@ -310,7 +311,7 @@ def test_inputs_are_only_read(backend: str) -> None:
         q = random_configuration(model, rng, (2,))
         inputs = _inputs(schedule, model, rng, (2,))
         before = {name: value.copy() for name, value in inputs.items()}
-        results = get(backend).build(schedule, model)(q, inputs)
+        results = build(backend, schedule, model)(q, inputs)
         for value in results.values():
             value[...] = 0
         assert all((inputs[name] == before[name]).all() for name in inputs)
@@ -320,7 +321,7 @@ def test_inputs_are_only_read(backend: str) -> None:
 def test_missing_inputs_are_named(backend: str) -> None:
     """What a program reads must be given; what it does not read is ignored."""
     model = chain(2)
-    executable = get(backend).build(SCHEDULES["link_velocities"], model)
+    executable = build(backend, SCHEDULES["link_velocities"], model)
     with pytest.raises(ArgumentError, match="'v'"):
         executable(np.zeros(2), {"tau": np.zeros(2)})
     result = executable(np.zeros(2), {"v": np.zeros(2), "tau": np.zeros((9, 9))})
@@ -332,7 +333,7 @@ def test_source_is_stable(backend: str) -> None:
     """The same program gives the same text, every time; it is not empty."""
     for name in (*OWN, "forward_dynamics", "inverse_dynamics_jvp", "diagonal_dynamics"):
         schedule = SCHEDULES[name]
-        first, second = (get(backend).build(schedule, MODELS["forest"]).source for _ in range(2))
+        first, second = (build(backend, schedule, MODELS["forest"]).source for _ in range(2))
         assert first == second
         assert first.strip()
 
@@ -342,13 +343,13 @@ def test_backends_that_run_nothing_say_so(backend: str) -> None:
     """They name the command that writes files and the backends that run; their cost is known."""
     model, schedule = MODELS["small"], SCHEDULES["inverse_dynamics"]
     line = Tuning(shape="straight")
-    written = get(backend).build(schedule, model, tuning=line)
+    written = build(backend, schedule, model, tuning=line)
     inputs = _inputs(schedule, model, np.random.default_rng(0), ())
     q = random_configuration(model, np.random.default_rng(0))
     for call in (written, written.run):
         with pytest.raises(ArgumentError, match=r"phistar export.*llvm, numpy, sweeps"):
             call(q, inputs)
-    assert written.cost == get("llvm").build(schedule, model, tuning=line).cost
+    assert written.cost == build("llvm", schedule, model, tuning=line).cost
 
 
 def test_every_operation_of_the_interpreter_is_tried() -> None:

@@ -9,7 +9,6 @@ import pytest
 from phistar.algebra.ir import let, symbol
 from phistar.algebra.spaces import JOINT, ONE
 from phistar.algebra.symbols import mass_matrix, vector
-from phistar.backends import get
 from phistar.backends.batch_axes import Batch
 from phistar.backends.numpy_algebra import crf, crm, symmetric_inverse
 from phistar.backends.numpy_links import LinkTables
@@ -19,13 +18,12 @@ from phistar.model.generators import chain
 from phistar.model.random import random_model
 from phistar.spatial import crf_apply, crm_apply
 from phistar.thresholds import POLICY
-
-NUMPY = get("numpy")
+from tests.helpers import build
 
 
 def test_forward_dynamics_reads_like_a_textbook() -> None:
     """A loop per pass, a line per statement, names as in the papers."""
-    source = NUMPY.build(kernel("hybrid_dynamics").schedule, chain(2)).source
+    source = build("numpy", kernel("hybrid_dynamics").schedule, chain(2)).source
     assert source.splitlines() == [
         "from phistar.backends.numpy_algebra import block_outer, block_times, times",
         "",
@@ -56,7 +54,7 @@ def test_source_knows_no_robot() -> None:
     """The text is the same for every robot; the numbers are in tables."""
     scheduled = kernel("inverse_dynamics").schedule
     robots = [chain(1), chain(50), random_model(np.random.default_rng(0), 5)]
-    assert len({NUMPY.build(scheduled, robot).source for robot in robots}) == 1
+    assert len({build("numpy", scheduled, robot).source for robot in robots}) == 1
 
 
 def test_names_become_identifiers() -> None:
@@ -65,7 +63,7 @@ def test_names_become_identifiers() -> None:
     z = let("φ/2", mass_matrix @ x)
     quote = 'a"\n)'
     outputs = (("times", z), (quote, mass_matrix @ z), ("lambda", mass_matrix @ start))
-    built = NUMPY.build(compile_outputs("odd", outputs).schedule, chain(2))
+    built = build("numpy", compile_outputs("odd", outputs).schedule, chain(2))
     compile(built.source, "odd", "exec")
     values = {"lambda": np.ones(2), "H": np.ones(2)}
     result = built(np.zeros(2), values)
@@ -75,7 +73,7 @@ def test_names_become_identifiers() -> None:
 
 def test_tracebacks_show_the_line() -> None:
     """An error inside generated code points at its statement."""
-    built = NUMPY.build(kernel("mass_matrix_times").schedule, chain(2))
+    built = build("numpy", kernel("mass_matrix_times").schedule, chain(2))
     with pytest.raises(ValueError, match="could not broadcast") as caught:
         built(np.zeros(2), {"vdot": np.zeros(1)})
     text = "".join(traceback.format_exception(caught.value))

@@ -13,7 +13,7 @@ import pytest
 
 from phistar.algorithms.programs import PROGRAMS
 from phistar.arrays import Array
-from phistar.backends import get, names, running_names, to_numpy
+from phistar.backends import names, running_names, to_numpy
 from phistar.backends.base import Tuning
 from phistar.compile import compile_outputs
 from phistar.model import Model
@@ -33,6 +33,7 @@ from phistar.sweeps.printing import to_text
 from phistar.sweeps.schedule import schedule
 from phistar.sweeps.stream_types import OpSignature
 from phistar.sweeps.verify import verify_schedule
+from tests.helpers import build
 
 CASES = [
     pytest.param(row, signature, id=f"{row.name} {signature}")
@@ -273,7 +274,7 @@ def test_a_new_operation_is_one_row_and_two_forms_of_code() -> None:
     np.testing.assert_allclose(run(given, model, q, {"v": v})["x"], expected, rtol=1e-12)
     for backend in names():
         for shape in ("straight", "rolled"):
-            built = get(backend).build(given, model, tuning=Tuning(shape=shape))
+            built = build(backend, given, model, tuning=Tuning(shape=shape))
             assert built.source
             if backend not in running_names():
                 continue

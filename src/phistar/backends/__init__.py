@@ -2,27 +2,39 @@
 """Things that run: each ``to_<name>`` module turns a scheduled program and a robot into code."""
 
 from phistar.backends.base import (
-    DEFAULT_TUNING,
-    OPTIONAL_INPUTS,
     Backend,
     Executable,
-    FusedExecutable,
-    MatrixExecutable,
-    Tuning,
+    VectorExecutable,
+    build_vectors,
     default,
     get,
     names,
     running_names,
+)
+from phistar.backends.robot_programs import (
+    DEFAULT_TUNING,
+    OPTIONAL_INPUTS,
+    BundleProgram,
+    MatrixProgram,
+    RobotProgram,
+    TracedProgram,
+    Tuning,
+    VectorProgram,
 )
 
 __all__ = [
     "DEFAULT_TUNING",
     "OPTIONAL_INPUTS",
     "Backend",
+    "BundleProgram",
     "Executable",
-    "FusedExecutable",
-    "MatrixExecutable",
+    "MatrixProgram",
+    "RobotProgram",
+    "TracedProgram",
     "Tuning",
+    "VectorExecutable",
+    "VectorProgram",
+    "build_vectors",
     "default",
     "get",
     "names",

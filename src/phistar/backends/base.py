@@ -3,54 +3,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from numpy.typing import ArrayLike
 
 from phistar import settings
 from phistar.arrays import Array
+from phistar.backends.robot_programs import OPTIONAL_INPUTS, RobotProgram, VectorProgram
 from phistar.errors import ArgumentError, UnknownNameError
-from phistar.model.model import Model
 from phistar.model.model_cache import Entry
 from phistar.sweeps.costs import OperationCount
 from phistar.sweeps.ir import StreamProgram
-from phistar.sweeps.requests import LoweredBundle, MatrixForm, Request
-from phistar.sweeps.schedule import Schedule
+
+if TYPE_CHECKING:
+    from phistar.scalar.program import ScalarProgram
 
 DEFAULT_BACKEND = "llvm"
-OPTIONAL_INPUTS = ("f_ext", "gravity")
-"""Inputs with a value of their own: no external forces, the robot's gravity."""
 BACKEND_VARIABLE = "PHISTAR_BACKEND"
 """Environment variable that names another default backend."""
 
 
-@dataclass(frozen=True)
-class Tuning:
-    """What a backend may do; those that work on links as they are take no notice.
-
-    Attributes:
-        regroup_inertia: The program is about the motion of the whole robot: inertia that a joint
-            cannot feel may be counted to its parent link, no output can tell.
-        snap: Rotations closer than this to right angles, and smaller lengths and inertias, become
-            exactly right or zero; None leaves the robot's numbers alone.
-        shape: ``"straight"`` or ``"rolled"`` code, or ``"auto"``.
-    """
-
-    regroup_inertia: bool = False
-    snap: float | None = None
-    shape: str = "auto"
-
-
-DEFAULT_TUNING = Tuning()
-
-
 class Executable(Protocol):
-    """A program for one robot, ready to run."""
+    """A program for one robot that may run."""
 
     @property
     def source(self) -> str:
@@ -62,41 +40,31 @@ class Executable(Protocol):
         """Operations that it does for a sample; sines, cosines and roots not counted."""
         ...
 
-    def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> dict[str, Array]:
-        """Run.
+    @property
+    def scalars(self) -> ScalarProgram | None:
+        """The scalar program that its code is made of; None if it is made of the sweeps."""
+        return None
+
+    def try_run(
+        self, inputs: Mapping[str, ArrayLike], out: Mapping[str, Array] | None = None
+    ) -> tuple[dict[str, Array], bool] | None:
+        """Run if possible, and tell whether all that was read and found is valid.
+
+        Valid: finite, and quaternions are unit. Those that drifted by less than
+        ``QUATERNION_LENGTH_TOLERANCE`` of ``model.configuration`` are normalised first; samples
+        with others have no valid results.
 
         Args:
-            q: (..., nq).
-            inputs: Leaves by name: JOINT vectors (..., joints) in body order without those of
-                locked bodies, MOTION and FORCE vectors (..., bodies, 6) in link axes, forces on
-                frames (..., frames, 6) in their own axes. ``f_ext`` and ``gravity`` may be left
-                out: no external forces, the robot's own gravity. Names that the program does not
-                read are ignored.
+            inputs: All that it reads by name, the configuration ``q`` (..., nq) too: JOINT vectors
+                (..., joints) in body order without those of locked bodies, MOTION and FORCE vectors
+                (..., bodies, 6) in link axes, forces on frames (..., frames, 6) in their own axes.
+                ``f_ext`` and ``gravity`` may be left out: no external forces, the robot's own
+                gravity. Names that the program does not read are ignored.
+            out: Arrays for some of the outputs, of the right shape and dtype.
 
         Returns:
-            Outputs by name, shaped like the inputs. Their leading axes are those of q and of the
-            inputs that the program reads, broadcast.
-
-        Raises:
-            ArgumentError: An input that the program reads is missing.
-            SingularConfigurationError, NotFiniteError: A result is not finite.
-        """
-        ...
-
-    def run(
-        self,
-        q: ArrayLike,
-        inputs: Mapping[str, ArrayLike],
-        out: Mapping[str, Array] | None = None,
-    ) -> tuple[dict[str, Array], bool]:
-        """Run, and tell whether all that was read and found is finite, and quaternions are unit.
-
-        Quaternions that drifted by less than ``QUATERNION_LENGTH_TOLERANCE`` of
-        ``model.configuration`` are normalised first; samples with others have no valid results.
-
-        Args:
-            q, inputs: As above.
-            out: Arrays for some of the outputs, of the right shape and dtype.
+            Outputs by name, their leading axes those of the inputs, broadcast; None for dtypes that
+            the backend does not know, and while code is being compiled, or is not worth it yet.
         """
         ...
 
@@ -110,42 +78,41 @@ class Executable(Protocol):
         ...
 
 
-class MatrixExecutable(Protocol):
-    """The matrix of an operator on one robot, or a part of it."""
+@runtime_checkable
+class VectorExecutable(Executable, Protocol):
+    """A program with vectors as outputs: there always is something that runs."""
 
-    def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> Any:
-        """What ``sweeps.matrix.evaluate`` gives for the request; None if it cannot say it now.
+    def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> dict[str, Array]:
+        """The outputs.
 
         Args:
-            q, inputs: As for ``Executable``.
+            q: (..., nq).
+            inputs: The others, see ``try_run``.
+
+        Raises:
+            ArgumentError: An input that the program reads is missing.
+            SingularConfigurationError, NotFiniteError: A result is not finite.
         """
         ...
 
-    def entry(self, order: Sequence[str]) -> Entry | None:
-        """As for ``Executable``."""
+    def run(
+        self,
+        q: ArrayLike,
+        inputs: Mapping[str, ArrayLike],
+        out: Mapping[str, Array] | None = None,
+    ) -> tuple[dict[str, Array], bool]:
+        """The same, and whether all is valid; see ``try_run``."""
         ...
 
-
-class FusedExecutable(Protocol):
-    """Matrices and vectors of one robot that are computed together."""
-
-    def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> dict[str, Array] | None:
-        """Vectors (..., joints) and matrices (..., joints, joints) by name, joints in body order.
-
-        None if there is nothing ready: then they come one by one.
-
-        Args:
-            q, inputs: As for ``Executable``; joint vectors only.
-        """
-        ...
-
-    def entry(self, order: Sequence[str]) -> Entry | None:
-        """As for ``Executable``; None as long as there is no kernel."""
-        ...
+    def try_run(
+        self, inputs: Mapping[str, ArrayLike], out: Mapping[str, Array] | None = None
+    ) -> tuple[dict[str, Array], bool] | None:
+        """See ``Executable``."""
+        return self.run(inputs["q"], inputs, out)
 
 
 class Backend(Protocol):
-    """Turns programs into executables. One that inherits from this need not know matrices.
+    """Turns programs into executables.
 
     Attributes:
         name: What users call it; its module is ``to_<name>``.
@@ -155,52 +122,12 @@ class Backend(Protocol):
     name: str
     executes: bool = True
 
-    def build(
-        self,
-        schedule: Schedule,
-        model: Model,
-        frames: Sequence[str] = (),
-        locked: Set[int] = frozenset(),
-        tuning: Tuning = DEFAULT_TUNING,
-    ) -> Executable:
-        """The executable of a program for a robot.
+    def build(self, program: RobotProgram) -> Executable | None:
+        """The executable of a program for a robot; None if the backend has none for it.
 
-        Args:
-            schedule: The program.
-            model: The robot.
-            frames: Names of the frames that B selects, in order.
-            locked: Bodies whose joints are not free: H has no row for them.
-            tuning: What the backend may do to the robot's numbers and to the code.
+        Of a ``VectorProgram`` every backend has one, a ``VectorExecutable``.
         """
         ...
-
-    def build_matrix(
-        self,
-        forms: Sequence[MatrixForm],
-        model: Model,
-        frames: Sequence[str],
-        tuning: Tuning,
-        request: Request,
-    ) -> MatrixExecutable | None:
-        """Something that answers a request about a matrix, or None: level 2 then does it.
-
-        Args:
-            forms: Programs that give the same matrix.
-            model, frames, tuning: As above.
-            request: The whole matrix, or what part of it.
-        """
-        return None
-
-    def build_fused(
-        self, assembly: LoweredBundle, model: Model, tuning: Tuning
-    ) -> FusedExecutable | None:
-        """Something that computes matrices together, or None: then they come one by one.
-
-        Args:
-            assembly: What is wanted.
-            model, tuning: As above.
-        """
-        return None
 
 
 @cache
@@ -226,6 +153,13 @@ def get(name: str) -> Backend:
         raise UnknownNameError("backend", name, names())
     backend: Backend = import_module(f"phistar.backends.to_{name}").backend
     return backend
+
+
+def build_vectors(name: str, program: VectorProgram) -> VectorExecutable:
+    """The executable of a program with vectors as outputs, by the backend called ``name``."""
+    found = get(name).build(program)
+    assert isinstance(found, VectorExecutable), name
+    return found
 
 
 _default_name: str | None = None

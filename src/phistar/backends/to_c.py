@@ -9,20 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NoReturn
 
 from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
-from phistar.backends.base import (
-    DEFAULT_TUNING,
-    OPTIONAL_INPUTS,
-    Backend,
-    Tuning,
-    inputs_read,
-    running_names,
-)
+from phistar.backends.base import Backend, VectorExecutable, inputs_read, running_names
 from phistar.backends.c.coordinates import (
     JOINT_MATRIX,
     JOINT_VECTOR,
@@ -33,6 +26,15 @@ from phistar.backends.c.coordinates import (
 from phistar.backends.c.interface import Origin, RobotInfo
 from phistar.backends.c.translation_unit import c_source
 from phistar.backends.policy import LOOPED, decide_c
+from phistar.backends.robot_programs import (
+    DEFAULT_TUNING,
+    OPTIONAL_INPUTS,
+    BundleProgram,
+    MatrixProgram,
+    RobotProgram,
+    Tuning,
+    VectorProgram,
+)
 from phistar.errors import ArgumentError, LoweringError
 from phistar.model.joint_map import joint_map
 from phistar.model.model import Model
@@ -213,6 +215,13 @@ def lower_bundle(
     return CFunction(_in_argument_order(changed), dict.fromkeys(bundle.outputs, meaning))
 
 
+def lower_traced(program: RobotProgram) -> CFunction:
+    """A program that is traced directly."""
+    shapes = {name: shape for name, shape in program.sample_shapes.items() if len(shape) > 1}
+    meanings = {name: matrix_meaning(shape) for name, shape in shapes.items()}
+    return CFunction(_in_argument_order(program.unrolled()), meanings)
+
+
 def rename_output(program: ScalarProgram, old: str, new: str) -> ScalarProgram:
     """The same program whose output ``old`` is called ``new``."""
     outputs = {new if n == old else n: size for n, size in program.signature.outputs.items()}
@@ -287,7 +296,7 @@ def _in_argument_order(program: ScalarProgram) -> ScalarProgram:
     return replace(program, signature=signature)
 
 
-class CSource:
+class CSource(VectorExecutable):
     """A program, matrix or bundle as C99 source, made when it is first looked at.
 
     It has the methods of all executables; those that run say that this backend does not.
@@ -313,8 +322,12 @@ class CSource:
     @property
     def cost(self) -> OperationCount:
         """See ``base.Executable``."""
-        bill = self.function.program.count()
-        return OperationCount(bill["mul"], bill["add"] + bill["sub"], bill["div"])
+        return OperationCount.of_scalars(self.scalars.count())
+
+    @property
+    def scalars(self) -> ScalarProgram:
+        """See ``base.Executable``."""
+        return self.function.program
 
     def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> NoReturn:
         """Refused."""
@@ -343,35 +356,21 @@ class CBackend(Backend):
     name = "c"
     executes = False
 
-    def build(
-        self,
-        schedule: Schedule,
-        model: Model,
-        frames: Sequence[str] = (),
-        locked: Set[int] = frozenset(),
-        tuning: Tuning = DEFAULT_TUNING,
-    ) -> CSource:
+    def build(self, program: RobotProgram) -> CSource:
         """See ``base.Backend``; forces on frames are an input as forces on the links."""
-        name = "_".join(schedule.program.outputs)
-        return CSource(model, name, lambda: lower_program(schedule, model, tuning, locked=locked))
-
-    def build_matrix(
-        self,
-        forms: Sequence[MatrixForm],
-        model: Model,
-        frames: Sequence[str],
-        tuning: Tuning,
-        request: Request = FULL_MATRIX,
-    ) -> CSource:
-        """See ``base.Backend``."""
-        return CSource(
-            model, MATRIX_OUTPUT, lambda: lower_matrix(forms, model, frames, tuning, request)
-        )
-
-    def build_fused(self, assembly: LoweredBundle, model: Model, tuning: Tuning) -> CSource:
-        """See ``base.Backend``."""
-        name = "_".join((*assembly.vectors.program.outputs, *assembly.outputs))
-        return CSource(model, name, lambda: lower_bundle(assembly, model, tuning))
+        model, tuning = program.model, program.tuning
+        if isinstance(program, VectorProgram):
+            lower = partial(lower_program, program.schedule, model, tuning, locked=program.locked)
+            return CSource(model, "_".join(program.schedule.program.outputs), lower)
+        if isinstance(program, MatrixProgram):
+            lower = partial(
+                lower_matrix, program.forms, model, program.frames, tuning, program.part
+            )
+            return CSource(model, MATRIX_OUTPUT, lower)
+        if isinstance(program, BundleProgram):
+            name = "_".join(program.sample_shapes)
+            return CSource(model, name, partial(lower_bundle, program.bundle, model, tuning))
+        return CSource(model, "_".join(program.sample_shapes), partial(lower_traced, program))
 
 
 backend = CBackend()

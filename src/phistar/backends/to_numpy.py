@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import linecache
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache, partial
 from hashlib import sha256
@@ -23,12 +23,7 @@ from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.backends import numpy_algebra
-from phistar.backends.base import (
-    DEFAULT_TUNING,
-    Backend,
-    Tuning,
-    require_inputs,
-)
+from phistar.backends.base import Backend, Executable, VectorExecutable, require_inputs
 from phistar.backends.batch_axes import (
     Batch,
     all_finite,
@@ -39,8 +34,9 @@ from phistar.backends.batch_axes import (
     real_dtype,
 )
 from phistar.backends.numpy_links import LinkTables, NumpyLinks, Stream
+from phistar.backends.numpy_scalars import NumpyScalarCode
+from phistar.backends.robot_programs import RobotProgram, TracedProgram, VectorProgram
 from phistar.model.configuration import normalized_configuration
-from phistar.model.model import Model
 from phistar.model.model_cache import Entry
 from phistar.model.singular import require_finite_results
 from phistar.sweeps.costs import OperationCount, count_operations
@@ -236,14 +232,13 @@ def _load_function(source: str) -> GeneratedFunction:
     return run
 
 
-class NumpyCode:
+class NumpyCode(VectorExecutable):
     """A program for one robot: generated source and the robot's tables."""
 
-    def __init__(
-        self, schedule: Schedule, model: Model, frames: Sequence[str], locked: Set[int]
-    ) -> None:
-        self.source = generate_source(schedule)
-        self._run = _load_function(self.source)
+    def __init__(self, vectors: VectorProgram) -> None:
+        schedule, model = vectors.schedule, vectors.model
+        self._source = generate_source(schedule)
+        self._run = _load_function(self._source)
         program = schedule.program
         nodes = (program.nodes[stream] for stream in program.live())
         self._leaves = {n.data: n for n in nodes if n.spec.is_input}
@@ -252,7 +247,14 @@ class NumpyCode:
         }
         self._model = model
         self._schedule = schedule
-        self._tables = lru_cache(maxsize=4)(partial(LinkTables, model, tuple(frames), locked))
+        self._tables = lru_cache(maxsize=4)(
+            partial(LinkTables, model, tuple(vectors.frames), vectors.locked)
+        )
+
+    @property
+    def source(self) -> str:
+        """See ``base.Executable``."""
+        return self._source
 
     @property
     def cost(self) -> OperationCount:
@@ -348,21 +350,44 @@ class NumpyCode:
                 result[k, :, part] = value
 
 
+class NumpyListing(Executable):
+    """Matrices for one robot as source: their sweeps, to be run on unit columns."""
+
+    def __init__(self, program: RobotProgram) -> None:
+        self._program = program
+
+    @property
+    def source(self) -> str:
+        """See ``base.Executable``."""
+        return "\n\n".join(map(generate_source, self._program.column_schedules))
+
+    @property
+    def cost(self) -> OperationCount:
+        """See ``base.Executable``; of the scalar program, for this source runs nothing."""
+        return OperationCount.of_scalars(self._program.final_scalars().count())
+
+    def try_run(
+        self, inputs: Mapping[str, ArrayLike], out: Mapping[str, Array] | None = None
+    ) -> None:
+        """Nothing runs."""
+
+    def entry(self, order: Sequence[str], names: Mapping[str, str] | None = None) -> Entry | None:
+        """There is none."""
+        return None
+
+
 class NumpyBackend(Backend):
     """Writes programs as Python for NumPy."""
 
     name = "numpy"
 
-    def build(
-        self,
-        schedule: Schedule,
-        model: Model,
-        frames: Sequence[str] = (),
-        locked: Set[int] = frozenset(),
-        tuning: Tuning = DEFAULT_TUNING,
-    ) -> NumpyCode:
-        """See ``base.Backend``."""
-        return NumpyCode(schedule, model, frames, locked)
+    def build(self, program: RobotProgram) -> Executable:
+        """See ``base.Backend``; matrices run by ``sweeps.matrix_plans``, by no source."""
+        if isinstance(program, VectorProgram):
+            return NumpyCode(program)
+        if isinstance(program, TracedProgram):
+            return NumpyScalarCode(program)
+        return NumpyListing(program)
 
 
 backend = NumpyBackend()

@@ -3,20 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
-from phistar.backends.base import (
-    DEFAULT_TUNING,
-    Backend,
-    Tuning,
-    inputs_read,
-    require_inputs,
-)
+from phistar.backends.base import Backend, VectorExecutable, inputs_read, require_inputs
 from phistar.backends.batch_axes import (
     all_finite,
     all_valid,
@@ -25,25 +18,24 @@ from phistar.backends.batch_axes import (
     copy_into_out,
     real_dtype,
 )
+from phistar.backends.robot_programs import RobotProgram, VectorProgram
 from phistar.model.configuration import normalized_configuration
-from phistar.model.model import Model
 from phistar.model.model_cache import Entry
 from phistar.model.singular import require_finite_results
 from phistar.sweeps.costs import OperationCount, count_operations
 from phistar.sweeps.interpret import run
 from phistar.sweeps.ir import Type
 from phistar.sweeps.printing import to_text
-from phistar.sweeps.schedule import Schedule
 
 
-@dataclass(frozen=True)
-class InterpretedCode:
+class InterpretedCode(VectorExecutable):
     """A program that is walked statement by statement."""
 
-    schedule: Schedule
-    model: Model
-    frames: tuple[str, ...]
-    locked: Set[int]
+    def __init__(self, program: VectorProgram) -> None:
+        self.schedule = program.schedule
+        self.model = program.model
+        self.frames = program.frames
+        self.locked = program.locked
 
     @property
     def source(self) -> str:
@@ -107,16 +99,9 @@ class SweepsBackend(Backend):
 
     name = "sweeps"
 
-    def build(
-        self,
-        schedule: Schedule,
-        model: Model,
-        frames: Sequence[str] = (),
-        locked: Set[int] = frozenset(),
-        tuning: Tuning = DEFAULT_TUNING,
-    ) -> InterpretedCode:
-        """See ``base.Backend``."""
-        return InterpretedCode(schedule, model, tuple(frames), locked)
+    def build(self, program: RobotProgram) -> InterpretedCode | None:
+        """See ``base.Backend``; of vectors alone."""
+        return InterpretedCode(program) if isinstance(program, VectorProgram) else None
 
 
 backend = SweepsBackend()

@@ -8,45 +8,18 @@ tracers are in ``scalar.trace``; they are imported when a program is made.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from phistar import backends
-from phistar.arrays import Array
-from phistar.backends.policy import NUMPY, TracedWork, decide
+from phistar.backends.policy import TracedWork
+from phistar.compile.requests import Traced
 from phistar.model.model import Model
-from phistar.model.model_cache import cached_for_equal_models, entries
 
 if TYPE_CHECKING:
-    from phistar.backends.llvm.run.traced import TracedCode
     from phistar.scalar.program import Unrolled
 
-Shape = tuple[int, ...]
-RequestKey = tuple[Any, ...]
-"""Name of a row and the choices that a user made: ``("jacobian", "hand", "local")``. Entries of a
-robot have the same keys."""
-
-
-@dataclass(frozen=True)
-class TracedRequest:
-    """A quantity that is traced directly.
-
-    Attributes:
-        name: As the method of ``Robot``.
-        inputs: Names of what it reads, in the order of the entry's arguments.
-        shape: Robot and choices -> the shape of the result for one sample; of several results by
-            name.
-        trace: Robot and choices -> the program.
-        work: Robot and choices -> what decides whether and when it is compiled; None: there is no
-            such program on this robot.
-    """
-
-    name: str
-    inputs: tuple[str, ...]
-    shape: Callable[..., Shape | Mapping[str, Shape]]
-    trace: Callable[..., Unrolled]
-    work: Callable[..., TracedWork | None]
+_IN_REFERENCE = {"frame": None, "reference": "world_aligned"}
+"""What is chosen of a quantity of a frame in some axes; None: it has to be named."""
 
 
 def _tracer(module: str, function: str) -> Callable[..., Unrolled]:
@@ -86,97 +59,75 @@ def _frame_pose(model: Model, frame: str) -> Unrolled:
 
 
 _ROWS = (
-    TracedRequest("frame_pose", ("q",), lambda model, frame: (4, 4), _frame_pose, _along_path),
-    TracedRequest(
+    Traced(
+        "frame_pose",
+        ("q",),
+        lambda model, frame: (4, 4),
+        _frame_pose,
+        _along_path,
+        choices={"frame": None},
+        defined="T = T(parent) T_J from the world to the frame",
+    ),
+    Traced(
         "link_poses",
         ("q",),
         lambda model: (len(model.link_names), 4, 4),
         _link_poses,
         _all_poses,
+        defined="T(k) = T(parent of k) T_J(k), outward",
     ),
-    TracedRequest(
+    Traced(
         "jacobian",
         ("q",),
         lambda model, frame, reference: (6, model.nv),
         _tracer("kinematics_programs", "jacobian"),
         _along_path,
+        choices=_IN_REFERENCE,
+        defined="J = X B* φ* H*, X from the frame's axes to those of the reference",
     ),
-    TracedRequest(
+    Traced(
         "frame_velocity",
         ("q", "v"),
         lambda model, frame, reference: (6,),
         _tracer("kinematics_programs", "velocity"),
         _along_path,
+        choices=_IN_REFERENCE,
+        defined="X B* φ* H* v, X from the frame's axes to those of the reference",
     ),
-    TracedRequest(
+    Traced(
         "center_of_mass",
         ("q",),
         lambda model, fixed: (3,),
         _tracer("kinematics_programs", "center_of_mass"),
         _some_mass,
+        choices={"fixed": True},
+        defined="Σ m(k) c(k) / Σ m(k), first moments collected inward",
     ),
-    TracedRequest(
+    Traced(
         "momentum",
         ("q", "v"),
         lambda model: (6,),
         _tracer("energy_programs", "momentum"),
         _all_links,
+        defined="Σ X(k) M(k) V(k) about the world's origin, V = φ* H* v",
     ),
-    TracedRequest(
+    Traced(
         "kinetic_energy",
         ("q", "v"),
         lambda model: (),
         _tracer("energy_programs", "kinetic_energy"),
         _all_links,
+        defined="½ V* M V + ½ v* A v, V = φ* H* v",
     ),
-    TracedRequest(
+    Traced(
         "potential_energy",
         ("q",),
         lambda model: (),
         _tracer("energy_programs", "potential_energy"),
         _all_links,
+        defined="-g · Σ m(k) c(k), first moments collected inward",
     ),
 )
 
-TRACED: Mapping[str, TracedRequest] = {row.name: row for row in _ROWS}
+TRACED: Mapping[str, Traced] = {row.name: row for row in _ROWS}
 """Traced quantities by name."""
-
-
-def run_traced(model: Model, key: RequestKey, *arrays: Array) -> Array | None:
-    """The result (..., size) of a traced quantity by machine code, if that is at hand.
-
-    Args:
-        model: The robot.
-        key: What is asked.
-        arrays: Checked inputs in the order of the row; their batches broadcast.
-    """
-    if backends.default() != "llvm":
-        return None
-    program = traced_code(model, key)
-    if program is None:
-        return None
-    result = program(arrays)
-    table = entries(model)
-    if result is not None and key not in table:
-        found = program.entry(TRACED[key[0]].shape(model, *key[1:]))
-        if found is not None:
-            table[key] = found
-    return result
-
-
-@cached_for_equal_models(1024)
-def traced_code(model: Model, key: RequestKey) -> TracedCode | None:
-    """What runs, or None where an unrolled program is no good."""
-    name, *choices = key
-    row = TRACED[name]
-    work = row.work(model, *choices)
-    decision = None if work is None else decide(work, len(model.bodies))
-    if decision is None or decision.shape == NUMPY:
-        return None
-    from phistar.backends.llvm.run.key import traced_program_key
-    from phistar.backends.llvm.run.traced import TracedCode
-
-    title = f"{model.name}: {' '.join(map(str, key))}"
-    return TracedCode(
-        traced_program_key(model, *key), title, decision.eager, lambda: row.trace(model, *choices)
-    )

@@ -20,7 +20,7 @@ from phistar import dynamics
 from phistar.arguments import checked_state, refuse_singular
 from phistar.arrays import Array
 from phistar.backends.policy import decide_linearization
-from phistar.compile import Full, evaluate_bundle, fused_executable, joint_map, kernel, matrix
+from phistar.compile import Full, evaluate_bundle, joint_map, keep_entry, kernel, matrix
 from phistar.derivatives import wrenches
 from phistar.derivatives.lie_jacobians import expm_and_phi1, transport
 from phistar.derivatives.wrenches import matvec
@@ -239,12 +239,9 @@ def _run_fused(
         request: Key of the entry.
     """
     found = evaluate_bundle(name, model, q, given)
-    table = entries(model)
-    if found is not None and request not in table and joint_map(model).is_identity:
-        code = fused_executable(name, model)
-        entry = None if code is None else code.entry(("q", *given))
-        if entry is not None:
-            table[request] = entry
+    code = None if found is None else kernel(name, model).build(model)
+    if code is not None and joint_map(model).is_identity:
+        keep_entry(model, request, code, ("q", *given))
     return found
 
 

@@ -167,8 +167,7 @@ def _equations(outputs: Mapping[str, Expr]) -> Iterator[str]:
 def _without_inverses(program: Kernel) -> Mapping[str, Expr]:
     """The outputs after the last compiler pass on expressions."""
     forms = [value for each, value in program.after if each.level == "expressions"]
-    outputs: Mapping[str, Expr] = forms[-1]
-    return outputs
+    return forms[-1].outputs
 
 
 def _operators(program: Kernel, model: Model | None) -> Iterator[str]:

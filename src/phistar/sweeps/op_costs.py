@@ -7,7 +7,7 @@ Counted as a person would do it, see ``sweeps.costs``. Functions take the link a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
@@ -28,6 +28,12 @@ class OperationCount:
     multiplications: int = 0
     additions: int = 0
     divisions: int = 0
+
+    @classmethod
+    def of_scalars(cls, bill: Mapping[str, int]) -> OperationCount:
+        """From how often each scalar operation occurs; sines, cosines and roots not counted."""
+        times = {op: bill.get(op, 0) for op in ("mul", "add", "sub", "div")}
+        return cls(times["mul"], times["add"] + times["sub"], times["div"])
 
     def __add__(self, other: OperationCount) -> OperationCount:
         return OperationCount(

@@ -21,7 +21,7 @@ so it is chosen by counting operations: ``sweeps.matrix``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from phistar.algebra.identities import CORE, DEFINITIONS, Identity, with_adjoints
@@ -33,6 +33,7 @@ from phistar.algebra.symbols import D, H, phi, psi
 from phistar.algebra.traverse import nodes, substitute
 from phistar.algebra.words import Word, WordSum, to_words, word_count, word_expr
 from phistar.errors import LoweringError
+from phistar.sweeps.ir import StreamProgram
 from phistar.sweeps.lower import ARGUMENTS, common_ancestor_product, lower
 from phistar.sweeps.schedule import Schedule, schedule
 from phistar.sweeps.split_matrices import SplitMatrices
@@ -94,6 +95,33 @@ class MatrixTerm:
 
     stream: int
     kind: str
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixCandidate:
+    """Expressions whose sum is an operator; a program is made of them applied to unit columns.
+
+    Attributes:
+        name, codomain, domain, transposed: As for ``MatrixForm``.
+        terms: Expressions by kind, see ``MatrixTerm``.
+    """
+
+    name: str
+    codomain: Space
+    domain: Space
+    terms: Mapping[str, Expr]
+    transposed: bool = False
+
+    def lowered(self) -> StreamProgram:
+        """Its streams, an output for each kind of term."""
+        argument = ARGUMENTS[self.domain]
+        return lower({kind: _times(part, argument) for kind, part in self.terms.items()})
+
+    def scheduled(self, program: StreamProgram) -> MatrixForm:
+        """The form of its streams."""
+        parts = tuple(MatrixTerm(program.outputs[kind], kind) for kind in self.terms)
+        sweeps = verified(schedule(program))
+        return MatrixForm(self.name, self.codomain, self.domain, sweeps, parts, self.transposed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,17 +192,27 @@ def matrix_forms(expr: Expr, request: Request) -> tuple[MatrixForm, ...]:
         LoweringError: The expression is a vector, its matrix has no diagonal, or a part of it has
             no sweep form.
     """
-    _check(expr, request)
+    return tuple(each.scheduled(each.lowered()) for each in matrix_candidates(expr, request))
+
+
+def matrix_candidates(expr: Expr, request: Request) -> tuple[MatrixCandidate, ...]:
+    """The expressions of those programs."""
+    check_request(expr, request)
     if isinstance(request, Apply):
-        return (_form("apply", expr, {"plain": expr}),)
+        return (MatrixCandidate("apply", expr.codomain, expr.domain, {"plain": expr}),)
     pairs = isinstance(request, (Full, Diag, Block))
-    found = [] if isinstance(request, Row) else _forms_of(expr, pairs)
+    found = [] if isinstance(request, Row) else _candidates(expr, pairs)
     if not isinstance(request, Col) and not (found and expr.T is expr):
-        found += [_on_adjoint(form) for form in _forms_of(expr.T, pairs)]
+        found += [replace(each, transposed=True) for each in _candidates(expr.T, pairs)]
     return tuple(found)
 
 
-def _check(expr: Expr, request: Request) -> None:
+def check_request(expr: Expr, request: Request) -> None:
+    """Refuse what is no operator, takes what cannot be given, or has no such part.
+
+    Raises:
+        LoweringError: So it is.
+    """
     if expr.domain is ONE:
         raise LoweringError(f"{expr} is a vector; only operators have blocks, rows and columns")
     if expr.domain not in ARGUMENTS:
@@ -185,25 +223,15 @@ def _check(expr: Expr, request: Request) -> None:
         )
 
 
-def _on_adjoint(form: MatrixForm) -> MatrixForm:
-    return MatrixForm(form.name, form.codomain, form.domain, form.schedule, form.parts, True)
-
-
-def _forms_of(expr: Expr, pairs: bool) -> list[MatrixForm]:
+def _candidates(expr: Expr, pairs: bool) -> list[MatrixCandidate]:
+    spaces = (expr.codomain, expr.domain)
     whole = "half" if pairs and expr.T is expr else "plain"
-    found = [_form("columns", expr, {whole: expr})]
+    found = [MatrixCandidate("columns", *spaces, {whole: expr})]
     split = _split_words(expr)
     if split is not None:
         sums = _by_symmetry(split) if pairs else {"plain": split.expr()}
-        found.append(_form("propagation", expr, sums))
+        found.append(MatrixCandidate("propagation", *spaces, sums))
     return found
-
-
-def _form(name: str, expr: Expr, sums: Mapping[str, Expr]) -> MatrixForm:
-    argument = ARGUMENTS[expr.domain]
-    program = lower({kind: _times(part, argument) for kind, part in sums.items()})
-    parts = tuple(MatrixTerm(program.outputs[kind], kind) for kind in sums)
-    return MatrixForm(name, expr.codomain, expr.domain, verified(schedule(program)), parts)
 
 
 def _times(operator: Expr, x: Expr) -> Expr:

@@ -14,19 +14,19 @@ from phistar.algorithms.link_kinematics import J
 from phistar.algorithms.operational_space import Omega, compliance
 from phistar.algorithms.programs import MATRICES
 from phistar.backends import base
-from phistar.backends.to_llvm import MatrixCode
-from phistar.compile import _operator_expression, matrix_executable, with_closed_inverses
+from phistar.backends.robot_programs import MatrixProgram
+from phistar.backends.to_llvm import MachineCode
+from phistar.compile import matrix_executable, matrix_request, with_closed_inverses
 from phistar.model.model import Model
 from phistar.model.random import random_model
 from phistar.robot import Robot
 from phistar.scalar.interpret import run
-from phistar.scalar.lower import LoweringOptions
-from phistar.scalar.lower_matrix import to_looped_matrix, to_unrolled_matrix
+from phistar.scalar.lower_matrix import to_unrolled_matrix
 from phistar.scalar.verify import verify
 from phistar.sweeps.matrix_plans import cheapest_plan, evaluate
 from phistar.sweeps.requests import Block, Col, Diag, Full, Request, Row, matrix_forms
 from phistar.thresholds import POLICY
-from tests.helpers import patch_policy
+from tests.helpers import numbers, patch_policy
 
 
 @pytest.fixture(autouse=True)
@@ -58,13 +58,15 @@ def test_agrees_with_level_2(robot: str, name: str) -> None:
     joints = sum(body.joint_kind.nv for body in model.bodies)
     inputs = {"v": rng.normal(size=(5, joints))} if name == "coriolis_matrix" else {}
     code = matrix_executable(name, model)
-    assert isinstance(code, MatrixCode)
-    ours = code(q, inputs)
+    assert isinstance(code, MachineCode)
+    ours = numbers(code, q, inputs)
     assert ours is not None
     _close(
         ours,
         evaluate(
-            cheapest_plan(with_closed_inverses(_operator_expression(name, model)), Full(), model),
+            cheapest_plan(
+                with_closed_inverses(matrix_request(name, model).operator), Full(), model
+            ),
             q,
             inputs,
         ),
@@ -89,8 +91,8 @@ def test_own_operators(expr: Expr, frames: tuple[str, ...]) -> None:
     model = MODELS["quadruped"]
     q = Robot(model).random_configuration(np.random.default_rng(2), 3)
     code = matrix_executable(expr, model, frames)
-    assert isinstance(code, MatrixCode)
-    ours = code(q, {})
+    assert isinstance(code, MachineCode)
+    ours = numbers(code, q, {})
     assert ours is not None
     _close(ours, evaluate(cheapest_plan(with_closed_inverses(expr), Full(), model, frames), q, {}))
 
@@ -123,18 +125,13 @@ def test_parts(expr: Expr, request_: Request) -> None:
         rng = np.random.default_rng(6)
         q = Robot(model).random_configuration(rng, 5)
         code = matrix_executable(expr, model, (), request_)
-        assert isinstance(code, MatrixCode)
-        ours, chosen = code(q, {}), cheapest_plan(with_closed_inverses(expr), request_, model)
-        theirs = evaluate(chosen, q, {})
-        program = to_unrolled_matrix(
-            code.forms, model, absent={"gravity", "f_ext"}, options=code.options, request=request_
-        )
-        scalars = run(program, {"q": q})["matrix"]
+        assert isinstance(code, MachineCode)
+        ours = numbers(code, q, {})
+        assert ours is not None
+        theirs = evaluate(cheapest_plan(with_closed_inverses(expr), request_, model), q, {})
+        scalars = run(code.program.unrolled(), {"q": q})["matrix"]
         if isinstance(request_, Diag):
-            ours, theirs = (
-                np.concatenate([block.reshape(5, -1) for block in blocks], axis=-1)
-                for blocks in (ours, theirs)
-            )
+            theirs = np.concatenate([block.reshape(5, -1) for block in theirs], axis=-1)
         _close(ours, theirs)
         _close(scalars, theirs.reshape(5, -1))
 
@@ -161,20 +158,20 @@ def test_a_part_is_compiled_when_it_is_asked_for_often(monkeypatch: pytest.Monke
     model = random_model(np.random.default_rng(8), 5)
     q = Robot(model).random_configuration(np.random.default_rng(9))
     code = matrix_executable(mass_matrix, model, (), Block(2, 0))
-    assert isinstance(code, MatrixCode)
+    assert isinstance(code, MachineCode)
     monkeypatch.setenv("PHISTAR_TIER", "rolled")
-    assert all(code(q, {}) is None for _ in range(2 * POLICY.part_requests_before_compile))
+    assert all(numbers(code, q, {}) is None for _ in range(2 * POLICY.part_requests_before_compile))
     assert not code.tiers().is_started
     monkeypatch.setenv("PHISTAR_TIER", "auto")
     other = matrix_executable(mass_matrix, model, (), Block(2, 1))
-    assert isinstance(other, MatrixCode)
+    assert isinstance(other, MachineCode)
     for _ in range(POLICY.part_requests_before_compile - 1):
-        assert other(q, {}) is None
+        assert numbers(other, q, {}) is None
         assert not other.tiers().is_started
-    other(q, {})
+    numbers(other, q, {})
     assert other.tiers().is_started
     other.tiers().wait_for_final()
-    _close(other(q, {}), evaluate(cheapest_plan(mass_matrix, Block(2, 1), model), q, {}))
+    _close(numbers(other, q, {}), evaluate(cheapest_plan(mass_matrix, Block(2, 1), model), q, {}))
 
 
 def test_inverse_is_the_inverse() -> None:
@@ -211,8 +208,8 @@ def test_long_chains(links: int, name: str, monkeypatch: pytest.MonkeyPatch) -> 
     robot = phistar.robots.chain(links, axes="xyz")
     q = robot.random_configuration(np.random.default_rng(0), 3)
     code = matrix_executable(name, robot.model)
-    assert isinstance(code, MatrixCode)
-    ours = code(q, {})
+    assert isinstance(code, MachineCode)
+    ours = numbers(code, q, {})
     assert ours is not None
     assert code.tiers().wait_for_final().shape == "rolled"
     _close(
@@ -237,15 +234,15 @@ def test_loops_agree_with_the_interpreter(
     for expr in (*first, compliance, phi):
         used = frames if expr.codomain is TASK_MOTION else ()
         code = matrix_executable(expr, model, used)
-        assert isinstance(code, MatrixCode)
+        assert isinstance(code, MachineCode)
         rng = np.random.default_rng(4)
         joints = sum(body.joint_kind.nv for body in model.bodies)
         names = sorted(given_names([expr]) - {"f_ext"})
         inputs = {name: rng.normal(size=(9, joints)).astype(real) for name in names}
-        program = to_looped_matrix(code.forms, model, used, {"gravity", "f_ext"})
+        program = code.program.looped()
         verify(program)
         exact = {name: x.astype(float) for name, x in {"q": q, **inputs}.items()}
-        ours = code(q, inputs)
+        ours = numbers(code, q, inputs)
         assert ours is not None
         assert ours.dtype == real
         assert code.tiers().kernel.shape == "rolled"
@@ -258,11 +255,11 @@ def test_loops_first_then_a_straight_line(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("PHISTAR_TIER", "auto")
     model = phistar.load("quadruped").model
     q = Robot(model).random_configuration(np.random.default_rng(6), 4)
-    code = MatrixCode(matrix_forms(mass_matrix, Full()), model, (), LoweringOptions(frames="file"))
-    first = code(q, {})
+    code = MachineCode(MatrixProgram(matrix_forms(mass_matrix, Full()), model))
+    first = numbers(code, q, {})
     assert code.tiers().kernel.shape == "rolled"
     assert code.tiers().wait_for_final().shape == "straight"
-    then = code(q, {})
+    then = numbers(code, q, {})
     assert first is not None
     assert then is not None
     _close(first, then, 1e-12)

@@ -26,7 +26,7 @@ from phistar.backends.llvm.emit.unrolled import unrolled_module
 from phistar.backends.llvm.run import jit
 from phistar.backends.llvm.run import machine_kernel as kernels
 from phistar.backends.llvm.run.calls import KernelCaller
-from phistar.backends.to_llvm import MachineCode
+from phistar.backends.to_llvm import VectorMachineCode
 from phistar.compile import kernel
 from phistar.errors import ArgumentError, ShapeError
 from phistar.model import Model
@@ -35,7 +35,7 @@ from phistar.model.random import random_model
 from phistar.scalar.graph import Graph, sin
 from phistar.scalar.lower import LoweringOptions, to_looped, to_unrolled
 from phistar.scalar.program import BasicBlock, Looped, Signature, Store, Unrolled
-from tests.helpers import patch_policy
+from tests.helpers import build, patch_policy
 
 ABSENT = frozenset({"f_ext", "gravity"})
 WIDTH = jit.lanes_for(jit.host_cpu()).width
@@ -74,12 +74,10 @@ def close(ours: Array, theirs: Array, bound: float = 1e-12) -> None:
     assert np.abs(ours - theirs).max(initial=0.0) <= bound * np.abs(theirs).max(initial=1e-3)
 
 
-def code_of(model: Model, name: str) -> MachineCode:
+def code_of(model: Model, name: str) -> VectorMachineCode:
     """Machine code of one's own, not the one that is kept for the model."""
-    made = backends.get("llvm").build(
-        kernel(name).schedule, model, tuning=Tuning(regroup_inertia=True)
-    )
-    assert isinstance(made, MachineCode)
+    made = build("llvm", kernel(name).schedule, model, tuning=Tuning(regroup_inertia=True))
+    assert isinstance(made, VectorMachineCode)
     return made
 
 

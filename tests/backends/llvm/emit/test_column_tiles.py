@@ -9,19 +9,17 @@ from phistar.algebra.ir import Expr
 from phistar.algebra.symbols import H, M, phi
 from phistar.algorithms.programs import MATRICES
 from phistar.backends import base
-from phistar.backends.base import OPTIONAL_INPUTS
 from phistar.backends.llvm.emit import column_tiles
-from phistar.backends.to_llvm import MatrixCode
+from phistar.backends.to_llvm import MachineCode
 from phistar.compile import matrix_executable, with_closed_inverses
 from phistar.model.model import Model
 from phistar.model.random import random_model
 from phistar.robot import Robot
-from phistar.scalar.lower_matrix import to_looped_matrix
 from phistar.scalar.program import Looped
 from phistar.sweeps.matrix_plans import cheapest_plan, evaluate
 from phistar.sweeps.requests import Full
 from phistar.thresholds import POLICY
-from tests.helpers import patch_policy
+from tests.helpers import numbers, patch_policy
 
 
 @pytest.fixture(autouse=True)
@@ -32,10 +30,10 @@ def _loops(monkeypatch: pytest.MonkeyPatch) -> None:
     patch_policy(monkeypatch, min_rows_tiled=1)
 
 
-def _loops_of(operator: Expr | str, model: Model) -> tuple[MatrixCode, Looped]:
+def _loops_of(operator: Expr | str, model: Model) -> tuple[MachineCode, Looped]:
     code = matrix_executable(operator, model)
-    assert isinstance(code, MatrixCode)
-    return code, to_looped_matrix(code.forms, model, (), frozenset(OPTIONAL_INPUTS), code.options)
+    assert isinstance(code, MachineCode)
+    return code, code.program.looped()
 
 
 @pytest.mark.parametrize(
@@ -62,7 +60,7 @@ def test_blocks_of_columns(operator: Expr | str, joints: int, seed: int, real: t
     q = Robot(model).random_configuration(rng, 5)
     size = sum(body.joint_kind.nv for body in model.bodies)
     inputs = {name: rng.normal(size=(5, size)) for name in ("v", "vdot", "tau")}
-    ours = code(q.astype(real), {name: x.astype(real) for name, x in inputs.items()})
+    ours = numbers(code, q.astype(real), {name: x.astype(real) for name, x in inputs.items()})
     expr = MATRICES[operator] if isinstance(operator, str) else operator
     theirs = evaluate(cheapest_plan(with_closed_inverses(expr), Full(), model), q, inputs)
     assert ours.dtype == real
@@ -86,7 +84,7 @@ def test_all_samples_of_a_batch(links: int) -> None:
         q,
         {"v": v},
     )
-    ours = code(q, {"v": v})
+    ours = numbers(code, q, {"v": v})
     assert np.abs(ours - theirs).max() <= 1e-11 * np.abs(theirs).max()
 
 

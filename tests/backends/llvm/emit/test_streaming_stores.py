@@ -12,10 +12,11 @@ import phistar
 from phistar.backends.llvm.emit.entry_function import native_entry_text
 from phistar.backends.llvm.emit.skeleton import staging_vectors
 from phistar.backends.llvm.run.result_pool import CACHE_LINE_BYTES, pool
+from phistar.backends.to_llvm import MachineCode
 from phistar.compile import matrix_executable
 from phistar.scalar.program import Signature
 from phistar.thresholds import POLICY
-from tests.helpers import patch_policy
+from tests.helpers import numbers, patch_policy
 
 ROBOT = phistar.load("quadruped")
 
@@ -29,11 +30,11 @@ def _rows(batch: int, real: type = np.float64) -> np.ndarray:
 def test_same_bits(batch: int, real: type, monkeypatch: pytest.MonkeyPatch) -> None:
     """Full blocks take the way past the caches, the rest of a batch the usual one."""
     code = matrix_executable("mass_matrix", ROBOT.model)
-    assert code is not None
+    assert isinstance(code, MachineCode)
     q = _rows(batch, real)
-    usual = code(q, {}).copy()
+    usual = numbers(code, q, {}).copy()
     patch_policy(monkeypatch, min_streamed_bytes=0)
-    assert (code(q, {}) == usual).all()
+    assert (numbers(code, q, {}) == usual).all()
 
 
 @pytest.mark.parametrize("shift", [0, 8, 16, 24, 32])
@@ -41,14 +42,14 @@ def test_only_the_output_is_written(shift: int, monkeypatch: pytest.MonkeyPatch)
     """Wherever the output lies: what stands before and after it stays."""
     patch_policy(monkeypatch, min_streamed_bytes=0)
     code = matrix_executable("mass_matrix", ROBOT.model)
-    assert code is not None
+    assert isinstance(code, MachineCode)
     q, size = _rows(9), ROBOT.nv**2
     kernel = code.tiers().kernel
     room = np.full(9 * size * 8 + 256, 7, np.uint8)
     start = -room.ctypes.data % CACHE_LINE_BYTES + CACHE_LINE_BYTES + shift
     out = room[start : start + 9 * size * 8].view(np.float64).reshape(9, size)
     kernel.call([q], [out])
-    assert (out.reshape(9, ROBOT.nv, ROBOT.nv) == code(q, {})).all()
+    assert (out.reshape(9, ROBOT.nv, ROBOT.nv) == numbers(code, q, {})).all()
     assert (room[:start] == 7).all()
     assert (room[start + out.nbytes :] == 7).all()
 
@@ -57,18 +58,18 @@ def test_gaps_take_the_usual_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples that do not follow each other are not overrun."""
     patch_policy(monkeypatch, min_streamed_bytes=0)
     code = matrix_executable("mass_matrix", ROBOT.model)
-    assert code is not None
+    assert isinstance(code, MachineCode)
     q, size = _rows(9), ROBOT.nv**2
     wide = np.full((9, size + 8), 7.0)
     code.tiers().kernel.call([q], [wide[:, :size]])
-    assert (wide[:, :size].reshape(9, ROBOT.nv, ROBOT.nv) == code(q, {})).all()
+    assert (wide[:, :size].reshape(9, ROBOT.nv, ROBOT.nv) == numbers(code, q, {})).all()
     assert (wide[:, size:] == 7.0).all()
 
 
 def test_large_enough_batches_go_past(monkeypatch: pytest.MonkeyPatch) -> None:
     """By their bytes; small outputs never do."""
     kernel = matrix_executable("mass_matrix", ROBOT.model)
-    assert kernel is not None
+    assert isinstance(kernel, MachineCode)
     caller = kernel.tiers().kernel.call
     size = ROBOT.nv**2
     many = pool.empty((POLICY.min_streamed_bytes // (8 * size) + 1, size), np.dtype(np.float64))

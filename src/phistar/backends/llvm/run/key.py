@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
 
+from phistar.backends.robot_programs import RobotProgram
 from phistar.model.fingerprint import fingerprint as fingerprint_of
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_on_model
@@ -24,25 +25,18 @@ UNITS_OUTSIDE_KEY = frozenset({"cli", "control", "explain", "loaders", "robots"}
 """Units that decide no code: those above compiled programs, and those whose result is a robot."""
 
 
-def program_key(
-    schedule: Schedule, model: Model, *choices: object, frames: Sequence[str] = ()
-) -> str:
+def program_key(program: RobotProgram, absent: Set[str]) -> str:
     """A name for a program on a robot, made in a certain way by this version of the compiler.
 
     Args:
-        schedule: The program.
-        model: The robot.
-        choices: Whatever else decides the code, by its ``repr``.
-        frames: Names of frames whose places are part of the code.
+        program: The program.
+        absent: Optional inputs that are not given.
     """
-    robot = (_robot_digest(model), _frames_digest(model, frames))
-    parts = [compiler_digest(), *robot, _program_text(schedule), *map(repr, choices)]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-def traced_program_key(model: Model, *choices: object) -> str:
-    """The same for a program that is not made of passes; it may depend on all of the robot."""
-    parts = [compiler_digest(), model.fingerprint, "direct", *map(repr, choices)]
+    model = program.model
+    robot = model.fingerprint if program.is_about_all else _robot_digest(model)
+    parts = [compiler_digest(), robot, _frames_digest(model, program.placed_frames)]
+    parts += map(_program_text, program.schedules)
+    parts += map(repr, (sorted(absent), *program.key_parts))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

@@ -96,6 +96,11 @@ class TieredKernel:
         return self._kernel
 
     @property
+    def has_kernel(self) -> bool:
+        """Whether there is a kernel."""
+        return self._kernel is not None
+
+    @property
     def is_started(self) -> bool:
         """Whether there is a kernel, or one is being made."""
         return self._kernel is not None or self._compilation is not None

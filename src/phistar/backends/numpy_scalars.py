@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A straight line of scalar operations as Python source for NumPy, one statement per operation.
+
+Arrays are (..., size); every number is an array (...) over the batch, in the dtype of the inputs,
+complex ones too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from phistar.arrays import Array
+from phistar.backends.base import Executable
+from phistar.backends.batch_axes import all_finite, all_valid, as_inexact, copy_into_out
+from phistar.backends.robot_programs import TracedProgram
+from phistar.model.configuration import normalized_configuration
+from phistar.model.model_cache import Entry
+from phistar.scalar.graph import Value
+from phistar.scalar.program import ScalarProgram, Unrolled
+from phistar.sweeps.costs import OperationCount
+
+_FORMULAS = {
+    "add": "{} + {}",
+    "sub": "{} - {}",
+    "mul": "{} * {}",
+    "div": "{} / {}",
+    "neg": "-{}",
+    "sqrt": "np.sqrt({})",
+    "sin": "np.sin({})",
+    "cos": "np.cos({})",
+    "log": "np.log({})",
+    "guard": "np.where(np.real({0}) > np.real({1}), {0}, np.nan)",
+    "select": "np.where(np.real({0}) > np.real({1}), {2}, {3})",
+}
+
+
+def scalar_source(program: Unrolled) -> str:
+    """The source of a program without products and loops over rows."""
+    assert not program.products
+    assert not program.row_loops
+    return "\n".join(_lines(program))
+
+
+def _lines(program: Unrolled) -> Iterator[str]:
+    graph, signature = program.block.graph, program.signature
+    arrays = {name: f"x{i}" for i, name in enumerate(signature.inputs)}
+    results = {name: f"y{i}" for i, name in enumerate(signature.outputs)}
+    yield f"def run({', '.join(arrays.values())}):"
+    yield f'    """{", ".join(signature.inputs)} -> {", ".join(signature.outputs)}."""'
+    batches = "".join(f"{x}.shape[:-1], " for x in arrays.values())
+    yield f"    batch = np.broadcast_shapes({batches.rstrip()[:-1]})"
+    yield f"    dtype = np.result_type({', '.join(arrays.values())})"
+    for name, size in signature.outputs.items():
+        yield f"    {results[name]} = np.zeros((*batch, {size}), dtype)  # {name}"
+    names: dict[int, str] = {}
+    for number in program.block.live_nodes:
+        op, *rest = graph.nodes[number]
+        if op == "const":
+            names[number] = f"({rest[0]!r})" if rest[0] < 0 else repr(rest[0])
+        elif op == "load":
+            names[number] = f"{arrays[rest[0].space]}[..., {rest[0].entry}]"
+        else:
+            names[number] = f"n{number}"
+            yield f"    n{number} = {_FORMULAS[op].format(*(names[i] for i in rest))}"
+    for store in program.block.stores:
+        value = names[store.value.id] if isinstance(store.value, Value) else repr(store.value)
+        sign = "+=" if store.add else "="
+        yield f"    {results[store.space]}[..., {store.index}] {sign} {value}"
+    yield f"    return {', '.join(results.values())},"
+
+
+class NumpyScalarCode(Executable):
+    """A traced program for one robot, as NumPy source."""
+
+    def __init__(self, program: TracedProgram) -> None:
+        self._program = program
+        self._scalars = program.unrolled()
+        self._source = scalar_source(self._scalars)
+        names: dict[str, Any] = {"np": np}
+        exec(compile(self._source, f"<{program.title}>", "exec"), names)
+        self._run: Callable[..., tuple[Array, ...]] = names["run"]
+
+    @property
+    def source(self) -> str:
+        """See ``base.Executable``."""
+        return self._source
+
+    @property
+    def scalars(self) -> ScalarProgram:
+        """See ``base.Executable``."""
+        return self._scalars
+
+    @property
+    def cost(self) -> OperationCount:
+        """See ``base.Executable``."""
+        return OperationCount.of_scalars(self._scalars.count())
+
+    def try_run(
+        self, inputs: Mapping[str, ArrayLike], out: Mapping[str, Array] | None = None
+    ) -> tuple[dict[str, Array], bool] | None:
+        """See ``base.Executable``."""
+        model, signature = self._program.model, self._scalars.signature
+        arrays = [
+            normalized_configuration(model, inputs[name])
+            if name in signature.configurations
+            else as_inexact(inputs[name])
+            for name in signature.inputs
+        ]
+        with np.errstate(all="ignore"):
+            rows = self._run(*arrays)
+        shapes = self._program.sample_shapes
+        found = {
+            name: x.reshape((*x.shape[:-1], *shapes[name]))
+            for name, x in zip(signature.outputs, rows, strict=True)
+        }
+        given = [inputs[name] for name in signature.configurations if name in signature.inputs]
+        values = [*arrays, *found.values()]
+        valid = all(all_valid(model, q, values) for q in given) if given else all_finite(values)
+        return copy_into_out(out, found), valid
+
+    def entry(self, order: object, names: object = None) -> Entry | None:
+        """There is none."""
+        return None

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Numbers from kernels: machine code if it is at hand, else the sweeps in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from functools import lru_cache
+from itertools import accumulate
+from math import inf, prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from phistar import backends
+from phistar.algebra.ir import Expr
+from phistar.arrays import Array
+from phistar.backends import Executable
+from phistar.compile.catalogue import request
+from phistar.compile.pipeline import compile_request, kernel, matrix_plan
+from phistar.compile.requests import FULL, MatrixOf
+from phistar.derive import derive
+from phistar.errors import LoweringError
+from phistar.memory_limits import UNCHECKED_BYTES, refuse_large
+from phistar.model.components import GROUND
+from phistar.model.configuration import read_coordinates
+from phistar.model.model import Model
+from phistar.model.model_cache import entries
+from phistar.model.singular import require_finite_results
+from phistar.spatial import motion_transform, pose_inverse
+from phistar.sweeps.column_support import BlockPartition
+from phistar.sweeps.inner_products import DualPair, InnerProductTerm, inner_product_terms
+from phistar.sweeps.matrix_plans import evaluate
+from phistar.sweeps.requests import Apply, Diag, Full
+from phistar.sweeps.requests import Request as MatrixPart
+
+RequestKey = tuple[Any, ...]
+"""Name of a traced quantity and the choices that a user made: ``("jacobian", "hand", "local")``.
+Entries of a robot have the same keys."""
+
+
+def matrix_request(operator: Expr | str, model: Model, part: MatrixPart = FULL) -> MatrixOf:
+    """The request for an operator's matrix; a name is one of ``REQUESTS``."""
+    if not isinstance(operator, str):
+        return MatrixOf("matrix", operator, part)
+    found = request(operator, model.turning_rotors)
+    assert isinstance(found, MatrixOf), f"{operator} is no matrix"
+    return MatrixOf(found.name, found.operator, part, found.regroup_inertia)
+
+
+def matrix_executable(
+    operator: Expr | str, model: Model, frames: Sequence[str] = (), part: MatrixPart = FULL
+) -> Executable | None:
+    """What the default backend has for an operator's matrix or a part, if it has anything."""
+    return compile_request(matrix_request(operator, model, part)).build(model, frames)
+
+
+def matrix(
+    operator: Expr | str,
+    part: MatrixPart,
+    model: Model,
+    q: ArrayLike,
+    inputs: Mapping[str, ArrayLike] | None = None,
+    frames: Sequence[str] = (),
+) -> Any:
+    """The matrix of an operator, or a part of it, joints in body order.
+
+    Args:
+        operator: An expression, or the name of one in ``REQUESTS``.
+        part: What is wanted of it, e.g. ``Full()``.
+        model: The robot.
+        q: (..., nq).
+        inputs: Vectors that the expression names.
+        frames: Names of the frames that B selects.
+
+    Returns:
+        What ``sweeps.matrix_plans.evaluate`` says.
+    """
+    return evaluate_matrix(matrix_request(operator, model, part), model, q, inputs or {}, frames)
+
+
+def evaluate_matrix(
+    wanted: MatrixOf,
+    model: Model,
+    q: ArrayLike,
+    given: Mapping[str, ArrayLike],
+    frames: Sequence[str] = (),
+) -> Any:
+    """The same for a request."""
+    part = wanted.part
+    if isinstance(part, Full):
+        _refuse_large(wanted.operator, model, q, given, frames)
+    code = compile_request(wanted).build(model, frames)
+    found = None
+    if code is not None:
+        found = code.try_run({"q": read_coordinates(model, q, "q", "q"), **given})
+    if found is None:
+        return _by_sweeps(wanted, model, q, given, frames)
+    ((result,), finite) = found[0].values(), found[1]
+    axes = 1 if isinstance(part, Diag) else 2
+    if not finite:
+        require_finite_results(model, np.asarray(q), {"the matrix": result}, result.ndim - axes)
+    return _diagonal_blocks(result, wanted, model, frames) if isinstance(part, Diag) else result
+
+
+def _diagonal_blocks(
+    rows: Array, wanted: MatrixOf, model: Model, frames: Sequence[str]
+) -> list[Array]:
+    """The blocks on the diagonal of a matrix that stand one after the other."""
+    spaces = (wanted.operator.codomain, wanted.operator.domain)
+    heights, widths = (BlockPartition.of(each, model, tuple(frames)).sizes for each in spaces)
+    shapes = list(zip(heights, widths, strict=True))
+    ends = accumulate(map(prod, shapes))
+    return [
+        rows[..., end - prod(shape) : end].reshape(*rows.shape[:-1], *shape)
+        for shape, end in zip(shapes, ends, strict=True)
+    ]
+
+
+def _by_sweeps(
+    wanted: MatrixOf,
+    model: Model,
+    q: ArrayLike,
+    inputs: Mapping[str, ArrayLike],
+    frames: Sequence[str],
+) -> Any:
+    plan = matrix_plan(wanted.operator, wanted.part, model, tuple(frames))
+    found = evaluate(plan, q, inputs)
+    blocks = found if isinstance(found, list) else [found]
+    if not all(np.isfinite(block).all() for block in blocks):
+        axes = blocks[0].ndim - (1 if isinstance(wanted.part, Apply) else 2)
+        named = {f"block {i} of the matrix": block for i, block in enumerate(blocks)}
+        require_finite_results(model, np.asarray(q), named, axes)
+    return found
+
+
+def _refuse_large(
+    expr: Expr, model: Model, q: ArrayLike, inputs: Mapping[str, ArrayLike], frames: Sequence[str]
+) -> None:
+    """Raise before any work if matrices would not fit into memory."""
+    bodies = len(model.bodies)
+    shapes = [np.shape(x) for x in inputs.values()]
+    batches = [shape[:-2] if shape[-2:] == (bodies, 6) else shape[:-1] for shape in shapes]
+    samples = prod(np.broadcast_shapes(np.shape(q)[:-1], *batches))
+    one = samples * np.result_type(np.asarray(q), np.float32).itemsize
+    if one * (6 * max(bodies, len(frames))) ** 2 <= UNCHECKED_BYTES:
+        return
+    spaces = (expr.codomain, expr.domain)
+    rows, columns = (sum(BlockPartition.of(each, model, tuple(frames)).sizes) for each in spaces)
+    what = f"matrices ({samples}, {rows}, {columns}) of robot '{model.name}'"
+    cure = "apply the operator to vectors, ask for parts of its matrix, or take smaller batches"
+    refuse_large(what, one * rows * columns, cure)
+
+
+def evaluate_bundle(
+    name: str, model: Model, q: ArrayLike, inputs: Mapping[str, ArrayLike]
+) -> dict[str, Array] | None:
+    """Vectors and matrices of a bundle at once, joints in body order, if that is possible."""
+    code = kernel(name, model).build(model)
+    if code is None:
+        return None
+    q = read_coordinates(model, q, "q", "q")
+    found = code.try_run({"q": q, **inputs})
+    if found is None:
+        return None
+    results, finite = found
+    if not finite:
+        vector = next(iter(kernel(name, model).draft.outputs))
+        require_finite_results(model, q, results, results[vector].ndim - 1)
+    return results
+
+
+def run_traced(model: Model, key: RequestKey, *arrays: Array) -> Array | None:
+    """The only result (..., size) of a traced quantity by machine code, if that is at hand.
+
+    Args:
+        model: The robot.
+        key: What is asked.
+        arrays: Checked inputs in the order of the row; their batches broadcast.
+    """
+    found = run_traced_outputs(model, key, *arrays)
+    return None if found is None else next(iter(found.values()))
+
+
+def run_traced_outputs(model: Model, key: RequestKey, *arrays: Array) -> dict[str, Array] | None:
+    """The results of a traced quantity by name, if machine code is at hand; None if not.
+
+    Also None where a result is not finite: what answers instead says why.
+    """
+    code = traced_executable(model, key)
+    if code is None:
+        return None
+    inputs = kernel(key[0]).request.inputs  # type: ignore[union-attr]
+    found = code.try_run(dict(zip(inputs, arrays, strict=True)))
+    if found is None or not found[1]:
+        return None
+    keep_entry(model, key, code, inputs)
+    return found[0]
+
+
+def traced_executable(model: Model, key: RequestKey) -> Executable | None:
+    """What runs a traced quantity, if it is machine code."""
+    if backends.default() != "llvm":
+        return None
+    return kernel(key[0]).build(model, choices=tuple(key[1:]))
+
+
+def keep_entry(model: Model, key: Hashable, code: Executable, order: Sequence[str]) -> None:
+    """Keep the entry of a request, as soon as there is one."""
+    table = entries(model)
+    if key not in table:
+        found = code.entry(order)
+        if found is not None:
+            table[key] = found
+
+
+@lru_cache(maxsize=64)
+def cheapest_inner_products(expr: Expr) -> tuple[InnerProductTerm, ...]:
+    """A number as a sum of products of vectors, cut where that is cheapest."""
+
+    def cost(pair: DualPair) -> float:
+        try:
+            return derive({"left": pair[0], "right": pair[1]}).chosen.cost.total
+        except LoweringError:
+            return inf
+
+    return inner_product_terms(expr, cost)
+
+
+def frame_motions(model: Model, frames: Sequence[str], motions: Array) -> Array:
+    """Motions (..., frames, 6) of frames, in their own axes, out of those of the links."""
+    result = np.zeros((*motions.shape[:-2], len(frames), 6), dtype=motions.dtype)
+    for number, name in enumerate(frames):
+        frame = model.frame(name)
+        if frame.body != GROUND:
+            carry = motion_transform(pose_inverse(frame.body_pose))
+            result[..., number, :] = motions[..., frame.body, :] @ carry.T
+    return result

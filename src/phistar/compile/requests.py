@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Requests: what is asked of a robot, before any robot is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from phistar.algebra.ir import Expr
+from phistar.algorithms.programs import OutputBundle
+from phistar.backends.policy import TracedWork
+from phistar.sweeps.requests import Full
+from phistar.sweeps.requests import Request as MatrixPart
+
+if TYPE_CHECKING:
+    from phistar.scalar.program import Unrolled
+
+Shape = tuple[int, ...]
+Outputs = tuple[tuple[str, Expr], ...]
+"""Expressions by name, in order."""
+
+FULL = Full()
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Vectors by name.
+
+    Attributes:
+        name: For people.
+        vectors: Expressions.
+        simplify: Look for the cheapest equal form even where the one given could be computed as it
+            stands. Programs of the catalogue are what their names say, so they are not touched.
+        regroup_inertia: Whether it is about the motion of the whole robot, see
+            ``REGROUPABLE_PROGRAMS``.
+    """
+
+    name: str
+    vectors: Outputs
+    simplify: bool = False
+    regroup_inertia: bool = False
+
+
+@dataclass(frozen=True)
+class MatrixOf:
+    """The matrix of an operator, or a part of it.
+
+    Attributes:
+        name: For people.
+        operator: An expression.
+        part: Which part.
+        regroup_inertia: As for ``Vectors``.
+    """
+
+    name: str
+    operator: Expr
+    part: MatrixPart = FULL
+    regroup_inertia: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Bundle:
+    """Vectors and matrices over the joints that are wanted together; about the whole robot.
+
+    Attributes:
+        name: For people.
+        vectors: Expressions.
+        wanted: Its row in the catalogue.
+    """
+
+    name: str
+    vectors: Outputs
+    wanted: OutputBundle
+    regroup_inertia: bool = True
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A quantity whose scalar program is traced for a robot directly.
+
+    Attributes:
+        name: As the method of ``Robot``.
+        inputs: Names of what it reads, in the order of the entry's arguments.
+        shape: Robot and choices -> the shape of the result for one sample; of several results by
+            name.
+        trace: Robot and choices -> the program.
+        work: Robot and choices -> what decides whether and when it is compiled; None: there is no
+            such program on this robot.
+        choices: What a user may choose by keyword, and the defaults; ``frame`` has none.
+        defined: What it is, in symbols or words, for people.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    shape: Callable[..., Shape | Mapping[str, Shape]]
+    trace: Callable[..., Unrolled]
+    work: Callable[..., TracedWork | None]
+    choices: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    defined: str = ""
+
+
+Request = Vectors | MatrixOf | Bundle | Traced

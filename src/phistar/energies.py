@@ -42,9 +42,9 @@ def kinetic_energy(model: Model, q: Coordinates, v: Coordinates) -> Array:
     arrays = check_shapes(model, q=q, v=v)
     found = run_traced(model, ("kinetic_energy",), *arrays.values())
     if found is None:
-        found = kinetic_energy_by_sweeps(model, **arrays)[..., None]
-        found = require_finite_result(model, "the kinetic energy", arrays["q"], found, 1)
-    return found[..., 0]
+        found = kinetic_energy_by_sweeps(model, **arrays)
+        found = require_finite_result(model, "the kinetic energy", arrays["q"], found, 0)
+    return found
 
 
 def potential_energy(model: Model, q: Coordinates) -> Array:
@@ -52,9 +52,9 @@ def potential_energy(model: Model, q: Coordinates) -> Array:
     arrays = check_shapes(model, q=q)
     found = run_traced(model, ("potential_energy",), *arrays.values())
     if found is None:
-        found = potential_energy_by_poses(model, **arrays)[..., None]
-        found = require_finite_result(model, "the potential energy", arrays["q"], found, 1)
-    return found[..., 0]
+        found = potential_energy_by_poses(model, **arrays)
+        found = require_finite_result(model, "the potential energy", arrays["q"], found, 0)
+    return found
 
 
 def momentum_by_sweeps(model: Model, q: Array, v: Array) -> Array:

@@ -43,6 +43,10 @@ class Policy:
     max_part_operations: int = 40_000
     """Operations up to which unrolled code for a part of a matrix is worth its size."""
 
+    operations_per_regressor_joint: int = 300
+    """Operations that the ten parameters of a body take at each joint between it and the ground,
+    about; for the estimate of a regressor before it is traced."""
+
     max_path_links_unrolled: int = 150
     """Links of a path, or of a robot, beyond which unrolled kinematics is too long."""
 

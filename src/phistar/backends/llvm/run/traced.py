@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -18,9 +18,11 @@ from phistar.model.model_cache import Entry
 from phistar.scalar.program import Unrolled
 from phistar.thresholds import POLICY
 
+Shape = tuple[int, ...]
+
 
 class TracedCode:
-    """A program with one output; a kernel for each precision, made when it is worth it."""
+    """A program; a kernel for each precision, made when it is worth it."""
 
     def __init__(
         self, name: str, title: str, compile_at_once: bool, program: Callable[[], Unrolled]
@@ -38,43 +40,49 @@ class TracedCode:
         self._compile_at_once = compile_at_once
         self._samples_seen = 0
 
-    def __call__(self, arrays: Sequence[Array]) -> Array | None:
-        """The output (..., size) for inputs (..., size), in their order, if we can say it now.
+    def __call__(
+        self, arrays: Mapping[str, Array], shapes: Mapping[str, Shape]
+    ) -> dict[str, Array] | None:
+        """Outputs (..., *shape) by name for inputs (..., size), if we can say them now.
+
+        Args:
+            arrays: Inputs by name; their batches broadcast.
+            shapes: Of each output for one sample.
 
         Returns:
             None while there is no code yet, for other dtypes than float64 and float32, and where
             an input is not finite.
         """
-        dtype = np.result_type(*arrays)
+        dtype = np.result_type(*arrays.values())
         if dtype not in LLVM_REAL_BY_DTYPE:
             return None
         if self._samples_seen < POLICY.samples_before_compile and settings.tier() == "auto":
-            self._samples_seen += math.prod(np.broadcast_shapes(*(x.shape[:-1] for x in arrays)))
+            batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays.values()))
+            self._samples_seen += math.prod(batch)
             if self._samples_seen < POLICY.samples_before_compile:
                 return None
         kernel = self._kernel(LLVM_REAL_BY_DTYPE[dtype])
         if kernel is None:
             return None
-        signature = kernel.call.signature
-        given = dict(zip(signature.inputs, arrays, strict=True))
-        ((name, size),) = signature.outputs.items()
-        found, finite = run_on_batch(kernel, given, dict.fromkeys(given, 1), {name: (size,)})
-        return found[name] if finite else None
+        found, finite = run_on_batch(kernel, arrays, dict.fromkeys(arrays, 1), shapes)
+        return found if finite else None
 
     def _kernel(self, real: str) -> MachineKernel | None:
         tiers = self._tiers[real]
         return tiers.kernel if self._compile_at_once else tiers.kernel_if_ready
 
-    def entry(self, shape: tuple[int, ...]) -> Entry | None:
+    def tiers_if_ready(self) -> TieredKernel | None:
+        """The kernels in float64; None as long as there is none."""
+        started = self._samples_seen >= POLICY.samples_before_compile or settings.tier() != "auto"
+        ready = started and self._kernel("double") is not None
+        return self._tiers["double"] if ready else None
+
+    def entry(self, order: Sequence[str], shapes: Mapping[str, Shape]) -> Entry | None:
         """The entry, see ``llvm.run.entry``; None as long as there is no kernel.
 
         Args:
-            shape: Of the output for one sample.
+            order: Names of the inputs in the order of the entry's arguments.
+            shapes: Of each output for one sample.
         """
-        started = self._samples_seen >= POLICY.samples_before_compile or settings.tier() != "auto"
-        kernel = self._kernel("double") if started else None
-        if kernel is None:
-            return None
-        signature = kernel.call.signature
-        (name,) = signature.outputs
-        return make_entry(self._tiers["double"], tuple(signature.inputs), {name: shape})
+        tiers = self.tiers_if_ready()
+        return None if tiers is None else make_entry(tiers, order, shapes)

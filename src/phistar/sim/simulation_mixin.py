@@ -125,8 +125,8 @@ class Simulates:
                 the first knot that is not finite or -1.
 
         Returns:
-            The motion; time is the first axis. float32 states give float32 results; steps are in
-            double precision.
+            The motion; time is the first axis. float32 states and joint forces give float32
+            results: machine code steps in float32, NumPy in double precision.
 
         Raises:
             DivergenceError: The motion is no longer finite.

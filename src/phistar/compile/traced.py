@@ -325,7 +325,13 @@ def run_traced_results(model: Model, key: RequestKey, *arrays: Array) -> dict[st
     return found
 
 
-def chained_entry(model: Model, bundle: str, key: RequestKey, order: Sequence[str]) -> Entry | None:
+def chained_entry(
+    model: Model,
+    bundle: str,
+    key: RequestKey,
+    order: Sequence[str],
+    keys: Mapping[str, str],
+) -> Entry | None:
     """The entry to two programs, of which the second reads what the first one gives.
 
     Args:
@@ -333,6 +339,7 @@ def chained_entry(model: Model, bundle: str, key: RequestKey, order: Sequence[st
         bundle: Vectors and matrices, see ``fused_executable``.
         key: A traced quantity.
         order: What both read from outside, in the order of the entry's arguments.
+        keys: Names of the second one's outputs in the result, where they differ.
 
     Returns:
         None unless both are compiled.
@@ -348,7 +355,8 @@ def chained_entry(model: Model, bundle: str, key: RequestKey, order: Sequence[st
     last = second.tiers_if_ready()
     if last is None:
         return None
-    return make_chained_entry(first.tiers(), last, order, TRACED[key[0]].shapes(model, *key[1:]))
+    shapes = TRACED[key[0]].shapes(model, *key[1:])
+    return make_chained_entry(first.tiers(), last, order, shapes, keys)
 
 
 @cached_for_equal_models(1024)

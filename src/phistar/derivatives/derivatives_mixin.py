@@ -215,7 +215,9 @@ class Derivatives:
             if entry is not None and type(q) is np.ndarray and 0 < q.ndim < 3:
                 rows = number_rows(dt, len(q) if q.ndim == 2 else None)
                 if (found := entry(q, v, tau, rows)) is not None:
-                    return discrete.from_program(found)
+                    result = object.__new__(Discretization)
+                    vars(result).update(found)
+                    return result
         if on_error != "raise":
             return nan_where_bad(
                 self.model,

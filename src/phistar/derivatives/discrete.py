@@ -10,7 +10,7 @@ at both ends, and exact for the scheme: those of rotations are not the flat ones
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,13 +74,6 @@ def discretize(
     return DISCRETIZATION_SCHEMES[method](model, q, v, float(dt), at)
 
 
-def from_program(found: Mapping[str, Array]) -> Discretization:
-    """A step from what the program ``discretization`` gives."""
-    result = object.__new__(Discretization)
-    vars(result).update(q=found["q_next"], v=found["v_next"], A=found["A"], B=found["B"])
-    return result
-
-
 def _by_program(
     model: Model, q: Array, v: Array, dt: float, method: str, at: Linearization
 ) -> Discretization | None:
@@ -88,7 +81,9 @@ def _by_program(
     matrices = (x.reshape(*x.shape[:-2], -1) for x in (at.vdot_q, at.vdot_v, at.vdot_tau))
     rows = np.full(1, dt, at.vdot.dtype)
     found = run_traced_results(model, ("discretization", method), q, v, rows, at.vdot, *matrices)
-    return None if found is None else from_program(found)
+    if found is None:
+        return None
+    return Discretization(found["q_next"], found["v_next"], found["A"], found["B"])
 
 
 def _add_entry(model: Model, method: str) -> None:
@@ -96,7 +91,7 @@ def _add_entry(model: Model, method: str) -> None:
     table = entries(model)
     if ("discretize", method) not in table and joint_map(model).is_identity:
         key, order = ("discretization", method), ("q", "v", "tau", "dt")
-        entry = chained_entry(model, "linearize", key, order)
+        entry = chained_entry(model, "linearize", key, order, {"q_next": "q", "v_next": "v"})
         if entry is not None:
             table["discretize", method] = entry
 

@@ -17,12 +17,11 @@ from phistar.arguments import (
     check_shapes,
     checked_state,
     refuse_singular,
-    require_valid_inputs,
     step_lengths,
 )
 from phistar.arrays import Array
 from phistar.backends.base import OPTIONAL_INPUTS
-from phistar.backends.policy import VectorWork
+from phistar.backends.policy import StagesWork
 from phistar.compile import Kernel, cheapest_equivalent, joint_map, kernel
 from phistar.compile.traced import Shape, TracedRequest, add_traced, run_traced_results
 from phistar.dynamics import Forces, check_forces
@@ -30,10 +29,12 @@ from phistar.errors import UnknownNameError
 from phistar.model.configuration import Coordinates, batch_shape
 from phistar.model.kinematic_loops import require_tree
 from phistar.model.model import Model
+from phistar.model.model_cache import entries
 from phistar.model.singular import require_finite_results
 from phistar.scalar.program import Unrolled
+from phistar.sim.manifold import is_euclidean
 from phistar.sim.schemes import SCHEMES, EvaluateRates, Scheme
-from phistar.sim.stages import next_state
+from phistar.sim.stages import StateFunctions, functions_of, next_state
 from phistar.sim.variables import Variable, Velocity
 
 
@@ -63,6 +64,9 @@ def step(
         found = run_traced_results(model, ("step", scheme), *arrays.values(), lengths)
         if found is not None:
             return found["q_next"], found["v_next"]
+        ahead = _by_entries(model, SCHEMES[scheme], arrays, lengths)
+        if ahead is not None:
+            return ahead
     return _by_stages(SCHEMES[scheme], Velocity(model, forces, reference), arrays, lengths)
 
 
@@ -73,12 +77,52 @@ def _by_stages(
     model = variable.model
     q, v, tau = checked_state(model, **arrays)
     with np.errstate(over="ignore", invalid="ignore"):
-        found = next_state(scheme, variable, q, v, tau, dt)
-    results = dict(zip(("q", "v"), found, strict=True))
-    if not all(np.isfinite(x).all() for x in found):
-        require_valid_inputs(model, q=q, v=v, tau=tau)
-        require_finite_results(model, q, results, found[0].ndim - 1)
-    return found
+        found = next_state(scheme, functions_of(variable), q, v, tau, dt)
+    # What a scheme does not read decides the shape and precision of its results all the same.
+    batch = np.broadcast_shapes(*(x.shape[:-1] for x in (q, v, tau, dt)))
+    dtype = np.result_type(q, v, tau, dt)
+    q, v = (np.array(np.broadcast_to(x, (*batch, x.shape[-1])), dtype) for x in found)
+    if not (np.isfinite(q).all() and np.isfinite(v).all()):
+        require_finite_results(model, arrays["q"], {"q": q, "v": v}, len(batch))
+    return q, v
+
+
+class _NoEntryError(Exception):
+    """An entry gave no result; the general path says why, or copes."""
+
+
+def _by_entries(
+    model: Model, scheme: Scheme, arrays: Mapping[str, Array], dt: Array
+) -> tuple[Array, Array] | None:
+    """The step of plain arrays by the entries of forward dynamics and ``integrate``.
+
+    Returns:
+        None if there are none yet, or they cannot say it.
+    """
+    table = entries(model)
+    dynamics, turn = table.get("forward_dynamics"), table.get(("integrate",))
+    if dynamics is None or (turn is None and not is_euclidean(model)):
+        return None
+
+    def rate(q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
+        vdot = dynamics(q, v, tau)
+        if vdot is None:
+            raise _NoEntryError
+        return v, vdot
+
+    def move(q: Array, step: Array) -> Array:
+        moved = np.asarray(q + step) if turn is None else turn(q, step)
+        if moved is None:
+            raise _NoEntryError
+        return moved
+
+    functions = StateFunctions(model, lambda q, v: v, rate, move)
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = next_state(scheme, functions, arrays["q"], arrays["v"], arrays["tau"], dt)
+    except _NoEntryError:
+        return None
+    return found if all(np.isfinite(x).all() for x in found) else None
 
 
 def _rates(model: Model) -> Kernel:
@@ -94,14 +138,14 @@ def _trace(model: Model, scheme: str) -> Unrolled:
     return step_program(model, SCHEMES[scheme], rates)
 
 
-def _work(model: Model, scheme: str) -> VectorWork | None:
+def _work(model: Model, scheme: str) -> StagesWork | None:
     """Forward dynamics at all stages; None: followers of other joints, or joints with a scale."""
     joints = joint_map(model)
     if not joints.one_to_one or (joints.scales != 1.0).any():
         return None
     parts = SCHEMES[scheme].instructions
     stages = sum(isinstance(p, EvaluateRates) and not p.velocity_only for p in parts)
-    return VectorWork(stages * sum(1 for _ in _rates(model).schedule.program.live()))
+    return StagesWork(sum(1 for _ in _rates(model).schedule.program.live()), stages)
 
 
 def _shapes(model: Model, scheme: str) -> Mapping[str, Shape]:

@@ -70,7 +70,7 @@ def make(tiers, native, latest, sizes, empty, rows, ndarray, float64, most):
 
 _CHAINED = """
 def make(
-    tiers, native, latest, sizes, last_tiers, last_native, last_sizes,
+    tiers, native, latest, sizes, last_tiers, last_native,
     empty, rows, ndarray, float64, most,
 ):
     def entry({arguments}):
@@ -92,10 +92,9 @@ def make(
         if {first}.ndim != 2 or not 0 < len({first}) <= most:
             return None
         count = len({first})
-        {inner} = rows(count, sizes, float64)
+        {inner}, {outputs} = rows(count, sizes, float64)
         if not native({inner_given}, {inner}):
             return None
-        {outputs} = rows(count, last_sizes, float64)
         if not last_native({given}, {outputs}):
             return None
         return {{{batch_results}}}
@@ -150,6 +149,7 @@ def make_chained_entry(
     last_tiers: TieredKernel,
     order: Sequence[str],
     shapes: Mapping[str, Shape],
+    keys: Mapping[str, str],
 ) -> Entry | None:
     """The entry to two programs with several outputs each; the second reads those of the first.
 
@@ -158,6 +158,7 @@ def make_chained_entry(
         last_tiers: Those of the second; what ``order`` does not name are outputs of the first.
         order: Names of what both read from outside, in the order of the entry's arguments.
         shapes: Shape of each output of the second for one sample.
+        keys: Names of its outputs in the result, where they differ.
 
     Returns:
         None if they read something else, or have no native entries.
@@ -176,16 +177,15 @@ def make_chained_entry(
         tuple(known[name] for name in ahead.inputs),
         tuple(ahead.outputs.values()),
         tuple({**known, **inner}[name] for name in behind.inputs),
-        tuple((name, tuple(shapes[name])) for name in behind.outputs),
+        tuple((keys.get(name, name), tuple(shapes[name])) for name in behind.outputs),
     )
     return factory(
         tiers,
         kernel.native_entry,
         _latest,
-        tuple(ahead.outputs.values()),
+        (*ahead.outputs.values(), *behind.outputs.values()),
         last_tiers,
         last.native_entry,
-        tuple(behind.outputs.values()),
         np.empty,
         pool.rows,
         np.ndarray,

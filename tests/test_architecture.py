@@ -70,8 +70,8 @@ LAYERS: dict[str, tuple[str, str]] = {
         "numpy rich",
     ),
     "robot": (
-        f"{BASE} algebra algorithms compile dynamics kinematics energies derivatives diagonal "
-        "geometry kernels functions operators sim settings",
+        f"{BASE} arguments algebra algorithms compile dynamics kinematics energies derivatives "
+        "diagonal geometry kernels functions operators sim settings",
         "numpy",
     ),
     "robots": ("errors model loaders robot", "numpy"),

@@ -15,7 +15,7 @@ from phistar.model.model_cache import entries
 MAX_FRAMES = 3
 """The method, the entry, and memory for the results of a batch."""
 
-FRAME = "upper_arm_link"
+FRAME, TIP = "upper_arm_link", "tool0"
 CALLS: dict[str, Callable[..., Any]] = {
     "inverse_dynamics": lambda r, q, v, x: r.inverse_dynamics(q, v, x),
     "forward_dynamics": lambda r, q, v, x: r.forward_dynamics(q, v, x),
@@ -32,6 +32,17 @@ CALLS: dict[str, Callable[..., Any]] = {
     "momentum": lambda r, q, v, x: r.momentum(q, v),
     "kinetic_energy": lambda r, q, v, x: r.kinetic_energy(q, v),
     "potential_energy": lambda r, q, v, x: r.potential_energy(q),
+    "integrate": lambda r, q, v, x: r.integrate(q, v),
+    "difference": lambda r, q, v, x: r.difference(q, q),
+    "jacobian_rate": lambda r, q, v, x: r.jacobian_rate(q, v, FRAME),
+    "frame_acceleration": lambda r, q, v, x: r.frame_acceleration(q, v, x, FRAME, "local"),
+    "regressor": lambda r, q, v, x: r.regressor(q, v, x),
+    "log_determinant": lambda r, q, v, x: r.log_determinant(q),
+    "operational_inertia": lambda r, q, v, x: r.operational_inertia(q, [TIP]),
+    "operational_inertia, damped": lambda r, q, v, x: r.operational_inertia(q, [TIP], damping=0.1),
+    "step": lambda r, q, v, x: r.step(q, v, x, 1e-3),
+    "step rk4": lambda r, q, v, x: r.step(q, v, x, 1e-3, "rk4"),
+    "discretize": lambda r, q, v, x: r.discretize(q, v, x, 1e-3),
     "linearize": lambda r, q, v, x: r.linearize(q, v, x),
     "linearize_inverse": lambda r, q, v, x: r.linearize_inverse(q, v, x),
     "jvp": lambda r, q, v, x: r.jvp("forward_dynamics", q, v, x, dq=v),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Set
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,27 @@ def check_shapes(model: Model, **arguments: Coordinates) -> dict[str, Array]:
         arrays[name] = read_coordinates(model, value, "q" if name == "q" else "v", name)
     batch_shape(model, arrays)
     return arrays
+
+
+@lru_cache(maxsize=64)
+def number_rows(x: float, samples: int | None = None) -> Array:
+    """A number as programs read it, one for all samples: (1,) or (samples, 1), read-only."""
+    rows = np.full((1,) if samples is None else (samples, 1), x, dtype=float)
+    rows.flags.writeable = False
+    return rows
+
+
+def step_lengths(dt: ArrayLike, argument: str = "dt") -> Array:
+    """Lengths of steps [s] as an array (..., 1).
+
+    Raises:
+        ArgumentError: One is no time greater than zero.
+    """
+    lengths = as_numbers(dt, argument)
+    if lengths.dtype.kind != "f" or not (np.isfinite(lengths) & (lengths > 0)).all():
+        number = dt if lengths.ndim == 0 else np.array2string(lengths, threshold=5)
+        raise ArgumentError(f"{argument} is {number}, expected a time greater than zero [s]")
+    return lengths[..., None]
 
 
 def spatial_vectors(model: Model, name: str, value: ArrayLike, count: int) -> Array:

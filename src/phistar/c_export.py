@@ -52,11 +52,6 @@ from phistar.scalar.program import ScalarProgram
 from phistar.scalar.trace.kinematics_programs import RESULT_OUTPUT
 from phistar.sweeps.ir import StreamProgram
 
-DEFAULT_REFERENCE = "world_aligned"
-FRAME_MATRICES = ("jacobian_rate",)
-"""Matrices about a frame; they are in its own axes, at its origin."""
-
-
 RESULT_MEANINGS: Mapping[str, str] = {
     "frame_pose": "world pose of the frame [m]",
     "link_poses": "world poses of all links, fixed ones too, in file order [m]",
@@ -66,6 +61,16 @@ RESULT_MEANINGS: Mapping[str, str] = {
     "momentum": "momentum about the world's origin, angular [N m s] then linear [N s]",
     "kinetic_energy": "kinetic energy [J], that of the rotors included",
     "potential_energy": "potential energy [J] of the moving links, zero at the world's origin",
+    "integrate": "configuration reached along the tangent step dv",
+    "difference": "tangent step from q0 to q1",
+    "jacobian_rate": "time derivative of the frame's Jacobian",
+    "frame_acceleration": "time derivative of the frame's velocity, angular then linear",
+    "regressor": "joint forces per unit of each body's ten inertial parameters",
+    "log_determinant": "log det of the mass matrix",
+    "operational_inertia": "inertia that the frame shows to forces on it",
+    "damped_operational_inertia": "the same, damping added to the compliance before it is inverted",
+    "discretization": "",
+    "step": "",
 }
 """What the results of traced quantities hold."""
 
@@ -122,7 +127,7 @@ def export_c(
         directory: Where to; made if it is not there.
         frames: Frames of the quantities that name none themselves, a function for each.
         reference: Axes and point of Jacobians and velocities of frames, as for ``Robot.jacobian``;
-            the default is ``"world_aligned"``, and ``"local"`` for ``jacobian_rate``.
+            the default is ``"world_aligned"``, and ``"local"`` for operational inertia.
         real: ``"double"`` or ``"float"``.
         shape: ``"straight"`` (fast), ``"rolled"`` (small, for many links) or ``"auto"``.
             Kinematics, energies and what is computed together are straight lines always.
@@ -162,7 +167,7 @@ def quantity_names() -> tuple[str, ...]:
 
 def needs_frame(quantity: str) -> bool:
     """Whether a quantity is about a frame."""
-    return quantity in FRAME_MATRICES or "frame" in _choices(quantity)
+    return not {"frame", "frames"}.isdisjoint(_choices(quantity))
 
 
 def _choices(quantity: str) -> Mapping[str, object]:
@@ -215,10 +220,7 @@ def _of_frames(name: str, frames: Sequence[str]) -> Iterator[_Wanted]:
 
 def _check_reference(reference: str, wanted: Sequence[_Wanted]) -> None:
     check_reference(reference)
-    local = [each.quantity for each in wanted if each.quantity in FRAME_MATRICES]
-    if local and reference != "local":
-        raise ArgumentError(f"{local[0]} is in the frame's own axes: reference 'local'")
-    if not local and not any("reference" in _choices(each.quantity) for each in wanted):
+    if not any("reference" in _choices(each.quantity) for each in wanted):
         raise ArgumentError("a reference is given, but nothing that is exported has one")
 
 
@@ -250,13 +252,10 @@ def _exported_matrix(
     forms = compile_request(found).draft.forms[name]
     read = _refuse_undefined(model, (form.schedule.program for form in forms))
     tuning = Tuning(regroup_inertia=True, shape=options.shape)
-    frames = (wanted.frame,) if wanted.frame else ()
-    function = lower_matrix(forms, model, frames, tuning, name=name, forces=options.forces)
+    function = lower_matrix(forms, model, (), tuning, name=name, forces=options.forces)
     meaning = f"{MATRIX_MEANINGS[name]}; {function.meanings[name]}"
     function = CFunction(function.program, {name: meaning})
     notes = []
-    if wanted.frame:
-        notes.append(f"In the axes of the frame '{wanted.frame}', at its origin.")
     if name == "link_jacobians":
         notes.append(f"Six rows per link, in link axes: {', '.join(b.link for b in model.bodies)}.")
     return _described(model, wanted, function, {name: found.operator}, read, notes)
@@ -284,20 +283,20 @@ def _exported_trace(
     name = wanted.quantity
     if name == "center_of_mass" and not sum(link.mass for link in model.links):
         raise ArgumentError(f"robot '{model.name}' has no mass, and so no centre of mass")
-    given = {"frame": wanted.frame, "reference": options.reference or DEFAULT_REFERENCE}
+    reference = options.reference or row.choices.get("reference")
+    given = {"frame": wanted.frame, "frames": (wanted.frame,), "reference": reference}
     choices = tuple(given.get(choice, default) for choice, default in row.choices.items())
     traced = row.trace(model, *choices)
     program = rename_output(traced, RESULT_OUTPUT, name)
-    shape = row.shape(model, *choices)
-    assert isinstance(shape, tuple)
-    meaning = RESULT_MEANINGS[name]
-    if len(shape) > 1:
-        meaning += f"; {matrix_meaning(shape)}"
+    meanings = {}
+    for output, shape in row.shapes(model, *choices).items():
+        parts = [RESULT_MEANINGS[name], matrix_meaning(shape) if len(shape) > 1 else ""]
+        meanings[name if output == RESULT_OUTPUT else output] = "; ".join(filter(None, parts))
     notes = [f"The frame is '{wanted.frame}'."] if wanted.frame else []
     if "reference" in row.choices:
         notes[-1] = f"The frame is '{wanted.frame}', the reference is {given['reference']}."
     inputs = random_inputs(model, program.signature)
-    return ExportedProgram(wanted.name, program, inputs, "", "", notes, {name: meaning})
+    return ExportedProgram(wanted.name, program, inputs, "", "", notes, meanings)
 
 
 def _refuse_undefined(model: Model, programs: Iterable[StreamProgram]) -> set[str]:

@@ -29,6 +29,7 @@ from phistar.compile import (
     kernel,
     matrix,
     matrix_executable,
+    run_traced,
 )
 from phistar.errors import ArgumentError, ShapeError, UnknownNameError
 from phistar.gc_pause import gc_paused
@@ -209,6 +210,13 @@ def coriolis_matrix(model: Model, q: Coordinates, v: Coordinates) -> Array:
 def log_determinant(model: Model, q: Coordinates) -> Array:
     """log det 𝓜 (...), the sum over the joints of log det D."""
     refuse_singular(model)
+    arrays = check_shapes(model, q=q)
+    found = run_traced(model, ("log_determinant",), *arrays.values())
+    return log_determinant_by_pivots(model, **arrays) if found is None else found
+
+
+def log_determinant_by_pivots(model: Model, q: Array) -> Array:
+    """The same by sweeps, or from the whole matrix where mimic joints are reduced."""
     (q,) = checked_state(model, q=q)
     if not joint_map(model).one_to_one:
         return np.asarray(np.linalg.slogdet(mass_matrix(model, q))[1])

@@ -32,6 +32,7 @@ from phistar.compile import (
     frame_motions,
     joint_map,
     matrix,
+    run_traced,
     spell_inverses_for_robot,
     with_closed_inverses,
 )
@@ -48,6 +49,7 @@ from phistar.model.configuration import (
     as_numbers,
     batch_shape,
     configuration,
+    read_coordinates,
     require_finite,
 )
 from phistar.model.model import Model
@@ -78,6 +80,10 @@ def operational_inertia(
             f"{model.nv} degrees of freedom, so there is no operational inertia; name fewer "
             "frames, or pass damping="
         )
+    q = read_coordinates(model, q, "q", "q")
+    found = _traced_inertia(model, q, tuple(frames), kind, damping)
+    if found is not None:
+        return found
     q = configuration(model, q)
     mobility = function(q)
     if kind != "local":
@@ -95,6 +101,20 @@ def operational_inertia(
         _refuse_singular_pose(model, frames, mobility)
     inertia = np.linalg.inv(mobility)
     return np.asarray((inertia + np.swapaxes(inertia, -1, -2)) / 2)
+
+
+def _traced_inertia(
+    model: Model, q: Array, frames: tuple[str, ...], reference: str, damping: float
+) -> Array | None:
+    """The same by machine code, if that is at hand and the pose not singular."""
+    if q.dtype.kind != "f":
+        return None
+    if damping:
+        rows = np.full(1, damping, q.dtype)
+        return run_traced(model, ("damped_operational_inertia", frames, reference), q, rows)
+    # What counts as singular in single precision is in roundings of double precision, too.
+    roundings = SINGULAR_ROUNDINGS * float(np.finfo(q.dtype).eps / np.finfo(float).eps)
+    return run_traced(model, ("operational_inertia", frames, reference, roundings), q)
 
 
 def _frames_text(frames: Sequence[str]) -> str:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kinematics of a model for a user's arrays: machine code for what is asked often.
 
-The functions are those of ``model.kinematics``, which answers whatever has no machine code: other
-dtypes than float64 and float32, numbers that are not finite, very long paths, other backends, and
-the first samples of each program. ``Kinematics`` is the part of ``Robot`` that asks them. Momentum
+The functions are those of ``model.numpy_kinematics`` and, for steps on the configuration space, of
+``model.configuration``, which answer whatever has no machine code: other dtypes than float64 and
+float32, numbers that are not finite, very long paths, other backends, and the first samples of each
+program. ``Kinematics`` is the part of ``Robot`` that asks them. Momentum
 and energies are asked here too, see ``energies``.
 """
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.compile import run_traced
+from phistar.model import configuration as space
 from phistar.model import numpy_kinematics
 from phistar.model.bad_samples import nan_where_bad
 from phistar.model.configuration import Coordinates, batch_shape, read_coordinates
@@ -89,6 +91,28 @@ def center_of_mass(model: Model, q: Coordinates, *, fixed: bool = True) -> Array
     return found
 
 
+def integrate(model: Model, q: Coordinates, dv: Coordinates) -> Array:
+    """The configuration (..., nq) along a tangent step; see ``model.configuration.integrate``."""
+    q, dv = read_coordinates(model, q, "q", "q"), read_coordinates(model, dv, "v", "dv")
+    batch_shape(model, {"q": q, "dv": dv})
+    found = run_traced(model, ("integrate",), q, dv)
+    return space.integrate(model, q, dv) if found is None else found
+
+
+def integrate_unchecked(model: Model, start: Array, step: Array) -> Array:
+    """``integrate`` of arrays whose shapes fit; what is not finite stays so."""
+    found = run_traced(model, ("integrate",), start, step)
+    return space.integrate_unchecked(model, start, step) if found is None else found
+
+
+def difference(model: Model, q0: Coordinates, q1: Coordinates) -> Array:
+    """The tangent step (..., nv) from q0 to q1; see ``model.configuration.difference``."""
+    q0, q1 = read_coordinates(model, q0, "q", "q0"), read_coordinates(model, q1, "q", "q1")
+    batch_shape(model, {"q0": q0, "q1": q1})
+    found = run_traced(model, ("difference",), q0, q1)
+    return space.difference(model, q0, q1) if found is None else found
+
+
 def require_finite_result(model: Model, what: str, q: Array, found: Array, tail: int) -> Array:
     """A result (..., *tail) of NumPy if it is finite.
 
@@ -108,11 +132,33 @@ def require_finite_result(model: Model, what: str, q: Array, found: Array, tail:
 
 
 class Kinematics:
-    """Poses, Jacobians and velocities of a robot's frames."""
+    """Poses, Jacobians and velocities of a robot's frames, and steps of its configuration."""
 
     model: Model
     _nv: int
     _entries: dict[Hashable, Entry | None]
+
+    def integrate(self, q: Coordinates, dv: Coordinates, *, on_error: str = "raise") -> Array:
+        """The configuration (..., nq) reached from q along the tangent step dv (..., nv).
+
+        Each joint moves to X_J(q) exp(H* dv): addition for angles and lengths, the exponential
+        for rotations and rigid motions.
+        """
+        entry = self._entries.get(("integrate",))
+        if entry is not None and (result := entry(q, dv)) is not None:
+            return result
+        if on_error != "raise":
+            return nan_where_bad(self.model, on_error, self.integrate, {"q": q, "dv": dv})
+        return integrate(self.model, q, dv)
+
+    def difference(self, q0: Coordinates, q1: Coordinates, *, on_error: str = "raise") -> Array:
+        """The tangent step (..., nv) from q0 to q1: integrate(q0, difference(q0, q1)) is q1."""
+        entry = self._entries.get(("difference",))
+        if entry is not None and (result := entry(q0, q1)) is not None:
+            return result
+        if on_error != "raise":
+            return nan_where_bad(self.model, on_error, self.difference, {"q0": q0, "q1": q1})
+        return difference(self.model, q0, q1)
 
     def frame_pose(self, q: Coordinates, frame: str, *, on_error: str = "raise") -> Array:
         """World pose (..., 4, 4) of a link or frame."""

@@ -10,16 +10,18 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from phistar import dynamics, settings
 from phistar.algebra.ir import Expr
+from phistar.arguments import number_rows
 from phistar.arrays import Array
 from phistar.derivatives.derivatives_mixin import Derivatives
 from phistar.diagonal.diagonal_mixin import Diagonalized
 from phistar.energies import Energies
 from phistar.errors import ArgumentError, LoopWarning, RobotNotFoundError, close_matches, pluralize
-from phistar.functions import Function, operational_inertia
+from phistar.functions import SINGULAR_ROUNDINGS, Function, operational_inertia
 from phistar.geometry.curvature_mixin import Geometry
 from phistar.kernels import RobotKernel
 from phistar.kinematics import Kinematics
@@ -274,6 +276,9 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
 
     def log_determinant(self, q: Coordinates, *, on_error: str = "raise") -> Array:
         """log det of the mass matrix (...), from its factors."""
+        entry = self._entries.get(("log_determinant",))
+        if entry is not None and (result := entry(q)) is not None:
+            return result
         if on_error != "raise":
             return nan_where_bad(self.model, on_error, self.log_determinant, {"q": q})
         return dynamics.log_determinant(self.model, q)
@@ -305,6 +310,16 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
             SingularPoseError: The frames cannot move in every direction there.
             ArgumentError: They cannot anywhere: too many, on the ground, or one named twice.
         """
+        if type(frames) in (list, tuple) and type(damping) is float:
+            names, more = tuple(frames), tuple[Array, ...]()
+            if damping > 0.0 and type(q) is np.ndarray and 0 < q.ndim < 3:
+                entry = self._entries.get(("damped_operational_inertia", names, reference))
+                more = (number_rows(damping, len(q) if q.ndim == 2 else None),)
+            else:
+                key = ("operational_inertia", names, reference, SINGULAR_ROUNDINGS)
+                entry = self._entries.get(key) if damping == 0.0 else None
+            if entry is not None and (result := entry(q, *more)) is not None:
+                return result
         call = partial(
             operational_inertia, self.model, frames=frames, reference=reference, damping=damping
         )

@@ -43,6 +43,15 @@ class Policy:
     max_part_operations: int = 40_000
     """Operations up to which unrolled code for a part of a matrix is worth its size."""
 
+    max_step_link_streams_unrolled: int = 6000
+    """Links times streams times stages beyond which a step of time is no unrolled program. A step
+    of the humanoid by ``rk4`` has 5328: it compiles in 13 s in the background and takes 10 µs, and
+    100 µs if compiled dynamics and compiled steps of q are composed, as for longer robots."""
+
+    operations_per_regressor_joint: int = 90
+    """Operations that the ten parameters of a body take at each joint between it and the ground,
+    about; for the estimate of a regressor before it is traced."""
+
     max_path_links_unrolled: int = 150
     """Links of a path, or of a robot, beyond which unrolled kinematics is too long."""
 

@@ -17,6 +17,7 @@ from phistar.backends.policy import (
     Machine,
     MatrixWork,
     Policy,
+    StagesWork,
     StepWork,
     TracedWork,
     VectorWork,
@@ -31,6 +32,8 @@ from tools import house
 LIMITS: list[tuple[Work, int, Work, int, tuple[str, bool], tuple[str, bool]]] = [
     (VectorWork(50), 8, VectorWork(51), 8, ("unrolled", True), ("unrolled", False)),
     (VectorWork(54), 50, VectorWork(54), 51, ("unrolled", False), ("looped", True)),
+    (StagesWork(50, 4), 2, StagesWork(50, 4), 3, ("unrolled", True), ("unrolled", False)),
+    (StagesWork(50, 4), 30, StagesWork(50, 4), 31, ("unrolled", False), ("NumPy", True)),
     (MatrixWork(10, 100), 20, MatrixWork(10, 100), 21, ("unrolled", True), ("unrolled", False)),
     (MatrixWork(80, 6400), 50, MatrixWork(80, 6400), 51, ("unrolled", False), ("looped", True)),
     (MatrixWork(9, 4_000_000), 9, MatrixWork(9, 4_000_001), 9, ("unrolled", True), ("NumPy", True)),
@@ -75,6 +78,11 @@ def test_limits(
         (VectorWork(33), 7, "unrolled: 7 links x 33 streams = 231, at most 2 700 are"),
         (VectorWork(33), 7, "at once: 231 <= 400"),
         (VectorWork(60), 100, "looped: 100 links x 60 streams = 6 000, at most 2 700 are unrolled"),
+        (
+            StagesWork(37, 4),
+            50,
+            "NumPy: 7 400 links x streams x stages, at most 6 000 are compiled",
+        ),
         (BundleWork(40), 40, "in a background thread: 1 600 > 100"),
         (TracedWork(30), 30, "in a background thread: 30 links, at most 12 are compiled at once"),
         (StepWork(9), 200, "NumPy: 200 bodies, at most 120 have compiled steps"),

@@ -16,6 +16,7 @@ from phistar.errors import (
     TooLargeError,
 )
 from phistar.model.builder import ModelBuilder
+from phistar.model.random import random_model
 
 
 def body(kind: str, gravity: float = 0.0) -> phistar.Robot:
@@ -311,7 +312,7 @@ def test_wrenches_of_each_sample(pendulum: phistar.Robot) -> None:
 
 
 def test_single_precision_stays(pendulum: phistar.Robot) -> None:
-    """float32 states give float32 results, those of double precision rounded; t stays float64."""
+    """float32 states give float32 results, whatever takes the steps; t stays float64."""
     q, v = np.array([0.1, 0.2], np.float32), np.array([0.3, -0.1], np.float32)
     for how in ({"dt": 1e-3, "steps": 20}, {"duration": 0.02, "scheme": "dopri5"}):
         sim = pendulum.simulate(q, v, **how)
@@ -319,5 +320,32 @@ def test_single_precision_stays(pendulum: phistar.Robot) -> None:
         assert sim.t.dtype == np.float64
         assert [x.dtype for x in sim(0.005)] == [np.float32] * 2
         double = pendulum.simulate(q.astype(float), v.astype(float), **how)
-        assert np.array_equal(sim.q, double.q.astype(np.float32))
+        np.testing.assert_allclose(sim.q, double.q, rtol=1e-5)
+    assert np.array_equal(sim.q, double.q.astype(np.float32)), "NumPy steps in double precision"
     assert pendulum.simulate(q, v.astype(float), dt=1e-3, steps=2).q.dtype == np.float64
+
+
+@pytest.mark.parametrize("variables", ["v", "zeta"])
+@pytest.mark.parametrize("scheme", ["euler", "semi_implicit", "midpoint", "rk4"])
+@pytest.mark.parametrize("name", ["panda", "quadruped", "tree"])
+def test_single_precision_steps(name: str, scheme: str, variables: str) -> None:
+    """Steps in float32 stay within 1e-4 of those in float64; joint forces change at each step."""
+    if name == "tree":
+        kinds = ["planar", "spherical", "revolute"]
+        robot = phistar.Robot(
+            random_model(np.random.default_rng(2), 4, kinds=kinds, floating_base=True)
+        )
+    else:
+        robot = phistar.load(name)
+    rng, steps = np.random.default_rng(21), 10
+    q = robot.random_configuration(rng, (13,)).astype(np.float32)
+    v = (0.3 * rng.normal(size=(13, robot.nv))).astype(np.float32)
+    tau = rng.normal(size=(steps, 13, robot.nv)).astype(np.float32)
+    how = {"dt": 1e-3, "steps": steps, "every": 2, "scheme": scheme, "variables": variables}
+    single = robot.simulate(q, v, tau_steps=tau, **how)
+    double = robot.simulate(q.astype(float), v.astype(float), tau_steps=tau.astype(float), **how)
+    assert single.engine == double.engine == "machine code"
+    assert single.q.dtype == single.v.dtype == np.float32
+    assert not np.array_equal(single.v, double.v.astype(np.float32)), "these are double steps"
+    for found, known in ((single.q, double.q), (single.v, double.v)):
+        np.testing.assert_allclose(found, known, rtol=0, atol=1e-4 * np.abs(known).max())

@@ -107,6 +107,31 @@ class VectorWork:
 
 
 @dataclass(frozen=True)
+class StagesWork:
+    """One step of time as an unrolled program: dynamics at the stages of a scheme.
+
+    Attributes:
+        streams: That the dynamics computes at each link.
+        stages: At which it does.
+    """
+
+    streams: int
+    stages: int
+
+    def decide(self, bodies: int, tier: str) -> Decision:
+        """Unrolled unless it is too long: then dynamics and steps of q are composed."""
+        weight, unit = bodies * self.streams * self.stages, "links x streams x stages"
+        fits, text = _at_most(weight, POLICY.max_step_link_streams_unrolled, unit)
+        if not fits:
+            return _by_numpy(f"{text} are compiled")
+        short, early = _at_most(weight, POLICY.max_link_streams_at_once, unit)
+        found = Decision(UNROLLED, "step", short, 1, f"unrolled: {text} are")
+        if short:
+            return replace(found, why=f"{found.why}; at once: {early} are")
+        return _when_tiered(found, tier, f"in a background thread: {early} are compiled at once")
+
+
+@dataclass(frozen=True)
 class MatrixWork:
     """The matrix of an operator, or a part of it.
 
@@ -228,7 +253,7 @@ class StepWork:
         return Decision(UNROLLED, "steps", waits, 1, f"{why}{_number(least)} evaluations")
 
 
-Work = VectorWork | MatrixWork | BundleWork | TracedWork | StepWork
+Work = VectorWork | StagesWork | MatrixWork | BundleWork | TracedWork | StepWork
 
 
 def decide(
@@ -380,6 +405,7 @@ __all__ = [
     "Machine",
     "MatrixWork",
     "Policy",
+    "StagesWork",
     "StepWork",
     "TracedWork",
     "VectorWork",

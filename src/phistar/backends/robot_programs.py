@@ -25,7 +25,6 @@ from phistar.backends.policy import (
     BundleWork,
     Decision,
     MatrixWork,
-    TracedWork,
     VectorWork,
     Work,
     decide,
@@ -476,7 +475,7 @@ class TracedProgram(RobotProgram):
     model: Model
     inputs: tuple[str, ...]
     shapes: Mapping[str, Shape]
-    size: TracedWork
+    size: Work
     trace: Callable[[], Unrolled]
 
     @property
@@ -495,7 +494,7 @@ class TracedProgram(RobotProgram):
         return True
 
     @property
-    def work(self) -> TracedWork:
+    def work(self) -> Work:
         """See ``RobotProgram``."""
         return self.size
 

@@ -123,10 +123,15 @@ class MachineCode:
                 return None
         return tiers.kernel if program.is_eager(tier) else tiers.kernel_if_ready
 
+    def tiers_if_ready(self) -> TieredKernel | None:
+        """The kernels in float64 without optional inputs; None as long as there is none."""
+        tiers = self.tiers()
+        return tiers if self.program.has_loops or tiers.has_kernel else None
+
     def entry(self, order: Sequence[str], names: Mapping[str, str] | None = None) -> Entry | None:
         """See ``base.Executable``."""
-        tiers = self.tiers()
-        if not (self.program.has_loops or tiers.has_kernel):
+        tiers = self.tiers_if_ready()
+        if tiers is None:
             return None
         return make_entry(tiers, order, self.program.sample_shapes, names)
 

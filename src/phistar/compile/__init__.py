@@ -11,6 +11,7 @@ evaluate    numbers from them, for arrays that were checked
 
 from phistar.compile.catalogue import REQUESTS, request
 from phistar.compile.evaluate import (
+    chained_entry,
     cheapest_inner_products,
     evaluate_bundle,
     evaluate_matrix,
@@ -20,7 +21,7 @@ from phistar.compile.evaluate import (
     matrix_executable,
     matrix_request,
     run_traced,
-    run_traced_outputs,
+    run_traced_results,
     traced_executable,
 )
 from phistar.compile.passes import LEVELS, PASSES, Draft, Pass, Stage, Stages
@@ -35,6 +36,7 @@ from phistar.compile.pipeline import (
     matrix_plan,
 )
 from phistar.compile.requests import Bundle, MatrixOf, Traced, Vectors
+from phistar.compile.traced import TRACED, add_traced
 from phistar.derive import spell_inverses_for_robot, with_closed_inverses
 from phistar.model.joint_map import JointMap, joint_map
 from phistar.sweeps.inner_products import DualPair
@@ -47,6 +49,7 @@ __all__ = [
     "LEVELS",
     "PASSES",
     "REQUESTS",
+    "TRACED",
     "Apply",
     "Block",
     "Bundle",
@@ -66,6 +69,8 @@ __all__ = [
     "Target",
     "Traced",
     "Vectors",
+    "add_traced",
+    "chained_entry",
     "cheapest_equivalent",
     "cheapest_inner_products",
     "compile_outputs",
@@ -83,7 +88,7 @@ __all__ = [
     "matrix_request",
     "request",
     "run_traced",
-    "run_traced_outputs",
+    "run_traced_results",
     "spell_inverses_for_robot",
     "traced_executable",
     "with_closed_inverses",

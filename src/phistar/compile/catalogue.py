@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from phistar.algorithms.programs import (
@@ -25,7 +25,8 @@ def _vectors(name: str, turning: bool = False) -> Vectors:
     return Vectors(name, tuple(outputs.items()), regroup_inertia=regroup)
 
 
-def _matrix(name: str, turning: bool = False) -> MatrixOf:
+def matrix_row(name: str, turning: bool = False) -> MatrixOf:
+    """The request for a matrix of the catalogue."""
     operator = (ROTOR_MATRICES if turning and name in ROTOR_MATRICES else MATRICES)[name]
     return MatrixOf(name, operator, regroup_inertia=True)
 
@@ -35,24 +36,37 @@ def _bundle(name: str, turning: bool = False) -> Bundle:
     return Bundle(name, _vectors(wanted.vectors, turning).vectors, wanted)
 
 
-def _makers() -> dict[str, Callable[..., Request]]:
-    found: dict[str, Callable[..., Request]] = {}
-    # A matrix and a traced program may have the same name: what methods run comes last.
-    for maker, names in ((_matrix, MATRICES), (_bundle, BUNDLES), (_vectors, PROGRAMS)):
-        found |= {name: partial(maker, name) for name in names}
-    for name, row in TRACED.items():
-        found[name] = lambda turning=False, row=row: row
-    return found
+_MAKERS: Mapping[str, Callable[..., Request]] = {
+    **{name: partial(matrix_row, name) for name in MATRICES},
+    **{name: partial(_bundle, name) for name in BUNDLES},
+    **{name: partial(_vectors, name) for name in PROGRAMS},
+}
 
 
-_MAKERS = _makers()
+class _Requests(Mapping[str, Request]):
+    """Rows that are made on first access; traced ones may still be added.
 
-REQUESTS: Mapping[str, Request] = LazyTable(_MAKERS)
+    A matrix and a traced quantity may have one name: the traced one is what the method runs.
+    """
+
+    def __init__(self, turning_rotors: bool) -> None:
+        self._made = LazyTable(
+            {name: partial(maker, turning_rotors) for name, maker in _MAKERS.items()}
+        )
+
+    def __getitem__(self, name: str) -> Request:
+        return TRACED[name] if name in TRACED else self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**dict.fromkeys(self._made), **dict.fromkeys(TRACED)})
+
+    def __len__(self) -> int:
+        return len({*self._made, *TRACED})
+
+
+REQUESTS: Mapping[str, Request] = _Requests(turning_rotors=False)
 """Every quantity by name. Robots whose rotors turn may have other forms, see ``request``."""
-
-_ROTOR_REQUESTS: Mapping[str, Request] = LazyTable(
-    {name: partial(maker, True) for name, maker in _MAKERS.items()}
-)
+_ROTOR_REQUESTS: Mapping[str, Request] = _Requests(turning_rotors=True)
 
 
 def request(name: str, turning_rotors: bool = False) -> Request:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
 from math import inf, prod
@@ -16,7 +17,7 @@ from phistar import backends
 from phistar.algebra.ir import Expr
 from phistar.arrays import Array
 from phistar.backends import Executable
-from phistar.compile.catalogue import request
+from phistar.compile.catalogue import matrix_row
 from phistar.compile.pipeline import compile_request, kernel, matrix_plan
 from phistar.compile.requests import FULL, MatrixOf
 from phistar.derive import derive
@@ -25,7 +26,7 @@ from phistar.memory_limits import UNCHECKED_BYTES, refuse_large
 from phistar.model.components import GROUND
 from phistar.model.configuration import read_coordinates
 from phistar.model.model import Model
-from phistar.model.model_cache import entries
+from phistar.model.model_cache import Entry, entries
 from phistar.model.singular import require_finite_results
 from phistar.spatial import motion_transform, pose_inverse
 from phistar.sweeps.column_support import BlockPartition
@@ -40,12 +41,10 @@ Entries of a robot have the same keys."""
 
 
 def matrix_request(operator: Expr | str, model: Model, part: MatrixPart = FULL) -> MatrixOf:
-    """The request for an operator's matrix; a name is one of ``REQUESTS``."""
+    """The request for an operator's matrix; a name is one of ``MATRICES``."""
     if not isinstance(operator, str):
         return MatrixOf("matrix", operator, part)
-    found = request(operator, model.turning_rotors)
-    assert isinstance(found, MatrixOf), f"{operator} is no matrix"
-    return MatrixOf(found.name, found.operator, part, found.regroup_inertia)
+    return replace(matrix_row(operator, model.turning_rotors), part=part)
 
 
 def matrix_executable(
@@ -66,7 +65,7 @@ def matrix(
     """The matrix of an operator, or a part of it, joints in body order.
 
     Args:
-        operator: An expression, or the name of one in ``REQUESTS``.
+        operator: An expression, or the name of one in ``MATRICES``.
         part: What is wanted of it, e.g. ``Full()``.
         model: The robot.
         q: (..., nq).
@@ -178,11 +177,11 @@ def run_traced(model: Model, key: RequestKey, *arrays: Array) -> Array | None:
         key: What is asked.
         arrays: Checked inputs in the order of the row; their batches broadcast.
     """
-    found = run_traced_outputs(model, key, *arrays)
+    found = run_traced_results(model, key, *arrays)
     return None if found is None else next(iter(found.values()))
 
 
-def run_traced_outputs(model: Model, key: RequestKey, *arrays: Array) -> dict[str, Array] | None:
+def run_traced_results(model: Model, key: RequestKey, *arrays: Array) -> dict[str, Array] | None:
     """The results of a traced quantity by name, if machine code is at hand; None if not.
 
     Also None where a result is not finite: what answers instead says why.
@@ -203,6 +202,35 @@ def traced_executable(model: Model, key: RequestKey) -> Executable | None:
     if backends.default() != "llvm":
         return None
     return kernel(key[0]).build(model, choices=tuple(key[1:]))
+
+
+def chained_entry(
+    model: Model, bundle: str, key: RequestKey, order: Sequence[str], names: Mapping[str, str]
+) -> Entry | None:
+    """The entry to two programs, of which the second reads what the first one gives.
+
+    Args:
+        model: A robot whose coordinates are in the order of its bodies.
+        bundle: Vectors and matrices of the catalogue.
+        key: A traced quantity.
+        order: What both read from outside, in the order of the entry's arguments.
+        names: Names of the second one's outputs in the result, where they differ.
+
+    Returns:
+        None unless both are compiled.
+    """
+    if backends.default() != "llvm":
+        return None
+    from phistar.backends.llvm.run.entry import make_chained_entry
+    from phistar.backends.to_llvm import MachineCode
+
+    first, second = kernel(bundle, model).build(model), traced_executable(model, key)
+    if not (isinstance(first, MachineCode) and isinstance(second, MachineCode)):
+        return None
+    ahead, behind = first.tiers_if_ready(), second.tiers_if_ready()
+    if ahead is None or behind is None:
+        return None
+    return make_chained_entry(ahead, behind, order, second.program.sample_shapes, names)
 
 
 def keep_entry(model: Model, key: Hashable, code: Executable, order: Sequence[str]) -> None:

@@ -26,7 +26,7 @@ from phistar.backends import (
     VectorExecutable,
     VectorProgram,
 )
-from phistar.backends.policy import NUMPY
+from phistar.backends.policy import UNROLLED
 from phistar.compile.catalogue import request as request_named
 from phistar.compile.passes import PASSES, Draft, Pass, Stage, Stages, draft_text, sweeps_text
 from phistar.compile.requests import (
@@ -34,7 +34,6 @@ from phistar.compile.requests import (
     MatrixOf,
     Outputs,
     Request,
-    Shape,
     Traced,
     Vectors,
 )
@@ -45,9 +44,6 @@ from phistar.sweeps.matrix_plans import MatrixPlan, cheapest_plan
 from phistar.sweeps.requests import Full, LoweredBundle
 from phistar.sweeps.requests import Request as MatrixPart
 from phistar.sweeps.schedule import Schedule
-
-RESULT_OUTPUT = "result"
-"""Name of the only output of a traced program."""
 
 
 @dataclass(frozen=True)
@@ -218,13 +214,11 @@ def traced_program(request: Traced, model: Model, choices: tuple[Any, ...]) -> T
     work = request.work(model, *choices)
     if work is None:
         return None
-    shape = request.shape(model, *choices)
-    shapes: Mapping[str, Shape] = shape if isinstance(shape, Mapping) else {RESULT_OUTPUT: shape}
     return TracedProgram(
         (request.name, *choices),
         model,
         request.inputs,
-        shapes,
+        request.shapes(model, *choices),
         work,
         lambda: request.trace(model, *choices),
     )
@@ -276,7 +270,7 @@ def _executable(model: Model, kernel: Kernel, target: Target) -> Executable | No
 
 
 def _is_too_large(program: TracedProgram, target: Target) -> bool:
-    return target.backend == "llvm" and program.decision.shape == NUMPY
+    return target.backend == "llvm" and program.decision.shape != UNROLLED
 
 
 def cheapest_equivalent(name: str) -> str:

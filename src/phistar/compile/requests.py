@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from phistar.algebra.ir import Expr
 from phistar.algorithms.programs import OutputBundle
-from phistar.backends.policy import TracedWork
+from phistar.backends.policy import Work
+from phistar.model.model import Model
 from phistar.sweeps.requests import Full
 from phistar.sweeps.requests import Request as MatrixPart
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from phistar.scalar.program import Unrolled
 
 Shape = tuple[int, ...]
+RESULT_OUTPUT = "result"
+"""What tracers call their result if there is one."""
 Outputs = tuple[tuple[str, Expr], ...]
 """Expressions by name, in order."""
 
@@ -95,9 +98,14 @@ class Traced:
     inputs: tuple[str, ...]
     shape: Callable[..., Shape | Mapping[str, Shape]]
     trace: Callable[..., Unrolled]
-    work: Callable[..., TracedWork | None]
+    work: Callable[..., Work | None]
     choices: Mapping[str, Any] = field(default_factory=dict, hash=False)
     defined: str = ""
+
+    def shapes(self, model: Model, *choices: Any) -> Mapping[str, Shape]:
+        """Of all results for one sample, by name."""
+        found = self.shape(model, *choices)
+        return found if isinstance(found, Mapping) else {RESULT_OUTPUT: found}
 
 
 Request = Vectors | MatrixOf | Bundle | Traced

@@ -11,13 +11,20 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from phistar.backends.policy import TracedWork
-from phistar.compile.requests import Traced
+from phistar.algorithms.operational_space import compliance
+from phistar.backends.policy import BundleWork, MatrixWork, TracedWork, VectorWork
+from phistar.compile.requests import Shape, Traced
+from phistar.model.joint_map import joint_map
 from phistar.model.model import Model
+from phistar.spatial import PARAMETER_NAMES
+from phistar.sweeps.requests import Full
+from phistar.thresholds import POLICY
 
 if TYPE_CHECKING:
     from phistar.scalar.program import Unrolled
+    from phistar.sweeps.schedule import Schedule
 
+PARAMETERS_PER_BODY = len(PARAMETER_NAMES)
 _IN_REFERENCE = {"frame": None, "reference": "world_aligned"}
 """What is chosen of a quantity of a frame in some axes; None: it has to be named."""
 
@@ -48,6 +55,73 @@ def _all_poses(model: Model) -> TracedWork:
 
 def _some_mass(model: Model, *_: Any) -> TracedWork | None:
     return _all_links(model) if model.inertias[:, 0].sum() else None
+
+
+def _one_to_one(model: Model) -> bool:
+    """Whether every joint has coordinates of its own."""
+    return joint_map(model).one_to_one
+
+
+def _regressor_work(model: Model) -> MatrixWork:
+    """Each body hands its ten columns to the joints between it and the ground."""
+    steps = sum(len(model.ancestors(body.index)) for body in model.bodies)
+    entries = model.nv * PARAMETERS_PER_BODY * len(model.bodies)
+    operations = steps * POLICY.operations_per_regressor_joint
+    return MatrixWork(PARAMETERS_PER_BODY * len(model.bodies), entries, operations)
+
+
+def _log_determinant(model: Model) -> Unrolled:
+    return _tracer("determinant_programs", "log_determinant")(model, _pivots(model))
+
+
+def _log_determinant_work(model: Model) -> VectorWork | None:
+    streams = sum(1 for _ in _pivots(model).program.live())
+    return VectorWork(streams) if _one_to_one(model) else None
+
+
+def _pivots(model: Model) -> Schedule:
+    """A program in which D occurs."""
+    from phistar.compile.pipeline import kernel
+
+    return kernel("hinge_inertias", model).schedule
+
+
+def _operational_inertia(
+    model: Model, frames: tuple[str, ...], reference: str, roundings: float, damped: bool = False
+) -> Unrolled:
+    from phistar.compile.pipeline import matrix_plan
+    from phistar.scalar.lower_matrix import to_unrolled_matrix
+
+    form = matrix_plan(compliance, Full(), model, frames).form
+    mobility = to_unrolled_matrix([form], model, frames)
+    return _tracer("operational_programs", "operational_inertia")(
+        model, frames, reference, mobility, roundings, damped
+    )
+
+
+def _damped_operational_inertia(model: Model, frames: tuple[str, ...], reference: str) -> Unrolled:
+    return _operational_inertia(model, frames, reference, 0.0, damped=True)
+
+
+def _operational_work(model: Model, frames: tuple[str, ...], *_: Any) -> MatrixWork | None:
+    """The compliance, and its inverse by L D L*."""
+    from phistar.compile.pipeline import matrix_plan
+
+    if not _one_to_one(model):
+        return None
+    rows = 6 * len(frames)
+    operations = matrix_plan(compliance, Full(), model, frames).cost.total + rows**3
+    return MatrixWork(rows, rows * rows, operations)
+
+
+def _discretization_shapes(model: Model, scheme: str) -> Mapping[str, Shape]:
+    nq, nv = model.nq, model.nv
+    return {"q_next": (nq,), "v_next": (nv,), "A": (2 * nv, 2 * nv), "B": (2 * nv, nv)}
+
+
+def _discretization_work(model: Model, scheme: str) -> BundleWork | None:
+    """As long as the linearization that it reads is one program."""
+    return BundleWork(model.nv) if _one_to_one(model) else None
 
 
 def _link_poses(model: Model) -> Unrolled:
@@ -127,7 +201,91 @@ _ROWS = (
         _all_links,
         defined="-g · Σ m(k) c(k), first moments collected inward",
     ),
+    Traced(
+        "integrate",
+        ("q", "dv"),
+        lambda model: (model.nq,),
+        _tracer("configuration_programs", "integrate"),
+        _all_links,
+        defined="q ⊕ dv, joint by joint: X_J(q) exp(H* dv)",
+    ),
+    Traced(
+        "difference",
+        ("q0", "q1"),
+        lambda model: (model.nv,),
+        _tracer("configuration_programs", "difference"),
+        _all_links,
+        defined="the step dv with q1 = q0 ⊕ dv, joint by joint",
+    ),
+    Traced(
+        "jacobian_rate",
+        ("q", "v"),
+        lambda model, frame, reference: (6, model.nv),
+        _tracer("rate_programs", "jacobian_rate"),
+        _along_path,
+        choices=_IN_REFERENCE,
+        defined="d/dt of X B* φ* H*",
+    ),
+    Traced(
+        "frame_acceleration",
+        ("q", "v", "vdot"),
+        lambda model, frame, reference: (6,),
+        _tracer("rate_programs", "frame_acceleration"),
+        _along_path,
+        choices=_IN_REFERENCE,
+        defined="d/dt of X B* φ* H* v",
+    ),
+    Traced(
+        "regressor",
+        ("q", "v", "vdot"),
+        lambda model: (model.nv, PARAMETERS_PER_BODY * len(model.bodies)),
+        _tracer("regressor_programs", "regressor"),
+        _regressor_work,
+        defined="Y = H φ (N[α] + V ×* N[V]), N[x] π = M(π) x",
+    ),
+    Traced(
+        "log_determinant",
+        ("q",),
+        lambda model: (),
+        _log_determinant,
+        _log_determinant_work,
+        defined="Σ log det D(k), 𝓜 = (I + HφK) D (I + HφK)*",
+    ),
+    Traced(
+        "operational_inertia",
+        ("q",),
+        lambda model, frames, *_: (6 * len(frames), 6 * len(frames)),
+        _operational_inertia,
+        _operational_work,
+        choices={"frames": None, "reference": "local", "roundings": 4096.0},
+        defined="(X B* ψ* H* D⁻¹ H ψ B X*)⁻¹",
+    ),
+    Traced(
+        "damped_operational_inertia",
+        ("q", "damping"),
+        lambda model, frames, *_: (6 * len(frames), 6 * len(frames)),
+        _damped_operational_inertia,
+        _operational_work,
+        choices={"frames": None, "reference": "local"},
+        defined="(X B* ψ* H* D⁻¹ H ψ B X* + damping I)⁻¹",
+    ),
+    Traced(
+        "discretization",
+        ("q", "v", "dt", "vdot", "vdot_q", "vdot_v", "vdot_tau"),
+        _discretization_shapes,
+        _tracer("discretization_programs", "discretization"),
+        _discretization_work,
+        choices={"scheme": "semi_implicit"},
+        defined="a step of time and its derivatives, from those of forward dynamics",
+    ),
 )
 
-TRACED: Mapping[str, Traced] = {row.name: row for row in _ROWS}
-"""Traced quantities by name."""
+TRACED: dict[str, Traced] = {row.name: row for row in _ROWS}
+"""Traced quantities by name; units above the compiler may ``add_traced`` rows of their own."""
+
+
+def add_traced(row: Traced) -> Traced:
+    """One more row, of a unit that the compiler does not know."""
+    assert row.name not in TRACED, f"{row.name} is a row already"
+    TRACED[row.name] = row
+    return row

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
-from phistar.errors import ArgumentError, DivergenceError, ShapeError
+from phistar.errors import ArgumentError, DivergenceError, SampleError, ShapeError
 from phistar.model.bad_samples import bad_samples, check_on_error
 from phistar.model.configuration import Coordinates
 from phistar.model.kinematic_loops import require_tree
@@ -152,7 +152,8 @@ def rollout(
     dynamics = robot.forward_dynamics
     if forces or on_error == "nan":
         dynamics = partial(dynamics, forces=forces, reference=reference, on_error=on_error)
-    all_finite = not lost.any()
+    all_finite, plain = not lost.any(), not forces and reference == "world_aligned"
+    dt = float(dt)
     for k in range(steps):
         q_k, v_k = (qs[k], vs[k]) if all_finite else park_lost(robot.model, qs[k], vs[k], lost)
         taus[k] = _policy_forces(robot, policy, k, q_k, v_k)
@@ -161,6 +162,11 @@ def rollout(
             if on_error == "raise":
                 _reject_forces(robot, taus[k], diverged, k, k * dt)
             taus[k] = np.where(diverged[..., None], 0.0, taus[k])
+        if plain and all_finite and diverged is None:
+            ahead = _finite_step(robot, q_k, v_k, taus[k], dt)
+            if ahead is not None:
+                qs[k + 1], vs[k + 1] = ahead
+                continue
         with np.errstate(over="ignore", invalid="ignore"):
             vs[k + 1] = v_k + dt * dynamics(q_k, v_k, taus[k])
         if diverged is not None or not surely_finite(vs[k + 1]):
@@ -217,6 +223,18 @@ def _policy_forces(robot: Robot, policy: Policy, k: int, q: Array, v: Array) -> 
     if tau.shape[-1:] != (robot.nv,) or tau.ndim > v.ndim:
         raise ShapeError("policy(k, q, v)", tau.shape, f"{v.shape}", f"robot '{robot.name}'")
     return tau
+
+
+def _finite_step(
+    robot: Robot, q: Array, v: Array, tau: Array, dt: float
+) -> tuple[Array, Array] | None:
+    """The next state, or None if a sample has none that is surely finite."""
+    try:
+        ahead = robot.step(q, v, tau, dt)
+    except SampleError:
+        # Which samples have no next state, and what is to be done, is found out by the caller.
+        return None
+    return ahead if surely_finite(ahead[0]) and surely_finite(ahead[1]) else None
 
 
 def _reject_forces(robot: Robot, tau: Array, diverged: Array, k: int, t: float) -> None:

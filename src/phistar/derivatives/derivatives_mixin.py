@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from phistar.arguments import number_rows
 from phistar.arrays import Array
 from phistar.derivatives import (
     discrete,
@@ -209,6 +210,14 @@ class Derivatives:
             forces, reference: As in ``linearize``.
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
         """
+        if forces is None and reference == "world_aligned" and type(dt) is float and dt > 0.0:
+            entry: Any = self._entries.get(("discretize", method)) if type(method) is str else None
+            if entry is not None and type(q) is np.ndarray and 0 < q.ndim < 3:
+                rows = number_rows(dt, len(q) if q.ndim == 2 else None)
+                if (found := entry(q, v, tau, rows)) is not None:
+                    result = object.__new__(Discretization)
+                    vars(result).update(found)
+                    return result
         if on_error != "raise":
             return nan_where_bad(
                 self.model,
@@ -448,6 +457,10 @@ class Derivatives:
         on_error: str = "raise",
     ) -> Array:
         """Time derivative (..., 6, nv) of ``jacobian`` as the robot moves with v."""
+        key = ("jacobian_rate", frame, reference)
+        entry = self._entries.get(key) if type(frame) is type(reference) is str else None
+        if entry is not None and (result := entry(q, v)) is not None:
+            return result
         if on_error != "raise":
             return nan_where_bad(
                 self.model,
@@ -471,6 +484,10 @@ class Derivatives:
 
         With ``"world_aligned"`` its linear part is the acceleration of the frame's origin.
         """
+        key = ("frame_acceleration", frame, reference)
+        entry = self._entries.get(key) if type(frame) is type(reference) is str else None
+        if entry is not None and (result := entry(q, v, vdot)) is not None:
+            return result
         if on_error != "raise":
             return nan_where_bad(
                 self.model,
@@ -490,6 +507,9 @@ class Derivatives:
         Parameters of a body, in the order of ``phistar.spatial.PARAMETER_NAMES``: mass, first
         moments, inertia about the origin of the body's frame.
         """
+        entry = self._entries.get(("regressor",))
+        if entry is not None and (result := entry(q, v, vdot)) is not None:
+            return result
         if on_error != "raise":
             return nan_where_bad(
                 self.model, on_error, self.regressor, {"q": q, "v": v, "vdot": vdot}

@@ -17,12 +17,14 @@ import numpy as np
 
 from phistar.arguments import checked_state
 from phistar.arrays import Array
+from phistar.compile import chained_entry, joint_map, run_traced_results
 from phistar.derivatives.first import Linearization, linearize
 from phistar.derivatives.lie_jacobians import right_jacobian, step_adjoint
 from phistar.dynamics import Forces
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.model.configuration import Coordinates, integrate
 from phistar.model.model import Model
+from phistar.model.model_cache import entries
 from phistar.reprs import one_line_repr
 
 
@@ -61,9 +63,36 @@ def discretize(
         raise ArgumentError(f"dt is {dt}, expected a time greater than zero [s]")
     q, v, tau = checked_state(model, q=q, v=v, tau=tau)
     at = linearize(model, q, v, tau, forces, reference)
+    found = _by_program(model, q, v, float(dt), method, at)
+    if found is not None:
+        if not forces:
+            _add_entry(model, method)
+        return found
     batch = at.vdot.shape[:-1]
     q, v = (np.broadcast_to(x, (*batch, x.shape[-1])) for x in (q, v))
     return DISCRETIZATION_SCHEMES[method](model, q, v, float(dt), at)
+
+
+def _by_program(
+    model: Model, q: Array, v: Array, dt: float, method: str, at: Linearization
+) -> Discretization | None:
+    """The step by machine code, if that is at hand."""
+    matrices = (x.reshape(*x.shape[:-2], -1) for x in (at.vdot_q, at.vdot_v, at.vdot_tau))
+    rows = np.full(1, dt, at.vdot.dtype)
+    found = run_traced_results(model, ("discretization", method), q, v, rows, at.vdot, *matrices)
+    if found is None:
+        return None
+    return Discretization(found["q_next"], found["v_next"], found["A"], found["B"])
+
+
+def _add_entry(model: Model, method: str) -> None:
+    """Have later calls with plain arrays go straight to the linearization and the step."""
+    table = entries(model)
+    if ("discretize", method) not in table and joint_map(model).is_identity:
+        key, order = ("discretization", method), ("q", "v", "tau", "dt")
+        entry = chained_entry(model, "linearize", key, order, {"q_next": "q", "v_next": "v"})
+        if entry is not None:
+            table["discretize", method] = entry
 
 
 def _eye(model: Model, like: Array) -> Array:

@@ -6,9 +6,9 @@ from __future__ import annotations
 import numpy as np
 
 from phistar import dynamics, kinematics
-from phistar.arguments import checked_state
+from phistar.arguments import check_shapes, checked_state
 from phistar.arrays import Array
-from phistar.compile import Full, frame_motions, joint_map, kernel, matrix
+from phistar.compile import Full, frame_motions, joint_map, kernel, matrix, run_traced
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
 from phistar.model.numpy_kinematics import check_reference, reference_pose
@@ -20,6 +20,14 @@ def jacobian_rate(
 ) -> Array:
     """The time derivative (..., 6, nv) of a frame's Jacobian."""
     model.frame(frame)
+    check_reference(reference)
+    arrays = check_shapes(model, q=q, v=v)
+    found = run_traced(model, ("jacobian_rate", frame, reference), *arrays.values())
+    return _jacobian_rate(model, frame, reference, **arrays) if found is None else found
+
+
+def _jacobian_rate(model: Model, frame: str, reference: str, q: Array, v: Array) -> Array:
+    """The same by sweeps."""
     q, v = checked_state(model, q=q, v=v)
     joints = joint_map(model)
     own = joints.gather(
@@ -36,6 +44,16 @@ def frame_acceleration(
 ) -> Array:
     """The time derivative (..., 6) of a frame's velocity, in O(n)."""
     model.frame(frame)
+    check_reference(reference)
+    arrays = check_shapes(model, q=q, v=v, vdot=vdot)
+    found = run_traced(model, ("frame_acceleration", frame, reference), *arrays.values())
+    return _frame_acceleration(model, frame, reference, **arrays) if found is None else found
+
+
+def _frame_acceleration(
+    model: Model, frame: str, reference: str, q: Array, v: Array, vdot: Array
+) -> Array:
+    """The same by sweeps."""
     q, v, vdot = checked_state(model, q=q, v=v, vdot=vdot)
     joints = joint_map(model)
     inputs = {"v": joints.spread(v), "vdot": joints.spread(vdot)}

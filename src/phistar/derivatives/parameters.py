@@ -13,9 +13,9 @@ from __future__ import annotations
 import numpy as np
 
 from phistar import dynamics
-from phistar.arguments import checked_state, refuse_singular
+from phistar.arguments import check_shapes, checked_state, refuse_singular
 from phistar.arrays import Array
-from phistar.compile import Full, joint_map, kernel, matrix
+from phistar.compile import Full, joint_map, kernel, matrix, run_traced
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
 from phistar.spatial import PARAMETER_NAMES, crf, inertia_matrix
@@ -27,6 +27,13 @@ _UNITS = inertia_matrix(np.eye(PARAMETERS_PER_BODY))
 
 def regressor(model: Model, q: Coordinates, v: Coordinates, vdot: Coordinates) -> Array:
     """Y (..., nv, 10 bodies): joint forces per unit of each body's parameters."""
+    arrays = check_shapes(model, q=q, v=v, vdot=vdot)
+    found = run_traced(model, ("regressor",), *arrays.values())
+    return regressor_by_sweeps(model, **arrays) if found is None else found
+
+
+def regressor_by_sweeps(model: Model, q: Array, v: Array, vdot: Array) -> Array:
+    """Forces that units of the parameters take at each body, handed inward by the Jacobians."""
     q, v, vdot = checked_state(model, q=q, v=v, vdot=vdot)
     joints = joint_map(model)
     inputs = {"v": joints.spread(v), "vdot": joints.spread(vdot)}

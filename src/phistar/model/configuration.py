@@ -278,13 +278,13 @@ def to_mapping(model: Model, x: Coordinates, space: Space) -> dict[str, Array]:
 def neutral(model: Model) -> Array:
     """Zero coordinates and identity quaternions, (nq,)."""
     q = np.zeros(model.nq)
-    for kind, q_slice, _ in _manifold_joints(model):
+    for kind, q_slice, _ in manifold_joints(model):
         q[q_slice] = kind.neutral()
     return q
 
 
 @cached_on_model
-def _manifold_joints(model: Model) -> tuple[tuple[JointKind, slice, slice], ...]:
+def manifold_joints(model: Model) -> tuple[tuple[JointKind, slice, slice], ...]:
     """The joints on which a step is not an addition."""
     joints = (model.joints[name] for name in model.joint_names)
     return tuple(
@@ -297,7 +297,7 @@ def _euclidean_indices(model: Model) -> tuple[Array, Array]:
     """Indices into q and v of the coordinates on which a step is an addition."""
     q = np.ones(model.nq, dtype=bool)
     v = np.ones(model.nv, dtype=bool)
-    for _, q_slice, v_slice in _manifold_joints(model):
+    for _, q_slice, v_slice in manifold_joints(model):
         q[q_slice] = False
         v[v_slice] = False
     return np.flatnonzero(q), np.flatnonzero(v)
@@ -319,12 +319,12 @@ def integrate(model: Model, q: Coordinates, dv: Coordinates) -> Array:
 def integrate_unchecked(model: Model, start: Array, step: Array) -> Array:
     """``integrate`` without checks; what is not finite stays so."""
     batch = batch_shape(model, {"q": start, "dv": step})
-    if not _manifold_joints(model):
+    if not manifold_joints(model):
         return np.asarray(start + step)
     result = np.empty((*batch, model.nq), dtype=np.result_type(start, step))
     flat_q, flat_v = _euclidean_indices(model)
     result[..., flat_q] = start[..., flat_q] + step[..., flat_v]
-    for kind, q_slice, v_slice in _manifold_joints(model):
+    for kind, q_slice, v_slice in manifold_joints(model):
         result[..., q_slice] = kind.integrate(start[..., q_slice], step[..., v_slice])
     return result
 
@@ -337,12 +337,12 @@ def difference(model: Model, q0: Coordinates, q1: Coordinates) -> Array:
     """
     start, end = configuration(model, q0, "q0"), configuration(model, q1, "q1")
     batch = batch_shape(model, {"q0": start, "q1": end})
-    if not _manifold_joints(model):
+    if not manifold_joints(model):
         return np.asarray(end - start)
     result = np.empty((*batch, model.nv), dtype=np.result_type(start, end))
     flat_q, flat_v = _euclidean_indices(model)
     result[..., flat_v] = end[..., flat_q] - start[..., flat_q]
-    for kind, q_slice, v_slice in _manifold_joints(model):
+    for kind, q_slice, v_slice in manifold_joints(model):
         result[..., v_slice] = kind.difference(start[..., q_slice], end[..., q_slice])
     return result
 
@@ -362,7 +362,7 @@ def normalize(model: Model, q: Coordinates) -> Array:
             raise_length_error("q", joint, quaternion, largest[..., 0] == 0.0)
         # Squares of very large and small numbers would leave their range.
         quaternion /= largest
-    for kind, q_slice, _ in _manifold_joints(model):
+    for kind, q_slice, _ in manifold_joints(model):
         result[..., q_slice] = kind.normalize(result[..., q_slice])
     return result
 

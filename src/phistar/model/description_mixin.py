@@ -127,22 +127,6 @@ class Described:
         """
         return space.random_configuration(self.model, np.random.default_rng(rng), shape)
 
-    def integrate(self, q: Coordinates, dv: Coordinates, *, on_error: str = "raise") -> Array:
-        """The configuration (..., nq) reached from q along the tangent step dv (..., nv).
-
-        Each joint moves to X_J(q) exp(H* dv): addition for angles and lengths, the exponential
-        for rotations and rigid motions.
-        """
-        if on_error != "raise":
-            return nan_where_bad(self.model, on_error, self.integrate, {"q": q, "dv": dv})
-        return space.integrate(self.model, q, dv)
-
-    def difference(self, q0: Coordinates, q1: Coordinates, *, on_error: str = "raise") -> Array:
-        """The tangent step (..., nv) from q0 to q1: integrate(q0, difference(q0, q1)) is q1."""
-        if on_error != "raise":
-            return nan_where_bad(self.model, on_error, self.difference, {"q0": q0, "q1": q1})
-        return space.difference(self.model, q0, q1)
-
     def normalize(self, q: Coordinates, *, on_error: str = "raise") -> Array:
         """q with its quaternions scaled to length one; any length but zero."""
         if on_error != "raise":

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from phistar.backends.llvm.run.machine_kernel import MachineKernel
     from phistar.backends.llvm.run.rollout import StepCall
 
+DOUBLE = np.dtype(np.float64)
+
 
 class CompiledStepper:
     """Steps of a scheme, compiled.
@@ -37,13 +39,20 @@ class CompiledStepper:
         engine: Its name in results.
         failure_text: Message for a diverged sample; it stays NaN, the others are unaffected.
         cost_ns: Nanoseconds per step and sample, about.
+        dtype: Precision of the steps.
     """
 
     engine = "machine code"
     failure_text = "diverges: not finite"
 
     def __init__(
-        self, model: Model, program: RatePrograms, scheme: Scheme, work: int, threads: int | None
+        self,
+        model: Model,
+        program: RatePrograms,
+        scheme: Scheme,
+        work: int,
+        threads: int | None,
+        dtype: np.dtype[Any] = DOUBLE,
     ) -> None:
         """Args:
         model: The robot, without mimic joints.
@@ -51,10 +60,14 @@ class CompiledStepper:
         scheme: Instructions of a step.
         work: Steps times samples.
         threads: Largest number; default: by the work.
+        dtype: float64 or float32: precision of the steps.
         """
+        from phistar.backends.llvm.run.batches import LLVM_REAL_BY_DTYPE
         from phistar.backends.llvm.run.rollout import Rollout
 
         self.joints = joint_map(model)
+        self.dtype = dtype
+        self._real = LLVM_REAL_BY_DTYPE[dtype]
         self._model = model
         self._threads = threads
         self._program = program
@@ -77,7 +90,7 @@ class CompiledStepper:
         program = self._program.velocity if instruction.velocity_only else self._program.rates
         if program is None:
             return None
-        code = _code(program, self._model, self._wait_for_optimised)
+        code = _code(program, self._model, self._real, self._wait_for_optimised)
         buffers = {key: stage_names[name] for key, name in self._program.names.items()}
         signature = code.call.signature
         read = tuple(buffers[each] for each in signature.inputs)
@@ -95,7 +108,7 @@ class CompiledStepper:
         read = ["q0", "x0", "h", *(f"{velocity}{s}" for s in update.velocities)]
         read += [f"a{stage}" for stage, _ in update.rate_weights]
         written = (f"q{instruction.stage}", f"x{instruction.stage}")
-        return StepCall(_update(self._joint_offsets, update), tuple(read), written)
+        return StepCall(_update(self._joint_offsets, update, self._real), tuple(read), written)
 
     def run(
         self,
@@ -107,14 +120,14 @@ class CompiledStepper:
         every: int,
         results: tuple[Array, Array],
     ) -> bool:
-        """See ``sim.loop.Loop.run``."""
+        """See ``NumpyStepper.run``; results are of ``dtype``."""
         is_identity = self.joints.is_identity
-        rows = [np.ascontiguousarray(self.joints.spread(each)) for each in (x, tau)]
+        rows = [np.ascontiguousarray(self.joints.spread(each), self.dtype) for each in (x, tau)]
         out = results[1] if is_identity else np.empty_like(results[1])
         finite = self._rollout(
-            {"q0": np.ascontiguousarray(q), "x0": rows[0], "tau": rows[1]},
+            {"q0": np.ascontiguousarray(q, self.dtype), "x0": rows[0], "tau": rows[1]},
             {"q0": results[0], "x0": out},
-            {"h": np.array([dt])},
+            {"h": np.array([dt], self.dtype)},
             steps,
             every,
             self._threads,
@@ -125,7 +138,12 @@ class CompiledStepper:
 
 
 def make_compiled_stepper(
-    model: Model, variable: Variable, scheme: Scheme, work: int, threads: int | None = None
+    model: Model,
+    variable: Variable,
+    scheme: Scheme,
+    work: int,
+    threads: int | None = None,
+    dtype: np.dtype[Any] = DOUBLE,
 ) -> CompiledStepper | None:
     """The machine code of a scheme, or None where there is none.
 
@@ -141,21 +159,21 @@ def make_compiled_stepper(
         return None
     if decide(StepWork(work), len(model.bodies)).shape == NUMPY:
         return None
-    return CompiledStepper(model, program, scheme, work, threads)
+    return CompiledStepper(model, program, scheme, work, threads, dtype)
 
 
-def _code(name: str, model: Model, patient: bool) -> MachineKernel:
+def _code(name: str, model: Model, real: str, patient: bool) -> MachineKernel:
     """The kernel of a program of the catalogue; the best one for who is patient."""
     from phistar.backends.to_llvm import MachineCode
 
     code = kernel(name, model).executable(model)
     assert isinstance(code, MachineCode)
-    tiers = code.tiers()
+    tiers = code.tiers((), real)
     return tiers.wait_for_final() if patient else tiers.kernel
 
 
 @lru_cache(maxsize=256)
-def _update(joints: tuple[JointOffsets, ...], update: StateUpdate) -> MachineKernel:
+def _update(joints: tuple[JointOffsets, ...], update: StateUpdate, real: str) -> MachineKernel:
     """The kernel of an update; robots with the same joints share it."""
     from phistar.backends.llvm.run.key import compiler_digest
     from phistar.backends.llvm.run.tiers import TieredKernel
@@ -164,4 +182,4 @@ def _update(joints: tuple[JointOffsets, ...], update: StateUpdate) -> MachineKer
     text = "\n".join([compiler_digest(), "update", repr(kinds)])
     name = hashlib.sha256(f"{text}\n{update!r}".encode()).hexdigest()
     title = f"step of time, {len(joints)} joints"
-    return TieredKernel(name, "double", title, None, lambda: to_state_update(joints, update)).kernel
+    return TieredKernel(name, real, title, None, lambda: to_state_update(joints, update)).kernel

@@ -36,13 +36,19 @@ def diverged_samples(*arrays: Array) -> Array:
     lost = np.zeros(arrays[0].shape[:-1], dtype=bool)
     for array in arrays:
         if not surely_finite(array):
-            lost |= ~(np.abs(array) < MAX_FINITE).all(axis=-1)
+            lost |= ~_is_small(array).all(axis=-1)
     return lost
 
 
 def surely_finite(array: Array) -> bool:
     """Whether all numbers are certainly below ``MAX_FINITE``, at the cost of one product."""
-    return bool(np.vdot(array, array) < MAX_FINITE)
+    return float(np.vdot(array, array).real) < MAX_FINITE
+
+
+def _is_small(array: Array) -> Array:
+    """Which numbers are finite and below ``MAX_FINITE``; single precision ends before that."""
+    limit = min(MAX_FINITE, float(np.finfo(array.dtype).max))
+    return np.asarray(np.abs(array) < limit)
 
 
 @cached_on_model
@@ -91,9 +97,9 @@ def map_finite_samples(
     model: Model, function: Callable[..., Array], q: Array, *others: Array
 ) -> Array:
     """A function of states (..., n), NaN for lost samples, for which it is not evaluated."""
-    fine = np.asarray((np.abs(q) < MAX_FINITE).all(axis=-1))
+    fine = np.asarray(_is_small(q).all(axis=-1))
     for other in others:
-        fine = np.asarray(fine & (np.abs(other) < MAX_FINITE).all(axis=-1))
+        fine = np.asarray(fine & _is_small(other).all(axis=-1))
     if fine.all():
         return function(q, *others)
     chosen = fine[..., None]

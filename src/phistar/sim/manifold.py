@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from phistar.arrays import Array
+from phistar.model.configuration import manifold_joints
 from phistar.model.model import Model
 
 
@@ -16,19 +17,17 @@ def lie_bracket(model: Model, a: Array, b: Array) -> Array:
     """
     batch = np.broadcast_shapes(a.shape, b.shape)
     result = np.zeros(batch, dtype=np.result_type(a, b))
-    for name in model.joint_names:
-        joint = model.joints[name]
-        if not joint.joint_kind.is_euclidean:
-            own = range(joint.v_slice.start, joint.v_slice.stop)
-            entries = joint.joint_kind.bracket([a[..., i] for i in own], [b[..., i] for i in own])
-            for i, entry in zip(own, entries, strict=True):
-                result[..., i] = entry
+    for kind, _, v_slice in manifold_joints(model):
+        own = range(v_slice.start, v_slice.stop)
+        entries = kind.bracket([a[..., i] for i in own], [b[..., i] for i in own])
+        for i, entry in zip(own, entries, strict=True):
+            result[..., i] = entry
     return result
 
 
 def is_euclidean(model: Model) -> bool:
     """Whether every step is an addition, so that all brackets are zero."""
-    return all(model.joints[name].joint_kind.is_euclidean for name in model.joint_names)
+    return not manifold_joints(model)
 
 
 BERNOULLI = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000)

@@ -9,12 +9,12 @@ from functools import partial
 import numpy as np
 
 from phistar.arrays import Array
-from phistar.model.configuration import integrate_unchecked
+from phistar.kinematics import integrate_unchecked
 from phistar.model.model import Model
 from phistar.scalar.trace.state_update import StateUpdate
 from phistar.sim.divergence import call_around_singular, diverged_samples, park_lost
-from phistar.sim.manifold import lie_bracket
 from phistar.sim.schemes import EvaluateRates, Scheme
+from phistar.sim.stages import increments
 from phistar.sim.variables import Variable
 
 
@@ -119,16 +119,8 @@ class NumpyStepper:
     ) -> tuple[Array, Array]:
         """A stage; diverged samples stay at the start and are marked as lost."""
         q, x = start
-        velocity = np.zeros_like(x)
-        for stage, weight in update.velocity_weights:
-            velocity = velocity + weight * velocities[stage]
-        for one, other, weight in update.bracket_weights:
-            bracket = lie_bracket(self.model, velocities[one], velocities[other])
-            velocity = velocity + (weight * dt) * bracket
-        total = np.zeros_like(x)
-        for stage, weight in update.rate_weights:
-            total = total + weight * rates[stage]
-        step, x_next = dt * velocity, x + dt * total
+        step, change = increments(self.model, update, x, velocities, rates, dt)
+        x_next = x + change
         diverged = diverged_samples(step, x_next)
         if diverged.any():
             step = np.where(diverged[:, None], 0.0, step)

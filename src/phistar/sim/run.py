@@ -119,15 +119,18 @@ def _fixed(
     """Steps of a fixed length."""
     dt, count, every = times
     samples, knots = len(start.q), count // every
-    engine = _choose_stepper(model, var, scheme, samples * count, threads, keep_going)
-    qs = np.empty((knots + 1, samples, model.nq))
-    xs = np.empty((knots + 1, samples, model.nv))
+    work = samples * count
+    engine = _choose_stepper(model, var, scheme, work, threads, start.dtype, keep_going)
+    # NumPy steps in double precision whatever the results are.
+    dtype = engine.dtype if isinstance(engine, CompiledStepper) else np.dtype(float)
+    qs = np.empty((knots + 1, samples, model.nq), dtype)
+    xs = np.empty((knots + 1, samples, model.nv), dtype)
     qs[0], xs[0] = start.q, _initial_variable(var, start, keep_going)
     first = np.where(start.lost, 0, -1)
     if samples and model.nv:
-        work = engine.cost_ns * samples
-        piece = max(1, int(POLICY.simulation_piece_nanoseconds / work) // every) * every
-        with progress_bar(progress, count, model.name, work * count) as advance:
+        step_ns = engine.cost_ns * samples
+        piece = max(1, int(POLICY.simulation_piece_nanoseconds / step_ns) // every) * every
+        with progress_bar(progress, count, model.name, step_ns * count) as advance:
             for begin in range(0, count, piece):
                 end = min(begin + piece, count)
                 _run_piece(engine, start.tau, dt, (begin, end), every, (qs, xs))
@@ -158,13 +161,19 @@ def _fixed(
 
 
 def _choose_stepper(
-    model: Model, var: Variable, scheme: str, work: int, threads: int | None, keep_going: bool
+    model: Model,
+    var: Variable,
+    scheme: str,
+    work: int,
+    threads: int | None,
+    dtype: np.dtype[Any],
+    keep_going: bool,
 ) -> Stepper:
     if scheme == CONSERVING:
         assert isinstance(var, NormalisedRate)
         return ConservingStepper(model, var, keep_going)
     instructions = SCHEMES[scheme]
-    return make_compiled_stepper(model, var, instructions, work, threads) or NumpyStepper(
+    return make_compiled_stepper(model, var, instructions, work, threads, dtype) or NumpyStepper(
         model, var, instructions, keep_going
     )
 

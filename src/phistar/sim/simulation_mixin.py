@@ -3,13 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from functools import partial
+from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
+from phistar.arguments import number_rows
+from phistar.arrays import Array
+from phistar.model.bad_samples import nan_where_bad
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
-from phistar.sim import run
+from phistar.model.model_cache import Entry
+from phistar.sim import run, step
 from phistar.sim.simulation import Simulation
 
 
@@ -17,6 +24,53 @@ class Simulates:
     """Motion of a robot in time."""
 
     model: Model
+    _entries: dict[Hashable, Entry | None]
+
+    def step(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        tau: Coordinates,
+        dt: float | ArrayLike,
+        scheme: str = "semi_implicit",
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        on_error: str = "raise",
+    ) -> tuple[Array, Array]:
+        """The state after one step of time: (q, v), as of one step of ``simulate``.
+
+        Small and middling robots have all stages of a step in one program of machine code; others
+        go from stage to stage by compiled forward dynamics and ``integrate``.
+
+        Args:
+            q: (..., nq).
+            v: (..., nv).
+            tau: (..., nv) joint forces [N m, N], held during the step.
+            dt: Its length [s], a number or (...), one for each sample.
+            scheme: ``"semi_implicit"``, ``"euler"``, ``"midpoint"`` or ``"rk4"``.
+            forces: External wrenches (..., 6) on named frames, as in ``forward_dynamics``, held
+                during the step; it is taken stage by stage then.
+            reference: Axes and point of those wrenches.
+            on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
+
+        Returns:
+            Configuration (..., nq) and velocity (..., nv) at the end of the step.
+
+        Raises:
+            NotFiniteError: A number is not finite, or becomes so.
+            SingularHingeError: A joint moves no inertia.
+        """
+        if forces is None and reference == "world_aligned" and isinstance(dt, float) and dt > 0.0:
+            entry: Any = self._entries.get(("step", scheme)) if type(scheme) is str else None
+            if entry is not None and type(q) is np.ndarray and 0 < q.ndim < 3:
+                rows = number_rows(dt, len(q) if q.ndim == 2 else None)
+                if (found := entry(q, v, tau, rows)) is not None:
+                    return found["q_next"], found["v_next"]
+        if on_error != "raise":
+            call = partial(self.step, dt=dt, scheme=scheme, reference=reference)
+            return nan_where_bad(self.model, on_error, call, {"q": q, "v": v, "tau": tau}, forces)
+        return step.step(self.model, q, v, tau, dt, scheme, forces, reference)
 
     def simulate(
         self,
@@ -71,8 +125,8 @@ class Simulates:
                 the first knot that is not finite or -1.
 
         Returns:
-            The motion; time is the first axis. float32 states give float32 results; steps are in
-            double precision.
+            The motion; time is the first axis. float32 states and joint forces give float32
+            results: machine code steps in float32, NumPy in double precision.
 
         Raises:
             DivergenceError: The motion is no longer finite.

@@ -17,8 +17,8 @@ number and first index of each of four tables, and the place of the kernels' own
     inputs      address, sample stride, step stride, size, place of the buffer
     results     the same
 
-Strides count numbers of 8 bytes, places bytes. Inputs are read at every step, those whose step
-stride is zero once. Nothing here knows a robot or a scheme.
+Strides count numbers of the kernels' precision, places bytes. Inputs are read at every step, those
+whose step stride is zero once. Nothing here knows a robot or a scheme.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ BUFFER_ROW_WORDS = 5
 _MEMCPY = "@llvm.memcpy.p0.p0.i64"
 
 
-def stepper_module() -> str:
-    """The module."""
+def stepper_module(real: str = "double") -> str:
+    """The module for kernels of a precision, ``"double"`` or ``"float"``."""
     declared = f"declare void {_MEMCPY}(ptr, ptr, i64, i1)"
-    return "\n".join(["", _copy_function(), "", declared, "", _kernel_function(), ""])
+    return "\n".join(["", _copy_function(real), "", declared, "", _kernel_function(), ""])
 
 
 def _address(w: FunctionBuilder, start: str, index: Operand, kind: str = "i64") -> str:
@@ -59,18 +59,18 @@ def _words(w: FunctionBuilder, start: str, indices: range) -> list[str]:
     return [_word(w, _address(w, start, i)) for i in indices]
 
 
-def _copy_function() -> str:
+def _copy_function(real: str) -> str:
     """``@move(row, work, time, sample, rows, out)``: so many rows of an input or a result."""
-    w = FunctionBuilder(Lanes(1))
+    w = FunctionBuilder(Lanes(1, real))
     base = _word(w, "%row")
     across, step, size, place = _words(w, "%row", range(1, BUFFER_ROW_WORDS))
-    count = w.mul(size, 8)
+    count = w.mul(size, w.lanes.bytes)
     start = w.add(w.mul("%time", step), w.mul("%sample", across))
-    outside = _address(w, w(f"inttoptr i64 {base} to ptr"), start, "double")
+    outside = _address(w, w(f"inttoptr i64 {base} to ptr"), start, real)
     buffer = _address(w, "%work", place, "i8")
     with w.while_less(0, "%rows") as (i, _):
-        theirs = _address(w, outside, w.mul(i, across), "double")
-        ours = _address(w, buffer, w.mul(i, size), "double")
+        theirs = _address(w, outside, w.mul(i, across), real)
+        ours = _address(w, buffer, w.mul(i, size), real)
         to, of = w.select("%out", theirs, ours, "ptr"), w.select("%out", ours, theirs, "ptr")
         w.emit(f"call void {_MEMCPY}(ptr {to}, ptr {of}, i64 {count}, i1 false)")
     w.emit("ret void")

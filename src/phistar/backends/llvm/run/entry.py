@@ -68,6 +68,39 @@ def make(tiers, native, latest, sizes, empty, rows, ndarray, float64, most):
     return entry
 """
 
+_CHAINED = """
+def make(
+    tiers, native, latest, sizes, last_tiers, last_native,
+    empty, rows, ndarray, float64, most,
+):
+    def entry({arguments}):
+        nonlocal native, tiers, last_native, last_tiers
+        if tiers is not None:
+            native, tiers = latest(tiers)
+        if last_tiers is not None:
+            last_native, last_tiers = latest(last_tiers)
+        if type({first}) is not ndarray:
+            return None
+        if {first}.ndim == 1:
+            {inner_singles}
+            if not native({inner_given}, {inner}):
+                return None
+            {singles}
+            if not last_native({given}, {outputs}):
+                return None
+            return {{{single_results}}}
+        if {first}.ndim != 2 or not 0 < len({first}) <= most:
+            return None
+        count = len({first})
+        {inner}, {outputs} = rows(count, sizes, float64)
+        if not native({inner_given}, {inner}):
+            return None
+        if not last_native({given}, {outputs}):
+            return None
+        return {{{batch_results}}}
+    return entry
+"""
+
 
 def make_entry(
     tiers: TieredKernel,
@@ -111,6 +144,56 @@ def make_entry(
     )
 
 
+def make_chained_entry(
+    tiers: TieredKernel,
+    last_tiers: TieredKernel,
+    order: Sequence[str],
+    shapes: Mapping[str, Shape],
+    keys: Mapping[str, str],
+) -> Entry | None:
+    """The entry to two programs with several outputs each; the second reads those of the first.
+
+    Args:
+        tiers: Kernels of the first in float64, of which one is ready.
+        last_tiers: Those of the second; what ``order`` does not name are outputs of the first.
+        order: Names of what both read from outside, in the order of the entry's arguments.
+        shapes: Shape of each output of the second for one sample.
+        keys: Names of its outputs in the result, where they differ.
+
+    Returns:
+        None if they read something else, or have no native entries.
+    """
+    kernel, last = tiers.kernel, last_tiers.kernel
+    natives = (kernel.native_entry, last.native_entry)
+    ahead, behind = kernel.call.signature, last.call.signature
+    known = {name: f"x{i}" for i, name in enumerate(order)}
+    inner = {name: f"z{i}" for i, name in enumerate(ahead.outputs)}
+    if None in natives or not set(ahead.inputs) <= set(known):
+        return None
+    if not set(behind.inputs) <= set(known) | set(inner):
+        return None
+    factory = _chained(
+        tuple(known.values()),
+        tuple(known[name] for name in ahead.inputs),
+        tuple(ahead.outputs.values()),
+        tuple({**known, **inner}[name] for name in behind.inputs),
+        tuple((keys.get(name, name), tuple(shapes[name])) for name in behind.outputs),
+    )
+    return factory(
+        tiers,
+        kernel.native_entry,
+        _latest,
+        (*ahead.outputs.values(), *behind.outputs.values()),
+        last_tiers,
+        last.native_entry,
+        np.empty,
+        pool.rows,
+        np.ndarray,
+        np.dtype(np.float64),
+        POLICY.max_fast_path_samples,
+    )
+
+
 def _latest(tiers: TieredKernel) -> tuple[NativeEntry, TieredKernel | None]:
     """The native entry of the best kernel that is ready, and the tiers while one may follow."""
     pending = tiers if tiers.is_promoting else None
@@ -137,24 +220,50 @@ def _many_outputs(
     places: tuple[int, ...], names: tuple[str, ...], shapes: tuple[Shape, ...]
 ) -> Callable[..., Entry]:
     """The factory of entries to programs with several outputs."""
-    sizes = [math.prod(shape) for shape in shapes]
-    results = [f"y{i}" for i in range(len(names))]
-    rows = list(zip(names, results, shapes, strict=True))
-    text = _MANY_OUTPUTS.format(
-        **_arguments(places),
-        outputs=", ".join(results),
-        singles="; ".join(f"y{i} = empty({n})" for i, n in enumerate(sizes)),
-        single_results=", ".join(
+    return _compiled(
+        _MANY_OUTPUTS.format(
+            **_arguments(places), **_results(list(zip(names, shapes, strict=True)))
+        )
+    )
+
+
+@cache
+def _chained(
+    arguments: tuple[str, ...],
+    read: tuple[str, ...],
+    sizes: tuple[int, ...],
+    last_read: tuple[str, ...],
+    results: tuple[tuple[str, Shape], ...],
+) -> Callable[..., Entry]:
+    """The factory of entries to two programs, by the variables that each reads."""
+    text = _CHAINED.format(
+        arguments=", ".join(arguments),
+        first=arguments[0],
+        inner_given=", ".join(read),
+        inner=", ".join(f"z{i}" for i in range(len(sizes))),
+        inner_singles="; ".join(f"z{i} = empty({n})" for i, n in enumerate(sizes)),
+        given=", ".join(last_read),
+        **_results(results),
+    )
+    return _compiled(text)
+
+
+def _results(outputs: Sequence[tuple[str, Shape]]) -> dict[str, str]:
+    """Parts of a text about several outputs: made for a sample, and given for one or a batch."""
+    rows = [(name, f"y{i}", shape) for i, (name, shape) in enumerate(outputs)]
+    return {
+        "outputs": ", ".join(y for _, y, _ in rows),
+        "singles": "; ".join(f"{y} = empty({math.prod(shape)})" for _, y, shape in rows),
+        "single_results": ", ".join(
             f"{name!r}: {y}" + ("" if len(shape) == 1 else f".reshape({_text(shape)})")
             for name, y, shape in rows
         ),
-        batch_results=", ".join(
+        "batch_results": ", ".join(
             f"{name!r}: {y}"
             + ("" if len(shape) == 1 else f".reshape(count{''.join(f', {n}' for n in shape)})")
             for name, y, shape in rows
         ),
-    )
-    return _compiled(text)
+    }
 
 
 def _arguments(places: Sequence[int]) -> dict[str, str]:

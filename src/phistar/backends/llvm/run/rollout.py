@@ -11,8 +11,6 @@ from functools import cache
 from itertools import chain
 from typing import Any
 
-import numpy as np
-
 from phistar.arrays import Array
 from phistar.backends.llvm.abi import data_address
 from phistar.backends.llvm.emit.skeleton import WORKSPACE_ALIGNMENT_BYTES
@@ -54,12 +52,14 @@ class Rollout:
 
     def __init__(self, calls: Sequence[StepCall], constants: Sequence[str] = ()) -> None:
         """Args:
-        calls: What is done in a step; all kernels are in double precision.
+        calls: What is done in a step; all kernels are of one precision.
         constants: Buffers that hold the same numbers for all samples and steps.
         """
         self._calls = tuple(calls)
         self._constants = tuple(constants)
         self._lanes = calls[0].kernel.call.lanes
+        self._dtype = calls[0].kernel.call.dtype
+        assert all(call.kernel.call.dtype == self._dtype for call in calls)
         self._block = POLICY.vectors_per_block * self._lanes.width
         self._sizes: dict[str, int] = {}
         for call in calls:
@@ -78,7 +78,7 @@ class Rollout:
         for name, size in self._sizes.items():
             if name not in self._constants:
                 places[name] = end
-                end = _align(end + 8 * size * self._block)
+                end = _align(end + self._dtype.itemsize * size * self._block)
         return places, end
 
     def __call__(
@@ -94,7 +94,8 @@ class Rollout:
 
         Args:
             inputs: What buffers hold before the first step, (batch, size) or, before each step,
-                (steps, batch, size); float64, numbers of a sample side by side, other strides free.
+                (steps, batch, size); of the kernels' dtype, numbers of a sample side by side, other
+                strides free.
             results: Buffers kept after each ``every`` steps, (steps / every, batch, size).
             constants: Of the buffers that are constants, (size,).
             steps: How many.
@@ -129,7 +130,13 @@ class Rollout:
         count = thread_count(self.cost_ns * batch * steps, threads)
         held = (self, dict(inputs), dict(results), dict(constants))
         return run_threaded(
-            _stepper()[1], workspace_bytes, plan, held, batch, self._lanes.width, count
+            _stepper(self._lanes.real)[1],
+            workspace_bytes,
+            plan,
+            held,
+            batch,
+            self._lanes.width,
+            count,
         )
 
     def _argument_table(self, constants: Mapping[str, Array]) -> list[int]:
@@ -147,11 +154,13 @@ class Rollout:
     def _buffer_row(self, name: str, given: Array, batch: int) -> list[int]:
         """A row of the tables of inputs and results."""
         size = self._sizes[name]
-        assert given.dtype == np.float64
+        bytes_each = self._dtype.itemsize
+        assert given.dtype == self._dtype
         assert given.shape[-2:] == (batch, size)
-        assert size <= 1 or given.strides[-1] == 8
-        step = given.strides[0] // 8 if given.ndim == 3 else 0
-        return [data_address(given), given.strides[-2] // 8, step, size, self._places[name]]
+        assert size <= 1 or given.strides[-1] == bytes_each
+        step = given.strides[0] // bytes_each if given.ndim == 3 else 0
+        across = given.strides[-2] // bytes_each
+        return [data_address(given), across, step, size, self._places[name]]
 
 
 def _align(size: int) -> int:
@@ -159,6 +168,6 @@ def _align(size: int) -> int:
 
 
 @cache
-def _stepper() -> tuple[jit.LoadedCode, Any]:
-    code = jit.load(stepper_module())
+def _stepper(real: str) -> tuple[jit.LoadedCode, Any]:
+    code = jit.load(stepper_module(real))
     return code, _KernelFunction(code.kernel)

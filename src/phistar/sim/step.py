@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One step of time for a user's arrays: a straight line of machine code, or stage by stage.
+
+The straight line has all stages of a scheme in it, so it is for robots of moderate size. What has
+none (long robots, forces on frames, mimic joints, complex numbers) goes through the stages, each by
+compiled forward dynamics and compiled steps of q.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from phistar.arguments import (
+    check_shapes,
+    checked_state,
+    refuse_singular,
+    step_lengths,
+)
+from phistar.arrays import Array
+from phistar.backends import OPTIONAL_INPUTS
+from phistar.backends.policy import StagesWork
+from phistar.compile import (
+    Kernel,
+    Traced,
+    add_traced,
+    cheapest_equivalent,
+    joint_map,
+    kernel,
+    run_traced_results,
+)
+from phistar.dynamics import Forces, check_forces
+from phistar.errors import UnknownNameError
+from phistar.model.configuration import Coordinates, batch_shape
+from phistar.model.kinematic_loops import require_tree
+from phistar.model.model import Model
+from phistar.model.model_cache import entries
+from phistar.model.singular import require_finite_results
+from phistar.scalar.program import Unrolled
+from phistar.sim.manifold import is_euclidean
+from phistar.sim.schemes import SCHEMES, EvaluateRates, Scheme
+from phistar.sim.stages import StateFunctions, functions_of, next_state
+from phistar.sim.variables import Variable, Velocity
+
+
+def step(
+    model: Model,
+    q: Coordinates,
+    v: Coordinates,
+    tau: Coordinates,
+    dt: ArrayLike,
+    scheme: str = "semi_implicit",
+    forces: Forces | None = None,
+    reference: str = "world_aligned",
+) -> tuple[Array, Array]:
+    """See ``Robot.step``."""
+    if scheme not in SCHEMES:
+        raise UnknownNameError("scheme", scheme, SCHEMES)
+    require_tree(model, "step")
+    refuse_singular(model)
+    forces = check_forces(forces, reference)
+    arrays = check_shapes(model, q=q, v=v, tau=tau)
+    lengths = step_lengths(dt)
+    batch_shape(model, {**arrays, "dt": lengths})
+    if np.ndim(dt) == 0:
+        # A number has no precision of its own.
+        lengths = lengths.astype(np.result_type(*arrays.values()).type(0).real.dtype)
+    if not forces:
+        found = run_traced_results(model, ("step", scheme), *arrays.values(), lengths)
+        if found is not None:
+            return found["q_next"], found["v_next"]
+        ahead = _by_entries(model, SCHEMES[scheme], arrays, lengths)
+        if ahead is not None:
+            return ahead
+    return _by_stages(SCHEMES[scheme], Velocity(model, forces, reference), arrays, lengths)
+
+
+def _by_stages(
+    scheme: Scheme, variable: Variable, arrays: Mapping[str, Array], dt: Array
+) -> tuple[Array, Array]:
+    """The step, stage by stage; results that are not finite are an error."""
+    model = variable.model
+    q, v, tau = checked_state(model, **arrays)
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = next_state(scheme, functions_of(variable), q, v, tau, dt)
+    # What a scheme does not read decides the shape and precision of its results all the same.
+    batch = np.broadcast_shapes(*(x.shape[:-1] for x in (q, v, tau, dt)))
+    dtype = np.result_type(q, v, tau, dt)
+    q, v = (np.array(np.broadcast_to(x, (*batch, x.shape[-1])), dtype) for x in found)
+    if not (np.isfinite(q).all() and np.isfinite(v).all()):
+        require_finite_results(model, arrays["q"], {"q": q, "v": v}, len(batch))
+    return q, v
+
+
+class _NoEntryError(Exception):
+    """An entry gave no result; the general path says why, or copes."""
+
+
+def _by_entries(
+    model: Model, scheme: Scheme, arrays: Mapping[str, Array], dt: Array
+) -> tuple[Array, Array] | None:
+    """The step of plain arrays by the entries of forward dynamics and ``integrate``.
+
+    Returns:
+        None if there are none yet, or they cannot say it.
+    """
+    table = entries(model)
+    dynamics, turn = table.get("forward_dynamics"), table.get(("integrate",))
+    if dynamics is None or (turn is None and not is_euclidean(model)):
+        return None
+
+    def rate(q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
+        vdot = dynamics(q, v, tau)
+        if vdot is None:
+            raise _NoEntryError
+        return v, vdot
+
+    def move(q: Array, step: Array) -> Array:
+        moved = np.asarray(q + step) if turn is None else turn(q, step)
+        if moved is None:
+            raise _NoEntryError
+        return moved
+
+    functions = StateFunctions(model, lambda q, v: v, rate, move)
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = next_state(scheme, functions, arrays["q"], arrays["v"], arrays["tau"], dt)
+    except _NoEntryError:
+        return None
+    return found if all(np.isfinite(x).all() for x in found) else None
+
+
+def _rates(model: Model) -> Kernel:
+    """Forward dynamics."""
+    return kernel(cheapest_equivalent("forward_dynamics"), model)
+
+
+def _trace(model: Model, scheme: str) -> Unrolled:
+    from phistar.scalar.lower import to_unrolled
+    from phistar.sim.step_program import step_program
+
+    rates = to_unrolled(_rates(model).schedule, model, frozenset(OPTIONAL_INPUTS))
+    return step_program(model, SCHEMES[scheme], rates)
+
+
+def _work(model: Model, scheme: str) -> StagesWork | None:
+    """Forward dynamics at all stages; None: followers of other joints, or joints with a scale."""
+    joints = joint_map(model)
+    if not joints.one_to_one or (joints.scales != 1.0).any():
+        return None
+    parts = SCHEMES[scheme].instructions
+    stages = sum(isinstance(p, EvaluateRates) and not p.velocity_only for p in parts)
+    return StagesWork(sum(1 for _ in _rates(model).schedule.program.live()), stages)
+
+
+def _shapes(model: Model, scheme: str) -> Mapping[str, tuple[int, ...]]:
+    return {"q_next": (model.nq,), "v_next": (model.nv,)}
+
+
+STEP = add_traced(
+    Traced(
+        "step",
+        ("q", "v", "tau", "dt"),
+        _shapes,
+        _trace,
+        _work,
+        choices={"scheme": "semi_implicit"},
+        defined="a step of time: forward dynamics at the stages of a scheme, q ⊕ h v",
+    )
+)
+"""A step as a row of traced quantities; the choice is the name of a scheme."""

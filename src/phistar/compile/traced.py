@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from phistar import backends
 from phistar.algorithms.operational_space import compliance
 from phistar.arrays import Array
@@ -318,11 +320,16 @@ def run_traced_results(model: Model, key: RequestKey, *arrays: Array) -> dict[st
     shapes = row.shapes(model, *choices)
     found = code(dict(zip(row.inputs, arrays, strict=True)), shapes)
     table = entries(model)
-    if found is not None and key not in table:
+    if found is not None and key not in table and _is_double(found):
         entry = code.entry(row.inputs, shapes)
         if entry is not None:
             table[key] = entry
     return found
+
+
+def _is_double(found: Mapping[str, Array]) -> bool:
+    """Whether results are those of the kernel that entries call."""
+    return all(x.dtype == np.float64 for x in found.values())
 
 
 def chained_entry(

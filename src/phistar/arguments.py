@@ -24,6 +24,7 @@ from phistar.model.joint_map import joint_map
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_on_model
 from phistar.model.singular import singular_hinges
+from phistar.thresholds import POLICY
 
 _singular_hinges = cached_on_model(singular_hinges)
 
@@ -61,9 +62,15 @@ def check_shapes(model: Model, **arguments: Coordinates) -> dict[str, Array]:
 
 @lru_cache(maxsize=64)
 def number_rows(x: float, samples: int | None = None) -> Array:
-    """A number as programs read it, one for all samples: (1,) or (samples, 1), read-only."""
-    rows = np.full((1,) if samples is None else (samples, 1), x, dtype=float)
-    rows.flags.writeable = False
+    """A number as programs read it, one for all samples: (1,) or (samples, 1), read-only.
+
+    More samples than entries take share one number in memory.
+    """
+    shape = (1,) if samples is None else (samples, 1)
+    rows = np.broadcast_to(np.float64(x), shape)
+    if samples is None or samples <= POLICY.max_fast_path_samples:
+        rows = np.array(rows)
+        rows.flags.writeable = False
     return rows
 
 

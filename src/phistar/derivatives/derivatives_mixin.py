@@ -210,7 +210,7 @@ class Derivatives:
             forces, reference: As in ``linearize``.
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
         """
-        if forces is None and reference == "world_aligned" and type(dt) is float and dt > 0.0:
+        if forces is None and reference == "world_aligned" and isinstance(dt, float) and dt > 0.0:
             entry: Any = self._entries.get(("discretize", method)) if type(method) is str else None
             if entry is not None and type(q) is np.ndarray and 0 < q.ndim < 3:
                 rows = number_rows(dt, len(q) if q.ndim == 2 else None)

@@ -22,7 +22,7 @@ from phistar.errors import PhistarError
 
 SECONDS = float(os.environ.get("PHISTAR_FUZZ_SECONDS", "0")) / 2
 SEED = int(os.environ.get("PHISTAR_FUZZ_SEED", time.time_ns() if SECONDS > 10 else 20))
-URDF_COPIES, MJCF_COPIES = 250, 2000
+URDF_COPIES, MJCF_COPIES = 250, 1000
 """Damaged copies in the ordinary suite, the same ones on every machine."""
 
 NASTY = [

@@ -12,9 +12,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from phistar.backends.llvm.emit.ir_builder import Lanes
-from phistar.backends.llvm.run import machine_kernel
+from phistar.backends.llvm.run import machine_kernel, tiers
 from phistar.scalar.program import Looped, ScalarProgram
 from phistar.scalar.verify import verify
+
+COMPILATION_SECONDS = 60.0
+"""What a compilation that a test left behind may take before it is abandoned."""
 
 MAX_VERIFIED_VISITS = 2000
 """Visits of links up to which loops are verified: it takes some 20 us each."""
@@ -68,6 +71,24 @@ def _verified_programs() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(machine_kernel, "emit_module", verified)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _no_compilation_outlives_its_test() -> Iterator[None]:
+    """Wait for what compiles in the background when a test is over.
+
+    It would work beside the next test: be counted there, keep the collector of garbage off, take
+    memory, see its patches, and change which code runs in the middle of it.
+    """
+    yield
+    queue = tiers.compile_queue
+    for compilation in (*queue.running, *queue._waiting):
+        compilation.job.urgent.set()
+        queue.start(compilation)
+        if not compilation.finished.wait(COMPILATION_SECONDS):
+            compilation.job.abandon()
+        if compilation.thread.ident is not None:
+            compilation.thread.join(COMPILATION_SECONDS)
 
 
 def _visits(program: ScalarProgram) -> int:

@@ -1,21 +1,34 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The table of ``make bench-cliffs``: what is within its bound, beyond it, or not there at all."""
 
-import time
+from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
 import phistar
+from benchmarks import cliffs, timing
 from benchmarks.cliffs import Row, draw_state, measure, quantities, rows
 
 
-def test_bounds() -> None:
+def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Times and ratios are compared with their bounds; what raises is missed and says why."""
-    slow = Row("slow", 1.0, "us", lambda: time.sleep(1e-4))
-    assert not measure(slow, 0.0).met
-    assert measure(Row("fast", 1e6, "us", lambda: None), 0.0).met
-    both = Row("twice", 1.2, "x", lambda: time.sleep(4e-3), lambda: time.sleep(1e-3))
-    assert not measure(both, 0.0).met
+    now = [0.0]
+    clock = SimpleNamespace(perf_counter=lambda: now[0])
+    for module in (cliffs, timing):
+        monkeypatch.setattr(module, "time", clock)
+
+    def lasting(seconds: float) -> Callable[[], None]:
+        def act() -> None:
+            now[0] += seconds
+
+        return act
+
+    assert not measure(Row("slow", 1.0, "us", lasting(1e-4)), 0.0).met
+    assert measure(Row("fast", 1e6, "us", lasting(1e-4)), 0.0).met
+    assert not measure(Row("twice", 1.2, "x", lasting(4e-3), lasting(1e-3)), 0.0).met
+    assert measure(Row("half", 1.2, "x", lasting(1e-3), lasting(2e-3)), 0.0).met
     missing = measure(Row("missing", 1e6, "us", lambda: np.zeros(1).no_such_method()), 0.0)  # type: ignore[attr-defined]
     assert not missing.met
     assert "no_such_method" in missing.found

@@ -103,3 +103,24 @@ def test_links_that_a_reader_clicks_are_fine(tmp_path: Path) -> None:
     html = '<p id="here"><a href="https://example.org">there</a><a href="index.html#here">up</a>'
     (tmp_path / "index.html").write_text(html, encoding="utf-8")
     assert list(docs_module("offline").problems(tmp_path)) == []
+
+
+def test_reference_begins_with_the_robot() -> None:
+    """The first page below the overview is Robot's; each of its public methods stands there."""
+    pages = docs_module("reference_pages").pages()
+    assert list(pages)[:2] == ["reference", "reference/robot"]
+    text = "\n".join(pages["reference/robot"])
+    public = [name for name in dir(phistar.Robot) if not name.startswith("_")]
+    members = [name for name in public if f":: phistar.Robot.{name}\n" in text]
+    assert members == public
+
+
+def test_theorems_show_their_derivations() -> None:
+    """Each theorem of a file with its outcome and its steps, whose rules are links."""
+    text = "\n".join(docs_module("theorems").pages()["algorithms/innovations"])
+    theorems = re.findall(r"^## (\w+)", text, re.MULTILINE)
+    assert len(theorems) >= 2
+    assert text.count("<summary><b>Proved</b>") == len(theorems)
+    steps = re.findall(r'<p class="step">.*', text)
+    assert len(steps) >= len(theorems)
+    assert all("href=" in step for step in steps)

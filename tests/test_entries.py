@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Entries to machine code: a warm call is few Python frames away from it."""
 
+import gc
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -64,11 +65,14 @@ def frames(call: Callable[..., Any], *arguments: Any) -> int:
         nonlocal count
         count += event == "call"
 
+    # The collector has callbacks, of hypothesis for instance, and runs finalizers of others.
+    gc.disable()
     sys.setprofile(profile)
     try:
         call(*arguments)
     finally:
         sys.setprofile(None)
+        gc.enable()
     return count - 1
 
 

@@ -53,6 +53,7 @@ def test_the_last_thread_ends_the_pause() -> None:
     assert gc.isenabled()
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_the_child_of_a_fork_collects() -> None:
     """A process that forks meanwhile has a child whose collector works."""

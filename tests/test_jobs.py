@@ -65,8 +65,9 @@ def test_jobs_are_frozen_when_the_process_ends() -> None:
     assert not left.wait(0.05)
 
 
-def test_short_work_is_silent(terminal: _Terminal) -> None:
+def test_short_work_is_silent(terminal: _Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is written, whatever it is."""
+    monkeypatch.setattr(jobs, "time", SimpleNamespace(monotonic=lambda: 100.0))
     with progress_message("compiling a robot"):
         checkpoint()
         expect_seconds(0.0)
@@ -96,7 +97,7 @@ def test_what_is_known_to_take_long(terminal: _Terminal) -> None:
 def test_pieces_of_work_add_up(terminal: _Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many short pieces that follow one another are long work, too; after a rest they are not."""
     now = [100.0]
-    monkeypatch.setattr(jobs.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(jobs, "time", SimpleNamespace(monotonic=lambda: now[0]))
     for _ in range(3):
         with progress_message("compiling a piece"):
             now[0] += 0.2

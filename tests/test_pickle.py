@@ -210,6 +210,7 @@ def _forces(robot: phistar.Robot) -> tuple[Any, str]:
     return robot.gravity_force(Q), robot.model.fingerprint
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 @pytest.mark.parametrize("method", ["spawn", "fork"])
 def test_other_processes(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A robot goes into a process that was just born, and works there."""

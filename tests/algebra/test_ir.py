@@ -326,6 +326,9 @@ def test_numbers_scale() -> None:
         X * X
     with pytest.raises(ArgumentError, match=r"\* of X and a ndarray"):
         np.eye(6) * X
+    for mistake in (lambda: X @ np.eye(6), lambda: np.eye(6) @ X):
+        with pytest.raises(ArgumentError, match=r"@ of .*robot\.function\(expr\)\(q, x\)"):
+            mistake()
 
 
 def test_threads_share_nodes() -> None:

@@ -84,6 +84,18 @@ def test_runs_that_do_not_fit(
     told(capsys, ["simulate", "cartpole", "--seconds", "100"], 2, "--every 10")
 
 
+def test_runs_with_many_states_say_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before the work: how many states are kept, their size, and the option that keeps fewer."""
+    monkeypatch.setattr(memory_limits, "UNCHECKED_BYTES", 1 << 14)
+    assert main(["simulate", "cartpole", "--seconds", "1"]) == 0
+    line = "phistar: keeping 1,001 states, 32 kB; --every keeps fewer"
+    assert capsys.readouterr().err.strip() == line
+    assert main(["simulate", "cartpole", "--seconds", "1", "--every", "10"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_files_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Missing files, folders, empty files and binary ones, for every command that reads a robot."""
     empty, binary = tmp_path / "empty.urdf", tmp_path / "binary.urdf"

@@ -16,6 +16,9 @@ from tests.helpers import SHARED, needs_shared
 
 BAD = SHARED / "bad"
 
+MAX_SECONDS = 5.0
+"""Of a processor, also a slow and busy one; what a hostile file could cost is minutes."""
+
 # What the message must hold, besides the file's name.
 NAMES: dict[str, tuple[str, ...]] = {
     "mjcf_include_self.xml": ("include cycle", "mjcf_include_self.xml"),
@@ -82,7 +85,7 @@ def test_bad_file_behaves_as_expected(row: dict[str, str]) -> None:
     source = read_source(BAD / row["file"])
     start = time.process_time()
     result, said = outcome(source)
-    assert time.process_time() - start < 1.0
+    assert time.process_time() - start < MAX_SECONDS
     assert result in OUTCOMES[row["expect"]], said
     assert "missing from the report" not in said
     for text in (row["file"], *NAMES[row["file"]]) if result != "ok" else ():
@@ -129,7 +132,7 @@ def test_hostile_sizes_are_refused(kind: str) -> None:
     start, before = time.process_time(), peak_memory()
     with pytest.raises(UnsafeFileError, match=r"^h\.xml"):
         read_mjcf(source)
-    assert time.process_time() - start < 1.0
+    assert time.process_time() - start < MAX_SECONDS
     assert peak_memory() - before < 200e6
 
 

@@ -20,6 +20,9 @@ from tests.helpers import ROOT, SHARED, needs_shared
 
 BAD = SHARED / "bad"
 
+MAX_SECONDS = 5.0
+"""Of a processor, also a slow and busy one; what a hostile file could cost is minutes."""
+
 # What must be said about a file, besides its name. For those that load: nv.
 NAMES: dict[str, tuple[str, ...]] = {
     "only_declaration.urdf": ("no root element",),
@@ -149,7 +152,7 @@ def test_bad_file_behaves_as_expected(row: dict[str, str], request: pytest.Fixtu
         path = request.getfixturevalue("generated") / path.name
     start = time.process_time()
     result, said, model = outcome(path)
-    assert name in LARGE or time.process_time() - start < 1.0
+    assert name in LARGE or time.process_time() - start < MAX_SECONDS
     assert result in OUTCOMES[row["expect"]], said
     for text in (path.name, *NAMES[name]) if result != "ok" else ():
         assert text in said
@@ -242,11 +245,11 @@ def hostile(kind: str) -> bytes:
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_document_is_cheap(kind: str) -> None:
-    """A robot or an error of ours within a second, with a message of bounded length."""
+    """A robot or an error of ours within seconds, with a message of bounded length."""
     source = Source(hostile(kind), "x.urdf")
     start = time.process_time()
     result, said, _ = outcome(source)
-    assert time.process_time() - start < 1.0
+    assert time.process_time() - start < MAX_SECONDS
     first = said.partition("\n")[0]
     assert len(first) < 2000
     if result == "error":

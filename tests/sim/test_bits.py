@@ -14,7 +14,7 @@ def test_alone_and_in_a_batch(tier: str, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("PHISTAR_TIER", tier)
     monkeypatch.setenv("PHISTAR_CACHE", "off")
     patch_policy(monkeypatch, max_link_streams_at_once=0, min_evaluations_to_wait=100)
-    robot = phistar.robots.chain(4)
+    robot = phistar.robots.chain(4).with_gravity((0.0, 0.5, -4.0))  # nobody else has it
     q = robot.random_configuration(1, (7,))
     v = np.linspace(-1.0, 1.0, 28).reshape(7, 4)
     alone = robot.simulate(q[3], v[3], dt=1e-3, steps=5)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import argparse
 import csv
+import math
+import sys
 import time
 
 import numpy as np
@@ -17,6 +19,7 @@ from phistar.cli.usage_errors import usage_errors
 from phistar.errors import pluralize
 from phistar.robot import Robot
 from phistar.sim import Simulation
+from phistar.sim.result_size import large_simulation_text
 from phistar.sim.run import SCHEME_NAMES
 from phistar.sim.variables import VARIABLES
 
@@ -68,13 +71,15 @@ def run(options: argparse.Namespace) -> int:
     robot = load_tree(options.robot, options, "simulate")
     q, v = _start(robot, options)
     fixed = options.scheme != "dopri5"
+    dt = DEFAULT_STEP_SECONDS if options.dt is None and fixed else options.dt
+    _tell_of_many_states(robot, options, dt)
     begin = time.perf_counter()
     with usage_errors():
         sim = robot.simulate(
             q,
             v,
             duration=options.seconds,
-            dt=DEFAULT_STEP_SECONDS if options.dt is None and fixed else options.dt,
+            dt=dt,
             scheme=options.scheme,
             variables=options.variables,
             every=options.every,
@@ -87,6 +92,16 @@ def run(options: argparse.Namespace) -> int:
         motion_plot(sim, options.plot)
         print(f"{clean(options.plot)}: joints, velocity and energy over time")
     return 0
+
+
+def _tell_of_many_states(robot: Robot, options: argparse.Namespace, dt: float | None) -> None:
+    """A line before the work if the states take much memory; those that do not fit are refused."""
+    steps = options.seconds / dt if dt else 0.0
+    if not 0.0 < steps < math.inf or options.every < 1:
+        return
+    text = large_simulation_text(int(steps), options.every, 8 * (robot.nq + robot.nv))
+    if text:
+        print(f"phistar: keeping {text}; --every keeps fewer", file=sys.stderr)
 
 
 def _start(robot: Robot, options: argparse.Namespace) -> tuple[np.ndarray, np.ndarray]:

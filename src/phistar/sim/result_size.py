@@ -31,6 +31,20 @@ def refuse_large_simulation(name: str, steps: int, every: int, row: int) -> None
     )
 
 
+def large_simulation_text(steps: int, every: int, row: int) -> str:
+    """How many states a simulation stores and their size, if they are many and fit; else nothing.
+
+    Args: as of ``refuse_large_simulation``.
+    """
+    count = steps // every + 1
+    needed = count * row
+    if needed <= memory_limits.UNCHECKED_BYTES:
+        return ""
+    if needed > memory_limits.MAX_SHARE_OF_FREE * memory_limits.available_bytes():
+        return ""
+    return f"{count:,} states, {memory_limits.format_bytes(needed)}"
+
+
 def _divisors(count: int) -> list[int]:
     """Round numbers that divide a count, and the count itself; the smallest first."""
     powers = (10**k for k in range(len(str(count))))

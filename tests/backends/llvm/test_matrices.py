@@ -253,6 +253,7 @@ def test_loops_agree_with_the_interpreter(
 def test_loops_first_then_a_straight_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first call is answered by loops; both shapes give the same numbers, relative 1e-12."""
     monkeypatch.setenv("PHISTAR_TIER", "auto")
+    patch_policy(monkeypatch, background_delay_seconds=600.0)  # no line before it is waited for
     model = phistar.load("quadruped").model
     q = Robot(model).random_configuration(np.random.default_rng(6), 4)
     code = MachineCode(MatrixProgram(matrix_forms(mass_matrix, Full()), model))

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -30,11 +31,23 @@ def _emitted(text: str = TEXT) -> bytes | None:
     return compiler_process.compile_in_process(*_order(text))
 
 
+def _command_that_is_seen(command: list[str], asked: threading.Event) -> Callable[[], list[str]]:
+    """A command; the event is set when somebody is about to run it."""
+
+    def found() -> list[str]:
+        asked.set()
+        return command
+
+    return found
+
+
 @pytest.fixture
-def endless(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every compilation happens apart and takes for ever."""
-    monkeypatch.setattr(compiler_process, "_command", lambda: FOREVER)
+def endless(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Every compilation happens apart and takes for ever; set when one is about to start."""
+    asked = threading.Event()
+    monkeypatch.setattr(compiler_process, "_command", _command_that_is_seen(FOREVER, asked))
     patch_policy(monkeypatch, max_foreground_characters=0, max_background_characters=0)
+    return asked
 
 
 def test_the_same_code() -> None:
@@ -106,24 +119,30 @@ def test_it_ends_with_the_one_who_asked() -> None:
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs signals for threads")
-def test_ctrl_c_is_heard(endless: None) -> None:
+def test_ctrl_c_is_heard(endless: threading.Event) -> None:
     """Whoever waits for a compilation can interrupt it."""
     main = threading.main_thread().ident
     assert main is not None
+
+    def press() -> None:
+        if endless.wait(60):
+            time.sleep(0.3)
+            signal.pthread_kill(main, signal.SIGINT)
+
     # A shell that starts the tests in the background has them ignore it.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    timer = threading.Timer(0.3, lambda: signal.pthread_kill(main, signal.SIGINT))
-    timer.start()
+    presses = threading.Thread(target=press)
+    presses.start()
     try:
         with pytest.raises(KeyboardInterrupt):
             jit.compile_text(TEXT)
-        timer.join()
+        presses.join()
     finally:
         signal.signal(signal.SIGINT, before)
 
 
 def test_a_dropped_robot_cancels_its_compilations(
-    endless: None, monkeypatch: pytest.MonkeyPatch
+    endless: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The thread ends, and its process with it."""
     monkeypatch.setenv("PHISTAR_TIER", "auto")
@@ -134,19 +153,20 @@ def test_a_dropped_robot_cancels_its_compilations(
         background_delay_seconds=0.0,
         max_foreground_characters=10**9,
     )
-    robot = phistar.robots.chain(3)
+    robot = phistar.robots.chain(3).with_gravity((0.0, 0.5, -3.25))  # nobody else has it
     q = np.zeros(3)
     robot.forward_dynamics(q, q, q)
     (compilation,) = tiers.compile_queue.running
     while compilation.job._stop is None:
         time.sleep(0.01)
+    assert endless.is_set()
     del robot
     compilation.thread.join(60)
     assert not compilation.thread.is_alive()
     assert tiers.count_compilations() == 0
 
 
-def test_few_at_a_time(endless: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_at_a_time(endless: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
     """Others wait without a thread; those that nobody wants any more never get one."""
     monkeypatch.setenv("PHISTAR_TIER", "auto")
     monkeypatch.setenv("PHISTAR_CACHE", "off")
@@ -156,7 +176,7 @@ def test_few_at_a_time(endless: None, monkeypatch: pytest.MonkeyPatch) -> None:
         background_delay_seconds=0.0,
         max_foreground_characters=10**9,
     )
-    robots = [phistar.robots.chain(3).with_gravity((0.0, 0.0, float(g))) for g in range(8)]
+    robots = [phistar.robots.chain(3).with_gravity((0.0, 0.25, float(g))) for g in range(8)]
     q = np.zeros(3)
     for robot in robots:
         robot.gravity_force(q)
@@ -217,10 +237,15 @@ def test_a_failed_compilation_leaves_the_loops(
     """The logger hears why; nobody tries again."""
     monkeypatch.setenv("PHISTAR_TIER", "auto")
     monkeypatch.setenv("PHISTAR_CACHE", "off")
-    patch_policy(monkeypatch, max_link_streams_at_once=0, max_background_characters=0)
+    patch_policy(
+        monkeypatch,
+        max_link_streams_at_once=0,
+        max_background_characters=0,
+        background_delay_seconds=600.0,  # it begins when it is waited for, and not before
+    )
     command = [sys.executable, "-I", "-S", "-c", "raise SystemExit(3)"]
     monkeypatch.setattr(compiler_process, "_command", lambda: command)
-    robot = phistar.robots.chain(3)
+    robot = phistar.robots.chain(3).with_gravity((0.0, 0.5, -3.5))  # nobody else has it
     q = np.zeros(3)
     first = robot.forward_dynamics(q, q, q)
     (compilation,) = tiers.compile_queue.running

@@ -32,7 +32,8 @@ def test_a_better_kernel_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looped code runs at first; the call after the unrolled code is ready runs that."""
     monkeypatch.setenv("PHISTAR_TIER", "auto")
     monkeypatch.setenv("PHISTAR_CACHE", "off")
-    patch_policy(monkeypatch, max_link_streams_at_once=0)
+    # Unrolled code is compiled when it is waited for, and not before.
+    patch_policy(monkeypatch, max_link_streams_at_once=0, background_delay_seconds=600.0)
     robot = phistar.robots.chain(3).with_gravity((0.0, 0.0, -2.5))
     code, tiers = tiers_of(robot, "inverse_dynamics")
     assert tiers.kernel.shape == "rolled"

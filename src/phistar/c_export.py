@@ -52,6 +52,9 @@ from phistar.scalar.program import ScalarProgram
 from phistar.scalar.trace.kinematics_programs import RESULT_OUTPUT
 from phistar.sweeps.ir import StreamProgram
 
+_DEFAULT_REFERENCES = {"jacobian_rate": "local"}
+"""References of exported quantities that are not those of the methods."""
+
 RESULT_MEANINGS: Mapping[str, str] = {
     "frame_pose": "world pose of the frame [m]",
     "link_poses": "world poses of all links, fixed ones too, in file order [m]",
@@ -127,7 +130,7 @@ def export_c(
         directory: Where to; made if it is not there.
         frames: Frames of the quantities that name none themselves, a function for each.
         reference: Axes and point of Jacobians and velocities of frames, as for ``Robot.jacobian``;
-            the default is ``"world_aligned"``, and ``"local"`` for operational inertia.
+            the default is ``"world_aligned"``; ``"local"`` for rates of Jacobians and operational inertia.
         real: ``"double"`` or ``"float"``.
         shape: ``"straight"`` (fast), ``"rolled"`` (small, for many links) or ``"auto"``.
             Kinematics, energies and what is computed together are straight lines always.
@@ -283,9 +286,11 @@ def _exported_trace(
     name = wanted.quantity
     if name == "center_of_mass" and not sum(link.mass for link in model.links):
         raise ArgumentError(f"robot '{model.name}' has no mass, and so no centre of mass")
-    reference = options.reference or row.choices.get("reference")
+    reference = options.reference or _DEFAULT_REFERENCES.get(name, row.choices.get("reference"))
     given = {"frame": wanted.frame, "frames": (wanted.frame,), "reference": reference}
     choices = tuple(given.get(choice, default) for choice, default in row.choices.items())
+    if row.work(model, *choices) is None:
+        raise ArgumentError(f"{name} has no program on robot '{model.name}', and so no C")
     traced = row.trace(model, *choices)
     program = rename_output(traced, RESULT_OUTPUT, name)
     meanings = {}

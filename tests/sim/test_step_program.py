@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import phistar
-from phistar.backends.base import OPTIONAL_INPUTS
+from phistar.backends import OPTIONAL_INPUTS
 from phistar.compile import cheapest_equivalent, kernel
 from phistar.model import Model
 from phistar.model.configuration import random_configuration

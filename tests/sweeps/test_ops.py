@@ -13,8 +13,7 @@ import pytest
 
 from phistar.algorithms.programs import PROGRAMS
 from phistar.arrays import Array
-from phistar.backends import names, running_names, to_numpy
-from phistar.backends.base import Tuning
+from phistar.backends import Tuning, names, running_names, to_numpy
 from phistar.compile import compile_outputs
 from phistar.model import Model
 from phistar.model.configuration import random_configuration

@@ -11,12 +11,16 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from phistar.algorithms.operational_space import compliance
 from phistar.backends.policy import BundleWork, MatrixWork, TracedWork, VectorWork
 from phistar.compile.requests import Shape, Traced
+from phistar.model.configuration import random_configuration
 from phistar.model.joint_map import joint_map
 from phistar.model.model import Model
 from phistar.spatial import PARAMETER_NAMES
+from phistar.sweeps.matrix_plans import evaluate
 from phistar.sweeps.requests import Full
 from phistar.thresholds import POLICY
 
@@ -112,6 +116,28 @@ def _operational_work(model: Model, frames: tuple[str, ...], *_: Any) -> MatrixW
     rows = 6 * len(frames)
     operations = matrix_plan(compliance, Full(), model, frames).cost.total + rows**3
     return MatrixWork(rows, rows * rows, operations)
+
+
+def _undamped_operational_work(
+    model: Model, frames: tuple[str, ...], reference: str, roundings: float
+) -> MatrixWork | None:
+    """None also for frames that cannot move in every direction whatever the configuration."""
+    if not _one_to_one(model) or _is_singular_everywhere(model, frames, roundings):
+        return None
+    return _operational_work(model, frames)
+
+
+def _is_singular_everywhere(model: Model, frames: tuple[str, ...], roundings: float) -> bool:
+    """Whether the compliance of frames has no inverse in some configuration at random."""
+    from phistar.compile.pipeline import matrix_plan
+
+    q = random_configuration(model, np.random.default_rng(0))
+    mobility = evaluate(matrix_plan(compliance, Full(), model, frames), q, {})
+    scale = np.sqrt(np.diagonal(mobility))
+    if not (scale > 0.0).all():
+        return True
+    least = np.linalg.eigvalsh(mobility / np.outer(scale, scale))[0]
+    return bool(least <= roundings * np.finfo(float).eps)
 
 
 def _discretization_shapes(model: Model, scheme: str) -> Mapping[str, Shape]:
@@ -256,7 +282,7 @@ _ROWS = (
         ("q",),
         lambda model, frames, *_: (6 * len(frames), 6 * len(frames)),
         _operational_inertia,
-        _operational_work,
+        _undamped_operational_work,
         choices={"frames": None, "reference": "local", "roundings": 4096.0},
         defined="(X B* ψ* H* D⁻¹ H ψ B X*)⁻¹",
     ),

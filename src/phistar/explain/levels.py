@@ -18,7 +18,16 @@ from phistar.algebra.proof import prove
 from phistar.algebra.spaces import ONE
 from phistar.algebra.symbols import SYMBOLS
 from phistar.algorithms.programs import MATRICES, PROGRAMS
-from phistar.compile import ARGUMENTS, Kernel, cheapest_inner_products, compile_outputs, kernel
+from phistar.compile import (
+    ARGUMENTS,
+    REQUESTS,
+    Kernel,
+    Target,
+    Traced,
+    cheapest_inner_products,
+    compile_outputs,
+    kernel,
+)
 from phistar.derive import derive
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.explain import meanings
@@ -56,6 +65,8 @@ def explain(
     model = None if robot is None else _model(robot)
     if isinstance(what, str) and what in METHOD_MEANINGS and what not in PROGRAMS:
         return _explain_method(what, model, level)
+    if isinstance(what, str) and what in REQUESTS and what not in {**PROGRAMS, **MATRICES}:
+        return _explain_request(what, model)
     program = _compiled(what, model)
     if level is None:
         levels = [name for name in LEVELS if model is not None or name not in _NEEDS_ROBOT]
@@ -104,13 +115,38 @@ def _explain_method(name: str, model: Model | None, level: str | None) -> str:
     return f"{head}\n\n{explain(method.programs[0], model, level)}"
 
 
+def _explain_request(name: str, model: Model | None) -> str:
+    """A quantity that is traced directly, or several that are computed together."""
+    request = REQUESTS[name]
+    if isinstance(request, Traced):
+        chosen = ", ".join(request.choices)
+        lines = [
+            f"{name}: {request.defined}",
+            f"reads {', '.join(request.inputs)}" + (f"; chosen: {chosen}" if chosen else ""),
+            "traced for the robot directly: robot.compile(...).scalars has every operation",
+        ]
+        if model is not None and not {"frame", "frames"} & set(request.choices):
+            code = kernel(name).on(model, Target("llvm", choices=tuple(request.choices.values())))
+            if code is not None:
+                lines.append(
+                    f"on '{model.name}': {code.final_scalars().count().total()} operations"
+                )
+        return "\n".join(lines)
+    parts = [stage.text for stage in kernel(name, model).passes[:1]]
+    return "\n".join([f"{name}: computed together, in one program", *parts])
+
+
 def _programs_text(method: Method) -> str:
     first, *others = method.programs
     return f"by {first}" + (f" and {len(others)} more" if others else "")
 
 
 def _meaning(name: str) -> str:
-    return meanings.PROGRAM_MEANINGS.get(name) or meanings.MATRIX_MEANINGS[name]
+    found = meanings.PROGRAM_MEANINGS.get(name) or meanings.MATRIX_MEANINGS.get(name)
+    if found is not None:
+        return found
+    request = REQUESTS[name]
+    return request.defined if isinstance(request, Traced) else METHOD_MEANINGS[name].meaning
 
 
 def _compiled(what: str | Expr | Kernel, model: Model | None) -> Kernel:
@@ -135,7 +171,7 @@ def _named_program(name: str, model: Model | None) -> Kernel:
         return kernel(name, model)
     if name not in MATRICES:
         raise UnknownNameError(
-            "program", name, dict.fromkeys((*PROGRAMS, *MATRICES, *METHOD_MEANINGS))
+            "program", name, dict.fromkeys((*PROGRAMS, *MATRICES, *METHOD_MEANINGS, *REQUESTS))
         )
     operator = MATRICES[name]
     meaning = meanings.MATRIX_MEANINGS[name]

@@ -110,5 +110,25 @@ METHOD_MEANINGS: Mapping[str, Method] = {
     "diagonalize": Method("rates and forces that decouple the robot", ("new_rates", "new_forces")),
     "simulate": Method("a scheme of steps, each with accelerations from", ("forward_dynamics_3",)),
     "discretize": Method("a step of time, linearized: see linearize", ("forward_dynamics_q",)),
+    "hvp": Method("the change of a gradient along a direction", ("inverse_dynamics_hvp",)),
+    "inverse_dynamics_second": Method(
+        "second derivatives of τ", ("inverse_dynamics_qq", "inverse_dynamics_qv", "mass_matrix_q")
+    ),
+    "forward_dynamics_second": Method(
+        "second derivatives of v̇, from those of τ", ("inverse_dynamics_qq", "mass_matrix_inverse")
+    ),
+    "gravity_force_q": Method("∂τ/∂q at rest", ("inverse_dynamics_q",)),
+    "kinetic_energy_q": Method("∂/∂q of ½ v* 𝓜 v", ("inverse_dynamics_vjp",)),
+    "linearize_along": Method("∂v̇ along a trajectory", ("linearize",)),
+    "linearize_hybrid": Method(
+        "linearize with some v̇ given", ("inverse_dynamics_q", "mass_matrix")
+    ),
+    "vdot_parameters": Method("∂v̇/∂π = -𝓜⁻¹ Y", ("mass_matrix_inverse", "regressor")),
+    "diagonal_forward_dynamics": Method("ζ̇ and v from ζ and τ", ("diagonal_dynamics",)),
+    "christoffel": Method("half sums of derivatives of 𝓜", ("mass_matrix_q",)),
+    "riemann": Method("curvature of 𝓜 as a metric", ("mass_matrix_q", "mass_matrix_qq")),
+    "curvature": Method("Riemann, Ricci and scalar", ("mass_matrix_q", "mass_matrix_qq")),
+    "sectional_curvature": Method("of a plane", ("mass_matrix_q", "mass_matrix_qq")),
+    "is_flat": Method("whether all of it is zero", ("mass_matrix_q", "mass_matrix_qq")),
 }
 """Methods that are not named like a program."""

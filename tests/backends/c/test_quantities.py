@@ -13,7 +13,7 @@ import pytest
 import phistar as ps
 from phistar import energies
 from phistar.algorithms.programs import BUNDLES, MATRICES
-from phistar.backends.base import Tuning
+from phistar.backends import Tuning
 from phistar.backends.to_c import lower_bundle, lower_matrix
 from phistar.c_export import (
     ExportOptions,
@@ -138,15 +138,17 @@ def test_references(reference: str) -> None:
 def test_every_quantity_exports(compiler: str, tmp_path: Path) -> None:
     """All names, in one folder, with strict warnings; every function checks itself."""
     model = ps.load("double_pendulum").model
-    files = export_c(model, quantity_names(), tmp_path, frames=model.frame_names[-1:])
-    assert len(files) == len(quantity_names()) + 4
+    # Two joints move no frame in six directions.
+    names = [name for name in quantity_names() if name != "operational_inertia"]
+    files = export_c(model, names, tmp_path, frames=model.frame_names[-1:])
+    assert len(files) == len(names) + 4
     sources = [str(file) for file in files if file.suffix == ".c"]
     flags = ["-std=c99", "-O0", "-Wall", "-Wextra", "-Werror", "-pedantic"]
     command = [compiler, *flags, "-o", "selftest", *sources, "-lm"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     told = subprocess.run(["./selftest"], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert told.stdout.count(": ok") == len(quantity_names())
+    assert told.stdout.count(": ok") == len(names)
 
 
 @pytest.mark.parametrize("name", ["linearize", "linearize_split", "forward_dynamics_q"])
@@ -230,7 +232,6 @@ def _refusal(k: RobotKernel) -> str:
         (["mass_matrix"], {"frames": ["panda_link8"]}, "about a frame"),
         (["mass_matrix"], {"reference": "local"}, "has one"),
         (["jacobian:panda_link8"], {"reference": "lokal"}, "'local'"),
-        (["jacobian_rate:panda_link8"], {"reference": "world"}, "own axes"),
         (["mass_matrix"], {"shape": "round"}, "'rolled'"),
     ],
 )

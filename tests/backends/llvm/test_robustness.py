@@ -17,8 +17,7 @@ import pytest
 import phistar
 from phistar import backends, dynamics
 from phistar.arrays import Array
-from phistar.backends import base
-from phistar.backends.base import Tuning
+from phistar.backends import Tuning, base
 from phistar.backends.llvm.emit.looped import looped_module, looped_workspace
 from phistar.backends.llvm.emit.unrolled import unrolled_module
 from phistar.backends.llvm.run import jit

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from phistar.backends.base import OPTIONAL_INPUTS
+from phistar.backends import OPTIONAL_INPUTS
 from phistar.backends.llvm.emit.ir_builder import Lanes
 from phistar.backends.llvm.run import jit
 from phistar.backends.llvm.run.calls import KernelCaller

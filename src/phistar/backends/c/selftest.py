@@ -27,7 +27,7 @@ MIN_FLOAT_TOLERANCE = 1e-5
 """The same of single precision, where the robot's conditioning does not make it larger."""
 
 _C_HELPERS = """\
-static double difference(const {real} *got, const double *want, int n)
+static double largest_error(const {real} *got, const double *want, int n)
 {{
     double scale = 0.0, worst = 0.0;
     int i;
@@ -87,13 +87,14 @@ def random_inputs(model: Model, signature: Signature, seed: int = 0) -> dict[str
     rng = np.random.default_rng(seed)
     inputs = {}
     for name, size in signature.inputs.items():
-        at_q = name == "q" and size == model.nq
+        at_q = name in signature.configurations and size == model.nq
         shape = (TEST_SAMPLES, size)
         inputs[name] = (
             random_configuration(model, rng, shape[:1]) if at_q else rng.normal(size=shape)
         )
-    for start in signature.quaternions:
-        inputs["q"][-1, start : start + QUATERNION_SIZE] *= 1.0 + QUATERNION_DRIFT
+    for name in signature.configurations:
+        for start in signature.quaternions:
+            inputs[name][-1, start : start + QUATERNION_SIZE] *= 1.0 + QUATERNION_DRIFT
     return inputs
 
 
@@ -166,7 +167,7 @@ def _check_function(number: int, face: Interface, wanted: ExpectedResults) -> st
         want = names.unique_name(f"want_{c}")
         tables.append(_samples_table(DOUBLE, want, wanted.outputs[name], size))
         results.append(f"    {face.real.type} {c}[{max(size, 1)}];")
-        call = f"difference({c}, {want}[{i}], {size})"
+        call = f"largest_error({c}, {want}[{i}], {size})"
         compared.append(f"        {worst} = larger({worst}, {call});")
     if face.work_entries:
         results.append(f"    static {face.real.type} {face.work_name}[{face.work_size_macro}];")

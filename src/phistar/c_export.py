@@ -130,7 +130,8 @@ def export_c(
         directory: Where to; made if it is not there.
         frames: Frames of the quantities that name none themselves, a function for each.
         reference: Axes and point of Jacobians and velocities of frames, as for ``Robot.jacobian``;
-            the default is ``"world_aligned"``; ``"local"`` for rates of Jacobians and operational inertia.
+            the default is ``"world_aligned"``, and ``"local"`` for ``jacobian_rate`` and
+            ``operational_inertia``.
         real: ``"double"`` or ``"float"``.
         shape: ``"straight"`` (fast), ``"rolled"`` (small, for many links) or ``"auto"``.
             Kinematics, energies and what is computed together are straight lines always.

@@ -32,6 +32,7 @@ from phistar.model.description_mixin import Described
 from phistar.model.model import Model
 from phistar.model.model_cache import entries
 from phistar.model.singular import singular_problems
+from phistar.model.wrenches import check_wrenches
 from phistar.operators import Operators
 from phistar.sim.simulation_mixin import Simulates
 
@@ -114,6 +115,12 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
             entry = self._entries.get("inverse_dynamics")
             if entry is not None and (result := entry(q, v, vdot, out=out)) is not None:
                 return result
+        elif type(forces) is dict and type(reference) is str:
+            entry = self._entries.get(("inverse_dynamics", *forces, reference))
+            if entry is not None:
+                result = entry(q, v, vdot, forces, out=out)
+                if result is not None:
+                    return result
         if on_error != "raise":
             return nan_where_bad(
                 self.model,
@@ -123,7 +130,8 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
                 forces,
                 fast_path_tried=True,
             )
-        return dynamics.inverse_dynamics(self.model, q, v, vdot, forces, reference, out)
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return dynamics.inverse_dynamics(self.model, q, v, vdot, wrenches, out)
 
     def forward_dynamics(
         self,
@@ -155,6 +163,12 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
             entry = self._entries.get("forward_dynamics")
             if entry is not None and (result := entry(q, v, tau, out=out)) is not None:
                 return result
+        elif type(forces) is dict and type(reference) is str and method == "articulated":
+            entry = self._entries.get(("forward_dynamics", *forces, reference))
+            if entry is not None:
+                result = entry(q, v, tau, forces, out=out)
+                if result is not None:
+                    return result
         if on_error != "raise":
             return nan_where_bad(
                 self.model,
@@ -164,7 +178,8 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
                 forces,
                 fast_path_tried=True,
             )
-        return dynamics.forward_dynamics(self.model, q, v, tau, forces, reference, method, out)
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return dynamics.forward_dynamics(self.model, q, v, tau, wrenches, method, out)
 
     def hybrid_dynamics(
         self,
@@ -200,7 +215,8 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
                 {"q": q, "v": v, "tau": tau, "vdot": vdot},
                 forces,
             )
-        return dynamics.hybrid_dynamics(self.model, q, v, tau, vdot, prescribed, forces, reference)
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return dynamics.hybrid_dynamics(self.model, q, v, tau, vdot, prescribed, wrenches)
 
     def mass_matrix(self, q: Coordinates, *, on_error: str = "raise") -> Array:
         """Joint-space inertia (..., nv, nv), rotor inertia included."""

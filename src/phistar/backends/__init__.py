@@ -13,6 +13,7 @@ from phistar.backends.base import (
     get,
     names,
     running_names,
+    with_link_forces,
 )
 
 __all__ = [
@@ -27,4 +28,5 @@ __all__ = [
     "get",
     "names",
     "running_names",
+    "with_link_forces",
 ]

@@ -15,8 +15,10 @@ from numpy.typing import ArrayLike
 from phistar import settings
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, UnknownNameError
+from phistar.model.configuration import normalized_configuration
 from phistar.model.model import Model
 from phistar.model.model_cache import Entry
+from phistar.model.wrenches import ProgramInputs, Wrenches, WrenchFrames, link_forces
 from phistar.sweeps.costs import OperationCount
 from phistar.sweeps.ir import StreamProgram
 from phistar.sweeps.requests import LoweredBundle, MatrixForm, Request
@@ -62,7 +64,7 @@ class Executable(Protocol):
         """Operations that it does for a sample; sines, cosines and roots not counted."""
         ...
 
-    def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> dict[str, Array]:
+    def __call__(self, q: ArrayLike, inputs: ProgramInputs) -> dict[str, Array]:
         """Run.
 
         Args:
@@ -70,8 +72,8 @@ class Executable(Protocol):
             inputs: Leaves by name: JOINT vectors (..., joints) in body order without those of
                 locked bodies, MOTION and FORCE vectors (..., bodies, 6) in link axes, forces on
                 frames (..., frames, 6) in their own axes. ``f_ext`` and ``gravity`` may be left
-                out: no external forces, the robot's own gravity. Names that the program does not
-                read are ignored.
+                out: no external forces, the robot's own gravity. ``f_ext`` may also be wrenches on
+                named frames. Names that the program does not read are ignored.
 
         Returns:
             Outputs by name, shaped like the inputs. Their leading axes are those of q and of the
@@ -86,7 +88,7 @@ class Executable(Protocol):
     def run(
         self,
         q: ArrayLike,
-        inputs: Mapping[str, ArrayLike],
+        inputs: ProgramInputs,
         out: Mapping[str, Array] | None = None,
     ) -> tuple[dict[str, Array], bool]:
         """Run, and tell whether all that was read and found is finite, and quaternions are unit.
@@ -100,12 +102,19 @@ class Executable(Protocol):
         """
         ...
 
-    def entry(self, order: Sequence[str], names: Mapping[str, str] | None = None) -> Entry | None:
+    def entry(
+        self,
+        order: Sequence[str],
+        names: Mapping[str, str] | None = None,
+        *,
+        wrenches: WrenchFrames | None = None,
+    ) -> Entry | None:
         """The entry for inputs in this order, the configuration among them, if there is one.
 
         Args:
             order: Names of all inputs.
             names: Other names for the outputs, where there are several.
+            wrenches: Frames whose wrenches are among the inputs, by the names that they have there.
         """
         ...
 
@@ -113,7 +122,7 @@ class Executable(Protocol):
 class MatrixExecutable(Protocol):
     """The matrix of an operator on one robot, or a part of it."""
 
-    def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> Any:
+    def __call__(self, q: ArrayLike, inputs: ProgramInputs) -> Any:
         """What ``sweeps.matrix.evaluate`` gives for the request; None if it cannot say it now.
 
         Args:
@@ -129,17 +138,17 @@ class MatrixExecutable(Protocol):
 class FusedExecutable(Protocol):
     """Matrices and vectors of one robot that are computed together."""
 
-    def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> dict[str, Array] | None:
+    def __call__(self, q: ArrayLike, inputs: ProgramInputs) -> dict[str, Array] | None:
         """Vectors (..., joints) and matrices (..., joints, joints) by name, joints in body order.
 
         None if there is nothing ready: then they come one by one.
 
         Args:
-            q, inputs: As for ``Executable``; joint vectors only.
+            q, inputs: As for ``Executable``; joint vectors, and wrenches on frames.
         """
         ...
 
-    def entry(self, order: Sequence[str]) -> Entry | None:
+    def entry(self, order: Sequence[str], *, wrenches: WrenchFrames | None = None) -> Entry | None:
         """As for ``Executable``; None as long as there is no kernel."""
         ...
 
@@ -253,7 +262,17 @@ def inputs_read(program: StreamProgram) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def require_inputs(read: Sequence[str], inputs: Mapping[str, ArrayLike]) -> None:
+def with_link_forces(model: Model, q: ArrayLike, inputs: ProgramInputs) -> dict[str, ArrayLike]:
+    """Inputs with wrenches on frames as forces on the links, by NumPy."""
+    return {
+        name: link_forces(model, normalized_configuration(model, q), value)
+        if isinstance(value, Wrenches)
+        else value
+        for name, value in inputs.items()
+    }
+
+
+def require_inputs(read: Sequence[str], inputs: ProgramInputs) -> None:
     """Refuse to run without an input that has no value of its own."""
     for name in read:
         if name not in inputs and name not in OPTIONAL_INPUTS:

@@ -33,11 +33,13 @@ from phistar.backends.llvm.run.fused import FusedCode
 from phistar.backends.llvm.run.key import program_key
 from phistar.backends.llvm.run.machine_kernel import MachineKernel, llvm_text
 from phistar.backends.llvm.run.tiers import TieredKernel, count_compilations
+from phistar.backends.llvm.run.wrench_code import entry_after_link_forces, link_forces
 from phistar.backends.policy import NUMPY, MatrixWork, VectorWork, by_tier, decide
 from phistar.model.components import GROUND
 from phistar.model.model import Model
 from phistar.model.model_cache import Entry
 from phistar.model.singular import require_finite_results
+from phistar.model.wrenches import ProgramInputs, Wrenches, WrenchFrames
 from phistar.scalar.lower import LoweringOptions, to_looped, to_unrolled
 from phistar.scalar.lower_matrix import (
     FULL_MATRIX,
@@ -46,6 +48,7 @@ from phistar.scalar.lower_matrix import (
     to_unrolled_matrix,
 )
 from phistar.scalar.program import ScalarProgram
+from phistar.scalar.trace.link_tracer import EXTERNAL_FORCE
 from phistar.spatial import force_transform
 from phistar.sweeps.costs import OperationCount
 from phistar.sweeps.ir import Type
@@ -53,6 +56,8 @@ from phistar.sweeps.matrix_plans import plan_for_form
 from phistar.sweeps.requests import Diag, Full, LoweredBundle, MatrixForm, Request
 from phistar.sweeps.schedule import Schedule
 from phistar.thresholds import POLICY
+
+EXTERNAL = (EXTERNAL_FORCE,)
 
 
 class MachineCode:
@@ -82,7 +87,7 @@ class MachineCode:
             name: () if program.nodes[stream].type is Type.JOINT else (len(model.bodies), 6)
             for name, stream in program.outputs.items()
         }
-        self._tiers: dict[tuple[frozenset[str], str], TieredKernel] = {}
+        self._tiers: dict[tuple[frozenset[str], str, WrenchFrames | None], TieredKernel] = {}
         self._numpy: Executable | None = None
 
     @property
@@ -112,24 +117,38 @@ class MachineCode:
     def _omitted_inputs(self, given: Sequence[str]) -> frozenset[str]:
         return frozenset(name for name in OPTIONAL_INPUTS if name not in given)
 
-    def tiers(self, given: Sequence[str] = (), real: str = "double") -> TieredKernel:
-        """The kernels for some optional inputs and a precision."""
+    def tiers(
+        self,
+        given: Sequence[str] = (),
+        real: str = "double",
+        wrenches: WrenchFrames | None = None,
+    ) -> TieredKernel:
+        """The kernels for some optional inputs and a precision.
+
+        Args:
+            given: Names of inputs; only the optional ones among them count.
+            real: The precision.
+            wrenches: Frames on which wrenches are given in place of ``f_ext``. The straight line
+                reads them; loops read ``f_ext`` all the same.
+        """
         absent = self._omitted_inputs(given)
-        key = (absent, real)
+        key = (absent, real, wrenches)
         if key not in self._tiers:
             arguments = (self.schedule, self.model, absent, self.locked, self.options)
             choices = (sorted(absent), sorted(self.locked), self.options)
+            frames = () if wrenches is None else wrenches.frames
+            where = None if wrenches is None else wrenches.choices
             self._tiers[key] = TieredKernel(
-                program_key(self.schedule, self.model, *choices),
+                program_key(self.schedule, self.model, *choices, where, frames=frames),
                 real,
                 f"{self.model.name}: {', '.join(self.schedule.program.outputs)}",
                 partial(to_looped, *arguments),
-                partial(to_unrolled, *arguments),
+                partial(to_unrolled, *arguments, wrenches),
                 by_tier(self.work, len(self.model.bodies)),
             )
         return self._tiers[key]
 
-    def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> dict[str, Array]:
+    def __call__(self, q: ArrayLike, inputs: ProgramInputs) -> dict[str, Array]:
         """See ``base.Executable``."""
         results, fine = self.run(q, inputs)
         if not fine:
@@ -145,22 +164,36 @@ class MachineCode:
     def run(
         self,
         q: ArrayLike,
-        inputs: Mapping[str, ArrayLike],
+        inputs: ProgramInputs,
         out: Mapping[str, Array] | None = None,
     ) -> tuple[dict[str, Array], bool]:
         """See ``base.Executable``."""
         require_inputs(self.inputs_used, inputs)
         arrays = {"q": as_inexact(q)}
-        arrays.update(
-            (name, as_inexact(inputs[name])) for name in self.inputs_used if name in inputs
-        )
+        wrenches: Wrenches | None = None
+        for name in self.inputs_used:
+            value = inputs.get(name)
+            if isinstance(value, Wrenches):
+                wrenches = value
+                arrays |= value.inputs
+            elif value is not None:
+                arrays[name] = as_inexact(value)
         dtype = np.result_type(*arrays.values())
         if dtype not in LLVM_REAL_BY_DTYPE:
             return self._numpy_fallback().run(q, inputs, out)
         for name in self._frame_force_inputs & set(arrays):
             arrays[name] = self._to_link_forces(arrays[name])
-        tails = {name: 1 if name == "q" or name in self._joint_inputs else 2 for name in arrays}
-        kernel = self.tiers(tuple(arrays), LLVM_REAL_BY_DTYPE[dtype]).kernel
+        rows = {"q", *self._joint_inputs}
+        given = tuple(arrays)
+        if wrenches is None:
+            kernel = self.tiers(given, LLVM_REAL_BY_DTYPE[dtype]).kernel
+        else:
+            given = (*given, EXTERNAL_FORCE)
+            kernel = self.tiers(given, LLVM_REAL_BY_DTYPE[dtype], wrenches.at).kernel
+            rows.update(wrenches.inputs)
+            if EXTERNAL_FORCE in kernel.call.signature.inputs:
+                arrays[EXTERNAL_FORCE] = link_forces(self.model, arrays["q"], wrenches)
+        tails = {name: 1 if name in rows else 2 for name in arrays}
         return run_on_batch(kernel, arrays, tails, self._shapes(kernel), out)
 
     def _shapes(self, kernel: MachineKernel) -> dict[str, tuple[int, ...]]:
@@ -168,10 +201,29 @@ class MachineCode:
         sizes = kernel.call.signature.outputs
         return {name: self._sample_shapes[name] or (size,) for name, size in sizes.items()}
 
-    def entry(self, order: Sequence[str], names: Mapping[str, str] | None = None) -> Entry | None:
-        """See ``base.Executable``."""
-        tiers = self.tiers()
-        return make_entry(tiers, order, self._shapes(tiers.kernel), names)
+    def entry(
+        self,
+        order: Sequence[str],
+        names: Mapping[str, str] | None = None,
+        *,
+        wrenches: WrenchFrames | None = None,
+    ) -> Entry | None:
+        """See ``base.Executable``; with wrenches None as long as the final shape is not there."""
+        tiers = self.tiers() if wrenches is None else self.tiers(EXTERNAL, "double", wrenches)
+        shapes = self._shapes(tiers.kernel)
+        if wrenches is None:
+            return make_entry(tiers, order, shapes, names)
+        if EXTERNAL_FORCE not in tiers.kernel.call.signature.inputs:
+            return make_entry(tiers, order, shapes, names, len(wrenches.frames))
+        if tiers.is_promoting or wrenches.held is not None:
+            return None
+        vectors = [name for name in order if name not in wrenches.inputs]
+        after = make_entry(tiers, (*vectors, EXTERNAL_FORCE), shapes, names)
+        return (
+            None
+            if after is None
+            else entry_after_link_forces(self.model, wrenches, after, tuple(order))
+        )
 
     def _numpy_fallback(self) -> Executable:
         if self._numpy is None:
@@ -212,27 +264,24 @@ class MatrixCode:
         self.shapes = [(len(rows), len(columns)) for rows, columns in answer]
         self._request_count = 0
         given = {*(each.argument for each in forms), *OPTIONAL_INPUTS}
-        self._leaves = {
+        leaves = {
             node.data: node
             for each in forms
             for node in each.schedule.program.nodes
-            if node.op in ("leaf", "scatter") and node.data not in given
+            if node.op in ("leaf", "scatter")
         }
-        self._tiers: dict[str, TieredKernel] = {}
+        self._leaves = {name: node for name, node in leaves.items() if name not in given}
+        self._reads_forces = EXTERNAL_FORCE in leaves
+        self._tiers: dict[tuple[str, bool], TieredKernel] = {}
 
-    def tiers(self, real: str = "double") -> TieredKernel:
-        """The kernels for a precision."""
-        if real not in self._tiers:
-            arguments = (
-                self.forms,
-                self.model,
-                self.frames,
-                frozenset(OPTIONAL_INPUTS),
-                self.options,
-            )
+    def tiers(self, real: str = "double", forces: bool = False) -> TieredKernel:
+        """The kernels for a precision, with or without external forces on the links."""
+        if (real, forces) not in self._tiers:
+            absent = frozenset(OPTIONAL_INPUTS) - (frozenset(EXTERNAL) if forces else frozenset())
+            arguments = (self.forms, self.model, self.frames, absent, self.options)
             programs = [_program_text(form.schedule) for form in self.forms]
-            choices = ("matrix", *self.frames, self.options, self.request, *programs)
-            self._tiers[real] = TieredKernel(
+            choices = ("matrix", *self.frames, self.options, self.request, *programs, forces)
+            self._tiers[real, forces] = TieredKernel(
                 program_key(self.forms[0].schedule, self.model, *choices, frames=self.frames),
                 real,
                 f"{self.model.name}: matrix, {self.request}",
@@ -240,7 +289,7 @@ class MatrixCode:
                 partial(to_unrolled_matrix, *arguments, self.request),
                 by_tier(self.work, len(self.model.bodies)),
             )
-        return self._tiers[real]
+        return self._tiers[real, forces]
 
     @cached_property
     def work(self) -> MatrixWork:
@@ -257,9 +306,9 @@ class MatrixCode:
         """Whether it is about all of the matrix: then there are loops for it."""
         return isinstance(self.request, Full)
 
-    def _kernel(self, real: str) -> MachineKernel | None:
+    def _kernel(self, real: str, forces: bool) -> MachineKernel | None:
         """What is ready; parts of a matrix are compiled when it seems to pay."""
-        tiers = self.tiers(real)
+        tiers = self.tiers(real, forces)
         if self.is_full:
             return tiers.kernel
         self._request_count += 1
@@ -273,13 +322,19 @@ class MatrixCode:
             else tiers.kernel_if_ready
         )
 
-    def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> Any:
+    def __call__(self, q: ArrayLike, inputs: ProgramInputs) -> Any:
         """See ``base.MatrixExecutable``."""
-        arrays = {"q": as_inexact(q), **{name: as_inexact(inputs[name]) for name in self._leaves}}
+        arrays = {"q": as_inexact(q), **{n: as_inexact(_array(inputs[n])) for n in self._leaves}}
+        pushed = inputs.get(EXTERNAL_FORCE) if self._reads_forces else None
+        if isinstance(pushed, Wrenches):
+            pushed = link_forces(self.model, arrays["q"], pushed)
+        if pushed is not None:
+            arrays[EXTERNAL_FORCE] = as_inexact(pushed)
         dtype = np.result_type(*arrays.values())
-        if dtype not in LLVM_REAL_BY_DTYPE or any(name in inputs for name in OPTIONAL_INPUTS):
+        others = [name for name in OPTIONAL_INPUTS if name != EXTERNAL_FORCE]
+        if dtype not in LLVM_REAL_BY_DTYPE or any(name in inputs for name in others):
             return None
-        kernel = self._kernel(LLVM_REAL_BY_DTYPE[dtype])
+        kernel = self._kernel(LLVM_REAL_BY_DTYPE[dtype], pushed is not None)
         if kernel is None:
             return None
         joint = {"q", *(n for n, node in self._leaves.items() if node.type is Type.JOINT)}
@@ -353,6 +408,12 @@ class LlvmBackend:
         """See ``base.Backend``; large robots get their matrices one by one."""
         code = FusedCode(assembly, model, LoweringOptions.of(tuning.regroup_inertia, tuning.snap))
         return None if decide(code.work, len(model.bodies)).shape == NUMPY else code
+
+
+def _array(value: ArrayLike | Wrenches) -> ArrayLike:
+    """A vector of a program that is none of the external forces."""
+    assert not isinstance(value, Wrenches)
+    return value
 
 
 def _program_text(schedule: Schedule) -> str:

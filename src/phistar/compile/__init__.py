@@ -45,6 +45,7 @@ from phistar.model.joint_map import JointMap, joint_map
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_for_equal_models
 from phistar.model.singular import require_finite_results
+from phistar.model.wrenches import ProgramInputs, Wrenches
 from phistar.spatial import motion_transform, pose_inverse
 from phistar.sweeps.column_support import BlockPartition
 from phistar.sweeps.inner_products import DualPair, InnerProductTerm, inner_product_terms
@@ -221,7 +222,7 @@ class Kernel:
         self,
         model: Model,
         q: ArrayLike,
-        inputs: Mapping[str, ArrayLike],
+        inputs: ProgramInputs,
         frames: Sequence[str] = (),
         locked: Set[int] = frozenset(),
         backend: str | None = None,
@@ -368,7 +369,7 @@ def matrix(
     request: Request,
     model: Model,
     q: ArrayLike,
-    inputs: Mapping[str, ArrayLike] | None = None,
+    inputs: ProgramInputs | None = None,
     frames: Sequence[str] = (),
 ) -> Any:
     """The matrix of an operator, or a part of it, joints in body order.
@@ -378,7 +379,7 @@ def matrix(
         request: What is wanted, e.g. ``Full()``.
         model: The robot.
         q: (..., nq).
-        inputs: Vectors that the expression names.
+        inputs: Vectors that the expression names; ``f_ext`` may be wrenches on frames.
         frames: Names of the frames that B selects.
 
     Returns:
@@ -392,7 +393,8 @@ def matrix(
     found = None if code is None else code(read_coordinates(model, q, "q", "q"), given)
     if found is not None:
         return found
-    found = evaluate(matrix_plan(expr, request, model, tuple(frames)), q, given)
+    values = backends.with_link_forces(model, q, given)
+    found = evaluate(matrix_plan(expr, request, model, tuple(frames)), q, values)
     blocks = found if isinstance(found, list) else [found]
     if not all(np.isfinite(block).all() for block in blocks):
         axes = blocks[0].ndim - (1 if isinstance(request, Apply) else 2)
@@ -402,12 +404,13 @@ def matrix(
 
 
 def _refuse_large(
-    expr: Expr, model: Model, q: ArrayLike, inputs: Mapping[str, ArrayLike], frames: Sequence[str]
+    expr: Expr, model: Model, q: ArrayLike, inputs: ProgramInputs, frames: Sequence[str]
 ) -> None:
     """Raise before any work if matrices would not fit into memory."""
     bodies = len(model.bodies)
-    shapes = [np.shape(x) for x in inputs.values()]
+    shapes = [np.shape(x) for x in inputs.values() if not isinstance(x, Wrenches)]
     batches = [shape[:-2] if shape[-2:] == (bodies, 6) else shape[:-1] for shape in shapes]
+    batches += [x.batch for x in inputs.values() if isinstance(x, Wrenches)]
     samples = prod(np.broadcast_shapes(np.shape(q)[:-1], *batches))
     one = samples * np.result_type(np.asarray(q), np.float32).itemsize
     if one * (6 * max(bodies, len(frames))) ** 2 <= UNCHECKED_BYTES:
@@ -453,7 +456,7 @@ def _matrix_executable(
 
 
 def evaluate_bundle(
-    name: str, model: Model, q: ArrayLike, inputs: Mapping[str, ArrayLike]
+    name: str, model: Model, q: ArrayLike, inputs: ProgramInputs
 ) -> dict[str, Array] | None:
     """Vectors and matrices of ``BUNDLES`` at once, joints in body order, if that is possible."""
     code = fused_executable(name, model)
@@ -505,6 +508,7 @@ __all__ = [
     "Col",
     "Diag",
     "DualPair",
+    "Executable",
     "Full",
     "JointMap",
     "Kernel",

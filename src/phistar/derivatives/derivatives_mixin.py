@@ -29,6 +29,7 @@ from phistar.model.bad_samples import nan_where_bad
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
 from phistar.model.model_cache import Entry
+from phistar.model.wrenches import check_wrenches
 
 
 class Derivatives:
@@ -73,12 +74,19 @@ class Derivatives:
         Raises:
             SingularHingeError: A joint moves no inertia.
         """
-        if forces is None and reference == "world_aligned" and type(method) is str:
+        found: Any = None
+        if type(method) is not str:
+            pass
+        elif forces is None and reference == "world_aligned":
             entry: Any = self._entries.get(("linearize", method))
-            if entry is not None and (found := entry(q, v, tau)) is not None:
-                result = object.__new__(Linearization)
-                vars(result).update(found, model=self.model, v=np.array(v))
-                return result
+            found = None if entry is None else entry(q, v, tau)
+        elif type(forces) is dict and type(reference) is str:
+            entry = self._entries.get((("linearize", method), *forces, reference))
+            found = None if entry is None else entry(q, v, tau, forces)
+        if found is not None:
+            result = object.__new__(Linearization)
+            vars(result).update(found, model=self.model, v=np.array(v))
+            return result
         if on_error != "raise":
             return nan_where_bad(
                 self.model,
@@ -87,7 +95,8 @@ class Derivatives:
                 {"q": q, "v": v, "tau": tau},
                 forces,
             )
-        return first.linearize(self.model, q, v, tau, forces, reference, method)
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return first.linearize(self.model, q, v, tau, wrenches, method)
 
     def linearize_along(
         self,
@@ -112,7 +121,8 @@ class Derivatives:
             A linearization whose arrays have time as their first axis.
         """
         knots = trajectories.knots(self.model, trajectory, v, tau)
-        return first.linearize(self.model, *knots, forces, reference, method)
+        wrenches = check_wrenches(self.model, knots[0], forces, reference)
+        return first.linearize(self.model, *knots, wrenches, method)
 
     def linearize_inverse(
         self,
@@ -132,12 +142,17 @@ class Derivatives:
             forces, reference: As in ``linearize``.
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
         """
+        found: Any = None
         if forces is None and reference == "world_aligned":
             entry: Any = self._entries.get("linearize_inverse")
-            if entry is not None and (found := entry(q, v, vdot)) is not None:
-                result = object.__new__(InverseLinearization)
-                vars(result).update(found)
-                return result
+            found = None if entry is None else entry(q, v, vdot)
+        elif type(forces) is dict and type(reference) is str:
+            entry = self._entries.get(("linearize_inverse", *forces, reference))
+            found = None if entry is None else entry(q, v, vdot, forces)
+        if found is not None:
+            result = object.__new__(InverseLinearization)
+            vars(result).update(found)
+            return result
         if on_error != "raise":
             return nan_where_bad(
                 self.model,
@@ -146,7 +161,8 @@ class Derivatives:
                 {"q": q, "v": v, "vdot": vdot},
                 forces,
             )
-        return first.linearize_inverse(self.model, q, v, vdot, forces, reference)
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return first.linearize_inverse(self.model, q, v, vdot, wrenches)
 
     def linearize_hybrid(
         self,
@@ -184,7 +200,8 @@ class Derivatives:
                 {"q": q, "v": v, "tau": tau, "vdot": vdot},
                 forces,
             )
-        return hybrid.linearize_hybrid(self.model, q, v, tau, vdot, prescribed, forces, reference)
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return hybrid.linearize_hybrid(self.model, q, v, tau, vdot, prescribed, wrenches)
 
     def discretize(
         self,
@@ -217,7 +234,8 @@ class Derivatives:
                 {"q": q, "v": v, "tau": tau},
                 forces,
             )
-        return discrete.discretize(self.model, q, v, tau, dt, method, forces, reference)
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return discrete.discretize(self.model, q, v, tau, dt, method, wrenches)
 
     def difference_q(self, q0: Coordinates, q1: Coordinates, *, on_error: str = "raise") -> Array:
         """How ``difference(q0, q1)`` follows tangent steps of q1: (..., nv, nv).
@@ -268,13 +286,18 @@ class Derivatives:
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
         """
         third = "dtau" if function == "forward_dynamics" else "dvdot"
-        if forces is None and reference == "world_aligned" and type(v) is np.ndarray:
+        if type(v) is np.ndarray and type(function) is type(method) is type(reference) is str:
             zero = None if len(changes) == 3 else np.zeros(v.shape)
             dq, dv, dx = changes.get("dq", zero), changes.get("dv", zero), changes.get(third, zero)
             known = ("dq" in changes) + ("dv" in changes) + (third in changes)
-            named = type(function) is type(method) is str and known == len(changes)
-            entry = self._entries.get(("jvp", function, method)) if named else None
-            if entry is not None and (result := entry(q, v, x, dq, dv, dx)) is not None:
+            key: Hashable = ("jvp", function, method)
+            more: tuple[Mapping[str, ArrayLike], ...] = ()
+            if type(forces) is dict:
+                key, more = (key, *forces, reference), (forces,)
+            elif forces is not None or reference != "world_aligned":
+                key = None
+            entry = self._entries.get(key) if known == len(changes) else None
+            if entry is not None and (result := entry(q, v, x, dq, dv, dx, *more)) is not None:
                 return result
         if on_error != "raise":
             return nan_where_bad(
@@ -284,7 +307,8 @@ class Derivatives:
                 {"q": q, "v": v, "x": x, **changes},
                 forces,
             )
-        return first.jvp(self.model, function, (q, v, x), changes, forces, reference, method)
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return first.jvp(self.model, function, (q, v, x), changes, wrenches, method)
 
     def vjp(
         self,
@@ -309,11 +333,17 @@ class Derivatives:
         Returns:
             ``{"q": ..., "v": ..., "vdot": ...}``, or ``"tau"`` for forward dynamics.
         """
-        if forces is None and reference == "world_aligned" and type(function) is str:
+        found: dict[str, Array] | None = None
+        if type(function) is not str:
+            pass
+        elif forces is None and reference == "world_aligned":
             entry: Any = self._entries.get(("vjp", function))
-            found: dict[str, Array] | None = None if entry is None else entry(q, v, x, weights)
-            if found is not None:
-                return found
+            found = None if entry is None else entry(q, v, x, weights)
+        elif type(forces) is dict and type(reference) is str:
+            entry = self._entries.get((("vjp", function), *forces, reference))
+            found = None if entry is None else entry(q, v, x, weights, forces)
+        if found is not None:
+            return found
         if on_error != "raise":
             return nan_where_bad(
                 self.model,
@@ -322,7 +352,8 @@ class Derivatives:
                 {"q": q, "v": v, "x": x, "weights": weights},
                 forces,
             )
-        return first.vjp(self.model, function, (q, v, x), weights, forces, reference)
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return first.vjp(self.model, function, (q, v, x), weights, wrenches)
 
     def hvp(
         self,
@@ -350,7 +381,8 @@ class Derivatives:
                 {"q": q, "v": v, "x": x, "weights": weights, **changes},
                 forces,
             )
-        return second.hvp(self.model, function, (q, v, x), weights, changes, forces, reference)
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return second.hvp(self.model, function, (q, v, x), weights, changes, wrenches)
 
     def inverse_dynamics_second(
         self,
@@ -381,7 +413,8 @@ class Derivatives:
                 {"q": q, "v": v, "vdot": vdot},
                 forces,
             )
-        return second.inverse_second(self.model, q, v, vdot, forces, reference)
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return second.inverse_second(self.model, q, v, vdot, wrenches)
 
     def forward_dynamics_second(
         self,
@@ -409,7 +442,8 @@ class Derivatives:
                 {"q": q, "v": v, "tau": tau},
                 forces,
             )
-        return second.forward_second(self.model, q, v, tau, forces, reference)
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return second.forward_second(self.model, q, v, tau, wrenches)
 
     def mass_matrix_q(self, q: Coordinates, *, on_error: str = "raise") -> Array:
         """∂𝓜/∂q (..., nv, nv, nv): [i, j, k] is the change of 𝓜_ij along the step e_k."""

@@ -19,10 +19,10 @@ from phistar.arguments import checked_state
 from phistar.arrays import Array
 from phistar.derivatives.first import Linearization, linearize
 from phistar.derivatives.lie_jacobians import right_jacobian, step_adjoint
-from phistar.dynamics import Forces
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.model.configuration import Coordinates, integrate
 from phistar.model.model import Model
+from phistar.model.wrenches import Wrenches
 from phistar.reprs import one_line_repr
 
 
@@ -51,8 +51,7 @@ def discretize(
     tau: Coordinates,
     dt: float,
     method: str = "semi_implicit",
-    forces: Forces | None = None,
-    reference: str = "world_aligned",
+    wrenches: Wrenches | None = None,
 ) -> Discretization:
     """A step of time and its derivatives."""
     if method not in DISCRETIZATION_SCHEMES:
@@ -60,7 +59,7 @@ def discretize(
     if not (np.isfinite(dt) and dt > 0):
         raise ArgumentError(f"dt is {dt}, expected a time greater than zero [s]")
     q, v, tau = checked_state(model, q=q, v=v, tau=tau)
-    at = linearize(model, q, v, tau, forces, reference)
+    at = linearize(model, q, v, tau, wrenches)
     batch = at.vdot.shape[:-1]
     q, v = (np.broadcast_to(x, (*batch, x.shape[-1])) for x in (q, v))
     return DISCRETIZATION_SCHEMES[method](model, q, v, float(dt), at)

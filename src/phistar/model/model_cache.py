@@ -32,7 +32,8 @@ _NOTHING: Any = object()
 
 Entry = Callable[..., "Array | None"]
 """Straight to machine code: takes plain arrays (size,) or (batch, size), gives the output, or
-several as a dict by name; None where anything is out of the ordinary. ``out=`` says where to put
+several as a dict by name; None where anything is out of the ordinary. Of a request with wrenches on
+frames these come after the others, in one dict. ``out=`` says where to put
 the output of a program that has one vector; if the result is None, anything may have been written
 there."""
 

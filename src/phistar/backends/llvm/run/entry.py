@@ -2,11 +2,13 @@
 """The entry to one program of one robot: a function that goes straight to machine code.
 
     entry(q, v, tau, out=None) -> array, dict of arrays by name, or None
+    entry(q, v, tau, forces, out=None)
 
 takes float64 arrays (size,), or (batch, size) with the same batch, allocates the results and calls
-the native entry. It gives None for everything else (lists, other dtypes and strides, large batches,
-numbers that are not finite): the general path then says what is wrong, or copes. While a better
-kernel is being compiled, each call looks whether it is ready; no one has to be told.
+the native entry. Wrenches on frames come as one dict. It gives None for everything else (lists,
+other dtypes and strides, large batches, numbers that are not finite): the general path then says
+what is wrong, or copes. While a better kernel is being compiled, each call looks whether it is
+ready; no one has to be told.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ def make(tiers, native, latest, sizes, empty, rows, ndarray, float64, most):
         nonlocal native, tiers
         if tiers is not None:
             native, tiers = latest(tiers)
+        {unpack}
         if out is not None:
             return out if native({given}, out) else None
         # One sample is tried first: to look at the arrays takes as long as the native entry does.
@@ -51,6 +54,7 @@ def make(tiers, native, latest, sizes, empty, rows, ndarray, float64, most):
         nonlocal native, tiers
         if tiers is not None:
             native, tiers = latest(tiers)
+        {unpack}
         if type({first}) is not ndarray:
             return None
         if {first}.ndim == 1:
@@ -74,6 +78,7 @@ def make_entry(
     order: Sequence[str],
     shapes: Mapping[str, Shape],
     keys: Mapping[str, str] | None = None,
+    mapped: int = 0,
 ) -> Entry | None:
     """The entry to a program.
 
@@ -82,6 +87,7 @@ def make_entry(
         order: Names of the inputs in the order of the entry's arguments.
         shapes: Shape of each output for one sample.
         keys: Names of several outputs in the result, where they differ.
+        mapped: How many of the last inputs are given as the values of one dict, in its order.
 
     Returns:
         None if the kernel reads other inputs, or has no native entry.
@@ -94,10 +100,10 @@ def make_entry(
     places = tuple(list(order).index(name) for name in inputs)
     tails = tuple(tuple(shapes[name]) for name in outputs)
     if len(outputs) == 1:
-        factory = _one_output(places, *tails)
+        factory = _one_output(places, mapped, *tails)
     else:
         names = tuple((keys or {}).get(name, name) for name in outputs)
-        factory = _many_outputs(places, names, tails)
+        factory = _many_outputs(places, mapped, names, tails)
     return factory(
         tiers,
         kernel.native_entry,
@@ -120,11 +126,11 @@ def _latest(tiers: TieredKernel) -> tuple[NativeEntry, TieredKernel | None]:
 
 
 @cache
-def _one_output(places: tuple[int, ...], shape: Shape) -> Callable[..., Entry]:
+def _one_output(places: tuple[int, ...], mapped: int, shape: Shape) -> Callable[..., Entry]:
     """The factory of entries to programs with one output; ``out=`` is for vectors."""
     vector = len(shape) == 1
     text = _ONE_OUTPUT.format(
-        **_arguments(places),
+        **_arguments(places, mapped),
         size=math.prod(shape),
         single="" if vector else f".reshape({_text(shape)})",
         batch="" if vector else f".reshape(len(x0){''.join(f', {n}' for n in shape)})",
@@ -134,14 +140,14 @@ def _one_output(places: tuple[int, ...], shape: Shape) -> Callable[..., Entry]:
 
 @cache
 def _many_outputs(
-    places: tuple[int, ...], names: tuple[str, ...], shapes: tuple[Shape, ...]
+    places: tuple[int, ...], mapped: int, names: tuple[str, ...], shapes: tuple[Shape, ...]
 ) -> Callable[..., Entry]:
     """The factory of entries to programs with several outputs."""
     sizes = [math.prod(shape) for shape in shapes]
     results = [f"y{i}" for i in range(len(names))]
     rows = list(zip(names, results, shapes, strict=True))
     text = _MANY_OUTPUTS.format(
-        **_arguments(places),
+        **_arguments(places, mapped),
         outputs=", ".join(results),
         singles="; ".join(f"y{i} = empty({n})" for i, n in enumerate(sizes)),
         single_results=", ".join(
@@ -157,10 +163,12 @@ def _many_outputs(
     return _compiled(text)
 
 
-def _arguments(places: Sequence[int]) -> dict[str, str]:
+def _arguments(places: Sequence[int], mapped: int) -> dict[str, str]:
     names = [f"x{i}" for i in range(len(places))]
+    single, values = names[: len(names) - mapped], names[len(names) - mapped :]
     return {
-        "arguments": ", ".join(names),
+        "arguments": ", ".join([*single, "forces"] if values else single),
+        "unpack": f"{', '.join(values)}, = forces.values()" if values else "",
         "given": ", ".join(names[i] for i in places),
         "first": names[0],
     }

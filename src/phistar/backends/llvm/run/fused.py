@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -23,8 +23,10 @@ from phistar.backends.policy import BundleWork, decide
 from phistar.model.model import Model
 from phistar.model.model_cache import Entry
 from phistar.model.singular import require_finite_results
+from phistar.model.wrenches import ProgramInputs, Wrenches, WrenchFrames
 from phistar.scalar.lower import LoweringOptions
 from phistar.scalar.lower_fused import to_fused
+from phistar.scalar.trace.link_tracer import EXTERNAL_FORCE
 from phistar.sweeps.requests import LoweredBundle
 
 
@@ -36,7 +38,7 @@ class FusedCode:
         self.model = model
         self.options = options
         self.joint_size = sum(body.joint_kind.nv for body in model.bodies)
-        self._tiers: dict[str, TieredKernel] = {}
+        self._tiers: dict[tuple[str, WrenchFrames | None], TieredKernel] = {}
         self._compile_at_once = decide(self.work, len(model.bodies)).eager
 
     @property
@@ -44,9 +46,9 @@ class FusedCode:
         """What decisions are made by."""
         return BundleWork(self.joint_size)
 
-    def tiers(self, real: str = "double") -> TieredKernel:
-        """The kernels for a precision."""
-        if real not in self._tiers:
+    def tiers(self, real: str = "double", wrenches: WrenchFrames | None = None) -> TieredKernel:
+        """The kernels for a precision and, if there are any, wrenches on frames."""
+        if (real, wrenches) not in self._tiers:
             assembly = self.assembly
             if real == "float" and assembly.matrices:
                 # Walks in common axes lose a digit more on long robots.
@@ -56,18 +58,25 @@ class FusedCode:
             if self.assembly.split is not None:
                 schedules.append(self.assembly.split.schedule)
             programs = [(s.program.nodes, s.program.definitions) for s in schedules]
-            self._tiers[real] = TieredKernel(
-                program_key(self.assembly.vectors, self.model, self.options, wanted, programs),
+            given = () if wrenches is None else (EXTERNAL_FORCE,)
+            absent = frozenset(OPTIONAL_INPUTS) - frozenset(given)
+            frames = () if wrenches is None else wrenches.frames
+            choices = (self.options, wanted, programs, wrenches and wrenches.choices)
+            self._tiers[real, wrenches] = TieredKernel(
+                program_key(self.assembly.vectors, self.model, *choices, frames=frames),
                 real,
                 f"{self.model.name}: {', '.join(self.assembly.outputs)}",
                 None,
-                partial(to_fused, assembly, self.model, frozenset(OPTIONAL_INPUTS), self.options),
+                partial(to_fused, assembly, self.model, absent, self.options, wrenches),
             )
-        return self._tiers[real]
+        return self._tiers[real, wrenches]
 
-    def kernel(self, real: str) -> MachineKernel | None:
+    def kernel(self, real: str, wrenches: WrenchFrames | None = None) -> MachineKernel | None:
         """What is ready: small ones are compiled on the spot, others by a thread."""
-        tiers = self.tiers(real)
+        if wrenches is not None and wrenches.turn and not self.assembly.matrices:
+            # Walks along branches do not know forces that change in the axes of links.
+            return None
+        tiers = self.tiers(real, wrenches)
         return (
             tiers.kernel
             if self._compile_at_once and settings.tier() != "rolled"
@@ -79,13 +88,22 @@ class FusedCode:
         matrices, n = set(self.assembly.outputs), self.joint_size
         return {x: (n, n) if x in matrices else (n,) for x in kernel.call.signature.outputs}
 
-    def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> dict[str, Array] | None:
+    def __call__(self, q: ArrayLike, inputs: ProgramInputs) -> dict[str, Array] | None:
         """See ``base.Assembled``."""
-        if any(name in inputs for name in OPTIONAL_INPUTS):
-            return None
-        arrays = {"q": as_inexact(q), **{name: as_inexact(x) for name, x in inputs.items()}}
+        arrays = {"q": as_inexact(q)}
+        wrenches: WrenchFrames | None = None
+        for name, x in inputs.items():
+            if isinstance(x, Wrenches):
+                wrenches = x.at
+                arrays |= x.inputs
+            elif name in OPTIONAL_INPUTS:
+                return None
+            else:
+                arrays[name] = as_inexact(x)
         dtype = np.result_type(*arrays.values())
-        kernel = self.kernel(LLVM_REAL_BY_DTYPE[dtype]) if dtype in LLVM_REAL_BY_DTYPE else None
+        if dtype not in LLVM_REAL_BY_DTYPE:
+            return None
+        kernel = self.kernel(LLVM_REAL_BY_DTYPE[dtype], wrenches)
         if kernel is None:
             return None
         shapes = self._sample_shapes(kernel)
@@ -95,9 +113,11 @@ class FusedCode:
             require_finite_results(self.model, arrays["q"], found, axes)
         return found
 
-    def entry(self, order: Sequence[str]) -> Entry | None:
+    def entry(self, order: Sequence[str], *, wrenches: WrenchFrames | None = None) -> Entry | None:
         """See ``base.FusedExecutable``."""
-        kernel = self.kernel("double")
+        kernel = self.kernel("double", wrenches)
         if kernel is None:
             return None
-        return make_entry(self.tiers(), order, self._sample_shapes(kernel))
+        mapped = 0 if wrenches is None else len(wrenches.frames)
+        shapes = self._sample_shapes(kernel)
+        return make_entry(self.tiers("double", wrenches), order, shapes, mapped=mapped)

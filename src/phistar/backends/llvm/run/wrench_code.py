@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Small kernels for wrenches on frames: as forces on links, and what they change by as they turn.
+
+Unrolled programs move wrenches to links themselves. Loops and matrices read forces on all links;
+the first kernel runs before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from phistar.arrays import Array
+from phistar.backends.llvm.run.key import traced_program_key
+from phistar.backends.llvm.run.traced import TracedCode
+from phistar.backends.policy import NUMPY, TracedWork, decide
+from phistar.model.configuration import normalized_configuration
+from phistar.model.model import Model
+from phistar.model.model_cache import Entry, cached_for_equal_models
+from phistar.model.wrenches import Wrenches, WrenchFrames
+from phistar.model.wrenches import link_forces as numpy_link_forces
+from phistar.scalar.program import Unrolled
+from phistar.scalar.trace.wrench_programs import link_force_program, stiffness_program
+
+
+def link_forces(model: Model, q: Array, wrenches: Wrenches) -> Array:
+    """Forces on all bodies in their axes, (..., bodies, 6).
+
+    Args:
+        model: The robot.
+        q: (..., nq).
+        wrenches: Their batches broadcast with that of q.
+    """
+    code = _link_force_code(model, wrenches.at)
+    found = None if code is None else code((q, *wrenches.arrays))
+    if found is None:
+        # The kernel is not worth making, not ready, or q is not a configuration.
+        return numpy_link_forces(model, normalized_configuration(model, q), wrenches)
+    return _on_all_bodies(model, wrenches.at, found)
+
+
+def _on_all_bodies(model: Model, at: WrenchFrames, forces: Array) -> Array:
+    """Forces (..., 6 carrying bodies) as (..., bodies, 6)."""
+    bodies = at.bodies(model)
+    result = np.zeros((*forces.shape[:-1], len(model.bodies), 6), forces.dtype)
+    result[..., bodies, :] = forces.reshape(*forces.shape[:-1], len(bodies), 6)
+    return result
+
+
+def stiffness(model: Model, q: Array, wrenches: Wrenches) -> Array | None:
+    """Σ J*SJ (..., joints, joints) in the order of bodies, see ``scalar.trace.wrench_programs``.
+
+    None where the kernel is not worth making, or not ready.
+    """
+    code = _stiffness_code(model, wrenches.at)
+    found = None if code is None else code((q, *wrenches.arrays))
+    if found is None:
+        return None
+    size = sum(body.joint_kind.nv for body in model.bodies)
+    return found.reshape(*found.shape[:-1], size, size)
+
+
+@cached_for_equal_models(256)
+def _link_force_code(model: Model, at: WrenchFrames) -> TracedCode | None:
+    return _traced(model, at, "link_forces", link_force_program)
+
+
+@cached_for_equal_models(256)
+def _stiffness_code(model: Model, at: WrenchFrames) -> TracedCode | None:
+    return _traced(model, at, "wrench_stiffness", stiffness_program)
+
+
+def _traced(
+    model: Model, at: WrenchFrames, name: str, program: Callable[[Model, WrenchFrames], Unrolled]
+) -> TracedCode | None:
+    """A kernel; None where its paths are too long to be unrolled."""
+    paths = {k for body in at.bodies(model) for k in model.ancestors(body)} if at.turn else ()
+    decision = decide(TracedWork(max(len(paths), 1)), len(model.bodies))
+    if decision.shape == NUMPY:
+        return None
+    key = (name, at.reference, *at.frames)
+    title = f"{model.name}: {' '.join(key)}"
+    return TracedCode(
+        traced_program_key(model, *key), title, decision.eager, partial(program, model, at)
+    )
+
+
+def entry_after_link_forces(
+    model: Model, at: WrenchFrames, entry: Entry, order: tuple[str, ...]
+) -> Entry | None:
+    """An entry that takes wrenches in a dict, made of one whose last argument is forces on links.
+
+    Args:
+        model: The robot.
+        at: The frames.
+        entry: Takes vectors and then forces (bodies * 6,), all with or without a batch axis.
+        order: Names of the arguments; the configuration is the first, wrenches come last.
+    """
+    code = _link_force_code(model, at)
+    bodies = at.bodies(model)
+    move = None if code is None else code.entry((6 * len(bodies),))
+    if move is None:
+        return None
+    wrench_order = [name for name in order if name in at.inputs]
+    places = [wrench_order.index(name) for name in at.inputs]
+    size = 6 * len(model.bodies)
+    columns = (6 * np.array(bodies)[:, None] + np.arange(6)).ravel()
+
+    def through_both(*given: Any, **out: Array | None) -> Array | None:
+        *vectors, forces = given
+        wrenches = tuple(forces.values())
+        found = move(vectors[0], *(wrenches[i] for i in places))
+        if found is None:
+            return None
+        on_links = np.zeros((*found.shape[:-1], size))
+        on_links[..., columns] = found
+        return entry(*vectors, on_links, **out)
+
+    return through_both

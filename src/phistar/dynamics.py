@@ -35,7 +35,7 @@ from phistar.errors import UnknownNameError
 from phistar.gc_pause import gc_paused
 from phistar.model.configuration import Coordinates, require_finite
 from phistar.model.model import Model
-from phistar.model.model_cache import entries
+from phistar.model.model_cache import entries, keep_entry_on_frames
 from phistar.model.singular import require_finite_results, require_pivots
 from phistar.model.wrenches import Wrenches, check_batch
 
@@ -238,21 +238,20 @@ def _run(
         out: Where to put the result.
         request: Key of the entry; default: the program's name. That of wrenches is added.
     """
-    key: Hashable = name if request is None else request
-    if wrenches is not None:
-        key = wrenches.request(key)
+    request = name if request is None else request
     table = entries(model)
+    key: Hashable = request if wrenches is None else wrenches.request(request)
     if key not in table:
         # The first time code is made, which is long work on a large robot.
         with gc_paused:
-            return _run_program(model, name, arrays, wrenches, output, out, key)
+            return _run_program(model, name, arrays, wrenches, output, out, request)
     entry = None if wrenches is None or out is not None else table[key]
     if entry is not None and wrenches is not None:
         # Who steps in time comes here without looking for the entry.
-        result = entry(*arrays.values(), wrenches.by_frame)
+        result = entry(*arrays.values(), wrenches.by_frame, wrenches.at.reference)
         if result is not None:
             return result
-    return _run_program(model, name, arrays, wrenches, output, out, key)
+    return _run_program(model, name, arrays, wrenches, output, out, request)
 
 
 def _run_program(
@@ -262,7 +261,7 @@ def _run_program(
     wrenches: Wrenches | None,
     output: str,
     out: Array | None,
-    request: Hashable,
+    request: str,
 ) -> Array:
     joints = joint_map(model)
     check_batch(model, arrays, wrenches)
@@ -291,7 +290,7 @@ def _run_program(
 
 def _keep_entry(
     model: Model,
-    request: Hashable,
+    request: str,
     executable: Executable,
     vectors: tuple[str, ...],
     wrenches: Wrenches | None,
@@ -299,15 +298,15 @@ def _keep_entry(
 ) -> None:
     """Later calls with plain arrays go straight to the code, as soon as it has its final shape."""
     table = entries(model)
-    if request in table:
-        return
     if wrenches is None:
-        table[request] = executable.entry(vectors)
-    elif wrenches.argument_order is not None and dtype == np.float64:
-        order = (*vectors, *wrenches.argument_order)
-        entry = executable.entry(order, wrenches=wrenches.at)
+        if request not in table:
+            table[request] = executable.entry(vectors)
+        return
+    key = wrenches.request(request)
+    if key not in table and wrenches.all_move and dtype == np.float64:
+        entry = executable.entry(vectors, wrenches=wrenches.at)
         if entry is not None:
-            table[request] = entry
+            keep_entry_on_frames(table, request, key, entry)
 
 
 def _matrix(model: Model, name: str, q: Array, **vectors: Array) -> Array:

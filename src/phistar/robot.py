@@ -30,11 +30,15 @@ from phistar.model.builder import MimicMode
 from phistar.model.configuration import Coordinates
 from phistar.model.description_mixin import Described
 from phistar.model.model import Model
-from phistar.model.model_cache import entries
+from phistar.model.model_cache import ON_FRAMES, entries, try_other_frames
 from phistar.model.singular import singular_problems
 from phistar.model.wrenches import check_wrenches
 from phistar.operators import Operators
 from phistar.sim.simulation_mixin import Simulates
+
+_INVERSE_DYNAMICS_ON_FRAMES = (ON_FRAMES, "inverse_dynamics")
+_FORWARD_DYNAMICS_ON_FRAMES = (ON_FRAMES, "forward_dynamics")
+"""Keys of entries."""
 
 
 class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry, Simulates):
@@ -115,10 +119,13 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
             entry = self._entries.get("inverse_dynamics")
             if entry is not None and (result := entry(q, v, vdot, out=out)) is not None:
                 return result
-        elif type(forces) is dict and type(reference) is str:
-            entry = self._entries.get(("inverse_dynamics", *forces, reference))
+        elif forces is not None:
+            entry = self._entries.get(_INVERSE_DYNAMICS_ON_FRAMES)
             if entry is not None:
-                result = entry(q, v, vdot, forces, out=out)
+                result = entry(q, v, vdot, forces, reference, out=out)
+                if result is None:
+                    given = (q, v, vdot, forces, reference)
+                    result = try_other_frames(self._entries, "inverse_dynamics", given, out=out)
                 if result is not None:
                     return result
         if on_error != "raise":
@@ -163,10 +170,13 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
             entry = self._entries.get("forward_dynamics")
             if entry is not None and (result := entry(q, v, tau, out=out)) is not None:
                 return result
-        elif type(forces) is dict and type(reference) is str and method == "articulated":
-            entry = self._entries.get(("forward_dynamics", *forces, reference))
+        elif forces is not None and method == "articulated":
+            entry = self._entries.get(_FORWARD_DYNAMICS_ON_FRAMES)
             if entry is not None:
-                result = entry(q, v, tau, forces, out=out)
+                result = entry(q, v, tau, forces, reference, out=out)
+                if result is None:
+                    given = (q, v, tau, forces, reference)
+                    result = try_other_frames(self._entries, "forward_dynamics", given, out=out)
                 if result is not None:
                     return result
         if on_error != "raise":

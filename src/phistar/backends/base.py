@@ -112,9 +112,9 @@ class Executable(Protocol):
         """The entry for inputs in this order, the configuration among them, if there is one.
 
         Args:
-            order: Names of all inputs.
+            order: Names of all inputs, wrenches left out.
             names: Other names for the outputs, where there are several.
-            wrenches: Frames whose wrenches are among the inputs, by the names that they have there.
+            wrenches: Frames whose wrenches are inputs, too.
         """
         ...
 

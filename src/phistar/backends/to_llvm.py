@@ -211,19 +211,12 @@ class MachineCode:
         """See ``base.Executable``; with wrenches None as long as the final shape is not there."""
         tiers = self.tiers() if wrenches is None else self.tiers(EXTERNAL, "double", wrenches)
         shapes = self._shapes(tiers.kernel)
-        if wrenches is None:
-            return make_entry(tiers, order, shapes, names)
-        if EXTERNAL_FORCE not in tiers.kernel.call.signature.inputs:
-            return make_entry(tiers, order, shapes, names, len(wrenches.frames))
+        if wrenches is None or EXTERNAL_FORCE not in tiers.kernel.call.signature.inputs:
+            return make_entry(tiers, order, shapes, names, wrenches)
         if tiers.is_promoting or wrenches.held is not None:
             return None
-        vectors = [name for name in order if name not in wrenches.inputs]
-        after = make_entry(tiers, (*vectors, EXTERNAL_FORCE), shapes, names)
-        return (
-            None
-            if after is None
-            else entry_after_link_forces(self.model, wrenches, after, tuple(order))
-        )
+        after = make_entry(tiers, (*order, EXTERNAL_FORCE), shapes, names)
+        return None if after is None else entry_after_link_forces(self.model, wrenches, after)
 
     def _numpy_fallback(self) -> Executable:
         if self._numpy is None:

@@ -28,7 +28,7 @@ from phistar.derivatives.trajectories import TrajectoryLike
 from phistar.model.bad_samples import nan_where_bad
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
-from phistar.model.model_cache import Entry
+from phistar.model.model_cache import ON_FRAMES, Entry, try_other_frames
 from phistar.model.wrenches import check_wrenches
 
 
@@ -42,6 +42,19 @@ class Derivatives:
 
     model: Model
     _entries: dict[Hashable, Entry | None]
+
+    def _on_frames(self, key: Hashable, given: tuple[Any, ...]) -> Any:
+        """What machine code gives for wrenches on frames, or None.
+
+        Args:
+            key: That of the entry without forces.
+            given: Arguments, forces and reference last.
+        """
+        entry = self._entries.get((ON_FRAMES, key))
+        if entry is None:
+            return None
+        found = entry(*given)
+        return try_other_frames(self._entries, key, given) if found is None else found
 
     def linearize(
         self,
@@ -80,9 +93,8 @@ class Derivatives:
         elif forces is None and reference == "world_aligned":
             entry: Any = self._entries.get(("linearize", method))
             found = None if entry is None else entry(q, v, tau)
-        elif type(forces) is dict and type(reference) is str:
-            entry = self._entries.get((("linearize", method), *forces, reference))
-            found = None if entry is None else entry(q, v, tau, forces)
+        elif forces is not None:
+            found = self._on_frames(("linearize", method), (q, v, tau, forces, reference))
         if found is not None:
             result = object.__new__(Linearization)
             vars(result).update(found, model=self.model, v=np.array(v))
@@ -146,9 +158,8 @@ class Derivatives:
         if forces is None and reference == "world_aligned":
             entry: Any = self._entries.get("linearize_inverse")
             found = None if entry is None else entry(q, v, vdot)
-        elif type(forces) is dict and type(reference) is str:
-            entry = self._entries.get(("linearize_inverse", *forces, reference))
-            found = None if entry is None else entry(q, v, vdot, forces)
+        elif forces is not None:
+            found = self._on_frames("linearize_inverse", (q, v, vdot, forces, reference))
         if found is not None:
             result = object.__new__(InverseLinearization)
             vars(result).update(found)
@@ -286,18 +297,19 @@ class Derivatives:
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
         """
         third = "dtau" if function == "forward_dynamics" else "dvdot"
-        if type(v) is np.ndarray and type(function) is type(method) is type(reference) is str:
+        if type(v) is np.ndarray and type(function) is type(method) is str:
             zero = None if len(changes) == 3 else np.zeros(v.shape)
             dq, dv, dx = changes.get("dq", zero), changes.get("dv", zero), changes.get(third, zero)
             known = ("dq" in changes) + ("dv" in changes) + (third in changes)
-            key: Hashable = ("jvp", function, method)
-            more: tuple[Mapping[str, ArrayLike], ...] = ()
-            if type(forces) is dict:
-                key, more = (key, *forces, reference), (forces,)
-            elif forces is not None or reference != "world_aligned":
-                key = None
-            entry = self._entries.get(key) if known == len(changes) else None
-            if entry is not None and (result := entry(q, v, x, dq, dv, dx, *more)) is not None:
+            key, result = ("jvp", function, method), None
+            if known != len(changes):
+                pass
+            elif forces is None and reference == "world_aligned":
+                entry = self._entries.get(key)
+                result = None if entry is None else entry(q, v, x, dq, dv, dx)
+            elif forces is not None:
+                result = self._on_frames(key, (q, v, x, dq, dv, dx, forces, reference))
+            if result is not None:
                 return result
         if on_error != "raise":
             return nan_where_bad(
@@ -339,9 +351,8 @@ class Derivatives:
         elif forces is None and reference == "world_aligned":
             entry: Any = self._entries.get(("vjp", function))
             found = None if entry is None else entry(q, v, x, weights)
-        elif type(forces) is dict and type(reference) is str:
-            entry = self._entries.get((("vjp", function), *forces, reference))
-            found = None if entry is None else entry(q, v, x, weights, forces)
+        elif forces is not None:
+            found = self._on_frames(("vjp", function), (q, v, x, weights, forces, reference))
         if found is not None:
             return found
         if on_error != "raise":

@@ -10,9 +10,9 @@ frames are held as their ``reference`` says: fixed in the frame, or fixed in the
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from phistar.memory_limits import refuse_large
 from phistar.model.configuration import Coordinates
 from phistar.model.kinematic_loops import require_tree
 from phistar.model.model import Model
-from phistar.model.model_cache import entries
+from phistar.model.model_cache import Entry, entries, keep_entry_on_frames
 from phistar.model.wrenches import HeldTerm, Wrenches, check_batch
 from phistar.reprs import one_line_repr
 from phistar.thresholds import POLICY
@@ -256,17 +256,30 @@ def _run_fused(
         request: Key of the entry; that of wrenches is added.
     """
     found = evaluate_bundle(name, model, q, with_wrenches(given, wrenches))
-    key = request if wrenches is None else wrenches.request(request)
-    order = () if wrenches is None else wrenches.argument_order
-    table = entries(model)
-    if found is None or key in table or order is None or not joint_map(model).is_identity:
-        return found
-    code = fused_executable(name, model)
-    at = None if wrenches is None else wrenches.at
-    entry = None if code is None else code.entry(("q", *given, *order), wrenches=at)
-    if entry is not None:
-        table[key] = entry
+    if found is not None and joint_map(model).is_identity:
+        code = fused_executable(name, model)
+        assert code is not None
+        order = ("q", *given)
+        make = partial(code.entry, order, wrenches=None if wrenches is None else wrenches.at)
+        _keep_entry(model, request, wrenches, make)
     return found
+
+
+def _keep_entry(
+    model: Model, request: Hashable, wrenches: Wrenches | None, make: Callable[[], Entry | None]
+) -> None:
+    """Later calls with plain arrays go straight to the code, as soon as there is an entry."""
+    table = entries(model)
+    key = request if wrenches is None else wrenches.request(request)
+    if key in table or not (wrenches is None or wrenches.all_move):
+        return
+    entry = make()
+    if entry is None:
+        return
+    if wrenches is None:
+        table[request] = entry
+    else:
+        keep_entry_on_frames(table, request, key, entry)
 
 
 def broadcast_copy(x: Array, shape: tuple[int, ...]) -> Array:
@@ -406,18 +419,10 @@ def _run_program(
     """
     code = kernel(program, model).executable(model)
     found = code(q, with_wrenches(inputs, wrenches))
-    table = entries(model)
-    if not joint_map(model).is_identity:
-        return found
-    if wrenches is None:
-        if request not in table:
-            table[request] = code.entry(order, called)
-        return found
-    key, more = wrenches.request(request), wrenches.argument_order
-    if key not in table and more is not None:
-        entry = code.entry((*order, *more), called, wrenches=wrenches.at.holding(term))
-        if entry is not None:
-            table[key] = entry
+    if joint_map(model).is_identity:
+        at = None if wrenches is None else wrenches.at.holding(term)
+        make = partial(code.entry, order, called, wrenches=at)
+        _keep_entry(model, request, wrenches, make)
     return found
 
 

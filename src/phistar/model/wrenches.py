@@ -24,6 +24,15 @@ from phistar.spatial import force_transform, pose_inverse
 Forces = Mapping[str, ArrayLike]
 """Wrenches (..., 6) [moment; force] by name of a frame."""
 
+WRENCH_SIZE = 6
+_INPUT_PREFIX = "wrench "
+"""No other vector that programs read has a space in its name."""
+
+
+def is_wrench_input(name: str) -> bool:
+    """Whether an input of a program is the wrench on a frame."""
+    return name.startswith(_INPUT_PREFIX)
+
 
 @dataclass(frozen=True)
 class HeldTerm:
@@ -61,8 +70,8 @@ class WrenchFrames:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """What programs call the wrenches; no vector of theirs has a space in its name."""
-        return tuple(f"wrench {i}" for i in range(len(self.frames)))
+        """What programs call the wrenches."""
+        return tuple(f"{_INPUT_PREFIX}{i}" for i in range(len(self.frames)))
 
     @property
     def turn(self) -> bool:
@@ -108,21 +117,17 @@ class Wrenches:
         return {_argument(n): x for n, x in zip(self.at.frames, self.arrays, strict=True)}
 
     @property
-    def argument_order(self) -> tuple[str, ...] | None:
-        """Inputs of programs in the order in which the user gave them; None if some are none."""
-        names = dict(zip(self.at.frames, self.at.inputs, strict=True))
-        moving = all(name in names for name in self.given)
-        return tuple(names[name] for name in self.given) if moving else None
+    def all_move(self) -> bool:
+        """Whether no frame that the user named is on the ground."""
+        return len(self.given) == len(self.at.frames)
 
     @property
     def by_frame(self) -> dict[str, Array]:
-        """The wrenches by frame, in the order in which the user gave them."""
-        arrays = dict(zip(self.at.frames, self.arrays, strict=True))
-        return {name: arrays[name] for name in self.given if name in arrays}
+        """The wrenches by frame."""
+        return dict(zip(self.at.frames, self.arrays, strict=True))
 
     def request(self, key: Hashable) -> Hashable:
-        """The key of an entry that takes them, ``Robot`` looks it up by: the frames as they were
-        given and the reference after what the call is without them."""
+        """The key of the entry that takes them, by that of the same call without forces."""
         return (key, *self.given, self.at.reference)
 
     @property

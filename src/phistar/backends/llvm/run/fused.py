@@ -118,6 +118,5 @@ class FusedCode:
         kernel = self.kernel("double", wrenches)
         if kernel is None:
             return None
-        mapped = 0 if wrenches is None else len(wrenches.frames)
         shapes = self._sample_shapes(kernel)
-        return make_entry(self.tiers("double", wrenches), order, shapes, mapped=mapped)
+        return make_entry(self.tiers("double", wrenches), order, shapes, wrenches=wrenches)

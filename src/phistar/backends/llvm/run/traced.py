@@ -15,6 +15,7 @@ from phistar.backends.llvm.run.entry import make_entry
 from phistar.backends.llvm.run.machine_kernel import MachineKernel
 from phistar.backends.llvm.run.tiers import TieredKernel
 from phistar.model.model_cache import Entry
+from phistar.model.wrenches import WrenchFrames, is_wrench_input
 from phistar.scalar.program import Unrolled
 from phistar.thresholds import POLICY
 
@@ -65,11 +66,12 @@ class TracedCode:
         tiers = self._tiers[real]
         return tiers.kernel if self._compile_at_once else tiers.kernel_if_ready
 
-    def entry(self, shape: tuple[int, ...]) -> Entry | None:
+    def entry(self, shape: tuple[int, ...], wrenches: WrenchFrames | None = None) -> Entry | None:
         """The entry, see ``llvm.run.entry``; None as long as there is no kernel.
 
         Args:
             shape: Of the output for one sample.
+            wrenches: Frames whose wrenches are inputs.
         """
         started = self._samples_seen >= POLICY.samples_before_compile or settings.tier() != "auto"
         kernel = self._kernel("double") if started else None
@@ -77,4 +79,5 @@ class TracedCode:
             return None
         signature = kernel.call.signature
         (name,) = signature.outputs
-        return make_entry(self._tiers["double"], tuple(signature.inputs), {name: shape})
+        order = [each for each in signature.inputs if not is_wrench_input(each)]
+        return make_entry(self._tiers["double"], order, {name: shape}, wrenches=wrenches)

@@ -88,31 +88,25 @@ def _traced(
     )
 
 
-def entry_after_link_forces(
-    model: Model, at: WrenchFrames, entry: Entry, order: tuple[str, ...]
-) -> Entry | None:
-    """An entry that takes wrenches in a dict, made of one whose last argument is forces on links.
+def entry_after_link_forces(model: Model, at: WrenchFrames, entry: Entry) -> Entry | None:
+    """An entry that takes wrenches, made of one whose last argument is forces on links.
 
     Args:
         model: The robot.
         at: The frames.
-        entry: Takes vectors and then forces (bodies * 6,), all with or without a batch axis.
-        order: Names of the arguments; the configuration is the first, wrenches come last.
+        entry: Takes vectors, the configuration first, and forces (bodies * 6,), all of one batch.
     """
     code = _link_force_code(model, at)
     bodies = at.bodies(model)
-    move = None if code is None else code.entry((6 * len(bodies),))
+    move = None if code is None else code.entry((6 * len(bodies),), at)
     if move is None:
         return None
-    wrench_order = [name for name in order if name in at.inputs]
-    places = [wrench_order.index(name) for name in at.inputs]
     size = 6 * len(model.bodies)
     columns = (6 * np.array(bodies)[:, None] + np.arange(6)).ravel()
 
     def through_both(*given: Any, **out: Array | None) -> Array | None:
-        *vectors, forces = given
-        wrenches = tuple(forces.values())
-        found = move(vectors[0], *(wrenches[i] for i in places))
+        *vectors, forces, reference = given
+        found = move(vectors[0], forces, reference)
         if found is None:
             return None
         on_links = np.zeros((*found.shape[:-1], size))

@@ -37,7 +37,7 @@ from phistar.model.configuration import Coordinates, require_finite
 from phistar.model.model import Model
 from phistar.model.model_cache import entries, keep_entry_on_frames
 from phistar.model.singular import require_finite_results, require_pivots
-from phistar.model.wrenches import Wrenches, check_batch
+from phistar.model.wrenches import Wrenches, check_batch, check_numbers
 
 FORWARD_DYNAMICS_METHODS = {
     "articulated": "forward_dynamics",
@@ -120,7 +120,7 @@ def hybrid_dynamics(
     joints = joint_map(model)
     refuse_mimic(model)
     q, v, tau, vdot = checked_state(model, q=q, v=v, tau=tau, vdot=vdot)
-    check_batch(model, {"q": q, "v": v, "tau": tau, "vdot": vdot}, wrenches)
+    check_numbers(model, {"q": q, "v": v, "tau": tau, "vdot": vdot}, wrenches)
     held = np.zeros(model.nv, dtype=bool)
     for name in prescribed:
         if name not in model.joint_names:
@@ -281,6 +281,8 @@ def _run_program(
     if not finite:
         called = {"x" if k == "vdot" and "coriolis" in name else k: x for k, x in arrays.items()}
         require_valid_inputs(model, **called)
+        if wrenches is not None:
+            wrenches.require_finite()
         require_finite_results(model, q, results, results[output].ndim - 1)
     # A follower's acceleration is its leader's, scaled: reading the leaders is enough, and programs
     # that give accelerations run only where every joint has a coordinate of its own.

@@ -30,7 +30,7 @@ from phistar.model.configuration import Coordinates
 from phistar.model.kinematic_loops import require_tree
 from phistar.model.model import Model
 from phistar.model.model_cache import Entry, entries, keep_entry_on_frames
-from phistar.model.wrenches import HeldTerm, Wrenches, check_batch
+from phistar.model.wrenches import HeldTerm, Wrenches, check_numbers
 from phistar.reprs import one_line_repr
 from phistar.thresholds import POLICY
 
@@ -148,7 +148,7 @@ def linearize_inverse(
     """Derivatives of inverse dynamics."""
     require_tree(model, "linearize_inverse")
     q, v, vdot = checked_state(model, q=q, v=v, vdot=vdot)
-    check_batch(model, {"q": q, "v": v, "vdot": vdot}, wrenches)
+    check_numbers(model, {"q": q, "v": v, "vdot": vdot}, wrenches)
     refuse_large_tensors(model, 2, *_all_arrays((q, v, vdot), wrenches), count=3)
     joints = joint_map(model)
     given = {"v": joints.spread(v), "vdot": joints.spread(vdot)}
@@ -178,7 +178,7 @@ def linearize(
     require_tree(model, "linearize")
     refuse_singular(model)
     q, v, tau = checked_state(model, q=q, v=v, tau=tau)
-    check_batch(model, {"q": q, "v": v, "tau": tau}, wrenches)
+    check_numbers(model, {"q": q, "v": v, "tau": tau}, wrenches)
     arrays = _all_arrays((q, v, tau), wrenches)
     refuse_large_tensors(model, 2, *arrays, count=3)
     v = np.array(v)
@@ -342,7 +342,7 @@ def jvp(
     moves = {name: changes.get(name, zero_tangent(model)) for name in known}
     checked = checked_state(model, **dict(zip(names, arguments, strict=True)), **moves)
     q, v, x, dq, dv, dx = checked
-    check_batch(model, dict(zip((*names, *known), checked, strict=True)), wrenches)
+    check_numbers(model, dict(zip((*names, *known), checked, strict=True)), wrenches)
     if forward:
         refuse_singular(model)
     if forward and (method == "conventional" or not joint_map(model).one_to_one):
@@ -373,7 +373,7 @@ def vjp(
     names = _names(function)
     checked = checked_state(model, **dict(zip(names, arguments, strict=True)), w=weights)
     q, v, x, w = checked
-    check_batch(model, dict(zip((*names, "w"), checked, strict=True)), wrenches)
+    check_numbers(model, dict(zip((*names, "w"), checked, strict=True)), wrenches)
     joints = joint_map(model)
     forward = function == "forward_dynamics"
     if forward and not joints.one_to_one:

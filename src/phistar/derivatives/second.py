@@ -32,7 +32,7 @@ from phistar.dynamics import to_robot_coordinates, with_wrenches
 from phistar.errors import UnknownNameError
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
-from phistar.model.wrenches import Wrenches, check_batch
+from phistar.model.wrenches import Wrenches, check_numbers
 from phistar.reprs import one_line_repr
 
 
@@ -97,7 +97,7 @@ def inverse_second(
 ) -> InverseSecond:
     """Second derivatives of inverse dynamics."""
     q, v, vdot = checked_state(model, q=q, v=v, vdot=vdot)
-    check_batch(model, {"q": q, "v": v, "vdot": vdot}, wrenches)
+    check_numbers(model, {"q": q, "v": v, "vdot": vdot}, wrenches)
     qq = _slices(model, "inverse_dynamics_qq", q, {"v": v, "vdot": vdot}, "dq", wrenches)
     turned = _wrench_tensor(model, q, wrenches)
     qq = qq if turned is None else qq + turned
@@ -194,7 +194,7 @@ def hvp(
     moves = {name: changes.get(name, zero_tangent(model)) for name in known}
     given = dict(zip(names, arguments, strict=True))
     q, v, x, w, dq, dv, dx = checked = checked_state(model, **given, w=weights, **moves)
-    check_batch(model, dict(zip((*names, "w", *known), checked, strict=True)), wrenches)
+    check_numbers(model, dict(zip((*names, "w", *known), checked, strict=True)), wrenches)
     if function == "inverse_dynamics":
         return _inverse_hvp(model, q, v, x, w, (dq, dv, dx), wrenches)
     refuse_singular(model)

@@ -47,5 +47,7 @@ def diagonal_forward_dynamics(
     results, finite = executable.run(arrays["q"], with_wrenches(inputs, wrenches))
     if not finite:
         require_valid_inputs(model, **arrays)
+        if wrenches is not None:
+            wrenches.require_finite()
         require_finite_results(model, arrays["q"], results, results["v"].ndim - 1)
     return TotalRates(*(np.asarray(joints.gather(results[n])) for n in TotalRates._fields))

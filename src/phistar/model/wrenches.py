@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -68,7 +69,7 @@ class WrenchFrames:
     reference: Reference
     held: HeldTerm | None = None
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[str, ...]:
         """What programs call the wrenches."""
         return tuple(f"{_INPUT_PREFIX}{i}" for i in range(len(self.frames)))
@@ -106,15 +107,20 @@ class Wrenches:
     arrays: tuple[Array, ...]
     given: tuple[str, ...]
 
-    @property
+    @cached_property
     def inputs(self) -> dict[str, Array]:
         """The wrenches as inputs of programs."""
         return dict(zip(self.at.inputs, self.arrays, strict=True))
 
-    @property
+    @cached_property
     def by_argument(self) -> dict[str, Array]:
         """The wrenches by what messages call them."""
         return {_argument(n): x for n, x in zip(self.at.frames, self.arrays, strict=True)}
+
+    def require_finite(self) -> None:
+        """Raise unless every number is finite; names the first that is not."""
+        for argument, wrench in self.by_argument.items():
+            require_finite(argument, wrench)
 
     @property
     def all_move(self) -> bool:
@@ -153,12 +159,13 @@ def check_wrenches(
 ) -> Wrenches | None:
     """A user's wrenches, or None if none acts on what moves.
 
-    Numbers without a precision of their own, in lists, take that of ``q``.
+    Numbers without a precision of their own, in lists, take that of ``q``. Whether those on frames
+    that move are finite is left to machine code, or to ``Wrenches.require_finite``.
 
     Raises:
         ArgumentError: ``forces`` is no mapping, or ``reference`` is unknown.
         ShapeError: A wrench is not (..., 6).
-        NotFiniteError: A number is infinite or NaN.
+        NotFiniteError: A number on the ground is infinite or NaN.
         UnknownNameError: There is no such frame.
     """
     kind = check_reference(reference)
@@ -176,8 +183,9 @@ def check_wrenches(
             wrench = wrench.astype(np.finfo(q.dtype).dtype, copy=False)
         if wrench.ndim == 0 or wrench.shape[-1] != 6:
             raise ShapeError(_argument(name), wrench.shape, "(..., 6)", f"robot '{model.name}'")
-        require_finite(_argument(name), wrench)
-        if model.frame(name).body != GROUND:
+        if model.frame(name).body == GROUND:
+            require_finite(_argument(name), wrench)
+        else:
             found[name] = wrench
     if not found:
         return None
@@ -190,6 +198,13 @@ def check_batch(model: Model, arrays: Mapping[str, Array], wrenches: Wrenches | 
     """Raise unless the batches of vectors (..., n) and wrenches broadcast."""
     if wrenches is not None:
         batch_shape(model, {**arrays, **wrenches.by_argument})
+
+
+def check_numbers(model: Model, arrays: Mapping[str, Array], wrenches: Wrenches | None) -> None:
+    """Raise unless wrenches are finite and their batches broadcast with those of vectors."""
+    if wrenches is not None:
+        wrenches.require_finite()
+        check_batch(model, arrays, wrenches)
 
 
 def link_forces(model: Model, q: Array, wrenches: Wrenches) -> Array:

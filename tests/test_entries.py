@@ -50,6 +50,18 @@ CALLS: dict[str, Callable[..., Any]] = {
     "vjp": lambda r, q, v, x: r.vjp("inverse_dynamics", q, v, x, x),
 }
 
+MAX_FRAMES_WITH_FORCES = 4
+"""As above, and of derivatives a look for the entry."""
+
+PUSHED: dict[str, Callable[..., Any]] = {
+    "inverse_dynamics": lambda r, q, v, x, **k: r.inverse_dynamics(q, v, x, **k),
+    "forward_dynamics": lambda r, q, v, x, **k: r.forward_dynamics(q, v, x, **k),
+    "linearize": lambda r, q, v, x, **k: r.linearize(q, v, x, **k),
+    "linearize_inverse": lambda r, q, v, x, **k: r.linearize_inverse(q, v, x, **k),
+    "jvp": lambda r, q, v, x, **k: r.jvp("forward_dynamics", q, v, x, dq=v, **k),
+    "vjp": lambda r, q, v, x, **k: r.vjp("inverse_dynamics", q, v, x, x, **k),
+}
+
 
 @pytest.fixture(scope="module")
 def robot() -> phistar.Robot:
@@ -57,7 +69,7 @@ def robot() -> phistar.Robot:
     return phistar.load("ur5")
 
 
-def frames(call: Callable[..., Any], *arguments: Any) -> int:
+def frames(call: Callable[..., Any], *arguments: Any, **named: Any) -> int:
     """Python functions that a call runs, the function of ``CALLS`` not counted."""
     count = 0
 
@@ -69,7 +81,7 @@ def frames(call: Callable[..., Any], *arguments: Any) -> int:
     gc.disable()
     sys.setprofile(profile)
     try:
-        call(*arguments)
+        call(*arguments, **named)
     finally:
         sys.setprofile(None)
         gc.enable()
@@ -90,6 +102,31 @@ def test_frames_of_a_warm_call(
     for _ in range(2):
         call(robot, q, v, x)
     assert frames(call, robot, q, v, x) <= MAX_FRAMES
+
+
+@pytest.mark.parametrize("reference", ["local", "world", "world_aligned"])
+@pytest.mark.parametrize("batch", [(), (3000,)])
+@pytest.mark.parametrize("name", PUSHED)
+def test_frames_of_a_warm_call_with_forces(
+    name: str,
+    batch: tuple[int, ...],
+    reference: str,
+    robot: phistar.Robot,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So do calls with wrenches on frames, whatever the order in which they are named."""
+    monkeypatch.setenv("PHISTAR_TIER", "wait")
+    rng = np.random.default_rng(5)
+    q = robot.random_configuration(rng, batch)
+    v, x = rng.normal(size=(2, *batch, robot.nv))
+    forces = {name: rng.normal(size=(*batch, 6)) for name in (FRAME, "tool0", "wrist_2_link")}
+    call = PUSHED[name]
+    for _ in range(2):
+        call(robot, q, v, x, forces=forces, reference=reference)
+    turned = dict(reversed(forces.items()))
+    for given in (forces, turned):
+        named = {"forces": given, "reference": reference}
+        assert frames(call, robot, q, v, x, **named) <= MAX_FRAMES_WITH_FORCES
 
 
 def test_entries_belong_to_the_robot() -> None:

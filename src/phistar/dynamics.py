@@ -7,10 +7,10 @@ joints are reduced exactly: forces of followers are summed into their leaders.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from phistar.arguments import (
     check_out,
@@ -23,6 +23,7 @@ from phistar.arguments import (
 from phistar.arrays import Array
 from phistar.compile import (
     Diag,
+    Executable,
     Full,
     cheapest_equivalent,
     joint_map,
@@ -31,23 +32,13 @@ from phistar.compile import (
     matrix_executable,
     run_traced,
 )
-from phistar.errors import ArgumentError, ShapeError, UnknownNameError
+from phistar.errors import UnknownNameError
 from phistar.gc_pause import gc_paused
-from phistar.model.components import GROUND
-from phistar.model.configuration import (
-    Coordinates,
-    as_numbers,
-    batch_shape,
-    configuration,
-    require_finite,
-)
+from phistar.model.configuration import Coordinates, require_finite
 from phistar.model.model import Model
-from phistar.model.model_cache import entries
-from phistar.model.numpy_kinematics import body_poses, check_reference, reference_pose
+from phistar.model.model_cache import entries, keep_entry_on_frames
 from phistar.model.singular import require_finite_results, require_pivots
-from phistar.spatial import force_transform, pose_inverse
-
-Forces = Mapping[str, ArrayLike]
+from phistar.model.wrenches import Wrenches, check_batch, check_numbers
 
 FORWARD_DYNAMICS_METHODS = {
     "articulated": "forward_dynamics",
@@ -64,25 +55,23 @@ def inverse_dynamics(
     q: Coordinates,
     v: Coordinates,
     vdot: Coordinates,
-    forces: Forces | None = None,
-    reference: str = "world_aligned",
+    wrenches: Wrenches | None = None,
     out: Array | None = None,
 ) -> Array:
     """Joint forces (..., nv) that give the accelerations ``vdot``."""
     arrays = check_shapes(model, q=q, v=v, vdot=vdot)
-    return _run(model, "inverse_dynamics", arrays, forces, reference, out=out)
+    return _run(model, "inverse_dynamics", arrays, wrenches, out=out)
 
 
 def bias_force(
     model: Model,
     q: Coordinates,
     v: Coordinates,
-    forces: Forces | None = None,
-    reference: str = "world_aligned",
+    wrenches: Wrenches | None = None,
     out: Array | None = None,
 ) -> Array:
     """Joint forces (..., nv) at zero acceleration: Coriolis, centrifugal and gravity."""
-    return _run(model, "bias_force", check_shapes(model, q=q, v=v), forces, reference, out=out)
+    return _run(model, "bias_force", check_shapes(model, q=q, v=v), wrenches, out=out)
 
 
 def gravity_force(model: Model, q: Coordinates, out: Array | None = None) -> Array:
@@ -95,8 +84,7 @@ def forward_dynamics(
     q: Coordinates,
     v: Coordinates,
     tau: Coordinates,
-    forces: Forces | None = None,
-    reference: str = "world_aligned",
+    wrenches: Wrenches | None = None,
     method: str = "articulated",
     out: Array | None = None,
 ) -> Array:
@@ -106,14 +94,14 @@ def forward_dynamics(
     refuse_singular(model)
     arrays = check_shapes(model, q=q, v=v, tau=tau)
     if not joint_map(model).one_to_one:
-        bias = bias_force(model, q, v, forces, reference)
+        bias = bias_force(model, q, v, wrenches)
         require_finite("tau", arrays["tau"])
         return _copy_to_out(solve(mass_matrix(model, q), arrays["tau"] - bias), out)
     if method == "articulated":
         name, request = cheapest_equivalent("forward_dynamics"), "forward_dynamics"
     else:
         name, request = FORWARD_DYNAMICS_METHODS[method], f"forward_dynamics {method}"
-    return _run(model, name, arrays, forces, reference, "vdot", out, request)
+    return _run(model, name, arrays, wrenches, "vdot", out, request)
 
 
 def hybrid_dynamics(
@@ -123,8 +111,7 @@ def hybrid_dynamics(
     tau: Coordinates,
     vdot: Coordinates,
     prescribed: Sequence[str],
-    forces: Forces | None = None,
-    reference: str = "world_aligned",
+    wrenches: Wrenches | None = None,
 ) -> tuple[Array, Array]:
     """Accelerations of the free joints and forces of the prescribed ones, each (..., nv).
 
@@ -133,8 +120,8 @@ def hybrid_dynamics(
     """
     joints = joint_map(model)
     refuse_mimic(model)
-    forces = check_forces(forces, reference)
     q, v, tau, vdot = checked_state(model, q=q, v=v, tau=tau, vdot=vdot)
+    check_numbers(model, {"q": q, "v": v, "tau": tau, "vdot": vdot}, wrenches)
     held = np.zeros(model.nv, dtype=bool)
     for name in prescribed:
         if name not in model.joint_names:
@@ -144,9 +131,7 @@ def hybrid_dynamics(
     refuse_singular(model, locked)
     given = np.where(held, vdot, 0.0)
     inputs = {"v": joints.spread(v), "vdot": joints.spread(given)}
-    if forces:
-        inputs["f_ext"] = link_forces(model, q, forces, reference)
-    bias = kernel("hybrid_bias", model)(model, q, inputs)
+    bias = kernel("hybrid_bias", model)(model, q, with_wrenches(inputs, wrenches))
     free = ~held[joints.v_indices]
     given_tau = joints.spread(tau) - bias.pop("tau", 0.0)
     inputs = {"tau": given_tau[..., free], **bias}
@@ -154,7 +139,7 @@ def hybrid_dynamics(
     batch = np.broadcast_shapes(given.shape[:-1], solved.shape[:-1])
     result = np.broadcast_to(given, (*batch, model.nv)).astype(np.result_type(given, solved))
     result[..., joints.v_indices[free]] = solved
-    return result, inverse_dynamics(model, q, v, result, forces, reference)
+    return result, inverse_dynamics(model, q, v, result, wrenches)
 
 
 def mass_matrix_times(model: Model, q: Coordinates, vdot: Coordinates) -> Array:
@@ -172,9 +157,12 @@ def mass_matrix_solve(model: Model, q: Coordinates, tau: Coordinates) -> Array:
     return _run(model, "mass_matrix_solve", arrays, output="vdot")
 
 
-def generalised_force(model: Model, q: Coordinates, forces: Forces, reference: str) -> Array:
+def generalised_force(model: Model, q: Coordinates, wrenches: Wrenches | None) -> Array:
     """Joint forces (..., nv) that wrenches on frames amount to: J* f in O(n)."""
-    return _run(model, "generalised_force", check_shapes(model, q=q), forces, reference)
+    if wrenches is None:
+        (q,) = checked_state(model, q=q)
+        return np.zeros((*q.shape[:-1], model.nv), q.dtype)
+    return _run(model, "generalised_force", check_shapes(model, q=q), wrenches)
 
 
 def mass_matrix(model: Model, q: Coordinates) -> Array:
@@ -232,56 +220,18 @@ def log_determinant_by_pivots(model: Model, q: Array) -> Array:
     return total
 
 
-def link_forces(model: Model, q: Array, forces: Forces, reference: str) -> Array:
-    """Wrenches on named frames as forces on the bodies, link axes (..., bodies, 6)."""
-    total = np.zeros((*q.shape[:-1], len(model.bodies), 6), dtype=np.finfo(q.dtype).dtype)
-    kind = check_reference(reference)
-    poses = body_poses(model, q)
-    for name, value in forces.items():
-        wrench = as_numbers(value, f"forces[{name!r}]")
-        if not isinstance(value, np.ndarray):
-            # Numbers without a precision of their own take that of q.
-            wrench = wrench.astype(total.dtype, copy=False)
-        if wrench.ndim == 0 or wrench.shape[-1] != 6:
-            raise ShapeError(f"forces[{name!r}]", wrench.shape, "(..., 6)", f"robot '{model.name}'")
-        require_finite(f"forces[{name!r}]", wrench)
-        frame = model.frame(name)
-        if frame.body == GROUND:
-            continue
-        body = poses[..., frame.body, :, :]
-        place = body @ frame.body_pose.astype(total.dtype)
-        seat = pose_inverse(body) @ reference_pose(place, kind)
-        batch = batch_shape(model, {"q": total[..., 0, :], f"forces[{name!r}]": wrench})
-        total = np.broadcast_to(total, (*batch, *total.shape[-2:])).astype(
-            np.result_type(total, wrench, body)
-        )
-        total[..., frame.body, :] += (force_transform(seat) @ wrench[..., None])[..., 0]
-    return total
-
-
-def check_forces(forces: Forces | None, reference: str) -> Forces | None:
-    """Forces if there are any.
-
-    Raises:
-        ArgumentError: They are no mapping from names of frames, or ``reference`` is unknown.
-    """
-    check_reference(reference)
-    if forces is None:
-        return None
-    if not isinstance(forces, Mapping):
-        raise ArgumentError(
-            f"forces is a {type(forces).__name__}, expected wrenches (..., 6) by name of a frame: "
-            "forces={'hand': [moment; force]}"
-        )
-    return forces or None
+def with_wrenches(
+    inputs: Mapping[str, Array], wrenches: Wrenches | None
+) -> dict[str, Array | Wrenches]:
+    """Inputs of a program, wrenches on frames among them if there are any."""
+    return {**inputs} if wrenches is None else {**inputs, "f_ext": wrenches}
 
 
 def _run(
     model: Model,
     name: str,
     arrays: dict[str, Array],
-    forces: Forces | None = None,
-    reference: str = "world_aligned",
+    wrenches: Wrenches | None = None,
     output: str = "tau",
     out: Array | None = None,
     request: str | None = None,
@@ -289,59 +239,84 @@ def _run(
     """Run a program on joint vectors (..., nv); accelerations and forces come back the same way.
 
     Args:
-        model, arrays, forces, reference: The robot and a user's arguments.
+        model, arrays: The robot and a user's arguments.
         name: The program.
+        wrenches: On frames.
         output: Which of its outputs is the result.
         out: Where to put the result.
-        request: Key of the entry; default: the program's name.
+        request: Key of the entry; default: the program's name. That of wrenches is added.
     """
     request = name if request is None else request
-    if request in entries(model):
-        return _run_program(model, name, arrays, forces, reference, output, out, request)
-    # The first time code is made, which is long work on a large robot.
-    with gc_paused:
-        return _run_program(model, name, arrays, forces, reference, output, out, request)
+    table = entries(model)
+    key: Hashable = request if wrenches is None else wrenches.request(request)
+    if key not in table:
+        # The first time code is made, which is long work on a large robot.
+        with gc_paused:
+            return _run_program(model, name, arrays, wrenches, output, out, request)
+    entry = None if wrenches is None or out is not None else table[key]
+    if entry is not None and wrenches is not None:
+        # Who steps in time comes here without looking for the entry.
+        result = entry(*arrays.values(), wrenches.by_frame, wrenches.at.reference)
+        if result is not None:
+            return result
+    return _run_program(model, name, arrays, wrenches, output, out, request)
 
 
 def _run_program(
     model: Model,
     name: str,
     arrays: dict[str, Array],
-    forces: Forces | None,
-    reference: str,
+    wrenches: Wrenches | None,
     output: str,
     out: Array | None,
     request: str,
 ) -> Array:
     joints = joint_map(model)
-    forces = check_forces(forces, reference)
+    check_batch(model, arrays, wrenches)
     inputs = dict(arrays)
     q = inputs.pop("q")
     vectors = {key: joints.spread(x) for key, x in inputs.items()}
-    if forces:
-        q = configuration(model, q)
-        vectors["f_ext"] = link_forces(model, q, forces, reference)
-        batch_shape(model, {"q": q, **inputs, "forces": vectors["f_ext"][..., 0, :]})
+    loads = () if wrenches is None else wrenches.arrays
     here = None
     if out is not None and joints.is_identity:
-        batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays.values()))
-        if "f_ext" in vectors:
-            batch = np.broadcast_shapes(batch, vectors["f_ext"].shape[:-2])
-        check_out(out, (*batch, model.nv), np.result_type(*arrays.values(), *vectors.values()))
+        batch = np.broadcast_shapes(*(x.shape[:-1] for x in (*arrays.values(), *loads)))
+        check_out(out, (*batch, model.nv), np.result_type(*arrays.values(), *loads))
         here = {output: out} if out.flags.c_contiguous and out.flags.aligned else None
     executable = kernel(name, model).executable(model)
-    results, finite = executable.run(q, vectors, here)
-    table = entries(model)
-    if joints.is_identity and request not in table and len(results) == 1:
-        table[request] = executable.entry(tuple(arrays))
+    results, finite = executable.run(q, with_wrenches(vectors, wrenches), here)
+    if joints.is_identity and len(results) == 1:
+        _keep_entry(model, request, executable, tuple(arrays), wrenches, results[output].dtype)
     if not finite:
         called = {"x" if k == "vdot" and "coriolis" in name else k: x for k, x in arrays.items()}
         require_valid_inputs(model, **called)
+        if wrenches is not None:
+            wrenches.require_finite()
         require_finite_results(model, q, results, results[output].ndim - 1)
     # A follower's acceleration is its leader's, scaled: reading the leaders is enough, and programs
     # that give accelerations run only where every joint has a coordinate of its own.
     result = joints.gather(results[output])
     return _copy_to_out(result, out) if here is None else result
+
+
+def _keep_entry(
+    model: Model,
+    request: str,
+    executable: Executable,
+    vectors: tuple[str, ...],
+    wrenches: Wrenches | None,
+    dtype: np.dtype[Any],
+) -> None:
+    """Later calls with plain arrays go straight to the code, as soon as it has its final shape."""
+    table = entries(model)
+    if wrenches is None:
+        if request not in table:
+            table[request] = executable.entry(vectors)
+        return
+    key = wrenches.request(request)
+    if key not in table and wrenches.all_move and dtype == np.float64:
+        entry = executable.entry(vectors, wrenches=wrenches.at)
+        if entry is not None:
+            keep_entry_on_frames(table, request, key, entry)
 
 
 def _matrix(model: Model, name: str, q: Array, **vectors: Array) -> Array:

@@ -21,6 +21,7 @@ from phistar.linear import LinearOperator
 from phistar.model.configuration import Coordinates, as_numbers, batch_shape, configuration, tangent
 from phistar.model.model import Model
 from phistar.model.numpy_kinematics import check_reference, frame_velocity
+from phistar.model.wrenches import check_wrenches
 
 
 class Operators:
@@ -98,8 +99,9 @@ class Operators:
 
         def force(f: Array) -> Array:
             blocks = np.split(f, len(names), axis=-1)
-            wrenches = dict(zip(names, blocks, strict=True))
-            return dynamics.generalised_force(model, q, wrenches, reference)
+            forces = dict(zip(names, blocks, strict=True))
+            wrenches = check_wrenches(model, q, forces, reference)
+            return dynamics.generalised_force(model, q, wrenches)
 
         title = f"J of {', '.join(map(repr, names))}"
         shape = (6 * len(names), model.nv)

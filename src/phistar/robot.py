@@ -32,10 +32,15 @@ from phistar.model.builder import MimicMode
 from phistar.model.configuration import Coordinates
 from phistar.model.description_mixin import Described
 from phistar.model.model import Model
-from phistar.model.model_cache import entries
+from phistar.model.model_cache import ON_FRAMES, entries, try_other_frames
 from phistar.model.singular import singular_problems
+from phistar.model.wrenches import check_wrenches
 from phistar.operators import Operators
 from phistar.sim.simulation_mixin import Simulates
+
+_INVERSE_DYNAMICS_ON_FRAMES = (ON_FRAMES, "inverse_dynamics")
+_FORWARD_DYNAMICS_ON_FRAMES = (ON_FRAMES, "forward_dynamics")
+"""Keys of entries."""
 
 
 class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry, Simulates):
@@ -116,6 +121,15 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
             entry = self._entries.get("inverse_dynamics")
             if entry is not None and (result := entry(q, v, vdot, out=out)) is not None:
                 return result
+        elif forces is not None:
+            entry = self._entries.get(_INVERSE_DYNAMICS_ON_FRAMES)
+            if entry is not None:
+                result = entry(q, v, vdot, forces, reference, out=out)
+                if result is None:
+                    given = (q, v, vdot, forces, reference)
+                    result = try_other_frames(self._entries, "inverse_dynamics", given, out=out)
+                if result is not None:
+                    return result
         if on_error != "raise":
             return nan_where_bad(
                 self.model,
@@ -125,7 +139,8 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
                 forces,
                 fast_path_tried=True,
             )
-        return dynamics.inverse_dynamics(self.model, q, v, vdot, forces, reference, out)
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return dynamics.inverse_dynamics(self.model, q, v, vdot, wrenches, out)
 
     def forward_dynamics(
         self,
@@ -157,6 +172,15 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
             entry = self._entries.get("forward_dynamics")
             if entry is not None and (result := entry(q, v, tau, out=out)) is not None:
                 return result
+        elif forces is not None and method == "articulated":
+            entry = self._entries.get(_FORWARD_DYNAMICS_ON_FRAMES)
+            if entry is not None:
+                result = entry(q, v, tau, forces, reference, out=out)
+                if result is None:
+                    given = (q, v, tau, forces, reference)
+                    result = try_other_frames(self._entries, "forward_dynamics", given, out=out)
+                if result is not None:
+                    return result
         if on_error != "raise":
             return nan_where_bad(
                 self.model,
@@ -166,7 +190,8 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
                 forces,
                 fast_path_tried=True,
             )
-        return dynamics.forward_dynamics(self.model, q, v, tau, forces, reference, method, out)
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return dynamics.forward_dynamics(self.model, q, v, tau, wrenches, method, out)
 
     def hybrid_dynamics(
         self,
@@ -202,7 +227,8 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
                 {"q": q, "v": v, "tau": tau, "vdot": vdot},
                 forces,
             )
-        return dynamics.hybrid_dynamics(self.model, q, v, tau, vdot, prescribed, forces, reference)
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return dynamics.hybrid_dynamics(self.model, q, v, tau, vdot, prescribed, wrenches)
 
     def mass_matrix(self, q: Coordinates, *, on_error: str = "raise") -> Array:
         """Joint-space inertia (..., nv, nv), rotor inertia included."""

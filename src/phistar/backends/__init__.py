@@ -10,6 +10,7 @@ from phistar.backends.base import (
     get,
     names,
     running_names,
+    with_link_forces,
 )
 from phistar.backends.robot_programs import (
     DEFAULT_TUNING,
@@ -39,4 +40,5 @@ __all__ = [
     "get",
     "names",
     "running_names",
+    "with_link_forces",
 ]

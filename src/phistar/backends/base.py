@@ -15,7 +15,10 @@ from phistar import settings
 from phistar.arrays import Array
 from phistar.backends.robot_programs import OPTIONAL_INPUTS, RobotProgram, VectorProgram
 from phistar.errors import ArgumentError, UnknownNameError
+from phistar.model.configuration import normalized_configuration
+from phistar.model.model import Model
 from phistar.model.model_cache import Entry
+from phistar.model.wrenches import ProgramInputs, Wrenches, WrenchFrames, link_forces
 from phistar.sweeps.costs import OperationCount
 from phistar.sweeps.ir import StreamProgram
 
@@ -46,7 +49,7 @@ class Executable(Protocol):
         return None
 
     def try_run(
-        self, inputs: Mapping[str, ArrayLike], out: Mapping[str, Array] | None = None
+        self, inputs: ProgramInputs, out: Mapping[str, Array] | None = None
     ) -> tuple[dict[str, Array], bool] | None:
         """Run if possible, and tell whether all that was read and found is valid.
 
@@ -59,7 +62,8 @@ class Executable(Protocol):
                 (..., joints) in body order without those of locked bodies, MOTION and FORCE vectors
                 (..., bodies, 6) in link axes, forces on frames (..., frames, 6) in their own axes.
                 ``f_ext`` and ``gravity`` may be left out: no external forces, the robot's own
-                gravity. Names that the program does not read are ignored.
+                gravity. ``f_ext`` may also be wrenches on named frames. Names that the program does
+                not read are ignored.
             out: Arrays for some of the outputs, of the right shape and dtype.
 
         Returns:
@@ -68,12 +72,19 @@ class Executable(Protocol):
         """
         ...
 
-    def entry(self, order: Sequence[str], names: Mapping[str, str] | None = None) -> Entry | None:
+    def entry(
+        self,
+        order: Sequence[str],
+        names: Mapping[str, str] | None = None,
+        *,
+        wrenches: WrenchFrames | None = None,
+    ) -> Entry | None:
         """The entry for inputs in this order, the configuration among them, if there is one.
 
         Args:
-            order: Names of all inputs.
+            order: Names of all inputs, wrenches left out.
             names: Other names for the outputs, where there are several.
+            wrenches: Frames whose wrenches are inputs, too.
         """
         ...
 
@@ -82,7 +93,7 @@ class Executable(Protocol):
 class VectorExecutable(Executable, Protocol):
     """A program with vectors as outputs: there always is something that runs."""
 
-    def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> dict[str, Array]:
+    def __call__(self, q: ArrayLike, inputs: ProgramInputs) -> dict[str, Array]:
         """The outputs.
 
         Args:
@@ -98,17 +109,19 @@ class VectorExecutable(Executable, Protocol):
     def run(
         self,
         q: ArrayLike,
-        inputs: Mapping[str, ArrayLike],
+        inputs: ProgramInputs,
         out: Mapping[str, Array] | None = None,
     ) -> tuple[dict[str, Array], bool]:
         """The same, and whether all is valid; see ``try_run``."""
         ...
 
     def try_run(
-        self, inputs: Mapping[str, ArrayLike], out: Mapping[str, Array] | None = None
+        self, inputs: ProgramInputs, out: Mapping[str, Array] | None = None
     ) -> tuple[dict[str, Array], bool] | None:
         """See ``Executable``."""
-        return self.run(inputs["q"], inputs, out)
+        q = inputs["q"]
+        assert not isinstance(q, Wrenches)
+        return self.run(q, inputs, out)
 
 
 class Backend(Protocol):
@@ -187,7 +200,17 @@ def inputs_read(program: StreamProgram) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def require_inputs(read: Sequence[str], inputs: Mapping[str, ArrayLike]) -> None:
+def with_link_forces(model: Model, q: ArrayLike, inputs: ProgramInputs) -> dict[str, ArrayLike]:
+    """Inputs with wrenches on frames as forces on the links, by NumPy."""
+    return {
+        name: link_forces(model, normalized_configuration(model, q), value)
+        if isinstance(value, Wrenches)
+        else value
+        for name, value in inputs.items()
+    }
+
+
+def require_inputs(read: Sequence[str], inputs: ProgramInputs) -> None:
     """Refuse to run without an input that has no value of its own."""
     for name in read:
         if name not in inputs and name not in OPTIONAL_INPUTS:

@@ -7,11 +7,10 @@ complex ones too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.backends.base import Executable
@@ -19,6 +18,7 @@ from phistar.backends.batch_axes import all_finite, all_valid, as_inexact, copy_
 from phistar.backends.robot_programs import TracedProgram
 from phistar.model.configuration import normalized_configuration
 from phistar.model.model_cache import Entry
+from phistar.model.wrenches import ProgramInputs, Wrenches, WrenchFrames
 from phistar.scalar.graph import Value
 from phistar.scalar.program import ScalarProgram, Unrolled
 from phistar.sweeps.costs import OperationCount
@@ -100,14 +100,15 @@ class NumpyScalarCode(Executable):
         return OperationCount.of_scalars(self._scalars.count())
 
     def try_run(
-        self, inputs: Mapping[str, ArrayLike], out: Mapping[str, Array] | None = None
+        self, inputs: ProgramInputs, out: Mapping[str, Array] | None = None
     ) -> tuple[dict[str, Array], bool] | None:
         """See ``base.Executable``."""
         model, signature = self._program.model, self._scalars.signature
+        given = {n: x for n, x in inputs.items() if not isinstance(x, Wrenches)}
         arrays = [
-            normalized_configuration(model, inputs[name])
+            normalized_configuration(model, given[name])
             if name in signature.configurations
-            else as_inexact(inputs[name])
+            else as_inexact(given[name])
             for name in signature.inputs
         ]
         with np.errstate(all="ignore"):
@@ -117,11 +118,17 @@ class NumpyScalarCode(Executable):
             name: x.reshape((*x.shape[:-1], *shapes[name]))
             for name, x in zip(signature.outputs, rows, strict=True)
         }
-        given = [inputs[name] for name in signature.configurations if name in signature.inputs]
+        moved = [given[name] for name in signature.configurations if name in signature.inputs]
         values = [*arrays, *found.values()]
-        valid = all(all_valid(model, q, values) for q in given) if given else all_finite(values)
+        valid = all(all_valid(model, q, values) for q in moved) if moved else all_finite(values)
         return copy_into_out(out, found), valid
 
-    def entry(self, order: object, names: object = None) -> Entry | None:
+    def entry(
+        self,
+        order: Sequence[str],
+        names: Mapping[str, str] | None = None,
+        *,
+        wrenches: WrenchFrames | None = None,
+    ) -> Entry | None:
         """There is none."""
         return None

@@ -30,6 +30,7 @@ from phistar.backends.policy import (
     decide,
 )
 from phistar.model.model import Model
+from phistar.model.wrenches import WrenchFrames
 from phistar.sweeps.ir import StreamProgram, Type
 from phistar.sweeps.matrix_plans import plan_for_form
 from phistar.sweeps.requests import Diag, Full, LoweredBundle, MatrixForm, Request
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, ...]
 
-OPTIONAL_INPUTS = ("f_ext", "gravity")
+EXTERNAL_FORCE = "f_ext"
+OPTIONAL_INPUTS = (EXTERNAL_FORCE, "gravity")
 """Inputs with a value of their own: no external forces, the robot's gravity."""
 
 
@@ -141,6 +143,11 @@ class RobotProgram(ABC):
         """Inputs that may be left out."""
         return ()
 
+    def reads_wrenches(self, at: WrenchFrames) -> bool:
+        """Whether the straight line moves wrenches on frames to the links by itself."""
+        del at
+        return False
+
     @property
     def decision(self) -> Decision:
         """How it is computed, whatever PHISTAR_TIER says."""
@@ -163,12 +170,18 @@ class RobotProgram(ABC):
         return True
 
     @abstractmethod
-    def unrolled(self, absent: Set[str] = frozenset(), real: str = "double") -> Unrolled:
+    def unrolled(
+        self,
+        absent: Set[str] = frozenset(),
+        real: str = "double",
+        wrenches: WrenchFrames | None = None,
+    ) -> Unrolled:
         """The straight line.
 
         Args:
             absent: Optional inputs that are not given.
             real: ``"double"`` or ``"float"``.
+            wrenches: Frames on which wrenches are given in place of ``f_ext``.
         """
 
     @abstractmethod
@@ -182,7 +195,7 @@ class RobotProgram(ABC):
 
     def traced(self, shape: str, absent: Set[str] | None = None) -> ScalarProgram:
         """The scalar program of a shape, ``"straight"`` or ``"rolled"``."""
-        omitted = frozenset(self.optional_inputs) if absent is None else absent
+        omitted = frozenset(OPTIONAL_INPUTS) if absent is None else absent
         return self.looped(omitted) if shape == "rolled" else self.unrolled(omitted)
 
 
@@ -245,11 +258,21 @@ class VectorProgram(RobotProgram):
         """See ``RobotProgram``."""
         return OPTIONAL_INPUTS
 
-    def unrolled(self, absent: Set[str] = frozenset(), real: str = "double") -> Unrolled:
+    def reads_wrenches(self, at: WrenchFrames) -> bool:
+        """See ``RobotProgram``."""
+        return EXTERNAL_FORCE in self.input_axes
+
+    def unrolled(
+        self,
+        absent: Set[str] = frozenset(),
+        real: str = "double",
+        wrenches: WrenchFrames | None = None,
+    ) -> Unrolled:
         """See ``RobotProgram``."""
         from phistar.scalar.lower import to_unrolled
 
-        return to_unrolled(self.schedule, self.model, absent, self.locked, self.tuning.options)
+        options = self.tuning.options
+        return to_unrolled(self.schedule, self.model, absent, self.locked, options, wrenches)
 
     def looped(self, absent: Set[str] = frozenset()) -> Looped:
         """See ``RobotProgram``."""
@@ -312,9 +335,14 @@ class MatrixProgram(RobotProgram):
     @cached_property
     def input_axes(self) -> Mapping[str, int]:
         """See ``RobotProgram``."""
-        given = {*(form.argument for form in self.forms), *OPTIONAL_INPUTS}
+        given = {*(form.argument for form in self.forms), "gravity"}
         read = _leaf_axes([form.schedule.program for form in self.forms])
         return {"q": 1, **{name: axes for name, axes in read.items() if name not in given}}
+
+    @property
+    def optional_inputs(self) -> tuple[str, ...]:
+        """See ``RobotProgram``."""
+        return (EXTERNAL_FORCE,) if EXTERNAL_FORCE in self.input_axes else ()
 
     @cached_property
     def sample_shapes(self) -> Mapping[str, Shape]:
@@ -345,7 +373,12 @@ class MatrixProgram(RobotProgram):
         enough = requests >= POLICY.part_requests_before_compile
         return enough and compiling < POLICY.max_parts_compiling
 
-    def unrolled(self, absent: Set[str] = frozenset(), real: str = "double") -> Unrolled:
+    def unrolled(
+        self,
+        absent: Set[str] = frozenset(),
+        real: str = "double",
+        wrenches: WrenchFrames | None = None,
+    ) -> Unrolled:
         """See ``RobotProgram``."""
         from phistar.scalar.lower_matrix import to_unrolled_matrix
 
@@ -353,7 +386,7 @@ class MatrixProgram(RobotProgram):
             self.forms,
             self.model,
             self.frames,
-            absent | set(OPTIONAL_INPUTS),
+            absent,
             self.tuning.options,
             self.part,
         )
@@ -362,8 +395,7 @@ class MatrixProgram(RobotProgram):
         """See ``RobotProgram``."""
         from phistar.scalar.lower_matrix import to_looped_matrix
 
-        omitted = absent | set(OPTIONAL_INPUTS)
-        return to_looped_matrix(self.forms, self.model, self.frames, omitted, self.tuning.options)
+        return to_looped_matrix(self.forms, self.model, self.frames, absent, self.tuning.options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -443,7 +475,16 @@ class BundleProgram(RobotProgram):
         """See ``RobotProgram``."""
         return self.decision.eager and tier != "rolled"
 
-    def unrolled(self, absent: Set[str] = frozenset(), real: str = "double") -> Unrolled:
+    def reads_wrenches(self, at: WrenchFrames) -> bool:
+        """See ``RobotProgram``; walks along branches know no forces that change in link axes."""
+        return bool(self.bundle.matrices) or not at.turn
+
+    def unrolled(
+        self,
+        absent: Set[str] = frozenset(),
+        real: str = "double",
+        wrenches: WrenchFrames | None = None,
+    ) -> Unrolled:
         """See ``RobotProgram``."""
         from phistar.scalar.lower_fused import to_fused
 
@@ -451,7 +492,7 @@ class BundleProgram(RobotProgram):
         if real == "float" and bundle.matrices:
             # Walks in common axes lose a digit more on long robots.
             bundle = replace(bundle, split=None)
-        return to_fused(bundle, self.model, absent | set(OPTIONAL_INPUTS), self.tuning.options)
+        return to_fused(bundle, self.model, absent, self.tuning.options, wrenches)
 
     def looped(self, absent: Set[str] = frozenset()) -> Looped:
         """There are none."""
@@ -522,7 +563,12 @@ class TracedProgram(RobotProgram):
         """See ``RobotProgram``."""
         return samples >= POLICY.samples_before_compile
 
-    def unrolled(self, absent: Set[str] = frozenset(), real: str = "double") -> Unrolled:
+    def unrolled(
+        self,
+        absent: Set[str] = frozenset(),
+        real: str = "double",
+        wrenches: WrenchFrames | None = None,
+    ) -> Unrolled:
         """See ``RobotProgram``."""
         return self.trace()
 

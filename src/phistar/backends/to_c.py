@@ -39,6 +39,7 @@ from phistar.errors import ArgumentError, LoweringError
 from phistar.model.joint_map import joint_map
 from phistar.model.model import Model
 from phistar.model.model_cache import Entry
+from phistar.model.wrenches import ProgramInputs, WrenchFrames
 from phistar.scalar.lower import LoweringOptions, to_looped, to_unrolled
 from phistar.scalar.lower_fused import to_fused
 from phistar.scalar.lower_matrix import (
@@ -329,7 +330,7 @@ class CSource(VectorExecutable):
         """See ``base.Executable``."""
         return self.function.program
 
-    def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> NoReturn:
+    def __call__(self, q: ArrayLike, inputs: ProgramInputs) -> NoReturn:
         """Refused."""
         raise ArgumentError(
             "the backend 'c' writes source and runs nothing: compile what .source gives, or what "
@@ -339,13 +340,19 @@ class CSource(VectorExecutable):
     def run(
         self,
         q: ArrayLike,
-        inputs: Mapping[str, ArrayLike],
+        inputs: ProgramInputs,
         out: Mapping[str, Array] | None = None,
     ) -> NoReturn:
         """Refused."""
         self(q, inputs)
 
-    def entry(self, order: Sequence[str], names: Mapping[str, str] | None = None) -> Entry | None:
+    def entry(
+        self,
+        order: Sequence[str],
+        names: Mapping[str, str] | None = None,
+        *,
+        wrenches: WrenchFrames | None = None,
+    ) -> Entry | None:
         """There is none."""
         return None
 

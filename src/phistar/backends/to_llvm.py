@@ -29,12 +29,20 @@ from phistar.backends.llvm.run.entry import make_entry
 from phistar.backends.llvm.run.key import program_key
 from phistar.backends.llvm.run.machine_kernel import MachineKernel, llvm_text
 from phistar.backends.llvm.run.tiers import TieredKernel, count_compilations
+from phistar.backends.llvm.run.wrench_code import entry_after_link_forces, link_forces
 from phistar.backends.policy import NUMPY, by_tier
-from phistar.backends.robot_programs import OPTIONAL_INPUTS, RobotProgram, VectorProgram
+from phistar.backends.robot_programs import (
+    EXTERNAL_FORCE,
+    OPTIONAL_INPUTS,
+    MatrixProgram,
+    RobotProgram,
+    VectorProgram,
+)
 from phistar.model.components import GROUND
 from phistar.model.model import Model
 from phistar.model.model_cache import Entry
 from phistar.model.singular import require_finite_results
+from phistar.model.wrenches import ProgramInputs, Wrenches, WrenchFrames
 from phistar.scalar.program import ScalarProgram
 from phistar.spatial import force_transform
 from phistar.sweeps.costs import OperationCount
@@ -49,7 +57,7 @@ class MachineCode:
 
     def __init__(self, program: RobotProgram) -> None:
         self.program = program
-        self._tiers: dict[tuple[frozenset[str], str], TieredKernel] = {}
+        self._tiers: dict[tuple[frozenset[str], str, WrenchFrames | None], TieredKernel] = {}
         self._request_count = 0
         self._sample_count = 0
 
@@ -70,51 +78,85 @@ class MachineCode:
         """The program of the final shape, which is waited for, without optional inputs."""
         return self.program.traced(self.tiers().wait_for_final().shape)
 
-    def tiers(self, given: Sequence[str] = (), real: str = "double") -> TieredKernel:
-        """The kernels for some optional inputs and a precision."""
+    def tiers(
+        self,
+        given: Sequence[str] = (),
+        real: str = "double",
+        wrenches: WrenchFrames | None = None,
+    ) -> TieredKernel:
+        """The kernels for some optional inputs and a precision.
+
+        Args:
+            given: Names of inputs; only the optional ones among them count.
+            real: The precision.
+            wrenches: Frames on which wrenches are given in place of ``f_ext``. The straight line
+                reads them; loops read ``f_ext`` all the same.
+        """
         program = self.program
-        absent = frozenset(name for name in program.optional_inputs if name not in given)
-        key = (absent, real)
+        present = given if wrenches is None else (*given, EXTERNAL_FORCE)
+        absent = frozenset(name for name in OPTIONAL_INPUTS if name not in present)
+        key = (absent, real, wrenches)
         if key not in self._tiers:
             self._tiers[key] = TieredKernel(
-                program_key(program, absent),
+                program_key(program, absent, wrenches),
                 real,
                 program.title,
                 partial(program.looped, absent) if program.has_loops else None,
-                partial(program.unrolled, absent, real),
+                partial(program.unrolled, absent, real, wrenches),
                 by_tier(program.work, len(program.model.bodies)),
             )
         return self._tiers[key]
 
     def try_run(
-        self, inputs: Mapping[str, ArrayLike], out: Mapping[str, Array] | None = None
+        self, inputs: ProgramInputs, out: Mapping[str, Array] | None = None
     ) -> tuple[dict[str, Array], bool] | None:
         """See ``base.Executable``."""
-        axes = self.program.input_axes
-        arrays = {name: as_inexact(inputs[name]) for name in axes if name in inputs}
+        program = self.program
+        axes = dict(program.input_axes)
+        arrays: dict[str, Array] = {}
+        wrenches: Wrenches | None = None
+        for name, value in inputs.items():
+            if isinstance(value, Wrenches):
+                wrenches = value
+            elif name in axes:
+                arrays[name] = as_inexact(value)
+            elif name in OPTIONAL_INPUTS and not isinstance(program, VectorProgram):
+                # There is no code for it.
+                return None
+        if wrenches is not None and program.reads_wrenches(wrenches.at):
+            arrays |= wrenches.inputs
+            axes |= dict.fromkeys(wrenches.inputs, 1)
+        elif wrenches is not None:
+            if EXTERNAL_FORCE in program.input_axes:
+                arrays[EXTERNAL_FORCE] = link_forces(program.model, arrays["q"], wrenches)
+            elif not isinstance(program, MatrixProgram):
+                return None
+            wrenches = None
         dtype = np.result_type(*arrays.values())
-        if dtype not in LLVM_REAL_BY_DTYPE or not self._takes(inputs):
+        if dtype not in LLVM_REAL_BY_DTYPE:
             return None
-        kernel = self._kernel(arrays, LLVM_REAL_BY_DTYPE[dtype])
+        at = None if wrenches is None else wrenches.at
+        kernel = self._kernel(arrays, axes, LLVM_REAL_BY_DTYPE[dtype], at)
         if kernel is None:
             return None
-        return run_on_batch(kernel, arrays, axes, self.program.sample_shapes, out)
+        if wrenches is not None and EXTERNAL_FORCE in kernel.call.signature.inputs:
+            arrays[EXTERNAL_FORCE] = link_forces(program.model, arrays["q"], wrenches)
+        return run_on_batch(kernel, arrays, axes, program.sample_shapes, out)
 
-    def _takes(self, inputs: Mapping[str, ArrayLike]) -> bool:
-        """Whether there is code for the optional inputs that are given."""
-        return not any(
-            name in inputs and name not in self.program.optional_inputs for name in OPTIONAL_INPUTS
-        )
-
-    def _kernel(self, arrays: Mapping[str, Array], real: str) -> MachineKernel | None:
+    def _kernel(
+        self,
+        arrays: Mapping[str, Array],
+        axes: Mapping[str, int],
+        real: str,
+        wrenches: WrenchFrames | None,
+    ) -> MachineKernel | None:
         """What is ready; programs without loops are compiled when it seems to pay."""
         program = self.program
-        tiers = self.tiers(tuple(arrays), real)
+        tiers = self.tiers(tuple(arrays), real, wrenches)
         if program.has_loops:
             return tiers.kernel
         tier = settings.tier()
         if tier == "auto" and not tiers.is_started:
-            axes = program.input_axes
             shapes = (x.shape[: x.ndim - axes[name]] for name, x in arrays.items())
             self._request_count += 1
             self._sample_count += math.prod(np.broadcast_shapes(*shapes))
@@ -123,17 +165,31 @@ class MachineCode:
                 return None
         return tiers.kernel if program.is_eager(tier) else tiers.kernel_if_ready
 
-    def tiers_if_ready(self) -> TieredKernel | None:
+    def tiers_if_ready(self, wrenches: WrenchFrames | None = None) -> TieredKernel | None:
         """The kernels in float64 without optional inputs; None as long as there is none."""
-        tiers = self.tiers()
+        tiers = self.tiers(wrenches=wrenches)
         return tiers if self.program.has_loops or tiers.has_kernel else None
 
-    def entry(self, order: Sequence[str], names: Mapping[str, str] | None = None) -> Entry | None:
-        """See ``base.Executable``."""
-        tiers = self.tiers_if_ready()
+    def entry(
+        self,
+        order: Sequence[str],
+        names: Mapping[str, str] | None = None,
+        *,
+        wrenches: WrenchFrames | None = None,
+    ) -> Entry | None:
+        """See ``base.Executable``; with wrenches None as long as the final shape is not there."""
+        tiers = self.tiers_if_ready(wrenches)
         if tiers is None:
             return None
-        return make_entry(tiers, order, self.program.sample_shapes, names)
+        shapes = self.program.sample_shapes
+        if wrenches is None or EXTERNAL_FORCE not in tiers.kernel.call.signature.inputs:
+            return make_entry(tiers, order, shapes, names, wrenches)
+        if tiers.is_promoting or wrenches.held is not None:
+            return None
+        after = make_entry(tiers, (*order, EXTERNAL_FORCE), shapes, names)
+        if after is None:
+            return None
+        return entry_after_link_forces(self.program.model, wrenches, after)
 
 
 class VectorMachineCode(MachineCode):
@@ -150,7 +206,7 @@ class VectorMachineCode(MachineCode):
         self._frame_force_inputs = {node.data for node in nodes if node.op == "scatter"}
         self._numpy: VectorExecutable | None = None
 
-    def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> dict[str, Array]:
+    def __call__(self, q: ArrayLike, inputs: ProgramInputs) -> dict[str, Array]:
         """See ``base.Executable``."""
         results, fine = self.run(q, inputs)
         if not fine:
@@ -162,14 +218,16 @@ class VectorMachineCode(MachineCode):
     def run(
         self,
         q: ArrayLike,
-        inputs: Mapping[str, ArrayLike],
+        inputs: ProgramInputs,
         out: Mapping[str, Array] | None = None,
     ) -> tuple[dict[str, Array], bool]:
         """See ``base.Executable``."""
         require_inputs(self._inputs_used, inputs)
-        given = {"q": q, **inputs}
+        given: dict[str, ArrayLike | Wrenches] = {"q": q, **inputs}
         for name in self._frame_force_inputs & set(given):
-            given[name] = _to_link_forces(self._program, as_inexact(given[name]))
+            forces = given[name]
+            assert not isinstance(forces, Wrenches)
+            given[name] = _to_link_forces(self._program, as_inexact(forces))
         found = self.try_run(given, out)
         return self._numpy_fallback().run(q, inputs, out) if found is None else found
 

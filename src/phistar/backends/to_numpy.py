@@ -23,7 +23,13 @@ from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.backends import numpy_algebra
-from phistar.backends.base import Backend, Executable, VectorExecutable, require_inputs
+from phistar.backends.base import (
+    Backend,
+    Executable,
+    VectorExecutable,
+    require_inputs,
+    with_link_forces,
+)
 from phistar.backends.batch_axes import (
     Batch,
     all_finite,
@@ -39,6 +45,7 @@ from phistar.backends.robot_programs import RobotProgram, TracedProgram, VectorP
 from phistar.model.configuration import normalized_configuration
 from phistar.model.model_cache import Entry
 from phistar.model.singular import require_finite_results
+from phistar.model.wrenches import ProgramInputs, WrenchFrames
 from phistar.sweeps.costs import OperationCount, count_operations
 from phistar.sweeps.inlining import Inlining, defining_stream
 from phistar.sweeps.ir import Direction, Node, StreamProgram, Type
@@ -261,9 +268,9 @@ class NumpyCode(VectorExecutable):
         """See ``base.Executable``."""
         return count_operations(self._schedule, self._model).total
 
-    def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> dict[str, Array]:
+    def __call__(self, q: ArrayLike, inputs: ProgramInputs) -> dict[str, Array]:
         """See ``base.Executable``."""
-        results = self._results(q, inputs)
+        results = self._results(q, with_link_forces(self._model, q, inputs))
         if not all_finite(results.values()):
             name, one = next(iter(results.items()))
             axes = one.ndim - (1 if self._joint_output[name] else 2)
@@ -303,15 +310,22 @@ class NumpyCode(VectorExecutable):
     def run(
         self,
         q: ArrayLike,
-        inputs: Mapping[str, ArrayLike],
+        inputs: ProgramInputs,
         out: Mapping[str, Array] | None = None,
     ) -> tuple[dict[str, Array], bool]:
         """See ``base.Executable``."""
-        given = [inputs[name] for name in self._leaves if name in inputs]
-        results = self._results(q, inputs)
+        values = with_link_forces(self._model, q, inputs)
+        given = [values[name] for name in self._leaves if name in values]
+        results = self._results(q, values)
         return copy_into_out(out, results), all_valid(self._model, q, [*given, *results.values()])
 
-    def entry(self, order: Sequence[str], names: Mapping[str, str] | None = None) -> Entry | None:
+    def entry(
+        self,
+        order: Sequence[str],
+        names: Mapping[str, str] | None = None,
+        *,
+        wrenches: WrenchFrames | None = None,
+    ) -> Entry | None:
         """There is none."""
         return None
 
@@ -366,12 +380,16 @@ class NumpyListing(Executable):
         """See ``base.Executable``; of the scalar program, for this source runs nothing."""
         return OperationCount.of_scalars(self._program.final_scalars().count())
 
-    def try_run(
-        self, inputs: Mapping[str, ArrayLike], out: Mapping[str, Array] | None = None
-    ) -> None:
+    def try_run(self, inputs: ProgramInputs, out: Mapping[str, Array] | None = None) -> None:
         """Nothing runs."""
 
-    def entry(self, order: Sequence[str], names: Mapping[str, str] | None = None) -> Entry | None:
+    def entry(
+        self,
+        order: Sequence[str],
+        names: Mapping[str, str] | None = None,
+        *,
+        wrenches: WrenchFrames | None = None,
+    ) -> Entry | None:
         """There is none."""
         return None
 

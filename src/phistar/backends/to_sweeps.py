@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
-from phistar.backends.base import Backend, VectorExecutable, inputs_read, require_inputs
+from phistar.backends.base import (
+    Backend,
+    VectorExecutable,
+    inputs_read,
+    require_inputs,
+    with_link_forces,
+)
 from phistar.backends.batch_axes import (
     all_finite,
     all_valid,
@@ -22,6 +28,7 @@ from phistar.backends.robot_programs import RobotProgram, VectorProgram
 from phistar.model.configuration import normalized_configuration
 from phistar.model.model_cache import Entry
 from phistar.model.singular import require_finite_results
+from phistar.model.wrenches import ProgramInputs, WrenchFrames
 from phistar.sweeps.costs import OperationCount, count_operations
 from phistar.sweeps.interpret import run
 from phistar.sweeps.ir import Type
@@ -47,9 +54,9 @@ class InterpretedCode(VectorExecutable):
         """See ``base.Executable``."""
         return count_operations(self.schedule, self.model).total
 
-    def __call__(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> dict[str, Array]:
+    def __call__(self, q: ArrayLike, inputs: ProgramInputs) -> dict[str, Array]:
         """See ``base.Executable``."""
-        results = self._results(q, inputs)
+        results = self._results(q, with_link_forces(self.model, q, inputs))
         if not all_finite(results.values()):
             name, one = next(iter(results.items()))
             require_finite_results(
@@ -76,15 +83,22 @@ class InterpretedCode(VectorExecutable):
     def run(
         self,
         q: ArrayLike,
-        inputs: Mapping[str, ArrayLike],
+        inputs: ProgramInputs,
         out: Mapping[str, Array] | None = None,
     ) -> tuple[dict[str, Array], bool]:
         """See ``base.Executable``."""
-        given = [inputs[name] for name in inputs_read(self.schedule.program) if name in inputs]
-        results = self._results(q, inputs)
+        values = with_link_forces(self.model, q, inputs)
+        given = [values[name] for name in inputs_read(self.schedule.program) if name in values]
+        results = self._results(q, values)
         return copy_into_out(out, results), all_valid(self.model, q, [*given, *results.values()])
 
-    def entry(self, order: Sequence[str], names: Mapping[str, str] | None = None) -> Entry | None:
+    def entry(
+        self,
+        order: Sequence[str],
+        names: Mapping[str, str] | None = None,
+        *,
+        wrenches: WrenchFrames | None = None,
+    ) -> Entry | None:
         """There is none."""
         return None
 

@@ -9,6 +9,7 @@ pipeline    kernels and executables, kept
 evaluate    numbers from them, for arrays that were checked
 """
 
+from phistar.backends import Executable
 from phistar.compile.catalogue import REQUESTS, request
 from phistar.compile.evaluate import (
     chained_entry,
@@ -57,6 +58,7 @@ __all__ = [
     "Diag",
     "Draft",
     "DualPair",
+    "Executable",
     "Full",
     "JointMap",
     "Kernel",

@@ -28,6 +28,7 @@ from phistar.model.configuration import read_coordinates
 from phistar.model.model import Model
 from phistar.model.model_cache import Entry, entries
 from phistar.model.singular import require_finite_results
+from phistar.model.wrenches import ProgramInputs, Wrenches
 from phistar.spatial import motion_transform, pose_inverse
 from phistar.sweeps.column_support import BlockPartition
 from phistar.sweeps.inner_products import DualPair, InnerProductTerm, inner_product_terms
@@ -59,7 +60,7 @@ def matrix(
     part: MatrixPart,
     model: Model,
     q: ArrayLike,
-    inputs: Mapping[str, ArrayLike] | None = None,
+    inputs: ProgramInputs | None = None,
     frames: Sequence[str] = (),
 ) -> Any:
     """The matrix of an operator, or a part of it, joints in body order.
@@ -69,7 +70,7 @@ def matrix(
         part: What is wanted of it, e.g. ``Full()``.
         model: The robot.
         q: (..., nq).
-        inputs: Vectors that the expression names.
+        inputs: Vectors that the expression names; ``f_ext`` may be wrenches on frames.
         frames: Names of the frames that B selects.
 
     Returns:
@@ -82,7 +83,7 @@ def evaluate_matrix(
     wanted: MatrixOf,
     model: Model,
     q: ArrayLike,
-    given: Mapping[str, ArrayLike],
+    given: ProgramInputs,
     frames: Sequence[str] = (),
 ) -> Any:
     """The same for a request."""
@@ -120,11 +121,11 @@ def _by_sweeps(
     wanted: MatrixOf,
     model: Model,
     q: ArrayLike,
-    inputs: Mapping[str, ArrayLike],
+    inputs: ProgramInputs,
     frames: Sequence[str],
 ) -> Any:
     plan = matrix_plan(wanted.operator, wanted.part, model, tuple(frames))
-    found = evaluate(plan, q, inputs)
+    found = evaluate(plan, q, backends.with_link_forces(model, q, inputs))
     blocks = found if isinstance(found, list) else [found]
     if not all(np.isfinite(block).all() for block in blocks):
         axes = blocks[0].ndim - (1 if isinstance(wanted.part, Apply) else 2)
@@ -134,12 +135,13 @@ def _by_sweeps(
 
 
 def _refuse_large(
-    expr: Expr, model: Model, q: ArrayLike, inputs: Mapping[str, ArrayLike], frames: Sequence[str]
+    expr: Expr, model: Model, q: ArrayLike, inputs: ProgramInputs, frames: Sequence[str]
 ) -> None:
     """Raise before any work if matrices would not fit into memory."""
     bodies = len(model.bodies)
-    shapes = [np.shape(x) for x in inputs.values()]
+    shapes = [np.shape(x) for x in inputs.values() if not isinstance(x, Wrenches)]
     batches = [shape[:-2] if shape[-2:] == (bodies, 6) else shape[:-1] for shape in shapes]
+    batches += [x.batch for x in inputs.values() if isinstance(x, Wrenches)]
     samples = prod(np.broadcast_shapes(np.shape(q)[:-1], *batches))
     one = samples * np.result_type(np.asarray(q), np.float32).itemsize
     if one * (6 * max(bodies, len(frames))) ** 2 <= UNCHECKED_BYTES:
@@ -152,7 +154,7 @@ def _refuse_large(
 
 
 def evaluate_bundle(
-    name: str, model: Model, q: ArrayLike, inputs: Mapping[str, ArrayLike]
+    name: str, model: Model, q: ArrayLike, inputs: ProgramInputs
 ) -> dict[str, Array] | None:
     """Vectors and matrices of a bundle at once, joints in body order, if that is possible."""
     code = kernel(name, model).build(model)

@@ -6,7 +6,7 @@ Kernels know no robot and are kept; executables belong to their robot and are go
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -40,6 +40,7 @@ from phistar.compile.requests import (
 from phistar.derive import with_closed_inverses
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_for_equal_models
+from phistar.model.wrenches import ProgramInputs
 from phistar.sweeps.matrix_plans import MatrixPlan, cheapest_plan
 from phistar.sweeps.requests import Full, LoweredBundle
 from phistar.sweeps.requests import Request as MatrixPart
@@ -143,7 +144,7 @@ class Kernel:
         self,
         model: Model,
         q: ArrayLike,
-        inputs: Mapping[str, ArrayLike],
+        inputs: ProgramInputs,
         frames: Sequence[str] = (),
         locked: Set[int] = frozenset(),
         backend: str | None = None,

@@ -29,7 +29,8 @@ from phistar.derivatives.trajectories import TrajectoryLike
 from phistar.model.bad_samples import nan_where_bad
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
-from phistar.model.model_cache import Entry
+from phistar.model.model_cache import ON_FRAMES, Entry, try_other_frames
+from phistar.model.wrenches import check_wrenches
 
 
 class Derivatives:
@@ -42,6 +43,19 @@ class Derivatives:
 
     model: Model
     _entries: dict[Hashable, Entry | None]
+
+    def _on_frames(self, key: Hashable, given: tuple[Any, ...]) -> Any:
+        """What machine code gives for wrenches on frames, or None.
+
+        Args:
+            key: That of the entry without forces.
+            given: Arguments, forces and reference last.
+        """
+        entry = self._entries.get((ON_FRAMES, key))
+        if entry is None:
+            return None
+        found = entry(*given)
+        return try_other_frames(self._entries, key, given) if found is None else found
 
     def linearize(
         self,
@@ -74,12 +88,18 @@ class Derivatives:
         Raises:
             SingularHingeError: A joint moves no inertia.
         """
-        if forces is None and reference == "world_aligned" and type(method) is str:
+        found: Any = None
+        if type(method) is not str:
+            pass
+        elif forces is None and reference == "world_aligned":
             entry: Any = self._entries.get(("linearize", method))
-            if entry is not None and (found := entry(q, v, tau)) is not None:
-                result = object.__new__(Linearization)
-                vars(result).update(found, model=self.model, v=np.array(v))
-                return result
+            found = None if entry is None else entry(q, v, tau)
+        elif forces is not None:
+            found = self._on_frames(("linearize", method), (q, v, tau, forces, reference))
+        if found is not None:
+            result = object.__new__(Linearization)
+            vars(result).update(found, model=self.model, v=np.array(v))
+            return result
         if on_error != "raise":
             return nan_where_bad(
                 self.model,
@@ -88,7 +108,8 @@ class Derivatives:
                 {"q": q, "v": v, "tau": tau},
                 forces,
             )
-        return first.linearize(self.model, q, v, tau, forces, reference, method)
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return first.linearize(self.model, q, v, tau, wrenches, method)
 
     def linearize_along(
         self,
@@ -113,7 +134,8 @@ class Derivatives:
             A linearization whose arrays have time as their first axis.
         """
         knots = trajectories.knots(self.model, trajectory, v, tau)
-        return first.linearize(self.model, *knots, forces, reference, method)
+        wrenches = check_wrenches(self.model, knots[0], forces, reference)
+        return first.linearize(self.model, *knots, wrenches, method)
 
     def linearize_inverse(
         self,
@@ -133,12 +155,16 @@ class Derivatives:
             forces, reference: As in ``linearize``.
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
         """
+        found: Any = None
         if forces is None and reference == "world_aligned":
             entry: Any = self._entries.get("linearize_inverse")
-            if entry is not None and (found := entry(q, v, vdot)) is not None:
-                result = object.__new__(InverseLinearization)
-                vars(result).update(found)
-                return result
+            found = None if entry is None else entry(q, v, vdot)
+        elif forces is not None:
+            found = self._on_frames("linearize_inverse", (q, v, vdot, forces, reference))
+        if found is not None:
+            result = object.__new__(InverseLinearization)
+            vars(result).update(found)
+            return result
         if on_error != "raise":
             return nan_where_bad(
                 self.model,
@@ -147,7 +173,8 @@ class Derivatives:
                 {"q": q, "v": v, "vdot": vdot},
                 forces,
             )
-        return first.linearize_inverse(self.model, q, v, vdot, forces, reference)
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return first.linearize_inverse(self.model, q, v, vdot, wrenches)
 
     def linearize_hybrid(
         self,
@@ -185,7 +212,8 @@ class Derivatives:
                 {"q": q, "v": v, "tau": tau, "vdot": vdot},
                 forces,
             )
-        return hybrid.linearize_hybrid(self.model, q, v, tau, vdot, prescribed, forces, reference)
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return hybrid.linearize_hybrid(self.model, q, v, tau, vdot, prescribed, wrenches)
 
     def discretize(
         self,
@@ -226,7 +254,8 @@ class Derivatives:
                 {"q": q, "v": v, "tau": tau},
                 forces,
             )
-        return discrete.discretize(self.model, q, v, tau, dt, method, forces, reference)
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return discrete.discretize(self.model, q, v, tau, dt, method, wrenches)
 
     def difference_q(self, q0: Coordinates, q1: Coordinates, *, on_error: str = "raise") -> Array:
         """How ``difference(q0, q1)`` follows tangent steps of q1: (..., nv, nv).
@@ -277,13 +306,19 @@ class Derivatives:
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
         """
         third = "dtau" if function == "forward_dynamics" else "dvdot"
-        if forces is None and reference == "world_aligned" and type(v) is np.ndarray:
+        if type(v) is np.ndarray and type(function) is type(method) is str:
             zero = None if len(changes) == 3 else np.zeros(v.shape)
             dq, dv, dx = changes.get("dq", zero), changes.get("dv", zero), changes.get(third, zero)
             known = ("dq" in changes) + ("dv" in changes) + (third in changes)
-            named = type(function) is type(method) is str and known == len(changes)
-            entry = self._entries.get(("jvp", function, method)) if named else None
-            if entry is not None and (result := entry(q, v, x, dq, dv, dx)) is not None:
+            key, result = ("jvp", function, method), None
+            if known != len(changes):
+                pass
+            elif forces is None and reference == "world_aligned":
+                entry = self._entries.get(key)
+                result = None if entry is None else entry(q, v, x, dq, dv, dx)
+            elif forces is not None:
+                result = self._on_frames(key, (q, v, x, dq, dv, dx, forces, reference))
+            if result is not None:
                 return result
         if on_error != "raise":
             return nan_where_bad(
@@ -293,7 +328,8 @@ class Derivatives:
                 {"q": q, "v": v, "x": x, **changes},
                 forces,
             )
-        return first.jvp(self.model, function, (q, v, x), changes, forces, reference, method)
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return first.jvp(self.model, function, (q, v, x), changes, wrenches, method)
 
     def vjp(
         self,
@@ -318,11 +354,16 @@ class Derivatives:
         Returns:
             ``{"q": ..., "v": ..., "vdot": ...}``, or ``"tau"`` for forward dynamics.
         """
-        if forces is None and reference == "world_aligned" and type(function) is str:
+        found: dict[str, Array] | None = None
+        if type(function) is not str:
+            pass
+        elif forces is None and reference == "world_aligned":
             entry: Any = self._entries.get(("vjp", function))
-            found: dict[str, Array] | None = None if entry is None else entry(q, v, x, weights)
-            if found is not None:
-                return found
+            found = None if entry is None else entry(q, v, x, weights)
+        elif forces is not None:
+            found = self._on_frames(("vjp", function), (q, v, x, weights, forces, reference))
+        if found is not None:
+            return found
         if on_error != "raise":
             return nan_where_bad(
                 self.model,
@@ -331,7 +372,8 @@ class Derivatives:
                 {"q": q, "v": v, "x": x, "weights": weights},
                 forces,
             )
-        return first.vjp(self.model, function, (q, v, x), weights, forces, reference)
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return first.vjp(self.model, function, (q, v, x), weights, wrenches)
 
     def hvp(
         self,
@@ -359,7 +401,8 @@ class Derivatives:
                 {"q": q, "v": v, "x": x, "weights": weights, **changes},
                 forces,
             )
-        return second.hvp(self.model, function, (q, v, x), weights, changes, forces, reference)
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return second.hvp(self.model, function, (q, v, x), weights, changes, wrenches)
 
     def inverse_dynamics_second(
         self,
@@ -390,7 +433,8 @@ class Derivatives:
                 {"q": q, "v": v, "vdot": vdot},
                 forces,
             )
-        return second.inverse_second(self.model, q, v, vdot, forces, reference)
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return second.inverse_second(self.model, q, v, vdot, wrenches)
 
     def forward_dynamics_second(
         self,
@@ -418,7 +462,8 @@ class Derivatives:
                 {"q": q, "v": v, "tau": tau},
                 forces,
             )
-        return second.forward_second(self.model, q, v, tau, forces, reference)
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return second.forward_second(self.model, q, v, tau, wrenches)
 
     def mass_matrix_q(self, q: Coordinates, *, on_error: str = "raise") -> Array:
         """∂𝓜/∂q (..., nv, nv, nv): [i, j, k] is the change of 𝓜_ij along the step e_k."""

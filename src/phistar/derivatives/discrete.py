@@ -20,11 +20,11 @@ from phistar.arrays import Array
 from phistar.compile import chained_entry, joint_map, run_traced_results
 from phistar.derivatives.first import Linearization, linearize
 from phistar.derivatives.lie_jacobians import right_jacobian, step_adjoint
-from phistar.dynamics import Forces
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.model.configuration import Coordinates, integrate
 from phistar.model.model import Model
 from phistar.model.model_cache import entries
+from phistar.model.wrenches import Wrenches
 from phistar.reprs import one_line_repr
 
 
@@ -53,8 +53,7 @@ def discretize(
     tau: Coordinates,
     dt: float,
     method: str = "semi_implicit",
-    forces: Forces | None = None,
-    reference: str = "world_aligned",
+    wrenches: Wrenches | None = None,
 ) -> Discretization:
     """A step of time and its derivatives."""
     if method not in DISCRETIZATION_SCHEMES:
@@ -62,10 +61,10 @@ def discretize(
     if not (np.isfinite(dt) and dt > 0):
         raise ArgumentError(f"dt is {dt}, expected a time greater than zero [s]")
     q, v, tau = checked_state(model, q=q, v=v, tau=tau)
-    at = linearize(model, q, v, tau, forces, reference)
+    at = linearize(model, q, v, tau, wrenches)
     found = _by_program(model, q, v, float(dt), method, at)
     if found is not None:
-        if not forces and found.q.dtype == np.float64:
+        if wrenches is None and found.q.dtype == np.float64:
             _add_entry(model, method)
         return found
     batch = at.vdot.shape[:-1]

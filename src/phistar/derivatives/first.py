@@ -10,9 +10,9 @@ frames are held as their ``reference`` says: fixed in the frame, or fixed in the
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -20,17 +20,17 @@ from phistar import dynamics
 from phistar.arguments import checked_state, refuse_singular
 from phistar.arrays import Array
 from phistar.backends.policy import decide_linearization
-from phistar.compile import Full, evaluate_bundle, joint_map, keep_entry, kernel, matrix
-from phistar.derivatives import wrenches
+from phistar.compile import Full, evaluate_bundle, joint_map, kernel, matrix
+from phistar.derivatives.held_wrenches import matvec, wrench_stiffness
 from phistar.derivatives.lie_jacobians import expm_and_phi1, transport
-from phistar.derivatives.wrenches import matvec
-from phistar.dynamics import Forces, to_robot_coordinates
+from phistar.dynamics import to_robot_coordinates, with_wrenches
 from phistar.errors import UnknownNameError
 from phistar.memory_limits import refuse_large
 from phistar.model.configuration import Coordinates
 from phistar.model.kinematic_loops import require_tree
 from phistar.model.model import Model
-from phistar.model.model_cache import entries
+from phistar.model.model_cache import Entry, entries, keep_entry_on_frames
+from phistar.model.wrenches import HeldTerm, Wrenches, check_numbers
 from phistar.reprs import one_line_repr
 from phistar.thresholds import POLICY
 
@@ -57,6 +57,17 @@ JVP_METHODS = {
 """Of the change of accelerations: in O(n) by the inertias of links, by articulated ones, or split
 into single sweeps by Υ and Ĵ; or by solving with the mass matrix."""
 _JVP_PROGRAMS = {"articulated": "_articulated", "split": "_split"}
+
+_HELD_CHANGES = {
+    "inverse_dynamics": HeldTerm("dtau", "dq", -1.0),
+    "forward_dynamics": HeldTerm("dtau", "dq"),
+}
+"""What ``jvp`` has more if wrenches are held in the world: dτ is its output, or an input."""
+_HELD_GRADIENTS = {
+    "inverse_dynamics": HeldTerm("w_q", "w", -1.0, adjoint=True),
+    "forward_dynamics": HeldTerm("w_q", "w_tau", adjoint=True),
+}
+"""The same for ``vjp``."""
 
 
 @one_line_repr
@@ -132,26 +143,22 @@ def linearize_inverse(
     q: Coordinates,
     v: Coordinates,
     vdot: Coordinates,
-    forces: Forces | None = None,
-    reference: str = "world_aligned",
+    wrenches: Wrenches | None = None,
 ) -> InverseLinearization:
     """Derivatives of inverse dynamics."""
-    if forces is not None or reference != "world_aligned":
-        forces = dynamics.check_forces(forces, reference)
     require_tree(model, "linearize_inverse")
     q, v, vdot = checked_state(model, q=q, v=v, vdot=vdot)
-    refuse_large_tensors(model, 2, q, v, vdot, count=3)
+    check_numbers(model, {"q": q, "v": v, "vdot": vdot}, wrenches)
+    refuse_large_tensors(model, 2, *_all_arrays((q, v, vdot), wrenches), count=3)
     joints = joint_map(model)
-    if not forces:
-        given = {"v": joints.spread(v), "vdot": joints.spread(vdot)}
-        found = _run_fused("linearize_inverse", model, q, given, "linearize_inverse")
-        if found is not None:
-            matrices = (
-                to_robot_coordinates(model, found[n]) for n in ("tau_q", "tau_v", "tau_vdot")
-            )
-            return InverseLinearization(joints.gather(found["tau"]), *matrices)
-    tau = dynamics.inverse_dynamics(model, q, v, vdot, forces, reference)
-    tau_q, tau_v = _inverse_matrices(model, q, v, vdot, forces, reference)
+    given = {"v": joints.spread(v), "vdot": joints.spread(vdot)}
+    found = _run_fused("linearize_inverse", model, q, given, wrenches, "linearize_inverse")
+    if found is not None:
+        names = ("tau_q", "tau_v", "tau_vdot")
+        matrices = (to_robot_coordinates(model, found[name]) for name in names)
+        return InverseLinearization(joints.gather(found["tau"]), *matrices)
+    tau = dynamics.inverse_dynamics(model, q, v, vdot, wrenches)
+    tau_q, tau_v = _inverse_matrices(model, q, v, vdot, wrenches)
     mass = dynamics.mass_matrix(model, q)
     shape = (*tau.shape, model.nv)
     return InverseLinearization(tau, *(broadcast_copy(x, shape) for x in (tau_q, tau_v, mass)))
@@ -162,41 +169,40 @@ def linearize(
     q: Coordinates,
     v: Coordinates,
     tau: Coordinates,
-    forces: Forces | None = None,
-    reference: str = "world_aligned",
+    wrenches: Wrenches | None = None,
     method: str = "auto",
 ) -> Linearization:
     """Derivatives of forward dynamics."""
     if method not in FORWARD_METHODS:
         raise UnknownNameError("linearization method", method, FORWARD_METHODS)
-    if forces is not None or reference != "world_aligned":
-        forces = dynamics.check_forces(forces, reference)
     require_tree(model, "linearize")
     refuse_singular(model)
     q, v, tau = checked_state(model, q=q, v=v, tau=tau)
-    refuse_large_tensors(model, 2, q, v, tau, count=3)
+    check_numbers(model, {"q": q, "v": v, "tau": tau}, wrenches)
+    arrays = _all_arrays((q, v, tau), wrenches)
+    refuse_large_tensors(model, 2, *arrays, count=3)
     v = np.array(v)
     request, method = method, FORWARD_METHODS[method]
     if method == "auto":
-        samples = math.prod(np.broadcast_shapes(q.shape[:-1], v.shape[:-1], tau.shape[:-1]))
+        samples = math.prod(np.broadcast_shapes(*(x.shape[:-1] for x in arrays)))
         method = "columns" if fastest_method(model, samples) == "columns" else method
     row = _FUSED_KERNELS.get(method, "")
     joints = joint_map(model)
-    if row and joints.one_to_one and not forces:
+    if row and joints.one_to_one:
         given = {"v": joints.spread(v), "tau": joints.spread(tau)}
-        found = _run_fused(row, model, q, given, ("linearize", request))
+        found = _run_fused(row, model, q, given, wrenches, ("linearize", request))
         if found is not None:
             vdot = joints.gather(found["vdot"])
             names = ("vdot_q", "vdot_v", "vdot_tau")
             by_q, by_v, by_tau = (to_robot_coordinates(model, found[name]) for name in names)
             return Linearization(vdot, by_q, by_v, by_tau, model, v)
-    vdot = dynamics.forward_dynamics(model, q, v, tau, forces, reference)
+    vdot = dynamics.forward_dynamics(model, q, v, tau, wrenches)
     inverse = dynamics.mass_matrix_inverse(model, q)
     if method in ("columns", "split") and joints.one_to_one:
         kind = "_split" if method == "split" else ""
-        vdot_q, vdot_v = _forward_columns(kind, model, q, v, tau, forces, reference, inverse)
+        vdot_q, vdot_v = _forward_columns(kind, model, q, v, tau, wrenches, inverse)
     else:
-        tau_q, tau_v = _inverse_matrices(model, q, v, vdot, forces, reference)
+        tau_q, tau_v = _inverse_matrices(model, q, v, vdot, wrenches)
         vdot_q, vdot_v = _minus_product(inverse, tau_q), _minus_product(inverse, tau_v)
     shape = (*vdot.shape, model.nv)
     by_q, by_v, by_tau = (broadcast_copy(x, shape) for x in (vdot_q, vdot_v, inverse))
@@ -228,21 +234,52 @@ def fastest_method(model: Model, samples: int = POLICY.simd_samples) -> str:
     return decide_linearization(model.nv, len(model.bodies), samples).strategy
 
 
+def _all_arrays(vectors: Sequence[Array], wrenches: Wrenches | None) -> tuple[Array, ...]:
+    """Joint vectors, and wrenches if there are any."""
+    return (*vectors, *(() if wrenches is None else wrenches.arrays))
+
+
 def _run_fused(
-    name: str, model: Model, q: Array, given: Mapping[str, Array], request: Hashable
+    name: str,
+    model: Model,
+    q: Array,
+    given: Mapping[str, Array],
+    wrenches: Wrenches | None,
+    request: Hashable,
 ) -> dict[str, Array] | None:
     """What one kernel gives; later calls with plain arrays go straight to it.
 
     Args:
         name: The bundle.
         model, q, given: The robot, its configurations and the other inputs.
-        request: Key of the entry.
+        wrenches: On frames.
+        request: Key of the entry; that of wrenches is added.
     """
-    found = evaluate_bundle(name, model, q, given)
-    code = None if found is None else kernel(name, model).build(model)
-    if code is not None and joint_map(model).is_identity:
-        keep_entry(model, request, code, ("q", *given))
+    found = evaluate_bundle(name, model, q, with_wrenches(given, wrenches))
+    if found is not None and joint_map(model).is_identity:
+        code = kernel(name, model).build(model)
+        assert code is not None
+        order = ("q", *given)
+        make = partial(code.entry, order, wrenches=None if wrenches is None else wrenches.at)
+        _keep_entry(model, request, wrenches, make)
     return found
+
+
+def _keep_entry(
+    model: Model, request: Hashable, wrenches: Wrenches | None, make: Callable[[], Entry | None]
+) -> None:
+    """Later calls with plain arrays go straight to the code, as soon as there is an entry."""
+    table = entries(model)
+    key = request if wrenches is None else wrenches.request(request)
+    if key in table or not (wrenches is None or wrenches.all_move):
+        return
+    entry = make()
+    if entry is None:
+        return
+    if wrenches is None:
+        table[request] = entry
+    else:
+        keep_entry_on_frames(table, request, key, entry)
 
 
 def broadcast_copy(x: Array, shape: tuple[int, ...]) -> Array:
@@ -251,14 +288,14 @@ def broadcast_copy(x: Array, shape: tuple[int, ...]) -> Array:
 
 
 def _inverse_matrices(
-    model: Model, q: Array, v: Array, vdot: Array, forces: Forces | None, reference: str
+    model: Model, q: Array, v: Array, vdot: Array, wrenches: Wrenches | None
 ) -> tuple[Array, Array]:
     joints = joint_map(model)
     inputs = {"v": joints.spread(v), "vdot": joints.spread(vdot)}
-    inputs |= wrenches.wrench_inputs(model, q, forces, reference)
-    by_q = matrix("inverse_dynamics_q", Full(), model, q, inputs)
+    pushed = with_wrenches(inputs, wrenches)
+    by_q = matrix("inverse_dynamics_q", Full(), model, q, pushed)
     by_v = matrix("inverse_dynamics_v", Full(), model, q, {"v": inputs["v"]})
-    turned = wrenches.wrench_stiffness(model, q, forces, reference)
+    turned = wrench_stiffness(model, q, wrenches)
     tau_q = to_robot_coordinates(model, by_q)
     return tau_q if turned is None else tau_q - turned, to_robot_coordinates(model, by_v)
 
@@ -269,16 +306,15 @@ def _forward_columns(
     q: Array,
     v: Array,
     tau: Array,
-    forces: Forces | None,
-    reference: str,
+    wrenches: Wrenches | None,
     inverse: Array,
 ) -> tuple[Array, Array]:
     joints = joint_map(model)
     inputs = {"v": joints.spread(v), "tau": joints.spread(tau)}
-    inputs |= wrenches.wrench_inputs(model, q, forces, reference)
-    by_q = matrix(f"forward_dynamics_q{kind}", Full(), model, q, inputs)
+    pushed = with_wrenches(inputs, wrenches)
+    by_q = matrix(f"forward_dynamics_q{kind}", Full(), model, q, pushed)
     by_v = matrix(f"forward_dynamics_v{kind}", Full(), model, q, {"v": inputs["v"]})
-    turned = wrenches.wrench_stiffness(model, q, forces, reference)
+    turned = wrench_stiffness(model, q, wrenches)
     vdot_q = to_robot_coordinates(model, by_q)
     held = vdot_q if turned is None else vdot_q + inverse @ turned
     return held, to_robot_coordinates(model, by_v)
@@ -289,13 +325,10 @@ def jvp(
     function: str,
     arguments: tuple[Coordinates, Coordinates, Coordinates],
     changes: Mapping[str, Coordinates],
-    forces: Forces | None = None,
-    reference: str = "world_aligned",
+    wrenches: Wrenches | None = None,
     method: str = "rigid",
 ) -> Array:
     """The change (..., nv) of a function's result along changes of its arguments, in O(n)."""
-    if forces is not None or reference != "world_aligned":
-        forces = dynamics.check_forces(forces, reference)
     names = _names(function)
     known = [f"d{name}" for name in names]
     for name in changes:
@@ -309,25 +342,24 @@ def jvp(
     moves = {name: changes.get(name, zero_tangent(model)) for name in known}
     checked = checked_state(model, **dict(zip(names, arguments, strict=True)), **moves)
     q, v, x, dq, dv, dx = checked
+    check_numbers(model, dict(zip((*names, *known), checked, strict=True)), wrenches)
     if forward:
         refuse_singular(model)
     if forward and (method == "conventional" or not joint_map(model).one_to_one):
-        vdot = dynamics.forward_dynamics(model, q, v, x, forces, reference)
+        vdot = dynamics.forward_dynamics(model, q, v, x, wrenches)
         along = {"dq": dq, "dv": dv}
-        bent = jvp(model, "inverse_dynamics", (q, v, vdot), along, forces, reference)
+        bent = jvp(model, "inverse_dynamics", (q, v, vdot), along, wrenches)
         return dynamics.solve(dynamics.mass_matrix(model, q), dx - bent)
     joints = joint_map(model)
-    vectors = zip((*names[1:], *known), checked[1:], strict=True)
+    turned = wrench_stiffness(model, q, wrenches)
+    if turned is not None and forward:
+        dx = dx + matvec(turned, dq)
+    vectors = zip((*names[1:], *known), (v, x, dq, dv, dx), strict=True)
     inputs = {name: joints.spread(vector) for name, vector in vectors}
-    inputs |= wrenches.wrench_inputs(model, q, forces, reference)
-    (change,) = _run_program(program, model, q, inputs, (*names, *known), request).values()
-    turned = wrenches.wrench_stiffness(model, q, forces, reference)
-    if turned is None:
-        return joints.gather(change)
-    less = matvec(turned, dq)
-    return joints.gather(change) + (
-        dynamics.mass_matrix_solve(model, q, less) if forward else -less
-    )
+    order, term = (*names, *known), _HELD_CHANGES[function]
+    (change,) = _run_program(program, model, q, inputs, wrenches, order, request, term).values()
+    found = joints.gather(change)
+    return found if turned is None or forward else found - matvec(turned, dq)
 
 
 def vjp(
@@ -335,30 +367,29 @@ def vjp(
     function: str,
     arguments: tuple[Coordinates, Coordinates, Coordinates],
     weights: Coordinates,
-    forces: Forces | None = None,
-    reference: str = "world_aligned",
+    wrenches: Wrenches | None = None,
 ) -> dict[str, Array]:
     """Gradients (..., nv) of weights · result with respect to every argument, in O(n)."""
-    if forces is not None or reference != "world_aligned":
-        forces = dynamics.check_forces(forces, reference)
     names = _names(function)
-    q, v, x, w = checked_state(model, **dict(zip(names, arguments, strict=True)), w=weights)
+    checked = checked_state(model, **dict(zip(names, arguments, strict=True)), w=weights)
+    q, v, x, w = checked
+    check_numbers(model, dict(zip((*names, "w"), checked, strict=True)), wrenches)
     joints = joint_map(model)
     forward = function == "forward_dynamics"
     if forward and not joints.one_to_one:
-        vdot = dynamics.forward_dynamics(model, q, v, x, forces, reference)
+        vdot = dynamics.forward_dynamics(model, q, v, x, wrenches)
         u = dynamics.mass_matrix_solve(model, q, w)
-        found = vjp(model, "inverse_dynamics", (q, v, vdot), u, forces, reference)
+        found = vjp(model, "inverse_dynamics", (q, v, vdot), u, wrenches)
         return {"q": -found["q"], "v": -found["v"], "tau": u}
     if forward:
         refuse_singular(model)
     inputs = {"v": joints.spread(v), names[2]: joints.spread(x), "w": joints.spread(w)}
-    inputs |= wrenches.wrench_inputs(model, q, forces, reference)
     called = {f"w_{name}": name for name in names}
-    request = ("vjp", function)
-    found = _run_program(f"{function}_vjp", model, q, inputs, (*names, "w"), request, called)
+    order, request, term = (*names, "w"), ("vjp", function), _HELD_GRADIENTS[function]
+    program = f"{function}_vjp"
+    found = _run_program(program, model, q, inputs, wrenches, order, request, term, called)
     result = {name: joints.gather(found[f"w_{name}"]) for name in names}
-    turned = wrenches.wrench_stiffness(model, q, forces, reference)
+    turned = wrench_stiffness(model, q, wrenches)
     if turned is not None:
         back = np.swapaxes(turned, -1, -2)
         result["q"] = result["q"] + matvec(back, result["tau"] if forward else -w)
@@ -370,23 +401,28 @@ def _run_program(
     model: Model,
     q: Array,
     inputs: Mapping[str, Array],
-    order: Sequence[str],
+    wrenches: Wrenches | None,
+    order: tuple[str, ...],
     request: Hashable,
+    term: HeldTerm,
     called: Mapping[str, str] | None = None,
 ) -> dict[str, Array]:
     """The outputs of a program; later calls with plain arrays in this order go straight to it.
 
     Args:
         program, model, q, inputs: What runs on what.
+        wrenches: On frames; the outputs are those for forces that are held in the axes of links.
         order: Names of the arguments of the entry.
-        request: Its key.
+        request: Its key; that of wrenches is added.
+        term: What the entry has more as wrenches are held in the world.
         called: Names of its results, where they differ from those of the outputs.
     """
     code = kernel(program, model).executable(model)
-    found = code(q, inputs)
-    table = entries(model)
-    if joint_map(model).is_identity and request not in table and "f_ext" not in inputs:
-        table[request] = code.entry(order, called)
+    found = code(q, with_wrenches(inputs, wrenches))
+    if joint_map(model).is_identity:
+        at = None if wrenches is None else wrenches.at.holding(term)
+        make = partial(code.entry, order, called, wrenches=at)
+        _keep_entry(model, request, wrenches, make)
     return found
 
 

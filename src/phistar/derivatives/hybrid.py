@@ -17,9 +17,9 @@ import numpy as np
 from phistar import dynamics
 from phistar.arrays import Array
 from phistar.derivatives.first import linearize_inverse
-from phistar.dynamics import Forces
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
+from phistar.model.wrenches import Wrenches
 from phistar.reprs import one_line_repr
 
 
@@ -59,12 +59,11 @@ def linearize_hybrid(
     tau: Coordinates,
     vdot: Coordinates,
     prescribed: Sequence[str],
-    forces: Forces | None = None,
-    reference: str = "world_aligned",
+    wrenches: Wrenches | None = None,
 ) -> HybridLinearization:
     """Derivatives of hybrid dynamics."""
-    moved, felt = dynamics.hybrid_dynamics(model, q, v, tau, vdot, prescribed, forces, reference)
-    at = linearize_inverse(model, q, v, moved, forces, reference)
+    moved, felt = dynamics.hybrid_dynamics(model, q, v, tau, vdot, prescribed, wrenches)
+    at = linearize_inverse(model, q, v, moved, wrenches)
     held = np.zeros(model.nv, dtype=bool)
     for name in prescribed:
         held[model.joints[name].v_slice] = True

@@ -18,7 +18,6 @@ from phistar import dynamics
 from phistar.arguments import checked_state, refuse_singular
 from phistar.arrays import Array
 from phistar.compile import Full, joint_map, kernel, matrix
-from phistar.derivatives import wrenches
 from phistar.derivatives.first import (
     FUNCTIONS,
     broadcast_copy,
@@ -28,11 +27,12 @@ from phistar.derivatives.first import (
     vjp,
     zero_tangent,
 )
-from phistar.derivatives.wrenches import matvec
-from phistar.dynamics import Forces, to_robot_coordinates
+from phistar.derivatives.held_wrenches import matvec, wrench_stiffness_change
+from phistar.dynamics import to_robot_coordinates, with_wrenches
 from phistar.errors import UnknownNameError
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
+from phistar.model.wrenches import Wrenches, check_numbers
 from phistar.reprs import one_line_repr
 
 
@@ -93,15 +93,13 @@ def inverse_second(
     q: Coordinates,
     v: Coordinates,
     vdot: Coordinates,
-    forces: Forces | None = None,
-    reference: str = "world_aligned",
+    wrenches: Wrenches | None = None,
 ) -> InverseSecond:
     """Second derivatives of inverse dynamics."""
-    forces = dynamics.check_forces(forces, reference)
     q, v, vdot = checked_state(model, q=q, v=v, vdot=vdot)
-    links = wrenches.wrench_inputs(model, q, forces, reference)
-    qq = _slices(model, "inverse_dynamics_qq", q, {"v": v, "vdot": vdot}, "dq", links)
-    turned = _wrench_tensor(model, q, forces, reference)
+    check_numbers(model, {"q": q, "v": v, "vdot": vdot}, wrenches)
+    qq = _slices(model, "inverse_dynamics_qq", q, {"v": v, "vdot": vdot}, "dq", wrenches)
+    turned = _wrench_tensor(model, q, wrenches)
     qq = qq if turned is None else qq + turned
     qv = _slices(model, "inverse_dynamics_qv", q, {"v": v}, "dq")
     vv = _slices(model, "inverse_dynamics_vv", q, {"v": v}, "dv")
@@ -115,14 +113,12 @@ def forward_second(
     q: Coordinates,
     v: Coordinates,
     tau: Coordinates,
-    forces: Forces | None = None,
-    reference: str = "world_aligned",
+    wrenches: Wrenches | None = None,
 ) -> ForwardSecond:
     """Second derivatives of forward dynamics: 𝓜v̇ + C = τ differentiated twice."""
-    forces = dynamics.check_forces(forces, reference)
     q, v, tau = checked_state(model, q=q, v=v, tau=tau)
-    first = linearize(model, q, v, tau, forces, reference)
-    inner = inverse_second(model, q, v, first.vdot, forces, reference)
+    first = linearize(model, q, v, tau, wrenches)
+    inner = inverse_second(model, q, v, first.vdot, wrenches)
     mass_q = inner.q_vdot
     inverse = first.vdot_tau
 
@@ -148,34 +144,35 @@ def _slices(
     q: Array,
     vectors: Mapping[str, Array],
     direction: str,
-    links: Mapping[str, Array] | None = None,
+    wrenches: Wrenches | None = None,
 ) -> Array:
     """A tensor from its slices: a matrix for each unit direction, all in one batch."""
     refuse_large_tensors(model, 3, q)
     joints = joint_map(model)
     inputs = {key: joints.spread(x[..., None, :]) for key, x in vectors.items()}
-    inputs |= {key: x[..., None, :, :] for key, x in (links or {}).items()}
     inputs[direction] = joints.spread(np.eye(model.nv, dtype=q.dtype))
-    found = to_robot_coordinates(model, matrix(name, Full(), model, q[..., None, :], inputs))
+    given = with_wrenches(inputs, None if wrenches is None else wrenches.with_axis())
+    found = to_robot_coordinates(model, matrix(name, Full(), model, q[..., None, :], given))
     return np.moveaxis(found, -3, -2)
 
 
-def _wrench_tensor(model: Model, q: Array, forces: Forces | None, reference: str) -> Array | None:
+def _wrench_tensor(model: Model, q: Array, wrenches: Wrenches | None) -> Array | None:
     """What the second derivatives of joint forces have more if forces are held in the world."""
-    apart = {name: np.asarray(value)[..., None, :] for name, value in (forces or {}).items()}
+    apart = None if wrenches is None else wrenches.with_axis()
     here, units = q[..., None, :], np.eye(model.nv, dtype=q.dtype)
-    found = wrenches.wrench_stiffness_change(model, here, units, apart, reference)
+    found = wrench_stiffness_change(model, here, units, apart)
     if found is None:
         return None
-    less, links = found
-    bent = matrix("inverse_dynamics_q", Full(), model, here, _wrench_only_inputs(model, links))
+    less, moved = found
+    bent = matrix("inverse_dynamics_q", Full(), model, here, _wrench_only_inputs(model, moved))
     return np.moveaxis(to_robot_coordinates(model, bent) - less, -3, -1)
 
 
-def _wrench_only_inputs(model: Model, links: Mapping[str, Array]) -> dict[str, Array]:
-    """Inputs of inverse dynamics at rest, without weight: what forces on links do by themselves."""
+def _wrench_only_inputs(model: Model, wrenches: Wrenches) -> dict[str, Array | Wrenches]:
+    """Inputs of inverse dynamics at rest, without weight: what wrenches do by themselves."""
     none = np.zeros(len(joint_map(model).v_indices))
-    return {"v": none, "vdot": none, "gravity": np.zeros((len(model.bodies), 6)), **links}
+    weight = np.zeros((len(model.bodies), 6))
+    return {"v": none, "vdot": none, "gravity": weight, "f_ext": wrenches}
 
 
 def hvp(
@@ -184,11 +181,9 @@ def hvp(
     arguments: tuple[Coordinates, Coordinates, Coordinates],
     weights: Coordinates,
     changes: Mapping[str, Coordinates],
-    forces: Forces | None = None,
-    reference: str = "world_aligned",
+    wrenches: Wrenches | None = None,
 ) -> dict[str, Array]:
     """The change of ``vjp`` along changes of the arguments, in O(n)."""
-    forces = dynamics.check_forces(forces, reference)
     if function not in FUNCTIONS:
         raise UnknownNameError("function with derivatives", function, FUNCTIONS)
     names = FUNCTIONS[function]
@@ -198,17 +193,18 @@ def hvp(
             raise UnknownNameError("change", name, known, function)
     moves = {name: changes.get(name, zero_tangent(model)) for name in known}
     given = dict(zip(names, arguments, strict=True))
-    q, v, x, w, dq, dv, dx = checked_state(model, **given, w=weights, **moves)
+    q, v, x, w, dq, dv, dx = checked = checked_state(model, **given, w=weights, **moves)
+    check_numbers(model, dict(zip((*names, "w", *known), checked, strict=True)), wrenches)
     if function == "inverse_dynamics":
-        return _inverse_hvp(model, q, v, x, w, (dq, dv, dx), forces, reference)
+        return _inverse_hvp(model, q, v, x, w, (dq, dv, dx), wrenches)
     refuse_singular(model)
-    vdot = dynamics.forward_dynamics(model, q, v, x, forces, reference)
+    vdot = dynamics.forward_dynamics(model, q, v, x, wrenches)
     moved = {"dq": dq, "dv": dv, "dtau": dx}
-    dvdot = jvp(model, function, (q, v, x), moved, forces, reference)
+    dvdot = jvp(model, function, (q, v, x), moved, wrenches)
     u = dynamics.mass_matrix_solve(model, q, w)
     du = -dynamics.mass_matrix_solve(model, q, _mass_change(model, q, dq, u))
-    second = _inverse_hvp(model, q, v, vdot, u, (dq, dv, dvdot), forces, reference)
-    first = vjp(model, "inverse_dynamics", (q, v, vdot), du, forces, reference)
+    second = _inverse_hvp(model, q, v, vdot, u, (dq, dv, dvdot), wrenches)
+    first = vjp(model, "inverse_dynamics", (q, v, vdot), du, wrenches)
     return {"q": -second["q"] - first["q"], "v": -second["v"] - first["v"], "tau": du}
 
 
@@ -219,20 +215,18 @@ def _inverse_hvp(
     vdot: Array,
     w: Array,
     along: tuple[Array, Array, Array],
-    forces: Forces | None,
-    reference: str,
+    wrenches: Wrenches | None,
 ) -> dict[str, Array]:
     joints = joint_map(model)
     names = ("v", "vdot", "w", "dq", "dv", "dvdot")
     vectors = zip(names, (v, vdot, w, *along), strict=True)
     inputs = {name: joints.spread(x) for name, x in vectors}
-    inputs |= wrenches.wrench_inputs(model, q, forces, reference)
-    found = kernel("inverse_dynamics_hvp", model)(model, q, inputs)
+    found = kernel("inverse_dynamics_hvp", model)(model, q, with_wrenches(inputs, wrenches))
     result = {name.removeprefix("w_"): joints.gather(x) for name, x in found.items()}
-    held = wrenches.wrench_stiffness_change(model, q, along[0], forces, reference)
+    held = wrench_stiffness_change(model, q, along[0], wrenches)
     if held is not None:
-        less, links = held
-        alone = {"w": inputs["w"], **_wrench_only_inputs(model, links)}
+        less, moved = held
+        alone = {"w": inputs["w"], **_wrench_only_inputs(model, moved)}
         bent = joints.gather(kernel("inverse_dynamics_vjp", model)(model, q, alone)["w_q"])
         result["q"] = result["q"] + bent - matvec(np.swapaxes(less, -1, -2), w)
     return result

@@ -12,6 +12,7 @@ from phistar.diagonal.forward import TotalRates
 from phistar.diagonal.state import Diagonal
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
+from phistar.model.wrenches import check_wrenches
 
 
 class Diagonalized:
@@ -62,4 +63,5 @@ class Diagonalized:
             SingularHingeError: A joint moves no inertia.
             ArgumentError: Mimic joints were reduced, so that 𝓜 has no such factors.
         """
-        return forward.diagonal_forward_dynamics(self.model, q, zeta, tau, forces, reference)
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return forward.diagonal_forward_dynamics(self.model, q, zeta, tau, wrenches)

@@ -10,10 +10,11 @@ import numpy as np
 from phistar.arguments import check_shapes, refuse_mimic, refuse_singular, require_valid_inputs
 from phistar.arrays import Array
 from phistar.compile import joint_map, kernel
-from phistar.dynamics import Forces, check_forces, link_forces
-from phistar.model.configuration import Coordinates, batch_shape, configuration
+from phistar.dynamics import with_wrenches
+from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
 from phistar.model.singular import require_finite_results
+from phistar.model.wrenches import Wrenches, check_batch
 
 
 class TotalRates(NamedTuple):
@@ -33,23 +34,20 @@ def diagonal_forward_dynamics(
     q: Coordinates,
     zeta: Coordinates,
     tau: Coordinates,
-    forces: Forces | None = None,
-    reference: str = "world_aligned",
+    wrenches: Wrenches | None = None,
 ) -> TotalRates:
     """ζ̇ and v, both at the given state."""
     refuse_mimic(model)
     refuse_singular(model)
-    forces = check_forces(forces, reference)
     arrays = check_shapes(model, q=q, zeta=zeta, tau=tau)
     joints = joint_map(model)
     inputs = {name: joints.spread(arrays[name]) for name in ("zeta", "tau")}
-    if forces:
-        arrays["q"] = configuration(model, arrays["q"])
-        inputs["f_ext"] = link_forces(model, arrays["q"], forces, reference)
-        batch_shape(model, {**arrays, "forces": inputs["f_ext"][..., 0, :]})
+    check_batch(model, arrays, wrenches)
     executable = kernel("diagonal_dynamics", model).executable(model)
-    results, finite = executable.run(arrays["q"], inputs)
+    results, finite = executable.run(arrays["q"], with_wrenches(inputs, wrenches))
     if not finite:
         require_valid_inputs(model, **arrays)
+        if wrenches is not None:
+            wrenches.require_finite()
         require_finite_results(model, arrays["q"], results, results["v"].ndim - 1)
     return TotalRates(*(np.asarray(joints.gather(results[n])) for n in TotalRates._fields))

@@ -32,9 +32,15 @@ _NOTHING: Any = object()
 
 Entry = Callable[..., "Array | None"]
 """Straight to machine code: takes plain arrays (size,) or (batch, size), gives the output, or
-several as a dict by name; None where anything is out of the ordinary. ``out=`` says where to put
+several as a dict by name; None where anything is out of the ordinary. Wrenches on frames come after
+the others as a dict and the name of the reference. ``out=`` says where to put
 the output of a program that has one vector; if the result is None, anything may have been written
 there."""
+
+
+ON_FRAMES = "on frames"
+"""Of calls with wrenches on frames, what is before the key of the entry that was used last: who
+finds it there need not look at the names."""
 
 
 def entries(model: Model) -> dict[Hashable, Entry | None]:
@@ -44,6 +50,41 @@ def entries(model: Model) -> dict[Hashable, Entry | None]:
     """
     table: dict[Hashable, Entry | None] = vars(model).setdefault(_OWN, {}).setdefault(_ENTRIES, {})
     return table
+
+
+def keep_entry_on_frames(
+    table: dict[Hashable, Entry | None], key: Hashable, request: Hashable, entry: Entry
+) -> None:
+    """Put an entry that takes wrenches on frames into a table, and in front.
+
+    Args:
+        table: Of a model.
+        key: That of the call without forces.
+        request: The same with the frames, in the order of the user, and the reference.
+        entry: It refuses other frames and references.
+    """
+    table[request] = table[ON_FRAMES, key] = entry
+
+
+def try_other_frames(
+    table: dict[Hashable, Entry | None], key: Hashable, given: tuple[Any, ...], **out: Any
+) -> Any:
+    """What the entry for other frames than those of the last call gives; it is in front then.
+
+    Args:
+        table: Of a model.
+        key: That of the call without forces.
+        given: Arguments of the entry, forces and reference last.
+        out: As of the entry.
+    """
+    *_, forces, reference = given
+    if type(forces) is not dict or type(reference) is not str:
+        return None
+    entry = table.get((key, *forces, reference))
+    if entry is None or entry is table.get((ON_FRAMES, key)):
+        return None
+    table[ON_FRAMES, key] = entry
+    return entry(*given, **out)
 
 
 def cached_on_model(function: Callable[[Model], V]) -> Callable[[Model], V]:

@@ -13,11 +13,13 @@ from functools import lru_cache
 from phistar.model.configuration import quaternion_starts
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_for_equal_models
+from phistar.model.wrenches import WrenchFrames
 from phistar.scalar.program import Looped, Signature, Unrolled, count_arithmetic
 from phistar.scalar.robot.link_numbers import LinkNumbers, build_link_numbers
 from phistar.scalar.robot.rounding import ROUNDING_TOLERANCE
 from phistar.scalar.trace.classical_accelerations import with_classical_accelerations
-from phistar.scalar.trace.link_tracer import TraceContext
+from phistar.scalar.trace.frame_wrenches import SeatedWrenches
+from phistar.scalar.trace.link_tracer import EXTERNAL_FORCE, TraceContext
 from phistar.scalar.trace.looped import trace_looped
 from phistar.scalar.trace.unrolled import trace_unrolled
 from phistar.sweeps.ir import StreamProgram, Type
@@ -58,7 +60,11 @@ INPUT_ORDER = ("v", "vdot", "tau")
 
 
 def signature_of(
-    scheduled: Schedule, model: Model, absent: Set[str], locked: Set[int]
+    scheduled: Schedule,
+    model: Model,
+    absent: Set[str],
+    locked: Set[int],
+    wrenches: SeatedWrenches | None = None,
 ) -> Signature:
     """Sizes of what a program reads and gives; the configuration comes first."""
     program = scheduled.program
@@ -66,7 +72,7 @@ def signature_of(
         name: _size(program.nodes[stream].type, model, locked)
         for name, stream in program.outputs.items()
     }
-    sizes = input_sizes(program, model, absent, locked)
+    sizes = input_sizes(program, model, absent, locked, wrenches)
     return Signature(sizes, outputs, quaternion_entries(model))
 
 
@@ -76,14 +82,29 @@ def quaternion_entries(model: Model) -> tuple[int, ...]:
 
 
 def input_sizes(
-    program: StreamProgram, model: Model, absent: Set[str], locked: Set[int]
+    program: StreamProgram,
+    model: Model,
+    absent: Set[str],
+    locked: Set[int],
+    wrenches: SeatedWrenches | None = None,
 ) -> dict[str, int]:
-    """Sizes of what a program reads, in the order in which people give it."""
+    """Sizes of what a program reads, in the order in which people give it.
+
+    Args:
+        program: The streams.
+        model: The robot.
+        absent: Inputs that are not given.
+        locked: Bodies whose joints are not free.
+        wrenches: On frames, in place of external forces on links: inputs after all others.
+    """
     given = (program.nodes[stream] for stream in program.live())
     read = {n.data: n for n in given if n.op in ("leaf", "scatter") and n.data not in absent}
     order = [name for name in INPUT_ORDER if name in read]
     order += sorted(name for name in read if name not in INPUT_ORDER)
-    return {"q": model.nq, **{name: _size(read[name].type, model, locked) for name in order}}
+    sizes = {"q": model.nq, **{name: _size(read[name].type, model, locked) for name in order}}
+    if wrenches is not None and sizes.pop(EXTERNAL_FORCE, None) is not None:
+        sizes |= wrenches.sizes
+    return sizes
 
 
 def _size(kind: Type, model: Model, locked: Set[int]) -> int:
@@ -103,6 +124,7 @@ def to_unrolled(
     absent: Set[str] = frozenset(),
     locked: Set[int] = frozenset(),
     options: LoweringOptions = DEFAULT_OPTIONS,
+    wrenches: WrenchFrames | None = None,
 ) -> Unrolled:
     """The straight line of a program on a robot, the cheapest of the frames that are allowed.
 
@@ -112,10 +134,12 @@ def to_unrolled(
         absent: Inputs that are not given: zero, or for gravity the robot's own.
         locked: Bodies whose joints are not free.
         options: What may be chosen.
+        wrenches: Frames on which wrenches are given, in place of external forces on links.
     """
-    formulated, signature, setting = _prepare(scheduled, model, absent, locked, options)
+    seated = None if wrenches is None else SeatedWrenches(model, wrenches)
+    formulated, signature, setting = _prepare(scheduled, model, absent, locked, options, seated)
     found = [
-        trace_unrolled(formulated, links, signature, setting)
+        trace_unrolled(formulated, links, signature, setting, seated)
         for links in link_number_choices(
             model, locked, options, _uses_second_moments(formulated.program)
         )
@@ -137,9 +161,14 @@ def to_looped(
 
 
 def _prepare(
-    scheduled: Schedule, model: Model, absent: Set[str], locked: Set[int], options: LoweringOptions
+    scheduled: Schedule,
+    model: Model,
+    absent: Set[str],
+    locked: Set[int],
+    options: LoweringOptions,
+    wrenches: SeatedWrenches | None = None,
 ) -> tuple[Schedule, Signature, TraceContext]:
-    signature = signature_of(scheduled, model, absent, locked)
+    signature = signature_of(scheduled, model, absent, locked, wrenches)
     formulated = _reformulate(scheduled) if options.classical else scheduled
     return formulated, signature, trace_context(formulated.program, model, absent)
 

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 
 from phistar.errors import LoweringError
 from phistar.model.model import Model
+from phistar.model.wrenches import WrenchFrames
 from phistar.scalar.graph import WORK, Scalar
 from phistar.scalar.lower import (
     DEFAULT_OPTIONS,
@@ -28,14 +30,21 @@ from phistar.scalar.lower_matrix import MatrixTracer, cheapest_form
 from phistar.scalar.program import BasicBlock, MatrixProduct, RowLoop, Signature, Store, Unrolled
 from phistar.scalar.robot.link_numbers import LinkNumbers
 from phistar.scalar.trace.branch_rows import BranchRows
+from phistar.scalar.trace.frame_wrenches import LinkWrenches, SeatedWrenches, link_wrenches
+from phistar.scalar.trace.held_wrenches import stiffness
 from phistar.scalar.trace.link_operations import as_vector
+from phistar.scalar.trace.link_tracer import LinkForce
 from phistar.scalar.trace.root_axes import RootAxesLinks
-from phistar.scalar.trace.unrolled import TracedLinks, UnrolledTrace, output_stores
+from phistar.scalar.trace.traced_links import TracedLinks
+from phistar.scalar.trace.unrolled import UnrolledTrace, output_stores
 from phistar.sweeps.ir import StreamProgram
 from phistar.sweeps.requests import LoweredBundle, MatrixForm
 from phistar.thresholds import POLICY
 
 MatrixEntries = Mapping[tuple[int, int], Scalar]
+
+FORCE_BY_Q = "tau_q"
+"""Name of the derivatives of joint forces along steps of q, with forces held in link axes."""
 
 
 def to_fused(
@@ -43,6 +52,7 @@ def to_fused(
     model: Model,
     absent: Set[str] = frozenset(),
     options: LoweringOptions = DEFAULT_OPTIONS,
+    wrenches: WrenchFrames | None = None,
 ) -> Unrolled:
     """The straight line of an assembly on a robot.
 
@@ -51,8 +61,12 @@ def to_fused(
         model: The robot.
         absent: Inputs that are not given: zero, or for gravity the robot's own.
         options: What may be chosen.
+        wrenches: Frames on which wrenches are given, in place of external forces on links. Those
+            that are held in the world are known to products of matrices only.
     """
-    rest = (assembly, model, absent, options)
+    rest = (assembly, model, absent, options, wrenches)
+    if wrenches is not None and wrenches.turn:
+        return _ProductTracer(*rest).program()
     if not assembly.matrices and assembly.split is not None:
         return _BranchTracer(*rest).program()
     first = _ProductTracer(*rest)
@@ -81,13 +95,22 @@ class _FusedTracer(ABC):
     links_type: type[TracedLinks] = TracedLinks
 
     def __init__(
-        self, assembly: LoweredBundle, model: Model, absent: Set[str], options: LoweringOptions
+        self,
+        assembly: LoweredBundle,
+        model: Model,
+        absent: Set[str],
+        options: LoweringOptions,
+        wrenches: WrenchFrames | None = None,
     ) -> None:
         self.assembly = assembly
         self.model = model
         self.absent = absent
         self.links: Sequence[LinkNumbers] = uniform_link_numbers(model, frozenset(), options)
         self.traced_links = self.links_type(self.links)
+        self.seated = None if wrenches is None else SeatedWrenches(model, wrenches)
+        self.wrenches: LinkWrenches | None = None
+        if self.seated is not None:
+            self.wrenches = link_wrenches(self.traced_links, self.seated)
         self.size = sum(body.joint_kind.nv for body in model.bodies)
         self.stores: list[Store] = []
         self.products: list[MatrixProduct] = []
@@ -101,7 +124,8 @@ class _FusedTracer(ABC):
         sizes = dict.fromkeys(self.assembly.outputs, self.size**2)
         given: dict[str, int] = {}
         for program in (self.assembly.vectors.program, *programs):
-            given |= input_sizes(program, self.model, self.absent | unread, frozenset())
+            unused = self.absent | unread
+            given |= input_sizes(program, self.model, unused, frozenset(), self.seated)
         order = sorted(given, key=_input_order_key)
         signature = Signature(
             {n: given[n] for n in order}, {**vectors, **sizes}, quaternion_entries(self.model)
@@ -115,15 +139,18 @@ class _FusedTracer(ABC):
 
     def _vectors(self) -> dict[str, int]:
         schedule = self.assembly.vectors
-        trace = UnrolledTrace(
-            self.traced_links, trace_context(schedule.program, self.model, self.absent)
-        )
+        context = trace_context(schedule.program, self.model, self.absent)
+        trace = UnrolledTrace(self.traced_links, replace(context, link_force=self._link_force))
         trace.run(schedule)
         for name, stream in schedule.program.outputs.items():
             kind = schedule.program.nodes[stream].type
             for link in trace.tracers:
                 self.stores += output_stores(name, kind, link, as_vector(link.value(stream)))
         return dict.fromkeys(schedule.program.outputs, self.size)
+
+    @property
+    def _link_force(self) -> LinkForce | None:
+        return None if self.wrenches is None else self.wrenches.force
 
     def _spill(self, x: Scalar | None) -> int:
         """The slot of a number; None only makes room."""
@@ -150,6 +177,8 @@ class _ProductTracer(_FusedTracer):
         assembly = self.assembly
         chosen = {n: cheapest_form(forms, self.links) for n, forms in assembly.matrices.items()}
         found = {name: self._matrix(form) for name, form in chosen.items()}
+        if self.wrenches is not None and self.wrenches.at.turn:
+            found[FORCE_BY_Q] = _difference(found[FORCE_BY_Q], stiffness(self.wrenches))
         kept: dict[str, int] = {}
         for name, (left, right) in assembly.products.items():
             if self.size <= POLICY.max_product_rows_unrolled:
@@ -164,7 +193,9 @@ class _ProductTracer(_FusedTracer):
 
     def _matrix(self, form: MatrixForm) -> MatrixEntries:
         rest = (self.links, self.model, (), self.absent)
-        return MatrixTracer(form, *rest, traced_links=self.traced_links).entries()
+        return MatrixTracer(
+            form, *rest, traced_links=self.traced_links, link_force=self._link_force
+        ).entries()
 
     def _expanded(self, left: MatrixEntries, right: MatrixEntries) -> MatrixEntries:
         result: dict[tuple[int, int], Scalar] = {}
@@ -209,7 +240,9 @@ class _BranchTracer(_FusedTracer):
     def _matrices(self) -> tuple[list[StreamProgram], set[str]]:
         split = self.assembly.split
         assert split is not None
-        found = BranchRows(split, self.model, self.absent, self.traced_links, self._spill)
+        found = BranchRows(
+            split, self.model, self.absent, self.traced_links, self._spill, self._link_force
+        )
         self.row_loops += found.row_loops
         for name in self.assembly.outputs:
             others = {
@@ -221,6 +254,10 @@ class _BranchTracer(_FusedTracer):
             }
             self._store(name, found.entries[name], others)
         return [split.schedule.program], {split.argument}
+
+
+def _difference(left: MatrixEntries, right: MatrixEntries) -> MatrixEntries:
+    return {at: left.get(at, 0.0) - right.get(at, 0.0) for at in {**left, **right}}
 
 
 def _input_order_key(name: str) -> tuple[int, str]:

@@ -30,9 +30,10 @@ from phistar.scalar.lower import (
 from phistar.scalar.program import BasicBlock, Looped, Signature, Store, Unrolled, count_arithmetic
 from phistar.scalar.robot.link_numbers import LinkNumbers, frame_as_link, placement_in_link
 from phistar.scalar.trace.link_operations import LinkValue, as_vector
-from phistar.scalar.trace.link_tracer import BodyFrame, LinkTracer, UnitVector
+from phistar.scalar.trace.link_tracer import BodyFrame, LinkForce, LinkTracer, UnitVector
 from phistar.scalar.trace.looped_matrix import MatrixSpec, estimate_work, trace_looped_matrix
-from phistar.scalar.trace.unrolled import TracedLinks, UnrolledTrace
+from phistar.scalar.trace.traced_links import TracedLinks
+from phistar.scalar.trace.unrolled import UnrolledTrace
 from phistar.sweeps.column_support import BlockPartition, set_bits
 from phistar.sweeps.ir import Node, StreamProgram, Type
 from phistar.sweeps.matrix_plans import as_tuple, plan_for_form
@@ -115,6 +116,7 @@ class MatrixTracer:
         absent: Set[str],
         request: Request = FULL_MATRIX,
         traced_links: TracedLinks | None = None,
+        link_force: LinkForce | None = None,
     ) -> None:
         self.form = form
         self.result_blocks = result_blocks(form, model, frames, request)
@@ -125,7 +127,8 @@ class MatrixTracer:
         self.model = model
         self.frames = frames
         self.traced_links = TracedLinks(links) if traced_links is None else traced_links
-        self.context = trace_context(form.schedule.program, model, absent)
+        context = trace_context(form.schedule.program, model, absent)
+        self.context = replace(context, link_force=link_force)
         self.body_frames = _body_frames(model, frames)
 
     def program(self) -> Unrolled:

@@ -11,7 +11,6 @@ import numpy as np
 
 from phistar.arguments import check_shapes
 from phistar.arrays import Array
-from phistar.dynamics import Forces
 from phistar.errors import ArgumentError, ShapeError
 from phistar.model.configuration import (
     Coordinates,
@@ -21,6 +20,7 @@ from phistar.model.configuration import (
     require_unit_quaternions,
 )
 from phistar.model.model import Model
+from phistar.model.wrenches import Forces
 from phistar.sim.divergence import not_finite, park_lost
 
 

@@ -13,12 +13,12 @@ import numpy as np
 
 from phistar.arguments import refuse_singular
 from phistar.arrays import Array
-from phistar.dynamics import Forces
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.model.bad_samples import check_on_error
 from phistar.model.configuration import Coordinates
 from phistar.model.kinematic_loops import require_tree
 from phistar.model.model import Model
+from phistar.model.wrenches import Forces, check_wrenches
 from phistar.sim.adaptive_stepper import AcceptedSteps, AdaptiveStepper
 from phistar.sim.compiled_stepper import CompiledStepper, make_compiled_stepper
 from phistar.sim.conserving_stepper import ConservingStepper
@@ -90,7 +90,7 @@ def simulate(
         if tau_steps is not None:
             raise ArgumentError(f"{ADAPTIVE} chooses its steps; pass a constant tau, no tau_steps")
         start = read_initial_state(model, q, v, tau, None, forces, 0, on_error)
-        var = variable(name, model, start.forces, reference)
+        var = variable(name, model, check_wrenches(model, start.q, start.forces, reference))
         knot_interval = None if dt is None else dt * every
         return _adaptive(
             model, var, name, start, length, knot_interval, tolerance, progress, keep_going
@@ -100,7 +100,7 @@ def simulate(
     count = count_of_steps(dt, steps, duration, every)
     start = read_initial_state(model, q, v, tau, tau_steps, forces, count, on_error)
     refuse_large_simulation(model.name, count, every, 8 * len(start.q) * (model.nq + model.nv))
-    var = variable(name, model, start.forces, reference)
+    var = variable(name, model, check_wrenches(model, start.q, start.forces, reference))
     times = (dt, count, every)
     return _fixed(model, var, name, scheme, start, times, progress, threads, keep_going)
 

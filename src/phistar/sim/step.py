@@ -31,13 +31,13 @@ from phistar.compile import (
     kernel,
     run_traced_results,
 )
-from phistar.dynamics import Forces, check_forces
 from phistar.errors import UnknownNameError
 from phistar.model.configuration import Coordinates, batch_shape
 from phistar.model.kinematic_loops import require_tree
 from phistar.model.model import Model
 from phistar.model.model_cache import entries
 from phistar.model.singular import require_finite_results
+from phistar.model.wrenches import Forces, check_batch, check_wrenches
 from phistar.scalar.program import Unrolled
 from phistar.sim.manifold import is_euclidean
 from phistar.sim.schemes import SCHEMES, EvaluateRates, Scheme
@@ -60,21 +60,22 @@ def step(
         raise UnknownNameError("scheme", scheme, SCHEMES)
     require_tree(model, "step")
     refuse_singular(model)
-    forces = check_forces(forces, reference)
     arrays = check_shapes(model, q=q, v=v, tau=tau)
+    wrenches = check_wrenches(model, arrays["q"], forces, reference)
     lengths = step_lengths(dt)
     batch_shape(model, {**arrays, "dt": lengths})
+    check_batch(model, arrays, wrenches)
     if np.ndim(dt) == 0:
         # A number has no precision of its own.
         lengths = lengths.astype(np.result_type(*arrays.values()).type(0).real.dtype)
-    if not forces:
+    if wrenches is None:
         found = run_traced_results(model, ("step", scheme), *arrays.values(), lengths)
         if found is not None:
             return found["q_next"], found["v_next"]
         ahead = _by_entries(model, SCHEMES[scheme], arrays, lengths)
         if ahead is not None:
             return ahead
-    return _by_stages(SCHEMES[scheme], Velocity(model, forces, reference), arrays, lengths)
+    return _by_stages(SCHEMES[scheme], Velocity(model, wrenches), arrays, lengths)
 
 
 def _by_stages(

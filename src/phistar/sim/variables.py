@@ -17,9 +17,9 @@ from phistar.arrays import Array
 from phistar.compile import cheapest_equivalent
 from phistar.diagonal.forward import diagonal_forward_dynamics
 from phistar.diagonal.state import diagonalize
-from phistar.dynamics import Forces
 from phistar.errors import UnknownNameError
 from phistar.model.model import Model
+from phistar.model.wrenches import Wrenches
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,7 @@ class Variable(ABC):
     """A variable x for the velocity of a robot under forces on its frames."""
 
     model: Model
-    forces: Forces | None = None
-    reference: str = "world_aligned"
+    wrenches: Wrenches | None = None
 
     @property
     def program(self) -> RatePrograms | None:
@@ -72,7 +71,7 @@ class Velocity(Variable):
     @property
     def program(self) -> RatePrograms | None:
         """Forward dynamics."""
-        if self.forces:
+        if self.wrenches is not None:
             return None
         names = {"q": "q", "v": "x", "tau": "tau", "vdot": "a"}
         return RatePrograms(cheapest_equivalent("forward_dynamics"), None, names)
@@ -87,7 +86,7 @@ class Velocity(Variable):
 
     def rate(self, q: Array, x: Array, tau: Array) -> tuple[Array, Array]:
         """v and forward dynamics."""
-        return x, dynamics.forward_dynamics(self.model, q, x, tau, self.forces, self.reference)
+        return x, dynamics.forward_dynamics(self.model, q, x, tau, self.wrenches)
 
 
 class TotalRate(Variable):
@@ -96,7 +95,7 @@ class TotalRate(Variable):
     @property
     def program(self) -> RatePrograms | None:
         """Forward dynamics in (q, ζ), and the velocity of ζ."""
-        if self.forces:
+        if self.wrenches is not None:
             return None
         names = {"q": "q", "zeta": "x", "tau": "tau", "v": "v", "zeta_dot": "a"}
         return RatePrograms("diagonal_dynamics", "old_rates", names)
@@ -111,7 +110,7 @@ class TotalRate(Variable):
 
     def rate(self, q: Array, x: Array, tau: Array) -> tuple[Array, Array]:
         """v and ζ̇."""
-        result = diagonal_forward_dynamics(self.model, q, x, tau, self.forces, self.reference)
+        result = diagonal_forward_dynamics(self.model, q, x, tau, self.wrenches)
         return result.v, result.zeta_dot
 
 
@@ -138,10 +137,8 @@ class NormalisedRate(Variable):
         state = state.with_velocity(v)
         gravity_force = dynamics.gravity_force(self.model, q)
         net_force = tau - gravity_force
-        if self.forces:
-            net_force = net_force + dynamics.generalised_force(
-                self.model, q, self.forces, self.reference
-            )
+        if self.wrenches is not None:
+            net_force = net_force + dynamics.generalised_force(self.model, q, self.wrenches)
         return v, state.to_epsilon(net_force), state.coriolis, gravity_force
 
 
@@ -149,9 +146,7 @@ VARIABLES: dict[str, type[Variable]] = {"v": Velocity, "zeta": TotalRate, "eta":
 """Variables by name."""
 
 
-def variable(
-    name: str, model: Model, forces: Forces | None = None, reference: str = "world_aligned"
-) -> Variable:
+def variable(name: str, model: Model, wrenches: Wrenches | None = None) -> Variable:
     """A variable of a robot by name.
 
     Raises:
@@ -159,4 +154,4 @@ def variable(
     """
     if name not in VARIABLES:
         raise UnknownNameError("variables", name, VARIABLES)
-    return VARIABLES[name](model, forces, reference)
+    return VARIABLES[name](model, wrenches)

@@ -25,7 +25,8 @@ from phistar.scalar.linear.vectors import Matrix, Vector, dot, minus, plus, scal
 from phistar.scalar.program import BasicBlock, RowLoop, Store
 from phistar.scalar.robot.link_numbers import LinkNumbers
 from phistar.scalar.trace.branch_scalars import BranchScalars
-from phistar.scalar.trace.unrolled import TracedLinks
+from phistar.scalar.trace.link_tracer import LinkForce
+from phistar.scalar.trace.traced_links import TracedLinks
 from phistar.sweeps.split_matrices import SplitMatrices
 from phistar.thresholds import POLICY
 
@@ -51,6 +52,7 @@ class BranchRows:
         absent: Set[str],
         robot: TracedLinks,
         keep: Callable[[Scalar | None], int],
+        link_force: LinkForce | None = None,
     ) -> None:
         """Trace everything.
 
@@ -61,8 +63,9 @@ class BranchRows:
             robot: Its links in common axes.
             keep: Keeps a number for what comes after the line, or only makes room for it, and says
                 in which slot.
+            link_force: External forces that are made of others, see ``TraceContext``.
         """
-        self.numbers = BranchScalars(split, model, absent, robot)
+        self.numbers = BranchScalars(split, model, absent, robot, link_force)
         self.links: Sequence[LinkNumbers] = robot.links
         self.children = robot.children
         self.names = (split.inverse, *split.matrices)

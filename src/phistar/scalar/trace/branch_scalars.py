@@ -19,8 +19,9 @@ from phistar.scalar.trace.link_operations import (
     as_vector,
     inverse_mass_terms,
 )
-from phistar.scalar.trace.link_tracer import UnitVector
-from phistar.scalar.trace.unrolled import TracedLinks, UnrolledTrace
+from phistar.scalar.trace.link_tracer import LinkForce, TraceContext, UnitVector
+from phistar.scalar.trace.traced_links import TracedLinks
+from phistar.scalar.trace.unrolled import UnrolledTrace
 from phistar.sweeps.column_support import dependents
 from phistar.sweeps.ir import Direction
 from phistar.sweeps.split_matrices import SplitMatrices
@@ -48,20 +49,26 @@ class BranchScalars:
     """
 
     def __init__(
-        self, split: SplitMatrices, model: Model, absent: Set[str], robot: TracedLinks
+        self,
+        split: SplitMatrices,
+        model: Model,
+        absent: Set[str],
+        robot: TracedLinks,
+        link_force: LinkForce | None = None,
     ) -> None:
         """Trace everything; arguments as for ``branches.Branches``."""
         self.split = split
         self.traced_links = robot
         self.links: Sequence[LinkNumbers] = robot.links
         self.names = tuple(split.matrices)
-        self._trace(model, absent)
+        self._trace(
+            replace(trace_context(split.schedule.program, model, absent), link_force=link_force)
+        )
         self._invert_diagonal()
 
-    def _trace(self, model: Model, absent: Set[str]) -> None:
+    def _trace(self, setting: TraceContext) -> None:
         """The values of all streams, each column at its own link."""
         program = self.split.schedule.program
-        setting = trace_context(program, model, absent)
         own = dependents(program, self.split.argument)
         shared: list[dict[int, LinkValue]] = [{} for _ in self.links]
         once = UnrolledTrace(self.traced_links, setting)

@@ -15,7 +15,8 @@ from phistar.scalar.robot.link_numbers import LinkNumbers
 from phistar.scalar.trace.energy_programs import REGROUPED_OPTIONS
 from phistar.scalar.trace.kinematics_programs import RESULT_OUTPUT
 from phistar.scalar.trace.link_operations import LdlFactor
-from phistar.scalar.trace.unrolled import TracedLinks, UnrolledTrace
+from phistar.scalar.trace.traced_links import TracedLinks
+from phistar.scalar.trace.unrolled import UnrolledTrace
 from phistar.sweeps.schedule import Schedule
 
 PIVOTS_PER_LOGARITHM = 3

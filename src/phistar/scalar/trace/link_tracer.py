@@ -8,8 +8,8 @@ Where the values of other links come from is left to the two kinds of tracers.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 
 from phistar.errors import LoweringError
 from phistar.jobs import checkpoint
@@ -19,6 +19,12 @@ from phistar.scalar.linear.vectors import Matrix, Vector, cross, plus, times, tr
 from phistar.scalar.trace import link_operations
 from phistar.scalar.trace.link_operations import LinkValue, PlacedLink, as_matrix, as_vector
 from phistar.sweeps.ir import Direction, Node, StreamProgram, Type
+
+EXTERNAL_FORCE = "f_ext"
+"""Name of the external forces on links."""
+
+LinkForce = Callable[[int], Vector]
+"""Number of a link -> the external force on it, in its axes."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,9 @@ class TraceContext:
         unit_vector: A vector of zeros and one, if there is one: a column of a matrix is being
             traced.
         body_frames: The frames that such a vector may be about.
+        link_force: The external force on a link, in its axes, where it is made of others; None: it
+            is an input.
+        added: What is added to joint vectors that are inputs, by name.
     """
 
     program: StreamProgram
@@ -74,6 +83,8 @@ class TraceContext:
     omitted_inputs: Set[str] = frozenset()
     unit_vector: UnitVector | None = None
     body_frames: tuple[BodyFrame, ...] = ()
+    link_force: LinkForce | None = None
+    added: Mapping[str, Sequence[Scalar]] = field(default_factory=dict)
 
 
 class LinkTracer(ABC):
@@ -175,6 +186,8 @@ class LinkTracer(ABC):
             return [self._joint_entry(name, i) for i in range(size)]
         if name in self.context.omitted_inputs:
             return zeros()
+        if name == EXTERNAL_FORCE and self.context.link_force is not None:
+            return self.context.link_force(self.number)
         x = self._unit_six(name, 6 * self.number)
         x = [self.input_entry(name, i, "body") for i in range(6)] if x is None else x
         return (
@@ -187,7 +200,11 @@ class LinkTracer(ABC):
         unit = self.context.unit_vector
         if unit is not None and unit.name == name:
             return 1.0 if unit.entry == self.v + i else 0.0
-        return 0.0 if name in self.context.omitted_inputs else self.input_entry(name, i, "v")
+        if name in self.context.omitted_inputs:
+            return 0.0
+        entry = self.input_entry(name, i, "v")
+        more = self.context.added.get(name)
+        return entry if more is None else entry + more[self.v + i]
 
     def _unit_six(self, name: str, start: int) -> Vector | None:
         """Six entries of the unit vector, if a name is its."""

@@ -23,9 +23,9 @@ from phistar.scalar.linear.vectors import (
     scaled,
     times,
 )
-from phistar.scalar.robot.link_numbers import LinkNumbers
+from phistar.scalar.robot.link_numbers import LinkNumbers, Placement
 from phistar.scalar.trace.link_operations import PlacedLink
-from phistar.scalar.trace.unrolled import TracedLinks
+from phistar.scalar.trace.traced_links import TracedLinks
 
 AxisColumn = tuple[tuple[int, Scalar], ...]
 _IDENTITY: Matrix = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
@@ -36,7 +36,8 @@ class RootAxesLinks(TracedLinks):
 
     def __init__(self, links: Sequence[LinkNumbers]) -> None:
         super().__init__(links)
-        poses: list[tuple[Matrix, Vector]] = []
+        self._poses: list[tuple[Matrix, Vector]] = []
+        poses = self._poses
         for link, place in zip(links, self.placed_links, strict=True):
             if link.parent == GROUND:
                 poses.append((_IDENTITY, [0.0, 0.0, 0.0]))
@@ -45,6 +46,12 @@ class RootAxesLinks(TracedLinks):
                 turned = [place.rotation.rotate_back(row) for row in R]
                 poses.append((turned, plus(p, times(R, place.offset))))
                 self.placed_links[link.index] = _in_root_axes(place, *poses[-1])
+
+    def frame_place(self, k: int, place: Placement) -> tuple[Rotation, Vector]:
+        """See ``TracedLinks``."""
+        rotation, offset = super().frame_place(k, place)
+        R, p = self._poses[k]
+        return Rotation((DenseRotation(R), *rotation.factors)), plus(p, times(R, offset))
 
 
 def _in_root_axes(place: PlacedLink, R: Matrix, p: Vector) -> PlacedLink:

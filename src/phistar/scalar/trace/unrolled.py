@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from phistar.model.components import GROUND
-from phistar.scalar.graph import Graph, Scalar
-from phistar.scalar.linear.vectors import Vector
+from phistar.scalar.graph import Scalar
+from phistar.scalar.linear.vectors import Vector, scaled, zeros
 from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled
-from phistar.scalar.robot.joint_transforms import joint_transform
 from phistar.scalar.robot.link_numbers import LinkNumbers
-from phistar.scalar.robot.link_scalars import link_scalars
+from phistar.scalar.trace.frame_wrenches import LinkWrenches, SeatedWrenches, link_wrenches
+from phistar.scalar.trace.held_wrenches import stiffness_times
 from phistar.scalar.trace.link_operations import (
     LINK_OPERATIONS,
     LinkValue,
@@ -21,25 +22,9 @@ from phistar.scalar.trace.link_operations import (
     as_vector,
 )
 from phistar.scalar.trace.link_tracer import LinkTracer, TraceContext
+from phistar.scalar.trace.traced_links import TracedLinks
 from phistar.sweeps.ir import Direction, Node, Type
 from phistar.sweeps.schedule import Schedule
-
-
-class TracedLinks:
-    """The links of a robot in one graph."""
-
-    def __init__(self, links: Sequence[LinkNumbers]) -> None:
-        self.links = links
-        self.graph = Graph()
-        self.children: list[list[int]] = [[] for _ in links]
-        for link in links:
-            if link.parent != GROUND:
-                self.children[link.parent].append(link.index)
-        self.placed_links = [self._place(link) for link in links]
-
-    def _place(self, link: LinkNumbers) -> PlacedLink:
-        own = link_scalars(link)
-        return PlacedLink(own, *joint_transform(own, lambda i: self.graph.load("q", link.q + i)))
 
 
 class UnrolledTrace:
@@ -89,7 +74,11 @@ class _UnrolledLinkTracer(LinkTracer):
 
 
 def trace_unrolled(
-    schedule: Schedule, links: Sequence[LinkNumbers], signature: Signature, setting: TraceContext
+    schedule: Schedule,
+    links: Sequence[LinkNumbers],
+    signature: Signature,
+    setting: TraceContext,
+    wrenches: SeatedWrenches | None = None,
 ) -> Unrolled:
     """The straight line of a program.
 
@@ -98,8 +87,13 @@ def trace_unrolled(
         tracers: The robot.
         signature: Its inputs and outputs.
         setting: What is known beforehand.
+        wrenches: On frames, in place of external forces on links.
     """
     robot = TracedLinks(links)
+    acting = None if wrenches is None else link_wrenches(robot, wrenches)
+    if acting is not None:
+        added = _added_to_inputs(acting, signature)
+        setting = replace(setting, link_force=acting.force, added=added)
     trace = UnrolledTrace(robot, setting)
     trace.run(schedule)
     body = BasicBlock(robot.graph)
@@ -107,7 +101,37 @@ def trace_unrolled(
         kind = schedule.program.nodes[stream].type
         for link in trace.tracers:
             body.stores += output_stores(name, kind, link, as_vector(link.value(stream)))
+    if acting is not None:
+        _add_to_outputs(acting, signature, body.stores)
     return Unrolled(signature, body)
+
+
+def _added_to_inputs(acting: LinkWrenches, signature: Signature) -> dict[str, Vector]:
+    """What wrenches that are held in the world add to an input, see ``HeldTerm``."""
+    term = acting.at.held
+    if term is None or term.target not in signature.inputs:
+        return {}
+    x = [acting.robot.graph.load(term.vector, i) for i in range(signature.inputs[term.vector])]
+    return {term.target: scaled(term.sign, stiffness_times(acting, x, term.adjoint))}
+
+
+def _add_to_outputs(acting: LinkWrenches, signature: Signature, stores: list[Store]) -> None:
+    """Add what wrenches that are held in the world add to an output."""
+    term = acting.at.held
+    if term is None or term.target not in signature.outputs:
+        return
+    x: Vector
+    if term.vector in signature.inputs:
+        x = [acting.robot.graph.load(term.vector, i) for i in range(signature.inputs[term.vector])]
+    else:
+        x = zeros(signature.outputs[term.vector])
+        for store in stores:
+            if store.space == term.vector:
+                x[store.index] = store.value
+    more = scaled(term.sign, stiffness_times(acting, x, term.adjoint))
+    for i, store in enumerate(stores):
+        if store.space == term.target:
+            stores[i] = replace(store, value=store.value + more[store.index])
 
 
 def output_stores(name: str, kind: Type, link: _UnrolledLinkTracer, value: Vector) -> list[Store]:

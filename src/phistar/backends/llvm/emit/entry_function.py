@@ -2,11 +2,14 @@
 """The native entry of a kernel as LLVM text: a built-in function of Python, compiled with it.
 
     native_entry(q, v, vdot, tau) -> bool
+    native_entry(q, v, vdot, forces, "left foot", "right foot", tau) -> bool
 
-takes the inputs and then the outputs. It reads the array objects directly, runs the kernel with a
-workspace of its own while it holds the interpreter's lock, and says whether it did and all was
-well. It never raises: on anything unusual (a list, another dtype, strides, overlapping memory, a
-number that is not finite) it answers ``False``, and the general path says what is wrong or copes.
+takes the inputs and then the outputs. Wrenches on frames come after the other inputs in a dict,
+with the names that it must have, in the order of the kernel's inputs. It reads the array objects
+directly, runs the kernel with a workspace of its own while it holds the interpreter's lock, and
+says whether it did and all was well. It never raises: on anything unusual (a list, another dtype,
+strides, overlapping memory, a number that is not finite) it answers ``False``, and the general path
+says what is wrong or copes.
 """
 
 from __future__ import annotations
@@ -20,11 +23,18 @@ from phistar.backends.llvm.emit.skeleton import (
     staging_vectors,
     streamed_outputs,
 )
+from phistar.model.wrenches import WRENCH_SIZE, is_wrench_input
 from phistar.scalar.program import Signature
 from phistar.thresholds import POLICY
 
 ENTRY_SYMBOL = "native_entry"
 """Name of the function in the module."""
+
+_DICT_DECLARATIONS = (
+    "declare ptr @PyDict_GetItem(ptr, ptr)",
+    "declare i64 @PyDict_Size(ptr)",
+    "@phistar_dict = external global i8",
+)
 
 
 def native_entry_text(
@@ -46,12 +56,22 @@ def native_entry_text(
     """
     workspace_bytes = max(workspace + staging_vectors(signature), 1) * lanes.bytes
     sizes = [*signature.inputs.values(), *signature.outputs.values()]
+    frames = sum(map(is_wrench_input, signature.inputs))
     w = _EntryBuilder(lanes, len(signature.inputs), max_batch)
     rows = w(f"alloca [{2 * len(sizes) + 1} x i64], align 8")
     with w.region() as w.done:
-        w.require(w.compare("eq", "%count", len(sizes)))
-        for i, size in enumerate(sizes):
-            w.require_array(i, size)
+        count = len(sizes) + (1 if frames else 0)
+        w.require(w.compare("eq", "%count", count))
+        arguments = iter(range(count))
+        for name, size in signature.inputs.items():
+            if not is_wrench_input(name):
+                w.require_array(w.argument(next(arguments)), size)
+        if frames:
+            forces = w.require_dict(w.argument(next(arguments)), frames)
+            for _ in range(frames):
+                w.require_array(w.require_item(forces, w.argument(next(arguments))), WRENCH_SIZE)
+        for size in signature.outputs.values():
+            w.require_array(w.argument(next(arguments)), size)
         w.require_disjoint(sizes)
         w.start_block("run")
         for i, data in enumerate(w.data):
@@ -67,6 +87,7 @@ def native_entry_text(
         [
             "declare ptr @PyBool_FromLong(i64)",
             "@phistar_ndarray = external global i8",
+            *(_DICT_DECLARATIONS if frames else ()),
             f"@entry_work = internal global [{workspace_bytes} x i8] zeroinitializer, align 64",
             w.function_text(f"ptr @{ENTRY_SYMBOL}(ptr %self, ptr %given, i64 %count) {attributes}"),
             "",
@@ -105,12 +126,29 @@ class _EntryBuilder(FunctionBuilder):
             both = self(f"and i1 {both}, {condition}")
         self.require(both)
 
-    def require_array(self, i: int, size: int) -> None:
-        """The i-th argument must be a plain array of so many numbers a sample.
+    def argument(self, i: int) -> str:
+        """The i-th argument."""
+        return self.load("ptr", self.gep("%given", i, "ptr"), 8)
+
+    def require_dict(self, thing: str, size: int) -> str:
+        """An argument that must be a dict of so many items."""
+        kind = self.field(thing, abi.TYPE_OFFSET, "ptr")
+        self.require(self(f"icmp eq ptr {kind}, @phistar_dict"))
+        self.require(self.compare("eq", self(f"call i64 @PyDict_Size(ptr {thing})"), size))
+        return thing
+
+    def require_item(self, thing: str, name: str) -> str:
+        """What a dict must have under a name."""
+        found = self(f"call ptr @PyDict_GetItem(ptr {thing}, ptr {name})")
+        self.require(self(f"icmp ne ptr {found}, null"))
+        return found
+
+    def require_array(self, thing: str, size: int) -> None:
+        """Something must be a plain array of so many numbers a sample.
 
         All have one axis, or all have two and the same length.
         """
-        thing = self.load("ptr", self.gep("%given", i, "ptr"), 8)
+        i = len(self.data)
         self.require(
             self(f"icmp eq ptr {self.field(thing, abi.TYPE_OFFSET, 'ptr')}, @phistar_ndarray")
         )

@@ -2,11 +2,13 @@
 """The entry to one program of one robot: a function that goes straight to machine code.
 
     entry(q, v, tau, out=None) -> array, dict of arrays by name, or None
+    entry(q, v, tau, forces, reference, out=None)
 
 takes float64 arrays (size,), or (batch, size) with the same batch, allocates the results and calls
-the native entry. It gives None for everything else (lists, other dtypes and strides, large batches,
-numbers that are not finite): the general path then says what is wrong, or copes. While a better
-kernel is being compiled, each call looks whether it is ready; no one has to be told.
+the native entry. Wrenches on frames come as the user gave them, in one dict. It gives None for
+everything else (lists, other dtypes and strides, large batches, numbers that are not finite, other
+frames): the general path then says what is wrong, or copes. While a better kernel is being
+compiled, each call looks whether it is ready; no one has to be told.
 """
 
 from __future__ import annotations
@@ -22,16 +24,19 @@ from phistar.backends.llvm.run.native_entry import NativeEntry
 from phistar.backends.llvm.run.result_pool import pool
 from phistar.backends.llvm.run.tiers import TieredKernel
 from phistar.model.model_cache import Entry
+from phistar.model.wrenches import WrenchFrames, is_wrench_input
 from phistar.thresholds import POLICY
 
 Shape = tuple[int, ...]
 
 _ONE_OUTPUT = """
-def make(tiers, native, latest, sizes, empty, rows, ndarray, float64, most):
+def make(tiers, native, latest, sizes, empty, rows, ndarray, float64, most, expected, frames):
+    {unpack}
     def entry({arguments}, out=None):
         nonlocal native, tiers
         if tiers is not None:
             native, tiers = latest(tiers)
+        {check}
         if out is not None:
             return out if native({given}, out) else None
         # One sample is tried first: to look at the arrays takes as long as the native entry does.
@@ -46,11 +51,13 @@ def make(tiers, native, latest, sizes, empty, rows, ndarray, float64, most):
 """
 
 _MANY_OUTPUTS = """
-def make(tiers, native, latest, sizes, empty, rows, ndarray, float64, most):
+def make(tiers, native, latest, sizes, empty, rows, ndarray, float64, most, expected, frames):
+    {unpack}
     def entry({arguments}):
         nonlocal native, tiers
         if tiers is not None:
             native, tiers = latest(tiers)
+        {check}
         if type({first}) is not ndarray:
             return None
         if {first}.ndim == 1:
@@ -101,36 +108,47 @@ def make(
     return entry
 """
 
+_REFERENCE_CHECK = """
+        if reference is not expected and (type(reference) is not str or reference != expected):
+            return None
+"""
+
 
 def make_entry(
     tiers: TieredKernel,
     order: Sequence[str],
     shapes: Mapping[str, Shape],
     keys: Mapping[str, str] | None = None,
+    wrenches: WrenchFrames | None = None,
 ) -> Entry | None:
     """The entry to a program.
 
     Args:
         tiers: Its kernels in float64, of which one is ready.
-        order: Names of the inputs in the order of the entry's arguments.
+        order: Names of the inputs in the order of the entry's arguments, wrenches left out.
         shapes: Shape of each output for one sample.
         keys: Names of several outputs in the result, where they differ.
+        wrenches: Frames whose wrenches are the other inputs.
 
     Returns:
         None if the kernel reads other inputs, or has no native entry.
     """
     kernel = tiers.kernel
     signature = kernel.call.signature
-    inputs, outputs = tuple(signature.inputs), tuple(signature.outputs)
+    inputs = tuple(name for name in signature.inputs if not is_wrench_input(name))
+    frames = () if wrenches is None else wrenches.frames
+    if len(signature.inputs) - len(inputs) != len(frames):
+        return None
+    outputs = tuple(signature.outputs)
     if kernel.native_entry is None or sorted(inputs) != sorted(order):
         return None
     places = tuple(list(order).index(name) for name in inputs)
     tails = tuple(tuple(shapes[name]) for name in outputs)
     if len(outputs) == 1:
-        factory = _one_output(places, *tails)
+        factory = _one_output(places, len(frames), *tails)
     else:
         names = tuple((keys or {}).get(name, name) for name in outputs)
-        factory = _many_outputs(places, names, tails)
+        factory = _many_outputs(places, len(frames), names, tails)
     return factory(
         tiers,
         kernel.native_entry,
@@ -141,6 +159,8 @@ def make_entry(
         np.ndarray,
         np.dtype(np.float64),
         POLICY.max_fast_path_samples,
+        None if wrenches is None else wrenches.reference,
+        frames,
     )
 
 
@@ -203,11 +223,11 @@ def _latest(tiers: TieredKernel) -> tuple[NativeEntry, TieredKernel | None]:
 
 
 @cache
-def _one_output(places: tuple[int, ...], shape: Shape) -> Callable[..., Entry]:
+def _one_output(places: tuple[int, ...], frames: int, shape: Shape) -> Callable[..., Entry]:
     """The factory of entries to programs with one output; ``out=`` is for vectors."""
     vector = len(shape) == 1
     text = _ONE_OUTPUT.format(
-        **_arguments(places),
+        **_arguments(places, frames),
         size=math.prod(shape),
         single="" if vector else f".reshape({_text(shape)})",
         batch="" if vector else f".reshape(len(x0){''.join(f', {n}' for n in shape)})",
@@ -217,12 +237,12 @@ def _one_output(places: tuple[int, ...], shape: Shape) -> Callable[..., Entry]:
 
 @cache
 def _many_outputs(
-    places: tuple[int, ...], names: tuple[str, ...], shapes: tuple[Shape, ...]
+    places: tuple[int, ...], frames: int, names: tuple[str, ...], shapes: tuple[Shape, ...]
 ) -> Callable[..., Entry]:
     """The factory of entries to programs with several outputs."""
     return _compiled(
         _MANY_OUTPUTS.format(
-            **_arguments(places), **_results(list(zip(names, shapes, strict=True)))
+            **_arguments(places, frames), **_results(list(zip(names, shapes, strict=True)))
         )
     )
 
@@ -266,12 +286,19 @@ def _results(outputs: Sequence[tuple[str, Shape]]) -> dict[str, str]:
     }
 
 
-def _arguments(places: Sequence[int]) -> dict[str, str]:
+def _arguments(places: Sequence[int], frames: int) -> dict[str, str]:
     names = [f"x{i}" for i in range(len(places))]
+    given = [names[i] for i in places]
+    if not frames:
+        texts = {"arguments": ", ".join(names), "given": ", ".join(given), "first": names[0]}
+        return {**texts, "unpack": "", "check": ""}
+    keys = [f"k{i}" for i in range(frames)]
     return {
-        "arguments": ", ".join(names),
-        "given": ", ".join(names[i] for i in places),
+        "arguments": ", ".join([*names, "forces, reference"]),
+        "given": ", ".join([*given, "forces", *keys]),
         "first": names[0],
+        "unpack": f"{', '.join(keys)}, = frames",
+        "check": _REFERENCE_CHECK,
     }
 
 

@@ -211,9 +211,11 @@ def _binding() -> Any:
     """llvmlite, ready to run code."""
     llvm = codegen.binding()
     llvm.check_jit_execution()
+    functions = ("PyBool_FromLong", "PyDict_GetItem", "PyDict_Size")
     known = {
-        "PyBool_FromLong": ctypes.cast(ctypes.pythonapi.PyBool_FromLong, ctypes.c_void_p).value,
+        **{n: ctypes.cast(getattr(ctypes.pythonapi, n), ctypes.c_void_p).value for n in functions},
         "phistar_ndarray": id(np.ndarray),
+        "phistar_dict": id(dict),
     }
     for name, address in known.items():
         llvm.add_symbol(name, address)

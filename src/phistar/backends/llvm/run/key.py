@@ -19,24 +19,30 @@ from phistar.backends.robot_programs import RobotProgram
 from phistar.model.fingerprint import fingerprint as fingerprint_of
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_on_model
+from phistar.model.wrenches import WrenchFrames
 from phistar.sweeps.schedule import Schedule
 
 UNITS_OUTSIDE_KEY = frozenset({"cli", "control", "explain", "loaders", "robots"})
 """Units that decide no code: those above compiled programs, and those whose result is a robot."""
 
 
-def program_key(program: RobotProgram, absent: Set[str]) -> str:
+def program_key(
+    program: RobotProgram, absent: Set[str], wrenches: WrenchFrames | None = None
+) -> str:
     """A name for a program on a robot, made in a certain way by this version of the compiler.
 
     Args:
         program: The program.
         absent: Optional inputs that are not given.
+        wrenches: Frames on which wrenches are given in place of ``f_ext``.
     """
     model = program.model
     robot = model.fingerprint if program.is_about_all else _robot_digest(model)
-    parts = [compiler_digest(), robot, _frames_digest(model, program.placed_frames)]
+    frames = (*program.placed_frames, *(() if wrenches is None else wrenches.frames))
+    parts = [compiler_digest(), robot, _frames_digest(model, frames)]
     parts += map(_program_text, program.schedules)
-    parts += map(repr, (sorted(absent), *program.key_parts))
+    where = None if wrenches is None else wrenches.choices
+    parts += map(repr, (sorted(absent), where, *program.key_parts))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

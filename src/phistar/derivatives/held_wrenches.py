@@ -12,60 +12,63 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from phistar import dynamics, kinematics
+from phistar import backends, kinematics
 from phistar.arrays import Array
 from phistar.derivatives.kinematic_rates import jacobian_rate
-from phistar.dynamics import Forces
+from phistar.dynamics import to_robot_coordinates
 from phistar.model.model import Model
-from phistar.model.numpy_kinematics import check_reference, reference_pose
+from phistar.model.numpy_kinematics import reference_pose
+from phistar.model.wrenches import Wrenches, WrenchFrames
 from phistar.spatial import Q, force_transform, pose_inverse, skew
 
 
-def wrench_inputs(
-    model: Model, q: Array, forces: Forces | None, reference: str
-) -> dict[str, Array]:
-    """The input of programs that forces on frames are; none without them."""
-    return {"f_ext": dynamics.link_forces(model, q, forces, reference)} if forces else {}
-
-
-def wrench_stiffness(model: Model, q: Array, forces: Forces | None, reference: str) -> Array | None:
+def wrench_stiffness(model: Model, q: Array, wrenches: Wrenches | None) -> Array | None:
     """Σ J*SJ (..., nv, nv), or None if no force changes in the axes of its frame."""
+    if wrenches is None or not wrenches.at.turn:
+        return None
+    if backends.default() == "llvm":
+        from phistar.backends.llvm.run.wrench_code import stiffness
+
+        found = stiffness(model, q, wrenches)
+        if found is not None:
+            return to_robot_coordinates(model, found)
     total: Array | None = None
-    for _, jacobian, wrench in _held(model, q, forces, reference):
-        part = _flip(jacobian) @ _change(wrench, reference) @ jacobian
+    for _, jacobian, wrench in _held(model, q, wrenches):
+        part = _flip(jacobian) @ _change(wrench, wrenches.at.reference) @ jacobian
         total = part if total is None else total + part
     return total
 
 
 def wrench_stiffness_change(
-    model: Model, q: Array, dq: Array, forces: Forces | None, reference: str
-) -> tuple[Array, dict[str, Array]] | None:
-    """Along a step dq: the change of ``wrench_stiffness``, and that of forces on links, as an
-    input.
+    model: Model, q: Array, dq: Array, wrenches: Wrenches | None
+) -> tuple[Array, Wrenches] | None:
+    """Along a step dq: the change of ``wrench_stiffness``, and that of the forces on frames.
 
     None if no force changes in the axes of its frame.
     """
+    if wrenches is None or not wrenches.at.turn:
+        return None
+    reference = wrenches.at.reference
     total: Array | None = None
-    moved: dict[str, Array] = {}
-    for name, jacobian, wrench in _held(model, q, forces, reference):
+    moved: list[Array] = []
+    for name, jacobian, wrench in _held(model, q, wrenches):
         turning, there = _change(wrench, reference), _flip(jacobian)
         rate = jacobian_rate(model, q, dq, name, "local")
-        moved[name] = matvec(turning, matvec(jacobian, dq))
+        moved.append(matvec(turning, matvec(jacobian, dq)))
         part = there @ turning @ rate + _flip(rate) @ turning @ jacobian
-        part = part + there @ _change(moved[name], reference) @ jacobian
+        part = part + there @ _change(moved[-1], reference) @ jacobian
         total = part if total is None else total + part
-    return None if total is None else (total, wrench_inputs(model, q, moved, "local"))
+    assert total is not None
+    frames = wrenches.at.frames
+    return total, Wrenches(WrenchFrames(frames, "local"), tuple(moved), frames)
 
 
-def _held(
-    model: Model, q: Array, forces: Forces | None, reference: str
-) -> Iterator[tuple[str, Array, Array]]:
+def _held(model: Model, q: Array, wrenches: Wrenches) -> Iterator[tuple[str, Array, Array]]:
     """Frames of the wrenches that are held in the world; J and f in their own axes."""
-    kind = check_reference(reference)
-    for name, value in (forces or {}).items() if kind != "local" else ():
+    for name, value in zip(wrenches.at.frames, wrenches.arrays, strict=True):
         place = kinematics.frame_pose(model, q, name)
-        seat = pose_inverse(place) @ reference_pose(place, kind)
-        wrench = matvec(force_transform(seat), np.asarray(value, dtype=seat.dtype))
+        seat = pose_inverse(place) @ reference_pose(place, wrenches.at.reference)
+        wrench = matvec(force_transform(seat), value)
         yield name, kinematics.jacobian(model, q, name, "local"), wrench
 
 

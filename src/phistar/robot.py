@@ -336,7 +336,7 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
             SingularPoseError: The frames cannot move in every direction there.
             ArgumentError: They cannot anywhere: too many, on the ground, or one named twice.
         """
-        if type(frames) in (list, tuple) and type(damping) is float:
+        if type(frames) in (list, tuple) and type(damping) is float and type(reference) is str:
             names, more = tuple(frames), tuple[Array, ...]()
             if damping > 0.0 and type(q) is np.ndarray and 0 < q.ndim < 3:
                 entry = self._entries.get(("damped_operational_inertia", names, reference))

@@ -62,6 +62,11 @@ class Policy:
     """Bodies up to which a time step is one function of machine code: its compilation grows with
     their square, and for many links what NumPy adds to a step is little."""
 
+    max_short_lived_vector_bits: int = 256
+    """Bits of a vector of lanes in programs with many short-lived values, which are all loads and
+    stores: vectors of 512 bits are no faster for batches, and one sample waits for twice the memory
+    (a step of the quadruped with its derivatives: 4.8 against 2.5 µs)."""
+
     stores_per_piece: int = 320
     """Results that one function of a program with many short-lived values writes."""
 

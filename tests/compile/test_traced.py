@@ -212,6 +212,8 @@ def test_singular_poses(dtype: type) -> None:
         robot.operational_inertia(q[1], [frame(robot)], damping=-1.0)
     with pytest.raises(ArgumentError, match="frames is a string"):
         robot.operational_inertia(q[1], frame(robot))
+    with pytest.raises(ArgumentError, match="reference must be one of"):
+        robot.operational_inertia(q[1], [frame(robot)], reference=["local"])  # type: ignore[arg-type]
 
 
 def test_singular_hinges() -> None:

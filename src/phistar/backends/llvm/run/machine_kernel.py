@@ -22,7 +22,14 @@ from phistar.backends.llvm.run.native_entry import (
 )
 from phistar.gc_pause import gc_paused
 from phistar.jobs import interpreter_slot, progress_message
-from phistar.scalar.program import Looped, ScalarProgram, Signature, count_arithmetic
+from phistar.scalar.program import (
+    Looped,
+    ScalarProgram,
+    Signature,
+    Unrolled,
+    count_arithmetic,
+)
+from phistar.thresholds import POLICY
 
 META_FIELDS = ("shape", "inputs", "outputs", "lanes", "real", "workspace", "operations")
 """What must be known of object code to run it."""
@@ -93,9 +100,9 @@ def compile_kernel(
 def _compile_kernel(
     name: str, real: str, title: str, program: Callable[[], ScalarProgram]
 ) -> MachineKernel:
-    lanes = jit.lanes_for(jit.host_cpu(), real)
     with interpreter_slot(), gc_paused:
         made = program()
+        lanes = _lanes_for(made, real)
         text, workspace_vectors = emit_module(made, lanes)
     meta = {
         "name": title,
@@ -111,6 +118,14 @@ def _compile_kernel(
     code = jit.compile_text(text)
     cache.save(cache.cache_key(f"{name} {real}"), code, meta)
     return _load_kernel(code, meta)
+
+
+def _lanes_for(program: ScalarProgram, real: str) -> Lanes:
+    """Those of the processor; fewer for a program that does little more than move numbers."""
+    lanes = jit.lanes_for(jit.host_cpu(), real)
+    if isinstance(program, Unrolled) and program.short_lived:
+        lanes = Lanes(min(lanes.width, POLICY.max_short_lived_vector_bits // lanes.bits), real)
+    return lanes
 
 
 def _load_kernel(object_code: bytes, meta: dict[str, Any]) -> MachineKernel:

@@ -19,6 +19,9 @@ from phistar.scalar.verify import verify
 COMPILATION_SECONDS = 60.0
 """What a compilation that a test left behind may take before it is abandoned."""
 
+COLOUR_SETTINGS = ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
+"""What a machine may want of every terminal; tests of colours say it for themselves."""
+
 MAX_VERIFIED_VISITS = 2000
 """Visits of links up to which loops are verified: it takes some 20 us each."""
 
@@ -43,9 +46,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """One cache for this run, shared by its processes and gone with it.
 
     Loops alone, unless a test or the environment says otherwise: straight lines of hundreds of
-    robots would take most of the time. They have tests of their own.
+    robots would take most of the time. They have tests of their own. No colours are forced.
     """
     os.environ.setdefault("PHISTAR_TIER", "rolled")
+    for name in COLOUR_SETTINGS:
+        os.environ.pop(name, None)
     if not hasattr(config, "workerinput"):
         config.stash[_CACHE] = folder = tempfile.TemporaryDirectory(prefix="phistar-test-")
         os.environ["PHISTAR_CACHE"] = folder.name
@@ -85,10 +90,11 @@ def _no_compilation_outlives_its_test() -> Iterator[None]:
     for compilation in (*queue.running, *queue._waiting):
         compilation.job.urgent.set()
         queue.start(compilation)
+        if compilation.thread.ident is None:
+            continue  # nobody wants it any more, and it never began
         if not compilation.finished.wait(COMPILATION_SECONDS):
             compilation.job.abandon()
-        if compilation.thread.ident is not None:
-            compilation.thread.join(COMPILATION_SECONDS)
+        compilation.thread.join(COMPILATION_SECONDS)
 
 
 def _visits(program: ScalarProgram) -> int:

@@ -2,6 +2,7 @@
 """Matrices that do not fit into memory are refused before any work, with their size."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -48,3 +49,16 @@ def test_what_fits_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "UNCHECKED_BYTES", 16)
     monkeypatch.setattr(memory_limits, "available_bytes", lambda: 16 * 4)
     assert phistar.robots.chain(2).mass_matrix([0.1, 0.2]).shape == (2, 2)
+
+
+def test_files_that_are_kept_in_memory_are_free(tmp_path: Path) -> None:
+    """A container that has read many files is not full; without a limit there is nothing to say."""
+    assert memory_limits.container_free_bytes(tmp_path) is None
+    (tmp_path / "memory.current").write_text("990\n")
+    (tmp_path / "memory.stat").write_text(
+        "anon 100\nfile 850\nactive_file 300\ninactive_file 500\nslab_reclaimable 40\n"
+    )
+    (tmp_path / "memory.max").write_text("max\n")
+    assert memory_limits.container_free_bytes(tmp_path) is None
+    (tmp_path / "memory.max").write_text("1000\n")
+    assert memory_limits.container_free_bytes(tmp_path) == 1000 - 990 + 300 + 500 + 40

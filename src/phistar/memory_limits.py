@@ -18,6 +18,10 @@ ASSUMED_FREE_BYTES = 8 << 30
 """Bytes assumed free where the system does not report it."""
 
 
+RECLAIMED = ("active_file", "inactive_file", "slab_reclaimable")
+"""Memory of a container that the system gives back, by its names in ``memory.stat``."""
+
+
 def available_bytes() -> int:
     """Free memory [bytes], as the system reports it."""
     free = ASSUMED_FREE_BYTES
@@ -27,14 +31,26 @@ def available_bytes() -> int:
     except (OSError, IndexError, ValueError):
         if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
             free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    inside = container_free_bytes(Path("/sys/fs/cgroup"))
+    return free if inside is None else min(free, inside)
+
+
+def container_free_bytes(group: Path) -> int | None:
+    """Memory that a container may still take [bytes]; None where it has no limit.
+
+    What the system keeps of files counts as used there, and is given back when it is needed.
+
+    Args:
+        group: Folder of the control group, version 2.
+    """
     try:
-        # A container may have less than the machine.
-        limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
-        used = Path("/sys/fs/cgroup/memory.current").read_text(encoding="ascii")
-        free = min(free, int(limit) - int(used))
+        limit = int((group / "memory.max").read_text(encoding="ascii"))
+        used = int((group / "memory.current").read_text(encoding="ascii"))
+        lines = (group / "memory.stat").read_text(encoding="ascii").splitlines()
     except (OSError, ValueError):
-        return free
-    return free
+        return None
+    stat = dict(line.split() for line in lines)
+    return limit - used + sum(int(stat.get(name, 0)) for name in RECLAIMED)
 
 
 def refuse_large(what: str, needed: int, cure: str) -> None:

@@ -167,8 +167,9 @@ def test_no_escape_codes_into_files(command: list[str]) -> None:
 def test_colours_obey_no_color() -> None:
     """A terminal gets colours unless NO_COLOR is set."""
     red_to_white = tuple(f"\x1b[{code}" for code in range(31, 38))
-    loud = run_module("check", "cartpole", FORCE_COLOR="1", NO_COLOR="")
-    quiet = run_module("check", "cartpole", FORCE_COLOR="1", NO_COLOR="1")
+    terminal = {"FORCE_COLOR": "1", "TERM": "xterm-256color"}
+    loud = run_module("check", "cartpole", NO_COLOR="", **terminal)
+    quiet = run_module("check", "cartpole", NO_COLOR="1", **terminal)
     assert any(code in loud.stdout for code in red_to_white)
     assert not any(code in quiet.stdout for code in red_to_white)
 

@@ -203,6 +203,26 @@ def test_batches_broadcast(robot: phistar.Robot, reference: str) -> None:
         close(tau, np.broadcast_to(vdot, expected.shape), 1e-7)
 
 
+def test_many_frames() -> None:
+    """A dozen wrenches in one dict find their links, also as one sample for a batch; 1e-10."""
+    robot = phistar.robots.chain(11)
+    names = [*robot.link_names[1:], robot.link_names[1]]
+    assert len(set(names)) > 10
+    for batch in ((), (4,)):
+        q, v, vdot = draw(robot, batch)
+        forces = wrenches(names)
+        free = robot.linearize_inverse(q, v, vdot)
+        for reference in REFERENCES:
+            push = pushed(robot, q, forces, reference)
+            for _ in range(2):
+                found = robot.linearize_inverse(q, v, vdot, forces=forces, reference=reference)
+                close(found.tau, free.tau - push)
+                close(
+                    robot.inverse_dynamics(q, v, vdot, forces=forces, reference=reference),
+                    free.tau - push,
+                )
+
+
 @pytest.mark.parametrize("reference", ["world", "world_aligned"])
 def test_long_paths(reference: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wrenches go along paths that are too long to be unrolled in loops; relative 1e-10."""

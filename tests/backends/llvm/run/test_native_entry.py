@@ -299,6 +299,12 @@ def test_wrenches_in_a_dict() -> None:
         ]
         for forces in odd:
             assert lean(q, forces, "left", "right", np.empty((*batch, 6))) is False
+        out = np.full((*batch, 6), np.nan)
+        one = rng.normal(size=6)
+        assert lean(q, {"left": one, "right": right}, "left", "right", out) is True
+        np.testing.assert_allclose(out, one - right, rtol=1e-15)
+        for shared in (out[..., :6].reshape(-1)[:6], out.reshape(-1)[-6:]):
+            assert lean(q, {"left": shared, "right": right}, "left", "right", out) is False
         assert lean(q, good, "left", np.empty((*batch, 6))) is False
         assert lean(q, good, "left", "right", left) is False
         assert lean(q, good, "left", "left", np.empty((*batch, 6))) is True

@@ -108,6 +108,7 @@ class Executable(Protocol):
         names: Mapping[str, str] | None = None,
         *,
         wrenches: WrenchFrames | None = None,
+        real: str = "double",
     ) -> Entry | None:
         """The entry for inputs in this order, the configuration among them, if there is one.
 
@@ -115,6 +116,7 @@ class Executable(Protocol):
             order: Names of all inputs, wrenches left out.
             names: Other names for the outputs, where there are several.
             wrenches: Frames whose wrenches are inputs, too.
+            real: Precision of all arrays, ``"double"`` or ``"float"``.
         """
         ...
 

@@ -339,6 +339,7 @@ class CSource:
         names: Mapping[str, str] | None = None,
         *,
         wrenches: WrenchFrames | None = None,
+        real: str = "double",
     ) -> Entry | None:
         """There is none."""
         return None

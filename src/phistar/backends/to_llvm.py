@@ -207,13 +207,14 @@ class MachineCode:
         names: Mapping[str, str] | None = None,
         *,
         wrenches: WrenchFrames | None = None,
+        real: str = "double",
     ) -> Entry | None:
         """See ``base.Executable``; with wrenches None as long as the final shape is not there."""
-        tiers = self.tiers() if wrenches is None else self.tiers(EXTERNAL, "double", wrenches)
+        tiers = self.tiers((), real) if wrenches is None else self.tiers(EXTERNAL, real, wrenches)
         shapes = self._shapes(tiers.kernel)
         if wrenches is None or EXTERNAL_FORCE not in tiers.kernel.call.signature.inputs:
             return make_entry(tiers, order, shapes, names, wrenches)
-        if tiers.is_promoting or wrenches.held is not None:
+        if tiers.is_promoting or wrenches.held is not None or real != "double":
             return None
         after = make_entry(tiers, (*order, EXTERNAL_FORCE), shapes, names)
         return None if after is None else entry_after_link_forces(self.model, wrenches, after)

@@ -141,11 +141,12 @@ def _policy(k: int, q: Array, v: Array) -> Array:
 
 def _force_rows(label: str, state: State) -> Iterator[Row]:
     robot = state.robot
-    calls: dict[str, tuple[Callable[..., Any], Sequence[Array]]] = {
-        "inverse_dynamics": (robot.inverse_dynamics, (state.q, state.v, state.vdot)),
-        "forward_dynamics": (robot.forward_dynamics, (state.q, state.v, state.tau)),
+    q, v = state.q, state.v
+    calls: dict[str, tuple[Callable[..., Any], Array]] = {
+        "inverse_dynamics": (robot.inverse_dynamics, state.vdot),
+        "forward_dynamics": (robot.forward_dynamics, state.tau),
     }
-    for name, (call, arrays) in calls.items():
+    for name, (call, x) in calls.items():
         for count in (1, len(FEET)):
             for reference in REFERENCES:
                 forces = state.forces(count)
@@ -153,8 +154,9 @@ def _force_rows(label: str, state: State) -> Iterator[Row]:
                     f"{name}(forces= on {count}, {reference!r}), {label}, beside without",
                     MAX_FORCES_RATIO,
                     "x",
-                    lambda c=call, a=arrays, f=forces, r=reference: c(*a, forces=f, reference=r),  # type: ignore[misc]
-                    lambda c=call, a=arrays: c(*a),  # type: ignore[misc]
+                    # Arguments as users write them: stars would cost a dict on one side only.
+                    lambda c=call, x=x, f=forces, r=reference: c(q, v, x, forces=f, reference=r),  # type: ignore[misc]
+                    lambda c=call, x=x: c(q, v, x),  # type: ignore[misc]
                 )
 
 

@@ -114,7 +114,7 @@ def test_frames_of_a_warm_call_with_forces(
     robot: phistar.Robot,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """So do calls with wrenches on frames, whatever the order in which they are named."""
+    """So do calls with wrenches on frames, in any order, one for each sample or for all."""
     monkeypatch.setenv("PHISTAR_TIER", "wait")
     rng = np.random.default_rng(5)
     q = robot.random_configuration(rng, batch)
@@ -124,7 +124,8 @@ def test_frames_of_a_warm_call_with_forces(
     for _ in range(2):
         call(robot, q, v, x, forces=forces, reference=reference)
     turned = dict(reversed(forces.items()))
-    for given in (forces, turned):
+    shared = {name: wrench.reshape(-1, 6)[0] for name, wrench in forces.items()}
+    for given in (forces, turned, shared):
         named = {"forces": given, "reference": reference}
         assert frames(call, robot, q, v, x, **named) <= MAX_FRAMES_WITH_FORCES
 

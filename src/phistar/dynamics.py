@@ -49,6 +49,9 @@ FORWARD_DYNAMICS_METHODS = {
 }
 """Forward-dynamics algorithms by name; the numbers are those of Rodriguez & Kreutz-Delgado."""
 
+_SINGLE = "float32"
+"""After the key of an entry that takes wrenches: that for single precision."""
+
 
 def inverse_dynamics(
     model: Model,
@@ -249,16 +252,17 @@ def _run(
     request = name if request is None else request
     table = entries(model)
     key: Hashable = request if wrenches is None else wrenches.request(request)
-    if key not in table:
+    if key not in table and (key, _SINGLE) not in table:
         # The first time code is made, which is long work on a large robot.
         with gc_paused:
             return _run_program(model, name, arrays, wrenches, output, out, request)
-    entry = None if wrenches is None or out is not None else table[key]
-    if entry is not None and wrenches is not None:
-        # Who steps in time comes here without looking for the entry.
-        result = entry(*arrays.values(), wrenches.by_frame, wrenches.at.reference)
-        if result is not None:
-            return result
+    if wrenches is not None and out is None:
+        # Who steps in time, or has single precision, comes here without looking for the entry.
+        entry = table.get((key, _SINGLE) if arrays["q"].dtype == np.float32 else key)
+        if entry is not None:
+            result = entry(*arrays.values(), wrenches.by_frame, wrenches.at.reference)
+            if result is not None:
+                return result
     return _run_program(model, name, arrays, wrenches, output, out, request)
 
 
@@ -313,7 +317,13 @@ def _keep_entry(
             table[request] = executable.entry(vectors)
         return
     key = wrenches.request(request)
-    if key not in table and wrenches.all_move and dtype == np.float64:
+    if not wrenches.all_move:
+        return
+    if dtype == np.float32 and (key, _SINGLE) not in table:
+        entry = executable.entry(vectors, wrenches=wrenches.at, real="float")
+        if entry is not None:
+            table[key, _SINGLE] = entry
+    elif dtype == np.float64 and key not in table:
         entry = executable.entry(vectors, wrenches=wrenches.at)
         if entry is not None:
             keep_entry_on_frames(table, request, key, entry)

@@ -32,14 +32,14 @@ from phistar.model.builder import MimicMode
 from phistar.model.configuration import Coordinates
 from phistar.model.description_mixin import Described
 from phistar.model.model import Model
-from phistar.model.model_cache import ON_FRAMES, entries, try_other_frames
+from phistar.model.model_cache import entries, front_key, try_other_frames
 from phistar.model.singular import singular_problems
 from phistar.model.wrenches import check_wrenches
 from phistar.operators import Operators
 from phistar.sim.simulation_mixin import Simulates
 
-_INVERSE_DYNAMICS_ON_FRAMES = (ON_FRAMES, "inverse_dynamics")
-_FORWARD_DYNAMICS_ON_FRAMES = (ON_FRAMES, "forward_dynamics")
+_INVERSE_DYNAMICS_ON_FRAMES = front_key("inverse_dynamics")
+_FORWARD_DYNAMICS_ON_FRAMES = front_key("forward_dynamics")
 """Keys of entries."""
 
 

@@ -78,6 +78,7 @@ class Executable(Protocol):
         names: Mapping[str, str] | None = None,
         *,
         wrenches: WrenchFrames | None = None,
+        real: str = "double",
     ) -> Entry | None:
         """The entry for inputs in this order, the configuration among them, if there is one.
 
@@ -85,6 +86,7 @@ class Executable(Protocol):
             order: Names of all inputs, wrenches left out.
             names: Other names for the outputs, where there are several.
             wrenches: Frames whose wrenches are inputs, too.
+            real: Precision of all arrays, ``"double"`` or ``"float"``.
         """
         ...
 

@@ -129,6 +129,7 @@ class NumpyScalarCode(Executable):
         names: Mapping[str, str] | None = None,
         *,
         wrenches: WrenchFrames | None = None,
+        real: str = "double",
     ) -> Entry | None:
         """There is none."""
         return None

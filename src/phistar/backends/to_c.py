@@ -352,6 +352,7 @@ class CSource(VectorExecutable):
         names: Mapping[str, str] | None = None,
         *,
         wrenches: WrenchFrames | None = None,
+        real: str = "double",
     ) -> Entry | None:
         """There is none."""
         return None

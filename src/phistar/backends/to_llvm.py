@@ -165,9 +165,11 @@ class MachineCode:
                 return None
         return tiers.kernel if program.is_eager(tier) else tiers.kernel_if_ready
 
-    def tiers_if_ready(self, wrenches: WrenchFrames | None = None) -> TieredKernel | None:
-        """The kernels in float64 without optional inputs; None as long as there is none."""
-        tiers = self.tiers(wrenches=wrenches)
+    def tiers_if_ready(
+        self, wrenches: WrenchFrames | None = None, real: str = "double"
+    ) -> TieredKernel | None:
+        """The kernels without optional inputs but wrenches; None as long as there is none."""
+        tiers = self.tiers((), real, wrenches)
         return tiers if self.program.has_loops or tiers.has_kernel else None
 
     def entry(
@@ -176,15 +178,16 @@ class MachineCode:
         names: Mapping[str, str] | None = None,
         *,
         wrenches: WrenchFrames | None = None,
+        real: str = "double",
     ) -> Entry | None:
         """See ``base.Executable``; with wrenches None as long as the final shape is not there."""
-        tiers = self.tiers_if_ready(wrenches)
+        tiers = self.tiers_if_ready(wrenches, real)
         if tiers is None:
             return None
         shapes = self.program.sample_shapes
         if wrenches is None or EXTERNAL_FORCE not in tiers.kernel.call.signature.inputs:
             return make_entry(tiers, order, shapes, names, wrenches)
-        if tiers.is_promoting or wrenches.held is not None:
+        if tiers.is_promoting or wrenches.held is not None or real != "double":
             return None
         after = make_entry(tiers, (*order, EXTERNAL_FORCE), shapes, names)
         if after is None:

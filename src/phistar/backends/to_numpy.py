@@ -325,6 +325,7 @@ class NumpyCode(VectorExecutable):
         names: Mapping[str, str] | None = None,
         *,
         wrenches: WrenchFrames | None = None,
+        real: str = "double",
     ) -> Entry | None:
         """There is none."""
         return None
@@ -389,6 +390,7 @@ class NumpyListing(Executable):
         names: Mapping[str, str] | None = None,
         *,
         wrenches: WrenchFrames | None = None,
+        real: str = "double",
     ) -> Entry | None:
         """There is none."""
         return None

@@ -98,6 +98,7 @@ class InterpretedCode(VectorExecutable):
         names: Mapping[str, str] | None = None,
         *,
         wrenches: WrenchFrames | None = None,
+        real: str = "double",
     ) -> Entry | None:
         """There is none."""
         return None

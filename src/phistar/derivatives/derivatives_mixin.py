@@ -29,7 +29,7 @@ from phistar.derivatives.trajectories import TrajectoryLike
 from phistar.model.bad_samples import nan_where_bad
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
-from phistar.model.model_cache import ON_FRAMES, Entry, try_other_frames
+from phistar.model.model_cache import Entry, front_key, try_other_frames
 from phistar.model.wrenches import check_wrenches
 
 
@@ -51,7 +51,7 @@ class Derivatives:
             key: That of the entry without forces.
             given: Arguments, forces and reference last.
         """
-        entry = self._entries.get((ON_FRAMES, key))
+        entry = self._entries.get(front_key(key))
         if entry is None:
             return None
         found = entry(*given)

@@ -38,9 +38,15 @@ the output of a program that has one vector; if the result is None, anything may
 there."""
 
 
-ON_FRAMES = "on frames"
-"""Of calls with wrenches on frames, what is before the key of the entry that was used last: who
-finds it there need not look at the names."""
+def front_key(key: Hashable) -> Hashable:
+    """The place of the entry with wrenches on frames that was used last.
+
+    Who finds it there need not look at the names of the frames. A string keeps its hash.
+
+    Args:
+        key: That of the call without forces.
+    """
+    return f"{key} on frames" if isinstance(key, str) else (key, "on frames")
 
 
 def entries(model: Model) -> dict[Hashable, Entry | None]:
@@ -63,7 +69,7 @@ def keep_entry_on_frames(
         request: The same with the frames, in the order of the user, and the reference.
         entry: It refuses other frames and references.
     """
-    table[request] = table[ON_FRAMES, key] = entry
+    table[request] = table[front_key(key)] = entry
 
 
 def try_other_frames(
@@ -81,9 +87,10 @@ def try_other_frames(
     if type(forces) is not dict or type(reference) is not str:
         return None
     entry = table.get((key, *forces, reference))
-    if entry is None or entry is table.get((ON_FRAMES, key)):
+    front = front_key(key)
+    if entry is None or entry is table.get(front):
         return None
-    table[ON_FRAMES, key] = entry
+    table[front] = entry
     return entry(*given, **out)
 
 

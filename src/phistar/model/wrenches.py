@@ -25,7 +25,6 @@ from phistar.spatial import force_transform, pose_inverse
 Forces = Mapping[str, ArrayLike]
 """Wrenches (..., 6) [moment; force] by name of a frame."""
 
-WRENCH_SIZE = 6
 _INPUT_PREFIX = "wrench "
 """No other vector that programs read has a space in its name."""
 
@@ -33,6 +32,11 @@ _INPUT_PREFIX = "wrench "
 def is_wrench_input(name: str) -> bool:
     """Whether an input of a program is the wrench on a frame."""
     return name.startswith(_INPUT_PREFIX)
+
+
+def wrench_number(name: str) -> int:
+    """On which of the frames the wrench acts that an input of a program is."""
+    return int(name.removeprefix(_INPUT_PREFIX))
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ class LinkWrenches:
 
 def link_wrenches(robot: TracedLinks, seated: SeatedWrenches) -> LinkWrenches:
     """Wrenches in the way that takes the fewest operations."""
-    if seated.at.reference == "local" or len(seated.bodies) == 1:
+    if not seated.at.turn:
         return LinkWrenches(robot, seated, compose=False)
     counts = {}
     for compose in (False, True):

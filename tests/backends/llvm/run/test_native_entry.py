@@ -22,8 +22,9 @@ from phistar.backends.llvm.run.native_entry import (
     load_native_entry,
     native_entry_text,
 )
+from phistar.scalar.graph import Graph
 from phistar.scalar.interpret import run
-from phistar.scalar.program import Unrolled
+from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled
 
 pytestmark = pytest.mark.skipif(
     not abi.is_supported(),
@@ -244,3 +245,68 @@ def test_unfamiliar_layout_is_noticed(
         monkeypatch.undo()
         abi.is_supported.cache_clear()
     assert abi.is_supported()
+
+
+class OddDict(dict[str, Any]):
+    """A mapping of another type."""
+
+
+class Unequal(str):
+    """A name whose comparison fails; it looks like another one to a dict."""
+
+    def __hash__(self) -> int:
+        return hash("left")
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("compared")
+
+
+def test_wrenches_in_a_dict() -> None:
+    """Items are found by name, in any order; other names, sizes and mappings are refused.
+
+    No error is left behind, and no reference.
+    """
+    graph = Graph()
+    first, second = ([graph.load(f"wrench {i}", k) for k in range(6)] for i in range(2))
+    stores = [
+        Store("tau", k, "", a - b) for k, (a, b) in enumerate(zip(first, second, strict=True))
+    ]
+    signature = Signature({"q": 2, "wrench 0": 6, "wrench 1": 6}, {"tau": 6})
+    lean = made(Unrolled(signature, BasicBlock(graph, stores)), Lanes(4))
+    rng = np.random.default_rng(3)
+    for batch in ((), (5,)):
+        q, left, right = (rng.normal(size=(*batch, n)) for n in (2, 6, 6))
+        held = sys.getrefcount(left)
+        for forces in ({"left": left, "right": right}, {"right": right, "left": left}):
+            out = np.full((*batch, 6), np.nan)
+            assert lean(q, forces, "left", "right", out) is True
+            np.testing.assert_allclose(out, left - right, rtol=1e-15)
+        good = {"left": left, "right": right}
+        odd: list[Any] = [
+            {"left": left},
+            {**good, "third": left},
+            {"left": left, "wrong": right},
+            {"left": left, "right": right.tolist()},
+            {"left": left, "right": np.full((*batch, 6), np.nan)},
+            {"left": left, "right": right.astype(np.float32)},
+            {"left": left, "right": np.zeros((*batch, 5))},
+            {"left": left, "right": np.zeros((2, *batch, 6))},
+            {Unequal("left"): left, "right": right},
+            OddDict(good),
+            None,
+            left,
+            [left, right],
+        ]
+        for forces in odd:
+            assert lean(q, forces, "left", "right", np.empty((*batch, 6))) is False
+        out = np.full((*batch, 6), np.nan)
+        one = rng.normal(size=6)
+        assert lean(q, {"left": one, "right": right}, "left", "right", out) is True
+        np.testing.assert_allclose(out, one - right, rtol=1e-15)
+        for shared in (out[..., :6].reshape(-1)[:6], out.reshape(-1)[-6:]):
+            assert lean(q, {"left": shared, "right": right}, "left", "right", out) is False
+        assert lean(q, good, "left", np.empty((*batch, 6))) is False
+        assert lean(q, good, "left", "right", left) is False
+        assert lean(q, good, "left", "left", np.empty((*batch, 6))) is True
+        del forces, good, odd
+        assert sys.getrefcount(left) == held

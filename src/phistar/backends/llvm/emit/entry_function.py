@@ -5,11 +5,11 @@
     native_entry(q, v, vdot, forces, "left foot", "right foot", tau) -> bool
 
 takes the inputs and then the outputs. Wrenches on frames come after the other inputs in a dict,
-with the names that it must have, in the order of the kernel's inputs. It reads the array objects
-directly, runs the kernel with a workspace of its own while it holds the interpreter's lock, and
-says whether it did and all was well. It never raises: on anything unusual (a list, another dtype,
-strides, overlapping memory, a number that is not finite) it answers ``False``, and the general path
-says what is wrong or copes.
+with the names that it must have by their numbers; a wrench without a batch serves all samples. It
+reads the array objects directly, runs the kernel with a workspace of its own while it holds the
+interpreter's lock, and says whether it did and all was well. It never raises: on anything unusual
+(a list, another dtype, strides, overlapping memory, a number that is not finite) it answers
+``False``, and the general path says what is wrong or copes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from phistar.backends.llvm.emit.skeleton import (
     staging_vectors,
     streamed_outputs,
 )
-from phistar.model.wrenches import WRENCH_SIZE, is_wrench_input
+from phistar.model.wrenches import is_wrench_input, wrench_number
 from phistar.scalar.program import Signature
 from phistar.thresholds import POLICY
 
@@ -60,23 +60,23 @@ def native_entry_text(
     w = _EntryBuilder(lanes, len(signature.inputs), max_batch)
     rows = w(f"alloca [{2 * len(sizes) + 1} x i64], align 8")
     with w.region() as w.done:
-        count = len(sizes) + (1 if frames else 0)
-        w.require(w.compare("eq", "%count", count))
-        arguments = iter(range(count))
+        w.require(w.compare("eq", "%count", len(sizes) + (1 if frames else 0)))
+        vectors = [name for name in signature.inputs if not is_wrench_input(name)]
+        forces = w.require_dict(w.argument(len(vectors)), frames) if frames else ""
         for name, size in signature.inputs.items():
-            if not is_wrench_input(name):
-                w.require_array(w.argument(next(arguments)), size)
-        if frames:
-            forces = w.require_dict(w.argument(next(arguments)), frames)
-            for _ in range(frames):
-                w.require_array(w.require_item(forces, w.argument(next(arguments))), WRENCH_SIZE)
-        for size in signature.outputs.values():
-            w.require_array(w.argument(next(arguments)), size)
-        w.require_disjoint(sizes)
+            if is_wrench_input(name):
+                place = len(vectors) + 1 + wrench_number(name)
+                w.require_array(w.require_item(forces, w.argument(place)), size, repeats=True)
+            else:
+                w.require_array(w.argument(vectors.index(name)), size)
+        first = len(signature.inputs) + (1 if frames else 0)
+        for i, size in enumerate(signature.outputs.values()):
+            w.require_array(w.argument(first + i), size)
+        w.require_disjoint()
         w.start_block("run")
-        for i, data in enumerate(w.data):
+        for i, (data, stride) in enumerate(zip(w.data, w.strides, strict=True)):
             w.store("ptr", data, w.gep(rows, 2 * i, "i64"), 8)
-            w.store("i64", str(sizes[i]), w.gep(rows, 2 * i + 1, "i64"), 8)
+            w.store("i64", stride, w.gep(rows, 2 * i + 1, "i64"), 8)
         w.store("i64", w.emit_streaming_flag(signature), w.gep(rows, 2 * len(sizes), "i64"), 8)
         status = w(f"call i64 @kernel(ptr {rows}, ptr @entry_work, i64 0, i64 {w.batch})")
         fine = w(f"zext i1 {w.compare('eq', status, 0)} to i64")
@@ -100,6 +100,8 @@ class _EntryBuilder(FunctionBuilder):
 
     Attributes:
         data: Addresses of the first entries of the arrays checked so far.
+        strides: From sample to sample, in entries.
+        extents: Entries in all.
         axes: How many axes they all have.
         batch: Number of samples.
         done: Where the answer is given.
@@ -112,6 +114,8 @@ class _EntryBuilder(FunctionBuilder):
         self.inputs = inputs
         self.max_batch = max_batch
         self.data: list[str] = []
+        self.strides: list[str] = []
+        self.extents: list[str] = []
         self.axes = ""
         self.batch = ""
 
@@ -143,10 +147,15 @@ class _EntryBuilder(FunctionBuilder):
         self.require(self(f"icmp ne ptr {found}, null"))
         return found
 
-    def require_array(self, thing: str, size: int) -> None:
+    def require_array(self, thing: str, size: int, repeats: bool = False) -> None:
         """Something must be a plain array of so many numbers a sample.
 
         All have one axis, or all have two and the same length.
+
+        Args:
+            thing: The object.
+            size: Numbers of a sample.
+            repeats: Whether one axis is enough in any case: one sample that serves all.
         """
         i = len(self.data)
         self.require(
@@ -161,15 +170,18 @@ class _EntryBuilder(FunctionBuilder):
         need |= abi.WRITEABLE_FLAG if i >= self.inputs else 0
         here = self(f"and i32 {flags}, {need}")
         word = abi.dtype_word(np.dtype("f8" if self.lanes.real == "double" else "f4"))
+        same_axes = self(f"icmp eq i32 {axes}, {self.axes}") if self.axes else one_or_two
+        if repeats:
+            same_axes = self(f"or i1 {same_axes}, {self(f'icmp eq i32 {axes}, 1')}")
         self.require_all(
-            self(f"icmp eq i32 {axes}, {self.axes}") if self.axes else one_or_two,
+            same_axes,
             self(f"icmp eq i32 {here}, {need}"),
             self(f"icmp eq i64 {kind}, {word}"),
         )
-        self._size(thing, axes, size)
+        self._size(thing, axes, size, repeats)
         self.data.append(self.field(thing, abi.DATA_OFFSET, "ptr"))
 
-    def _size(self, thing: str, axes: str, size: int) -> None:
+    def _size(self, thing: str, axes: str, size: int, repeats: bool) -> None:
         """The last axis must have so many numbers, and that before it as many as everywhere."""
         dimensions = self.field(thing, abi.SHAPE_OFFSET, "ptr")
         first = self.load("i64", dimensions, 8)
@@ -182,6 +194,13 @@ class _EntryBuilder(FunctionBuilder):
             fits = self(f"icmp ule i64 {batch}, {self.max_batch}")
         else:
             fits = self(f"icmp eq i64 {batch}, {self.batch}")
+        stride, extent = str(size), self(f"mul i64 {self.batch}, {size}")
+        if repeats:
+            fits = self(f"or i1 {fits}, {single}")
+            stride = self(f"select i1 {single}, i64 0, i64 {size}")
+            extent = self(f"select i1 {single}, i64 {size}, i64 {extent}")
+        self.strides.append(stride)
+        self.extents.append(extent)
         self.require_all(fits, self(f"icmp eq i64 {length}, {size}"))
 
     def field(self, start: str, place: int, kind: str) -> str:
@@ -204,15 +223,14 @@ class _EntryBuilder(FunctionBuilder):
                 yes = self(f"and i1 {yes}, {self(f'icmp eq i64 {rest}, 0')}")
         return self(f"zext i1 {yes} to i64")
 
-    def require_disjoint(self, sizes: list[int]) -> None:
+    def require_disjoint(self) -> None:
         """Outputs must not share memory with any other array."""
-        if len(sizes) == self.inputs:
+        if len(self.data) == self.inputs:
             return
-        ends = []
-        for data, size in zip(self.data, sizes, strict=True):
-            ends.append(self.gep(data, self(f"mul i64 {self.batch}, {size}")))
+        pairs = zip(self.data, self.extents, strict=True)
+        ends = [self.gep(data, extent) for data, extent in pairs]
         tests = []
-        for i in range(self.inputs, len(sizes)):
+        for i in range(self.inputs, len(self.data)):
             for j in range(i):
                 before = self(f"icmp ule ptr {ends[i]}, {self.data[j]}")
                 after = self(f"icmp ule ptr {ends[j]}, {self.data[i]}")

@@ -4,7 +4,7 @@
     entry(q, v, tau, out=None) -> array, dict of arrays by name, or None
     entry(q, v, tau, forces, reference, out=None)
 
-takes float64 arrays (size,), or (batch, size) with the same batch, allocates the results and calls
+takes plain arrays (size,), or (batch, size) with the same batch, allocates the results and calls
 the native entry. Wrenches on frames come as the user gave them, in one dict. It gives None for
 everything else (lists, other dtypes and strides, large batches, numbers that are not finite, other
 frames): the general path then says what is wrong, or copes. While a better kernel is being
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from phistar.thresholds import POLICY
 Shape = tuple[int, ...]
 
 _ONE_OUTPUT = """
-def make(tiers, native, latest, sizes, empty, rows, ndarray, float64, most, expected, frames):
+def make(tiers, native, latest, sizes, empty, rows, ndarray, dtype, most, expected, frames):
     {unpack}
     def entry({arguments}, out=None):
         nonlocal native, tiers
@@ -45,13 +45,13 @@ def make(tiers, native, latest, sizes, empty, rows, ndarray, float64, most, expe
             return out{single}
         if type({first}) is not ndarray or {first}.ndim != 2 or not 0 < len({first}) <= most:
             return None
-        (out,) = rows(len({first}), sizes, float64)
+        (out,) = rows(len({first}), sizes, dtype)
         return out{batch} if native({given}, out) else None
     return entry
 """
 
 _MANY_OUTPUTS = """
-def make(tiers, native, latest, sizes, empty, rows, ndarray, float64, most, expected, frames):
+def make(tiers, native, latest, sizes, empty, rows, ndarray, dtype, most, expected, frames):
     {unpack}
     def entry({arguments}):
         nonlocal native, tiers
@@ -68,7 +68,7 @@ def make(tiers, native, latest, sizes, empty, rows, ndarray, float64, most, expe
         if {first}.ndim != 2 or not 0 < len({first}) <= most:
             return None
         count = len({first})
-        {outputs} = rows(count, sizes, float64)
+        {outputs} = rows(count, sizes, dtype)
         if not native({given}, {outputs}):
             return None
         return {{{batch_results}}}
@@ -124,7 +124,7 @@ def make_entry(
     """The entry to a program.
 
     Args:
-        tiers: Its kernels in float64, of which one is ready.
+        tiers: Its kernels in one precision, of which one is ready.
         order: Names of the inputs in the order of the entry's arguments, wrenches left out.
         shapes: Shape of each output for one sample.
         keys: Names of several outputs in the result, where they differ.
@@ -142,6 +142,7 @@ def make_entry(
     outputs = tuple(signature.outputs)
     if kernel.native_entry is None or sorted(inputs) != sorted(order):
         return None
+    double = kernel.call.dtype == np.float64
     places = tuple(list(order).index(name) for name in inputs)
     tails = tuple(tuple(shapes[name]) for name in outputs)
     if len(outputs) == 1:
@@ -154,10 +155,10 @@ def make_entry(
         kernel.native_entry,
         _latest,
         tuple(map(math.prod, tails)),
-        np.empty,
+        np.empty if double else partial(np.empty, dtype=np.float32),
         pool.rows,
         np.ndarray,
-        np.dtype(np.float64),
+        kernel.call.dtype,
         POLICY.max_fast_path_samples,
         None if wrenches is None else wrenches.reference,
         frames,

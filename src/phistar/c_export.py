@@ -33,6 +33,7 @@ from phistar.backends.to_c import (
     rename_output,
 )
 from phistar.compile import Full, Kernel, kernel, lowered_bundle, with_closed_inverses
+from phistar.compile.traced import trace_quantity
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.explain.dependencies import theorems_in
 from phistar.explain.meanings import MATRIX_MEANINGS
@@ -42,7 +43,6 @@ from phistar.model.model import Model
 from phistar.model.numpy_kinematics import check_reference
 from phistar.scalar.program import ScalarProgram, Unrolled
 from phistar.scalar.trace import energy_programs, kinematics_programs
-from phistar.scalar.trace.kinematics_programs import RESULT_OUTPUT
 from phistar.sweeps.ir import StreamProgram
 from phistar.sweeps.requests import matrix_forms
 
@@ -102,12 +102,12 @@ TRACED: Mapping[str, TracedQuantity] = {
         lambda model: (3,),
     ),
     "momentum": TracedQuantity(
-        lambda model, _, __: energy_programs.momentum(model),
+        lambda model, _, __: trace_quantity(model, "momentum"),
         "momentum about the world's origin, angular [N m s] then linear [N s]",
         lambda model: (6,),
     ),
     "kinetic_energy": TracedQuantity(
-        lambda model, _, __: energy_programs.kinetic_energy(model),
+        lambda model, _, __: trace_quantity(model, "kinetic_energy"),
         "kinetic energy [J], that of the rotors included",
         lambda model: (1,),
     ),
@@ -207,7 +207,7 @@ def source_c(model: Model, name: str, *, real: str = "double", shape: str = "aut
 
 def quantity_names() -> tuple[str, ...]:
     """Everything that can be exported; those that need a frame take it behind a colon."""
-    return (*PROGRAMS, *MATRICES, *BUNDLES, *TRACED)
+    return tuple(dict.fromkeys((*PROGRAMS, *MATRICES, *BUNDLES, *TRACED)))
 
 
 def needs_frame(quantity: str) -> bool:
@@ -330,7 +330,8 @@ def _exported_trace(model: Model, wanted: _Wanted, options: ExportOptions) -> Ex
         raise ArgumentError(f"robot '{model.name}' has no mass, and so no centre of mass")
     reference = options.reference or DEFAULT_REFERENCE
     traced = quantity.trace(model, wanted.frame, reference)
-    program = rename_output(traced, RESULT_OUTPUT, name)
+    (output,) = traced.signature.outputs
+    program = rename_output(traced, output, name)
     shape = quantity.shape(model)
     meaning = quantity.meaning
     if len(shape) > 1:

@@ -272,6 +272,11 @@ METHODS: dict[str, Callable[[Case], tuple[Any, Any]]] = {
     ),
     "momenta": _energy,
     "total_momentum": _momentum,
+    "momentum": lambda c: (c.robot.momentum(c.q, c.values["v"]), c.program("momentum")),
+    "kinetic_energy": lambda c: (
+        np.array([c.robot.kinetic_energy(c.q, c.values["v"])]),
+        c.program("kinetic_energy"),
+    ),
     "hinge_inertias": _log_determinant,
     "generalised_force": _push,
     "link_accelerations": _acceleration,

@@ -14,6 +14,7 @@ from phistar.algebra.ir import Expr, I, Q, crf, crm
 from phistar.algebra.random_examples import random_vectors
 from phistar.algebra.spaces import FORCE, MOTION
 from phistar.algebra.symbols import (
+    E_0,
     D,
     E_phi,
     G,
@@ -58,6 +59,7 @@ VECTORS: dict[str, Expr] = {
     "shifted": E_phi @ force,
     "carried": E_phi.T @ motion,
     "gravity": phi.T @ gravity,
+    "ground": E_0 @ phi @ M @ V,
     "gyroscopic": M_hat @ motion,
     "cross products": crm(V) @ H.T @ v + crm(motion) @ V,
     "force products": crf(V) @ M @ V + Q(phi @ force) @ V,
@@ -68,6 +70,8 @@ VECTORS: dict[str, Expr] = {
 OPERATORS: dict[str, Expr] = {
     "phi": phi,
     "shift": E_phi,
+    "ground": E_0,
+    "from the ground": phi.T @ E_0.T,
     "mass matrix": mass_matrix,
     "articulated inertia": P,
     "hinge inertia": D,
@@ -202,6 +206,8 @@ INERTIAL: dict[str, Expr] = {
     "joint map": H,
     "inertia": M,
     "shift": E_phi,
+    "ground": E_0,
+    "from the ground": phi.T @ E_0.T,
     "phi": phi,
     "gravity": gravity,
     "articulated inertia": P,

@@ -210,6 +210,7 @@ class Hand:
         ends = np.cumsum([0, *(len(h) for h in self.H)])
         self.slices = [slice(a, b) for a, b in pairwise(ends)]
         self.values: dict[tuple[int, int], Any] = {}
+        self.ground: dict[Node, Any] = {}
         self.by_link = [NO_OPERATIONS] * len(model.bodies)
         self.by_operation: dict[str, OperationCount] = {}
 
@@ -295,6 +296,16 @@ class Hand:
         across = np.stack([cross(self.p[k], column) for column in S[:3].T], axis=1)
         blocks = (S[:3], S[3:] - across)
         return np.concatenate([_matrix(_matrix(R.T, block), R) for block in blocks])
+
+    def reduce(self, node: Node, k: int, term: Any) -> Any:
+        """Add to a sum at the ground, which begins with zeros."""
+        self.ground[node] = self.ground.get(node, counted(np.zeros(len(term)))) + term
+        return self.ground[node]
+
+    def to_ground(self, node: Node, k: int, force: Any) -> Any:
+        if self.model.bodies[k].parent != GROUND:
+            return np.array([0] * 6, dtype=object)
+        return self.reduce(node, k, force_inward(self.R[k], self.p[k], force))
 
     def sum(self, node: Node, k: int, *terms: Any) -> Any:
         total: Any = None
@@ -382,6 +393,21 @@ def _through(hand: Hand, node: Node, k: int, S: Any, G: Any) -> Any:
     return symmetric(6, lambda i, j: S[i, j] - dot(G[i], U[j]) - dot(W[i], G[j]))
 
 
+def _link_energy(hand: Hand, node: Node, k: int, x: Any) -> Any:
+    """Halves of the moments are known beforehand; each product of two rates is made once."""
+    M = hand.rigid(node, k)
+    mc, half, w, v = M[[2, 0, 1], [4, 5, 3]], Counted(M[3, 3].value / 2), x[:3], x[3:]
+    J = values(M[:3, :3])
+    rows = counted(np.triu(J, 1) + np.diag(np.diag(J) / 2))
+    spun = np.array([dot(rows[i, i:], w[i:]) for i in range(3)], dtype=object)
+    return np.array([dot(w, spun + cross(mc, v)) + dot(v, v) * half], dtype=object)
+
+
+def _rotor_energy(hand: Hand, node: Node, k: int, x: Any) -> Any:
+    halves = structured(values(hand.A[k]) / 2)
+    return np.array([dot(halves, x * x if halves.any() else x)], dtype=object)
+
+
 def _matrix(A: Any, B: Any) -> Any:
     return np.stack([times(A, column) for column in B.T], axis=1)
 
@@ -435,6 +461,11 @@ _RECIPES: dict[str, Callable[..., Any]] = {
     "Ax": lambda h, n, k, x: h.A[k] * x,
     "crm": _motion_cross,
     "crf": _force_cross,
+    "link_energy": _link_energy,
+    "rotor_energy": _rotor_energy,
+    "dot": lambda h, n, k, x, y: np.array([dot(x, y)], dtype=object),
+    "total": Hand.reduce,
+    "to_ground": Hand.to_ground,
 }
 
 
@@ -480,8 +511,10 @@ def test_counts_are_what_a_person_does(name: str, topology: str) -> None:
     assert bill.total == sum(bill.by_stream.values(), NO_OPERATIONS)
     expected = program(model, q, inputs)
     for output, stream in program.schedule.program.outputs.items():
+        node = program.schedule.program.nodes[stream]
         parts = [values(hand.value(stream, k)) for k in range(len(model.bodies))]
-        result, right = np.concatenate(parts), expected[output].reshape(-1)
+        result = values(hand.ground[node]) if node.type.at_ground else np.concatenate(parts)
+        right = expected[output].reshape(-1)
         assert np.abs(result - right).max() <= 1e-9 * np.abs(right).max()
 
 
@@ -514,6 +547,8 @@ def _single(op: str) -> Schedule:
         **{"articulated_downdate": (S, U, G), "Gx": (G, joint), "Gtx": (G, motion)},
         **{"inertia_rate": (motion, S), "congruence_across": (S, G)},
         **{"gyro": (motion,), "project_across": (N, G), "inertia_t": (N, motion)},
+        **{"link_energy": (motion,), "rotor_energy": (joint,), "dot": (motion, force)},
+        **{"total": (program.leaf("one", Type.NUMBER),), "to_ground": (force,)},
         **{"Dx": (D, joint), "Dsolve": (D, joint), "crm": (motion, motion), "crf": (motion, force)},
     }[op]
     motions, joints = {"Ht", "shift_out", "crm"}, {"H", "Gtx", "Dx", "Dsolve", "Ax"}
@@ -533,6 +568,8 @@ def _single(op: str) -> Schedule:
         ("gyro", "project_across", "similarity_out", "transfer_update"), Type.TRANSFER
     )
     types["bias_gain"] = Type.BLOCK
+    types |= dict.fromkeys(("link_energy", "rotor_energy", "dot"), Type.NUMBER)
+    types |= {"total": Type.TOTAL, "to_ground": Type.GROUND_FORCE}
     types |= {**dict.fromkeys(motions, Type.MOTION), **dict.fromkeys(joints, Type.JOINT)}
     wanted = program.add(op, operands, types.get(op, Type.FORCE))
     chain_of = [s for s in (U, D, G, moved, told) if s in _needed(program, wanted)]
@@ -560,18 +597,26 @@ def test_one_operation(op: str, kind: str) -> None:
         "tau": rng.normal(size=sum(sizes)),
         "S": half @ np.swapaxes(half, -1, -2) + np.eye(6),
         "N": half[..., :3],
+        "one": rng.normal(size=(len(sizes), 1)),
     }
     schedule = _single(op)
     hand = Hand(schedule, model, q, inputs).run()
     _, cost = count_operations(schedule, model).by_operation.get(op, (0, NO_OPERATIONS))
     assert cost == hand.by_operation.get(op, NO_OPERATIONS)
-    machine = interpret.Interpreter(schedule, model, q, {n: inputs[n] for n in ("x", "f", "tau")})
+    machine = interpret.Interpreter(
+        schedule, model, q, {n: inputs[n] for n in ("x", "f", "tau", "one")}
+    )
     stream = schedule.program.outputs["out"]
     whole = {"S": inputs["S"], "N": np.concatenate([inputs["N"], 0 * inputs["N"]], axis=-1)}
     for leaf, given in enumerate(schedule.program.nodes):
         for k in range(len(sizes) if given.data in whole else 0):
             machine.values[leaf, k] = whole[given.data][k]
     machine.run()
+    node = schedule.program.nodes[stream]
+    if node.type.at_ground:
+        total = machine.values[stream, GROUND]
+        np.testing.assert_allclose(values(hand.ground[node]), total, rtol=1e-8, atol=1e-10)
+        return
     for k in range(len(sizes)):
         result = hand.value(stream, k)
         ours = values(result[0] if op == "D" else result)

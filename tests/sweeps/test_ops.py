@@ -57,6 +57,7 @@ def _random(type: Type, size: int, rng: np.random.Generator) -> Any:
         **dict.fromkeys((Type.INERTIA, Type.TRANSFER), (6, 6)),
         **{Type.JOINT: (size,), Type.BLOCK: (6, size), Type.FACTOR: (size, size)},
         Type.ANGULAR_ACCELERATION_MATRIX: (3, 3),
+        **{Type.NUMBER: (1,), Type.TOTAL: (1,), Type.GROUND_FORCE: (6,)},
     }
     x = rng.normal(size=shapes[type])
     if type in (Type.INERTIA, Type.FACTOR):

@@ -34,6 +34,8 @@ from phistar.algebra.ir import (
 from phistar.algebra.spaces import (
     CONSTRAINT,
     FORCE,
+    GROUND_FORCE,
+    GROUND_MOTION,
     JOINT,
     MOTION,
     ONE,
@@ -70,7 +72,7 @@ from phistar.spatial import (
 
 ExpressionFrame = Literal["link", "origin", "inertial"]
 
-BASE_SYMBOLS = ("H", "M", "E_phi", "A", "N", "B", "T", "gravity")
+BASE_SYMBOLS = ("H", "M", "E_phi", "E_0", "A", "N", "B", "T", "gravity")
 """Symbols defined by the robot and its configuration."""
 
 
@@ -118,6 +120,8 @@ class Dense:
             FORCE: 6 * len(sizes),
             TASK_MOTION: 6 * len(tasks),
             TASK_FORCE: 6 * len(tasks),
+            GROUND_MOTION: 6,
+            GROUND_FORCE: 6,
             CONSTRAINT: int(constraint_starts[-1]),
         }
         self._values: dict[Expr, Array] = {}
@@ -244,6 +248,14 @@ class Dense:
         for k, parent in enumerate(self.parents):
             if parent != GROUND:
                 result[self._block(parent), self._block(k)] = self._shift(parent, k)
+        return result
+
+    def _E_0(self) -> Array:
+        """World axes and the world's origin at the ground, whatever the frame of expression."""
+        result = np.zeros((6, self.dimensions[FORCE]), dtype=self.poses.dtype)
+        for k, parent in enumerate(self.parents):
+            if parent == GROUND:
+                result[:, self._block(k)] = force_transform(self.poses[k]) @ self.to_frame(k).T
         return result
 
     def _shift(self, parent: int, k: int) -> Array:

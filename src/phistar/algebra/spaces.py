@@ -52,4 +52,8 @@ MOTION = _space("MOTION", "link motions", "FORCE")
 FORCE = _space("FORCE", "link forces", "MOTION")
 TASK_MOTION = _space("TASK_MOTION", "frame motions", "TASK_FORCE")
 TASK_FORCE = _space("TASK_FORCE", "frame forces", "TASK_MOTION")
+GROUND_MOTION = _space("GROUND_MOTION", "motions of the ground", "GROUND_FORCE")
+GROUND_FORCE = _space("GROUND_FORCE", "forces on the ground", "GROUND_MOTION")
+GROUND_SPACES = (GROUND_MOTION, GROUND_FORCE)
+"""Spaces without a part for each link: there is one ground."""
 CONSTRAINT = _space("CONSTRAINT", "constraint vectors", "CONSTRAINT")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The spatial operators, each with its definition, meaning and reference.
 
-Base operators (H, M, E_phi, A, N, B, T and gravity) are given by a robot and its state; vectors and
-the block diagonals X, Y, Z by the user of an expression; all others are defined by them. The
-algebra knows neither the number nor the order of the links.
+Base operators (H, M, E_phi, E_0, A, N, B, T and gravity) are given by a robot and its state;
+vectors and the block diagonals X, Y, Z by the user of an expression; all others are defined by
+them. The algebra knows neither the number nor the order of the links.
 """
 
 from __future__ import annotations
@@ -13,7 +13,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from phistar.algebra.ir import Expr, I, Inverse, Q, Sparsity, Symbol, crf, crm, let, symbol
-from phistar.algebra.spaces import CONSTRAINT, FORCE, JOINT, MOTION, ONE, TASK_FORCE, Space
+from phistar.algebra.spaces import (
+    CONSTRAINT,
+    FORCE,
+    GROUND_FORCE,
+    JOINT,
+    MOTION,
+    ONE,
+    TASK_FORCE,
+    Space,
+)
 from phistar.algebra.traverse import nodes
 from phistar.errors import SpaceError, UnknownNameError
 from phistar.refs import FO00, JR93, JR95, RK92, Ref
@@ -230,6 +239,12 @@ E_phi = _register(
     r"\mathcal{E}_\phi",
     "Takes the force on each link to its parent as if the joint were locked.",
     ref=JR95.eq("4.6"),
+)
+E_0 = _register(
+    symbol("E_0", GROUND_FORCE, FORCE, Sparsity.SHIFT),
+    "E₀",
+    r"\mathcal{E}_0",
+    "Takes the forces on the roots to the ground: the row of Eφ for the world itself.",
 )
 A = _register(
     symbol("A", JOINT, JOINT, symmetric=True),

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from phistar.algebra.calculus import derivative, gradient
 from phistar.algebra.ir import Expr, crm
-from phistar.algebra.symbols import D, H, M, dq, f_ext, mass_matrix, phi, tau, v, vdot
+from phistar.algebra.symbols import E_0, A, D, H, M, dq, f_ext, mass_matrix, phi, tau, v, vdot
 from phistar.algorithms import diagonal_dynamics, linearized
 from phistar.algorithms.equations_of_motion import (
     LINK_BIAS_ACCELERATION,
@@ -97,6 +97,8 @@ PROGRAMS: Mapping[str, Mapping[str, Expr]] = LazyTable(
         "coriolis_adjoint_times": lambda: {"tau": coriolis.T @ vdot},
         "momenta": lambda: {"h": M @ V},
         "total_momentum": lambda: {"h": phi @ M @ V},
+        "momentum": lambda: {"h": E_0 @ phi @ M @ V},
+        "kinetic_energy": lambda: {"energy": (V.T @ M @ V + v.T @ A @ v) / 2},
         "hinge_inertias": lambda: {"d": D @ vdot},
         "generalised_force": lambda: {"tau": H @ phi @ f_ext},
         "new_rates": lambda: {"zeta": diagonal_dynamics.new_rates},

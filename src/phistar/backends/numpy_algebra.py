@@ -25,6 +25,11 @@ def times(A: Array, x: Array) -> Array:
     return np.asarray(_dot("ij...,j...->i...", A, x))
 
 
+def dot(x: Array, y: Array) -> Array:
+    """x* y, as one entry."""
+    return np.asarray((x * y).sum(axis=0, keepdims=True))
+
+
 def matrix_times(A: Array, B: Array) -> Array:
     """A B."""
     return np.asarray(A @ B if A.ndim == 2 else _dot("ij...,jk...->ik...", A, B))

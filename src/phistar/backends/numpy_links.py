@@ -21,6 +21,7 @@ from phistar.backends.numpy_algebra import (
     InvertedJointInertia,
     block_outer,
     constant_times,
+    dot,
     matrix_times,
     symmetric_inverse,
     times,
@@ -273,6 +274,28 @@ class NumpyLinks:
         """S + H* B*; B by rows."""
         return np.asarray(S + self.Ht(k, B))
 
+    # -- at the ground
+
+    def nothing(self, size: int) -> Array:
+        """Zeros."""
+        return np.zeros((size, *self._ones), dtype=self._zero.dtype)
+
+    def link_energy(self, k: int, x: Array) -> Array:
+        """½ x* M x, as one entry."""
+        return np.asarray(dot(x, self.Mx(k, x)) / 2)
+
+    def rotor_energy(self, k: int, x: Array) -> Array:
+        """½ x* A x, as one entry."""
+        return np.asarray(dot(x, self.Ax(k, x)) / 2)
+
+    def total(self, stream: Stream) -> Array:
+        """Σ x over all links."""
+        return sum(stream, self.nothing(1))
+
+    def to_ground(self, stream: Stream) -> Array:
+        """Σ φ x over the roots."""
+        return self._inward(self._tables.roots, stream)
+
     # -- between links
 
     def shift_out(self, k: int, stream: Stream) -> Array:
@@ -286,9 +309,13 @@ class NumpyLinks:
         return _join_halves(pair)
 
     def shift_in(self, k: int, stream: Stream) -> Array:
-        """Σ φ x over the children: n and f turned into this link's axes, then n + p × f."""
+        """Σ φ x over the children."""
+        return self._inward(self._tables.children[k], stream)
+
+    def _inward(self, links: Sequence[int], stream: Stream) -> Array:
+        """Σ φ x: n and f turned into the parent's axes, then n + p × f."""
         total = self._zero
-        for j in self._tables.children[k]:
+        for j in links:
             pair = _rotate_halves(self._R[j], _halves(stream[j]))
             pair[0] += times(self._p[j], pair[1])
             total = total + _join_halves(pair)

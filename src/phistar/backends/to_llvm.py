@@ -78,10 +78,7 @@ class MachineCode:
         self._joint_inputs = {
             n.data for n in program.nodes if n.op == "leaf" and n.type is Type.JOINT
         }
-        self._sample_shapes = {
-            name: () if program.nodes[stream].type is Type.JOINT else (len(model.bodies), 6)
-            for name, stream in program.outputs.items()
-        }
+        self._output_types = {name: program.nodes[s].type for name, s in program.outputs.items()}
         self._tiers: dict[tuple[frozenset[str], str], TieredKernel] = {}
         self._numpy: Executable | None = None
 
@@ -139,7 +136,7 @@ class MachineCode:
     def _refuse(self, q: Array, results: Mapping[str, Array]) -> None:
         """Raise if results are not finite."""
         name = next(iter(results))
-        axes = results[name].ndim - (len(self._sample_shapes[name]) or 1)
+        axes = results[name].ndim - self._output_types[name].output_axes
         require_finite_results(self.model, q, results, axes)
 
     def run(
@@ -166,7 +163,9 @@ class MachineCode:
     def _shapes(self, kernel: MachineKernel) -> dict[str, tuple[int, ...]]:
         """Shape of each output for one sample."""
         sizes = kernel.call.signature.outputs
-        return {name: self._sample_shapes[name] or (size,) for name, size in sizes.items()}
+        axes = {name: self._output_types[name].output_axes for name in sizes}
+        shapes: dict[int, tuple[int, ...]] = {0: (), 2: (len(self.model.bodies), 6)}
+        return {name: shapes.get(axes[name], (size,)) for name, size in sizes.items()}
 
     def entry(self, order: Sequence[str], names: Mapping[str, str] | None = None) -> Entry | None:
         """See ``base.Executable``."""

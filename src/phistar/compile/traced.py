@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Quantities whose scalar program is traced for a robot directly: one row each.
+"""Quantities that are computed by one straight line in the robot's own coordinates: one row each.
 
-A row says what a quantity reads and gives, how much work it is, and how its program is traced. The
-tracers are in ``scalar.trace``; they are imported when a program is made.
+A row says what a quantity reads and gives, how much work it is, and how its program is made: from a
+program of the catalogue, or by a tracer in ``scalar.trace``, which is imported when it is needed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from phistar import backends
 from phistar.arrays import Array
 from phistar.backends.policy import NUMPY, TracedWork, decide
+from phistar.compile import kernel
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_for_equal_models, entries
 
@@ -57,6 +58,24 @@ def _tracer(module: str, function: str) -> Callable[..., Unrolled]:
             model, *choices
         )
         return program
+
+    return trace
+
+
+def _derived(name: str) -> Callable[[Model], Unrolled]:
+    """The program of the catalogue with this name."""
+
+    def trace(model: Model) -> Unrolled:
+        from phistar.scalar.lower import LoweringOptions, to_unrolled
+
+        compiled = kernel(name, model)
+        return to_unrolled(
+            compiled.schedule,
+            model,
+            frozenset(backends.OPTIONAL_INPUTS),
+            options=LoweringOptions(regroup=compiled.regroup_inertia),
+            own_coordinates=True,
+        )
 
     return trace
 
@@ -119,14 +138,14 @@ _ROWS = (
         "momentum",
         ("q", "v"),
         lambda model: (6,),
-        _tracer("energy_programs", "momentum"),
+        _derived("momentum"),
         _all_links,
     ),
     TracedRequest(
         "kinetic_energy",
         ("q", "v"),
         lambda model: (),
-        _tracer("energy_programs", "kinetic_energy"),
+        _derived("kinetic_energy"),
         _all_links,
     ),
     TracedRequest(
@@ -140,6 +159,11 @@ _ROWS = (
 
 TRACED: Mapping[str, TracedRequest] = {row.name: row for row in _ROWS}
 """Traced quantities by name."""
+
+
+def trace_quantity(model: Model, name: str, *choices: Any) -> Unrolled:
+    """The straight line of a quantity on a robot; it has one output."""
+    return TRACED[name].trace(model, *choices)
 
 
 def run_traced(model: Model, key: RequestKey, *arrays: Array) -> Array | None:

@@ -25,6 +25,8 @@ PROGRAM_MEANINGS: Mapping[str, str] = {
     "coriolis_adjoint_times": "C* times a vector",
     "momenta": "momentum of each link",
     "total_momentum": "momentum of each link and all beyond it",
+    "momentum": "momentum of the robot about the world's origin",
+    "kinetic_energy": "kinetic energy of links and rotors",
     "hinge_inertias": "D times a vector",
     "generalised_force": "joint forces of forces on the links",
     "new_rates": "rates ζ that decouple the robot, from v",
@@ -101,8 +103,6 @@ METHOD_MEANINGS: Mapping[str, Method] = {
     ),
     "jvp": Method("products of derivatives with directions", ("forward_dynamics_jvp",)),
     "vjp": Method("products of weights with derivatives", ("forward_dynamics_vjp",)),
-    "kinetic_energy": Method("½ v* 𝓜 v = ½ V* M V: a sum over the links", ("momenta",)),
-    "momentum": Method("that of the roots, moved to the origin", ("total_momentum",)),
     "operational_inertia": Method(
         "(J 𝓜⁻¹ J*)⁻¹ = (B* ψ* H* D⁻¹ H ψ B)⁻¹ at frames; phistar.explain takes that expression",
         ("mass_matrix_inverse",),

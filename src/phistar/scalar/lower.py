@@ -11,12 +11,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from phistar.model.configuration import quaternion_starts
+from phistar.model.joint_map import joint_map
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_for_equal_models
 from phistar.scalar.program import Looped, Signature, Unrolled, count_arithmetic
 from phistar.scalar.robot.link_numbers import LinkNumbers, build_link_numbers
 from phistar.scalar.robot.rounding import ROUNDING_TOLERANCE
 from phistar.scalar.trace.classical_accelerations import with_classical_accelerations
+from phistar.scalar.trace.ground_tracer import GROUND_SIZES
 from phistar.scalar.trace.link_tracer import TraceContext
 from phistar.scalar.trace.looped import trace_looped
 from phistar.scalar.trace.unrolled import trace_unrolled
@@ -87,6 +89,8 @@ def input_sizes(
 
 
 def _size(kind: Type, model: Model, locked: Set[int]) -> int:
+    if kind.at_ground:
+        return GROUND_SIZES[kind]
     if kind is not Type.JOINT:
         return 6 * len(model.bodies)
     return sum(body.joint_kind.nv for body in model.bodies if body.index not in locked)
@@ -103,6 +107,7 @@ def to_unrolled(
     absent: Set[str] = frozenset(),
     locked: Set[int] = frozenset(),
     options: LoweringOptions = DEFAULT_OPTIONS,
+    own_coordinates: bool = False,
 ) -> Unrolled:
     """The straight line of a program on a robot, the cheapest of the frames that are allowed.
 
@@ -112,8 +117,12 @@ def to_unrolled(
         absent: Inputs that are not given: zero, or for gravity the robot's own.
         locked: Bodies whose joints are not free.
         options: What may be chosen.
+        own_coordinates: Whether joint vectors are given in the robot's own coordinates, (nv,),
+            rather than by the joints of the bodies; outputs may not be joint vectors.
     """
     formulated, signature, setting = _prepare(scheduled, model, absent, locked, options)
+    if own_coordinates:
+        signature, setting = _in_own_coordinates(model, formulated.program, signature, setting)
     found = [
         trace_unrolled(formulated, links, signature, setting)
         for links in link_number_choices(
@@ -142,6 +151,19 @@ def _prepare(
     signature = signature_of(scheduled, model, absent, locked)
     formulated = _reformulate(scheduled) if options.classical else scheduled
     return formulated, signature, trace_context(formulated.program, model, absent)
+
+
+def _in_own_coordinates(
+    model: Model, program: StreamProgram, signature: Signature, setting: TraceContext
+) -> tuple[Signature, TraceContext]:
+    """What is read, if joint vectors are (nv,): joints that follow others share their entries."""
+    assert all(program.nodes[s].type is not Type.JOINT for s in program.outputs.values())
+    given = (program.nodes[stream] for stream in program.live())
+    over_joints = {node.data for node in given if node.op == "leaf" and node.type is Type.JOINT}
+    sizes = {n: model.nv if n in over_joints else x for n, x in signature.inputs.items()}
+    joints = joint_map(model)
+    places = tuple(zip(joints.v_indices.tolist(), joints.scales.tolist(), strict=True))
+    return replace(signature, inputs=sizes), replace(setting, joint_places=places)
 
 
 @lru_cache(maxsize=256)

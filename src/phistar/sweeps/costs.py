@@ -4,7 +4,8 @@
 Counted as a person would do it: a transform is a rotation and an offset, an inertia is symmetric, a
 joint map is used with its zeros and ones, a link's own inertia has ten numbers, gravity no angular
 part. What vanishes at roots and tips, or without rotors, is left out; other vectors are dense.
-Not counted: making the transforms from q, and moving forces on frames (B) to their links.
+Not counted: making the transforms from q, moving forces on frames (B) to their links, and what is
+made of sums at the ground, once for all links.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from phistar.sweeps.op_costs import (
     OperationCount,
     link_types,
 )
-from phistar.sweeps.ops import Support
+from phistar.sweeps.ops import Reduction, Support
 from phistar.sweeps.schedule import Schedule
 
 RIGID_INERTIA_ENTRIES = 15
@@ -94,6 +95,8 @@ def _costs_at_link(
     for each in schedule.sweeps:
         for stream in each.streams:
             node = program.nodes[stream]
+            if node.type.at_ground and node.spec.reduction is None:
+                continue
             if stream not in absent and not node.spec.is_free:
                 yield stream, node.op, node_cost(program, node, place, absent)
     for stream in program.live():
@@ -127,7 +130,7 @@ def _zero_streams(schedule: Schedule, place: LinkType) -> set[int]:
 def _vanishes(node: Node, place: LinkType) -> bool:
     if node.spec.shift is not None:
         return place.root if node.spec.shift is Direction.OUTWARD else place.children == 0
-    if _is_gravity(node):
+    if node.spec.reduction is Reduction.ROOTS or _is_gravity(node):
         return not place.root
     return node.op == "zero" or (node.spec.needs_rotors and not place.rotor_count)
 
@@ -167,6 +170,8 @@ def stream_size(type: Type, size: int) -> int:
         Type.TRANSFER: 18,
         Type.BLOCK: 6 * size,
         Type.FACTOR: size * (size + 1) // 2,
+        Type.NUMBER: 1,
+        Type.TOTAL: 1,
     }
     return own.get(type, 6)
 

@@ -21,6 +21,7 @@ from phistar.model.singular import pivot_thresholds
 from phistar.spatial import force_transform, motion_transform, pose_inverse
 from phistar.sweeps.ir import Direction, Node, Type
 from phistar.sweeps.op_values import LinkState, times
+from phistar.sweeps.ops import Reduction
 from phistar.sweeps.schedule import Schedule
 
 
@@ -105,8 +106,14 @@ class Interpreter:
     def execute(self, stream: int, k: int) -> None:
         """Compute a stream at a link."""
         node = self.program.nodes[stream]
+        if node.type.at_ground and k != GROUND:
+            if node.spec.reduction is not None:
+                self.reduce(stream, node, k)
+            return
         if node.op == "rec":
             result = self.values[self.program.definitions[stream], k]
+        elif node.spec.reduction is not None:
+            result = self.zero(node, k)  # of a robot without links
         elif node.op in _GIVEN:
             result = _GIVEN[node.op](self, node, k)
         elif node.spec.shift is not None:
@@ -115,6 +122,14 @@ class Interpreter:
             result = self.local(node, k, [self.value(o, k) for o in node.operands])
         self.values[stream, k] = result
 
+    def reduce(self, stream: int, node: Node, k: int) -> None:
+        """Add what a link has to a sum at the ground."""
+        if node.spec.reduction is Reduction.ROOTS and self.parents[k] != GROUND:
+            return
+        term = node.spec.evaluate(self.links[k], *(self.value(o, k) for o in node.operands))
+        total = self.values.get((stream, GROUND))
+        self.values[stream, GROUND] = term if total is None else total + term
+
     def local(self, node: Node, k: int, operands: Sequence[Array]) -> Array:
         """A statement whose operands belong to the same link."""
         if node.op == "sum":
@@ -122,11 +137,15 @@ class Interpreter:
         return node.spec.evaluate(self.links[k], *operands)
 
     def output(self, stream: int) -> Array:
-        """A stream over all links."""
+        """A stream over all links, or its value at the ground."""
+        kind = self.program.nodes[stream].type
+        if kind.at_ground:
+            total = self.value(stream, GROUND)
+            return total[..., 0] if kind is Type.TOTAL else total
         parts = [self.value(stream, k) for k in range(len(self.parents))]
         batch = np.broadcast_shapes(self.batch, *(p.shape[:-1] for p in parts))
         parts = [np.broadcast_to(p, (*batch, p.shape[-1])) for p in parts]
-        if self.program.nodes[stream].type is Type.JOINT:
+        if kind is Type.JOINT:
             return np.concatenate([np.zeros((*batch, 0)), *parts], axis=-1)
         return np.stack(parts, axis=-2) if parts else np.zeros((*batch, 0, 6))
 
@@ -162,7 +181,9 @@ class Interpreter:
     def zero(self, node: Node, k: int) -> Array:
         """Nothing, in the shape of its type."""
         shapes = {
-            Type.JOINT: (len(self.links[k].H),),
+            Type.JOINT: (0 if k == GROUND else len(self.links[k].H),),
+            Type.TOTAL: (1,),
+            Type.GROUND_FORCE: (6,),
             Type.MOTION: (6,),
             Type.FORCE: (6,),
             Type.INERTIA: (6, 6),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from math import inf
 
 from phistar.algebra.ir import (
     Adjoint,
@@ -26,8 +27,17 @@ from phistar.algebra.ir import (
     symbol,
 )
 from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE, TASK_FORCE, TASK_MOTION, Space
-from phistar.algebra.symbols import ARTICULATED_RATE_SYMBOLS, B, symbol_entry, vector, velocities
+from phistar.algebra.symbols import (
+    ARTICULATED_RATE_SYMBOLS,
+    A,
+    B,
+    M,
+    symbol_entry,
+    vector,
+    velocities,
+)
 from phistar.errors import LoweringError
+from phistar.sweeps.inner_products import DualPair, inner_product_terms
 from phistar.sweeps.ir import StreamProgram, Type
 
 _TYPES: Mapping[Space, Type] = {JOINT: Type.JOINT, MOTION: Type.MOTION, FORCE: Type.FORCE}
@@ -46,11 +56,11 @@ common_ancestor_product = symbol(
 
 
 def lower(outputs: Mapping[str, Expr]) -> StreamProgram:
-    """A program that computes vectors.
+    """A program that computes vectors and numbers.
 
     Args:
-        outputs: Vector expressions by name. Motions of frames come as the motions of all links,
-            from which the caller picks off the frames.
+        outputs: Expressions of vectors and numbers by name. Motions of frames come as the motions
+            of all links, from which the caller picks off the frames.
 
     Raises:
         LoweringError: An output is not a vector, or holds something that has no sweep form.
@@ -59,12 +69,11 @@ def lower(outputs: Mapping[str, Expr]) -> StreamProgram:
     for name, expr in outputs.items():
         if expr.domain is not ONE:
             raise LoweringError(f"output {name!r} is an operator, not a vector; apply it to one")
-        if expr.codomain is ONE:
-            raise LoweringError(
-                f"output {name!r} is a number, which has no sweep form: compute the two vectors of "
-                "the product and multiply them, as robot.function does"
-            )
-        stream = lowering.vector(_before_pick_off(name, expr))
+        stream = (
+            lowering.number(expr)
+            if expr.codomain is ONE
+            else lowering.vector(_before_pick_off(name, expr))
+        )
         lowering.program.outputs[name] = stream
         lowering.program.names.setdefault(stream, name)
     return lowering.program
@@ -164,6 +173,33 @@ class Lowering:
 
     def _local(self, op: str, *operands: int, type: Type | None = None) -> int:
         return self.program.apply(op, *operands, type=type)
+
+    # -- numbers
+
+    def number(self, expr: Expr) -> int:
+        """Σ over the links of products of vectors there, as few streams as the cuts allow."""
+        if expr not in self._vectors:
+            terms = []
+            for term in inner_product_terms(expr, _count_streams):
+                if len(term.pairs) != 1:
+                    raise LoweringError(
+                        f"{expr} has a term that is not one product of two vectors; robot.function "
+                        "multiplies numbers"
+                    )
+                factor, stream = self._link_number(*term.pairs[0])
+                terms.append((term.factor * factor, stream))
+            if not terms:
+                return self.program.add("zero", (), Type.TOTAL)
+            self._vectors[expr] = self.program.apply("total", self.program.sum(terms))
+        return self._vectors[expr]
+
+    def _link_number(self, left: Expr, right: Expr) -> tuple[int, int]:
+        """A factor and the number at each link whose sum is a product of two vectors."""
+        for operator, op in ((M, "link_energy"), (A, "rotor_energy")):
+            for x, y in ((left, right), (right, left)):
+                if x.codomain is operator.domain and y is operator @ x:
+                    return 2, self.program.apply(op, self.vector(x))
+        return 1, self.program.apply("dot", self.vector(left), self.vector(right))
 
     # -- recursions over vectors
 
@@ -314,6 +350,17 @@ class Lowering:
         return stream
 
 
+def _count_streams(pair: DualPair) -> float:
+    """What a pair of vectors costs: their streams; infinite if they cannot be computed."""
+    lowering = Lowering()
+    try:
+        streams = [lowering.vector(expr) for expr in pair]
+    except LoweringError:
+        return inf
+    lowering.program.outputs = {str(stream): stream for stream in streams}
+    return sum(1 for _ in lowering.program.live())
+
+
 def _symbol(operator: Expr) -> Symbol:
     inside = operator
     while isinstance(inside, (Adjoint, Inverse)):
@@ -394,6 +441,7 @@ _LOWERINGS: dict[tuple[str, bool, bool], Callable[[Lowering, int], int]] = {
     ("G", True, False): lambda s, x: s._local("Gtx", s.G(), x),
     ("E_phi", False, False): _shift_in,
     ("E_phi", True, False): _shift_out,
+    ("E_0", False, False): lambda s, x: s._local("to_ground", x),
     ("K", False, False): lambda s, x: _shift_in(s, s._local("Gx", s.G(), x)),
     ("K", True, False): lambda s, x: s._local("Gtx", s.G(), _shift_out(s, x)),
     ("phi", False, False): Lowering.phi,

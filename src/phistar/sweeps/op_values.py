@@ -178,6 +178,29 @@ def cross_force(link: LinkState, x: Array, f: Array) -> Array:
     return crf_apply(x, f)
 
 
+# -- numbers
+
+
+def link_energy(link: LinkState, x: Array) -> Array:
+    """½ x* M x."""
+    return dot(link, x, times(link.rigid_inertia, x)) / 2
+
+
+def rotor_energy(link: LinkState, x: Array) -> Array:
+    """½ x* A x."""
+    return dot(link, x, rotor_product(link, x)) / 2
+
+
+def dot(link: LinkState, x: Array, y: Array) -> Array:
+    """x* y, as one entry."""
+    return np.asarray((x * y).sum(axis=-1, keepdims=True))
+
+
+def unchanged(link: LinkState, x: Array) -> Array:
+    """x: what is added up over the links as it is."""
+    return x
+
+
 # -- shifts
 
 

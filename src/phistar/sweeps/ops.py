@@ -23,6 +23,7 @@ from phistar.sweeps.stream_types import Direction, OpSignature, Type
 MOTION, FORCE, JOINT = Type.MOTION, Type.FORCE, Type.JOINT
 INERTIA, BLOCK, FACTOR, TRANSFER = Type.INERTIA, Type.BLOCK, Type.FACTOR, Type.TRANSFER
 ANGULAR_ACCELERATION_MATRIX = Type.ANGULAR_ACCELERATION_MATRIX
+NUMBER, TOTAL, GROUND_FORCE = Type.NUMBER, Type.TOTAL, Type.GROUND_FORCE
 INWARD, OUTWARD = Direction.INWARD, Direction.OUTWARD
 
 
@@ -32,6 +33,13 @@ class Support(Enum):
     EVERYWHERE = "every link, whatever the operands are"
     UNION = "where one of the operands is not zero"
     INTERSECTION = "where no operand is zero"
+
+
+class Reduction(Enum):
+    """The links whose values are added up to one value at the ground."""
+
+    ROOTS = "links whose parent is the ground"
+    LINKS = "all links"
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,8 @@ class Op:
         text: How it is printed; {0}, {1}, ... are its operands.
         shift: The direction in which values cross a joint: operands belong to the children, whose
             results are added up, or to the parent. None if operands belong to the same link.
+        reduction: The links over which it adds up values; the sum is at the ground, not at a link.
+            It suits sweeps of either direction.
         linear: Whether it is linear in its last operand, so that sums of it are collected.
         support: Where it may be other than zero, given where its operands may.
         is_variadic: Whether it takes any number of operands, all of the type of the result.
@@ -65,6 +75,7 @@ class Op:
     meaning: str
     text: str = ""
     shift: Direction | None = None
+    reduction: Reduction | None = None
     linear: bool = False
     support: Support = Support.INTERSECTION
     is_variadic: bool = False
@@ -446,6 +457,56 @@ _ROWS = (
         value=value.similarity_out,
         cost=cost.fixed(cost.TRANSFER_SHIFT_COST),
         crossing="φ* S φ*⁻¹      motions per motion, parent to link",
+    ),
+    # -- from links to the ground
+    Op(
+        "link_energy",
+        (MOTION >> NUMBER,),
+        "½ x* M x: the kinetic energy of a link that moves by x",
+        "½ {0}* M {0}",
+        is_dense=True,
+        value=value.link_energy,
+        cost=cost.fixed(cost.LINK_ENERGY_COST),
+    ),
+    Op(
+        "rotor_energy",
+        (JOINT >> NUMBER,),
+        "½ x* A x: the kinetic energy of the rotors of a joint that moves by x",
+        "½ {0}* A {0}",
+        needs_rotors=True,
+        value=value.rotor_energy,
+        cost=cost.rotor_energy,
+    ),
+    Op(
+        "dot",
+        ((MOTION, FORCE) >> NUMBER, (FORCE, MOTION) >> NUMBER, (JOINT, JOINT) >> NUMBER),
+        "the product of two vectors at a link",
+        "{0}* {1}",
+        linear=True,
+        value=value.dot,
+        cost=cost.dot,
+    ),
+    Op(
+        "total",
+        (NUMBER >> TOTAL,),
+        "Σ over all links: a number of the whole robot",
+        "Σ {0}",
+        reduction=Reduction.LINKS,
+        linear=True,
+        value=value.unchanged,
+        cost=cost.fixed(OperationCount(0, 1)),
+    ),
+    Op(
+        "to_ground",
+        (FORCE >> GROUND_FORCE,),
+        "Σ over the roots of φ x: forces on the ground, about the world's origin",
+        "Σ φ(0,r) {0}(r)",
+        reduction=Reduction.ROOTS,
+        linear=True,
+        is_dense=True,
+        value=value.shift_in,
+        cost=cost.fixed(cost.FORCE_SHIFT_COST + OperationCount(0, 6)),
+        crossing="φ(0,r) x       a force, root to ground: like one from child to link",
     ),
     # -- classical accelerations: see scalar.trace.classical_accelerations
     Op(

@@ -18,12 +18,30 @@ class Type(Enum):
     FACTOR = "joint inertia (dxd), factored"
     ANGULAR_ACCELERATION_MATRIX = "angular acceleration matrix (3x3)"
     TRANSFER = "force or motion per motion (6x6)"
+    NUMBER = "number (1)"
+    TOTAL = "number of the whole robot (1)"
+    GROUND_FORCE = "force on the ground (6)"
+
+    @property
+    def at_ground(self) -> bool:
+        """Whether there is one value for the robot, at the ground, and none at the links."""
+        return self in _AT_GROUND
+
+    @property
+    def output_axes(self) -> int:
+        """Axes of an output for one sample: links and components, components, or none."""
+        if self is Type.TOTAL:
+            return 0
+        return 1 if self is Type.JOINT or self.at_ground else 2
 
     def __rshift__(self, result: Type) -> OpSignature:
         return OpSignature((self,), result)
 
     def __rrshift__(self, operands: tuple[Type, ...]) -> OpSignature:
         return OpSignature(operands, self)
+
+
+_AT_GROUND = frozenset({Type.TOTAL, Type.GROUND_FORCE})
 
 
 @dataclass(frozen=True)

@@ -404,6 +404,20 @@ def rigid_force(link: LinkScalars, acceleration: Vector, u: Matrix) -> Vector:
     return [*plus(moment, cross(link.h, linear)), *force]
 
 
+def link_energy(link: LinkScalars, x: Vector) -> Vector:
+    """ω · (½ Jω + h × v) + ½ m v·v, with J as a triangle: each product of two rates once."""
+    w, v = x[:3], x[3:]
+    xx, xy, xz, yy, yz, zz = link.J
+    rows: list[Vector] = [[0.5 * xx, xy, xz], [0.0, 0.5 * yy, yz], [0.0, 0.0, 0.5 * zz]]
+    turning = [dot(row, w) for row in rows]
+    return [dot(w, plus(turning, cross(link.h, v))) + dot(v, v) * (0.5 * link.mass)]
+
+
+def rotor_energy(link: LinkScalars, x: Vector) -> Vector:
+    """½ x* A x."""
+    return [_sum_terms(rate * rate * (0.5 * a) for a, rate in zip(link.armature, x, strict=True))]
+
+
 LinkValue = Vector | Matrix | Inertia | LdlFactor
 """The value of a stream at a link; which of these it is, the type of the stream says."""
 
@@ -462,8 +476,14 @@ LINK_OPERATIONS: dict[str, Callable[..., LinkValue]] = {
     "congruence_across": congruence_across,
     "crm": lambda place, x, y: cross_motion(x, y),
     "crf": lambda place, x, f: cross_force(x, f),
+    "link_energy": lambda place, x: link_energy(place.link, x),
+    "rotor_energy": lambda place, x: rotor_energy(place.link, x),
+    "dot": lambda place, x, y: [dot(x, y)],
+    "total": lambda place, x: x,
+    "to_ground": PlacedLink.shift_in,
     "joint_bias": lambda place, carried, relative: joint_bias(carried, relative),
     "angular_acceleration_matrix": lambda place, x, a: angular_acceleration_matrix(x, a),
     "rigid_force": lambda place, a, u: rigid_force(place.link, a, u),
 }
-"""What each operation of ``sweeps.ops`` does at a link; of a shift, the child's link."""
+"""What each operation of ``sweeps.ops`` does at a link; of a shift, the child's link; of a sum at
+the ground, what a link adds to it."""

@@ -67,6 +67,8 @@ class TraceContext:
         unit_vector: A vector of zeros and one, if there is one: a column of a matrix is being
             traced.
         body_frames: The frames that such a vector may be about.
+        joint_places: Where each entry of a joint vector that is given stands in the user's own, and
+            what it is multiplied by; none: it is given as it is.
     """
 
     program: StreamProgram
@@ -74,6 +76,7 @@ class TraceContext:
     omitted_inputs: Set[str] = frozenset()
     unit_vector: UnitVector | None = None
     body_frames: tuple[BodyFrame, ...] = ()
+    joint_places: tuple[tuple[int, float], ...] = ()
 
 
 class LinkTracer(ABC):
@@ -218,7 +221,8 @@ class LinkTracer(ABC):
     def _zero(self, node: Node) -> LinkValue:
         if node.type in (Type.INERTIA, Type.TRANSFER):
             return ZeroInertia()
-        return zeros(len(self.placed.link.columns) if node.type is Type.JOINT else 6)
+        sizes = {Type.JOINT: len(self.placed.link.columns), Type.NUMBER: 1}
+        return zeros(sizes.get(node.type, 6))
 
     def is_given(self, name: str) -> bool:
         """Whether a vector that has a value of its own is given all the same."""

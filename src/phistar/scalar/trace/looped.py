@@ -41,11 +41,13 @@ from phistar.scalar.robot.joint_transforms import cosine_and_sine, joint_transfo
 from phistar.scalar.robot.link_numbers import LinkNumbers
 from phistar.scalar.robot.link_scalars import FamilyConstants, LinkScalars
 from phistar.scalar.trace import link_operations
+from phistar.scalar.trace.ground_tracer import GROUND_SIZES, GroundTracer
 from phistar.scalar.trace.link_classes import classify_links, flatten, inertia_forms, unflatten
 from phistar.scalar.trace.link_operations import LinkValue, PlacedLink, as_inertia, as_vector
 from phistar.scalar.trace.link_tracer import LinkTracer, TraceContext
 from phistar.sweeps.inlining import defining_stream
 from phistar.sweeps.ir import Direction, Node, StreamProgram, Type
+from phistar.sweeps.ops import Reduction
 from phistar.sweeps.schedule import Schedule, Sweep
 
 T = TypeVar("T")
@@ -164,6 +166,8 @@ class LoopedTracer:
         kept = set()
         for stream in self.program.live():
             node = self.program.nodes[stream]
+            if node.type.at_ground and node.spec.reduction is None:
+                continue
             if node.op != "rec" and node.spec.shift is not Direction.INWARD:
                 kept |= self._read_elsewhere(node, self.sweep_of.get(stream))
         return kept
@@ -193,8 +197,18 @@ class LoopedTracer:
         done = allocate_slots(loops)
         table = self.link_table()
         return Looped(
-            self.signature, table, done.link_sweeps, done.slots, forward_slots=done.forward_slots
+            self.signature,
+            table,
+            done.link_sweeps,
+            done.slots,
+            forward_slots=done.forward_slots,
+            ground_start=self.ground_start(),
         )
+
+    def ground_start(self) -> dict[str, list[float]]:
+        """What outputs at the ground begin with: nothing, to which links add."""
+        found = {n: self.program.nodes[s].type for n, s in self.program.outputs.items()}
+        return {n: [0.0] * GROUND_SIZES[kind] for n, kind in found.items() if kind.at_ground}
 
     def trace_to_fixed_point(self, trace: Callable[[], T]) -> T:
         """What is traced, with all constants that bodies leave to each other."""
@@ -321,9 +335,9 @@ class ClassTracer(LinkTracer):
         self._angles = AngleNumbers()
         place = PlacedLink(own, *joint_transform(own, _coordinate_reader(self.graph), self._turn))
         super().__init__(roller.context, place, link.parent == GROUND, member, link.v)
-        self.streams = tuple(
-            dict.fromkeys(defining_stream(self.program, s) for s in roller.sweeps[number].streams)
-        )
+        made = [defining_stream(self.program, s) for s in roller.sweeps[number].streams]
+        at_links = (s for s in made if not self.program.nodes[s].type.at_ground)
+        self.streams = tuple(dict.fromkeys(at_links))
         self._asked: dict[str, object] = {}
         self._forms: dict[int, tuple[type, int]] = {}
 
@@ -383,8 +397,24 @@ class ClassTracer(LinkTracer):
     def _outputs(self) -> None:
         for name, stream in self.program.outputs.items():
             made = defining_stream(self.program, stream)
-            if self.program_tracer.sweep_of.get(made, 0) == self.sweep:
+            if self.program.nodes[made].type.at_ground:
+                self._add_at_ground(name, made)
+            elif self.program_tracer.sweep_of.get(made, 0) == self.sweep:
                 self._output(name, self.program.nodes[made].type, self.value(made))
+
+    def _add_at_ground(self, name: str, output: int) -> None:
+        """Add what this link has, if it is of this pass, to an output that is a sum over links."""
+
+        def term(stream: int, node: Node) -> Vector:
+            here = self.program_tracer.sweep_of[stream] == self.sweep
+            if not here or (node.spec.reduction is Reduction.ROOTS and not self.is_root):
+                return zeros(GROUND_SIZES[node.type])
+            operands = (self.value(o) for o in node.operands)
+            return as_vector(link_operations.LINK_OPERATIONS[node.op](self.placed, *operands))
+
+        for i, x in enumerate(GroundTracer(self.program, term).value(output)):
+            if not isinstance(x, float) or x != 0.0:
+                self.result.stores.append(Store(name, i, "ground", x, add=True))
 
     def _store_hoisted(self, presum: _HoistedSum) -> None:
         """Put what is known of a sum where the children will add to it."""

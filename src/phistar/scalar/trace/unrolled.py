@@ -8,11 +8,12 @@ from fractions import Fraction
 
 from phistar.model.components import GROUND
 from phistar.scalar.graph import Graph, Scalar
-from phistar.scalar.linear.vectors import Vector
+from phistar.scalar.linear.vectors import Vector, zeros
 from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled
 from phistar.scalar.robot.joint_transforms import joint_transform
 from phistar.scalar.robot.link_numbers import LinkNumbers
 from phistar.scalar.robot.link_scalars import link_scalars
+from phistar.scalar.trace.ground_tracer import GROUND_SIZES, GroundTracer
 from phistar.scalar.trace.link_operations import (
     LINK_OPERATIONS,
     LinkValue,
@@ -22,6 +23,7 @@ from phistar.scalar.trace.link_operations import (
 )
 from phistar.scalar.trace.link_tracer import LinkTracer, TraceContext
 from phistar.sweeps.ir import Direction, Node, Type
+from phistar.sweeps.ops import Reduction
 from phistar.sweeps.schedule import Schedule
 
 
@@ -54,11 +56,23 @@ class UnrolledTrace:
 
     def run(self, schedule: Schedule) -> None:
         """Walk all passes, so that operations come in their order."""
+        nodes = schedule.program.nodes
         for each in schedule.sweeps:
             outward = each.direction is Direction.OUTWARD
+            streams = [stream for stream in each.streams if not nodes[stream].type.at_ground]
             for link in self.tracers if outward else reversed(self.tracers):
-                for stream in each.streams:
+                for stream in streams:
                     link.value(stream)
+
+    def link_terms(self, stream: int, node: Node) -> Vector:
+        """What the links add to a sum at the ground."""
+        total: LinkValue = zeros(GROUND_SIZES[node.type])
+        for link in self.tracers:
+            if node.spec.reduction is Reduction.LINKS or link.is_root:
+                operands = (link.value(o) for o in node.operands)
+                term = LINK_OPERATIONS[node.op](link.placed, *operands)
+                total = add_term(total, Fraction(1), term)
+        return as_vector(total)
 
 
 class _UnrolledLinkTracer(LinkTracer):
@@ -73,7 +87,11 @@ class _UnrolledLinkTracer(LinkTracer):
 
     def input_entry(self, name: str, i: int, base: str) -> Scalar:
         start = self.link.v if base == "v" else 6 * self.link.index
-        return self.trace.traced_links.graph.load(name, start + i)
+        load = self.trace.traced_links.graph.load
+        if base == "v" and self.context.joint_places:
+            place, factor = self.context.joint_places[start + i]
+            return factor * load(name, place)
+        return load(name, start + i)
 
     def parent_value(self, stream: int) -> LinkValue:
         return self.trace.tracers[self.link.parent].value(stream)
@@ -105,6 +123,10 @@ def trace_unrolled(
     body = BasicBlock(robot.graph)
     for name, stream in schedule.program.outputs.items():
         kind = schedule.program.nodes[stream].type
+        if kind.at_ground:
+            numbers = GroundTracer(schedule.program, trace.link_terms).value(stream)
+            body.stores += [Store(name, i, "", x) for i, x in enumerate(numbers)]
+            continue
         for link in trace.tracers:
             body.stores += output_stores(name, kind, link, as_vector(link.value(stream)))
     return Unrolled(signature, body)

@@ -73,5 +73,5 @@ def run_on_batch(
         if not np.may_share_memory(x, given[name]):
             # Its rows have no constant stride: they were computed elsewhere.
             np.copyto(x, given[name].reshape(x.shape))
-    shaped = {name: x.reshape(*batch, *shapes[name]) for name, x in results.items()}
+    shaped = {name: x.reshape((*batch, *shapes[name])) for name, x in results.items()}
     return {**shaped, **(out or {})}, finite

@@ -42,7 +42,7 @@ from phistar.kernels import RobotKernel
 from phistar.model.model import Model
 from phistar.model.numpy_kinematics import check_reference
 from phistar.scalar.program import ScalarProgram, Unrolled
-from phistar.scalar.trace import energy_programs, kinematics_programs
+from phistar.scalar.trace import kinematics_programs
 from phistar.sweeps.ir import StreamProgram
 from phistar.sweeps.requests import matrix_forms
 
@@ -97,7 +97,7 @@ TRACED: Mapping[str, TracedQuantity] = {
         in_reference=True,
     ),
     "center_of_mass": TracedQuantity(
-        lambda model, _, __: kinematics_programs.center_of_mass(model, fixed=True),
+        lambda model, _, __: trace_quantity(model, "center_of_mass", True),
         "centre of mass in the world [m]; links welded to the ground count",
         lambda model: (3,),
     ),
@@ -112,7 +112,7 @@ TRACED: Mapping[str, TracedQuantity] = {
         lambda model: (1,),
     ),
     "potential_energy": TracedQuantity(
-        lambda model, _, __: energy_programs.potential_energy(model),
+        lambda model, _, __: trace_quantity(model, "potential_energy"),
         "potential energy [J] of the moving links, zero at the world's origin",
         lambda model: (1,),
     ),

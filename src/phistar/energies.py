@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-import numpy as np
-
 from phistar.arguments import check_shapes, checked_state
 from phistar.arrays import Array
 from phistar.compile import joint_map, kernel
@@ -21,7 +19,6 @@ from phistar.model.bad_samples import nan_where_bad
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
 from phistar.model.model_cache import Entry
-from phistar.model.numpy_kinematics import center_of_mass
 
 
 def momentum(model: Model, q: Coordinates, v: Coordinates) -> Array:
@@ -50,7 +47,7 @@ def potential_energy(model: Model, q: Coordinates) -> Array:
     arrays = check_shapes(model, q=q)
     found = run_traced(model, ("potential_energy",), *arrays.values())
     if found is None:
-        found = potential_energy_by_poses(model, **arrays)[..., None]
+        found = potential_energy_by_sweeps(model, **arrays)[..., None]
         found = require_finite_result(model, "the potential energy", arrays["q"], found, 1)
     return found[..., 0]
 
@@ -67,14 +64,10 @@ def kinetic_energy_by_sweeps(model: Model, q: Array, v: Array) -> Array:
     return kernel("kinetic_energy")(model, q, {"v": joint_map(model).spread(v)})["energy"]
 
 
-def potential_energy_by_poses(model: Model, q: Array) -> Array:
-    """Weight of the moving links times the height of their centre of mass."""
+def potential_energy_by_sweeps(model: Model, q: Array) -> Array:
+    """What gravity gives the weighted points that the links hand inward, by the default backend."""
     (q,) = checked_state(model, q=q)
-    mass = float(model.inertias[:, 0].sum())
-    if mass == 0.0:
-        return np.zeros(q.shape[:-1], q.dtype)
-    weight = (-mass * model.gravity).astype(np.finfo(q.dtype).dtype)
-    return np.asarray(center_of_mass(model, q, fixed=False) @ weight)
+    return kernel("potential_energy")(model, q, {})["energy"]
 
 
 class Energies:

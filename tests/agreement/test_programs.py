@@ -273,6 +273,15 @@ METHODS: dict[str, Callable[[Case], tuple[Any, Any]]] = {
     "momenta": _energy,
     "total_momentum": _momentum,
     "momentum": lambda c: (c.robot.momentum(c.q, c.values["v"]), c.program("momentum")),
+    "potential_energy": lambda c: (
+        np.array([c.robot.potential_energy(c.q)]),
+        c.program("potential_energy"),
+    ),
+    "center_of_mass": lambda c: (c.robot.center_of_mass(c.q), c.program("center_of_mass")),
+    "moving_center_of_mass": lambda c: (
+        c.robot.center_of_mass(c.q, fixed=False),
+        c.program("moving_center_of_mass"),
+    ),
     "kinetic_energy": lambda c: (
         np.array([c.robot.kinetic_energy(c.q, c.values["v"])]),
         c.program("kinetic_energy"),

@@ -77,6 +77,8 @@ Axes = Literal["link", "inertial"]
 
 _CONFIGURATION_SYMBOLS = ("E_phi", "phi", "E_0", "gravity")
 """Base symbols that depend on the configuration, in link axes."""
+_POINT_SHIFTS = ("E_pi", "E_pi_0")
+"""Base symbols that depend on the configuration and have no derivative: they are not motions."""
 
 
 def derivative(expr: Expr, changes: Mapping[Variable, Expr], axes: Axes = "link") -> Expr:
@@ -155,6 +157,8 @@ class _DirectionalDerivative:
         if node in self.leaves:
             return self.leaves[node]
         definition = symbol_entry(node).definition
+        if self.direction is not None:
+            _refuse_point_shifts(node)
         if definition is None and (
             self.direction is None or node.name not in _CONFIGURATION_SYMBOLS
         ):
@@ -186,6 +190,14 @@ class _DirectionalDerivative:
         """A symbol whose recursion does not depend on the vectors of the direction."""
         _refuse_recursion_over(node, self.leaves)
         return zero(node.codomain, node.domain)
+
+
+def _refuse_point_shifts(node: Symbol) -> None:
+    if node.name in _POINT_SHIFTS:
+        raise LoweringError(
+            f"{node} has no derivative: the velocity of a weighted point is no weighted point. "
+            f"Momentum and its rate say the same in motions and forces"
+        )
 
 
 def _refuse_recursion_over(node: Symbol, variables: Iterable[Symbol]) -> None:
@@ -321,6 +333,8 @@ class _Gradient:
             return _GRADIENTS[operator](x)
         inner = operator.of if isinstance(operator, Adjoint) else operator
         assert isinstance(inner, Symbol)
+        if self.by_configuration:
+            _refuse_point_shifts(inner)
         definition = symbol_entry(inner).definition
         if definition is None or inner in (E_phi, phi):
             return zero(operator.codomain, self.space)

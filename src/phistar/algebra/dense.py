@@ -36,9 +36,14 @@ from phistar.algebra.spaces import (
     FORCE,
     GROUND_FORCE,
     GROUND_MOTION,
+    GROUND_PLANE,
+    GROUND_POINT,
     JOINT,
     MOTION,
     ONE,
+    PLACE,
+    PLANE,
+    POINT,
     TASK_FORCE,
     TASK_MOTION,
     Space,
@@ -58,7 +63,7 @@ from phistar.arrays import Array
 from phistar.errors import ArgumentError
 from phistar.model.components import GROUND
 from phistar.model.model import Model
-from phistar.model.numpy_kinematics import body_poses
+from phistar.model.numpy_kinematics import body_poses, ground_mass_point
 from phistar.spatial import (
     Q,
     crf,
@@ -72,7 +77,10 @@ from phistar.spatial import (
 
 ExpressionFrame = Literal["link", "origin", "inertial"]
 
-BASE_SYMBOLS = ("H", "M", "E_phi", "E_0", "A", "N", "B", "T", "gravity")
+BASE_SYMBOLS = (
+    *("H", "M", "E_phi", "E_0", "A", "N", "B", "T", "gravity"),
+    *("E_pi", "E_pi_0", "mu", "mu_0", "weight", "center", "moving_center"),
+)
 """Symbols defined by the robot and its configuration."""
 
 
@@ -122,6 +130,11 @@ class Dense:
             TASK_FORCE: 6 * len(tasks),
             GROUND_MOTION: 6,
             GROUND_FORCE: 6,
+            POINT: 4 * len(sizes),
+            PLANE: 4 * len(sizes),
+            GROUND_POINT: 4,
+            GROUND_PLANE: 4,
+            PLACE: 3,
             CONSTRAINT: int(constraint_starts[-1]),
         }
         self._values: dict[Expr, Array] = {}
@@ -286,6 +299,50 @@ class Dense:
                 local = motion_transform(pose_inverse(self.poses[k])) @ upward
                 result[self._block(k), 0] = self.to_frame(k) @ local
         return result
+
+    def _point_to_frame(self, k: int) -> Array:
+        """4x4 that takes a weighted point of body k from its own axes to those of expression."""
+        if self.frame == "link":
+            return np.eye(4, dtype=self.poses.dtype)
+        return self.poses[k] if self.frame == "inertial" else pose(self.poses[k, :3, :3])
+
+    def _E_pi(self) -> Array:
+        result = np.zeros((self.dimensions[POINT],) * 2, dtype=self.poses.dtype)
+        for k, parent in enumerate(self.parents):
+            if parent != GROUND:
+                across = pose_inverse(self.poses[parent]) @ self.poses[k]
+                back = pose_inverse(self._point_to_frame(k))
+                rows, columns = slice(4 * parent, 4 * parent + 4), slice(4 * k, 4 * k + 4)
+                result[rows, columns] = self._point_to_frame(parent) @ across @ back
+        return result
+
+    def _E_pi_0(self) -> Array:
+        result = np.zeros((4, self.dimensions[POINT]), dtype=self.poses.dtype)
+        for k, parent in enumerate(self.parents):
+            if parent == GROUND:
+                back = pose_inverse(self._point_to_frame(k))
+                result[:, 4 * k : 4 * k + 4] = self.poses[k] @ back
+        return result
+
+    def _mu(self) -> Array:
+        points = [
+            self._point_to_frame(k) @ np.roll(body.inertia[:4], -1)
+            for k, body in enumerate(self.model.bodies)
+        ]
+        return np.concatenate([np.zeros(0, self.poses.dtype), *points])[:, None]
+
+    def _mu_0(self) -> Array:
+        return ground_mass_point(self.model)[:, None]
+
+    def _weight(self) -> Array:
+        return np.array([[*-self.model.gravity, 0.0]])
+
+    def _center(self) -> Array:
+        mass = self.model.inertias[:, 0].sum() + ground_mass_point(self.model)[3]
+        return np.asarray(np.eye(3, 4) / mass)
+
+    def _moving_center(self) -> Array:
+        return np.asarray(np.eye(3, 4) / self.model.inertias[:, 0].sum())
 
     def _bracket(self, expr: Bracket) -> Array:
         make = {"crm": crm, "crf": crf, "Q": Q}[expr.kind]

@@ -31,6 +31,7 @@ from phistar.model.joints import JointKind
 from phistar.model.model import Model
 from phistar.model.singular import pivot_thresholds
 from phistar.spatial import force_transform, inertia_matrix
+from phistar.sweeps.op_values import GroundState
 
 Stream = list[Array]
 ComponentIndex = slice | list[int]
@@ -88,6 +89,8 @@ class LinkTables:
         self.placed_rotation = placements[:, :3, :3].astype(precision)
         self.placed_offset = placements[:, :3, 3].astype(precision)
         self.inertia = inertia_matrix(model.inertias).astype(precision)
+        self.mass_points = np.roll(model.inertias[:, :4], -1, axis=1).astype(precision)
+        self.ground = GroundState.of(model)
         self.upward = (-model.gravity).astype(precision)
         free = [slice(0, 0) if body.index in locked else slice(None) for body in bodies]
         maps = [b.joint_kind.motion_map().T[rows] for b, rows in zip(bodies, free, strict=True)]
@@ -128,6 +131,7 @@ class NumpyLinks:
         self._ones = (1,) * batch
         rotations, offsets = self._transforms(q)
         self._R = list(rotations)
+        self._offsets = list(offsets)
         across = _skew(offsets)
         self._p = list(across)
         self._Rp = list(_dot("nji...,njk...->nik...", rotations, across))
@@ -188,6 +192,16 @@ class NumpyLinks:
         """The links' own inertias."""
         return list(self._tables.inertia.reshape(self._tables.count, 6, 6, *self._ones))
 
+    @cached_property
+    def mu(self) -> Stream:
+        """The links as weighted points."""
+        return list(self._tables.mass_points.reshape(self._tables.count, 4, *self._ones))
+
+    @cached_property
+    def mu_0(self) -> Array:
+        """The links that are welded to the ground, as one weighted point."""
+        return self._tables.ground.point.astype(self._zero.dtype).reshape(4, *self._ones)
+
     def Mx(self, k: int, x: Array) -> Array:
         """M x."""
         return constant_times(self._tables.inertia[k], x)
@@ -197,8 +211,13 @@ class NumpyLinks:
         return np.asarray(self._tables.armature[k].reshape(-1, *self._ones) * x)
 
     def zero(self, k: int, kind: str) -> Array:
-        """Nothing, as a ``"joint"`` vector, a ``"spatial"`` one or an ``"inertia"``."""
-        shape = {"joint": (self._tables.sizes[k],), "spatial": (6,), "inertia": (6, 6)}[kind]
+        """Nothing: a ``"joint"`` vector, a ``"spatial"`` one, an ``"inertia"`` or a ``"point"``."""
+        shape = {
+            "joint": (self._tables.sizes[k],),
+            "spatial": (6,),
+            "inertia": (6, 6),
+            "point": (4,),
+        }[kind]
         return np.zeros(shape + self._ones, dtype=self._zero.dtype)
 
     # -- across a joint
@@ -296,6 +315,22 @@ class NumpyLinks:
         """Σ φ x over the roots."""
         return self._inward(self._tables.roots, stream)
 
+    def point_to_ground(self, stream: Stream) -> Array:
+        """Σ π x over the roots."""
+        return self._points_inward(self._tables.roots, stream)
+
+    def weigh(self, x: Array) -> Array:
+        """-g · h, as one entry."""
+        return np.asarray((self._tables.upward.reshape(3, *self._ones) * x[:3]).sum(0)[None])
+
+    def center(self, x: Array) -> Array:
+        """h / m of all links."""
+        return np.asarray(x[:3] / self._zero.dtype.type(self._tables.ground.mass))
+
+    def moving_center(self, x: Array) -> Array:
+        """h / m of the links that move."""
+        return np.asarray(x[:3] / self._zero.dtype.type(self._tables.ground.moving_mass))
+
     # -- between links
 
     def shift_out(self, k: int, stream: Stream) -> Array:
@@ -319,6 +354,19 @@ class NumpyLinks:
             pair = _rotate_halves(self._R[j], _halves(stream[j]))
             pair[0] += times(self._p[j], pair[1])
             total = total + _join_halves(pair)
+        return total
+
+    def point_in(self, k: int, stream: Stream) -> Array:
+        """Σ π x over the children."""
+        return self._points_inward(self._tables.children[k], stream)
+
+    def _points_inward(self, links: Sequence[int], stream: Stream) -> Array:
+        """Σ π x: h turned into the parent's axes, and the offset times m."""
+        total = self.nothing(4)
+        for j in links:
+            moved = times(self._R[j], stream[j][:3]) + stream[j][3] * self._offsets[j]
+            mass = np.broadcast_to(stream[j][3:], (1, *moved.shape[1:]))
+            total = total + np.concatenate([moved, mass])
         return total
 
     def congruence_in(self, k: int, stream: Stream) -> Array:

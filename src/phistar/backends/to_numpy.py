@@ -47,6 +47,7 @@ from phistar.sweeps.costs import OperationCount, count_operations
 from phistar.sweeps.inlining import Inlining, defining_stream
 from phistar.sweeps.ir import Direction, Node, StreamProgram, Type
 from phistar.sweeps.schedule import Schedule, Sweep
+from phistar.sweeps.stream_types import GROUND_SIZES
 
 GeneratedFunction = Callable[..., dict[str, Stream]]
 
@@ -75,6 +76,11 @@ OP_SOURCE = {
     "dot": "dot({0}, {1})",
     "total": "total({0})",
     "to_ground": "to_ground({0})",
+    "point_in": "point_in(k, {0})",
+    "point_to_ground": "point_to_ground({0})",
+    "weigh": "weigh({0})",
+    "center": "center({0})",
+    "moving_center": "moving_center({0})",
     "shift_in": "shift_in(k, {0})",
     "congruence_in": "congruence_in(k, {0})",
     "shift_out": "shift_out(k, {0})",
@@ -90,14 +96,21 @@ shifts and for sums at the ground.
 Functions are those of ``numpy_algebra``, or else methods of ``NumpyLinks``; an operand may be a
 sum. Blocks U and G stand as rows, so that P H* of a symmetric P is H P.
 """
-ZERO_KINDS = {Type.JOINT: "joint", Type.INERTIA: "inertia", Type.TRANSFER: "inertia"}
+ZERO_KINDS = {
+    Type.JOINT: "joint",
+    Type.INERTIA: "inertia",
+    Type.TRANSFER: "inertia",
+    Type.POINT: "point",
+}
+ROBOT_STREAMS = {"rigid": "M", "mass_point": "mu"}
+"""What a robot gives at each link."""
 
 
 def _functions() -> tuple[list[str], list[str]]:
     """What generated code takes from ``numpy_algebra``, and from ``NumpyLinks``."""
     names = {n for text in OP_SOURCE.values() for n in re.findall(r"(?<![.\w])\w+(?=\()", text)}
     helpers = {name for name in names if hasattr(numpy_algebra, name)}
-    return sorted(helpers), sorted(names - helpers | {"M", "Mx", "zero", "nothing"})
+    return sorted(helpers), sorted(names - helpers | {"M", "Mx", "mu", "mu_0", "zero", "nothing"})
 
 
 def generate_source(schedule: Schedule) -> str:
@@ -208,21 +221,24 @@ class _SourceWriter:
         if "zero" in ops:
             return self._zero(node)
         names = (
-            "M" if op == "rigid" else self.name(o) for o, op in zip(operands, ops, strict=True)
+            ROBOT_STREAMS[op] if op in ROBOT_STREAMS else self.name(o)
+            for o, op in zip(operands, ops, strict=True)
         )
         return OP_SOURCE[node.op].format(*names)
 
     def _zero(self, node: Node) -> str:
         if node.type.at_ground:
-            return f"nothing({1 if node.type is Type.TOTAL else 6})"
+            return f"nothing({GROUND_SIZES[node.type]})"
         return f'zero(k, "{ZERO_KINDS.get(node.type, "spatial")}")'
 
     def term(self, stream: int) -> str:
         """An operand at link k: its name, or its own body in place."""
         stream = defining_stream(self.program, stream)
         node = self.program.nodes[stream]
-        if node.op == "rigid":
-            return "M[k]"
+        if node.op in ROBOT_STREAMS:
+            return f"{ROBOT_STREAMS[node.op]}[k]"
+        if node.op == "ground_point":
+            return "mu_0"
         if node.op == "zero":
             return self._zero(node)
         if node.type.at_ground and stream in self.lines.assigned:

@@ -104,6 +104,10 @@ def _frame_pose(model: Model, frame: str) -> Unrolled:
     return _tracer("kinematics_programs", "poses")(model, (frame,))
 
 
+def _center_of_mass(model: Model, fixed: bool) -> Unrolled:
+    return _derived("center_of_mass" if fixed else "moving_center_of_mass")(model)
+
+
 _ROWS = (
     TracedRequest("frame_pose", ("q",), lambda model, frame: (4, 4), _frame_pose, _along_path),
     TracedRequest(
@@ -131,7 +135,7 @@ _ROWS = (
         "center_of_mass",
         ("q",),
         lambda model, fixed: (3,),
-        _tracer("kinematics_programs", "center_of_mass"),
+        _center_of_mass,
         _some_mass,
     ),
     TracedRequest(
@@ -152,7 +156,7 @@ _ROWS = (
         "potential_energy",
         ("q",),
         lambda model: (),
-        _tracer("energy_programs", "potential_energy"),
+        _derived("potential_energy"),
         _all_links,
     ),
 )

@@ -18,12 +18,13 @@ from phistar.scalar.program import Looped, Signature, Unrolled, count_arithmetic
 from phistar.scalar.robot.link_numbers import LinkNumbers, build_link_numbers
 from phistar.scalar.robot.rounding import ROUNDING_TOLERANCE
 from phistar.scalar.trace.classical_accelerations import with_classical_accelerations
-from phistar.scalar.trace.ground_tracer import GROUND_SIZES
 from phistar.scalar.trace.link_tracer import TraceContext
 from phistar.scalar.trace.looped import trace_looped
 from phistar.scalar.trace.unrolled import trace_unrolled
 from phistar.sweeps.ir import StreamProgram, Type
+from phistar.sweeps.op_values import GroundState
 from phistar.sweeps.schedule import Schedule, schedule
+from phistar.sweeps.stream_types import GROUND_SIZES
 from phistar.sweeps.verify import verified
 
 
@@ -54,6 +55,7 @@ class LoweringOptions:
 
 
 DEFAULT_OPTIONS = LoweringOptions()
+REGROUPED_OPTIONS = LoweringOptions(regroup=True)
 
 INPUT_ORDER = ("v", "vdot", "tau")
 """Of the inputs after the configuration; others follow by name."""
@@ -98,7 +100,8 @@ def _size(kind: Type, model: Model, locked: Set[int]) -> int:
 
 def trace_context(program: StreamProgram, model: Model, absent: Set[str]) -> TraceContext:
     """A program in a robot's gravity."""
-    return TraceContext(program, tuple(float(g) for g in model.gravity), frozenset(absent))
+    gravity = tuple(float(g) for g in model.gravity)
+    return TraceContext(program, gravity, GroundState.of(model), frozenset(absent))
 
 
 def to_unrolled(

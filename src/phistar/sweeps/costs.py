@@ -26,6 +26,7 @@ from phistar.sweeps.op_costs import (
 )
 from phistar.sweeps.ops import Reduction, Support
 from phistar.sweeps.schedule import Schedule
+from phistar.sweeps.stream_types import GROUND_SIZES
 
 RIGID_INERTIA_ENTRIES = 15
 """Entries of a rigid inertia's symmetric 6x6 matrix that are not zero by construction."""
@@ -171,7 +172,8 @@ def stream_size(type: Type, size: int) -> int:
         Type.BLOCK: 6 * size,
         Type.FACTOR: size * (size + 1) // 2,
         Type.NUMBER: 1,
-        Type.TOTAL: 1,
+        Type.POINT: 4,
+        **GROUND_SIZES,
     }
     return own.get(type, 6)
 

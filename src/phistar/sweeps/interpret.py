@@ -20,9 +20,10 @@ from phistar.model.model import Model
 from phistar.model.singular import pivot_thresholds
 from phistar.spatial import force_transform, motion_transform, pose_inverse
 from phistar.sweeps.ir import Direction, Node, Type
-from phistar.sweeps.op_values import LinkState, times
+from phistar.sweeps.op_values import GroundState, LinkState, times
 from phistar.sweeps.ops import Reduction
 from phistar.sweeps.schedule import Schedule
+from phistar.sweeps.stream_types import GROUND_SIZES
 
 
 def run(
@@ -82,6 +83,7 @@ class Interpreter:
             _link_state(body, transform, body.index in locked, pivots.get(body.index))
             for body, transform in zip(model.bodies, self.transforms, strict=True)
         ]
+        self.ground = GroundState.of(model)
         ends = np.cumsum([0, *(len(link.H) for link in self.links)])
         self.slices = [slice(a, b) for a, b in pairwise(ends)]
         self.batch = q.shape[:-1]
@@ -134,7 +136,7 @@ class Interpreter:
         """A statement whose operands belong to the same link."""
         if node.op == "sum":
             return _sum(node, operands)
-        return node.spec.evaluate(self.links[k], *operands)
+        return node.spec.evaluate(self.ground if k == GROUND else self.links[k], *operands)
 
     def output(self, stream: int) -> Array:
         """A stream over all links, or its value at the ground."""
@@ -178,12 +180,20 @@ class Interpreter:
         """The link's own inertia."""
         return self.links[k].rigid_inertia
 
+    def mass_point(self, node: Node, k: int) -> Array:
+        """First moment and mass of the link."""
+        return np.roll(self.links[k].body.inertia[:4], -1)
+
+    def ground_point(self, node: Node, k: int) -> Array:
+        """The same of the links that are welded to the ground."""
+        return self.ground.point
+
     def zero(self, node: Node, k: int) -> Array:
         """Nothing, in the shape of its type."""
         shapes = {
             Type.JOINT: (0 if k == GROUND else len(self.links[k].H),),
-            Type.TOTAL: (1,),
-            Type.GROUND_FORCE: (6,),
+            Type.POINT: (4,),
+            **{kind: (size,) for kind, size in GROUND_SIZES.items()},
             Type.MOTION: (6,),
             Type.FORCE: (6,),
             Type.INERTIA: (6, 6),
@@ -224,5 +234,7 @@ _GIVEN: dict[str, Callable[[Interpreter, Node, int], Array]] = {
     "leaf": Interpreter.leaf,
     "scatter": Interpreter.scatter,
     "rigid": Interpreter.rigid,
+    "mass_point": Interpreter.mass_point,
+    "ground_point": Interpreter.ground_point,
     "zero": Interpreter.zero,
 }

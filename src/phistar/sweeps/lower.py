@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from math import inf
 
+from phistar.algebra.calculus import is_zero
 from phistar.algebra.ir import (
     Adjoint,
     Bracket,
@@ -26,7 +27,19 @@ from phistar.algebra.ir import (
     product,
     symbol,
 )
-from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE, TASK_FORCE, TASK_MOTION, Space
+from phistar.algebra.spaces import (
+    FORCE,
+    GROUND_FORCE,
+    GROUND_POINT,
+    JOINT,
+    MOTION,
+    ONE,
+    PLACE,
+    POINT,
+    TASK_FORCE,
+    TASK_MOTION,
+    Space,
+)
 from phistar.algebra.symbols import (
     ARTICULATED_RATE_SYMBOLS,
     A,
@@ -35,12 +48,23 @@ from phistar.algebra.symbols import (
     symbol_entry,
     vector,
     velocities,
+    weight,
 )
 from phistar.errors import LoweringError
 from phistar.sweeps.inner_products import DualPair, inner_product_terms
 from phistar.sweeps.ir import StreamProgram, Type
 
-_TYPES: Mapping[Space, Type] = {JOINT: Type.JOINT, MOTION: Type.MOTION, FORCE: Type.FORCE}
+_TYPES: Mapping[Space, Type] = {
+    JOINT: Type.JOINT,
+    MOTION: Type.MOTION,
+    FORCE: Type.FORCE,
+    POINT: Type.POINT,
+    GROUND_FORCE: Type.GROUND_FORCE,
+    GROUND_POINT: Type.GROUND_POINT,
+    PLACE: Type.PLACE,
+}
+_ROBOT_VECTORS = {"mu": "mass_point", "mu_0": "ground_point"}
+"""Operations for vectors that a robot gives and nobody else."""
 _ONE = Fraction(1)
 
 ARGUMENTS: Mapping[Space, Symbol] = {
@@ -109,6 +133,8 @@ class Lowering:
             stream = self.vector(expr.value)
             self.program.names.setdefault(stream, expr.name)
             return stream
+        if isinstance(expr, Symbol) and expr.name in _ROBOT_VECTORS:
+            return self._named(expr.name, self.program.apply(_ROBOT_VECTORS[expr.name]))
         if isinstance(expr, Symbol):
             return self.program.leaf(expr.name, _TYPES[expr.codomain])
         if isinstance(expr, Sum):
@@ -177,21 +203,32 @@ class Lowering:
     # -- numbers
 
     def number(self, expr: Expr) -> int:
-        """Σ over the links of products of vectors there, as few streams as the cuts allow."""
+        """Σ over the links of products of vectors there, and what is weighed at the ground."""
         if expr not in self._vectors:
-            terms = []
-            for term in inner_product_terms(expr, _count_streams):
-                if len(term.pairs) != 1:
-                    raise LoweringError(
-                        f"{expr} has a term that is not one product of two vectors; robot.function "
-                        "multiplies numbers"
-                    )
-                factor, stream = self._link_number(*term.pairs[0])
-                terms.append((term.factor * factor, stream))
-            if not terms:
-                return self.program.add("zero", (), Type.TOTAL)
-            self._vectors[expr] = self.program.apply("total", self.program.sum(terms))
+            terms = expr.terms if isinstance(expr, Sum) else ((_ONE, expr),)
+            weighed = [
+                (c, e) for c, e in terms if isinstance(e, Product) and e.factors[0] is weight
+            ]
+            parts = [(c, self.vector(e)) for c, e in weighed]
+            products = add((term for term in terms if term not in weighed), ONE, ONE)
+            if not is_zero(products):
+                parts.append((_ONE, self._total(products)))
+            found = self.program.sum(parts) if parts else self.program.add("zero", (), Type.TOTAL)
+            self._vectors[expr] = found
         return self._vectors[expr]
+
+    def _total(self, expr: Expr) -> int:
+        """Σ over the links of products of vectors, as few streams as the cuts allow."""
+        terms = []
+        for term in inner_product_terms(expr, _count_streams):
+            if len(term.pairs) != 1:
+                raise LoweringError(
+                    f"{expr} has a term that is not one product of two vectors; robot.function "
+                    "multiplies numbers"
+                )
+            factor, stream = self._link_number(*term.pairs[0])
+            terms.append((term.factor * factor, stream))
+        return self.program.apply("total", self.program.sum(terms))
 
     def _link_number(self, left: Expr, right: Expr) -> tuple[int, int]:
         """A factor and the number at each link whose sum is a product of two vectors."""
@@ -214,6 +251,11 @@ class Lowering:
         y = self.program.recursion(("phi*", x), Type.MOTION)
         outward = self._local("shift_out", y)
         return self._close(y, [(_ONE, x), (_ONE, outward)])
+
+    def pi(self, x: int) -> int:
+        """z = x + Σ Eπ z."""
+        z = self.program.recursion(("pi", x), Type.POINT)
+        return self._close(z, [(_ONE, x), (_ONE, self._local("point_in", z))])
 
     def psi(self, x: int) -> int:
         """z = x + Σ φ (z - G H z)."""
@@ -442,6 +484,12 @@ _LOWERINGS: dict[tuple[str, bool, bool], Callable[[Lowering, int], int]] = {
     ("E_phi", False, False): _shift_in,
     ("E_phi", True, False): _shift_out,
     ("E_0", False, False): lambda s, x: s._local("to_ground", x),
+    ("E_pi", False, False): lambda s, x: s._local("point_in", x),
+    ("pi", False, False): Lowering.pi,
+    ("E_pi_0", False, False): lambda s, x: s._local("point_to_ground", x),
+    ("weight", False, False): lambda s, x: s._local("weigh", x),
+    ("center", False, False): lambda s, x: s._local("center", x),
+    ("moving_center", False, False): lambda s, x: s._local("moving_center", x),
     ("K", False, False): lambda s, x: _shift_in(s, s._local("Gx", s.G(), x)),
     ("K", True, False): lambda s, x: s._local("Gtx", s.G(), _shift_out(s, x)),
     ("phi", False, False): Lowering.phi,

@@ -54,6 +54,8 @@ class OperationCount:
 NO_OPERATIONS = OperationCount()
 FORCE_SHIFT_COST = OperationCount(24, 18)
 """A rotation of two 3-vectors and one cross product with the offset."""
+POINT_SHIFT_COST = OperationCount(12, 9)
+"""A rotation of one 3-vector, and the offset times the mass."""
 INERTIA_SHIFT_COST = OperationCount(186, 138)
 """A symmetric 6x6 matrix: three blocks turned (45+54+45, 30+36+30), then moved (42, 42)."""
 RIGID_PRODUCT_COST = OperationCount(24, 18)

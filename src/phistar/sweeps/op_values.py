@@ -8,6 +8,7 @@ the joint that is crossed is its own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,8 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.model.components import Body
+from phistar.model.model import Model
+from phistar.model.numpy_kinematics import ground_mass_point
 from phistar.spatial import crf, crf_apply, crm_apply, force_transform, inertia_matrix, skew
 
 _ANGULAR, _LINEAR = slice(0, 3), slice(3, 6)
@@ -48,6 +51,30 @@ class LinkState:
     def rigid_inertia(self) -> Array:
         """M, (6, 6)."""
         return inertia_matrix(self.body.inertia)
+
+
+@dataclass(frozen=True)
+class GroundState:
+    """The robot as a whole.
+
+    Attributes:
+        mass: Of all links; not a number if there is none.
+        moving_mass: The same of those that are not welded to the ground.
+        gravity: (3,).
+        point: (4,) first moment and mass of those that are.
+    """
+
+    mass: float
+    moving_mass: float
+    gravity: Array
+    point: Array
+
+    @classmethod
+    def of(cls, model: Model) -> GroundState:
+        """That of a model."""
+        moving, point = float(model.inertias[:, 0].sum()), ground_mass_point(model)
+        mass = moving + float(point[3])
+        return cls(mass or math.nan, moving or math.nan, model.gravity, point)
 
 
 def times(matrix: Array, vector: Array) -> Array:
@@ -199,6 +226,29 @@ def dot(link: LinkState, x: Array, y: Array) -> Array:
 def unchanged(link: LinkState, x: Array) -> Array:
     """x: what is added up over the links as it is."""
     return x
+
+
+# -- weighted points
+
+
+def point_in(link: LinkState, x: Array) -> Array:
+    """[R h + m p; m]."""
+    return times(link.transform, x)
+
+
+def weigh(ground: GroundState, x: Array) -> Array:
+    """-g · h, as one entry."""
+    return np.asarray(-(x[..., :3] * ground.gravity).sum(axis=-1, keepdims=True))
+
+
+def center(ground: GroundState, x: Array) -> Array:
+    """h / m of all links."""
+    return np.asarray(x[..., :3] / ground.mass)
+
+
+def moving_center(ground: GroundState, x: Array) -> Array:
+    """h / m of the links that move."""
+    return np.asarray(x[..., :3] / ground.moving_mass)
 
 
 # -- shifts

@@ -17,13 +17,14 @@ from phistar.arrays import Array
 from phistar.sweeps import op_costs as cost
 from phistar.sweeps import op_values as value
 from phistar.sweeps.op_costs import LinkType, Operand, OperationCount
-from phistar.sweeps.op_values import LinkState
-from phistar.sweeps.stream_types import Direction, OpSignature, Type
+from phistar.sweeps.op_values import GroundState, LinkState
+from phistar.sweeps.stream_types import GROUND_SIZES, Direction, OpSignature, Type
 
 MOTION, FORCE, JOINT = Type.MOTION, Type.FORCE, Type.JOINT
 INERTIA, BLOCK, FACTOR, TRANSFER = Type.INERTIA, Type.BLOCK, Type.FACTOR, Type.TRANSFER
 ANGULAR_ACCELERATION_MATRIX = Type.ANGULAR_ACCELERATION_MATRIX
 NUMBER, TOTAL, GROUND_FORCE = Type.NUMBER, Type.TOTAL, Type.GROUND_FORCE
+POINT, GROUND_POINT, PLACE = Type.POINT, Type.GROUND_POINT, Type.PLACE
 INWARD, OUTWARD = Direction.INWARD, Direction.OUTWARD
 
 
@@ -65,7 +66,8 @@ class Op:
         divides: Whether it divides by the joint inertia D.
         needs_rotors: Whether it is zero at joints without rotors.
         is_scalar_only: Whether it is made after lowering, for scalar programs alone.
-        value: Its value in NumPy, from the link and the operands; see ``sweeps.op_values``.
+        value: Its value in NumPy, from the link (at the ground: the robot) and the operands; see
+            ``sweeps.op_values``.
         cost: Its cost at a link, of a shift for one joint; see ``sweeps.op_costs``.
         crossing: What happens at the joint, if something crosses it.
     """
@@ -95,8 +97,8 @@ class Op:
         """Whether it takes no operations: it is given, or but another name."""
         return self.cost is None and not self.is_variadic
 
-    def evaluate(self, link: LinkState, *operands: Array) -> Array:
-        """The value at a link; of a shift, what crosses the joint of that link."""
+    def evaluate(self, link: LinkState | GroundState, *operands: Array) -> Array:
+        """The value at a link or at the ground; of a shift, what crosses the link's joint."""
         assert self.value is not None, f"the operation {self.name!r} has no value of its own"
         return self.value(link, *operands)
 
@@ -145,8 +147,29 @@ _ROWS = (
         is_given=True,
     ),
     Op(
+        "mass_point",
+        (() >> POINT,),
+        "the links as weighted points: first moment and mass",
+        "μ",
+        support=Support.EVERYWHERE,
+        is_given=True,
+    ),
+    Op(
+        "ground_point",
+        (() >> GROUND_POINT,),
+        "the links that are welded to the ground, as one weighted point",
+        "μ₀",
+        support=Support.EVERYWHERE,
+        is_given=True,
+    ),
+    Op(
         "zero",
-        (() >> MOTION, () >> FORCE, () >> JOINT, () >> INERTIA, () >> TRANSFER),
+        (
+            *(
+                () >> each
+                for each in (MOTION, FORCE, JOINT, INERTIA, TRANSFER, POINT, *GROUND_SIZES)
+            ),
+        ),
         "zero of any type",
         "0",
         support=Support.UNION,
@@ -458,6 +481,19 @@ _ROWS = (
         cost=cost.fixed(cost.TRANSFER_SHIFT_COST),
         crossing="φ* S φ*⁻¹      motions per motion, parent to link",
     ),
+    Op(
+        "point_in",
+        (POINT >> POINT,),
+        "Σ over children of Eπ x: weighted points one link inward",
+        "Σ π(k,j) {0}(j)",
+        shift=INWARD,
+        linear=True,
+        support=Support.UNION,
+        is_dense=True,
+        value=value.point_in,
+        cost=cost.fixed(cost.POINT_SHIFT_COST),
+        crossing="π(k,j) x       a weighted point [h; m], child to link: h turned, m p added",
+    ),
     # -- from links to the ground
     Op(
         "link_energy",
@@ -507,6 +543,46 @@ _ROWS = (
         value=value.shift_in,
         cost=cost.fixed(cost.FORCE_SHIFT_COST + OperationCount(0, 6)),
         crossing="φ(0,r) x       a force, root to ground: like one from child to link",
+    ),
+    Op(
+        "point_to_ground",
+        (POINT >> GROUND_POINT,),
+        "Σ over the roots of Eπ₀ x: weighted points in the world",
+        "Σ π(0,r) {0}(r)",
+        reduction=Reduction.ROOTS,
+        linear=True,
+        is_dense=True,
+        value=value.point_in,
+        cost=cost.fixed(cost.POINT_SHIFT_COST + OperationCount(0, 4)),
+        crossing="π(0,r) x       a weighted point, root to world: like one from child to link",
+    ),
+    # -- at the ground, of the robot as a whole
+    Op(
+        "weigh",
+        (GROUND_POINT >> TOTAL,),
+        "-g · h: the potential energy of a weighted point",
+        "w₀ {0}",
+        linear=True,
+        value=value.weigh,
+        cost=cost.fixed(OperationCount(3, 2)),
+    ),
+    Op(
+        "center",
+        (GROUND_POINT >> PLACE,),
+        "h / m: the place of a point that weighs as much as all links",
+        "c₀ {0}",
+        linear=True,
+        value=value.center,
+        cost=cost.fixed(OperationCount(3)),
+    ),
+    Op(
+        "moving_center",
+        (GROUND_POINT >> PLACE,),
+        "h / m: the place of a point that weighs as much as the links that move",
+        "c₁ {0}",
+        linear=True,
+        value=value.moving_center,
+        cost=cost.fixed(OperationCount(3)),
     ),
     # -- classical accelerations: see scalar.trace.classical_accelerations
     Op(

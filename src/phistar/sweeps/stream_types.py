@@ -21,11 +21,14 @@ class Type(Enum):
     NUMBER = "number (1)"
     TOTAL = "number of the whole robot (1)"
     GROUND_FORCE = "force on the ground (6)"
+    POINT = "weighted point (4)"
+    GROUND_POINT = "weighted point of the world (4)"
+    PLACE = "place in the world (3)"
 
     @property
     def at_ground(self) -> bool:
         """Whether there is one value for the robot, at the ground, and none at the links."""
-        return self in _AT_GROUND
+        return self in GROUND_SIZES
 
     @property
     def output_axes(self) -> int:
@@ -41,7 +44,8 @@ class Type(Enum):
         return OpSignature(operands, self)
 
 
-_AT_GROUND = frozenset({Type.TOTAL, Type.GROUND_FORCE})
+GROUND_SIZES = {Type.TOTAL: 1, Type.GROUND_FORCE: 6, Type.GROUND_POINT: 4, Type.PLACE: 3}
+"""How many numbers a value at the ground has, by type."""
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,10 @@ class PlacedLink:
         moment, force = self.rotation.rotate(f[:3]), self.rotation.rotate(f[3:])
         return [*plus(moment, cross(self.offset, force)), *force]
 
+    def point_in(self, x: Vector) -> Vector:
+        """π x: a weighted point [h; m] of this link as one of its parent."""
+        return [*plus(self.rotation.rotate(x[:3]), scaled(x[3], self.offset)), x[3]]
+
     def shift_out(self, x: Vector) -> Vector:
         """φ* x: a motion of the parent as one of this link."""
         moved = plus(x[3:], cross(x[:3], self.offset))
@@ -481,9 +485,14 @@ LINK_OPERATIONS: dict[str, Callable[..., LinkValue]] = {
     "dot": lambda place, x, y: [dot(x, y)],
     "total": lambda place, x: x,
     "to_ground": PlacedLink.shift_in,
+    "point_in": PlacedLink.point_in,
+    "point_to_ground": PlacedLink.point_in,
+    "weigh": lambda ground, x: [dot([-float(g) for g in ground.gravity], x[:3])],
+    "center": lambda ground, x: scaled(1.0 / ground.mass, x[:3]),
+    "moving_center": lambda ground, x: scaled(1.0 / ground.moving_mass, x[:3]),
     "joint_bias": lambda place, carried, relative: joint_bias(carried, relative),
     "angular_acceleration_matrix": lambda place, x, a: angular_acceleration_matrix(x, a),
     "rigid_force": lambda place, a, u: rigid_force(place.link, a, u),
 }
 """What each operation of ``sweeps.ops`` does at a link; of a shift, the child's link; of a sum at
-the ground, what a link adds to it."""
+the ground, what a link adds to it; of what is made there, the robot, a ``GroundState``."""

@@ -19,6 +19,10 @@ from phistar.scalar.linear.vectors import Matrix, Vector, cross, plus, times, tr
 from phistar.scalar.trace import link_operations
 from phistar.scalar.trace.link_operations import LinkValue, PlacedLink, as_matrix, as_vector
 from phistar.sweeps.ir import Direction, Node, StreamProgram, Type
+from phistar.sweeps.op_values import GroundState
+
+VECTOR_SIZES = {Type.NUMBER: 1, Type.POINT: 4}
+"""How many numbers a vector at a link has if these are not six."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,7 @@ class TraceContext:
     Attributes:
         program: The streams.
         gravity: Acceleration of free fall in the world.
+        ground: The robot as a whole.
         omitted_inputs: Inputs that are nothing but zeros.
         unit_vector: A vector of zeros and one, if there is one: a column of a matrix is being
             traced.
@@ -73,6 +78,7 @@ class TraceContext:
 
     program: StreamProgram
     gravity: Sequence[float]
+    ground: GroundState
     omitted_inputs: Set[str] = frozenset()
     unit_vector: UnitVector | None = None
     body_frames: tuple[BodyFrame, ...] = ()
@@ -218,10 +224,13 @@ class LinkTracer(ABC):
     def _rigid(self, node: Node) -> LinkValue:
         return self.placed.inertia
 
+    def _mass_point(self, node: Node) -> LinkValue:
+        return [*self.placed.link.h, self.placed.link.mass]
+
     def _zero(self, node: Node) -> LinkValue:
         if node.type in (Type.INERTIA, Type.TRANSFER):
             return ZeroInertia()
-        sizes = {Type.JOINT: len(self.placed.link.columns), Type.NUMBER: 1}
+        sizes = {Type.JOINT: len(self.placed.link.columns), **VECTOR_SIZES}
         return zeros(sizes.get(node.type, 6))
 
     def is_given(self, name: str) -> bool:
@@ -245,5 +254,6 @@ _GIVEN_VALUES: dict[str, Callable[[LinkTracer, Node], LinkValue]] = {
     "leaf": LinkTracer._leaf,
     "scatter": LinkTracer._scatter,
     "rigid": LinkTracer._rigid,
+    "mass_point": LinkTracer._mass_point,
     "zero": LinkTracer._zero,
 }

@@ -41,14 +41,15 @@ from phistar.scalar.robot.joint_transforms import cosine_and_sine, joint_transfo
 from phistar.scalar.robot.link_numbers import LinkNumbers
 from phistar.scalar.robot.link_scalars import FamilyConstants, LinkScalars
 from phistar.scalar.trace import link_operations
-from phistar.scalar.trace.ground_tracer import GROUND_SIZES, GroundTracer
+from phistar.scalar.trace.ground_tracer import GroundTracer
 from phistar.scalar.trace.link_classes import classify_links, flatten, inertia_forms, unflatten
 from phistar.scalar.trace.link_operations import LinkValue, PlacedLink, as_inertia, as_vector
-from phistar.scalar.trace.link_tracer import LinkTracer, TraceContext
+from phistar.scalar.trace.link_tracer import VECTOR_SIZES, LinkTracer, TraceContext
 from phistar.sweeps.inlining import defining_stream
 from phistar.sweeps.ir import Direction, Node, StreamProgram, Type
 from phistar.sweeps.ops import Reduction
 from phistar.sweeps.schedule import Schedule, Sweep
+from phistar.sweeps.stream_types import GROUND_SIZES
 
 T = TypeVar("T")
 
@@ -206,9 +207,20 @@ class LoopedTracer:
         )
 
     def ground_start(self) -> dict[str, list[float]]:
-        """What outputs at the ground begin with: nothing, to which links add."""
-        found = {n: self.program.nodes[s].type for n, s in self.program.outputs.items()}
-        return {n: [0.0] * GROUND_SIZES[kind] for n, kind in found.items() if kind.at_ground}
+        """What outputs at the ground begin with, before links add to them."""
+        nodes = self.program.nodes
+
+        def nothing(stream: int, node: Node) -> Vector:
+            return zeros(GROUND_SIZES[node.type])
+
+        tracer = GroundTracer(self.program, self.context.ground, nothing)
+        found: dict[str, list[float]] = {}
+        for name, stream in self.program.outputs.items():
+            if nodes[stream].type.at_ground:
+                start = tracer.value(stream)
+                found[name] = [x for x in start if isinstance(x, float)]
+                assert len(found[name]) == len(start)
+        return found
 
     def trace_to_fixed_point(self, trace: Callable[[], T]) -> T:
         """What is traced, with all constants that bodies leave to each other."""
@@ -412,7 +424,8 @@ class ClassTracer(LinkTracer):
             operands = (self.value(o) for o in node.operands)
             return as_vector(link_operations.LINK_OPERATIONS[node.op](self.placed, *operands))
 
-        for i, x in enumerate(GroundTracer(self.program, term).value(output)):
+        tracer = GroundTracer(self.program, self.context.ground, term, with_constants=False)
+        for i, x in enumerate(tracer.value(output)):
             if not isinstance(x, float) or x != 0.0:
                 self.result.stores.append(Store(name, i, "ground", x, add=True))
 
@@ -527,7 +540,7 @@ class ClassTracer(LinkTracer):
         if kind is Type.ANGULAR_ACCELERATION_MATRIX:
             motions = [as_vector(self.parent_value(o)) for o in self.program.nodes[made].operands]
             return link_operations.angular_acceleration_matrix(*motions)
-        form: LinkValue = zeros()
+        form: LinkValue = zeros(VECTOR_SIZES.get(kind, 6))
         if kind in (Type.INERTIA, Type.TRANSFER):
             form = self.program_tracer.forms[made]
         return unflatten(form, [self._load((made, i), "parent") for i in range(len(flatten(form)))])
@@ -536,5 +549,6 @@ class ClassTracer(LinkTracer):
         """See ``LinkTracer``."""
         if stream not in self.program_tracer.hoisted_by_shift and self.is_leaf:
             return self._zero(node)
-        form: LinkValue = self.program_tracer.forms.get(stream) or zeros()
+        size = VECTOR_SIZES.get(node.type, 6)
+        form: LinkValue = self.program_tracer.forms.get(stream) or zeros(size)
         return unflatten(form, [self._load((stream, i), "link") for i in range(len(flatten(form)))])

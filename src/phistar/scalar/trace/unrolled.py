@@ -13,7 +13,7 @@ from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled
 from phistar.scalar.robot.joint_transforms import joint_transform
 from phistar.scalar.robot.link_numbers import LinkNumbers
 from phistar.scalar.robot.link_scalars import link_scalars
-from phistar.scalar.trace.ground_tracer import GROUND_SIZES, GroundTracer
+from phistar.scalar.trace.ground_tracer import GroundTracer
 from phistar.scalar.trace.link_operations import (
     LINK_OPERATIONS,
     LinkValue,
@@ -25,6 +25,7 @@ from phistar.scalar.trace.link_tracer import LinkTracer, TraceContext
 from phistar.sweeps.ir import Direction, Node, Type
 from phistar.sweeps.ops import Reduction
 from phistar.sweeps.schedule import Schedule
+from phistar.sweeps.stream_types import GROUND_SIZES
 
 
 class TracedLinks:
@@ -105,6 +106,23 @@ class _UnrolledLinkTracer(LinkTracer):
             total = add_term(total, Fraction(1), LINK_OPERATIONS[node.op](place, value))
         return total
 
+    def _sum(self, node: Node) -> LinkValue:
+        """Of weighted points the link's own comes first: numbers that are known then meet."""
+        if node.type is not Type.POINT:
+            return super()._sum(node)
+        terms = list(zip(node.data, node.operands, strict=True))
+        inward = [(f, o) for f, o in terms if self.program.nodes[o].op == "point_in"]
+        total: LinkValue = self._zero(node)
+        for factor, stream in (term for term in terms if term not in inward):
+            total = add_term(total, factor, self.value(stream))
+        for factor, stream in inward:
+            (operand,) = self.program.nodes[stream].operands
+            for c in reversed(self.trace.traced_links.children[self.link.index]):
+                child = self.trace.tracers[c]
+                moved = child.placed.point_in(as_vector(child.value(operand)))
+                total = add_term(total, factor, moved)
+        return total
+
 
 def trace_unrolled(
     schedule: Schedule, links: Sequence[LinkNumbers], signature: Signature, setting: TraceContext
@@ -124,7 +142,7 @@ def trace_unrolled(
     for name, stream in schedule.program.outputs.items():
         kind = schedule.program.nodes[stream].type
         if kind.at_ground:
-            numbers = GroundTracer(schedule.program, trace.link_terms).value(stream)
+            numbers = GroundTracer(schedule.program, setting.ground, trace.link_terms).value(stream)
             body.stores += [Store(name, i, "", x) for i, x in enumerate(numbers)]
             continue
         for link in trace.tracers:

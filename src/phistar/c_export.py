@@ -42,7 +42,6 @@ from phistar.kernels import RobotKernel
 from phistar.model.model import Model
 from phistar.model.numpy_kinematics import check_reference
 from phistar.scalar.program import ScalarProgram, Unrolled
-from phistar.scalar.trace import kinematics_programs
 from phistar.sweeps.ir import StreamProgram
 from phistar.sweeps.requests import matrix_forms
 
@@ -72,25 +71,25 @@ class TracedQuantity:
 
 TRACED: Mapping[str, TracedQuantity] = {
     "frame_pose": TracedQuantity(
-        lambda model, frame, _: kinematics_programs.poses(model, [frame]),
+        lambda model, frame, _: trace_quantity(model, "frame_pose", frame),
         "world pose of the frame [m]",
         lambda model: (4, 4),
         of_frame=True,
     ),
     "link_poses": TracedQuantity(
-        lambda model, _, __: kinematics_programs.poses(model, model.link_names),
+        lambda model, _, __: trace_quantity(model, "link_poses"),
         "world poses of all links, fixed ones too, in file order [m]",
         lambda model: (len(model.link_names), 4, 4),
     ),
     "jacobian": TracedQuantity(
-        kinematics_programs.jacobian,
+        lambda model, frame, reference: trace_quantity(model, "jacobian", frame, reference),
         "Jacobian of the frame, rows angular then linear",
         lambda model: (6, model.nv),
         of_frame=True,
         in_reference=True,
     ),
     "frame_velocity": TracedQuantity(
-        kinematics_programs.velocity,
+        lambda model, frame, reference: trace_quantity(model, "frame_velocity", frame, reference),
         "velocity of the frame, angular [rad/s] then linear [m/s]",
         lambda model: (6,),
         of_frame=True,

@@ -159,6 +159,15 @@ def _energy(c: Case) -> tuple[Any, Any]:
     return c.robot.kinetic_energy(c.q, v), v @ c.dense(mass_matrix) @ v / 2
 
 
+def _poses(c: Case) -> tuple[Any, Any]:
+    """Rows of the poses of all links that move: those of their bodies, and what is rigid."""
+    rows = [c.dense(expr).reshape(-1, 4) for expr in c.outputs("link_poses").values()]
+    bodies, frames = np.stack(rows, axis=1), c.robot.model.frames
+    ours = {n: x for n, x in c.robot.link_poses(c.q).items() if frames[n].body >= 0}
+    theirs = [bodies[frames[name].body] @ frames[name].body_pose for name in ours]
+    return np.array(list(ours.values()))[:, :3], np.array(theirs)
+
+
 def _log_determinant(c: Case) -> tuple[Any, Any]:
     """D is block diagonal: its determinant is that of the mass matrix."""
     dense = np.linalg.slogdet(c.dense(D))[1]
@@ -272,6 +281,7 @@ METHODS: dict[str, Callable[[Case], tuple[Any, Any]]] = {
     ),
     "momenta": _energy,
     "total_momentum": _momentum,
+    "link_poses": _poses,
     "momentum": lambda c: (c.robot.momentum(c.q, c.values["v"]), c.program("momentum")),
     "potential_energy": lambda c: (
         np.array([c.robot.potential_energy(c.q)]),

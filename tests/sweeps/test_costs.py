@@ -313,6 +313,20 @@ class Hand:
     def mass_point(self, node: Node, k: int) -> Any:
         return counted(np.roll(self.model.bodies[k].inertia[:4], -1))
 
+    def coordinate(self, node: Node, k: int) -> Any:
+        if self.model.bodies[k].parent != GROUND:
+            return np.array([0] * 4, dtype=object)
+        i = "xyz".index(node.op[-1])
+        return np.concatenate([self.R[k][i], self.p[k][i : i + 1]])
+
+    def plane_out(self, node: Node, k: int) -> Any:
+        parent = self.model.bodies[k].parent
+        if parent == GROUND:
+            return np.array([0] * 4, dtype=object)
+        y = self.value(node.operands[0], parent)
+        last = dot(y[:3], self.p[k]) + y[3]
+        return np.concatenate([times(self.R[k].T, y[:3]), np.array([last], dtype=object)])
+
     def point_in(self, node: Node, k: int) -> Any:
         moved = [
             point_inward(self.R[c], self.p[c], self.value(node.operands[0], c))
@@ -469,6 +483,7 @@ _SHIFT = {
     "shift_out": Hand.shift_out,
     "congruence_out": Hand.congruence_out,
     "point_in": Hand.point_in,
+    "plane_out": Hand.plane_out,
 }
 _RECIPES: dict[str, Callable[..., Any]] = {
     **_SHIFT,
@@ -505,6 +520,7 @@ _RECIPES: dict[str, Callable[..., Any]] = {
     "total": Hand.reduce,
     "to_ground": Hand.to_ground,
     "mass_point": Hand.mass_point,
+    **{f"coordinate_{axis}": Hand.coordinate for axis in "xyz"},
     "point_to_ground": Hand.point_to_ground,
 }
 
@@ -599,6 +615,7 @@ def _single(op: str) -> Schedule:
         **{"link_energy": (motion,), "rotor_energy": (joint,), "dot": (motion, force)},
         **{"total": (program.leaf("one", Type.NUMBER),), "to_ground": (force,)},
         **dict.fromkeys(("point_in", "point_to_ground"), (program.leaf("point", Type.POINT),)),
+        "plane_out": (program.leaf("plane", Type.PLANE),),
         **{"Dx": (D, joint), "Dsolve": (D, joint), "crm": (motion, motion), "crf": (motion, force)},
     }[op]
     motions, joints = {"Ht", "shift_out", "crm"}, {"H", "Gtx", "Dx", "Dsolve", "Ax"}
@@ -620,7 +637,7 @@ def _single(op: str) -> Schedule:
     types["bias_gain"] = Type.BLOCK
     types |= dict.fromkeys(("link_energy", "rotor_energy", "dot"), Type.NUMBER)
     types |= {"total": Type.TOTAL, "to_ground": Type.GROUND_FORCE}
-    types |= {"point_in": Type.POINT, "point_to_ground": Type.GROUND_POINT}
+    types |= {"plane_out": Type.PLANE, "point_in": Type.POINT, "point_to_ground": Type.GROUND_POINT}
     types |= {**dict.fromkeys(motions, Type.MOTION), **dict.fromkeys(joints, Type.JOINT)}
     wanted = program.add(op, operands, types.get(op, Type.FORCE))
     chain_of = [s for s in (U, D, G, moved, told) if s in _needed(program, wanted)]
@@ -650,13 +667,14 @@ def test_one_operation(op: str, kind: str) -> None:
         "N": half[..., :3],
         "one": rng.normal(size=(len(sizes), 1)),
         "point": rng.normal(size=(len(sizes), 4)),
+        "plane": rng.normal(size=(len(sizes), 4)),
     }
     schedule = _single(op)
     hand = Hand(schedule, model, q, inputs).run()
     _, cost = count_operations(schedule, model).by_operation.get(op, (0, NO_OPERATIONS))
     assert cost == hand.by_operation.get(op, NO_OPERATIONS)
     machine = interpret.Interpreter(
-        schedule, model, q, {n: inputs[n] for n in ("x", "f", "tau", "one", "point")}
+        schedule, model, q, {n: inputs[n] for n in ("x", "f", "tau", "one", "point", "plane")}
     )
     stream = schedule.program.outputs["out"]
     whole = {"S": inputs["S"], "N": np.concatenate([inputs["N"], 0 * inputs["N"]], axis=-1)}

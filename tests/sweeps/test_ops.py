@@ -64,7 +64,7 @@ def _random(type: Type, size: int, rng: np.random.Generator) -> Any:
         **dict.fromkeys((Type.INERTIA, Type.TRANSFER), (6, 6)),
         **{Type.JOINT: (size,), Type.BLOCK: (6, size), Type.FACTOR: (size, size)},
         Type.ANGULAR_ACCELERATION_MATRIX: (3, 3),
-        **{Type.NUMBER: (1,), Type.POINT: (4,)},
+        **{kind: (kind.width,) for kind in (Type.NUMBER, Type.POINT, Type.PLANE)},
         **{kind: (size,) for kind, size in GROUND_SIZES.items()},
     }
     x = rng.normal(size=shapes[type])

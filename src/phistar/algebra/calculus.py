@@ -77,7 +77,7 @@ Axes = Literal["link", "inertial"]
 
 _CONFIGURATION_SYMBOLS = ("E_phi", "phi", "E_0", "gravity")
 """Base symbols that depend on the configuration, in link axes."""
-_POINT_SHIFTS = ("E_pi", "E_pi_0")
+_POINT_SHIFTS = ("E_pi", "E_pi_0", "e_x", "e_y", "e_z")
 """Base symbols that depend on the configuration and have no derivative: they are not motions."""
 
 
@@ -285,6 +285,8 @@ class _Gradient:
             return change + self.of_operator(operator, vector)
         if x is self.variable:
             return identity(self.space)
+        if self.by_configuration and isinstance(x, Symbol):
+            _refuse_point_shifts(x)
         if x is gravity and self.by_configuration:
             return crm(gravity) @ H.T
         return self.no_change(x)

@@ -80,6 +80,7 @@ ExpressionFrame = Literal["link", "origin", "inertial"]
 BASE_SYMBOLS = (
     *("H", "M", "E_phi", "E_0", "A", "N", "B", "T", "gravity"),
     *("E_pi", "E_pi_0", "mu", "mu_0", "weight", "center", "moving_center"),
+    *("e_x", "e_y", "e_z"),
 )
 """Symbols defined by the robot and its configuration."""
 
@@ -323,6 +324,15 @@ class Dense:
                 back = pose_inverse(self._point_to_frame(k))
                 result[:, 4 * k : 4 * k + 4] = self.poses[k] @ back
         return result
+
+    def _e_x(self) -> Array:
+        return self._E_pi_0().T[:, :1]
+
+    def _e_y(self) -> Array:
+        return self._E_pi_0().T[:, 1:2]
+
+    def _e_z(self) -> Array:
+        return self._E_pi_0().T[:, 2:3]
 
     def _mu(self) -> Array:
         points = [

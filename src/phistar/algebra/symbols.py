@@ -8,7 +8,7 @@ others are defined by them. The algebra knows neither the number nor the order o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -22,6 +22,7 @@ from phistar.algebra.spaces import (
     MOTION,
     ONE,
     PLACE,
+    PLANE,
     POINT,
     TASK_FORCE,
     Space,
@@ -514,6 +515,17 @@ E_pi_0 = _register(
     r"\mathcal{E}_{\pi 0}",
     "Takes the weighted points of the roots to the world: the row of Eπ for the world itself.",
 )
+e_x, e_y, e_z = (
+    vector(
+        f"e_{axis}",
+        PLANE,
+        f"e_{axis}",
+        f"The world's coordinate {axis} on the roots, as a function of place.",
+    )
+    for axis in "xyz"
+)
+POSE_ROWS: Mapping[str, Expr] = {"x": pi.T @ e_x, "y": pi.T @ e_y, "z": pi.T @ e_z}
+"""The world's coordinates as functions of place on each link: the rows of its pose."""
 mu = vector("mu", POINT, "μ", "Each link as a weighted point: first moment and mass.", r"\mu")
 mu_0 = vector(
     "mu_0", GROUND_POINT, "μ₀", "The links that are welded to the ground, as one point.", r"\mu_0"

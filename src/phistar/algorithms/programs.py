@@ -9,6 +9,7 @@ from phistar.algebra.calculus import derivative, gradient
 from phistar.algebra.ir import Expr, crm
 from phistar.algebra.symbols import (
     E_0,
+    POSE_ROWS,
     A,
     D,
     E_pi_0,
@@ -117,6 +118,7 @@ PROGRAMS: Mapping[str, Mapping[str, Expr]] = LazyTable(
         "coriolis_adjoint_times": lambda: {"tau": coriolis.T @ vdot},
         "momenta": lambda: {"h": M @ V},
         "total_momentum": lambda: {"h": phi @ M @ V},
+        "link_poses": lambda: POSE_ROWS,
         "momentum": lambda: {"h": E_0 @ phi @ M @ V},
         "kinetic_energy": lambda: {"energy": (V.T @ M @ V + v.T @ A @ v) / 2},
         "potential_energy": lambda: {"energy": weight @ E_pi_0 @ pi @ mu},

@@ -197,6 +197,28 @@ class NumpyLinks:
         """The links as weighted points."""
         return list(self._tables.mass_points.reshape(self._tables.count, 4, *self._ones))
 
+    def _coordinate(self, i: int) -> Stream:
+        """A row of the roots' poses, nothing elsewhere."""
+        stream = [self.nothing(4)] * self._tables.count
+        for k in self._tables.roots:
+            stream[k] = np.concatenate([self._R[k][i], self._offsets[k][i : i + 1]])
+        return stream
+
+    @cached_property
+    def e_x(self) -> Stream:
+        """The world's coordinate x on the roots."""
+        return self._coordinate(0)
+
+    @cached_property
+    def e_y(self) -> Stream:
+        """The world's coordinate y on the roots."""
+        return self._coordinate(1)
+
+    @cached_property
+    def e_z(self) -> Stream:
+        """The world's coordinate z on the roots."""
+        return self._coordinate(2)
+
     @cached_property
     def mu_0(self) -> Array:
         """The links that are welded to the ground, as one weighted point."""
@@ -368,6 +390,14 @@ class NumpyLinks:
             mass = np.broadcast_to(stream[j][3:], (1, *moved.shape[1:]))
             total = total + np.concatenate([moved, mass])
         return total
+
+    def plane_out(self, k: int, stream: Stream) -> Array:
+        """π* y of the parent: n turned into this link's axes, n · p added to d."""
+        parent = self._tables.parents[k]
+        if parent == GROUND:
+            return self.nothing(4)
+        n, d = stream[parent][:3], stream[parent][3:]
+        return np.concatenate([times(self._R[k].swapaxes(0, 1), n), d + dot(n, self._offsets[k])])
 
     def congruence_in(self, k: int, stream: Stream) -> Array:
         """Σ φ S φ* over the children: both sides turned, then moved."""

@@ -163,9 +163,12 @@ class MachineCode:
     def _shapes(self, kernel: MachineKernel) -> dict[str, tuple[int, ...]]:
         """Shape of each output for one sample."""
         sizes = kernel.call.signature.outputs
-        axes = {name: self._output_types[name].output_axes for name in sizes}
-        shapes: dict[int, tuple[int, ...]] = {0: (), 2: (len(self.model.bodies), 6)}
-        return {name: shapes.get(axes[name], (size,)) for name, size in sizes.items()}
+        found: dict[str, tuple[int, ...]] = {}
+        for name, size in sizes.items():
+            kind = self._output_types[name]
+            by_link = (len(self.model.bodies), kind.width)
+            found[name] = ((), (size,), by_link)[kind.output_axes]
+        return found
 
     def entry(self, order: Sequence[str], names: Mapping[str, str] | None = None) -> Entry | None:
         """See ``base.Executable``."""

@@ -77,6 +77,7 @@ OP_SOURCE = {
     "total": "total({0})",
     "to_ground": "to_ground({0})",
     "point_in": "point_in(k, {0})",
+    "plane_out": "plane_out(k, {0})",
     "point_to_ground": "point_to_ground({0})",
     "weigh": "weigh({0})",
     "center": "center({0})",
@@ -101,8 +102,13 @@ ZERO_KINDS = {
     Type.INERTIA: "inertia",
     Type.TRANSFER: "inertia",
     Type.POINT: "point",
+    Type.PLANE: "point",
 }
-ROBOT_STREAMS = {"rigid": "M", "mass_point": "mu"}
+ROBOT_STREAMS = {
+    "rigid": "M",
+    "mass_point": "mu",
+    **{f"coordinate_{axis}": f"e_{axis}" for axis in "xyz"},
+}
 """What a robot gives at each link."""
 
 
@@ -110,7 +116,9 @@ def _functions() -> tuple[list[str], list[str]]:
     """What generated code takes from ``numpy_algebra``, and from ``NumpyLinks``."""
     names = {n for text in OP_SOURCE.values() for n in re.findall(r"(?<![.\w])\w+(?=\()", text)}
     helpers = {name for name in names if hasattr(numpy_algebra, name)}
-    return sorted(helpers), sorted(names - helpers | {"M", "Mx", "mu", "mu_0", "zero", "nothing"})
+    return sorted(helpers), sorted(
+        names - helpers | {*ROBOT_STREAMS.values(), "Mx", "mu_0", "zero", "nothing"}
+    )
 
 
 def generate_source(schedule: Schedule) -> str:
@@ -368,7 +376,7 @@ class NumpyCode:
     def _empty(self, name: str, stream: Stream, tables: LinkTables, batch: Batch) -> Array:
         kind = self._output_types[name]
         dtype = np.result_type(tables.inertia.dtype, *{x.dtype for x in stream})
-        rows: tuple[int, ...] = (tables.count, 6)
+        rows: tuple[int, ...] = (tables.count, kind.width)
         if kind.at_ground:
             rows = np.shape(stream)[:1] if kind.output_axes else ()
         elif kind is Type.JOINT:

@@ -97,11 +97,23 @@ def _some_mass(model: Model, *_: Any) -> TracedWork | None:
 
 
 def _link_poses(model: Model) -> Unrolled:
-    return _tracer("kinematics_programs", "poses")(model, model.link_names)
+    from phistar.scalar.lower_frames import frame_poses
+
+    return frame_poses(model, model.link_names)
 
 
 def _frame_pose(model: Model, frame: str) -> Unrolled:
-    return _tracer("kinematics_programs", "poses")(model, (frame,))
+    from phistar.scalar.lower_frames import frame_poses
+
+    return frame_poses(model, (frame,))
+
+
+def _frame_velocity(model: Model, frame: str, reference: str) -> Unrolled:
+    from phistar.scalar.lower_frames import frame_velocity
+
+    if reference == "local":
+        return frame_velocity(model, frame)
+    return _tracer("kinematics_programs", "velocity")(model, frame, reference)
 
 
 def _center_of_mass(model: Model, fixed: bool) -> Unrolled:
@@ -128,7 +140,7 @@ _ROWS = (
         "frame_velocity",
         ("q", "v"),
         lambda model, frame, reference: (6,),
-        _tracer("kinematics_programs", "velocity"),
+        _frame_velocity,
         _along_path,
     ),
     TracedRequest(

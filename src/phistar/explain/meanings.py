@@ -25,6 +25,7 @@ PROGRAM_MEANINGS: Mapping[str, str] = {
     "coriolis_adjoint_times": "C* times a vector",
     "momenta": "momentum of each link",
     "total_momentum": "momentum of each link and all beyond it",
+    "link_poses": "rows of the links' poses in the world",
     "momentum": "momentum of the robot about the world's origin",
     "kinetic_energy": "kinetic energy of links and rotors",
     "potential_energy": "potential energy of the links that move",
@@ -92,6 +93,7 @@ METHOD_MEANINGS: Mapping[str, Method] = {
         "J = B* φ* H*: the rows of a frame's link, moved to the frame and the requested axes",
         ("link_jacobians",),
     ),
+    "frame_pose": Method("the rows of the link's pose, moved to the frame", ("link_poses",)),
     "frame_velocity": Method("J v: the link's velocity, moved to the frame", ("link_velocities",)),
     "frame_acceleration": Method(
         "the link's acceleration, moved to the frame", ("link_accelerations",)

@@ -27,6 +27,7 @@ _TYPE_SIZES = {
     Type.TOTAL: ("number of the robot", "1 in all"),
     Type.GROUND_FORCE: ("force on the ground", "6 in all"),
     Type.POINT: ("weighted point", "4"),
+    Type.PLANE: ("function of place", "4"),
     Type.GROUND_POINT: ("point of the world", "4 in all"),
     Type.PLACE: ("place in the world", "3 in all"),
 }

@@ -94,7 +94,7 @@ def _size(kind: Type, model: Model, locked: Set[int]) -> int:
     if kind.at_ground:
         return GROUND_SIZES[kind]
     if kind is not Type.JOINT:
-        return 6 * len(model.bodies)
+        return kind.width * len(model.bodies)
     return sum(body.joint_kind.nv for body in model.bodies if body.index not in locked)
 
 
@@ -125,7 +125,7 @@ def to_unrolled(
     """
     formulated, signature, setting = _prepare(scheduled, model, absent, locked, options)
     if own_coordinates:
-        signature, setting = _in_own_coordinates(model, formulated.program, signature, setting)
+        signature, setting = in_own_coordinates(model, formulated.program, signature, setting)
     found = [
         trace_unrolled(formulated, links, signature, setting)
         for links in link_number_choices(
@@ -156,7 +156,7 @@ def _prepare(
     return formulated, signature, trace_context(formulated.program, model, absent)
 
 
-def _in_own_coordinates(
+def in_own_coordinates(
     model: Model, program: StreamProgram, signature: Signature, setting: TraceContext
 ) -> tuple[Signature, TraceContext]:
     """What is read, if joint vectors are (nv,): joints that follow others share their entries."""

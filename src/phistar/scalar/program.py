@@ -53,8 +53,8 @@ class Store:
         space: Name of an output, ``WORK`` or ``FORWARD``.
         index: Entry of the output, or slot; -1 while there is none.
         base: What ``index`` is counted from: ``""`` (the row; straight lines only), ``"v"``,
-            ``"body"`` (the link's own part of an output), ``"ground"`` (the row, to which links
-            add), ``"link"`` or ``"parent"`` (the others).
+            ``"body"`` or ``"plane"`` (the link's own part of an output, six or four numbers),
+            ``"ground"`` (the row, to which links add), ``"link"`` or ``"parent"`` (the others).
             In a walk for a column, ``"v"``, ``"body"`` and ``"frame"`` say which row it is.
         value: The number.
         add: Whether it is added to what is there.
@@ -410,6 +410,8 @@ def entry_start(links: LinkTable, base: str, k: int) -> int:
     """Where the part of link ``k`` begins in a row."""
     if base == "ground":
         return 0
+    if base == "plane":
+        return 4 * k
     if base in ("body", "frame"):
         return 6 * (k if base == "body" else k - len(links) + links.frames)
     return (links.q if base == "q" else links.v)[k]

@@ -266,7 +266,11 @@ class _LoopedVerifier:
             if store.space in (WORK, FORWARD):
                 self._keep(where, store, k)
             else:
-                bases = ("v", "body", "ground") if matrix_entry is None else ("v", "body", "frame")
+                bases = (
+                    ("v", "body", "plane", "ground")
+                    if matrix_entry is None
+                    else ("v", "body", "frame")
+                )
                 if store.base not in bases or (store.transposed and matrix_entry is None):
                     raise VerifyError(
                         f"{where}, {_store_text(store)}: not counted from a link's part"

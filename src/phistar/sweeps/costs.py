@@ -131,7 +131,8 @@ def _zero_streams(schedule: Schedule, place: LinkType) -> set[int]:
 def _vanishes(node: Node, place: LinkType) -> bool:
     if node.spec.shift is not None:
         return place.root if node.spec.shift is Direction.OUTWARD else place.children == 0
-    if node.spec.reduction is Reduction.ROOTS or _is_gravity(node):
+    spec = node.spec
+    if spec.only_at_roots or spec.reduction is Reduction.ROOTS or _is_gravity(node):
         return not place.root
     return node.op == "zero" or (node.spec.needs_rotors and not place.rotor_count)
 
@@ -171,11 +172,9 @@ def stream_size(type: Type, size: int) -> int:
         Type.TRANSFER: 18,
         Type.BLOCK: 6 * size,
         Type.FACTOR: size * (size + 1) // 2,
-        Type.NUMBER: 1,
-        Type.POINT: 4,
         **GROUND_SIZES,
     }
-    return own.get(type, 6)
+    return own.get(type, type.width)
 
 
 __all__ = [

@@ -149,7 +149,7 @@ class Interpreter:
         parts = [np.broadcast_to(p, (*batch, p.shape[-1])) for p in parts]
         if kind is Type.JOINT:
             return np.concatenate([np.zeros((*batch, 0)), *parts], axis=-1)
-        return np.stack(parts, axis=-2) if parts else np.zeros((*batch, 0, 6))
+        return np.stack(parts, axis=-2) if parts else np.zeros((*batch, 0, kind.width))
 
     def leaf(self, node: Node, k: int) -> Array:
         """A vector from outside, or gravity as an acceleration of the ground on the roots."""
@@ -184,6 +184,12 @@ class Interpreter:
         """First moment and mass of the link."""
         return np.roll(self.links[k].body.inertia[:4], -1)
 
+    def coordinate(self, node: Node, k: int) -> Array:
+        """A row of the root's pose; nothing elsewhere."""
+        if self.parents[k] != GROUND:
+            return np.zeros(4)
+        return self.transforms[k][..., "xyz".index(node.op[-1]), :]
+
     def ground_point(self, node: Node, k: int) -> Array:
         """The same of the links that are welded to the ground."""
         return self.ground.point
@@ -192,7 +198,7 @@ class Interpreter:
         """Nothing, in the shape of its type."""
         shapes = {
             Type.JOINT: (0 if k == GROUND else len(self.links[k].H),),
-            Type.POINT: (4,),
+            **{kind: (kind.width,) for kind in (Type.NUMBER, Type.POINT, Type.PLANE)},
             **{kind: (size,) for kind, size in GROUND_SIZES.items()},
             Type.MOTION: (6,),
             Type.FORCE: (6,),
@@ -235,6 +241,7 @@ _GIVEN: dict[str, Callable[[Interpreter, Node, int], Array]] = {
     "scatter": Interpreter.scatter,
     "rigid": Interpreter.rigid,
     "mass_point": Interpreter.mass_point,
+    **{f"coordinate_{axis}": Interpreter.coordinate for axis in "xyz"},
     "ground_point": Interpreter.ground_point,
     "zero": Interpreter.zero,
 }

@@ -35,6 +35,7 @@ from phistar.algebra.spaces import (
     MOTION,
     ONE,
     PLACE,
+    PLANE,
     POINT,
     TASK_FORCE,
     TASK_MOTION,
@@ -59,11 +60,16 @@ _TYPES: Mapping[Space, Type] = {
     MOTION: Type.MOTION,
     FORCE: Type.FORCE,
     POINT: Type.POINT,
+    PLANE: Type.PLANE,
     GROUND_FORCE: Type.GROUND_FORCE,
     GROUND_POINT: Type.GROUND_POINT,
     PLACE: Type.PLACE,
 }
-_ROBOT_VECTORS = {"mu": "mass_point", "mu_0": "ground_point"}
+_ROBOT_VECTORS = {
+    "mu": "mass_point",
+    "mu_0": "ground_point",
+    **{f"e_{axis}": f"coordinate_{axis}" for axis in "xyz"},
+}
 """Operations for vectors that a robot gives and nobody else."""
 _ONE = Fraction(1)
 
@@ -256,6 +262,11 @@ class Lowering:
         """z = x + Σ Eπ z."""
         z = self.program.recursion(("pi", x), Type.POINT)
         return self._close(z, [(_ONE, x), (_ONE, self._local("point_in", z))])
+
+    def pi_adjoint(self, x: int) -> int:
+        """y = x + Eπ* y(parent)."""
+        y = self.program.recursion(("pi*", x), Type.PLANE)
+        return self._close(y, [(_ONE, x), (_ONE, self._local("plane_out", y))])
 
     def psi(self, x: int) -> int:
         """z = x + Σ φ (z - G H z)."""
@@ -486,6 +497,8 @@ _LOWERINGS: dict[tuple[str, bool, bool], Callable[[Lowering, int], int]] = {
     ("E_0", False, False): lambda s, x: s._local("to_ground", x),
     ("E_pi", False, False): lambda s, x: s._local("point_in", x),
     ("pi", False, False): Lowering.pi,
+    ("E_pi", True, False): lambda s, x: s._local("plane_out", x),
+    ("pi", True, False): Lowering.pi_adjoint,
     ("E_pi_0", False, False): lambda s, x: s._local("point_to_ground", x),
     ("weight", False, False): lambda s, x: s._local("weigh", x),
     ("center", False, False): lambda s, x: s._local("center", x),

@@ -236,6 +236,11 @@ def point_in(link: LinkState, x: Array) -> Array:
     return times(link.transform, x)
 
 
+def plane_out(link: LinkState, y: Array) -> Array:
+    """[R* n; n · p + d]."""
+    return times(adjoint(link.transform), y)
+
+
 def weigh(ground: GroundState, x: Array) -> Array:
     """-g · h, as one entry."""
     return np.asarray(-(x[..., :3] * ground.gravity).sum(axis=-1, keepdims=True))

@@ -24,7 +24,7 @@ MOTION, FORCE, JOINT = Type.MOTION, Type.FORCE, Type.JOINT
 INERTIA, BLOCK, FACTOR, TRANSFER = Type.INERTIA, Type.BLOCK, Type.FACTOR, Type.TRANSFER
 ANGULAR_ACCELERATION_MATRIX = Type.ANGULAR_ACCELERATION_MATRIX
 NUMBER, TOTAL, GROUND_FORCE = Type.NUMBER, Type.TOTAL, Type.GROUND_FORCE
-POINT, GROUND_POINT, PLACE = Type.POINT, Type.GROUND_POINT, Type.PLACE
+POINT, PLANE, GROUND_POINT, PLACE = Type.POINT, Type.PLANE, Type.GROUND_POINT, Type.PLACE
 INWARD, OUTWARD = Direction.INWARD, Direction.OUTWARD
 
 
@@ -61,6 +61,7 @@ class Op:
         is_variadic: Whether it takes any number of operands, all of the type of the result.
         is_input: Whether it comes from outside, under the name that is its data.
         is_given: Whether it is known before the first sweep.
+        only_at_roots: Whether it is zero at links whose parent is not the ground.
         is_infix: Whether its text needs parentheses as an operand.
         is_dense: Whether it takes a matrix times a vector or more, for estimates of work.
         divides: Whether it divides by the joint inertia D.
@@ -83,6 +84,7 @@ class Op:
     is_variadic: bool = False
     is_input: bool = False
     is_given: bool = False
+    only_at_roots: bool = False
     is_infix: bool = False
     is_dense: bool = False
     divides: bool = False
@@ -154,6 +156,18 @@ _ROWS = (
         support=Support.EVERYWHERE,
         is_given=True,
     ),
+    *(
+        Op(
+            f"coordinate_{axis}",
+            (() >> PLANE,),
+            f"the world's coordinate {axis} at the roots, as a function of place there",
+            f"e_{axis}",
+            support=Support.EVERYWHERE,
+            is_given=True,
+            only_at_roots=True,
+        )
+        for axis in "xyz"
+    ),
     Op(
         "ground_point",
         (() >> GROUND_POINT,),
@@ -167,7 +181,7 @@ _ROWS = (
         (
             *(
                 () >> each
-                for each in (MOTION, FORCE, JOINT, INERTIA, TRANSFER, POINT, *GROUND_SIZES)
+                for each in (MOTION, FORCE, JOINT, INERTIA, TRANSFER, POINT, PLANE, *GROUND_SIZES)
             ),
         ),
         "zero of any type",
@@ -493,6 +507,19 @@ _ROWS = (
         value=value.point_in,
         cost=cost.fixed(cost.POINT_SHIFT_COST),
         crossing="π(k,j) x       a weighted point [h; m], child to link: h turned, m p added",
+    ),
+    Op(
+        "plane_out",
+        (PLANE >> PLANE,),
+        "Eπ* y of the parent: functions of place one link outward",
+        "π*(p,k) {0}(p)",
+        shift=OUTWARD,
+        linear=True,
+        support=Support.UNION,
+        is_dense=True,
+        value=value.plane_out,
+        cost=cost.fixed(OperationCount(12, 9)),
+        crossing="π*(p,k) y      a function of place [n; d], parent to link: n turned, n · p added",
     ),
     # -- from links to the ground
     Op(

@@ -22,6 +22,7 @@ class Type(Enum):
     TOTAL = "number of the whole robot (1)"
     GROUND_FORCE = "force on the ground (6)"
     POINT = "weighted point (4)"
+    PLANE = "affine function of place (4)"
     GROUND_POINT = "weighted point of the world (4)"
     PLACE = "place in the world (3)"
 
@@ -29,6 +30,11 @@ class Type(Enum):
     def at_ground(self) -> bool:
         """Whether there is one value for the robot, at the ground, and none at the links."""
         return self in GROUND_SIZES
+
+    @property
+    def width(self) -> int:
+        """How many numbers a value at a link has, of types that have as many at all links."""
+        return _WIDTHS.get(self, 6)
 
     @property
     def output_axes(self) -> int:
@@ -44,6 +50,7 @@ class Type(Enum):
         return OpSignature(operands, self)
 
 
+_WIDTHS = {Type.NUMBER: 1, Type.POINT: 4, Type.PLANE: 4}
 GROUND_SIZES = {Type.TOTAL: 1, Type.GROUND_FORCE: 6, Type.GROUND_POINT: 4, Type.PLACE: 3}
 """How many numbers a value at the ground has, by type."""
 

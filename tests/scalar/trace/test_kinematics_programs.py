@@ -12,7 +12,6 @@ from phistar.model.configuration import random_configuration
 from phistar.model.random import random_model
 from phistar.scalar.interpret import run
 from phistar.scalar.program import Unrolled, count_arithmetic
-from phistar.scalar.trace import kinematics_programs as programs
 from phistar.scalar.verify import verify
 
 REFERENCES = ("local", "world", "world_aligned")
@@ -57,9 +56,9 @@ def test_poses(robots: dict[str, Model], case: str) -> None:
     inputs = given(model)
     for frame in model.frame_names:
         expected = witness.frame_pose(model, inputs["q"], frame)
-        close(programs.poses(model, (frame,)), expected, inputs)
+        close(trace_quantity(model, "frame_pose", frame), expected, inputs)
     every = np.stack(list(witness.link_poses(model, inputs["q"]).values()), axis=-3)
-    close(programs.poses(model, model.link_names), every, inputs)
+    close(trace_quantity(model, "link_poses"), every, inputs)
 
 
 @each_case
@@ -70,9 +69,9 @@ def test_jacobians_and_velocities(robots: dict[str, Model], case: str, reference
     inputs = given(model)
     for frame in model.frame_names:
         jacobian = witness.jacobian(model, inputs["q"], frame, reference)
-        close(programs.jacobian(model, frame, reference), jacobian, inputs)
+        close(trace_quantity(model, "jacobian", frame, reference), jacobian, inputs)
         velocity = witness.frame_velocity(model, inputs["q"], inputs["v"], frame, reference)
-        close(programs.velocity(model, frame, reference), velocity, inputs)
+        close(trace_quantity(model, "frame_velocity", frame, reference), velocity, inputs)
 
 
 @each_case
@@ -89,12 +88,13 @@ def test_derivatives() -> None:
     """The Jacobian's program is the derivative of the pose's, by a complex step, to 1e-13."""
     model = phistar.load("ur5").model
     q, frame = given(model)["q"], model.frame_names[-1]
-    rows = run(programs.jacobian(model, frame, "world_aligned"), {"q": q})[programs.RESULT_OUTPUT]
+    (rows,) = run(trace_quantity(model, "jacobian", frame, "world_aligned"), {"q": q}).values()
     rows = rows.reshape(2, 6, model.nv)
-    pose = programs.poses(model, (frame,))
+    pose = trace_quantity(model, "frame_pose", frame)
     for k in range(model.nv):
         moved = q + 1e-30j * np.eye(model.nq)[k]
-        rate = run(pose, {"q": moved})[programs.RESULT_OUTPUT].imag.reshape(2, 4, 4) / 1e-30
+        (found,) = run(pose, {"q": moved}).values()
+        rate = found.imag.reshape(2, 4, 4) / 1e-30
         np.testing.assert_allclose(rows[:, 3:, k], rate[:, :3, 3], atol=1e-13)
 
 
@@ -104,7 +104,7 @@ def test_only_the_path_is_walked() -> None:
     frame = max(model.frame_names, key=lambda name: len(model.ancestors(model.frame(name).body)))
     path = [model.bodies[k] for k in model.ancestors(model.frame(frame).body)]
     mine = {i for body in path for i in range(model.nq)[body.q_slice]}
-    program = programs.poses(model, (frame,))
+    program = trace_quantity(model, "frame_pose", frame)
     graph = program.block.graph
     read = {graph.nodes[n][1][1] for n in program.block.live_nodes if graph.nodes[n][0] == "load"}
     assert read == mine
@@ -119,9 +119,9 @@ def test_operation_counts(name: str, most: tuple[int, ...]) -> None:
     model = phistar.load(name).model
     frame = max(model.frame_names, key=lambda name: len(model.ancestors(model.frame(name).body)))
     made = (
-        programs.poses(model, (frame,)),
-        programs.jacobian(model, frame, "world_aligned"),
-        programs.velocity(model, frame, "world_aligned"),
+        trace_quantity(model, "frame_pose", frame),
+        trace_quantity(model, "jacobian", frame, "world_aligned"),
+        trace_quantity(model, "frame_velocity", frame, "world_aligned"),
         trace_quantity(model, "center_of_mass", False),
     )
     counts = tuple(count_arithmetic(program.count()) for program in made)
@@ -139,7 +139,7 @@ def test_small_angles_are_kept(axis: int) -> None:
     builder.joint("slide", "prismatic", "base", "a", axis=(0, 0, 1), rpy=rpy)
     builder.frame("tip", "a", xyz=(1, 1, 1), rpy=rpy)
     model = builder.build()
-    found = run(programs.poses(model, ("tip",)), {"q": np.zeros((1, 1))})[programs.RESULT_OUTPUT]
+    (found,) = run(trace_quantity(model, "frame_pose", "tip"), {"q": np.zeros((1, 1))}).values()
     expected = witness.frame_pose(model, [0.0], "tip").ravel()
     np.testing.assert_allclose(found[0], expected, rtol=0, atol=3e-16)
     assert np.abs(expected - np.round(expected)).max() > 1e-9

@@ -388,6 +388,8 @@ class _LoopWriter:
             return f"6 * {k}"
         if base == "ground":
             return "0"
+        if base == "plane":
+            return f"4 * {k}"
         if base == "frame":
             return f"6 * ({k} - {len(self.links) - self.links.frames})"
         self.used_tables.add(f"{base}_at")

@@ -43,6 +43,7 @@ from phistar.scalar.linear.vectors import (
     transposed,
 )
 from phistar.scalar.robot.link_scalars import LinkScalars
+from phistar.sweeps.stream_types import Type
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,20 @@ class PlacedLink:
     def point_in(self, x: Vector) -> Vector:
         """π x: a weighted point [h; m] of this link as one of its parent."""
         return [*plus(self.rotation.rotate(x[:3]), scaled(x[3], self.offset)), x[3]]
+
+    def plane_out(self, y: Vector) -> Vector:
+        """π* y: a function of place [n; d] on the parent as one on this link."""
+        return [*self.rotation.rotate_back(y[:3]), y[3] + dot(y[:3], self.offset)]
+
+    def plane_to_body_frame(self, y: Vector) -> Vector:
+        """A function of place in our link frame, in the model's body frame."""
+        n = times(self.link.body_rotation, y[:3])
+        return [*n, y[3] - dot(n, self.link.body_offset)]
+
+    def to_body_frame(self, kind: Type) -> Callable[[Vector], Vector]:
+        """What takes values of a type from our link frame to the model's body frame."""
+        found = {Type.FORCE: self.force_to_body_frame, Type.PLANE: self.plane_to_body_frame}
+        return found.get(kind, self.motion_to_body_frame)
 
     def shift_out(self, x: Vector) -> Vector:
         """φ* x: a motion of the parent as one of this link."""
@@ -486,6 +501,7 @@ LINK_OPERATIONS: dict[str, Callable[..., LinkValue]] = {
     "total": lambda place, x: x,
     "to_ground": PlacedLink.shift_in,
     "point_in": PlacedLink.point_in,
+    "plane_out": PlacedLink.plane_out,
     "point_to_ground": PlacedLink.point_in,
     "weigh": lambda ground, x: [dot([-float(g) for g in ground.gravity], x[:3])],
     "center": lambda ground, x: scaled(1.0 / ground.mass, x[:3]),

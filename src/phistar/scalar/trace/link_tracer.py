@@ -21,9 +21,6 @@ from phistar.scalar.trace.link_operations import LinkValue, PlacedLink, as_matri
 from phistar.sweeps.ir import Direction, Node, StreamProgram, Type
 from phistar.sweeps.op_values import GroundState
 
-VECTOR_SIZES = {Type.NUMBER: 1, Type.POINT: 4}
-"""How many numbers a vector at a link has if these are not six."""
-
 
 @dataclass(frozen=True)
 class BodyFrame:
@@ -227,11 +224,19 @@ class LinkTracer(ABC):
     def _mass_point(self, node: Node) -> LinkValue:
         return [*self.placed.link.h, self.placed.link.mass]
 
+    def _coordinate(self, node: Node) -> LinkValue:
+        """A row of the root's pose; nothing elsewhere."""
+        if not self.is_root:
+            return zeros(4)
+        i = "xyz".index(node.op[-1])
+        unit: Vector = [1.0 if i == j else 0.0 for j in range(3)]
+        return [*self.placed.rotation.rotate_back(unit), self.placed.offset[i]]
+
     def _zero(self, node: Node) -> LinkValue:
         if node.type in (Type.INERTIA, Type.TRANSFER):
             return ZeroInertia()
-        sizes = {Type.JOINT: len(self.placed.link.columns), **VECTOR_SIZES}
-        return zeros(sizes.get(node.type, 6))
+        own = len(self.placed.link.columns)
+        return zeros(own if node.type is Type.JOINT else node.type.width)
 
     def is_given(self, name: str) -> bool:
         """Whether a vector that has a value of its own is given all the same."""
@@ -255,5 +260,6 @@ _GIVEN_VALUES: dict[str, Callable[[LinkTracer, Node], LinkValue]] = {
     "scatter": LinkTracer._scatter,
     "rigid": LinkTracer._rigid,
     "mass_point": LinkTracer._mass_point,
+    **{f"coordinate_{axis}": LinkTracer._coordinate for axis in "xyz"},
     "zero": LinkTracer._zero,
 }

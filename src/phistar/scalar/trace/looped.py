@@ -44,7 +44,7 @@ from phistar.scalar.trace import link_operations
 from phistar.scalar.trace.ground_tracer import GroundTracer
 from phistar.scalar.trace.link_classes import classify_links, flatten, inertia_forms, unflatten
 from phistar.scalar.trace.link_operations import LinkValue, PlacedLink, as_inertia, as_vector
-from phistar.scalar.trace.link_tracer import VECTOR_SIZES, LinkTracer, TraceContext
+from phistar.scalar.trace.link_tracer import LinkTracer, TraceContext
 from phistar.sweeps.inlining import defining_stream
 from phistar.sweeps.ir import Direction, Node, StreamProgram, Type
 from phistar.sweeps.ops import Reduction
@@ -498,7 +498,7 @@ class ClassTracer(LinkTracer):
         return (key,)
 
     def _output(self, name: str, kind: Type, value: LinkValue) -> None:
-        base = "v" if kind is Type.JOINT else "body"
+        base = {Type.JOINT: "v", Type.PLANE: "plane"}.get(kind, "body")
         self.result.stores += [
             Store(name, i, base, x)
             for i, x in enumerate(self.in_body_frame(kind, as_vector(value)))
@@ -508,11 +508,7 @@ class ClassTracer(LinkTracer):
         """A value in the frames of the model."""
         if kind is Type.JOINT:
             return value
-        return (
-            self.placed.force_to_body_frame
-            if kind is Type.FORCE
-            else self.placed.motion_to_body_frame
-        )(value)
+        return self.placed.to_body_frame(kind)(value)
 
     def _value(self, stream: int) -> LinkValue:
         made = self.program_tracer.sweep_of.get(stream)
@@ -540,7 +536,7 @@ class ClassTracer(LinkTracer):
         if kind is Type.ANGULAR_ACCELERATION_MATRIX:
             motions = [as_vector(self.parent_value(o)) for o in self.program.nodes[made].operands]
             return link_operations.angular_acceleration_matrix(*motions)
-        form: LinkValue = zeros(VECTOR_SIZES.get(kind, 6))
+        form: LinkValue = zeros(kind.width)
         if kind in (Type.INERTIA, Type.TRANSFER):
             form = self.program_tracer.forms[made]
         return unflatten(form, [self._load((made, i), "parent") for i in range(len(flatten(form)))])
@@ -549,6 +545,5 @@ class ClassTracer(LinkTracer):
         """See ``LinkTracer``."""
         if stream not in self.program_tracer.hoisted_by_shift and self.is_leaf:
             return self._zero(node)
-        size = VECTOR_SIZES.get(node.type, 6)
-        form: LinkValue = self.program_tracer.forms.get(stream) or zeros(size)
+        form: LinkValue = self.program_tracer.forms.get(stream) or zeros(node.type.width)
         return unflatten(form, [self._load((stream, i), "link") for i in range(len(flatten(form)))])

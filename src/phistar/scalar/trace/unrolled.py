@@ -154,8 +154,6 @@ def output_stores(name: str, kind: Type, link: _UnrolledLinkTracer, value: Vecto
     """Where the value of an output at a link goes."""
     if kind is Type.JOINT:
         return [Store(name, link.link.v + i, "", x) for i, x in enumerate(value)]
-    seat = (
-        link.placed.force_to_body_frame if kind is Type.FORCE else link.placed.motion_to_body_frame
-    )
-    start = 6 * link.link.index
+    seat = link.placed.to_body_frame(kind)
+    start = kind.width * link.link.index
     return [Store(name, start + i, "", x) for i, x in enumerate(seat(value))]

@@ -371,6 +371,8 @@ class _LinkBlock:
         w, links = self.w, self.loops.program.links
         if base == "ground":
             return "0"
+        if base == "plane":
+            return w.mul(self.k, 4)
         if base in ("body", "frame"):
             own = w.mul(self.k, 6)
             return own if base == "body" else w(f"sub i64 {own}, {6 * (len(links) - links.frames)}")

@@ -15,6 +15,7 @@ from phistar.algebra.random_examples import random_vectors
 from phistar.algebra.spaces import FORCE, MOTION
 from phistar.algebra.symbols import (
     E_0,
+    X_0,
     D,
     E_phi,
     G,
@@ -60,6 +61,7 @@ VECTORS: dict[str, Expr] = {
     "carried": E_phi.T @ motion,
     "gravity": phi.T @ gravity,
     "ground": E_0 @ phi @ M @ V,
+    "in the world": X_0 @ V,
     "gyroscopic": M_hat @ motion,
     "cross products": crm(V) @ H.T @ v + crm(motion) @ V,
     "force products": crf(V) @ M @ V + Q(phi @ force) @ V,
@@ -71,6 +73,7 @@ OPERATORS: dict[str, Expr] = {
     "phi": phi,
     "shift": E_phi,
     "ground": E_0,
+    "to the world": X_0,
     "from the ground": phi.T @ E_0.T,
     "mass matrix": mass_matrix,
     "articulated inertia": P,
@@ -207,6 +210,7 @@ INERTIAL: dict[str, Expr] = {
     "inertia": M,
     "shift": E_phi,
     "ground": E_0,
+    "to the world": X_0,
     "from the ground": phi.T @ E_0.T,
     "phi": phi,
     "gravity": gravity,

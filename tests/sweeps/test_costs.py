@@ -444,6 +444,12 @@ def _through(hand: Hand, node: Node, k: int, S: Any, G: Any) -> Any:
     return symmetric(6, lambda i, j: S[i, j] - dot(G[i], U[j]) - dot(W[i], G[j]))
 
 
+def _to_world(hand: Hand, node: Node, k: int, x: Any, y: Any, z: Any, motion: Any) -> Any:
+    rows = np.stack([x, y, z])
+    angular, linear = times(rows[:, :3], motion[:3]), times(rows[:, :3], motion[3:])
+    return np.concatenate([angular, linear + cross(rows[:, 3], angular)])
+
+
 def _link_energy(hand: Hand, node: Node, k: int, x: Any) -> Any:
     """Halves of the moments are known beforehand; each product of two rates is made once."""
     M = hand.rigid(node, k)
@@ -514,6 +520,7 @@ _RECIPES: dict[str, Callable[..., Any]] = {
     "Ax": lambda h, n, k, x: h.A[k] * x,
     "crm": _motion_cross,
     "crf": _force_cross,
+    "to_world": _to_world,
     "link_energy": _link_energy,
     "rotor_energy": _rotor_energy,
     "dot": lambda h, n, k, x, y: np.array([dot(x, y)], dtype=object),
@@ -616,6 +623,7 @@ def _single(op: str) -> Schedule:
         **{"total": (program.leaf("one", Type.NUMBER),), "to_ground": (force,)},
         **dict.fromkeys(("point_in", "point_to_ground"), (program.leaf("point", Type.POINT),)),
         "plane_out": (program.leaf("plane", Type.PLANE),),
+        "to_world": (*(program.leaf("plane", Type.PLANE),) * 3, motion),
         **{"Dx": (D, joint), "Dsolve": (D, joint), "crm": (motion, motion), "crf": (motion, force)},
     }[op]
     motions, joints = {"Ht", "shift_out", "crm"}, {"H", "Gtx", "Dx", "Dsolve", "Ax"}
@@ -637,6 +645,7 @@ def _single(op: str) -> Schedule:
     types["bias_gain"] = Type.BLOCK
     types |= dict.fromkeys(("link_energy", "rotor_energy", "dot"), Type.NUMBER)
     types |= {"total": Type.TOTAL, "to_ground": Type.GROUND_FORCE}
+    types["to_world"] = Type.WORLD_MOTION
     types |= {"plane_out": Type.PLANE, "point_in": Type.POINT, "point_to_ground": Type.GROUND_POINT}
     types |= {**dict.fromkeys(motions, Type.MOTION), **dict.fromkeys(joints, Type.JOINT)}
     wanted = program.add(op, operands, types.get(op, Type.FORCE))

@@ -60,7 +60,7 @@ def _state(row: Op, rotors: float = 0.5) -> Any:
 
 def _random(type: Type, size: int, rng: np.random.Generator) -> Any:
     shapes = {
-        **dict.fromkeys((Type.MOTION, Type.FORCE), (6,)),
+        **dict.fromkeys((Type.MOTION, Type.FORCE, Type.WORLD_MOTION), (6,)),
         **dict.fromkeys((Type.INERTIA, Type.TRANSFER), (6, 6)),
         **{Type.JOINT: (size,), Type.BLOCK: (6, size), Type.FACTOR: (size, size)},
         Type.ANGULAR_ACCELERATION_MATRIX: (3, 3),

@@ -48,6 +48,7 @@ from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE
 from phistar.algebra.symbols import (
     ARTICULATED_RATE_SYMBOLS,
     E_0,
+    X_0,
     A,
     D_root,
     D_root_dot,
@@ -75,7 +76,7 @@ CONFIGURATION = "q"
 Variable = Symbol | str
 Axes = Literal["link", "inertial"]
 
-_CONFIGURATION_SYMBOLS = ("E_phi", "phi", "E_0", "gravity")
+_CONFIGURATION_SYMBOLS = ("E_phi", "phi", "E_0", "X_0", "gravity")
 """Base symbols that depend on the configuration, in link axes."""
 _POINT_SHIFTS = ("E_pi", "E_pi_0", "e_x", "e_y", "e_z")
 """Base symbols that depend on the configuration and have no derivative: they are not motions."""
@@ -168,6 +169,8 @@ class _DirectionalDerivative:
         joint_motion = H.T @ self.direction
         if node in (E_phi, E_0):
             return node @ crf(joint_motion)
+        if node is X_0:
+            return X_0 @ crm(phi.T @ joint_motion)
         if node is phi:
             return phi @ E_phi @ crf(joint_motion) @ phi
         if node is gravity:
@@ -214,7 +217,7 @@ class _InertialDerivative(_DirectionalDerivative):
     def _symbol(self, node: Symbol) -> Expr:
         if self.direction is None:
             return super()._symbol(node)
-        if node.domain is ONE or node in (E_phi, phi, E_0, A):
+        if node.domain is ONE or node in (E_phi, phi, E_0, X_0, A):
             return self.leaves.get(node, zero(node.codomain, node.domain))
         if node in (H, M, N, P):
             return super()._symbol(node) + inertial_commutator(node, self.direction)
@@ -356,6 +359,8 @@ _GRADIENTS: Mapping[Expr, Callable[[Expr], Expr]] = {
     E_phi.T: lambda x: crm(E_phi.T @ x) @ H.T,
     E_0: lambda x: -(E_0 @ Q(x) @ H.T),
     E_0.T: lambda x: crm(E_0.T @ x) @ H.T,
+    X_0: lambda x: -(X_0 @ crm(x) @ phi.T @ H.T),
+    X_0.T: lambda x: Q(X_0.T @ x) @ phi.T @ H.T,
     phi: lambda x: -(phi @ E_phi @ Q(phi @ x) @ H.T),
     phi.T: lambda x: phi.T @ crm(E_phi.T @ phi.T @ x) @ H.T,
 }

@@ -46,6 +46,8 @@ from phistar.algebra.spaces import (
     POINT,
     TASK_FORCE,
     TASK_MOTION,
+    WORLD_FORCE,
+    WORLD_MOTION,
     Space,
 )
 from phistar.algebra.symbols import (
@@ -80,7 +82,7 @@ ExpressionFrame = Literal["link", "origin", "inertial"]
 BASE_SYMBOLS = (
     *("H", "M", "E_phi", "E_0", "A", "N", "B", "T", "gravity"),
     *("E_pi", "E_pi_0", "mu", "mu_0", "weight", "center", "moving_center"),
-    *("e_x", "e_y", "e_z"),
+    *("e_x", "e_y", "e_z", "X_0"),
 )
 """Symbols defined by the robot and its configuration."""
 
@@ -129,6 +131,8 @@ class Dense:
             FORCE: 6 * len(sizes),
             TASK_MOTION: 6 * len(tasks),
             TASK_FORCE: 6 * len(tasks),
+            WORLD_MOTION: 6 * len(sizes),
+            WORLD_FORCE: 6 * len(sizes),
             GROUND_MOTION: 6,
             GROUND_FORCE: 6,
             POINT: 4 * len(sizes),
@@ -324,6 +328,13 @@ class Dense:
                 back = pose_inverse(self._point_to_frame(k))
                 result[:, 4 * k : 4 * k + 4] = self.poses[k] @ back
         return result
+
+    def _X_0(self) -> Array:
+        blocks = [
+            motion_transform(self.poses[k]) @ np.linalg.inv(self.to_frame(k))
+            for k in range(len(self.parents))
+        ]
+        return self._diagonal(blocks, WORLD_MOTION, MOTION)
 
     def _e_x(self) -> Array:
         return self._E_pi_0().T[:, :1]

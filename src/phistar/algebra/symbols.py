@@ -25,6 +25,7 @@ from phistar.algebra.spaces import (
     PLANE,
     POINT,
     TASK_FORCE,
+    WORLD_MOTION,
     Space,
 )
 from phistar.algebra.traverse import nodes
@@ -526,6 +527,12 @@ e_x, e_y, e_z = (
 )
 POSE_ROWS: Mapping[str, Expr] = {"x": pi.T @ e_x, "y": pi.T @ e_y, "z": pi.T @ e_z}
 """The world's coordinates as functions of place on each link: the rows of its pose."""
+X_0 = _register(
+    symbol("X_0", WORLD_MOTION, MOTION),
+    "X₀",
+    "X_0",
+    "Takes the motion of each link to the axes of the world, about its origin.",
+)
 mu = vector("mu", POINT, "μ", "Each link as a weighted point: first moment and mass.", r"\mu")
 mu_0 = vector(
     "mu_0", GROUND_POINT, "μ₀", "The links that are welded to the ground, as one point.", r"\mu_0"

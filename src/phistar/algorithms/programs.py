@@ -10,6 +10,7 @@ from phistar.algebra.ir import Expr, crm
 from phistar.algebra.symbols import (
     E_0,
     POSE_ROWS,
+    X_0,
     A,
     D,
     E_pi_0,
@@ -119,6 +120,7 @@ PROGRAMS: Mapping[str, Mapping[str, Expr]] = LazyTable(
         "momenta": lambda: {"h": M @ V},
         "total_momentum": lambda: {"h": phi @ M @ V},
         "link_poses": lambda: POSE_ROWS,
+        "world_velocities": lambda: {"V0": X_0 @ V},
         "momentum": lambda: {"h": E_0 @ phi @ M @ V},
         "kinetic_energy": lambda: {"energy": (V.T @ M @ V + v.T @ A @ v) / 2},
         "potential_energy": lambda: {"energy": weight @ E_pi_0 @ pi @ mu},

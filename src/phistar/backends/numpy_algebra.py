@@ -67,6 +67,13 @@ def crm(x: Array, y: Array) -> Array:
     return result.reshape(6, *result.shape[2:])
 
 
+def to_world(x: Array, y: Array, z: Array, motion: Array) -> Array:
+    """[R w; R v + p × R w] of a motion [w; v] and the pose with rows x, y, z."""
+    rows = np.stack(np.broadcast_arrays(x, y, z))
+    angular, linear = (times(rows[:, :3], half) for half in (motion[:3], motion[3:]))
+    return np.concatenate([angular, linear + _cross(rows[:, 3], angular)])
+
+
 def crf(x: Array, f: Array) -> Array:
     """The force cross product: a × m + b × n and a × n for x = [a; b], f = [m; n]."""
     pairs = f.reshape(2, 3, *f.shape[1:])

@@ -78,6 +78,7 @@ OP_SOURCE = {
     "to_ground": "to_ground({0})",
     "point_in": "point_in(k, {0})",
     "plane_out": "plane_out(k, {0})",
+    "to_world": "to_world({0}, {1}, {2}, {3})",
     "point_to_ground": "point_to_ground({0})",
     "weigh": "weigh({0})",
     "center": "center({0})",

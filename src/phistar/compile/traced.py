@@ -113,7 +113,25 @@ def _frame_velocity(model: Model, frame: str, reference: str) -> Unrolled:
 
     if reference == "local":
         return frame_velocity(model, frame)
-    return _tracer("kinematics_programs", "velocity")(model, frame, reference)
+    walked = _tracer("kinematics_programs", "velocity")(model, frame, reference)
+    if reference == "world":
+        return walked
+    return _cheapest(frame_velocity(model, frame, reference), walked)
+
+
+def _jacobian(model: Model, frame: str, reference: str) -> Unrolled:
+    from phistar.scalar.lower_frames import frame_jacobian
+
+    walked = _tracer("kinematics_programs", "jacobian")(model, frame, reference)
+    derived = frame_jacobian(model, frame) if reference == "local" else None
+    return walked if derived is None else _cheapest(derived, walked)
+
+
+def _cheapest(*programs: Unrolled) -> Unrolled:
+    """The first of those with the fewest operations."""
+    from phistar.scalar.program import count_arithmetic
+
+    return min(programs, key=lambda program: count_arithmetic(program.count()))
 
 
 def _center_of_mass(model: Model, fixed: bool) -> Unrolled:
@@ -133,7 +151,7 @@ _ROWS = (
         "jacobian",
         ("q",),
         lambda model, frame, reference: (6, model.nv),
-        _tracer("kinematics_programs", "jacobian"),
+        _jacobian,
         _along_path,
     ),
     TracedRequest(

@@ -26,6 +26,7 @@ _TYPE_SIZES = {
     Type.NUMBER: ("number", "1"),
     Type.TOTAL: ("number of the robot", "1 in all"),
     Type.GROUND_FORCE: ("force on the ground", "6 in all"),
+    Type.WORLD_MOTION: ("motion in the world", "6"),
     Type.POINT: ("weighted point", "4"),
     Type.PLANE: ("function of place", "4"),
     Type.GROUND_POINT: ("point of the world", "4 in all"),

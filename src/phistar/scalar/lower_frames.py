@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Poses and velocities of frames: streams of the links, picked off where frames are.
+"""Poses, velocities and Jacobians of frames: streams of the links, picked off where frames are.
 
 A frame is a link of its own that does not move on the one that carries it, so its values are those
 of any other link. Only the paths from the roots to the frames are walked.
@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 from phistar.algebra.ir import Expr
-from phistar.algebra.symbols import POSE_ROWS, velocities
+from phistar.algebra.symbols import POSE_ROWS, B, H, phi, velocities
 from phistar.model.components import GROUND
+from phistar.model.joint_map import joint_map
 from phistar.model.model import Model
-from phistar.scalar.linear.vectors import Vector
+from phistar.scalar.linear.vectors import Vector, times
 from phistar.scalar.lower import (
     DEFAULT_OPTIONS,
     in_own_coordinates,
@@ -22,13 +23,15 @@ from phistar.scalar.lower import (
     signature_of,
     trace_context,
 )
+from phistar.scalar.lower_matrix import to_unrolled_matrix
 from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled, count_arithmetic
-from phistar.scalar.robot.link_numbers import LinkNumbers, frame_as_link, placement_in_link
+from phistar.scalar.robot.link_numbers import frames_as_links
 from phistar.scalar.trace.kinematics_programs import RESULT_OUTPUT
 from phistar.scalar.trace.link_operations import as_vector
 from phistar.scalar.trace.unrolled import TracedLinks, UnrolledTrace
 from phistar.sweeps.lower import lower
 from phistar.sweeps.prune import prune
+from phistar.sweeps.requests import Full, MatrixForm, matrix_forms
 from phistar.sweeps.schedule import Schedule, schedule
 from phistar.sweeps.verify import verified
 
@@ -45,9 +48,44 @@ def frame_poses(model: Model, frames: Sequence[str]) -> Unrolled:
     return _at_frames(_poses(), model, frames, pose)
 
 
-def frame_velocity(model: Model, frame: str) -> Unrolled:
-    """Velocity of a frame in its own axes, at its origin: q, v -> 6 numbers."""
-    return _at_frames(_velocities(), model, (frame,), lambda found: found["V"])
+def frame_velocity(model: Model, frame: str, reference: str = "local") -> Unrolled:
+    """Velocity of a frame at its origin: q, v -> 6 numbers.
+
+    Args:
+        model: The robot.
+        frame: Name of the frame.
+        reference: ``"local"``, its own axes, or ``"world_aligned"``, those of the world.
+    """
+    if reference == "local":
+        return _at_frames(_velocities(), model, (frame,), lambda found: found["V"])
+
+    def turned(found: Mapping[str, Vector]) -> Vector:
+        R, V = [found[axis][:3] for axis in "xyz"], found["V"]
+        return [*times(R, V[:3]), *times(R, V[3:])]
+
+    return _at_frames(_poses_and_velocities(), model, (frame,), turned)
+
+
+def frame_jacobian(model: Model, frame: str) -> Unrolled | None:
+    """Jacobian of a frame in its own axes, q -> 6 nv numbers: H φ B of unit forces on the frame.
+
+    None where the robot's coordinates are not those of the joints of its bodies, in their order.
+    """
+    if not joint_map(model).is_identity:
+        return None
+    return to_unrolled_matrix([_jacobian_rows()], model, (frame,))
+
+
+@cache
+def _jacobian_rows() -> MatrixForm:
+    """The form of B*φ*H* that walks inward, a row at a time."""
+    forms = matrix_forms(B.T @ phi.T @ H.T, Full())
+    return next(form for form in forms if form.transposed)
+
+
+@cache
+def _poses_and_velocities() -> Schedule:
+    return _scheduled({**POSE_ROWS, "V": velocities})
 
 
 @cache
@@ -99,15 +137,3 @@ def _at_frames(
         own = Signature(signature.inputs, {RESULT_OUTPUT: len(stores)}, signature.quaternions)
         found.append(Unrolled(own, BasicBlock(robot.graph, stores)))
     return min(found, key=lambda each: count_arithmetic(each.count()))
-
-
-def frames_as_links(
-    links: Sequence[LinkNumbers], model: Model, frames: Sequence[str]
-) -> list[LinkNumbers]:
-    """Frames as links that hang on others without a joint."""
-    found = []
-    for number, name in enumerate(frames):
-        frame = model.frame(name)
-        place = placement_in_link(links, frame.body, frame.body_pose)
-        found.append(frame_as_link(len(links) + number, frame.body, place))
-    return found

@@ -27,9 +27,8 @@ from phistar.scalar.lower import (
     trace_context,
     uniform_link_numbers,
 )
-from phistar.scalar.lower_frames import frames_as_links
 from phistar.scalar.program import BasicBlock, Looped, Signature, Store, Unrolled, count_arithmetic
-from phistar.scalar.robot.link_numbers import LinkNumbers
+from phistar.scalar.robot.link_numbers import LinkNumbers, frames_as_links
 from phistar.scalar.trace.link_operations import LinkValue, as_vector
 from phistar.scalar.trace.link_tracer import BodyFrame, LinkTracer, UnitVector
 from phistar.scalar.trace.looped_matrix import MatrixSpec, estimate_work, trace_looped_matrix

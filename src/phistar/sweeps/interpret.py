@@ -199,6 +199,7 @@ class Interpreter:
         shapes = {
             Type.JOINT: (0 if k == GROUND else len(self.links[k].H),),
             **{kind: (kind.width,) for kind in (Type.NUMBER, Type.POINT, Type.PLANE)},
+            Type.WORLD_MOTION: (6,),
             **{kind: (size,) for kind, size in GROUND_SIZES.items()},
             Type.MOTION: (6,),
             Type.FORCE: (6,),

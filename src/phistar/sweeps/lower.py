@@ -39,10 +39,12 @@ from phistar.algebra.spaces import (
     POINT,
     TASK_FORCE,
     TASK_MOTION,
+    WORLD_MOTION,
     Space,
 )
 from phistar.algebra.symbols import (
     ARTICULATED_RATE_SYMBOLS,
+    POSE_ROWS,
     A,
     B,
     M,
@@ -59,6 +61,7 @@ _TYPES: Mapping[Space, Type] = {
     JOINT: Type.JOINT,
     MOTION: Type.MOTION,
     FORCE: Type.FORCE,
+    WORLD_MOTION: Type.WORLD_MOTION,
     POINT: Type.POINT,
     PLANE: Type.PLANE,
     GROUND_FORCE: Type.GROUND_FORCE,
@@ -267,6 +270,10 @@ class Lowering:
         """y = x + Eπ* y(parent)."""
         y = self.program.recursion(("pi*", x), Type.PLANE)
         return self._close(y, [(_ONE, x), (_ONE, self._local("plane_out", y))])
+
+    def pose_rows(self) -> tuple[int, ...]:
+        """The rows of the links' poses in the world."""
+        return tuple(self._named(axis, self.vector(row)) for axis, row in POSE_ROWS.items())
 
     def psi(self, x: int) -> int:
         """z = x + Σ φ (z - G H z)."""
@@ -499,6 +506,7 @@ _LOWERINGS: dict[tuple[str, bool, bool], Callable[[Lowering, int], int]] = {
     ("pi", False, False): Lowering.pi,
     ("E_pi", True, False): lambda s, x: s._local("plane_out", x),
     ("pi", True, False): Lowering.pi_adjoint,
+    ("X_0", False, False): lambda s, x: s._local("to_world", *s.pose_rows(), x),
     ("E_pi_0", False, False): lambda s, x: s._local("point_to_ground", x),
     ("weight", False, False): lambda s, x: s._local("weigh", x),
     ("center", False, False): lambda s, x: s._local("center", x),

@@ -241,6 +241,13 @@ def plane_out(link: LinkState, y: Array) -> Array:
     return times(adjoint(link.transform), y)
 
 
+def to_world(link: LinkState, x: Array, y: Array, z: Array, motion: Array) -> Array:
+    """[R w; R v + p × R w] of the pose with rows x, y, z."""
+    rows = np.stack(np.broadcast_arrays(x, y, z), axis=-2)
+    turned = [times(rows[..., :3], half) for half in (motion[..., :3], motion[..., 3:])]
+    return np.concatenate([turned[0], turned[1] + np.cross(rows[..., 3], turned[0])], axis=-1)
+
+
 def weigh(ground: GroundState, x: Array) -> Array:
     """-g · h, as one entry."""
     return np.asarray(-(x[..., :3] * ground.gravity).sum(axis=-1, keepdims=True))

@@ -24,6 +24,7 @@ MOTION, FORCE, JOINT = Type.MOTION, Type.FORCE, Type.JOINT
 INERTIA, BLOCK, FACTOR, TRANSFER = Type.INERTIA, Type.BLOCK, Type.FACTOR, Type.TRANSFER
 ANGULAR_ACCELERATION_MATRIX = Type.ANGULAR_ACCELERATION_MATRIX
 NUMBER, TOTAL, GROUND_FORCE = Type.NUMBER, Type.TOTAL, Type.GROUND_FORCE
+WORLD_MOTION = Type.WORLD_MOTION
 POINT, PLANE, GROUND_POINT, PLACE = Type.POINT, Type.PLANE, Type.GROUND_POINT, Type.PLACE
 INWARD, OUTWARD = Direction.INWARD, Direction.OUTWARD
 
@@ -179,10 +180,8 @@ _ROWS = (
     Op(
         "zero",
         (
-            *(
-                () >> each
-                for each in (MOTION, FORCE, JOINT, INERTIA, TRANSFER, POINT, PLANE, *GROUND_SIZES)
-            ),
+            *(() >> each for each in (MOTION, FORCE, JOINT, INERTIA, TRANSFER)),
+            *(() >> each for each in (POINT, PLANE, WORLD_MOTION, *GROUND_SIZES)),
         ),
         "zero of any type",
         "0",
@@ -293,6 +292,17 @@ _ROWS = (
         support=Support.EVERYWHERE,
         value=value.gyroscopic,
         cost=cost.fixed(cost.GYROSCOPIC_COST),
+    ),
+    Op(
+        "to_world",
+        ((PLANE, PLANE, PLANE, MOTION) >> WORLD_MOTION,),
+        "X₀ x: a motion in the axes of the world, by the rows of the link's pose",
+        "X₀({0}, {1}, {2}) {3}",
+        linear=True,
+        support=Support.UNION,
+        is_dense=True,
+        value=value.to_world,
+        cost=cost.fixed(cost.FORCE_SHIFT_COST),
     ),
     # -- across a joint that yields
     Op(

@@ -21,6 +21,7 @@ class Type(Enum):
     NUMBER = "number (1)"
     TOTAL = "number of the whole robot (1)"
     GROUND_FORCE = "force on the ground (6)"
+    WORLD_MOTION = "motion in the world (6)"
     POINT = "weighted point (4)"
     PLANE = "affine function of place (4)"
     GROUND_POINT = "weighted point of the world (4)"

@@ -5,14 +5,18 @@ import numpy as np
 import pytest
 
 import phistar
+from phistar.compile import joint_map, kernel
 from phistar.compile.traced import trace_quantity
 from phistar.model import Model, ModelBuilder
 from phistar.model import numpy_kinematics as witness
 from phistar.model.configuration import random_configuration
 from phistar.model.random import random_model
 from phistar.scalar.interpret import run
+from phistar.scalar.lower_frames import frame_jacobian, frame_velocity
 from phistar.scalar.program import Unrolled, count_arithmetic
+from phistar.scalar.trace.kinematics_programs import jacobian, velocity
 from phistar.scalar.verify import verify
+from phistar.sweeps.interpret import run as sweep
 
 REFERENCES = ("local", "world", "world_aligned")
 CASES = [
@@ -72,6 +76,30 @@ def test_jacobians_and_velocities(robots: dict[str, Model], case: str, reference
         close(trace_quantity(model, "jacobian", frame, reference), jacobian, inputs)
         velocity = witness.frame_velocity(model, inputs["q"], inputs["v"], frame, reference)
         close(trace_quantity(model, "frame_velocity", frame, reference), velocity, inputs)
+
+
+@each_case
+def test_derived_programs_agree_with_walks(robots: dict[str, Model], case: str) -> None:
+    """Where a walk along the path takes fewer operations, streams are its witness: 1e-12."""
+    model = robots[case]
+    inputs = given(model)
+    q, v = inputs["q"], joint_map(model).spread(inputs["v"])
+    world = sweep(kernel("world_velocities").schedule, model, q, {"v": v})["V0"]
+    for frame in model.frame_names:
+        body = model.frame(frame).body
+        known = {"world": world[:, body] if body >= 0 else np.zeros((2, 6))}
+        aligned = frame_velocity(model, frame, "world_aligned")
+        (known["world_aligned"],) = run(aligned, inputs).values()
+        for reference, expected in known.items():
+            (found,) = run(velocity(model, frame, reference), inputs).values()
+            scale = max(np.abs(expected).max(), 1e-2)
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * scale)
+        derived = frame_jacobian(model, frame)
+        assert (derived is None) is not joint_map(model).is_identity
+        if derived is not None:
+            (expected,) = run(derived, {"q": q}).values()
+            (found,) = run(jacobian(model, frame, "local"), {"q": q}).values()
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(found).max())
 
 
 @each_case

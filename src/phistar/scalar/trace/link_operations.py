@@ -102,6 +102,8 @@ class PlacedLink:
 
     def to_body_frame(self, kind: Type) -> Callable[[Vector], Vector]:
         """What takes values of a type from our link frame to the model's body frame."""
+        if kind is Type.WORLD_MOTION:
+            return list
         found = {Type.FORCE: self.force_to_body_frame, Type.PLANE: self.plane_to_body_frame}
         return found.get(kind, self.motion_to_body_frame)
 
@@ -423,6 +425,13 @@ def rigid_force(link: LinkScalars, acceleration: Vector, u: Matrix) -> Vector:
     return [*plus(moment, cross(link.h, linear)), *force]
 
 
+def to_world(rows: Sequence[Vector], motion: Vector) -> Vector:
+    """[R w; R v + p × R w] of a pose by its rows."""
+    R, p = [row[:3] for row in rows], [row[3] for row in rows]
+    angular = times(R, motion[:3])
+    return [*angular, *plus(times(R, motion[3:]), cross(p, angular))]
+
+
 def link_energy(link: LinkScalars, x: Vector) -> Vector:
     """ω · (½ Jω + h × v) + ½ m v·v, with J as a triangle: each product of two rates once."""
     w, v = x[:3], x[3:]
@@ -495,6 +504,7 @@ LINK_OPERATIONS: dict[str, Callable[..., LinkValue]] = {
     "congruence_across": congruence_across,
     "crm": lambda place, x, y: cross_motion(x, y),
     "crf": lambda place, x, f: cross_force(x, f),
+    "to_world": lambda place, x, y, z, motion: to_world((x, y, z), motion),
     "link_energy": lambda place, x: link_energy(place.link, x),
     "rotor_energy": lambda place, x: rotor_energy(place.link, x),
     "dot": lambda place, x, y: [dot(x, y)],

@@ -222,6 +222,27 @@ def run_traced(model: Model, key: RequestKey, *arrays: Array) -> Array | None:
     return result
 
 
+def run_loops(model: Model, key: RequestKey, program: str, q: Array) -> dict[str, Array] | None:
+    """The outputs of a program that reads q alone by loops, on robots too long for a straight line.
+
+    Args:
+        model: The robot.
+        key: The straight line that is asked.
+        program: A program of the catalogue that says the same.
+        q: Checked.
+
+    Returns:
+        None if there may be a straight line, on other backends and if a result is not finite.
+    """
+    if backends.default() != "llvm" or not model.bodies or traced_code(model, key) is not None:
+        return None
+    name, *choices = key
+    if TRACED[name].work(model, *choices) is None:
+        return None
+    found, finite = kernel(program).executable(model).run(q, {})
+    return found if finite else None
+
+
 @cached_for_equal_models(1024)
 def traced_code(model: Model, key: RequestKey) -> TracedCode | None:
     """What runs, or None where an unrolled program is no good."""

@@ -54,7 +54,11 @@ def frame_pose(model: Model, q: Coordinates, frame: str) -> Array:
 
 def link_poses(model: Model, q: Coordinates) -> dict[str, Array]:
     """World pose (..., 4, 4) of every link, by name in file order."""
-    poses = body_poses(model, q)
+    return link_poses_of_bodies(model, body_poses(model, q))
+
+
+def link_poses_of_bodies(model: Model, poses: Array) -> dict[str, Array]:
+    """World pose (..., 4, 4) of every link by name, given those of bodies (..., bodies, 4, 4)."""
     return {name: _frame_pose(model.frames[name], poses) for name in model.link_names}
 
 

@@ -432,6 +432,11 @@ def to_world(rows: Sequence[Vector], motion: Vector) -> Vector:
     return [*angular, *plus(times(R, motion[3:]), cross(p, angular))]
 
 
+def place_of_point(mass: float, x: Vector) -> Vector:
+    """h / m; no number where there is no mass, even if h is known to be zero."""
+    return [math.nan] * 3 if math.isnan(mass) else scaled(1.0 / mass, x[:3])
+
+
 def link_energy(link: LinkScalars, x: Vector) -> Vector:
     """ω · (½ Jω + h × v) + ½ m v·v, with J as a triangle: each product of two rates once."""
     w, v = x[:3], x[3:]
@@ -514,8 +519,8 @@ LINK_OPERATIONS: dict[str, Callable[..., LinkValue]] = {
     "plane_out": PlacedLink.plane_out,
     "point_to_ground": PlacedLink.point_in,
     "weigh": lambda ground, x: [dot([-float(g) for g in ground.gravity], x[:3])],
-    "center": lambda ground, x: scaled(1.0 / ground.mass, x[:3]),
-    "moving_center": lambda ground, x: scaled(1.0 / ground.moving_mass, x[:3]),
+    "center": lambda ground, x: place_of_point(ground.mass, x),
+    "moving_center": lambda ground, x: place_of_point(ground.moving_mass, x),
     "joint_bias": lambda place, carried, relative: joint_bias(carried, relative),
     "angular_acceleration_matrix": lambda place, x, a: angular_acceleration_matrix(x, a),
     "rigid_force": lambda place, a, u: rigid_force(place.link, a, u),

@@ -4,8 +4,8 @@
 The functions are those of ``model.kinematics``, which answers whatever has no machine code: other
 dtypes than float64 and float32, numbers that are not finite, very long paths, other backends, and
 the first samples of each program. All poses and the centre of mass of long robots come from loops.
-``Kinematics`` is the part of ``Robot`` that asks them. Momentum and energies are asked here too, see
-``energies``.
+``Kinematics`` is the part of ``Robot`` that asks them. Momentum and energies are asked here too,
+see ``energies``.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ KEYS = (("momentum",), ("kinetic_energy",), ("potential_energy",))
 WITNESS = {
     "momentum": energies.momentum_by_sweeps,
     "kinetic_energy": energies.kinetic_energy_by_sweeps,
-    "potential_energy": energies.potential_energy_by_poses,
+    "potential_energy": energies.potential_energy_by_sweeps,
 }
 
 

@@ -8,6 +8,7 @@ import phistar
 from phistar.algebra.dense import Dense
 from phistar.algebra.ir import Expr, I
 from phistar.algebra.symbols import (
+    E_0,
     A,
     B,
     D,
@@ -45,6 +46,7 @@ from phistar.errors import (
 )
 from phistar.model.builder import ModelBuilder
 from phistar.model.generators import chain
+from phistar.model.joint_map import joint_map
 from phistar.model.random import random_model
 from phistar.robot import Robot
 
@@ -278,6 +280,24 @@ def test_numbers(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "a number" in repr(both)
     with pytest.raises(ArgumentError, match="is a number, it acts on nothing"):
         both(q, w)
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy", "sweeps"])
+def test_forces_on_the_ground(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """E₀φMV is the momentum, by machine code and as matrices; as a matrix it is refused."""
+    monkeypatch.setenv("PHISTAR_BACKEND", backend)
+    robot = _robot(26, topology="forest")
+    q, u = robot.random_configuration(27, (2,)), _speeds(robot, 28, (3, 1))
+    momentum = robot.function(E_0 @ phi @ M @ phi.T @ H.T)
+    found = momentum(q, u)
+    assert found.shape == (3, 2, 6)
+    _close(found, robot.momentum(q, u), 1e-12)
+    dense = Dense(robot.model, q[1])
+    spread = joint_map(robot.model).spread(u[2, 0])
+    _close(found[2, 1], dense(momentum.expr) @ spread, 1e-12)
+    for expr in (E_0.T, momentum.expr):
+        with pytest.raises((ArgumentError, LoweringError), match=r"of the ground|on the ground"):
+            robot.function(expr)(q)
 
 
 def test_numbers_that_cannot_be_had() -> None:

@@ -241,6 +241,38 @@ def test_long_programs_are_made_meanwhile(monkeypatch: pytest.MonkeyPatch) -> No
     np.testing.assert_allclose(robot.frame_pose(q, frame), known, atol=1e-13 * 20)
 
 
+def test_long_robots_by_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Poses of all links and the centre of mass of a long robot are loops; to 1e-12 of its length.
+
+    NumPy's functions are not asked, but for what loops do not know: numbers that are not finite.
+    """
+    monkeypatch.setenv("PHISTAR_TIER", "wait")
+    size = POLICY.max_path_links_unrolled + 50
+    rng = np.random.default_rng(8)
+    robot = Robot(random_model(rng, size, topology="forest", fixed=0.2, mimic=0.2, anchors=0.2))
+    q, bound = robot.random_configuration(rng, (3,)), 1e-12 * size
+    poses = WITNESS["link_poses"](robot.model, q)
+    known = {
+        fixed: WITNESS["center_of_mass"](robot.model, q, fixed=fixed) for fixed in (True, False)
+    }
+    assert np.abs(known[True] - known[False]).max() > 1e-3
+    broken = q.copy()
+    broken[1] = np.nan
+    with pytest.raises(ArgumentError):
+        robot.link_poses(broken)
+    for name in NAMES:
+        monkeypatch.setattr(kinematics.numpy_kinematics, name, _refuse)
+    found = robot.link_poses(q)
+    assert list(found) == list(poses)
+    for name, pose in poses.items():
+        np.testing.assert_allclose(found[name], pose, rtol=0, atol=bound)
+    for fixed, center in known.items():
+        np.testing.assert_allclose(robot.center_of_mass(q, fixed=fixed), center, rtol=0, atol=bound)
+    single = robot.center_of_mass(q[0].astype(np.float32))
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, known[True][0], rtol=0, atol=1e-5 * size)
+
+
 def test_very_large_robots(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond LARGEST links on the path, or MOST_POSES links, there is no program."""
     monkeypatch.setenv("PHISTAR_TIER", "wait")

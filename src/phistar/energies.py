@@ -10,19 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-import numpy as np
-
 from phistar.arguments import check_shapes, checked_state
 from phistar.arrays import Array
 from phistar.compile import joint_map, kernel, run_traced
 from phistar.kinematics import require_finite_result
 from phistar.model.bad_samples import nan_where_bad
-from phistar.model.components import GROUND
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
 from phistar.model.model_cache import Entry
-from phistar.model.numpy_kinematics import body_poses, center_of_mass
-from phistar.spatial import force_transform
 
 
 def momentum(model: Model, q: Coordinates, v: Coordinates) -> Array:
@@ -51,43 +46,27 @@ def potential_energy(model: Model, q: Coordinates) -> Array:
     arrays = check_shapes(model, q=q)
     found = run_traced(model, ("potential_energy",), *arrays.values())
     if found is None:
-        found = potential_energy_by_poses(model, **arrays)
+        found = potential_energy_by_sweeps(model, **arrays)
         found = require_finite_result(model, "the potential energy", arrays["q"], found, 0)
     return found
 
 
 def momentum_by_sweeps(model: Model, q: Array, v: Array) -> Array:
-    """The momentum that each tree collects at its root, moved to the world."""
+    """The momentum that the links hand inward to the ground, by the default backend."""
     q, v = checked_state(model, q=q, v=v)
-    collected = kernel("total_momentum")(model, q, {"v": joint_map(model).spread(v)})["h"]
-    poses = body_poses(model, q)
-    roots = [body.index for body in model.bodies if body.parent == GROUND]
-    batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
-    total = np.zeros((*batch, 6), np.result_type(q, v))
-    for k in roots:
-        total += (force_transform(poses[..., k, :, :]) @ collected[..., k, :, None])[..., 0]
-    return total
+    return kernel("momentum")(model, q, {"v": joint_map(model).spread(v)})["h"]
 
 
 def kinetic_energy_by_sweeps(model: Model, q: Array, v: Array) -> Array:
-    """Half the sum of V* M V over the links and of armature times v² over the joints."""
+    """Half the sum of V* M V over the links and of A v² over the joints, by the default backend."""
     q, v = checked_state(model, q=q, v=v)
-    joints = joint_map(model).spread(v)
-    velocities = kernel("link_velocities")(model, q, {"v": joints})["V"]
-    momenta = kernel("momenta")(model, q, {"v": joints})["h"]
-    armature = [x for body in model.bodies for x in body.armature]
-    rotors = (np.array(armature, np.finfo(v.dtype).dtype) * joints**2).sum(axis=-1)
-    return np.asarray(((velocities * momenta).sum(axis=(-2, -1)) + rotors) / 2)
+    return kernel("kinetic_energy")(model, q, {"v": joint_map(model).spread(v)})["energy"]
 
 
-def potential_energy_by_poses(model: Model, q: Array) -> Array:
-    """Weight of the moving links times the height of their centre of mass."""
+def potential_energy_by_sweeps(model: Model, q: Array) -> Array:
+    """What gravity gives the weighted points that the links hand inward, by the default backend."""
     (q,) = checked_state(model, q=q)
-    mass = float(model.inertias[:, 0].sum())
-    if mass == 0.0:
-        return np.zeros(q.shape[:-1], q.dtype)
-    weight = (-mass * model.gravity).astype(np.finfo(q.dtype).dtype)
-    return np.asarray(center_of_mass(model, q, fixed=False) @ weight)
+    return kernel("potential_energy")(model, q, {})["energy"]
 
 
 class Energies:

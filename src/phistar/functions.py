@@ -12,7 +12,16 @@ from numpy.typing import ArrayLike
 from phistar.algebra.expression_checks import check_expression, check_frames
 from phistar.algebra.ir import Expr, Symbol
 from phistar.algebra.random_examples import vector_names
-from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE, TASK_FORCE, TASK_MOTION, Space
+from phistar.algebra.spaces import (
+    FORCE,
+    GROUND_SPACES,
+    JOINT,
+    MOTION,
+    ONE,
+    TASK_FORCE,
+    TASK_MOTION,
+    Space,
+)
 from phistar.algebra.symbols import SYMBOLS, D, E_psi, G, K, P, Upsilon, psi
 from phistar.algebra.traverse import nodes
 from phistar.algorithms.operational_space import compliance
@@ -228,7 +237,8 @@ class Function:
         """Length of the vectors of a space for this robot."""
         links, frames = 6 * len(self.model.bodies), 6 * len(self.frames)
         sizes = {JOINT: self.model.nv, MOTION: links, FORCE: links}
-        return {**sizes, TASK_MOTION: frames, TASK_FORCE: frames}[space]
+        sizes |= {TASK_MOTION: frames, TASK_FORCE: frames}
+        return {**sizes, **dict.fromkeys(GROUND_SPACES, 6)}[space]
 
     def __call__(self, q: Coordinates, x: ArrayLike | None = None, **inputs: ArrayLike) -> Array:
         """Apply to ``x``, make dense (no ``x``), or evaluate with inputs by name.
@@ -376,7 +386,7 @@ class Function:
         result = results["out"]
         if self.expr.codomain is JOINT:
             result = self._joints.gather(result)
-        else:
+        elif self.expr.codomain not in GROUND_SPACES:
             if self.expr.codomain is TASK_MOTION:
                 result = frame_motions(self.model, self.frames, result)
             result = result.reshape(*result.shape[:-2], -1)

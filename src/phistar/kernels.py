@@ -38,7 +38,7 @@ from phistar.compile import (
     evaluate_matrix,
     frame_motions,
     joint_map,
-    kernel,
+    request,
     spell_inverses_for_robot,
 )
 from phistar.errors import ArgumentError, UnknownNameError
@@ -402,7 +402,7 @@ def _inputs_of(request: MatrixOf, model: Model) -> set[str]:
 
 def _kernel(wanted: ProgramSpec, model: Model, frames: Sequence[str]) -> Kernel:
     if isinstance(wanted, str):
-        return kernel(wanted, model)
+        return compile_request(request(wanted, model.turning_rotors))
     outputs = wanted if isinstance(wanted, Mapping) else {"out": wanted}
     for expr in outputs.values():
         check_expression(expr)

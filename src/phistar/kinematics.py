@@ -4,8 +4,8 @@
 The functions are those of ``model.numpy_kinematics`` and, for steps on the configuration space, of
 ``model.configuration``, which answer whatever has no machine code: other dtypes than float64 and
 float32, numbers that are not finite, very long paths, other backends, and the first samples of each
-program. ``Kinematics`` is the part of ``Robot`` that asks them. Momentum
-and energies are asked here too, see ``energies``.
+program. All poses and the centre of mass of long robots come from loops. ``Kinematics`` is the part
+of ``Robot`` that asks them. Momentum and energies are asked here too, see ``energies``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from phistar.arrays import Array
-from phistar.compile import run_traced
+from phistar.compile import run_loops, run_traced
 from phistar.model import configuration as space
 from phistar.model import numpy_kinematics
 from phistar.model.bad_samples import nan_where_bad
@@ -44,12 +44,21 @@ def link_poses(model: Model, q: Coordinates) -> dict[str, Array]:
     q = read_coordinates(model, q, "q", "q")
     found = run_traced(model, ("link_poses",), q)
     if found is None:
+        rows = run_loops(model, ("link_poses",), "link_poses", q)
+        if rows is not None:
+            return numpy_kinematics.link_poses_of_bodies(model, pose_of_rows(**rows))
         links = numpy_kinematics.link_poses(model, q)
         return {
             name: require_finite_result(model, f"the pose of '{name}'", q, x, 2)
             for name, x in links.items()
         }
     return dict(zip(model.link_names, np.moveaxis(found, -3, 0), strict=True))
+
+
+def pose_of_rows(x: Array, y: Array, z: Array) -> Array:
+    """Poses (..., 4, 4) of their first three rows (..., 4)."""
+    last = np.broadcast_to(np.array([0.0, 0.0, 0.0, 1.0], x.dtype), x.shape)
+    return np.stack([x, y, z, last], axis=-2)
 
 
 def jacobian(model: Model, q: Coordinates, frame: str, reference: str = "world_aligned") -> Array:
@@ -83,8 +92,12 @@ def frame_velocity(
 def center_of_mass(model: Model, q: Coordinates, *, fixed: bool = True) -> Array:
     """Centre of mass (..., 3), world axes; see ``model.kinematics.center_of_mass``."""
     q = read_coordinates(model, q, "q", "q")
-    found = run_traced(model, ("center_of_mass", bool(fixed)), q)
+    key = ("center_of_mass", bool(fixed))
+    found = run_traced(model, key, q)
     if found is None:
+        loops = run_loops(model, key, "center_of_mass" if fixed else "moving_center_of_mass", q)
+        if loops is not None:
+            return loops["c"]
         return require_finite_result(
             model, "the centre", q, numpy_kinematics.center_of_mass(model, q, fixed=fixed), 1
         )

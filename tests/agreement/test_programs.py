@@ -22,6 +22,7 @@ from phistar.algorithms.programs import PROGRAMS
 from phistar.backends import base
 from phistar.compile import kernel
 from phistar.derivatives.first import FUNCTIONS
+from phistar.model.components import Body
 from phistar.model.numpy_kinematics import body_poses, body_velocities
 from phistar.model.random import random_model
 from phistar.spatial import crf, force_transform, inertia_matrix, motion_transform, pose_inverse
@@ -52,6 +53,11 @@ class Case:
     def program(self, name: str) -> np.ndarray:
         """The first output of a program, densely."""
         return self.dense(next(iter(self.outputs(name).values())))
+
+    def whole_bodies(self) -> list[Body]:
+        """Bodies that carry the link that they are called after; those inside a joint do not."""
+        model = self.robot.model
+        return [body for body in model.bodies if model.frames[body.link].body == body.index]
 
     def outputs(self, name: str) -> dict[str, Expr]:
         """The expressions of a program on this robot, whose rotors may turn."""
@@ -157,6 +163,15 @@ def _momentum(c: Case) -> tuple[Any, Any]:
 def _energy(c: Case) -> tuple[Any, Any]:
     v = c.values["v"]
     return c.robot.kinetic_energy(c.q, v), v @ c.dense(mass_matrix) @ v / 2
+
+
+def _poses(c: Case) -> tuple[Any, Any]:
+    """Rows of the poses of all links that move: those of their bodies, and what is rigid."""
+    rows = [c.dense(expr).reshape(-1, 4) for expr in c.outputs("link_poses").values()]
+    bodies, frames = np.stack(rows, axis=1), c.robot.model.frames
+    ours = {n: x for n, x in c.robot.link_poses(c.q).items() if frames[n].body >= 0}
+    theirs = [bodies[frames[name].body] @ frames[name].body_pose for name in ours]
+    return np.array(list(ours.values()))[:, :3], np.array(theirs)
 
 
 def _log_determinant(c: Case) -> tuple[Any, Any]:
@@ -272,6 +287,27 @@ METHODS: dict[str, Callable[[Case], tuple[Any, Any]]] = {
     ),
     "momenta": _energy,
     "total_momentum": _momentum,
+    "link_poses": _poses,
+    "world_velocities": lambda c: (
+        np.concatenate(
+            [c.robot.frame_velocity(c.q, c.values["v"], b.link, "world") for b in c.whole_bodies()]
+        ),
+        c.program("world_velocities").reshape(-1, 6)[[b.index for b in c.whole_bodies()]].ravel(),
+    ),
+    "momentum": lambda c: (c.robot.momentum(c.q, c.values["v"]), c.program("momentum")),
+    "potential_energy": lambda c: (
+        np.array([c.robot.potential_energy(c.q)]),
+        c.program("potential_energy"),
+    ),
+    "center_of_mass": lambda c: (c.robot.center_of_mass(c.q), c.program("center_of_mass")),
+    "moving_center_of_mass": lambda c: (
+        c.robot.center_of_mass(c.q, fixed=False),
+        c.program("moving_center_of_mass"),
+    ),
+    "kinetic_energy": lambda c: (
+        np.array([c.robot.kinetic_energy(c.q, c.values["v"])]),
+        c.program("kinetic_energy"),
+    ),
     "hinge_inertias": _log_determinant,
     "generalised_force": _push,
     "link_accelerations": _acceleration,

@@ -14,6 +14,8 @@ from phistar.algebra.ir import Expr, I, Q, crf, crm
 from phistar.algebra.random_examples import random_vectors
 from phistar.algebra.spaces import FORCE, MOTION
 from phistar.algebra.symbols import (
+    E_0,
+    X_0,
     D,
     E_phi,
     G,
@@ -58,6 +60,8 @@ VECTORS: dict[str, Expr] = {
     "shifted": E_phi @ force,
     "carried": E_phi.T @ motion,
     "gravity": phi.T @ gravity,
+    "ground": E_0 @ phi @ M @ V,
+    "in the world": X_0 @ V,
     "gyroscopic": M_hat @ motion,
     "cross products": crm(V) @ H.T @ v + crm(motion) @ V,
     "force products": crf(V) @ M @ V + Q(phi @ force) @ V,
@@ -68,6 +72,9 @@ VECTORS: dict[str, Expr] = {
 OPERATORS: dict[str, Expr] = {
     "phi": phi,
     "shift": E_phi,
+    "ground": E_0,
+    "to the world": X_0,
+    "from the ground": phi.T @ E_0.T,
     "mass matrix": mass_matrix,
     "articulated inertia": P,
     "hinge inertia": D,
@@ -202,6 +209,9 @@ INERTIAL: dict[str, Expr] = {
     "joint map": H,
     "inertia": M,
     "shift": E_phi,
+    "ground": E_0,
+    "to the world": X_0,
+    "from the ground": phi.T @ E_0.T,
     "phi": phi,
     "gravity": gravity,
     "articulated inertia": P,

@@ -14,6 +14,7 @@ import pytest
 from phistar.algebra.ir import Expr, crf, crm
 from phistar.algebra.spaces import FORCE, JOINT, MOTION, TASK_FORCE
 from phistar.algebra.symbols import (
+    E_0,
     A,
     B,
     D,
@@ -62,6 +63,7 @@ OWN: dict[str, dict[str, Expr]] = {
     "brackets": {"out": crf(psi.T @ y) @ f + M @ crm(y) @ H.T @ x},
     "cancelled": {"out": D @ (H @ phi @ f - H @ phi @ f) + x + K.T @ (phi.T @ (y - y) + y)},
     "leaf and sum": {"same": x, "twice": 2 * x - A @ v, "half": Fraction(1, 2) * y},
+    "power": {"watt": x.T @ H @ phi @ f - 2 * (y.T @ M @ y), "push": E_0 @ (f - phi @ M @ y)},
     "shared": {"inner": psi @ f, "outer": H @ psi @ f, "both": psi.T @ H.T @ D.inv @ H @ psi @ f},
 }
 SCHEDULES: dict[str, Schedule] = {

@@ -25,6 +25,7 @@ from phistar.spatial import inertia_matrix
 from phistar.sweeps import interpret
 from phistar.sweeps.costs import NO_OPERATIONS, OperationCount, count_operations
 from phistar.sweeps.ir import Direction, Node, StreamProgram, Type
+from phistar.sweeps.op_values import GroundState
 from phistar.sweeps.ops import OPS
 from phistar.sweeps.schedule import Schedule, Sweep
 
@@ -161,6 +162,11 @@ def force_inward(R: Any, p: Any, f: Any) -> Any:
     return np.concatenate([moment + cross(p, push), push])
 
 
+def point_inward(R: Any, p: Any, x: Any) -> Any:
+    """π x: turned, then moved by the mass times the offset."""
+    return np.concatenate([times(R, x[:3]) + p * x[3], x[3:]])
+
+
 def motion_outward(R: Any, p: Any, x: Any) -> Any:
     """φ* x: moved, then turned back."""
     return np.concatenate([times(R.T, x[:3]), times(R.T, x[3:] - cross(p, x[:3]))])
@@ -210,6 +216,7 @@ class Hand:
         ends = np.cumsum([0, *(len(h) for h in self.H)])
         self.slices = [slice(a, b) for a, b in pairwise(ends)]
         self.values: dict[tuple[int, int], Any] = {}
+        self.ground: dict[Node, Any] = {}
         self.by_link = [NO_OPERATIONS] * len(model.bodies)
         self.by_operation: dict[str, OperationCount] = {}
 
@@ -218,7 +225,9 @@ class Hand:
         for each in self.sweeps:
             for k in links if each.direction is Direction.OUTWARD else reversed(links):
                 for stream in each.streams:
-                    self.value(stream, k)
+                    node = self.program.nodes[stream]
+                    if node.spec.reduction is not None or not node.type.at_ground:
+                        self.value(stream, k)
         return self
 
     def value(self, stream: int, k: int) -> Any:
@@ -233,7 +242,7 @@ class Hand:
             op = "gravity" if node.op == "leaf" else node.op
             self.by_link[k] += spent
             self.by_operation[op] = self.by_operation.get(op, NO_OPERATIONS) + spent
-            known = node.op in ("leaf", "rigid", "D")
+            known = node.op in ("leaf", "rigid", "D", "mass_point")
             self.values[stream, k] = result if known else dense(result)
         return self.values[stream, k]
 
@@ -295,6 +304,59 @@ class Hand:
         across = np.stack([cross(self.p[k], column) for column in S[:3].T], axis=1)
         blocks = (S[:3], S[3:] - across)
         return np.concatenate([_matrix(_matrix(R.T, block), R) for block in blocks])
+
+    def reduce(self, node: Node, k: int, term: Any) -> Any:
+        """Add to a sum at the ground, which begins with zeros."""
+        self.ground[node] = self.ground.get(node, counted(np.zeros(len(term)))) + term
+        return self.ground[node]
+
+    def mass_point(self, node: Node, k: int) -> Any:
+        return counted(np.roll(self.model.bodies[k].inertia[:4], -1))
+
+    def coordinate(self, node: Node, k: int) -> Any:
+        if self.model.bodies[k].parent != GROUND:
+            return np.array([0] * 4, dtype=object)
+        i = "xyz".index(node.op[-1])
+        return np.concatenate([self.R[k][i], self.p[k][i : i + 1]])
+
+    def plane_out(self, node: Node, k: int) -> Any:
+        parent = self.model.bodies[k].parent
+        if parent == GROUND:
+            return np.array([0] * 4, dtype=object)
+        y = self.value(node.operands[0], parent)
+        last = dot(y[:3], self.p[k]) + y[3]
+        return np.concatenate([times(self.R[k].T, y[:3]), np.array([last], dtype=object)])
+
+    def point_in(self, node: Node, k: int) -> Any:
+        moved = [
+            point_inward(self.R[c], self.p[c], self.value(node.operands[0], c))
+            for c in self.children(k)
+        ]
+        return sum(moved, np.array([0] * 4, dtype=object))
+
+    def point_to_ground(self, node: Node, k: int, point: Any) -> Any:
+        if self.model.bodies[k].parent != GROUND:
+            return np.array([0] * 4, dtype=object)
+        return self.reduce(node, k, point_inward(self.R[k], self.p[k], point))
+
+    def at_ground(self, stream: int) -> Any:
+        """A value at the ground; what is made of sums there is not counted."""
+        node = self.program.nodes[stream]
+        if node in self.ground:
+            return values(self.ground[node])
+        state = GroundState.of(self.model)
+        if node.op == "ground_point":
+            return state.point
+        operands = [self.at_ground(o) for o in node.operands]
+        if node.op == "sum":
+            pairs = zip(node.data, operands, strict=True)
+            return sum(float(factor) * term for factor, term in pairs)
+        return node.spec.evaluate(state, *operands)
+
+    def to_ground(self, node: Node, k: int, force: Any) -> Any:
+        if self.model.bodies[k].parent != GROUND:
+            return np.array([0] * 6, dtype=object)
+        return self.reduce(node, k, force_inward(self.R[k], self.p[k], force))
 
     def sum(self, node: Node, k: int, *terms: Any) -> Any:
         total: Any = None
@@ -382,6 +444,27 @@ def _through(hand: Hand, node: Node, k: int, S: Any, G: Any) -> Any:
     return symmetric(6, lambda i, j: S[i, j] - dot(G[i], U[j]) - dot(W[i], G[j]))
 
 
+def _to_world(hand: Hand, node: Node, k: int, x: Any, y: Any, z: Any, motion: Any) -> Any:
+    rows = np.stack([x, y, z])
+    angular, linear = times(rows[:, :3], motion[:3]), times(rows[:, :3], motion[3:])
+    return np.concatenate([angular, linear + cross(rows[:, 3], angular)])
+
+
+def _link_energy(hand: Hand, node: Node, k: int, x: Any) -> Any:
+    """Halves of the moments are known beforehand; each product of two rates is made once."""
+    M = hand.rigid(node, k)
+    mc, half, w, v = M[[2, 0, 1], [4, 5, 3]], Counted(M[3, 3].value / 2), x[:3], x[3:]
+    J = values(M[:3, :3])
+    rows = counted(np.triu(J, 1) + np.diag(np.diag(J) / 2))
+    spun = np.array([dot(rows[i, i:], w[i:]) for i in range(3)], dtype=object)
+    return np.array([dot(w, spun + cross(mc, v)) + dot(v, v) * half], dtype=object)
+
+
+def _rotor_energy(hand: Hand, node: Node, k: int, x: Any) -> Any:
+    halves = structured(values(hand.A[k]) / 2)
+    return np.array([dot(halves, x * x if halves.any() else x)], dtype=object)
+
+
 def _matrix(A: Any, B: Any) -> Any:
     return np.stack([times(A, column) for column in B.T], axis=1)
 
@@ -405,6 +488,8 @@ _SHIFT = {
     "congruence_in": Hand.congruence_in,
     "shift_out": Hand.shift_out,
     "congruence_out": Hand.congruence_out,
+    "point_in": Hand.point_in,
+    "plane_out": Hand.plane_out,
 }
 _RECIPES: dict[str, Callable[..., Any]] = {
     **_SHIFT,
@@ -435,6 +520,15 @@ _RECIPES: dict[str, Callable[..., Any]] = {
     "Ax": lambda h, n, k, x: h.A[k] * x,
     "crm": _motion_cross,
     "crf": _force_cross,
+    "to_world": _to_world,
+    "link_energy": _link_energy,
+    "rotor_energy": _rotor_energy,
+    "dot": lambda h, n, k, x, y: np.array([dot(x, y)], dtype=object),
+    "total": Hand.reduce,
+    "to_ground": Hand.to_ground,
+    "mass_point": Hand.mass_point,
+    **{f"coordinate_{axis}": Hand.coordinate for axis in "xyz"},
+    "point_to_ground": Hand.point_to_ground,
 }
 
 
@@ -480,12 +574,23 @@ def test_counts_are_what_a_person_does(name: str, topology: str) -> None:
     assert bill.total == sum(bill.by_stream.values(), NO_OPERATIONS)
     expected = program(model, q, inputs)
     for output, stream in program.schedule.program.outputs.items():
-        parts = [values(hand.value(stream, k)) for k in range(len(model.bodies))]
-        result, right = np.concatenate(parts), expected[output].reshape(-1)
+        node = program.schedule.program.nodes[stream]
+        if node.type.at_ground:
+            result = hand.at_ground(stream)
+        else:
+            parts = [values(hand.value(stream, k)) for k in range(len(model.bodies))]
+            result = np.concatenate(parts)
+        right = expected[output].reshape(-1)
         assert np.abs(result - right).max() <= 1e-9 * np.abs(right).max()
 
 
-COUNTED = [row.name for row in OPS.values() if row.cost and not row.is_scalar_only]
+COUNTED = [
+    row.name
+    for row in OPS.values()
+    if row.cost
+    and not row.is_scalar_only
+    and (row.reduction is not None or not row.signatures[0].result.at_ground)
+]
 
 
 def _single(op: str) -> Schedule:
@@ -514,6 +619,11 @@ def _single(op: str) -> Schedule:
         **{"articulated_downdate": (S, U, G), "Gx": (G, joint), "Gtx": (G, motion)},
         **{"inertia_rate": (motion, S), "congruence_across": (S, G)},
         **{"gyro": (motion,), "project_across": (N, G), "inertia_t": (N, motion)},
+        **{"link_energy": (motion,), "rotor_energy": (joint,), "dot": (motion, force)},
+        **{"total": (program.leaf("one", Type.NUMBER),), "to_ground": (force,)},
+        **dict.fromkeys(("point_in", "point_to_ground"), (program.leaf("point", Type.POINT),)),
+        "plane_out": (program.leaf("plane", Type.PLANE),),
+        "to_world": (*(program.leaf("plane", Type.PLANE),) * 3, motion),
         **{"Dx": (D, joint), "Dsolve": (D, joint), "crm": (motion, motion), "crf": (motion, force)},
     }[op]
     motions, joints = {"Ht", "shift_out", "crm"}, {"H", "Gtx", "Dx", "Dsolve", "Ax"}
@@ -533,6 +643,10 @@ def _single(op: str) -> Schedule:
         ("gyro", "project_across", "similarity_out", "transfer_update"), Type.TRANSFER
     )
     types["bias_gain"] = Type.BLOCK
+    types |= dict.fromkeys(("link_energy", "rotor_energy", "dot"), Type.NUMBER)
+    types |= {"total": Type.TOTAL, "to_ground": Type.GROUND_FORCE}
+    types["to_world"] = Type.WORLD_MOTION
+    types |= {"plane_out": Type.PLANE, "point_in": Type.POINT, "point_to_ground": Type.GROUND_POINT}
     types |= {**dict.fromkeys(motions, Type.MOTION), **dict.fromkeys(joints, Type.JOINT)}
     wanted = program.add(op, operands, types.get(op, Type.FORCE))
     chain_of = [s for s in (U, D, G, moved, told) if s in _needed(program, wanted)]
@@ -560,18 +674,28 @@ def test_one_operation(op: str, kind: str) -> None:
         "tau": rng.normal(size=sum(sizes)),
         "S": half @ np.swapaxes(half, -1, -2) + np.eye(6),
         "N": half[..., :3],
+        "one": rng.normal(size=(len(sizes), 1)),
+        "point": rng.normal(size=(len(sizes), 4)),
+        "plane": rng.normal(size=(len(sizes), 4)),
     }
     schedule = _single(op)
     hand = Hand(schedule, model, q, inputs).run()
     _, cost = count_operations(schedule, model).by_operation.get(op, (0, NO_OPERATIONS))
     assert cost == hand.by_operation.get(op, NO_OPERATIONS)
-    machine = interpret.Interpreter(schedule, model, q, {n: inputs[n] for n in ("x", "f", "tau")})
+    machine = interpret.Interpreter(
+        schedule, model, q, {n: inputs[n] for n in ("x", "f", "tau", "one", "point", "plane")}
+    )
     stream = schedule.program.outputs["out"]
     whole = {"S": inputs["S"], "N": np.concatenate([inputs["N"], 0 * inputs["N"]], axis=-1)}
     for leaf, given in enumerate(schedule.program.nodes):
         for k in range(len(sizes) if given.data in whole else 0):
             machine.values[leaf, k] = whole[given.data][k]
     machine.run()
+    node = schedule.program.nodes[stream]
+    if node.type.at_ground:
+        total = machine.values[stream, GROUND]
+        np.testing.assert_allclose(values(hand.ground[node]), total, rtol=1e-8, atol=1e-10)
+        return
     for k in range(len(sizes)):
         result = hand.value(stream, k)
         ours = values(result[0] if op == "D" else result)

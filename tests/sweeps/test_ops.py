@@ -26,11 +26,11 @@ from phistar.spatial import inertia_matrix, motion_transform, pose_inverse
 from phistar.sweeps.costs import OperationCount, count_operations
 from phistar.sweeps.interpret import Interpreter, run
 from phistar.sweeps.ir import Direction, StreamProgram, Type
-from phistar.sweeps.op_values import LinkState
+from phistar.sweeps.op_values import GroundState, LinkState
 from phistar.sweeps.ops import OPS, Op, Support
 from phistar.sweeps.printing import to_text
 from phistar.sweeps.schedule import schedule
-from phistar.sweeps.stream_types import OpSignature
+from phistar.sweeps.stream_types import GROUND_SIZES, OpSignature
 from phistar.sweeps.verify import verify_schedule
 from tests.helpers import build
 
@@ -51,12 +51,21 @@ def _link(rotors: float = 0.5) -> LinkState:
     return replace(link, armature=np.full(3, rotors))
 
 
+def _state(row: Op, rotors: float = 0.5) -> Any:
+    """A link, or the ground for what is made there of sums over links."""
+    if row.reduction is None and row.signatures[0].result.at_ground:
+        return GroundState(3.0, 2.0, np.array([0.1, 0.2, -9.8]), np.ones(4))
+    return _link(rotors)
+
+
 def _random(type: Type, size: int, rng: np.random.Generator) -> Any:
     shapes = {
-        **dict.fromkeys((Type.MOTION, Type.FORCE), (6,)),
+        **dict.fromkeys((Type.MOTION, Type.FORCE, Type.WORLD_MOTION), (6,)),
         **dict.fromkeys((Type.INERTIA, Type.TRANSFER), (6, 6)),
         **{Type.JOINT: (size,), Type.BLOCK: (6, size), Type.FACTOR: (size, size)},
         Type.ANGULAR_ACCELERATION_MATRIX: (3, 3),
+        **{kind: (kind.width,) for kind in (Type.NUMBER, Type.POINT, Type.PLANE)},
+        **{kind: (size,) for kind, size in GROUND_SIZES.items()},
     }
     x = rng.normal(size=shapes[type])
     if type in (Type.INERTIA, Type.FACTOR):
@@ -66,9 +75,10 @@ def _random(type: Type, size: int, rng: np.random.Generator) -> Any:
     return x
 
 
-def _operands(signature: OpSignature, link: LinkState) -> list[Any]:
+def _operands(signature: OpSignature, link: Any) -> list[Any]:
     rng = np.random.default_rng(3)
-    return [_random(each, len(link.H), rng) for each in signature.operands]
+    size = len(link.H) if isinstance(link, LinkState) else 0
+    return [_random(each, size, rng) for each in signature.operands]
 
 
 def test_rows_are_complete() -> None:
@@ -92,12 +102,12 @@ def test_both_forms_of_code_are_complete() -> None:
 @pytest.mark.parametrize(("row", "signature"), CASES)
 def test_results_have_the_type_that_is_stated(row: Op, signature: OpSignature) -> None:
     """Shapes of results, symmetric where they should be, the right half of transfers zero."""
-    link = _link()
+    link = _state(row)
     operands = _operands(signature, link)
     if row.name == "transfer_update":
         operands[1][3:] = 0.0  # as bias_gain makes it
     result = row.evaluate(link, *operands)
-    assert result.shape == _random(signature.result, len(link.H), np.random.default_rng(0)).shape
+    assert result.shape == _random(signature.result, 3, np.random.default_rng(0)).shape
     if signature.result in (Type.INERTIA, Type.FACTOR):
         if row.name == "articulated_downdate":
             P = operands[0]
@@ -113,9 +123,9 @@ def test_results_have_the_type_that_is_stated(row: Op, signature: OpSignature) -
 @pytest.mark.parametrize(("row", "signature"), CASES)
 def test_linear_operations_are_linear(row: Op, signature: OpSignature) -> None:
     """In their last operand, if the row says so."""
-    link = _link()
+    link = _state(row)
     *others, x = _operands(signature, link)
-    y = _random(signature.operands[-1], len(link.H), np.random.default_rng(4))
+    y = _random(signature.operands[-1], 3, np.random.default_rng(4))
     both = row.evaluate(link, *others, 2.0 * x - 3.0 * y)
     apart = 2.0 * row.evaluate(link, *others, x) - 3.0 * row.evaluate(link, *others, y)
     if row.linear:
@@ -126,7 +136,7 @@ def test_linear_operations_are_linear(row: Op, signature: OpSignature) -> None:
 @pytest.mark.parametrize(("row", "signature"), CASES)
 def test_results_are_zero_where_the_support_says(row: Op, signature: OpSignature) -> None:
     """One operand zero, or all of them; gains and factors are never zero."""
-    link = _link()
+    link = _state(row)
     given = _operands(signature, link)
     optional = [i for i, t in enumerate(signature.operands) if t not in (Type.BLOCK, Type.FACTOR)]
     if row.support is Support.INTERSECTION:
@@ -141,7 +151,7 @@ def test_results_are_zero_where_the_support_says(row: Op, signature: OpSignature
 @pytest.mark.parametrize(("row", "signature"), CASES)
 def test_operations_divide_by_D_where_stated(row: Op, signature: OpSignature) -> None:
     """With a singular D these fail, the others do not notice."""
-    link = _link()
+    link = _state(row)
     given = _operands(signature, link)
     operands = [
         0.0 * x if each is Type.FACTOR else x
@@ -157,7 +167,7 @@ def test_operations_divide_by_D_where_stated(row: Op, signature: OpSignature) ->
 @pytest.mark.parametrize(("row", "signature"), CASES)
 def test_operations_need_rotors_where_stated(row: Op, signature: OpSignature) -> None:
     """Zero without rotors, whatever the operands are."""
-    link = _link(rotors=0.0)
+    link = _state(row, rotors=0.0)
     is_zero = not row.evaluate(link, *_operands(signature, link)).any()
     assert is_zero is row.needs_rotors
 

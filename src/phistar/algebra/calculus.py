@@ -4,7 +4,7 @@
 In its own axes a link's joint map H and inertia M are constant, only the transforms between links
 change:
 
-    δEφ = Eφ crf[H*δ]      δφ = φ Eφ crf[H*δ] φ      δγ = -crm[H*δ] γ
+    δEφ = Eφ crf[H*δ]      δφ = φ Eφ crf[H*δ] φ      δγ = -crm[H*δ] γ      δE₀ = E₀ crf[H*δ]
 
 where δ, a joint vector, is the direction in which the configuration moves: each joint transform
 X_J(q) is followed by exp(H*δ). ``derivative`` is along a direction, for operators and vectors,
@@ -12,8 +12,8 @@ articulated inertias included. ``gradient`` is the operator from all directions 
 vector: its product with a direction is the derivative (forward mode), its adjoint times a weight
 the gradient of a scalar (reverse mode).
 
-In inertial axes it is the reverse: Eφ, φ and γ are constant, H and M rotate with their links, which
-move by Δ = φ*H*δ. The two derivatives of an operator X differ by a commutator,
+In inertial axes it is the reverse: Eφ, φ, E₀ and γ are constant, H and M rotate with their links,
+which move by Δ = φ*H*δ. The two derivatives of an operator X differ by a commutator,
 
     δ_I X = δ X + [rigid, X]      rigid = crm[Δ] on motions, crf[Δ] on forces, 0 on joint vectors,
 
@@ -47,6 +47,8 @@ from phistar.algebra.ir import (
 from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE
 from phistar.algebra.symbols import (
     ARTICULATED_RATE_SYMBOLS,
+    E_0,
+    X_0,
     A,
     D_root,
     D_root_dot,
@@ -74,8 +76,10 @@ CONFIGURATION = "q"
 Variable = Symbol | str
 Axes = Literal["link", "inertial"]
 
-_CONFIGURATION_SYMBOLS = ("E_phi", "phi", "gravity")
+_CONFIGURATION_SYMBOLS = ("E_phi", "phi", "E_0", "X_0", "gravity")
 """Base symbols that depend on the configuration, in link axes."""
+_POINT_SHIFTS = ("E_pi", "E_pi_0", "e_x", "e_y", "e_z")
+"""Base symbols that depend on the configuration and have no derivative: they are not motions."""
 
 
 def derivative(expr: Expr, changes: Mapping[Variable, Expr], axes: Axes = "link") -> Expr:
@@ -154,6 +158,8 @@ class _DirectionalDerivative:
         if node in self.leaves:
             return self.leaves[node]
         definition = symbol_entry(node).definition
+        if self.direction is not None:
+            _refuse_point_shifts(node)
         if definition is None and (
             self.direction is None or node.name not in _CONFIGURATION_SYMBOLS
         ):
@@ -161,8 +167,10 @@ class _DirectionalDerivative:
         if self.direction is None:
             return self.of(definition) if isinstance(definition, Expr) else self._constant(node)
         joint_motion = H.T @ self.direction
-        if node is E_phi:
-            return E_phi @ crf(joint_motion)
+        if node in (E_phi, E_0):
+            return node @ crf(joint_motion)
+        if node is X_0:
+            return X_0 @ crm(phi.T @ joint_motion)
         if node is phi:
             return phi @ E_phi @ crf(joint_motion) @ phi
         if node is gravity:
@@ -187,6 +195,14 @@ class _DirectionalDerivative:
         return zero(node.codomain, node.domain)
 
 
+def _refuse_point_shifts(node: Symbol) -> None:
+    if node.name in _POINT_SHIFTS:
+        raise LoweringError(
+            f"{node} has no derivative: the velocity of a weighted point is no weighted point. "
+            f"Momentum and its rate say the same in motions and forces"
+        )
+
+
 def _refuse_recursion_over(node: Symbol, variables: Iterable[Symbol]) -> None:
     """Raise if a recursion depends on one of some vectors."""
     unfolded = set(unfold_definitions([node]))
@@ -201,7 +217,7 @@ class _InertialDerivative(_DirectionalDerivative):
     def _symbol(self, node: Symbol) -> Expr:
         if self.direction is None:
             return super()._symbol(node)
-        if node.domain is ONE or node in (E_phi, phi, A):
+        if node.domain is ONE or node in (E_phi, phi, E_0, X_0, A):
             return self.leaves.get(node, zero(node.codomain, node.domain))
         if node in (H, M, N, P):
             return super()._symbol(node) + inertial_commutator(node, self.direction)
@@ -272,6 +288,8 @@ class _Gradient:
             return change + self.of_operator(operator, vector)
         if x is self.variable:
             return identity(self.space)
+        if self.by_configuration and isinstance(x, Symbol):
+            _refuse_point_shifts(x)
         if x is gravity and self.by_configuration:
             return crm(gravity) @ H.T
         return self.no_change(x)
@@ -320,6 +338,8 @@ class _Gradient:
             return _GRADIENTS[operator](x)
         inner = operator.of if isinstance(operator, Adjoint) else operator
         assert isinstance(inner, Symbol)
+        if self.by_configuration:
+            _refuse_point_shifts(inner)
         definition = symbol_entry(inner).definition
         if definition is None or inner in (E_phi, phi):
             return zero(operator.codomain, self.space)
@@ -337,6 +357,10 @@ class _Gradient:
 _GRADIENTS: Mapping[Expr, Callable[[Expr], Expr]] = {
     E_phi: lambda x: -(E_phi @ Q(x) @ H.T),
     E_phi.T: lambda x: crm(E_phi.T @ x) @ H.T,
+    E_0: lambda x: -(E_0 @ Q(x) @ H.T),
+    E_0.T: lambda x: crm(E_0.T @ x) @ H.T,
+    X_0: lambda x: -(X_0 @ crm(x) @ phi.T @ H.T),
+    X_0.T: lambda x: Q(X_0.T @ x) @ phi.T @ H.T,
     phi: lambda x: -(phi @ E_phi @ Q(phi @ x) @ H.T),
     phi.T: lambda x: phi.T @ crm(E_phi.T @ phi.T @ x) @ H.T,
 }

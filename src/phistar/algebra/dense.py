@@ -34,11 +34,20 @@ from phistar.algebra.ir import (
 from phistar.algebra.spaces import (
     CONSTRAINT,
     FORCE,
+    GROUND_FORCE,
+    GROUND_MOTION,
+    GROUND_PLANE,
+    GROUND_POINT,
     JOINT,
     MOTION,
     ONE,
+    PLACE,
+    PLANE,
+    POINT,
     TASK_FORCE,
     TASK_MOTION,
+    WORLD_FORCE,
+    WORLD_MOTION,
     Space,
 )
 from phistar.algebra.symbols import (
@@ -56,7 +65,7 @@ from phistar.arrays import Array
 from phistar.errors import ArgumentError
 from phistar.model.components import GROUND
 from phistar.model.model import Model
-from phistar.model.numpy_kinematics import body_poses
+from phistar.model.numpy_kinematics import body_poses, ground_mass_point
 from phistar.spatial import (
     Q,
     crf,
@@ -70,7 +79,11 @@ from phistar.spatial import (
 
 ExpressionFrame = Literal["link", "origin", "inertial"]
 
-BASE_SYMBOLS = ("H", "M", "E_phi", "A", "N", "B", "T", "gravity")
+BASE_SYMBOLS = (
+    *("H", "M", "E_phi", "E_0", "A", "N", "B", "T", "gravity"),
+    *("E_pi", "E_pi_0", "mu", "mu_0", "weight", "center", "moving_center"),
+    *("e_x", "e_y", "e_z", "X_0"),
+)
 """Symbols defined by the robot and its configuration."""
 
 
@@ -118,6 +131,15 @@ class Dense:
             FORCE: 6 * len(sizes),
             TASK_MOTION: 6 * len(tasks),
             TASK_FORCE: 6 * len(tasks),
+            WORLD_MOTION: 6 * len(sizes),
+            WORLD_FORCE: 6 * len(sizes),
+            GROUND_MOTION: 6,
+            GROUND_FORCE: 6,
+            POINT: 4 * len(sizes),
+            PLANE: 4 * len(sizes),
+            GROUND_POINT: 4,
+            GROUND_PLANE: 4,
+            PLACE: 3,
             CONSTRAINT: int(constraint_starts[-1]),
         }
         self._values: dict[Expr, Array] = {}
@@ -246,6 +268,14 @@ class Dense:
                 result[self._block(parent), self._block(k)] = self._shift(parent, k)
         return result
 
+    def _E_0(self) -> Array:
+        """World axes and the world's origin at the ground, whatever the frame of expression."""
+        result = np.zeros((6, self.dimensions[FORCE]), dtype=self.poses.dtype)
+        for k, parent in enumerate(self.parents):
+            if parent == GROUND:
+                result[:, self._block(k)] = force_transform(self.poses[k]) @ self.to_frame(k).T
+        return result
+
     def _shift(self, parent: int, k: int) -> Array:
         """phi(parent, k): takes a force on body k to its parent, in the frame of expression."""
         if self.frame == "inertial":
@@ -274,6 +304,66 @@ class Dense:
                 local = motion_transform(pose_inverse(self.poses[k])) @ upward
                 result[self._block(k), 0] = self.to_frame(k) @ local
         return result
+
+    def _point_to_frame(self, k: int) -> Array:
+        """4x4 that takes a weighted point of body k from its own axes to those of expression."""
+        if self.frame == "link":
+            return np.eye(4, dtype=self.poses.dtype)
+        return self.poses[k] if self.frame == "inertial" else pose(self.poses[k, :3, :3])
+
+    def _E_pi(self) -> Array:
+        result = np.zeros((self.dimensions[POINT],) * 2, dtype=self.poses.dtype)
+        for k, parent in enumerate(self.parents):
+            if parent != GROUND:
+                across = pose_inverse(self.poses[parent]) @ self.poses[k]
+                back = pose_inverse(self._point_to_frame(k))
+                rows, columns = slice(4 * parent, 4 * parent + 4), slice(4 * k, 4 * k + 4)
+                result[rows, columns] = self._point_to_frame(parent) @ across @ back
+        return result
+
+    def _E_pi_0(self) -> Array:
+        result = np.zeros((4, self.dimensions[POINT]), dtype=self.poses.dtype)
+        for k, parent in enumerate(self.parents):
+            if parent == GROUND:
+                back = pose_inverse(self._point_to_frame(k))
+                result[:, 4 * k : 4 * k + 4] = self.poses[k] @ back
+        return result
+
+    def _X_0(self) -> Array:
+        blocks = [
+            motion_transform(self.poses[k]) @ np.linalg.inv(self.to_frame(k))
+            for k in range(len(self.parents))
+        ]
+        return self._diagonal(blocks, WORLD_MOTION, MOTION)
+
+    def _e_x(self) -> Array:
+        return self._E_pi_0().T[:, :1]
+
+    def _e_y(self) -> Array:
+        return self._E_pi_0().T[:, 1:2]
+
+    def _e_z(self) -> Array:
+        return self._E_pi_0().T[:, 2:3]
+
+    def _mu(self) -> Array:
+        points = [
+            self._point_to_frame(k) @ np.roll(body.inertia[:4], -1)
+            for k, body in enumerate(self.model.bodies)
+        ]
+        return np.concatenate([np.zeros(0, self.poses.dtype), *points])[:, None]
+
+    def _mu_0(self) -> Array:
+        return ground_mass_point(self.model)[:, None]
+
+    def _weight(self) -> Array:
+        return np.array([[*-self.model.gravity, 0.0]])
+
+    def _center(self) -> Array:
+        mass = self.model.inertias[:, 0].sum() + ground_mass_point(self.model)[3]
+        return np.asarray(np.eye(3, 4) / mass)
+
+    def _moving_center(self) -> Array:
+        return np.asarray(np.eye(3, 4) / self.model.inertias[:, 0].sum())
 
     def _bracket(self, expr: Bracket) -> Array:
         make = {"crm": crm, "crf": crf, "Q": Q}[expr.kind]

@@ -1,19 +1,33 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The spatial operators, each with its definition, meaning and reference.
 
-Base operators (H, M, E_phi, A, N, B, T and gravity) are given by a robot and its state; vectors and
-the block diagonals X, Y, Z by the user of an expression; all others are defined by them. The
-algebra knows neither the number nor the order of the links.
+Base operators (H, M, E_phi, E_0, A, N, B, T, gravity, and those of weighted points) are given by a
+robot and its state; vectors and the block diagonals X, Y, Z by the user of an expression; all
+others are defined by them. The algebra knows neither the number nor the order of the links.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
 from phistar.algebra.ir import Expr, I, Inverse, Q, Sparsity, Symbol, crf, crm, let, symbol
-from phistar.algebra.spaces import CONSTRAINT, FORCE, JOINT, MOTION, ONE, TASK_FORCE, Space
+from phistar.algebra.spaces import (
+    CONSTRAINT,
+    FORCE,
+    GROUND_FORCE,
+    GROUND_POINT,
+    JOINT,
+    MOTION,
+    ONE,
+    PLACE,
+    PLANE,
+    POINT,
+    TASK_FORCE,
+    WORLD_MOTION,
+    Space,
+)
 from phistar.algebra.traverse import nodes
 from phistar.errors import SpaceError, UnknownNameError
 from phistar.refs import FO00, JR93, JR95, RK92, Ref
@@ -230,6 +244,12 @@ E_phi = _register(
     r"\mathcal{E}_\phi",
     "Takes the force on each link to its parent as if the joint were locked.",
     ref=JR95.eq("4.6"),
+)
+E_0 = _register(
+    symbol("E_0", GROUND_FORCE, FORCE, Sparsity.SHIFT),
+    "E₀",
+    r"\mathcal{E}_0",
+    "Takes the forces on the roots to the ground: the row of Eφ for the world itself.",
 )
 A = _register(
     symbol("A", JOINT, JOINT, symmetric=True),
@@ -476,6 +496,64 @@ gravity = vector(
 dq = vector("dq", JOINT, "δ", "A direction in which the configuration moves.", r"\delta")
 f_ext = vector(
     "f_ext", FORCE, "f_ext", "External forces on the links.", r"f_{\mathrm{ext}}", FO00.eq("5")
+)
+E_pi = _register(
+    symbol("E_pi", POINT, POINT, Sparsity.SHIFT),
+    "Eπ",
+    r"\mathcal{E}_\pi",
+    "Takes a weighted point [mass times place; mass] of each link to its parent.",
+)
+pi = _register(
+    symbol("pi", POINT, POINT, Sparsity.LOWER),
+    "π",
+    r"\pi",
+    "Collects the weighted points of a link and all its descendants.",
+    (I - E_pi).inv,
+)
+E_pi_0 = _register(
+    symbol("E_pi_0", GROUND_POINT, POINT, Sparsity.SHIFT),
+    "Eπ₀",
+    r"\mathcal{E}_{\pi 0}",
+    "Takes the weighted points of the roots to the world: the row of Eπ for the world itself.",
+)
+e_x, e_y, e_z = (
+    vector(
+        f"e_{axis}",
+        PLANE,
+        f"e_{axis}",
+        f"The world's coordinate {axis} on the roots, as a function of place.",
+    )
+    for axis in "xyz"
+)
+POSE_ROWS: Mapping[str, Expr] = {"x": pi.T @ e_x, "y": pi.T @ e_y, "z": pi.T @ e_z}
+"""The world's coordinates as functions of place on each link: the rows of its pose."""
+X_0 = _register(
+    symbol("X_0", WORLD_MOTION, MOTION),
+    "X₀",
+    "X_0",
+    "Takes the motion of each link to the axes of the world, about its origin.",
+)
+mu = vector("mu", POINT, "μ", "Each link as a weighted point: first moment and mass.", r"\mu")
+mu_0 = vector(
+    "mu_0", GROUND_POINT, "μ₀", "The links that are welded to the ground, as one point.", r"\mu_0"
+)
+weight = _register(
+    symbol("weight", ONE, GROUND_POINT),
+    "w₀",
+    "w_0",
+    "Potential energy of a weighted point in the robot's gravity.",
+)
+center = _register(
+    symbol("center", PLACE, GROUND_POINT),
+    "c₀",
+    "c_0",
+    "Place of the point that weighs as much as all links, those welded to the ground too.",
+)
+moving_center = _register(
+    symbol("moving_center", PLACE, GROUND_POINT),
+    "c₁",
+    "c_1",
+    "Place of the point that weighs as much as the links that move.",
 )
 ARTICULATED_RATE_SYMBOLS: dict[Expr, Symbol] = {}
 """The rates of the articulated inertia that have symbols, by direction of the configuration."""

@@ -7,7 +7,29 @@ from typing import TypeVar
 
 from phistar.algebra.calculus import derivative, gradient
 from phistar.algebra.ir import Expr, crm
-from phistar.algebra.symbols import D, H, M, dq, f_ext, mass_matrix, phi, tau, v, vdot
+from phistar.algebra.symbols import (
+    E_0,
+    POSE_ROWS,
+    X_0,
+    A,
+    D,
+    E_pi_0,
+    H,
+    M,
+    center,
+    dq,
+    f_ext,
+    mass_matrix,
+    moving_center,
+    mu,
+    mu_0,
+    phi,
+    pi,
+    tau,
+    v,
+    vdot,
+    weight,
+)
 from phistar.algorithms import diagonal_dynamics, linearized
 from phistar.algorithms.equations_of_motion import (
     LINK_BIAS_ACCELERATION,
@@ -97,6 +119,13 @@ PROGRAMS: Mapping[str, Mapping[str, Expr]] = LazyTable(
         "coriolis_adjoint_times": lambda: {"tau": coriolis.T @ vdot},
         "momenta": lambda: {"h": M @ V},
         "total_momentum": lambda: {"h": phi @ M @ V},
+        "link_poses": lambda: POSE_ROWS,
+        "world_velocities": lambda: {"V0": X_0 @ V},
+        "momentum": lambda: {"h": E_0 @ phi @ M @ V},
+        "kinetic_energy": lambda: {"energy": (V.T @ M @ V + v.T @ A @ v) / 2},
+        "potential_energy": lambda: {"energy": weight @ E_pi_0 @ pi @ mu},
+        "center_of_mass": lambda: {"c": center @ (E_pi_0 @ pi @ mu + mu_0)},
+        "moving_center_of_mass": lambda: {"c": moving_center @ E_pi_0 @ pi @ mu},
         "hinge_inertias": lambda: {"d": D @ vdot},
         "generalised_force": lambda: {"tau": H @ phi @ f_ext},
         "new_rates": lambda: {"zeta": diagonal_dynamics.new_rates},
@@ -199,7 +228,10 @@ REGROUPABLE_PROGRAMS = frozenset(PROGRAMS) - {
     "hybrid_dynamics",
     "momenta",
     "total_momentum",
+    "potential_energy",
+    "center_of_mass",
+    "moving_center_of_mass",
 }
 """Programs about the motion of the robot: inertia X without effect on a joint, XH* = 0, may be
 moved to the parent link, M - X + Eφ X Eφ*. In others an output, a force on a link, or an input, an
-acceleration of a link, would change."""
+acceleration of a link, would change, or what gets to the ground would be missed."""

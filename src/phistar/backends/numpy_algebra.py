@@ -25,6 +25,11 @@ def times(A: Array, x: Array) -> Array:
     return np.asarray(_dot("ij...,j...->i...", A, x))
 
 
+def dot(x: Array, y: Array) -> Array:
+    """x* y, as one entry."""
+    return np.asarray((x * y).sum(axis=0, keepdims=True))
+
+
 def matrix_times(A: Array, B: Array) -> Array:
     """A B."""
     return np.asarray(A @ B if A.ndim == 2 else _dot("ij...,jk...->ik...", A, B))
@@ -60,6 +65,13 @@ def crm(x: Array, y: Array) -> Array:
     result = _cross(x[:3], pairs)
     result[1] += _cross(x[3:], pairs[0])
     return result.reshape(6, *result.shape[2:])
+
+
+def to_world(x: Array, y: Array, z: Array, motion: Array) -> Array:
+    """[R w; R v + p × R w] of a motion [w; v] and the pose with rows x, y, z."""
+    rows = np.stack(np.broadcast_arrays(x, y, z))
+    angular, linear = (times(rows[:, :3], half) for half in (motion[:3], motion[3:]))
+    return np.concatenate([angular, linear + _cross(rows[:, 3], angular)])
 
 
 def crf(x: Array, f: Array) -> Array:

@@ -21,6 +21,7 @@ from phistar.backends.numpy_algebra import (
     InvertedJointInertia,
     block_outer,
     constant_times,
+    dot,
     matrix_times,
     symmetric_inverse,
     times,
@@ -30,6 +31,7 @@ from phistar.model.joints import JointKind
 from phistar.model.model import Model
 from phistar.model.singular import pivot_thresholds
 from phistar.spatial import force_transform, inertia_matrix
+from phistar.sweeps.op_values import GroundState
 
 Stream = list[Array]
 ComponentIndex = slice | list[int]
@@ -87,6 +89,8 @@ class LinkTables:
         self.placed_rotation = placements[:, :3, :3].astype(precision)
         self.placed_offset = placements[:, :3, 3].astype(precision)
         self.inertia = inertia_matrix(model.inertias).astype(precision)
+        self.mass_points = np.roll(model.inertias[:, :4], -1, axis=1).astype(precision)
+        self.ground = GroundState.of(model)
         self.upward = (-model.gravity).astype(precision)
         free = [slice(0, 0) if body.index in locked else slice(None) for body in bodies]
         maps = [b.joint_kind.motion_map().T[rows] for b, rows in zip(bodies, free, strict=True)]
@@ -127,6 +131,7 @@ class NumpyLinks:
         self._ones = (1,) * batch
         rotations, offsets = self._transforms(q)
         self._R = list(rotations)
+        self._offsets = list(offsets)
         across = _skew(offsets)
         self._p = list(across)
         self._Rp = list(_dot("nji...,njk...->nik...", rotations, across))
@@ -187,6 +192,38 @@ class NumpyLinks:
         """The links' own inertias."""
         return list(self._tables.inertia.reshape(self._tables.count, 6, 6, *self._ones))
 
+    @cached_property
+    def mu(self) -> Stream:
+        """The links as weighted points."""
+        return list(self._tables.mass_points.reshape(self._tables.count, 4, *self._ones))
+
+    def _coordinate(self, i: int) -> Stream:
+        """A row of the roots' poses, nothing elsewhere."""
+        stream = [self.nothing(4)] * self._tables.count
+        for k in self._tables.roots:
+            stream[k] = np.concatenate([self._R[k][i], self._offsets[k][i : i + 1]])
+        return stream
+
+    @cached_property
+    def e_x(self) -> Stream:
+        """The world's coordinate x on the roots."""
+        return self._coordinate(0)
+
+    @cached_property
+    def e_y(self) -> Stream:
+        """The world's coordinate y on the roots."""
+        return self._coordinate(1)
+
+    @cached_property
+    def e_z(self) -> Stream:
+        """The world's coordinate z on the roots."""
+        return self._coordinate(2)
+
+    @cached_property
+    def mu_0(self) -> Array:
+        """The links that are welded to the ground, as one weighted point."""
+        return self._tables.ground.point.astype(self._zero.dtype).reshape(4, *self._ones)
+
     def Mx(self, k: int, x: Array) -> Array:
         """M x."""
         return constant_times(self._tables.inertia[k], x)
@@ -196,8 +233,13 @@ class NumpyLinks:
         return np.asarray(self._tables.armature[k].reshape(-1, *self._ones) * x)
 
     def zero(self, k: int, kind: str) -> Array:
-        """Nothing, as a ``"joint"`` vector, a ``"spatial"`` one or an ``"inertia"``."""
-        shape = {"joint": (self._tables.sizes[k],), "spatial": (6,), "inertia": (6, 6)}[kind]
+        """Nothing: a ``"joint"`` vector, a ``"spatial"`` one, an ``"inertia"`` or a ``"point"``."""
+        shape = {
+            "joint": (self._tables.sizes[k],),
+            "spatial": (6,),
+            "inertia": (6, 6),
+            "point": (4,),
+        }[kind]
         return np.zeros(shape + self._ones, dtype=self._zero.dtype)
 
     # -- across a joint
@@ -273,6 +315,44 @@ class NumpyLinks:
         """S + H* B*; B by rows."""
         return np.asarray(S + self.Ht(k, B))
 
+    # -- at the ground
+
+    def nothing(self, size: int) -> Array:
+        """Zeros."""
+        return np.zeros((size, *self._ones), dtype=self._zero.dtype)
+
+    def link_energy(self, k: int, x: Array) -> Array:
+        """½ x* M x, as one entry."""
+        return np.asarray(dot(x, self.Mx(k, x)) / 2)
+
+    def rotor_energy(self, k: int, x: Array) -> Array:
+        """½ x* A x, as one entry."""
+        return np.asarray(dot(x, self.Ax(k, x)) / 2)
+
+    def total(self, stream: Stream) -> Array:
+        """Σ x over all links."""
+        return sum(stream, self.nothing(1))
+
+    def to_ground(self, stream: Stream) -> Array:
+        """Σ φ x over the roots."""
+        return self._inward(self._tables.roots, stream)
+
+    def point_to_ground(self, stream: Stream) -> Array:
+        """Σ π x over the roots."""
+        return self._points_inward(self._tables.roots, stream)
+
+    def weigh(self, x: Array) -> Array:
+        """-g · h, as one entry."""
+        return np.asarray((self._tables.upward.reshape(3, *self._ones) * x[:3]).sum(0)[None])
+
+    def center(self, x: Array) -> Array:
+        """h / m of all links."""
+        return np.asarray(x[:3] / self._zero.dtype.type(self._tables.ground.mass))
+
+    def moving_center(self, x: Array) -> Array:
+        """h / m of the links that move."""
+        return np.asarray(x[:3] / self._zero.dtype.type(self._tables.ground.moving_mass))
+
     # -- between links
 
     def shift_out(self, k: int, stream: Stream) -> Array:
@@ -286,13 +366,38 @@ class NumpyLinks:
         return _join_halves(pair)
 
     def shift_in(self, k: int, stream: Stream) -> Array:
-        """Σ φ x over the children: n and f turned into this link's axes, then n + p × f."""
+        """Σ φ x over the children."""
+        return self._inward(self._tables.children[k], stream)
+
+    def _inward(self, links: Sequence[int], stream: Stream) -> Array:
+        """Σ φ x: n and f turned into the parent's axes, then n + p × f."""
         total = self._zero
-        for j in self._tables.children[k]:
+        for j in links:
             pair = _rotate_halves(self._R[j], _halves(stream[j]))
             pair[0] += times(self._p[j], pair[1])
             total = total + _join_halves(pair)
         return total
+
+    def point_in(self, k: int, stream: Stream) -> Array:
+        """Σ π x over the children."""
+        return self._points_inward(self._tables.children[k], stream)
+
+    def _points_inward(self, links: Sequence[int], stream: Stream) -> Array:
+        """Σ π x: h turned into the parent's axes, and the offset times m."""
+        total = self.nothing(4)
+        for j in links:
+            moved = times(self._R[j], stream[j][:3]) + stream[j][3] * self._offsets[j]
+            mass = np.broadcast_to(stream[j][3:], (1, *moved.shape[1:]))
+            total = total + np.concatenate([moved, mass])
+        return total
+
+    def plane_out(self, k: int, stream: Stream) -> Array:
+        """π* y of the parent: n turned into this link's axes, n · p added to d."""
+        parent = self._tables.parents[k]
+        if parent == GROUND:
+            return self.nothing(4)
+        n, d = stream[parent][:3], stream[parent][3:]
+        return np.concatenate([times(self._R[k].swapaxes(0, 1), n), d + dot(n, self._offsets[k])])
 
     def congruence_in(self, k: int, stream: Stream) -> Array:
         """Σ φ S φ* over the children: both sides turned, then moved."""

@@ -35,6 +35,7 @@ from phistar.sweeps.ir import StreamProgram, Type
 from phistar.sweeps.matrix_plans import plan_for_form
 from phistar.sweeps.requests import Diag, Full, LoweredBundle, MatrixForm, Request
 from phistar.sweeps.schedule import Schedule
+from phistar.sweeps.stream_types import GROUND_SIZES
 from phistar.thresholds import POLICY
 
 if TYPE_CHECKING:
@@ -236,12 +237,18 @@ class VectorProgram(RobotProgram):
     @cached_property
     def sample_shapes(self) -> Mapping[str, Shape]:
         """See ``RobotProgram``."""
-        program, bodies = self.schedule.program, self.model.bodies
-        joints = sum(b.joint_kind.nv for b in bodies if b.index not in self.locked)
-        return {
-            name: (joints,) if program.nodes[stream].type is Type.JOINT else (len(bodies), 6)
-            for name, stream in program.outputs.items()
-        }
+        program = self.schedule.program
+        return {n: self._shape(program.nodes[s].type) for n, s in program.outputs.items()}
+
+    def _shape(self, kind: Type) -> Shape:
+        if kind is Type.TOTAL:
+            return ()
+        if kind.at_ground:
+            return (GROUND_SIZES[kind],)
+        bodies = self.model.bodies
+        if kind is Type.JOINT:
+            return (sum(b.joint_kind.nv for b in bodies if b.index not in self.locked),)
+        return len(bodies), kind.width
 
     @property
     def key_parts(self) -> Sequence[object]:

@@ -245,7 +245,10 @@ def rename_output(program: ScalarProgram, old: str, new: str) -> ScalarProgram:
         replace(sweep, blocks={kind: renamed(b) for kind, b in sweep.blocks.items()})
         for sweep in program.sweeps
     ]
-    return replace(program, signature=signature, sweeps=sweeps, column_loop=columns)
+    start = {new if n == old else n: numbers for n, numbers in program.ground_start.items()}
+    return replace(
+        program, signature=signature, sweeps=sweeps, column_loop=columns, ground_start=start
+    )
 
 
 def matrix_meaning(shape: Sequence[int]) -> str:

@@ -50,6 +50,7 @@ from phistar.sweeps.costs import OperationCount, count_operations
 from phistar.sweeps.inlining import Inlining, defining_stream
 from phistar.sweeps.ir import Direction, Node, StreamProgram, Type
 from phistar.sweeps.schedule import Schedule, Sweep
+from phistar.sweeps.stream_types import GROUND_SIZES
 
 GeneratedFunction = Callable[..., dict[str, Stream]]
 
@@ -73,6 +74,18 @@ OP_SOURCE = {
     "congruence_across": "congruence_across(k, {0}, {1})",
     "crm": "crm({0}, {1})",
     "crf": "crf({0}, {1})",
+    "link_energy": "link_energy(k, {0})",
+    "rotor_energy": "rotor_energy(k, {0})",
+    "dot": "dot({0}, {1})",
+    "total": "total({0})",
+    "to_ground": "to_ground({0})",
+    "point_in": "point_in(k, {0})",
+    "plane_out": "plane_out(k, {0})",
+    "to_world": "to_world({0}, {1}, {2}, {3})",
+    "point_to_ground": "point_to_ground({0})",
+    "weigh": "weigh({0})",
+    "center": "center({0})",
+    "moving_center": "moving_center({0})",
     "shift_in": "shift_in(k, {0})",
     "congruence_in": "congruence_in(k, {0})",
     "shift_out": "shift_out(k, {0})",
@@ -82,19 +95,34 @@ OP_SOURCE = {
     "bias_gain": "bias_gain(k, {0}, {1}, {2}, {3})",
     "transfer_update": "transfer_update(k, {0}, {1})",
 }
-"""How each operation is written at link k; {0}, {1}, ... are its operands, whole ones for shifts.
+"""How each operation is written at link k; {0}, {1}, ... are its operands, whole ones for
+shifts and for sums at the ground.
 
 Functions are those of ``numpy_algebra``, or else methods of ``NumpyLinks``; an operand may be a
 sum. Blocks U and G stand as rows, so that P H* of a symmetric P is H P.
 """
-ZERO_KINDS = {Type.JOINT: "joint", Type.INERTIA: "inertia", Type.TRANSFER: "inertia"}
+ZERO_KINDS = {
+    Type.JOINT: "joint",
+    Type.INERTIA: "inertia",
+    Type.TRANSFER: "inertia",
+    Type.POINT: "point",
+    Type.PLANE: "point",
+}
+ROBOT_STREAMS = {
+    "rigid": "M",
+    "mass_point": "mu",
+    **{f"coordinate_{axis}": f"e_{axis}" for axis in "xyz"},
+}
+"""What a robot gives at each link."""
 
 
 def _functions() -> tuple[list[str], list[str]]:
     """What generated code takes from ``numpy_algebra``, and from ``NumpyLinks``."""
     names = {n for text in OP_SOURCE.values() for n in re.findall(r"(?<![.\w])\w+(?=\()", text)}
     helpers = {name for name in names if hasattr(numpy_algebra, name)}
-    return sorted(helpers), sorted(names - helpers | {"M", "Mx", "zero"})
+    return sorted(helpers), sorted(
+        names - helpers | {*ROBOT_STREAMS.values(), "Mx", "mu_0", "zero", "nothing"}
+    )
 
 
 def generate_source(schedule: Schedule) -> str:
@@ -125,7 +153,7 @@ class _SourceWriter:
         outputs = ", ".join(
             f"{dumps(n)}: {self.output(s)}" for n, s in self.program.outputs.items()
         )
-        body = [*loops, f"    return {{{outputs}}}"]
+        body = [*loops, *self.at_ground(), f"    return {{{outputs}}}"]
         words = set(re.findall(r"\w+", "\n".join(body)))
         helpers = [name for name in self.helpers if name in words]
         methods = [name for name in self.methods if name in words]
@@ -135,7 +163,10 @@ class _SourceWriter:
         if methods:
             start.append(f"    {', '.join(methods)} = {', '.join('link.' + m for m in methods)}")
         stored = [
-            self.name(s) for each in self.sweeps for s in each.streams if s in self.lines.stored
+            self.name(s)
+            for each in self.sweeps
+            for s in each.streams
+            if s in self.lines.stored and not self._is_at_ground(s)
         ]
         if stored:
             start.append(f"    {', '.join(stored)}, = link.streams({len(stored)})")
@@ -146,14 +177,25 @@ class _SourceWriter:
         way = "outward" if each.direction is Direction.OUTWARD else "inward"
         rows = []
         for stream in each.streams:
-            if stream in self.lines.assigned:
+            if stream in self.lines.assigned and not self._is_at_ground(stream):
                 place = "[k]" if stream in self.lines.stored else ""
                 rows.append(f"        {self.name(stream)}{place} = {self.body(stream)}")
         return [f"    for k in link.{way}:", *rows]
 
+    def at_ground(self) -> list[str]:
+        """The lines of what is at the ground, after all loops."""
+        streams = [s for each in self.sweeps for s in each.streams if s in self.lines.assigned]
+        found = [s for s in streams if self._is_at_ground(s)]
+        return [f"    {self.name(s)} = {self.body(s)}" for s in found]
+
+    def _is_at_ground(self, stream: int) -> bool:
+        return self.program.nodes[stream].type.at_ground
+
     def output(self, stream: int) -> str:
-        """A stream over all links."""
+        """A stream over all links, or a value at the ground."""
         stream = defining_stream(self.program, stream)
+        if self._is_at_ground(stream):
+            return self.term(stream)
         if stream in self.lines.stored or self.program.nodes[stream].spec.is_input:
             return self.name(stream)
         return f"[{self.term(stream)} for k in link.outward]"
@@ -179,33 +221,40 @@ class _SourceWriter:
         node = self.program.nodes[stream]
         if node.op == "sum":
             return self._sum(node.operands, node.data)
-        if node.spec.shift is not None:
-            return self._shift(node)
+        if node.spec.shift is not None or node.spec.reduction is not None:
+            return self._across_links(node)
         if node.op == "inertia" and self.program.nodes[node.operands[0]].op == "rigid":
             return f"Mx(k, {self.term(node.operands[1])})"
         return OP_SOURCE[node.op].format(*(self.term(o) for o in node.operands))
 
-    def _shift(self, node: Node) -> str:
+    def _across_links(self, node: Node) -> str:
         operands = [defining_stream(self.program, o) for o in node.operands]
         ops = [self.program.nodes[o].op for o in operands]
         if "zero" in ops:
             return self._zero(node)
         names = (
-            "M" if op == "rigid" else self.name(o) for o, op in zip(operands, ops, strict=True)
+            ROBOT_STREAMS[op] if op in ROBOT_STREAMS else self.name(o)
+            for o, op in zip(operands, ops, strict=True)
         )
         return OP_SOURCE[node.op].format(*names)
 
     def _zero(self, node: Node) -> str:
+        if node.type.at_ground:
+            return f"nothing({GROUND_SIZES[node.type]})"
         return f'zero(k, "{ZERO_KINDS.get(node.type, "spatial")}")'
 
     def term(self, stream: int) -> str:
         """An operand at link k: its name, or its own body in place."""
         stream = defining_stream(self.program, stream)
         node = self.program.nodes[stream]
-        if node.op == "rigid":
-            return "M[k]"
+        if node.op in ROBOT_STREAMS:
+            return f"{ROBOT_STREAMS[node.op]}[k]"
+        if node.op == "ground_point":
+            return "mu_0"
         if node.op == "zero":
             return self._zero(node)
+        if node.type.at_ground and stream in self.lines.assigned:
+            return self.name(stream)
         if node.spec.is_input or stream in self.lines.stored:
             return f"{self.name(stream)}[k]"
         return self.name(stream) if stream in self.lines.assigned else self.body(stream)
@@ -249,9 +298,7 @@ class NumpyCode(VectorExecutable):
         program = schedule.program
         nodes = (program.nodes[stream] for stream in program.live())
         self._leaves = {n.data: n for n in nodes if n.spec.is_input}
-        self._joint_output = {
-            name: program.nodes[s].type is Type.JOINT for name, s in program.outputs.items()
-        }
+        self._output_types = {name: program.nodes[s].type for name, s in program.outputs.items()}
         self._model = model
         self._schedule = schedule
         self._tables = lru_cache(maxsize=4)(
@@ -273,7 +320,7 @@ class NumpyCode(VectorExecutable):
         results = self._results(q, with_link_forces(self._model, q, inputs))
         if not all_finite(results.values()):
             name, one = next(iter(results.items()))
-            axes = one.ndim - (1 if self._joint_output[name] else 2)
+            axes = one.ndim - self._output_types[name].output_axes
             require_finite_results(self._model, as_inexact(q), results, axes)
         return results
 
@@ -345,8 +392,13 @@ class NumpyCode(VectorExecutable):
                 )
 
     def _empty(self, name: str, stream: Stream, tables: LinkTables, batch: Batch) -> Array:
-        rows = (sum(tables.sizes),) if self._joint_output[name] else (tables.count, 6)
+        kind = self._output_types[name]
         dtype = np.result_type(tables.inertia.dtype, *{x.dtype for x in stream})
+        rows: tuple[int, ...] = (tables.count, kind.width)
+        if kind.at_ground:
+            rows = np.shape(stream)[:1] if kind.output_axes else ()
+        elif kind is Type.JOINT:
+            rows = (sum(tables.sizes),)
         return np.empty((*rows, *batch.inner_shape), dtype=dtype)
 
     def _store(
@@ -357,7 +409,13 @@ class NumpyCode(VectorExecutable):
         tables: LinkTables,
         part: slice | EllipsisType,
     ) -> None:
-        if self._joint_output[name]:
+        kind = self._output_types[name]
+        if kind.at_ground:
+            if kind.output_axes:
+                result[:, part] = stream
+            else:
+                result[part] = stream[0]
+        elif kind is Type.JOINT:
             for rows, value in zip(tables.slices, stream, strict=True):
                 result[rows, part] = value
         else:

@@ -105,8 +105,8 @@ class InterpretedCode(VectorExecutable):
 
     def _tail(self, output: str, value: Array) -> tuple[int, ...]:
         program = self.schedule.program
-        joint = program.nodes[program.outputs[output]].type is Type.JOINT
-        return value.shape[-1 if joint else -2 :]
+        axes = program.nodes[program.outputs[output]].type.output_axes
+        return value.shape[value.ndim - axes :]
 
 
 class SweepsBackend(Backend):

@@ -19,7 +19,8 @@ from phistar.compile.traced import TRACED
 from phistar.errors import UnknownNameError
 
 
-def _vectors(name: str, turning: bool = False) -> Vectors:
+def vectors_row(name: str, turning: bool = False) -> Vectors:
+    """The request for a program of the catalogue."""
     outputs = (ROTOR_PROGRAMS if turning and name in ROTOR_PROGRAMS else PROGRAMS)[name]
     regroup = name in REGROUPABLE_PROGRAMS
     return Vectors(name, tuple(outputs.items()), regroup_inertia=regroup)
@@ -33,20 +34,21 @@ def matrix_row(name: str, turning: bool = False) -> MatrixOf:
 
 def _bundle(name: str, turning: bool = False) -> Bundle:
     wanted = (ROTOR_BUNDLES if turning else BUNDLES)[name]
-    return Bundle(name, _vectors(wanted.vectors, turning).vectors, wanted)
+    return Bundle(name, vectors_row(wanted.vectors, turning).vectors, wanted)
 
 
 _MAKERS: Mapping[str, Callable[..., Request]] = {
     **{name: partial(matrix_row, name) for name in MATRICES},
     **{name: partial(_bundle, name) for name in BUNDLES},
-    **{name: partial(_vectors, name) for name in PROGRAMS},
+    **{name: partial(vectors_row, name) for name in PROGRAMS},
 }
 
 
 class _Requests(Mapping[str, Request]):
     """Rows that are made on first access; traced ones may still be added.
 
-    A matrix and a traced quantity may have one name: the traced one is what the method runs.
+    A program or matrix and a traced quantity may have one name: the traced one is in the robot's
+    own coordinates, and is what the method runs.
     """
 
     def __init__(self, turning_rotors: bool) -> None:

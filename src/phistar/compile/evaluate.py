@@ -20,6 +20,7 @@ from phistar.backends import Executable
 from phistar.compile.catalogue import matrix_row
 from phistar.compile.pipeline import compile_request, kernel, matrix_plan
 from phistar.compile.requests import FULL, MatrixOf
+from phistar.compile.traced import TRACED
 from phistar.derive import derive
 from phistar.errors import LoweringError
 from phistar.memory_limits import UNCHECKED_BYTES, refuse_large
@@ -191,7 +192,7 @@ def run_traced_results(model: Model, key: RequestKey, *arrays: Array) -> dict[st
     code = traced_executable(model, key)
     if code is None:
         return None
-    inputs = kernel(key[0]).request.inputs  # type: ignore[union-attr]
+    inputs = TRACED[key[0]].inputs
     found = code.try_run(dict(zip(inputs, arrays, strict=True)))
     if found is None or not found[1]:
         return None
@@ -203,7 +204,27 @@ def traced_executable(model: Model, key: RequestKey) -> Executable | None:
     """What runs a traced quantity, if it is machine code."""
     if backends.default() != "llvm":
         return None
-    return kernel(key[0]).build(model, choices=tuple(key[1:]))
+    return compile_request(TRACED[key[0]]).build(model, choices=tuple(key[1:]))
+
+
+def run_loops(model: Model, key: RequestKey, program: str, q: Array) -> dict[str, Array] | None:
+    """The outputs of a program that reads q alone by loops, on robots too long for a straight line.
+
+    Args:
+        model: The robot.
+        key: The straight line that is asked.
+        program: A program of the catalogue that says the same.
+        q: Checked.
+
+    Returns:
+        None if there may be a straight line, on other backends and if a result is not finite.
+    """
+    if backends.default() != "llvm" or not model.bodies:
+        return None
+    if traced_executable(model, key) is not None or TRACED[key[0]].work(model, *key[1:]) is None:
+        return None
+    found, finite = kernel(program).executable(model).run(q, {})
+    return found if finite else None
 
 
 def chained_entry(

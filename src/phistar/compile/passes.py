@@ -7,7 +7,7 @@
     scalars       trace             operations on numbers, for one robot
     code          emit              text for one machine
 
-Vectors, matrices and bundles of both go through the same list. A quantity that is traced directly
+Vectors, matrices and bundles of both go through the same list. A quantity that is traced by hand
 has no expression; it enters at *trace*. Up to the sweeps no robot is known.
 """
 
@@ -23,6 +23,7 @@ from phistar.algebra.proof_text import let_lines
 from phistar.algebra.spaces import ONE
 from phistar.algebra.symbols import D
 from phistar.algebra.traverse import nodes
+from phistar.algorithms.programs import PROGRAMS
 from phistar.compile.requests import FULL, Bundle, MatrixOf, Request, Traced, Vectors
 from phistar.derive import derive, with_closed_inverses
 from phistar.errors import LoweringError
@@ -80,7 +81,7 @@ class Draft:
             return cls(request, {}, {request.name: request.operator}, request.part)
         if isinstance(request, Bundle):
             return cls(request, dict(request.vectors), request.wanted.matrices)
-        return cls(request, {})
+        return cls(request, PROGRAMS[request.program] if request.program else {})
 
     @property
     def bundle(self) -> LoweredBundle:
@@ -210,7 +211,7 @@ class Stages(tuple[Stage, ...]):
 
 def draft_text(draft: Draft, level: str) -> str:
     """A draft on a level."""
-    if isinstance(draft.request, Traced):
+    if isinstance(draft.request, Traced) and not draft.outputs:
         return f"{draft.request.name}: {draft.request.defined}"
     lines = {"expressions": _expression_lines, "streams": _stream_lines, "sweeps": _sweep_lines}
     return "\n".join(lines[level](draft))

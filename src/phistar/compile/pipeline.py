@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from phistar import backends
 from phistar.algebra.ir import Expr
+from phistar.algorithms.programs import PROGRAMS
 from phistar.arrays import Array
 from phistar.backends import (
     BundleProgram,
@@ -28,6 +29,7 @@ from phistar.backends import (
 )
 from phistar.backends.policy import UNROLLED
 from phistar.compile.catalogue import request as request_named
+from phistar.compile.catalogue import vectors_row
 from phistar.compile.passes import PASSES, Draft, Pass, Stage, Stages, draft_text, sweeps_text
 from phistar.compile.requests import (
     Bundle,
@@ -245,7 +247,7 @@ def compile_outputs(
 
 
 def kernel(name: str, model: Model | None = None) -> Kernel:
-    """The kernel of a row of ``REQUESTS``, in the form that a robot needs.
+    """The kernel of a program of the catalogue, else of a row of ``REQUESTS``.
 
     Args:
         name: The quantity.
@@ -254,7 +256,10 @@ def kernel(name: str, model: Model | None = None) -> Kernel:
     Raises:
         UnknownNameError: No such quantity.
     """
-    return compile_request(request_named(name, model is not None and model.turning_rotors))
+    turning = model is not None and model.turning_rotors
+    if name in PROGRAMS:
+        return compile_request(vectors_row(name, turning))
+    return compile_request(request_named(name, turning))
 
 
 def lowered_bundle(name: str, turning_rotors: bool = False) -> LoweredBundle:

@@ -92,6 +92,8 @@ class Traced:
             such program on this robot.
         choices: What a user may choose by keyword, and the defaults; ``frame`` has none.
         defined: What it is, in symbols or words, for people.
+        program: Name of the program of the catalogue that it is derived from; none: it is traced
+            by hand.
     """
 
     name: str
@@ -101,6 +103,7 @@ class Traced:
     work: Callable[..., Work | None]
     choices: Mapping[str, Any] = field(default_factory=dict, hash=False)
     defined: str = ""
+    program: str = ""
 
     def shapes(self, model: Model, *choices: Any) -> Mapping[str, Shape]:
         """Of all results for one sample, by name."""

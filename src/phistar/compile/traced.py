@@ -8,6 +8,7 @@ tracers are in ``scalar.trace``; they are imported when a program is made.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,8 @@ import numpy as np
 
 from phistar.algorithms.operational_space import compliance
 from phistar.backends.policy import BundleWork, MatrixWork, TracedWork, VectorWork
-from phistar.compile.requests import Shape, Traced
+from phistar.backends.robot_programs import OPTIONAL_INPUTS
+from phistar.compile.requests import RESULT_OUTPUT, Shape, Traced
 from phistar.model.configuration import random_configuration
 from phistar.model.joint_map import joint_map
 from phistar.model.model import Model
@@ -43,6 +45,34 @@ def _tracer(module: str, function: str) -> Callable[..., Unrolled]:
         return program
 
     return trace
+
+
+def _derived(name: str) -> Callable[[Model], Unrolled]:
+    """The program of the catalogue with this name."""
+
+    def trace(model: Model) -> Unrolled:
+        from phistar.compile.pipeline import kernel
+        from phistar.scalar.lower import LoweringOptions, to_unrolled
+
+        compiled = kernel(name, model)
+        program = to_unrolled(
+            compiled.schedule,
+            model,
+            frozenset(OPTIONAL_INPUTS),
+            options=LoweringOptions(regroup=compiled.regroup_inertia),
+            own_coordinates=True,
+        )
+        return _with_result_name(program)
+
+    return trace
+
+
+def _with_result_name(program: Unrolled) -> Unrolled:
+    """The same program, its only output called as tracers do."""
+    (size,) = program.signature.outputs.values()
+    signature = replace(program.signature, outputs={RESULT_OUTPUT: size})
+    stores = [replace(store, space=RESULT_OUTPUT) for store in program.block.stores]
+    return replace(program, signature=signature, block=replace(program.block, stores=stores))
 
 
 def _along_path(model: Model, frame: str, *_: Any) -> TracedWork:
@@ -151,11 +181,45 @@ def _discretization_work(model: Model, scheme: str) -> BundleWork | None:
 
 
 def _link_poses(model: Model) -> Unrolled:
-    return _tracer("kinematics_programs", "poses")(model, model.link_names)
+    from phistar.scalar.lower_frames import frame_poses
+
+    return frame_poses(model, model.link_names)
 
 
 def _frame_pose(model: Model, frame: str) -> Unrolled:
-    return _tracer("kinematics_programs", "poses")(model, (frame,))
+    from phistar.scalar.lower_frames import frame_poses
+
+    return frame_poses(model, (frame,))
+
+
+def _frame_velocity(model: Model, frame: str, reference: str) -> Unrolled:
+    from phistar.scalar.lower_frames import frame_velocity
+
+    if reference == "local":
+        return frame_velocity(model, frame)
+    walked = _tracer("kinematics_programs", "velocity")(model, frame, reference)
+    if reference == "world":
+        return walked
+    return _cheapest(frame_velocity(model, frame, reference), walked)
+
+
+def _jacobian(model: Model, frame: str, reference: str) -> Unrolled:
+    from phistar.scalar.lower_frames import frame_jacobian
+
+    walked = _tracer("kinematics_programs", "jacobian")(model, frame, reference)
+    derived = frame_jacobian(model, frame) if reference == "local" else None
+    return walked if derived is None else _cheapest(derived, walked)
+
+
+def _cheapest(*programs: Unrolled) -> Unrolled:
+    """The first of those with the fewest operations."""
+    from phistar.scalar.program import count_arithmetic
+
+    return min(programs, key=lambda program: count_arithmetic(program.count()))
+
+
+def _center_of_mass(model: Model, fixed: bool) -> Unrolled:
+    return _derived("center_of_mass" if fixed else "moving_center_of_mass")(model)
 
 
 _ROWS = (
@@ -167,6 +231,7 @@ _ROWS = (
         _along_path,
         choices={"frame": None},
         defined="T = T(parent) T_J from the world to the frame",
+        program="link_poses",
     ),
     Traced(
         "link_poses",
@@ -175,12 +240,13 @@ _ROWS = (
         _link_poses,
         _all_poses,
         defined="T(k) = T(parent of k) T_J(k), outward",
+        program="link_poses",
     ),
     Traced(
         "jacobian",
         ("q",),
         lambda model, frame, reference: (6, model.nv),
-        _tracer("kinematics_programs", "jacobian"),
+        _jacobian,
         _along_path,
         choices=_IN_REFERENCE,
         defined="J = X B* φ* H*, X from the frame's axes to those of the reference",
@@ -189,43 +255,48 @@ _ROWS = (
         "frame_velocity",
         ("q", "v"),
         lambda model, frame, reference: (6,),
-        _tracer("kinematics_programs", "velocity"),
+        _frame_velocity,
         _along_path,
         choices=_IN_REFERENCE,
         defined="X B* φ* H* v, X from the frame's axes to those of the reference",
+        program="world_velocities",
     ),
     Traced(
         "center_of_mass",
         ("q",),
         lambda model, fixed: (3,),
-        _tracer("kinematics_programs", "center_of_mass"),
+        _center_of_mass,
         _some_mass,
         choices={"fixed": True},
         defined="Σ m(k) c(k) / Σ m(k), first moments collected inward",
+        program="center_of_mass",
     ),
     Traced(
         "momentum",
         ("q", "v"),
         lambda model: (6,),
-        _tracer("energy_programs", "momentum"),
+        _derived("momentum"),
         _all_links,
         defined="Σ X(k) M(k) V(k) about the world's origin, V = φ* H* v",
+        program="momentum",
     ),
     Traced(
         "kinetic_energy",
         ("q", "v"),
         lambda model: (),
-        _tracer("energy_programs", "kinetic_energy"),
+        _derived("kinetic_energy"),
         _all_links,
         defined="½ V* M V + ½ v* A v, V = φ* H* v",
+        program="kinetic_energy",
     ),
     Traced(
         "potential_energy",
         ("q",),
         lambda model: (),
-        _tracer("energy_programs", "potential_energy"),
+        _derived("potential_energy"),
         _all_links,
         defined="-g · Σ m(k) c(k), first moments collected inward",
+        program="potential_energy",
     ),
     Traced(
         "integrate",

@@ -25,6 +25,13 @@ PROGRAM_MEANINGS: Mapping[str, str] = {
     "coriolis_adjoint_times": "C* times a vector",
     "momenta": "momentum of each link",
     "total_momentum": "momentum of each link and all beyond it",
+    "link_poses": "rows of the links' poses in the world",
+    "world_velocities": "velocities of the links in the world",
+    "momentum": "momentum of the robot about the world's origin",
+    "kinetic_energy": "kinetic energy of links and rotors",
+    "potential_energy": "potential energy of the links that move",
+    "center_of_mass": "centre of mass in the world",
+    "moving_center_of_mass": "that of the links that move",
     "hinge_inertias": "D times a vector",
     "generalised_force": "joint forces of forces on the links",
     "new_rates": "rates ζ that decouple the robot, from v",
@@ -87,6 +94,7 @@ METHOD_MEANINGS: Mapping[str, Method] = {
         "J = B* φ* H*: the rows of a frame's link, moved to the frame and the requested axes",
         ("link_jacobians",),
     ),
+    "frame_pose": Method("the rows of the link's pose, moved to the frame", ("link_poses",)),
     "frame_velocity": Method("J v: the link's velocity, moved to the frame", ("link_velocities",)),
     "frame_acceleration": Method(
         "the link's acceleration, moved to the frame", ("link_accelerations",)
@@ -101,8 +109,6 @@ METHOD_MEANINGS: Mapping[str, Method] = {
     ),
     "jvp": Method("products of derivatives with directions", ("forward_dynamics_jvp",)),
     "vjp": Method("products of weights with derivatives", ("forward_dynamics_vjp",)),
-    "kinetic_energy": Method("½ v* 𝓜 v = ½ V* M V: a sum over the links", ("momenta",)),
-    "momentum": Method("that of the roots, moved to the origin", ("total_momentum",)),
     "operational_inertia": Method(
         "(J 𝓜⁻¹ J*)⁻¹ = (B* ψ* H* D⁻¹ H ψ B)⁻¹ at frames; phistar.explain takes that expression",
         ("mass_matrix_inverse",),

@@ -23,6 +23,14 @@ _TYPE_SIZES = {
     Type.TRANSFER: ("force per motion", "18, the linear half is zero"),
     Type.BLOCK: ("joint block", "6d"),
     Type.FACTOR: ("joint inertia", "d(d+1)/2"),
+    Type.NUMBER: ("number", "1"),
+    Type.TOTAL: ("number of the robot", "1 in all"),
+    Type.GROUND_FORCE: ("force on the ground", "6 in all"),
+    Type.WORLD_MOTION: ("motion in the world", "6"),
+    Type.POINT: ("weighted point", "4"),
+    Type.PLANE: ("function of place", "4"),
+    Type.GROUND_POINT: ("point of the world", "4 in all"),
+    Type.PLACE: ("place in the world", "3 in all"),
 }
 _HEADER = ("", "×", "+", "÷")
 

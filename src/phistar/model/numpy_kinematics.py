@@ -54,7 +54,11 @@ def frame_pose(model: Model, q: Coordinates, frame: str) -> Array:
 
 def link_poses(model: Model, q: Coordinates) -> dict[str, Array]:
     """World pose (..., 4, 4) of every link, by name in file order."""
-    poses = body_poses(model, q)
+    return link_poses_of_bodies(model, body_poses(model, q))
+
+
+def link_poses_of_bodies(model: Model, poses: Array) -> dict[str, Array]:
+    """World pose (..., 4, 4) of every link by name, given those of bodies (..., bodies, 4, 4)."""
     return {name: _frame_pose(model.frames[name], poses) for name in model.link_names}
 
 
@@ -143,6 +147,17 @@ def frame_velocity(
     return np.asarray(result, dtype=np.result_type(q, v))
 
 
+def ground_mass_point(model: Model) -> Array:
+    """First moment and mass (4,) of the links that are welded to the ground."""
+    total = np.zeros(4)
+    for link in model.links:
+        seat = model.frames.get(link.name)
+        if link.mass and seat is not None and seat.body == GROUND:
+            place = transform_point(seat.body_pose, link.com)
+            total += link.mass * np.array([*place, 1.0])
+    return total
+
+
 def center_of_mass(model: Model, q: Coordinates, *, fixed: bool = True) -> Array:
     """Centre of mass, world axes (..., 3) [m].
 
@@ -159,10 +174,8 @@ def center_of_mass(model: Model, q: Coordinates, *, fixed: bool = True) -> Array
     moment = moment + (masses[:, None] * poses[..., :3, 3]).sum(axis=-2)
     mass = float(masses.sum())
     if fixed:
-        for link, seat in ((link, model.frames.get(link.name)) for link in model.links):
-            if link.mass and seat is not None and seat.body == GROUND:
-                moment = moment + link.mass * transform_point(seat.body_pose, link.com)
-                mass += link.mass
+        *at_rest, fixed_mass = ground_mass_point(model).tolist()
+        moment, mass = moment + np.array(at_rest), mass + fixed_mass
     if mass == 0.0:
         raise ArgumentError(f"robot '{model.name}' has no mass, so it has no centre of mass")
     return np.asarray(moment / mass, dtype=poses.dtype)

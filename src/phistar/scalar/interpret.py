@@ -66,6 +66,8 @@ def run(program: ScalarProgram, inputs: Mapping[str, Array]) -> dict[str, Array]
         WORK: np.zeros((n, program.slots, len(some)), dtype),
         FORWARD: np.zeros((n, program.forward_slots, len(some)), dtype),
     }
+    for name, start in program.ground_start.items():
+        outputs[name][...] = start
     _run_looped(program, inputs, outputs, kept)
     return outputs
 

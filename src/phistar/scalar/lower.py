@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from phistar.model.configuration import quaternion_starts
+from phistar.model.joint_map import joint_map
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_for_equal_models
 from phistar.model.wrenches import WrenchFrames
@@ -23,7 +24,9 @@ from phistar.scalar.trace.link_tracer import EXTERNAL_FORCE, TraceContext
 from phistar.scalar.trace.looped import trace_looped
 from phistar.scalar.trace.unrolled import trace_unrolled
 from phistar.sweeps.ir import StreamProgram, Type
+from phistar.sweeps.op_values import GroundState
 from phistar.sweeps.schedule import Schedule, schedule
+from phistar.sweeps.stream_types import GROUND_SIZES
 from phistar.sweeps.verify import verified
 
 
@@ -54,6 +57,7 @@ class LoweringOptions:
 
 
 DEFAULT_OPTIONS = LoweringOptions()
+REGROUPED_OPTIONS = LoweringOptions(regroup=True)
 
 INPUT_ORDER = ("v", "vdot", "tau")
 """Of the inputs after the configuration; others follow by name."""
@@ -108,14 +112,17 @@ def input_sizes(
 
 
 def _size(kind: Type, model: Model, locked: Set[int]) -> int:
+    if kind.at_ground:
+        return GROUND_SIZES[kind]
     if kind is not Type.JOINT:
-        return 6 * len(model.bodies)
+        return kind.width * len(model.bodies)
     return sum(body.joint_kind.nv for body in model.bodies if body.index not in locked)
 
 
 def trace_context(program: StreamProgram, model: Model, absent: Set[str]) -> TraceContext:
     """A program in a robot's gravity."""
-    return TraceContext(program, tuple(float(g) for g in model.gravity), frozenset(absent))
+    gravity = tuple(float(g) for g in model.gravity)
+    return TraceContext(program, gravity, GroundState.of(model), frozenset(absent))
 
 
 def to_unrolled(
@@ -125,6 +132,7 @@ def to_unrolled(
     locked: Set[int] = frozenset(),
     options: LoweringOptions = DEFAULT_OPTIONS,
     wrenches: WrenchFrames | None = None,
+    own_coordinates: bool = False,
 ) -> Unrolled:
     """The straight line of a program on a robot, the cheapest of the frames that are allowed.
 
@@ -135,9 +143,13 @@ def to_unrolled(
         locked: Bodies whose joints are not free.
         options: What may be chosen.
         wrenches: Frames on which wrenches are given, in place of external forces on links.
+        own_coordinates: Whether joint vectors are given in the robot's own coordinates, (nv,),
+            rather than by the joints of the bodies; outputs may not be joint vectors.
     """
     seated = None if wrenches is None else SeatedWrenches(model, wrenches)
     formulated, signature, setting = _prepare(scheduled, model, absent, locked, options, seated)
+    if own_coordinates:
+        signature, setting = in_own_coordinates(model, formulated.program, signature, setting)
     found = [
         trace_unrolled(formulated, links, signature, setting, seated)
         for links in link_number_choices(
@@ -171,6 +183,19 @@ def _prepare(
     signature = signature_of(scheduled, model, absent, locked, wrenches)
     formulated = _reformulate(scheduled) if options.classical else scheduled
     return formulated, signature, trace_context(formulated.program, model, absent)
+
+
+def in_own_coordinates(
+    model: Model, program: StreamProgram, signature: Signature, setting: TraceContext
+) -> tuple[Signature, TraceContext]:
+    """What is read, if joint vectors are (nv,): joints that follow others share their entries."""
+    assert all(program.nodes[s].type is not Type.JOINT for s in program.outputs.values())
+    given = (program.nodes[stream] for stream in program.live())
+    over_joints = {node.data for node in given if node.op == "leaf" and node.type is Type.JOINT}
+    sizes = {n: model.nv if n in over_joints else x for n, x in signature.inputs.items()}
+    joints = joint_map(model)
+    places = tuple(zip(joints.v_indices.tolist(), joints.scales.tolist(), strict=True))
+    return replace(signature, inputs=sizes), replace(setting, joint_places=places)
 
 
 @lru_cache(maxsize=256)

@@ -28,7 +28,7 @@ from phistar.scalar.lower import (
     uniform_link_numbers,
 )
 from phistar.scalar.program import BasicBlock, Looped, Signature, Store, Unrolled, count_arithmetic
-from phistar.scalar.robot.link_numbers import LinkNumbers, frame_as_link, placement_in_link
+from phistar.scalar.robot.link_numbers import LinkNumbers, frames_as_links
 from phistar.scalar.trace.link_operations import LinkValue, as_vector
 from phistar.scalar.trace.link_tracer import BodyFrame, LinkForce, LinkTracer, UnitVector
 from phistar.scalar.trace.looped_matrix import MatrixSpec, estimate_work, trace_looped_matrix
@@ -261,7 +261,7 @@ def to_looped_matrix(
 ) -> Looped:
     """The matrix of an operator on a robot as loops; arguments as for ``to_unrolled_matrix``."""
     links = uniform_link_numbers(model, frozenset(), options)
-    seated = [*links, *_frames_as_links(links, model, frames)]
+    seated = [*links, *frames_as_links(links, model, frames)]
     return _trace_looped_form(cheapest_form(forms, seated), seated, model, frames, absent)
 
 
@@ -322,18 +322,6 @@ def _index_base(space: Space) -> str:
     if space is JOINT:
         return "v"
     return "frame" if space in (TASK_FORCE, TASK_MOTION) else "body"
-
-
-def _frames_as_links(
-    links: Sequence[LinkNumbers], model: Model, frames: Sequence[str]
-) -> list[LinkNumbers]:
-    """Frames as links that hang on others without a joint."""
-    found = []
-    for number, name in enumerate(frames):
-        frame = model.frame(name)
-        place = placement_in_link(links, frame.body, frame.body_pose)
-        found.append(frame_as_link(len(links) + number, frame.body, place))
-    return found
 
 
 def _with_frame_shifts(form: MatrixForm) -> tuple[StreamProgram, tuple[MatrixTerm, ...]]:

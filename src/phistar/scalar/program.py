@@ -53,7 +53,8 @@ class Store:
         space: Name of an output, ``WORK`` or ``FORWARD``.
         index: Entry of the output, or slot; -1 while there is none.
         base: What ``index`` is counted from: ``""`` (the row; straight lines only), ``"v"``,
-            ``"body"`` (the link's own part of an output), ``"link"`` or ``"parent"`` (the others).
+            ``"body"`` or ``"plane"`` (the link's own part of an output, six or four numbers),
+            ``"ground"`` (the row, to which links add), ``"link"`` or ``"parent"`` (the others).
             In a walk for a column, ``"v"``, ``"body"`` and ``"frame"`` say which row it is.
         value: The number.
         add: Whether it is added to what is there.
@@ -309,6 +310,7 @@ class Looped:
         slots: Numbers kept at each link.
         column_loop: What is done for each column after that, if the output is a matrix.
         forward_slots: Numbers in each of the places for what links hand to each other.
+        ground_start: What outputs begin with that are sums over links, by name.
     """
 
     signature: Signature
@@ -317,6 +319,7 @@ class Looped:
     slots: int
     column_loop: ColumnLoop | None = None
     forward_slots: int = 0
+    ground_start: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def count(self) -> Counter[str]:
         """Operations on a sample."""
@@ -405,6 +408,10 @@ def allocate_forward_places(parents: Sequence[int], direction: Direction) -> lis
 
 def entry_start(links: LinkTable, base: str, k: int) -> int:
     """Where the part of link ``k`` begins in a row."""
+    if base == "ground":
+        return 0
+    if base == "plane":
+        return 4 * k
     if base in ("body", "frame"):
         return 6 * (k if base == "body" else k - len(links) + links.frames)
     return (links.q if base == "q" else links.v)[k]

@@ -98,6 +98,10 @@ class _Outputs:
 
     def __init__(self, program: ScalarProgram) -> None:
         self._written = {n: [False] * size for n, size in program.signature.outputs.items()}
+        for name, start in program.ground_start.items() if isinstance(program, Looped) else ():
+            if len(start) != program.signature.outputs.get(name):
+                raise VerifyError(f"output {name}: it begins with another number of entries")
+            self._written[name] = [True] * len(start)
         columns = program.column_loop if isinstance(program, Looped) else None
         self._filled = columns is not None and columns.zero_fill
 
@@ -262,7 +266,11 @@ class _LoopedVerifier:
             if store.space in (WORK, FORWARD):
                 self._keep(where, store, k)
             else:
-                bases = ("v", "body") if matrix_entry is None else ("v", "body", "frame")
+                bases = (
+                    ("v", "body", "plane", "ground")
+                    if matrix_entry is None
+                    else ("v", "body", "frame")
+                )
                 if store.base not in bases or (store.transposed and matrix_entry is None):
                     raise VerifyError(
                         f"{where}, {_store_text(store)}: not counted from a link's part"

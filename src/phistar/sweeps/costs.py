@@ -4,7 +4,8 @@
 Counted as a person would do it: a transform is a rotation and an offset, an inertia is symmetric, a
 joint map is used with its zeros and ones, a link's own inertia has ten numbers, gravity no angular
 part. What vanishes at roots and tips, or without rotors, is left out; other vectors are dense.
-Not counted: making the transforms from q, and moving forces on frames (B) to their links.
+Not counted: making the transforms from q, moving forces on frames (B) to their links, and what is
+made of sums at the ground, once for all links.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from phistar.sweeps.op_costs import (
     OperationCount,
     link_types,
 )
-from phistar.sweeps.ops import Support
+from phistar.sweeps.ops import Reduction, Support
 from phistar.sweeps.schedule import Schedule
+from phistar.sweeps.stream_types import GROUND_SIZES
 
 RIGID_INERTIA_ENTRIES = 15
 """Entries of a rigid inertia's symmetric 6x6 matrix that are not zero by construction."""
@@ -94,6 +96,8 @@ def _costs_at_link(
     for each in schedule.sweeps:
         for stream in each.streams:
             node = program.nodes[stream]
+            if node.type.at_ground and node.spec.reduction is None:
+                continue
             if stream not in absent and not node.spec.is_free:
                 yield stream, node.op, node_cost(program, node, place, absent)
     for stream in program.live():
@@ -127,7 +131,8 @@ def _zero_streams(schedule: Schedule, place: LinkType) -> set[int]:
 def _vanishes(node: Node, place: LinkType) -> bool:
     if node.spec.shift is not None:
         return place.root if node.spec.shift is Direction.OUTWARD else place.children == 0
-    if _is_gravity(node):
+    spec = node.spec
+    if spec.only_at_roots or spec.reduction is Reduction.ROOTS or _is_gravity(node):
         return not place.root
     return node.op == "zero" or (node.spec.needs_rotors and not place.rotor_count)
 
@@ -167,8 +172,9 @@ def stream_size(type: Type, size: int) -> int:
         Type.TRANSFER: 18,
         Type.BLOCK: 6 * size,
         Type.FACTOR: size * (size + 1) // 2,
+        **GROUND_SIZES,
     }
-    return own.get(type, 6)
+    return own.get(type, type.width)
 
 
 __all__ = [

@@ -38,8 +38,9 @@ class Inlining:
         for reader in live:
             operands = {defining_stream(program, o) for o in program.nodes[reader].operands}
             uses.update(operands)
-            shifts = program.nodes[reader].spec.shift is not None
-            afar |= {o for o in operands if shifts or home[reader] != home.get(o)}
+            spec = program.nodes[reader].spec
+            leaves = spec.shift is not None or spec.reduction is not None
+            afar |= {o for o in operands if leaves or home[reader] != home.get(o)}
         computed = [s for s in live if not program.nodes[s].spec.is_given]
         self.stored = {s for s in computed if s in afar}
         self.assigned = self.stored | {

@@ -20,8 +20,10 @@ from phistar.model.model import Model
 from phistar.model.singular import pivot_thresholds
 from phistar.spatial import force_transform, motion_transform, pose_inverse
 from phistar.sweeps.ir import Direction, Node, Type
-from phistar.sweeps.op_values import LinkState, times
+from phistar.sweeps.op_values import GroundState, LinkState, times
+from phistar.sweeps.ops import Reduction
 from phistar.sweeps.schedule import Schedule
+from phistar.sweeps.stream_types import GROUND_SIZES
 
 
 def run(
@@ -81,6 +83,7 @@ class Interpreter:
             _link_state(body, transform, body.index in locked, pivots.get(body.index))
             for body, transform in zip(model.bodies, self.transforms, strict=True)
         ]
+        self.ground = GroundState.of(model)
         ends = np.cumsum([0, *(len(link.H) for link in self.links)])
         self.slices = [slice(a, b) for a, b in pairwise(ends)]
         self.batch = q.shape[:-1]
@@ -105,8 +108,14 @@ class Interpreter:
     def execute(self, stream: int, k: int) -> None:
         """Compute a stream at a link."""
         node = self.program.nodes[stream]
+        if node.type.at_ground and k != GROUND:
+            if node.spec.reduction is not None:
+                self.reduce(stream, node, k)
+            return
         if node.op == "rec":
             result = self.values[self.program.definitions[stream], k]
+        elif node.spec.reduction is not None:
+            result = self.zero(node, k)  # of a robot without links
         elif node.op in _GIVEN:
             result = _GIVEN[node.op](self, node, k)
         elif node.spec.shift is not None:
@@ -115,20 +124,32 @@ class Interpreter:
             result = self.local(node, k, [self.value(o, k) for o in node.operands])
         self.values[stream, k] = result
 
+    def reduce(self, stream: int, node: Node, k: int) -> None:
+        """Add what a link has to a sum at the ground."""
+        if node.spec.reduction is Reduction.ROOTS and self.parents[k] != GROUND:
+            return
+        term = node.spec.evaluate(self.links[k], *(self.value(o, k) for o in node.operands))
+        total = self.values.get((stream, GROUND))
+        self.values[stream, GROUND] = term if total is None else total + term
+
     def local(self, node: Node, k: int, operands: Sequence[Array]) -> Array:
         """A statement whose operands belong to the same link."""
         if node.op == "sum":
             return _sum(node, operands)
-        return node.spec.evaluate(self.links[k], *operands)
+        return node.spec.evaluate(self.ground if k == GROUND else self.links[k], *operands)
 
     def output(self, stream: int) -> Array:
-        """A stream over all links."""
+        """A stream over all links, or its value at the ground."""
+        kind = self.program.nodes[stream].type
+        if kind.at_ground:
+            total = self.value(stream, GROUND)
+            return total[..., 0] if kind is Type.TOTAL else total
         parts = [self.value(stream, k) for k in range(len(self.parents))]
         batch = np.broadcast_shapes(self.batch, *(p.shape[:-1] for p in parts))
         parts = [np.broadcast_to(p, (*batch, p.shape[-1])) for p in parts]
-        if self.program.nodes[stream].type is Type.JOINT:
+        if kind is Type.JOINT:
             return np.concatenate([np.zeros((*batch, 0)), *parts], axis=-1)
-        return np.stack(parts, axis=-2) if parts else np.zeros((*batch, 0, 6))
+        return np.stack(parts, axis=-2) if parts else np.zeros((*batch, 0, kind.width))
 
     def leaf(self, node: Node, k: int) -> Array:
         """A vector from outside, or gravity as an acceleration of the ground on the roots."""
@@ -159,10 +180,27 @@ class Interpreter:
         """The link's own inertia."""
         return self.links[k].rigid_inertia
 
+    def mass_point(self, node: Node, k: int) -> Array:
+        """First moment and mass of the link."""
+        return np.roll(self.links[k].body.inertia[:4], -1)
+
+    def coordinate(self, node: Node, k: int) -> Array:
+        """A row of the root's pose; nothing elsewhere."""
+        if self.parents[k] != GROUND:
+            return np.zeros(4)
+        return self.transforms[k][..., "xyz".index(node.op[-1]), :]
+
+    def ground_point(self, node: Node, k: int) -> Array:
+        """The same of the links that are welded to the ground."""
+        return self.ground.point
+
     def zero(self, node: Node, k: int) -> Array:
         """Nothing, in the shape of its type."""
         shapes = {
-            Type.JOINT: (len(self.links[k].H),),
+            Type.JOINT: (0 if k == GROUND else len(self.links[k].H),),
+            **{kind: (kind.width,) for kind in (Type.NUMBER, Type.POINT, Type.PLANE)},
+            Type.WORLD_MOTION: (6,),
+            **{kind: (size,) for kind, size in GROUND_SIZES.items()},
             Type.MOTION: (6,),
             Type.FORCE: (6,),
             Type.INERTIA: (6, 6),
@@ -203,5 +241,8 @@ _GIVEN: dict[str, Callable[[Interpreter, Node, int], Array]] = {
     "leaf": Interpreter.leaf,
     "scatter": Interpreter.scatter,
     "rigid": Interpreter.rigid,
+    "mass_point": Interpreter.mass_point,
+    **{f"coordinate_{axis}": Interpreter.coordinate for axis in "xyz"},
+    "ground_point": Interpreter.ground_point,
     "zero": Interpreter.zero,
 }

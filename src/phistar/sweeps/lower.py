@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from math import inf
 
+from phistar.algebra.calculus import is_zero
 from phistar.algebra.ir import (
     Adjoint,
     Bracket,
@@ -25,12 +27,53 @@ from phistar.algebra.ir import (
     product,
     symbol,
 )
-from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE, TASK_FORCE, TASK_MOTION, Space
-from phistar.algebra.symbols import ARTICULATED_RATE_SYMBOLS, B, symbol_entry, vector, velocities
+from phistar.algebra.spaces import (
+    FORCE,
+    GROUND_FORCE,
+    GROUND_POINT,
+    JOINT,
+    MOTION,
+    ONE,
+    PLACE,
+    PLANE,
+    POINT,
+    TASK_FORCE,
+    TASK_MOTION,
+    WORLD_MOTION,
+    Space,
+)
+from phistar.algebra.symbols import (
+    ARTICULATED_RATE_SYMBOLS,
+    POSE_ROWS,
+    A,
+    B,
+    M,
+    symbol_entry,
+    vector,
+    velocities,
+    weight,
+)
 from phistar.errors import LoweringError
+from phistar.sweeps.inner_products import DualPair, inner_product_terms
 from phistar.sweeps.ir import StreamProgram, Type
 
-_TYPES: Mapping[Space, Type] = {JOINT: Type.JOINT, MOTION: Type.MOTION, FORCE: Type.FORCE}
+_TYPES: Mapping[Space, Type] = {
+    JOINT: Type.JOINT,
+    MOTION: Type.MOTION,
+    FORCE: Type.FORCE,
+    WORLD_MOTION: Type.WORLD_MOTION,
+    POINT: Type.POINT,
+    PLANE: Type.PLANE,
+    GROUND_FORCE: Type.GROUND_FORCE,
+    GROUND_POINT: Type.GROUND_POINT,
+    PLACE: Type.PLACE,
+}
+_ROBOT_VECTORS = {
+    "mu": "mass_point",
+    "mu_0": "ground_point",
+    **{f"e_{axis}": f"coordinate_{axis}" for axis in "xyz"},
+}
+"""Operations for vectors that a robot gives and nobody else."""
 _ONE = Fraction(1)
 
 ARGUMENTS: Mapping[Space, Symbol] = {
@@ -46,11 +89,11 @@ common_ancestor_product = symbol(
 
 
 def lower(outputs: Mapping[str, Expr]) -> StreamProgram:
-    """A program that computes vectors.
+    """A program that computes vectors and numbers.
 
     Args:
-        outputs: Vector expressions by name. Motions of frames come as the motions of all links,
-            from which the caller picks off the frames.
+        outputs: Expressions of vectors and numbers by name. Motions of frames come as the motions
+            of all links, from which the caller picks off the frames.
 
     Raises:
         LoweringError: An output is not a vector, or holds something that has no sweep form.
@@ -59,12 +102,11 @@ def lower(outputs: Mapping[str, Expr]) -> StreamProgram:
     for name, expr in outputs.items():
         if expr.domain is not ONE:
             raise LoweringError(f"output {name!r} is an operator, not a vector; apply it to one")
-        if expr.codomain is ONE:
-            raise LoweringError(
-                f"output {name!r} is a number, which has no sweep form: compute the two vectors of "
-                "the product and multiply them, as robot.function does"
-            )
-        stream = lowering.vector(_before_pick_off(name, expr))
+        stream = (
+            lowering.number(expr)
+            if expr.codomain is ONE
+            else lowering.vector(_before_pick_off(name, expr))
+        )
         lowering.program.outputs[name] = stream
         lowering.program.names.setdefault(stream, name)
     return lowering.program
@@ -100,6 +142,8 @@ class Lowering:
             stream = self.vector(expr.value)
             self.program.names.setdefault(stream, expr.name)
             return stream
+        if isinstance(expr, Symbol) and expr.name in _ROBOT_VECTORS:
+            return self._named(expr.name, self.program.apply(_ROBOT_VECTORS[expr.name]))
         if isinstance(expr, Symbol):
             return self.program.leaf(expr.name, _TYPES[expr.codomain])
         if isinstance(expr, Sum):
@@ -165,6 +209,44 @@ class Lowering:
     def _local(self, op: str, *operands: int, type: Type | None = None) -> int:
         return self.program.apply(op, *operands, type=type)
 
+    # -- numbers
+
+    def number(self, expr: Expr) -> int:
+        """Σ over the links of products of vectors there, and what is weighed at the ground."""
+        if expr not in self._vectors:
+            terms = expr.terms if isinstance(expr, Sum) else ((_ONE, expr),)
+            weighed = [
+                (c, e) for c, e in terms if isinstance(e, Product) and e.factors[0] is weight
+            ]
+            parts = [(c, self.vector(e)) for c, e in weighed]
+            products = add((term for term in terms if term not in weighed), ONE, ONE)
+            if not is_zero(products):
+                parts.append((_ONE, self._total(products)))
+            found = self.program.sum(parts) if parts else self.program.add("zero", (), Type.TOTAL)
+            self._vectors[expr] = found
+        return self._vectors[expr]
+
+    def _total(self, expr: Expr) -> int:
+        """Σ over the links of products of vectors, as few streams as the cuts allow."""
+        terms = []
+        for term in inner_product_terms(expr, _count_streams):
+            if len(term.pairs) != 1:
+                raise LoweringError(
+                    f"{expr} has a term that is not one product of two vectors; robot.function "
+                    "multiplies numbers"
+                )
+            factor, stream = self._link_number(*term.pairs[0])
+            terms.append((term.factor * factor, stream))
+        return self.program.apply("total", self.program.sum(terms))
+
+    def _link_number(self, left: Expr, right: Expr) -> tuple[int, int]:
+        """A factor and the number at each link whose sum is a product of two vectors."""
+        for operator, op in ((M, "link_energy"), (A, "rotor_energy")):
+            for x, y in ((left, right), (right, left)):
+                if x.codomain is operator.domain and y is operator @ x:
+                    return 2, self.program.apply(op, self.vector(x))
+        return 1, self.program.apply("dot", self.vector(left), self.vector(right))
+
     # -- recursions over vectors
 
     def phi(self, x: int) -> int:
@@ -178,6 +260,20 @@ class Lowering:
         y = self.program.recursion(("phi*", x), Type.MOTION)
         outward = self._local("shift_out", y)
         return self._close(y, [(_ONE, x), (_ONE, outward)])
+
+    def pi(self, x: int) -> int:
+        """z = x + Σ Eπ z."""
+        z = self.program.recursion(("pi", x), Type.POINT)
+        return self._close(z, [(_ONE, x), (_ONE, self._local("point_in", z))])
+
+    def pi_adjoint(self, x: int) -> int:
+        """y = x + Eπ* y(parent)."""
+        y = self.program.recursion(("pi*", x), Type.PLANE)
+        return self._close(y, [(_ONE, x), (_ONE, self._local("plane_out", y))])
+
+    def pose_rows(self) -> tuple[int, ...]:
+        """The rows of the links' poses in the world."""
+        return tuple(self._named(axis, self.vector(row)) for axis, row in POSE_ROWS.items())
 
     def psi(self, x: int) -> int:
         """z = x + Σ φ (z - G H z)."""
@@ -314,6 +410,17 @@ class Lowering:
         return stream
 
 
+def _count_streams(pair: DualPair) -> float:
+    """What a pair of vectors costs: their streams; infinite if they cannot be computed."""
+    lowering = Lowering()
+    try:
+        streams = [lowering.vector(expr) for expr in pair]
+    except LoweringError:
+        return inf
+    lowering.program.outputs = {str(stream): stream for stream in streams}
+    return sum(1 for _ in lowering.program.live())
+
+
 def _symbol(operator: Expr) -> Symbol:
     inside = operator
     while isinstance(inside, (Adjoint, Inverse)):
@@ -394,6 +501,16 @@ _LOWERINGS: dict[tuple[str, bool, bool], Callable[[Lowering, int], int]] = {
     ("G", True, False): lambda s, x: s._local("Gtx", s.G(), x),
     ("E_phi", False, False): _shift_in,
     ("E_phi", True, False): _shift_out,
+    ("E_0", False, False): lambda s, x: s._local("to_ground", x),
+    ("E_pi", False, False): lambda s, x: s._local("point_in", x),
+    ("pi", False, False): Lowering.pi,
+    ("E_pi", True, False): lambda s, x: s._local("plane_out", x),
+    ("pi", True, False): Lowering.pi_adjoint,
+    ("X_0", False, False): lambda s, x: s._local("to_world", *s.pose_rows(), x),
+    ("E_pi_0", False, False): lambda s, x: s._local("point_to_ground", x),
+    ("weight", False, False): lambda s, x: s._local("weigh", x),
+    ("center", False, False): lambda s, x: s._local("center", x),
+    ("moving_center", False, False): lambda s, x: s._local("moving_center", x),
     ("K", False, False): lambda s, x: _shift_in(s, s._local("Gx", s.G(), x)),
     ("K", True, False): lambda s, x: s._local("Gtx", s.G(), _shift_out(s, x)),
     ("phi", False, False): Lowering.phi,

@@ -60,6 +60,8 @@ class OperationCount:
 NO_OPERATIONS = OperationCount()
 FORCE_SHIFT_COST = OperationCount(24, 18)
 """A rotation of two 3-vectors and one cross product with the offset."""
+POINT_SHIFT_COST = OperationCount(12, 9)
+"""A rotation of one 3-vector, and the offset times the mass."""
 INERTIA_SHIFT_COST = OperationCount(186, 138)
 """A symmetric 6x6 matrix: three blocks turned (45+54+45, 30+36+30), then moved (42, 42)."""
 RIGID_PRODUCT_COST = OperationCount(24, 18)
@@ -72,6 +74,8 @@ DENSE_PRODUCT_COST = OperationCount(36, 30)
 CROSS_PRODUCT_COST = OperationCount(18, 12)
 INERTIA_RATE_COST = CROSS_PRODUCT_COST * 6 + OperationCount(0, 21)
 """Six columns crossed, and one triangle of the sum with the transpose."""
+LINK_ENERGY_COST = OperationCount(19, 14)
+"""ω · (½ Jω + h × v) + ½ m v · v, each product of two rates once."""
 GRAVITY_COST = OperationCount(9, 6)
 """One 3-vector turned into the axes of a root."""
 
@@ -219,6 +223,19 @@ def gain_product(link: LinkType, *operands: Operand) -> OperationCount:
 def rotor_product(link: LinkType, *operands: Operand) -> OperationCount:
     """A x."""
     return OperationCount(link.rotor_count)
+
+
+def rotor_energy(link: LinkType, *operands: Operand) -> OperationCount:
+    """½ x* A x."""
+    if not link.rotor_count:
+        return NO_OPERATIONS
+    return OperationCount(link.size + link.rotor_count, link.rotor_count - 1)
+
+
+def dot(link: LinkType, vector: Operand, *operands: Operand) -> OperationCount:
+    """x* y."""
+    size = link.size if vector.type is Type.JOINT else 6
+    return OperationCount(size, max(size - 1, 0))
 
 
 def project_across(link: LinkType, *operands: Operand) -> OperationCount:

@@ -8,6 +8,7 @@ the joint that is crossed is its own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,8 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.model.components import Body
+from phistar.model.model import Model
+from phistar.model.numpy_kinematics import ground_mass_point
 from phistar.spatial import crf, crf_apply, crm_apply, force_transform, inertia_matrix, skew
 
 _ANGULAR, _LINEAR = slice(0, 3), slice(3, 6)
@@ -48,6 +51,30 @@ class LinkState:
     def rigid_inertia(self) -> Array:
         """M, (6, 6)."""
         return inertia_matrix(self.body.inertia)
+
+
+@dataclass(frozen=True)
+class GroundState:
+    """The robot as a whole.
+
+    Attributes:
+        mass: Of all links; not a number if there is none.
+        moving_mass: The same of those that are not welded to the ground.
+        gravity: (3,).
+        point: (4,) first moment and mass of those that are.
+    """
+
+    mass: float
+    moving_mass: float
+    gravity: Array
+    point: Array
+
+    @classmethod
+    def of(cls, model: Model) -> GroundState:
+        """That of a model."""
+        moving, point = float(model.inertias[:, 0].sum()), ground_mass_point(model)
+        mass = moving + float(point[3])
+        return cls(mass or math.nan, moving or math.nan, model.gravity, point)
 
 
 def times(matrix: Array, vector: Array) -> Array:
@@ -176,6 +203,64 @@ def cross_motion(link: LinkState, x: Array, y: Array) -> Array:
 def cross_force(link: LinkState, x: Array, f: Array) -> Array:
     """x ×* f."""
     return crf_apply(x, f)
+
+
+# -- numbers
+
+
+def link_energy(link: LinkState, x: Array) -> Array:
+    """½ x* M x."""
+    return dot(link, x, times(link.rigid_inertia, x)) / 2
+
+
+def rotor_energy(link: LinkState, x: Array) -> Array:
+    """½ x* A x."""
+    return dot(link, x, rotor_product(link, x)) / 2
+
+
+def dot(link: LinkState, x: Array, y: Array) -> Array:
+    """x* y, as one entry."""
+    return np.asarray((x * y).sum(axis=-1, keepdims=True))
+
+
+def unchanged(link: LinkState, x: Array) -> Array:
+    """x: what is added up over the links as it is."""
+    return x
+
+
+# -- weighted points
+
+
+def point_in(link: LinkState, x: Array) -> Array:
+    """[R h + m p; m]."""
+    return times(link.transform, x)
+
+
+def plane_out(link: LinkState, y: Array) -> Array:
+    """[R* n; n · p + d]."""
+    return times(adjoint(link.transform), y)
+
+
+def to_world(link: LinkState, x: Array, y: Array, z: Array, motion: Array) -> Array:
+    """[R w; R v + p × R w] of the pose with rows x, y, z."""
+    rows = np.stack(np.broadcast_arrays(x, y, z), axis=-2)
+    turned = [times(rows[..., :3], half) for half in (motion[..., :3], motion[..., 3:])]
+    return np.concatenate([turned[0], turned[1] + np.cross(rows[..., 3], turned[0])], axis=-1)
+
+
+def weigh(ground: GroundState, x: Array) -> Array:
+    """-g · h, as one entry."""
+    return np.asarray(-(x[..., :3] * ground.gravity).sum(axis=-1, keepdims=True))
+
+
+def center(ground: GroundState, x: Array) -> Array:
+    """h / m of all links."""
+    return np.asarray(x[..., :3] / ground.mass)
+
+
+def moving_center(ground: GroundState, x: Array) -> Array:
+    """h / m of the links that move."""
+    return np.asarray(x[..., :3] / ground.moving_mass)
 
 
 # -- shifts

@@ -17,12 +17,15 @@ from phistar.arrays import Array
 from phistar.sweeps import op_costs as cost
 from phistar.sweeps import op_values as value
 from phistar.sweeps.op_costs import LinkType, Operand, OperationCount
-from phistar.sweeps.op_values import LinkState
-from phistar.sweeps.stream_types import Direction, OpSignature, Type
+from phistar.sweeps.op_values import GroundState, LinkState
+from phistar.sweeps.stream_types import GROUND_SIZES, Direction, OpSignature, Type
 
 MOTION, FORCE, JOINT = Type.MOTION, Type.FORCE, Type.JOINT
 INERTIA, BLOCK, FACTOR, TRANSFER = Type.INERTIA, Type.BLOCK, Type.FACTOR, Type.TRANSFER
 ANGULAR_ACCELERATION_MATRIX = Type.ANGULAR_ACCELERATION_MATRIX
+NUMBER, TOTAL, GROUND_FORCE = Type.NUMBER, Type.TOTAL, Type.GROUND_FORCE
+WORLD_MOTION = Type.WORLD_MOTION
+POINT, PLANE, GROUND_POINT, PLACE = Type.POINT, Type.PLANE, Type.GROUND_POINT, Type.PLACE
 INWARD, OUTWARD = Direction.INWARD, Direction.OUTWARD
 
 
@@ -32,6 +35,13 @@ class Support(Enum):
     EVERYWHERE = "every link, whatever the operands are"
     UNION = "where one of the operands is not zero"
     INTERSECTION = "where no operand is zero"
+
+
+class Reduction(Enum):
+    """The links whose values are added up to one value at the ground."""
+
+    ROOTS = "links whose parent is the ground"
+    LINKS = "all links"
 
 
 @dataclass(frozen=True)
@@ -45,17 +55,21 @@ class Op:
         text: How it is printed; {0}, {1}, ... are its operands.
         shift: The direction in which values cross a joint: operands belong to the children, whose
             results are added up, or to the parent. None if operands belong to the same link.
+        reduction: The links over which it adds up values; the sum is at the ground, not at a link.
+            It suits sweeps of either direction.
         linear: Whether it is linear in its last operand, so that sums of it are collected.
         support: Where it may be other than zero, given where its operands may.
         is_variadic: Whether it takes any number of operands, all of the type of the result.
         is_input: Whether it comes from outside, under the name that is its data.
         is_given: Whether it is known before the first sweep.
+        only_at_roots: Whether it is zero at links whose parent is not the ground.
         is_infix: Whether its text needs parentheses as an operand.
         is_dense: Whether it takes a matrix times a vector or more, for estimates of work.
         divides: Whether it divides by the joint inertia D.
         needs_rotors: Whether it is zero at joints without rotors.
         is_scalar_only: Whether it is made after lowering, for scalar programs alone.
-        value: Its value in NumPy, from the link and the operands; see ``sweeps.op_values``.
+        value: Its value in NumPy, from the link (at the ground: the robot) and the operands; see
+            ``sweeps.op_values``.
         cost: Its cost at a link, of a shift for one joint; see ``sweeps.op_costs``.
         crossing: What happens at the joint, if something crosses it.
     """
@@ -65,11 +79,13 @@ class Op:
     meaning: str
     text: str = ""
     shift: Direction | None = None
+    reduction: Reduction | None = None
     linear: bool = False
     support: Support = Support.INTERSECTION
     is_variadic: bool = False
     is_input: bool = False
     is_given: bool = False
+    only_at_roots: bool = False
     is_infix: bool = False
     is_dense: bool = False
     divides: bool = False
@@ -84,8 +100,8 @@ class Op:
         """Whether it takes no operations: it is given, or but another name."""
         return self.cost is None and not self.is_variadic
 
-    def evaluate(self, link: LinkState, *operands: Array) -> Array:
-        """The value at a link; of a shift, what crosses the joint of that link."""
+    def evaluate(self, link: LinkState | GroundState, *operands: Array) -> Array:
+        """The value at a link or at the ground; of a shift, what crosses the link's joint."""
         assert self.value is not None, f"the operation {self.name!r} has no value of its own"
         return self.value(link, *operands)
 
@@ -134,8 +150,39 @@ _ROWS = (
         is_given=True,
     ),
     Op(
+        "mass_point",
+        (() >> POINT,),
+        "the links as weighted points: first moment and mass",
+        "μ",
+        support=Support.EVERYWHERE,
+        is_given=True,
+    ),
+    *(
+        Op(
+            f"coordinate_{axis}",
+            (() >> PLANE,),
+            f"the world's coordinate {axis} at the roots, as a function of place there",
+            f"e_{axis}",
+            support=Support.EVERYWHERE,
+            is_given=True,
+            only_at_roots=True,
+        )
+        for axis in "xyz"
+    ),
+    Op(
+        "ground_point",
+        (() >> GROUND_POINT,),
+        "the links that are welded to the ground, as one weighted point",
+        "μ₀",
+        support=Support.EVERYWHERE,
+        is_given=True,
+    ),
+    Op(
         "zero",
-        (() >> MOTION, () >> FORCE, () >> JOINT, () >> INERTIA, () >> TRANSFER),
+        (
+            *(() >> each for each in (MOTION, FORCE, JOINT, INERTIA, TRANSFER)),
+            *(() >> each for each in (POINT, PLANE, WORLD_MOTION, *GROUND_SIZES)),
+        ),
         "zero of any type",
         "0",
         support=Support.UNION,
@@ -245,6 +292,17 @@ _ROWS = (
         support=Support.EVERYWHERE,
         value=value.gyroscopic,
         cost=cost.fixed(cost.GYROSCOPIC_COST),
+    ),
+    Op(
+        "to_world",
+        ((PLANE, PLANE, PLANE, MOTION) >> WORLD_MOTION,),
+        "X₀ x: a motion in the axes of the world, by the rows of the link's pose",
+        "X₀({0}, {1}, {2}) {3}",
+        linear=True,
+        support=Support.UNION,
+        is_dense=True,
+        value=value.to_world,
+        cost=cost.fixed(cost.FORCE_SHIFT_COST),
     ),
     # -- across a joint that yields
     Op(
@@ -446,6 +504,122 @@ _ROWS = (
         value=value.similarity_out,
         cost=cost.fixed(cost.TRANSFER_SHIFT_COST),
         crossing="φ* S φ*⁻¹      motions per motion, parent to link",
+    ),
+    Op(
+        "point_in",
+        (POINT >> POINT,),
+        "Σ over children of Eπ x: weighted points one link inward",
+        "Σ π(k,j) {0}(j)",
+        shift=INWARD,
+        linear=True,
+        support=Support.UNION,
+        is_dense=True,
+        value=value.point_in,
+        cost=cost.fixed(cost.POINT_SHIFT_COST),
+        crossing="π(k,j) x       a weighted point [h; m], child to link: h turned, m p added",
+    ),
+    Op(
+        "plane_out",
+        (PLANE >> PLANE,),
+        "Eπ* y of the parent: functions of place one link outward",
+        "π*(p,k) {0}(p)",
+        shift=OUTWARD,
+        linear=True,
+        support=Support.UNION,
+        is_dense=True,
+        value=value.plane_out,
+        cost=cost.fixed(OperationCount(12, 9)),
+        crossing="π*(p,k) y      a function of place [n; d], parent to link: n turned, n · p added",
+    ),
+    # -- from links to the ground
+    Op(
+        "link_energy",
+        (MOTION >> NUMBER,),
+        "½ x* M x: the kinetic energy of a link that moves by x",
+        "½ {0}* M {0}",
+        is_dense=True,
+        value=value.link_energy,
+        cost=cost.fixed(cost.LINK_ENERGY_COST),
+    ),
+    Op(
+        "rotor_energy",
+        (JOINT >> NUMBER,),
+        "½ x* A x: the kinetic energy of the rotors of a joint that moves by x",
+        "½ {0}* A {0}",
+        needs_rotors=True,
+        value=value.rotor_energy,
+        cost=cost.rotor_energy,
+    ),
+    Op(
+        "dot",
+        ((MOTION, FORCE) >> NUMBER, (FORCE, MOTION) >> NUMBER, (JOINT, JOINT) >> NUMBER),
+        "the product of two vectors at a link",
+        "{0}* {1}",
+        linear=True,
+        value=value.dot,
+        cost=cost.dot,
+    ),
+    Op(
+        "total",
+        (NUMBER >> TOTAL,),
+        "Σ over all links: a number of the whole robot",
+        "Σ {0}",
+        reduction=Reduction.LINKS,
+        linear=True,
+        value=value.unchanged,
+        cost=cost.fixed(OperationCount(0, 1)),
+    ),
+    Op(
+        "to_ground",
+        (FORCE >> GROUND_FORCE,),
+        "Σ over the roots of φ x: forces on the ground, about the world's origin",
+        "Σ φ(0,r) {0}(r)",
+        reduction=Reduction.ROOTS,
+        linear=True,
+        is_dense=True,
+        value=value.shift_in,
+        cost=cost.fixed(cost.FORCE_SHIFT_COST + OperationCount(0, 6)),
+        crossing="φ(0,r) x       a force, root to ground: like one from child to link",
+    ),
+    Op(
+        "point_to_ground",
+        (POINT >> GROUND_POINT,),
+        "Σ over the roots of Eπ₀ x: weighted points in the world",
+        "Σ π(0,r) {0}(r)",
+        reduction=Reduction.ROOTS,
+        linear=True,
+        is_dense=True,
+        value=value.point_in,
+        cost=cost.fixed(cost.POINT_SHIFT_COST + OperationCount(0, 4)),
+        crossing="π(0,r) x       a weighted point, root to world: like one from child to link",
+    ),
+    # -- at the ground, of the robot as a whole
+    Op(
+        "weigh",
+        (GROUND_POINT >> TOTAL,),
+        "-g · h: the potential energy of a weighted point",
+        "w₀ {0}",
+        linear=True,
+        value=value.weigh,
+        cost=cost.fixed(OperationCount(3, 2)),
+    ),
+    Op(
+        "center",
+        (GROUND_POINT >> PLACE,),
+        "h / m: the place of a point that weighs as much as all links",
+        "c₀ {0}",
+        linear=True,
+        value=value.center,
+        cost=cost.fixed(OperationCount(3)),
+    ),
+    Op(
+        "moving_center",
+        (GROUND_POINT >> PLACE,),
+        "h / m: the place of a point that weighs as much as the links that move",
+        "c₁ {0}",
+        linear=True,
+        value=value.moving_center,
+        cost=cost.fixed(OperationCount(3)),
     ),
     # -- classical accelerations: see scalar.trace.classical_accelerations
     Op(

@@ -93,7 +93,7 @@ class _Printer:
     def term(self, stream: int) -> str:
         """An operand: its name, or its own body in place."""
         node = self.program.nodes[stream]
-        if node.op in ("rigid", "zero"):
+        if node.spec.is_given and not node.spec.is_input:
             return node.spec.text
         if node.op == "scatter":
             return f"B {SYMBOLS[node.data].text}"

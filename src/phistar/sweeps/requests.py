@@ -28,7 +28,7 @@ from phistar.algebra.identities import CORE, DEFINITIONS, Identity, with_adjoint
 from phistar.algebra.ir import Adjoint, Expr, Inverse, Let, Sum, Symbol, add
 from phistar.algebra.phases import IDENTITIES
 from phistar.algebra.rewrite import Rewriter
-from phistar.algebra.spaces import ONE, Space
+from phistar.algebra.spaces import GROUND_SPACES, ONE, Space
 from phistar.algebra.symbols import D, H, phi, psi
 from phistar.algebra.traverse import nodes, substitute
 from phistar.algebra.words import Word, WordSum, to_words, word_count, word_expr
@@ -217,6 +217,10 @@ def check_request(expr: Expr, request: Request) -> None:
         raise LoweringError(f"{expr} is a vector; only operators have blocks, rows and columns")
     if expr.domain not in ARGUMENTS:
         raise LoweringError(f"{expr} takes {expr.domain.reads}, which cannot be given to sweeps")
+    if expr.codomain in GROUND_SPACES and not isinstance(request, Apply):
+        raise LoweringError(
+            f"{expr} gives {expr.codomain.reads}, which have no rows at links; apply it to vectors"
+        )
     if isinstance(request, Diag) and expr.codomain not in (expr.domain, expr.domain.dual):
         raise LoweringError(
             f"{expr} maps {expr.domain.reads} to {expr.codomain.reads}: no diagonal blocks"

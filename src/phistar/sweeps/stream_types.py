@@ -18,12 +18,42 @@ class Type(Enum):
     FACTOR = "joint inertia (dxd), factored"
     ANGULAR_ACCELERATION_MATRIX = "angular acceleration matrix (3x3)"
     TRANSFER = "force or motion per motion (6x6)"
+    NUMBER = "number (1)"
+    TOTAL = "number of the whole robot (1)"
+    GROUND_FORCE = "force on the ground (6)"
+    WORLD_MOTION = "motion in the world (6)"
+    POINT = "weighted point (4)"
+    PLANE = "affine function of place (4)"
+    GROUND_POINT = "weighted point of the world (4)"
+    PLACE = "place in the world (3)"
+
+    @property
+    def at_ground(self) -> bool:
+        """Whether there is one value for the robot, at the ground, and none at the links."""
+        return self in GROUND_SIZES
+
+    @property
+    def width(self) -> int:
+        """How many numbers a value at a link has, of types that have as many at all links."""
+        return _WIDTHS.get(self, 6)
+
+    @property
+    def output_axes(self) -> int:
+        """Axes of an output for one sample: links and components, components, or none."""
+        if self is Type.TOTAL:
+            return 0
+        return 1 if self is Type.JOINT or self.at_ground else 2
 
     def __rshift__(self, result: Type) -> OpSignature:
         return OpSignature((self,), result)
 
     def __rrshift__(self, operands: tuple[Type, ...]) -> OpSignature:
         return OpSignature(operands, self)
+
+
+_WIDTHS = {Type.NUMBER: 1, Type.POINT: 4, Type.PLANE: 4}
+GROUND_SIZES = {Type.TOTAL: 1, Type.GROUND_FORCE: 6, Type.GROUND_POINT: 4, Type.PLACE: 3}
+"""How many numbers a value at the ground has, by type."""
 
 
 @dataclass(frozen=True)

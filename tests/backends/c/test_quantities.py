@@ -57,7 +57,7 @@ TRACED: Mapping[str, Callable[[Model, State, str], np.ndarray]] = {
     "center_of_mass": lambda m, s, f: kinematics.center_of_mass(m, s["q"], fixed=True),
     "momentum": lambda m, s, f: energies.momentum_by_sweeps(m, s["q"], s["v"]),
     "kinetic_energy": lambda m, s, f: energies.kinetic_energy_by_sweeps(m, s["q"], s["v"]),
-    "potential_energy": lambda m, s, f: energies.potential_energy_by_poses(m, s["q"]),
+    "potential_energy": lambda m, s, f: energies.potential_energy_by_sweeps(m, s["q"]),
 }
 CASES = [
     *(("panda", name) for name in (*MATRIX_NAMES, *LINEARIZED, *TRACED, "jacobian_rate")),

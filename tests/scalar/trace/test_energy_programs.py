@@ -5,14 +5,13 @@ import numpy as np
 import pytest
 
 import phistar
+from phistar.compile.traced import trace_quantity
 from phistar.model import Model
 from phistar.model.configuration import random_configuration
 from phistar.model.numpy_kinematics import body_poses, body_velocities
 from phistar.model.random import random_model
 from phistar.scalar.interpret import run
 from phistar.scalar.program import Unrolled, count_arithmetic
-from phistar.scalar.trace import energy_programs as programs
-from phistar.scalar.trace.kinematics_programs import RESULT_OUTPUT
 from phistar.scalar.verify import verify
 from phistar.spatial import force_transform, inertia_apply
 
@@ -44,7 +43,8 @@ def close(program: Unrolled, expected: np.ndarray, inputs: dict[str, np.ndarray]
     """Well formed, and equal to 1e-13 of the largest number."""
     verify(program)
     read = {name: inputs[name] for name in program.signature.inputs}
-    found = run(program, read)[RESULT_OUTPUT].reshape(expected.shape)
+    (found,) = run(program, read).values()
+    found = found.reshape(expected.shape)
     scale = np.abs(expected).max()
     assert scale > 1e-2
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13 * scale)
@@ -57,7 +57,7 @@ def test_momentum(robots: dict[str, Model], case: str) -> None:
     inputs = given(model)
     momenta = inertia_apply(model.inertias, body_velocities(model, inputs["q"], inputs["v"]))
     moved = force_transform(body_poses(model, inputs["q"])) @ momenta[..., None]
-    close(programs.momentum(model), moved.sum(axis=-3)[..., 0], inputs)
+    close(trace_quantity(model, "momentum"), moved.sum(axis=-3)[..., 0], inputs)
 
 
 @each_case
@@ -70,7 +70,7 @@ def test_kinetic_energy(robots: dict[str, Model], case: str) -> None:
     for body in model.bodies:
         rate = body.scale * inputs["v"][:, body.v_slice]
         twice = twice + (rate**2) @ np.array(body.armature)
-    close(programs.kinetic_energy(model), twice / 2, inputs)
+    close(trace_quantity(model, "kinetic_energy"), twice / 2, inputs)
 
 
 @each_case
@@ -81,7 +81,7 @@ def test_potential_energy(robots: dict[str, Model], case: str) -> None:
     poses, mass = body_poses(model, inputs["q"]), model.inertias[:, 0, None]
     turned = (poses[..., :3, :3] @ model.inertias[:, 1:4, None])[..., 0]
     moments = (mass * poses[..., :3, 3] + turned).sum(axis=-2)
-    close(programs.potential_energy(model), -moments @ model.gravity, inputs)
+    close(trace_quantity(model, "potential_energy"), -moments @ model.gravity, inputs)
 
 
 def test_derivatives() -> None:
@@ -90,11 +90,12 @@ def test_derivatives() -> None:
     model, inputs = robot.model, given(robot.model)
     q, v = inputs["q"][0], inputs["v"][0]
     steps, still = 1e-30j * np.eye(model.nv), np.zeros((model.nv, 1))
-    height = run(programs.potential_energy(model), {"q": q + steps})[RESULT_OUTPUT]
+    (height,) = run(trace_quantity(model, "potential_energy"), {"q": q + steps}).values()
     known = robot.gravity_force(q)
     scale = 1e-12 * np.abs(known).max()
     np.testing.assert_allclose(height[:, 0].imag / 1e-30, known, rtol=0, atol=scale)
-    energy = run(programs.kinetic_energy(model), {"q": q + still, "v": v + steps})[RESULT_OUTPUT]
+    moving = {"q": q + still, "v": v + steps}
+    (energy,) = run(trace_quantity(model, "kinetic_energy"), moving).values()
     known = robot.mass_matrix(q) @ v
     scale = 1e-12 * np.abs(known).max()
     np.testing.assert_allclose(energy[:, 0].imag / 1e-30, known, rtol=0, atol=scale)
@@ -105,9 +106,9 @@ def test_operation_counts(name: str, most: tuple[int, ...]) -> None:
     """Additions and multiplications of momentum, kinetic and potential energy do not grow."""
     model = phistar.load(name).model
     made = (
-        programs.momentum(model),
-        programs.kinetic_energy(model),
-        programs.potential_energy(model),
+        trace_quantity(model, "momentum"),
+        trace_quantity(model, "kinetic_energy"),
+        trace_quantity(model, "potential_energy"),
     )
     counts = tuple(count_arithmetic(program.count()) for program in made)
     assert all(count <= limit for count, limit in zip(counts, most, strict=True)), counts

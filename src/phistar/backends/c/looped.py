@@ -191,6 +191,10 @@ class _LoopWriter:
     def _clear(self) -> Iterator[str]:
         """Zeros where outputs are added to, and where no link writes."""
         for name, c in self.outputs.items():
+            if name in self.program.ground_start:
+                for i, value in enumerate(self.program.ground_start[name]):
+                    yield f"\n{_INDENT}{c}[{i}] = {self.face.real.literal(value)};"
+                continue
             size = self.program.signature.outputs[name]
             if size and self._needs_zeros(name, size):
                 zero = self.face.real.literal(0.0)
@@ -382,6 +386,10 @@ class _LoopWriter:
         k = self.local["k"]
         if base == "body":
             return f"6 * {k}"
+        if base == "ground":
+            return "0"
+        if base == "plane":
+            return f"4 * {k}"
         if base == "frame":
             return f"6 * ({k} - {len(self.links) - self.links.frames})"
         self.used_tables.add(f"{base}_at")

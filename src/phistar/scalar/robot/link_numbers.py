@@ -221,6 +221,18 @@ def frame_as_link(index: int, parent: int, frame: Placement) -> LinkNumbers:
     )
 
 
+def frames_as_links(
+    links: Sequence[LinkNumbers], model: Model, frames: Sequence[str]
+) -> list[LinkNumbers]:
+    """Frames as links that hang on others without a joint."""
+    found = []
+    for number, name in enumerate(frames):
+        frame = model.frame(name)
+        place = placement_in_link(links, frame.body, frame.body_pose)
+        found.append(frame_as_link(len(links) + number, frame.body, place))
+    return found
+
+
 def _second_moments(J: Array) -> Array:
     """Sums (links, 3) of mass times x², y² and z²."""
     x, y, z = J[:, 0, 0], J[:, 1, 1], J[:, 2, 2]

@@ -9,10 +9,14 @@ from phistar.model.joint_map import joint_map
 from phistar.model.model import Model
 from phistar.scalar.graph import Scalar, log
 from phistar.scalar.linear.vectors import Vector
-from phistar.scalar.lower import link_number_choices, quaternion_entries, trace_context
+from phistar.scalar.lower import (
+    REGROUPED_OPTIONS,
+    link_number_choices,
+    quaternion_entries,
+    trace_context,
+)
 from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled, count_arithmetic
 from phistar.scalar.robot.link_numbers import LinkNumbers
-from phistar.scalar.trace.energy_programs import REGROUPED_OPTIONS
 from phistar.scalar.trace.kinematics_programs import RESULT_OUTPUT
 from phistar.scalar.trace.link_operations import LdlFactor
 from phistar.scalar.trace.traced_links import TracedLinks

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Poses, Jacobians, velocities and the centre of mass as straight lines for one robot.
+"""Jacobians of frames, and their velocities in the world, as straight lines for one robot.
 
 They are walked along the paths from the root to the frames that are asked for, in whichever axes
 take the fewest operations; results are about the frames of the model and coordinates in its order.
@@ -10,9 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from phistar.model.components import GROUND
 from phistar.model.model import Model
 from phistar.scalar.graph import Graph
 from phistar.scalar.linear.vectors import (
@@ -36,7 +33,6 @@ from phistar.scalar.robot.joint_transforms import factor_rotation, joint_transfo
 from phistar.scalar.robot.link_numbers import LinkNumbers, placement_in_link
 from phistar.scalar.robot.link_scalars import link_scalars
 from phistar.scalar.trace.link_operations import PlacedLink
-from phistar.spatial import transform_point
 
 IDENTITY: Matrix = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 RESULT_OUTPUT = "result"
@@ -158,31 +154,6 @@ def trace_cheapest(
     return min(found, key=lambda program: count_arithmetic(program.count()))
 
 
-def poses(model: Model, frames: Sequence[str]) -> Unrolled:
-    """World poses of some frames: q -> 16 numbers each, rows one after the other."""
-
-    def trace(steps: PathSteps) -> Vector:
-        known: dict[int, tuple[Matrix, Vector]] = {GROUND: (IDENTITY, [0.0, 0.0, 0.0])}
-
-        def outward(place: tuple[Matrix, Vector], step: PathStep) -> tuple[Matrix, Vector]:
-            R, p = place
-            return step.to_outer_axes(R), plus(p, times(R, step.offset))
-
-        result: Vector = []
-        for name in frames:
-            body = model.frame(name).body
-            for k in model.ancestors(body):
-                if k not in known:
-                    known[k] = outward(known[model.bodies[k].parent], steps.joint_step(k))
-            R, p = outward(known[body], steps.frame_step(name))
-            for row, x in zip(R, p, strict=True):
-                result += [*row, x]
-            result += [0.0, 0.0, 0.0, 1.0]
-        return result
-
-    return trace_cheapest(model, ("q",), trace)
-
-
 def jacobian(model: Model, frame: str, reference: str) -> Unrolled:
     """Jacobian of a frame: q -> 6 nv numbers, rows one after the other.
 
@@ -235,21 +206,15 @@ def reference_points(path: Sequence[PathStep], reference: str) -> list[Vector]:
 
 
 def velocity(model: Model, frame: str, reference: str) -> Unrolled:
-    """Velocity of a frame: q, v -> 6 numbers, in one walk along its path."""
-    walk = {
-        "local": _local_velocity,
-        "world": _world_velocity,
-        "world_aligned": _world_aligned_velocity,
-    }[reference]
+    """Velocity of a frame in the axes of the world: q, v -> 6 numbers, in one walk inward.
+
+    Args:
+        model: The robot.
+        frame: Name of the frame.
+        reference: ``"world"`` or ``"world_aligned"``; in its own axes see ``lower_frames``.
+    """
+    walk = {"world": _world_velocity, "world_aligned": _world_aligned_velocity}[reference]
     return trace_cheapest(model, ("q", "v"), lambda steps: walk(steps, steps.path(frame)))
-
-
-def _local_velocity(steps: PathSteps, path: Sequence[PathStep]) -> Vector:
-    """Outward, in the axes of each frame at its origin."""
-    velocity: Vector = [0.0] * 6
-    for step in path:
-        velocity = steps.outer_velocity(step, velocity)
-    return velocity
 
 
 def _world_velocity(steps: PathSteps, path: Sequence[PathStep]) -> Vector:
@@ -274,47 +239,3 @@ def _world_aligned_velocity(steps: PathSteps, path: Sequence[PathStep]) -> Vecto
         angular = step.rotation.rotate(plus(angular, own[:3]))
         linear = step.rotation.rotate(plus(linear, moved))
     return [*angular, *linear]
-
-
-def center_of_mass(model: Model, fixed: bool) -> Unrolled:
-    """Centre of mass: q -> 3 numbers.
-
-    Args:
-        model: The robot; something of it that moves has mass.
-        fixed: Count the links that are welded to the ground too.
-    """
-
-    def trace(steps: PathSteps) -> Vector:
-        rest, at_rest = _ground_first_moment(model) if fixed else (0.0, [0.0, 0.0, 0.0])
-        mass, moment = first_moment(steps)
-        return scaled(1.0 / (rest + mass), plus(at_rest, moment))
-
-    return trace_cheapest(model, ("q",), trace)
-
-
-def first_moment(steps: PathSteps) -> tuple[float, Vector]:
-    """Mass and first moment in the world of the links that move."""
-    masses = [link.mass for link in steps.links]
-    moments: list[Vector] = [[float(x) for x in link.h] for link in steps.links]
-    mass = 0.0
-    total: Vector = [0.0, 0.0, 0.0]
-    for link in reversed(steps.links):
-        k, step = link.index, steps.joint_step(link.index)
-        carried = plus(step.rotation.rotate(moments[k]), scaled(masses[k], step.offset))
-        if link.parent == GROUND:
-            mass, total = mass + masses[k], plus(total, carried)
-        else:
-            masses[link.parent] += masses[k]
-            moments[link.parent] = plus(moments[link.parent], carried)
-    return mass, total
-
-
-def _ground_first_moment(model: Model) -> tuple[float, Vector]:
-    """Mass and first moment of the links that are welded to the ground."""
-    mass, moment = 0.0, np.zeros(3)
-    for link in model.links:
-        seat = model.frames.get(link.name)
-        if seat is not None and seat.body == GROUND:
-            mass += link.mass
-            moment += link.mass * transform_point(seat.body_pose, link.com)
-    return mass, [float(x) for x in moment]

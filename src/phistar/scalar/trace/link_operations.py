@@ -43,6 +43,7 @@ from phistar.scalar.linear.vectors import (
     transposed,
 )
 from phistar.scalar.robot.link_scalars import LinkScalars
+from phistar.sweeps.stream_types import Type
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,26 @@ class PlacedLink:
         """φ f: a force on this link as one on its parent."""
         moment, force = self.rotation.rotate(f[:3]), self.rotation.rotate(f[3:])
         return [*plus(moment, cross(self.offset, force)), *force]
+
+    def point_in(self, x: Vector) -> Vector:
+        """π x: a weighted point [h; m] of this link as one of its parent."""
+        return [*plus(self.rotation.rotate(x[:3]), scaled(x[3], self.offset)), x[3]]
+
+    def plane_out(self, y: Vector) -> Vector:
+        """π* y: a function of place [n; d] on the parent as one on this link."""
+        return [*self.rotation.rotate_back(y[:3]), y[3] + dot(y[:3], self.offset)]
+
+    def plane_to_body_frame(self, y: Vector) -> Vector:
+        """A function of place in our link frame, in the model's body frame."""
+        n = times(self.link.body_rotation, y[:3])
+        return [*n, y[3] - dot(n, self.link.body_offset)]
+
+    def to_body_frame(self, kind: Type) -> Callable[[Vector], Vector]:
+        """What takes values of a type from our link frame to the model's body frame."""
+        if kind is Type.WORLD_MOTION:
+            return list
+        found = {Type.FORCE: self.force_to_body_frame, Type.PLANE: self.plane_to_body_frame}
+        return found.get(kind, self.motion_to_body_frame)
 
     def shift_out(self, x: Vector) -> Vector:
         """φ* x: a motion of the parent as one of this link."""
@@ -404,6 +425,32 @@ def rigid_force(link: LinkScalars, acceleration: Vector, u: Matrix) -> Vector:
     return [*plus(moment, cross(link.h, linear)), *force]
 
 
+def to_world(rows: Sequence[Vector], motion: Vector) -> Vector:
+    """[R w; R v + p × R w] of a pose by its rows."""
+    R, p = [row[:3] for row in rows], [row[3] for row in rows]
+    angular = times(R, motion[:3])
+    return [*angular, *plus(times(R, motion[3:]), cross(p, angular))]
+
+
+def place_of_point(mass: float, x: Vector) -> Vector:
+    """h / m; no number where there is no mass, even if h is known to be zero."""
+    return [math.nan] * 3 if math.isnan(mass) else scaled(1.0 / mass, x[:3])
+
+
+def link_energy(link: LinkScalars, x: Vector) -> Vector:
+    """ω · (½ Jω + h × v) + ½ m v·v, with J as a triangle: each product of two rates once."""
+    w, v = x[:3], x[3:]
+    xx, xy, xz, yy, yz, zz = link.J
+    rows: list[Vector] = [[0.5 * xx, xy, xz], [0.0, 0.5 * yy, yz], [0.0, 0.0, 0.5 * zz]]
+    turning = [dot(row, w) for row in rows]
+    return [dot(w, plus(turning, cross(link.h, v))) + dot(v, v) * (0.5 * link.mass)]
+
+
+def rotor_energy(link: LinkScalars, x: Vector) -> Vector:
+    """½ x* A x."""
+    return [_sum_terms(rate * rate * (0.5 * a) for a, rate in zip(link.armature, x, strict=True))]
+
+
 LinkValue = Vector | Matrix | Inertia | LdlFactor
 """The value of a stream at a link; which of these it is, the type of the stream says."""
 
@@ -462,8 +509,21 @@ LINK_OPERATIONS: dict[str, Callable[..., LinkValue]] = {
     "congruence_across": congruence_across,
     "crm": lambda place, x, y: cross_motion(x, y),
     "crf": lambda place, x, f: cross_force(x, f),
+    "to_world": lambda place, x, y, z, motion: to_world((x, y, z), motion),
+    "link_energy": lambda place, x: link_energy(place.link, x),
+    "rotor_energy": lambda place, x: rotor_energy(place.link, x),
+    "dot": lambda place, x, y: [dot(x, y)],
+    "total": lambda place, x: x,
+    "to_ground": PlacedLink.shift_in,
+    "point_in": PlacedLink.point_in,
+    "plane_out": PlacedLink.plane_out,
+    "point_to_ground": PlacedLink.point_in,
+    "weigh": lambda ground, x: [dot([-float(g) for g in ground.gravity], x[:3])],
+    "center": lambda ground, x: place_of_point(ground.mass, x),
+    "moving_center": lambda ground, x: place_of_point(ground.moving_mass, x),
     "joint_bias": lambda place, carried, relative: joint_bias(carried, relative),
     "angular_acceleration_matrix": lambda place, x, a: angular_acceleration_matrix(x, a),
     "rigid_force": lambda place, a, u: rigid_force(place.link, a, u),
 }
-"""What each operation of ``sweeps.ops`` does at a link; of a shift, the child's link."""
+"""What each operation of ``sweeps.ops`` does at a link; of a shift, the child's link; of a sum at
+the ground, what a link adds to it; of what is made there, the robot, a ``GroundState``."""

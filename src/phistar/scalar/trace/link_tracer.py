@@ -19,6 +19,7 @@ from phistar.scalar.linear.vectors import Matrix, Vector, cross, plus, times, tr
 from phistar.scalar.trace import link_operations
 from phistar.scalar.trace.link_operations import LinkValue, PlacedLink, as_matrix, as_vector
 from phistar.sweeps.ir import Direction, Node, StreamProgram, Type
+from phistar.sweeps.op_values import GroundState
 
 EXTERNAL_FORCE = "f_ext"
 """Name of the external forces on links."""
@@ -69,6 +70,7 @@ class TraceContext:
     Attributes:
         program: The streams.
         gravity: Acceleration of free fall in the world.
+        ground: The robot as a whole.
         omitted_inputs: Inputs that are nothing but zeros.
         unit_vector: A vector of zeros and one, if there is one: a column of a matrix is being
             traced.
@@ -76,15 +78,19 @@ class TraceContext:
         link_force: The external force on a link, in its axes, where it is made of others; None: it
             is an input.
         added: What is added to joint vectors that are inputs, by name.
+        joint_places: Where each entry of a joint vector that is given stands in the user's own, and
+            what it is multiplied by; none: it is given as it is.
     """
 
     program: StreamProgram
     gravity: Sequence[float]
+    ground: GroundState
     omitted_inputs: Set[str] = frozenset()
     unit_vector: UnitVector | None = None
     body_frames: tuple[BodyFrame, ...] = ()
     link_force: LinkForce | None = None
     added: Mapping[str, Sequence[Scalar]] = field(default_factory=dict)
+    joint_places: tuple[tuple[int, float], ...] = ()
 
 
 class LinkTracer(ABC):
@@ -232,10 +238,22 @@ class LinkTracer(ABC):
     def _rigid(self, node: Node) -> LinkValue:
         return self.placed.inertia
 
+    def _mass_point(self, node: Node) -> LinkValue:
+        return [*self.placed.link.h, self.placed.link.mass]
+
+    def _coordinate(self, node: Node) -> LinkValue:
+        """A row of the root's pose; nothing elsewhere."""
+        if not self.is_root:
+            return zeros(4)
+        i = "xyz".index(node.op[-1])
+        unit: Vector = [1.0 if i == j else 0.0 for j in range(3)]
+        return [*self.placed.rotation.rotate_back(unit), self.placed.offset[i]]
+
     def _zero(self, node: Node) -> LinkValue:
         if node.type in (Type.INERTIA, Type.TRANSFER):
             return ZeroInertia()
-        return zeros(len(self.placed.link.columns) if node.type is Type.JOINT else 6)
+        own = len(self.placed.link.columns)
+        return zeros(own if node.type is Type.JOINT else node.type.width)
 
     def is_given(self, name: str) -> bool:
         """Whether a vector that has a value of its own is given all the same."""
@@ -258,5 +276,7 @@ _GIVEN_VALUES: dict[str, Callable[[LinkTracer, Node], LinkValue]] = {
     "leaf": LinkTracer._leaf,
     "scatter": LinkTracer._scatter,
     "rigid": LinkTracer._rigid,
+    "mass_point": LinkTracer._mass_point,
+    **{f"coordinate_{axis}": LinkTracer._coordinate for axis in "xyz"},
     "zero": LinkTracer._zero,
 }

@@ -41,12 +41,15 @@ from phistar.scalar.robot.joint_transforms import cosine_and_sine, joint_transfo
 from phistar.scalar.robot.link_numbers import LinkNumbers
 from phistar.scalar.robot.link_scalars import FamilyConstants, LinkScalars
 from phistar.scalar.trace import link_operations
+from phistar.scalar.trace.ground_tracer import GroundTracer
 from phistar.scalar.trace.link_classes import classify_links, flatten, inertia_forms, unflatten
 from phistar.scalar.trace.link_operations import LinkValue, PlacedLink, as_inertia, as_vector
 from phistar.scalar.trace.link_tracer import LinkTracer, TraceContext
 from phistar.sweeps.inlining import defining_stream
 from phistar.sweeps.ir import Direction, Node, StreamProgram, Type
+from phistar.sweeps.ops import Reduction
 from phistar.sweeps.schedule import Schedule, Sweep
+from phistar.sweeps.stream_types import GROUND_SIZES
 
 T = TypeVar("T")
 
@@ -164,6 +167,8 @@ class LoopedTracer:
         kept = set()
         for stream in self.program.live():
             node = self.program.nodes[stream]
+            if node.type.at_ground and node.spec.reduction is None:
+                continue
             if node.op != "rec" and node.spec.shift is not Direction.INWARD:
                 kept |= self._read_elsewhere(node, self.sweep_of.get(stream))
         return kept
@@ -193,8 +198,29 @@ class LoopedTracer:
         done = allocate_slots(loops)
         table = self.link_table()
         return Looped(
-            self.signature, table, done.link_sweeps, done.slots, forward_slots=done.forward_slots
+            self.signature,
+            table,
+            done.link_sweeps,
+            done.slots,
+            forward_slots=done.forward_slots,
+            ground_start=self.ground_start(),
         )
+
+    def ground_start(self) -> dict[str, list[float]]:
+        """What outputs at the ground begin with, before links add to them."""
+        nodes = self.program.nodes
+
+        def nothing(stream: int, node: Node) -> Vector:
+            return zeros(GROUND_SIZES[node.type])
+
+        tracer = GroundTracer(self.program, self.context.ground, nothing)
+        found: dict[str, list[float]] = {}
+        for name, stream in self.program.outputs.items():
+            if nodes[stream].type.at_ground:
+                start = tracer.value(stream)
+                found[name] = [x for x in start if isinstance(x, float)]
+                assert len(found[name]) == len(start)
+        return found
 
     def trace_to_fixed_point(self, trace: Callable[[], T]) -> T:
         """What is traced, with all constants that bodies leave to each other."""
@@ -321,9 +347,9 @@ class ClassTracer(LinkTracer):
         self._angles = AngleNumbers()
         place = PlacedLink(own, *joint_transform(own, _coordinate_reader(self.graph), self._turn))
         super().__init__(roller.context, place, link.parent == GROUND, member, link.v)
-        self.streams = tuple(
-            dict.fromkeys(defining_stream(self.program, s) for s in roller.sweeps[number].streams)
-        )
+        made = [defining_stream(self.program, s) for s in roller.sweeps[number].streams]
+        at_links = (s for s in made if not self.program.nodes[s].type.at_ground)
+        self.streams = tuple(dict.fromkeys(at_links))
         self._asked: dict[str, object] = {}
         self._forms: dict[int, tuple[type, int]] = {}
 
@@ -383,8 +409,25 @@ class ClassTracer(LinkTracer):
     def _outputs(self) -> None:
         for name, stream in self.program.outputs.items():
             made = defining_stream(self.program, stream)
-            if self.program_tracer.sweep_of.get(made, 0) == self.sweep:
+            if self.program.nodes[made].type.at_ground:
+                self._add_at_ground(name, made)
+            elif self.program_tracer.sweep_of.get(made, 0) == self.sweep:
                 self._output(name, self.program.nodes[made].type, self.value(made))
+
+    def _add_at_ground(self, name: str, output: int) -> None:
+        """Add what this link has, if it is of this pass, to an output that is a sum over links."""
+
+        def term(stream: int, node: Node) -> Vector:
+            here = self.program_tracer.sweep_of[stream] == self.sweep
+            if not here or (node.spec.reduction is Reduction.ROOTS and not self.is_root):
+                return zeros(GROUND_SIZES[node.type])
+            operands = (self.value(o) for o in node.operands)
+            return as_vector(link_operations.LINK_OPERATIONS[node.op](self.placed, *operands))
+
+        tracer = GroundTracer(self.program, self.context.ground, term, with_constants=False)
+        for i, x in enumerate(tracer.value(output)):
+            if not isinstance(x, float) or x != 0.0:
+                self.result.stores.append(Store(name, i, "ground", x, add=True))
 
     def _store_hoisted(self, presum: _HoistedSum) -> None:
         """Put what is known of a sum where the children will add to it."""
@@ -455,7 +498,7 @@ class ClassTracer(LinkTracer):
         return (key,)
 
     def _output(self, name: str, kind: Type, value: LinkValue) -> None:
-        base = "v" if kind is Type.JOINT else "body"
+        base = {Type.JOINT: "v", Type.PLANE: "plane"}.get(kind, "body")
         self.result.stores += [
             Store(name, i, base, x)
             for i, x in enumerate(self.in_body_frame(kind, as_vector(value)))
@@ -465,11 +508,7 @@ class ClassTracer(LinkTracer):
         """A value in the frames of the model."""
         if kind is Type.JOINT:
             return value
-        return (
-            self.placed.force_to_body_frame
-            if kind is Type.FORCE
-            else self.placed.motion_to_body_frame
-        )(value)
+        return self.placed.to_body_frame(kind)(value)
 
     def _value(self, stream: int) -> LinkValue:
         made = self.program_tracer.sweep_of.get(stream)
@@ -497,7 +536,7 @@ class ClassTracer(LinkTracer):
         if kind is Type.ANGULAR_ACCELERATION_MATRIX:
             motions = [as_vector(self.parent_value(o)) for o in self.program.nodes[made].operands]
             return link_operations.angular_acceleration_matrix(*motions)
-        form: LinkValue = zeros()
+        form: LinkValue = zeros(kind.width)
         if kind in (Type.INERTIA, Type.TRANSFER):
             form = self.program_tracer.forms[made]
         return unflatten(form, [self._load((made, i), "parent") for i in range(len(flatten(form)))])
@@ -506,5 +545,5 @@ class ClassTracer(LinkTracer):
         """See ``LinkTracer``."""
         if stream not in self.program_tracer.hoisted_by_shift and self.is_leaf:
             return self._zero(node)
-        form: LinkValue = self.program_tracer.forms.get(stream) or zeros()
+        form: LinkValue = self.program_tracer.forms.get(stream) or zeros(node.type.width)
         return unflatten(form, [self._load((stream, i), "link") for i in range(len(flatten(form)))])

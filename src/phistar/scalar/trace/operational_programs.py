@@ -10,9 +10,10 @@ from phistar.model.model import Model
 from phistar.scalar.graph import Graph, Scalar, guard
 from phistar.scalar.linear.vectors import Matrix, Vector, cross, dot, times, transposed
 from phistar.scalar.lower import quaternion_entries
+from phistar.scalar.lower_frames import frame_poses
 from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled
 from phistar.scalar.trace.inline import inline
-from phistar.scalar.trace.kinematics_programs import RESULT_OUTPUT, poses
+from phistar.scalar.trace.kinematics_programs import RESULT_OUTPUT
 
 
 def operational_inertia(
@@ -100,7 +101,7 @@ def _transforms(
     model: Model, frames: Sequence[str], reference: str, q: Vector
 ) -> list[tuple[Matrix, Vector]]:
     """Rotation and offset from each frame's own axes to those of the reference."""
-    (flat,) = inline(poses(model, frames), {"q": q}).values()
+    (flat,) = inline(frame_poses(model, frames), {"q": q}).values()
     found = []
     for first in range(0, len(flat), 16):
         rows = [flat[first + 4 * i : first + 4 * i + 4] for i in range(3)]

@@ -13,6 +13,7 @@ from phistar.scalar.linear.vectors import Vector, scaled, zeros
 from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled
 from phistar.scalar.robot.link_numbers import LinkNumbers
 from phistar.scalar.trace.frame_wrenches import LinkWrenches, SeatedWrenches, link_wrenches
+from phistar.scalar.trace.ground_tracer import GroundTracer
 from phistar.scalar.trace.held_wrenches import stiffness_times
 from phistar.scalar.trace.link_operations import (
     LINK_OPERATIONS,
@@ -24,7 +25,9 @@ from phistar.scalar.trace.link_operations import (
 from phistar.scalar.trace.link_tracer import LinkTracer, TraceContext
 from phistar.scalar.trace.traced_links import TracedLinks
 from phistar.sweeps.ir import Direction, Node, Type
+from phistar.sweeps.ops import Reduction
 from phistar.sweeps.schedule import Schedule
+from phistar.sweeps.stream_types import GROUND_SIZES
 
 
 class UnrolledTrace:
@@ -39,11 +42,23 @@ class UnrolledTrace:
 
     def run(self, schedule: Schedule) -> None:
         """Walk all passes, so that operations come in their order."""
+        nodes = schedule.program.nodes
         for each in schedule.sweeps:
             outward = each.direction is Direction.OUTWARD
+            streams = [stream for stream in each.streams if not nodes[stream].type.at_ground]
             for link in self.tracers if outward else reversed(self.tracers):
-                for stream in each.streams:
+                for stream in streams:
                     link.value(stream)
+
+    def link_terms(self, stream: int, node: Node) -> Vector:
+        """What the links add to a sum at the ground."""
+        total: LinkValue = zeros(GROUND_SIZES[node.type])
+        for link in self.tracers:
+            if node.spec.reduction is Reduction.LINKS or link.is_root:
+                operands = (link.value(o) for o in node.operands)
+                term = LINK_OPERATIONS[node.op](link.placed, *operands)
+                total = add_term(total, Fraction(1), term)
+        return as_vector(total)
 
 
 class _UnrolledLinkTracer(LinkTracer):
@@ -58,7 +73,11 @@ class _UnrolledLinkTracer(LinkTracer):
 
     def input_entry(self, name: str, i: int, base: str) -> Scalar:
         start = self.link.v if base == "v" else 6 * self.link.index
-        return self.trace.traced_links.graph.load(name, start + i)
+        load = self.trace.traced_links.graph.load
+        if base == "v" and self.context.joint_places:
+            place, factor = self.context.joint_places[start + i]
+            return factor * load(name, place)
+        return load(name, start + i)
 
     def parent_value(self, stream: int) -> LinkValue:
         return self.trace.tracers[self.link.parent].value(stream)
@@ -70,6 +89,23 @@ class _UnrolledLinkTracer(LinkTracer):
         total = self._zero(node)
         for place, value in zip(places, values, strict=True):
             total = add_term(total, Fraction(1), LINK_OPERATIONS[node.op](place, value))
+        return total
+
+    def _sum(self, node: Node) -> LinkValue:
+        """Of weighted points the link's own comes first: numbers that are known then meet."""
+        if node.type is not Type.POINT:
+            return super()._sum(node)
+        terms = list(zip(node.data, node.operands, strict=True))
+        inward = [(f, o) for f, o in terms if self.program.nodes[o].op == "point_in"]
+        total: LinkValue = self._zero(node)
+        for factor, stream in (term for term in terms if term not in inward):
+            total = add_term(total, factor, self.value(stream))
+        for factor, stream in inward:
+            (operand,) = self.program.nodes[stream].operands
+            for c in reversed(self.trace.traced_links.children[self.link.index]):
+                child = self.trace.tracers[c]
+                moved = child.placed.point_in(as_vector(child.value(operand)))
+                total = add_term(total, factor, moved)
         return total
 
 
@@ -99,6 +135,10 @@ def trace_unrolled(
     body = BasicBlock(robot.graph)
     for name, stream in schedule.program.outputs.items():
         kind = schedule.program.nodes[stream].type
+        if kind.at_ground:
+            numbers = GroundTracer(schedule.program, setting.ground, trace.link_terms).value(stream)
+            body.stores += [Store(name, i, "", x) for i, x in enumerate(numbers)]
+            continue
         for link in trace.tracers:
             body.stores += output_stores(name, kind, link, as_vector(link.value(stream)))
     if acting is not None:
@@ -138,8 +178,6 @@ def output_stores(name: str, kind: Type, link: _UnrolledLinkTracer, value: Vecto
     """Where the value of an output at a link goes."""
     if kind is Type.JOINT:
         return [Store(name, link.link.v + i, "", x) for i, x in enumerate(value)]
-    seat = (
-        link.placed.force_to_body_frame if kind is Type.FORCE else link.placed.motion_to_body_frame
-    )
-    start = 6 * link.link.index
+    seat = link.placed.to_body_frame(kind)
+    start = kind.width * link.link.index
     return [Store(name, start + i, "", x) for i, x in enumerate(seat(value))]

@@ -159,6 +159,9 @@ class _LoopEmitter:
             self._normalize_quaternions()
         if self.tiles is not None:
             self.tiles.zero_sums()
+        for name, start in self.program.ground_start.items():
+            for i, value in enumerate(start):
+                self.w.store_slot(self.bases[f"={name}"] + i, self.w.constant(value))
         for loop in self.program.sweeps:
             if loop.blocks:
                 self._link_sweep(loop)
@@ -366,6 +369,10 @@ class _LinkBlock:
     def _start(self, base: str) -> str:
         """Where the part of this link begins."""
         w, links = self.w, self.loops.program.links
+        if base == "ground":
+            return "0"
+        if base == "plane":
+            return w.mul(self.k, 4)
         if base in ("body", "frame"):
             own = w.mul(self.k, 6)
             return own if base == "body" else w(f"sub i64 {own}, {6 * (len(links) - links.frames)}")

@@ -29,8 +29,10 @@ from phistar.derivatives.trajectories import TrajectoryLike
 from phistar.model.bad_samples import nan_where_bad
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
-from phistar.model.model_cache import Entry, front_key, try_other_frames
+from phistar.model.model_cache import ON_FRAMES, Entry, front_key, try_other_frames
 from phistar.model.wrenches import check_wrenches
+
+_LINEARIZE_INVERSE_ON_FRAMES = front_key("linearize_inverse")
 
 
 class Derivatives:
@@ -44,14 +46,15 @@ class Derivatives:
     model: Model
     _entries: dict[Hashable, Entry | None]
 
-    def _on_frames(self, key: Hashable, given: tuple[Any, ...]) -> Any:
+    def _on_frames(self, key: Hashable, front: Hashable, given: tuple[Any, ...]) -> Any:
         """What machine code gives for wrenches on frames, or None.
 
         Args:
             key: That of the entry without forces.
+            front: ``front_key(key)``.
             given: Arguments, forces and reference last.
         """
-        entry = self._entries.get(front_key(key))
+        entry = self._entries.get(front)
         if entry is None:
             return None
         found = entry(*given)
@@ -95,7 +98,8 @@ class Derivatives:
             entry: Any = self._entries.get(("linearize", method))
             found = None if entry is None else entry(q, v, tau)
         elif forces is not None:
-            found = self._on_frames(("linearize", method), (q, v, tau, forces, reference))
+            key = ("linearize", method)
+            found = self._on_frames(key, (key, ON_FRAMES), (q, v, tau, forces, reference))
         if found is not None:
             result = object.__new__(Linearization)
             vars(result).update(found, model=self.model, v=np.array(v))
@@ -160,7 +164,8 @@ class Derivatives:
             entry: Any = self._entries.get("linearize_inverse")
             found = None if entry is None else entry(q, v, vdot)
         elif forces is not None:
-            found = self._on_frames("linearize_inverse", (q, v, vdot, forces, reference))
+            given = (q, v, vdot, forces, reference)
+            found = self._on_frames("linearize_inverse", _LINEARIZE_INVERSE_ON_FRAMES, given)
         if found is not None:
             result = object.__new__(InverseLinearization)
             vars(result).update(found)
@@ -317,7 +322,8 @@ class Derivatives:
                 entry = self._entries.get(key)
                 result = None if entry is None else entry(q, v, x, dq, dv, dx)
             elif forces is not None:
-                result = self._on_frames(key, (q, v, x, dq, dv, dx, forces, reference))
+                given = (q, v, x, dq, dv, dx, forces, reference)
+                result = self._on_frames(key, (key, ON_FRAMES), given)
             if result is not None:
                 return result
         if on_error != "raise":
@@ -361,7 +367,8 @@ class Derivatives:
             entry: Any = self._entries.get(("vjp", function))
             found = None if entry is None else entry(q, v, x, weights)
         elif forces is not None:
-            found = self._on_frames(("vjp", function), (q, v, x, weights, forces, reference))
+            key = ("vjp", function)
+            found = self._on_frames(key, (key, ON_FRAMES), (q, v, x, weights, forces, reference))
         if found is not None:
             return found
         if on_error != "raise":

@@ -38,6 +38,9 @@ the output of a program that has one vector; if the result is None, anything may
 there."""
 
 
+ON_FRAMES = "on frames"
+
+
 def front_key(key: Hashable) -> Hashable:
     """The place of the entry with wrenches on frames that was used last.
 
@@ -46,7 +49,7 @@ def front_key(key: Hashable) -> Hashable:
     Args:
         key: That of the call without forces.
     """
-    return f"{key} on frames" if isinstance(key, str) else (key, "on frames")
+    return f"{key} {ON_FRAMES}" if isinstance(key, str) else (key, ON_FRAMES)
 
 
 def entries(model: Model) -> dict[Hashable, Entry | None]:

@@ -386,3 +386,8 @@ def add_traced(row: Traced) -> Traced:
     assert row.name not in TRACED, f"{row.name} is a row already"
     TRACED[row.name] = row
     return row
+
+
+def trace_quantity(model: Model, name: str, *choices: Any) -> Unrolled:
+    """The straight line of a quantity on a robot."""
+    return TRACED[name].trace(model, *choices)

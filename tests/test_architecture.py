@@ -31,6 +31,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "refs": ("", ""),
     "jobs": ("", ""),
     "gc_pause": ("", ""),
+    "fork_locks": ("", ""),
     "memory_limits": ("errors", ""),
     "reprs": ("", "numpy"),
     "settings": ("errors", "platformdirs"),

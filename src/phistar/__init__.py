@@ -2,6 +2,7 @@
 """phistar: robot dynamics as algebra."""
 
 from phistar import control, conventions, errors, robots
+from phistar import fork_locks as fork_locks  # it registers itself with os.fork
 from phistar.explain import cite, explain, prove, where
 from phistar.loaders.dh import DHRow, from_dh
 from phistar.loaders.report import LoadReport

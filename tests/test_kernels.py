@@ -268,3 +268,16 @@ def test_errors_are_clear(arm: phistar.Robot) -> None:
         k(np.zeros((2, 7)), v=zeros, f_ext=np.zeros((3, 7, 6)))
     with pytest.raises(UnknownNameError, match="independent joint"):
         k(zeros, v={"panda_joint9": 1.0})
+
+
+def test_making_an_executable_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code is made when it is first run; to look whether something can run does not compile it."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("this compiles")
+
+    monkeypatch.setattr("phistar.backends.llvm.run.tiers.compile_kernel", refuse)
+    monkeypatch.setattr("phistar.backends.llvm.run.tiers.load_cached", refuse)
+    robot = phistar.load("ur5", gravity=(0.0, 0.1, -9.2))
+    for name in ("forward_dynamics", "mass_matrix", "linearize", "kinetic_energy"):
+        assert robot.compile(name).decision.shape == "unrolled"

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol
 
 from numpy.typing import ArrayLike
 
@@ -91,10 +92,14 @@ class Executable(Protocol):
         ...
 
 
-@runtime_checkable
-class VectorExecutable(Executable, Protocol):
-    """A program with vectors as outputs: there always is something that runs."""
+class VectorExecutable(Executable, ABC):
+    """A program with vectors as outputs: there always is something that runs.
 
+    A class and not a protocol: to ask an object whether it has the attributes of a protocol works
+    out its properties, and ``source`` compiles.
+    """
+
+    @abstractmethod
     def __call__(self, q: ArrayLike, inputs: ProgramInputs) -> dict[str, Array]:
         """The outputs.
 
@@ -108,6 +113,7 @@ class VectorExecutable(Executable, Protocol):
         """
         ...
 
+    @abstractmethod
     def run(
         self,
         q: ArrayLike,

@@ -195,7 +195,7 @@ class MachineCode:
         return entry_after_link_forces(self.program.model, wrenches, after)
 
 
-class VectorMachineCode(MachineCode):
+class VectorMachineCode(MachineCode, VectorExecutable):
     """Machine code of a program whose outputs are vectors; it runs for all inputs.
 
     Inputs that machine code does not take, complex ones for example, run in NumPy.

@@ -131,7 +131,7 @@ def test_every_forward_method(robot: phistar.Robot, reference: str, method: str)
 
 
 @pytest.mark.parametrize("reference", REFERENCES)
-@pytest.mark.parametrize("name", ["all joint kinds", "free base", "mimic"])
+@pytest.mark.parametrize("name", ["all joint kinds", "mimic"])
 def test_derivatives_that_are_warm(name: str, reference: str) -> None:
     """Kernels that hold wrenches themselves agree with complex numbers in NumPy; 1e-9."""
     robot = ROBOTS[name]()

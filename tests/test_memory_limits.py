@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import phistar
-from phistar import compile as compiler
 from phistar import memory_limits
+from phistar.compile import evaluate as compiler
 from phistar.errors import TooLargeError
 
 LINKS = 20

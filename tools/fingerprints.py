@@ -19,6 +19,7 @@ import numpy as np
 
 import phistar
 from phistar.algebra.symbols import mass_matrix
+from phistar.backends import OPTIONAL_INPUTS, VectorProgram
 from phistar.backends.llvm.emit.ir_builder import Lanes
 from phistar.backends.llvm.run.key import program_key
 from phistar.backends.llvm.run.machine_kernel import llvm_text
@@ -69,7 +70,8 @@ def programs(model: Model) -> Iterator[ScalarProgram]:
 
 def of(model: Model) -> list[str]:
     """Key, texts and counts."""
-    key = program_key(kernel("inverse_dynamics").schedule, model)
+    program = VectorProgram(kernel("inverse_dynamics").schedule, model)
+    key = program_key(program, frozenset(OPTIONAL_INPUTS))
     found = [key]
     for program in programs(model):
         text = hashlib.sha256(llvm_text(program, LANES).encode()).hexdigest()

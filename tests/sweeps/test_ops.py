@@ -30,7 +30,7 @@ from phistar.sweeps.op_values import GroundState, LinkState
 from phistar.sweeps.ops import OPS, Op, Support
 from phistar.sweeps.printing import to_text
 from phistar.sweeps.schedule import schedule
-from phistar.sweeps.stream_types import GROUND_SIZES, OpSignature
+from phistar.sweeps.stream_types import GROUND_COMPONENTS, OpSignature
 from phistar.sweeps.verify import verify_schedule
 from tests.helpers import build
 
@@ -65,7 +65,7 @@ def _random(type: Type, size: int, rng: np.random.Generator) -> Any:
         **{Type.JOINT: (size,), Type.BLOCK: (6, size), Type.FACTOR: (size, size)},
         Type.ANGULAR_ACCELERATION_MATRIX: (3, 3),
         **{kind: (kind.width,) for kind in (Type.NUMBER, Type.POINT, Type.PLANE)},
-        **{kind: (size,) for kind, size in GROUND_SIZES.items()},
+        **{kind: (size,) for kind, size in GROUND_COMPONENTS.items()},
     }
     x = rng.normal(size=shapes[type])
     if type in (Type.INERTIA, Type.FACTOR):

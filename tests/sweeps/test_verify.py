@@ -40,9 +40,11 @@ def test_programs_are_well_formed_after_each_pass(name: str) -> None:
     """Lowered, pruned, scheduled, and with classical accelerations where there are any."""
     for each, value in compile_outputs(name, tuple(ALL_PROGRAMS[name].items())).after:
         if each.level == "streams":
-            verify_program(value)
-        elif each.level == "passes":
-            verify_schedule(value)
+            assert value.program is not None
+            verify_program(value.program)
+        elif each.level == "sweeps":
+            assert value.schedule is not None
+            verify_schedule(value.schedule)
     classical = with_classical_accelerations(_scheduled(name).program)
     if classical is not None:
         verify_schedule(schedule(classical))

@@ -35,7 +35,7 @@ from phistar.sweeps.ir import StreamProgram, Type
 from phistar.sweeps.matrix_plans import plan_for_form
 from phistar.sweeps.requests import Diag, Full, LoweredBundle, MatrixForm, Request
 from phistar.sweeps.schedule import Schedule
-from phistar.sweeps.stream_types import GROUND_SIZES
+from phistar.sweeps.stream_types import GROUND_COMPONENTS
 from phistar.thresholds import POLICY
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ class VectorProgram(RobotProgram):
         if kind is Type.TOTAL:
             return ()
         if kind.at_ground:
-            return (GROUND_SIZES[kind],)
+            return (GROUND_COMPONENTS[kind],)
         bodies = self.model.bodies
         if kind is Type.JOINT:
             return (sum(b.joint_kind.nv for b in bodies if b.index not in self.locked),)

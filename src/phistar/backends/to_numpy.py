@@ -50,7 +50,7 @@ from phistar.sweeps.costs import OperationCount, count_operations
 from phistar.sweeps.inlining import Inlining, defining_stream
 from phistar.sweeps.ir import Direction, Node, StreamProgram, Type
 from phistar.sweeps.schedule import Schedule, Sweep
-from phistar.sweeps.stream_types import GROUND_SIZES
+from phistar.sweeps.stream_types import GROUND_COMPONENTS
 
 GeneratedFunction = Callable[..., dict[str, Stream]]
 
@@ -240,7 +240,7 @@ class _SourceWriter:
 
     def _zero(self, node: Node) -> str:
         if node.type.at_ground:
-            return f"nothing({GROUND_SIZES[node.type]})"
+            return f"nothing({GROUND_COMPONENTS[node.type]})"
         return f'zero(k, "{ZERO_KINDS.get(node.type, "spatial")}")'
 
     def term(self, stream: int) -> str:

@@ -208,7 +208,7 @@ def _jacobian(model: Model, frame: str, reference: str) -> Unrolled:
 
     walked = _tracer("kinematics_programs", "jacobian")(model, frame, reference)
     derived = frame_jacobian(model, frame) if reference == "local" else None
-    return walked if derived is None else _cheapest(derived, walked)
+    return walked if derived is None else _cheapest(_with_result_name(derived), walked)
 
 
 def _cheapest(*programs: Unrolled) -> Unrolled:

@@ -27,7 +27,7 @@ PROGRAM_MEANINGS: Mapping[str, str] = {
     "total_momentum": "momentum of each link and all beyond it",
     "link_poses": "rows of the links' poses in the world",
     "world_velocities": "velocities of the links in the world",
-    "momentum": "momentum of the robot about the world's origin",
+    "momentum": "momentum about the world's origin",
     "kinetic_energy": "kinetic energy of links and rotors",
     "potential_energy": "potential energy of the links that move",
     "center_of_mass": "centre of mass in the world",

@@ -26,7 +26,7 @@ from phistar.scalar.trace.unrolled import trace_unrolled
 from phistar.sweeps.ir import StreamProgram, Type
 from phistar.sweeps.op_values import GroundState
 from phistar.sweeps.schedule import Schedule, schedule
-from phistar.sweeps.stream_types import GROUND_SIZES
+from phistar.sweeps.stream_types import GROUND_COMPONENTS
 from phistar.sweeps.verify import verified
 
 
@@ -113,7 +113,7 @@ def input_sizes(
 
 def _size(kind: Type, model: Model, locked: Set[int]) -> int:
     if kind.at_ground:
-        return GROUND_SIZES[kind]
+        return GROUND_COMPONENTS[kind]
     if kind is not Type.JOINT:
         return kind.width * len(model.bodies)
     return sum(body.joint_kind.nv for body in model.bodies if body.index not in locked)

@@ -26,7 +26,7 @@ from phistar.sweeps.op_costs import (
 )
 from phistar.sweeps.ops import Reduction, Support
 from phistar.sweeps.schedule import Schedule
-from phistar.sweeps.stream_types import GROUND_SIZES
+from phistar.sweeps.stream_types import GROUND_COMPONENTS
 
 RIGID_INERTIA_ENTRIES = 15
 """Entries of a rigid inertia's symmetric 6x6 matrix that are not zero by construction."""
@@ -172,7 +172,7 @@ def stream_size(type: Type, size: int) -> int:
         Type.TRANSFER: 18,
         Type.BLOCK: 6 * size,
         Type.FACTOR: size * (size + 1) // 2,
-        **GROUND_SIZES,
+        **GROUND_COMPONENTS,
     }
     return own.get(type, type.width)
 

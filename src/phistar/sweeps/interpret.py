@@ -23,7 +23,7 @@ from phistar.sweeps.ir import Direction, Node, Type
 from phistar.sweeps.op_values import GroundState, LinkState, times
 from phistar.sweeps.ops import Reduction
 from phistar.sweeps.schedule import Schedule
-from phistar.sweeps.stream_types import GROUND_SIZES
+from phistar.sweeps.stream_types import GROUND_COMPONENTS
 
 
 def run(
@@ -200,7 +200,7 @@ class Interpreter:
             Type.JOINT: (0 if k == GROUND else len(self.links[k].H),),
             **{kind: (kind.width,) for kind in (Type.NUMBER, Type.POINT, Type.PLANE)},
             Type.WORLD_MOTION: (6,),
-            **{kind: (size,) for kind, size in GROUND_SIZES.items()},
+            **{kind: (size,) for kind, size in GROUND_COMPONENTS.items()},
             Type.MOTION: (6,),
             Type.FORCE: (6,),
             Type.INERTIA: (6, 6),

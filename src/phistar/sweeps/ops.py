@@ -18,7 +18,7 @@ from phistar.sweeps import op_costs as cost
 from phistar.sweeps import op_values as value
 from phistar.sweeps.op_costs import LinkType, Operand, OperationCount
 from phistar.sweeps.op_values import GroundState, LinkState
-from phistar.sweeps.stream_types import GROUND_SIZES, Direction, OpSignature, Type
+from phistar.sweeps.stream_types import GROUND_COMPONENTS, Direction, OpSignature, Type
 
 MOTION, FORCE, JOINT = Type.MOTION, Type.FORCE, Type.JOINT
 INERTIA, BLOCK, FACTOR, TRANSFER = Type.INERTIA, Type.BLOCK, Type.FACTOR, Type.TRANSFER
@@ -181,7 +181,7 @@ _ROWS = (
         "zero",
         (
             *(() >> each for each in (MOTION, FORCE, JOINT, INERTIA, TRANSFER)),
-            *(() >> each for each in (POINT, PLANE, WORLD_MOTION, *GROUND_SIZES)),
+            *(() >> each for each in (POINT, PLANE, WORLD_MOTION, *GROUND_COMPONENTS)),
         ),
         "zero of any type",
         "0",

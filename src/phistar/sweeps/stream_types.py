@@ -30,7 +30,7 @@ class Type(Enum):
     @property
     def at_ground(self) -> bool:
         """Whether there is one value for the robot, at the ground, and none at the links."""
-        return self in GROUND_SIZES
+        return self in GROUND_COMPONENTS
 
     @property
     def width(self) -> int:
@@ -52,7 +52,7 @@ class Type(Enum):
 
 
 _WIDTHS = {Type.NUMBER: 1, Type.POINT: 4, Type.PLANE: 4}
-GROUND_SIZES = {Type.TOTAL: 1, Type.GROUND_FORCE: 6, Type.GROUND_POINT: 4, Type.PLACE: 3}
+GROUND_COMPONENTS = {Type.TOTAL: 1, Type.GROUND_FORCE: 6, Type.GROUND_POINT: 4, Type.PLACE: 3}
 """How many numbers a value at the ground has, by type."""
 
 

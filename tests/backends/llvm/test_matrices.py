@@ -129,7 +129,7 @@ def test_parts(expr: Expr, request_: Request) -> None:
         ours = numbers(code, q, {})
         assert ours is not None
         theirs = evaluate(cheapest_plan(with_closed_inverses(expr), request_, model), q, {})
-        scalars = run(code.program.unrolled(), {"q": q})["matrix"]
+        scalars = run(code.program.traced("straight"), {"q": q})["matrix"]
         if isinstance(request_, Diag):
             theirs = np.concatenate([block.reshape(5, -1) for block in theirs], axis=-1)
         _close(ours, theirs)
@@ -239,7 +239,7 @@ def test_loops_agree_with_the_interpreter(
         joints = sum(body.joint_kind.nv for body in model.bodies)
         names = sorted(given_names([expr]) - {"f_ext"})
         inputs = {name: rng.normal(size=(9, joints)).astype(real) for name in names}
-        program = code.program.looped()
+        program = code.program.traced("rolled")
         verify(program)
         exact = {name: x.astype(float) for name, x in {"q": q, **inputs}.items()}
         ours = numbers(code, q, inputs)

@@ -10,7 +10,7 @@ from phistar.scalar.linear.vectors import Vector, plus, scaled, zeros
 from phistar.scalar.trace.link_operations import LINK_OPERATIONS, as_vector
 from phistar.sweeps.ir import Node, StreamProgram
 from phistar.sweeps.op_values import GroundState
-from phistar.sweeps.stream_types import GROUND_SIZES
+from phistar.sweeps.stream_types import GROUND_COMPONENTS
 
 
 class GroundTracer:
@@ -42,9 +42,9 @@ class GroundTracer:
         if node.op == "ground_point" and self.with_constants:
             return [float(x) for x in self.ground.point]
         if node.op in ("zero", "ground_point"):
-            return zeros(GROUND_SIZES[node.type])
+            return zeros(GROUND_COMPONENTS[node.type])
         if node.op == "sum":
-            total = zeros(GROUND_SIZES[node.type])
+            total = zeros(GROUND_COMPONENTS[node.type])
             for factor, operand in zip(node.data, node.operands, strict=True):
                 total = plus(total, scaled(float(factor), self.value(operand)))
             return total

@@ -49,7 +49,7 @@ from phistar.sweeps.inlining import defining_stream
 from phistar.sweeps.ir import Direction, Node, StreamProgram, Type
 from phistar.sweeps.ops import Reduction
 from phistar.sweeps.schedule import Schedule, Sweep
-from phistar.sweeps.stream_types import GROUND_SIZES
+from phistar.sweeps.stream_types import GROUND_COMPONENTS
 
 T = TypeVar("T")
 
@@ -211,7 +211,7 @@ class LoopedTracer:
         nodes = self.program.nodes
 
         def nothing(stream: int, node: Node) -> Vector:
-            return zeros(GROUND_SIZES[node.type])
+            return zeros(GROUND_COMPONENTS[node.type])
 
         tracer = GroundTracer(self.program, self.context.ground, nothing)
         found: dict[str, list[float]] = {}
@@ -420,7 +420,7 @@ class ClassTracer(LinkTracer):
         def term(stream: int, node: Node) -> Vector:
             here = self.program_tracer.sweep_of[stream] == self.sweep
             if not here or (node.spec.reduction is Reduction.ROOTS and not self.is_root):
-                return zeros(GROUND_SIZES[node.type])
+                return zeros(GROUND_COMPONENTS[node.type])
             operands = (self.value(o) for o in node.operands)
             return as_vector(link_operations.LINK_OPERATIONS[node.op](self.placed, *operands))
 

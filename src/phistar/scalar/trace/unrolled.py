@@ -27,7 +27,7 @@ from phistar.scalar.trace.traced_links import TracedLinks
 from phistar.sweeps.ir import Direction, Node, Type
 from phistar.sweeps.ops import Reduction
 from phistar.sweeps.schedule import Schedule
-from phistar.sweeps.stream_types import GROUND_SIZES
+from phistar.sweeps.stream_types import GROUND_COMPONENTS
 
 
 class UnrolledTrace:
@@ -52,7 +52,7 @@ class UnrolledTrace:
 
     def link_terms(self, stream: int, node: Node) -> Vector:
         """What the links add to a sum at the ground."""
-        total: LinkValue = zeros(GROUND_SIZES[node.type])
+        total: LinkValue = zeros(GROUND_COMPONENTS[node.type])
         for link in self.tracers:
             if node.spec.reduction is Reduction.LINKS or link.is_root:
                 operands = (link.value(o) for o in node.operands)

@@ -33,7 +33,9 @@ def _loops(monkeypatch: pytest.MonkeyPatch) -> None:
 def _loops_of(operator: Expr | str, model: Model) -> tuple[MachineCode, Looped]:
     code = matrix_executable(operator, model)
     assert isinstance(code, MachineCode)
-    return code, code.program.looped()
+    program = code.program.traced("rolled")
+    assert isinstance(program, Looped)
+    return code, program
 
 
 @pytest.mark.parametrize(

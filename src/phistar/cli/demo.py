@@ -143,6 +143,19 @@ def _show_peer_speed(console: Console, names: Names, seconds: float) -> None:
     console.print("make bench compares carefully, and also with its C++ loop", style="dim")
 
 
+def _show_passes(console: Console, names: Names, seconds: float) -> None:
+    for stage in names["energy"].passes:
+        lines = [line for line in stage.text.splitlines() if line.strip()]
+        console.print(
+            f"{stage.name:<9}{stage.level:<12}{lines[0][:54]}", highlight=False, markup=False
+        )
+        if len(lines) > 1:
+            console.print(f"{'':21}... {len(lines)} lines", style="dim")
+    console.print(
+        f"{names['energy'].cost.total} operations; {names['count']} quantities have such rows"
+    )
+
+
 def _show_export(console: Console, names: Names, seconds: float) -> None:
     for file in names["files"]:
         console.print(f"{file.stat().st_size:>8} bytes  {file}", soft_wrap=True)
@@ -283,6 +296,13 @@ states = list(zip(Q[:1000], V[:1000], tau[:1000]))
 by_pinocchio = min(repeat(lambda: [pin.aba(peer, data, *s) for s in states], number=1)) / 1000""",
         _show_peer_speed,
         needs="pinocchio",
+    ),
+    DemoStep(
+        "One pipeline for everything: an energy, pass by pass",
+        """\
+from phistar.compile import REQUESTS
+energy, count = arm.compile("kinetic_energy"), len(REQUESTS)""",
+        _show_passes,
     ),
     *DYNAMICS_STEPS,
     DemoStep(

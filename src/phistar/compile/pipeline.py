@@ -7,7 +7,7 @@ Kernels know no robot and are kept; executables belong to their robot and are go
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -43,7 +43,7 @@ from phistar.derive import with_closed_inverses
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_for_equal_models
 from phistar.model.wrenches import ProgramInputs
-from phistar.sweeps.matrix_plans import MatrixPlan, cheapest_plan
+from phistar.sweeps.matrix_plans import MatrixPlan, cheapest_plan, without_indices
 from phistar.sweeps.requests import Full, LoweredBundle
 from phistar.sweeps.requests import Request as MatrixPart
 from phistar.sweeps.schedule import Schedule
@@ -230,6 +230,10 @@ def traced_program(request: Traced, model: Model, choices: tuple[Any, ...]) -> T
 @lru_cache(maxsize=512)
 def compile_request(request: Request) -> Kernel:
     """A request after all passes that know no robot."""
+    if isinstance(request, MatrixOf) and without_indices(request.part) != request.part:
+        # Which block, row or column it is does not matter before there is a robot.
+        plain = replace(request, part=without_indices(request.part))
+        return Kernel(request, compile_request(plain).after)
     draft = Draft.of(request)
     after = []
     for each in PASSES:

@@ -104,7 +104,7 @@ def all_plans(
     """Every program for a request: the same numbers by different routes."""
     return tuple(
         plan_for_form(form, request, model, frames)
-        for form in _forms(expr, _without_indices(request))
+        for form in _forms(expr, without_indices(request))
     )
 
 
@@ -113,7 +113,7 @@ def _forms(expr: Expr, kind: Request) -> tuple[MatrixForm, ...]:
     return matrix_forms(expr, kind)
 
 
-def _without_indices(request: Request) -> Request:
+def without_indices(request: Request) -> Request:
     """The request without its blocks, on which programs do not depend."""
     if isinstance(request, Block):
         return Block(0, 0)

@@ -212,8 +212,10 @@ class Kinematics:
                 frame's origin.
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
         """
-        key = ("jacobian", frame, reference)
-        entry = self._entries.get(key) if type(frame) is type(reference) is str else None
+        try:
+            entry = self._entries.get(("jacobian", frame, reference))
+        except TypeError:  # no name: the general path says so
+            entry = None
         if entry is not None and (result := entry(q)) is not None:
             return result
         if on_error != "raise":
@@ -235,8 +237,10 @@ class Kinematics:
         on_error: str = "raise",
     ) -> Array:
         """Velocity (..., 6) [angular; linear] of a frame [rad/s, m/s]; see ``jacobian``."""
-        key = ("frame_velocity", frame, reference)
-        entry = self._entries.get(key) if type(frame) is type(reference) is str else None
+        try:
+            entry = self._entries.get(("frame_velocity", frame, reference))
+        except TypeError:  # no name: the general path says so
+            entry = None
         if entry is not None and (result := entry(q, v)) is not None:
             return result
         if on_error != "raise":

@@ -119,7 +119,7 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
         """
         if forces is None and reference == "world_aligned":
             entry = self._entries.get("inverse_dynamics")
-            if entry is not None and (result := entry(q, v, vdot, out=out)) is not None:
+            if entry is not None and (result := entry(q, v, vdot, out)) is not None:
                 return result
         elif forces is not None:
             entry = self._entries.get(_INVERSE_DYNAMICS_ON_FRAMES)
@@ -170,7 +170,7 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
         """
         if forces is None and method == "articulated" and reference == "world_aligned":
             entry = self._entries.get("forward_dynamics")
-            if entry is not None and (result := entry(q, v, tau, out=out)) is not None:
+            if entry is not None and (result := entry(q, v, tau, out)) is not None:
                 return result
         elif forces is not None and method == "articulated":
             entry = self._entries.get(_FORWARD_DYNAMICS_ON_FRAMES)
@@ -257,7 +257,7 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
     ) -> Array:
         """Joint forces (..., nv) at zero acceleration: Coriolis, centrifugal and gravity."""
         entry = self._entries.get("bias_force")
-        if entry is not None and (result := entry(q, v, out=out)) is not None:
+        if entry is not None and (result := entry(q, v, out)) is not None:
             return result
         if on_error != "raise":
             return nan_where_bad(
@@ -274,7 +274,7 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
     ) -> Array:
         """Joint forces (..., nv) that hold the robot at rest against gravity."""
         entry = self._entries.get("gravity_force")
-        if entry is not None and (result := entry(q, out=out)) is not None:
+        if entry is not None and (result := entry(q, out)) is not None:
             return result
         if on_error != "raise":
             return nan_where_bad(

@@ -29,6 +29,7 @@ from phistar.backends.policy import (
     Work,
     decide,
 )
+from phistar.errors import LoweringError
 from phistar.model.model import Model
 from phistar.model.wrenches import WrenchFrames
 from phistar.sweeps.ir import StreamProgram, Type
@@ -185,9 +186,13 @@ class RobotProgram(ABC):
             wrenches: Frames on which wrenches are given in place of ``f_ext``.
         """
 
-    @abstractmethod
     def looped(self, absent: Set[str] = frozenset()) -> Looped:
-        """The loops over the links."""
+        """The loops over the links, of programs that have them.
+
+        Raises:
+            LoweringError: It is a straight line only.
+        """
+        raise LoweringError(f"{self.title}: there are no loops for it, only a straight line")
 
     def final_scalars(self) -> ScalarProgram:
         """The scalar program of the shape that it ends up in, without optional inputs."""
@@ -501,10 +506,6 @@ class BundleProgram(RobotProgram):
             bundle = replace(bundle, split=None)
         return to_fused(bundle, self.model, absent, self.tuning.options, wrenches)
 
-    def looped(self, absent: Set[str] = frozenset()) -> Looped:
-        """There are none."""
-        raise NotImplementedError("bundles are straight lines")
-
 
 @dataclass(frozen=True, eq=False)
 class TracedProgram(RobotProgram):
@@ -578,10 +579,6 @@ class TracedProgram(RobotProgram):
     ) -> Unrolled:
         """See ``RobotProgram``."""
         return self.trace()
-
-    def looped(self, absent: Set[str] = frozenset()) -> Looped:
-        """There are none."""
-        raise NotImplementedError(f"{self.title} is a straight line")
 
 
 def _column_schedules(forms: Sequence[MatrixForm]) -> list[Schedule]:

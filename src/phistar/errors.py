@@ -42,6 +42,14 @@ class CacheWarning(PhistarWarning):
     """Compiled code cannot be stored on disk, or what is there cannot be trusted."""
 
 
+class SingularConfigurationWarning(PhistarWarning):
+    """The loops of a robot lose rank at a configuration: it can move in one way more there."""
+
+
+class RedundantWrenchWarning(PhistarWarning):
+    """Wrenches of loops that hold each other in tension are not determined; the least are given."""
+
+
 class LoopWarning(PhistarWarning):
     """A robot has loops, which dynamics does not close: it treats the robot as its tree."""
 
@@ -311,6 +319,55 @@ def first_index(bad: Any) -> tuple[int, ...]:
     """Index of the first true entry of an array of booleans."""
     indices = bad.nonzero() if bad.ndim else ()
     return tuple(int(index[0]) for index in indices)
+
+
+class LoopOpenError(SampleError):
+    """A loop is open by ``gap`` [``unit``] where it has to be closed, or cannot be closed."""
+
+    def __init__(
+        self, robot: str, purpose: str, loop: str, gap: float, unit: str, bad: Any, cure: str
+    ) -> None:
+        self.robot, self.loop, self.gap, self.unit = robot, loop, gap, unit
+        where = sample_text(first_index(bad))
+        super().__init__(
+            f"{purpose} of robot '{robot}'{where}: {loop} is open by {gap:.3g} {unit}; {cure}", bad
+        )
+
+
+class LoopVelocityError(SampleError):
+    """Velocities or accelerations tear a loop open at ``rate``."""
+
+    def __init__(
+        self, robot: str, purpose: str, loop: str, what: str, rate: float, bad: Any, cure: str
+    ) -> None:
+        self.robot, self.loop, self.rate = robot, loop, rate
+        where = sample_text(first_index(bad))
+        super().__init__(
+            f"{purpose} of robot '{robot}'{where}: {what} open {loop} at a rate of {rate:.3g}; "
+            f"{cure}",
+            bad,
+        )
+
+
+class UnderactuatedError(SampleError):
+    """Actuators cannot give a motion.
+
+    Attributes:
+        robot: Its name.
+        motion: Joint velocities by name of the motion that they cannot drive.
+        residual: Force along it that is missing.
+    """
+
+    def __init__(
+        self, robot: str, motion: Mapping[str, float], residual: float, text: str, bad: Any
+    ) -> None:
+        self.robot, self.motion, self.residual = robot, dict(motion), residual
+        super().__init__(text, bad)
+
+
+def sample_text(sample: tuple[int, ...]) -> str:
+    """`` in sample [3]``, or nothing where there is no batch."""
+    return f" in sample {list(sample)}" if sample else ""
 
 
 class EquilibriumError(PhistarError, ValueError):

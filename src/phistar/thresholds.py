@@ -239,6 +239,10 @@ class Policy:
     vectors_per_block: int = 4
     """Vectors of lanes in a block of simulated samples; more do not stay in the nearest cache."""
 
+    max_coordinates_of_dense_loops: int = 14
+    """Coordinates up to which loops are closed by one dense solution for v̇ and λ; beyond them the
+    factors of the tree take fewer operations."""
+
     numpy_piece_samples: int = 1024
     """Samples that NumPy works on together; the inertias of a few links then fit into a cache."""
 

@@ -25,6 +25,7 @@ from phistar.compile.evaluate import (
     run_traced,
     run_traced_results,
     traced_executable,
+    traced_results,
 )
 from phistar.compile.passes import LEVELS, PASSES, Draft, Pass, Stage, Stages
 from phistar.compile.pipeline import (
@@ -95,5 +96,6 @@ __all__ = [
     "run_traced_results",
     "spell_inverses_for_robot",
     "traced_executable",
+    "traced_results",
     "with_closed_inverses",
 ]

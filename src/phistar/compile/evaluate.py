@@ -200,6 +200,23 @@ def run_traced_results(model: Model, key: RequestKey, *arrays: Array) -> dict[st
     return found[0]
 
 
+def traced_results(model: Model, key: RequestKey, *arrays: Array) -> dict[str, Array]:
+    """The results of a traced quantity by name: by machine code if at hand, else in NumPy.
+
+    For quantities that have no other definition. Arrays of any dtype, complex ones too; results may
+    be infinite or NaN where inputs are.
+    """
+    found = run_traced_results(model, key, *arrays)
+    if found is not None:
+        return found
+    row = TRACED[key[0]]
+    code = compile_request(row).build(model, backend="numpy", choices=tuple(key[1:]))
+    assert code is not None, f"there is no {key[0]} of robot '{model.name}'"
+    results = code.try_run(dict(zip(row.inputs, arrays, strict=True)))
+    assert results is not None
+    return results[0]
+
+
 def traced_executable(model: Model, key: RequestKey) -> Executable | None:
     """What runs a traced quantity, if it is machine code."""
     if backends.default() != "llvm":

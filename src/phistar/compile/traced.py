@@ -18,8 +18,10 @@ from phistar.algorithms.operational_space import compliance
 from phistar.backends.policy import BundleWork, MatrixWork, TracedWork, VectorWork
 from phistar.backends.robot_programs import OPTIONAL_INPUTS
 from phistar.compile.requests import RESULT_OUTPUT, Shape, Traced
+from phistar.model.components import LoopJoint
 from phistar.model.configuration import random_configuration
 from phistar.model.joint_map import joint_map
+from phistar.model.kinematic_loops import active_loops, loop_ends
 from phistar.model.model import Model
 from phistar.spatial import PARAMETER_NAMES
 from phistar.sweeps.matrix_plans import evaluate
@@ -211,6 +213,33 @@ def _jacobian(model: Model, frame: str, reference: str) -> Unrolled:
     return walked if derived is None else _cheapest(_with_result_name(derived), walked)
 
 
+def _closed_loops(model: Model) -> TracedWork | None:
+    """Steps along the chains of all active loops; None without loops."""
+    found = active_loops(model.loops)
+    ends = [end for x in found if isinstance(x, LoopJoint) for end in loop_ends(model, x)]
+    steps = sum(len(model.ancestors(end.body)) for end in ends)
+    return TracedWork(steps + 1, len(found)) if found else None
+
+
+def _row_shapes(model: Model) -> dict[str, Shape]:
+    from phistar.scalar.trace.loop_programs import row_counts
+
+    joints = sum(isinstance(x, LoopJoint) for x in active_loops(model.loops))
+    return {"poses": (joints, 3, 4), "rows": (sum(row_counts(model)), model.nv)}
+
+
+def _motion_shapes(model: Model) -> dict[str, Shape]:
+    shapes = _row_shapes(model)
+    rows = shapes["rows"][:1]
+    return {**shapes, "rate": rows, "bias": rows}
+
+
+def _tangent_shapes(model: Model) -> dict[str, Shape]:
+    rows = _row_shapes(model)["rows"]
+    names = ("rate_q", "acceleration_q", "acceleration_v")
+    return {**dict.fromkeys(names, rows), "force_q": (model.nv, model.nv)}
+
+
 def _cheapest(*programs: Unrolled) -> Unrolled:
     """The first of those with the fewest operations."""
     from phistar.scalar.program import count_arithmetic
@@ -374,6 +403,30 @@ _ROWS = (
         _discretization_work,
         choices={"scheme": "semi_implicit"},
         defined="a step of time and its derivatives, from those of forward dynamics",
+    ),
+    Traced(
+        "loop_rows",
+        ("q",),
+        _row_shapes,
+        _tracer("loop_programs", "loop_rows"),
+        _closed_loops,
+        defined="L = Γ*φ*H* + C of the active loops, and the poses of successors in predecessors",
+    ),
+    Traced(
+        "loop_motion",
+        ("q", "v"),
+        _motion_shapes,
+        _tracer("loop_programs", "loop_motion"),
+        _closed_loops,
+        defined="L, Lv and L̇v of the active loops",
+    ),
+    Traced(
+        "loop_tangents",
+        ("q", "v", "vdot", "multipliers"),
+        _tangent_shapes,
+        _tracer("loop_programs", "loop_tangents"),
+        _closed_loops,
+        defined="derivatives of Lv, Lv̇ + L̇v and L*λ with respect to q and v",
     ),
 )
 

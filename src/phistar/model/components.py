@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -269,20 +269,19 @@ class Frame(_Part):
     body_pose: Array = _constant(IDENTITY)
 
 
-LoopKind = Literal["weld", "revolute", "prismatic", "spherical", "cylindrical", "planar"]
-
-
 @dataclass(frozen=True, eq=False)
 class LoopJoint(_Part):
     """A joint that closes a loop between a frame of one link and a frame of another.
 
     Attributes:
         kind: Relative motion that remains free: none (``"weld"``), or a joint kind about ``axis``
-            (``"spherical"`` is MJCF's ``connect``: two points stay together).
+            (``"spherical"`` is MJCF's ``connect``: two points stay together); ``"distance"``: two
+            points keep a distance; ``"rolling"``, ``"rolling_disc"``: see ``model.loop_kinds``.
         predecessor, successor: Link names; ``"world"`` is the ground.
         predecessor_pose, successor_pose: (4, 4) poses of the two frames in those links.
         axis: Axis in the predecessor frame.
         active: False if the file declares it switched off.
+        size: Distance of the two points, or radius of what rolls [m].
     """
 
     name: str
@@ -294,6 +293,7 @@ class LoopJoint(_Part):
     axis: Axis = (0.0, 0.0, 1.0)
     active: bool = True
     where: str = field(default="", repr=False)
+    size: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from phistar.arrays import Array
 from phistar.errors import LoopError, LoopWarning, Problem
-from phistar.model.components import Loop, LoopJoint
+from phistar.model.components import GROUND, Loop, LoopJoint
+from phistar.spatial import pose_product
 
 if TYPE_CHECKING:
     from phistar.model.model import Model
@@ -52,3 +55,24 @@ def require_tree(model: Model, purpose: str, cure: str = TREE_CURE) -> None:
     """
     if model.loops and (left := active_loops(model.loops)):
         raise LoopError(model.name, purpose, left, cure)
+
+
+@dataclass(frozen=True)
+class LoopEnd:
+    """A frame at the end of a loop: the body that carries it, or ``GROUND``, and its pose in it."""
+
+    body: int
+    pose: Array
+
+
+def loop_ends(model: Model, loop: LoopJoint) -> tuple[LoopEnd, LoopEnd]:
+    """Predecessor and successor frame."""
+    ends = (loop.predecessor, loop.predecessor_pose), (loop.successor, loop.successor_pose)
+    found = []
+    for name, pose in ends:
+        carrier = model.frames.get(name)
+        if carrier is None:
+            found.append(LoopEnd(GROUND, pose))
+        else:
+            found.append(LoopEnd(carrier.body, pose_product(carrier.body_pose, pose)))
+    return found[0], found[1]

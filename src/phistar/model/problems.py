@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import get_args
 
 import numpy as np
 
 from phistar.errors import InertiaWarning, LimitWarning, Problem, Severity, close_matches
-from phistar.model.components import GROUND, Body, Coupling, Frame, Joint, Link, Loop, LoopKind
+from phistar.model.components import GROUND, Body, Coupling, Frame, Joint, Link, Loop
+from phistar.model.loop_kinds import LOOP_KINDS
 from phistar.spatial import inertia_matrix, inertia_problems
 
 MAX_PLAUSIBLE_MASS_KG = 1e9
@@ -212,10 +212,14 @@ def _one_loop(loop: Loop, known: dict[str, set[str]]) -> Iterable[Problem]:
         ends = [loop.joint, *([loop.source] if loop.source else [])]
     else:
         label, kind, ends = f'loop "{loop.name}"', "link", [loop.predecessor, loop.successor]
-        if loop.kind not in get_args(LoopKind):
+        if loop.kind not in LOOP_KINDS:
             what = f'{label} has unknown kind "{loop.kind}".'
-            cure = f"Kinds: {', '.join(get_args(LoopKind))}."
+            cure = f"Kinds: {', '.join(LOOP_KINDS)}."
             yield Problem("error", "loop-kind", loop.where, what, cure)
+        if loop.predecessor == loop.successor:
+            what = f'{label} has both ends on link "{loop.successor}".'
+            cure = "A loop connects two links, or one and the world."
+            yield Problem("error", "loop-ends", loop.where, what, cure)
     for name in ends:
         if name not in known[kind]:
             close = close_matches(name, known[kind], 1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,9 +16,10 @@ from numpy.typing import ArrayLike
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.model.builder import ModelBuilder, make_pose
-from phistar.model.components import Coupling, LoopKind, Mimic, Shape
+from phistar.model.components import Coupling, Mimic, Shape
 from phistar.model.configuration import neutral, random_configuration
 from phistar.model.joints import JOINT_KINDS, JointKind
+from phistar.model.loop_kinds import LOWER_PAIRS
 from phistar.model.model import STANDARD_GRAVITY, Model
 from phistar.model.numpy_kinematics import link_poses
 from phistar.model.tree import GROUND_NAME
@@ -291,9 +292,11 @@ class _RandomBuilder:
         """A loop joint between two links whose frames coincide at ``poses``."""
         names = list(poses)
         first, second = (names[k] for k in self.rng.choice(len(names), 2, len(names) < 2))
-        seat = self.pose(0.3)
-        between = pose_product(pose_inverse(poses[first]), poses[second])
-        kinds = get_args(LoopKind)
+        seat, there = self.pose(0.3), poses[first]
+        if first == second:
+            first, there = GROUND_NAME, np.eye(4)
+        between = pose_product(pose_inverse(there), poses[second])
+        kinds = LOWER_PAIRS
         self.builder.loop(
             name,
             kinds[int(self.rng.integers(len(kinds)))],

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Closed loops: rows of constraints, dynamics with them, assembly, mobility, minimal coordinates.
+
+system          what is known of a robot's active loops, and their rows at states
+rank            how many rows are independent, and which
+routes          forward dynamics with loops, by six ways that agree
+join            one of them: each loop is closed at the nearest common ancestor of its links
+forward         accelerations and loop wrenches for a user's arrays
+inverse         efforts of actuators, statics, internal forces
+linearization   derivatives of forward dynamics through loops, in full and minimal coordinates
+assembly        configurations onto the loops, states nearest to given ones
+mobility        degrees of freedom, redundant rows, self-stress, singular configurations
+minimal         independent coordinates, and the tree's operators on them
+"""

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Configurations onto the loops: from afar, and the nearest ones in the mass metric.
+
+From afar by Levenberg-Marquardt steps in the tangent space, whose damping follows the gain; where
+that stalls by Newton steps with halving, then from random starts nearby. L stands for the
+derivative of the error, from which it differs by the error itself, so that convergence stays
+quadratic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from phistar import dynamics
+from phistar.arguments import checked_state
+from phistar.arrays import Array
+from phistar.errors import (
+    ArgumentError,
+    LoopOpenError,
+    UnknownNameError,
+    first_index,
+)
+from phistar.loops.rank import factored, rank_of
+from phistar.loops.system import LoopSystem, loop_system, motion_at, rows_at
+from phistar.model.configuration import Coordinates, integrate_unchecked
+from phistar.model.model import Model
+from phistar.model.model_cache import cached_on_model
+
+CLOSED_TOLERANCE = 1e-13
+"""Errors below this without units, metres by the mechanism's size, are rounding."""
+ASSEMBLED_TOLERANCE = 1e-11
+"""Where steps no longer help, a loop is closed if its error without units is below this."""
+MAX_ITERATIONS = 60
+MAX_STEP = 0.5
+"""Longest step of a coordinate without units: half a radian, or half the mechanism's size."""
+RESTARTS = 12
+_SHORTEST = 1e-4
+"""Shortest fraction of a Newton step that is tried."""
+
+
+def assemble(
+    model: Model, q: Coordinates, fixed: Sequence[str] = (), *, restarts: int = RESTARTS
+) -> Array:
+    """Configurations (..., nq) on the loops, near given ones.
+
+    Args:
+        model: The robot.
+        q: (..., nq).
+        fixed: Names of joints that stay where they are.
+        restarts: How often a start at random is tried if the given one leads nowhere.
+
+    Raises:
+        LoopOpenError: The loops of a sample cannot be closed from there.
+    """
+    (start,) = checked_state(model, q=q)
+    _refuse_complex(start)
+    free = _free_coordinates(model, fixed)
+    flat = start.reshape(-1, model.nq).astype(float)
+    found, error = _descend(model, flat, free)
+    rng = np.random.default_rng(0)
+    for attempt in range(restarts):
+        missing = np.flatnonzero(error > ASSEMBLED_TOLERANCE)
+        if not missing.size:
+            break
+        spread = 0.3 * (1 + attempt % 4)
+        step = rng.normal(size=(missing.size, model.nv)) * spread * free
+        step *= loop_system(model).column_scale
+        tried, left = _descend(model, integrate_unchecked(model, flat[missing], step), free)
+        better = left < error[missing]
+        found[missing[better]], error[missing[better]] = tried[better], left[better]
+    open_samples = error > ASSEMBLED_TOLERANCE
+    if open_samples.any():
+        raise _open_error(model, found, open_samples.reshape(start.shape[:-1]), start.shape)
+    return found.reshape(start.shape).astype(start.dtype, copy=False)
+
+
+def _free_coordinates(model: Model, fixed: Sequence[str]) -> Array:
+    """(nv,) ones, zeros for joints that are held."""
+    free = np.ones(model.nv)
+    for name in [fixed] if isinstance(fixed, str) else fixed:
+        if name not in model.joint_names:
+            raise UnknownNameError("independent joint", name, model.joint_names, model.name)
+        free[model.joints[name].v_slice] = 0.0
+    return free
+
+
+def _open_error(model: Model, q: Array, bad: Array, shape: tuple[int, ...]) -> LoopOpenError:
+    system = loop_system(model)
+    error = rows_at(model, q).error.reshape(*shape[:-1], system.count)
+    return open_loop_error(
+        model, error, bad, "assemble", "start nearer, free more joints, or correct the loop's poses"
+    )
+
+
+def open_loop_error(
+    model: Model, error: Array, bad: Array, purpose: str, cure: str
+) -> LoopOpenError:
+    """Names the loop that is furthest open in the first bad sample."""
+    system = loop_system(model)
+    sample = first_index(bad)
+    first = error[sample]
+    row = int(np.argmax(np.abs(first) * system.row_scale))
+    (own,) = [rows for rows in system.slices if rows.start <= row < rows.stop]
+    gap = float(np.sqrt((first[own] ** 2).sum()))
+    unit = "m" if system.row_scale[row] != 1.0 or system.size == 1.0 else "rad"
+    return LoopOpenError(model.name, purpose, system.label(row), gap, unit, bad, cure)
+
+
+def _size_of(system: LoopSystem, error: Array) -> Array:
+    """Length (...) of errors without units."""
+    scaled = system.row_scale * error
+    return np.asarray(np.sqrt((scaled * scaled).sum(axis=-1)))
+
+
+def _descend(model: Model, q: Array, free: Array) -> tuple[Array, Array]:
+    """Configurations (B, nq) after Levenberg-Marquardt, then Newton, and their errors (B,)."""
+    q = np.array(q)
+    system = loop_system(model)
+    error = _size_of(system, rows_at(model, q).error)
+    for method in (_levenberg, _newton):
+        left = np.flatnonzero(error > CLOSED_TOLERANCE)
+        if left.size:
+            q[left], error[left] = method(model, q[left], free)
+        if (error <= ASSEMBLED_TOLERANCE).all():
+            break
+    return q, error
+
+
+def _levenberg(model: Model, q: Array, free: Array) -> tuple[Array, Array]:
+    """Steps (L*L + μ)⁻¹L*e without units; μ falls where the error does as foreseen."""
+    system = loop_system(model)
+    at = rows_at(model, q)
+    error = _size_of(system, at.error)
+    damping = np.full(len(q), 1e-3)
+    for _ in range(MAX_ITERATIONS):
+        rows = system.scaled(at.L) * free
+        e = system.row_scale * at.error
+        total = (rows * rows).sum(axis=(-1, -2))
+        normal = np.swapaxes(rows, -1, -2) @ rows
+        index = np.arange(model.nv)
+        normal[:, index, index] += (damping * np.maximum(total, 1e-300))[:, None] + 1e-300
+        slope = (np.swapaxes(rows, -1, -2) @ e[..., None])[..., 0]
+        step = -np.linalg.solve(normal, slope[..., None])[..., 0]
+        tried = integrate_unchecked(model, q, step * system.column_scale)
+        ahead = rows_at(model, tried)
+        left = _size_of(system, ahead.error)
+        predicted = e + (rows @ step[..., None])[..., 0]
+        gain = (error**2 - left**2) / np.maximum(
+            error**2 - (predicted * predicted).sum(axis=-1), 1e-300
+        )
+        good = left < error
+        damping = np.where(good & (gain > 0.75), damping * 0.1, damping)
+        damping = np.where(~good | (gain < 0.25), damping * 4.0, damping)
+        damping = np.clip(damping, 1e-16, 1e6)
+        moved = good[:, None]
+        stalled = (error - left <= 1e-3 * error) & (error <= ASSEMBLED_TOLERANCE)
+        q = np.where(moved, tried, q)
+        error = np.where(good, left, error)
+        at = rows_at(model, q)
+        if ((error <= CLOSED_TOLERANCE) | stalled).all():
+            break
+    return q, error
+
+
+def _newton(model: Model, q: Array, free: Array) -> tuple[Array, Array]:
+    """Least-norm Newton steps of limited length, halved until the error falls."""
+    system = loop_system(model)
+    at = rows_at(model, q)
+    error = _size_of(system, at.error)
+    for _ in range(MAX_ITERATIONS):
+        rows = system.scaled(at.L) * free
+        e = system.row_scale * at.error
+        step = -(np.linalg.pinv(rows, rcond=1e-6) @ e[..., None])[..., 0]
+        longest = np.abs(step).max(axis=-1, initial=0.0)
+        step *= np.minimum(1.0, MAX_STEP / np.maximum(longest, 1e-300))[:, None]
+        fraction = np.ones(len(q))
+        waiting = np.ones(len(q), dtype=bool)
+        while waiting.any() and fraction.min() > _SHORTEST:
+            tried = integrate_unchecked(model, q, fraction[:, None] * step * system.column_scale)
+            left = _size_of(system, rows_at(model, tried).error)
+            good = waiting & (left < error)
+            q, error = np.where(good[:, None], tried, q), np.where(good, left, error)
+            waiting &= ~good
+            fraction = np.where(waiting, fraction / 2, fraction)
+        if waiting.all() or (error <= CLOSED_TOLERANCE).all():
+            break
+        at = rows_at(model, q)
+    return q, error
+
+
+@cached_on_model
+def usual_rank(model: Model) -> int:
+    """Rank of L at regular assembled configurations, the largest that some of them show."""
+    system = loop_system(model)
+    if not system.count:
+        return 0
+    rng = np.random.default_rng(0)
+    starts = np.stack([_start(model, rng, spread) for spread in (0.0, 0.1, 0.3, 0.3, 1.0)])
+    q, error = _descend(model, starts, np.ones(model.nv))
+    closed = error <= ASSEMBLED_TOLERANCE
+    if not closed.any():
+        q, closed = starts, np.ones(len(starts), dtype=bool)
+    return int(rank_of(system, rows_at(model, q[closed]).L).max())
+
+
+def _start(model: Model, rng: np.random.Generator, spread: float) -> Array:
+    from phistar.model.configuration import neutral
+
+    step = rng.normal(size=model.nv) * spread * loop_system(model).column_scale
+    return integrate_unchecked(model, neutral(model), step)
+
+
+def nearest_configuration(model: Model, q: Array, rank: int, iterations: int = 20) -> Array:
+    """Configurations (..., nq) on the loops, nearest in the mass metric: q ⊖ 𝓜⁻¹L*Δ⁻¹e, repeated."""
+    system = loop_system(model)
+    for _ in range(iterations):
+        at = rows_at(model, q)
+        size = _size_of(system, at.error)
+        if (size <= CLOSED_TOLERANCE).all():
+            break
+        step = _mass_metric_step(model, q, at.L, np.where(system.holonomic, at.error, 0.0), rank)
+        q = integrate_unchecked(model, q, -step)
+    return q
+
+
+def nearest_velocity(model: Model, q: Array, v: Array, rank: int) -> Array:
+    """Velocities (..., nv) that keep the loops, nearest in the mass metric: v - 𝓜⁻¹L*Δ⁻¹Lv."""
+    at = motion_at(model, q, v)
+    return np.asarray(v - _mass_metric_step(model, q, at.L, at.rate, rank))
+
+
+def _mass_metric_step(model: Model, q: Array, rows: Array, c: Array, rank: int) -> Array:
+    """The x (..., nv) of least x*𝓜x with Lx = c."""
+    from phistar.loops.routes import solve_saddle
+
+    mass = dynamics.mass_matrix(loop_system(model).tree, q)
+    nothing = np.zeros((*np.broadcast_shapes(mass.shape[:-2], c.shape[:-1]), model.nv))
+    return solve_saddle(mass, factored(rows, rank), nothing, c)[0]
+
+
+def project(
+    model: Model, q: Coordinates, v: Coordinates | None = None
+) -> tuple[Array, Array] | Array:
+    """States on the loops nearest to given ones in the mass metric.
+
+    Raises:
+        LoopOpenError: The loops cannot be closed from there; see ``assemble``.
+    """
+    given = {"q": q} if v is None else {"q": q, "v": v}
+    arrays = checked_state(model, **given)
+    _refuse_complex(*arrays)
+    dtype = np.result_type(*arrays)
+    rank = usual_rank(model)
+    closed = nearest_configuration(model, arrays[0].astype(float), rank)
+    error = rows_at(model, closed).error
+    bad = ~(_size_of(loop_system(model), error) <= ASSEMBLED_TOLERANCE)
+    if bad.any():
+        cure = "assemble(q) goes further"
+        raise open_loop_error(model, error, bad, "project", cure)
+    if v is None:
+        return closed.astype(dtype)
+    moved = nearest_velocity(model, closed, arrays[1].astype(float), rank)
+    batch = moved.shape[:-1]
+    closed = np.array(np.broadcast_to(closed, (*batch, model.nq)))
+    return closed.astype(dtype), moved.astype(dtype)
+
+
+def _refuse_complex(*arrays: Array) -> None:
+    if any(x.dtype.kind == "c" for x in arrays):
+        raise ArgumentError(
+            "complex numbers cannot go through loops, whose rows are chosen by size; "
+            "use linearize, jvp or vjp for derivatives"
+        )
+
+

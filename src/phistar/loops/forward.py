@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Accelerations and loop wrenches for a user's arrays."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from phistar import dynamics
+from phistar.arguments import check_out, checked_state
+from phistar.arrays import Array
+from phistar.errors import (
+    ArgumentError,
+    LoopVelocityError,
+    SingularConfigurationWarning,
+    SingularHingeError,
+    first_index,
+    sample_text,
+)
+from phistar.loops.assembly import open_loop_error, usual_rank
+from phistar.loops.rank import factored, singular_values, unique_loops
+from phistar.loops.routes import NEEDS_TREE_INERTIA, LoopProblem, accelerations
+from phistar.loops.system import LoopMotion, LoopSystem, loop_system, loop_wrenches, motion_at
+from phistar.model.configuration import Coordinates
+from phistar.model.model import Model
+from phistar.model.singular import singular_hinges
+from phistar.model.wrenches import Wrenches, check_batch, check_numbers
+from phistar.reprs import one_line_repr
+
+OPEN_TOLERANCE = 1e-6
+"""Errors without units from which a loop counts as open."""
+RATE_TOLERANCE = 1e-6
+"""Fraction of ‖L‖‖v‖ from which a velocity opens a loop."""
+SINGULAR_TOLERANCE = 1e-6
+"""σ_r/σ₁ below which a configuration is reported as singular."""
+LOST_TOLERANCE = 1e-12
+"""σ_r/σ₁ below which a row is nothing but rounding: results count it as missing."""
+_PRECISION_FACTOR = 1e3
+
+
+@one_line_repr
+@dataclass(frozen=True)
+class ConstrainedDynamics:
+    """Accelerations and what the loops do: 𝓜v̇ + 𝒞 = τ + L*λ.
+
+    Attributes:
+        vdot: (..., nv) joint accelerations.
+        wrenches: For each loop joint (..., 6) [moment; force] on the successor, at its frame, in
+            its axes.
+        joint_forces: (..., nv) L*λ, the loops' joint forces; always determined.
+        multipliers: (..., rows), in the order of ``robot.loop_jacobian``'s rows; the shortest ones
+            where they are not determined.
+        unique: For each loop whether its multipliers are determined, (...) booleans.
+        rank: Number of independent rows.
+    """
+
+    vdot: Array
+    wrenches: Mapping[str, Array] = field(repr=False)
+    joint_forces: Array = field(repr=False)
+    multipliers: Array = field(repr=False)
+    unique: Mapping[str, Array] = field(repr=False)
+    rank: int
+
+
+def forward_dynamics(
+    model: Model,
+    q: Coordinates,
+    v: Coordinates,
+    tau: Coordinates,
+    wrenches: Wrenches | None = None,
+    method: str = "auto",
+    out: Array | None = None,
+) -> Array:
+    """Joint accelerations (..., nv) on the loops."""
+    problem, dtype = posed(model, q, v, tau, wrenches, "forward_dynamics", method)
+    result = _solved(problem, method).astype(dtype)
+    if out is None:
+        return result
+    check_out(out, result.shape, result.dtype)
+    np.copyto(out, result)
+    return out
+
+
+def constrained_dynamics(
+    model: Model,
+    q: Coordinates,
+    v: Coordinates,
+    tau: Coordinates,
+    wrenches: Wrenches | None = None,
+    method: str = "auto",
+) -> ConstrainedDynamics:
+    """Accelerations, loop wrenches and multipliers."""
+    problem, dtype = posed(model, q, v, tau, wrenches, "constrained_dynamics", method)
+    vdot = _solved(problem, method)
+    system, rows = problem.system, problem.rows
+    net = dynamics.inverse_dynamics(system.tree, problem.q, problem.v, vdot, wrenches) - problem.tau
+    multipliers = factored(rows.L, problem.rank).multipliers(net)
+    joint_forces = (np.swapaxes(rows.L, -1, -2) @ multipliers[..., None])[..., 0]
+    found = loop_wrenches(system, rows.relative, multipliers)
+    return ConstrainedDynamics(
+        vdot.astype(dtype),
+        {name: x.astype(dtype) for name, x in found.items()},
+        joint_forces.astype(dtype),
+        multipliers.astype(dtype),
+        unique_loops(system, rows.L, problem.rank),
+        problem.rank,
+    )
+
+
+def posed(
+    model: Model,
+    q: Coordinates,
+    v: Coordinates,
+    tau: Coordinates,
+    wrenches: Wrenches | None,
+    purpose: str,
+    method: str = "auto",
+) -> tuple[LoopProblem, np.dtype]:
+    """The problem of checked arguments, and the precision of its results.
+
+    Raises:
+        LoopOpenError, LoopVelocityError: A state is not on the loops.
+    """
+    arrays = checked_state(model, q=q, v=v, tau=tau)
+    named = dict(zip(("q", "v", "tau"), arrays, strict=True))
+    check_batch(model, named, wrenches)
+    check_numbers(model, named, wrenches)
+    refuse_complex(*arrays)
+    dtype = np.result_type(*arrays, np.float32)
+    precision = max(np.finfo(x.dtype).eps for x in arrays[:2])
+    q, v, tau = (np.asarray(x, dtype=float) for x in arrays)
+    rows = motion_at(model, q, v)
+    rank = present_rank(model, rows.L, purpose)
+    require_on_loops(model, rows, v, purpose, precision)
+    _refuse_singular_tree(model, method)
+    problem = LoopProblem(model, q, v, tau, wrenches, rows, rank, -rows.bias)
+    return problem, dtype
+
+
+def _solved(problem: LoopProblem, method: str) -> Array:
+    found = accelerations(problem, method)
+    if not np.isfinite(found).all():
+        raise SingularHingeError(
+            [
+                f"robot '{problem.model.name}': a motion that keeps its loops moves no inertia; "
+                "give its links mass"
+            ]
+        )
+    return found
+
+
+def _refuse_singular_tree(model: Model, method: str) -> None:
+    """Ways that need the tree's inertias say so where one vanishes."""
+    if method in NEEDS_TREE_INERTIA and (hinges := singular_hinges(model)):
+        raise SingularHingeError([*hinges, f"method {method!r} needs it; 'kkt' does not"])
+
+
+def refuse_complex(*arrays: Array) -> None:
+    """Raise for complex numbers, whose derivative would get lost."""
+    if any(x.dtype.kind == "c" for x in arrays):
+        raise ArgumentError(
+            "complex numbers cannot go through loops, whose rows are chosen by size; "
+            "use linearize, jvp or vjp for derivatives"
+        )
+
+
+def present_rank(model: Model, rows: Array, purpose: str) -> int:
+    """The rank with which L is used at states, warning where a configuration is singular."""
+    system, rank = loop_system(model), usual_rank(model)
+    if not rank:
+        return 0
+    values = singular_values(system, rows)
+    first = np.maximum(values[..., 0], np.finfo(float).tiny)
+    ratio = values[..., rank - 1] / first
+    if (near := ratio < SINGULAR_TOLERANCE).any():
+        sample = first_index(near)
+        motion = singular_motion(model, system, rows[sample], rank)
+        warnings.warn(
+            f"{purpose} of robot '{model.name}'{sample_text(sample)}: the configuration is "
+            f"singular (σ_r/σ₁ = {ratio[sample]:.1e}): its loops also allow {motion}; results are "
+            "accurate to about 1e-16 of the inverse of that ratio",
+            SingularConfigurationWarning,
+            stacklevel=4,
+        )
+        kept = (values > LOST_TOLERANCE * first[..., None]).sum(axis=-1)
+        rank = min(rank, int(kept.min()))
+    return rank
+
+
+def singular_motion(model: Model, system: LoopSystem, rows: Array, rank: int) -> str:
+    """The motion that rows of one sample barely prevent, largest joints first."""
+    V = np.linalg.svd(system.scaled(rows))[2]
+    return describe_motion(model, V[rank - 1] * system.column_scale)
+
+
+def describe_motion(model: Model, velocity: Array, limit: int = 4) -> str:
+    """``joint 0.7, other -0.7`` of the largest entries of a velocity (nv,)."""
+    names = coordinate_names(model)
+    order = np.argsort(-np.abs(velocity))
+    top = np.abs(velocity).max(initial=0.0)
+    large = [k for k in order if abs(velocity[k]) > 0.05 * top][:limit]
+    return "the motion " + ", ".join(f"{names[k]} {velocity[k]:+.2g}" for k in large)
+
+
+def coordinate_names(model: Model) -> tuple[str, ...]:
+    """A name per entry of v: the joint's, with a number where it has several."""
+    found = []
+    for name in model.joint_names:
+        count = model.joints[name].joint_kind.nv
+        found += [name] if count == 1 else [f"{name}[{i}]" for i in range(count)]
+    return tuple(found)
+
+
+def require_on_loops(
+    model: Model, rows: LoopMotion, v: Array, purpose: str, precision: float
+) -> None:
+    """Raise where a state is not on the loops."""
+    system = loop_system(model)
+    if not system.count:
+        return
+    slack = max(OPEN_TOLERANCE, _PRECISION_FACTOR * precision)
+    scaled = system.row_scale * rows.error
+    gap = np.sqrt((scaled * scaled).sum(axis=-1))
+    if (bad := ~(gap <= slack)).any():
+        cure = "close it first: q = robot.assemble(q), or robot.project(q, v)"
+        raise open_loop_error(model, rows.error, np.asarray(bad), purpose, cure)
+    rate = system.row_scale * rows.rate
+    size = np.abs(system.scaled(rows.L)).max(axis=(-1, -2)) * np.abs(v / system.column_scale).max(
+        axis=-1, initial=0.0
+    )
+    speed = np.sqrt((rate * rate).sum(axis=-1))
+    slack = max(RATE_TOLERANCE, _PRECISION_FACTOR * precision)
+    if (bad := ~(speed <= slack * size + 1e-12)).any():
+        sample = first_index(bad)
+        row = int(np.argmax(np.abs(rate[sample])))
+        raise LoopVelocityError(
+            model.name,
+            purpose,
+            system.label(row),
+            "velocities",
+            float(np.abs(rows.rate[sample]).max()),
+            np.asarray(bad),
+            "q, v = robot.project(q, v) gives the nearest state on the loops",
+        )

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Forward dynamics with loops by six ways that agree: 𝓜v̇ + 𝒞 = τ + L*λ, Lv̇ = c.
+
+kkt         both equations at once, with rows that are independent (Featherstone & Orin eq. 20)
+range       λ first, from Δλ = c - L𝓜⁻¹(τ - 𝒞), Δ = L𝓜⁻¹L* (eq. 21)
+null        in the motions that keep the loops, v̇ = p + Xy (eq. 22)
+embedding   the same with independent joints for y
+proximal    range, with Δ + μI and a few repetitions; takes dependent rows as they are
+join        one sweep that closes each loop at the nearest common ancestor (``loops.join``)
+
+``auto`` takes kkt for small robots, for those whose tree has a joint that moves no inertia, and
+for reduced mimic joints; otherwise range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from phistar import dynamics
+from phistar.arrays import Array
+from phistar.errors import ArgumentError, UnknownNameError
+from phistar.loops.join import join
+from phistar.loops.rank import Factored, factored, independent_rows, take_rows
+from phistar.loops.system import LoopMotion, LoopSystem, loop_system
+from phistar.model.joint_map import joint_map
+from phistar.model.model import Model
+from phistar.model.singular import singular_hinges
+from phistar.model.wrenches import Wrenches
+from phistar.thresholds import POLICY
+
+PROXIMAL_DAMPING = 1e-6
+"""μ of the proximal way, as a fraction of the mean diagonal of Δ."""
+PROXIMAL_ITERATIONS = 6
+
+
+@dataclass(frozen=True)
+class LoopProblem:
+    """What forward dynamics is asked at states.
+
+    Attributes:
+        model: The robot with its loops.
+        q, v: (..., nq), (..., nv), on the loops.
+        tau: (..., nv).
+        wrenches: On frames.
+        rows: Rows and rates there.
+        rank: How many are independent.
+        c: (..., rows), what Lv̇ has to be.
+    """
+
+    model: Model
+    q: Array
+    v: Array
+    tau: Array
+    wrenches: Wrenches | None
+    rows: LoopMotion
+    rank: int
+    c: Array
+
+    @property
+    def system(self) -> LoopSystem:
+        """Its loops."""
+        return loop_system(self.model)
+
+    def mass_and_force(self) -> tuple[Array, Array]:
+        """𝓜 and τ - 𝒞 of the tree."""
+        tree = self.system.tree
+        bias = dynamics.bias_force(tree, self.q, self.v, self.wrenches)
+        return dynamics.mass_matrix(tree, self.q), self.tau - bias
+
+    def chosen(self) -> tuple[Array, Array]:
+        """Independent rows of L, and of c."""
+        L, c = self.rows.L, self.c
+        if self.rank == self.system.count:
+            return L, c
+        picked = independent_rows(self.system, L, self.rank)
+        return take_rows(L, picked), np.take_along_axis(c, picked, axis=-1)
+
+
+def solve_saddle(mass: Array, rows: Factored, force: Array, c: Array) -> tuple[Array, Array]:
+    """x and the shortest λ with 𝓜x = force + L*λ and Lx = c, in the null space of L.
+
+    Args:
+        mass: (..., nv, nv), positive on the null space.
+        rows: L.
+        force: (..., nv).
+        c: (..., rows).
+    """
+    start = rows.least_norm(c)
+    X, Xt = rows.X, np.swapaxes(rows.X, -1, -2)
+    inner = Xt @ mass @ X
+    left = _times(Xt, force - _times(mass, start))
+    x = start + _times(X, dynamics.solve(inner, left))
+    return x, rows.multipliers(_times(mass, x) - force)
+
+
+def _times(matrix: Array, x: Array) -> Array:
+    return np.asarray((matrix @ x[..., None])[..., 0])
+
+
+def _by_null_space(problem: LoopProblem) -> Array:
+    mass, force = problem.mass_and_force()
+    return solve_saddle(mass, factored(problem.rows.L, problem.rank), force, problem.c)[0]
+
+
+def _by_kkt(problem: LoopProblem) -> Array:
+    mass, force = problem.mass_and_force()
+    L, c = problem.chosen()
+    n, r = mass.shape[-1], L.shape[-2]
+    batch = np.broadcast_shapes(mass.shape[:-2], force.shape[:-1], c.shape[:-1])
+    # Rows in the units of 𝓜, so that pivots of both blocks are of one size.
+    scale = np.sqrt(np.abs(np.trace(mass, axis1=-2, axis2=-1)) / n)[..., None, None]
+    whole = np.zeros((*batch, n + r, n + r))
+    whole[..., :n, :n] = mass
+    whole[..., n:, :n] = scale * L
+    whole[..., :n, n:] = np.swapaxes(scale * L, -1, -2)
+    right = np.concatenate(
+        [np.broadcast_to(force, (*batch, n)), np.broadcast_to(scale[..., 0] * c, (*batch, r))],
+        axis=-1,
+    )
+    return dynamics.solve(whole, right)[..., :n]
+
+
+def _delta(problem: LoopProblem) -> tuple[Array, Array, Array]:
+    """Accelerations of the tree, 𝓜⁻¹L* and Δ, of all rows."""
+    tree = problem.system.tree
+    free = dynamics.forward_dynamics(tree, problem.q, problem.v, problem.tau, problem.wrenches)
+    inverse = dynamics.mass_matrix_inverse(tree, problem.q)
+    carried = inverse @ np.swapaxes(problem.rows.L, -1, -2)
+    return free, carried, problem.rows.L @ carried
+
+
+def _by_range(problem: LoopProblem) -> Array:
+    free, carried, delta = _delta(problem)
+    L, c = problem.rows.L, problem.c
+    if problem.rank < problem.system.count:
+        picked = independent_rows(problem.system, L, problem.rank)
+        L, c = take_rows(L, picked), np.take_along_axis(c, picked, axis=-1)
+        carried = np.take_along_axis(carried, picked[..., None, :], axis=-1)
+        delta = L @ carried
+    return np.asarray(free + _times(carried, dynamics.solve(delta, c - _times(L, free))))
+
+
+def _by_proximal(problem: LoopProblem) -> Array:
+    free, carried, delta = _delta(problem)
+    m = delta.shape[-1]
+    mean = np.trace(delta, axis1=-2, axis2=-1)[..., None, None] / m
+    damped = delta + PROXIMAL_DAMPING * mean * np.eye(m)
+    wanted = problem.c - _times(problem.rows.L, free)
+    multipliers = np.zeros_like(wanted)
+    for _ in range(PROXIMAL_ITERATIONS):
+        pull = PROXIMAL_DAMPING * mean[..., 0] * multipliers
+        multipliers = dynamics.solve(damped, wanted + pull)
+    return np.asarray(free + _times(carried, multipliers))
+
+
+def _by_embedding(problem: LoopProblem) -> Array:
+    from phistar.loops.minimal import partition
+
+    mass, force = problem.mass_and_force()
+    X, start = partition(problem.system, problem.rows.L, problem.rank, problem.c)
+    Xt = np.swapaxes(X, -1, -2)
+    inner = Xt @ mass @ X
+    return np.asarray(
+        start + _times(X, dynamics.solve(inner, _times(Xt, force - _times(mass, start))))
+    )
+
+
+def _by_join(problem: LoopProblem) -> Array:
+    if not joint_map(problem.model).one_to_one:
+        raise ArgumentError(
+            f"method 'join' sweeps over joints with coordinates of their own, and robot "
+            f"'{problem.model.name}' has reduced mimic joints; use method='auto', or load it with "
+            "mimic='independent'"
+        )
+    if problem.model.turning_rotors:
+        raise ArgumentError(
+            f"method 'join' does not know rotors that turn with joints of several axes, which robot "
+            f"'{problem.model.name}' has; use method='auto'"
+        )
+    return join(problem)
+
+
+ROUTES: Mapping[str, Callable[[LoopProblem], Array]] = {
+    "kkt": _by_kkt,
+    "range": _by_range,
+    "null": _by_null_space,
+    "embedding": _by_embedding,
+    "proximal": _by_proximal,
+    "join": _by_join,
+}
+"""Ways by name; each gives v̇."""
+NEEDS_TREE_INERTIA = frozenset({"range", "proximal", "join"})
+"""Ways that divide by the inertia of each joint of the tree."""
+
+
+def accelerations(problem: LoopProblem, method: str = "auto") -> Array:
+    """v̇ (..., nv).
+
+    Raises:
+        UnknownNameError: No such method.
+    """
+    if method == "auto":
+        method = cheapest_route(problem.model)
+    elif method not in ROUTES:
+        raise UnknownNameError("forward-dynamics method", method, ("auto", *ROUTES))
+    return ROUTES[method](problem)
+
+
+def cheapest_route(model: Model) -> str:
+    """What ``auto`` takes on a robot."""
+    small = model.nv <= POLICY.max_coordinates_of_dense_loops
+    if small or not joint_map(model).one_to_one or singular_hinges(model):
+        return "kkt"
+    return "range"

@@ -17,20 +17,30 @@ from phistar import dynamics, settings
 from phistar.algebra.ir import Expr
 from phistar.arguments import number_rows
 from phistar.arrays import Array
+from phistar.constraints import Constraint
 from phistar.derivatives.derivatives_mixin import Derivatives
 from phistar.diagonal.diagonal_mixin import Diagonalized
 from phistar.energies import Energies
-from phistar.errors import ArgumentError, LoopWarning, RobotNotFoundError, close_matches, pluralize
+from phistar.errors import (
+    ArgumentError,
+    RobotNotFoundError,
+    UnknownNameError,
+    close_matches,
+    pluralize,
+)
 from phistar.functions import SINGULAR_ROUNDINGS, Function, operational_inertia
 from phistar.geometry.curvature_mixin import Geometry
 from phistar.kernels import RobotKernel
 from phistar.kinematics import Kinematics
 from phistar.loaders import LoadReport, Source, bundled, load_model
 from phistar.loaders.urdf.urdf_writer import export_urdf
+from phistar.loops.loops_mixin import ClosesLoops, Constrained
 from phistar.model.bad_samples import nan_where_bad
 from phistar.model.builder import MimicMode
+from phistar.model.components import Loop
 from phistar.model.configuration import Coordinates
 from phistar.model.description_mixin import Described
+from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
 from phistar.model.model_cache import entries, front_key, try_other_frames
 from phistar.model.singular import singular_problems
@@ -43,13 +53,20 @@ _FORWARD_DYNAMICS_ON_FRAMES = front_key("forward_dynamics")
 """Keys of entries."""
 
 
-class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry, Simulates):
+class Robot(
+    Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry, Simulates, Constrained
+):
     """A robot: pure functions of q and v, no hidden state.
 
     Every method takes array-likes with any leading batch axes, shaped ``(..., nq)`` or
     ``(..., nv)``, or a dict from joint names to values, and returns arrays with the same leading
     axes. Spatial vectors are [angular; linear], quaternions xyzw, units SI and radians.
     """
+
+    def __new__(cls, model: Model | None = None, load_report: LoadReport | None = None) -> Robot:
+        """A robot; one with active loops closes them."""
+        closes = cls is Robot and model is not None and active_loops(model.loops)
+        return object.__new__(LoopedRobot if closes else cls)
 
     def __init__(self, model: Model, load_report: LoadReport | None = None) -> None:
         settings.check()
@@ -90,6 +107,55 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
     def _tree(self) -> Robot:
         model = self.model.without_loops()
         return Robot(model, replace(self.load_report, loops=()))
+
+    def with_loops(
+        self,
+        *constraints: Constraint | Loop,
+        off: Sequence[str] = (),
+        q: Coordinates | None = None,
+    ) -> Robot:
+        """The same robot with more constraints, or with some of its loops switched off.
+
+        Args:
+            constraints: Of ``phistar.constraints``, or loops of another robot.
+            off: Names of loops that are left open.
+            q: (nq,) where frames are held whose constraint does not say.
+
+        Raises:
+            UnknownNameError: No such frame, joint or loop.
+            ArgumentError: Two loops have one name, or a configuration is needed.
+        """
+        at = None if q is None else self.configuration(q)
+        if at is not None and at.ndim != 1:
+            raise ArgumentError(f"with_loops holds frames at one configuration, got {at.shape}")
+        known = [loop.name for loop in self.model.loops]
+        for name in off:
+            if name not in known:
+                raise UnknownNameError("loop", name, known, self.name)
+        kept = [replace(x, active=x.active and x.name not in off) for x in self.model.loops]
+        added = [x.on(self.model, at) if isinstance(x, Constraint) else x for x in constraints]
+        return Robot(self.model.with_loops((*kept, *added)), self.load_report)
+
+    def _for_call(self, constraints: Sequence[Constraint]) -> Robot:
+        """The robot with constraints for one call; those that do not say hold frames anywhere."""
+        try:
+            return self._constrained[tuple(constraints)]
+        except TypeError:  # arrays among them
+            return self._with_held(constraints)
+        except KeyError:
+            robot = self._constrained[tuple(constraints)] = self._with_held(constraints)
+            return robot
+
+    @cached_property
+    def _constrained(self) -> dict[tuple[Constraint, ...], Robot]:
+        return {}
+
+    def _with_held(self, constraints: Sequence[Constraint]) -> Robot:
+        made = [x.anywhere(self.model) for x in constraints]
+        robot = self.with_loops(*(loop for loop, _ in made))
+        held = frozenset(loop.name for loop, free in made if free)
+        robot._held_anywhere = self._held_anywhere | held
+        return robot
 
     def reorder(self, names: Sequence[str]) -> Robot:
         """The same robot with its coordinates in the order of ``names`` (every joint once)."""
@@ -153,6 +219,7 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
         method: str = "articulated",
         out: Array | None = None,
         on_error: str = "raise",
+        constraints: Sequence[Constraint] | None = None,
     ) -> Array:
         """Joint accelerations (..., nv) [rad/s^2, m/s^2] under the joint forces ``tau``.
 
@@ -164,10 +231,17 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
                 Rodriguez and Kreutz-Delgado 1992. All give the same result.
             out: Where to put the result; an array of its shape and dtype.
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
+            constraints: Of ``phistar.constraints``, for this call; see ``constrained_dynamics``.
 
         Raises:
             SingularHingeError: A joint moves no inertia.
         """
+        if constraints is not None:
+            method = "auto" if method == "articulated" else method
+            return self._for_call(constraints).forward_dynamics(
+                q, v, tau, forces=forces, reference=reference, method=method, out=out,
+                on_error=on_error,
+            )  # fmt: skip
         if forces is None and method == "articulated" and reference == "world_aligned":
             entry = self._entries.get("forward_dynamics")
             if entry is not None and (result := entry(q, v, tau, out)) is not None:
@@ -425,6 +499,14 @@ class Robot(Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry
         return export_urdf(self.model)
 
 
+class LoopedRobot(ClosesLoops, Robot):
+    """A robot with active loops: everything about its motion respects them.
+
+    ``robot.tree`` is the same robot without them. Quantities of single configurations and of the
+    coordinates (poses, mass matrix, inverse dynamics, energies) are those of the tree.
+    """
+
+
 def load(
     description: str | os.PathLike[str] | bytes | Model,
     *,
@@ -481,10 +563,9 @@ def load(
 
 
 def _report_of(model: Model) -> LoadReport:
-    """The report of a robot that was built in Python; warns of its loops."""
+    """The report of a robot that was built in Python."""
     report = LoadReport(model.name, "builder", problems=list(model.problems))
     report.describes(model)
-    report.issue_warnings(LoopWarning)
     return report
 
 

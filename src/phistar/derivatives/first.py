@@ -146,7 +146,6 @@ def linearize_inverse(
     wrenches: Wrenches | None = None,
 ) -> InverseLinearization:
     """Derivatives of inverse dynamics."""
-    require_tree(model, "linearize_inverse")
     q, v, vdot = checked_state(model, q=q, v=v, vdot=vdot)
     check_numbers(model, {"q": q, "v": v, "vdot": vdot}, wrenches)
     refuse_large_tensors(model, 2, *_all_arrays((q, v, vdot), wrenches), count=3)

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -17,12 +18,13 @@ from phistar.errors import (
     LoopVelocityError,
     SingularConfigurationWarning,
     SingularHingeError,
+    UnknownNameError,
     first_index,
     sample_text,
 )
 from phistar.loops.assembly import open_loop_error, usual_rank
-from phistar.loops.rank import factored, singular_values, unique_loops
-from phistar.loops.routes import NEEDS_TREE_INERTIA, LoopProblem, accelerations
+from phistar.loops.rank import RANK_TOLERANCE, factored, singular_values, unique_loops
+from phistar.loops.routes import NEEDS_TREE_INERTIA, LoopProblem, accelerations, solve_saddle
 from phistar.loops.system import LoopMotion, LoopSystem, loop_system, loop_wrenches, motion_at
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
@@ -73,9 +75,10 @@ def forward_dynamics(
     wrenches: Wrenches | None = None,
     method: str = "auto",
     out: Array | None = None,
+    held: frozenset[str] = frozenset(),
 ) -> Array:
     """Joint accelerations (..., nv) on the loops."""
-    problem, dtype = posed(model, q, v, tau, wrenches, "forward_dynamics", method)
+    problem, dtype = posed(model, q, v, tau, wrenches, "forward_dynamics", method, held)
     result = _solved(problem, method).astype(dtype)
     if out is None:
         return result
@@ -91,9 +94,10 @@ def constrained_dynamics(
     tau: Coordinates,
     wrenches: Wrenches | None = None,
     method: str = "auto",
+    held: frozenset[str] = frozenset(),
 ) -> ConstrainedDynamics:
     """Accelerations, loop wrenches and multipliers."""
-    problem, dtype = posed(model, q, v, tau, wrenches, "constrained_dynamics", method)
+    problem, dtype = posed(model, q, v, tau, wrenches, "constrained_dynamics", method, held)
     vdot = _solved(problem, method)
     system, rows = problem.system, problem.rows
     net = dynamics.inverse_dynamics(system.tree, problem.q, problem.v, vdot, wrenches) - problem.tau
@@ -118,8 +122,14 @@ def posed(
     wrenches: Wrenches | None,
     purpose: str,
     method: str = "auto",
-) -> tuple[LoopProblem, np.dtype]:
+    held: frozenset[str] = frozenset(),
+) -> tuple[LoopProblem, np.dtype[Any]]:
     """The problem of checked arguments, and the precision of its results.
+
+    Args:
+        model, q, v, tau, wrenches, method: As of the call.
+        purpose: Its name.
+        held: Loops that hold frames wherever they are, so that they are never open.
 
     Raises:
         LoopOpenError, LoopVelocityError: A state is not on the loops.
@@ -134,7 +144,7 @@ def posed(
     q, v, tau = (np.asarray(x, dtype=float) for x in arrays)
     rows = motion_at(model, q, v)
     rank = present_rank(model, rows.L, purpose)
-    require_on_loops(model, rows, v, purpose, precision)
+    require_on_loops(model, rows, v, purpose, precision, held)
     _refuse_singular_tree(model, method)
     problem = LoopProblem(model, q, v, tau, wrenches, rows, rank, -rows.bias)
     return problem, dtype
@@ -215,18 +225,27 @@ def coordinate_names(model: Model) -> tuple[str, ...]:
 
 
 def require_on_loops(
-    model: Model, rows: LoopMotion, v: Array, purpose: str, precision: float
+    model: Model,
+    rows: LoopMotion,
+    v: Array,
+    purpose: str,
+    precision: float,
+    held: frozenset[str] = frozenset(),
 ) -> None:
     """Raise where a state is not on the loops."""
     system = loop_system(model)
     if not system.count:
         return
+    looked_at = np.ones(system.count)
+    for loop, own in zip(system.loops, system.slices, strict=True):
+        if loop.name in held:
+            looked_at[own] = 0.0
     slack = max(OPEN_TOLERANCE, _PRECISION_FACTOR * precision)
-    scaled = system.row_scale * rows.error
+    scaled = looked_at * system.row_scale * rows.error
     gap = np.sqrt((scaled * scaled).sum(axis=-1))
     if (bad := ~(gap <= slack)).any():
         cure = "close it first: q = robot.assemble(q), or robot.project(q, v)"
-        raise open_loop_error(model, rows.error, np.asarray(bad), purpose, cure)
+        raise open_loop_error(model, looked_at * rows.error, np.asarray(bad), purpose, cure)
     rate = system.row_scale * rows.rate
     size = np.abs(system.scaled(rows.L)).max(axis=(-1, -2)) * np.abs(v / system.column_scale).max(
         axis=-1, initial=0.0
@@ -245,3 +264,63 @@ def require_on_loops(
             np.asarray(bad),
             "q, v = robot.project(q, v) gives the nearest state on the loops",
         )
+
+
+def hybrid_dynamics(
+    model: Model,
+    q: Coordinates,
+    v: Coordinates,
+    tau: Coordinates,
+    vdot: Coordinates,
+    prescribed: Sequence[str],
+    wrenches: Wrenches | None = None,
+) -> tuple[Array, Array]:
+    """(vdot, tau), each (..., nv): some joints' accelerations are given, the others' forces.
+
+    A prescribed coordinate is one more row e_y; its multiplier is the force of its drive.
+    """
+    problem, dtype = posed(model, q, v, tau, wrenches, "hybrid_dynamics")
+    (given,) = checked_state(model, v=vdot)
+    entries = []
+    for name in prescribed:
+        if name not in model.joint_names:
+            raise UnknownNameError("independent joint", name, model.joint_names, model.name)
+        own = model.joints[name].v_slice
+        entries += range(own.start, own.stop)
+    unit = np.eye(model.nv)[entries]
+    free = np.ones(model.nv)
+    free[entries] = 0.0
+    L, c = problem.rows.L, problem.c
+    batch = np.broadcast_shapes(L.shape[:-2], c.shape[:-1], given.shape[:-1])
+    rows = np.concatenate(
+        [np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (L, unit)], axis=-2
+    )
+    wanted = np.concatenate(
+        [np.broadcast_to(c, (*batch, c.shape[-1])), np.broadcast_to(given, (*batch, model.nv))[..., entries]],
+        axis=-1,
+    )
+    system = problem.system
+    scale = np.concatenate([system.row_scale, 1.0 / system.column_scale[entries]])
+    scaled = scale[:, None] * rows * system.column_scale
+    values = np.linalg.svd(scaled, compute_uv=False)
+    rank = int((values > RANK_TOLERANCE * values[..., :1]).sum(axis=-1).max())
+    mass, force = replace(problem, tau=problem.tau * free).mass_and_force()
+    factor = factored(rows, rank)
+    found, multipliers = solve_saddle(mass, factor, force, wanted)
+    left = (rows @ found[..., None])[..., 0] - wanted
+    size = np.abs(wanted).max(axis=-1, initial=0.0) + np.abs(found).max(axis=-1, initial=0.0)
+    bad = np.asarray(np.abs(scale * left).max(axis=-1) > RATE_TOLERANCE * (size + 1e-12))
+    if bad.any():
+        raise LoopVelocityError(
+            model.name,
+            "hybrid_dynamics",
+            system.label(int(np.argmax(np.abs(left[first_index(bad)][: system.count])))),
+            f"accelerations prescribed for {', '.join(prescribed)}",
+            float(np.abs(left).max()),
+            bad,
+            "prescribe fewer joints, or accelerations on the loops (robot.minimal)",
+        )
+    driven = np.where(free > 0.0, problem.tau, 0.0)
+    driven = np.array(np.broadcast_to(driven, found.shape))
+    driven[..., entries] = multipliers[..., system.count :]
+    return found.astype(dtype), driven.astype(dtype)

@@ -16,16 +16,25 @@ from phistar.loops.system import LoopSystem, loop_system, motion_at, rows_at
 from phistar.model.configuration import Coordinates, difference, integrate
 from phistar.model.model import Model
 
+PIVOT_FRACTION = 0.25
+"""Of the largest pivot: what a column may have less to be taken for its place in the robot."""
+
 
 def dependent_columns(system: LoopSystem, rows: Array, rank: int) -> Array:
-    """Numbers (..., rank) of coordinates that follow from the others: far from dependent columns."""
+    """Numbers (..., rank) of coordinates that follow from the others.
+
+    Their columns of L are far from dependent; among those that are about as far the last is taken,
+    so that joints near the root stay independent.
+    """
     left = np.swapaxes(system.scaled(rows), -1, -2)
     chosen = np.empty((*left.shape[:-2], rank), dtype=int)
+    order = np.arange(left.shape[-2])
     for k in range(rank):
         norms = (left * left).sum(axis=-1)
         if k:
             np.put_along_axis(norms, chosen[..., :k], -1.0, axis=-1)
-        best = norms.argmax(axis=-1)
+        far = norms >= PIVOT_FRACTION**2 * norms.max(axis=-1, keepdims=True)
+        best = np.where(far, order, -1).argmax(axis=-1)
         chosen[..., k] = best
         pivot = np.take_along_axis(left, best[..., None, None], axis=-2)
         length = np.sqrt((pivot * pivot).sum(axis=-1, keepdims=True))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Loops that dynamics does not close: a warning at load, an error where motion depends on them."""
+"""Loops of a robot: which are active, where their ends are; an error where a tree is needed."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from phistar.arrays import Array
-from phistar.errors import LoopError, LoopWarning, Problem
+from phistar.errors import LoopError
 from phistar.model.components import GROUND, Loop, LoopJoint
 from phistar.spatial import pose_product
 
 if TYPE_CHECKING:
     from phistar.model.model import Model
+
+WORLD = "world"
+"""What loops call the ground."""
 
 TREE_CURE = (
     "robot.tree is the same robot without its loops: use that if the motion of the tree is wanted."
@@ -31,18 +34,6 @@ def loop_label(loop: Loop) -> str:
         return f'loop "{loop.name}" ({loop.kind}, "{loop.predecessor}" to "{loop.successor}")'
     ends = f'"{loop.joint}" to "{loop.source}"' if loop.source else f'"{loop.joint}"'
     return f'coupling "{loop.name}" ({ends})'
-
-
-def loop_warnings(loops: Sequence[Loop]) -> list[Problem]:
-    """A warning for each loop that dynamics leaves open."""
-    cure = (
-        "Dynamics treats the robot as the tree without its loops; "
-        "robot.tree is that robot and says nothing."
-    )
-    return [
-        Problem("warning", "loop", x.where, f"{loop_label(x)} is not closed.", cure, LoopWarning)
-        for x in active_loops(loops)
-    ]
 
 
 def require_tree(model: Model, purpose: str, cure: str = TREE_CURE) -> None:

@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
-from phistar.errors import ArgumentError, LoopWarning, ModelError, Problem, UnknownNameError
+from phistar.errors import ArgumentError, ModelError, Problem, UnknownNameError
 from phistar.model.assemble import assemble
 from phistar.model.components import GROUND, Body, Frame, Joint, Link, Loop, frozen
 from phistar.model.fingerprint import fingerprint
-from phistar.model.kinematic_loops import loop_warnings
 from phistar.model.problems import (
     body_problems,
     joint_problems,
@@ -100,7 +99,6 @@ class Model:
         if any(p.severity == "error" for p in problems):
             raise ModelError([p for p in problems if p.severity == "error"])
         problems += zero_multiplier_problems(joints) + mass_problems(links, name)
-        problems += loop_warnings(loops)
         if order is not None:
             _check_order(name, [j.name for j in joints if j.nv], order)
         assembled = assemble(links, joints, order)
@@ -196,8 +194,20 @@ class Model:
 
     def without_loops(self) -> Model:
         """The same robot without loops and couplings: the tree that dynamics works on."""
-        left = tuple(p for p in self.problems if not issubclass(p.category, LoopWarning))
-        return replace(self, loops=(), problems=left) if self.loops else self
+        return replace(self, loops=()) if self.loops else self
+
+    def with_loops(self, loops: Sequence[Loop]) -> Model:
+        """The same robot with other loops.
+
+        Raises:
+            ModelError: A loop is not possible, or two have one name.
+        """
+        problems = loop_problems(self.links, tuple(self.joints.values()), loops)
+        counts = Counter(loop.name for loop in loops)
+        twice = [name for name, count in counts.items() if count > 1]
+        if problems or twice:
+            raise ModelError(problems or f"two loops of '{self.name}' are called {twice[0]!r}")
+        return replace(self, loops=tuple(loops))
 
     def with_configurations(self, configurations: Mapping[str, ArrayLike]) -> Model:
         """The same robot with other named configurations, each (nq,)."""

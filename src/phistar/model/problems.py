@@ -10,6 +10,7 @@ import numpy as np
 
 from phistar.errors import InertiaWarning, LimitWarning, Problem, Severity, close_matches
 from phistar.model.components import GROUND, Body, Coupling, Frame, Joint, Link, Loop
+from phistar.model.kinematic_loops import WORLD
 from phistar.model.loop_kinds import LOOP_KINDS
 from phistar.spatial import inertia_matrix, inertia_problems
 
@@ -202,7 +203,7 @@ def loop_problems(
     """Errors for loops of an unknown kind, or on missing links and joints."""
     if not loops:
         return []
-    known = {"link": {link.name for link in links} | {"world"}, "joint": {j.name for j in joints}}
+    known = {"link": {link.name for link in links} | {WORLD}, "joint": {j.name for j in joints}}
     return [problem for loop in loops for problem in _one_loop(loop, known)]
 
 

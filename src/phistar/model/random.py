@@ -19,6 +19,7 @@ from phistar.model.builder import ModelBuilder, make_pose
 from phistar.model.components import Coupling, Mimic, Shape
 from phistar.model.configuration import neutral, random_configuration
 from phistar.model.joints import JOINT_KINDS, JointKind
+from phistar.model.kinematic_loops import WORLD
 from phistar.model.loop_kinds import LOWER_PAIRS
 from phistar.model.model import STANDARD_GRAVITY, Model
 from phistar.model.numpy_kinematics import link_poses
@@ -294,7 +295,7 @@ class _RandomBuilder:
         first, second = (names[k] for k in self.rng.choice(len(names), 2, len(names) < 2))
         seat, there = self.pose(0.3), poses[first]
         if first == second:
-            first, there = GROUND_NAME, np.eye(4)
+            first, there = WORLD, np.eye(4)
         between = pose_product(pose_inverse(there), poses[second])
         kinds = LOWER_PAIRS
         self.builder.loop(

@@ -14,9 +14,11 @@ import numpy as np
 from phistar.arguments import refuse_singular
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, UnknownNameError
+from phistar.loops.forward import require_on_loops
+from phistar.loops.system import motion_at
 from phistar.model.bad_samples import check_on_error
 from phistar.model.configuration import Coordinates
-from phistar.model.kinematic_loops import require_tree
+from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
 from phistar.model.wrenches import Forces, check_wrenches
 from phistar.sim.adaptive_stepper import AcceptedSteps, AdaptiveStepper
@@ -29,6 +31,7 @@ from phistar.sim.divergence import (
     refuse_lost,
 )
 from phistar.sim.initial_state import InitialState, count_of_steps, duration_of, read_initial_state
+from phistar.sim.loop_stepper import LoopStepper, LoopVelocity
 from phistar.sim.monitors import map_knots
 from phistar.sim.numpy_stepper import NumpyStepper
 from phistar.sim.result_size import refuse_large_simulation
@@ -75,8 +78,11 @@ def simulate(
     if scheme not in SCHEME_NAMES:
         raise UnknownNameError("scheme", scheme, SCHEME_NAMES)
     check_on_error(on_error)
-    require_tree(model, "simulate")
-    refuse_singular(model)
+    closed = bool(active_loops(model.loops))
+    if closed:
+        _check_loop_scheme(scheme, variables)
+    else:
+        refuse_singular(model)
     name = variables or ("eta" if scheme == CONSERVING else "v")
     if name not in VARIABLES:
         raise UnknownNameError("variables", name, VARIABLES)
@@ -90,7 +96,7 @@ def simulate(
         if tau_steps is not None:
             raise ArgumentError(f"{ADAPTIVE} chooses its steps; pass a constant tau, no tau_steps")
         start = read_initial_state(model, q, v, tau, None, forces, 0, on_error)
-        var = variable(name, model, check_wrenches(model, start.q, start.forces, reference))
+        var = _variable(name, model, start, reference)
         knot_interval = None if dt is None else dt * every
         return _adaptive(
             model, var, name, start, length, knot_interval, tolerance, progress, keep_going
@@ -100,9 +106,40 @@ def simulate(
     count = count_of_steps(dt, steps, duration, every)
     start = read_initial_state(model, q, v, tau, tau_steps, forces, count, on_error)
     refuse_large_simulation(model.name, count, every, 8 * len(start.q) * (model.nq + model.nv))
-    var = variable(name, model, check_wrenches(model, start.q, start.forces, reference))
+    var = _variable(name, model, start, reference)
     times = (dt, count, every)
     return _fixed(model, var, name, scheme, start, times, progress, threads, keep_going)
+
+
+def _check_loop_scheme(scheme: str, variables: str | None) -> None:
+    """Raise for schemes and variables that do not know loops."""
+    if scheme == CONSERVING:
+        raise ArgumentError(
+            f"{CONSERVING} does not know loops; use rk4 or dopri5, or robot.tree without its loops"
+        )
+    if variables not in (None, "v"):
+        raise ArgumentError(
+            f"variables is {variables!r}, but robots with loops step v only; leave it out"
+        )
+
+
+def _variable(name: str, model: Model, start: InitialState, reference: str) -> Variable:
+    """What represents the velocity; of a robot with loops after a look at its state.
+
+    Raises:
+        LoopOpenError, LoopVelocityError: The state is not on the loops.
+    """
+    wrenches = check_wrenches(model, start.q, start.forces, reference)
+    if not active_loops(model.loops):
+        return variable(name, model, wrenches)
+    require_on_loops(
+        model,
+        motion_at(model, start.q[~start.lost], start.v[~start.lost]),
+        start.v[~start.lost],
+        "simulate",
+        float(np.finfo(start.dtype).eps),
+    )
+    return LoopVelocity(model, wrenches)
 
 
 def _fixed(
@@ -173,6 +210,8 @@ def _choose_stepper(
         assert isinstance(var, NormalisedRate)
         return ConservingStepper(model, var, keep_going)
     instructions = SCHEMES[scheme]
+    if isinstance(var, LoopVelocity):
+        return LoopStepper(model, var, instructions, keep_going)
     return make_compiled_stepper(model, var, instructions, work, threads, dtype) or NumpyStepper(
         model, var, instructions, keep_going
     )

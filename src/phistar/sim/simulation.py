@@ -5,14 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
-from phistar.errors import ArgumentError, InterpolationError, pluralize
-from phistar.model.components import Joint
+from phistar.errors import ArgumentError, InterpolationError, UnknownNameError, pluralize
+from phistar.loops.forward import constrained_dynamics
+from phistar.loops.mobility import LoopEvent, singular_passages
+from phistar.loops.system import rows_at
+from phistar.model.components import Joint, LoopJoint
 from phistar.model.configuration import difference, integrate
+from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
 from phistar.sim import monitors
 from phistar.sim.divergence import parking_configuration
@@ -160,6 +165,32 @@ class Simulation:
                 name,
                 interval,
             )
+
+    def loop_error(self) -> Array:
+        """How far open the loops are at each knot, (N + 1, ..., rows) [rad, m]."""
+        return rows_at(self.model, self.q.astype(float)).error
+
+    def wrenches(self, loop: str) -> Array:
+        """Wrench (N, ..., 6) [moment; force] of a loop joint on its successor at the first N knots,
+        at the successor frame in its axes, under the joint forces held from there on.
+
+        Wrenches on frames are not known any more: ``constrained_dynamics`` takes them.
+        """
+        if self.external:
+            raise ArgumentError(
+                "wrenches acted on frames, which the simulation does not keep; "
+                "robot.constrained_dynamics(sim.q[k], sim.v[k], sim.tau[k], forces=...) takes them"
+            )
+        names = [x.name for x in active_loops(self.model.loops) if isinstance(x, LoopJoint)]
+        if loop not in names:
+            raise UnknownNameError("active loop joint", loop, names, self.model.name)
+        found = constrained_dynamics(self.model, self.q[:-1], self.v[:-1], self.tau)
+        return found.wrenches[loop]
+
+    @cached_property
+    def events(self) -> tuple[LoopEvent, ...]:
+        """Passages near singular configurations of the loops, at knots."""
+        return singular_passages(self.model, self.t, self.q)
 
     def energy(self) -> Array:
         """Kinetic and potential energy (N + 1, ...) [J]."""

@@ -32,13 +32,16 @@ from phistar.compile import (
     run_traced_results,
 )
 from phistar.errors import UnknownNameError
+from phistar.loops.forward import require_on_loops
+from phistar.loops.system import motion_at
 from phistar.model.configuration import Coordinates, batch_shape
-from phistar.model.kinematic_loops import require_tree
+from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
 from phistar.model.model_cache import entries
 from phistar.model.singular import require_finite_results
 from phistar.model.wrenches import Forces, check_batch, check_wrenches
 from phistar.scalar.program import Unrolled
+from phistar.sim.loop_stepper import LoopVelocity, onto_loops
 from phistar.sim.manifold import is_euclidean
 from phistar.sim.schemes import SCHEMES, EvaluateRates, Scheme
 from phistar.sim.stages import StateFunctions, functions_of, next_state
@@ -58,8 +61,9 @@ def step(
     """See ``Robot.step``."""
     if scheme not in SCHEMES:
         raise UnknownNameError("scheme", scheme, SCHEMES)
-    require_tree(model, "step")
-    refuse_singular(model)
+    closed = bool(active_loops(model.loops))
+    if not closed:
+        refuse_singular(model)
     arrays = check_shapes(model, q=q, v=v, tau=tau)
     wrenches = check_wrenches(model, arrays["q"], forces, reference)
     lengths = step_lengths(dt)
@@ -68,6 +72,8 @@ def step(
     if np.ndim(dt) == 0:
         # A number has no precision of its own.
         lengths = lengths.astype(np.result_type(*arrays.values()).type(0).real.dtype)
+    if closed:
+        return _on_loops(SCHEMES[scheme], LoopVelocity(model, wrenches), arrays, lengths)
     if wrenches is None:
         found = run_traced_results(model, ("step", scheme), *arrays.values(), lengths)
         if found is not None:
@@ -76,6 +82,21 @@ def step(
         if ahead is not None:
             return ahead
     return _by_stages(SCHEMES[scheme], Velocity(model, wrenches), arrays, lengths)
+
+
+def _on_loops(
+    scheme: Scheme, variable: LoopVelocity, arrays: Mapping[str, Array], dt: Array
+) -> tuple[Array, Array]:
+    """The step of a robot with loops, projected onto them."""
+    model = variable.model
+    q, v, tau = checked_state(model, **arrays)
+    dtype = np.result_type(q, v, tau)
+    q, v, tau = (x.astype(float) for x in (q, v, tau))
+    precision = float(np.finfo(dtype).eps)
+    require_on_loops(model, motion_at(model, q, v), v, "step", precision)
+    q, v = _by_stages(scheme, variable, {"q": q, "v": v, "tau": tau}, dt)
+    q, v = onto_loops(model, q, v)
+    return q.astype(dtype), v.astype(dtype)
 
 
 def _by_stages(
@@ -149,6 +170,8 @@ def _trace(model: Model, scheme: str) -> Unrolled:
 def _work(model: Model, scheme: str) -> StagesWork | None:
     """Forward dynamics at all stages; None: followers of other joints, or joints with a scale."""
     joints = joint_map(model)
+    if active_loops(model.loops):
+        return None
     if not joints.one_to_one or (joints.scales != 1.0).any():
         return None
     parts = SCHEMES[scheme].instructions

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Constraints made in Python: for good by ``robot.with_loops(...)``, or for a call.
+
+    robot.with_loops(Point("left_foot"), Point("right_foot"), q=q)      # pinned where they are at q
+    robot.forward_dynamics(q, v, tau, constraints=[Weld("tool", "table")])
+
+Each connects a frame, the *successor*, with another one or with the world, the *predecessor*.
+``at`` says where: a point (3,) or a pose (4, 4) in the other frame; without it the constraint holds
+the frame where it is at the configuration ``q`` of the call.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from phistar.arrays import Array
+from phistar.errors import ArgumentError, UnknownNameError
+from phistar.model.components import Axis, Coupling, Loop, LoopJoint
+from phistar.model.kinematic_loops import WORLD
+from phistar.model.model import Model
+from phistar.model.numpy_kinematics import frame_pose
+from phistar.spatial import pose, pose_inverse, pose_product
+
+_Z: Axis = (0.0, 0.0, 1.0)
+
+
+class Constraint(ABC):
+    """A constraint between frames or joints, by name."""
+
+    @abstractmethod
+    def on(self, model: Model, q: Array | None = None) -> Loop:
+        """The loop that it is on a robot.
+
+        Args:
+            model: The robot.
+            q: (nq,), where the frames are held if the constraint does not say.
+
+        Raises:
+            UnknownNameError: There is no such frame or joint.
+            ArgumentError: A configuration is needed.
+        """
+
+
+    def anywhere(self, model: Model) -> tuple[Loop, bool]:
+        """The same for one call, and whether it holds frames wherever they are.
+
+        Rows of points, hinges and welds do not depend on the place at which a frame is held.
+        """
+        return self.on(model), False
+
+
+@dataclass(frozen=True)
+class _BetweenFrames(Constraint):
+    frame: str
+    other: str = WORLD
+    at: tuple[float, ...] | ArrayLike | None = None
+    name: str = ""
+
+    def _ends(self, model: Model, q: Array | None) -> tuple[str, Array, str, Array]:
+        """Link and pose of the predecessor, and of the successor."""
+        link, place = _seat(model, self.frame)
+        base, base_place = _seat(model, self.other)
+        if self.at is None:
+            if q is None:
+                raise ArgumentError(
+                    f"{type(self).__name__}({self.frame!r}) holds the frame where it is, so a "
+                    "configuration is needed: with_loops(..., q=q), or say at="
+                )
+            held = pose_product(pose_inverse(_world(model, q, self.other)), _world(model, q, self.frame))
+        else:
+            given = np.asarray(self.at, dtype=float)
+            if given.shape == (3,):
+                held = pose(translation=given)
+            elif given.shape == (4, 4):
+                held = given
+            else:
+                raise ArgumentError(
+                    f"at of {type(self).__name__}({self.frame!r}) has shape {given.shape}, expected "
+                    "a point (3,) or a pose (4, 4)"
+                )
+        return base, pose_product(base_place, held), link, place
+
+    def anywhere(self, model: Model) -> tuple[Loop, bool]:
+        if self.at is None and type(self) in (Point, Weld, Hinge):
+            return replace(self, at=(0.0, 0.0, 0.0)).on(model), True
+        return self.on(model), False
+
+    def _label(self, kind: str) -> str:
+        return self.name or f"{kind} of {self.frame}"
+
+    def _joint(
+        self, model: Model, q: Array | None, kind: str, axis: Axis = _Z, size: float = 0.0
+    ) -> LoopJoint:
+        base, base_pose, link, place = self._ends(model, q)
+        return LoopJoint(
+            self._label(kind), kind, base, link, base_pose, place, _unit(axis), True, "", size
+        )
+
+
+@dataclass(frozen=True)
+class Point(_BetweenFrames):
+    """The origin of a frame stays at a point of another frame."""
+
+    def on(self, model: Model, q: Array | None = None) -> Loop:
+        return self._joint(model, q, "spherical")
+
+
+@dataclass(frozen=True)
+class Weld(_BetweenFrames):
+    """A frame stays where it is in another frame, in position and orientation."""
+
+    def on(self, model: Model, q: Array | None = None) -> Loop:
+        return self._joint(model, q, "weld")
+
+
+@dataclass(frozen=True)
+class Hinge(_BetweenFrames):
+    """A frame only turns about ``axis``, given in its own axes."""
+
+    axis: Axis = _Z
+
+    def on(self, model: Model, q: Array | None = None) -> Loop:
+        return self._joint(model, q, "revolute", self.axis)
+
+
+@dataclass(frozen=True)
+class Distance(_BetweenFrames):
+    """The origin of a frame keeps its distance ``length`` [m] from a point of another frame.
+
+    ``at`` is that point, the other frame's origin by default; without ``length`` the distance is
+    the one at the configuration of the call.
+    """
+
+    length: float | None = None
+
+    def on(self, model: Model, q: Array | None = None) -> Loop:
+        at = (0.0, 0.0, 0.0) if self.at is None else self.at
+        base, base_pose, link, place = _BetweenFrames(self.frame, self.other, at)._ends(model, q)
+        length = self.length
+        if length is None:
+            if q is None:
+                raise ArgumentError(
+                    f"Distance({self.frame!r}) keeps the distance at a configuration: "
+                    "with_loops(..., q=q), or say length="
+                )
+            first = pose_product(_world(model, q, base), base_pose)
+            second = pose_product(_world(model, q, link), place)
+            gap = second[:3, 3] - first[:3, 3]
+            length = float(np.sqrt(gap @ gap))
+        if not length > 0.0:
+            raise ArgumentError(f"length of {self._label('distance')} is {length}, expected > 0")
+        label = self._label("distance")
+        return LoopJoint(label, "distance", base, link, base_pose, place, _Z, True, "", length)
+
+
+@dataclass(frozen=True)
+class Rolling(_BetweenFrames):
+    """A sphere around a frame rolls on a plane without slipping; with ``axis`` a thin disc.
+
+    The plane is z = 0 of the other frame, or of the pose ``at`` in it. Only the height is a
+    condition on the configuration.
+
+    Attributes:
+        radius: [m].
+        axis: Of the disc, in the axes of ``frame``; None: a sphere.
+    """
+
+    radius: float = 0.0
+    axis: Axis | None = None
+
+    def on(self, model: Model, q: Array | None = None) -> Loop:
+        if not self.radius > 0.0:
+            raise ArgumentError(f"radius of {self._label('rolling')} is {self.radius}, expected > 0")
+        plane = np.eye(4) if self.at is None else self.at
+        kind = "rolling" if self.axis is None else "rolling_disc"
+        seated = _BetweenFrames(self.frame, self.other, plane, self._label("rolling"))
+        return seated._joint(model, q, kind, self.axis or _Z, self.radius)
+
+
+@dataclass(frozen=True)
+class Gear(Constraint):
+    """A joint follows another: joint = offset + ratio · source, or a polynomial of it.
+
+    Attributes:
+        joint, source: Names of joints with one coordinate.
+        ratio: Turns of the joint per turn of the source.
+        offset: [rad or m].
+        coefficients: c₀, c₁, …, instead of ratio and offset.
+    """
+
+    joint: str
+    source: str
+    ratio: float = 1.0
+    offset: float = 0.0
+    coefficients: tuple[float, ...] | None = None
+    name: str = ""
+
+    def on(self, model: Model, q: Array | None = None) -> Loop:
+        for joint in (self.joint, self.source):
+            if joint not in model.joints:
+                raise UnknownNameError("joint", joint, model.joints, model.name)
+            if model.joints[joint].joint_kind.nv != 1:
+                raise ArgumentError(
+                    f"joint '{joint}' of a gear is {model.joints[joint].kind}, expected a joint "
+                    "with one coordinate"
+                )
+        label = self.name or f"gear {self.joint} {self.source}"
+        coefficients = self.coefficients or (self.offset, self.ratio)
+        return Coupling(label, self.joint, self.source, tuple(map(float, coefficients)))
+
+
+def _unit(axis: Axis) -> Axis:
+    a = np.asarray(axis, dtype=float)
+    length = float(np.sqrt(a @ a)) if a.shape == (3,) else 0.0
+    if not length > 0.0:
+        raise ArgumentError(f"axis is {axis}, expected three numbers that are not all zero")
+    return tuple((a / length).tolist())
+
+
+def _seat(model: Model, frame: str) -> tuple[str, Array]:
+    """The link that carries a frame, and the frame's pose in it."""
+    if frame == WORLD and frame not in model.frames:
+        return WORLD, np.eye(4)
+    found = model.frame(frame)
+    carrier = model.frames[found.link]
+    return found.link, pose_product(pose_inverse(carrier.body_pose), found.body_pose)
+
+
+def _world(model: Model, q: Array, frame: str) -> Array:
+    if frame == WORLD and frame not in model.frames:
+        return np.eye(4)
+    return frame_pose(model, q, frame)

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Inverse dynamics with loops: efforts of actuators that give a motion, statics, internal forces.
+
+Joint forces τ give a motion v̇ that keeps the loops if X*τ = X*τ_ID, where τ_ID are those of the tree
+and X spans the motions that keep the loops. With actuators B this is X*Bu = X*τ_ID.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from phistar import dynamics
+from phistar.arguments import checked_state
+from phistar.arrays import Array
+from phistar.errors import (
+    LoopVelocityError,
+    UnderactuatedError,
+    UnknownNameError,
+    first_index,
+    sample_text,
+)
+from phistar.loops.forward import (
+    coordinate_names,
+    describe_motion,
+    present_rank,
+    refuse_complex,
+    require_on_loops,
+)
+from phistar.loops.rank import RANK_TOLERANCE, factored, unique_loops
+from phistar.loops.system import LoopMotion, loop_system, loop_wrenches, motion_at
+from phistar.model.configuration import Coordinates
+from phistar.model.model import Model
+from phistar.model.wrenches import Wrenches, check_batch, check_numbers
+from phistar.reprs import one_line_repr
+
+ACCELERATION_TOLERANCE = 1e-6
+"""Fraction of the size of L̇v and ‖L‖‖v̇‖ from which accelerations open a loop."""
+RESIDUAL_TOLERANCE = 1e-8
+"""Fraction of the size of the forces from which something is missing."""
+
+
+@one_line_repr
+@dataclass(frozen=True)
+class ConstrainedInverse:
+    """Efforts that give a motion on the loops.
+
+    Attributes:
+        effort: (..., actuators) least-norm efforts, in the order of ``actuated``.
+        tau: (..., nv) the same as joint forces, zero elsewhere.
+        wrenches: For each loop joint (..., 6) on the successor, at its frame, in its axes; of least
+            norm where not determined.
+        joint_forces: (..., nv) L*λ.
+        unique: For each loop whether its wrench is determined at these efforts.
+        residual: (..., nv - rank) forces along the free motions that no actuator gives.
+        internal: (..., actuators, k) efforts that squeeze without moving, columns.
+        actuated: Names of the actuated coordinates.
+    """
+
+    effort: Array
+    tau: Array = field(repr=False)
+    wrenches: Mapping[str, Array] = field(repr=False)
+    joint_forces: Array = field(repr=False)
+    unique: Mapping[str, Array] = field(repr=False)
+    residual: Array = field(repr=False)
+    internal: Array = field(repr=False)
+    actuated: tuple[str, ...]
+
+
+def constrained_inverse_dynamics(
+    model: Model,
+    q: Coordinates,
+    v: Coordinates,
+    vdot: Coordinates,
+    actuated: Sequence[str] | None = None,
+    wrenches: Wrenches | None = None,
+    *,
+    allow_residual: bool = False,
+    held: frozenset[str] = frozenset(),
+) -> ConstrainedInverse:
+    """Efforts of actuators that give the accelerations ``vdot``; see ``Robot``."""
+    arrays = checked_state(model, q=q, v=v, vdot=vdot)
+    named = dict(zip(("q", "v", "vdot"), arrays, strict=True))
+    check_batch(model, named, wrenches)
+    check_numbers(model, named, wrenches)
+    refuse_complex(*arrays)
+    dtype = np.result_type(*arrays, np.float32)
+    precision = max(np.finfo(x.dtype).eps for x in arrays)
+    at, rate, push = (np.asarray(x, dtype=float) for x in arrays)
+    rows = motion_at(model, at, rate)
+    rank = present_rank(model, rows.L, "constrained_inverse_dynamics")
+    require_on_loops(model, rows, rate, "constrained_inverse_dynamics", precision, held)
+    _require_consistent(model, rows, push, precision)
+    system = loop_system(model)
+    entries = actuated_entries(model, actuated)
+    names = tuple(coordinate_names(model)[k] for k in entries)
+    wanted = dynamics.inverse_dynamics(system.tree, at, rate, push, wrenches)
+    factor = factored(rows.L, rank)
+    Xt = np.swapaxes(factor.X, -1, -2)
+    right = (Xt @ wanted[..., None])[..., 0]
+    drive = Xt[..., entries]
+    effort, residual, internal = _least_norm(drive, right)
+    if not allow_residual:
+        _require_driven(model, factor.X, drive, right, residual)
+    tau = np.zeros_like(wanted)
+    tau[..., entries] = effort
+    multipliers = factor.multipliers(wanted - tau)
+    joint_forces = (np.swapaxes(rows.L, -1, -2) @ multipliers[..., None])[..., 0]
+    found = loop_wrenches(system, rows.relative, multipliers)
+    return ConstrainedInverse(
+        effort.astype(dtype),
+        tau.astype(dtype),
+        {name: x.astype(dtype) for name, x in found.items()},
+        joint_forces.astype(dtype),
+        unique_loops(system, rows.L, rank),
+        residual.astype(dtype),
+        internal.astype(dtype),
+        names,
+    )
+
+
+def actuated_entries(model: Model, actuated: Sequence[str] | None) -> Array:
+    """Numbers in v of actuated coordinates; all of them by default.
+
+    Args:
+        model: The robot.
+        actuated: Names of joints, or of coordinates ``joint[i]``.
+    """
+    names = coordinate_names(model)
+    if actuated is None:
+        return np.arange(model.nv)
+    found: list[int] = []
+    for name in [actuated] if isinstance(actuated, str) else actuated:
+        if name in names:
+            found.append(names.index(name))
+        elif name in model.joint_names:
+            own = model.joints[name].v_slice
+            found += range(own.start, own.stop)
+        else:
+            raise UnknownNameError("independent joint", name, model.joint_names, model.name)
+    return np.array(found, dtype=int)
+
+
+def _least_norm(drive: Array, right: Array) -> tuple[Array, Array, Array]:
+    """The shortest u with X*Bu nearest to the right side, what is left, and the null space."""
+    actuators = drive.shape[-1]
+    batch = right.shape[:-1]
+    if not drive.shape[-2] or not actuators:
+        squeeze = np.broadcast_to(np.eye(actuators), (*batch, actuators, actuators))
+        return np.zeros((*batch, actuators)), np.array(right), squeeze
+    U, S, Vt = np.linalg.svd(drive)
+    kept = S > RANK_TOLERANCE * S[..., :1]
+    count = int(kept.sum(axis=-1).min())
+    inner = (np.swapaxes(U, -1, -2) @ right[..., None])[..., 0][..., : S.shape[-1]]
+    inner = np.where(kept, inner / np.where(kept, S, 1.0), 0.0)
+    V = np.swapaxes(Vt, -1, -2)
+    effort = (V[..., : S.shape[-1]] @ inner[..., None])[..., 0]
+    residual = right - (drive @ effort[..., None])[..., 0]
+    return effort, residual, V[..., count:]
+
+
+def _require_driven(model: Model, X: Array, drive: Array, right: Array, residual: Array) -> None:
+    size = np.abs(right).max(axis=-1, initial=0.0)
+    missing = np.abs(residual).max(axis=-1, initial=0.0)
+    bad = np.asarray(missing > RESIDUAL_TOLERANCE * np.maximum(size, 1e-9))
+    if not bad.any():
+        return
+    sample = first_index(bad)
+    along = residual[sample]
+    amount = float(np.sqrt((along * along).sum()))
+    motion = np.broadcast_to(X, (*residual.shape[:-1], *X.shape[-2:]))[sample] @ along
+    motion = motion / np.abs(motion).max()
+    names = coordinate_names(model)
+    raise UnderactuatedError(
+        model.name,
+        {name: float(x) for name, x in zip(names, motion, strict=True)},
+        amount,
+        f"constrained_inverse_dynamics of robot '{model.name}'{sample_text(sample)}: the actuators "
+        f"cannot drive {describe_motion(model, motion)}: a force of {amount:.3g} along it is "
+        "missing; name more joints in actuated=, ask for another acceleration, or pass "
+        "allow_residual=True",
+        bad,
+    )
+
+
+def _require_consistent(model: Model, rows: LoopMotion, vdot: Array, precision: float) -> None:
+    system = loop_system(model)
+    if not system.count:
+        return
+    moved = (rows.L @ vdot[..., None])[..., 0]
+    left = system.row_scale * (moved + rows.bias)
+    size = np.abs(system.scaled(rows.L)).max(axis=(-1, -2)) * np.abs(
+        vdot / system.column_scale
+    ).max(axis=-1)
+    size = size + np.abs(system.row_scale * rows.bias).max(axis=-1)
+    off = np.abs(left).max(axis=-1)
+    slack = max(ACCELERATION_TOLERANCE, 1e3 * precision)
+    bad = np.asarray(~(off <= slack * size + 1e-12))
+    if bad.any():
+        sample = first_index(bad)
+        row = int(np.argmax(np.abs(left[sample])))
+        raise LoopVelocityError(
+            model.name,
+            "constrained_inverse_dynamics",
+            system.label(row),
+            "accelerations",
+            float((moved + rows.bias)[sample][row]),
+            bad,
+            "accelerations on the loops are X v̇_R + x̄ of robot.minimal(q), or what "
+            "forward_dynamics gives",
+        )

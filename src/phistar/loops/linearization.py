@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Derivatives of forward dynamics through loops.
+
+With v̇ and λ held, the equations r₁ = ID(q, v, v̇) - L*λ - τ = 0 and r₂ = Lv̇ + L̇v = 0 change by their
+partial derivatives, and
+
+    [𝓜 -L*; L 0] (δv̇, δλ) = (δτ - ∂r₁, -∂r₂)
+
+∂r₁ is the linearization of the tree's inverse dynamics less ∂(L*λ). On loops with dependent rows δv̇
+exists along the loops only: ``vdot_q`` is then the operator on what is left of δq on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from phistar.arrays import Array
+from phistar.derivatives.discrete import Discretization
+from phistar.derivatives.first import InverseLinearization, Linearization, linearize_inverse
+from phistar.derivatives.lie_jacobians import right_jacobian, step_adjoint
+from phistar.errors import ArgumentError, UnknownNameError
+from phistar.loops.forward import coordinate_names, posed
+from phistar.loops.minimal import dependent_columns, independent_of, partition
+from phistar.loops.rank import Factored, factored
+from phistar.loops.routes import LoopProblem, accelerations, solve_saddle
+from phistar.loops.system import LoopSystem, loop_system, rows_at, tangents_at
+from phistar.model.configuration import Coordinates, integrate_unchecked
+from phistar.model.loop_kinds import LOOP_KINDS, LowerPair, wrench_columns
+from phistar.model.model import Model
+from phistar.model.wrenches import Wrenches
+from phistar.reprs import one_line_repr
+
+_COMPLEX_STEP = 1e-30
+
+
+@one_line_repr
+@dataclass(frozen=True)
+class ReducedLinearization:
+    """d/dt (δq_R, δv_R) = A (δq_R, δv_R) + B δτ in independent coordinates.
+
+    Attributes:
+        A: (..., 2n, 2n).
+        B: (..., 2n, nv), for joint forces of all joints.
+        X: (..., nv, n) with δq = X δq_R.
+        Xdot: (..., nv, n) with δv = X δv_R + Xdot δq_R.
+        independent: Names of the independent coordinates.
+        entries: Their numbers in v.
+    """
+
+    A: Array
+    B: Array
+    X: Array = field(repr=False)
+    Xdot: Array = field(repr=False)
+    independent: tuple[str, ...]
+    entries: Array = field(repr=False)
+
+    def expand(self, dq: Array, dv: Array) -> tuple[Array, Array]:
+        """δq and δv (..., nv) on the loops of independent changes (..., n)."""
+        full = (self.X @ dq[..., None])[..., 0]
+        return full, (self.X @ dv[..., None] + self.Xdot @ dq[..., None])[..., 0]
+
+
+@one_line_repr
+@dataclass(frozen=True)
+class LoopLinearization(Linearization):
+    """Joint accelerations on the loops and their derivatives.
+
+    Attributes:
+        multipliers: (..., rows) λ.
+        multipliers_q, multipliers_v, multipliers_tau: (..., rows, nv).
+        wrench_q, wrench_v, wrench_tau: For each loop joint (..., 6, nv), of its wrench on the
+            successor.
+        rate_q: (..., rows, nv), ∂(Lv)/∂q.
+        tangential: Whether rows depend on each other, so that derivatives exist along the loops
+            only.
+    """
+
+    q: Array = field(default_factory=lambda: np.zeros(0), repr=False)
+    multipliers: Array = field(default_factory=lambda: np.zeros(0), repr=False)
+    multipliers_q: Array = field(default_factory=lambda: np.zeros(0), repr=False)
+    multipliers_v: Array = field(default_factory=lambda: np.zeros(0), repr=False)
+    multipliers_tau: Array = field(default_factory=lambda: np.zeros(0), repr=False)
+    rate_q: Array = field(default_factory=lambda: np.zeros(0), repr=False)
+    rank: int = 0
+
+    @property
+    def tangential(self) -> bool:
+        return self.rank < self.multipliers.shape[-1]
+
+    @cached_property
+    def wrench_q(self) -> Mapping[str, Array]:
+        return self._wrenches(self.multipliers_q, True)
+
+    @cached_property
+    def wrench_v(self) -> Mapping[str, Array]:
+        return self._wrenches(self.multipliers_v, False)
+
+    @cached_property
+    def wrench_tau(self) -> Mapping[str, Array]:
+        return self._wrenches(self.multipliers_tau, False)
+
+    def _wrenches(self, by: Array, with_columns: bool) -> dict[str, Array]:
+        system = loop_system(self.model)
+        relative = rows_at(self.model, self.q).relative
+        found = {}
+        for number, loop, rows in system.joints():
+            N = np.swapaxes(wrench_columns(loop, relative[..., number, :, :]), -1, -2)
+            found[loop.name] = N @ by[..., rows, :]
+            if with_columns and not isinstance(LOOP_KINDS[loop.kind], LowerPair):
+                turned = self._column_changes(number)
+                found[loop.name] = found[loop.name] + turned
+        return found
+
+    def _column_changes(self, wanted: int) -> Array:
+        """∂(Nλ)/∂q (..., 6, nv) at fixed λ of a loop whose N depends on q, by complex steps."""
+        model = self.model
+        system = loop_system(model)
+        ((loop, rows),) = [(x, r) for n, x, r in system.joints() if n == wanted]
+        steps = 1j * _COMPLEX_STEP * np.eye(model.nv)
+        start = self.q[..., None, :].astype(complex)
+        moved = integrate_unchecked(
+            model, np.broadcast_to(start, (*self.q.shape[:-1], model.nv, model.nq)), steps
+        )
+        columns = wrench_columns(loop, rows_at(model, moved).relative[..., wanted, :, :])
+        pushed = np.swapaxes(columns, -1, -2) @ self.multipliers[..., None, rows, None]
+        return np.swapaxes(pushed[..., 0].imag / _COMPLEX_STEP, -1, -2)
+
+    def reduced(self) -> ReducedLinearization:
+        """The linearization in independent coordinates; they are chosen at the first sample."""
+        model = self.model
+        system = loop_system(model)
+        L = rows_at(model, self.q).L
+        first = L.reshape(-1, *L.shape[-2:])[0]
+        dependent = dependent_columns(system, first, self.rank)
+        entries = independent_of(dependent, model.nv)
+        nothing = np.zeros(L.shape[:-1])
+        X, _ = partition(system, L, self.rank, nothing, dependent)
+        turned = self.rate_q @ X
+        Xdot = _follow(system, L, self.rank, turned, dependent)
+        by_q = self.vdot_q @ X + self.vdot_v @ Xdot
+        by_v = self.vdot_v @ X
+        top = (self.transport @ X)[..., entries, :]
+        one = np.broadcast_to(np.eye(len(entries)), top.shape)
+        A = np.block([[top, one], [by_q[..., entries, :], by_v[..., entries, :]]])
+        below = self.vdot_tau[..., entries, :]
+        B = np.concatenate([np.zeros_like(below), below], axis=-2)
+        names = coordinate_names(model)
+        return ReducedLinearization(A, B, X, Xdot, tuple(names[k] for k in entries), entries)
+
+
+def _follow(system: LoopSystem, L: Array, rank: int, turned: Array, dependent: Array) -> Array:
+    """Changes (..., nv, n) of dependent coordinates that keep L δv + turned = 0, column by column."""
+    columns = np.moveaxis(turned, -1, 0)
+    found = [partition(system, L, rank, -c, dependent)[1] for c in columns]
+    if not found:
+        return np.zeros((*L.shape[:-2], L.shape[-1], 0))
+    return np.stack(found, axis=-1)
+
+
+def linearize(
+    model: Model,
+    q: Coordinates,
+    v: Coordinates,
+    tau: Coordinates,
+    wrenches: Wrenches | None = None,
+    method: str = "auto",
+    held: frozenset[str] = frozenset(),
+) -> LoopLinearization:
+    """Derivatives of forward dynamics on the loops."""
+    problem, dtype = posed(model, q, v, tau, wrenches, "linearize", method, held)
+    vdot = accelerations(problem, method)
+    factor = factored(problem.rows.L, problem.rank)
+    at, multipliers, tangents, by_q = _residual_changes(problem, factor, vdot)
+    nothing = np.zeros((*at.tau.shape[:-1], problem.system.count, model.nv))
+    one = np.broadcast_to(np.eye(model.nv), at.tau_q.shape)
+    found = {}
+    for name, force, c in (
+        ("q", -by_q, -tangents["acceleration_q"]),
+        ("v", -at.tau_v, -tangents["acceleration_v"]),
+        ("tau", one, nothing),
+    ):
+        found[name] = _solve_columns(at.tau_vdot, factor, force, c)
+    vdot_q = found["q"][0]
+    if problem.rank < problem.system.count:
+        vdot_q = vdot_q @ factor.X @ np.swapaxes(factor.X, -1, -2)
+    shape = (*vdot.shape, model.nv)
+    wide = [np.array(np.broadcast_to(x, shape), dtype) for x in (vdot_q, found["v"][0], found["tau"][0])]
+    return LoopLinearization(
+        vdot.astype(dtype),
+        *wide,
+        model,
+        np.array(np.broadcast_to(problem.v, vdot.shape), dtype),
+        q=np.array(np.broadcast_to(problem.q, (*vdot.shape[:-1], model.nq))),
+        multipliers=multipliers,
+        multipliers_q=found["q"][1],
+        multipliers_v=found["v"][1],
+        multipliers_tau=found["tau"][1],
+        rate_q=tangents["rate_q"],
+        rank=problem.rank,
+    )
+
+
+def _residual_changes(
+    problem: LoopProblem, factor: Factored, vdot: Array
+) -> tuple[InverseLinearization, Array, Mapping[str, Array], Array]:
+    """The tree's linearization, λ, the tangents of rows, and ∂r₁/∂q at accelerations."""
+    at = linearize_inverse(problem.system.tree, problem.q, problem.v, vdot, problem.wrenches)
+    multipliers = factor.multipliers(at.tau - problem.tau)
+    tangents = tangents_at(problem.model, problem.q, problem.v, vdot, multipliers)
+    return at, multipliers, tangents, at.tau_q - tangents["force_q"]
+
+
+def discretize(
+    model: Model,
+    q: Coordinates,
+    v: Coordinates,
+    tau: Coordinates,
+    dt: float,
+    method: str = "semi_implicit",
+    wrenches: Wrenches | None = None,
+) -> Discretization:
+    """A velocity step that keeps the loops, 𝓜(v' - v) = dt(τ - 𝒞) + L*Λ, Lv' = 0, q' = q ⊕ dt v'."""
+    if method != "semi_implicit":
+        raise UnknownNameError("method of a robot with loops", method, ("semi_implicit",))
+    if not (np.isfinite(dt) and dt > 0):
+        raise ArgumentError(f"dt is {dt}, expected a time greater than zero [s]")
+    problem, dtype = posed(model, q, v, tau, wrenches, "discretize")
+    L, h = problem.rows.L, float(dt)
+    factor = factored(L, problem.rank)
+    mass, force = problem.mass_and_force()
+    push, _ = solve_saddle(mass, factor, force, -problem.rows.rate / h)
+    later = problem.v + h * push
+    at, _, _, by_q = _residual_changes(problem, factor, push)
+    turned = motion_tangents(model, problem.q, later)
+    nv = model.nv
+    one = np.broadcast_to(np.eye(nv), at.tau_q.shape)
+    by_q, _ = _solve_columns(at.tau_vdot, factor, -by_q, -turned / h)
+    by_v, _ = _solve_columns(at.tau_vdot, factor, -at.tau_v, -L / h)
+    by_tau, _ = _solve_columns(at.tau_vdot, factor, one, np.zeros_like(turned))
+    step = h * later
+    way = h * right_jacobian(model, step)
+    lower = np.concatenate([h * by_q, one + h * by_v], axis=-1)
+    upper = way @ lower
+    upper[..., :nv] += step_adjoint(model, step)
+    push_tau = h * by_tau
+    found = (
+        integrate_unchecked(model, np.broadcast_to(problem.q, (*step.shape[:-1], model.nq)), step),
+        later,
+        np.concatenate([upper, lower], axis=-2),
+        np.concatenate([way @ push_tau, push_tau], axis=-2),
+    )
+    return Discretization(*(x.astype(dtype) for x in found))
+
+
+def motion_tangents(model: Model, q: Array, v: Array) -> Array:
+    """∂(Lv)/∂q (..., rows, nv)."""
+    rows = loop_system(model).count
+    return tangents_at(model, q, v, np.zeros_like(v), np.zeros((*v.shape[:-1], rows)))["rate_q"]
+
+
+def _solve_columns(mass: Array, rows: Factored, force: Array, c: Array) -> tuple[Array, Array]:
+    """As ``routes.solve_saddle`` for the columns of matrices."""
+    U, V, X = rows.U, rows.V, rows.X
+    start = V @ ((np.swapaxes(U, -1, -2) @ c) / rows.S[..., :, None])
+    Xt = np.swapaxes(X, -1, -2)
+    x = start + X @ np.linalg.solve(Xt @ mass @ X, Xt @ (force - mass @ start))
+    push = (np.swapaxes(V, -1, -2) @ (mass @ x - force)) / rows.S[..., :, None]
+    return x, U @ push
+
+

@@ -1,0 +1,451 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Loops as parts of ``Robot``: what every robot can be asked, and what changes where there are some.
+
+``Constrained`` is a part of every robot. ``ClosesLoops`` is in front of the others on robots with
+active loops: everything about motion respects them, and what cannot yet says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from phistar.arguments import checked_state
+from phistar.arrays import Array
+from phistar.errors import LoopError, UnknownNameError
+from phistar.loops import assembly, forward, inverse, linearization
+from phistar.loops import minimal as minimal_coordinates
+from phistar.loops import mobility as mobilities
+from phistar.loops.forward import ConstrainedDynamics
+from phistar.loops.inverse import ConstrainedInverse
+from phistar.loops.linearization import LoopLinearization
+from phistar.loops.minimal import MinimalCoordinates
+from phistar.loops.mobility import Mobility
+from phistar.loops.system import loop_system, rows_at
+from phistar.model.bad_samples import nan_where_bad
+from phistar.model.configuration import Coordinates
+from phistar.model.kinematic_loops import TREE_CURE, active_loops
+from phistar.model.model import Model
+from phistar.model.wrenches import check_wrenches
+
+if TYPE_CHECKING:
+    from phistar.constraints import Constraint
+    from phistar.derivatives.discrete import Discretization
+
+
+@dataclass(frozen=True)
+class NamedRows:
+    """An array with rows of loops: ``rows["pin"]`` are those of one loop; NumPy takes it whole.
+
+    Attributes:
+        values: (..., rows), or (..., rows, nv).
+        names: Of each row.
+        slices: Rows of each loop.
+        tail: How many axes a row has.
+    """
+
+    values: Array
+    names: tuple[str, ...]
+    slices: Mapping[str, slice]
+    tail: int = 0
+
+    def __getitem__(self, loop: str) -> Array:
+        if loop not in self.slices:
+            raise UnknownNameError("active loop", loop, self.slices)
+        return self.values[(..., self.slices[loop], *(slice(None),) * self.tail)]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self.values, dtype=dtype, copy=copy)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the whole array."""
+        return self.values.shape
+
+
+def _named(model: Model, values: Array, tail: int = 0) -> NamedRows:
+    system = loop_system(model)
+    slices = {loop.name: rows for loop, rows in zip(system.loops, system.slices, strict=True)}
+    return NamedRows(values, system.row_names, slices, tail)
+
+
+class Constrained:
+    """Loops and other constraints of a robot; a robot without any has no rows."""
+
+    model: Model
+    _held_anywhere: frozenset[str] = frozenset()
+
+    if TYPE_CHECKING:
+
+        def with_loops(
+            self,
+            *constraints: Constraint,
+            off: Sequence[str] = (),
+            q: Coordinates | None = None,
+        ) -> Any: ...
+
+        def _for_call(self, constraints: Sequence[Constraint]) -> Any: ...
+
+    def loop_error(self, q: Coordinates) -> NamedRows:
+        """How far open each active loop is, (..., rows) [rad, m] by loop: zero on the loops.
+
+        Of a loop joint N* log of what is left when its nearest free motion is taken off, in the
+        axes of the successor frame.
+        """
+        (at,) = checked_state(self.model, q=q)
+        return _named(self.model, rows_at(self.model, at).error)
+
+    def loop_jacobian(self, q: Coordinates) -> NamedRows:
+        """L (..., rows, nv) of all active loops: L v = 0 for velocities that keep them."""
+        (at,) = checked_state(self.model, q=q)
+        return _named(self.model, rows_at(self.model, at).L, 1)
+
+    def assemble(self, q: Coordinates, *, fixed: Sequence[str] = ()) -> Array:
+        """A configuration (..., nq) on the loops, near the given one.
+
+        Args:
+            q: (..., nq).
+            fixed: Names of joints that stay where they are.
+
+        Raises:
+            LoopOpenError: Loops of a sample cannot be closed from there.
+        """
+        return assembly.assemble(self.model, q, fixed)
+
+    def project(self, q: Coordinates, v: Coordinates | None = None) -> Any:
+        """The state (q, v) on the loops nearest to the given one in the mass metric.
+
+        Without ``v`` the configuration alone. For configurations that are nearly closed; from afar
+        ``assemble`` is the better way.
+
+        Raises:
+            LoopOpenError: Loops of a sample cannot be closed from there.
+        """
+        return assembly.project(self.model, q, v)
+
+    def mobility(self, q: Coordinates) -> Mobility:
+        """How the robot can move at a configuration (nq,) on its loops; ``print`` it."""
+        return mobilities.mobility(self.model, q)
+
+    def minimal(self, q: Coordinates) -> MinimalCoordinates:
+        """Independent coordinates at a configuration (nq,) on the loops.
+
+        ``m.independent`` are their names; v = ``m.X`` v_R; ``m.bias(q, v)`` the rest of v̇;
+        ``m.coordinates(q)`` and ``m.expand(q_R, v_R)`` go there and back.
+        """
+        return minimal_coordinates.minimal(self.model, q)
+
+    def constrained_dynamics(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        tau: Coordinates,
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        method: str = "auto",
+        constraints: Sequence[Constraint] | None = None,
+    ) -> ConstrainedDynamics:
+        """Accelerations on the loops and what the loops do: ``.vdot .wrenches .multipliers``.
+
+        Args:
+            q: (..., nq), on the loops.
+            v: (..., nv), on the loops.
+            tau: (..., nv).
+            forces, reference: External wrenches, as in ``forward_dynamics``.
+            method: ``"auto"``, ``"kkt"``, ``"range"``, ``"null"``, ``"embedding"``, ``"proximal"``
+                or ``"join"``; they agree.
+            constraints: More constraints, for this call.
+
+        Raises:
+            LoopOpenError, LoopVelocityError: A state is not on the loops.
+        """
+        if constraints is not None:
+            robot = self._for_call(constraints)
+            return robot.constrained_dynamics(  # type: ignore[no-any-return]
+                q, v, tau, forces=forces, reference=reference, method=method
+            )
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        held = self._held_anywhere
+        return forward.constrained_dynamics(self.model, q, v, tau, wrenches, method, held)
+
+    def constrained_inverse_dynamics(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        vdot: Coordinates,
+        *,
+        actuated: Sequence[str] | None = None,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        constraints: Sequence[Constraint] | None = None,
+        allow_residual: bool = False,
+    ) -> ConstrainedInverse:
+        """Efforts of actuators that give the accelerations ``vdot`` on the loops.
+
+        ``.effort`` is the least-norm solution, ``.tau`` the same as joint forces, ``.wrenches`` what
+        the loops carry, ``.internal`` the efforts that squeeze without moving.
+
+        Args:
+            q: (..., nq), on the loops.
+            v, vdot: (..., nv), on the loops.
+            actuated: Names of actuated joints; default: all.
+            forces, reference: As in ``inverse_dynamics``.
+            constraints: More constraints, for this call.
+            allow_residual: Give the nearest efforts if the actuators cannot drive the motion.
+
+        Raises:
+            UnderactuatedError: The actuators cannot give this acceleration; it names the motion.
+            LoopOpenError, LoopVelocityError: The motion is not on the loops.
+        """
+        if constraints is not None:
+            return self._for_call(constraints).constrained_inverse_dynamics(  # type: ignore[no-any-return]
+                q, v, vdot, actuated=actuated, forces=forces, reference=reference,
+                allow_residual=allow_residual,
+            )  # fmt: skip
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return inverse.constrained_inverse_dynamics(
+            self.model,
+            q,
+            v,
+            vdot,
+            actuated,
+            wrenches,
+            allow_residual=allow_residual,
+            held=self._held_anywhere,
+        )
+
+
+class ClosesLoops(Constrained):
+    """What a robot with active loops does in its own way."""
+
+    if TYPE_CHECKING:
+        name: str
+
+        def inverse_dynamics(self, *args: Any, **kwargs: Any) -> Array: ...
+
+    def forward_dynamics(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        tau: Coordinates,
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        method: str = "auto",
+        out: Array | None = None,
+        on_error: str = "raise",
+        constraints: Sequence[Constraint] | None = None,
+    ) -> Array:
+        """Joint accelerations (..., nv) on the loops under the joint forces ``tau``.
+
+        Args:
+            q: (..., nq), on the loops.
+            v: (..., nv), on the loops.
+            tau: (..., nv).
+            forces, reference: As in ``inverse_dynamics``.
+            method: As in ``constrained_dynamics``.
+            out: Where to put the result; an array of its shape and dtype.
+            on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
+            constraints: More constraints, for this call.
+
+        Raises:
+            LoopOpenError, LoopVelocityError: A state is not on the loops.
+        """
+        if constraints is not None:
+            robot = self._for_call(constraints)
+            return robot.forward_dynamics(  # type: ignore[no-any-return]
+                q, v, tau, forces=forces, reference=reference, method=method, out=out,
+                on_error=on_error,
+            )  # fmt: skip
+        if on_error != "raise":
+            return nan_where_bad(
+                self.model,
+                on_error,
+                partial(self.forward_dynamics, reference=reference, method=method, out=out),
+                {"q": q, "v": v, "tau": tau},
+                forces,
+            )
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        held = self._held_anywhere
+        return forward.forward_dynamics(self.model, q, v, tau, wrenches, method, out, held)
+
+    aba = forward_dynamics
+
+    def linearize(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        tau: Coordinates,
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        method: str = "auto",
+        on_error: str = "raise",
+    ) -> LoopLinearization:
+        """Accelerations on the loops and their derivatives; ``.reduced()`` in minimal coordinates.
+
+        Besides ``vdot_q vdot_v vdot_tau`` there are ``multipliers_q``, ``wrench_q[loop]`` and so on.
+        The full ``A`` has two zero eigenvalues per independent row: steps off the loops. Where rows
+        depend on each other, derivatives exist along the loops only (``.tangential``).
+
+        Args:
+            q, v, tau, forces, reference: As of a tree's ``linearize``; states on the loops.
+            method: As in ``constrained_dynamics``.
+            on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
+        """
+        if on_error != "raise":
+            return nan_where_bad(
+                self.model,
+                on_error,
+                partial(self.linearize, reference=reference, method=method),
+                {"q": q, "v": v, "tau": tau},
+                forces,
+            )
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        held = self._held_anywhere
+        return linearization.linearize(self.model, q, v, tau, wrenches, method, held)
+
+    def discretize(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        tau: Coordinates,
+        dt: float,
+        *,
+        method: str = "semi_implicit",
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        on_error: str = "raise",
+    ) -> Discretization:
+        """A step of time ``dt`` [s] that keeps the loops, and its exact derivatives.
+
+        𝓜(v' - v) = dt (τ - 𝒞) + L*Λ with Lv' = 0 and q' = q ⊕ dt v'; loops open by O(dt²), which
+        ``step`` and ``simulate`` take back by projecting.
+        """
+        if on_error != "raise":
+            return nan_where_bad(
+                self.model,
+                on_error,
+                partial(self.discretize, dt=dt, method=method, reference=reference),
+                {"q": q, "v": v, "tau": tau},
+                forces,
+            )
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return linearization.discretize(self.model, q, v, tau, dt, method, wrenches)
+
+    def jvp(
+        self,
+        function: str,
+        q: Coordinates,
+        v: Coordinates,
+        x: Coordinates,
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        method: str = "rigid",
+        on_error: str = "raise",
+        **changes: Coordinates,
+    ) -> Array:
+        """The change (..., nv) of a result along changes of the arguments; see a tree's ``jvp``."""
+        if function != "forward_dynamics":
+            return super().jvp(  # type: ignore[misc,no-any-return]
+                function, q, v, x, forces=forces, reference=reference, method=method,
+                on_error=on_error, **changes,
+            )  # fmt: skip
+        known = ("dq", "dv", "dtau")
+        for name in changes:
+            if name not in known:
+                raise UnknownNameError("change", name, known, function)
+        at = self.linearize(q, v, x, forces=forces, reference=reference, on_error=on_error)
+        total = np.zeros_like(at.vdot)
+        for name, matrix in zip(known, (at.vdot_q, at.vdot_v, at.vdot_tau), strict=True):
+            if name in changes:
+                (step,) = checked_state(self.model, v=changes[name])
+                total = total + (matrix @ step[..., None])[..., 0]
+        return total
+
+    def vjp(
+        self,
+        function: str,
+        q: Coordinates,
+        v: Coordinates,
+        x: Coordinates,
+        weights: Coordinates,
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        on_error: str = "raise",
+    ) -> dict[str, Array]:
+        """The gradient of ``weights · result``, (..., nv) by name; see a tree's ``vjp``."""
+        if function != "forward_dynamics":
+            return super().vjp(  # type: ignore[misc,no-any-return]
+                function, q, v, x, weights, forces=forces, reference=reference, on_error=on_error
+            )
+        at = self.linearize(q, v, x, forces=forces, reference=reference, on_error=on_error)
+        (w,) = checked_state(self.model, v=weights)
+        matrices = {"q": at.vdot_q, "v": at.vdot_v, "tau": at.vdot_tau}
+        return {
+            name: (np.swapaxes(matrix, -1, -2) @ w[..., None])[..., 0]
+            for name, matrix in matrices.items()
+        }
+
+    def hybrid_dynamics(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        tau: Coordinates,
+        vdot: Coordinates,
+        prescribed: Sequence[str],
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        on_error: str = "raise",
+    ) -> tuple[Array, Array]:
+        """Dynamics on the loops with the motion of some joints prescribed; as of a tree.
+
+        The forces of prescribed joints are those that their drives give; the others keep theirs.
+
+        Raises:
+            ArgumentError: The loops do not allow the prescribed accelerations.
+        """
+        if on_error != "raise":
+            return nan_where_bad(
+                self.model,
+                on_error,
+                partial(self.hybrid_dynamics, prescribed=prescribed, reference=reference),
+                {"q": q, "v": v, "tau": tau, "vdot": vdot},
+                forces,
+            )
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return forward.hybrid_dynamics(self.model, q, v, tau, vdot, prescribed, wrenches)
+
+    def _not_with_loops(self, purpose: str) -> Any:
+        raise LoopError(self.model.name, purpose, active_loops(self.model.loops), TREE_CURE)
+
+    def linearize_hybrid(self, *args: Any, **kwargs: Any) -> Any:
+        """Not with loops: ``robot.tree`` has it."""
+        return self._not_with_loops("linearize_hybrid")
+
+    def forward_dynamics_second(self, *args: Any, **kwargs: Any) -> Any:
+        """Not with loops: ``robot.tree`` has it."""
+        return self._not_with_loops("forward_dynamics_second")
+
+    def vdot_parameters(self, *args: Any, **kwargs: Any) -> Any:
+        """Not with loops: ``robot.tree`` has it."""
+        return self._not_with_loops("vdot_parameters")
+
+    def diagonal_forward_dynamics(self, *args: Any, **kwargs: Any) -> Any:
+        """Not with loops: ``robot.tree`` has it."""
+        return self._not_with_loops("diagonal_forward_dynamics")
+
+    def hvp(self, function: str, *args: Any, **kwargs: Any) -> Any:
+        """Of inverse dynamics as of a tree; not of forward dynamics."""
+        if function == "forward_dynamics":
+            return self._not_with_loops("hvp of forward_dynamics")
+        return super().hvp(function, *args, **kwargs)  # type: ignore[misc]

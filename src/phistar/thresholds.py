@@ -239,6 +239,12 @@ class Policy:
     vectors_per_block: int = 4
     """Vectors of lanes in a block of simulated samples; more do not stay in the nearest cache."""
 
+    max_link_loop_rows_unrolled: int = 1500
+    """Links times rows of loops up to which dynamics with loops is an unrolled program."""
+
+    max_link_loop_rows_at_once: int = 40
+    """Links times rows of loops up to which it is compiled by the first call that wants it."""
+
     max_coordinates_of_dense_loops: int = 14
     """Coordinates up to which loops are closed by one dense solution for v̇ and λ; beyond them the
     factors of the tree take fewer operations."""

@@ -231,6 +231,29 @@ class TracedWork:
 
 
 @dataclass(frozen=True)
+class LoopWork:
+    """Dynamics with closed loops: the tree's sweeps, once more for each row.
+
+    Attributes:
+        rows: Of the loops.
+    """
+
+    rows: int
+
+    def decide(self, bodies: int, tier: str) -> Decision:
+        """Unrolled unless it is too long; at once where it is short."""
+        weight, unit = bodies * self.rows, "links x rows"
+        fits, text = _at_most(weight, POLICY.max_link_loop_rows_unrolled, unit)
+        if not weight > 0 or not fits:
+            return _by_numpy(f"{text} are compiled")
+        short, early = _at_most(weight, POLICY.max_link_loop_rows_at_once, unit)
+        found = Decision(UNROLLED, "loops", short, 1, f"unrolled: {text} are")
+        if short:
+            return replace(found, why=f"{found.why}; at once: {early} are")
+        return _when_tiered(found, tier, f"in a background thread: {early} are compiled at once")
+
+
+@dataclass(frozen=True)
 class StepWork:
     """Time steps of a simulation.
 
@@ -253,7 +276,7 @@ class StepWork:
         return Decision(UNROLLED, "steps", waits, 1, f"{why}{_number(least)} evaluations")
 
 
-Work = VectorWork | StagesWork | MatrixWork | BundleWork | TracedWork | StepWork
+Work = VectorWork | StagesWork | MatrixWork | BundleWork | TracedWork | LoopWork | StepWork
 
 
 def decide(

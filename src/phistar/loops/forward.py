@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from phistar import dynamics
-from phistar.arguments import check_out, checked_state
+from phistar.arguments import check_out, check_shapes, checked_state
 from phistar.arrays import Array
+from phistar.compile import run_traced
 from phistar.errors import (
     ArgumentError,
     LoopVelocityError,
@@ -23,6 +24,8 @@ from phistar.errors import (
     sample_text,
 )
 from phistar.loops.assembly import open_loop_error, usual_rank
+from phistar.loops.programs import OPEN_TOLERANCE, PRECISIONS, RATE_TOLERANCE, REST
+from phistar.loops.programs import slack as within
 from phistar.loops.rank import RANK_TOLERANCE, factored, singular_values, unique_loops
 from phistar.loops.routes import NEEDS_TREE_INERTIA, LoopProblem, accelerations, solve_saddle
 from phistar.loops.system import LoopMotion, LoopSystem, loop_system, loop_wrenches, motion_at
@@ -32,15 +35,10 @@ from phistar.model.singular import singular_hinges
 from phistar.model.wrenches import Wrenches, check_batch, check_numbers
 from phistar.reprs import one_line_repr
 
-OPEN_TOLERANCE = 1e-6
-"""Errors without units from which a loop counts as open."""
-RATE_TOLERANCE = 1e-6
-"""Fraction of ‖L‖‖v‖ from which a velocity opens a loop."""
 SINGULAR_TOLERANCE = 1e-6
 """σ_r/σ₁ below which a configuration is reported as singular."""
 LOST_TOLERANCE = 1e-12
 """σ_r/σ₁ below which a row is nothing but rounding: results count it as missing."""
-_PRECISION_FACTOR = 1e3
 
 
 @one_line_repr
@@ -78,13 +76,26 @@ def forward_dynamics(
     held: frozenset[str] = frozenset(),
 ) -> Array:
     """Joint accelerations (..., nv) on the loops."""
-    problem, dtype = posed(model, q, v, tau, wrenches, "forward_dynamics", method, held)
-    result = _solved(problem, method).astype(dtype)
+    result = None
+    if wrenches is None and method == "auto" and not held:
+        result = _by_code(model, q, v, tau)
+    if result is None:
+        problem, dtype = posed(model, q, v, tau, wrenches, "forward_dynamics", method, held)
+        result = _solved(problem, method).astype(dtype)
     if out is None:
         return result
     check_out(out, result.shape, result.dtype)
     np.copyto(out, result)
     return out
+
+
+def _by_code(model: Model, q: Coordinates, v: Coordinates, tau: Coordinates) -> Array | None:
+    """v̇ by machine code, if that is at hand and all states are on the loops."""
+    arrays = check_shapes(model, q=q, v=v, tau=tau)
+    precision = PRECISIONS.get(np.result_type(*arrays.values()).name)
+    if precision is None:
+        return None
+    return run_traced(model, ("loop_dynamics", precision), *arrays.values())
 
 
 def constrained_dynamics(
@@ -240,19 +251,18 @@ def require_on_loops(
     for loop, own in zip(system.loops, system.slices, strict=True):
         if loop.name in held:
             looked_at[own] = 0.0
-    slack = max(OPEN_TOLERANCE, _PRECISION_FACTOR * precision)
+    slack = within(OPEN_TOLERANCE, precision)
     scaled = looked_at * system.row_scale * rows.error
     gap = np.sqrt((scaled * scaled).sum(axis=-1))
     if (bad := ~(gap <= slack)).any():
         cure = "close it first: q = robot.assemble(q), or robot.project(q, v)"
         raise open_loop_error(model, looked_at * rows.error, np.asarray(bad), purpose, cure)
     rate = system.row_scale * rows.rate
-    size = np.abs(system.scaled(rows.L)).max(axis=(-1, -2)) * np.abs(v / system.column_scale).max(
-        axis=-1, initial=0.0
-    )
-    speed = np.sqrt((rate * rate).sum(axis=-1))
-    slack = max(RATE_TOLERANCE, _PRECISION_FACTOR * precision)
-    if (bad := ~(speed <= slack * size + 1e-12)).any():
+    scaled = system.scaled(rows.L)
+    speeds = v / system.column_scale
+    size = (scaled * scaled).sum(axis=(-1, -2)) * (speeds * speeds).sum(axis=-1)
+    slack = within(RATE_TOLERANCE, precision)
+    if (bad := ~((rate * rate).sum(axis=-1) <= slack**2 * size + REST**2)).any():
         sample = first_index(bad)
         row = int(np.argmax(np.abs(rate[sample])))
         raise LoopVelocityError(

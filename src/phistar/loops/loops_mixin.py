@@ -7,7 +7,7 @@ active loops: everything about motion respects them, and what cannot yet says so
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -26,11 +26,13 @@ from phistar.loops.inverse import ConstrainedInverse
 from phistar.loops.linearization import LoopLinearization
 from phistar.loops.minimal import MinimalCoordinates
 from phistar.loops.mobility import Mobility
+from phistar.loops.programs import LOOP_DYNAMICS_KEY
 from phistar.loops.system import loop_system, rows_at
 from phistar.model.bad_samples import nan_where_bad
 from phistar.model.configuration import Coordinates
 from phistar.model.kinematic_loops import TREE_CURE, active_loops
 from phistar.model.model import Model
+from phistar.model.model_cache import Entry
 from phistar.model.wrenches import check_wrenches
 
 if TYPE_CHECKING:
@@ -224,6 +226,8 @@ class Constrained:
 class ClosesLoops(Constrained):
     """What a robot with active loops does in its own way."""
 
+    _entries: dict[Hashable, Entry | None]
+
     if TYPE_CHECKING:
         name: str
 
@@ -263,6 +267,10 @@ class ClosesLoops(Constrained):
                 q, v, tau, forces=forces, reference=reference, method=method, out=out,
                 on_error=on_error,
             )  # fmt: skip
+        if forces is None and method == "auto" and reference == "world_aligned":
+            entry = self._entries.get(LOOP_DYNAMICS_KEY)
+            if entry is not None and (result := entry(q, v, tau, out)) is not None:
+                return result
         if on_error != "raise":
             return nan_where_bad(
                 self.model,

@@ -71,6 +71,9 @@ class LoopKind(Protocol):
     def error(self, loop: LoopJoint, relative: Array) -> Array:
         """How far open it is (..., rows) [rad, m], of relative poses (..., 4, 4)."""
 
+    def near_error(self, loop: LoopJoint, at: RelativePose, ops: Roots) -> list[Number]:
+        """The same to first order where it is nearly closed, by arithmetic and roots alone."""
+
 
 def across(axis: Axis) -> tuple[Axis, Axis]:
     """Two unit vectors normal to a unit vector and to each other; coordinate axes if it is one."""
@@ -124,6 +127,20 @@ class LowerPair:
         rest = pose_inverse(self._nearest_motion(loop, relative)) @ relative
         N = np.array(self.columns(loop, RelativePose((), ()), _ARRAY_ROOTS)).reshape(-1, 6)
         return np.asarray(log_se3(rest) @ N.T)
+
+    def near_error(self, loop: LoopJoint, at: RelativePose, ops: Roots) -> list[Number]:
+        R, a = at.R, loop.axis
+        if self.angular == "across":
+            turned = cross(at.to_successor(a), a)
+        else:
+            turned = scaled(0.5, [R[2][1] - R[1][2], R[0][2] - R[2][0], R[1][0] - R[0][1]])
+        found = [dot(x, turned) for x in _directions(self.angular, a)]
+        p = list(at.p)
+        if self.linear in ("across", "along"):
+            along = scaled(dot(a, p), a)
+            p = minus(p, along) if self.linear == "across" else along
+        shifted = at.to_successor(p)
+        return found + [dot(x, shifted) for x in _directions(self.linear, a)]
 
     def _nearest_motion(self, loop: LoopJoint, relative: Array) -> Array:
         """The nearest motion (..., 4, 4) that the joint allows."""
@@ -193,6 +210,9 @@ class Rod:
         length = ops.sqrt(dot(at.p, at.p))
         return scaled(1.0 / length, at.to_successor(at.p)), length
 
+    def near_error(self, loop: LoopJoint, at: RelativePose, ops: Roots) -> list[Number]:
+        return [self._direction(at, ops)[1] - loop.size]
+
     def error(self, loop: LoopJoint, relative: Array) -> Array:
         p = relative[..., :3, 3]
         return np.asarray(np.sqrt((p * p).sum(axis=-1)) - loop.size)[..., None]
@@ -250,6 +270,9 @@ class Roller:
         rate = cross(at.to_predecessor(turn), a)
         m = scaled(-1.0, plus(scaled(rate[2], a), scaled(a[2], rate)))
         return scaled(-loop.size / length, minus(m, scaled(dot(down, m), down)))
+
+    def near_error(self, loop: LoopJoint, at: RelativePose, ops: Roots) -> list[Number]:
+        return [0.0, 0.0, at.p[2] + self._contact(loop, at, ops)[2]]
 
     def error(self, loop: LoopJoint, relative: Array) -> Array:
         at = pose_entries(relative)

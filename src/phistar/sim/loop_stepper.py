@@ -12,7 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from phistar.arrays import Array
+from phistar.compile import run_traced, run_traced_results
 from phistar.loops.assembly import nearest_configuration, nearest_velocity, usual_rank
+from phistar.loops.programs import ANYWHERE
 from phistar.loops.routes import LoopProblem, accelerations
 from phistar.loops.system import motion_at
 from phistar.model.model import Model
@@ -23,6 +25,8 @@ from phistar.sim.variables import RatePrograms, Velocity
 
 PROJECTION_ITERATIONS = 3
 """Newton steps after a step of time; they converge quadratically."""
+GAP_AFTER_WHICH_CLOSED = 1e-8
+"""Error without units before a Newton step that leaves nothing but rounding."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,10 @@ def loop_accelerations(
     model: Model, q: Array, v: Array, tau: Array, wrenches: Wrenches | None = None
 ) -> Array:
     """v̇ (..., nv) at states that may be a little off the loops."""
+    if wrenches is None:
+        found = run_traced(model, ("loop_dynamics", ANYWHERE), q, v, tau)
+        if found is not None:
+            return found
     rows = motion_at(model, q, v)
     rank = usual_rank(model)
     return accelerations(LoopProblem(model, q, v, tau, wrenches, rows, rank, -rows.bias))
@@ -50,6 +58,13 @@ def loop_accelerations(
 
 def onto_loops(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
     """The nearest state (..., nq), (..., nv) on the loops, from nearby."""
+    for _ in range(PROJECTION_ITERATIONS):
+        found = run_traced_results(model, ("loop_projection",), q, v)
+        if found is None:
+            break
+        q, v = found["q_next"], found["v_next"]
+        if (found["gap"] < GAP_AFTER_WHICH_CLOSED**2).all():
+            return q, v
     rank = usual_rank(model)
     q = nearest_configuration(model, q, rank, PROJECTION_ITERATIONS)
     return q, nearest_velocity(model, q, v, rank)

@@ -17,6 +17,7 @@ from phistar.scalar.graph import Graph, Scalar
 from phistar.scalar.linear.vectors import Matrix, Vector, zeros
 from phistar.scalar.lower import DEFAULT_OPTIONS, link_number_choices, quaternion_entries
 from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled, count_arithmetic
+from phistar.scalar.robot.joint_transforms import GRAPH_OPS
 from phistar.scalar.trace.kinematics_programs import PathSteps
 from phistar.scalar.trace.loop_chains import ChainTangents, LoopChain
 
@@ -38,18 +39,23 @@ class JointCoordinate:
 
 
 class CoupledCoordinates:
-    """A coupling in a graph: derivatives of f at the present x."""
+    """A coupling in a graph: derivatives of f at the present x, and how far it is off."""
 
     def __init__(self, graph: Graph, model: Model, loop: Coupling) -> None:
         self.y = JointCoordinate.of(model, loop.joint)
         self.x = JointCoordinate.of(model, loop.source) if loop.source else None
         self.slopes: list[Scalar] = [0.0, 0.0, 0.0]
+        follows: Scalar = float(loop.coefficients[0]) if loop.coefficients else 0.0
         if self.x is not None:
             at = self.x.scale * graph.load("q", self.x.q) + self.x.offset - loop.references[1]
             coefficients = [float(c) for c in loop.coefficients]
+            follows = _polynomial(coefficients, at)
             for i in range(3):
                 coefficients = [k * c for k, c in enumerate(coefficients)][1:]
                 self.slopes[i] = _polynomial(coefficients, at)
+
+        own = self.y.scale * graph.load("q", self.y.q) + self.y.offset
+        self.error = own - loop.references[0] - follows
 
     def speed(self, graph: Graph, name: str = "v") -> Scalar:
         """Rate of x, or its acceleration."""
@@ -108,6 +114,24 @@ def loop_motion(model: Model) -> Unrolled:
     def trace(steps: PathSteps) -> Outputs:
         chains = _chains(steps)
         return {**_rows(steps, chains), **_rates(steps, chains)}
+
+    return _cheapest(model, {"q": model.nq, "v": model.nv}, trace)
+
+
+def loop_closure(model: Model) -> Unrolled:
+    """q, v -> ``rows``, ``rate``, ``bias`` and ``error`` to first order where nearly closed."""
+
+    def trace(steps: PathSteps) -> Outputs:
+        chains = _chains(steps)
+        found = {**_rows(steps, chains), **_rates(steps, chains)}
+        del found["poses"]
+        error: Vector = []
+        for chain in chains:
+            if isinstance(chain, LoopChain):
+                error += chain.kind.near_error(chain.loop, chain.pose, GRAPH_OPS)
+            else:
+                error.append(chain.error)
+        return {**found, "error": error}
 
     return _cheapest(model, {"q": model.nq, "v": model.nv}, trace)
 

@@ -67,12 +67,18 @@ LAYERS: dict[str, tuple[str, str]] = {
     "c_export": (f"errors model arguments {LEVELS} compile explain kernels", ""),
     "sim": (
         "errors memory_limits reprs spatial model arguments scalar backends compile dynamics "
-        "kinematics energies diagonal",
+        "kinematics energies diagonal loops",
         "numpy rich",
+    ),
+    "constraints": ("errors spatial model", "numpy"),
+    "loops": (
+        "errors reprs spatial model arguments constraints algebra algorithms scalar backends "
+        "compile dynamics derivatives",
+        "numpy",
     ),
     "robot": (
         f"{BASE} arguments algebra algorithms compile dynamics kinematics energies derivatives "
-        "diagonal geometry kernels functions operators sim settings",
+        "diagonal geometry kernels functions operators constraints loops sim settings",
         "numpy",
     ),
     "robots": ("errors model loaders robot", "numpy"),

@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, UnknownNameError
-from phistar.model.components import Axis, Coupling, Loop, LoopJoint
+from phistar.model.components import Coupling, Loop, LoopJoint
+from phistar.model.joints import Axis
 from phistar.model.kinematic_loops import WORLD
 from phistar.model.model import Model
 from phistar.model.numpy_kinematics import frame_pose
@@ -43,7 +44,6 @@ class Constraint(ABC):
             UnknownNameError: There is no such frame or joint.
             ArgumentError: A configuration is needed.
         """
-
 
     def anywhere(self, model: Model) -> tuple[Loop, bool]:
         """The same for one call, and whether it holds frames wherever they are.
@@ -70,7 +70,9 @@ class _BetweenFrames(Constraint):
                     f"{type(self).__name__}({self.frame!r}) holds the frame where it is, so a "
                     "configuration is needed: with_loops(..., q=q), or say at="
                 )
-            held = pose_product(pose_inverse(_world(model, q, self.other)), _world(model, q, self.frame))
+            held = pose_product(
+                pose_inverse(_world(model, q, self.other)), _world(model, q, self.frame)
+            )
         else:
             given = np.asarray(self.at, dtype=float)
             if given.shape == (3,):
@@ -79,12 +81,13 @@ class _BetweenFrames(Constraint):
                 held = given
             else:
                 raise ArgumentError(
-                    f"at of {type(self).__name__}({self.frame!r}) has shape {given.shape}, expected "
-                    "a point (3,) or a pose (4, 4)"
+                    f"at of {type(self).__name__}({self.frame!r}) has shape {given.shape}, "
+                    "expected a point (3,) or a pose (4, 4)"
                 )
         return base, pose_product(base_place, held), link, place
 
     def anywhere(self, model: Model) -> tuple[Loop, bool]:
+        """See ``Constraint``."""
         if self.at is None and type(self) in (Point, Weld, Hinge):
             return replace(self, at=(0.0, 0.0, 0.0)).on(model), True
         return self.on(model), False
@@ -106,6 +109,7 @@ class Point(_BetweenFrames):
     """The origin of a frame stays at a point of another frame."""
 
     def on(self, model: Model, q: Array | None = None) -> Loop:
+        """See ``Constraint``."""
         return self._joint(model, q, "spherical")
 
 
@@ -114,6 +118,7 @@ class Weld(_BetweenFrames):
     """A frame stays where it is in another frame, in position and orientation."""
 
     def on(self, model: Model, q: Array | None = None) -> Loop:
+        """See ``Constraint``."""
         return self._joint(model, q, "weld")
 
 
@@ -124,6 +129,7 @@ class Hinge(_BetweenFrames):
     axis: Axis = _Z
 
     def on(self, model: Model, q: Array | None = None) -> Loop:
+        """See ``Constraint``."""
         return self._joint(model, q, "revolute", self.axis)
 
 
@@ -138,8 +144,9 @@ class Distance(_BetweenFrames):
     length: float | None = None
 
     def on(self, model: Model, q: Array | None = None) -> Loop:
-        at = (0.0, 0.0, 0.0) if self.at is None else self.at
-        base, base_pose, link, place = _BetweenFrames(self.frame, self.other, at)._ends(model, q)
+        """See ``Constraint``."""
+        point = Point(self.frame, self.other, (0.0, 0.0, 0.0) if self.at is None else self.at)
+        base, base_pose, link, place = point._ends(model, q)
         length = self.length
         if length is None:
             if q is None:
@@ -173,11 +180,14 @@ class Rolling(_BetweenFrames):
     axis: Axis | None = None
 
     def on(self, model: Model, q: Array | None = None) -> Loop:
+        """See ``Constraint``."""
         if not self.radius > 0.0:
-            raise ArgumentError(f"radius of {self._label('rolling')} is {self.radius}, expected > 0")
+            raise ArgumentError(
+                f"radius of {self._label('rolling')} is {self.radius}, expected > 0"
+            )
         plane = np.eye(4) if self.at is None else self.at
         kind = "rolling" if self.axis is None else "rolling_disc"
-        seated = _BetweenFrames(self.frame, self.other, plane, self._label("rolling"))
+        seated = Point(self.frame, self.other, plane, self._label("rolling"))
         return seated._joint(model, q, kind, self.axis or _Z, self.radius)
 
 
@@ -200,6 +210,7 @@ class Gear(Constraint):
     name: str = ""
 
     def on(self, model: Model, q: Array | None = None) -> Loop:
+        """See ``Constraint``."""
         for joint in (self.joint, self.source):
             if joint not in model.joints:
                 raise UnknownNameError("joint", joint, model.joints, model.name)

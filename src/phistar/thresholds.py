@@ -102,6 +102,14 @@ class Policy:
     min_evaluations_to_wait: int = 20_000
     """Evaluations of the dynamics from which on a simulation pays to wait for optimised code."""
 
+    min_loop_steps_to_wait: int = 200
+    """Steps of robots with loops from which on a simulation waits for machine code: in NumPy one
+    takes milliseconds."""
+
+    max_step_link_loop_rows: int = 600
+    """Links times rows of loops times stages up to which a step on the loops is one program; beyond
+    it dynamics and projection are programs of their own."""
+
     background_delay_seconds: float = 0.2
     """Before a thread begins to compile: the first results would have to share the interpreter."""
 

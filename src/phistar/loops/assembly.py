@@ -118,12 +118,15 @@ def _descend(model: Model, q: Array, free: Array) -> tuple[Array, Array]:
     """Configurations (B, nq) after Levenberg-Marquardt, then Newton, and their errors (B,)."""
     q = np.array(q)
     system = loop_system(model)
-    error = _size_of(system, rows_at(model, q).error)
+    at = rows_at(model, q)
+    # Rows may not exist somewhere: a rod whose ends coincide has no direction.
+    exist = np.isfinite(at.L).all(axis=(-1, -2))
+    error = np.where(exist, _size_of(system, at.error), np.inf)
     for method in (_levenberg, _newton):
-        left = np.flatnonzero(error > CLOSED_TOLERANCE)
+        left = np.flatnonzero((error > CLOSED_TOLERANCE) & exist)
         if left.size:
             q[left], error[left] = method(model, q[left], free)
-        if (error <= ASSEMBLED_TOLERANCE).all():
+        if (error[exist] <= ASSEMBLED_TOLERANCE).all():
             break
     return q, error
 
@@ -213,7 +216,7 @@ def _start(model: Model, rng: np.random.Generator, spread: float) -> Array:
 
 
 def nearest_configuration(model: Model, q: Array, rank: int, iterations: int = 20) -> Array:
-    """Configurations (..., nq) on the loops, nearest in the mass metric: q ⊖ 𝓜⁻¹L*Δ⁻¹e, repeated."""
+    """Configurations (..., nq) on the loops, nearest in the mass metric: q ⊖ 𝓜⁻¹L*Δ⁻¹e."""
     system = loop_system(model)
     for _ in range(iterations):
         at = rows_at(model, q)
@@ -273,5 +276,3 @@ def _refuse_complex(*arrays: Array) -> None:
             "complex numbers cannot go through loops, whose rows are chosen by size; "
             "use linearize, jvp or vjp for derivatives"
         )
-
-

@@ -162,7 +162,10 @@ def posed(
 
 
 def _solved(problem: LoopProblem, method: str) -> Array:
-    found = accelerations(problem, method)
+    try:
+        found = accelerations(problem, method)
+    except np.linalg.LinAlgError:
+        found = np.full(1, np.nan)
     if not np.isfinite(found).all():
         raise SingularHingeError(
             [
@@ -291,22 +294,24 @@ def hybrid_dynamics(
     """
     problem, dtype = posed(model, q, v, tau, wrenches, "hybrid_dynamics")
     (given,) = checked_state(model, v=vdot)
-    entries = []
+    chosen: list[int] = []
     for name in prescribed:
         if name not in model.joint_names:
             raise UnknownNameError("independent joint", name, model.joint_names, model.name)
         own = model.joints[name].v_slice
-        entries += range(own.start, own.stop)
+        chosen += range(own.start, own.stop)
+    entries = np.array(chosen, dtype=int)
     unit = np.eye(model.nv)[entries]
     free = np.ones(model.nv)
     free[entries] = 0.0
     L, c = problem.rows.L, problem.c
     batch = np.broadcast_shapes(L.shape[:-2], c.shape[:-1], given.shape[:-1])
-    rows = np.concatenate(
-        [np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (L, unit)], axis=-2
-    )
+    rows = np.concatenate([np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (L, unit)], axis=-2)
     wanted = np.concatenate(
-        [np.broadcast_to(c, (*batch, c.shape[-1])), np.broadcast_to(given, (*batch, model.nv))[..., entries]],
+        [
+            np.broadcast_to(c, (*batch, c.shape[-1])),
+            np.broadcast_to(given, (*batch, model.nv))[..., entries],
+        ],
         axis=-1,
     )
     system = problem.system

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Inverse dynamics with loops: efforts of actuators that give a motion, statics, internal forces.
 
-Joint forces τ give a motion v̇ that keeps the loops if X*τ = X*τ_ID, where τ_ID are those of the tree
-and X spans the motions that keep the loops. With actuators B this is X*Bu = X*τ_ID.
+Joint forces τ give a motion v̇ that keeps the loops if X*τ = X*τ_ID, where τ_ID are those of the
+tree and X spans the motions that keep the loops. With actuators B this is X*Bu = X*τ_ID.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def _least_norm(drive: Array, right: Array) -> tuple[Array, Array, Array]:
         squeeze = np.broadcast_to(np.eye(actuators), (*batch, actuators, actuators))
         return np.zeros((*batch, actuators)), np.array(right), squeeze
     U, S, Vt = np.linalg.svd(drive)
-    kept = S > RANK_TOLERANCE * S[..., :1]
+    kept = RANK_TOLERANCE * S[..., :1] < S
     count = int(kept.sum(axis=-1).min())
     inner = (np.swapaxes(U, -1, -2) @ right[..., None])[..., 0][..., : S.shape[-1]]
     inner = np.where(kept, inner / np.where(kept, S, 1.0), 0.0)

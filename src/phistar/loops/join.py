@@ -4,8 +4,8 @@
 The articulated-body sweep carries three things more for the loops that are still open below a link:
 U (6, rows), the forces of unit multipliers as the link feels them; Λ, how rows move per multiplier;
 and w, how they move without. At the ancestor of a loop ℓ its row is solved for λ_ℓ, which leaves an
-articulated inertia P + U Λ⁻¹ U* of the closed subtree, and the sweep goes on as in a tree. Loops with
-the ground are closed there, which is the range-space method without 𝓜. On batches, in NumPy.
+articulated inertia P + U Λ⁻¹ U* of the closed subtree, and the sweep goes on as in a tree. Loops
+with the ground are closed there, which is the range-space method without 𝓜. On batches, in NumPy.
 """
 
 from __future__ import annotations
@@ -125,7 +125,9 @@ def _kept_rows(problem: LoopProblem, batch: tuple[int, ...]) -> Array:
     return np.broadcast_to(kept, (*batch, system.count))
 
 
-def _loads(problem: LoopProblem, kept: Array, batch: tuple[int, ...]) -> tuple[dict[int, Array], Array]:
+def _loads(
+    problem: LoopProblem, kept: Array, batch: tuple[int, ...]
+) -> tuple[dict[int, Array], Array]:
     """Γ (..., 6, rows) of each link that a loop pushes, and C (..., rows, nv)."""
     model, system = problem.model, problem.system
     gamma: dict[int, Array] = {}
@@ -141,9 +143,8 @@ def _loads(problem: LoopProblem, kept: Array, batch: tuple[int, ...]) -> tuple[d
         add(second.body, rows, force_transform(second.pose) @ N)
         add(first.body, rows, -force_transform(first.pose) @ force_transform(relative) @ N)
     coupled = np.zeros((*batch, system.count, model.nv))
-    for loop, rows in zip(system.loops, system.slices, strict=True):
-        if isinstance(loop, Coupling):
-            coupled[..., rows, :] = kept[..., rows, None] * problem.rows.L[..., rows, :]
+    for _, rows in system.couplings():
+        coupled[..., rows, :] = kept[..., rows, None] * problem.rows.L[..., rows, :]
     return gamma, coupled
 
 
@@ -153,7 +154,9 @@ def _begin(
     """Inertias, forces at zero acceleration less those on frames, and Γ, of all links."""
     model, count = problem.model, problem.system.count
     P = [np.broadcast_to(inertia_matrix(b.inertia), (*batch, 6, 6)) for b in model.bodies]
-    z = [crf_apply(V[..., b.index, :], _times(P[b.index], V[..., b.index, :])) for b in model.bodies]
+    z = [
+        crf_apply(V[..., b.index, :], _times(P[b.index], V[..., b.index, :])) for b in model.bodies
+    ]
     if problem.wrenches is not None:
         pushed = link_forces(problem.system.tree, q, problem.wrenches)
         z = [x - pushed[..., k, :] for k, x in enumerate(z)]

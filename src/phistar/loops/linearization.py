@@ -79,28 +79,32 @@ class LoopLinearization(Linearization):
             only.
     """
 
-    q: Array = field(default_factory=lambda: np.zeros(0), repr=False)
-    multipliers: Array = field(default_factory=lambda: np.zeros(0), repr=False)
-    multipliers_q: Array = field(default_factory=lambda: np.zeros(0), repr=False)
-    multipliers_v: Array = field(default_factory=lambda: np.zeros(0), repr=False)
-    multipliers_tau: Array = field(default_factory=lambda: np.zeros(0), repr=False)
-    rate_q: Array = field(default_factory=lambda: np.zeros(0), repr=False)
-    rank: int = 0
+    q: Array = field(repr=False)
+    multipliers: Array = field(repr=False)
+    multipliers_q: Array = field(repr=False)
+    multipliers_v: Array = field(repr=False)
+    multipliers_tau: Array = field(repr=False)
+    rate_q: Array = field(repr=False)
+    rank: int
 
     @property
     def tangential(self) -> bool:
-        return self.rank < self.multipliers.shape[-1]
+        """Whether derivatives exist along the loops only."""
+        return self.rank < loop_system(self.model).count
 
     @cached_property
     def wrench_q(self) -> Mapping[str, Array]:
+        """Derivatives (..., 6, nv) of the wrench of each loop joint with respect to q."""
         return self._wrenches(self.multipliers_q, True)
 
     @cached_property
     def wrench_v(self) -> Mapping[str, Array]:
+        """Derivatives (..., 6, nv) of the wrench of each loop joint with respect to v."""
         return self._wrenches(self.multipliers_v, False)
 
     @cached_property
     def wrench_tau(self) -> Mapping[str, Array]:
+        """Derivatives (..., 6, nv) of the wrench of each loop joint with respect to τ."""
         return self._wrenches(self.multipliers_tau, False)
 
     def _wrenches(self, by: Array, with_columns: bool) -> dict[str, Array]:
@@ -153,7 +157,7 @@ class LoopLinearization(Linearization):
 
 
 def _follow(system: LoopSystem, L: Array, rank: int, turned: Array, dependent: Array) -> Array:
-    """Changes (..., nv, n) of dependent coordinates that keep L δv + turned = 0, column by column."""
+    """Changes (..., nv, n) of dependent coordinates with L δv + turned = 0, column by column."""
     columns = np.moveaxis(turned, -1, 0)
     found = [partition(system, L, rank, -c, dependent)[1] for c in columns]
     if not found:
@@ -187,20 +191,26 @@ def linearize(
     vdot_q = found["q"][0]
     if problem.rank < problem.system.count:
         vdot_q = vdot_q @ factor.X @ np.swapaxes(factor.X, -1, -2)
-    shape = (*vdot.shape, model.nv)
-    wide = [np.array(np.broadcast_to(x, shape), dtype) for x in (vdot_q, found["v"][0], found["tau"][0])]
+    batch = vdot.shape[:-1]
+
+    def wide(x: Array, *shape: int) -> Array:
+        return np.array(np.broadcast_to(x, (*batch, *shape)), dtype)
+
+    nv, rows = model.nv, problem.system.count
     return LoopLinearization(
         vdot.astype(dtype),
-        *wide,
+        wide(vdot_q, nv, nv),
+        wide(found["v"][0], nv, nv),
+        wide(found["tau"][0], nv, nv),
         model,
-        np.array(np.broadcast_to(problem.v, vdot.shape), dtype),
-        q=np.array(np.broadcast_to(problem.q, (*vdot.shape[:-1], model.nq))),
-        multipliers=multipliers,
-        multipliers_q=found["q"][1],
-        multipliers_v=found["v"][1],
-        multipliers_tau=found["tau"][1],
-        rate_q=tangents["rate_q"],
-        rank=problem.rank,
+        wide(problem.v, nv),
+        wide(problem.q, model.nq).astype(float),
+        wide(multipliers, rows),
+        wide(found["q"][1], rows, nv),
+        wide(found["v"][1], rows, nv),
+        wide(found["tau"][1], rows, nv),
+        wide(tangents["rate_q"], rows, nv),
+        problem.rank,
     )
 
 
@@ -223,7 +233,7 @@ def discretize(
     method: str = "semi_implicit",
     wrenches: Wrenches | None = None,
 ) -> Discretization:
-    """A velocity step that keeps the loops, 𝓜(v' - v) = dt(τ - 𝒞) + L*Λ, Lv' = 0, q' = q ⊕ dt v'."""
+    """A velocity step that keeps the loops: 𝓜(v' - v) = dt(τ - 𝒞) + L*Λ, Lv' = 0."""
     if method != "semi_implicit":
         raise UnknownNameError("method of a robot with loops", method, ("semi_implicit",))
     if not (np.isfinite(dt) and dt > 0):
@@ -270,5 +280,3 @@ def _solve_columns(mass: Array, rows: Factored, force: Array, c: Array) -> tuple
     x = start + X @ np.linalg.solve(Xt @ mass @ X, Xt @ (force - mass @ start))
     push = (np.swapaxes(V, -1, -2) @ (mass @ x - force)) / rows.S[..., :, None]
     return x, U @ push
-
-

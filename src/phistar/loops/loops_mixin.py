@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Loops as parts of ``Robot``: what every robot can be asked, and what changes where there are some.
+"""Loops as parts of ``Robot``: what every robot can be asked, and what changes with active ones.
 
 ``Constrained`` is a part of every robot. ``ClosesLoops`` is in front of the others on robots with
 active loops: everything about motion respects them, and what cannot yet says so.
@@ -59,7 +59,8 @@ class NamedRows:
     def __getitem__(self, loop: str) -> Array:
         if loop not in self.slices:
             raise UnknownNameError("active loop", loop, self.slices)
-        return self.values[(..., self.slices[loop], *(slice(None),) * self.tail)]
+        rows = self.slices[loop]
+        return self.values[..., rows, :] if self.tail else self.values[..., rows]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.array(self.values, dtype=dtype, copy=copy)
@@ -89,7 +90,8 @@ class Constrained:
             *constraints: Constraint,
             off: Sequence[str] = (),
             q: Coordinates | None = None,
-        ) -> Any: ...
+        ) -> Any:
+            """See ``Robot``."""
 
         def _for_call(self, constraints: Sequence[Constraint]) -> Any: ...
 
@@ -190,8 +192,8 @@ class Constrained:
     ) -> ConstrainedInverse:
         """Efforts of actuators that give the accelerations ``vdot`` on the loops.
 
-        ``.effort`` is the least-norm solution, ``.tau`` the same as joint forces, ``.wrenches`` what
-        the loops carry, ``.internal`` the efforts that squeeze without moving.
+        ``.effort`` is the least-norm solution, ``.tau`` the same as joint forces, ``.wrenches``
+        what the loops carry, ``.internal`` the efforts that squeeze without moving.
 
         Args:
             q: (..., nq), on the loops.
@@ -230,8 +232,6 @@ class ClosesLoops(Constrained):
 
     if TYPE_CHECKING:
         name: str
-
-        def inverse_dynamics(self, *args: Any, **kwargs: Any) -> Array: ...
 
     def forward_dynamics(
         self,
@@ -298,9 +298,9 @@ class ClosesLoops(Constrained):
     ) -> LoopLinearization:
         """Accelerations on the loops and their derivatives; ``.reduced()`` in minimal coordinates.
 
-        Besides ``vdot_q vdot_v vdot_tau`` there are ``multipliers_q``, ``wrench_q[loop]`` and so on.
-        The full ``A`` has two zero eigenvalues per independent row: steps off the loops. Where rows
-        depend on each other, derivatives exist along the loops only (``.tangential``).
+        Besides ``vdot_q vdot_v vdot_tau`` there are ``multipliers_q``, ``wrench_q[loop]`` and so
+        on. The full ``A`` has two zero eigenvalues per independent row: steps off the loops. Where
+        rows depend on each other, derivatives exist along the loops only (``.tangential``).
 
         Args:
             q, v, tau, forces, reference: As of a tree's ``linearize``; states on the loops.

@@ -116,7 +116,9 @@ class MinimalCoordinates:
         (at,) = checked_state(self.model, q=q)
         L = rows_at(self.model, at).L
         nothing = np.zeros((*L.shape[:-2], L.shape[-2]))
-        return partition(loop_system(self.model), L, len(self._dependent), nothing, self._dependent)[0]
+        return partition(
+            loop_system(self.model), L, len(self._dependent), nothing, self._dependent
+        )[0]
 
     def bias(self, q: Coordinates, v: Coordinates) -> Array:
         """x̄ (..., nv) of v̇ = X v̇_R + x̄ at states on the loops."""
@@ -217,8 +219,4 @@ def minimal(model: Model, q: Coordinates) -> MinimalCoordinates:
     entries = independent_of(dependent, model.nv)
     X, _ = partition(system, L, rank, np.zeros(L.shape[-2]), dependent)
     names = coordinate_names(model)
-    return MinimalCoordinates(
-        tuple(names[k] for k in entries), entries, at.astype(float), X, model
-    )
-
-
+    return MinimalCoordinates(tuple(names[k] for k in entries), entries, at.astype(float), X, model)

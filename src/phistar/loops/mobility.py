@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How a robot with loops can move: degrees of freedom, redundant rows, self-stress, singularities."""
+"""How a robot with loops can move: degrees of freedom, redundant rows, singular configurations."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from phistar.arguments import checked_state
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, pluralize
 from phistar.loops.assembly import open_loop_error, usual_rank
-from phistar.loops.forward import OPEN_TOLERANCE, SINGULAR_TOLERANCE, describe_motion
+from phistar.loops.forward import SINGULAR_TOLERANCE, describe_motion
 from phistar.loops.minimal import minimal
+from phistar.loops.programs import OPEN_TOLERANCE
 from phistar.loops.rank import factored, rank_of, self_stress, singular_values
 from phistar.loops.system import loop_system, rows_at
 from phistar.model.components import Body, Coupling, LoopJoint
@@ -180,10 +181,12 @@ def singular_passages(model: Model, t: Array, q: Array) -> tuple[LoopEvent, ...]
     if not rank:
         return ()
     rows = rows_at(model, q.astype(float)).L
-    fine = np.isfinite(rows).all(axis=(-1, -2))
+    fine = np.asarray(np.isfinite(rows).all(axis=(-1, -2)))
     values = singular_values(system, np.where(fine[..., None, None], rows, 1.0))
-    ratio = np.where(fine, values[..., rank - 1] / np.maximum(values[..., 0], 1e-300), np.inf)
-    padded = np.pad(ratio, [(1, 1)] + [(0, 0)] * (ratio.ndim - 1), constant_values=np.inf)
+    ratio: Array = np.where(
+        fine, values[..., rank - 1] / np.maximum(values[..., 0], 1e-300), np.inf
+    )
+    padded: Array = np.pad(ratio, [(1, 1)] + [(0, 0)] * (ratio.ndim - 1), constant_values=np.inf)
     lowest = (ratio <= padded[:-2]) & (ratio < padded[2:]) & (ratio < PASSAGE_RATIO)
     found = []
     for index in np.argwhere(lowest):

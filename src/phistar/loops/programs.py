@@ -41,7 +41,11 @@ ROUNDINGS = 1e3
 ANYWHERE = "anywhere"
 PRECISIONS = {"float64": "double", "float32": "float"}
 """Of states on the loops, by dtype; ``ANYWHERE``: not looked at."""
-_EPSILONS = {"double": np.finfo(np.float64).eps, "float": np.finfo(np.float32).eps, ANYWHERE: 0.0}
+_EPSILONS = {
+    "double": float(np.finfo(np.float64).eps),
+    "float": float(np.finfo(np.float32).eps),
+    ANYWHERE: 0.0,
+}
 
 LOOP_DYNAMICS_KEY = ("loop_dynamics", "double")
 """Key of the entry for plain arrays."""
@@ -49,7 +53,7 @@ LOOP_DYNAMICS_KEY = ("loop_dynamics", "double")
 
 def slack(tolerance: float, epsilon: float) -> float:
     """A tolerance for states of a precision."""
-    return max(tolerance, ROUNDINGS * float(epsilon))
+    return max(tolerance, ROUNDINGS * epsilon)
 
 
 @cache
@@ -71,7 +75,7 @@ def _tracer(model: Model, precision: str) -> LoopTracer:
     from phistar.scalar.trace.loop_dynamics import LoopTracer, RowScales
     from phistar.scalar.trace.loop_programs import loop_closure
 
-    system, epsilon = loop_system(model), float(_EPSILONS[precision])
+    system, epsilon = loop_system(model), _EPSILONS[precision]
     factors = to_unrolled(
         loop_factors(model.turning_rotors).schedule,
         model,
@@ -93,13 +97,21 @@ def _dynamics(model: Model, precision: str) -> Unrolled:
     return loop_dynamics(_tracer(model, precision), guarded=precision != ANYWHERE)
 
 
+def anywhere_programs(model: Model) -> tuple[Unrolled, Unrolled]:
+    """Dynamics that does not look whether states are on the loops, and projection."""
+    from phistar.scalar.trace.loop_dynamics import loop_dynamics, loop_projection
+
+    tracer = _tracer(model, ANYWHERE)
+    return loop_dynamics(tracer, guarded=False), loop_projection(tracer)
+
+
 def _projection(model: Model) -> Unrolled:
     from phistar.scalar.trace.loop_dynamics import loop_projection
 
     return loop_projection(_tracer(model, ANYWHERE))
 
 
-def _work(model: Model, precision: str = ANYWHERE) -> LoopWork | None:
+def loop_work(model: Model, precision: str = ANYWHERE) -> LoopWork | None:
     """None: no loops, joints without coordinates or inertia of their own, rotors that turn."""
     joints = joint_map(model)
     rows = loop_system(model).count
@@ -116,7 +128,7 @@ add_traced(
         ("q", "v", "tau"),
         lambda model, precision: {"vdot": (model.nv,)},
         _dynamics,
-        _work,
+        loop_work,
         choices={"precision": "double"},
         defined="v̇ = N⁻*D⁻¹(ε + Zλ), Δλ = -L̇v - Z*D⁻¹ε, Δ = Z*D⁻¹Z, Z = N⁻¹L*",
     )
@@ -127,7 +139,7 @@ add_traced(
         ("q", "v"),
         lambda model: {"q_next": (model.nq,), "v_next": (model.nv,), "gap": (1,)},
         _projection,
-        _work,
+        loop_work,
         defined="q ⊖ 𝓜⁻¹L*Δ⁻¹e, v - 𝓜⁻¹L*Δ⁻¹Lv",
     )
 )

@@ -111,5 +111,3 @@ def unique_loops(system: LoopSystem, rows: Array, rank: int) -> dict[str, Array]
         loop.name: np.asarray((size[..., own] < RANK_TOLERANCE).all(axis=-1))
         for loop, own in zip(system.loops, system.slices, strict=True)
     }
-
-

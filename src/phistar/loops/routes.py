@@ -177,8 +177,8 @@ def _by_join(problem: LoopProblem) -> Array:
         )
     if problem.model.turning_rotors:
         raise ArgumentError(
-            f"method 'join' does not know rotors that turn with joints of several axes, which robot "
-            f"'{problem.model.name}' has; use method='auto'"
+            "method 'join' does not know rotors that turn with joints of several axes, which "
+            f"robot '{problem.model.name}' has; use method='auto'"
         )
     return join(problem)
 

@@ -68,6 +68,12 @@ class LoopSystem:
                 yield number, loop, rows
                 number += 1
 
+    def couplings(self) -> Iterator[tuple[Coupling, slice]]:
+        """Couplings with their rows."""
+        for loop, rows in zip(self.loops, self.slices, strict=True):
+            if isinstance(loop, Coupling):
+                yield loop, rows
+
     def label(self, row: int) -> str:
         """The loop of a row, for messages."""
         for loop, rows in zip(self.loops, self.slices, strict=True):
@@ -78,8 +84,7 @@ class LoopSystem:
     def by_loop(self, values: Array) -> dict[str, Array]:
         """Parts of an array (..., rows) by loop."""
         return {
-            loop.name: values[..., rows]
-            for loop, rows in zip(self.loops, self.slices, strict=True)
+            loop.name: values[..., rows] for loop, rows in zip(self.loops, self.slices, strict=True)
         }
 
     def scaled(self, rows: Array) -> Array:
@@ -206,9 +211,8 @@ def _errors(model: Model, system: LoopSystem, q: Array, relative: Array) -> Arra
     for number, loop, rows in system.joints():
         kind = LOOP_KINDS[loop.kind]
         result[..., rows] = kind.error(loop, relative[..., number, :, :])
-    for loop, rows in zip(system.loops, system.slices, strict=True):
-        if isinstance(loop, Coupling):
-            result[..., rows.start] = _coupling_error(model, loop, q)
+    for coupling, rows in system.couplings():
+        result[..., rows.start] = _coupling_error(model, coupling, q)
     return result
 
 

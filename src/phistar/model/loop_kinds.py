@@ -2,10 +2,10 @@
 """Kinds of loop joints: the directions in which each one pushes, and how far open it is.
 
 A loop joint connects a predecessor frame F₁ and a successor frame F₂. V_r = V₂ - X₂₁V₁ is the
-velocity of F₂ relative to F₁, [angular; linear] in the axes of F₂ at its origin. A kind has a column
-of N per row: the wrench, in the same axes, that a unit multiplier puts on the successor. The row
-is N*V_r = 0. Formulas are written over ``spatial.entries``, so that they run on arrays and become
-scalar programs alike.
+velocity of F₂ relative to F₁, [angular; linear] in the axes of F₂ at its origin. A kind has a
+column of N per row: the wrench, in the same axes, that a unit multiplier puts on the successor. The
+row is N*V_r = 0. Formulas are written over ``spatial.entries``, so that they run on arrays and
+become scalar programs alike.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import Protocol
 import numpy as np
 
 from phistar.arrays import Array
-from phistar.model.components import Axis, LoopJoint
+from phistar.model.components import LoopJoint
+from phistar.model.joints import Axis
 from phistar.spatial import log_se3, pose, pose_inverse, rotation_about
 from phistar.spatial.entries import Entries, Number, cross, dot, minus, plus, scaled
 
@@ -35,7 +36,7 @@ class Roots(Protocol):
 
 @dataclass(frozen=True)
 class RelativePose:
-    """The successor frame as seen from the predecessor frame: three rows of its axes, its origin."""
+    """The successor frame as seen from the predecessor frame: rows of its axes, its origin."""
 
     R: Sequence[Entries]
     p: Entries
@@ -101,6 +102,7 @@ class LowerPair:
 
     @property
     def rows(self) -> int:
+        """See ``LoopKind``."""
         return self.angular_rows + _COUNTS[self.linear]
 
     @property
@@ -110,9 +112,11 @@ class LowerPair:
 
     @property
     def holonomic(self) -> tuple[bool, ...]:
+        """See ``LoopKind``."""
         return (True,) * self.rows
 
     def columns(self, loop: LoopJoint, at: RelativePose, ops: Roots) -> Columns:
+        """See ``LoopKind``."""
         del at, ops
         angular = [[*x, *_NOTHING] for x in _directions(self.angular, loop.axis)]
         return angular + [[*_NOTHING, *x] for x in _directions(self.linear, loop.axis)]
@@ -120,15 +124,18 @@ class LowerPair:
     def column_rates(
         self, loop: LoopJoint, at: RelativePose, velocity: Entries, ops: Roots
     ) -> Columns | None:
+        """See ``LoopKind``."""
         return None
 
     def error(self, loop: LoopJoint, relative: Array) -> Array:
         """N* log of what is left when the nearest free motion is taken off."""
         rest = pose_inverse(self._nearest_motion(loop, relative)) @ relative
-        N = np.array(self.columns(loop, RelativePose((), ()), _ARRAY_ROOTS)).reshape(-1, 6)
+        columns = self.columns(loop, RelativePose((), ()), _ARRAY_ROOTS)
+        N: Array = np.array(columns).reshape(-1, 6)
         return np.asarray(log_se3(rest) @ N.T)
 
     def near_error(self, loop: LoopJoint, at: RelativePose, ops: Roots) -> list[Number]:
+        """See ``LoopKind``."""
         R, a = at.R, loop.axis
         if self.angular == "across":
             turned = cross(at.to_successor(a), a)
@@ -146,11 +153,11 @@ class LowerPair:
         """The nearest motion (..., 4, 4) that the joint allows."""
         R, p = relative[..., :3, :3], relative[..., :3, 3]
         a = np.asarray(loop.axis, dtype=float)
-        turned = {
-            "all": lambda: np.broadcast_to(np.eye(3), R.shape),
-            "none": lambda: R,
-            "across": lambda: rotation_about(a, _twist(R, a)),
-        }[self.angular]()
+        turned = R
+        if self.angular == "all":
+            turned = np.broadcast_to(np.eye(3), R.shape)
+        elif self.angular == "across":
+            turned = rotation_about(a, _twist(R, a))
         along = a * (p @ a)[..., None]
         moved = {
             "all": np.zeros_like(p), "none": p, "across": along, "along": p - along,
@@ -193,12 +200,14 @@ class Rod:
     holonomic: tuple[bool, ...] = (True,)
 
     def columns(self, loop: LoopJoint, at: RelativePose, ops: Roots) -> Columns:
+        """See ``LoopKind``."""
         direction, _ = self._direction(at, ops)
         return [[*_NOTHING, *direction]]
 
     def column_rates(
         self, loop: LoopJoint, at: RelativePose, velocity: Entries, ops: Roots
     ) -> Columns | None:
+        """See ``LoopKind``."""
         direction, length = self._direction(at, ops)
         r = scaled(length, direction)
         rate = minus(velocity[3:], cross(velocity[:3], r))
@@ -211,9 +220,11 @@ class Rod:
         return scaled(1.0 / length, at.to_successor(at.p)), length
 
     def near_error(self, loop: LoopJoint, at: RelativePose, ops: Roots) -> list[Number]:
+        """See ``LoopKind``."""
         return [self._direction(at, ops)[1] - loop.size]
 
     def error(self, loop: LoopJoint, relative: Array) -> Array:
+        """See ``LoopKind``."""
         p = relative[..., :3, 3]
         return np.asarray(np.sqrt((p * p).sum(axis=-1)) - loop.size)[..., None]
 
@@ -231,12 +242,14 @@ class Roller:
     holonomic: tuple[bool, ...] = (False, False, True)
 
     def columns(self, loop: LoopJoint, at: RelativePose, ops: Roots) -> Columns:
+        """See ``LoopKind``."""
         c = self._contact(loop, at, ops)
         return [[*at.to_successor(cross(c, x)), *at.to_successor(x)] for x in _UNITS]
 
     def column_rates(
         self, loop: LoopJoint, at: RelativePose, velocity: Entries, ops: Roots
     ) -> Columns | None:
+        """See ``LoopKind``."""
         turn = velocity[:3]
         moved = self._contact_rate(loop, at, turn, ops)
         found = []
@@ -272,9 +285,11 @@ class Roller:
         return scaled(-loop.size / length, minus(m, scaled(dot(down, m), down)))
 
     def near_error(self, loop: LoopJoint, at: RelativePose, ops: Roots) -> list[Number]:
+        """See ``LoopKind``."""
         return [0.0, 0.0, at.p[2] + self._contact(loop, at, ops)[2]]
 
     def error(self, loop: LoopJoint, relative: Array) -> Array:
+        """See ``LoopKind``."""
         at = pose_entries(relative)
         height = at.p[2] + self._contact(loop, at, _ARRAY_ROOTS)[2]
         result = np.zeros((*relative.shape[:-2], 3), relative.dtype)

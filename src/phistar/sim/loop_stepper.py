@@ -7,24 +7,42 @@ where loops are a little open; see ``loops.rank``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from phistar.arguments import number_rows
 from phistar.arrays import Array
-from phistar.compile import run_traced, run_traced_results
+from phistar.backends.policy import LoopWork
+from phistar.compile import (
+    Traced,
+    add_traced,
+    joint_map,
+    run_traced,
+    run_traced_results,
+    traced_executable,
+)
 from phistar.loops.assembly import nearest_configuration, nearest_velocity, usual_rank
-from phistar.loops.programs import ANYWHERE
+from phistar.loops.programs import ANYWHERE, anywhere_programs, loop_work
 from phistar.loops.routes import LoopProblem, accelerations
 from phistar.loops.system import motion_at
 from phistar.model.model import Model
+from phistar.model.model_cache import entries
 from phistar.model.wrenches import Wrenches
 from phistar.sim.numpy_stepper import NumpyStepper
-from phistar.sim.schemes import Scheme
+from phistar.sim.schemes import SCHEMES, EvaluateRates, Scheme
 from phistar.sim.variables import RatePrograms, Velocity
+from phistar.thresholds import POLICY
+
+if TYPE_CHECKING:
+    from phistar.scalar.program import Unrolled
 
 PROJECTION_ITERATIONS = 3
 """Newton steps after a step of time; they converge quadratically."""
+PROJECTIONS_IN_STEP = 2
+"""Newton steps in the program of a step."""
 GAP_AFTER_WHICH_CLOSED = 1e-8
 """Error without units before a Newton step that leaves nothing but rounding."""
 
@@ -48,7 +66,11 @@ def loop_accelerations(
 ) -> Array:
     """v̇ (..., nv) at states that may be a little off the loops."""
     if wrenches is None:
-        found = run_traced(model, ("loop_dynamics", ANYWHERE), q, v, tau)
+        key = ("loop_dynamics", ANYWHERE)
+        entry = entries(model).get(key)
+        found = None if entry is None else entry(q, v, tau)
+        if found is None:
+            found = run_traced(model, key, q, v, tau)
         if found is not None:
             return found
     rows = motion_at(model, q, v)
@@ -71,18 +93,108 @@ def onto_loops(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
 
 
 class LoopStepper(NumpyStepper):
-    """Steps of a scheme, each followed by a projection."""
+    """Steps of a scheme, each followed by a projection: in one program where that is compiled."""
 
     def __init__(
-        self, model: Model, variable: LoopVelocity, scheme: Scheme, keep_going: bool = False
+        self,
+        model: Model,
+        variable: LoopVelocity,
+        scheme: Scheme,
+        keep_going: bool = False,
+        steps: int = 0,
     ) -> None:
+        """Args:
+        model, variable, scheme, keep_going: As of ``NumpyStepper``.
+        steps: Of all samples together; many wait for machine code.
+        """
         super().__init__(model, variable, scheme, keep_going)
         self.cost_ns = 2e5
+        if steps >= POLICY.min_loop_steps_to_wait and variable.wrenches is None:
+            _wait_for_code(model, scheme)
 
     def step(self, q: Array, x: Array, tau: Array, dt: float) -> tuple[Array, Array]:
         """One step; samples that diverge in it are NaN after it."""
+        ahead = self._by_program(q, x, tau, dt)
+        if ahead is not None:
+            return ahead
         q, x = super().step(q, x, tau, dt)
         fine = np.isfinite(q).all(axis=-1) & np.isfinite(x).all(axis=-1)
         if fine.any():
             q[fine], x[fine] = onto_loops(self.model, q[fine], x[fine])
         return q, x
+
+    def _by_program(self, q: Array, x: Array, tau: Array, dt: float) -> tuple[Array, Array] | None:
+        """The step by machine code, if that is at hand and leaves the loops closed."""
+        if self.variable.wrenches is not None:
+            return None
+        key = ("loop_step", self.scheme.name)
+        entry = entries(self.model).get(key)
+        rows = number_rows(dt, len(q))
+        found: Mapping[str, Array] | None = None if entry is None else entry(q, x, tau, rows)  # type: ignore[assignment]
+        if found is None:
+            found = run_traced_results(self.model, key, q, x, tau, rows)
+        if found is None:
+            return None
+        q, x = found["q_next"], found["v_next"]
+        if not (found["gap"] < GAP_AFTER_WHICH_CLOSED**2).all():
+            q, x = onto_loops(self.model, q, x)
+        return q, x
+
+
+def _wait_for_code(model: Model, scheme: Scheme) -> None:
+    """Have what takes the steps compiled."""
+    keys: tuple[tuple[str, ...], ...] = (("loop_step", scheme.name),)
+    if traced_executable(model, keys[0]) is None:
+        keys = (("loop_dynamics", ANYWHERE), ("loop_projection",))
+    for key in keys:
+        code = traced_executable(model, key)
+        if code is not None:
+            _ = code.scalars  # of the final shape, which is waited for
+
+
+def _trace(model: Model, scheme: str) -> Unrolled:
+    from phistar.scalar.graph import Graph
+    from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled
+    from phistar.scalar.trace.inline import inline
+    from phistar.sim.step_program import step_program
+
+    rates, projection = anywhere_programs(model)
+    step = step_program(model, SCHEMES[scheme], rates)
+    g = Graph()
+    inputs = step.signature.inputs
+    given = {name: [g.load(name, i) for i in range(size)] for name, size in inputs.items()}
+    found = inline(step, given)
+    q, v = found["q_next"], found["v_next"]
+    for _ in range(PROJECTIONS_IN_STEP):
+        ahead = inline(projection, {"q": q, "v": v})
+        q, v = ahead["q_next"], ahead["v_next"]
+    results = {"q_next": q, "v_next": v, "gap": ahead["gap"]}
+    stores = [Store(name, i, "", x) for name, row in results.items() for i, x in enumerate(row)]
+    outputs = {name: len(row) for name, row in results.items()}
+    signature = Signature(dict(inputs), outputs, step.signature.quaternions)
+    return Unrolled(signature, BasicBlock(g, stores))
+
+
+def _work(model: Model, scheme: str) -> LoopWork | None:
+    """Dynamics at the stages and projections, each with all rows; None as for dynamics."""
+    found = loop_work(model)
+    if found is None or not joint_map(model).is_identity:
+        return None
+    parts = SCHEMES[scheme].instructions
+    stages = sum(isinstance(p, EvaluateRates) and not p.velocity_only for p in parts)
+    rows = found.rows * (stages + 2 * PROJECTIONS_IN_STEP)
+    short = len(model.bodies) * rows <= POLICY.max_step_link_loop_rows
+    return LoopWork(rows) if short else None
+
+
+add_traced(
+    Traced(
+        "loop_step",
+        ("q", "v", "tau", "dt"),
+        lambda model, scheme: {"q_next": (model.nq,), "v_next": (model.nv,), "gap": (1,)},
+        _trace,
+        _work,
+        choices={"scheme": "rk4"},
+        defined="a step of time on the loops: stages of a scheme, then q and v projected",
+    )
+)

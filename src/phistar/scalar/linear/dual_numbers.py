@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Numbers with a change: formulas over ``spatial.entries`` give their derivative along with them."""
+"""Numbers with a change: formulas over ``spatial.entries`` give their derivative along."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A loop as a chain of joints from its predecessor frame F₁ to its successor frame F₂.
 
-The chain runs inward from F₁ to the nearest common ancestor of the two links and outward to F₂. What
-lies inboard moves both ends alike, so that neither rows nor their rates depend on it. All vectors
-are motions of F₂ relative to F₁, [angular; linear] in the axes of F₂ at its origin. Joint g moves
-F₂ by u(g) = Σ h(k) v(k) over its coordinates; S(g) is the sum over the joints between it and F₂:
+The chain runs inward from F₁ to the nearest common ancestor of the two links and outward to F₂.
+What lies inboard moves both ends alike, so that neither rows nor their rates depend on it. All
+vectors are motions of F₂ relative to F₁, [angular; linear] in the axes of F₂ at its origin. Joint g
+moves F₂ by u(g) = Σ h(k) v(k) over its coordinates; S(g) is the sum over the joints between it and
+F₂:
 
     V_r  = Σ u(g)
     V̇_r  = Σ h(k) v̇(k) + Σ u(g) × S(g)
@@ -195,9 +196,7 @@ class ChainTangents:
             for entry, h in joint.columns:
                 velocity = motion_cross(before, h)
                 last = minus(self.velocity, before)
-                change = plus(
-                    motion_cross(pushed, h), motion_cross(before, motion_cross(h, last))
-                )
+                change = plus(motion_cross(pushed, h), motion_cross(before, motion_cross(h, last)))
                 by_v = motion_cross(h, minus(ahead, strictly))
                 columns = self._row_changes(h, velocity, change, by_v)
                 for i, (a, b, c) in enumerate(columns):
@@ -213,9 +212,7 @@ class ChainTangents:
     ) -> list[tuple[Scalar, Scalar, Scalar]]:
         """Changes of the rows as F₂ moves by h, V_r by ``velocity`` and V̇_r by ``change``."""
         chain = self.chain
-        found = [
-            (dot(x, velocity), dot(x, change), dot(x, by_v)) for x in chain.wrenches
-        ]
+        found = [(dot(x, velocity), dot(x, change), dot(x, by_v)) for x in chain.wrenches]
         rates = chain.wrench_rates(self.velocity)
         if rates is None:
             return found
@@ -238,7 +235,7 @@ class ChainTangents:
         constant = chain.wrench_rates(self.velocity) is None
         found: dict[tuple[int, int], Scalar] = {}
         for j, mover in enumerate(chain.joints):
-            for column, h in mover.columns:
+            for moved, h in mover.columns:
                 turned = _turned_wrench(wrench, h)
                 extra = None if constant else self._wrench_change(multipliers, h)
                 for k, joint in enumerate(chain.joints):
@@ -247,7 +244,7 @@ class ChainTangents:
                         value = dot(turned, own) if after else 0.0
                         if extra is not None:
                             value = value + dot(extra, own)
-                        found[row, column] = found.get((row, column), 0.0) + value
+                        found[row, moved] = found.get((row, moved), 0.0) + value
         return found
 
     def _wrench_change(self, multipliers: Sequence[Scalar], h: Vector) -> Vector:

@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-
 from phistar.arrays import Array
 from phistar.model.joint_map import joint_map
 from phistar.model.model import Model
@@ -32,6 +31,8 @@ from phistar.scalar.trace.inline import inline
 
 SMALLEST_PIVOT = 1e-10
 """Fraction of a row's Δ below which its pivot may be rounding, so that there is no result."""
+
+_ABOVE_ZERO = 1e-300
 
 
 @dataclass(frozen=True)
@@ -210,15 +211,15 @@ def loop_dynamics(tracer: LoopTracer, *, guarded: bool) -> Unrolled:
     model = tracer.model
     g = Graph()
     q: Vector = [g.load("q", i) for i in range(model.nq)]
-    v, tau = ([g.load(name, i) for i in range(model.nv)] for name in ("v", "tau"))
+    v: Vector = [g.load("v", i) for i in range(model.nv)]
+    tau: Vector = [g.load("tau", i) for i in range(model.nv)]
     nothing = zeros(model.nv)
     rows = tracer.rows(q, v)
     columns, weighted, delta = tracer.carried(q, rows.L)
     bias = tracer.sweeps(q, v, nothing, nothing)["bias"]
     pushed = tracer.sweeps(q, nothing, minus(tau, bias), nothing)
     right = [
-        -x - dot(column, pushed["scaled"])
-        for x, column in zip(rows.bias, columns, strict=True)
+        -x - dot(column, pushed["scaled"]) for x, column in zip(rows.bias, columns, strict=True)
     ]
     multipliers = tracer.multipliers(delta, right, guarded=guarded)
     rates = pushed["scaled"]
@@ -237,7 +238,7 @@ def _off_loops(tracer: LoopTracer, rows: LineRows, v: Vector) -> Scalar:
     """Zero on the loops, else not a number."""
     scales = tracer.scales
     slack = scales.open_error**2 - dot(rows.error, rows.error)
-    on = guard(slack, 0.0) - slack
+    on = guard(slack, _ABOVE_ZERO) - slack
     # ‖L‖ and ‖v‖ without units, of all entries.
     units = scales.columns.tolist()
     size: Scalar = 0.0
@@ -247,7 +248,7 @@ def _off_loops(tracer: LoopTracer, rows: LineRows, v: Vector) -> Scalar:
     speeds = [x * (1.0 / unit) for x, unit in zip(v, units, strict=True)]
     allowed = scales.rate**2 * size * dot(speeds, speeds) + 1e-24
     kept = allowed - dot(rows.rate, rows.rate)
-    return on + (guard(kept, 0.0) - kept)
+    return on + (guard(kept, _ABOVE_ZERO) - kept)
 
 
 def loop_projection(tracer: LoopTracer) -> Unrolled:
@@ -281,5 +282,3 @@ def _nearest(tracer: LoopTracer, q: Vector, L: Matrix, right: Vector) -> Vector:
         rates = plus(rates, scaled(x, column))
     nothing = zeros(tracer.model.nv)
     return list(tracer.sweeps(q, nothing, nothing, rates)["v"])
-
-

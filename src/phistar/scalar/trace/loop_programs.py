@@ -216,7 +216,9 @@ def _rates(steps: PathSteps, chains: Sequence[Chain]) -> dict[str, Vector]:
     return {"rate": rate, "bias": bias}
 
 
-def _coupling_tangents(g: Graph, chain: CoupledCoordinates, nv: int) -> tuple[Matrix, ...]:
+def _coupling_tangents(
+    g: Graph, chain: CoupledCoordinates, nv: int
+) -> tuple[Matrix, Matrix, Matrix]:
     rate_q, accel_q, accel_v = zeros(nv), zeros(nv), zeros(nv)
     if chain.x is not None:
         entry, scale = chain.x.v, chain.x.scale

@@ -1,0 +1,391 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a robot with loops promises: its tree, errors, batches, precision, constraints by call."""
+
+import pickle
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import phistar
+from phistar.arrays import Array
+from phistar.constraints import Gear, Hinge, Point, Weld
+from phistar.errors import (
+    ArgumentError,
+    LoopError,
+    LoopOpenError,
+    LoopVelocityError,
+    ModelError,
+    NotFiniteError,
+    SingularConfigurationWarning,
+    SingularHingeError,
+    UnderactuatedError,
+    UnknownNameError,
+)
+from phistar.model import Model, ModelBuilder
+from phistar.model.components import Coupling
+from phistar.robot import LoopedRobot, Robot
+from phistar.spatial import pose
+from tests.loops.mechanisms import error, four_bar, four_bar_state, windows
+
+LOOP = "coupler_closure"
+
+
+def ring(*, active: bool = True) -> Model:
+    """Two links in the plane, the second tied to the ground, and a coupling of their joints."""
+    builder = ModelBuilder("ring")
+    builder.link("ground")
+    for number, (joint, parent) in enumerate((("j1", "ground"), ("j2", "a"))):
+        child = "ab"[number]
+        builder.link(child, 1.0, (0.5, 0, 0), (0.1, 0.1, 0.1))
+        builder.joint(joint, "revolute", parent, child, xyz=(number, 0, 0), axis=(0, 0, 1))
+    builder.loop("tie", "revolute", "ground", "b", active=active)
+    builder.couple(Coupling("gear", "j2", "j1", (0.0, 2.0), active=active))
+    return builder.build()
+
+
+def test_loading_says_nothing_and_closes_the_loops() -> None:
+    """No warning: the loops are part of the robot."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        robot = phistar.load("four_bar")
+        Robot(ring())
+    assert type(robot) is LoopedRobot
+    assert [loop.name for loop in robot.loops] == [LOOP]
+
+
+def test_tree_is_the_robot_without_its_loops() -> None:
+    """Same names, coordinates, limits, numbers; no loops; asked twice it is the same object."""
+    robot = four_bar()
+    tree = robot.tree
+    assert type(tree) is Robot
+    assert tree.loops == ()
+    assert (tree.name, tree.joint_names, tree.link_names) == (
+        robot.name,
+        robot.joint_names,
+        robot.link_names,
+    )
+    q, v = robot.random_configuration(0), np.ones(robot.nv)
+    assert np.array_equal(tree.inverse_dynamics(q, v, v), robot.inverse_dynamics(q, v, v))
+    assert np.array_equal(tree.mass_matrix(q), robot.mass_matrix(q))
+    assert robot.tree is tree
+    assert tree.tree is tree
+    assert tree.simulate(q, v, dt=1e-3, steps=2).q.shape == (3, robot.nq)
+
+
+def test_a_robot_without_loops_is_its_own_tree() -> None:
+    """Nothing to cut; questions about loops have empty answers."""
+    robot = phistar.load("double_pendulum")
+    q = robot.random_configuration(0)
+    assert robot.tree is robot
+    assert robot.loop_jacobian(q).shape == (0, 2)
+    assert np.array_equal(robot.assemble(q), q)
+    assert robot.mobility(q).degrees_of_freedom == 2
+    found = robot.constrained_dynamics(q, np.ones(2), np.ones(2))
+    assert error(found.vdot, robot.forward_dynamics(q, np.ones(2), np.ones(2))) < 1e-12
+
+
+def test_loops_that_are_switched_off_change_nothing() -> None:
+    """A file may declare loops inactive: the robot is then a tree."""
+    robot = phistar.load(ring(active=False))
+    assert type(robot) is Robot
+    robot.simulate(np.zeros(2), np.zeros(2), dt=1e-3, steps=1)
+    assert len(robot.loops) == 2
+    assert robot.tree.loops == ()
+
+
+def test_open_loops_are_refused_by_name_and_gap() -> None:
+    """Forward dynamics of a state that is not on the loops names the loop, the gap and the cure."""
+    robot = four_bar()
+    q, v, tau = four_bar_state()
+    with pytest.raises(LoopOpenError, match=rf"{LOOP}.*open by .* m.*assemble") as caught:
+        robot.forward_dynamics(q + 0.1, v, tau)
+    assert caught.value.gap > 1e-3
+    with pytest.raises(LoopVelocityError, match=rf"{LOOP}.*project"):
+        robot.forward_dynamics(q, v + 1.0, tau)
+    with pytest.raises(LoopOpenError):
+        robot.simulate(q + 0.1, v, dt=1e-3, steps=1)
+    with pytest.raises(LoopOpenError):
+        robot.step(q + 0.1, v, tau, 1e-3)
+    with pytest.raises(LoopOpenError):
+        robot.mobility(q + 0.1)
+    with pytest.raises(LoopVelocityError, match="accelerations"):
+        robot.constrained_inverse_dynamics(q, v, np.ones(robot.nv))
+
+
+def test_what_cannot_be_closed_says_how_far_it_is() -> None:
+    """Holding every joint leaves nothing to move."""
+    robot = four_bar()
+    q, _, _ = four_bar_state()
+    with pytest.raises(LoopOpenError, match="assemble"):
+        robot.assemble(q + 0.1, fixed=robot.joint_names)
+    with pytest.raises(UnknownNameError):
+        robot.assemble(q, fixed=["nothing"])
+    held = robot.joint_names[0]
+    moved = robot.assemble(q + 0.02, fixed=[held])
+    assert moved[robot.joints[held].q_slice] == pytest.approx(q[robot.joints[held].q_slice] + 0.02)
+
+
+def test_bad_samples_of_a_batch_leave_the_others_alone() -> None:
+    """One sample open, one NaN: the others the same bits, the bad ones named or NaN."""
+    robot = four_bar()
+    states = [four_bar_state(seed) for seed in range(6)]
+    q, v, tau = (np.stack(x) for x in zip(*states, strict=True))
+    for _ in range(3):
+        good = robot.forward_dynamics(q, v, tau)
+    broken = np.array(q)
+    broken[1] += 0.3
+    broken[4] = np.nan
+    with pytest.raises(NotFiniteError):
+        robot.forward_dynamics(broken, v, tau)
+    found = robot.forward_dynamics(broken, v, tau, on_error="nan")
+    assert np.isnan(found[[1, 4]]).all()
+    assert np.array_equal(found[[0, 2, 3, 5]], good[[0, 2, 3, 5]])
+    fine = np.where(np.isnan(broken), q, broken)
+    with pytest.raises(LoopOpenError) as caught:
+        robot.forward_dynamics(fine, v, tau)
+    assert caught.value.sample == (1,)
+
+
+def test_singular_configurations_are_reported_with_their_motion() -> None:
+    """Windows of a four-bar lying flat can fold: the motion is named, the result goes on."""
+    robot, q, v = windows(2)
+    turns = {name: -np.pi / 2 if name[0] == "f" else np.pi / 2 for name in robot.joint_names}
+    flat = robot.configuration(turns)
+    found = robot.mobility(flat)
+    assert found.singular
+    assert found.degrees_of_freedom == 1
+    assert "Singular here" in str(found)
+    with pytest.warns(SingularConfigurationWarning, match="singular.*the motion"):
+        robot.forward_dynamics(flat, np.zeros(robot.nv), np.zeros(robot.nv), method="kkt")
+    assert not robot.mobility(q).singular
+    assert robot.mobility(q).redundant == 6
+    assert np.abs(np.asarray(robot.loop_jacobian(q)) @ v).max() < 1e-14
+
+
+def test_single_precision_stays_single() -> None:
+    """Results have the precision of the arguments."""
+    robot = four_bar()
+    q, v, tau = four_bar_state()
+    exact = robot.forward_dynamics(q, v, tau)
+    single = [x.astype(np.float32) for x in (q, v, tau)]
+    for _ in range(2):
+        found = robot.forward_dynamics(*single)
+        assert found.dtype == np.float32
+        assert error(found, exact) < 1e-3
+    assert robot.project(*single[:2])[0].dtype == np.float32
+
+
+def test_results_go_where_they_are_wanted() -> None:
+    """``out=`` on both paths."""
+    robot = four_bar()
+    q, v, tau = four_bar_state()
+    expected = robot.forward_dynamics(q, v, tau, method="kkt")
+    for method in ("auto", "kkt"):
+        out = np.zeros(robot.nv)
+        assert robot.forward_dynamics(q, v, tau, method=method, out=out) is out
+        assert error(out, expected) < 1e-9
+    with pytest.raises(UnknownNameError, match="kkt"):
+        robot.forward_dynamics(q, v, tau, method="magic")
+    with pytest.raises(ArgumentError, match="complex"):
+        robot.forward_dynamics(q + 0j, v, tau)
+
+
+def test_copies_keep_their_loops() -> None:
+    """Pickled, reordered and in other gravity a robot with loops is one."""
+    robot = four_bar()
+    q, v, tau = four_bar_state()
+    again = pickle.loads(pickle.dumps(robot))
+    assert type(again) is LoopedRobot
+    expected = robot.forward_dynamics(q, v, tau, method="kkt")
+    assert np.array_equal(again.forward_dynamics(q, v, tau, method="kkt"), expected)
+    order = robot.joint_names[::-1]
+    turned = robot.reorder(order)
+    found = turned.forward_dynamics(q[::-1], v[::-1], tau[::-1], method="kkt")
+    assert error(found[::-1], expected) < 1e-10
+    assert type(robot.with_gravity((0, 0, 0))) is LoopedRobot
+
+
+def test_derivative_products_agree_with_the_matrices() -> None:
+    """jvp and vjp of forward dynamics; those of inverse dynamics are the tree's."""
+    robot = four_bar()
+    q, v, tau = four_bar_state()
+    at = robot.linearize(q, v, tau)
+    rng = np.random.default_rng(0)
+    dq, dv, dtau, w = rng.normal(size=(4, robot.nv))
+    along = at.vdot_q @ dq + at.vdot_v @ dv + at.vdot_tau @ dtau
+    found = robot.jvp("forward_dynamics", q, v, tau, dq=dq, dv=dv, dtau=dtau)
+    assert error(found, along) < 1e-10
+    gradients = robot.vjp("forward_dynamics", q, v, tau, w)
+    assert error(gradients["q"], at.vdot_q.T @ w) < 1e-10
+    assert error(gradients["tau"], at.vdot_tau.T @ w) < 1e-10
+    tree = robot.tree.jvp("inverse_dynamics", q, v, tau, dq=dq)
+    assert error(robot.jvp("inverse_dynamics", q, v, tau, dq=dq), tree) < 1e-14
+
+
+def test_a_discrete_step_has_exact_derivatives() -> None:
+    """A and B against differences along directions that stay on the loops, to 1e-6."""
+    robot = four_bar()
+    q, v, tau = four_bar_state()
+    dt, size = 1e-2, 1e-6
+    at = robot.discretize(q, v, tau, dt)
+    reduced = robot.linearize(q, v, tau).reduced()
+    dq, dv = reduced.expand(np.array([0.7]), np.array([-0.4]))
+    dtau = np.array([0.3, -0.2, 0.5])
+    ends = []
+    for sign in (1, -1):
+        moved = robot.project(q + sign * size * dq, v + sign * size * dv)
+        ends.append(robot.discretize(*moved, tau + sign * size * dtau, dt))
+    change_q = robot.difference(ends[1].q, ends[0].q) / (2 * size)
+    change_v = (ends[0].v - ends[1].v) / (2 * size)
+    expected = at.A @ np.concatenate([dq, dv]) + at.B @ dtau
+    assert error(np.concatenate([change_q, change_v]), expected) < 1e-6
+    # The new velocity keeps the loops at the old configuration.
+    assert np.abs(np.asarray(robot.loop_jacobian(q)) @ at.v).max() < 1e-12
+
+
+def test_hybrid_dynamics_drives_a_joint() -> None:
+    """The prescribed acceleration comes out, and its force gives it in forward dynamics."""
+    robot = four_bar()
+    q, v, tau = four_bar_state()
+    crank = robot.joint_names[0]
+    wanted = np.zeros(robot.nv)
+    wanted[robot.joints[crank].v_slice] = 2.5
+    vdot, forces = robot.hybrid_dynamics(q, v, tau, wanted, [crank])
+    assert vdot[robot.joints[crank].v_slice] == pytest.approx(2.5)
+    assert error(robot.forward_dynamics(q, v, forces, method="kkt"), vdot) < 1e-10
+    with pytest.raises(LoopVelocityError, match="prescribe fewer"):
+        robot.hybrid_dynamics(q, v, tau, np.ones(3) * [1, -2, 3], robot.joint_names)
+
+
+def test_actuators_that_cannot_drive_a_motion() -> None:
+    """A double pendulum whose elbow alone is driven: the motion that is missing is named."""
+    robot = phistar.load("double_pendulum")
+    q, v = np.array([0.3, 0.4]), np.zeros(2)
+    elbow = robot.joint_names[1]
+    with pytest.raises(UnderactuatedError, match="cannot drive the motion") as caught:
+        robot.constrained_inverse_dynamics(q, v, np.ones(2), actuated=[elbow])
+    assert set(caught.value.motion) == set(robot.joint_names)
+    found = robot.constrained_inverse_dynamics(
+        q, v, np.ones(2), actuated=[elbow], allow_residual=True
+    )
+    assert np.abs(found.residual).max() > 0.1
+    with pytest.raises(UnknownNameError):
+        robot.constrained_inverse_dynamics(q, v, v, actuated=["nothing"])
+
+
+def test_more_actuators_than_freedoms_can_squeeze() -> None:
+    """Internal efforts change the loop's wrench and not the motion."""
+    robot = four_bar()
+    q, v, _ = four_bar_state()
+    vdot = robot.forward_dynamics(q, v, np.zeros(3), method="kkt")
+    found = robot.constrained_inverse_dynamics(q, v, vdot)
+    assert found.internal.shape == (3, 2)
+    for squeeze in found.internal.T:
+        again = robot.forward_dynamics(q, v, found.tau + squeeze, method="kkt")
+        assert error(again, vdot) < 1e-9
+
+
+FEET = ("FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT")
+
+
+def test_constraints_for_a_call_and_for_good() -> None:
+    """Four feet pinned: per call at any configurations, or by ``with_loops`` at one of them."""
+    robot = phistar.load("quadruped")
+    rng = np.random.default_rng(0)
+    q = robot.random_configuration(0)
+    tau = rng.normal(size=robot.nv)
+    feet = [Point(foot) for foot in FEET]
+    pinned = robot.with_loops(*feet, q=q)
+    assert pinned.mobility(q).degrees_of_freedom == 6
+    q, v = pinned.project(q, rng.normal(size=robot.nv))
+    expected = pinned.forward_dynamics(q, v, tau, method="kkt")
+    found = robot.forward_dynamics(q, v, tau, constraints=feet)
+    assert error(found, expected) < 1e-9
+    # Two configurations at once, each pinned where it is.
+    other = robot.random_configuration(1)
+    both = np.stack([q, other])
+    rest = np.zeros((2, robot.nv))
+    at_once = robot.forward_dynamics(both, rest, tau, constraints=feet)
+    alone = robot.with_loops(*feet, q=other).forward_dynamics(other, rest[1], tau, method="kkt")
+    assert error(at_once[1], alone) < 1e-9
+    result = robot.constrained_dynamics(q, v, tau, constraints=feet)
+    J = [robot.jacobian(q, foot, "local")[3:] for foot in FEET]
+    forces = [result.wrenches[f"spherical of {foot}"][3:] for foot in FEET]
+    total = sum(j.T @ f for j, f in zip(J, forces, strict=True))
+    assert error(total, result.joint_forces) < 1e-9
+    with pytest.raises(ArgumentError, match="with_loops"):
+        robot.with_loops(*feet)
+    with pytest.raises(UnknownNameError):
+        robot.with_loops(Point("nose"), q=q)
+
+
+def test_loops_can_be_switched_off() -> None:
+    """``off=`` leaves a tree; two loops of one name are refused."""
+    robot = four_bar()
+    assert type(robot.with_loops(off=[LOOP])) is Robot
+    with pytest.raises(UnknownNameError):
+        robot.with_loops(off=["nothing"])
+    with pytest.raises(ModelError, match="called"):
+        robot.with_loops(Weld("rocker", at=np.eye(4), name=LOOP))
+
+
+def test_a_weld_holds_a_link_and_a_gear_couples_joints() -> None:
+    """Constraints made in Python on an arm: a welded hand leaves null motions, a gear its ratio."""
+    arm = phistar.load("panda")
+    q = arm.random_configuration(3)
+    hand = arm.frame_names[-1]
+    welded = arm.with_loops(Weld(hand), q=q)
+    assert welded.mobility(q).degrees_of_freedom == arm.nv - 6
+    first, second = arm.joint_names[:2]
+    geared = arm.with_loops(Gear(second, first, ratio=-2.0))
+    closed = geared.assemble(q)
+    at = {name: closed[arm.joints[name].q_slice][0] for name in (first, second)}
+    assert at[second] == pytest.approx(-2.0 * at[first], abs=1e-10)
+    vdot = geared.forward_dynamics(closed, np.zeros(arm.nv), np.ones(arm.nv))
+    assert vdot[1] == pytest.approx(-2.0 * vdot[0], rel=1e-9)
+    hinged = arm.with_loops(Hinge(hand, axis=(0, 0, 2)), q=q)
+    assert hinged.mobility(q).degrees_of_freedom == arm.nv - 5
+
+
+def test_a_loop_on_one_link_is_refused() -> None:
+    """Both ends on one link: an error that names the loop."""
+    builder = ModelBuilder("knot")
+    builder.link("ground")
+    builder.link("a", 1.0, (0, 0, 0), (1, 1, 1))
+    builder.joint("j", "revolute", "ground", "a", axis=(0, 0, 1))
+    builder.loop("self", "weld", "a", "a", successor_pose=pose(translation=(1, 0, 0)))
+    with pytest.raises(ModelError, match='"self" has both ends on link "a"'):
+        builder.build()
+
+
+def test_a_motion_without_inertia_is_an_error() -> None:
+    """A massless link that no loop holds moves nothing: said for the loops' own motions."""
+    builder = ModelBuilder("empty")
+    builder.link("ground")
+    builder.link("a", 1.0, (0.5, 0, 0), (0.1, 0.1, 0.1))
+    builder.joint("j1", "revolute", "ground", "a", axis=(0, 0, 1))
+    builder.link("b")
+    builder.joint("j2", "revolute", "a", "b", xyz=(1, 0, 0), axis=(0, 0, 1))
+    robot = Robot(builder.build())
+    looped = robot.with_loops(Hinge("a", at=np.eye(4), name="tie"))
+    with pytest.raises(SingularHingeError, match="keeps its loops"):
+        looped.forward_dynamics(np.zeros(2), np.zeros(2), np.zeros(2))
+
+
+REFUSED: dict[str, Callable[[Robot, Array], object]] = {
+    "linearize_hybrid": lambda r, x: r.linearize_hybrid(x, x, x, x, ["crank_joint"]),
+    "forward_dynamics_second": lambda r, x: r.forward_dynamics_second(x, x, x),
+    "diagonal_forward_dynamics": lambda r, x: r.diagonal_forward_dynamics(x, x, x),
+    "vdot_parameters": lambda r, x: r.vdot_parameters(x, x, x),
+    "hvp of forward_dynamics": lambda r, x: r.hvp("forward_dynamics", x, x, x, x),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_does_not_know_loops_refuses(name: str) -> None:
+    """The error names the loop and ``robot.tree``, and keeps the loops."""
+    with pytest.raises(LoopError, match=rf"{LOOP}.*robot\.tree") as caught:
+        REFUSED[name](four_bar(), np.zeros(3))
+    assert [loop.name for loop in caught.value.loops] == [LOOP]

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Motion in time on the loops: published problems, drift, events, single steps, machine code."""
+
+import json
+
+import numpy as np
+import pytest
+
+import phistar
+from phistar.arrays import Array
+from phistar.compile import REQUESTS, traced_executable
+from phistar.compile.traced import trace_quantity
+from phistar.constraints import Point
+from phistar.errors import ArgumentError, UnknownNameError
+from phistar.loops.assembly import usual_rank
+from phistar.loops.programs import ANYWHERE
+from phistar.loops.routes import ROUTES, LoopProblem
+from phistar.loops.system import motion_at
+from phistar.model.model_cache import entries
+from phistar.scalar.program import count_arithmetic
+from phistar.sim.loop_stepper import loop_accelerations, onto_loops
+from tests.helpers import SHARED
+from tests.loops.mechanisms import (
+    error,
+    four_bar,
+    four_bar_state,
+    mechanism,
+    needs_loops,
+    windows,
+)
+
+REFERENCE = SHARED / "reference-problems" / "reference.json"
+needs_reference = pytest.mark.skipif(
+    not REFERENCE.is_file(), reason="needs ../shared/reference-problems"
+)
+
+
+def test_four_bar_for_ten_seconds() -> None:
+    """The loop stays closed to 1e-12, the energy to 1e-8 of its range."""
+    robot = four_bar()
+    q, v, _ = four_bar_state()
+    sim = robot.simulate(q, v, dt=5e-4, duration=10.0, every=200)
+    assert np.abs(sim.loop_error()).max() < 1e-12
+    energy = sim.energy()
+    assert np.ptp(energy) < 1e-8 * np.abs(energy).max()
+    wrench = sim.wrenches("coupler_closure")
+    assert wrench.shape == (100, 6)
+    again = robot.constrained_dynamics(sim.q[7], sim.v[7], np.zeros(3))
+    assert error(wrench[7], again.wrenches["coupler_closure"]) < 1e-9
+    with pytest.raises(UnknownNameError):
+        sim.wrenches("nothing")
+
+
+@needs_reference
+def test_iftomm_a02() -> None:
+    """Two four-bar windows for 10 s through their singular configurations; they are events."""
+    reference = json.loads(REFERENCE.read_text())["A02_N2"]
+    robot, q, v = windows(2)
+    sim = robot.simulate(q, v, dt=1e-3, duration=10.0, every=100)
+    angle = sim.q[:, 0]
+    assert np.abs(-np.sin(angle) - reference["B0_x"]).max() < 1e-9
+    assert np.abs(np.cos(angle) - reference["B0_y"]).max() < 1e-9
+    assert np.ptp(sim.energy()) < 1e-8 * reference["energy0"]
+    assert np.abs(sim.loop_error()).max() < 1e-12
+    assert sim.events
+    assert "singular" in str(sim.events[0])
+
+
+def spring_of_andrews(gamma: float) -> float:
+    """Moment about gamma of the spring from C to point D of the body that carries it.
+
+    Numbers of the IVP test set: D = B + (sd cos γ + sc sin γ, sd sin γ - sc cos γ).
+    """
+    sc, sd, stiffness, rest = 0.018, 0.02, 4530.0, 0.07785
+    fixed, bearing = np.array([0.014, 0.072]), np.array([-0.03635, 0.03273])
+    cosine, sine = np.cos(gamma), np.sin(gamma)
+    point = bearing + np.array([sd * cosine + sc * sine, sd * sine - sc * cosine])
+    away = point - fixed
+    length = np.sqrt(away @ away)
+    force = -stiffness * (length - rest) / length * away
+    return float(force @ [-sd * sine + sc * cosine, sd * cosine + sc * sine])
+
+
+@needs_reference
+@needs_loops
+def test_andrews_mechanism() -> None:
+    """IFToMM A03: published accelerations at rest, and the state after 0.03 s with its spring."""
+    reference = json.loads(REFERENCE.read_text())["A03_andrews"]
+    robot = mechanism("andrews").robot
+    names = reference["order"].split()
+    q = robot.assemble(dict(zip(names, reference["q0"], strict=True)))
+    drive = robot.tangent({**dict.fromkeys(names, 0.0), "beta": 0.033})
+    vdot = robot.tangent_dict(robot.forward_dynamics(q, np.zeros(7), drive))
+    assert vdot["beta"] == pytest.approx(14222.443919954114, rel=1e-10)
+    assert vdot["theta"] == pytest.approx(-10666.832939965585, rel=1e-10)
+    spring = robot.joint_names.index("gamma")
+
+    def rate(q: Array, v: Array) -> Array:
+        tau = np.array(drive)
+        tau[spring] += spring_of_andrews(q[spring])
+        return loop_accelerations(robot.model, q, v, tau)
+
+    v, h = np.zeros(7), 3e-5
+    for _ in range(1000):
+        a1 = rate(q, v)
+        a2 = rate(q + h / 2 * v, v + h / 2 * a1)
+        a3 = rate(q + h / 2 * (v + h / 2 * a1), v + h / 2 * a2)
+        a4 = rate(q + h * (v + h / 2 * a2), v + h * a3)
+        q, v = q + h * v + h * h / 6 * (a1 + a2 + a3), v + h / 6 * (a1 + 2 * a2 + 2 * a3 + a4)
+        q, v = onto_loops(robot.model, q, v)
+    last, speed = robot.configuration_dict(q), robot.tangent_dict(v)
+    for i, name in enumerate(names):
+        assert last[name] == pytest.approx(reference["q"][i], rel=2e-5, abs=1e-6), name
+        assert speed[name] == pytest.approx(reference["v"][i], rel=2e-4, abs=1e-3), name
+
+
+@needs_loops
+def test_over_constrained_mechanisms_do_not_grow() -> None:
+    """Bricard's linkage for 5 s at 10 ms: rows stay closed and the energy does not drift away."""
+    case = mechanism("bricard")
+    q, v, _ = case.state
+    sim = case.robot.simulate(q[1], v[1], dt=1e-2, duration=5.0, every=10)
+    assert np.abs(sim.loop_error()).max() < 1e-12
+    energy = sim.energy()
+    half = len(energy) // 2
+    assert np.abs(energy - energy[0]).max() < 1e-4 * np.abs(energy[0])
+    assert np.ptp(energy[half:]) < 3 * np.ptp(energy[:half]) + 1e-12
+
+
+def test_a_step_is_a_step_of_the_simulation() -> None:
+    """For every scheme, single and in batches, and machine code as NumPy."""
+    robot = four_bar()
+    states = [four_bar_state(seed) for seed in range(3)]
+    q, v, tau = (np.stack(x) for x in zip(*states, strict=True))
+    for scheme in ("euler", "semi_implicit", "midpoint", "rk4"):
+        sim = robot.simulate(q, v, tau=tau, dt=1e-2, steps=1, scheme=scheme)
+        ahead = robot.step(q, v, tau, 1e-2, scheme)
+        assert error(ahead[0], sim.q[-1]) < 1e-12
+        assert error(ahead[1], sim.v[-1]) < 1e-11
+        assert np.abs(np.asarray(robot.loop_error(ahead[0]))).max() < 1e-12
+
+
+def test_adaptive_steps_and_what_is_refused() -> None:
+    """dopri5 follows the same motion; schemes and variables that do not know loops say so."""
+    robot = four_bar()
+    q, v, _ = four_bar_state()
+    fixed = robot.simulate(q, v, dt=1e-3, duration=0.5, every=500)
+    free = robot.simulate(q, v, duration=0.5, scheme="dopri5", tolerance=1e-10)
+    assert np.abs(free.q[-1] - fixed.q[-1]).max() < 1e-7
+    with pytest.raises(ArgumentError, match="loops"):
+        robot.simulate(q, v, dt=1e-3, steps=1, scheme="implicit_midpoint")
+    with pytest.raises(ArgumentError, match="loops"):
+        robot.simulate(q, v, dt=1e-3, steps=1, variables="zeta")
+
+
+def test_samples_that_diverge_leave_the_others_alone() -> None:
+    """A NaN sample of a batch is NaN throughout; the other is what it is alone."""
+    robot = four_bar()
+    q, v, _ = four_bar_state()
+    both = np.stack([q, np.full(3, np.nan)])
+    sim = robot.simulate(both, np.stack([v, v]), dt=1e-3, steps=20, on_error="nan")
+    alone = robot.simulate(q, v, dt=1e-3, steps=20)
+    assert np.isnan(sim.q[:, 1]).all()
+    assert np.abs(sim.q[:, 0] - alone.q).max() < 1e-12
+
+
+def test_forces_on_frames_push_the_mechanism() -> None:
+    """A force that does work along the motion: energy gained is its work, to 1e-6."""
+    robot = four_bar()
+    q, v, _ = four_bar_state()
+    link = "rocker"
+    push = {link: np.array([0.0, 0.3, 0.0, 0.4, 0.0, 0.3])}
+    dt = 1e-3
+    sim = robot.simulate(q, v, dt=dt, steps=150, forces=push)
+    power = robot.frame_velocity(sim.q, sim.v, link) @ push[link]
+    trapezoid = dt * (power.sum() - (power[0] + power[-1]) / 2)
+    assert abs(trapezoid) > 1e-3
+    gained = sim.energy()[-1] - sim.energy()[0]
+    assert gained == pytest.approx(trapezoid, rel=1e-4)
+
+
+@needs_loops
+@pytest.mark.parametrize("name", ["fourbar_hinge", "fivebar", "bricard", "gear_train", "two_arms"])
+def test_machine_code_says_what_numpy_says(name: str) -> None:
+    """The compiled programs against the dense routes: dynamics on and a little off the loops,
+    projection."""
+    case = mechanism(name)
+    robot, model = case.robot, case.robot.model
+    q, v, tau = case.state
+    expected = robot.forward_dynamics(q, v, tau, method="null")
+    for key in (("loop_dynamics", "double"), ("loop_dynamics", ANYWHERE)):
+        code = traced_executable(model, key)
+        assert code is not None
+        assert code.scalars is not None  # waits for it
+        found = code.try_run({"q": q, "v": v, "tau": tau})
+        assert found is not None
+        assert found[1]
+        assert error(found[0]["vdot"], expected) < 1e-9
+    robot.forward_dynamics(q, v, tau)
+    robot.forward_dynamics(q, v, tau)
+    assert entries(model).get(("loop_dynamics", "double")) is not None
+    # Off the loops and at inconsistent velocities the guarded program has no result.
+    code = traced_executable(model, ("loop_dynamics", "double"))
+    assert code is not None
+    off = code.try_run({"q": q + 0.01, "v": v, "tau": tau})
+    assert off is not None
+    assert not off[1]
+    projection = traced_executable(model, ("loop_projection",))
+    assert projection is not None
+    assert projection.scalars is not None
+    near, fast = q + 1e-6 * np.sin(np.arange(q.size)).reshape(q.shape), v + 0.1
+    ran = projection.try_run({"q": near, "v": fast})
+    assert ran is not None
+    wanted_q, wanted_v = robot.project(near, fast)
+    assert np.abs(ran[0]["q_next"] - wanted_q).max() < 1e-10
+    assert error(ran[0]["v_next"], wanted_v) < 1e-5
+
+
+def test_rows_of_loops_are_requests() -> None:
+    """Every program of loops can be looked at, from passes to source."""
+    robot = four_bar()
+    for name in ("loop_rows", "loop_motion", "loop_tangents", "loop_dynamics", "loop_projection",
+                 "loop_step"):  # fmt: skip
+        assert name in REQUESTS
+        compiled = robot.compile(name)
+        assert compiled.cost.total > 0
+        assert "trace" in str(compiled.passes)
+
+
+@needs_loops
+def test_operation_counts() -> None:
+    """Operations of forward dynamics with loops, exact; they must not rise."""
+    limits = {
+        "four_bar": 212, "fourbar_hinge": 262, "fivebar": 380, "slider_crank": 227, "andrews": 864,
+        "bricard": 1977, "gear_train": 131, "two_arms": 6826, "quadruped_stand": 9065,
+        "humanoid_ankles": 16742,
+    }  # fmt: skip
+    for name, limit in limits.items():
+        robot = four_bar() if name == "four_bar" else mechanism(name).robot
+        program = trace_quantity(robot.model, "loop_dynamics", "double")
+        assert count_arithmetic(program.count()) <= limit, name
+
+
+def test_off_the_loops_the_routes_still_agree() -> None:
+    """At a stage of an integrator, a little open: with full rank all routes solve one problem."""
+    robot = phistar.load("quadruped")
+    q = robot.random_configuration(0)
+    pinned = robot.with_loops(*(Point(f"{leg}_FOOT") for leg in ("FL", "FR", "HL", "HR")), q=q)
+    rng = np.random.default_rng(0)
+    q = pinned.integrate(q, 1e-4 * rng.normal(size=robot.nv))
+    v, tau = rng.normal(size=(2, robot.nv))
+    found = loop_accelerations(pinned.model, q, v, tau)
+    rows = motion_at(pinned.model, q, v)
+    problem = LoopProblem(pinned.model, q, v, tau, None, rows, usual_rank(pinned.model), -rows.bias)
+    for name, route in ROUTES.items():
+        assert error(route(problem), found) < 1e-8, name

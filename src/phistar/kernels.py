@@ -50,7 +50,7 @@ from phistar.scalar.program import ScalarProgram
 from phistar.scalar.robot.link_numbers import describe_snapping
 from phistar.sweeps.costs import CostReport, OperationCount, count_operations
 from phistar.sweeps.ir import Node, Type
-from phistar.sweeps.requests import LoweredBundle
+from phistar.sweeps.matrix_requests import LoweredBundle
 
 ProgramSpec = str | Expr | Mapping[str, Expr]
 

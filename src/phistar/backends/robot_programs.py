@@ -34,7 +34,7 @@ from phistar.model.model import Model
 from phistar.model.wrenches import WrenchFrames
 from phistar.sweeps.ir import StreamProgram, Type
 from phistar.sweeps.matrix_plans import plan_for_form
-from phistar.sweeps.requests import Diag, Full, LoweredBundle, MatrixForm, Request
+from phistar.sweeps.matrix_requests import Diag, Full, LoweredBundle, MatrixForm, Request
 from phistar.sweeps.schedule import Schedule
 from phistar.sweeps.stream_types import GROUND_COMPONENTS
 from phistar.thresholds import POLICY

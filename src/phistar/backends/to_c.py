@@ -59,7 +59,7 @@ from phistar.scalar.program import (
 )
 from phistar.sweeps.costs import OperationCount
 from phistar.sweeps.ir import StreamProgram, Type
-from phistar.sweeps.requests import Full, LoweredBundle, MatrixForm, Request
+from phistar.sweeps.matrix_requests import Full, LoweredBundle, MatrixForm, Request
 from phistar.sweeps.schedule import Schedule
 from phistar.thresholds import POLICY
 

@@ -17,8 +17,8 @@ from phistar import backends
 from phistar.algebra.ir import Expr
 from phistar.arrays import Array
 from phistar.backends import Executable
-from phistar.compile.catalogue import matrix_row
 from phistar.compile.pipeline import compile_request, kernel, matrix_plan
+from phistar.compile.request_table import matrix_row
 from phistar.compile.requests import FULL, MatrixOf
 from phistar.compile.traced import TRACED
 from phistar.derive import derive
@@ -34,8 +34,8 @@ from phistar.spatial import motion_transform, pose_inverse
 from phistar.sweeps.column_support import BlockPartition
 from phistar.sweeps.inner_products import DualPair, InnerProductTerm, inner_product_terms
 from phistar.sweeps.matrix_plans import evaluate
-from phistar.sweeps.requests import Apply, Diag, Full
-from phistar.sweeps.requests import Request as MatrixPart
+from phistar.sweeps.matrix_requests import Apply, Diag, Full
+from phistar.sweeps.matrix_requests import Request as MatrixPart
 
 RequestKey = tuple[Any, ...]
 """Name of a traced quantity and the choices that a user made: ``("jacobian", "hand", "local")``.

@@ -28,9 +28,9 @@ from phistar.backends import (
     VectorProgram,
 )
 from phistar.backends.policy import UNROLLED
-from phistar.compile.catalogue import request as request_named
-from phistar.compile.catalogue import vectors_row
 from phistar.compile.passes import PASSES, Draft, Pass, Stage, Stages, draft_text, sweeps_text
+from phistar.compile.request_table import request as request_named
+from phistar.compile.request_table import vectors_row
 from phistar.compile.requests import (
     Bundle,
     MatrixOf,
@@ -44,8 +44,8 @@ from phistar.model.model import Model
 from phistar.model.model_cache import cached_for_equal_models
 from phistar.model.wrenches import ProgramInputs
 from phistar.sweeps.matrix_plans import MatrixPlan, cheapest_plan, without_indices
-from phistar.sweeps.requests import Full, LoweredBundle
-from phistar.sweeps.requests import Request as MatrixPart
+from phistar.sweeps.matrix_requests import Full, LoweredBundle
+from phistar.sweeps.matrix_requests import Request as MatrixPart
 from phistar.sweeps.schedule import Schedule
 
 

@@ -11,8 +11,8 @@ from phistar.algebra.ir import Expr
 from phistar.algorithms.programs import OutputBundle
 from phistar.backends.policy import Work
 from phistar.model.model import Model
-from phistar.sweeps.requests import Full
-from phistar.sweeps.requests import Request as MatrixPart
+from phistar.sweeps.matrix_requests import Full
+from phistar.sweeps.matrix_requests import Request as MatrixPart
 
 if TYPE_CHECKING:
     from phistar.scalar.program import Unrolled

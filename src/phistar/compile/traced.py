@@ -23,7 +23,7 @@ from phistar.model.joint_map import joint_map
 from phistar.model.model import Model
 from phistar.spatial import PARAMETER_NAMES
 from phistar.sweeps.matrix_plans import evaluate
-from phistar.sweeps.requests import Full
+from phistar.sweeps.matrix_requests import Full
 from phistar.thresholds import POLICY
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ from phistar.scalar.trace.link_operations import as_vector
 from phistar.scalar.trace.traced_links import TracedLinks
 from phistar.scalar.trace.unrolled import UnrolledTrace
 from phistar.sweeps.lower import lower
+from phistar.sweeps.matrix_requests import Full, MatrixForm, matrix_forms
 from phistar.sweeps.prune import prune
-from phistar.sweeps.requests import Full, MatrixForm, matrix_forms
 from phistar.sweeps.schedule import Schedule, schedule
 from phistar.sweeps.verify import verified
 

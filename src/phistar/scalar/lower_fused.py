@@ -31,14 +31,14 @@ from phistar.scalar.program import BasicBlock, MatrixProduct, RowLoop, Signature
 from phistar.scalar.robot.link_numbers import LinkNumbers
 from phistar.scalar.trace.branch_rows import BranchRows
 from phistar.scalar.trace.frame_wrenches import LinkWrenches, SeatedWrenches, link_wrenches
-from phistar.scalar.trace.held_wrenches import stiffness
 from phistar.scalar.trace.link_operations import as_vector
 from phistar.scalar.trace.link_tracer import LinkForce
 from phistar.scalar.trace.root_axes import RootAxesLinks
 from phistar.scalar.trace.traced_links import TracedLinks
 from phistar.scalar.trace.unrolled import UnrolledTrace, output_stores
+from phistar.scalar.trace.wrench_stiffness import stiffness
 from phistar.sweeps.ir import StreamProgram
-from phistar.sweeps.requests import LoweredBundle, MatrixForm
+from phistar.sweeps.matrix_requests import LoweredBundle, MatrixForm
 from phistar.thresholds import POLICY
 
 MatrixEntries = Mapping[tuple[int, int], Scalar]

@@ -37,7 +37,7 @@ from phistar.scalar.trace.unrolled import UnrolledTrace
 from phistar.sweeps.column_support import BlockPartition, set_bits
 from phistar.sweeps.ir import Node, StreamProgram, Type
 from phistar.sweeps.matrix_plans import as_tuple, plan_for_form
-from phistar.sweeps.requests import Block, Diag, Full, MatrixForm, MatrixTerm, Request
+from phistar.sweeps.matrix_requests import Block, Diag, Full, MatrixForm, MatrixTerm, Request
 from phistar.sweeps.schedule import schedule
 
 MATRIX_OUTPUT = "matrix"

@@ -26,8 +26,7 @@ from phistar.spatial import motion_transform, pose_inverse
 from phistar.sweeps.column_support import BlockPartition, ColumnSupport, bit_set, set_bits
 from phistar.sweeps.interpret_columns import ColumnInterpreter
 from phistar.sweeps.matrix_costs import matrix_cost
-from phistar.sweeps.op_costs import OperationCount
-from phistar.sweeps.requests import (
+from phistar.sweeps.matrix_requests import (
     Apply,
     Block,
     BlockIndices,
@@ -41,6 +40,7 @@ from phistar.sweeps.requests import (
     matrix_forms,
     transpose_request,
 )
+from phistar.sweeps.op_costs import OperationCount
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import numpy as np
 
 from phistar.errors import IgnoredWarning
 from phistar.loaders.mjcf.element_tree import Element
-from phistar.loaders.mjcf.files import Bundle
+from phistar.loaders.mjcf.files import ModelFiles
 from phistar.loaders.mjcf.mujoco_model import (
     BALL,
     NO_CONSTRAINT,
@@ -60,11 +60,11 @@ _MERGING = {
 }
 
 
-def report_usage(bundle: Bundle, compiled: MujocoModel, report: LoadReport) -> None:
+def report_usage(files: ModelFiles, compiled: MujocoModel, report: LoadReport) -> None:
     """Fill the report's lists, and warn of what is ignored though it matters to the dynamics."""
     _list_used(compiled, report)
-    _list_defaulted(bundle, compiled, report)
-    for root in bundle.documents:
+    _list_defaulted(files, compiled, report)
+    for root in files.documents:
         _list_ignored(root, report)
     _list_ball_limits(compiled, report)
     for code, what, cure in _dynamics_left_out(compiled.model):
@@ -90,9 +90,9 @@ def _list_used(compiled: MujocoModel, report: LoadReport) -> None:
     report.used.append(Entry(compiled.file, "qpos0", note))
 
 
-def _list_defaulted(bundle: Bundle, compiled: MujocoModel, report: LoadReport) -> None:
+def _list_defaulted(files: ModelFiles, compiled: MujocoModel, report: LoadReport) -> None:
     model = compiled.model
-    options = [e for e in bundle.main.walk() if e.tag == "option"]
+    options = [e for e in files.main.walk() if e.tag == "option"]
     if not any("gravity" in e.attributes for e in options):
         report.defaulted.append(Entry(compiled.file, "gravity", "(0, 0, -9.81)"))
     for kind, stem, locations in (

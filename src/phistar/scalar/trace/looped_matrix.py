@@ -44,7 +44,7 @@ from phistar.scalar.trace.link_tracer import TraceContext, UnitVector
 from phistar.scalar.trace.looped import ClassTracer, LoopedTracer, given_sweeps
 from phistar.sweeps.inlining import defining_stream
 from phistar.sweeps.ir import Direction, Node, StreamProgram, Type
-from phistar.sweeps.requests import MatrixTerm
+from phistar.sweeps.matrix_requests import MatrixTerm
 from phistar.sweeps.schedule import Schedule, Sweep
 
 FRAME_KIND = "fixed"

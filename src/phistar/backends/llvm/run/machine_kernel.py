@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from phistar.backends.llvm.emit.ir_builder import Lanes
-from phistar.backends.llvm.emit.looped import looped_module, looped_workspace
+from phistar.backends.llvm.emit.looped_module import looped_module, looped_workspace
 from phistar.backends.llvm.emit.outlined import OutlinedModule, needs_outlining
 from phistar.backends.llvm.emit.pieces import needs_pieces, pieces_module
-from phistar.backends.llvm.emit.unrolled import unrolled_module
-from phistar.backends.llvm.run import cache, jit
+from phistar.backends.llvm.emit.unrolled_module import unrolled_module
+from phistar.backends.llvm.run import jit, kernel_cache
 from phistar.backends.llvm.run.calls import KernelCaller
 from phistar.backends.llvm.run.native_entry import (
     ENTRY_SYMBOL,
@@ -78,7 +78,7 @@ def emit_module(program: ScalarProgram, lanes: Lanes) -> tuple[str, int]:
 
 def load_cached(name: str, real: str) -> MachineKernel | None:
     """A kernel that was made before, by its fingerprint."""
-    kept = cache.lookup(cache.cache_key(f"{name} {real}"), META_FIELDS)
+    kept = kernel_cache.lookup(kernel_cache.cache_key(f"{name} {real}"), META_FIELDS)
     return None if kept is None else _load_kernel(*kept)
 
 
@@ -116,7 +116,7 @@ def _compile_kernel(
     }
     del made
     code = jit.compile_text(text)
-    cache.save(cache.cache_key(f"{name} {real}"), code, meta)
+    kernel_cache.save(kernel_cache.cache_key(f"{name} {real}"), code, meta)
     return _load_kernel(code, meta)
 
 

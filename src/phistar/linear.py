@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from phistar.arrays import Array
+from phistar.arrays import Array, DType
 from phistar.errors import ArgumentError, ShapeError
 
 VectorMap = Callable[[Array], Array]
@@ -38,7 +38,7 @@ class LinearOperator:
     _adjoint: VectorMap = field(repr=False)
     _inverse: Callable[[], LinearOperator] | None = field(default=None, repr=False)
     batch: tuple[int, ...] = ()
-    dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(float))
+    dtype: DType = field(default_factory=lambda: np.dtype(float))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from phistar.arrays import Array
+from phistar.arrays import Array, DType
 from phistar.backends.numpy_algebra import (
     InvertedJointInertia,
     block_outer,
@@ -71,7 +71,7 @@ class LinkTables:
     """The numbers of a model, in one precision."""
 
     def __init__(
-        self, model: Model, frames: Sequence[str], locked: Set[int], precision: np.dtype[Any]
+        self, model: Model, frames: Sequence[str], locked: Set[int], precision: DType
     ) -> None:
         bodies = model.bodies
         self.count = len(bodies)

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from phistar.arrays import Array
 from phistar.errors import ArgumentError, ShapeError
 
-Array = npt.NDArray[Any]
 ArrayLike = npt.ArrayLike
 
 

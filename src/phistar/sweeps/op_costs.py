@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from phistar.arrays import Array
 from phistar.model.components import GROUND, Body
 from phistar.model.joints import JointKind
 from phistar.model.model import Model
@@ -124,7 +124,7 @@ def _joint_map_counts(
     return rows, (int(products.sum()), into_link), _dyad(filled, products)
 
 
-def _dyad(filled: NDArray[Any], products: NDArray[Any]) -> tuple[int, int]:
+def _dyad(filled: Array, products: Array) -> tuple[int, int]:
     """Of H* U, whose columns are zero but at the coordinates that the axes fill."""
     multiplications = additions = 0
     for i, terms in enumerate(filled.sum(axis=1).tolist()):

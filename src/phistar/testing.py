@@ -192,7 +192,7 @@ class _Comparison:
         self,
         name: str,
         tensors: Any,
-        linear: Any,
+        linear: object,
         arguments: Triple,
         moves: Triple,
     ) -> None:

@@ -12,7 +12,6 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -157,7 +156,7 @@ class NumpyLinks:
         offsets += tables.placed_offset.reshape(*tables.placed_offset.shape, *self._ones)
         return rotations, offsets
 
-    def streams(self, count: int) -> list[list[Any]]:
+    def streams(self, count: int) -> list[list[object]]:
         """Empty streams, a place per link."""
         return [[None] * self._tables.count for _ in range(count)]
 

@@ -8,7 +8,6 @@ complex ones too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -80,9 +79,9 @@ class NumpyScalarCode(Executable):
         self._program = program
         self._scalars = program.unrolled()
         self._source = scalar_source(self._scalars)
-        names: dict[str, Any] = {"np": np}
-        exec(compile(self._source, f"<{program.title}>", "exec"), names)
-        self._run: Callable[..., tuple[Array, ...]] = names["run"]
+        made: dict[str, Callable[..., tuple[Array, ...]]] = {}
+        exec(compile(self._source, f"<{program.title}>", "exec"), {"np": np}, made)
+        self._run = made["run"]
 
     @property
     def source(self) -> str:

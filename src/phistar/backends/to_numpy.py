@@ -16,7 +16,6 @@ from hashlib import sha256
 from json import dumps
 from keyword import iskeyword
 from types import EllipsisType
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -282,10 +281,9 @@ def _load_function(source: str) -> GeneratedFunction:
     """The function of a source; tracebacks show its lines."""
     file = f"<phistar {sha256(source.encode()).hexdigest()[:12]}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    names: dict[str, Any] = {}
+    names: dict[str, GeneratedFunction] = {}
     exec(compile(source, file, "exec"), names)
-    run: GeneratedFunction = names["run"]
-    return run
+    return names["run"]
 
 
 class NumpyCode(VectorExecutable):

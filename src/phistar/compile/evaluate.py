@@ -37,7 +37,7 @@ from phistar.sweeps.matrix_plans import evaluate
 from phistar.sweeps.matrix_requests import Apply, Diag, Full
 from phistar.sweeps.matrix_requests import Request as MatrixPart
 
-RequestKey = tuple[Any, ...]
+RequestKey = tuple[str, *tuple[object, ...]]
 """Name of a traced quantity and the choices that a user made: ``("jacobian", "hand", "local")``.
 Entries of a robot have the same keys."""
 
@@ -124,7 +124,7 @@ def _by_sweeps(
     q: ArrayLike,
     inputs: ProgramInputs,
     frames: Sequence[str],
-) -> Any:
+) -> object:
     plan = matrix_plan(wanted.operator, wanted.part, model, tuple(frames))
     found = evaluate(plan, q, backends.with_link_forces(model, q, inputs))
     blocks = found if isinstance(found, list) else [found]

@@ -105,7 +105,7 @@ class Traced:
     defined: str = ""
     program: str = ""
 
-    def shapes(self, model: Model, *choices: Any) -> Mapping[str, Shape]:
+    def shapes(self, model: Model, *choices: object) -> Mapping[str, Shape]:
         """Of all results for one sample, by name."""
         found = self.shape(model, *choices)
         return found if isinstance(found, Mapping) else {RESULT_OUTPUT: found}

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -191,7 +190,7 @@ def rollout(
 
 def _numbers(robot: Robot, name: str, x: Coordinates, on_error: str) -> tuple[Array, Array]:
     """Coordinates of a start, and which samples are invalid; these are replaced by neutral ones."""
-    read: Callable[[Any], Array] = robot.configuration if name == "q" else robot.tangent
+    read: Callable[[Coordinates], Array] = robot.configuration if name == "q" else robot.tangent
     fill = robot.neutral() if name == "q" else np.zeros(robot.nv)
     array = read(x) if isinstance(x, Mapping) else np.asarray(x)
     if array.dtype.kind != "f" or not array.ndim or array.shape[-1] != fill.size:

@@ -7,7 +7,7 @@ evaluate(plan, q, inputs)              numbers, for a batch
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -41,6 +41,9 @@ from phistar.sweeps.matrix_requests import (
     transpose_request,
 )
 from phistar.sweeps.op_costs import OperationCount
+
+_Slices = dict[int, slice]
+"""Where blocks lie, by their numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,7 +262,9 @@ class _MatrixAssembler:
                 result[row] += np.swapaxes(block, -1, -2)
         return result
 
-    def assemble(self, rows: Any, columns: Any, width: int | None = None) -> Array:
+    def assemble(
+        self, rows: Sequence[int], columns: Sequence[int], width: int | None = None
+    ) -> Array:
         """The matrix of some rows and columns of blocks."""
         places, height = _block_slices(rows, self.plan.rows)
         across, total = _block_slices(columns, self.plan.columns)
@@ -276,7 +281,7 @@ class _MatrixAssembler:
                 self._mirror(result, part, row, chosen, block, (places, across))
         return result
 
-    def _target_and_source(self, across: dict[int, slice], chosen: int) -> tuple[Array, Array]:
+    def _target_and_source(self, across: _Slices, chosen: int) -> tuple[Array, Array]:
         """Where chosen columns go, and where they come from, as far as they are wanted."""
         kept = [c for c in set_bits(chosen) if c in across]
         target = [np.arange(across[c].start, across[c].stop) for c in kept]
@@ -284,7 +289,13 @@ class _MatrixAssembler:
         return np.concatenate([np.zeros(0, dtype=int), *target]), source
 
     def _mirror(
-        self, result: Array, part: MatrixTerm, row: int, chosen: int, block: Array, places: Any
+        self,
+        result: Array,
+        part: MatrixTerm,
+        row: int,
+        chosen: int,
+        block: Array,
+        places: tuple[_Slices, _Slices],
     ) -> None:
         """The adjoint of a row of blocks, as far as it is wanted."""
         down, across = places
@@ -298,7 +309,7 @@ class _MatrixAssembler:
         result[..., target, across[row]] += turned
 
 
-def _block_slices(blocks: Any, space: BlockPartition) -> tuple[dict[int, slice], int]:
+def _block_slices(blocks: Sequence[int], space: BlockPartition) -> tuple[_Slices, int]:
     """Where blocks lie when they are put together in the given order, and their size."""
     result, end = {}, 0
     for block in blocks:

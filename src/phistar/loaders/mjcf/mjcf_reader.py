@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -24,6 +23,7 @@ from phistar.loaders.mjcf.meshes import replace_meshes
 from phistar.loaders.mjcf.model_conversion import convert
 from phistar.loaders.mjcf.mujoco_errors import LineIndex, problem_of
 from phistar.loaders.mjcf.mujoco_model import MujocoModel
+from phistar.loaders.mjcf.mujoco_types import MjsElement
 from phistar.loaders.mjcf.usage_report import report_usage
 from phistar.loaders.report import LoadReport
 from phistar.loaders.robot_source import Source
@@ -123,7 +123,7 @@ def _compile(
     )
 
 
-def _locations(elements: Iterable[Any], lines: LineIndex) -> dict[int, str]:
+def _locations(elements: Iterable[MjsElement], lines: LineIndex) -> dict[int, str]:
     """``file:line`` of MuJoCo's elements, by their id."""
     return {element.id: lines.where(element.info) for element in elements}
 

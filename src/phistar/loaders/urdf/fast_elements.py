@@ -56,12 +56,12 @@ def fast_inertial(element: _Element) -> tuple[float, Array, Array] | None:
 
 def fast_joint(element: _Element) -> dict[str, Any] | None:
     """Contents of a ``<joint>`` that has each of its usual elements, by name."""
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     for child in element:
         tag = child.tag
         if tag in _ENDS:
             items = child.items()
-            value: Any = items[0][1] if len(items) == 1 and items[0][0] == "link" else ""
+            value: object = items[0][1] if len(items) == 1 and items[0][0] == "link" else ""
             value = value or None
         elif tag in _JOINT:
             value = _JOINT[tag](tuple(child.items()))

@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
 
@@ -308,7 +307,6 @@ def _text(shape: Shape) -> str:
 
 
 def _compiled(text: str) -> Callable[..., Entry]:
-    scope: dict[str, Any] = {}
+    scope: dict[str, Callable[..., Entry]] = {}
     exec(compile(text, "<entry to machine code>", "exec"), scope)
-    factory: Callable[..., Entry] = scope["make"]
-    return factory
+    return scope["make"]

@@ -53,7 +53,7 @@ class LoadedCode:
         symbols: Addresses of the other functions that were asked for; absent ones are left out.
     """
 
-    def __init__(self, engine: Any, kernel: int, symbols: dict[str, int]) -> None:
+    def __init__(self, engine: object, kernel: int, symbols: dict[str, int]) -> None:
         self.kernel = kernel
         self.symbols = symbols
         self._finalizer = weakref.finalize(self, fork_gate.close_soon, engine)
@@ -222,7 +222,7 @@ def _binding() -> Any:
     return llvm
 
 
-def _target_machine() -> Any:
+def _target_machine() -> object:
     processor = host_cpu()
     return codegen.target_machine(processor.cpu, processor.features, POLICY.opt_level)
 
@@ -263,7 +263,7 @@ class _ForkGate:
             self._inside.remove(threading.get_ident())
             self._change.notify_all()
 
-    def close_soon(self, engine: Any) -> None:
+    def close_soon(self, engine: object) -> None:
         """Close an engine, now or as soon as that can be done without waiting.
 
         The collector of garbage may call this, in a thread that holds locks for which those who

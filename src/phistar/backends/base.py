@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -151,11 +150,14 @@ class Backend(Protocol):
         ...
 
 
-@cache
+_NAMES = tuple(
+    sorted(file.stem.removeprefix("to_") for file in Path(__file__).parent.glob("to_*.py"))
+)
+
+
 def names() -> tuple[str, ...]:
     """Every backend, by name."""
-    files = Path(__file__).parent.glob("to_*.py")
-    return tuple(sorted(file.stem.removeprefix("to_") for file in files))
+    return _NAMES
 
 
 def running_names() -> tuple[str, ...]:
@@ -163,7 +165,6 @@ def running_names() -> tuple[str, ...]:
     return tuple(name for name in names() if get(name).executes)
 
 
-@cache
 def get(name: str) -> Backend:
     """The backend called ``name``; its module is imported when it is first asked for.
 

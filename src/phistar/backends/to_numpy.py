@@ -276,7 +276,6 @@ class _SourceWriter:
         return f"({self.term(stream)})" if inline and is_sum else self.term(stream)
 
 
-@lru_cache(maxsize=256)
 def _load_function(source: str) -> GeneratedFunction:
     """The function of a source; tracebacks show its lines."""
     file = f"<phistar {sha256(source.encode()).hexdigest()[:12]}>"

@@ -20,9 +20,9 @@ from phistar.loaders.urdf.drive import (
     DYNAMICS,
     LIMITS,
     Rotor,
-    passive_drive,
     read_drive,
     read_limits,
+    without_effect,
 )
 from phistar.loaders.urdf.fast_elements import fast_joint, fast_name
 from phistar.loaders.urdf.values import (
@@ -137,7 +137,7 @@ class JointReader:
             children["child"],
             children["origin"],
             limits=children["limit"],
-            drive=passive_drive(type(motion)),
+            drive=without_effect(type(motion))[1],
             where=where,
         )
 

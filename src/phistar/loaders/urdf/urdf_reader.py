@@ -134,6 +134,8 @@ class _UrdfReader:
         context.close()
 
     def _check_root(self, root: _Element) -> None:
+        if root.tag == "robot":
+            return
         namespace, local = split_tag(root.tag)
         if local != "robot":
             what = f"the root element is <{prefixed_tag(root.tag)}>, expected <robot>."

@@ -38,8 +38,7 @@ from phistar.backends.robot_programs import (
 from phistar.errors import ArgumentError, LoweringError
 from phistar.model.joint_map import joint_map
 from phistar.model.model import Model
-from phistar.model.model_cache import Entry
-from phistar.model.wrenches import ProgramInputs, WrenchFrames
+from phistar.model.wrenches import ProgramInputs
 from phistar.scalar.lower import LoweringOptions, to_looped, to_unrolled
 from phistar.scalar.lower_fused import to_fused
 from phistar.scalar.lower_matrix import (
@@ -57,7 +56,6 @@ from phistar.scalar.program import (
     Unrolled,
     count_arithmetic,
 )
-from phistar.sweeps.costs import OperationCount
 from phistar.sweeps.ir import StreamProgram, Type
 from phistar.sweeps.matrix_requests import Full, LoweredBundle, MatrixForm, Request
 from phistar.sweeps.schedule import Schedule
@@ -324,11 +322,6 @@ class CSource(VectorExecutable):
         return c_source(self.function.program, f"{robot.name}_{self.name}", origin)
 
     @property
-    def cost(self) -> OperationCount:
-        """See ``base.Executable``."""
-        return OperationCount.of_scalars(self.scalars.count())
-
-    @property
     def scalars(self) -> ScalarProgram:
         """See ``base.Executable``."""
         return self.function.program
@@ -348,17 +341,6 @@ class CSource(VectorExecutable):
     ) -> NoReturn:
         """Refused."""
         self(q, inputs)
-
-    def entry(
-        self,
-        order: Sequence[str],
-        names: Mapping[str, str] | None = None,
-        *,
-        wrenches: WrenchFrames | None = None,
-        real: str = "double",
-    ) -> Entry | None:
-        """There is none."""
-        return None
 
 
 class CBackend(Backend):

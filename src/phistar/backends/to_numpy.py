@@ -25,27 +25,21 @@ from phistar.backends import numpy_algebra
 from phistar.backends.base import (
     Backend,
     Executable,
-    VectorExecutable,
+    SweptExecutable,
     require_inputs,
-    with_link_forces,
 )
 from phistar.backends.batch_axes import (
     Batch,
-    all_finite,
-    all_valid,
     as_inexact,
     cast_to_precision,
-    copy_into_out,
     real_dtype,
 )
 from phistar.backends.numpy_links import LinkTables, NumpyLinks, Stream
 from phistar.backends.numpy_scalars import NumpyScalarCode
 from phistar.backends.robot_programs import RobotProgram, TracedProgram, VectorProgram
 from phistar.model.configuration import normalized_configuration
-from phistar.model.model_cache import Entry
-from phistar.model.singular import require_finite_results
-from phistar.model.wrenches import ProgramInputs, WrenchFrames
-from phistar.sweeps.costs import OperationCount, count_operations
+from phistar.model.wrenches import ProgramInputs
+from phistar.sweeps.costs import OperationCount
 from phistar.sweeps.inlining import Inlining, defining_stream
 from phistar.sweeps.ir import Direction, Node, StreamProgram, Type
 from phistar.sweeps.schedule import Schedule, Sweep
@@ -285,21 +279,20 @@ def _load_function(source: str) -> GeneratedFunction:
     return names["run"]
 
 
-class NumpyCode(VectorExecutable):
+class NumpyCode(SweptExecutable):
     """A program for one robot: generated source and the robot's tables."""
 
     def __init__(self, vectors: VectorProgram) -> None:
-        schedule, model = vectors.schedule, vectors.model
+        super().__init__(vectors)
+        schedule = vectors.schedule
         self._source = generate_source(schedule)
         self._run = _load_function(self._source)
         program = schedule.program
         nodes = (program.nodes[stream] for stream in program.live())
         self._leaves = {n.data: n for n in nodes if n.spec.is_input}
         self._output_types = {name: program.nodes[s].type for name, s in program.outputs.items()}
-        self._model = model
-        self._schedule = schedule
         self._tables = lru_cache(maxsize=4)(
-            partial(LinkTables, model, tuple(vectors.frames), vectors.locked)
+            partial(LinkTables, vectors.model, tuple(vectors.frames), vectors.locked)
         )
 
     @property
@@ -307,26 +300,13 @@ class NumpyCode(VectorExecutable):
         """See ``base.Executable``."""
         return self._source
 
-    @property
-    def cost(self) -> OperationCount:
-        """See ``base.Executable``."""
-        return count_operations(self._schedule, self._model).total
-
-    def __call__(self, q: ArrayLike, inputs: ProgramInputs) -> dict[str, Array]:
-        """See ``base.Executable``."""
-        results = self._results(q, with_link_forces(self._model, q, inputs))
-        if not all_finite(results.values()):
-            name, one = next(iter(results.items()))
-            axes = one.ndim - self._output_types[name].output_axes
-            require_finite_results(self._model, as_inexact(q), results, axes)
-        return results
-
-    def _results(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> dict[str, Array]:
+    def results(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> dict[str, Array]:
+        """See ``SweptExecutable``."""
         require_inputs(tuple(self._leaves), inputs)
         names = [name for name in self._leaves if name in inputs]
         tails = [1, *(1 if self._leaves[name].type is Type.JOINT else 2 for name in names)]
         arrays = [
-            normalized_configuration(self._model, q),
+            normalized_configuration(self.model, q),
             *(as_inexact(inputs[name]) for name in names),
         ]
         real = real_dtype(arrays)
@@ -350,29 +330,6 @@ class NumpyCode(VectorExecutable):
         return {
             name: batch.to_outer(x, x.ndim - len(batch.inner_shape)) for name, x in results.items()
         }
-
-    def run(
-        self,
-        q: ArrayLike,
-        inputs: ProgramInputs,
-        out: Mapping[str, Array] | None = None,
-    ) -> tuple[dict[str, Array], bool]:
-        """See ``base.Executable``."""
-        values = with_link_forces(self._model, q, inputs)
-        given = [values[name] for name in self._leaves if name in values]
-        results = self._results(q, values)
-        return copy_into_out(out, results), all_valid(self._model, q, [*given, *results.values()])
-
-    def entry(
-        self,
-        order: Sequence[str],
-        names: Mapping[str, str] | None = None,
-        *,
-        wrenches: WrenchFrames | None = None,
-        real: str = "double",
-    ) -> Entry | None:
-        """There is none."""
-        return None
 
     def _streams(self, links: NumpyLinks, given: Mapping[str, Array]) -> Iterator[Stream | Array]:
         """What the leaves hold at each link, in the order of the generated arguments."""
@@ -438,17 +395,6 @@ class NumpyListing(Executable):
 
     def try_run(self, inputs: ProgramInputs, out: Mapping[str, Array] | None = None) -> None:
         """Nothing runs."""
-
-    def entry(
-        self,
-        order: Sequence[str],
-        names: Mapping[str, str] | None = None,
-        *,
-        wrenches: WrenchFrames | None = None,
-        real: str = "double",
-    ) -> Entry | None:
-        """There is none."""
-        return None
 
 
 class NumpyBackend(Backend):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A straight line of scalar operations as Python source for NumPy, one statement per operation.
+"""An unrolled program of scalar operations as Python source for NumPy, one statement per operation.
 
 Arrays are (..., size); every number is an array (...) over the batch, in the dtype of the inputs,
 complex ones too.

@@ -180,7 +180,7 @@ def lower_bundle(
     Args:
         bundle: What is wanted.
         model: The robot.
-        tuning: What may be done to the robot's numbers; the shape is a straight line always.
+        tuning: What may be done to the robot's numbers; the program is always unrolled.
         forces: Whether external forces on the links are an input.
         real: Precision.
 

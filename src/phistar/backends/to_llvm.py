@@ -89,7 +89,7 @@ class MachineCode:
         Args:
             given: Names of inputs; only the optional ones among them count.
             real: The precision.
-            wrenches: Frames on which wrenches are given in place of ``f_ext``. The straight line
+            wrenches: Frames on which wrenches are given in place of ``f_ext``. The unrolled program
                 reads them; loops read ``f_ext`` all the same.
         """
         program = self.program

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs as Python source for NumPy: a loop over the links per pass, a line per statement.
 
-The source knows no robot; the robot's numbers come as tables (``backends.links``). Values carry the
+The source knows no robot; the robot's numbers come as tables (``numpy_links``). Values carry the
 batch in trailing axes, so a line works on a whole batch at once, in the precision of its inputs.
 """
 

@@ -208,16 +208,16 @@ def traced_executable(model: Model, key: RequestKey) -> Executable | None:
 
 
 def run_loops(model: Model, key: RequestKey, program: str, q: Array) -> dict[str, Array] | None:
-    """The outputs of a program that reads q alone by loops, on robots too long for a straight line.
+    """The outputs of a looped program that reads q alone, on robots too large to unroll it for.
 
     Args:
         model: The robot.
-        key: The straight line that is asked.
+        key: The quantity that would be unrolled.
         program: A program of the catalogue that says the same.
         q: Checked.
 
     Returns:
-        None if there may be a straight line, on other backends and if a result is not finite.
+        None if there may be an unrolled program, on other backends and if a result is not finite.
     """
     if backends.default() != "llvm" or not model.bodies:
         return None

@@ -256,7 +256,7 @@ def kernel(name: str, model: Model | None = None) -> Kernel:
 
     Args:
         name: The quantity.
-        model: A robot whose rotors may turn (``algorithms.turning_rotors``); they do not without.
+        model: A robot whose rotors may turn (``algorithms.rotor_programs``); they do not without.
 
     Raises:
         UnknownNameError: No such quantity.

@@ -389,5 +389,5 @@ def add_traced(row: Traced) -> Traced:
 
 
 def trace_quantity(model: Model, name: str, *choices: object) -> Unrolled:
-    """The straight line of a quantity on a robot."""
+    """The unrolled program of a quantity on a robot."""
     return TRACED[name].trace(model, *choices)

@@ -131,7 +131,7 @@ def to_unrolled(
     wrenches: WrenchFrames | None = None,
     own_coordinates: bool = False,
 ) -> Unrolled:
-    """The straight line of a program on a robot, the cheapest of the frames that are allowed.
+    """A program unrolled for a robot, in the cheapest of the frames that are allowed.
 
     Args:
         scheduled: The program.
@@ -198,7 +198,7 @@ def in_own_coordinates(
 def link_number_choices(
     model: Model, locked: Set[int], options: LoweringOptions, flat: bool = False
 ) -> Sequence[Sequence[LinkNumbers]]:
-    """The robot in the frames that may be tried, the likeliest last; flat links if regrouped."""
+    """Links of the robot for each choice of frames, the most likely one last."""
     frames = ("file", "square") if options.frames == "best" else (options.frames,)
     regroup = ("flat" if flat else "line") if options.regroup else ""
     return [

@@ -112,7 +112,7 @@ def _scheduled(outputs: Mapping[str, Expr]) -> Schedule:
 def _at_frames(
     scheduled: Schedule, model: Model, frames: Sequence[str], arrange: Arrange
 ) -> Unrolled:
-    """The straight line of a program at frames, in the axes with the fewest operations.
+    """A program at frames, unrolled, in the axes with the fewest operations.
 
     Args:
         scheduled: Its outputs are motions or functions of place.

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Several matrices and vectors of one robot in one straight line: what they share is done once.
+"""Several matrices and vectors of one robot in one unrolled program: what they share is done once.
 
-Products of matrices come last. Small ones are multiplied out in the line, where zeros vanish; large
-ones are loops over numbers that the line kept. Matrices that come from single walks are in the axes
-of the root (``scalar.branches``), and what rows have in common is a loop over them. Where matrices
-can be had in both ways, the quicker one is taken.
+Products of matrices come last. Small ones are unrolled, so that zeros fold away; large ones are
+loops over stored numbers. Matrices made by single walks are in the axes of the root
+(``trace.branch_rows``), with a loop over rows that have the same operations. Where both ways are
+possible, the faster one is taken.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def to_fused(
     options: LoweringOptions = DEFAULT_OPTIONS,
     wrenches: WrenchFrames | None = None,
 ) -> Unrolled:
-    """The straight line of an assembly on a robot.
+    """An assembly, unrolled for a robot.
 
     Args:
         assembly: What is wanted.
@@ -118,7 +118,7 @@ class _FusedTracer(ABC):
         self.slots = 0
 
     def program(self) -> Unrolled:
-        """The straight line."""
+        """The unrolled program."""
         vectors = self._vectors()
         programs, unread = self._matrices()
         sizes = dict.fromkeys(self.assembly.outputs, self.size**2)

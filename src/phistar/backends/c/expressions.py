@@ -75,7 +75,7 @@ def operation_expression(node: Node, known: Sequence[Expression], real: CPrecisi
 
 
 class StatementWriter:
-    """Statements for the values of one body, operands first.
+    """Statements for the values of one block, operands first.
 
     Args:
         graph: Their graph.

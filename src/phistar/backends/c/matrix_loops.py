@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What follows a straight line, as C loops: products of matrices, and lines for each of their rows.
+"""C loops after an unrolled program: products of matrices, and operations on each of their rows.
 
 Both read numbers that the line kept in the workspace.
 """
@@ -32,7 +32,7 @@ _PRODUCT_TEMPLATE = """\
 
 
 def matrix_loops(program: Unrolled, face: Interface, offset: int) -> list[str]:
-    """Lines of the function after the straight line.
+    """Lines of the function after the unrolled program.
 
     Args:
         program: The program.

@@ -125,7 +125,7 @@ class RobotProgram(ABC):
         return self.schedules
 
     def reads_wrenches(self, at: WrenchFrames) -> bool:
-        """Whether the straight line moves wrenches on frames to the links by itself."""
+        """Whether the unrolled program moves wrenches on frames to the links by itself."""
         del at
         return False
 
@@ -157,7 +157,7 @@ class RobotProgram(ABC):
         real: str = "double",
         wrenches: WrenchFrames | None = None,
     ) -> Unrolled:
-        """The straight line.
+        """The unrolled program.
 
         Args:
             absent: Optional inputs that are not given.
@@ -169,7 +169,7 @@ class RobotProgram(ABC):
         """The loops over the links, of programs that have them.
 
         Raises:
-            LoweringError: It is a straight line only.
+            LoweringError: It can only be unrolled.
         """
         raise LoweringError(f"{self.title}: there are no loops for it, only a straight line")
 

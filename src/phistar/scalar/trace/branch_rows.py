@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Matrices of ``sweeps.split`` on a robot: walks along branches, row by row.
+"""Matrices of ``sweeps.split_matrices`` on a robot: walks along branches, row by row.
 
 In common axes, for the row of a joint coordinate at link k, its ancestors c and other links j:
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What single links hold of the matrices of ``sweeps.split``, as scalars."""
+"""What single links hold of the matrices of ``sweeps.split_matrices``, as scalars."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class BranchScalars:
         robot: TracedLinks,
         link_force: LinkForce | None = None,
     ) -> None:
-        """Trace everything; arguments as for ``branches.Branches``."""
+        """Trace everything; arguments as for ``branch_rows.BranchRows``."""
         self.split = split
         self.traced_links = robot
         self.links: Sequence[LinkNumbers] = robot.links

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Straight lines as parts of others: a program's operations again in another graph.
+"""Unrolled programs as parts of others: a program's operations again in another graph.
 
 Constants that are given for inputs fold, and what both lines compute is shared.
 """
@@ -40,10 +40,10 @@ _FORMULAS: dict[str, Callable[..., Scalar]] = {
 
 
 def inline(program: Unrolled, inputs: Mapping[str, Sequence[Scalar]]) -> dict[str, Vector]:
-    """The outputs of a straight line on scalars of another graph.
+    """The outputs of an unrolled program on scalars of another graph.
 
     Args:
-        program: The straight line.
+        program: The unrolled program.
         inputs: The entries of everything that it reads.
 
     Raises:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The inertia that frames show to forces as a straight line: the inverse of their compliance."""
+"""Operational inertia of frames as an unrolled program: the inverse of their compliance."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Passes over links -> one straight line of scalar operations for one robot."""
+"""Passes over links -> one unrolled program of scalar operations for one robot."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def trace_unrolled(
     setting: TraceContext,
     wrenches: SeatedWrenches | None = None,
 ) -> Unrolled:
-    """The straight line of a program.
+    """A program, unrolled.
 
     Args:
         schedule: The program.

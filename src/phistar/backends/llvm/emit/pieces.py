@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A straight line of short-lived numbers with many results, as functions that share none of them.
+"""An unrolled program with short-lived numbers and many results, as functions that share nothing.
 
 LLVM takes more than twice as long for a function of twice as many stores. Each piece writes some of
 the results and computes for itself all that these need; what several need is little.

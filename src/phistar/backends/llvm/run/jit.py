@@ -275,7 +275,7 @@ class _ForkGate:
     def close_soon(self, engine: object) -> None:
         """Close an engine, now or as soon as that can be done without waiting.
 
-        The collector of garbage may call this, in a thread that holds locks for which those who
+        The garbage collector may call this, in a thread that holds locks for which those who
         fork or who are inside are waiting.
         """
         self._engines_to_close.append(engine)

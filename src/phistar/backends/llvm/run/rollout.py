@@ -33,8 +33,8 @@ _KernelFunction = ctypes.CFUNCTYPE(
 class StepCall:
     """A kernel with the buffers that it reads and fills, in the order of its signature.
 
-    An output may be a buffer that the kernel reads, if the kernel is a straight line: it reads all
-    numbers of a block of lanes before it writes any.
+    An output may be a buffer that the kernel reads, if the kernel is unrolled: it reads all numbers
+    of a block of lanes before it writes any.
     """
 
     kernel: MachineKernel

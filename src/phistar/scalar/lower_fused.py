@@ -82,7 +82,7 @@ def to_fused(
 
 
 def _estimate_time(program: Unrolled) -> int:
-    """About how long a program takes: an operation in a line as long as two in a loop."""
+    """Estimated time: an unrolled operation takes as long as two in a loop."""
     loops = sum(product.count()["mul"] for product in program.products)
     for repeat in program.row_loops:
         loops += len(repeat.rows) * repeat.block.graph.count_fused(repeat.block.roots)

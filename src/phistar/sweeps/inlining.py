@@ -20,8 +20,8 @@ class Inlining:
     """What becomes of each stream in print, recursions resolved.
 
     Attributes:
-        own: Streams with a line of their own; all others are written where they are used.
-        kept: Those of them that other links or later passes read, or that are outputs.
+        assigned: Streams with a line of their own; all others are written where they are used.
+        stored: Those of them that other links or later passes read, or that are outputs.
     """
 
     def __init__(self, schedule: Schedule) -> None:

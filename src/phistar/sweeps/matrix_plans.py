@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The matrix of an operator on a robot: requests planned, counted, and run in NumPy.
 
-plan(expr, request, model, frames)     the cheapest program, with its cost
-evaluate(plan, q, inputs)              numbers, for a batch
+cheapest_plan(expr, request, model, frames)     the cheapest program, with its cost
+evaluate(plan, q, inputs)                       numbers, for a batch
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ _INDENT = "    "
 class UnrolledWorkspace:
     """The workspace of an unrolled program.
 
-    It begins with what the parts of a long line hand on to each other. What products and loops over
+    It begins with what the parts of a long program pass to each other. What products and loops over
     rows read follows, and at the end are the quaternions of q, made unit.
     """
 

@@ -47,7 +47,7 @@ def inline(program: Unrolled, inputs: Mapping[str, Sequence[Scalar]]) -> dict[st
         inputs: The entries of everything that it reads.
 
     Raises:
-        LoweringError: It has loops or products of matrices after the line.
+        LoweringError: It has loops or products of matrices.
     """
     if program.row_loops or program.products:
         raise LoweringError("a line with loops after it cannot be part of another line")

@@ -3,14 +3,14 @@
 
 Links of a class have the same joint kind and place in the tree and, if that gives few classes, the
 same pattern of zeros among their constants; numbers in which they differ are read from a table.
-Motions are read from the parent; forces and inertias are pushed to it: the first child stores, the
-others add. If the link's own part of such a sum is known in an earlier pass, it is put there then,
-and all children add. Memory is what loops wait for: U = α~ + ω~ω~ is made again by the children
-rather than kept. Compilation takes its time by the block, so classes that differ in their place
-alone share the blocks that do not depend on it.
+Motions are read from the parent; forces and inertias are added to its sums: the first child stores,
+the others add. If the link's own part of such a sum is known in an earlier pass, it is stored then
+(a hoisted sum), and all children add. Loops are bound by memory: children compute U = α~ + ω~ω~
+again instead of loading it. Compile time grows with the number of blocks, so classes that differ
+only in their place share the blocks that do not depend on it.
 
-Bodies are traced again until no more constants are found among what they leave to each other; what
-nobody reads is then dropped.
+Blocks are traced again until no more constants are found among what they store for each other; dead
+stores are then removed.
 """
 
 from __future__ import annotations

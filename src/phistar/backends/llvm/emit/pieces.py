@@ -28,12 +28,12 @@ _ARGUMENTS = "ptr noalias %args, ptr noalias %work, i64 %sample, i64 %last"
 
 
 def needs_pieces(program: Unrolled) -> bool:
-    """Whether a line has more results than one function should write."""
+    """Whether a program has more results than one function should write."""
     return program.short_lived and len(program.block.stores) > POLICY.stores_per_piece
 
 
 def pieces_module(program: Unrolled, lanes: Lanes) -> str:
-    """The module of such a line."""
+    """The module of such a program."""
     texts = [_piece_text(i, each, lanes) for i, each in enumerate(_pieces(program))]
     w = FunctionBuilder(lanes)
     arrays = KernelArguments(w, program.signature)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An unrolled program with short-lived numbers and many results, as functions that share nothing.
+"""A straight line of short-lived numbers with many results, as functions that share none of them.
 
 LLVM takes more than twice as long for a function of twice as many stores. Each piece writes some of
 the results and computes for itself all that these need; what several need is little.
@@ -28,12 +28,12 @@ _ARGUMENTS = "ptr noalias %args, ptr noalias %work, i64 %sample, i64 %last"
 
 
 def needs_pieces(program: Unrolled) -> bool:
-    """Whether a program has more results than one function should write."""
+    """Whether a line has more results than one function should write."""
     return program.short_lived and len(program.block.stores) > POLICY.stores_per_piece
 
 
 def pieces_module(program: Unrolled, lanes: Lanes) -> str:
-    """The module of such a program."""
+    """The module of such a line."""
     texts = [_piece_text(i, each, lanes) for i, each in enumerate(_pieces(program))]
     w = FunctionBuilder(lanes)
     arrays = KernelArguments(w, program.signature)

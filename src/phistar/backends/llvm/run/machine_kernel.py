@@ -12,7 +12,8 @@ from phistar.backends.llvm.emit.looped_module import looped_module, looped_works
 from phistar.backends.llvm.emit.outlined import OutlinedModule, needs_outlining
 from phistar.backends.llvm.emit.pieces import needs_pieces, pieces_module
 from phistar.backends.llvm.emit.unrolled_module import unrolled_module
-from phistar.backends.llvm.run import jit, kernel_cache
+from phistar.backends.llvm.run import jit
+from phistar.backends.llvm.run import kernel_cache as cache
 from phistar.backends.llvm.run.calls import KernelCaller
 from phistar.backends.llvm.run.native_entry import (
     ENTRY_SYMBOL,
@@ -78,7 +79,7 @@ def emit_module(program: ScalarProgram, lanes: Lanes) -> tuple[str, int]:
 
 def load_cached(name: str, real: str) -> MachineKernel | None:
     """A kernel that was made before, by its fingerprint."""
-    kept = kernel_cache.lookup(kernel_cache.cache_key(f"{name} {real}"), META_FIELDS)
+    kept = cache.lookup(cache.cache_key(f"{name} {real}"), META_FIELDS)
     return None if kept is None else _load_kernel(*kept)
 
 
@@ -116,7 +117,7 @@ def _compile_kernel(
     }
     del made
     code = jit.compile_text(text)
-    kernel_cache.save(kernel_cache.cache_key(f"{name} {real}"), code, meta)
+    cache.save(cache.cache_key(f"{name} {real}"), code, meta)
     return _load_kernel(code, meta)
 
 

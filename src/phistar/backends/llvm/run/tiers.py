@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which shape of code runs: loops at once, an unrolled program as soon as it is ready.
+"""Which shape of code runs: loops at once, a straight line as soon as it is ready.
 
-Loops compile in a tenth of a second whatever the robot; unrolled programs run up to twice as fast,
-but take seconds to compile if they are long. So a long program starts as loops while a thread
-compiles the unrolled one, which then takes over; a very long one stays looped.
+Loops compile in a tenth of a second whatever the robot, straight lines run up to twice as fast but
+take seconds to compile if they are long. So a long program starts as loops while a thread compiles
+the straight line, which then takes over; a very long one stays as it is.
 
 Environment:
     PHISTAR_TIER: ``auto`` as above; ``wait`` compiles the final shape at once; ``rolled`` and
@@ -49,7 +49,7 @@ class TieredKernel:
         real: ``"double"`` or ``"float"``.
         title: What it is, for people.
         rolled: Makes the loops; None if there are none.
-        straight: Makes the unrolled program.
+        straight: Makes the straight line.
         decide: Which shape it gets and when, by PHISTAR_TIER.
         """
         self._decide = decide
@@ -139,7 +139,7 @@ class TieredKernel:
         self._compilation = None
 
     def _promote_in_background(self) -> None:
-        """Have a thread make the unrolled program; it holds on to what it needs, not to us."""
+        """Have a thread make the straight line; it holds on to what it needs, not to us."""
         names = (f"{self._name} straight", self._real, self._title)
         program = self._program_by_shape["straight"]
         self._compilation = start_compilation(self, lambda: compile_kernel(*names, program))
@@ -286,7 +286,7 @@ def start_compilation(
 
 
 def count_compilations() -> int:
-    """How many unrolled programs are being compiled, or will be."""
+    """How many straight lines are being compiled, or will be."""
     return len(compile_queue)
 
 

@@ -15,7 +15,6 @@ A derivation introduces articulated-body quantities only where an inverse, or th
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,9 +31,7 @@ from phistar.algebra.identities import (
 )
 from phistar.algebra.ir import Expr, I, Inverse, Let, let
 from phistar.algebra.phases import row
-from phistar.algebra.printing import to_text
 from phistar.algebra.proof import Theorem
-from phistar.algebra.proof_text import let_lines, sum_text
 from phistar.algebra.rewrite import Rewriter, RewriteTrace
 from phistar.algebra.symbols import D, E_phi, E_psi, G, K, P, phi, psi
 from phistar.algebra.traverse import nodes, substitute
@@ -360,19 +357,3 @@ def _rewrites_by_strategy(words: WordSum) -> dict[Strategy, Expr]:
                 raise RewriteError(f"the {strategy.name} form {forms[end]} is {claim}")
         result[strategy] = forms[end]
     return result
-
-
-def derivation_text(derivation: Derivation) -> list[str]:
-    """A derivation as text: the candidates, then the rules that led to the chosen one."""
-    lines = []
-    for form in derivation.candidates:
-        mark = "->" if form is derivation.chosen else "  "
-        size = f"{form.cost.total} operations, {form.recursions} recursions"
-        lines.append(f"{mark} {form.name}: {size}, {' '.join(form.schedule.directions)}")
-    for key, trace in derivation.traces():
-        used = Counter(step.identity.name for step in trace.steps)
-        lines.append(f"{_key_name(key)} = {sum_text(trace.start, full=False)}")
-        lines += [f"  {times:>3} x {rule}" for rule, times in used.items()]
-        lines.append(f"  = {sum_text(trace.end, full=False)}")
-    lines += [f"{name} = {to_text(expr)}" for name, expr in derivation.outputs.items()]
-    return [*lines, *(f"  {line}" for line in let_lines(derivation.outputs.values()))]

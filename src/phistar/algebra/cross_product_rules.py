@@ -214,7 +214,6 @@ def _telescoped_pair(one: Expr, other: Expr) -> Expr:
 
 _STEP = phi.T - I
 _BOTH = Q(phi @ f) @ crm(phi.T @ x)
-_LEFT = crm(x) @ crm(x) + crm(crm(phi.T @ x) @ x)
 
 BRACKET_PAIRS = (
     Identity(

@@ -64,6 +64,8 @@ from phistar.thresholds import POLICY
 ARGUMENT_ORDER = ("q", "v", "vdot", "tau")
 """Of arguments; others follow."""
 
+_MatrixArguments = tuple[Sequence[MatrixForm], Model, Sequence[str], Set[str], LoweringOptions]
+
 
 @dataclass(frozen=True)
 class CFunction:
@@ -135,27 +137,11 @@ def lower_matrix(
         name: Of the output.
         forces: Whether external forces on the links are an input.
     """
-    absent = _omitted_inputs(forces)
-    arguments = (
-        forms,
-        model,
-        frames,
-        absent,
-        LoweringOptions.of(tuning.regroup_inertia, tuning.snap),
-    )
+    options = LoweringOptions.of(tuning.regroup_inertia, tuning.snap)
+    arguments = (forms, model, frames, _omitted_inputs(forces), options)
     blocks = result_blocks(forms[0], model, frames, request)
     shapes: list[tuple[int, ...]] = [(len(rows), len(columns)) for rows, columns in blocks]
-    loops = isinstance(request, Full) and (tuning.shape == "rolled" or joint_map(model).is_identity)
-    large = len(model.bodies) * max(map(max, shapes)) > POLICY.max_link_columns_unrolled
-    program: ScalarProgram | None = None
-    if tuning.shape == "rolled" and loops:
-        program = to_looped_matrix(*arguments)
-    elif tuning.shape == "auto" and loops and large:
-        program = _looped_matrix_if_any(arguments)
-    if program is None:
-        program = to_unrolled_matrix(*arguments, request)
-        if tuning.shape == "auto" and loops and _is_long(program):
-            program = _looped_matrix_if_any(arguments) or program
+    program = _shaped_matrix(arguments, tuning.shape, request, max(map(max, shapes)))
     arrays: dict[str, Axes] = {}
     for form in forms:
         arrays |= _joint_vectors(form.schedule.program)
@@ -265,9 +251,26 @@ def _is_long(program: ScalarProgram) -> bool:
     return decide_c(count_arithmetic(program.count())).shape == LOOPED
 
 
-def _looped_matrix_if_any(
-    arguments: tuple[Sequence[MatrixForm], Model, Sequence[str], Set[str], LoweringOptions],
-) -> Looped | None:
+def _shaped_matrix(
+    arguments: _MatrixArguments, shape: str, request: Request, largest: int
+) -> ScalarProgram:
+    """Loops if they are wanted, or if an unrolled program would be long, and there are any."""
+    model = arguments[1]
+    loops = isinstance(request, Full) and (shape == "rolled" or joint_map(model).is_identity)
+    if shape == "rolled" and loops:
+        return to_looped_matrix(*arguments)
+    may_loop = shape == "auto" and loops
+    if may_loop and len(model.bodies) * largest > POLICY.max_link_columns_unrolled:
+        found = _looped_matrix_if_any(arguments)
+        if found is not None:
+            return found
+    unrolled = to_unrolled_matrix(*arguments, request)
+    if may_loop and _is_long(unrolled):
+        return _looped_matrix_if_any(arguments) or unrolled
+    return unrolled
+
+
+def _looped_matrix_if_any(arguments: _MatrixArguments) -> Looped | None:
     """The loops of a matrix; walks that meet have none."""
     try:
         return to_looped_matrix(*arguments)

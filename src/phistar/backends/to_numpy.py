@@ -22,18 +22,8 @@ from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.backends import numpy_algebra
-from phistar.backends.base import (
-    Backend,
-    Executable,
-    SweptExecutable,
-    require_inputs,
-)
-from phistar.backends.batch_axes import (
-    Batch,
-    as_inexact,
-    cast_to_precision,
-    real_dtype,
-)
+from phistar.backends.base import Backend, Executable, SweptExecutable, require_inputs
+from phistar.backends.batch_axes import Batch, as_inexact, cast_to_precision, real_dtype
 from phistar.backends.numpy_links import LinkTables, NumpyLinks, Stream
 from phistar.backends.numpy_scalars import NumpyScalarCode
 from phistar.backends.robot_programs import RobotProgram, TracedProgram, VectorProgram
@@ -147,12 +137,15 @@ class _SourceWriter:
             f"{dumps(n)}: {self.output(s)}" for n, s in self.program.outputs.items()
         )
         body = [*loops, *self.at_ground(), f"    return {{{outputs}}}"]
-        words = set(re.findall(r"\w+", "\n".join(body)))
+        return "\n".join([*self.head(set(re.findall(r"\w+", "\n".join(body)))), *body, ""])
+
+    def head(self, words: set[str]) -> list[str]:
+        """What comes before the loops, which use these words."""
         helpers = [name for name in self.helpers if name in words]
         methods = [name for name in self.methods if name in words]
-        head = [f"from {numpy_algebra.__name__} import {', '.join(helpers)}", "", ""]
+        start = [f"from {numpy_algebra.__name__} import {', '.join(helpers)}", "", ""]
         arguments = "".join(f", {name}" for name in self.leaves)
-        start = [f"def run(link{arguments}):"]
+        start = [*(start if helpers else []), f"def run(link{arguments}):"]
         if methods:
             start.append(f"    {', '.join(methods)} = {', '.join('link.' + m for m in methods)}")
         stored = [
@@ -163,7 +156,7 @@ class _SourceWriter:
         ]
         if stored:
             start.append(f"    {', '.join(stored)}, = link.streams({len(stored)})")
-        return "\n".join([*(head if helpers else []), *start, *body, ""])
+        return start
 
     def loop(self, each: Sweep) -> list[str]:
         """The lines of a pass."""

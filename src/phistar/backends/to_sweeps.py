@@ -9,17 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
-from phistar.backends.base import (
-    Backend,
-    SweptExecutable,
-    inputs_read,
-    require_inputs,
-)
-from phistar.backends.batch_axes import (
-    as_inexact,
-    cast_to_precision,
-    real_dtype,
-)
+from phistar.backends.base import Backend, SweptExecutable, inputs_read, require_inputs
+from phistar.backends.batch_axes import as_inexact, cast_to_precision, real_dtype
 from phistar.backends.robot_programs import RobotProgram, VectorProgram
 from phistar.model.configuration import normalized_configuration
 from phistar.sweeps.interpret import run

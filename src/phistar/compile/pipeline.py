@@ -30,14 +30,7 @@ from phistar.backends.policy import UNROLLED
 from phistar.compile.passes import PASSES, Draft, Pass, Stage, Stages, draft_text, sweeps_text
 from phistar.compile.request_table import request as request_named
 from phistar.compile.request_table import vectors_row
-from phistar.compile.requests import (
-    Bundle,
-    MatrixOf,
-    Outputs,
-    Request,
-    Traced,
-    Vectors,
-)
+from phistar.compile.requests import Bundle, MatrixOf, Outputs, Request, Traced, Vectors
 from phistar.derive import with_closed_inverses
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_for_equal_models

@@ -53,16 +53,21 @@ def _find_matches(program: StreamProgram) -> _Matches:
             momentum = nodes[node.operands[1]]
             if _is_rigid(program, momentum) and momentum.operands[1] == node.operands[0]:
                 free[stream] = node.operands[0]
-    accelerations = {}
+    return _Matches(joint, free, _find_accelerations(program, joint))
+
+
+def _find_accelerations(
+    program: StreamProgram, joint: dict[int, int]
+) -> dict[int, tuple[int, int]]:
+    found = {}
     for stream in program.recursions:
         terms = _terms(program, program.definitions[stream])
-        bias = [o for o, factor in terms.items() if o in joint and factor == 1]
-        shifts_out = [
-            o for o, factor in terms.items() if factor == 1 and _is_shift_out_of(nodes[o], stream)
-        ]
+        plain = [operand for operand, factor in terms.items() if factor == 1]
+        bias = [o for o in plain if o in joint]
+        shifts_out = [o for o in plain if _is_shift_out_of(program.nodes[o], stream)]
         if len(bias) == 1 and shifts_out:
-            accelerations[stream] = (joint[bias[0]], shifts_out[0])
-    return _Matches(joint, free, accelerations)
+            found[stream] = (joint[bias[0]], shifts_out[0])
+    return found
 
 
 def _joint_rate(program: StreamProgram, stream: int) -> int | None:

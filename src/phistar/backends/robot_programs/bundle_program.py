@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from phistar.backends.policy import (
-    BundleWork,
-)
+from phistar.backends.policy import BundleWork
 from phistar.backends.robot_programs.robot_program import (
     OPTIONAL_INPUTS,
     REGROUPED,

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from phistar.backends.policy import (
-    MatrixWork,
-)
+from phistar.backends.policy import MatrixWork
 from phistar.backends.robot_programs.robot_program import (
     DEFAULT_TUNING,
     FULL_MATRIX,

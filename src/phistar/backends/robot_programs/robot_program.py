@@ -8,13 +8,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from phistar.backends.policy import (
-    LOOPED,
-    NUMPY,
-    Decision,
-    Work,
-    decide,
-)
+from phistar.backends.policy import LOOPED, NUMPY, Decision, Work, decide
 from phistar.errors import LoweringError
 from phistar.model.model import Model
 from phistar.model.wrenches import WrenchFrames

@@ -7,13 +7,8 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from phistar.backends.policy import (
-    Work,
-)
-from phistar.backends.robot_programs.robot_program import (
-    RobotProgram,
-    Shape,
-)
+from phistar.backends.policy import Work
+from phistar.backends.robot_programs.robot_program import RobotProgram, Shape
 from phistar.model.model import Model
 from phistar.model.wrenches import WrenchFrames
 from phistar.thresholds import POLICY

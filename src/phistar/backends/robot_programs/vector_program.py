@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from phistar.backends.policy import (
-    VectorWork,
-)
+from phistar.backends.policy import VectorWork
 from phistar.backends.robot_programs.robot_program import (
     DEFAULT_TUNING,
     EXTERNAL_FORCE,

@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING
 
 from phistar.errors import ArgumentError, close_matches
 from phistar.loaders.urdf.context import Context, quote, split_tag
-from phistar.loaders.urdf.dialect import (
-    DRAKE_KIND_OF_TYPE,
-    DRAKE_NAMESPACE,
-    KIND_OF_TYPE,
-    qname,
-)
+from phistar.loaders.urdf.dialect import DRAKE_KIND_OF_TYPE, DRAKE_NAMESPACE, KIND_OF_TYPE, qname
 from phistar.loaders.urdf.drive import (
     DYNAMICS,
     LIMITS,

@@ -21,16 +21,7 @@ from phistar.arrays import Array
 from phistar.errors import ArgumentError
 from phistar.loaders.urdf.context import MAX_NAME_CHARACTERS
 from phistar.loaders.urdf.dialect import NAMESPACE, qname
-from phistar.model import (
-    GROUND_NAME,
-    Coupling,
-    Joint,
-    Link,
-    LoopJoint,
-    Model,
-    Shape,
-    make_pose,
-)
+from phistar.model import GROUND_NAME, Coupling, Joint, Link, LoopJoint, Model, Shape, make_pose
 from phistar.model.components import IDENTITY, Drive, Limits
 from phistar.model.model import STANDARD_GRAVITY
 from phistar.spatial import rotation_to_rpy

@@ -9,17 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from phistar.errors import LoweringError
-from phistar.scalar.graph import (
-    Scalar,
-    Value,
-    cos,
-    guard,
-    log,
-    operands,
-    select,
-    sin,
-    sqrt,
-)
+from phistar.scalar.graph import Scalar, Value, cos, guard, log, operands, select, sin, sqrt
 from phistar.scalar.linear.vectors import Vector
 from phistar.scalar.program import Unrolled
 

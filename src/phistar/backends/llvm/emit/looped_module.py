@@ -14,11 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from phistar.backends.llvm.emit.column_tiles import (
-    ColumnTiles,
-    is_tiled,
-    output_vectors,
-)
+from phistar.backends.llvm.emit.column_tiles import ColumnTiles, is_tiled, output_vectors
 from phistar.backends.llvm.emit.ir_builder import (
     FunctionBuilder,
     Lanes,

@@ -31,11 +31,10 @@ from phistar.compile.passes import PASSES, Draft, Pass, Stage, Stages, draft_tex
 from phistar.compile.request_table import request as request_named
 from phistar.compile.request_table import vectors_row
 from phistar.compile.requests import Bundle, MatrixOf, Outputs, Request, Traced, Vectors
-from phistar.derive import with_closed_inverses
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_for_equal_models
 from phistar.model.wrenches import ProgramInputs
-from phistar.sweeps.matrix_plans import MatrixPlan, cheapest_plan, without_indices
+from phistar.sweeps.matrix_plans import MatrixPlan, cheapest_of, without_indices
 from phistar.sweeps.matrix_requests import Full, LoweredBundle, MatrixForm
 from phistar.sweeps.matrix_requests import Request as MatrixPart
 from phistar.sweeps.schedule import Schedule
@@ -298,4 +297,6 @@ def matrix_plan(
 
 @cached_for_equal_models(512)
 def _plan(model: Model, operator: Expr, part: MatrixPart, frames: tuple[str, ...]) -> MatrixPlan:
-    return cheapest_plan(with_closed_inverses(operator), part, model, frames)
+    request = MatrixOf("matrix", operator, part)
+    forms = compile_request(request).draft.forms[request.name]
+    return cheapest_of(forms, part, model, frames)

@@ -6,6 +6,8 @@ They are recognised by the module of their type, without importing those package
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from phistar.errors import ArgumentError
@@ -18,7 +20,7 @@ _DERIVATIVES = (
 )
 
 
-def refuse_foreign(x: object, argument: str) -> None:
+def refuse_foreign(x: Any, argument: str) -> None:
     """Raise if a value, or the first one in a list, must not be converted silently.
 
     A concrete float64 array may be: nothing is lost. A float32 one may not: float32 is the default

@@ -7,9 +7,8 @@ evaluate(plan, q, inputs)                       numbers, for a batch
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -98,7 +97,15 @@ def cheapest_plan(
         LoweringError: There is no program.
         ArgumentError: The request names a block that does not exist.
     """
-    return min(all_plans(expr, request, model, frames), key=lambda each: each.cost.total)
+    return cheapest_of(matrix_forms(expr, without_indices(request)), request, model, frames)
+
+
+def cheapest_of(
+    forms: Iterable[MatrixForm], request: Request, model: Model, frames: tuple[str, ...] = ()
+) -> MatrixPlan:
+    """The cheapest of some programs for a request; arguments as for ``cheapest_plan``."""
+    plans = (plan_for_form(form, request, model, frames) for form in forms)
+    return min(plans, key=lambda each: each.cost.total)
 
 
 def all_plans(
@@ -107,13 +114,8 @@ def all_plans(
     """Every program for a request: the same numbers by different routes."""
     return tuple(
         plan_for_form(form, request, model, frames)
-        for form in _forms(expr, without_indices(request))
+        for form in matrix_forms(expr, without_indices(request))
     )
-
-
-@lru_cache(maxsize=256)
-def _forms(expr: Expr, kind: Request) -> tuple[MatrixForm, ...]:
-    return matrix_forms(expr, kind)
 
 
 def without_indices(request: Request) -> Request:

@@ -32,9 +32,11 @@ def unlocked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         return 1 if name == "Py_GIL_DISABLED" else real(name)
 
     monkeypatch.setattr(sysconfig, "get_config_var", told)
+    abi.has_gil.cache_clear()
     abi.is_supported.cache_clear()
     yield
     monkeypatch.undo()
+    abi.has_gil.cache_clear()
     abi.is_supported.cache_clear()
 
 

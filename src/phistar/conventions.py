@@ -102,10 +102,7 @@ class _MuJoCo:
 
 
 _JointCoding = _Pinocchio | _MuJoCo
-_CODINGS: dict[str, type[_Pinocchio] | type[_MuJoCo]] = {
-    "pinocchio": _Pinocchio,
-    "mujoco": _MuJoCo,
-}
+_CODINGS: dict[str, type[_Pinocchio] | type[_MuJoCo]] = {"pinocchio": _Pinocchio, "mujoco": _MuJoCo}
 
 
 @dataclass(frozen=True)

@@ -268,9 +268,6 @@ class Kinematics:
             return result
         if on_error != "raise":
             return nan_where_bad(
-                self.model,
-                on_error,
-                partial(self.center_of_mass, fixed=fixed),
-                {"q": q},
+                self.model, on_error, partial(self.center_of_mass, fixed=fixed), {"q": q}
             )
         return center_of_mass(self.model, q, fixed=fixed)

@@ -117,10 +117,7 @@ class VectorExecutable(Executable, ABC):
 
     @abstractmethod
     def run(
-        self,
-        q: ArrayLike,
-        inputs: ProgramInputs,
-        out: Mapping[str, Array] | None = None,
+        self, q: ArrayLike, inputs: ProgramInputs, out: Mapping[str, Array] | None = None
     ) -> tuple[dict[str, Array], bool]:
         """The same, and whether all is valid; see ``try_run``."""
         ...

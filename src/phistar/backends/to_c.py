@@ -337,10 +337,7 @@ class CSource(VectorExecutable):
         )
 
     def run(
-        self,
-        q: ArrayLike,
-        inputs: ProgramInputs,
-        out: Mapping[str, Array] | None = None,
+        self, q: ArrayLike, inputs: ProgramInputs, out: Mapping[str, Array] | None = None
     ) -> NoReturn:
         """Refused."""
         self(q, inputs)

@@ -250,11 +250,7 @@ def _numbers(robot: Robot, name: str, x: Coordinates, on_error: str) -> tuple[Ar
 
 
 def _allocate_knots(
-    robot: Robot,
-    q: Array,
-    v: Array,
-    forces: Mapping[str, ArrayLike] | None,
-    steps: int,
+    robot: Robot, q: Array, v: Array, forces: Mapping[str, ArrayLike] | None, steps: int
 ) -> tuple[Array, Array, Array]:
     """Arrays for all knots, with the start in the first."""
     pushes = [np.shape(wrench)[:-1] for wrench in (forces or {}).values()]

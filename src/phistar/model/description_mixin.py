@@ -117,9 +117,7 @@ class Described:
         return space.neutral(self.model)
 
     def random_configuration(
-        self,
-        rng: np.random.Generator | int | None = None,
-        shape: int | tuple[int, ...] = (),
+        self, rng: np.random.Generator | int | None = None, shape: int | tuple[int, ...] = ()
     ) -> Array:
         """Random configurations (*shape, nq) inside the limits.
 

@@ -20,10 +20,7 @@ from phistar.scalar.program import BasicBlock, Looped, ScalarProgram, Unrolled
 
 
 def c_source(
-    program: ScalarProgram,
-    name: str,
-    origin: Origin | None = None,
-    real: str = "double",
+    program: ScalarProgram, name: str, origin: Origin | None = None, real: str = "double"
 ) -> str:
     """A C99 file with one function, which needs no header of ours.
 

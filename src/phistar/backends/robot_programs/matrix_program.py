@@ -127,12 +127,7 @@ class MatrixProgram(RobotProgram):
         from phistar.scalar.lower_matrix import to_unrolled_matrix
 
         return to_unrolled_matrix(
-            self.forms,
-            self.model,
-            self.frames,
-            absent,
-            self.tuning.options,
-            self.part,
+            self.forms, self.model, self.frames, absent, self.tuning.options, self.part
         )
 
     def looped(self, absent: Set[str] = frozenset()) -> Looped:

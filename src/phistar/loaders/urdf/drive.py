@@ -44,11 +44,7 @@ class Rotor(NamedTuple):
 
 
 def read_limits(
-    context: Context,
-    joint: _Element,
-    motion: JointKind,
-    children: dict[str, _Element],
-    label: str,
+    context: Context, joint: _Element, motion: JointKind, children: dict[str, _Element], label: str
 ) -> Limits:
     """Limits of a joint; removes its elements from ``children``."""
     unlimited = without_effect(type(motion))[0]

@@ -227,10 +227,7 @@ class _UrdfReader:
         order = self._coordinates(floating_base, mimic)
         try:
             model = builder.build(
-                floating_base=floating_base,
-                mimic=mimic,
-                single_root=self.single_root,
-                order=order,
+                floating_base=floating_base, mimic=mimic, single_root=self.single_root, order=order
             )
         except PhistarError:
             self._explain()

@@ -124,7 +124,7 @@ def _by_sweeps(
     q: ArrayLike,
     inputs: ProgramInputs,
     frames: Sequence[str],
-) -> object:
+) -> Array | list[Array]:
     plan = matrix_plan(wanted.operator, wanted.part, model, tuple(frames))
     found = evaluate(plan, q, backends.with_link_forces(model, q, inputs))
     blocks = found if isinstance(found, list) else [found]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -187,7 +186,9 @@ def _wanted_columns(
         yield from asked.items()
 
 
-def evaluate(plan: MatrixPlan, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> Any:
+def evaluate(
+    plan: MatrixPlan, q: ArrayLike, inputs: Mapping[str, ArrayLike]
+) -> Array | list[Array]:
     """What a plan gives.
 
     Args:

@@ -32,7 +32,7 @@ from phistar.compile import (
 from phistar.scalar.lower import LoweringOptions, to_unrolled
 from phistar.scalar.lower_matrix import to_unrolled_matrix
 from phistar.scalar.program import count_arithmetic
-from phistar.sweeps.requests import matrix_forms
+from phistar.sweeps.matrix_requests import matrix_forms
 
 SNAP = 1e-10
 """Constants this close to 0, 1 and -1 became that in the figures to compare with."""

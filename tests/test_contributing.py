@@ -18,7 +18,7 @@ from phistar.algebra.proof import Outcome, Theorem, prove, sides_differ
 from phistar.algebra.rewrite import Rewriter, Rule, critical_pairs
 from phistar.algorithms import catalogue
 from phistar.algorithms.programs import REGROUPABLE_PROGRAMS
-from phistar.backends.llvm.emit.looped import looped_workspace
+from phistar.backends.llvm.emit.looped_module import looped_workspace
 from phistar.backends.llvm.run import jit
 from phistar.backends.llvm.run.calls import KernelCaller
 from phistar.backends.llvm.run.machine_kernel import llvm_text

@@ -53,7 +53,6 @@ from phistar.derive import (
     STRATEGIES,
     Candidate,
     Strategy,
-    derivation_text,
     derive,
 )
 from phistar.errors import LoweringError, RewriteError
@@ -247,14 +246,6 @@ def test_wrong_rules_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "STRATEGIES", (Strategy("bad", (wrong,)),))
     with pytest.raises(RewriteError, match=r"the bad form .* is not proved equal"):
         derive({"out": H @ psi @ P @ y})
-
-
-def test_report_tells_forms_and_rules() -> None:
-    """The chosen form is marked, every rule is named, the end is what is computed."""
-    lines = derivation_text(derive({"vdot": in_motion(ACCELERATION)}))
-    assert any(line.startswith("-> articulated: ") for line in lines)
-    assert any(line.endswith("x mass_matrix_inverse") for line in lines)
-    assert "vdot = ν - K* α" in lines
 
 
 OPERATORS = [

@@ -24,7 +24,7 @@ from phistar.scalar.lower import LoweringOptions, to_unrolled
 from phistar.scalar.lower_fused import to_fused
 from phistar.scalar.program import count_arithmetic
 from phistar.sweeps.ir import StreamProgram
-from phistar.sweeps.requests import LoweredBundle, matrix_forms
+from phistar.sweeps.matrix_requests import LoweredBundle, matrix_forms
 from phistar.sweeps.schedule import Schedule
 from phistar.sweeps.split_matrices import SplitMatrices, SplitTerms, lower_split
 

@@ -29,7 +29,7 @@ from phistar.model.random import random_model
 from phistar.scalar.lower import LoweringOptions, to_looped, to_unrolled
 from phistar.scalar.lower_matrix import to_looped_matrix, to_unrolled_matrix
 from phistar.scalar.program import ScalarProgram, count_arithmetic
-from phistar.sweeps.requests import Full, matrix_forms
+from phistar.sweeps.matrix_requests import Full, matrix_forms
 
 ABSENT = frozenset({"f_ext", "gravity"})
 LANES = Lanes(4)

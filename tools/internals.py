@@ -44,7 +44,7 @@ from phistar.scalar.trace.state_update import joint_offsets, to_state_update
 from phistar.sim import compiled_stepper as simulation
 from phistar.sim.schemes import SCHEMES, UpdateStage
 from phistar.sim.variables import Velocity
-from phistar.sweeps.requests import MatrixForm, matrix_forms
+from phistar.sweeps.matrix_requests import MatrixForm, matrix_forms
 
 Program = ScalarProgram
 """A program of scalar operations for one robot."""

@@ -102,10 +102,7 @@ class _MuJoCo:
 
 
 _JointCoding = _Pinocchio | _MuJoCo
-_CODINGS: dict[str, type[_Pinocchio] | type[_MuJoCo]] = {
-    "pinocchio": _Pinocchio,
-    "mujoco": _MuJoCo,
-}
+_CODINGS: dict[str, type[_Pinocchio] | type[_MuJoCo]] = {"pinocchio": _Pinocchio, "mujoco": _MuJoCo}
 
 
 @dataclass(frozen=True)
@@ -125,7 +122,7 @@ class Convention:
     """
 
     def __init__(
-        self, robot: Any, peer: str, joints: Sequence[PeerJoint], nq: int, nv: int
+        self, robot: object, peer: str, joints: Sequence[PeerJoint], nq: int, nv: int
     ) -> None:
         self.model = _model_of(robot)
         self.peer = peer
@@ -315,20 +312,20 @@ def _apply(matrix: Array, vector: Array) -> Array:
     return np.asarray((matrix @ vector[..., None])[..., 0])
 
 
-def _model_of(robot: Any) -> Model:
+def _model_of(robot: object) -> Model:
     model = getattr(robot, "model", robot)
     if not isinstance(model, Model):
         raise ArgumentError(f"robot is a {type(robot).__name__}, expected a Robot or a Model")
     return model
 
 
-def _check_peer(peer: Any, argument: str, expected: str, attributes: Sequence[str]) -> None:
+def _check_peer(peer: object, argument: str, expected: str, attributes: Sequence[str]) -> None:
     """Reject what is no model of the peer, without importing its module."""
     if not all(hasattr(peer, attribute) for attribute in attributes):
         raise ArgumentError(f"{argument} is a {type(peer).__name__}, expected a {expected}")
 
 
-def pinocchio(robot: Any, pin_model: Any) -> Convention:
+def pinocchio(robot: object, pin_model: Any) -> Convention:
     """Conversion between a robot and a ``pinocchio.Model`` of the same file.
 
     Joints are matched by name; a robot loaded with reduced mimic joints may be paired with a
@@ -347,7 +344,7 @@ def pinocchio(robot: Any, pin_model: Any) -> Convention:
     return Convention(robot, "pinocchio", joints, int(pin_model.nq), int(pin_model.nv))
 
 
-def mujoco(robot: Any, mj_model: Any) -> Convention:
+def mujoco(robot: object, mj_model: Any) -> Convention:
     """Conversion between a robot and a ``mujoco.MjModel`` of the same file.
 
     Joints are matched by name, unnamed ones by their position in the file.

@@ -15,10 +15,9 @@ A derivation introduces articulated-body quantities only where an inverse, or th
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from phistar.algebra.expansion import BoundedSums, expand_bounded, open_operator_lets
 from phistar.algebra.factor import factor, name_intermediates
@@ -32,9 +31,7 @@ from phistar.algebra.identities import (
 )
 from phistar.algebra.ir import Expr, I, Inverse, Let, let
 from phistar.algebra.phases import row
-from phistar.algebra.printing import to_text
 from phistar.algebra.proof import Theorem
-from phistar.algebra.proof_text import let_lines, sum_text
 from phistar.algebra.rewrite import Rewriter, RewriteTrace
 from phistar.algebra.symbols import D, E_phi, E_psi, G, K, P, phi, psi
 from phistar.algebra.traverse import nodes, substitute
@@ -130,31 +127,48 @@ STRATEGIES = (
 AS_WRITTEN = "as written"
 
 
-@lru_cache(maxsize=1)
-def _prover() -> Rewriter:
-    return Rewriter(with_adjoints((*UNFOLDING_ROWS, *CORE, *RICCATI_PRODUCTS)))
+class _Rules:
+    """What is made of the rows of identities when it is first needed."""
+
+    @cached_property
+    def prover(self) -> Rewriter:
+        """Decides whether two forms are equal."""
+        return Rewriter(with_adjoints((*UNFOLDING_ROWS, *CORE, *RICCATI_PRODUCTS)))
+
+    @cached_property
+    def words_per_atom(self) -> dict[Expr, int]:
+        """Number of words that each unfolded atom becomes."""
+        unfolding = Rewriter(with_adjoints(UNFOLDING_ROWS))
+        return {rule.lhs[0]: len(rule.rhs) for rule in unfolding.rules}
+
+    @cached_property
+    def model(self) -> Model:
+        """The robot to count operations for where none is given."""
+        return chain(7, axes="zyx")
 
 
-@lru_cache(maxsize=2)
-def _definition_rewriter(rotors: bool = True) -> Rewriter:
-    no_rotor_rows = () if rotors else HYPOTHESES["unmotored"].rows
-    return Rewriter(with_adjoints((*DEFINITIONS, *no_rotor_rows)))
+class _Inverses:
+    """Rows of inverses that have a sweep form."""
+
+    def __init__(self, *no_rotor_rows: Identity) -> None:
+        self._rows = no_rotor_rows
+
+    @cached_property
+    def definitions(self) -> Rewriter:
+        """Spells what is inverted."""
+        return Rewriter(with_adjoints((*DEFINITIONS, *self._rows)))
+
+    @cached_property
+    def by_words(self) -> dict[WordSum, Identity]:
+        """The rows by the words of what they invert, in whatever form that is written."""
+        rules = with_adjoints(theorem.rule for theorem in INVERSE_THEOREMS)
+        spell = self.definitions.normal_form
+        return {spell(rule.lhs.of): rule for rule in rules if isinstance(rule.lhs, Inverse)}
 
 
-@lru_cache(maxsize=2)
-def _inverse_rows(rotors: bool = True) -> dict[WordSum, Identity]:
-    """Inverses by the words of what they invert, in whatever form that is written."""
-    inverses = (
-        (rule.lhs, rule) for rule in with_adjoints(theorem.rule for theorem in INVERSE_THEOREMS)
-    )
-    spell = _definition_rewriter(rotors).normal_form
-    return {spell(e.of): rule for e, rule in inverses if isinstance(e, Inverse)}
-
-
-@lru_cache(maxsize=1)
-def _words_per_atom() -> dict[Expr, int]:
-    """Number of words that each unfolded atom becomes."""
-    return {rule.lhs[0]: len(rule.rhs) for rule in Rewriter(with_adjoints(UNFOLDING_ROWS)).rules}
+_RULES = _Rules()
+_INVERSES = {True: _Inverses(), False: _Inverses(*HYPOTHESES["unmotored"].rows)}
+"""By whether joints may have rotor inertia."""
 
 
 @dataclass(frozen=True)
@@ -234,12 +248,7 @@ def derive(outputs: Mapping[str, Expr], model: Model | None = None) -> Derivatio
         LoweringError: No form of it has sweeps.
         RewriteError: A form could not be proved equal to the definition.
     """
-    return _Search(outputs, model or _reference_model()).best()
-
-
-@lru_cache(maxsize=1)
-def _reference_model() -> Model:
-    return chain(7, axes="zyx")
+    return _Search(outputs, model or _RULES.model).best()
 
 
 class _Search:
@@ -252,7 +261,7 @@ class _Search:
         solved = {node: rule.rhs for node, rule in rules.items()}
         self.written = {name: substitute(expr, solved) for name, expr in outputs.items()}
         self.pieces = expand_bounded(
-            {n: substitute(e, canonical) for n, e in outputs.items()}, _words_per_atom()
+            {n: substitute(e, canonical) for n, e in outputs.items()}, _RULES.words_per_atom
         )
         self.choices = {key: _rewrites_by_strategy(words) for key, words in self.pieces}
         self.candidates: dict[tuple[Expr, ...], Candidate | LoweringError] = {}
@@ -316,8 +325,9 @@ def find_closed_inverses(exprs: Iterable[Expr], rotors: bool = True) -> dict[Exp
         rotors: Whether joints may have rotor inertia; HφMφ*H* is the mass matrix only without.
     """
     inverses = [node for node in nodes(exprs) if isinstance(node, Inverse)]
-    normal_form, known = _definition_rewriter(rotors).normal_form, _inverse_rows(rotors)
-    rules = {node: known.get(normal_form(open_operator_lets(node.of))) for node in inverses}
+    tables = _INVERSES[rotors]
+    known, spell = tables.by_words, tables.definitions.normal_form
+    rules = {node: known.get(spell(open_operator_lets(node.of))) for node in inverses}
     return {node: rule for node, rule in rules.items() if rule is not None}
 
 
@@ -335,31 +345,15 @@ def spell_inverses_for_robot(expr: Expr, model: Model) -> Expr:
 
 def _rewrites_by_strategy(words: WordSum) -> dict[Strategy, Expr]:
     """The forms of a piece by strategy, proved equal to it."""
-    normal = _prover().normal_form(words)
+    normal = _RULES.prover.normal_form(words)
     forms: dict[WordSum, Expr] = {}
     result: dict[Strategy, Expr] = {}
     for strategy in STRATEGIES:
         end = strategy.rewrite(words)
         if end not in forms:
             forms[end] = factor(end)
-            if _prover().normal_form(to_words(forms[end])) != normal:
+            if _RULES.prover.normal_form(to_words(forms[end])) != normal:
                 claim = f"not proved equal to {words.expr()}"
                 raise RewriteError(f"the {strategy.name} form {forms[end]} is {claim}")
         result[strategy] = forms[end]
     return result
-
-
-def derivation_text(derivation: Derivation) -> list[str]:
-    """A derivation as text: the candidates, then the rules that led to the chosen one."""
-    lines = []
-    for form in derivation.candidates:
-        mark = "->" if form is derivation.chosen else "  "
-        size = f"{form.cost.total} operations, {form.recursions} recursions"
-        lines.append(f"{mark} {form.name}: {size}, {' '.join(form.schedule.directions)}")
-    for key, trace in derivation.traces():
-        used = Counter(step.identity.name for step in trace.steps)
-        lines.append(f"{_key_name(key)} = {sum_text(trace.start, full=False)}")
-        lines += [f"  {times:>3} x {rule}" for rule, times in used.items()]
-        lines.append(f"  = {sum_text(trace.end, full=False)}")
-    lines += [f"{name} = {to_text(expr)}" for name, expr in derivation.outputs.items()]
-    return [*lines, *(f"  {line}" for line in let_lines(derivation.outputs.values()))]

@@ -102,13 +102,13 @@ class Problem:
 class PhistarError(Exception):
     """Root of all errors that phistar raises."""
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         """By its state, not its constructor, so that it can be passed between processes."""
         return _restored, (type(self), self.args, vars(self))
 
 
 def _restored(
-    kind: type[PhistarError], arguments: tuple[Any, ...], state: dict[str, Any]
+    kind: type[PhistarError], arguments: tuple[object, ...], state: dict[str, object]
 ) -> PhistarError:
     error = kind.__new__(kind)
     error.args = arguments
@@ -289,7 +289,7 @@ class NotFiniteError(SampleError):
 class QuaternionError(SampleError):
     """A quaternion of ``joint`` has ``length`` other than one."""
 
-    def __init__(self, text: str, bad: Any, joint: str, length: float) -> None:
+    def __init__(self, text: str, bad: object, joint: str, length: float) -> None:
         self.joint = joint
         self.length = length
         super().__init__(text, bad)
@@ -298,7 +298,7 @@ class QuaternionError(SampleError):
 class SingularConfigurationError(SampleError, SingularHingeError):
     """A joint moves no inertia in some configurations; ``hinges`` are those of the first one."""
 
-    def __init__(self, hinges: Sequence[object], bad: Any) -> None:
+    def __init__(self, hinges: Sequence[object], bad: object) -> None:
         SampleError.__init__(self, "", bad)
         self.hinges = tuple(hinges)
         listed = "; ".join(str(hinge) for hinge in self.hinges)
@@ -309,7 +309,7 @@ class SingularConfigurationError(SampleError, SingularHingeError):
 class SingularPoseError(SampleError, ArithmeticError):
     """``frames`` can move in ``rank`` directions only."""
 
-    def __init__(self, text: str, bad: Any, frames: Sequence[str], rank: int) -> None:
+    def __init__(self, text: str, bad: object, frames: Sequence[str], rank: int) -> None:
         self.frames = tuple(frames)
         self.rank = rank
         super().__init__(text, bad)

@@ -220,7 +220,7 @@ class Function:
         result_text = "a number" if self.is_number else self.expr.codomain.reads
         return f"<function({', '.join(call)}) -> {result_text}: {self.expr} of '{self.model.name}'>"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.model, self.expr, self.frames)
 
     def _argument(self) -> Expr:

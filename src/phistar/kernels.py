@@ -50,7 +50,7 @@ from phistar.scalar.program import ScalarProgram
 from phistar.scalar.robot.link_numbers import describe_snapping
 from phistar.sweeps.costs import CostReport, OperationCount, count_operations
 from phistar.sweeps.ir import Node, Type
-from phistar.sweeps.requests import LoweredBundle
+from phistar.sweeps.matrix_requests import LoweredBundle
 
 ProgramSpec = str | Expr | Mapping[str, Expr]
 
@@ -82,7 +82,7 @@ class RobotKernel:
         frames: Sequence[str] = (),
         snap: float | None = None,
         shape: str = "auto",
-        choices: Mapping[str, Any] | None = None,
+        choices: Mapping[str, object] | None = None,
     ) -> None:
         if shape not in CODE_SHAPES:
             raise UnknownNameError("shape", shape, CODE_SHAPES)
@@ -107,7 +107,7 @@ class RobotKernel:
         self.inputs = self._input_names()
         self.outputs = self._kernel.output_names
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self), self._arguments
 
     # -- what it is
@@ -122,14 +122,14 @@ class RobotKernel:
         outputs = ", ".join(self.outputs)
         return f"<{self.name}({call}) -> {outputs}: '{self.model.name}', backend {self.backend}>"
 
-    def _chosen(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
+    def _chosen(self, given: Mapping[str, object]) -> tuple[object, ...]:
         """What was chosen of a quantity that has choices, in their order."""
         request = self._kernel.request
         known = dict(request.choices) if isinstance(request, Traced) else {}
         for name in given:
             if name not in known or name in ("frame", "frames"):
                 raise UnknownNameError("choice", name, known, request.name)
-        found: list[Any] = []
+        found: list[object] = []
         for name, default in known.items():
             if name == "frames":
                 found.append(self.frames)
@@ -195,7 +195,7 @@ class RobotKernel:
 
     # -- running
 
-    def __call__(self, q: Coordinates, **inputs: Any) -> Any:
+    def __call__(self, q: Coordinates, **inputs: Coordinates) -> Any:
         """Run.
 
         Args:
@@ -223,7 +223,7 @@ class RobotKernel:
             found = self._run_streams(q, inputs)
         return found if len(found) > 1 else next(iter(found.values()))
 
-    def _run_streams(self, q: Array, inputs: Mapping[str, Any]) -> dict[str, Array]:
+    def _run_streams(self, q: Array, inputs: Mapping[str, Coordinates]) -> dict[str, Array]:
         given = {name: self._read(name, value) for name, value in inputs.items()}
         rows = {n: x if self._is_joint(n) else x[..., 0] for n, x in given.items()}
         batch_shape(self.model, {"q": q, **rows})
@@ -269,7 +269,7 @@ class RobotKernel:
         wanted = {*bundle.vectors.program.outputs, *bundle.outputs}
         return {name: x for name, x in found.items() if name in wanted}
 
-    def _run_traced(self, q: Array, inputs: Mapping[str, Any]) -> dict[str, Array]:
+    def _run_traced(self, q: Array, inputs: Mapping[str, Coordinates]) -> dict[str, Array]:
         first, *others = self._program.input_axes
         given = {first: q, **{name: self._traced_input(name, inputs[name]) for name in others}}
         batch_shape(self.model, {n: x for n, x in given.items() if n != "dt"})
@@ -286,7 +286,7 @@ class RobotKernel:
             require_finite_results(self.model, q, results, results[name].ndim - len(shapes[name]))
         return results if len(results) > 1 else {self.name: next(iter(results.values()))}
 
-    def _traced_input(self, name: str, value: Any) -> Array:
+    def _traced_input(self, name: str, value: Coordinates) -> Array:
         if name in ("q", "q0", "q1"):
             return configuration(self.model, value)
         if name in ("v", "vdot", "tau", "dv"):

@@ -62,7 +62,7 @@ def pose_of_rows(x: Array, y: Array, z: Array) -> Array:
 
 
 def jacobian(model: Model, q: Coordinates, frame: str, reference: str = "world_aligned") -> Array:
-    """Jacobian (..., 6, nv) of a frame; see ``model.kinematics.jacobian``."""
+    """Jacobian (..., 6, nv) of a frame; see ``model.numpy_kinematics.jacobian``."""
     check_reference(reference)
     model.frame(frame)
     q = read_coordinates(model, q, "q", "q")
@@ -77,7 +77,7 @@ def jacobian(model: Model, q: Coordinates, frame: str, reference: str = "world_a
 def frame_velocity(
     model: Model, q: Coordinates, v: Coordinates, frame: str, reference: str = "world_aligned"
 ) -> Array:
-    """Velocity (..., 6) [angular; linear] of a frame; see ``model.kinematics.frame_velocity``."""
+    """Velocity (..., 6) [angular; linear] of a frame; see ``model.numpy_kinematics``."""
     check_reference(reference)
     model.frame(frame)
     q, v = read_coordinates(model, q, "q", "q"), read_coordinates(model, v, "v", "v")
@@ -90,7 +90,7 @@ def frame_velocity(
 
 
 def center_of_mass(model: Model, q: Coordinates, *, fixed: bool = True) -> Array:
-    """Centre of mass (..., 3), world axes; see ``model.kinematics.center_of_mass``."""
+    """Centre of mass (..., 3), world axes; see ``model.numpy_kinematics.center_of_mass``."""
     q = read_coordinates(model, q, "q", "q")
     key = ("center_of_mass", bool(fixed))
     found = run_traced(model, key, q)
@@ -268,9 +268,6 @@ class Kinematics:
             return result
         if on_error != "raise":
             return nan_where_bad(
-                self.model,
-                on_error,
-                partial(self.center_of_mass, fixed=fixed),
-                {"q": q},
+                self.model, on_error, partial(self.center_of_mass, fixed=fixed), {"q": q}
             )
         return center_of_mass(self.model, q, fixed=fixed)

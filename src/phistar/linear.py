@@ -9,9 +9,9 @@ from numbers import Number
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
-from phistar.arrays import Array
+from phistar.arrays import Array, DType
 from phistar.errors import ArgumentError, ShapeError
 
 VectorMap = Callable[[Array], Array]
@@ -38,7 +38,7 @@ class LinearOperator:
     _adjoint: VectorMap = field(repr=False)
     _inverse: Callable[[], LinearOperator] | None = field(default=None, repr=False)
     batch: tuple[int, ...] = ()
-    dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(float))
+    dtype: DType = field(default_factory=lambda: np.dtype(float))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -59,7 +59,7 @@ class LinearOperator:
         batch = f", batch {self.batch}" if self.batch else ""
         return f"<operator {self.name}: {self.shape[0]} x {self.shape[1]}{batch}, {self.dtype}>"
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
         """The matrix, for ``np.asarray``."""
         if copy is False:
             raise ValueError(f"the matrix of {self.name} is always a copy; copy=False cannot be")
@@ -70,7 +70,7 @@ class LinearOperator:
             return self._after(x)
         return self._apply(self._checked(x))
 
-    def __rmatmul__(self, x: ArrayLike) -> Any:
+    def __rmatmul__(self, x: ArrayLike) -> NoReturn:
         raise ArgumentError(f"x @ A is not defined; write A.T @ x for {self.name}")
 
     def __add__(self, other: LinearOperator) -> LinearOperator:

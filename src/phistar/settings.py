@@ -13,7 +13,7 @@ from pathlib import Path
 from phistar.errors import SettingError
 
 TIERS = ("auto", "wait", "rolled", "straight")
-"""When machine code is made, and in which shape; see ``backends.llvm.tiers``."""
+"""When machine code is made, and in which shape; see ``backends.llvm.run.tiers``."""
 
 MAX_THREADS = 256
 

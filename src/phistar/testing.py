@@ -189,12 +189,7 @@ class _Comparison:
         return robot.linearize, robot.forward_dynamics_second, "vdot", "tau"
 
     def _tensors(
-        self,
-        name: str,
-        tensors: Any,
-        linear: Any,
-        arguments: Triple,
-        moves: Triple,
+        self, name: str, tensors: Any, linear: object, arguments: Triple, moves: Triple
     ) -> None:
         """The change of the first derivatives along one direction: tensors times it."""
         first, _, result, third = self._parts(name)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from phistar.backends.llvm.run import cache
+from phistar.backends.llvm.run import kernel_cache
 from phistar.cli import main
 
 
@@ -25,14 +25,16 @@ def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_show_and_clear(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Names, sizes, folder and versions before; nothing after."""
     assert "No kernels." in shown(capsys)
-    cache.save(cache.cache_key("1"), bytes(1_500_000), {"name": "panda\x1b[1m one", "cpu": "zen9"})
-    cache.save(cache.cache_key("2"), bytes(500_000), {})
-    (tmp_path / "kernels" / f"x{cache.SUFFIX}").write_bytes(b"damaged")
+    kernel_cache.save(
+        kernel_cache.cache_key("1"), bytes(1_500_000), {"name": "panda\x1b[1m one", "cpu": "zen9"}
+    )
+    kernel_cache.save(kernel_cache.cache_key("2"), bytes(500_000), {})
+    (tmp_path / "kernels" / f"x{kernel_cache.SUFFIX}").write_bytes(b"damaged")
     out = shown(capsys)
     for part in (
         "panda\\x1b[1m one zen9 1500.",
         "just now",
-        cache.cache_key("2")[:12],
+        kernel_cache.cache_key("2")[:12],
         "(damaged)",
     ):
         assert part in out
@@ -50,6 +52,6 @@ def test_switched_off(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
 
 def test_other_actions_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """A mistyped action deletes nothing."""
-    cache.save(cache.cache_key("1"), b"code", {})
+    kernel_cache.save(kernel_cache.cache_key("1"), b"code", {})
     assert main(["cache", "clean"]) == 2
-    assert len(cache.entries()) == 1
+    assert len(kernel_cache.entries()) == 1

@@ -26,7 +26,7 @@ from phistar.scalar.lower_matrix import MATRIX_OUTPUT, result_blocks, to_unrolle
 from phistar.scalar.verify import verify
 from phistar.sweeps.column_support import BlockPartition
 from phistar.sweeps.matrix_plans import cheapest_plan, evaluate
-from phistar.sweeps.requests import Block, Col, Diag, Full, Request, Row, matrix_forms
+from phistar.sweeps.matrix_requests import Block, Col, Diag, Full, Request, Row, matrix_forms
 
 MOVING = tuple(kind for kind in JOINT_KINDS if kind != "fixed")
 ROBOTS = {

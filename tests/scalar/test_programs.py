@@ -20,9 +20,9 @@ from phistar.scalar.interpret import run
 from phistar.scalar.lower import LoweringOptions, signature_of, to_looped, to_unrolled
 from phistar.scalar.lower_matrix import MATRIX_OUTPUT, to_unrolled_matrix
 from phistar.scalar.program import count_arithmetic
-from phistar.scalar.trace.classical_accelerations import with_classical_accelerations
 from phistar.scalar.verify import verify
-from phistar.sweeps.requests import Full, matrix_forms
+from phistar.sweeps.classical_accelerations import with_classical_accelerations
+from phistar.sweeps.matrix_requests import Full, matrix_forms
 
 Error = Callable[..., float]
 

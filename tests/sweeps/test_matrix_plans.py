@@ -36,7 +36,7 @@ from phistar.model.random import random_model
 from phistar.sweeps.column_support import BlockPartition
 from phistar.sweeps.lower import ARGUMENTS
 from phistar.sweeps.matrix_plans import all_plans, cheapest_plan, evaluate
-from phistar.sweeps.requests import Apply, Block, Col, Diag, Full, Row
+from phistar.sweeps.matrix_requests import Apply, Block, Col, Diag, Full, Row
 
 ROBOTS = {
     "serial": {"topology": "serial"},

@@ -21,8 +21,8 @@ from phistar.model.random import random_model
 from phistar.scalar.graph import Graph, Value
 from phistar.scalar.linear.vectors import scaled, times
 from phistar.scalar.trace import link_operations
-from phistar.scalar.trace.classical_accelerations import with_classical_accelerations
 from phistar.spatial import inertia_matrix, motion_transform, pose_inverse
+from phistar.sweeps.classical_accelerations import with_classical_accelerations
 from phistar.sweeps.costs import OperationCount, count_operations
 from phistar.sweeps.interpret import Interpreter, run
 from phistar.sweeps.ir import Direction, StreamProgram, Type

@@ -12,10 +12,10 @@ import pytest
 from phistar.algorithms.programs import BUNDLES, MATRICES, PROGRAMS
 from phistar.algorithms.rotor_programs import ROTOR_BUNDLES, ROTOR_MATRICES, ROTOR_PROGRAMS
 from phistar.compile import compile_outputs, lowered_bundle, with_closed_inverses
-from phistar.scalar.trace.classical_accelerations import with_classical_accelerations
+from phistar.sweeps.classical_accelerations import with_classical_accelerations
 from phistar.sweeps.ir import Direction, Node, StreamProgram, Type
+from phistar.sweeps.matrix_requests import Apply, Full, matrix_forms
 from phistar.sweeps.ops import OPS
-from phistar.sweeps.requests import Apply, Full, matrix_forms
 from phistar.sweeps.schedule import Schedule, Sweep, schedule
 from phistar.sweeps.verify import (
     StreamProgramError,

@@ -166,7 +166,20 @@ class _DirectionalDerivative:
             return nothing
         if self.direction is None:
             return self.of(definition) if isinstance(definition, Expr) else self._constant(node)
-        joint_motion = H.T @ self.direction
+        found = self._of_configuration(node, self.direction)
+        if found is not None:
+            return found
+        if isinstance(definition, Expr):
+            return self.of(definition)
+        known = ", ".join(str(direction) for direction in ARTICULATED_RATE_SYMBOLS)
+        raise LoweringError(
+            f"{node} has no derivative along {self.direction}: only the articulated inertia {P} "
+            f"has symbols for it, along {known}"
+        )
+
+    def _of_configuration(self, node: Symbol, direction: Expr) -> Expr | None:
+        """The change of what depends on the configuration itself."""
+        joint_motion = H.T @ direction
         if node in (E_phi, E_0):
             return node @ crf(joint_motion)
         if node is X_0:
@@ -177,17 +190,9 @@ class _DirectionalDerivative:
             return -(crm(joint_motion) @ gravity)
         if node is psi:
             return psi @ self.of(E_phi - E_phi @ G @ H) @ psi
-        if isinstance(definition, Riccati) and self.direction in ARTICULATED_RATE_SYMBOLS:
-            return ARTICULATED_RATE_SYMBOLS[self.direction]
-        if node is D_root and self.direction is dq:
-            return D_root_dot
-        if isinstance(definition, Expr):
-            return self.of(definition)
-        known = ", ".join(str(direction) for direction in ARTICULATED_RATE_SYMBOLS)
-        raise LoweringError(
-            f"{node} has no derivative along {self.direction}: only the articulated inertia {P} "
-            f"has symbols for it, along {known}"
-        )
+        if isinstance(symbol_entry(node).definition, Riccati):
+            return ARTICULATED_RATE_SYMBOLS.get(direction)
+        return D_root_dot if node is D_root and direction is dq else None
 
     def _constant(self, node: Symbol) -> Expr:
         """A symbol whose recursion does not depend on the vectors of the direction."""

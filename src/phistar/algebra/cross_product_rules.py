@@ -74,12 +74,7 @@ _SIGN = JR93.eq("1.6")
 
 SWAPS = (
     Identity(
-        "swap_motions",
-        crm(x) @ y,
-        -crm(y) @ x,
-        "x × y = -y × x",
-        _SIGN,
-        when=_should_swap(x, y),
+        "swap_motions", crm(x) @ y, -crm(y) @ x, "x × y = -y × x", _SIGN, when=_should_swap(x, y)
     ),
     Identity(
         "swap_force", crf(x) @ f, -Q(f) @ x, "definition of Q", _SIGN, when=_should_swap(x, f)
@@ -214,7 +209,6 @@ def _telescoped_pair(one: Expr, other: Expr) -> Expr:
 
 _STEP = phi.T - I
 _BOTH = Q(phi @ f) @ crm(phi.T @ x)
-_LEFT = crm(x) @ crm(x) + crm(crm(phi.T @ x) @ x)
 
 BRACKET_PAIRS = (
     Identity(

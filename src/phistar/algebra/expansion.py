@@ -14,16 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 
-from phistar.algebra.ir import (
-    Bracket,
-    Expr,
-    IdentityOperator,
-    Let,
-    Product,
-    Sum,
-    bracket,
-    let,
-)
+from phistar.algebra.ir import Bracket, Expr, IdentityOperator, Let, Product, Sum, bracket, let
 from phistar.algebra.spaces import ONE, Space
 from phistar.algebra.traverse import nodes, rebuild
 from phistar.algebra.words import Word, WordSum

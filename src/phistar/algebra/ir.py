@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum
 from fractions import Fraction
-from typing import Any, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 from phistar.algebra.interned import Interned
 from phistar.algebra.spaces import FORCE, MOTION, ONE, Space
@@ -299,7 +299,7 @@ class _AnyIdentity:
     inv = T
 
     @staticmethod
-    def on(other: Any) -> Expr:
+    def on(other: object) -> Expr:
         """The identity that can be added to ``other``."""
         if not isinstance(other, Expr):
             _reject_bare_identity()
@@ -308,7 +308,7 @@ class _AnyIdentity:
             raise SpaceError(f"I cannot be added to {other}, which maps {reads}")
         return identity(other.domain)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name in Expr.__slots__:
             _reject_bare_identity()
         raise AttributeError(name)
@@ -317,7 +317,7 @@ class _AnyIdentity:
         return "I"
 
 
-def _reject_bare_identity() -> None:
+def _reject_bare_identity() -> NoReturn:
     raise SpaceError("I alone has no space of its own; write identity(FORCE), for instance")
 
 
@@ -325,7 +325,7 @@ def _reject_bare_identity() -> None:
 I = cast(Expr, _AnyIdentity())  # noqa: E741  (the papers' name)
 
 
-def fit_sides(left: Any, right: Any) -> tuple[Expr, Expr]:
+def fit_sides(left: object, right: object) -> tuple[Expr, Expr]:
     """The two sides of an equation; ``I`` becomes the identity that fits the other side.
 
     Raises:
@@ -338,8 +338,8 @@ def fit_sides(left: Any, right: Any) -> tuple[Expr, Expr]:
             raise ArgumentError(
                 f"a side of an equation must be an operator expression, got {given}"
             )
-    left = _AnyIdentity.on(right) if isinstance(left, _AnyIdentity) else left
-    right = _AnyIdentity.on(left) if isinstance(right, _AnyIdentity) else right
+    left = left if isinstance(left, Expr) else _AnyIdentity.on(right)
+    right = right if isinstance(right, Expr) else _AnyIdentity.on(left)
     if (left.codomain, left.domain) != (right.codomain, right.domain):
         left_spaces = f"from {left.domain.reads} to {left.codomain.reads}"
         right_spaces = f"from {right.domain.reads} to {right.codomain.reads}"

@@ -170,7 +170,6 @@ def _largest(matrix: Array) -> float:
     return float(np.abs(matrix).max(initial=0.0))
 
 
-@lru_cache(maxsize=64)
 def sufficient_hypotheses(sides: Sides, needs: frozenset[str]) -> tuple[frozenset[str], ...]:
     """The smallest sets of further hypotheses under which two sides agree on random robots."""
     sets: list[frozenset[str]] = []

@@ -5,18 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from phistar.algebra.ir import (
-    Adjoint,
-    Bracket,
-    Expr,
-    Inverse,
-    Let,
-    Product,
-    Sum,
-    add,
-    bracket,
-    let,
-)
+from phistar.algebra.ir import Adjoint, Bracket, Expr, Inverse, Let, Product, Sum, add, bracket, let
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:

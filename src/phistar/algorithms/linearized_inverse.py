@@ -13,17 +13,7 @@ from phistar.algebra.cross_product_rules import BRACKET_PAIRS, CALCULUS, JACOBI
 from phistar.algebra.ir import crf, crm
 from phistar.algebra.phases import row
 from phistar.algebra.proof import Theorem
-from phistar.algebra.symbols import (
-    H,
-    M,
-    M_hat,
-    dq,
-    f_ext,
-    mass_matrix,
-    phi,
-    v,
-    vdot,
-)
+from phistar.algebra.symbols import H, M, M_hat, dq, f_ext, mass_matrix, phi, v, vdot
 from phistar.algorithms.catalogue import algorithm, register_theorem
 from phistar.algorithms.equations_of_motion import at_rest, coriolis, in_motion
 from phistar.algorithms.inverse_dynamics import bias_force, inverse_dynamics

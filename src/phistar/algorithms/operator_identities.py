@@ -54,14 +54,7 @@ register_theorem(
     )
 )
 register_theorem(
-    Theorem(
-        "gain_whitening",
-        phi @ K @ L_inv,
-        psi @ K,
-        "φKL⁻¹ = ψK",
-        JR95.eq("4.10b"),
-        _RULES,
-    )
+    Theorem("gain_whitening", phi @ K @ L_inv, psi @ K, "φKL⁻¹ = ψK", JR95.eq("4.10b"), _RULES)
 )
 register_theorem(
     Theorem(

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -14,13 +13,15 @@ from numpy.typing import ArrayLike
 
 from phistar import settings
 from phistar.arrays import Array
+from phistar.backends.batch_axes import all_finite, all_valid, as_inexact, copy_into_out
 from phistar.backends.robot_programs import OPTIONAL_INPUTS, RobotProgram, VectorProgram
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.model.configuration import normalized_configuration
 from phistar.model.model import Model
 from phistar.model.model_cache import Entry
+from phistar.model.singular import require_finite_results
 from phistar.model.wrenches import ProgramInputs, Wrenches, WrenchFrames, link_forces
-from phistar.sweeps.costs import OperationCount
+from phistar.sweeps.costs import OperationCount, count_operations
 from phistar.sweeps.ir import StreamProgram
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ class Executable(Protocol):
     @property
     def cost(self) -> OperationCount:
         """Operations that it does for a sample; sines, cosines and roots not counted."""
-        ...
+        assert self.scalars is not None
+        return OperationCount.of_scalars(self.scalars.count())
 
     @property
     def scalars(self) -> ScalarProgram | None:
@@ -89,7 +91,7 @@ class Executable(Protocol):
             wrenches: Frames whose wrenches are inputs, too.
             real: Precision of all arrays, ``"double"`` or ``"float"``.
         """
-        ...
+        return None
 
 
 class VectorExecutable(Executable, ABC):
@@ -115,10 +117,7 @@ class VectorExecutable(Executable, ABC):
 
     @abstractmethod
     def run(
-        self,
-        q: ArrayLike,
-        inputs: ProgramInputs,
-        out: Mapping[str, Array] | None = None,
+        self, q: ArrayLike, inputs: ProgramInputs, out: Mapping[str, Array] | None = None
     ) -> tuple[dict[str, Array], bool]:
         """The same, and whether all is valid; see ``try_run``."""
         ...
@@ -130,6 +129,51 @@ class VectorExecutable(Executable, ABC):
         q = inputs["q"]
         assert not isinstance(q, Wrenches)
         return self.run(q, inputs, out)
+
+
+class SweptExecutable(VectorExecutable):
+    """Vectors by walks over the links in Python; inputs of any dtype.
+
+    Attributes:
+        program: What it computes.
+    """
+
+    def __init__(self, program: VectorProgram) -> None:
+        self.program = program
+        self.model = program.model
+        self.schedule = program.schedule
+
+    @abstractmethod
+    def results(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> dict[str, Array]:
+        """The outputs, not looked at, for forces on the links."""
+
+    def sample_axes(self, output: str) -> int:
+        """How many trailing axes of an output are one sample."""
+        program = self.schedule.program
+        return program.nodes[program.outputs[output]].type.output_axes
+
+    @property
+    def cost(self) -> OperationCount:
+        """See ``Executable``."""
+        return count_operations(self.schedule, self.model).total
+
+    def __call__(self, q: ArrayLike, inputs: ProgramInputs) -> dict[str, Array]:
+        """See ``VectorExecutable``."""
+        results = self.results(q, with_link_forces(self.model, q, inputs))
+        if not all_finite(results.values()):
+            name, one = next(iter(results.items()))
+            axes = one.ndim - self.sample_axes(name)
+            require_finite_results(self.model, as_inexact(q), results, axes)
+        return results
+
+    def run(
+        self, q: ArrayLike, inputs: ProgramInputs, out: Mapping[str, Array] | None = None
+    ) -> tuple[dict[str, Array], bool]:
+        """See ``VectorExecutable``."""
+        values = with_link_forces(self.model, q, inputs)
+        given = [values[name] for name in inputs_read(self.schedule.program) if name in values]
+        results = self.results(q, values)
+        return copy_into_out(out, results), all_valid(self.model, q, [*given, *results.values()])
 
 
 class Backend(Protocol):
@@ -151,11 +195,14 @@ class Backend(Protocol):
         ...
 
 
-@cache
+_NAMES = tuple(
+    sorted(file.stem.removeprefix("to_") for file in Path(__file__).parent.glob("to_*.py"))
+)
+
+
 def names() -> tuple[str, ...]:
     """Every backend, by name."""
-    files = Path(__file__).parent.glob("to_*.py")
-    return tuple(sorted(file.stem.removeprefix("to_") for file in files))
+    return _NAMES
 
 
 def running_names() -> tuple[str, ...]:
@@ -163,7 +210,6 @@ def running_names() -> tuple[str, ...]:
     return tuple(name for name in names() if get(name).executes)
 
 
-@cache
 def get(name: str) -> Backend:
     """The backend called ``name``; its module is imported when it is first asked for.
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from phistar.arrays import Array
+from phistar.arrays import Array, DType
 from phistar.model.configuration import normalize_quaternions
 from phistar.model.model import Model
 from phistar.thresholds import POLICY
@@ -73,12 +72,12 @@ def as_inexact(x: ArrayLike) -> Array:
     return array if array.dtype.kind in "fc" else array.astype(float)
 
 
-def real_dtype(arrays: Iterable[Array]) -> np.dtype[Any]:
+def real_dtype(arrays: Iterable[Array]) -> DType:
     """The real dtype in which to compute with some arrays."""
     return np.finfo(np.result_type(*arrays)).dtype
 
 
-def cast_to_precision(x: Array, real: np.dtype[Any]) -> Array:
+def cast_to_precision(x: Array, real: DType) -> Array:
     """x with real and imaginary parts in a precision."""
     wanted = np.result_type(real, np.complex64) if x.dtype.kind == "c" else real
     return x.astype(wanted, copy=False)

@@ -12,11 +12,10 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
-from phistar.arrays import Array
+from phistar.arrays import Array, DType
 from phistar.backends.numpy_algebra import (
     InvertedJointInertia,
     block_outer,
@@ -71,9 +70,19 @@ class LinkTables:
     """The numbers of a model, in one precision."""
 
     def __init__(
-        self, model: Model, frames: Sequence[str], locked: Set[int], precision: np.dtype[Any]
+        self, model: Model, frames: Sequence[str], locked: Set[int], precision: DType
     ) -> None:
-        bodies = model.bodies
+        self._set_tree(model.bodies)
+        self._set_numbers(model, precision)
+        self._set_joint_maps(model, locked, precision)
+        carriers = [model.frame(name) for name in frames]
+        self.frames = [
+            (number, frame.body, force_transform(frame.body_pose).astype(precision))
+            for number, frame in enumerate(carriers)
+            if frame.body != GROUND
+        ]
+
+    def _set_tree(self, bodies: Sequence[Body]) -> None:
         self.count = len(bodies)
         self.parents = [body.parent for body in bodies]
         self.children: list[list[int]] = [[] for _ in bodies]
@@ -85,13 +94,18 @@ class LinkTables:
         for body in bodies:
             kinds.setdefault(body.joint_kind, []).append(body)
         self.groups = [JointGroup.of(motion, members) for motion, members in kinds.items()]
-        placements = np.array([body.placement for body in bodies]).reshape(-1, 4, 4)
+
+    def _set_numbers(self, model: Model, precision: DType) -> None:
+        placements = np.array([body.placement for body in model.bodies]).reshape(-1, 4, 4)
         self.placed_rotation = placements[:, :3, :3].astype(precision)
         self.placed_offset = placements[:, :3, 3].astype(precision)
         self.inertia = inertia_matrix(model.inertias).astype(precision)
         self.mass_points = np.roll(model.inertias[:, :4], -1, axis=1).astype(precision)
         self.ground = GroundState.of(model)
         self.upward = (-model.gravity).astype(precision)
+
+    def _set_joint_maps(self, model: Model, locked: Set[int], precision: DType) -> None:
+        bodies = model.bodies
         free = [slice(0, 0) if body.index in locked else slice(None) for body in bodies]
         maps = [b.joint_kind.motion_map().T[rows] for b, rows in zip(bodies, free, strict=True)]
         self.unit_components = [_unit_components(rows) for rows in maps]
@@ -103,12 +117,6 @@ class LinkTables:
         self.min_pivots = {k: coarser * np.array(x)[free[k]] for k, x in pivots if k not in locked}
         self.sizes = [len(rows) for rows in maps]
         self.slices = [slice(*ends) for ends in pairwise(np.cumsum([0, *self.sizes]).tolist())]
-        carriers = [model.frame(name) for name in frames]
-        self.frames = [
-            (number, frame.body, force_transform(frame.body_pose).astype(precision))
-            for number, frame in enumerate(carriers)
-            if frame.body != GROUND
-        ]
 
 
 def _unit_components(rows: Array) -> ComponentIndex | None:
@@ -123,7 +131,7 @@ def _unit_components(rows: Array) -> ComponentIndex | None:
 
 
 class NumpyLinks:
-    """The links at configurations; values have trailing batch axes (see ``arithmetic``)."""
+    """The links at configurations; values have trailing batch axes (see ``numpy_algebra``)."""
 
     def __init__(self, tables: LinkTables, q: Array) -> None:
         self._tables = tables
@@ -157,7 +165,7 @@ class NumpyLinks:
         offsets += tables.placed_offset.reshape(*tables.placed_offset.shape, *self._ones)
         return rotations, offsets
 
-    def streams(self, count: int) -> list[list[Any]]:
+    def streams(self, count: int) -> list[list[object]]:
         """Empty streams, a place per link."""
         return [[None] * self._tables.count for _ in range(count)]
 

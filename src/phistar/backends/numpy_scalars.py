@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A straight line of scalar operations as Python source for NumPy, one statement per operation.
+"""An unrolled program of scalar operations as Python source for NumPy, one statement per operation.
 
 Arrays are (..., size); every number is an array (...) over the batch, in the dtype of the inputs,
 complex ones too.
@@ -7,8 +7,7 @@ complex ones too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
@@ -17,11 +16,9 @@ from phistar.backends.base import Executable
 from phistar.backends.batch_axes import all_finite, all_valid, as_inexact, copy_into_out
 from phistar.backends.robot_programs import TracedProgram
 from phistar.model.configuration import normalized_configuration
-from phistar.model.model_cache import Entry
-from phistar.model.wrenches import ProgramInputs, Wrenches, WrenchFrames
+from phistar.model.wrenches import ProgramInputs, Wrenches
 from phistar.scalar.graph import Value
 from phistar.scalar.program import ScalarProgram, Unrolled
-from phistar.sweeps.costs import OperationCount
 
 _FORMULAS = {
     "add": "{} + {}",
@@ -80,9 +77,9 @@ class NumpyScalarCode(Executable):
         self._program = program
         self._scalars = program.unrolled()
         self._source = scalar_source(self._scalars)
-        names: dict[str, Any] = {"np": np}
-        exec(compile(self._source, f"<{program.title}>", "exec"), names)
-        self._run: Callable[..., tuple[Array, ...]] = names["run"]
+        made: dict[str, Callable[..., tuple[Array, ...]]] = {}
+        exec(compile(self._source, f"<{program.title}>", "exec"), {"np": np}, made)
+        self._run = made["run"]
 
     @property
     def source(self) -> str:
@@ -93,11 +90,6 @@ class NumpyScalarCode(Executable):
     def scalars(self) -> ScalarProgram:
         """See ``base.Executable``."""
         return self._scalars
-
-    @property
-    def cost(self) -> OperationCount:
-        """See ``base.Executable``."""
-        return OperationCount.of_scalars(self._scalars.count())
 
     def try_run(
         self, inputs: ProgramInputs, out: Mapping[str, Array] | None = None
@@ -122,14 +114,3 @@ class NumpyScalarCode(Executable):
         values = [*arrays, *found.values()]
         valid = all(all_valid(model, q, values) for q in moved) if moved else all_finite(values)
         return copy_into_out(out, found), valid
-
-    def entry(
-        self,
-        order: Sequence[str],
-        names: Mapping[str, str] | None = None,
-        *,
-        wrenches: WrenchFrames | None = None,
-        real: str = "double",
-    ) -> Entry | None:
-        """There is none."""
-        return None

@@ -38,8 +38,7 @@ from phistar.backends.robot_programs import (
 from phistar.errors import ArgumentError, LoweringError
 from phistar.model.joint_map import joint_map
 from phistar.model.model import Model
-from phistar.model.model_cache import Entry
-from phistar.model.wrenches import ProgramInputs, WrenchFrames
+from phistar.model.wrenches import ProgramInputs
 from phistar.scalar.lower import LoweringOptions, to_looped, to_unrolled
 from phistar.scalar.lower_fused import to_fused
 from phistar.scalar.lower_matrix import (
@@ -57,14 +56,15 @@ from phistar.scalar.program import (
     Unrolled,
     count_arithmetic,
 )
-from phistar.sweeps.costs import OperationCount
 from phistar.sweeps.ir import StreamProgram, Type
-from phistar.sweeps.requests import Full, LoweredBundle, MatrixForm, Request
+from phistar.sweeps.matrix_requests import Full, LoweredBundle, MatrixForm, Request
 from phistar.sweeps.schedule import Schedule
 from phistar.thresholds import POLICY
 
 ARGUMENT_ORDER = ("q", "v", "vdot", "tau")
 """Of arguments; others follow."""
+
+_MatrixArguments = tuple[Sequence[MatrixForm], Model, Sequence[str], Set[str], LoweringOptions]
 
 
 @dataclass(frozen=True)
@@ -137,27 +137,11 @@ def lower_matrix(
         name: Of the output.
         forces: Whether external forces on the links are an input.
     """
-    absent = _omitted_inputs(forces)
-    arguments = (
-        forms,
-        model,
-        frames,
-        absent,
-        LoweringOptions.of(tuning.regroup_inertia, tuning.snap),
-    )
+    options = LoweringOptions.of(tuning.regroup_inertia, tuning.snap)
+    arguments = (forms, model, frames, _omitted_inputs(forces), options)
     blocks = result_blocks(forms[0], model, frames, request)
     shapes: list[tuple[int, ...]] = [(len(rows), len(columns)) for rows, columns in blocks]
-    loops = isinstance(request, Full) and (tuning.shape == "rolled" or joint_map(model).is_identity)
-    large = len(model.bodies) * max(map(max, shapes)) > POLICY.max_link_columns_unrolled
-    program: ScalarProgram | None = None
-    if tuning.shape == "rolled" and loops:
-        program = to_looped_matrix(*arguments)
-    elif tuning.shape == "auto" and loops and large:
-        program = _looped_matrix_if_any(arguments)
-    if program is None:
-        program = to_unrolled_matrix(*arguments, request)
-        if tuning.shape == "auto" and loops and _is_long(program):
-            program = _looped_matrix_if_any(arguments) or program
+    program = _shaped_matrix(arguments, tuning.shape, request, max(map(max, shapes)))
     arrays: dict[str, Axes] = {}
     for form in forms:
         arrays |= _joint_vectors(form.schedule.program)
@@ -182,7 +166,7 @@ def lower_bundle(
     Args:
         bundle: What is wanted.
         model: The robot.
-        tuning: What may be done to the robot's numbers; the shape is a straight line always.
+        tuning: What may be done to the robot's numbers; the program is always unrolled.
         forces: Whether external forces on the links are an input.
         real: Precision.
 
@@ -267,9 +251,26 @@ def _is_long(program: ScalarProgram) -> bool:
     return decide_c(count_arithmetic(program.count())).shape == LOOPED
 
 
-def _looped_matrix_if_any(
-    arguments: tuple[Sequence[MatrixForm], Model, Sequence[str], Set[str], LoweringOptions],
-) -> Looped | None:
+def _shaped_matrix(
+    arguments: _MatrixArguments, shape: str, request: Request, largest: int
+) -> ScalarProgram:
+    """Loops if they are wanted, or if an unrolled program would be long, and there are any."""
+    model = arguments[1]
+    loops = isinstance(request, Full) and (shape == "rolled" or joint_map(model).is_identity)
+    if shape == "rolled" and loops:
+        return to_looped_matrix(*arguments)
+    may_loop = shape == "auto" and loops
+    if may_loop and len(model.bodies) * largest > POLICY.max_link_columns_unrolled:
+        found = _looped_matrix_if_any(arguments)
+        if found is not None:
+            return found
+    unrolled = to_unrolled_matrix(*arguments, request)
+    if may_loop and _is_long(unrolled):
+        return _looped_matrix_if_any(arguments) or unrolled
+    return unrolled
+
+
+def _looped_matrix_if_any(arguments: _MatrixArguments) -> Looped | None:
     """The loops of a matrix; walks that meet have none."""
     try:
         return to_looped_matrix(*arguments)
@@ -324,11 +325,6 @@ class CSource(VectorExecutable):
         return c_source(self.function.program, f"{robot.name}_{self.name}", origin)
 
     @property
-    def cost(self) -> OperationCount:
-        """See ``base.Executable``."""
-        return OperationCount.of_scalars(self.scalars.count())
-
-    @property
     def scalars(self) -> ScalarProgram:
         """See ``base.Executable``."""
         return self.function.program
@@ -341,24 +337,10 @@ class CSource(VectorExecutable):
         )
 
     def run(
-        self,
-        q: ArrayLike,
-        inputs: ProgramInputs,
-        out: Mapping[str, Array] | None = None,
+        self, q: ArrayLike, inputs: ProgramInputs, out: Mapping[str, Array] | None = None
     ) -> NoReturn:
         """Refused."""
         self(q, inputs)
-
-    def entry(
-        self,
-        order: Sequence[str],
-        names: Mapping[str, str] | None = None,
-        *,
-        wrenches: WrenchFrames | None = None,
-        real: str = "double",
-    ) -> Entry | None:
-        """There is none."""
-        return None
 
 
 class CBackend(Backend):

@@ -79,17 +79,14 @@ class MachineCode:
         return self.program.traced(self.tiers().wait_for_final().shape)
 
     def tiers(
-        self,
-        given: Sequence[str] = (),
-        real: str = "double",
-        wrenches: WrenchFrames | None = None,
+        self, given: Sequence[str] = (), real: str = "double", wrenches: WrenchFrames | None = None
     ) -> TieredKernel:
         """The kernels for some optional inputs and a precision.
 
         Args:
             given: Names of inputs; only the optional ones among them count.
             real: The precision.
-            wrenches: Frames on which wrenches are given in place of ``f_ext``. The straight line
+            wrenches: Frames on which wrenches are given in place of ``f_ext``. The unrolled program
                 reads them; loops read ``f_ext`` all the same.
         """
         program = self.program
@@ -219,10 +216,7 @@ class VectorMachineCode(MachineCode, VectorExecutable):
         return results
 
     def run(
-        self,
-        q: ArrayLike,
-        inputs: ProgramInputs,
-        out: Mapping[str, Array] | None = None,
+        self, q: ArrayLike, inputs: ProgramInputs, out: Mapping[str, Array] | None = None
     ) -> tuple[dict[str, Array], bool]:
         """See ``base.Executable``."""
         require_inputs(self._inputs_used, inputs)

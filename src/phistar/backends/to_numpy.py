@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs as Python source for NumPy: a loop over the links per pass, a line per statement.
 
-The source knows no robot; the robot's numbers come as tables (``backends.links``). Values carry the
+The source knows no robot; the robot's numbers come as tables (``numpy_links``). Values carry the
 batch in trailing axes, so a line works on a whole batch at once, in the precision of its inputs.
 """
 
@@ -16,37 +16,20 @@ from hashlib import sha256
 from json import dumps
 from keyword import iskeyword
 from types import EllipsisType
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.backends import numpy_algebra
-from phistar.backends.base import (
-    Backend,
-    Executable,
-    VectorExecutable,
-    require_inputs,
-    with_link_forces,
-)
-from phistar.backends.batch_axes import (
-    Batch,
-    all_finite,
-    all_valid,
-    as_inexact,
-    cast_to_precision,
-    copy_into_out,
-    real_dtype,
-)
+from phistar.backends.base import Backend, Executable, SweptExecutable, require_inputs
+from phistar.backends.batch_axes import Batch, as_inexact, cast_to_precision, real_dtype
 from phistar.backends.numpy_links import LinkTables, NumpyLinks, Stream
 from phistar.backends.numpy_scalars import NumpyScalarCode
 from phistar.backends.robot_programs import RobotProgram, TracedProgram, VectorProgram
 from phistar.model.configuration import normalized_configuration
-from phistar.model.model_cache import Entry
-from phistar.model.singular import require_finite_results
-from phistar.model.wrenches import ProgramInputs, WrenchFrames
-from phistar.sweeps.costs import OperationCount, count_operations
+from phistar.model.wrenches import ProgramInputs
+from phistar.sweeps.costs import OperationCount
 from phistar.sweeps.inlining import Inlining, defining_stream
 from phistar.sweeps.ir import Direction, Node, StreamProgram, Type
 from phistar.sweeps.schedule import Schedule, Sweep
@@ -154,12 +137,15 @@ class _SourceWriter:
             f"{dumps(n)}: {self.output(s)}" for n, s in self.program.outputs.items()
         )
         body = [*loops, *self.at_ground(), f"    return {{{outputs}}}"]
-        words = set(re.findall(r"\w+", "\n".join(body)))
+        return "\n".join([*self.head(set(re.findall(r"\w+", "\n".join(body)))), *body, ""])
+
+    def head(self, words: set[str]) -> list[str]:
+        """What comes before the loops, which use these words."""
         helpers = [name for name in self.helpers if name in words]
         methods = [name for name in self.methods if name in words]
-        head = [f"from {numpy_algebra.__name__} import {', '.join(helpers)}", "", ""]
+        start = [f"from {numpy_algebra.__name__} import {', '.join(helpers)}", "", ""]
         arguments = "".join(f", {name}" for name in self.leaves)
-        start = [f"def run(link{arguments}):"]
+        start = [*(start if helpers else []), f"def run(link{arguments}):"]
         if methods:
             start.append(f"    {', '.join(methods)} = {', '.join('link.' + m for m in methods)}")
         stored = [
@@ -170,7 +156,7 @@ class _SourceWriter:
         ]
         if stored:
             start.append(f"    {', '.join(stored)}, = link.streams({len(stored)})")
-        return "\n".join([*(head if helpers else []), *start, *body, ""])
+        return start
 
     def loop(self, each: Sweep) -> list[str]:
         """The lines of a pass."""
@@ -277,32 +263,29 @@ class _SourceWriter:
         return f"({self.term(stream)})" if inline and is_sum else self.term(stream)
 
 
-@lru_cache(maxsize=256)
 def _load_function(source: str) -> GeneratedFunction:
     """The function of a source; tracebacks show its lines."""
     file = f"<phistar {sha256(source.encode()).hexdigest()[:12]}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    names: dict[str, Any] = {}
+    names: dict[str, GeneratedFunction] = {}
     exec(compile(source, file, "exec"), names)
-    run: GeneratedFunction = names["run"]
-    return run
+    return names["run"]
 
 
-class NumpyCode(VectorExecutable):
+class NumpyCode(SweptExecutable):
     """A program for one robot: generated source and the robot's tables."""
 
     def __init__(self, vectors: VectorProgram) -> None:
-        schedule, model = vectors.schedule, vectors.model
+        super().__init__(vectors)
+        schedule = vectors.schedule
         self._source = generate_source(schedule)
         self._run = _load_function(self._source)
         program = schedule.program
         nodes = (program.nodes[stream] for stream in program.live())
         self._leaves = {n.data: n for n in nodes if n.spec.is_input}
         self._output_types = {name: program.nodes[s].type for name, s in program.outputs.items()}
-        self._model = model
-        self._schedule = schedule
         self._tables = lru_cache(maxsize=4)(
-            partial(LinkTables, model, tuple(vectors.frames), vectors.locked)
+            partial(LinkTables, vectors.model, tuple(vectors.frames), vectors.locked)
         )
 
     @property
@@ -310,26 +293,13 @@ class NumpyCode(VectorExecutable):
         """See ``base.Executable``."""
         return self._source
 
-    @property
-    def cost(self) -> OperationCount:
-        """See ``base.Executable``."""
-        return count_operations(self._schedule, self._model).total
-
-    def __call__(self, q: ArrayLike, inputs: ProgramInputs) -> dict[str, Array]:
-        """See ``base.Executable``."""
-        results = self._results(q, with_link_forces(self._model, q, inputs))
-        if not all_finite(results.values()):
-            name, one = next(iter(results.items()))
-            axes = one.ndim - self._output_types[name].output_axes
-            require_finite_results(self._model, as_inexact(q), results, axes)
-        return results
-
-    def _results(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> dict[str, Array]:
+    def results(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> dict[str, Array]:
+        """See ``SweptExecutable``."""
         require_inputs(tuple(self._leaves), inputs)
         names = [name for name in self._leaves if name in inputs]
         tails = [1, *(1 if self._leaves[name].type is Type.JOINT else 2 for name in names)]
         arrays = [
-            normalized_configuration(self._model, q),
+            normalized_configuration(self.model, q),
             *(as_inexact(inputs[name]) for name in names),
         ]
         real = real_dtype(arrays)
@@ -353,29 +323,6 @@ class NumpyCode(VectorExecutable):
         return {
             name: batch.to_outer(x, x.ndim - len(batch.inner_shape)) for name, x in results.items()
         }
-
-    def run(
-        self,
-        q: ArrayLike,
-        inputs: ProgramInputs,
-        out: Mapping[str, Array] | None = None,
-    ) -> tuple[dict[str, Array], bool]:
-        """See ``base.Executable``."""
-        values = with_link_forces(self._model, q, inputs)
-        given = [values[name] for name in self._leaves if name in values]
-        results = self._results(q, values)
-        return copy_into_out(out, results), all_valid(self._model, q, [*given, *results.values()])
-
-    def entry(
-        self,
-        order: Sequence[str],
-        names: Mapping[str, str] | None = None,
-        *,
-        wrenches: WrenchFrames | None = None,
-        real: str = "double",
-    ) -> Entry | None:
-        """There is none."""
-        return None
 
     def _streams(self, links: NumpyLinks, given: Mapping[str, Array]) -> Iterator[Stream | Array]:
         """What the leaves hold at each link, in the order of the generated arguments."""
@@ -441,17 +388,6 @@ class NumpyListing(Executable):
 
     def try_run(self, inputs: ProgramInputs, out: Mapping[str, Array] | None = None) -> None:
         """Nothing runs."""
-
-    def entry(
-        self,
-        order: Sequence[str],
-        names: Mapping[str, str] | None = None,
-        *,
-        wrenches: WrenchFrames | None = None,
-        real: str = "double",
-    ) -> Entry | None:
-        """There is none."""
-        return None
 
 
 class NumpyBackend(Backend):

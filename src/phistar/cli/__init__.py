@@ -52,7 +52,7 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(prog=prog, description=description, allow_abbrev=False, add_help=False)
         self.add_argument("-h", "--help", action="store_true", help="show this help")
 
-    def add_argument(self, *names: Any, **settings: Any) -> argparse.Action:
+    def add_argument(self, *names: str, **settings: Any) -> argparse.Action:
         self.flags += [name for name in names if name.startswith("--")]
         return super().add_argument(*names, **settings)
 

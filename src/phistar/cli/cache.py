@@ -9,7 +9,7 @@ import time
 from rich.console import Console
 from rich.text import Text
 
-from phistar.backends.llvm.run import cache
+from phistar.backends.llvm.run import kernel_cache
 from phistar.backends.llvm.run.jit import llvm_versions
 from phistar.cli.terminal import clean, make_console, make_table, print_line
 from phistar.errors import pluralize
@@ -27,26 +27,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Show or empty the cache."""
     console = make_console()
-    folder = cache.folder_path()
+    folder = kernel_cache.folder_path()
     if folder is None:
         print_line(console, Text("The cache is switched off: PHISTAR_CACHE is 'off'."))
         return 0
     if options.action == "clear":
-        size = cache.total_bytes()
-        count = cache.clear()
+        size = kernel_cache.total_bytes()
+        count = kernel_cache.clear()
         text = f"{pluralize(count, 'kernel')} deleted, {size / 1e6:.1f} MB, from {folder}"
         print_line(console, Text(clean(text)))
         return 0
-    _show(console, cache.entries())
+    _show(console, kernel_cache.entries())
     console.print()
     print_line(console, Text(clean(f"folder    {folder}")))
-    used = f"{cache.total_bytes() / 1e6:.1f} of {cache.limit_bytes() / 1e6:.0f} MB"
+    used = f"{kernel_cache.total_bytes() / 1e6:.1f} of {kernel_cache.limit_bytes() / 1e6:.0f} MB"
     print_line(console, Text(f"size      {used}"))
-    print_line(console, Text(f"versions  {llvm_versions()}, format {cache.FORMAT_VERSION}"))
+    print_line(console, Text(f"versions  {llvm_versions()}, format {kernel_cache.FORMAT_VERSION}"))
     return 0
 
 
-def _show(console: Console, entries: list[cache.CachedKernel]) -> None:
+def _show(console: Console, entries: list[kernel_cache.CachedKernel]) -> None:
     if not entries:
         console.print(Text("No kernels."))
         return

@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from phistar.arrays import Array
 from phistar.cli.terminal import number
 
 LEVELS = " ▁▂▃▄▅▆▇█"
@@ -16,8 +15,8 @@ LEVELS = " ▁▂▃▄▅▆▇█"
 
 def chart(
     title: str,
-    t: NDArray[Any],
-    values: NDArray[Any],
+    t: Array,
+    values: Array,
     *,
     logarithmic: bool = False,
     width: int = 72,

@@ -14,13 +14,7 @@ from rich.text import Text
 
 from phistar import robots
 from phistar.cli.options import add_trust
-from phistar.cli.terminal import (
-    SEVERITY_STYLES,
-    clean,
-    make_console,
-    print_line,
-    problem_text,
-)
+from phistar.cli.terminal import SEVERITY_STYLES, clean, make_console, print_line, problem_text
 from phistar.errors import (
     MissingExtraError,
     ModelError,

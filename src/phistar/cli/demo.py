@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Iterable
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -162,7 +162,7 @@ def _show_export(console: Console, names: Names, seconds: float) -> None:
     console.print("make test in that folder compiles and runs the self-test", style="dim")
 
 
-def _digits(values: Any) -> str:
+def _digits(values: Iterable[float]) -> str:
     return "(" + ", ".join(f"{value: .9f}" for value in values) + ")"
 
 

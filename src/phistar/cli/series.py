@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from phistar.arrays import Array
 from phistar.cli import UsageError
 
 SUFFIXES = (".csv", ".npz")
@@ -34,7 +33,7 @@ def check_target(option: str, path: str, suffixes: Sequence[str] = SUFFIXES) -> 
 
 
 def write_series(
-    path: str, arrays: Mapping[str, NDArray[Any]], names: Mapping[str, Sequence[str]]
+    path: str, arrays: Mapping[str, Array], names: Mapping[str, Sequence[str]]
 ) -> None:
     """Write arrays (N,) or (N, k) over the same N times.
 

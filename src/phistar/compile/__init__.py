@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The compiler: requests, one list of passes, kernels for all robots, executables for one.
 
-requests    kinds of requests: vectors, matrices, bundles of both, traced quantities
-traced      the quantities that are traced directly, a row each
-catalogue   REQUESTS, every quantity of a robot by name
-passes      PASSES, from expressions to sweeps to scalars to code
-pipeline    kernels and executables, kept
-evaluate    numbers from them, for arrays that were checked
+requests       kinds of requests: vectors, matrices, bundles of both, traced quantities
+traced         the quantities that are traced directly, a row each
+request_table  REQUESTS, every quantity of a robot by name
+passes         PASSES, from expressions to sweeps to scalars to code
+pipeline       kernels and executables, kept
+evaluate       numbers from them, for arrays that were checked
 """
 
 from phistar.backends import Executable
-from phistar.compile.catalogue import REQUESTS, request
 from phistar.compile.evaluate import (
     chained_entry,
     cheapest_inner_products,
@@ -38,14 +37,15 @@ from phistar.compile.pipeline import (
     lowered_bundle,
     matrix_plan,
 )
+from phistar.compile.request_table import REQUESTS, request
 from phistar.compile.requests import Bundle, MatrixOf, Traced, Vectors
 from phistar.compile.traced import TRACED, add_traced
 from phistar.derive import spell_inverses_for_robot, with_closed_inverses
 from phistar.model.joint_map import JointMap, joint_map
 from phistar.sweeps.inner_products import DualPair
 from phistar.sweeps.lower import ARGUMENTS
-from phistar.sweeps.requests import Apply, Block, Col, Diag, Full, Row
-from phistar.sweeps.requests import Request as MatrixPart
+from phistar.sweeps.matrix_requests import Apply, Block, Col, Diag, Full, Row
+from phistar.sweeps.matrix_requests import Request as MatrixPart
 
 __all__ = [
     "ARGUMENTS",

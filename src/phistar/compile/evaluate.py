@@ -17,8 +17,8 @@ from phistar import backends
 from phistar.algebra.ir import Expr
 from phistar.arrays import Array
 from phistar.backends import Executable
-from phistar.compile.catalogue import matrix_row
 from phistar.compile.pipeline import compile_request, kernel, matrix_plan
+from phistar.compile.request_table import matrix_row
 from phistar.compile.requests import FULL, MatrixOf
 from phistar.compile.traced import TRACED
 from phistar.derive import derive
@@ -34,10 +34,10 @@ from phistar.spatial import motion_transform, pose_inverse
 from phistar.sweeps.column_support import BlockPartition
 from phistar.sweeps.inner_products import DualPair, InnerProductTerm, inner_product_terms
 from phistar.sweeps.matrix_plans import evaluate
-from phistar.sweeps.requests import Apply, Diag, Full
-from phistar.sweeps.requests import Request as MatrixPart
+from phistar.sweeps.matrix_requests import Apply, Diag, Full
+from phistar.sweeps.matrix_requests import Request as MatrixPart
 
-RequestKey = tuple[Any, ...]
+RequestKey = tuple[str, *tuple[object, ...]]
 """Name of a traced quantity and the choices that a user made: ``("jacobian", "hand", "local")``.
 Entries of a robot have the same keys."""
 
@@ -124,7 +124,7 @@ def _by_sweeps(
     q: ArrayLike,
     inputs: ProgramInputs,
     frames: Sequence[str],
-) -> Any:
+) -> Array | list[Array]:
     plan = matrix_plan(wanted.operator, wanted.part, model, tuple(frames))
     found = evaluate(plan, q, backends.with_link_forces(model, q, inputs))
     blocks = found if isinstance(found, list) else [found]
@@ -225,16 +225,16 @@ def traced_executable(model: Model, key: RequestKey) -> Executable | None:
 
 
 def run_loops(model: Model, key: RequestKey, program: str, q: Array) -> dict[str, Array] | None:
-    """The outputs of a program that reads q alone by loops, on robots too long for a straight line.
+    """The outputs of a looped program that reads q alone, on robots too large to unroll it for.
 
     Args:
         model: The robot.
-        key: The straight line that is asked.
+        key: The quantity that would be unrolled.
         program: A program of the catalogue that says the same.
         q: Checked.
 
     Returns:
-        None if there may be a straight line, on other backends and if a result is not finite.
+        None if there may be an unrolled program, on other backends and if a result is not finite.
     """
     if backends.default() != "llvm" or not model.bodies:
         return None

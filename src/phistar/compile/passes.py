@@ -29,16 +29,16 @@ from phistar.derive import derive, with_closed_inverses
 from phistar.errors import LoweringError
 from phistar.sweeps.ir import StreamProgram
 from phistar.sweeps.lower import lower
-from phistar.sweeps.printing import to_text
-from phistar.sweeps.prune import program_listing, prune
-from phistar.sweeps.requests import (
+from phistar.sweeps.matrix_requests import (
     LoweredBundle,
     MatrixCandidate,
     MatrixForm,
     check_request,
     matrix_candidates,
 )
-from phistar.sweeps.requests import Request as MatrixPart
+from phistar.sweeps.matrix_requests import Request as MatrixPart
+from phistar.sweeps.printing import to_text
+from phistar.sweeps.prune import program_listing, prune
 from phistar.sweeps.schedule import Schedule, schedule
 from phistar.sweeps.split_matrices import SplitMatrices, SplitTerms, lower_split
 from phistar.sweeps.verify import verified

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -28,24 +27,16 @@ from phistar.backends import (
     VectorProgram,
 )
 from phistar.backends.policy import UNROLLED
-from phistar.compile.catalogue import request as request_named
-from phistar.compile.catalogue import vectors_row
 from phistar.compile.passes import PASSES, Draft, Pass, Stage, Stages, draft_text, sweeps_text
-from phistar.compile.requests import (
-    Bundle,
-    MatrixOf,
-    Outputs,
-    Request,
-    Traced,
-    Vectors,
-)
-from phistar.derive import with_closed_inverses
+from phistar.compile.request_table import request as request_named
+from phistar.compile.request_table import vectors_row
+from phistar.compile.requests import Bundle, MatrixOf, Outputs, Request, Traced, Vectors
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_for_equal_models
 from phistar.model.wrenches import ProgramInputs
-from phistar.sweeps.matrix_plans import MatrixPlan, cheapest_plan, without_indices
-from phistar.sweeps.requests import Full, LoweredBundle
-from phistar.sweeps.requests import Request as MatrixPart
+from phistar.sweeps.matrix_plans import MatrixPlan, cheapest_of, without_indices
+from phistar.sweeps.matrix_requests import Full, LoweredBundle, MatrixForm
+from phistar.sweeps.matrix_requests import Request as MatrixPart
 from phistar.sweeps.schedule import Schedule
 
 
@@ -65,7 +56,7 @@ class Target:
     frames: tuple[str, ...] = ()
     locked: frozenset[int] = frozenset()
     tuning: Tuning = backends.DEFAULT_TUNING
-    choices: tuple[Any, ...] = ()
+    choices: tuple[object, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +167,7 @@ class Kernel:
         backend: str | None = None,
         snap: float | None = None,
         shape: str = "auto",
-        choices: tuple[Any, ...] = (),
+        choices: tuple[object, ...] = (),
     ) -> Executable | None:
         """What runs on a robot, kept for the same arguments; None if the backend has nothing.
 
@@ -203,7 +194,7 @@ class Kernel:
             return BundleProgram(draft.bundle, model, tuning)
         if isinstance(request, MatrixOf):
             if isinstance(request.part, Full):
-                forms: Sequence[Any] = draft.forms[request.name]
+                forms: Sequence[MatrixForm] = draft.forms[request.name]
             else:
                 # Of a part the cheapest form on the robot will do: its columns are few.
                 found = matrix_plan(request.operator, request.part, model, target.frames)
@@ -212,7 +203,9 @@ class Kernel:
         return traced_program(request, model, target.choices)
 
 
-def traced_program(request: Traced, model: Model, choices: tuple[Any, ...]) -> TracedProgram | None:
+def traced_program(
+    request: Traced, model: Model, choices: tuple[object, ...]
+) -> TracedProgram | None:
     """A traced quantity on a robot; None where there is no such program."""
     work = request.work(model, *choices)
     if work is None:
@@ -255,7 +248,7 @@ def kernel(name: str, model: Model | None = None) -> Kernel:
 
     Args:
         name: The quantity.
-        model: A robot whose rotors may turn (``algorithms.turning_rotors``); they do not without.
+        model: A robot whose rotors may turn (``algorithms.rotor_programs``); they do not without.
 
     Raises:
         UnknownNameError: No such quantity.
@@ -304,4 +297,6 @@ def matrix_plan(
 
 @cached_for_equal_models(512)
 def _plan(model: Model, operator: Expr, part: MatrixPart, frames: tuple[str, ...]) -> MatrixPlan:
-    return cheapest_plan(with_closed_inverses(operator), part, model, frames)
+    request = MatrixOf("matrix", operator, part)
+    forms = compile_request(request).draft.forms[request.name]
+    return cheapest_of(forms, part, model, frames)

@@ -11,8 +11,8 @@ from phistar.algebra.ir import Expr
 from phistar.algorithms.programs import OutputBundle
 from phistar.backends.policy import Work
 from phistar.model.model import Model
-from phistar.sweeps.requests import Full
-from phistar.sweeps.requests import Request as MatrixPart
+from phistar.sweeps.matrix_requests import Full
+from phistar.sweeps.matrix_requests import Request as MatrixPart
 
 if TYPE_CHECKING:
     from phistar.scalar.program import Unrolled
@@ -105,7 +105,7 @@ class Traced:
     defined: str = ""
     program: str = ""
 
-    def shapes(self, model: Model, *choices: Any) -> Mapping[str, Shape]:
+    def shapes(self, model: Model, *choices: object) -> Mapping[str, Shape]:
         """Of all results for one sample, by name."""
         found = self.shape(model, *choices)
         return found if isinstance(found, Mapping) else {RESULT_OUTPUT: found}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from phistar.model.kinematic_loops import active_loops, loop_ends
 from phistar.model.model import Model
 from phistar.spatial import PARAMETER_NAMES
 from phistar.sweeps.matrix_plans import evaluate
-from phistar.sweeps.requests import Full
+from phistar.sweeps.matrix_requests import Full
 from phistar.thresholds import POLICY
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _IN_REFERENCE = {"frame": None, "reference": "world_aligned"}
 def _tracer(module: str, function: str) -> Callable[..., Unrolled]:
     """A function of a module of ``scalar.trace``, which is imported when it is called."""
 
-    def trace(model: Model, *choices: Any) -> Unrolled:
+    def trace(model: Model, *choices: object) -> Unrolled:
         program: Unrolled = getattr(import_module(f"phistar.scalar.trace.{module}"), function)(
             model, *choices
         )
@@ -77,11 +77,11 @@ def _with_result_name(program: Unrolled) -> Unrolled:
     return replace(program, signature=signature, block=replace(program.block, stores=stores))
 
 
-def _along_path(model: Model, frame: str, *_: Any) -> TracedWork:
+def _along_path(model: Model, frame: str, *_: object) -> TracedWork:
     return TracedWork(len(model.ancestors(model.frame(frame).body)), 1)
 
 
-def _all_links(model: Model, *_: Any) -> TracedWork:
+def _all_links(model: Model, *_: object) -> TracedWork:
     return TracedWork(len(model.bodies), 1)
 
 
@@ -89,7 +89,7 @@ def _all_poses(model: Model) -> TracedWork:
     return TracedWork(len(model.bodies), len(model.link_names))
 
 
-def _some_mass(model: Model, *_: Any) -> TracedWork | None:
+def _some_mass(model: Model, *_: object) -> TracedWork | None:
     return _all_links(model) if model.inertias[:, 0].sum() else None
 
 
@@ -139,7 +139,7 @@ def _damped_operational_inertia(model: Model, frames: tuple[str, ...], reference
     return _operational_inertia(model, frames, reference, 0.0, damped=True)
 
 
-def _operational_work(model: Model, frames: tuple[str, ...], *_: Any) -> MatrixWork | None:
+def _operational_work(model: Model, frames: tuple[str, ...], *_: object) -> MatrixWork | None:
     """The compliance, and its inverse by L D L*."""
     from phistar.compile.pipeline import matrix_plan
 
@@ -441,6 +441,6 @@ def add_traced(row: Traced) -> Traced:
     return row
 
 
-def trace_quantity(model: Model, name: str, *choices: Any) -> Unrolled:
-    """The straight line of a quantity on a robot."""
+def trace_quantity(model: Model, name: str, *choices: object) -> Unrolled:
+    """The unrolled program of a quantity on a robot."""
     return TRACED[name].trace(model, *choices)

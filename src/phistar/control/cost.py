@@ -72,11 +72,7 @@ class FrameGoal:
     """
 
     def __init__(
-        self,
-        frame: str,
-        target: ArrayLike,
-        weight: ArrayLike = 1.0,
-        final: ArrayLike | None = None,
+        self, frame: str, target: ArrayLike, weight: ArrayLike = 1.0, final: ArrayLike | None = None
     ) -> None:
         goal = np.asarray(target, dtype=float)
         if goal.shape not in ((3,), (4, 4)):

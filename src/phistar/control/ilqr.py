@@ -9,10 +9,9 @@ programming, ICRA 2014.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -227,7 +226,9 @@ class _Solver:
             step.A, step.B[..., actuation.columns], nominal.u, *self.bounds, cost
         )
 
-    def solution(self, batch: tuple[int, ...], limits: tuple[Any, Any]) -> Solution:
+    def solution(
+        self, batch: tuple[int, ...], limits: tuple[Array | None, Array | None]
+    ) -> Solution:
         """The result, in the shape of the starts."""
         actuation, motions = self.cost.actuation, self.motions
         steps, at = len(motions.u), self._linear(motions)
@@ -313,7 +314,7 @@ def _initial_trajectories(
 
 
 @contextmanager
-def _bar(progress: bool, total: int) -> Iterator[Any]:
+def _bar(progress: bool, total: int) -> Iterator[Callable[[_Solver], None]]:
     """A function to call after each iteration, which moves a bar with ``progress``."""
     if not progress:
         yield lambda solver: None

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
@@ -102,7 +101,7 @@ class Regulation:
 
     def describe(self, *index: int) -> str:
         """One motion of the batch in words."""
-        at: tuple[Any, ...] = (slice(None), *index)
+        at: tuple[slice | int, ...] = (slice(None), *index)
         error, V = self.error[at], self.lyapunov[at]
         name = f"[{', '.join(map(str, index))}] " if index else ""
         text = f"{name}{self.outcome[index]}; error {error[0]:.4g} to {error[-1]:.3g}"

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -143,55 +142,103 @@ def rollout(
     if steps < 1:
         raise ArgumentError(f"steps is {steps}, expected at least 1")
     check_on_error(on_error)
-    (start_q, no_q), (start_v, no_v) = (
-        _numbers(robot, name, x, on_error) for name, x in (("q", q), ("v", v))
-    )
-    qs, vs, taus = _allocate_knots(robot, start_q, start_v, forces, steps)
-    lost = np.broadcast_to(no_q | no_v, qs.shape[1:-1]).copy()
-    first = np.where(lost, 0, -1)
-    dynamics = robot.forward_dynamics
-    if forces or on_error == "nan":
-        dynamics = partial(dynamics, forces=forces, reference=reference, on_error=on_error)
-    all_finite, plain = not lost.any(), not forces and reference == "world_aligned"
-    dt = float(dt)
-    for k in range(steps):
-        q_k, v_k = (qs[k], vs[k]) if all_finite else park_lost(robot.model, qs[k], vs[k], lost)
-        taus[k] = _policy_forces(robot, policy, k, q_k, v_k)
-        diverged = None if surely_finite(taus[k]) else not_finite(taus[k])
-        if diverged is not None and diverged.any():
-            if on_error == "raise":
-                _reject_forces(robot, taus[k], diverged, k, k * dt)
-            taus[k] = np.where(diverged[..., None], 0.0, taus[k])
-        if plain and all_finite and diverged is None:
-            ahead = _finite_step(robot, q_k, v_k, taus[k], dt)
+    return _Rollout(robot, (q, v), float(dt), steps, (forces, reference), on_error).run(policy)
+
+
+class _Rollout:
+    """The knots of a motion while they are filled.
+
+    Args:
+        robot: The robot.
+        start: Configuration and velocity.
+        dt: Length of a step [s].
+        steps: Number of steps.
+        wrenches: On frames, and their reference.
+        on_error: As of ``rollout``.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        start: tuple[Coordinates, Coordinates],
+        dt: float,
+        steps: int,
+        wrenches: tuple[Mapping[str, ArrayLike] | None, str],
+        on_error: str,
+    ) -> None:
+        self.robot, self.dt, self.on_error = robot, dt, on_error
+        forces, reference = wrenches
+        (q, no_q), (v, no_v) = (
+            _numbers(robot, name, x, on_error) for name, x in zip("qv", start, strict=True)
+        )
+        self.qs, self.vs, self.taus = _allocate_knots(robot, q, v, forces, steps)
+        self.lost = np.broadcast_to(no_q | no_v, self.qs.shape[1:-1]).copy()
+        self.first = np.where(self.lost, 0, -1)
+        self.all_finite = not self.lost.any()
+        self.plain = not forces and reference == "world_aligned"
+        self.dynamics = robot.forward_dynamics
+        if forces or on_error == "nan":
+            self.dynamics = partial(
+                self.dynamics, forces=forces, reference=reference, on_error=on_error
+            )
+
+    def run(self, policy: Policy) -> Trajectory:
+        """All steps; lost samples are NaN from the knot on at which they were lost."""
+        qs, vs, taus, steps = self.qs, self.vs, self.taus, len(self.taus)
+        for k in range(steps):
+            self._step(k, policy)
+        for index in np.argwhere(self.lost):
+            at = (slice(self.first[*index], None), *index)
+            qs[at], vs[at], taus[at] = np.nan, np.nan, np.nan
+        times = self.dt * np.arange(steps + 1)
+        return Trajectory(times, qs, vs, taus, self.first if self.on_error == "nan" else None)
+
+    def _step(self, k: int, policy: Policy) -> None:
+        q, v = self.qs[k], self.vs[k]
+        if not self.all_finite:
+            q, v = park_lost(self.robot.model, q, v, self.lost)
+        self.taus[k] = _policy_forces(self.robot, policy, k, q, v)
+        diverged = None if surely_finite(self.taus[k]) else self._bad_forces(k)
+        if self.plain and self.all_finite and diverged is None:
+            ahead = _finite_step(self.robot, q, v, self.taus[k], self.dt)
             if ahead is not None:
-                qs[k + 1], vs[k + 1] = ahead
-                continue
+                self.qs[k + 1], self.vs[k + 1] = ahead
+                return
+        self._careful_step(k, q, v, diverged)
+
+    def _bad_forces(self, k: int) -> Array:
+        """Samples whose forces are not finite; these become zero."""
+        tau = self.taus[k]
+        diverged = not_finite(tau)
+        if diverged.any():
+            if self.on_error == "raise":
+                _reject_forces(self.robot, tau, diverged, k, k * self.dt)
+            self.taus[k] = np.where(diverged[..., None], 0.0, tau)
+        return diverged
+
+    def _careful_step(self, k: int, q: Array, v: Array, diverged: Array | None) -> None:
+        """A step after which samples may be lost."""
         with np.errstate(over="ignore", invalid="ignore"):
-            vs[k + 1] = v_k + dt * dynamics(q_k, v_k, taus[k])
-        if diverged is not None or not surely_finite(vs[k + 1]):
-            diverged = diverged_samples(vs[k + 1]) | (False if diverged is None else diverged)
-            vs[k + 1] = np.where(diverged[..., None], 0.0, vs[k + 1])
-        qs[k + 1] = robot.integrate(q_k, dt * vs[k + 1])
-        if diverged is not None or not surely_finite(qs[k + 1]):
-            diverged = (
-                diverged_samples(qs[k + 1]) | (False if diverged is None else diverged)
-            ) & ~lost
-            if diverged.any() and on_error == "raise":
-                _reject_step(robot, diverged, k, (k + 1) * dt)
-            first[diverged] = k + 1
-            lost |= diverged
-            all_finite = not lost.any()
-    for index in np.argwhere(lost):
-        at = (slice(first[*index], None), *index)
-        qs[at], vs[at], taus[at] = np.nan, np.nan, np.nan
-    times = dt * np.arange(steps + 1)
-    return Trajectory(times, qs, vs, taus, first if on_error == "nan" else None)
+            ahead = v + self.dt * self.dynamics(q, v, self.taus[k])
+        if diverged is not None or not surely_finite(ahead):
+            diverged = diverged_samples(ahead) | (False if diverged is None else diverged)
+            ahead = np.where(diverged[..., None], 0.0, ahead)
+        self.vs[k + 1] = ahead
+        self.qs[k + 1] = moved = self.robot.integrate(q, self.dt * ahead)
+        if diverged is None and surely_finite(moved):
+            return
+        diverged = diverged_samples(moved) | (False if diverged is None else diverged)
+        diverged &= ~self.lost
+        if diverged.any() and self.on_error == "raise":
+            _reject_step(self.robot, diverged, k, (k + 1) * self.dt)
+        self.first[diverged] = k + 1
+        self.lost |= diverged
+        self.all_finite = not self.lost.any()
 
 
 def _numbers(robot: Robot, name: str, x: Coordinates, on_error: str) -> tuple[Array, Array]:
     """Coordinates of a start, and which samples are invalid; these are replaced by neutral ones."""
-    read: Callable[[Any], Array] = robot.configuration if name == "q" else robot.tangent
+    read: Callable[[Coordinates], Array] = robot.configuration if name == "q" else robot.tangent
     fill = robot.neutral() if name == "q" else np.zeros(robot.nv)
     array = read(x) if isinstance(x, Mapping) else np.asarray(x)
     if array.dtype.kind != "f" or not array.ndim or array.shape[-1] != fill.size:
@@ -203,11 +250,7 @@ def _numbers(robot: Robot, name: str, x: Coordinates, on_error: str) -> tuple[Ar
 
 
 def _allocate_knots(
-    robot: Robot,
-    q: Array,
-    v: Array,
-    forces: Mapping[str, ArrayLike] | None,
-    steps: int,
+    robot: Robot, q: Array, v: Array, forces: Mapping[str, ArrayLike] | None, steps: int
 ) -> tuple[Array, Array, Array]:
     """Arrays for all knots, with the start in the first."""
     pushes = [np.shape(wrench)[:-1] for wrench in (forces or {}).values()]

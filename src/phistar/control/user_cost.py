@@ -90,12 +90,7 @@ def checked_expansion(
 
 
 def check_cost(
-    cost: Cost,
-    *,
-    dt: float = 0.01,
-    steps: int = 3,
-    seed: int = 0,
-    tolerance: float = 1e-5,
+    cost: Cost, *, dt: float = 0.01, steps: int = 3, seed: int = 0, tolerance: float = 1e-5
 ) -> dict[str, float]:
     """Compare the gradients of a cost with central differences of its value, at a random motion.
 

@@ -46,7 +46,7 @@ class Derivatives:
     model: Model
     _entries: dict[Hashable, Entry | None]
 
-    def _on_frames(self, key: Hashable, front: Hashable, given: tuple[Any, ...]) -> Any:
+    def _on_frames(self, key: Hashable, front: Hashable, given: tuple[object, ...]) -> Any:
         """What machine code gives for wrenches on frames, or None.
 
         Args:

@@ -12,7 +12,7 @@ be done. For the others, with [x, y] the bracket of velocities in the axes of th
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
@@ -55,7 +55,9 @@ def right_jacobian_rate(model: Model, x: Array, rate: Array) -> Array:
     return result
 
 
-def _by_joint(model: Model, x: Array, block: Any, identity: bool = False) -> Array:
+def _by_joint(
+    model: Model, x: Array, block: Callable[[Array], Array], identity: bool = False
+) -> Array:
     result = np.zeros((*x.shape, model.nv), dtype=x.dtype)
     if identity:
         result[..., range(model.nv), range(model.nv)] = 1.0

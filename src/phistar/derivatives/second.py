@@ -109,11 +109,7 @@ def inverse_second(
 
 
 def forward_second(
-    model: Model,
-    q: Coordinates,
-    v: Coordinates,
-    tau: Coordinates,
-    wrenches: Wrenches | None = None,
+    model: Model, q: Coordinates, v: Coordinates, tau: Coordinates, wrenches: Wrenches | None = None
 ) -> ForwardSecond:
     """Second derivatives of forward dynamics: 𝓜v̇ + C = τ differentiated twice."""
     q, v, tau = checked_state(model, q=q, v=v, tau=tau)

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
-from phistar.arrays import Array
+from phistar.arrays import Array, DType
 from phistar.model.joint_map import joint_map
 from phistar.model.model import Model
 
@@ -35,7 +34,7 @@ class BlockDiagonal:
     size: int
 
     @classmethod
-    def of(cls, model: Model, blocks: Sequence[Array], dtype: np.dtype[Any]) -> BlockDiagonal:
+    def of(cls, model: Model, blocks: Sequence[Array], dtype: DType) -> BlockDiagonal:
         """From the blocks (..., d, d) of the bodies' joints, in body order."""
         ends = np.cumsum([0, *(block.shape[-1] for block in blocks)])
         by_body = [joint_map(model).v_indices[a:b] for a, b in pairwise(ends)]

@@ -11,7 +11,7 @@ from phistar.loaders.report import LoadReport
 from phistar.loaders.robot_source import Source, check_size
 
 if TYPE_CHECKING:
-    from lxml.etree import _Element
+    from lxml.etree import XMLParser, _Element
 
 MAX_ELEMENTS = 1_250_000
 MAX_ATTRIBUTES = 2_000_000
@@ -107,7 +107,7 @@ def _with_known_version(source: Source, report: LoadReport | None) -> bytes:
     return data[:begin] + "1.0".encode(codec) + data[end:]
 
 
-def _careful_parser() -> Any:
+def _careful_parser() -> XMLParser:
     from lxml import etree
 
     return etree.XMLParser(

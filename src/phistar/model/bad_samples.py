@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -54,7 +54,7 @@ def bad_samples(model: Model, **arguments: Coordinates) -> Array:
     return np.broadcast_to(_bad(model, arrays), batch)
 
 
-def _space(name: str) -> Any:
+def _space(name: str) -> Literal["q", "v"]:
     return "q" if name in _CONFIGURATIONS else "v"
 
 
@@ -182,7 +182,7 @@ def _all_nan(
     raise AssertionError("not reached")
 
 
-def _with_nan(found: Any, bad: Array) -> Any:
+def _with_nan(found: object, bad: Array) -> Any:
     """Results with NaN for bad samples, whatever they are kept in."""
     if isinstance(found, np.ndarray):
         found = found if found.flags.writeable else np.array(found)

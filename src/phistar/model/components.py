@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -55,7 +54,7 @@ ZERO3 = frozen(np.zeros(3), (3,))
 ZERO33 = frozen(np.zeros((3, 3)), (3, 3))
 
 
-def _constant(array: Array) -> Any:
+def _constant(array: Array) -> Array:
     """A dataclass field that defaults to one shared read-only array."""
     return shared_default(array, repr=False)
 
@@ -63,7 +62,7 @@ def _constant(array: Array) -> Any:
 class _Part:
     """Keeps arrays read-only in copies, e.g. by pickle."""
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         for name, value in state.items():
             if isinstance(value, np.ndarray):
                 state[name] = frozen(value, value.shape)

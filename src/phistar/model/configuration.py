@@ -8,12 +8,12 @@ to values, and keeps the dtype, complex included.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from phistar.arrays import Array
+from phistar.arrays import Array, DType
 from phistar.errors import (
     ArgumentError,
     NotFiniteError,
@@ -118,7 +118,7 @@ def quaternion_starts(model: Model) -> tuple[tuple[str, int], ...]:
     )
 
 
-def quaternion_tolerances(dtype: np.dtype[Any]) -> tuple[float, float]:
+def quaternion_tolerances(dtype: DType) -> tuple[float, float]:
     """Deviations of a quaternion's squared length from one: to be left alone, to be normalized.
 
     Args:

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from phistar.model.components import Frame, Joint, Link, Loop
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
 from phistar.model.singular import SingularHinge, singular_hinges
+
+T = TypeVar("T")
 
 
 class Described:
@@ -115,9 +117,7 @@ class Described:
         return space.neutral(self.model)
 
     def random_configuration(
-        self,
-        rng: np.random.Generator | int | None = None,
-        shape: int | tuple[int, ...] = (),
+        self, rng: np.random.Generator | int | None = None, shape: int | tuple[int, ...] = ()
     ) -> Array:
         """Random configurations (*shape, nq) inside the limits.
 
@@ -158,20 +158,20 @@ class Described:
         return space.to_mapping(self.model, v, "v")
 
 
-class _Named(Mapping[str, Any]):
+class _Named(Mapping[str, T]):
     """A read-only mapping whose KeyError names the robot and close matches."""
 
-    def __init__(self, kind: str, table: Mapping[str, Any], owner: str) -> None:
+    def __init__(self, kind: str, table: Mapping[str, T], owner: str) -> None:
         self._kind = kind
         self._table = table
         self._owner = owner
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> T:
         if name not in self._table:
             raise UnknownNameError(self._kind, name, self._table, f"'{self._owner}'")
         return self._table[name]
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[str]:
         return iter(self._table)
 
     def __len__(self) -> int:

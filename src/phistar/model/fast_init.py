@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, field, fields
-from typing import Any, TypeVar
+from types import FunctionType
+from typing import TypeVar
 
+T = TypeVar("T")
 DataclassType = TypeVar("DataclassType", bound=type)
 
 
-def shared_default(value: Any, *, repr: bool = True) -> Any:
+def shared_default(value: T, *, repr: bool = True) -> T:
     """A field with one shared default that is never changed, though it cannot be hashed."""
     return field(default_factory=lambda: value, repr=repr, metadata={"shared": value})
 
@@ -22,7 +24,8 @@ def fast_init(cls: DataclassType) -> DataclassType:
     """
     if hasattr(cls, "__post_init__"):
         raise TypeError(f"{cls.__name__} has a __post_init__, which would not be called")
-    scope: dict[str, Any] = {"MISSING": MISSING}
+    scope: dict[str, object] = {"MISSING": MISSING}
+    made: dict[str, FunctionType] = {}
     arguments, lines = ["self"], ["own = self.__dict__"]
     for each in fields(cls):
         name = value = each.name
@@ -37,8 +40,8 @@ def fast_init(cls: DataclassType) -> DataclassType:
         else:
             arguments.append(name)
         lines.append(f"own[{name!r}] = {value}")
-    exec(f"def __init__({', '.join(arguments)}):\n " + "\n ".join(lines), scope)
-    constructor = scope["__init__"]
+    exec(f"def __init__({', '.join(arguments)}):\n " + "\n ".join(lines), scope, made)
+    constructor = made["__init__"]
     constructor.__qualname__ = f"{cls.__qualname__}.__init__"
     constructor.__module__ = cls.__module__
     constructor.__annotations__ = vars(cls)["__init__"].__annotations__

@@ -8,7 +8,7 @@ on. So the work per link is a few look-ups, however many numbers it has.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import fields, is_dataclass
 from itertools import chain
 from operator import attrgetter
@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from phistar.arrays import Array
 from phistar.model.joints import JointKind
 
 _EXCLUDED_FIELDS = frozenset({"where", "problems"})
@@ -24,7 +25,7 @@ _FLOAT_TYPES = frozenset({int, float, np.float64})
 """Types that count as float."""
 
 
-def fingerprint(value: Any) -> str:
+def fingerprint(value: object) -> str:
     """The SHA-256 of a value, bit for bit; -0 is 0, and no file positions count."""
     digest = hashlib.sha256()
     for piece in _column([value]):
@@ -33,7 +34,7 @@ def fingerprint(value: Any) -> str:
     return digest.hexdigest()
 
 
-def _column(values: Sequence[Any]) -> Iterator[bytes]:
+def _column(values: Sequence[object]) -> Iterator[bytes]:
     """Values serialized together, type by type."""
     kinds = {float if kind in _FLOAT_TYPES else kind for kind in set(map(type, values))}
     yield b"%d kinds of %d" % (len(kinds), len(values))
@@ -79,7 +80,7 @@ def _same_type(kind: type, values: Sequence[Any]) -> Iterator[bytes]:
         yield from _texts(list(map(repr, values)))
 
 
-def _arrays(values: Sequence[np.ndarray[Any, Any]]) -> Iterator[bytes]:
+def _arrays(values: Sequence[Array]) -> Iterator[bytes]:
     """Arrays, all float64 as those of a model are."""
     shapes = [value.shape for value in values]
     yield repr(shapes[:1] if len(set(shapes)) == 1 else shapes).encode()
@@ -91,5 +92,5 @@ def _texts(values: Sequence[str]) -> Iterator[bytes]:
     yield "".join(values).encode("utf-8", "surrogatepass")
 
 
-def _lengths(values: Sequence[Any]) -> bytes:
+def _lengths(values: Sequence[Sized]) -> bytes:
     return np.array(list(map(len, values)), dtype=np.int64).tobytes()

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from phistar.arrays import Array
 from phistar.errors import ArgumentError
 from phistar.model.builder import ModelBuilder, make_pose
 from phistar.model.components import Shape
@@ -122,7 +123,7 @@ def _label(parent: str, branch: int) -> str:
     return f"{path}_{branch + 1}" if path else f"{branch + 1}"
 
 
-def _direction(around: float, tilt: float) -> Any:
+def _direction(around: float, tilt: float) -> Array:
     """Rotation that tilts a rod out of its parent's line, towards the angle ``around`` about z."""
     return make_pose(rpy=(0.0, tilt, around))[:3, :3]
 
@@ -152,7 +153,7 @@ class _Rod:
         self.axes = axes
         center = (0.0, 0.0, -length / 2)
         shape = Shape("cylinder", (float(thick), float(length)), make_pose(center), _RGBA)
-        self._solid: dict[str, Any] = {
+        self._solid: dict[str, object] = {
             "mass": mass,
             "com": center,
             "inertia": cylinder_inertia(mass, thick, length),

@@ -249,7 +249,7 @@ class Model:
         """Hash of everything that defines the robot; equal robots have equal fingerprints."""
         return fingerprint(self)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Its data, without caches."""
         state = {each.name: getattr(self, each.name) for each in fields(self)}
         return state | {name: dict(state[name]) for name in _MAPPINGS}

@@ -27,7 +27,7 @@ _ENTRIES: Hashable = "entries"
 _STORE = "_store"
 MAX_BODIES_SHARED = 3000
 """Bodies beyond which equal models share nothing: to know that they are equal takes too long."""
-_NOTHING: Any = object()
+_NOTHING: object = object()
 
 
 Entry = Callable[..., "Array | None"]
@@ -76,7 +76,7 @@ def keep_entry_on_frames(
 
 
 def try_other_frames(
-    table: dict[Hashable, Entry | None], key: Hashable, given: tuple[Any, ...], **out: Any
+    table: dict[Hashable, Entry | None], key: Hashable, given: tuple[object, ...], **out: object
 ) -> Any:
     """What the entry for other frames than those of the last call gives; it is in front then.
 
@@ -156,7 +156,7 @@ class _SharedCache:
             vars(self.twin)["fingerprint"] = model.fingerprint
         # A twin shares with nobody: what it holds must not hold what holds it.
         vars(self.twin)[_STORE] = None
-        self.tables: dict[Any, OrderedDict[Any, Any]] = {}
+        self.tables: dict[object, OrderedDict[object, Any]] = {}
 
 
 _stores: weakref.WeakValueDictionary[str, _SharedCache] = weakref.WeakValueDictionary()
@@ -174,7 +174,7 @@ def _store(model: Model) -> _SharedCache:
     return store
 
 
-def _evict(table: OrderedDict[Any, Any], most: int) -> None:
+def _evict(table: OrderedDict[object, object], most: int) -> None:
     """Keep what was used last."""
     with suppress(KeyError):
         while len(table) > most:

@@ -12,13 +12,7 @@ from phistar.errors import ArgumentError
 from phistar.model.components import GROUND, Frame
 from phistar.model.configuration import Coordinates, batch_shape, configuration, tangent
 from phistar.model.model import Model
-from phistar.spatial import (
-    motion_transform,
-    pose,
-    pose_inverse,
-    pose_rotation,
-    transform_point,
-)
+from phistar.spatial import motion_transform, pose, pose_inverse, pose_rotation, transform_point
 
 Reference = Literal["local", "world", "world_aligned"]
 _REFERENCES = get_args(Reference)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where bodies of loops keep numbers for each other: names while they are traced, then slots.
+"""Slots for the numbers that blocks of loops store for each other; while traced, they have keys.
 
-Numbers that are never needed at the same time share a slot. A number at a link lives from the loop
-that first writes it to the last one that touches it. If a loop reads it for the last time when it
-comes to the link itself, what the same visit leaves behind may take its place: a body loads before
-it stores. What walks for columns touch lives as long as there are columns.
+Numbers that are never needed at the same time share a slot. A number at a link is live from the
+loop that first writes it to the last one that reads or writes it. If the last read is at the link's
+own visit, what that visit stores may take its slot: a block loads before it stores. What column
+sweeps read or write is live until the last column.
 
-Numbers that one loop alone hands from link to link (velocities outward, articulated inertias
-inward) are not kept at the links at all, but in a few places that stay in the nearest cache.
+Numbers that only one loop passes from link to link (velocities outward, articulated inertias
+inward) are not stored per link, but in a few forward slots that stay in the nearest cache.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from phistar.scalar.program import BasicBlock, ColumnSweep, LinkSweep, Store
 from phistar.sweeps.ir import Direction
 
 Alias = SlotKey | tuple[SlotKey, str]
-"""A number that is kept: by its key, or by its key and what its link is to the column's."""
+"""A stored number: its key, or its key and the relation of its link to the column's link."""
 
 KeyAliases = Callable[[str, SlotKey, str], tuple[Alias, ...]]
-"""What a key may stand for at a link that is something to the column's, or at its parent."""
+"""What a key may mean at a link with some relation to the column's link, or at its parent."""
 
 Access = tuple[str, str]
 """``"read"`` or ``"write"``, at ``"link"`` or ``"parent"``."""
@@ -37,12 +37,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class SlotAllocation:
-    """Loops and walks whose bodies know where numbers are.
+    """Link and column sweeps whose blocks use slots.
 
     Attributes:
-        link_sweeps, column_sweeps: Without what nobody reads; equal bodies are the same.
-        slots: How many a link has.
-        forward_slots: How many a place has for what links hand to each other.
+        link_sweeps, column_sweeps: Without dead stores; equal blocks are one object.
+        slots: Per link.
+        forward_slots: Per place for what links pass to each other.
     """
 
     link_sweeps: list[LinkSweep]
@@ -56,12 +56,12 @@ def allocate_slots(
     walks: Sequence[ColumnSweep] = (),
     places: KeyAliases | None = None,
 ) -> SlotAllocation:
-    """Loops with slots in the place of keys.
+    """Replace the keys of loops by slots.
 
     Args:
-        link_sweeps: Loops whose bodies keep numbers under keys; they are changed.
-        column_sweeps: The same for walks for columns.
-        key_aliases: What the keys of these stand for; those of loops stand for themselves.
+        link_sweeps: Loops whose blocks store numbers under keys; changed in place.
+        walks: The column sweeps, likewise.
+        places: What the keys of these may mean; those of loops mean themselves.
     """
     traced = {id(b): _TracedBlock(b) for loop in link_sweeps for b in loop.blocks.values()}
     for walk in walks:
@@ -75,18 +75,7 @@ def allocate_slots(
     slots = allocate_link_slots(link_sweeps, held, handed)
     homes = {key: (WORK, slot) for key, slot in slots.items()}
     homes |= {key: (FORWARD, slot) for key, slot in handed.items()}
-    for graph in {id(each.block.graph): each.block.graph for each in traced.values()}.values():
-        for number, place in graph.keyed_loads(range(len(graph.nodes))):
-            space, slot = homes.get(place.key, (WORK, -1))
-            graph.nodes[number] = ("load", Place(space, slot, place.base))
-    once: dict[tuple[object, ...], BasicBlock] = {}
-    same: dict[int, BasicBlock] = {}
-    for name, each in traced.items():
-        each.block.stores = [
-            store if store.key is None else _store_in_slot(store, *homes[store.key])
-            for store in each.block.stores
-        ]
-        same[name] = once.setdefault(each.block.key(), each.block)
+    same = _put_in_slots({name: each.block for name, each in traced.items()}, homes)
 
     def merged(bodies: Mapping[T, BasicBlock]) -> dict[T, BasicBlock]:
         return {kind: same[id(body)] for kind, body in bodies.items() if body.stores}
@@ -99,6 +88,25 @@ def allocate_slots(
         max(slots.values(), default=-1) + 1,
         max(handed.values(), default=-1) + 1,
     )
+
+
+def _put_in_slots(
+    blocks: Mapping[int, BasicBlock], homes: Mapping[SlotKey, tuple[str, int]]
+) -> dict[int, BasicBlock]:
+    """Loads and stores get spaces and slots; of equal blocks the first stands for all."""
+    for graph in {id(block.graph): block.graph for block in blocks.values()}.values():
+        for number, place in graph.keyed_loads(range(len(graph.nodes))):
+            space, slot = homes.get(place.key, (WORK, -1))
+            graph.nodes[number] = ("load", Place(space, slot, place.base))
+    once: dict[tuple[object, ...], BasicBlock] = {}
+    same: dict[int, BasicBlock] = {}
+    for name, block in blocks.items():
+        block.stores = [
+            store if store.key is None else _store_in_slot(store, *homes[store.key])
+            for store in block.stores
+        ]
+        same[name] = once.setdefault(block.key(), block)
+    return same
 
 
 def _store_in_slot(store: Store, space: str, slot: int) -> Store:
@@ -115,7 +123,7 @@ def _no_aliases(key: SlotKey, base: str) -> tuple[Alias, ...]:
 
 @dataclass
 class _TracedBlock:
-    """A body, and what the keys in it may stand for at a link or at its parent."""
+    """A block, and what the keys in it may stand for at a link or at its parent."""
 
     block: BasicBlock
     key_aliases: Callable[[SlotKey, str], tuple[Alias, ...]] = _no_aliases
@@ -156,7 +164,7 @@ def _eliminate_dead_stores(traced: Collection[_TracedBlock]) -> None:
 def allocate_forward_slots(
     loops: Sequence[LinkSweep], held: Set[SlotKey] = frozenset()
 ) -> dict[SlotKey, int]:
-    """A slot for each key that is read by children or parents in the loop that writes it, only.
+    """A slot for each key that only the loop that writes it reads, at children or parents.
 
     Args:
         link_sweeps, held: As for ``allocate_link_slots``.
@@ -187,8 +195,8 @@ def allocate_link_slots(
 
     Args:
         link_sweeps: Loops, in order.
-        held: Keys that walks touch afterwards, for one column after the other.
-        handed: Keys that are not kept at the links.
+        held: Keys that column sweeps use afterwards.
+        handed: Keys with forward slots.
     """
     lives = {key: life for key, life in _live_ranges(link_sweeps).items() if key not in handed}
     columns = 2 * len(link_sweeps)
@@ -201,7 +209,7 @@ def allocate_link_slots(
 
 
 def _latest_sweep_first(live: LiveRange, _: int, slot: int) -> tuple[int, int]:
-    """The slot that was left in the latest loop: what is free for longer suits more others."""
+    """The slot freed by the latest loop: slots free for longer suit more other numbers."""
     return -(live.end // 2), slot
 
 

@@ -62,7 +62,7 @@ LEAF_OPS = ("const", "load")
 """Nodes without operands."""
 
 COUNTED_OPS = ("add", "sub", "mul", "div", "sqrt", "sin", "cos", "log", "select")
-"""Operations that a bill lists; changes of sign ride along in the next operation."""
+"""Operations that counts list; a change of sign is part of the next operation."""
 
 
 class CancellingFloat(float):
@@ -131,7 +131,7 @@ class Graph:
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
-        # Numbers, not values: those hold the graph, and it would wait for the collector of garbage.
+        # Numbers, not values: those hold the graph, and it would wait for the garbage collector.
         self.table: dict[Node, int] = {}
         self._constants: dict[tuple[int, bool], list[tuple[float, int]]] = {}
 

@@ -159,7 +159,7 @@ class _LoopMachine:
         way: Direction,
         matrix_entry: Callable[[Store, int], int] | None = None,
     ) -> None:
-        """A body at a link; in a walk for a column, with the entry of a store and row."""
+        """A block at a link; in a walk for a column, with the entry of a store and row."""
         links, hands = self.links, self.hands[way]
         at = {"link": k, "parent": links.parent[k]}
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class LiveRange(NamedTuple):
-    """When a number is there: in all steps from ``start`` to ``end``, both included."""
+    """Steps in which a number is live, ``start`` and ``end`` included."""
 
     start: int
     end: int

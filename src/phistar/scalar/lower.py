@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from phistar.model.configuration import quaternion_starts
 from phistar.model.joint_map import joint_map
@@ -18,16 +17,14 @@ from phistar.model.wrenches import WrenchFrames
 from phistar.scalar.program import Looped, Signature, Unrolled, count_arithmetic
 from phistar.scalar.robot.link_numbers import LinkNumbers, build_link_numbers
 from phistar.scalar.robot.rounding import ROUNDING_TOLERANCE
-from phistar.scalar.trace.classical_accelerations import with_classical_accelerations
 from phistar.scalar.trace.frame_wrenches import SeatedWrenches
 from phistar.scalar.trace.link_tracer import EXTERNAL_FORCE, TraceContext
 from phistar.scalar.trace.looped import trace_looped
 from phistar.scalar.trace.unrolled import trace_unrolled
 from phistar.sweeps.ir import StreamProgram, Type
 from phistar.sweeps.op_values import GroundState
-from phistar.sweeps.schedule import Schedule, schedule
+from phistar.sweeps.schedule import Schedule
 from phistar.sweeps.stream_types import GROUND_COMPONENTS
-from phistar.sweeps.verify import verified
 
 
 @dataclass(frozen=True)
@@ -134,7 +131,7 @@ def to_unrolled(
     wrenches: WrenchFrames | None = None,
     own_coordinates: bool = False,
 ) -> Unrolled:
-    """The straight line of a program on a robot, the cheapest of the frames that are allowed.
+    """A program unrolled for a robot, in the cheapest of the frames that are allowed.
 
     Args:
         scheduled: The program.
@@ -181,7 +178,7 @@ def _prepare(
     wrenches: SeatedWrenches | None = None,
 ) -> tuple[Schedule, Signature, TraceContext]:
     signature = signature_of(scheduled, model, absent, locked, wrenches)
-    formulated = _reformulate(scheduled) if options.classical else scheduled
+    formulated = scheduled.classical if options.classical else scheduled
     return formulated, signature, trace_context(formulated.program, model, absent)
 
 
@@ -198,34 +195,10 @@ def in_own_coordinates(
     return replace(signature, inputs=sizes), replace(setting, joint_places=places)
 
 
-@lru_cache(maxsize=256)
-def _reformulate_once(key: _IdentityKey) -> Schedule:
-    program = with_classical_accelerations(key.scheduled.program)
-    return key.scheduled if program is None else verified(schedule(program))
-
-
-@dataclass(frozen=True, eq=False)
-class _IdentityKey:
-    """A schedule as a key: the same object, not an equal one."""
-
-    scheduled: Schedule
-
-    def __hash__(self) -> int:
-        return id(self.scheduled)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _IdentityKey) and self.scheduled is other.scheduled
-
-
-def _reformulate(scheduled: Schedule) -> Schedule:
-    """The program with classical accelerations where no output can tell."""
-    return _reformulate_once(_IdentityKey(scheduled))
-
-
 def link_number_choices(
     model: Model, locked: Set[int], options: LoweringOptions, flat: bool = False
 ) -> Sequence[Sequence[LinkNumbers]]:
-    """The robot in the frames that may be tried, the likeliest last; flat links if regrouped."""
+    """Links of the robot for each choice of frames, the most likely one last."""
     frames = ("file", "square") if options.frames == "best" else (options.frames,)
     regroup = ("flat" if flat else "line") if options.regroup else ""
     return [

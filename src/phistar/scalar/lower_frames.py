@@ -8,7 +8,7 @@ of any other link. Only the paths from the roots to the frames are walked.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cached_property
 
 from phistar.algebra.ir import Expr
 from phistar.algebra.symbols import POSE_ROWS, B, H, phi, velocities
@@ -31,8 +31,8 @@ from phistar.scalar.trace.link_operations import as_vector
 from phistar.scalar.trace.traced_links import TracedLinks
 from phistar.scalar.trace.unrolled import UnrolledTrace
 from phistar.sweeps.lower import lower
+from phistar.sweeps.matrix_requests import Full, MatrixForm, matrix_forms
 from phistar.sweeps.prune import prune
-from phistar.sweeps.requests import Full, MatrixForm, matrix_forms
 from phistar.sweeps.schedule import Schedule, schedule
 from phistar.sweeps.verify import verified
 
@@ -46,7 +46,7 @@ def frame_poses(model: Model, frames: Sequence[str]) -> Unrolled:
     def pose(rows: Mapping[str, Vector]) -> Vector:
         return [*rows["x"], *rows["y"], *rows["z"], 0.0, 0.0, 0.0, 1.0]
 
-    return _at_frames(_poses(), model, frames, pose)
+    return _at_frames(_PROGRAMS.poses, model, frames, pose)
 
 
 def frame_velocity(model: Model, frame: str, reference: str = "local") -> Unrolled:
@@ -58,13 +58,13 @@ def frame_velocity(model: Model, frame: str, reference: str = "local") -> Unroll
         reference: ``"local"``, its own axes, or ``"world_aligned"``, those of the world.
     """
     if reference == "local":
-        return _at_frames(_velocities(), model, (frame,), lambda found: found["V"])
+        return _at_frames(_PROGRAMS.velocities, model, (frame,), lambda found: found["V"])
 
     def turned(found: Mapping[str, Vector]) -> Vector:
         R, V = [found[axis][:3] for axis in "xyz"], found["V"]
         return [*times(R, V[:3]), *times(R, V[3:])]
 
-    return _at_frames(_poses_and_velocities(), model, (frame,), turned)
+    return _at_frames(_PROGRAMS.poses_and_velocities, model, (frame,), turned)
 
 
 def frame_jacobian(model: Model, frame: str) -> Unrolled | None:
@@ -74,29 +74,35 @@ def frame_jacobian(model: Model, frame: str) -> Unrolled | None:
     """
     if not joint_map(model).is_identity:
         return None
-    return to_unrolled_matrix([_jacobian_rows()], model, (frame,))
+    return to_unrolled_matrix([_PROGRAMS.jacobian_rows], model, (frame,))
 
 
-@cache
-def _jacobian_rows() -> MatrixForm:
-    """The form of B*φ*H* that walks inward, a row at a time."""
-    forms = matrix_forms(B.T @ phi.T @ H.T, Full())
-    return next(form for form in forms if form.transposed)
+class _FramePrograms:
+    """Programs at frames before there is a robot, each made when it is first needed."""
+
+    @cached_property
+    def jacobian_rows(self) -> MatrixForm:
+        """The form of B*φ*H* that walks inward, a row at a time."""
+        forms = matrix_forms(B.T @ phi.T @ H.T, Full())
+        return next(form for form in forms if form.transposed)
+
+    @cached_property
+    def poses(self) -> Schedule:
+        """Rows of the poses."""
+        return _scheduled(POSE_ROWS)
+
+    @cached_property
+    def velocities(self) -> Schedule:
+        """Velocities in the frames' own axes."""
+        return _scheduled({"V": velocities})
+
+    @cached_property
+    def poses_and_velocities(self) -> Schedule:
+        """Both."""
+        return _scheduled({**POSE_ROWS, "V": velocities})
 
 
-@cache
-def _poses_and_velocities() -> Schedule:
-    return _scheduled({**POSE_ROWS, "V": velocities})
-
-
-@cache
-def _poses() -> Schedule:
-    return _scheduled(POSE_ROWS)
-
-
-@cache
-def _velocities() -> Schedule:
-    return _scheduled({"V": velocities})
+_PROGRAMS = _FramePrograms()
 
 
 def _scheduled(outputs: Mapping[str, Expr]) -> Schedule:
@@ -106,7 +112,7 @@ def _scheduled(outputs: Mapping[str, Expr]) -> Schedule:
 def _at_frames(
     scheduled: Schedule, model: Model, frames: Sequence[str], arrange: Arrange
 ) -> Unrolled:
-    """The straight line of a program at frames, in the axes with the fewest operations.
+    """A program at frames, unrolled, in the axes with the fewest operations.
 
     Args:
         scheduled: Its outputs are motions or functions of place.

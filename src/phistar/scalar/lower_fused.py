@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Several matrices and vectors of one robot in one straight line: what they share is done once.
+"""Several matrices and vectors of one robot in one unrolled program: what they share is done once.
 
-Products of matrices come last. Small ones are multiplied out in the line, where zeros vanish; large
-ones are loops over numbers that the line kept. Matrices that come from single walks are in the axes
-of the root (``scalar.branches``), and what rows have in common is a loop over them. Where matrices
-can be had in both ways, the quicker one is taken.
+Products of matrices come last. Small ones are unrolled, so that zeros fold away; large ones are
+loops over stored numbers. Matrices made by single walks are in the axes of the root
+(``trace.branch_rows``), with a loop over rows that have the same operations. Where both ways are
+possible, the faster one is taken.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from phistar.scalar.program import BasicBlock, MatrixProduct, RowLoop, Signature
 from phistar.scalar.robot.link_numbers import LinkNumbers
 from phistar.scalar.trace.branch_rows import BranchRows
 from phistar.scalar.trace.frame_wrenches import LinkWrenches, SeatedWrenches, link_wrenches
-from phistar.scalar.trace.held_wrenches import stiffness
 from phistar.scalar.trace.link_operations import as_vector
 from phistar.scalar.trace.link_tracer import LinkForce
 from phistar.scalar.trace.root_axes import RootAxesLinks
 from phistar.scalar.trace.traced_links import TracedLinks
 from phistar.scalar.trace.unrolled import UnrolledTrace, output_stores
+from phistar.scalar.trace.wrench_stiffness import stiffness
 from phistar.sweeps.ir import StreamProgram
-from phistar.sweeps.requests import LoweredBundle, MatrixForm
+from phistar.sweeps.matrix_requests import LoweredBundle, MatrixForm
 from phistar.thresholds import POLICY
 
 MatrixEntries = Mapping[tuple[int, int], Scalar]
@@ -54,7 +54,7 @@ def to_fused(
     options: LoweringOptions = DEFAULT_OPTIONS,
     wrenches: WrenchFrames | None = None,
 ) -> Unrolled:
-    """The straight line of an assembly on a robot.
+    """An assembly, unrolled for a robot.
 
     Args:
         assembly: What is wanted.
@@ -82,7 +82,7 @@ def to_fused(
 
 
 def _estimate_time(program: Unrolled) -> int:
-    """About how long a program takes: an operation in a line as long as two in a loop."""
+    """Estimated time: an unrolled operation takes as long as two in a loop."""
     loops = sum(product.count()["mul"] for product in program.products)
     for repeat in program.row_loops:
         loops += len(repeat.rows) * repeat.block.graph.count_fused(repeat.block.roots)
@@ -118,7 +118,7 @@ class _FusedTracer(ABC):
         self.slots = 0
 
     def program(self) -> Unrolled:
-        """The straight line."""
+        """The unrolled program."""
         vectors = self._vectors()
         programs, unread = self._matrices()
         sizes = dict.fromkeys(self.assembly.outputs, self.size**2)

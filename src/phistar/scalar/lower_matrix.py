@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Matrices of operators, whole or in part -> one straight line: the program on each unit column.
+"""Matrices of operators, whole or in part -> one unrolled program: the program on each unit column.
 
 What does not depend on the column is computed once. What a unit column does not reach is zero and
 folds away, so a column costs the walk from its joint to the root and back, as far as its rows are
@@ -37,7 +37,7 @@ from phistar.scalar.trace.unrolled import UnrolledTrace
 from phistar.sweeps.column_support import BlockPartition, set_bits
 from phistar.sweeps.ir import Node, StreamProgram, Type
 from phistar.sweeps.matrix_plans import as_tuple, plan_for_form
-from phistar.sweeps.requests import Block, Diag, Full, MatrixForm, MatrixTerm, Request
+from phistar.sweeps.matrix_requests import Block, Diag, Full, MatrixForm, MatrixTerm, Request
 from phistar.sweeps.schedule import schedule
 
 MATRIX_OUTPUT = "matrix"
@@ -132,7 +132,7 @@ class MatrixTracer:
         self.body_frames = _body_frames(model, frames)
 
     def program(self) -> Unrolled:
-        """The straight line."""
+        """The unrolled program."""
         entries = self.entries()
         places = [(r, c) for rows, columns in self.result_blocks for r in rows for c in columns]
         stores = [Store(MATRIX_OUTPUT, i, "", entries.get(at, 0.0)) for i, at in enumerate(places)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A long line of operations cut into functions: what each reads of others, and in which slots.
+"""A long unrolled program cut into functions: what each reads of others, and from which slots.
 
 Compilers take more than linear time for long functions. A number that a later function reads is
 spilled: it has a slot from the function that computes it to the last one that reads it.
@@ -16,7 +16,7 @@ from phistar.scalar.linear_scan import LiveRange, linear_scan
 
 @dataclass(frozen=True)
 class Spills:
-    """Numbers that functions leave to each other.
+    """Numbers that functions store for each other.
 
     Attributes:
         reads: For each function the nodes of earlier ones that it reads.
@@ -36,7 +36,7 @@ def plan_spills(
     read_last: Iterable[int] = (),
     first_slot: int = 0,
 ) -> Spills:
-    """The spills of a line that is cut.
+    """The spills of a program that is cut.
 
     Args:
         graph: Its graph.

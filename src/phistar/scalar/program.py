@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scalar programs, in two shapes: a straight line for one robot, or loops over its links.
+"""Scalar programs, in two shapes: unrolled for one robot, or loops over its links.
 
-Both read inputs and write outputs that hold one row of numbers a sample. A straight line refers to
-their entries directly: ``load(name, entry)``. In a loop over links, entries are counted from where
-the link's own begin, and there are three more spaces:
+Both read inputs and write outputs that hold one row of numbers per sample. An unrolled program
+refers to their entries directly: ``load(name, entry)``. In a loop over links, entries
+are counted from where the link's own begin, and there are three more spaces:
 
     load(name, i, "q" | "v" | "body")        entry i of the link's own part of an input
     load(WORK, slot, "link" | "parent")      a number kept at this link or at its parent
     load(FORWARD, slot, "link" | "parent")   one that links forward to each other within one loop
     load(TABLE, i, "link")                   a constant of this link
 
-A matrix in loops has, after these, walks that are done again for each of its columns, with bodies
+A matrix in loops has, after these, walks that are done again for each of its columns, with blocks
 for each way in which a link may stand to the link at which the column begins.
 """
 
@@ -47,12 +47,12 @@ class Signature:
 
 @dataclass(frozen=True)
 class Store:
-    """A number that is left behind.
+    """A store.
 
     Attributes:
         space: Name of an output, ``WORK`` or ``FORWARD``.
         index: Entry of the output, or slot; -1 while there is none.
-        base: What ``index`` is counted from: ``""`` (the row; straight lines only), ``"v"``,
+        base: What ``index`` is counted from: ``""`` (the row; unrolled programs only), ``"v"``,
             ``"body"`` or ``"plane"`` (the link's own part of an output, six or four numbers),
             ``"ground"`` (the row, to which links add), ``"link"`` or ``"parent"`` (the others).
             In a walk for a column, ``"v"``, ``"body"`` and ``"frame"`` say which row it is.
@@ -104,7 +104,7 @@ class BasicBlock:
         return self.graph.loads(self.live_nodes)
 
     def key(self) -> tuple[object, ...]:
-        """Equal for bodies that do the same in the same order."""
+        """Equal for blocks that do the same in the same order."""
         stores = (
             (s.space, s.index, s.base, s.add, s.first_child_stores, s.transposed)
             + ((s.value.id,) if isinstance(s.value, Value) else ("const", s.value))
@@ -121,7 +121,7 @@ class BasicBlock:
 
 @dataclass(frozen=True)
 class MatrixProduct:
-    """A matrix that is minus the product of two others, whose numbers a straight line kept.
+    """A matrix that is minus the product of two others, whose numbers an unrolled program kept.
 
     Attributes:
         output: Its name; rows one after the other.
@@ -146,7 +146,7 @@ class MatrixProduct:
 
 @dataclass(frozen=True)
 class RowLoop:
-    """A line that is done for each of some rows of matrices, after a straight line.
+    """Operations that are done for each of some rows of matrices, after an unrolled program.
 
     It reads numbers that were kept: ``load(WORK, slot)``, the same for all rows, and
     ``load(WORK, slot, "row")``, of which each row has its own. A store with base ``"row"`` is an
@@ -175,7 +175,7 @@ class RowLoop:
 
 @dataclass(frozen=True)
 class Unrolled:
-    """A straight line of operations, and after it rows or products of matrices.
+    """Straight-line code, and after it rows or products of matrices.
 
     Attributes:
         signature: Inputs and outputs.
@@ -203,7 +203,7 @@ class Unrolled:
 
 @dataclass(frozen=True)
 class LinkSweep:
-    """A walk over the links; classes without a body are passed over."""
+    """A walk over the links; classes without a block are passed over."""
 
     direction: Direction
     blocks: Mapping[int, BasicBlock]
@@ -243,7 +243,7 @@ LinkVariant = tuple[int, str, int]
 
 @dataclass(frozen=True)
 class ColumnSweep:
-    """A walk for one column; what has no body is passed over."""
+    """A walk for one column; what has no block is passed over."""
 
     direction: Direction
     blocks: Mapping[LinkVariant, BasicBlock]

@@ -43,7 +43,7 @@ def verify(program: ScalarProgram) -> None:
     """Raise unless a program is well formed.
 
     Raises:
-        VerifyError: It is not; the message names the body and the node or store.
+        VerifyError: It is not; the message names the block and the node or store.
     """
     if isinstance(program, Unrolled):
         _verify_unrolled(program)
@@ -51,7 +51,7 @@ def verify(program: ScalarProgram) -> None:
         _LoopedVerifier(program).verify()
 
 
-# -- what holds in every body
+# -- what holds in every block
 
 
 def _verify_graph(where: str, body: BasicBlock) -> None:
@@ -127,7 +127,7 @@ class _Outputs:
                 raise VerifyError(f"output {name}: entry {written.index(False)} is never stored")
 
 
-# -- straight lines
+# -- unrolled programs
 
 
 def _verify_unrolled(program: Unrolled) -> None:

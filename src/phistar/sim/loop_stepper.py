@@ -143,11 +143,10 @@ class LoopStepper(NumpyStepper):
 
 def _wait_for_code(model: Model, scheme: Scheme) -> None:
     """Have what takes the steps compiled."""
-    keys: tuple[tuple[str, ...], ...] = (("loop_step", scheme.name),)
-    if traced_executable(model, keys[0]) is None:
-        keys = (("loop_dynamics", ANYWHERE), ("loop_projection",))
-    for key in keys:
-        code = traced_executable(model, key)
+    whole = traced_executable(model, ("loop_step", scheme.name))
+    dynamics = traced_executable(model, ("loop_dynamics", ANYWHERE))
+    parts = [whole] if whole else [dynamics, traced_executable(model, ("loop_projection",))]
+    for code in parts:
         if code is not None:
             _ = code.scalars  # of the final shape, which is waited for
 

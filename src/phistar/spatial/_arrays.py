@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Argument conversion of the spatial functions: array-likes to arrays of one inexact dtype."""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
+from phistar.arrays import Array, DType
 from phistar.errors import ArgumentError, ShapeError
 
-Array = npt.NDArray[Any]
 ArrayLike = npt.ArrayLike
 
 
@@ -23,7 +21,7 @@ def as_inexact(*values: ArrayLike) -> tuple[Array, ...]:
     return tuple(array.astype(dtype, copy=False) for array in arrays)
 
 
-def _promotion(value: ArrayLike, array: Array) -> Any:
+def _promotion(value: ArrayLike, array: Array) -> ArrayLike | DType:
     if array.dtype.kind in "biu":
         return 0.0
     if array.dtype.kind not in "fc":

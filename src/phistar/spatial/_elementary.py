@@ -11,7 +11,7 @@ from math import factorial
 
 import numpy as np
 
-from phistar.spatial._arrays import Array
+from phistar.arrays import Array
 
 _SINE = tuple((-1) ** k / factorial(2 * k + 1) for k in range(10))
 _SINE_DEFECT = tuple((-1) ** k / factorial(2 * k + 3) for k in range(9))

@@ -3,14 +3,8 @@
 
 import numpy as np
 
-from phistar.spatial._arrays import (
-    Array,
-    ArrayLike,
-    as_array_with_tail,
-    as_inexact,
-    cross,
-    require_tail,
-)
+from phistar.arrays import Array
+from phistar.spatial._arrays import ArrayLike, as_array_with_tail, as_inexact, cross, require_tail
 from phistar.spatial.rotation import skew
 
 

@@ -10,9 +10,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from phistar.arrays import Array
 from phistar.errors import ShapeError
 from phistar.spatial._arrays import (
-    Array,
     ArrayLike,
     as_array_with_tail,
     as_inexact,

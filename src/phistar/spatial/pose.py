@@ -8,8 +8,8 @@ functions broadcast over leading axes, keep the dtype and are analytic on comple
 import numpy as np
 import numpy.typing as npt
 
+from phistar.arrays import Array
 from phistar.spatial._arrays import (
-    Array,
     ArrayLike,
     as_array_with_tail,
     as_inexact,

@@ -7,9 +7,9 @@ All functions broadcast over leading axes, keep the dtype and are analytic on co
 import numpy as np
 import numpy.typing as npt
 
+from phistar.arrays import Array
 from phistar.errors import ArgumentError
 from phistar.spatial._arrays import (
-    Array,
     ArrayLike,
     as_array_with_tail,
     as_inexact,

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from phistar.spatial._arrays import Array
+from phistar.arrays import Array
 
 _PI = Fraction("3.14159265358979323846264338327950288419716939937510582097494459")
 

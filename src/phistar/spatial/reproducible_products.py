@@ -7,7 +7,7 @@ differ from processor to processor. A robot's constants must not depend on them:
 code and cache key.
 """
 
-from phistar.spatial._arrays import Array
+from phistar.arrays import Array
 
 
 def product(a: Array, b: Array) -> Array:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from phistar.sweeps.ir import StreamProgram
 from phistar.sweeps.schedule import Schedule
@@ -20,23 +21,23 @@ class Inlining:
     """What becomes of each stream in print, recursions resolved.
 
     Attributes:
-        own: Streams with a line of their own; all others are written where they are used.
-        kept: Those of them that other links or later passes read, or that are outputs.
+        assigned: Streams with a line of their own; all others are written where they are used.
+        stored: Those of them that other links or later passes read, or that are outputs.
     """
 
     def __init__(self, schedule: Schedule) -> None:
         program = schedule.program
+
+        def defining(streams: Iterable[int]) -> set[int]:
+            return {defining_stream(program, stream) for stream in streams}
+
         live = [s for s in program.live() if program.nodes[s].op != "rec"]
-        home = {
-            defining_stream(program, s): n for n, p in enumerate(schedule.sweeps) for s in p.streams
-        }
-        recursive = {defining_stream(program, s) for s in program.recursions}
-        outputs = {defining_stream(program, s) for s in program.outputs.values()}
-        names = {defining_stream(program, s) for s in program.names}
+        home = {s: n for n, each in enumerate(schedule.sweeps) for s in defining(each.streams)}
+        recursive, names = defining(program.recursions), defining(program.names)
         uses: Counter[int] = Counter()
-        afar = set(outputs)
+        afar = defining(program.outputs.values())
         for reader in live:
-            operands = {defining_stream(program, o) for o in program.nodes[reader].operands}
+            operands = defining(program.nodes[reader].operands)
             uses.update(operands)
             spec = program.nodes[reader].spec
             leaves = spec.shift is not None or spec.reduction is not None

@@ -55,7 +55,7 @@ class StreamProgram:
     outputs: dict[str, int] = field(default_factory=dict)
     _table: dict[Node, int] = field(default_factory=dict, repr=False)
 
-    def add(self, op: str, operands: tuple[int, ...], type: Type, data: Any = None) -> int:
+    def add(self, op: str, operands: tuple[int, ...], type: Type, data: object = None) -> int:
         """The stream of a statement; the same one for the same statement."""
         node = Node(op, operands, type, data)
         if node not in self._table:
@@ -74,7 +74,7 @@ class StreamProgram:
         self.names.setdefault(stream, name)
         return stream
 
-    def recursion(self, key: Any, type: Type) -> int:
+    def recursion(self, key: object, type: Type) -> int:
         """A stream to be defined by ``define``; one per key."""
         return self.add("rec", (), type, key)
 

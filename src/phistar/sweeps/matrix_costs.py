@@ -18,13 +18,8 @@ from phistar.model.model import Model
 from phistar.sweeps.column_support import BlockPartition, ColumnSupport
 from phistar.sweeps.costs import node_cost
 from phistar.sweeps.ir import Node, Type
-from phistar.sweeps.op_costs import (
-    NO_OPERATIONS,
-    LinkType,
-    OperationCount,
-    link_types,
-)
-from phistar.sweeps.requests import MatrixTerm
+from phistar.sweeps.matrix_requests import MatrixTerm
+from phistar.sweeps.op_costs import NO_OPERATIONS, LinkType, OperationCount, link_types
 
 
 def matrix_cost(

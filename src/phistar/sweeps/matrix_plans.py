@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The matrix of an operator on a robot: requests planned, counted, and run in NumPy.
 
-plan(expr, request, model, frames)     the cheapest program, with its cost
-evaluate(plan, q, inputs)              numbers, for a batch
+cheapest_plan(expr, request, model, frames)     the cheapest program, with its cost
+evaluate(plan, q, inputs)                       numbers, for a batch
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,8 +24,7 @@ from phistar.spatial import motion_transform, pose_inverse
 from phistar.sweeps.column_support import BlockPartition, ColumnSupport, bit_set, set_bits
 from phistar.sweeps.interpret_columns import ColumnInterpreter
 from phistar.sweeps.matrix_costs import matrix_cost
-from phistar.sweeps.op_costs import OperationCount
-from phistar.sweeps.requests import (
+from phistar.sweeps.matrix_requests import (
     Apply,
     Block,
     BlockIndices,
@@ -41,6 +38,10 @@ from phistar.sweeps.requests import (
     matrix_forms,
     transpose_request,
 )
+from phistar.sweeps.op_costs import OperationCount
+
+_Slices = dict[int, slice]
+"""Where blocks lie, by their numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +96,15 @@ def cheapest_plan(
         LoweringError: There is no program.
         ArgumentError: The request names a block that does not exist.
     """
-    return min(all_plans(expr, request, model, frames), key=lambda each: each.cost.total)
+    return cheapest_of(matrix_forms(expr, without_indices(request)), request, model, frames)
+
+
+def cheapest_of(
+    forms: Iterable[MatrixForm], request: Request, model: Model, frames: tuple[str, ...] = ()
+) -> MatrixPlan:
+    """The cheapest of some programs for a request; arguments as for ``cheapest_plan``."""
+    plans = (plan_for_form(form, request, model, frames) for form in forms)
+    return min(plans, key=lambda each: each.cost.total)
 
 
 def all_plans(
@@ -104,13 +113,8 @@ def all_plans(
     """Every program for a request: the same numbers by different routes."""
     return tuple(
         plan_for_form(form, request, model, frames)
-        for form in _forms(expr, without_indices(request))
+        for form in matrix_forms(expr, without_indices(request))
     )
-
-
-@lru_cache(maxsize=256)
-def _forms(expr: Expr, kind: Request) -> tuple[MatrixForm, ...]:
-    return matrix_forms(expr, kind)
 
 
 def without_indices(request: Request) -> Request:
@@ -182,7 +186,9 @@ def _wanted_columns(
         yield from asked.items()
 
 
-def evaluate(plan: MatrixPlan, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> Any:
+def evaluate(
+    plan: MatrixPlan, q: ArrayLike, inputs: Mapping[str, ArrayLike]
+) -> Array | list[Array]:
     """What a plan gives.
 
     Args:
@@ -259,7 +265,9 @@ class _MatrixAssembler:
                 result[row] += np.swapaxes(block, -1, -2)
         return result
 
-    def assemble(self, rows: Any, columns: Any, width: int | None = None) -> Array:
+    def assemble(
+        self, rows: Sequence[int], columns: Sequence[int], width: int | None = None
+    ) -> Array:
         """The matrix of some rows and columns of blocks."""
         places, height = _block_slices(rows, self.plan.rows)
         across, total = _block_slices(columns, self.plan.columns)
@@ -276,7 +284,7 @@ class _MatrixAssembler:
                 self._mirror(result, part, row, chosen, block, (places, across))
         return result
 
-    def _target_and_source(self, across: dict[int, slice], chosen: int) -> tuple[Array, Array]:
+    def _target_and_source(self, across: _Slices, chosen: int) -> tuple[Array, Array]:
         """Where chosen columns go, and where they come from, as far as they are wanted."""
         kept = [c for c in set_bits(chosen) if c in across]
         target = [np.arange(across[c].start, across[c].stop) for c in kept]
@@ -284,7 +292,13 @@ class _MatrixAssembler:
         return np.concatenate([np.zeros(0, dtype=int), *target]), source
 
     def _mirror(
-        self, result: Array, part: MatrixTerm, row: int, chosen: int, block: Array, places: Any
+        self,
+        result: Array,
+        part: MatrixTerm,
+        row: int,
+        chosen: int,
+        block: Array,
+        places: tuple[_Slices, _Slices],
     ) -> None:
         """The adjoint of a row of blocks, as far as it is wanted."""
         down, across = places
@@ -298,7 +312,7 @@ class _MatrixAssembler:
         result[..., target, across[row]] += turned
 
 
-def _block_slices(blocks: Any, space: BlockPartition) -> tuple[dict[int, slice], int]:
+def _block_slices(blocks: Sequence[int], space: BlockPartition) -> tuple[_Slices, int]:
     """Where blocks lie when they are put together in the given order, and their size."""
     result, end = {}, 0
     for block in blocks:

@@ -7,17 +7,17 @@ Counted as a person would do it, see ``sweeps.costs``. Functions take the link a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from phistar.model.components import GROUND, Body
+from phistar.arrays import Array
+from phistar.model.components import GROUND
 from phistar.model.joints import JointKind
 from phistar.model.model import Model
+from phistar.model.model_cache import cached_on_model
 from phistar.sweeps.stream_types import Type
 
 
@@ -92,13 +92,6 @@ class LinkType:
     expansion: tuple[int, int]
     dyad: tuple[int, int]
 
-    @classmethod
-    def of(cls, body: Body, children: int) -> LinkType:
-        """The type of a body that has so many children."""
-        rows, spread, dyad = _joint_map_counts(body.joint_kind)
-        root, rotors = body.parent == GROUND, sum(inertia != 0 for inertia in body.armature)
-        return cls(body.joint_kind.nv, children, root, rotors, rows, spread, dyad)
-
     @property
     def nonzeros(self) -> int:
         """Entries of H that are not zero."""
@@ -110,7 +103,6 @@ class LinkType:
         return sum((OperationCount(*row) for row in self.rows), NO_OPERATIONS)
 
 
-@lru_cache(maxsize=256)
 def _joint_map_counts(
     motion: JointKind,
 ) -> tuple[tuple[tuple[int, int], ...], tuple[int, int], tuple[int, int]]:
@@ -124,7 +116,7 @@ def _joint_map_counts(
     return rows, (int(products.sum()), into_link), _dyad(filled, products)
 
 
-def _dyad(filled: NDArray[Any], products: NDArray[Any]) -> tuple[int, int]:
+def _dyad(filled: Array, products: Array) -> tuple[int, int]:
     """Of H* U, whose columns are zero but at the coordinates that the axes fill."""
     multiplications = additions = 0
     for i, terms in enumerate(filled.sum(axis=1).tolist()):
@@ -146,10 +138,21 @@ class Operand(Protocol):
         """What the operand holds."""
 
 
-def link_types(model: Model) -> list[LinkType]:
+@cached_on_model
+def link_types(model: Model) -> Sequence[LinkType]:
     """The type of each link."""
     children = Counter(body.parent for body in model.bodies)
-    return [LinkType.of(body, children[body.index]) for body in model.bodies]
+    counts = {kind: _joint_map_counts(kind) for kind in {b.joint_kind for b in model.bodies}}
+    return [
+        LinkType(
+            body.joint_kind.nv,
+            children[body.index],
+            body.parent == GROUND,
+            sum(inertia != 0 for inertia in body.armature),
+            *counts[body.joint_kind],
+        )
+        for body in model.bodies
+    ]
 
 
 def fixed(cost: OperationCount) -> Callable[..., OperationCount]:

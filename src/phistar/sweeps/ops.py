@@ -621,7 +621,7 @@ _ROWS = (
         value=value.moving_center,
         cost=cost.fixed(OperationCount(3)),
     ),
-    # -- classical accelerations: see scalar.trace.classical_accelerations
+    # -- classical accelerations: see sweeps.classical_accelerations
     Op(
         "shift_out_classical",
         ((MOTION, ANGULAR_ACCELERATION_MATRIX) >> MOTION,),

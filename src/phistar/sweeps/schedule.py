@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from phistar.errors import LoweringError
+from phistar.sweeps.classical_accelerations import with_classical_accelerations
 from phistar.sweeps.ir import Direction, StreamProgram
 
 INPUT_LEVEL = -1
@@ -38,6 +40,14 @@ class Schedule:
     def directions(self) -> tuple[str, ...]:
         """``("outward", "inward")`` and so on."""
         return tuple(each.direction.value for each in self.sweeps)
+
+    @cached_property
+    def classical(self) -> Schedule:
+        """The program with classical accelerations where no output can tell; else this one."""
+        from phistar.sweeps.verify import verified
+
+        program = with_classical_accelerations(self.program)
+        return self if program is None else verified(schedule(program))
 
 
 def schedule(program: StreamProgram) -> Schedule:

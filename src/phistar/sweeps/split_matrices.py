@@ -6,7 +6,7 @@
 with Y, E₀, T and O block diagonal and B = K̂ - Ĵ*K. Linearized forward dynamics has this form, and
 so has 𝓜⁻¹ itself. On a chain W is Uψ - K*ψ*Υ, so that only sums of one kind are left; on a tree,
 blocks of links on different branches are products of what each has where they meet. Here
-everything that a single link holds is lowered; ``scalar.branches`` does the walks.
+everything that a single link holds is lowered; ``scalar.trace.branch_rows`` does the walks.
 """
 
 from __future__ import annotations

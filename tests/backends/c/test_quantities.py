@@ -36,7 +36,7 @@ from phistar.robot import Robot
 from phistar.scalar.interpret import run
 from phistar.scalar.program import ScalarProgram
 from phistar.sweeps.matrix_plans import evaluate
-from phistar.sweeps.requests import Diag, matrix_forms
+from phistar.sweeps.matrix_requests import Diag, matrix_forms
 from tests.helpers import patch_policy
 
 State = Mapping[str, np.ndarray]

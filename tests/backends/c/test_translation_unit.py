@@ -41,7 +41,7 @@ from phistar.scalar.program import (
     Unrolled,
 )
 from phistar.sweeps.ir import Direction
-from phistar.sweeps.requests import Full, matrix_forms
+from phistar.sweeps.matrix_requests import Full, matrix_forms
 from tests.helpers import patch_policy
 
 CASES = [

@@ -15,7 +15,7 @@ from phistar.algebra.dense import Dense
 from phistar.algebra.symbols import mass_matrix
 from phistar.backends.llvm import abi
 from phistar.backends.llvm.emit.ir_builder import Lanes
-from phistar.backends.llvm.emit.unrolled import unrolled_module
+from phistar.backends.llvm.emit.unrolled_module import unrolled_module
 from phistar.backends.llvm.run import jit, machine_kernel, native_entry, result_pool
 from phistar.scalar.program import Unrolled
 from phistar.thresholds import POLICY

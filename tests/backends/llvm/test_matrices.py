@@ -24,7 +24,7 @@ from phistar.scalar.interpret import run
 from phistar.scalar.lower_matrix import to_unrolled_matrix
 from phistar.scalar.verify import verify
 from phistar.sweeps.matrix_plans import cheapest_plan, evaluate
-from phistar.sweeps.requests import Block, Col, Diag, Full, Request, Row, matrix_forms
+from phistar.sweeps.matrix_requests import Block, Col, Diag, Full, Request, Row, matrix_forms
 from phistar.thresholds import POLICY
 from tests.helpers import numbers, patch_policy
 

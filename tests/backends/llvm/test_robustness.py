@@ -18,8 +18,8 @@ import phistar
 from phistar import backends, dynamics
 from phistar.arrays import Array
 from phistar.backends import Tuning, base
-from phistar.backends.llvm.emit.looped import looped_module, looped_workspace
-from phistar.backends.llvm.emit.unrolled import unrolled_module
+from phistar.backends.llvm.emit.looped_module import looped_module, looped_workspace
+from phistar.backends.llvm.emit.unrolled_module import unrolled_module
 from phistar.backends.llvm.run import jit
 from phistar.backends.llvm.run import machine_kernel as kernels
 from phistar.backends.llvm.run.calls import KernelCaller

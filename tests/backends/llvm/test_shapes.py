@@ -11,7 +11,7 @@ from phistar.algebra.random_examples import vector_names
 from phistar.algorithms.programs import MATRICES, PROGRAMS, REGROUPABLE_PROGRAMS
 from phistar.backends import base
 from phistar.backends.llvm.emit.ir_builder import Lanes
-from phistar.backends.llvm.emit.looped import looped_workspace
+from phistar.backends.llvm.emit.looped_module import looped_workspace
 from phistar.backends.llvm.emit.skeleton import row_tiles
 from phistar.backends.llvm.run import jit
 from phistar.backends.llvm.run.calls import KernelCaller

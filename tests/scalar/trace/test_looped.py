@@ -20,7 +20,7 @@ from phistar.scalar.lower import LoweringOptions, to_looped, to_unrolled
 from phistar.scalar.program import Looped, first_visited_siblings
 from phistar.scalar.verify import VerifyError, verify
 from phistar.sweeps.ir import Direction
-from phistar.sweeps.requests import Full, matrix_forms
+from phistar.sweeps.matrix_requests import Full, matrix_forms
 
 Error = Callable[..., float]
 GRAVITY = frozenset({"gravity"})

@@ -38,7 +38,7 @@ from phistar.scalar.robot.link_relations import (
 from phistar.scalar.verify import VerifyError, verify
 from phistar.sweeps.column_support import BlockPartition, ColumnSupport
 from phistar.sweeps.matrix_plans import cheapest_plan, evaluate
-from phistar.sweeps.requests import Full, MatrixForm, matrix_forms
+from phistar.sweeps.matrix_requests import Full, MatrixForm, matrix_forms
 
 ABSENT = frozenset({"f_ext", "gravity"})
 OPERATORS: dict[str, Expr] = {

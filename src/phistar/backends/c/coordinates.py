@@ -84,7 +84,7 @@ def _copy_block(
     store: Callable[[Store, Scalar], Store],
     graph: Graph,
 ) -> BasicBlock:
-    """A body whose loads and stores are replaced; its operations stay as they are."""
+    """A block whose loads and stores are replaced; its operations stay as they are."""
     known: dict[int, Scalar] = {}
     for number in body.live_nodes:
         node = body.graph.nodes[number]

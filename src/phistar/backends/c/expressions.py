@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from phistar.backends.c.tokens import MAX_LINE_CHARACTERS, CPrecision, IdentifierScope
-from phistar.scalar.graph import Graph, Value, operands
+from phistar.scalar.graph import Graph, Node, Value, operands
 from phistar.thresholds import POLICY
 
 FLOAT32_EPS_PER_FLOAT64_EPS = 2.0**29
@@ -55,9 +54,7 @@ def _binary(op: str, a: Expression, b: Expression) -> Expression:
     )
 
 
-def operation_expression(
-    node: tuple[Any, ...], known: Sequence[Expression], real: CPrecision
-) -> Expression:
+def operation_expression(node: Node, known: Sequence[Expression], real: CPrecision) -> Expression:
     """The expression of an operation on others."""
     op = node[0]
     if op == "neg":
@@ -78,7 +75,7 @@ def operation_expression(
 
 
 class StatementWriter:
-    """Statements for the values of one body, operands first.
+    """Statements for the values of one block, operands first.
 
     Args:
         graph: Their graph.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What follows a straight line, as C loops: products of matrices, and lines for each of their rows.
+"""C loops after an unrolled program: products of matrices, and operations on each of their rows.
 
-Both read numbers that the line kept in the workspace.
+Both read numbers from the workspace.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _PRODUCT_TEMPLATE = """\
 
 
 def matrix_loops(program: Unrolled, face: Interface, offset: int) -> list[str]:
-    """Lines of the function after the straight line.
+    """Lines of the function after the unrolled program.
 
     Args:
         program: The program.
         face: The function.
-        offset: Entry of the workspace at which the numbers that the line kept begin.
+        offset: Entry of the workspace at which these numbers begin.
     """
     writer = _MatrixLoopWriter(face, offset)
     lines = [line for product in program.products for line in writer.product(product)]

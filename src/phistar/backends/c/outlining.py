@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A long straight line cut into parts that compilers digest: the time of cc grows with the square.
+"""A long unrolled program cut into parts: the time of a C compiler grows with the square.
 
 What one part computes and a later one needs is kept in slots of a small array; inputs and constants
 are read anew where they are needed.
@@ -37,7 +37,7 @@ class FunctionPart:
 
 
 def outline_parts(program: Unrolled) -> tuple[list[FunctionPart], int]:
-    """The parts of a straight line in order, and how many slots they share."""
+    """The parts of an unrolled program in order, and how many slots they share."""
     early, late = _early_and_late_stores(program)
     graph, live = program.block.graph, program.block.live_nodes
     own = [n for n in live if graph.nodes[n][0] not in ("const", "load")]

@@ -13,17 +13,14 @@ from phistar.backends.c.interface import (
     joint_layout,
     link_order,
 )
-from phistar.backends.c.looped import looped_function, looped_workspace
+from phistar.backends.c.looped_function import looped_function, looped_workspace
 from phistar.backends.c.tokens import IdentifierScope, c_precision, comment, identifier
-from phistar.backends.c.unrolled import UnrolledWorkspace, unrolled_function
+from phistar.backends.c.unrolled_function import UnrolledWorkspace, unrolled_function
 from phistar.scalar.program import BasicBlock, Looped, ScalarProgram, Unrolled
 
 
 def c_source(
-    program: ScalarProgram,
-    name: str,
-    origin: Origin | None = None,
-    real: str = "double",
+    program: ScalarProgram, name: str, origin: Origin | None = None, real: str = "double"
 ) -> str:
     """A C99 file with one function, which needs no header of ours.
 

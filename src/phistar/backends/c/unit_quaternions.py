@@ -43,7 +43,7 @@ def normalize_function(face: Interface) -> str:
 
 
 def quaternions_read(program: Unrolled) -> list[int]:
-    """Entries of q with which the quaternions begin that a straight line reads."""
+    """Entries of q with which the quaternions begin that an unrolled program reads."""
     nodes = (program.block.graph.nodes[number] for number in program.block.live_nodes)
     read = {node[1][1] for node in nodes if node[0] == "load" and node[1][0] == "q"}
     starts = program.signature.quaternions

@@ -13,10 +13,10 @@ import ctypes
 import sys
 import sysconfig
 from functools import cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from phistar.arrays import Array, DType
 
 TYPE_OFFSET = 8
 DATA_OFFSET = 16
@@ -37,7 +37,7 @@ CONTIGUOUS_FLAG, ALIGNED_FLAG, WRITEABLE_FLAG = 0x1, 0x100, 0x400
 """Flags of an array."""
 
 
-def dtype_word(dtype: np.dtype[Any]) -> int:
+def dtype_word(dtype: DType) -> int:
     """The eight bytes at ``DTYPE_KIND_OFFSET`` of a dtype in native byte order, the fourth one
     zero."""
     head = f"{dtype.kind}{dtype.char}=\0".encode()
@@ -73,14 +73,14 @@ def is_supported() -> bool:
     return all(_matches_abi(array) for array in _probe_arrays())
 
 
-def data_address(array: NDArray[Any]) -> int:
+def data_address(array: Array) -> int:
     """Of an array's first entry."""
     if is_supported():
         return ctypes.c_size_t.from_address(id(array) + DATA_OFFSET).value
     return int(array.ctypes.data)
 
 
-def _probe_arrays() -> list[NDArray[Any]]:
+def _probe_arrays() -> list[Array]:
     plain = np.arange(12.0).reshape(3, 4)
     fixed = plain.copy()
     fixed.flags.writeable = False
@@ -90,7 +90,7 @@ def _probe_arrays() -> list[NDArray[Any]]:
     return [plain, fixed, *kinds, *shapes, odd, plain[None, :1]]
 
 
-def _matches_abi(array: NDArray[Any]) -> bool:
+def _matches_abi(array: Array) -> bool:
     start = id(array)
 
     def word(place: int) -> int:

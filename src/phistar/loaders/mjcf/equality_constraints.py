@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from phistar.arrays import Array
 from phistar.errors import IgnoredWarning
 from phistar.loaders.mjcf.mujoco_model import MujocoModel, element_names, mujoco_pose
+from phistar.loaders.mjcf.mujoco_types import MjModel
 from phistar.loaders.report import Entry, LoadReport
 from phistar.model.builder import ModelBuilder
 from phistar.model.components import Coupling
@@ -64,7 +63,9 @@ def add_loops(
             report.ignored.append(Entry(where, f'equality "{name}" ({_KINDS[kind]})', cure))
 
 
-def _ends(model: Any, index: int, bodies: list[str]) -> tuple[tuple[str, Array], tuple[str, Array]]:
+def _ends(
+    model: MjModel, index: int, bodies: list[str]
+) -> tuple[tuple[str, Array], tuple[str, Array]]:
     """The two bodies of a connect or weld, and the frames in them that coincide."""
     first, second = int(model.eq_obj1id[index]), int(model.eq_obj2id[index])
     if model.eq_objtype[index] == _SITE:
@@ -87,7 +88,7 @@ def _ends(model: Any, index: int, bodies: list[str]) -> tuple[tuple[str, Array],
 
 
 def _coupling(
-    model: Any, index: int, name: str, joints: list[str], active: bool, where: str
+    model: MjModel, index: int, name: str, joints: list[str], active: bool, where: str
 ) -> Coupling:
     dependent, source = int(model.eq_obj1id[index]), int(model.eq_obj2id[index])
     tied = source >= 0

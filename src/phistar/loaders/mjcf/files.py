@@ -41,7 +41,7 @@ class MeshFile:
 
 
 @dataclass
-class Bundle:
+class ModelFiles:
     """A robot's documents with all includes in place.
 
     Attributes:
@@ -70,9 +70,9 @@ class Bundle:
         return main, others, lines
 
 
-def read_bundle(
+def read_files(
     source: Source, roots: Sequence[Path] = (), report: LoadReport | None = None
-) -> Bundle:
+) -> ModelFiles:
     """Read a document and everything it includes.
 
     Args:
@@ -84,7 +84,7 @@ def read_bundle(
         ModelError: A file is missing, not XML, or included twice.
         UnsafeFileError: A DOCTYPE, a path outside the roots, too much data or too deep a nesting.
     """
-    return _Gatherer(source, roots, report).bundle(source)
+    return _Gatherer(source, roots, report).collected(source)
 
 
 @dataclass(frozen=True)
@@ -123,12 +123,12 @@ class _Gatherer:
         self.known_models: dict[Path, str] = {}
         self.open_models: list[Path] = []
 
-    def bundle(self, source: Source) -> Bundle:
+    def collected(self, source: Source) -> ModelFiles:
         self.count(source)
         main = read_tree(source, self.report)
         check_root(main, source)
         self.complete(main, source)
-        return Bundle(main, self.models, self.meshes)
+        return ModelFiles(main, self.models, self.meshes)
 
     def complete(self, root: Element, source: Source) -> None:
         """Put includes in place, then register the sub-models and meshes of one document."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from phistar.errors import Problem, UnitWarning, UnsafeFileError
 from phistar.loaders.mjcf.element_tree import Element
-from phistar.loaders.mjcf.files import Bundle
+from phistar.loaders.mjcf.files import ModelFiles
 from phistar.loaders.report import LoadReport
 
 # MuJoCo's parser and compiler take time quadratic in the number of elements; at these limits they
@@ -42,19 +42,19 @@ _MAX_VALUES = {
 _MAX_SAMPLES = 1_000
 
 
-def check_limits(bundle: Bundle, report: LoadReport) -> None:
+def check_limits(files: ModelFiles, report: LoadReport) -> None:
     """Report the problems of a robot's documents.
 
     Args:
-        bundle: The documents, includes in place.
+        files: The documents, includes in place.
         report: Receives a problem for every value that is not a number, every negative mass and
             every angle that looks like degrees.
 
     Raises:
         UnsafeFileError: The documents exceed the limits of this module.
     """
-    _check_size(bundle)
-    for root in bundle.documents:
+    _check_size(files)
+    for root in files.documents:
         radians = _in_radians(root)
         for element in root.walk():
             report.problems += _number_problems(element)
@@ -63,24 +63,24 @@ def check_limits(bundle: Bundle, report: LoadReport) -> None:
                 report.problems += _degree_hints(element)
 
 
-def _check_size(bundle: Bundle) -> None:
-    element_count = sum(1 for root in bundle.documents for _ in root.walk())
+def _check_size(files: ModelFiles) -> None:
+    element_count = sum(1 for root in files.documents for _ in root.walk())
     if element_count > MAX_ELEMENTS:
         what = f"{element_count} elements are more than the limit of {MAX_ELEMENTS}."
-        raise _too_big(bundle.main, what)
+        raise _too_big(files.main, what)
     models: dict[str, float] = {}
     # A sub-model is registered after those it uses, so that their sizes are known here.
-    for name, root in bundle.models.items():
+    for name, root in files.models.items():
         models[name] = _expanded_count(root, _attached(root, models))
-    copies = _expanded_count(bundle.main, _attached(bundle.main, models)) - element_count
+    copies = _expanded_count(files.main, _attached(files.main, models)) - element_count
     if copies > MAX_COPIES:
-        cause = next((e for e in bundle.main.walk() if e.tag in _MULTIPLYING_TAGS), bundle.main)
+        cause = next((e for e in files.main.walk() if e.tag in _MULTIPLYING_TAGS), files.main)
         what = (
             f"{cause.start_tag} and the like would add about {copies:.3g} elements, "
             f"the limit is {MAX_COPIES}."
         )
         raise _too_big(cause, what)
-    for root in bundle.documents:
+    for root in files.documents:
         for element in root.walk():
             _check_requested_sizes(element)
 

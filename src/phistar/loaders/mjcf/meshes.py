@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 
 from phistar.arrays import Array
 from phistar.errors import IgnoredWarning, InertiaWarning
-from phistar.loaders.mjcf.files import Bundle, MeshFile
+from phistar.loaders.mjcf.files import MeshFile, ModelFiles
+from phistar.loaders.mjcf.mujoco_types import MjsBody, MjsGeom, MjsMesh, MjSpec, MjsShape
 from phistar.loaders.report import LoadReport
 from phistar.loaders.robot_source import read_source
 from phistar.spatial import pose, quat_normalize, quat_to_rotation, transform_point, wxyz_to_xyzw
@@ -37,7 +37,7 @@ class MeshShape:
         replaced: Whether a sphere replaces it.
     """
 
-    geom: Any
+    geom: MjsGeom
     file: str
     scale: tuple[float, ...]
     offset: Array
@@ -45,14 +45,14 @@ class MeshShape:
 
 
 def replace_meshes(
-    spec: Any, mujoco: ModuleType, bundle: Bundle, report: LoadReport, *, all_move: bool
+    spec: MjSpec, mujoco: ModuleType, files: ModelFiles, report: LoadReport, *, all_move: bool
 ) -> list[MeshShape]:
     """Leave in ``spec`` only the meshes that inertias need, and give it their bytes.
 
     Args:
         spec: MuJoCo's MjSpec, changed in place.
         mujoco: The package.
-        bundle: Has the mesh files.
+        files: Has the mesh files.
         report: Receives an error for every missing mesh that an inertia needs, and a warning for
             every other missing mesh.
         all_move: Whether bodies welded to the world move too (a floating base).
@@ -70,36 +70,36 @@ def replace_meshes(
         if getattr(site, "meshname", ""):
             _make_sphere(site, mujoco)
             site.meshname = ""
-    needed, shapes = _sort_geoms(spec, mujoco, bundle, report, all_move)
+    needed, shapes = _sort_geoms(spec, mujoco, files, report, all_move)
     for mesh in [m for m in spec.meshes if m.name not in needed]:
         spec.delete(mesh)
     for asset in (*spec.textures, *spec.hfields, *spec.skins):
         spec.delete(asset)
-    spec.assets = _mesh_bytes(spec, bundle)
+    spec.assets = _mesh_bytes(spec, files)
     return shapes
 
 
-def _make_sphere(geom: Any, mujoco: ModuleType) -> None:
+def _make_sphere(geom: MjsShape, mujoco: ModuleType) -> None:
     geom.type = mujoco.mjtGeom.mjGEOM_SPHERE
     geom.size = [1.0, 1.0, 1.0]
 
 
 def _sort_geoms(
-    spec: Any, mujoco: ModuleType, bundle: Bundle, report: LoadReport, all_move: bool
+    spec: MjSpec, mujoco: ModuleType, files: ModelFiles, report: LoadReport, all_move: bool
 ) -> tuple[set[str], list[MeshShape]]:
     """Names of the meshes that inertias need, and the mesh shapes of all geoms."""
     meshes = {mesh.name: mesh for mesh in spec.meshes}
     absent = {
         name: file
         for name, mesh in meshes.items()
-        if (file := bundle.meshes.get(mesh.file)) is not None and not file.exists
+        if (file := files.meshes.get(mesh.file)) is not None and not file.exists
     }
     needed: set[str] = set()
     shapes: list[MeshShape] = []
     for geom in [g for g in spec.geoms if g.meshname in meshes]:
         weighs = _weighs(geom, spec, mujoco)
         stays = weighs and geom.meshname not in absent
-        shapes.append(_shape(geom, meshes[geom.meshname], bundle, replaced=not stays))
+        shapes.append(_shape(geom, meshes[geom.meshname], files, replaced=not stays))
         if weighs:
             needed.add(geom.meshname)
         if stays:
@@ -115,7 +115,7 @@ def _sort_geoms(
     return needed - absent.keys(), shapes
 
 
-def _weighs(geom: Any, spec: Any, mujoco: ModuleType) -> bool:
+def _weighs(geom: MjsGeom, spec: MjSpec, mujoco: ModuleType) -> bool:
     """Whether a geom counts in the inertia that MuJoCo computes for its body."""
     body, compiler = geom.parent, getattr(geom, "compiler", spec.compiler)
     kinds = mujoco.mjtInertiaFromGeom
@@ -128,7 +128,7 @@ def _weighs(geom: Any, spec: Any, mujoco: ModuleType) -> bool:
     return (always or not body.explicitinertial) and counts and not massless
 
 
-def _moves(body: Any) -> bool:
+def _moves(body: MjsBody | None) -> bool:
     while body is not None and body.name != "world":
         if body.joints:
             return True
@@ -136,7 +136,7 @@ def _moves(body: Any) -> bool:
     return False
 
 
-def _report_needed(geom: Any, file: MeshFile, report: LoadReport, all_move: bool) -> None:
+def _report_needed(geom: MjsGeom, file: MeshFile, report: LoadReport, all_move: bool) -> None:
     body = geom.parent
     reason = "which is absent" if file.path is not None else "which is outside the allowed folders"
     what = f'inertia of body "{body.name}" needs mesh {file.spelling}, {reason}.'
@@ -155,20 +155,20 @@ def _report_absent(file: MeshFile, report: LoadReport) -> None:
     report.add_problem("warning", "mesh-absent", file.where, what, cure, IgnoredWarning)
 
 
-def _shape(geom: Any, mesh: Any, bundle: Bundle, *, replaced: bool) -> MeshShape:
+def _shape(geom: MjsGeom, mesh: MjsMesh, files: ModelFiles, *, replaced: bool) -> MeshShape:
     """MuJoCo subtracts refpos from the vertices, rotates by refquat's inverse and scales them."""
     rotation = quat_to_rotation(quat_normalize(wxyz_to_xyzw(np.array(mesh.refquat)))).T
     scale = np.array(mesh.scale)
     offset = pose(rotation, -scale * (transform_point(pose(rotation), mesh.refpos)))
-    file = bundle.meshes.get(mesh.file)
+    file = files.meshes.get(mesh.file)
     spelling = file.spelling if file is not None else ""
     return MeshShape(geom, spelling, tuple(float(x) for x in scale), offset, replaced)
 
 
-def _mesh_bytes(spec: Any, bundle: Bundle) -> dict[str, bytes]:
-    files = {mesh.file: bundle.meshes[mesh.file] for mesh in spec.meshes if mesh.file}
+def _mesh_bytes(spec: MjSpec, files: ModelFiles) -> dict[str, bytes]:
+    meshes = {mesh.file: files.meshes[mesh.file] for mesh in spec.meshes if mesh.file}
     return {
         name: read_source(file.path, MAX_MESH_BYTES).data
-        for name, file in files.items()
+        for name, file in meshes.items()
         if file.path is not None
     }

@@ -13,17 +13,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from numpy.typing import ArrayLike
 
 from phistar.errors import MissingExtraError, ModelError, StructureWarning
-from phistar.loaders.mjcf.files import Bundle, read_bundle
+from phistar.loaders.mjcf.files import ModelFiles, read_files
 from phistar.loaders.mjcf.guard import check_limits
 from phistar.loaders.mjcf.meshes import replace_meshes
 from phistar.loaders.mjcf.model_conversion import convert
 from phistar.loaders.mjcf.mujoco_errors import LineIndex, problem_of
 from phistar.loaders.mjcf.mujoco_model import MujocoModel
+from phistar.loaders.mjcf.mujoco_types import MjsElement
 from phistar.loaders.mjcf.usage_report import report_usage
 from phistar.loaders.report import LoadReport
 from phistar.loaders.robot_source import Source
@@ -63,13 +63,13 @@ def read_mjcf(
     report.format = "mjcf"
     mujoco = _import_mujoco()
     try:
-        bundle = read_bundle(source, [Path(folder) for folder in roots], report)
-        for root in bundle.documents:
+        files = read_files(source, [Path(folder) for folder in roots], report)
+        for root in files.documents:
             report.read.update(element.tag for element in root.walk())
-        check_limits(bundle, report)
+        check_limits(files, report)
         report.raise_errors()
-        compiled = _compile(mujoco, bundle, source, report, floating_base)
-        report_usage(bundle, compiled, report)
+        compiled = _compile(mujoco, files, source, report, floating_base)
+        report_usage(files, compiled, report)
         model = convert(compiled, report, floating_base=floating_base, gravity=gravity)
     except ModelError as error:
         report.problems += [p for p in error.problems if p not in report.problems]
@@ -88,14 +88,14 @@ def _import_mujoco() -> ModuleType:
 
 
 def _compile(
-    mujoco: ModuleType, bundle: Bundle, source: Source, report: LoadReport, floating_base: bool
+    mujoco: ModuleType, files: ModelFiles, source: Source, report: LoadReport, floating_base: bool
 ) -> MujocoModel:
-    text, models, elements = bundle.texts()
+    text, models, elements = files.texts()
     lines = LineIndex(elements, source.name)
     with _quiet(mujoco) as messages:
         try:
             spec = mujoco.MjSpec.from_string(text, include=models)
-            meshes = replace_meshes(spec, mujoco, bundle, report, all_move=floating_base)
+            meshes = replace_meshes(spec, mujoco, files, report, all_move=floating_base)
             report.raise_errors()
             model = spec.compile()
         except ModelError:
@@ -113,7 +113,7 @@ def _compile(
         report.add_problem("warning", "mujoco", where, what, "", StructureWarning)
     return MujocoModel(
         model=model,
-        name=bundle.main.get("model") or Path(source.name).stem,
+        name=files.main.get("model") or Path(source.name).stem,
         file=source.name,
         bodies=_locations(spec.bodies, lines),
         joints=_locations(spec.joints, lines),
@@ -123,7 +123,7 @@ def _compile(
     )
 
 
-def _locations(elements: Iterable[Any], lines: LineIndex) -> dict[int, str]:
+def _locations(elements: Iterable[MjsElement], lines: LineIndex) -> dict[int, str]:
     """``file:line`` of MuJoCo's elements, by their id."""
     return {element.id: lines.where(element.info) for element in elements}
 

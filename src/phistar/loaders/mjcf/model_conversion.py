@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,7 +30,8 @@ from phistar.loaders.mjcf.mujoco_model import (
     mujoco_pose,
     unique_name,
 )
-from phistar.loaders.mjcf.shapes import shapes_of
+from phistar.loaders.mjcf.mujoco_types import MjModel
+from phistar.loaders.mjcf.shapes import Shapes, shapes_of
 from phistar.loaders.report import Entry, LoadReport
 from phistar.model.builder import ROOT_JOINT, ModelBuilder
 from phistar.model.components import frozen
@@ -119,7 +119,7 @@ class _Converter:
             "Give the body a <freejoint/> in the file instead."
         )
 
-    def _add_link(self, body: int, shapes: Sequence[Any]) -> None:
+    def _add_link(self, body: int, shapes: Sequence[Shapes]) -> None:
         model = self.model
         visuals, collisions = shapes[body]
         self.builder.link(
@@ -256,7 +256,7 @@ class _Converter:
         return np.concatenate(pieces)
 
 
-def _inertias(model: Any) -> Array:
+def _inertias(model: MjModel) -> Array:
     """(nbody, 3, 3) inertias about the centres of mass, in the bodies' axes."""
     rotation = mujoco_pose(model.body_ipos, model.body_iquat)[:, :3, :3]
     principal = model.body_inertia[:, :, None] * np.eye(3)

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.loaders.mjcf.meshes import MeshShape
+from phistar.loaders.mjcf.mujoco_types import MjModel
 from phistar.spatial import pose, quat_to_rotation, wxyz_to_xyzw
 
 # MuJoCo's numbers of its joint types, and how many coordinates each has.
@@ -36,7 +36,7 @@ class MujocoModel:
         explicit: Ids of the bodies whose inertia the file gives.
     """
 
-    model: Any
+    model: MjModel
     name: str
     file: str
     bodies: Mapping[int, str]
@@ -46,7 +46,7 @@ class MujocoModel:
     explicit: frozenset[int]
 
 
-def element_names(model: Any, kind: str, stem: str) -> list[str]:
+def element_names(model: MjModel, kind: str, stem: str) -> list[str]:
     """Names of all elements of a kind; unnamed ones get ``stem_<id>``, made unique.
 
     Args:

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from phistar.arrays import Array
 from phistar.loaders.mjcf.meshes import MeshShape
 from phistar.loaders.mjcf.mujoco_model import element_names, mujoco_pose
+from phistar.loaders.mjcf.mujoco_types import MjModel
 from phistar.loaders.report import Entry, LoadReport
 from phistar.model.components import Shape
 from phistar.spatial import pose_inverse, pose_product
@@ -23,7 +23,7 @@ _FIRST_HIDDEN_GROUP = 3
 _DEFAULT_RGBA = (0.5, 0.5, 0.5, 1.0)
 
 
-def shapes_of(model: Any, meshes: Mapping[int, MeshShape], report: LoadReport) -> list[Shapes]:
+def shapes_of(model: MjModel, meshes: Mapping[int, MeshShape], report: LoadReport) -> list[Shapes]:
     """Visual and collision shapes of every body.
 
     A geom is visual if it is in a group that MuJoCo shows (0 to 2), and a collision shape if it
@@ -55,7 +55,9 @@ def shapes_of(model: Any, meshes: Mapping[int, MeshShape], report: LoadReport) -
     return result
 
 
-def _shape(model: Any, geom: int, name: str, pose: Array, mesh: MeshShape | None) -> Shape | None:
+def _shape(
+    model: MjModel, geom: int, name: str, pose: Array, mesh: MeshShape | None
+) -> Shape | None:
     kind = _KINDS[int(model.geom_type[geom])]
     if mesh is not None and (mesh.replaced or kind in ("mesh", "sdf")):
         if not mesh.replaced:
@@ -84,7 +86,7 @@ def _size(kind: str, half: list[float]) -> tuple[float, ...] | None:
     return (2.0 * half[0], 2.0 * half[1]) if kind == "plane" else None
 
 
-def _colour(model: Any, geom: int) -> tuple[float, float, float, float]:
+def _colour(model: MjModel, geom: int) -> tuple[float, float, float, float]:
     """The geom's own colour, or its material's where the geom leaves the default."""
     colour, material = model.geom_rgba[geom], int(model.geom_matid[geom])
     if material >= 0 and np.allclose(colour, _DEFAULT_RGBA):

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
+from phistar.arrays import Array
 from phistar.errors import IgnoredWarning
 from phistar.loaders.mjcf.element_tree import Element
-from phistar.loaders.mjcf.files import Bundle
+from phistar.loaders.mjcf.files import ModelFiles
 from phistar.loaders.mjcf.mujoco_model import (
     BALL,
     NO_CONSTRAINT,
@@ -21,6 +21,7 @@ from phistar.loaders.mjcf.mujoco_model import (
     MujocoModel,
     element_names,
 )
+from phistar.loaders.mjcf.mujoco_types import MjModel
 from phistar.loaders.report import Entry, LoadReport
 
 # Elements that a rigid-body model does not have, by tag: of a section, or in a body.
@@ -60,11 +61,11 @@ _MERGING = {
 }
 
 
-def report_usage(bundle: Bundle, compiled: MujocoModel, report: LoadReport) -> None:
+def report_usage(files: ModelFiles, compiled: MujocoModel, report: LoadReport) -> None:
     """Fill the report's lists, and warn of what is ignored though it matters to the dynamics."""
     _list_used(compiled, report)
-    _list_defaulted(bundle, compiled, report)
-    for root in bundle.documents:
+    _list_defaulted(files, compiled, report)
+    for root in files.documents:
         _list_ignored(root, report)
     _list_ball_limits(compiled, report)
     for code, what, cure in _dynamics_left_out(compiled.model):
@@ -90,9 +91,9 @@ def _list_used(compiled: MujocoModel, report: LoadReport) -> None:
     report.used.append(Entry(compiled.file, "qpos0", note))
 
 
-def _list_defaulted(bundle: Bundle, compiled: MujocoModel, report: LoadReport) -> None:
+def _list_defaulted(files: ModelFiles, compiled: MujocoModel, report: LoadReport) -> None:
     model = compiled.model
-    options = [e for e in bundle.main.walk() if e.tag == "option"]
+    options = [e for e in files.main.walk() if e.tag == "option"]
     if not any("gravity" in e.attributes for e in options):
         report.defaulted.append(Entry(compiled.file, "gravity", "(0, 0, -9.81)"))
     for kind, stem, locations in (
@@ -113,7 +114,7 @@ def _list_defaulted(bundle: Bundle, compiled: MujocoModel, report: LoadReport) -
             report.defaulted.append(Entry(where, f'inertia of body "{names[body]}"', note))
 
 
-def _is_named(model: Any, kind: str) -> list[bool]:
+def _is_named(model: MjModel, kind: str) -> list[bool]:
     text = bytes(model.names)
     return [text[address] != 0 for address in getattr(model, f"name_{kind}adr")]
 
@@ -162,7 +163,7 @@ def _list_ball_limits(compiled: MujocoModel, report: LoadReport) -> None:
         report.ignored.append(Entry(where, f'joint "{names[joint]}": range', note))
 
 
-def _dynamics_left_out(model: Any) -> Iterator[tuple[str, str, str]]:
+def _dynamics_left_out(model: MjModel) -> Iterator[tuple[str, str, str]]:
     """(code, what, suggested fix) of ignored data that would change forces or accelerations."""
     tendons = element_names(model, "tendon", "tendon")
     heavy = [tendons[i] for i in np.flatnonzero(_tendon_armature(model))]
@@ -197,7 +198,7 @@ def _dynamics_left_out(model: Any) -> Iterator[tuple[str, str, str]]:
         yield "flex", what, "Only rigid bodies are modelled."
 
 
-def _remarks(model: Any) -> Iterator[tuple[str, str]]:
+def _remarks(model: MjModel) -> Iterator[tuple[str, str]]:
     """(what, note) of remarkable conversions."""
     if model.nmocap:
         yield f"{model.nmocap} mocap bodies", "welded to the world where the file puts them"
@@ -213,7 +214,7 @@ def _remarks(model: Any) -> Iterator[tuple[str, str]]:
             yield what, "switched off by the file's <flag>: zero is used"
 
 
-def _tendon_armature(model: Any) -> Any:
+def _tendon_armature(model: MjModel) -> Array:
     """(ntendon,) armature of the tendons and of the actuators that pull them."""
     armature = np.array(getattr(model, "tendon_armature", np.zeros(model.ntendon)))
     for actuator, kind in enumerate(model.actuator_trntype):
@@ -225,13 +226,13 @@ def _tendon_armature(model: Any) -> Any:
 _TENDON_TRANSMISSION = 3
 
 
-def _any_row(model: Any, name: str, count: int) -> Any:
+def _any_row(model: MjModel, name: str, count: int) -> Array:
     """(count,) whether a row of one of MuJoCo's arrays is not zero; older versions lack some."""
     values = np.asarray(getattr(model, name, np.zeros((count, 1))))
     return np.any(values.reshape(count, -1), axis=1) if count else np.zeros(0, bool)
 
 
-def _named(names: list[str], values: Any) -> list[str]:
+def _named(names: list[str], values: Array) -> list[str]:
     return [names[i] for i in np.flatnonzero(values)]
 
 

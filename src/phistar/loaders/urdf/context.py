@@ -125,7 +125,6 @@ def is_xacro(namespace: str) -> bool:
     return namespace.rstrip("/").endswith("xacro")
 
 
-@lru_cache(maxsize=1024)
 def split_tag(tag: str) -> tuple[str, str]:
     """Namespace (empty if none) and local name of a tag or attribute as lxml spells it."""
     if not tag.startswith("{"):

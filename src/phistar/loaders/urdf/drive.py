@@ -44,14 +44,10 @@ class Rotor(NamedTuple):
 
 
 def read_limits(
-    context: Context,
-    joint: _Element,
-    motion: JointKind,
-    children: dict[str, _Element],
-    label: str,
+    context: Context, joint: _Element, motion: JointKind, children: dict[str, _Element], label: str
 ) -> Limits:
     """Limits of a joint; removes its elements from ``children``."""
-    unlimited = _unlimited(type(motion))
+    unlimited = without_effect(type(motion))[0]
     if motion.nv == 0:
         return unlimited
     plain, dialect = children.pop("limit", None), children.pop(LIMITS, None)
@@ -125,7 +121,7 @@ def read_drive(
     label: str,
 ) -> Drive:
     """Drive of a joint; removes its elements from ``children``."""
-    drive = passive_drive(type(motion))
+    drive = without_effect(type(motion))[1]
     if motion.nv == 0:
         return drive
     if rotor is not None:
@@ -141,14 +137,9 @@ def read_drive(
 
 
 @cache
-def _unlimited(kind: type[JointKind]) -> Limits:
-    return Limits.unlimited(kind())
-
-
-@cache
-def passive_drive(kind: type[JointKind]) -> Drive:
-    """A drive without effect."""
-    return Drive.passive_free(kind())
+def without_effect(kind: type[JointKind]) -> tuple[Limits, Drive]:
+    """Limits and a drive that do nothing."""
+    return Limits.unlimited(kind()), Drive.passive_free(kind())
 
 
 def _warn_old_dynamics(context: Context, element: _Element, label: str) -> None:

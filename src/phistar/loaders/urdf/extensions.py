@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from phistar.arrays import Array
 from phistar.errors import pluralize
 from phistar.loaders.urdf.context import Context, prefixed_tag, quote
 from phistar.loaders.urdf.dialect import LOOP_KINDS, qname
@@ -139,7 +140,7 @@ class ExtensionReader:
 
     def _loop_end(
         self, loop: _Element, element: _Element | None, tag: str, label: str
-    ) -> tuple[str | None, Any]:
+    ) -> tuple[str | None, Array | None]:
         if element is None:
             side = tag.partition("}")[2]
             what = f"{label}: element <phistar:{side}> is missing."

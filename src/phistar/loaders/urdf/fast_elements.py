@@ -9,8 +9,9 @@ as large robots repeat most of theirs.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from phistar.arrays import Array
 from phistar.loaders.urdf.context import MAX_NAME_CHARACTERS
@@ -22,10 +23,10 @@ from phistar.model.joints import Axis
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
+Value = TypeVar("Value")
 Attributes = tuple[tuple[str, str], ...]
 
-_CACHE_ENTRIES = 8192
-"""Cache size per kind of value."""
+_CACHE_ENTRIES = 32768
 _MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 _LIMIT = ("lower", "upper", "velocity", "effort")
 
@@ -46,7 +47,7 @@ def fast_inertial(element: _Element) -> tuple[float, Array, Array] | None:
         read = _INERTIAL.get(tag)
         if read is None or tag in values:
             return None
-        values[tag] = value = read(tuple(child.items()))
+        values[tag] = value = _read_once(read, tuple(child.items()))
         if value is None:
             return None
     if len(values) != 3:
@@ -56,15 +57,15 @@ def fast_inertial(element: _Element) -> tuple[float, Array, Array] | None:
 
 def fast_joint(element: _Element) -> dict[str, Any] | None:
     """Contents of a ``<joint>`` that has each of its usual elements, by name."""
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     for child in element:
         tag = child.tag
         if tag in _ENDS:
             items = child.items()
-            value: Any = items[0][1] if len(items) == 1 and items[0][0] == "link" else ""
+            value: object = items[0][1] if len(items) == 1 and items[0][0] == "link" else ""
             value = value or None
         elif tag in _JOINT:
-            value = _JOINT[tag](tuple(child.items()))
+            value = _read_once(_JOINT[tag], tuple(child.items()))
         else:
             return None
         if value is None or tag in values:
@@ -74,30 +75,31 @@ def fast_joint(element: _Element) -> dict[str, Any] | None:
 
 
 @lru_cache(_CACHE_ENTRIES)
+def _read_once(read: Callable[[Attributes], Value], attributes: Attributes) -> Value:
+    """What a reader makes of attributes; files repeat them from link to link."""
+    return read(attributes)
+
+
 def _mass(attributes: Attributes) -> float | None:
     values = _numbers(attributes, ("value",))
     return None if values is None else values[0]
 
 
-@lru_cache(_CACHE_ENTRIES)
 def _inertia(attributes: Attributes) -> Array | None:
     values = _numbers(attributes, _MOMENTS)
     return None if values is None else frozen(inertia_rows(values, ""), (3, 3))
 
 
-@lru_cache(_CACHE_ENTRIES)
 def _centre(attributes: Attributes) -> Array | None:
     pose = _translation(attributes)
     return None if pose is None else frozen(pose[:3, 3], (3,))
 
 
-@lru_cache(_CACHE_ENTRIES)
 def _axis(attributes: Attributes) -> Axis | None:
     axis = _triple(attributes[0][1]) if [name for name, _ in attributes] == ["xyz"] else None
     return axis if axis is not None and abs(math.hypot(*axis) - 1.0) <= 1e-3 else None
 
 
-@lru_cache(_CACHE_ENTRIES)
 def _limits(attributes: Attributes) -> Limits | None:
     values = _numbers(attributes, _LIMIT)
     if values is None or values[0] > values[1]:
@@ -106,7 +108,6 @@ def _limits(attributes: Attributes) -> Limits | None:
     return Limits((lower,), (upper,), (velocity,), (effort,))
 
 
-@lru_cache(_CACHE_ENTRIES)
 def _origin(attributes: Attributes) -> Array | None:
     values = dict(attributes)
     xyz, rpy = _triple(values.pop("xyz", "0 0 0")), _triple(values.pop("rpy", "0 0 0"))

@@ -10,19 +10,14 @@ from typing import TYPE_CHECKING
 
 from phistar.errors import ArgumentError, close_matches
 from phistar.loaders.urdf.context import Context, quote, split_tag
-from phistar.loaders.urdf.dialect import (
-    DRAKE_KIND_OF_TYPE,
-    DRAKE_NAMESPACE,
-    KIND_OF_TYPE,
-    qname,
-)
+from phistar.loaders.urdf.dialect import DRAKE_KIND_OF_TYPE, DRAKE_NAMESPACE, KIND_OF_TYPE, qname
 from phistar.loaders.urdf.drive import (
     DYNAMICS,
     LIMITS,
     Rotor,
-    passive_drive,
     read_drive,
     read_limits,
+    without_effect,
 )
 from phistar.loaders.urdf.fast_elements import fast_joint, fast_name
 from phistar.loaders.urdf.values import (
@@ -137,7 +132,7 @@ class JointReader:
             children["child"],
             children["origin"],
             limits=children["limit"],
-            drive=passive_drive(type(motion)),
+            drive=without_effect(type(motion))[1],
             where=where,
         )
 

@@ -134,6 +134,8 @@ class _UrdfReader:
         context.close()
 
     def _check_root(self, root: _Element) -> None:
+        if root.tag == "robot":
+            return
         namespace, local = split_tag(root.tag)
         if local != "robot":
             what = f"the root element is <{prefixed_tag(root.tag)}>, expected <robot>."
@@ -225,10 +227,7 @@ class _UrdfReader:
         order = self._coordinates(floating_base, mimic)
         try:
             model = builder.build(
-                floating_base=floating_base,
-                mimic=mimic,
-                single_root=self.single_root,
-                order=order,
+                floating_base=floating_base, mimic=mimic, single_root=self.single_root, order=order
             )
         except PhistarError:
             self._explain()

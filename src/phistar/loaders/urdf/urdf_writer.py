@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,16 +21,7 @@ from phistar.arrays import Array
 from phistar.errors import ArgumentError
 from phistar.loaders.urdf.context import MAX_NAME_CHARACTERS
 from phistar.loaders.urdf.dialect import NAMESPACE, qname
-from phistar.model import (
-    GROUND_NAME,
-    Coupling,
-    Joint,
-    Link,
-    LoopJoint,
-    Model,
-    Shape,
-    make_pose,
-)
+from phistar.model import GROUND_NAME, Coupling, Joint, Link, LoopJoint, Model, Shape, make_pose
 from phistar.model.components import IDENTITY, Drive, Limits
 from phistar.model.model import STANDARD_GRAVITY
 from phistar.spatial import rotation_to_rpy
@@ -127,13 +118,13 @@ def _is_standard(shape: Shape) -> bool:
 class _UrdfWriter:
     """Adds the elements of a model to the root element."""
 
-    def __init__(self, root: _Element, sub_element: Any) -> None:
+    def __init__(self, root: _Element, sub_element: Callable[[_Element, str], _Element]) -> None:
         self.root = root
         self.sub_element = sub_element
         self.materials: dict[tuple[float, ...], str] = {}
 
     def add(self, parent: _Element, tag: str, **attributes: str) -> _Element:
-        element: _Element = self.sub_element(parent, tag)
+        element = self.sub_element(parent, tag)
         _set(element, attributes)
         return element
 

@@ -20,7 +20,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -89,7 +89,7 @@ class JointKind(ABC):
     pinocchio_angle: ClassVar[int | None] = None
     """The coordinate that Pinocchio writes as (cos, sin), if there is one."""
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         own = cls.__dict__
         if "q_units" in own:
@@ -195,7 +195,7 @@ class JointKind(ABC):
         """This kind about z with its parameters zero; links with equal ones share code."""
         return self.replaced(dict.fromkeys(self.parameters, 0.0))
 
-    def replaced(self, values: dict[str, Any]) -> Self:
+    def replaced(self, values: dict[str, object]) -> Self:
         """This kind with other fields, which may be values of a graph; nothing is checked."""
         kind = object.__new__(type(self))
         kept = {each.name: getattr(self, each.name) for each in fields(self)}

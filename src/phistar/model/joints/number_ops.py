@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from phistar.arrays import Array
+from phistar.arrays import Array, DType
 from phistar.spatial import pose, quat_log, quat_to_rotation, rotation_about
 from phistar.spatial._elementary import (
     cosine,
@@ -184,7 +184,7 @@ def multiplied_out(
 
 
 def _matrix(
-    factor: Turn | Orientation, direction: Callable[[int], Array], precision: np.dtype[Any]
+    factor: Turn | Orientation, direction: Callable[[int], Array], precision: DType
 ) -> Array:
     if isinstance(factor, Turn):
         angle = np.asarray(factor.angle, dtype=precision)

@@ -221,14 +221,7 @@ class DenseRotation:
         ]
         # The trace is the same on both sides.
         corner = (a + d) - result[0] - result[3]
-        return [
-            result[0] + zz,
-            result[1],
-            result[2],
-            result[3] + zz,
-            result[4],
-            corner + zz,
-        ]
+        return [result[0] + zz, result[1], result[2], result[3] + zz, result[4], corner + zz]
 
     def general_congruence(self, m: Matrix) -> Matrix:
         """R B R*."""

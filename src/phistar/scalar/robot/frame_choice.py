@@ -10,10 +10,7 @@ from phistar.model.components import GROUND
 from phistar.model.joints.kind import Z_AXIS, AxisKind
 from phistar.model.model import Model
 from phistar.scalar.robot.link_arrays import LinkArrays, identity_rotations, rows_to_array
-from phistar.scalar.robot.rounding import (
-    ROUNDING_TOLERANCE,
-    snap_to_zero,
-)
+from phistar.scalar.robot.rounding import ROUNDING_TOLERANCE, snap_to_zero
 from phistar.spatial import rotation_between
 from phistar.spatial.reproducible_math import atan2, lengths
 from phistar.spatial.reproducible_products import product

@@ -29,10 +29,7 @@ def factor_rotation(R: Matrix) -> tuple[RotationFactor, ...]:
     """A rotation as the cheapest factors that its known entries allow."""
     whole = [[x if x in (0.0, 1.0, -1.0) else None for x in row] for row in R]
     if all(x is not None for row in whole for x in row):
-        places = [next(j for j in range(3) if row[j]) for row in R]
-        signs = [R[i][j] for i, j in enumerate(places)]
-        straight = places == [0, 1, 2] and all(sign == 1.0 for sign in signs)
-        return () if straight else (SignedPermutation(tuple(places), tuple(signs)),)  # type: ignore[arg-type]
+        return _signed_permutation(R)
     for axis in range(3):
         i, j = (axis + 1) % 3, (axis + 2) % 3
         # The cosine of a small angle is 1 to rounding, so the diagonal alone does not tell.
@@ -41,6 +38,14 @@ def factor_rotation(R: Matrix) -> tuple[RotationFactor, ...]:
     if whole[2][0] == 0.0:
         return (AxisRotation(2, R[0][0], R[1][0]), AxisRotation(0, R[2][2], R[2][1]))
     return (DenseRotation(R),)
+
+
+def _signed_permutation(R: Matrix) -> tuple[RotationFactor, ...]:
+    """A rotation by right angles; no factor for none."""
+    places = [next(j for j in range(3) if row[j]) for row in R]
+    signs = [R[i][j] for i, j in enumerate(places)]
+    straight = places == [0, 1, 2] and all(sign == 1.0 for sign in signs)
+    return () if straight else (SignedPermutation(tuple(places), tuple(signs)),)  # type: ignore[arg-type]
 
 
 CosSin = Callable[[Scalar], tuple[Scalar, Scalar]]

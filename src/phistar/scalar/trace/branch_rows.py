@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Matrices of ``sweeps.split`` on a robot: walks along branches, row by row.
+"""Matrices of ``sweeps.split_matrices`` on a robot: walks along branches, row by row.
 
 In common axes, for the row of a joint coordinate at link k, its ancestors c and other links j:
 
@@ -61,7 +61,7 @@ class BranchRows:
             model: The robot.
             absent: Inputs that are not given.
             robot: Its links in common axes.
-            keep: Keeps a number for what comes after the line, or only makes room for it, and says
+            keep: Stores a number for the loops over rows, or only reserves its slot, and says
                 in which slot.
             link_force: External forces that are made of others, see ``TraceContext``.
         """
@@ -96,7 +96,7 @@ class BranchRows:
         return found
 
     def _segment(self, segment: Sequence[LinkNumbers]) -> None:
-        """Blocks within a segment, and the line for its rows."""
+        """Blocks within a segment, and the operations on its rows."""
         rows = range(segment[0].v, segment[-1].v + segment[-1].size)
         firsts = []
         for place, link in enumerate(segment):
@@ -149,7 +149,7 @@ class BranchRows:
         return w
 
     def slot(self, value: Value) -> int:
-        """Where a number of the line is kept."""
+        """Where a number of the unrolled program is stored."""
         if value.id not in self._slots:
             self._slots[value.id] = self._spill(value)
         return self._slots[value.id]

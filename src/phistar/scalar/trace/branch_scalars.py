@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What single links hold of the matrices of ``sweeps.split``, as scalars."""
+"""What single links hold of the matrices of ``sweeps.split_matrices``, as scalars."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -56,7 +56,7 @@ class BranchScalars:
         robot: TracedLinks,
         link_force: LinkForce | None = None,
     ) -> None:
-        """Trace everything; arguments as for ``branches.Branches``."""
+        """Trace everything; arguments as for ``branch_rows.BranchRows``."""
         self.split = split
         self.traced_links = robot
         self.links: Sequence[LinkNumbers] = robot.links
@@ -80,21 +80,24 @@ class BranchScalars:
                 for stream in each.streams:
                     if stream not in own:
                         tracer.value(stream)
-        self.columns: list[ColumnScalars] = []
-        for link in self.links:
-            for e in range(link.size):
-                trace = UnrolledTrace(
-                    self.traced_links,
-                    replace(setting, unit_vector=UnitVector(self.split.argument, link.v + e)),
-                )
-                for tracer, known in zip(trace.tracers, shared, strict=True):
-                    tracer.share_values(known, own)
-                self.columns.append(self._column(trace, link.index))
+        self.columns = list(self._columns(setting, shared, own))
         self.gain = [as_matrix(x) for x in self._all(once, "gain")]
         self.factor = [cast(LdlFactor, x) for x in self._all(once, "factor")]
         self.compliance = [as_inertia(x) for x in self._all(once, "compliance")]
         self.carried = [as_inertia(x) for x in self._all(once, "carried")]
         self.bias_gain = [as_matrix(x) for x in self._all(once, "bias_gain")]
+
+    def _columns(
+        self, setting: TraceContext, shared: Sequence[dict[int, LinkValue]], own: Set[int]
+    ) -> Iterator[ColumnScalars]:
+        """Those of each joint coordinate; what does not depend on the column is shared."""
+        for link in self.links:
+            for e in range(link.size):
+                unit = UnitVector(self.split.argument, link.v + e)
+                trace = UnrolledTrace(self.traced_links, replace(setting, unit_vector=unit))
+                for tracer, known in zip(trace.tracers, shared, strict=True):
+                    tracer.share_values(known, own)
+                yield self._column(trace, link.index)
 
     def _all(self, trace: UnrolledTrace, part: str) -> list[LinkValue]:
         stream = self.split.schedule.program.outputs[part]

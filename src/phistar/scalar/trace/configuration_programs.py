@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Steps on the configuration space of one robot as straight lines, joint by joint.
+"""Steps on the configuration space of one robot as unrolled programs, joint by joint.
 
 Inputs and outputs are in the robot's own coordinates: joints that mimic others have none, so every
 robot has these programs.

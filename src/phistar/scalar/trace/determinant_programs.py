@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The logarithm of the mass matrix's determinant as a straight line: 𝓜 = L D L*, so it is D's."""
+"""log det of the mass matrix as an unrolled program: 𝓜 = L D L*, so it is that of D."""
 
 from __future__ import annotations
 

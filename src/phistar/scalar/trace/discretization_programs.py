@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A step of time and its derivatives as a straight line, from those of forward dynamics.
+"""A step of time and its derivatives as an unrolled program, from those of forward dynamics.
 
     euler           q' = q ⊕ dt v         v' = v + dt v̇
     semi_implicit   v' = v + dt v̇         q' = q ⊕ dt v'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Straight lines as parts of others: a program's operations again in another graph.
+"""Unrolled programs as parts of others: a program's operations again in another graph.
 
 Constants that are given for inputs fold, and what both lines compute is shared.
 """
@@ -9,17 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from phistar.errors import LoweringError
-from phistar.scalar.graph import (
-    Scalar,
-    Value,
-    cos,
-    guard,
-    log,
-    operands,
-    select,
-    sin,
-    sqrt,
-)
+from phistar.scalar.graph import Scalar, Value, cos, guard, log, operands, select, sin, sqrt
 from phistar.scalar.linear.vectors import Vector
 from phistar.scalar.program import Unrolled
 
@@ -40,14 +30,14 @@ _FORMULAS: dict[str, Callable[..., Scalar]] = {
 
 
 def inline(program: Unrolled, inputs: Mapping[str, Sequence[Scalar]]) -> dict[str, Vector]:
-    """The outputs of a straight line on scalars of another graph.
+    """The outputs of an unrolled program on scalars of another graph.
 
     Args:
-        program: The straight line.
+        program: The unrolled program.
         inputs: The entries of everything that it reads.
 
     Raises:
-        LoweringError: It has loops or products of matrices after the line.
+        LoweringError: It has loops or products of matrices.
     """
     if program.row_loops or program.products:
         raise LoweringError("a line with loops after it cannot be part of another line")

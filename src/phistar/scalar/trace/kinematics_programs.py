@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Jacobians of frames, and their velocities in the world, as straight lines for one robot.
+"""Jacobians of frames, and their velocities in the world, as unrolled programs for one robot.
 
 They are walked along the paths from the root to the frames that are asked for, in whichever axes
 take the fewest operations; results are about the frames of the model and coordinates in its order.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Classes of links that may share one body of a loop, and the values that pass between bodies."""
+"""Classes of links that may share one block of a loop, and the values that pass between blocks."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _MAX_AXIS_ROTATION_ENTRIES = 5
 
 @dataclass(frozen=True)
 class LinkClasses:
-    """Which links share bodies.
+    """Which links share blocks.
 
     Attributes:
         class_of: Number of the class of each link.
         family_of: Number of the family of each link. Classes of a family have the same constants
-            and differ in their place in the tree alone, so that many of their bodies are the same.
+            and differ in their place in the tree alone, so that many of their blocks are the same.
         flat: ``LinkNumbers.flat_numbers`` of each link, NaN behind those that are shorter.
     """
 

@@ -2,7 +2,7 @@
 """What each operation on links is in scalars: one function a row, the same for every shape of code.
 
 Values by type: a motion or force is a list of six, a joint vector a list of d, an inertia one of
-``scalar.inertia``, a joint block six rows of d, a joint inertia a ``LdlFactor``.
+``scalar.linear.inertias``, a joint block six rows of d, a joint inertia a ``LdlFactor``.
 """
 
 from __future__ import annotations
@@ -332,6 +332,11 @@ def _compliance_update_any_axes(
             total = total + h[i] * u[j] - z[i] * h[j]
         return total
 
+    return _symmetric(entry)
+
+
+def _symmetric(entry: Callable[[int, int], Scalar]) -> SymmetricInertia:
+    """A matrix by its entries."""
     corner = [entry(i, j) for i in range(3) for j in range(i, 3)]
     far = [entry(i, j) for i in range(3, 6) for j in range(i, 6)]
     return SymmetricInertia(corner, [[entry(i, j) for j in range(3, 6)] for i in range(3)], far)
@@ -354,9 +359,7 @@ def compliance_update(place: PlacedLink, s: Inertia, g: Matrix, d: LdlFactor) ->
                 full[i][j] = full[j][i] = half[i]
             elif i <= j:
                 full[i][j] = full[j][i] = dot(across[i], half) + yielding[i]
-    corner = [full[i][j] for i in range(3) for j in range(i, 3)]
-    far = [full[i][j] for i in range(3, 6) for j in range(i, 6)]
-    return SymmetricInertia(corner, [full[i][3:] for i in range(3)], far)
+    return _symmetric(lambda i, j: full[i][j])
 
 
 def gain_adjoint_parts(g: Matrix, x: Vector) -> list[tuple[Scalar, Scalar]]:

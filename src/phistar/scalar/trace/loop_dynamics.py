@@ -8,8 +8,8 @@ With the factors 𝓜 = N D N* of the tree and Z = N⁻¹L*, one column per row:
     Δλ = c - Z*D⁻¹ε
     v̇ = N⁻* D⁻¹(ε + Zλ)
 
-The tree's sweeps are derived (``compile.catalogue``'s ``loop_factors``); here they are put together
-in one graph, in which everything that does not depend on the column is shared. Where rows depend on
+The tree's sweeps are derived (``loops.programs.loop_factors``); here they are put together in one
+graph, in which everything that does not depend on the column is shared. Where rows depend on
 each other Δ is singular: as many pivots as there are independent rows are taken, each the largest
 that is left, by selects.
 """

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Passes over links -> loops: one body of scalar operations for each pass and class of links.
+"""Passes over links -> loops: one block of scalar operations for each pass and class of links.
 
 Links of a class have the same joint kind and place in the tree and, if that gives few classes, the
 same pattern of zeros among their constants; numbers in which they differ are read from a table.
-Motions are read from the parent; forces and inertias are pushed to it: the first child stores, the
-others add. If the link's own part of such a sum is known in an earlier pass, it is put there then,
-and all children add. Memory is what loops wait for: U = α~ + ω~ω~ is made again by the children
-rather than kept. Compilation takes its time by the body, so classes that differ in their place
-alone share the bodies that do not depend on it.
+Motions are read from the parent; forces and inertias are added to its sums: the first child stores,
+the others add. If the link's own part of such a sum is known in an earlier pass, it is stored then
+(a hoisted sum), and all children add. Loops are bound by memory: children compute U = α~ + ω~ω~
+again instead of loading it. Compile time grows with the number of blocks, so classes that differ
+only in their place share the blocks that do not depend on it.
 
-Bodies are traced again until no more constants are found among what they leave to each other; what
-nobody reads is then dropped.
+Blocks are traced again until no more constants are found among what they store for each other; dead
+stores are then removed.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def given_sweeps(schedule: Schedule) -> tuple[Sweep, ...]:
 
 
 class LoopedTracer:
-    """All bodies of a program, and what they know of each other."""
+    """All blocks of a program, and what they know of each other."""
 
     def __init__(
         self,
@@ -123,33 +123,32 @@ class LoopedTracer:
             for s in p.streams
         }
         self.forms = inertia_forms(self.program)
-        self.hoisted_sums = self._presums()
+        self.hoisted_sums = self._find_hoisted_sums()
         self.hoisted_by_shift = {each.shift_in: each for each in self.hoisted_sums.values()}
         self.stored_streams = self._kept()
         self.known_constants: dict[Alias, float] = {}
         self.value_shapes: dict[tuple[int, int], LinkValue] = {}
         self.stored_constants: dict[Alias, set[float | None]] = {}
 
-    def _presums(self) -> dict[Node, _HoistedSum]:
+    def _find_hoisted_sums(self) -> dict[Node, _HoistedSum]:
         """Sums of forces of the children and of terms that are known before these are pushed."""
         nodes, found = self.program.nodes, {}
         uses = Counter(o for s in self.program.live() for o in set(self.program.operands(s)))
         for stream in self.program.live():
             node = nodes[stream]
-            shins = [o for o in node.operands if nodes[o].op == "shift_in"]
-            if node.op != "sum" or len(shins) != 1 or uses[shins[0]] != 1:
+            shifts = [o for o in node.operands if nodes[o].op == "shift_in"]
+            if node.op != "sum" or len(shifts) != 1 or not self.may_hoist(stream):
                 continue
-            if not self.may_hoist(stream):
+            inward = shifts[0]
+            if uses[inward] != 1:
                 continue
-            pushed = self.sweep_of.get(
-                defining_stream(self.program, nodes[shins[0]].operands[0]), 0
-            )
-            terms = [(f, o) for f, o in zip(node.data, node.operands, strict=True) if o != shins[0]]
+            pushed = self.sweep_of.get(defining_stream(self.program, nodes[inward].operands[0]), 0)
+            terms = [(f, o) for f, o in zip(node.data, node.operands, strict=True) if o != inward]
             early = [(f, o) for f, o in terms if self._made(o) < pushed]
-            if early and node.data[node.operands.index(shins[0])] == 1:
+            if early and node.data[node.operands.index(inward)] == 1:
                 late = [term for term in terms if term not in early]
                 first = max(self._made(o) for _, o in early)
-                found[node] = _HoistedSum(shins[0], first, tuple(early), tuple(late))
+                found[node] = _HoistedSum(inward, first, tuple(early), tuple(late))
         return found
 
     def may_hoist(self, stream: int) -> bool:
@@ -174,14 +173,14 @@ class LoopedTracer:
         return kept
 
     def _read_elsewhere(self, node: Node, home: float | None) -> set[int]:
-        presum = self.hoisted_sums.get(node)
-        early = [] if presum is None else [o for _, o in presum.early_terms]
+        hoisted = self.hoisted_sums.get(node)
+        early = [] if hoisted is None else [o for _, o in hoisted.early_terms]
         found = set()
         for operand in node.operands:
             made = defining_stream(self.program, operand)
             if made not in self.sweep_of:
                 continue
-            reader = presum.sweep if presum is not None and operand in early else home
+            reader = hoisted.sweep if hoisted is not None and operand in early else home
             if node.spec.shift is not Direction.OUTWARD:
                 found |= {made} if self.sweep_of[made] != reader else set()
             elif self.program.nodes[made].op == "angular_acceleration_matrix":
@@ -223,7 +222,7 @@ class LoopedTracer:
         return found
 
     def trace_to_fixed_point(self, trace: Callable[[], T]) -> T:
-        """What is traced, with all constants that bodies leave to each other."""
+        """What is traced, with all constants that blocks leave to each other."""
         before = dict(self.known_constants)
         while True:
             self.stored_constants = defaultdict(set)
@@ -246,7 +245,7 @@ class LoopedTracer:
         return self.constants[self.family[c]].scalars(lambda i: graph.load(TABLE, i, "link"))
 
     def _loop(self, number: int) -> LinkSweep:
-        """A body for each class; those of a family that ask the same of their place share it."""
+        """A block for each class; those of a family that ask the same of their place share it."""
         bodies: dict[int, BasicBlock] = {}
         traced: list[ClassTracer] = []
         for c in self.members:
@@ -354,7 +353,7 @@ class ClassTracer(LinkTracer):
         self._forms: dict[int, tuple[type, int]] = {}
 
     def shares_block_with(self, other: ClassTracer) -> bool:
-        """Whether the body that was traced here is that of another class, too."""
+        """Whether the block that was traced here is that of another class, too."""
         family = self.program_tracer.family
         return (
             (family[self.c], self.is_root) == (family[other.c], other.is_root)
@@ -399,9 +398,9 @@ class ClassTracer(LinkTracer):
             if stream in roller.stored_streams:
                 for i, x in enumerate(flatten(self.value(stream))):
                     self._store((stream, i), "link", x)
-        for presum in roller.hoisted_sums.values():
-            if presum.sweep == self.sweep:
-                self._store_hoisted(presum)
+        for hoisted in roller.hoisted_sums.values():
+            if hoisted.sweep == self.sweep:
+                self._store_hoisted(hoisted)
         self._push_to_parent()
         self._outputs()
         return self.result
@@ -429,21 +428,21 @@ class ClassTracer(LinkTracer):
             if not isinstance(x, float) or x != 0.0:
                 self.result.stores.append(Store(name, i, "ground", x, add=True))
 
-    def _store_hoisted(self, presum: _HoistedSum) -> None:
+    def _store_hoisted(self, hoisted: _HoistedSum) -> None:
         """Put what is known of a sum where the children will add to it."""
         total: LinkValue | None = None
-        for factor, stream in presum.early_terms:
+        for factor, stream in hoisted.early_terms:
             total = link_operations.add_term(total, factor, self.value(stream))
         assert total is not None
         for i, x in enumerate(as_vector(total)):
-            self._store((presum.shift_in, i), "link", x)
+            self._store((hoisted.shift_in, i), "link", x)
 
     def _sum(self, node: Node) -> LinkValue:
-        presum = self.program_tracer.hoisted_sums.get(node)
-        if presum is None:
+        hoisted = self.program_tracer.hoisted_sums.get(node)
+        if hoisted is None:
             return super()._sum(node)
-        total = self.sum_over_children(presum.shift_in, self.program.nodes[presum.shift_in])
-        for factor, stream in presum.late_terms:
+        total = self.sum_over_children(hoisted.shift_in, self.program.nodes[hoisted.shift_in])
+        for factor, stream in hoisted.late_terms:
             total = link_operations.add_term(total, factor, self.value(stream))
         return total
 

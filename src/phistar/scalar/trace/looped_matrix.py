@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Matrices of operators -> loops: what no column changes once, the rest again for each column.
+"""Matrices of operators -> loops: what depends on no column once, the rest for each column.
 
-A column is a unit vector at one link. What the others are to this link (``scalar.relations``)
-decides what is zero, so there is a body for each class of links and relation. Rows and columns of a
-matrix may also be frames; they hang on their links as links without a joint do.
+A column is a unit vector at one link. The relation of the other links to it (``link_relations``)
+decides what is zero, so there is a block for each class of links and relation. Rows and columns of
+a matrix may also be frames, which are links without a joint.
 
-Of an entry to which two columns add, that of row i and column j and its mirror image, the column
-with the smaller number stores and the other one adds: columns are taken in order.
+Where two columns add to one entry, (i, j) and its mirror image, the first column stores and the
+second one adds: columns are taken in order.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from phistar.scalar.trace.link_tracer import TraceContext, UnitVector
 from phistar.scalar.trace.looped import ClassTracer, LoopedTracer, given_sweeps
 from phistar.sweeps.inlining import defining_stream
 from phistar.sweeps.ir import Direction, Node, StreamProgram, Type
-from phistar.sweeps.requests import MatrixTerm
+from phistar.sweeps.matrix_requests import MatrixTerm
 from phistar.sweeps.schedule import Schedule, Sweep
 
 FRAME_KIND = "fixed"
@@ -97,7 +97,7 @@ def trace_looped_matrix(
 
 
 class _LoopedMatrixTracer(LoopedTracer):
-    """All bodies of a matrix."""
+    """All blocks of a matrix."""
 
     def __init__(
         self,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The inertia that frames show to forces as a straight line: the inverse of their compliance."""
+"""Operational inertia of frames as an unrolled program: the inverse of their compliance."""
 
 from __future__ import annotations
 
@@ -52,17 +52,23 @@ def operational_inertia(
         ]
     inverse = symmetric_inverse(rows)
     if not damped:
-        trace = dot([rows[i][i] for i in range(size)], [inverse[i][i] for i in range(size)])
-        least = 1.0 / trace
-        nothing = guard(least, singular_roundings * sys.float_info.epsilon) - least
-        for i in range(size):
-            inverse[i][i] = inverse[i][i] + nothing
+        _spoil_singular(rows, inverse, singular_roundings * sys.float_info.epsilon)
     numbers = [x for row in inverse for x in row]
     body.stores = [Store(RESULT_OUTPUT, i, "", x) for i, x in enumerate(numbers)]
     inputs = {"q": model.nq, **({"damping": 1} if damped else {})}
     return Unrolled(
         Signature(inputs, {RESULT_OUTPUT: size * size}, quaternion_entries(model)), body
     )
+
+
+def _spoil_singular(rows: Matrix, inverse: Matrix, least_eigenvalue: float) -> None:
+    """Make the diagonal of the inverse NaN where a bound of the eigenvalues is too small."""
+    size = len(rows)
+    trace = dot([rows[i][i] for i in range(size)], [inverse[i][i] for i in range(size)])
+    least = 1.0 / trace
+    nothing = guard(least, least_eigenvalue) - least
+    for i in range(size):
+        inverse[i][i] = inverse[i][i] + nothing
 
 
 def symmetric_inverse(rows: Matrix) -> Matrix:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Accelerations of frames and rates of their Jacobians as straight lines for one robot.
+"""Accelerations of frames and rates of their Jacobians as unrolled programs for one robot.
 
 Both are time derivatives of the numbers that ``kinematics_programs`` gives, in the same axes about
 the same points. Joints that mimic others add to their leader's columns.

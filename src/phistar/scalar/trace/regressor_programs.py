@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The regressor of inverse dynamics as a straight line: joint forces per unit of each parameter.
+"""The regressor of inverse dynamics, unrolled: joint forces per unit of each parameter.
 
 A body has ten parameters, in the order of ``spatial.PARAMETER_NAMES``: mass, first moments h and
 inertia J about the origin of its frame. With velocity [ω; v], acceleration [ω̇; a] (gravity taken

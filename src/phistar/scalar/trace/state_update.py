@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Updates of a state in time as straight lines: q' = q ⊕ h(Σ c v + h Σ c [v, v]), x' = x + h Σ d ẋ.
+"""Updates of a state in time, unrolled: q' = q ⊕ h(Σ c v + h Σ c [v, v]), x' = x + h Σ d ẋ.
 
 ⊕ is each joint's X_J(q) exp(H* u): an addition for angles and lengths, the exponential of SO(3),
 SE(3) or SE(2) for the others, as ``model.configuration.integrate`` has it. [v, w] is the bracket of
@@ -59,7 +59,7 @@ def joint_offsets(model: Model) -> tuple[JointOffsets, ...]:
 
 
 def to_state_update(joints: Sequence[JointOffsets], update: StateUpdate) -> Unrolled:
-    """The straight line of an update.
+    """An update, unrolled.
 
     It reads ``q``, ``x``, the step ``h``, velocities ``v<stage>`` and rates ``a<stage>``, and gives
     ``q_new`` and ``x_new``.

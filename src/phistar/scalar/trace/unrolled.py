@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Passes over links -> one straight line of scalar operations for one robot."""
+"""Passes over links -> one unrolled program of scalar operations for one robot."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled
 from phistar.scalar.robot.link_numbers import LinkNumbers
 from phistar.scalar.trace.frame_wrenches import LinkWrenches, SeatedWrenches, link_wrenches
 from phistar.scalar.trace.ground_tracer import GroundTracer
-from phistar.scalar.trace.held_wrenches import stiffness_times
 from phistar.scalar.trace.link_operations import (
     LINK_OPERATIONS,
     LinkValue,
@@ -24,6 +23,7 @@ from phistar.scalar.trace.link_operations import (
 )
 from phistar.scalar.trace.link_tracer import LinkTracer, TraceContext
 from phistar.scalar.trace.traced_links import TracedLinks
+from phistar.scalar.trace.wrench_stiffness import stiffness_times
 from phistar.sweeps.ir import Direction, Node, Type
 from phistar.sweeps.ops import Reduction
 from phistar.sweeps.schedule import Schedule
@@ -116,7 +116,7 @@ def trace_unrolled(
     setting: TraceContext,
     wrenches: SeatedWrenches | None = None,
 ) -> Unrolled:
-    """The straight line of a program.
+    """A program, unrolled.
 
     Args:
         schedule: The program.

@@ -11,8 +11,8 @@ from phistar.scalar.linear.vectors import Vector
 from phistar.scalar.lower import DEFAULT_OPTIONS, link_number_choices, quaternion_entries
 from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled, count_arithmetic
 from phistar.scalar.trace.frame_wrenches import LinkWrenches, SeatedWrenches, link_wrenches
-from phistar.scalar.trace.held_wrenches import stiffness
 from phistar.scalar.trace.traced_links import TracedLinks
+from phistar.scalar.trace.wrench_stiffness import stiffness
 
 RESULT_OUTPUT = "result"
 """Name of the only output."""

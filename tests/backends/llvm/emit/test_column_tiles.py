@@ -17,7 +17,7 @@ from phistar.model.random import random_model
 from phistar.robot import Robot
 from phistar.scalar.program import Looped
 from phistar.sweeps.matrix_plans import cheapest_plan, evaluate
-from phistar.sweeps.requests import Full
+from phistar.sweeps.matrix_requests import Full
 from phistar.thresholds import POLICY
 from tests.helpers import numbers, patch_policy
 

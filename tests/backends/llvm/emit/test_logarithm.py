@@ -11,7 +11,7 @@ import pytest
 
 from phistar.arrays import Array
 from phistar.backends.llvm.emit.ir_builder import Lanes
-from phistar.backends.llvm.emit.unrolled import unrolled_module
+from phistar.backends.llvm.emit.unrolled_module import unrolled_module
 from phistar.backends.llvm.run import jit
 from phistar.backends.llvm.run.calls import KernelCaller
 from phistar.scalar.graph import Graph, log

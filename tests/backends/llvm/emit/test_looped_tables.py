@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from phistar.backends.llvm.emit import looped
+from phistar.backends.llvm.emit import looped_module
 from phistar.backends.llvm.emit.ir_builder import literal, literal_list
 from phistar.backends.llvm.run import jit
 from phistar.compile import kernel
@@ -25,7 +25,7 @@ def test_bytes_are_the_same_code(real: str, monkeypatch: pytest.MonkeyPatch) -> 
     codes = []
     for many in (10_000, 1):
         patch_policy(monkeypatch, min_links_packed=many)
-        text = looped.looped_module(program, lanes)
+        text = looped_module.looped_module(program, lanes)
         assert ('c"' in text) == (many == 1)
         codes.append(jit.compile_text(text))
     assert codes[0] == codes[1]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from phistar.backends.llvm.emit.ir_builder import Lanes
-from phistar.backends.llvm.emit.unrolled import unrolled_module
+from phistar.backends.llvm.emit.unrolled_module import unrolled_module
 from phistar.backends.llvm.run import jit
 from phistar.backends.llvm.run.calls import KernelCaller
 from phistar.backends.llvm.run.jit import TargetCpu

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A long line of scalar operations, cut into parts that hand numbers on in the workspace.
+"""A long unrolled program cut into parts, which pass numbers on in the workspace.
 
 The first part reads all inputs and turns all angles; each of the others has so many nodes, in their
-order. A number that a later part needs has a slot as long as it is needed; what the line leaves
-behind, in outputs or for products of matrices, has one for good.
+order. A number that a later part needs has a slot as long as it is needed; outputs and factors of
+products of matrices have one to the end.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from phistar.scalar.program import Unrolled
 
 @dataclass(frozen=True)
 class OutlinedPart:
-    """Some of the nodes of a line.
+    """Some of the nodes of a program.
 
     Attributes:
         nodes: The nodes, in order, without constants.
@@ -34,7 +34,7 @@ class OutlinedPart:
 
 @dataclass(frozen=True)
 class Outline:
-    """All parts of a line.
+    """All parts of a program.
 
     Attributes:
         parts: The parts, in order.
@@ -53,10 +53,10 @@ class Outline:
 
 
 def plan_outline(program: Unrolled, size: int) -> Outline:
-    """The parts of a line.
+    """The parts of a program.
 
     Args:
-        program: A line, perhaps with products after it.
+        program: Unrolled, perhaps with products after it.
         size: Nodes of a part.
     """
     homes = _ResultSlots(program)
@@ -93,7 +93,7 @@ def _input_nodes(graph: Graph, nodes: Sequence[int]) -> set[int]:
 
 
 class _ResultSlots:
-    """Slots of what the line leaves behind; it stays there."""
+    """Slots of results and of factors of products; they are not reused."""
 
     def __init__(self, program: Unrolled) -> None:
         self.count = program.slots

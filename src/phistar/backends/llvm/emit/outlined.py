@@ -23,7 +23,7 @@ from phistar.backends.llvm.emit.skeleton import (
     sample_loop,
     wrap_module,
 )
-from phistar.backends.llvm.emit.unrolled import NodeEmitter, emit_node
+from phistar.backends.llvm.emit.unrolled_module import NodeEmitter, emit_node
 from phistar.jobs import checkpoint
 from phistar.scalar.graph import operands
 from phistar.scalar.program import Unrolled

@@ -19,7 +19,7 @@ from phistar.backends.llvm.emit.skeleton import (
     sample_loop,
     wrap_module,
 )
-from phistar.backends.llvm.emit.unrolled import UnrolledEmitter
+from phistar.backends.llvm.emit.unrolled_module import UnrolledEmitter
 from phistar.jobs import checkpoint
 from phistar.scalar.program import BasicBlock, Unrolled
 from phistar.thresholds import POLICY

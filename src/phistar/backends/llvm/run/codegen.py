@@ -51,7 +51,7 @@ def object_code(text: str, cpu: str, features: str, opt_level: int) -> bytes:
         return _emit_unlocked(target, module)
 
 
-def _emit_unlocked(target: Any, module: Any) -> bytes:
+def _emit_unlocked(target: object, module: object) -> bytes:
     """As ``target.emit_object(module)``, but other threads may use LLVM meanwhile."""
     ffi = binding().ffi
     function = ffi.lib.LLVMPY_TargetMachineEmitToMemory

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from phistar import jobs
 from phistar.backends.llvm.run import codegen
@@ -64,7 +64,6 @@ def _run_process(
     import subprocess
 
     windows = os.name == "nt"
-    own_group: dict[str, Any] = {"creationflags": 0x200} if windows else {"process_group": 0}
     pipe = subprocess.PIPE
     try:
         # In a group of its own, Ctrl-C on a terminal does not reach it: we end it ourselves.
@@ -73,7 +72,8 @@ def _run_process(
             stdin=pipe,
             stdout=pipe,
             stderr=subprocess.DEVNULL,
-            **own_group,
+            creationflags=0x200 if windows else 0,
+            process_group=None if windows else 0,
         )
     except OSError as error:
         logging.getLogger(jobs.LOGGER_NAME).info("no process to compile in: %s", error)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
 
@@ -223,7 +222,6 @@ def _latest(tiers: TieredKernel) -> tuple[NativeEntry, TieredKernel | None]:
     return native, pending
 
 
-@cache
 def _one_output(places: tuple[int, ...], frames: int, shape: Shape) -> Callable[..., Entry]:
     """The factory of entries to programs with one output; ``out=`` is for vectors."""
     vector = len(shape) == 1
@@ -236,7 +234,6 @@ def _one_output(places: tuple[int, ...], frames: int, shape: Shape) -> Callable[
     return _compiled(text)
 
 
-@cache
 def _many_outputs(
     places: tuple[int, ...], frames: int, names: tuple[str, ...], shapes: tuple[Shape, ...]
 ) -> Callable[..., Entry]:
@@ -248,7 +245,6 @@ def _many_outputs(
     )
 
 
-@cache
 def _chained(
     arguments: tuple[str, ...],
     read: tuple[str, ...],
@@ -307,8 +303,9 @@ def _text(shape: Shape) -> str:
     return ", ".join(map(str, shape)) if shape else "()"
 
 
+@cache
 def _compiled(text: str) -> Callable[..., Entry]:
-    scope: dict[str, Any] = {}
+    """The factory of a text; entries of one form share it."""
+    scope: dict[str, Callable[..., Entry]] = {}
     exec(compile(text, "<entry to machine code>", "exec"), scope)
-    factory: Callable[..., Entry] = scope["make"]
-    return factory
+    return scope["make"]

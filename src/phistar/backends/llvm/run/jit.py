@@ -18,7 +18,7 @@ import threading
 import weakref
 from collections import deque
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,7 @@ class LoadedCode:
         symbols: Addresses of the other functions that were asked for; absent ones are left out.
     """
 
-    def __init__(self, engine: Any, kernel: int, symbols: dict[str, int]) -> None:
+    def __init__(self, engine: object, kernel: int, symbols: dict[str, int]) -> None:
         self.kernel = kernel
         self.symbols = symbols
         self._finalizer = weakref.finalize(self, fork_gate.close_soon, engine)
@@ -91,7 +91,7 @@ def load(
         RuntimeError: The source is not a module, or has no kernel.
     """
     code = source if isinstance(source, bytes) else compile_text(source, cpu=cpu, features=features)
-    llvm = _binding()
+    llvm = _host.llvm
     with fork_gate:
         container = llvm.ObjectFileRef.from_data(code)
         if not container:
@@ -159,12 +159,9 @@ def target_cpu(cpu: str | None = None, features: str | None = None) -> TargetCpu
     return TargetCpu(host_cpu().cpu if cpu is None else cpu, features or "")
 
 
-@cache
 def host_cpu() -> TargetCpu:
     """The processor that this runs on."""
-    llvm = _binding()
-    with fork_gate:
-        return TargetCpu(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+    return _host.cpu
 
 
 def lanes_for(processor: TargetCpu, real: str = "double") -> Lanes:
@@ -197,32 +194,44 @@ def generic_tuning_cpu() -> str:
     return "x86-64-v3" if platform.machine().lower() in X86_MACHINES else ""
 
 
-@cache
 def llvm_versions() -> str:
     """Of llvmlite and LLVM; code in the cache is used with the same ones only."""
     import llvmlite  # type: ignore[import-untyped]
 
-    number = ".".join(str(part) for part in _binding().llvm_version_info)
+    number = ".".join(str(part) for part in _host.llvm.llvm_version_info)
     return f"llvmlite {llvmlite.__version__}, LLVM {number}"
 
 
-@cache
-def _binding() -> Any:
-    """llvmlite, ready to run code."""
-    llvm = codegen.binding()
-    llvm.check_jit_execution()
-    functions = ("PyBool_FromLong", "PyDict_GetItem", "PyDict_Size")
-    known = {
-        **{n: ctypes.cast(getattr(ctypes.pythonapi, n), ctypes.c_void_p).value for n in functions},
-        "phistar_ndarray": id(np.ndarray),
-        "phistar_dict": id(dict),
-    }
-    for name, address in known.items():
-        llvm.add_symbol(name, address)
-    return llvm
+class _Host:
+    """The machine that this runs on, looked at when it is first needed."""
+
+    @cached_property
+    def llvm(self) -> Any:
+        """llvmlite, ready to run code."""
+        llvm, python = codegen.binding(), ctypes.pythonapi
+        llvm.check_jit_execution()
+        functions = ("PyBool_FromLong", "PyDict_GetItem", "PyDict_Size")
+        known = {
+            **{n: ctypes.cast(getattr(python, n), ctypes.c_void_p).value for n in functions},
+            "phistar_ndarray": id(np.ndarray),
+            "phistar_dict": id(dict),
+        }
+        for name, address in known.items():
+            llvm.add_symbol(name, address)
+        return llvm
+
+    @cached_property
+    def cpu(self) -> TargetCpu:
+        """Its processor."""
+        llvm = self.llvm
+        with fork_gate:
+            return TargetCpu(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
 
 
-def _target_machine() -> Any:
+_host = _Host()
+
+
+def _target_machine() -> object:
     processor = host_cpu()
     return codegen.target_machine(processor.cpu, processor.features, POLICY.opt_level)
 
@@ -263,10 +272,10 @@ class _ForkGate:
             self._inside.remove(threading.get_ident())
             self._change.notify_all()
 
-    def close_soon(self, engine: Any) -> None:
+    def close_soon(self, engine: object) -> None:
         """Close an engine, now or as soon as that can be done without waiting.
 
-        The collector of garbage may call this, in a thread that holds locks for which those who
+        The garbage collector may call this, in a thread that holds locks for which those who
         fork or who are inside are waiting.
         """
         self._engines_to_close.append(engine)

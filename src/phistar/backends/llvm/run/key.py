@@ -3,7 +3,7 @@
 
 A name covers the robot's numbers, the places of the frames that a program uses, the program, how it
 is made, and the text of phistar's own sources, its version among them. The processor and the
-versions of llvmlite and LLVM are added by ``cache.key``.
+versions of llvmlite and LLVM are added by ``kernel_cache.cache_key``.
 """
 
 from __future__ import annotations

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from phistar.backends.llvm.emit.ir_builder import Lanes
-from phistar.backends.llvm.emit.looped import looped_module, looped_workspace
+from phistar.backends.llvm.emit.looped_module import looped_module, looped_workspace
 from phistar.backends.llvm.emit.outlined import OutlinedModule, needs_outlining
 from phistar.backends.llvm.emit.pieces import needs_pieces, pieces_module
-from phistar.backends.llvm.emit.unrolled import unrolled_module
-from phistar.backends.llvm.run import cache, jit
+from phistar.backends.llvm.emit.unrolled_module import unrolled_module
+from phistar.backends.llvm.run import jit
+from phistar.backends.llvm.run import kernel_cache as cache
 from phistar.backends.llvm.run.calls import KernelCaller
 from phistar.backends.llvm.run.native_entry import (
     ENTRY_SYMBOL,

@@ -13,11 +13,10 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from phistar.arrays import Array
+from phistar.arrays import Array, DType
 from phistar.backends.llvm.abi import has_gil
 from phistar.thresholds import POLICY
 
@@ -41,12 +40,12 @@ class ResultPool:
         self._lock = threading.Lock()
         self._blocks: list[Array] = []
 
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    def empty(self, shape: tuple[int, ...], dtype: DType) -> Array:
         """An array of this shape, with any content."""
         (found,) = self.rows(1, (math.prod(shape),), dtype)
         return found.reshape(shape)
 
-    def rows(self, count: int, sizes: Sequence[int], dtype: np.dtype[Any]) -> list[Array]:
+    def rows(self, count: int, sizes: Sequence[int], dtype: DType) -> list[Array]:
         """Arrays (count, size) with any content, one for each size."""
         found = []
         for width in sizes:

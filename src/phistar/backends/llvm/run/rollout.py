@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import ctypes
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
-from typing import Any
 
 from phistar.arrays import Array
 from phistar.backends.llvm.abi import data_address
@@ -34,8 +33,8 @@ _KernelFunction = ctypes.CFUNCTYPE(
 class StepCall:
     """A kernel with the buffers that it reads and fills, in the order of its signature.
 
-    An output may be a buffer that the kernel reads, if the kernel is a straight line: it reads all
-    numbers of a block of lanes before it writes any.
+    An output may be a buffer that the kernel reads, if the kernel is unrolled: it reads all numbers
+    of a block of lanes before it writes any.
     """
 
     kernel: MachineKernel
@@ -168,6 +167,6 @@ def _align(size: int) -> int:
 
 
 @cache
-def _stepper(real: str) -> tuple[jit.LoadedCode, Any]:
+def _stepper(real: str) -> tuple[jit.LoadedCode, Callable[[int, int, int, int], int]]:
     code = jit.load(stepper_module(real))
     return code, _KernelFunction(code.kernel)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -188,7 +188,7 @@ def entry_after_link_forces(model: Model, at: WrenchFrames, entry: Entry) -> Ent
     size = 6 * len(model.bodies)
     places = [(slice(6 * i, 6 * i + 6), slice(6 * k, 6 * k + 6)) for i, k in enumerate(bodies)]
 
-    def through_both(*given: Any, **out: Array | None) -> Array | None:
+    def through_both(*given: object, **out: Array | None) -> Array | None:
         *vectors, forces, reference = given
         found = move(vectors[0], forces, reference)
         if found is None:

@@ -15,7 +15,7 @@ A program applies the operator to unit columns; ``support`` finds what of that i
              outward from c. Diagonal blocks are read off Υ or R without any walk.
 
 Either may also run on the adjoint and be transposed. What is cheapest depends on robot and request,
-so it is chosen by counting operations: ``sweeps.matrix``.
+so it is chosen by counting operations: ``sweeps.matrix_plans``.
 """
 
 from __future__ import annotations

@@ -21,10 +21,9 @@ import os
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from phistar import settings
 from phistar.backends.llvm.run.jit import TargetCpu, host_cpu, llvm_versions
@@ -59,7 +58,7 @@ class CachedKernel:
     key: str
     size: int
     used: float
-    meta: dict[str, Any]
+    meta: dict[str, object]
 
 
 def cache_key(fingerprint: str | bytes, processor: TargetCpu | None = None) -> str:
@@ -81,7 +80,7 @@ def cache_key(fingerprint: str | bytes, processor: TargetCpu | None = None) -> s
     return digest.hexdigest()
 
 
-def lookup(name: str, needed: Collection[str] = ()) -> tuple[bytes, dict[str, Any]] | None:
+def lookup(name: str, needed: Collection[str] = ()) -> tuple[bytes, dict[str, object]] | None:
     """The code of a kernel and what was written down with it; None if there is none.
 
     A damaged file counts as none, and is deleted.
@@ -109,7 +108,7 @@ def lookup(name: str, needed: Collection[str] = ()) -> tuple[bytes, dict[str, An
     return found
 
 
-def save(name: str, code: bytes, meta: dict[str, Any]) -> None:
+def save(name: str, code: bytes, meta: Mapping[str, object]) -> None:
     """Keep the code of a kernel; others may do the same at the same time.
 
     Args:
@@ -253,13 +252,13 @@ def _shrink(folder: Path, most: float) -> None:
 # -- files
 
 
-def _pack(code: bytes, header: dict[str, Any]) -> bytes:
+def _pack(code: bytes, header: dict[str, object]) -> bytes:
     told = json.dumps(header).encode()
     digest = hashlib.sha256(told + code).digest()
     return MAGIC + len(told).to_bytes(_LENGTH_BYTES, "little") + told + digest + code
 
 
-def _unpack(content: bytes) -> tuple[bytes, dict[str, Any]] | None:
+def _unpack(content: bytes) -> tuple[bytes, dict[str, object]] | None:
     """Code and header; None if anything is not as it was written."""
     start = len(MAGIC) + _LENGTH_BYTES
     if not content.startswith(MAGIC) or len(content) < start:
@@ -293,7 +292,7 @@ def _read(path: Path) -> bytes:
         return file.read()
 
 
-def _header(path: Path) -> dict[str, Any]:
+def _header(path: Path) -> dict[str, object]:
     try:
         found = _unpack(_read(path))
     except OSError:

@@ -14,11 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from phistar.backends.llvm.emit.column_tiles import (
-    ColumnTiles,
-    is_tiled,
-    output_vectors,
-)
+from phistar.backends.llvm.emit.column_tiles import ColumnTiles, is_tiled, output_vectors
 from phistar.backends.llvm.emit.ir_builder import (
     FunctionBuilder,
     Lanes,
@@ -29,7 +25,7 @@ from phistar.backends.llvm.emit.ir_builder import (
 )
 from phistar.backends.llvm.emit.sincos import emit_sincos_any_angle
 from phistar.backends.llvm.emit.skeleton import SampleBlock, kernel_module
-from phistar.backends.llvm.emit.unrolled import emit_node
+from phistar.backends.llvm.emit.unrolled_module import emit_node
 from phistar.scalar.graph import Value
 from phistar.scalar.program import (
     BasicBlock,

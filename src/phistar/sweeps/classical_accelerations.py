@@ -5,9 +5,9 @@ With c = (0; ω × v) at each link, a' = a + c - Eφ*c and b' = b - Mc give ever
 y = φ*(... + a) the value y' = y + c and leave My + b as it is. So a program may change over if its
 accelerations are read through My + b alone. Then linear velocities are not needed at all, and
 
-    U = α~ + ω~ω~            turning        shared by the link and its children
-    φ*y' + a'                shout_turning  R*(a + U p), and joint_bias: what the joint's rate adds
-    My' + b'                 rigid_force    m a + U h, and a moment from U and the second moments
+    U = α~ + ω~ω~   angular_acceleration_matrix, shared by the link and its children
+    φ*y' + a'       shift_out_classical: R*(a + U p), and joint_bias: what the joint's rate adds
+    My' + b'        rigid_force: m a + U h, and a moment from U and the second moments
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Matches:
     Attributes:
         joint: crm(V, H*v) -> V.
         free: crf(V, MV) -> V.
-        accelerations: y -> (V, its shout), where y = crm(V, H*v) + shout y + ...
+        accelerations: y -> (V, its shift_out), where y = crm(V, H*v) + shift_out y + ...
     """
 
     joint: dict[int, int]
@@ -53,20 +53,25 @@ def _find_matches(program: StreamProgram) -> _Matches:
             momentum = nodes[node.operands[1]]
             if _is_rigid(program, momentum) and momentum.operands[1] == node.operands[0]:
                 free[stream] = node.operands[0]
-    accelerations = {}
+    return _Matches(joint, free, _find_accelerations(program, joint))
+
+
+def _find_accelerations(
+    program: StreamProgram, joint: dict[int, int]
+) -> dict[int, tuple[int, int]]:
+    found = {}
     for stream in program.recursions:
         terms = _terms(program, program.definitions[stream])
-        bias = [o for o, factor in terms.items() if o in joint and factor == 1]
-        shouts = [
-            o for o, factor in terms.items() if factor == 1 and _is_shift_out_of(nodes[o], stream)
-        ]
-        if len(bias) == 1 and shouts:
-            accelerations[stream] = (joint[bias[0]], shouts[0])
-    return _Matches(joint, free, accelerations)
+        plain = [operand for operand, factor in terms.items() if factor == 1]
+        bias = [o for o in plain if o in joint]
+        shifts_out = [o for o in plain if _is_shift_out_of(program.nodes[o], stream)]
+        if len(bias) == 1 and shifts_out:
+            found[stream] = (joint[bias[0]], shifts_out[0])
+    return found
 
 
 def _joint_rate(program: StreamProgram, stream: int) -> int | None:
-    """The stream H*v if another one is V = H*v + shout V."""
+    """The stream H*v if another one is V = H*v + shift_out V."""
     if program.nodes[stream].op != "rec":
         return None
     terms = _terms(program, program.definitions[stream])
@@ -113,27 +118,25 @@ def _force_pairs(program: StreamProgram, found: _Matches, stream: int) -> list[t
 def _is_unobservable(program: StreamProgram, found: _Matches) -> bool:
     """Whether biases enter accelerations alone, and these are read through M y + b alone."""
     homes = {program.definitions[y] for y in found.accelerations}
-    shouts = {shift_out for _, shift_out in found.accelerations.values()}
+    shifts_out = {shift_out for _, shift_out in found.accelerations.values()}
     if any(stream in found.accelerations for stream in program.outputs.values()):
         return False
+
+    def is_noticed(stream: int, operand: int, paired: set[int]) -> bool:
+        """Whether a stream reads what changes otherwise than through M y + b."""
+        if (operand in found.joint or operand in shifts_out) and stream not in homes:
+            return True
+        inertia = program.nodes[operand]
+        reads = _is_rigid(program, inertia) and inertia.operands[1] in found.accelerations
+        if (operand in found.free or reads) and operand not in paired:
+            return True
+        through = stream in shifts_out or _is_rigid(program, program.nodes[stream])
+        return operand in found.accelerations and not through
+
     for stream in program.live():
-        node = program.nodes[stream]
         paired = {p for pair in _force_pairs(program, found, stream) for p in pair}
-        for operand in node.operands:
-            if (operand in found.joint or operand in shouts) and stream not in homes:
-                return False
-            if operand in found.free and operand not in paired:
-                return False
-            inertia = program.nodes[operand]
-            reads = _is_rigid(program, inertia) and inertia.operands[1] in found.accelerations
-            if reads and operand not in paired:
-                return False
-            if (
-                operand in found.accelerations
-                and stream not in shouts
-                and not _is_rigid(program, node)
-            ):
-                return False
+        if any(is_noticed(stream, each, paired) for each in program.nodes[stream].operands):
+            return False
     return True
 
 
@@ -145,7 +148,7 @@ class _ClassicalRewriter:
         self.found = found
         self.new = StreamProgram()
         self._done: dict[int, int] = {}
-        self._shouts = {shift_out: y for y, (_, shift_out) in found.accelerations.items()}
+        self._shifted = {shift_out: y for y, (_, shift_out) in found.accelerations.items()}
 
     def run(self) -> StreamProgram:
         """The new program; streams are made before those that use them."""
@@ -179,8 +182,8 @@ class _ClassicalRewriter:
             self.copy(velocity)
             pair = (self.copy(carried), self.copy(node.operands[1]))
             return self.new.add("joint_bias", pair, Type.MOTION)
-        if stream in self._shouts:
-            y = self._shouts[stream]
+        if stream in self._shifted:
+            y = self._shifted[stream]
             return self.new.add(
                 "shift_out_classical", (self.copy(y), self._turning(y)), Type.MOTION
             )

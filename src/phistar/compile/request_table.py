@@ -6,13 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
-from phistar.algorithms.programs import (
-    BUNDLES,
-    MATRICES,
-    PROGRAMS,
-    REGROUPABLE_PROGRAMS,
-    LazyTable,
-)
+from phistar.algorithms.programs import BUNDLES, MATRICES, PROGRAMS, REGROUPABLE_PROGRAMS, LazyTable
 from phistar.algorithms.rotor_programs import ROTOR_BUNDLES, ROTOR_MATRICES, ROTOR_PROGRAMS
 from phistar.compile.requests import Bundle, MatrixOf, Request, Vectors
 from phistar.compile.traced import TRACED

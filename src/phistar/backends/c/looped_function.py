@@ -33,14 +33,7 @@ from phistar.scalar.program import (
     entry_start,
     first_visited_siblings,
 )
-from phistar.scalar.robot.link_relations import (
-    ABOVE,
-    AFTER,
-    AT,
-    BEFORE,
-    BELOW,
-    AncestorRelations,
-)
+from phistar.scalar.robot.link_relations import ABOVE, AFTER, AT, BEFORE, BELOW, AncestorRelations
 from phistar.sweeps.ir import Direction
 
 _FIRST_TABLE = {way: f"first_{way.value}" for way in Direction}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A straight line of scalar operations as a C function, or as several that are called in turn."""
+"""An unrolled program as a C function, or as several that are called in turn."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _INDENT = "    "
 
 
 class UnrolledWorkspace:
-    """The workspace of a straight line.
+    """The workspace of an unrolled program.
 
-    It begins with what the parts of a long line hand on to each other. What products and loops over
+    It begins with what the parts of a long program pass to each other. What products and loops over
     rows read follows, and at the end are the quaternions of q, made unit.
     """
 

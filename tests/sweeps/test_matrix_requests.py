@@ -18,14 +18,7 @@ from phistar.model.generators import chain, tree
 from phistar.sweeps.costs import RIGID_INERTIA_ENTRIES, count_operations, node_cost
 from phistar.sweeps.lower import ARGUMENTS, lower
 from phistar.sweeps.matrix_plans import MatrixPlan, all_plans, cheapest_plan
-from phistar.sweeps.op_costs import (
-    FORCE_SHIFT_COST,
-    INERTIA_SHIFT_COST,
-    OperationCount,
-    link_types,
-)
-from phistar.sweeps.printing import to_text
-from phistar.sweeps.requests import (
+from phistar.sweeps.matrix_requests import (
     Apply,
     Block,
     Col,
@@ -35,6 +28,13 @@ from phistar.sweeps.requests import (
     Row,
     matrix_forms,
 )
+from phistar.sweeps.op_costs import (
+    FORCE_SHIFT_COST,
+    INERTIA_SHIFT_COST,
+    OperationCount,
+    link_types,
+)
+from phistar.sweeps.printing import to_text
 from phistar.sweeps.schedule import schedule
 from phistar.thresholds import POLICY
 

@@ -3,7 +3,8 @@
 
 Base operators (H, M, E_phi, E_0, A, N, B, T, gravity, and those of weighted points) are given by a
 robot and its state; vectors and the block diagonals X, Y, Z by the user of an expression; all
-others are defined by them. The algebra knows neither the number nor the order of the links.
+others are defined by them. Those of closed loops stand in ``loop_symbols``. The algebra knows
+neither the number nor the order of the links.
 """
 
 from __future__ import annotations
@@ -36,6 +37,11 @@ from phistar.refs import FO00, JR93, JR95, RK92, Ref
 @dataclass(frozen=True)
 class Riccati:
     """P = M + E_phi (P - P H* D^-1 H P) E_phi*, D = H P H* + A: an inward recursion."""
+
+
+@dataclass(frozen=True)
+class NodeRiccati(Riccati):
+    """The same recursion over nodes: P_a = M + E_a (P_a - P_a H_a* D_a^-1 H_a P_a) E_a*."""
 
 
 @dataclass(frozen=True)

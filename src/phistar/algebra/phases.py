@@ -157,9 +157,19 @@ PHASES = (
     Phase(
         "aggregation",
         AGGREGATION,
-        (NODE_INERTIA,),
+        (NODE_INERTIA, *DEFINITIONS),
         _sparse_weights(
-            A_a=1, H_a=3, E_a=5, E_inner=1, phi_inner=2, phi=2, phi_a=1, mass_matrix_a=9
+            A_a=1,
+            H_a=3,
+            E_a=5,
+            E_inner=1,
+            E_psi=1,
+            loop_compliance=6,
+            mass_matrix=5,
+            mass_matrix_a=9,
+            phi=2,
+            phi_a=1,
+            phi_inner=2,
         ),
     ),
     Phase("nodes", AGGREGATED, (), _NODE_WEIGHTS, takes_theorems=True),

@@ -20,6 +20,7 @@ from phistar.algebra.spaces import (
     GROUND_FORCE,
     GROUND_POINT,
     JOINT,
+    MINIMAL,
     MOTION,
     ONE,
     PLACE,
@@ -596,10 +597,19 @@ P_dot_v = register_articulated_rate("P_dot_v", v, "Ṗᵥ", r"\dot P_v", "at v")
 
 def divides_by_D(exprs: Iterable[Expr]) -> bool:
     """Whether expressions, their symbols unfolded, invert D or an expression of it: they need D >
-    0."""
+    0. Inverses on minimal rates need Dₐ > 0 instead."""
     return any(
-        (isinstance(node, Inverse) and isinstance(node.of, Symbol))
-        or (isinstance(node, Symbol) and isinstance(symbol_entry(node).definition, Riccati))
+        (isinstance(node, Inverse) and isinstance(node.of, Symbol) and node.domain is not MINIMAL)
+        or (isinstance(node, Symbol) and type(symbol_entry(node).definition) is Riccati)
+        for node in unfold_definitions(exprs)
+    )
+
+
+def divides_by_node_inertia(exprs: Iterable[Expr]) -> bool:
+    """Whether expressions, their symbols unfolded, invert an inertia in minimal rates."""
+    return any(
+        (isinstance(node, Inverse) and node.domain is MINIMAL)
+        or (isinstance(node, Symbol) and isinstance(symbol_entry(node).definition, NodeRiccati))
         for node in unfold_definitions(exprs)
     )
 

@@ -11,7 +11,7 @@ and λ comes first: Δλ = c - L a₀ with Δ = L𝓜⁻¹L* and a₀ = 𝓜⁻�
 is Δ = Z*D⁻¹Z. Rows must be independent where Δ is inverted; ``constraint_embedding`` does without.
 """
 
-from phistar.algebra.ir import Expr, zero
+from phistar.algebra.ir import zero
 from phistar.algebra.loop_symbols import (
     Gamma,
     coupling,
@@ -140,11 +140,13 @@ def loop_response() -> Theorem:
 @algorithm
 def loop_forces_dynamics() -> Theorem:
     """The articulated-body algorithm takes Γλ as external forces and C_ℓ*λ as joint forces."""
-    with_loops: dict[Expr, Expr] = {b: b - Gamma @ multipliers, tau: tau + coupling.T @ multipliers}
     return Theorem(
         "loop_forces_dynamics",
         definition=mass_matrix.inv @ (tau - bias_force + L.T @ multipliers),
-        result=substitute(forward_dynamics.result, with_loops),
+        result=substitute(
+            forward_dynamics.result,
+            {b: b - Gamma @ multipliers, tau: tau + coupling.T @ multipliers},
+        ),
         doc="once the multipliers are known, forward dynamics of the tree gives the motion",
         ref=FO00.eq("15"),
         rules=(*_FACTORS, row("riccati_mixed")),

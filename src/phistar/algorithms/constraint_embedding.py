@@ -10,8 +10,6 @@ are one node, with Hₐ = 𝓧*Hφᵢ in place of H and Eₐ = (Eφ - Eᵢ)φᵢ
 of Eφ inside nodes. So all that is known of trees, the O(n) inverse too, is known of closed loops.
 """
 
-from collections.abc import Mapping
-
 from phistar.algebra.ir import Expr, I, zero
 from phistar.algebra.loop_identities import AGGREGATED, AGGREGATION, on_nodes
 from phistar.algebra.loop_symbols import (
@@ -55,11 +53,12 @@ loop_joint_forces = mass_matrix @ embedded_acceleration + bias_force - tau
 node_factor, node_factor_inverse = on_nodes(L), on_nodes(L_inv)
 """I + HₐφₐKₐ and I - HₐψₐKₐ."""
 
-_NODE_VECTORS: Mapping[Expr, Expr] = {
-    tau: X.T @ (tau - A @ prescribed),
-    a: phi_inner.T @ (a + H.T @ prescribed),
-}
-"""τₐ and aₐ: forces and bias accelerations of nodes, with what the loops prescribe."""
+
+def _of_nodes(expr: Expr) -> Expr:
+    """An expression on nodes: τₐ = 𝓧*(τ - A𝓢c) and aₐ = φᵢ*(a + H*𝓢c) for its vectors."""
+    force = X.T @ (tau - A @ prescribed)
+    return on_nodes(expr, {tau: force, a: phi_inner.T @ (a + H.T @ prescribed)})
+
 
 _INDEPENDENT = frozenset({"independent"})
 _PARTITION = (
@@ -186,7 +185,7 @@ def embedded_forces() -> Theorem:
     return Theorem(
         "embedded_forces",
         definition=X.T @ (tau - bias_force - mass_matrix @ prescribed),
-        result=on_nodes(tau - bias_force, _NODE_VECTORS),
+        result=_of_nodes(tau - bias_force),
         doc="forces in minimal rates by the sweeps of inverse dynamics over nodes",
         ref=FO00.eq("22"),
         rules=AGGREGATION,
@@ -228,12 +227,10 @@ def embedded_forward_dynamics() -> Theorem:
     νₐ = Dₐ⁻¹(τₐ - Hₐzₐ)
     y = νₐ - Kₐ*ψₐ*(Hₐ*νₐ + aₐ)  outward
     """
-    on_links = mass_matrix.inv @ (tau - bias_force), open_lets(forward_dynamics.result)
-    definition, result = (on_nodes(side, _NODE_VECTORS) for side in on_links)
     return Theorem(
         "embedded_forward_dynamics",
-        definition=definition,
-        result=result,
+        definition=_of_nodes(mass_matrix.inv @ (tau - bias_force)),
+        result=_of_nodes(open_lets(forward_dynamics.result)),
         doc="forward dynamics of the tree, on nodes",
         ref=RK92.eq("(66)-(73)"),
         rules=(embedded_mass_matrix_inverse.rule, *AGGREGATED),

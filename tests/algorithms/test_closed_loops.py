@@ -14,6 +14,7 @@ import pytest
 from phistar.algebra.dense import Dense
 from phistar.algebra.dense_loops import LoopRows
 from phistar.algebra.ir import Expr, I
+from phistar.algebra.loop_identities import on_nodes
 from phistar.algebra.loop_symbols import (
     D_a,
     E_a,
@@ -22,9 +23,11 @@ from phistar.algebra.loop_symbols import (
     P_a,
     coupling,
     embedding,
+    independent_rates,
     loop_compliance,
     loop_jacobian,
     mass_matrix_a,
+    particular_rates,
     phi_a,
     self_stress,
 )
@@ -35,12 +38,14 @@ from phistar.algebra.random_examples import (
     random_model_with,
     random_vectors,
 )
-from phistar.algebra.symbols import D, H, K, M, mass_matrix, phi, psi, tau
+from phistar.algebra.symbols import D, H, K, M, P, mass_matrix, phi, psi, tau, v
+from phistar.algebra.traverse import open_lets
 from phistar.algorithms.catalogue import catalogue
 from phistar.algorithms.closed_loops import (
     U,
     Z,
     closed_acceleration,
+    epsilon,
     loop_multipliers,
     projection,
 )
@@ -53,6 +58,7 @@ from phistar.algorithms.constraint_embedding import (
     prescribed,
 )
 from phistar.algorithms.equations_of_motion import in_motion
+from phistar.algorithms.forward_dynamics import forward_dynamics
 from phistar.algorithms.inverse_dynamics import bias_force
 from phistar.algorithms.operational_space import Omega
 from phistar.arrays import Array
@@ -60,6 +66,7 @@ from phistar.errors import SingularHingeWarning
 from phistar.model.components import GROUND, Coupling, Frame, LoopJoint
 from phistar.model.configuration import integrate_unchecked, random_configuration
 from phistar.model.model import Model
+from phistar.model.random import random_model
 from tests.helpers import SHARED, load_with_loops, needs_shared
 
 LOOPS = SHARED / "loops"
@@ -288,6 +295,36 @@ def test_nodes_form_a_tree(seed: int) -> None:
     assert np.count_nonzero(np.abs(ours(D_a)) > 1e-9 * np.abs(inertia).max()) < inertia.size
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_closing_at_the_common_ancestor_is_embedding(seed: int) -> None:
+    """P + UΛ⁻¹U* at a loop's common ancestor, Λ the sum of Z*D⁻¹Z over the joints beyond it, is the
+    articulated inertia that embedding gives this link; relative 1e-9."""
+    rng = np.random.default_rng(seed)
+    model = random_model(rng, 9, topology="tree", armature=0.3)
+    ends = [
+        (i, j, shared[-1])
+        for i in range(len(model.bodies))
+        for j in range(i)
+        if (shared := [k for k in model.ancestors(i) if k in model.ancestors(j)])
+        and _rates_between(model, i, j) > 2
+    ]
+    predecessor, successor, k = ends[int(rng.integers(len(ends)))]
+    rows = LoopRows(predecessor, successor, rng.normal(size=(6, 2)))
+    dense = Dense(model, random_configuration(model, rng), loops=[rows])
+    beyond = [j for j in range(len(model.bodies)) if k in model.ancestors(j) and j != k]
+    joints = np.concatenate([np.r_[dense.joint_slices[j]] for j in beyond])
+    z, d = dense(Z)[joints], dense(D)[np.ix_(joints, joints)]
+    u, link = dense(U)[6 * k : 6 * k + 6], np.s_[6 * k : 6 * k + 6, 6 * k : 6 * k + 6]
+    joined = dense(P)[link] + u @ np.linalg.solve(z.T @ np.linalg.solve(d, z), u.T)
+    assert _distance(joined, dense(P_a)[link]) < 1e-9
+    assert _distance(dense(P)[link], dense(P_a)[link]) > 1e-6
+
+
+def _rates_between(model: Model, i: int, j: int) -> int:
+    between = set(model.ancestors(i)) ^ set(model.ancestors(j))
+    return sum(model.bodies[body].joint_kind.nv for body in between)
+
+
 FALSE = [
     ("loop_forces", H @ phi @ Gamma),
     ("loop_whitening", H @ psi @ Gamma + coupling.T),
@@ -297,6 +334,22 @@ FALSE = [
     ("loop_response", D.inv @ Z),
     ("closed_loops_hold", loop_jacobian @ closed_acceleration * 2),
     ("closed_loop_motion", tau - loop_jacobian.T @ loop_multipliers),
+    ("loop_open_accelerations", Z.T @ D.inv @ epsilon),
+    ("loop_columns_inward", phi @ Gamma),
+    ("loop_innovations", H @ phi @ Gamma + coupling.T),
+    ("closed_forward_dynamics", forward_dynamics.result),
+    ("closed_compliance", Omega),
+    ("closed_compliance", Omega + (Omega @ Gamma) @ loop_compliance.inv @ (Omega @ Gamma).T),
+    ("loop_forces_dynamics", forward_dynamics.result),
+    ("projection_of_energy", (projection @ v).T @ mass_matrix @ projection @ v),
+    ("null_space_motion", embedding.T @ tau),
+    ("forces_of_the_loops", loop_jacobian.T @ particular_rates.T @ tau),
+    ("embedded_response", independent_rates @ mass_matrix.inv @ independent_rates.T),
+    ("embedded_forces", embedding.T @ (tau - bias_force)),
+    (
+        "embedded_forward_dynamics",
+        on_nodes(open_lets(forward_dynamics.result), {tau: embedding.T @ tau}),
+    ),
     ("velocity_projection", projection @ projection.T @ tau),
     ("response_of_inertia", mass_matrix.inv),
     ("response_by_embedding", embedding @ embedding.T),

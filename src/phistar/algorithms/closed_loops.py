@@ -11,7 +11,7 @@ and λ comes first: Δλ = c - L a₀ with Δ = L𝓜⁻¹L* and a₀ = 𝓜⁻�
 is Δ = Z*D⁻¹Z. Rows must be independent where Δ is inverted; ``constraint_embedding`` does without.
 """
 
-from phistar.algebra.ir import zero
+from phistar.algebra.ir import let, zero
 from phistar.algebra.loop_symbols import (
     Gamma,
     coupling,
@@ -24,13 +24,13 @@ from phistar.algebra.loop_symbols import (
 from phistar.algebra.phases import row
 from phistar.algebra.proof import Theorem
 from phistar.algebra.spaces import JOINT, LOOP
-from phistar.algebra.symbols import D, H, K, Upsilon, Xi, mass_matrix, phi, psi, tau, v
+from phistar.algebra.symbols import D, E_phi, G, H, K, P, Upsilon, Xi, mass_matrix, phi, psi, tau, v
 from phistar.algebra.traverse import substitute
 from phistar.algorithms.catalogue import algorithm
 from phistar.algorithms.decompositions import psi_tilde
 from phistar.algorithms.forward_dynamics import forward_dynamics
 from phistar.algorithms.innovations import L_inv, mass_matrix_inverse
-from phistar.algorithms.inverse_dynamics import b, bias_force
+from phistar.algorithms.inverse_dynamics import a, b, bias_force
 from phistar.algorithms.operational_space import Omega
 from phistar.refs import FO00
 
@@ -240,6 +240,90 @@ def response_of_inertia() -> Theorem:
         result=closed_response,
         doc="along the loops the response inverts the mass matrix",
         ref=FO00.eq("20"),
+        needs=_INDEPENDENT,
+    )
+
+
+epsilon = let("epsilon", tau - H @ let("z", psi @ (K @ tau + P @ a + b)))
+"""Innovations of the tree's forward dynamics."""
+open_accelerations = U.T @ a + Z.T @ D.inv @ epsilon
+"""Accelerations across the open loops, collected inward beside the bias forces."""
+
+
+@algorithm
+def loop_open_accelerations() -> Theorem:
+    """L a₀ + Γ*φ*a = U*a + Z*D⁻¹ε, ε = τ - Hz: no outward sweep is needed before λ."""
+    return Theorem(
+        "loop_open_accelerations",
+        definition=L @ tree_acceleration + Gamma.T @ phi.T @ a,
+        result=open_accelerations,
+        doc="accelerations across the open loops from the inward sweep of forward dynamics",
+        ref=FO00.eq("21"),
+        rules=(*_FACTORS, row("riccati_mixed")),
+    )
+
+
+@algorithm
+def closed_forward_dynamics() -> Theorem:
+    """The articulated-body algorithm with its loops closed: one solve between its two sweeps.
+
+    z = ψ(Kτ + Pa + b), U = ψ(Γ - KC_ℓ*)      inward     as for the tree, and the loops' columns
+    ε = τ - Hz, Z = HU + C_ℓ*                             innovations
+    Δ = Z*D⁻¹Z, w = U*a + Z*D⁻¹ε                          sums over the links
+    λ = Δ⁻¹(c + Γ*φ*a - w)                                at the ground
+    ν = D⁻¹(ε + Zλ)
+    v̇ = ν - K*ψ*(H*ν + a)                     outward    as for the tree
+    """
+    wanted = loop_acceleration + Gamma.T @ phi.T @ a
+    lam = let("multipliers", Delta.inv @ (wanted - open_accelerations))
+    nu = let("nu", D.inv @ (epsilon + Z @ lam))
+    return Theorem(
+        "closed_forward_dynamics",
+        definition=closed_acceleration,
+        result=nu - K.T @ psi.T @ (H.T @ nu + a),
+        doc="forward dynamics of a robot with closed loops in two sweeps",
+        ref=FO00.eq("21"),
+        rules=(*_FACTORS, row("riccati_mixed")),
+        needs=_INDEPENDENT,
+    )
+
+
+@algorithm
+def loop_innovations() -> Theorem:
+    """Z = HU + C_ℓ*: the columns of the loops go inward by one recursion, U = Γ + Eφ(U - GZ)."""
+    return Theorem(
+        "loop_innovations",
+        definition=H @ U + coupling.T,
+        result=Z,
+        doc="what the loops' forces leave at each joint on their way inward",
+        ref=FO00.eq("21"),
+    )
+
+
+@algorithm
+def loop_columns_inward() -> Theorem:
+    """U = Γ + Eφ(U - GZ)."""
+    return Theorem(
+        "loop_columns_inward",
+        definition=Gamma + E_phi @ (U - G @ Z),
+        result=U,
+        doc="the recursion of the loops' columns, beside that of the articulated inertia",
+        ref=FO00.eq("21"),
+    )
+
+
+@algorithm
+def closed_compliance() -> Theorem:
+    """φ*H* ∂v̇/∂τ Hφ = Ω - (ψ*H*D⁻¹Z)Δ⁻¹(ψ*H*D⁻¹Z)*: closed loops make links stiffer."""
+    seen = psi.T @ H.T @ D.inv @ Z
+    return Theorem(
+        "closed_compliance",
+        definition=phi.T @ H.T @ closed_response @ H @ phi,
+        result=Omega - seen @ Delta.inv @ seen.T,
+        doc="link accelerations per unit of force on the links of the closed robot: operational "
+        "space with loops",
+        ref=FO00.eq("20"),
+        rules=_FACTORS,
         needs=_INDEPENDENT,
     )
 

@@ -70,12 +70,7 @@ from phistar.model.random import random_model
 from tests.helpers import SHARED, load_with_loops, needs_shared
 
 LOOPS = SHARED / "loops"
-MECHANISMS = sorted(
-    # The mimic joint of the gripper is not reduced in dense operators.
-    path.stem
-    for path in LOOPS.glob("*.json")
-    if path.stem != "gripper_mimic"
-)
+MECHANISMS = sorted(path.stem for path in LOOPS.glob("*.json"))
 
 
 def _transmitted(kind: str, axis: Sequence[float]) -> Array:
@@ -94,9 +89,28 @@ def _transmitted(kind: str, axis: Sequence[float]) -> Array:
     return np.block([[moment, np.zeros_like(force)], [np.zeros_like(moment), force]])
 
 
+def _mimic_map(model: Model) -> Array:
+    """(rates of all bodies, nv): dense operators have rates for joints that mimic others, too."""
+    blocks = []
+    for body in model.bodies:
+        blocks.append(np.zeros((body.joint_kind.nv, model.nv)))
+        blocks[-1][:, body.v_slice] = body.scale * np.eye(body.joint_kind.nv)
+    return np.concatenate(blocks)
+
+
+def _mimic_rows(model: Model) -> list[LoopRows]:
+    """Joints that mimic others as couplings."""
+    rates = _mimic_map(model)
+    leaders = np.array([np.flatnonzero(np.abs(column))[0] for column in rates.T])
+    rows = np.eye(len(rates)) - rates @ np.eye(len(rates))[leaders]
+    followers = [k for k in range(len(rates)) if k not in leaders]
+    nothing = np.zeros((6, 1))
+    return [LoopRows(GROUND, GROUND, nothing, rows[k : k + 1]) for k in followers]
+
+
 def _loop_rows(model: Model, q: Array) -> list[LoopRows]:
-    """Rows of a model's active loops and gears, in file order."""
-    rows = []
+    """Rows of a model's mimic joints, and of its active loops and gears in file order."""
+    rows = _mimic_rows(model)
     for loop in model.loops:
         if isinstance(loop, LoopJoint) and loop.active:
             ground = Frame("world", "world")
@@ -132,15 +146,16 @@ def _mechanism(name: str, sample: int) -> tuple[Dense, dict[str, Array]]:
     model, goldens, _ = _case(name)
     q, v, effort = (goldens[key][sample] for key in ("q", "v", "tau"))
     moved = integrate_unchecked(model, q.astype(complex), 1e-30j * v)
-    rate = Dense(model, moved, loops=_loop_rows(model, moved))(loop_jacobian).imag @ v / 1e-30
+    rates = _mimic_map(model) @ v
+    rate = Dense(model, moved, loops=_loop_rows(model, moved))(loop_jacobian).imag @ rates / 1e-30
     vectors = {
-        "v": v,
-        "tau": effort,
+        "v": rates,
+        "tau": np.linalg.pinv(_mimic_map(model)).T @ effort,
         "loop_acceleration": -rate,
         "f_ext": np.zeros(6 * len(model.bodies)),
     }
     dense = Dense(model, q, vectors=vectors, loops=_loop_rows(model, q))
-    return dense, {key: goldens[key][sample] for key in ("vdot", "tau_c", "vdot_tau")}
+    return dense, {key: value[sample] for key, value in goldens.items() if value.shape[:1] == (4,)}
 
 
 def _distance(ours: Array, theirs: Array, floor: float = 1e-2) -> float:
@@ -151,14 +166,38 @@ def _distance(ours: Array, theirs: Array, floor: float = 1e-2) -> float:
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_projection_gives_the_motion_of_real_mechanisms(name: str) -> None:
     """v̇, joint forces of the loops and ∂v̇/∂τ against 512-bit goldens: relative 1e-8; redundant
-    rows and a massless coupler, whose tree has no inverse, are no exception."""
+    rows, mimic joints as couplings, and a massless coupler, whose tree has no inverse, too."""
     for sample in range(4):
         dense, golden = _mechanism(name, sample)
+        rates = _mimic_map(dense.model)
         scale = max(1e-2, 1e-3 * np.abs(golden["tau_c"]).max())
-        assert _distance(dense(in_motion(embedded_acceleration)), golden["vdot"], scale) < 1e-8
-        assert _distance(dense(in_motion(loop_joint_forces)), golden["tau_c"]) < 1e-8
-        response = embedding @ embedded_inertia.inv @ embedding.T
-        assert _distance(dense(response), golden["vdot_tau"]) < 1e-8
+        ours = dense(in_motion(embedded_acceleration))
+        assert _distance(ours, rates @ golden["vdot"], scale) < 1e-8
+        assert _distance(rates.T @ dense(in_motion(loop_joint_forces)), golden["tau_c"]) < 1e-8
+        response = dense(embedding @ embedded_inertia.inv @ embedding.T)
+        assert _distance(response, rates @ golden["vdot_tau"] @ rates.T) < 1e-8
+
+
+@needs_shared
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_multipliers_of_real_mechanisms_are_wrenches(name: str) -> None:
+    """Nλ, λ = 𝓢* of the joint forces of the loops, is the wrench on the successor where that is
+    unique, and λ of a gear its multiplier; relative 1e-7."""
+    model, _, facts = _case(name)
+    dense, golden = _mechanism(name, 1)
+    values = dense(particular_rates.T @ in_motion(loop_joint_forces))
+    ends = np.cumsum([rows.count for rows in dense.loops])
+    parts = list(zip(dense.loops, np.split(values, ends[:-1]), strict=True))
+    wrenches = np.array([rows.forces @ each for rows, each in parts if rows.joints is None])
+    gears = [each for rows, each in parts if rows.joints is not None][len(_mimic_rows(model)) :]
+    assert len(wrenches) == len(facts["wrench_unique"])
+    assert len(gears) == len(facts["coupling_unique"])
+    unique = np.flatnonzero(facts["wrench_unique"])
+    if len(unique):
+        assert _distance(wrenches[unique], golden["wrench"][unique]) < 1e-7
+    if gears:
+        assert all(facts["coupling_unique"])
+        assert _distance(np.concatenate(gears), golden["coupling"]) < 1e-7
 
 
 @needs_shared
@@ -166,26 +205,31 @@ def test_projection_gives_the_motion_of_real_mechanisms(name: str) -> None:
 def test_nodes_give_the_response_of_real_mechanisms(name: str) -> None:
     """∂v̇/∂τ by the recursion over nodes, 𝓜 not formed: relative 1e-8."""
     dense, golden = _mechanism(name, 1)
+    rates = _mimic_map(dense.model)
     inverse = node_factor_inverse.T @ D_a.inv @ node_factor_inverse
-    assert _distance(dense(embedding @ inverse @ embedding.T), golden["vdot_tau"]) < 1e-8
+    response = dense(embedding @ inverse @ embedding.T)
+    assert _distance(response, rates @ golden["vdot_tau"] @ rates.T) < 1e-8
 
 
 @needs_shared
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_rank_of_real_mechanisms(name: str) -> None:
     """Rows, rank and mobility as the goldens say."""
-    _, _, facts = _case(name)
+    model, _, facts = _case(name)
     dense, _ = _mechanism(name, 1)
-    sizes = dense(loop_jacobian).shape[0], dense(embedding).shape[1]
+    sizes = dense(loop_jacobian).shape[0] - len(_mimic_rows(model)), dense(embedding).shape[1]
     assert sizes == (facts["rows"], facts["mobility"])
 
 
 @needs_shared
 @pytest.mark.parametrize("name", ["gear_train", "two_arms", "quadruped_stand", "delta_ball"])
-def test_multipliers_of_real_mechanisms(name: str) -> None:
-    """Range space where rows are independent: v̇ and L*λ, relative 1e-8."""
+def test_two_sweeps_give_the_motion_of_real_mechanisms(name: str) -> None:
+    """Range space where rows are independent, by multipliers and by the articulated sweeps with
+    loops: v̇ and L*λ, relative 1e-8."""
     dense, golden = _mechanism(name, 2)
-    assert _distance(dense(in_motion(closed_acceleration)), golden["vdot"]) < 1e-8
+    swept = catalogue()["closed_forward_dynamics"].result
+    for expr in (closed_acceleration, swept):
+        assert _distance(dense(in_motion(expr)), golden["vdot"]) < 1e-8
     assert _distance(dense(in_motion(loop_jacobian.T @ loop_multipliers)), golden["tau_c"]) < 1e-8
 
 

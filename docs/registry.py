@@ -39,6 +39,7 @@ from phistar.algebra.identities import (
     Identity,
 )
 from phistar.algebra.ir import Expr
+from phistar.algebra.loop_identities import AGGREGATED, AGGREGATION, LOOP_ROWS, PARTITION
 from phistar.algebra.outward_identities import (
     BIAS_TRANSFER,
     COMPLIANCE,
@@ -54,6 +55,7 @@ from phistar.algebra.symbols import (
     CholeskyRoot,
     LyapunovIn,
     LyapunovOut,
+    NodeRiccati,
     Riccati,
     SiblingBlocks,
     SylvesterOut,
@@ -66,12 +68,14 @@ from phistar.refs import PAPERS, Ref
 from phistar.sweeps.ops import OPS
 
 PACKAGE = Path(phistar.__file__).parent
-SYMBOLS_FILE, PROGRAMS_FILE = "algebra/symbols.py", "algorithms/programs.py"
+SYMBOL_FILES = ("algebra/symbols.py", "algebra/loop_symbols.py")
+PROGRAMS_FILE = "algorithms/programs.py"
 OPERATIONS_FILE = "sweeps/ops.py"
 IDENTITY_FILES = (
     "algebra/identities.py",
     "algebra/outward_identities.py",
     "algebra/cross_product_rules.py",
+    "algebra/loop_identities.py",
 )
 GROUPS = (
     ("Core", CORE, "Every proof uses these: shifts, resolvents, gains, the Riccati equation."),
@@ -92,6 +96,10 @@ GROUPS = (
     ),
     ("Bias", GYROSCOPIC_BIAS, "One-sided recursion of any block diagonal X."),
     ("Dual", CONSTRAINT_DUAL, "Inertia across a joint by the forces it holds."),
+    ("Loop rows", LOOP_ROWS, "The rows of closed loops, unfolded."),
+    ("Partition", PARTITION, "Independent and dependent rates of closed loops."),
+    ("Aggregation", AGGREGATION, "Links that share loops, joined to nodes."),
+    ("Nodes", AGGREGATED, "The core on the tree of nodes."),
     (
         "Hypotheses",
         tuple(row for hypothesis in HYPOTHESES.values() for row in hypothesis.rows),
@@ -133,7 +141,8 @@ def symbols_page() -> Iterator[str]:
     yield "# Symbols\n\nOperators and vectors that expressions are made of. *Given* are those that"
     yield "a robot, its state and the user provide, vectors by name: `function(q, v=...)`."
     yield "X, Y and Z stand for any block diagonal in theorems; they get values as matrices only,"
-    yield '`phistar.algebra.Dense(robot.model, q, vectors={"X": matrix})(expr)`.\n'
+    yield '`phistar.algebra.Dense(robot.model, q, vectors={"X": matrix})(expr)`. So do those of'
+    yield "closed loops, `Dense(robot.model, q, loops=[LoopRows(...)])(expr)`.\n"
     rows = (
         (
             f"{anchor('symbol', name)}`{name}`",
@@ -240,6 +249,8 @@ def _definition(entry: SymbolEntry) -> str:
         return "given"
     if isinstance(definition, Expr):
         return f"`{to_text(definition)}`"
+    if isinstance(definition, NodeRiccati):
+        return "`Pₐ = M + Eₐ (Pₐ - Pₐ Hₐ* Dₐ⁻¹ Hₐ Pₐ) Eₐ*`, inward over nodes"
     if isinstance(definition, Riccati):
         return "`P = M + Eφ (P - P H* D⁻¹ H P) Eφ*`, inward"
     if isinstance(definition, CholeskyRoot):
@@ -261,7 +272,7 @@ def _definition(entry: SymbolEntry) -> str:
 def _symbol_place(name: str) -> str | None:
     """Where a symbol of the algebra is registered; None for arguments that other code makes up."""
     algorithms = sorted((PACKAGE / "algorithms").glob("*.py"))
-    files = (SYMBOLS_FILE, *(f"algorithms/{file.name}" for file in algorithms))
+    files = (*SYMBOL_FILES, *(f"algorithms/{file.name}" for file in algorithms))
     pattern = rf"^{name} = (_register|vector|register_articulated_rate)\("
     places = (_place(pattern, file) for file in files)
     return next((place for place in places if place), None)

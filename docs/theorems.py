@@ -8,7 +8,7 @@ from html import escape
 from importlib import import_module
 from pathlib import Path
 
-from markup import anchor, cite, count, link, plain, sentence, table
+from markup import anchor, cite, count, link, plain, sentence, table, target
 
 from phistar.algebra.printing import to_latex
 from phistar.algebra.proof import Outcome, Proof, Theorem, open_lets, prove
@@ -21,7 +21,7 @@ ROOT = "../"
 SHOWN = 250
 """Steps of a side that are written out."""
 
-STEP = re.compile(r"\s+(\d+)  (\S+)\s+(\d+ words?)  (.*)")
+STEP = re.compile(r"\s+(\d+)  (\S.*?)\s+(\d+ words?)  (.*)")
 """A line of a derivation: number, rule, size of the sum afterwards, word that it was applied to."""
 
 
@@ -97,7 +97,9 @@ def _folded(proof: Proof) -> Iterator[str]:
 
 
 def _step(number: str, rule: str, size: str, word: str) -> str:
-    return f'<p class="step">{number}. {link(rule, ROOT)} on {_code(word)}, then {size}</p>'
+    # Rows that cancel the inverses of a theorem are made for it and stand on no page.
+    named = link(rule, ROOT) if target(rule) else _code(rule)
+    return f'<p class="step">{number}. {named} on {_code(word)}, then {size}</p>'
 
 
 def _remark(line: str) -> str:

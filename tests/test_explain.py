@@ -68,6 +68,26 @@ def test_cite_goes_behind_the_proof() -> None:
         assert key in text
 
 
+OTHERS = (*REQUESTS, *PROGRAMS, *meanings.METHOD_MEANINGS)
+
+
+@pytest.mark.parametrize("name", [name for name in catalogue() if name not in OTHERS])
+def test_explain_tells_a_theorem(name: str) -> None:
+    """What it says, of which symbols, and that it is proved; a computation has more levels."""
+    text = phistar.explain(name)
+    assert text.startswith(f"{name}: {catalogue()[name].doc}\n")
+    assert re.findall(r"^(\w.*)$", text, re.MULTILINE)[2:] == [
+        "statement",
+        "holds for",
+        "symbols",
+        "proof",
+    ]
+    assert f"phistar prove {name} prints them" in text
+    assert phistar.explain(name, level=LEVELS[0]) == text
+    with pytest.raises(ArgumentError, match="is a theorem"):
+        phistar.explain(name, level="scalars")
+
+
 def _titles(text: str) -> list[str]:
     return re.findall(r"^\d (\w+): ", text, re.MULTILINE)
 

@@ -15,7 +15,7 @@ from phistar.algebra.dense import Dense, ExpressionFrame
 from phistar.algebra.identities import CORE, HYPOTHESES, Identity, with_adjoints
 from phistar.algebra.ir import Expr, Product
 from phistar.algebra.phases import IDENTITIES, row
-from phistar.algebra.random_examples import joint_kinds, random_axes, random_vectors
+from phistar.algebra.random_examples import joint_kinds, random_axes, random_loops, random_vectors
 from phistar.algebra.rewrite import Rewriter, Rule, apply_rule, critical_pairs, weight
 from phistar.algebra.symbols import P
 from phistar.algebra.words import WordSum, to_words
@@ -52,9 +52,11 @@ def _models(needs: frozenset[str]) -> Sequence[Model]:
 @cache
 def _dense(model: Model, frame: ExpressionFrame, needs: frozenset[str]) -> Dense:
     rng = np.random.default_rng(1)
-    values = random_vectors(rng, model, [known.lhs for known in IDENTITIES])
+    loops = random_loops(np.random.default_rng(2), model, needs)
+    values = random_vectors(rng, model, [known.lhs for known in IDENTITIES], loops)
     axes = random_axes(rng, model, needs)
-    return Dense(model, random_configuration(model, rng), frame, values, axes=axes)
+    q = random_configuration(model, rng)
+    return Dense(model, q, frame, values, axes=axes, loops=loops)
 
 
 def _error(dense: Dense, left: Expr, right: Expr) -> float:

@@ -143,5 +143,6 @@ def _random_words(rng: random.Random, lefts: Sequence[tuple]) -> WordSum:  # typ
     """A product of left sides that fit together, so that there is something to rewrite."""
     word = rng.choice(lefts)
     for _ in range(2):
-        word = word + rng.choice([left for left in lefts if left[0].codomain is word[-1].domain])
+        fitting = [left for left in lefts if left[0].codomain is word[-1].domain]
+        word = word + rng.choice(fitting) if fitting else word
     return WordSum(word[0].codomain, word[-1].domain, {word: Fraction(1)})

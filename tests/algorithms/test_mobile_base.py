@@ -11,7 +11,7 @@ import phistar
 from phistar.algebra.dense import Dense
 from phistar.algebra.numerical_check import RELATIVE_TOLERANCE
 from phistar.algebra.proof import Theorem
-from phistar.algebra.random_examples import random_vectors
+from phistar.algebra.random_examples import random_loops, random_vectors
 from phistar.algebra.symbols import D, G, H, P, composite, mass_matrix, vdot
 from phistar.algorithms.articulated_body import P_plus
 from phistar.algorithms.catalogue import catalogue
@@ -88,8 +88,10 @@ def test_every_theorem_holds_with_a_mobile_base(theorem: Theorem) -> None:
     topology = "serial" if "serial" in theorem.needs else "tree"
     armature = 0.0 if "unmotored" in theorem.needs else 0.5
     model = random_model(rng, 6, topology=topology, floating_base=True, armature=armature)
-    values = random_vectors(rng, model, (theorem.definition, theorem.result))
-    dense = Dense(model, random_configuration(model, rng), vectors=values, tasks=("link2",))
+    loops = random_loops(np.random.default_rng(7), model, theorem.needs)
+    values = random_vectors(rng, model, (theorem.definition, theorem.result), loops)
+    q = random_configuration(model, rng)
+    dense = Dense(model, q, vectors=values, tasks=("link2",), loops=loops)
     ours, theirs = dense(theorem.definition), dense(theorem.result)
     assert np.abs(ours - theirs).max() < RELATIVE_TOLERANCE * max(1e-2, np.abs(theirs).max())
 

@@ -10,7 +10,7 @@ import pytest
 from phistar.algebra.dense import Dense
 from phistar.algebra.ir import Expr, Q, crf, crm, let
 from phistar.algebra.random_examples import random_vectors
-from phistar.algebra.spaces import FORCE, JOINT, MOTION, ONE
+from phistar.algebra.spaces import FORCE, JOINT, LOOP, MINIMAL, MOTION, ONE
 from phistar.algebra.symbols import (
     SYMBOLS,
     A,
@@ -52,9 +52,12 @@ f = vector("f", FORCE)
 
 RESULTS = {name: t.result for name, t in catalogue().items() if t.result.domain is ONE}
 UNSWEPT = {
-    n: e for n, e in RESULTS.items() if {D_root, D_root_dot, mass_matrix.inv} & set(nodes((e,)))
+    n: e
+    for n, e in RESULTS.items()
+    if {D_root, D_root_dot, mass_matrix.inv} & set(nodes((e,)))
+    or not {LOOP, MINIMAL}.isdisjoint(node.codomain for node in nodes((e,)))
 }
-"""What is about the root of D, or about the inverse before it is factored."""
+"""What is about the root of D, the inverse before it is factored, or rows of closed loops."""
 
 VECTORS: dict[str, Expr] = {
     **{name: expr for name, expr in RESULTS.items() if name not in UNSWEPT},
@@ -87,8 +90,8 @@ def _relative(ours: np.ndarray, theirs: np.ndarray) -> float:
 
 @pytest.mark.parametrize("name", UNSWEPT)
 def test_what_has_no_sweeps_says_so(name: str) -> None:
-    """√D and 𝓜⁻¹ are no streams."""
-    with pytest.raises(LoweringError, match="has no sweep form"):
+    """√D, 𝓜⁻¹ and vectors of loops are no streams."""
+    with pytest.raises(LoweringError, match=r"has no sweep form|is no product of two vectors"):
         lower({"out": UNSWEPT[name]})
 
 

@@ -7,14 +7,26 @@ Exports what expressions and proofs are written with:
 """
 
 from phistar.algebra.dense import Dense
+from phistar.algebra.dense_loops import LoopRows
 from phistar.algebra.identities import Identity
 from phistar.algebra.ir import Expr, I, Q, crf, crm, identity, let, zero
+from phistar.algebra.loop_symbols import (
+    Gamma,
+    coupling,
+    embedding,
+    independent_rates,
+    loop_compliance,
+    loop_jacobian,
+    particular_rates,
+)
 from phistar.algebra.phases import row
 from phistar.algebra.proof import Outcome, Proof, Theorem, prove
 from phistar.algebra.spaces import (
     CONSTRAINT,
     FORCE,
     JOINT,
+    LOOP,
+    MINIMAL,
     MOTION,
     ONE,
     TASK_FORCE,
@@ -63,6 +75,8 @@ __all__ = [
     "CONSTRAINT",
     "FORCE",
     "JOINT",
+    "LOOP",
+    "MINIMAL",
     "MOTION",
     "ONE",
     "TASK_FORCE",
@@ -77,12 +91,14 @@ __all__ = [
     "Expr",
     "G",
     "G_hat",
+    "Gamma",
     "H",
     "I",
     "Identity",
     "J_hat",
     "K",
     "K_hat",
+    "LoopRows",
     "M",
     "M_hat",
     "Outcome",
@@ -100,14 +116,20 @@ __all__ = [
     "Y",
     "Z",
     "composite",
+    "coupling",
     "crf",
     "crm",
     "dq",
+    "embedding",
     "f_ext",
     "gravity",
     "identity",
+    "independent_rates",
     "let",
+    "loop_compliance",
+    "loop_jacobian",
     "mass_matrix",
+    "particular_rates",
     "phi",
     "prove",
     "psi",

@@ -14,12 +14,14 @@ JOINT has one block per body of the model, in body order: mimic joints are not r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from phistar.algebra.dense_loops import LoopRows, Partition, node_numbers, partition
 from phistar.algebra.ir import (
     Adjoint,
     Bracket,
@@ -31,6 +33,7 @@ from phistar.algebra.ir import (
     Sum,
     Symbol,
 )
+from phistar.algebra.loop_symbols import A_a, E_a, H_a, loop_jacobian
 from phistar.algebra.spaces import (
     CONSTRAINT,
     FORCE,
@@ -39,6 +42,8 @@ from phistar.algebra.spaces import (
     GROUND_PLANE,
     GROUND_POINT,
     JOINT,
+    LOOP,
+    MINIMAL,
     MOTION,
     ONE,
     PLACE,
@@ -56,6 +61,7 @@ from phistar.algebra.symbols import (
     Definition,
     LyapunovIn,
     LyapunovOut,
+    NodeRiccati,
     Riccati,
     SiblingBlocks,
     SylvesterOut,
@@ -83,8 +89,10 @@ BASE_SYMBOLS = (
     *("H", "M", "E_phi", "E_0", "A", "N", "B", "T", "gravity"),
     *("E_pi", "E_pi_0", "mu", "mu_0", "weight", "center", "moving_center"),
     *("e_x", "e_y", "e_z", "X_0"),
+    *("Gamma", "coupling", "embedding", "independent_rates", "particular_rates"),
+    *("self_stress", "E_inner"),
 )
-"""Symbols defined by the robot and its configuration."""
+"""Symbols defined by the robot, its loops and its configuration."""
 
 
 class Dense:
@@ -99,6 +107,7 @@ class Dense:
             frame of expression.
         tasks: Names of the frames selected by ``B``, in order.
         axes: Joint map of each body, 6 x nv in link axes, in place of the model's.
+        loops: Rows of the loops, in the order of the rows of L; the model's own are not used.
     """
 
     def __init__(
@@ -109,12 +118,14 @@ class Dense:
         vectors: Mapping[str, ArrayLike] | None = None,
         tasks: tuple[str, ...] = (),
         axes: Sequence[Array] | None = None,
+        loops: Sequence[LoopRows] = (),
     ) -> None:
         if frame not in get_args(ExpressionFrame):
             raise ArgumentError(f"frame must be one of {get_args(ExpressionFrame)}, got {frame!r}")
         self.model = model
         self.frame = frame
         self.tasks = tasks
+        self.loops = tuple(loops)
         self.axes = axes or [body.joint_kind.motion_map() for body in model.bodies]
         self.q = np.asarray(q)
         self.poses = body_poses(model, self.q)
@@ -141,6 +152,7 @@ class Dense:
             GROUND_PLANE: 4,
             PLACE: 3,
             CONSTRAINT: int(constraint_starts[-1]),
+            LOOP: sum(rows.count for rows in self.loops),
         }
         self._values: dict[Expr, Array] = {}
         self._vectors = {name: np.asarray(value) for name, value in (vectors or {}).items()}
@@ -160,7 +172,7 @@ class Dense:
         if isinstance(expr, Symbol):
             return self._symbol(expr)
         if isinstance(expr, IdentityOperator):
-            return np.eye(self.dimensions[expr.domain], dtype=self.poses.dtype)
+            return np.eye(self.dimension(expr.domain), dtype=self.poses.dtype)
         if isinstance(expr, Adjoint):
             return self.matrix(expr.of).T
         if isinstance(expr, Inverse):
@@ -181,7 +193,13 @@ class Dense:
         return result
 
     def _shape(self, expr: Expr) -> tuple[int, int]:
-        return self.dimensions[expr.codomain], self.dimensions[expr.domain]
+        return self.dimension(expr.codomain), self.dimension(expr.domain)
+
+    def dimension(self, space: Space) -> int:
+        """Size of the vectors of a space; that of minimal ones depends on the rank of the loops."""
+        if space is MINIMAL:
+            return len(self._partition.independent)
+        return self.dimensions[space]
 
     def _symbol(self, node: Symbol) -> Array:
         if node.name in self._vectors:
@@ -195,6 +213,8 @@ class Dense:
         return self._defined(definition)
 
     def _defined(self, definition: Definition) -> Array:
+        if isinstance(definition, NodeRiccati):
+            return self._node_riccati()
         if isinstance(definition, Riccati):
             return self._riccati()
         if isinstance(definition, LyapunovIn):
@@ -294,6 +314,82 @@ class Dense:
                 lift = np.linalg.inv(self.to_frame(frame.body)).T
                 result[self._block(frame.body), self._block(column)] = lift @ in_body
         return result
+
+    def _Gamma(self) -> Array:
+        """Wrenches of the loops on their links: on each successor, the opposite on what it joins.
+
+        A force is the same wherever the predecessor's frame is, so only bodies count.
+        """
+        result = np.zeros((self.dimensions[FORCE], self.dimensions[LOOP]), self.poses.dtype)
+        start = 0
+        for rows in self.loops:
+            columns = slice(start, start := start + rows.count)
+            world = self._body_pose(rows.successor) @ rows.successor_pose
+            for sign, k in ((1.0, rows.successor), (-1.0, rows.predecessor)):
+                if k != GROUND:
+                    lift = np.linalg.inv(self.to_frame(k)).T
+                    moved = force_transform(pose_inverse(self.poses[k]) @ world) @ rows.forces
+                    result[self._block(k), columns] += sign * lift @ moved
+        return result
+
+    def _body_pose(self, k: int) -> Array:
+        return np.eye(4, dtype=self.poses.dtype) if k == GROUND else self.poses[k]
+
+    def _coupling(self) -> Array:
+        nothing = np.zeros((0, self.dimensions[JOINT]))
+        empty = (np.zeros((rows.count, self.dimensions[JOINT])) for rows in self.loops)
+        blocks = [
+            zeros if rows.joints is None else rows.joints
+            for rows, zeros in zip(self.loops, empty, strict=True)
+        ]
+        return np.concatenate([nothing, *blocks])
+
+    @cached_property
+    def _partition(self) -> Partition:
+        return partition(self.matrix(loop_jacobian))
+
+    def _embedding(self) -> Array:
+        return self._partition.embedding()
+
+    def _independent_rates(self) -> Array:
+        return self._partition.independent_rates()
+
+    def _particular_rates(self) -> Array:
+        return self._partition.particular_rates()
+
+    def _self_stress(self) -> Array:
+        return self._partition.self_stress()
+
+    @cached_property
+    def _joint_bodies(self) -> Array:
+        """(nv,) body of each joint rate."""
+        return np.repeat(np.arange(len(self.axes)), [axes.shape[1] for axes in self.axes])
+
+    @cached_property
+    def node_numbers(self) -> list[int]:
+        """The node of each body, by the smallest index of its bodies."""
+        return node_numbers(list(self.parents), self.loops, self._joint_bodies)
+
+    def _E_inner(self) -> Array:
+        result = self._E_phi()
+        for k, parent in enumerate(self.parents):
+            if parent != GROUND and self.node_numbers[parent] != self.node_numbers[k]:
+                result[self._block(parent), self._block(k)] = 0.0
+        return result
+
+    def _node_riccati(self) -> Array:
+        """P_a, node by node: a node has a larger number than the node that carries it."""
+        total, shift = self._M(), self.matrix(E_a)
+        axes, rotors = self.matrix(H_a), self.matrix(A_a)
+        minimal_nodes = np.array(self.node_numbers)[self._joint_bodies[self._partition.independent]]
+        for node in sorted(set(self.node_numbers), reverse=True):
+            links = np.repeat(np.array(self.node_numbers) == node, 6)
+            rates = minimal_nodes == node
+            h, p = axes[np.ix_(rates, links)], total[np.ix_(links, links)]
+            d, u = h @ p @ h.T + rotors[np.ix_(rates, rates)], p @ h.T
+            outward = shift[:, links]
+            total = total + outward @ (p - u @ np.linalg.solve(d, u.T)) @ outward.T
+        return total
 
     def _gravity(self) -> Array:
         """Upward acceleration of the ground, -g, as a motion of the root links."""

@@ -15,9 +15,16 @@ from dataclasses import dataclass
 
 from phistar.algebra.cross_product_rules import ONE_DOF, SUBALGEBRA
 from phistar.algebra.ir import Expr, identity, zero
+from phistar.algebra.loop_symbols import (
+    coupling,
+    loop_compliance,
+    loop_jacobian,
+    particular_rates,
+    self_stress,
+)
 from phistar.algebra.rules import Identity as Identity
 from phistar.algebra.rules import with_adjoints as with_adjoints
-from phistar.algebra.spaces import CONSTRAINT, FORCE, JOINT
+from phistar.algebra.spaces import CONSTRAINT, FORCE, JOINT, LOOP
 from phistar.algebra.symbols import (
     S_X,
     A,
@@ -230,7 +237,7 @@ DEFINITIONS = tuple(
     Identity(
         f"{node.name}_definition", node, definition_of(node), "definition", symbol_entry(node).ref
     )
-    for node in (mass_matrix, E_psi)
+    for node in (mass_matrix, E_psi, loop_compliance)
 )
 """Shorthand symbols that proofs unfold first: never atoms of a normal form."""
 
@@ -270,6 +277,24 @@ HYPOTHESES: Mapping[str, Hypothesis] = {
         SUBALGEBRA,
     ),
     "massive": Hypothesis("no massless links, such as that inside a universal joint (P > 0)"),
+    "independent": Hypothesis(
+        "loops without redundant rows (L of full rank)",
+        (
+            Identity(
+                "particular_rates_of_rows",
+                loop_jacobian @ particular_rates,
+                identity(LOOP),
+                "independent rows take any value",
+                FO00.eq("22"),
+                frozenset({"independent"}),
+            ),
+            _vanishes("no_self_stress", self_stress, "L* has no kernel", "independent"),
+        ),
+    ),
+    "uncoupled": Hypothesis(
+        "loops between links only, no coupled joints",
+        (_vanishes("no_coupling", coupling, "no row acts on joint rates directly", "uncoupled"),),
+    ),
 }
 """Side conditions of rows and theorems by name. Without any: a chain, tree or forest, joints of any
 kind. D > 0 follows from the symbols."""

@@ -20,7 +20,14 @@ from phistar.algebra.dense import BASE_SYMBOLS, Dense
 from phistar.algebra.identities import HYPOTHESES
 from phistar.algebra.ir import Expr, IdentityOperator, Inverse, Symbol
 from phistar.algebra.printing import to_text
-from phistar.algebra.random_examples import random_axes, random_model_with, random_vectors
+from phistar.algebra.random_examples import (
+    random_axes,
+    random_loops,
+    random_model_with,
+    random_vectors,
+)
+from phistar.algebra.spaces import LOOP, MINIMAL
+from phistar.algebra.symbols import unfold_definitions
 from phistar.arrays import Array
 from phistar.model.configuration import random_configuration
 from phistar.model.model import Model
@@ -145,11 +152,12 @@ def _compare_on(
     """A counterexample, and whether rounding makes the robot inconclusive."""
     rng = np.random.default_rng(seed)
     model = random_model_with(rng, needs)
-    values = random_vectors(rng, model, sides)
+    loops = random_loops(np.random.default_rng([seed, 1]), model, needs)
+    values = random_vectors(rng, model, sides, loops)
     q, axes = random_configuration(model, rng), random_axes(rng, model, needs)
 
     def gap(noise: np.random.Generator | None) -> tuple[Array, Array]:
-        dense = PerturbedDense(model, q, vectors=values, tasks=("link3",), axes=axes)
+        dense = PerturbedDense(model, q, vectors=values, tasks=("link3",), axes=axes, loops=loops)
         dense.noise = noise
         ours, theirs = (dense(side) for side in sides)
         return ours - theirs, theirs
@@ -176,12 +184,19 @@ def sufficient_hypotheses(sides: Sides, needs: frozenset[str]) -> tuple[frozense
     # What fails with all hypotheses fails with fewer: there are more robots then.
     if not compare(sides, frozenset(HYPOTHESES)).agrees:
         return ()
-    for more in _subsets(sorted(HYPOTHESES.keys() - needs)):
+    for more in _subsets(sorted(HYPOTHESES.keys() - needs - _idle_hypotheses(sides))):
         if sets and len(more) > len(sets[0]):
             break
         if compare(sides, needs | more).agrees:
             sets.append(more)
     return tuple(sets)
+
+
+def _idle_hypotheses(sides: Sides) -> frozenset[str]:
+    """Hypotheses about loops if two sides have none."""
+    spaces = {node.domain for node in unfold_definitions(sides)}
+    none = spaces.isdisjoint((LOOP, MINIMAL))
+    return frozenset({"independent", "uncoupled"}) if none else frozenset()
 
 
 def _subsets(names: list[str]) -> Iterator[frozenset[str]]:

@@ -36,6 +36,13 @@ from phistar.algebra.identities import (
     SQUARE_ROOTS,
     TRIANGULAR_SPLITS,
 )
+from phistar.algebra.loop_identities import (
+    AGGREGATED,
+    AGGREGATION,
+    LOOP_ROWS,
+    NODE_INERTIA,
+    PARTITION,
+)
 from phistar.algebra.outward_identities import (
     BIAS_TRANSFER,
     COMPLIANCE,
@@ -69,9 +76,16 @@ WEIGHTS: Mapping[str, int] = {
     "Xi": 1,
     "Xi_Y": 1,
     "Z": 5,
+    "coupling": 1,
+    "embedding": 2,
+    "independent_rates": 2,
+    "loop_compliance": 24,
+    "loop_jacobian": 1,
     "mass_matrix": 21,
+    "particular_rates": 1,
     "phi": 3,
     "psi": 3,
+    "self_stress": 1,
 }
 """Weight of each symbol (and of its adjoint and inverse) in the core; a word weighs the sum of its
 atoms, and an inverse of an expression as much as the expression."""
@@ -88,6 +102,8 @@ class Phase:
         weights: Weights of symbols that decrease with every row; None where rows have variables,
             and only random words test that rewriting ends.
         also: Rows of other phases that act in it if they are named or assumed.
+        takes_theorems: Whether theorems that a proof names and cancellations of its inverses act in
+            it, too, as they do in the core and at the start: before 𝓜 is unfolded.
     """
 
     name: str
@@ -95,6 +111,7 @@ class Phase:
     always: tuple[Identity, ...]
     weights: Mapping[str, int] | None
     also: tuple[Identity, ...] = ()
+    takes_theorems: bool = False
 
     @cached_property
     def rows(self) -> tuple[Identity, ...]:
@@ -108,11 +125,54 @@ def _sparse_weights(**weights: int) -> Mapping[str, int]:
 
 
 _CORE_ROWS = (*DEFINITIONS, *CORE)
-_VANISHING = tuple(known for name in ("serial", "unmotored") for known in HYPOTHESES[name].rows)
+_VANISHING = tuple(
+    known for name in ("serial", "unmotored", "uncoupled") for known in HYPOTHESES[name].rows
+)
+_PARTITION_ROWS = (*PARTITION, *HYPOTHESES["independent"].rows)
+_NODE_WEIGHTS = {
+    "A_a": 1,
+    "D_a": 1,
+    "E_a": 3,
+    "E_psi_a": 4,
+    "G_a": 4,
+    "H_a": 1,
+    "K_a": 1,
+    "M": 12,
+    "P_a": 5,
+    "mass_matrix_a": 21,
+    "phi_a": 3,
+    "psi_a": 3,
+}
 _JOINT_ROWS = (*ONE_DOF, *SUBALGEBRA[:1])
 _SHIFT_ROWS = (*DEFINITIONS, *CORE[:2])
 
 PHASES = (
+    Phase("loops", _PARTITION_ROWS, (), WEIGHTS, takes_theorems=True),
+    Phase(
+        "loop rows",
+        LOOP_ROWS,
+        DEFINITIONS,
+        _sparse_weights(loop_jacobian=1, loop_compliance=4, mass_matrix=1, E_psi=1),
+    ),
+    Phase(
+        "aggregation",
+        AGGREGATION,
+        (NODE_INERTIA, *DEFINITIONS),
+        _sparse_weights(
+            A_a=1,
+            H_a=3,
+            E_a=5,
+            E_inner=1,
+            E_psi=1,
+            loop_compliance=6,
+            mass_matrix=5,
+            mass_matrix_a=9,
+            phi=2,
+            phi_a=1,
+            phi_inner=2,
+        ),
+    ),
+    Phase("nodes", AGGREGATED, (), _NODE_WEIGHTS, takes_theorems=True),
     Phase(
         "rates",
         (*ARTICULATED_RATES, *SQUARE_ROOT_RATES, *ONE_DOF_SQUARE_ROOT_RATES),
@@ -127,13 +187,14 @@ PHASES = (
         "composite",
         COMPOSITE,
         DEFINITIONS,
-        _sparse_weights(M=1, M_hat=1, X=1, mass_matrix=2, E_psi=1),
+        _sparse_weights(M=1, M_hat=1, X=1, mass_matrix=2, E_psi=1, loop_compliance=3),
     ),
     Phase(
         "core",
         (*RICCATI_PRODUCTS, *SQUARE_ROOTS, *GYROSCOPIC_BIAS, *CONSTRAINT_DUAL, *_VANISHING),
         _CORE_ROWS,
         WEIGHTS,
+        _PARTITION_ROWS,
     ),
     Phase("rigid transfer", RIGID_TRANSFER, _CORE_ROWS, WEIGHTS),
     Phase("free transfer", FREE_TRANSFER, _CORE_ROWS, WEIGHTS),

@@ -62,7 +62,7 @@ class Theorem:
         doc: What it says and means.
         ref: Its reference.
         rules: Rows beyond the core and the definitions, e.g. earlier theorems; each acts in its
-            phase, theorems in the core.
+            phase, theorems in the core and in phases that take them.
         needs: Names of ``HYPOTHESES``, e.g. ``"serial"``; none: a tree with joints of any kind.
     """
 
@@ -278,7 +278,8 @@ def _symmetrised(side: Expr) -> Expr:
 
 def phase_rows(theorem: Theorem) -> Iterator[tuple[Identity, ...]]:
     """The rows of each phase that a proof goes through, in order."""
-    if cancels := cancellation_rows(theorem.sides):
+    cancels = cancellation_rows(theorem.sides)
+    if cancels:
         yield cancels
     assumed = [row for need in sorted(theorem.needs) for row in HYPOTHESES[need].rows]
     phased = {row for phase in PHASES for row in phase.rows}
@@ -290,6 +291,8 @@ def phase_rows(theorem: Theorem) -> Iterator[tuple[Identity, ...]]:
         if phase.name == "core":
             core_rows = (*theorems, *named, *phase.always)
             yield core_rows
+        elif phase.takes_theorems and named:
+            yield (*named, *theorems, *cancels)
         elif not set(phase.required).isdisjoint(named):
             yield (*named, *phase.always)
             yield from [core_rows] if core_rows else []

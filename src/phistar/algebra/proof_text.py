@@ -12,7 +12,7 @@ from phistar.algebra.numerical_check import describe_hypotheses
 from phistar.algebra.printing import to_text
 from phistar.algebra.proof import Outcome, Proof, Theorem
 from phistar.algebra.rewrite import RewriteTrace
-from phistar.algebra.symbols import divides_by_D
+from phistar.algebra.symbols import divides_by_D, divides_by_node_inertia
 from phistar.algebra.traverse import nodes, open_lets
 from phistar.algebra.words import WordSum, to_words, word_expr
 
@@ -52,10 +52,12 @@ def hypotheses_text(proof: Proof) -> str:
         words.append("a chain, tree or forest")
     if not theorem.needs & {"one_dof", "subalgebra"}:
         words.append("joints of any kind")
-    used = (open_lets(side) for side in theorem.sides)
-    rows = (side for step in (*proof.left, *proof.right) for side in _sides(step.identity))
-    if divides_by_D((*used, *rows)):
+    used = [open_lets(side) for side in theorem.sides]
+    used += [side for step in (*proof.left, *proof.right) for side in _sides(step.identity)]
+    if divides_by_D(used):
         words.append("every joint moves some inertia (D > 0)")
+    elif divides_by_node_inertia(used):
+        words.append("every motion that the loops leave moves some inertia (Dₐ > 0)")
     return ", ".join(words)
 
 

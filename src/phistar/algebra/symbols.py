@@ -3,7 +3,8 @@
 
 Base operators (H, M, E_phi, E_0, A, N, B, T, gravity, and those of weighted points) are given by a
 robot and its state; vectors and the block diagonals X, Y, Z by the user of an expression; all
-others are defined by them. The algebra knows neither the number nor the order of the links.
+others are defined by them. Those of closed loops stand in ``loop_symbols``. The algebra knows
+neither the number nor the order of the links.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from phistar.algebra.spaces import (
     GROUND_FORCE,
     GROUND_POINT,
     JOINT,
+    MINIMAL,
     MOTION,
     ONE,
     PLACE,
@@ -36,6 +38,11 @@ from phistar.refs import FO00, JR93, JR95, RK92, Ref
 @dataclass(frozen=True)
 class Riccati:
     """P = M + E_phi (P - P H* D^-1 H P) E_phi*, D = H P H* + A: an inward recursion."""
+
+
+@dataclass(frozen=True)
+class NodeRiccati(Riccati):
+    """The same recursion over nodes: P_a = M + E_a (P_a - P_a H_a* D_a^-1 H_a P_a) E_a*."""
 
 
 @dataclass(frozen=True)
@@ -590,10 +597,19 @@ P_dot_v = register_articulated_rate("P_dot_v", v, "Ṗᵥ", r"\dot P_v", "at v")
 
 def divides_by_D(exprs: Iterable[Expr]) -> bool:
     """Whether expressions, their symbols unfolded, invert D or an expression of it: they need D >
-    0."""
+    0. Inverses on minimal rates need Dₐ > 0 instead."""
     return any(
-        (isinstance(node, Inverse) and isinstance(node.of, Symbol))
-        or (isinstance(node, Symbol) and isinstance(symbol_entry(node).definition, Riccati))
+        (isinstance(node, Inverse) and isinstance(node.of, Symbol) and node.domain is not MINIMAL)
+        or (isinstance(node, Symbol) and type(symbol_entry(node).definition) is Riccati)
+        for node in unfold_definitions(exprs)
+    )
+
+
+def divides_by_node_inertia(exprs: Iterable[Expr]) -> bool:
+    """Whether expressions, their symbols unfolded, invert an inertia in minimal rates."""
+    return any(
+        (isinstance(node, Inverse) and node.domain is MINIMAL)
+        or (isinstance(node, Symbol) and isinstance(symbol_entry(node).definition, NodeRiccati))
         for node in unfold_definitions(exprs)
     )
 

@@ -28,6 +28,8 @@ THEOREM_MODULES = (
     "diagonal_rates",
     "second_order",
     "rotor_forces",
+    "closed_loops",
+    "constraint_embedding",
 )
 """Modules with theorems; importing them fills the catalogue."""
 

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "program",
         metavar="PROGRAM",
         nargs="?",
-        help="its name, or that of a matrix or of a method; default: list all",
+        help="its name, or that of a matrix, a method or a theorem; default: list all",
     )
     text = "bundled name or path: show its joints, frames and operation counts too"
     parser.add_argument("robot", metavar="ROBOT", nargs="?", help=text)

@@ -17,6 +17,7 @@ from phistar.algebra.printing import to_text
 from phistar.algebra.proof import prove
 from phistar.algebra.spaces import ONE
 from phistar.algebra.symbols import SYMBOLS
+from phistar.algorithms.catalogue import catalogue
 from phistar.algorithms.programs import MATRICES, PROGRAMS
 from phistar.compile import (
     ARGUMENTS,
@@ -52,14 +53,15 @@ def explain(
     """A program level by level, as text.
 
     Args:
-        what: A program, e.g. ``"forward_dynamics"``, a matrix or a method of a robot; or your own
-            operator, vector or number expression; or a kernel (``robot.function(...).kernel``).
+        what: A program, e.g. ``"forward_dynamics"``, a matrix or a method of a robot; a theorem,
+            e.g. ``"loop_compliance_factored"``; or your own operator, vector or number expression;
+            or a kernel (``robot.function(...).kernel``).
         robot: A robot or its model, to see its joints, frames and operation counts.
         level: One of ``LEVELS``, to see that one only; default all that can be shown.
 
     Raises:
-        UnknownNameError: No such program, matrix, method or level.
-        ArgumentError: The level needs a robot.
+        UnknownNameError: No such program, matrix, method, theorem or level.
+        ArgumentError: The level needs a robot, or a theorem does not have it.
         LoweringError: The expression has no sweep form.
     """
     model = None if robot is None else _model(robot)
@@ -67,6 +69,8 @@ def explain(
         return _explain_method(what, model, level)
     if isinstance(what, str) and what in REQUESTS and what not in {**PROGRAMS, **MATRICES}:
         return _explain_request(what, model)
+    if isinstance(what, str) and what in catalogue() and what not in {**PROGRAMS, **MATRICES}:
+        return _explain_theorem(what, level)
     program = _compiled(what, model)
     if level is None:
         levels = [name for name in LEVELS if model is not None or name not in _NEEDS_ROBOT]
@@ -136,6 +140,29 @@ def _explain_request(name: str, model: Model | None) -> str:
     return "\n".join([f"{name}: computed together, in one program", *parts])
 
 
+def _explain_theorem(name: str, level: str | None) -> str:
+    """A theorem that is no program: what it says, of what, and how it is proved.
+
+    Raises:
+        ArgumentError: The level is one of computations.
+    """
+    if level not in (None, LEVELS[0]):
+        cure = f"it has the level {LEVELS[0]!r} only; phistar.prove({name!r}) has its steps"
+        raise ArgumentError(f"{name} is a theorem, which nothing computes by itself: {cure}")
+    theorem = catalogue()[name]
+    proof = prove(theorem)
+    rules = dict.fromkeys(step.identity.name for step in (*proof.left, *proof.right))
+    lines = [f"{name}: {theorem.doc}", f"{theorem_location(name)}  {theorem.ref or ''}".rstrip()]
+    lines += section("statement", text.statement_lines(theorem))
+    lines += section("holds for", [text.hypotheses_text(proof)])
+    symbols = (SYMBOLS[each] for each in symbols_in(theorem.sides))
+    lines += section("symbols", (f"{entry.text:<3} {entry.meaning}" for entry in symbols))
+    steps = plural(len(proof.left) + len(proof.right), "step")
+    how = [f"{proof.outcome.value} in {steps}; phistar prove {name} prints them"]
+    how += [f"by {', '.join(rules)}"] if rules else []
+    return "\n".join([*lines, *section("proof", how)])
+
+
 def _programs_text(method: Method) -> str:
     first, *others = method.programs
     return f"by {first}" + (f" and {len(others)} more" if others else "")
@@ -170,9 +197,8 @@ def _named_program(name: str, model: Model | None) -> Kernel:
     if name in PROGRAMS:
         return kernel(name, model)
     if name not in MATRICES:
-        raise UnknownNameError(
-            "program", name, dict.fromkeys((*PROGRAMS, *MATRICES, *METHOD_MEANINGS, *REQUESTS))
-        )
+        every = (*PROGRAMS, *MATRICES, *METHOD_MEANINGS, *REQUESTS, *catalogue())
+        raise UnknownNameError("program", name, dict.fromkeys(every))
     operator = MATRICES[name]
     meaning = meanings.MATRIX_MEANINGS[name]
     title = f"{name}: {meaning}, an operator, whose columns are y for unit vectors x"

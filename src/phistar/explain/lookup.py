@@ -98,7 +98,7 @@ def _find_rows(name: str) -> Iterator[_LookupResult]:
     for key, entry in SYMBOLS.items():
         if name in (key, entry.text):
             files = [
-                "algebra/symbols.py",
+                *source_locations.SYMBOL_FILES,
                 *(f"algorithms/{file}.py" for file in theorems.THEOREM_MODULES),
             ]
             lines = (

@@ -15,7 +15,9 @@ _IDENTITY_FILES = (
     "algebra/identities.py",
     "algebra/outward_identities.py",
     "algebra/cross_product_rules.py",
+    "algebra/loop_identities.py",
 )
+SYMBOL_FILES = ("algebra/symbols.py", "algebra/loop_symbols.py")
 
 
 def theorem_location(theorem: str) -> str:
@@ -41,7 +43,8 @@ def row_location(file: str, name: str) -> str:
 def identity_location(known: Identity) -> str:
     """Location of an identity; a definition that is used as a rule is at its symbol."""
     if known in DEFINITIONS:
-        return row_location("algebra/symbols.py", known.name.removesuffix("_definition"))
+        name = known.name.removesuffix("_definition")
+        return row_location(next(file for file in SYMBOL_FILES if has_row(file, name)), name)
     return row_location(
         next(file for file in _IDENTITY_FILES if has_row(file, known.name)), known.name
     )

@@ -145,10 +145,10 @@ class Lowering:
         if isinstance(expr, Symbol) and expr.name in _ROBOT_VECTORS:
             return self._named(expr.name, self.program.apply(_ROBOT_VECTORS[expr.name]))
         if isinstance(expr, Symbol):
-            return self.program.leaf(expr.name, _TYPES[expr.codomain])
+            return self.program.leaf(expr.name, _stream_type(expr))
         if isinstance(expr, Sum):
             if not expr.terms:
-                return self.program.add("zero", (), _TYPES[expr.codomain])
+                return self.program.add("zero", (), _stream_type(expr))
             return self.program.sum([(c, self.vector(e)) for c, e in expr.terms])
         if isinstance(expr, Product) and expr.factors[-1].codomain is TASK_FORCE:
             return self._scatter(expr)
@@ -435,6 +435,20 @@ _INVERSES_TEXT = (
     "H φ M φ* H* + A, and without A only on robots without rotors), (I + H φ K)⁻¹ and "
     "(I - H ψ K)⁻¹ (innovations_inverse), D⁻¹, φ⁻¹ = I - Eφ, ψ⁻¹ = I - Eψ"
 )
+
+
+def _stream_type(expr: Expr) -> Type:
+    """The type of a vector's stream.
+
+    Raises:
+        LoweringError: Its space has no part for each link, as that of loops.
+    """
+    if expr.codomain not in _TYPES:
+        raise LoweringError(
+            f"{expr} has no sweep form: {expr.codomain.reads} have no part at each link. Use "
+            "matrices: phistar.algebra.dense.Dense(robot.model, q, loops=[...])(expr)"
+        )
+    return _TYPES[expr.codomain]
 
 
 def _no_sweep_form_message(operator: Expr) -> str:

@@ -73,7 +73,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "constraints": ("errors spatial model", "numpy"),
     "loops": (
         "errors reprs spatial model arguments constraints algebra algorithms scalar backends "
-        "compile dynamics derivatives",
+        "compile dynamics derivatives linear operators",
         "numpy",
     ),
     "robot": (

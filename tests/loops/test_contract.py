@@ -287,6 +287,21 @@ def test_more_actuators_than_freedoms_can_squeeze() -> None:
         assert error(again, vdot) < 1e-9
 
 
+def test_operators_of_the_loops() -> None:
+    """op.L and op.Delta against the rows and the mass matrix."""
+    robot = four_bar()
+    q, v, _ = four_bar_state()
+    op = robot.operators(q, v)
+    L = np.asarray(robot.loop_jacobian(q))
+    weights = np.arange(1.0, 6.0)
+    assert np.abs(op.L @ v).max() < 1e-12
+    assert error(op.L.T @ weights, L.T @ weights) < 1e-13
+    delta = L @ np.linalg.solve(robot.mass_matrix(q), L.T)
+    assert error(op.Delta.dense(), delta) < 1e-10
+    assert "Delta" in repr(op)
+    assert error(op.M @ v, robot.mass_matrix(q) @ v) < 1e-12
+
+
 FEET = ("FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT")
 
 

@@ -10,5 +10,7 @@ inverse         efforts of actuators, statics, internal forces
 linearization   derivatives of forward dynamics through loops, in full and minimal coordinates
 assembly        configurations onto the loops, states nearest to given ones
 mobility        degrees of freedom, redundant rows, self-stress, singular configurations
+loop_operators  L and L𝓜⁻¹L* at a state, applied
+programs        machine code for dynamics with loops and for projection
 minimal         independent coordinates, and the tree's operators on them
 """

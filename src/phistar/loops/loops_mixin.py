@@ -24,6 +24,7 @@ from phistar.loops import mobility as mobilities
 from phistar.loops.forward import ConstrainedDynamics
 from phistar.loops.inverse import ConstrainedInverse
 from phistar.loops.linearization import LoopLinearization
+from phistar.loops.loop_operators import LoopOperators
 from phistar.loops.minimal import MinimalCoordinates
 from phistar.loops.mobility import Mobility
 from phistar.loops.programs import LOOP_DYNAMICS_KEY
@@ -432,6 +433,10 @@ class ClosesLoops(Constrained):
             )
         wrenches = check_wrenches(self.model, q, forces, reference)
         return forward.hybrid_dynamics(self.model, q, v, tau, vdot, prescribed, wrenches)
+
+    def operators(self, q: Coordinates, v: Coordinates | None = None) -> LoopOperators:
+        """As of a tree, with the loops' rows ``op.L`` and ``op.Delta`` = L𝓜⁻¹L*."""
+        return LoopOperators(self.model, q, v)
 
     def _not_with_loops(self, purpose: str) -> Any:
         raise LoopError(self.model.name, purpose, active_loops(self.model.loops), TREE_CURE)

@@ -10,7 +10,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 REV ?=
 FUZZ_SECONDS ?= 120
-SOAK_CYCLES ?= 100000
+SOAK_CYCLES ?= 20000
 
 # A sourced ROS workspace puts its own packages and pytest plugins on this path, before ours.
 unexport PYTHONPATH
@@ -72,7 +72,7 @@ fuzz: $(VENV)/.test  ## random robot files and programs, FUZZ_SECONDS (120) for 
 	    tests/backends/llvm/test_fuzz.py tests/backends/llvm/test_robustness.py \
 	    --hypothesis-profile=fuzz $(PYTEST_ARGS)
 
-soak: $(VENV)/.test  ## 155 robots, then SOAK_CYCLES (100000) small kernels, made, run and dropped; memory must not grow
+soak: $(VENV)/.test  ## SOAK_CYCLES (20000) small kernels, then 155 robots, made, run and dropped; memory must not grow
 	@$(BIN)/python -m tools.soak --cycles $(SOAK_CYCLES)
 
 robots: $(VENV)/.test  ## compare every robot of ../shared/robots with its golden values; prints a table

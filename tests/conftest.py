@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Settings of the whole test suite: how hypothesis searches, where compiled code is kept.
 
-Every scalar program that a test compiles is verified first.
+Every scalar program that a test compiles is verified first. BLAS has one thread: its threads wait
+for each other by turning, and the processes of the suite take all processors anyway. Products of
+dense operators as small as ours took up to 75 times as long.
 """
 
 import os
 import tempfile
 from collections.abc import Iterator
+
+# Read when NumPy is imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import HealthCheck, settings

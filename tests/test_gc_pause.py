@@ -4,9 +4,11 @@
 import gc
 import os
 import threading
+import weakref
 
 import pytest
 
+from phistar import gc_pause
 from phistar.gc_pause import gc_paused
 
 
@@ -51,6 +53,55 @@ def test_the_last_thread_ends_the_pause() -> None:
     leave.set()
     thread.join(60)
     assert gc.isenabled()
+
+
+class _Node:
+    def __init__(self) -> None:
+        self.own = self
+
+
+def _made_in_a_pause(count: int) -> tuple[list[_Node], list[int]]:
+    """Objects of a pause, and the collections right after it: how many young ones each met."""
+    met: list[int] = []
+
+    def watch(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            met.append(len(gc.get_objects(0)))
+
+    gc.collect()
+    with gc_paused:
+        made = [_Node() for _ in range(count)]
+        gc.callbacks.append(watch)
+    after = [[] for _ in range(2000)]
+    gc.callbacks.remove(watch)
+    assert len(after) == 2000
+    return made, met
+
+
+def test_many_new_objects_are_old_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No collection looks through them then, but a full one finds them when they are garbage."""
+    monkeypatch.setattr(gc_pause, "MANY_OBJECTS", 50_000)
+    few, met = _made_in_a_pause(20_000)
+    assert max(met) > 20_000
+    many, met = _made_in_a_pause(60_000)
+    assert max(met, default=0) < 10_000
+    last = weakref.ref(many[-1])
+    assert last() is not None
+    del many, few
+    gc.collect()
+    assert last() is None
+
+
+def test_what_a_user_froze_stays_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is moved then."""
+    monkeypatch.setattr(gc_pause, "MANY_OBJECTS", 1000)
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        _made_in_a_pause(2000)
+        assert gc.get_freeze_count() >= frozen - 1000
+    finally:
+        gc.unfreeze()
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Long work says what it does, makes way and can be abandoned."""
 
+import gc
 import io
 import logging
 import threading
 import weakref
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
@@ -17,6 +19,7 @@ from phistar.jobs import (
     expect_seconds,
     interpreter_slot,
     progress_message,
+    run_interpreter,
 )
 
 
@@ -199,4 +202,94 @@ def test_an_abandoned_job_does_not_wait_for_its_turn() -> None:
         thread.start()
         job.abandon()
         thread.join()
+    assert jobs._interpreter_slots._jobs == []
+
+
+def _in_background(job: BackgroundJob, work: Callable[[], object]) -> threading.Thread:
+    """A thread of its own for a job, as each compilation has one."""
+    thread = threading.Thread(target=lambda: job.run(lambda: found.append(run_interpreter(work))))
+    found: list[object] = []
+    thread.found = found  # type: ignore[attr-defined]
+    thread.start()
+    return thread
+
+
+def test_one_thread_does_what_jobs_want_of_the_interpreter() -> None:
+    """Jobs that live at the same time share one heap; each is the current job of its own work."""
+    names: set[int] = set()
+    seen: list[BackgroundJob | None] = []
+
+    def work() -> int:
+        names.add(threading.get_ident())
+        seen.append(jobs.current_job())
+        return len(seen)
+
+    background = [BackgroundJob() for _ in range(4)]
+    with interpreter_slot():
+        threads = [_in_background(job, work) for job in background]
+        while len(jobs._interpreter_slots._jobs) < 4:
+            threading.Event().wait(0.001)
+    for thread in threads:
+        thread.join(60)
+    assert len(names) == 1
+    assert not names & {thread.ident for thread in threads}
+    assert set(seen) == set(background)
+    assert sorted(thread.found for thread in threads) == [[1], [2], [3], [4]]  # type: ignore[attr-defined]
+
+
+def test_the_foreground_uses_the_interpreter_itself() -> None:
+    """Nobody is asked, and what was raised is raised."""
+    assert run_interpreter(threading.get_ident) == threading.get_ident()
+    with pytest.raises(ZeroDivisionError):
+        run_interpreter(lambda: 1 / 0)
+
+
+def test_an_urgent_job_overtakes_in_a_thread_of_its_own() -> None:
+    """The one that was at work waits at its next checkpoint, and goes on afterwards."""
+    slow, fast = BackgroundJob(), BackgroundJob()
+    fast.urgent.set()
+    began, order = threading.Event(), []
+
+    def long() -> None:
+        began.set()
+        while not order:
+            checkpoint()
+        order.append("slow")
+
+    first = _in_background(slow, long)
+    assert began.wait(60)
+    _in_background(fast, lambda: order.append("fast")).join(60)
+    first.join(60)
+    assert order == ["fast", "slow"]
+
+
+def test_what_goes_wrong_is_heard_where_it_is_waited_for() -> None:
+    """Errors, and that a job was abandoned; the thread goes on with the next and keeps nothing."""
+
+    class Made:
+        pass
+
+    kept: list[weakref.ref[Made]] = []
+    errors: list[BaseException] = []
+
+    def fail() -> Made:
+        large = Made()
+        kept.append(weakref.ref(large))
+        raise KeyError("nothing")
+
+    def give_up() -> None:
+        job.abandon()
+        checkpoint()
+
+    def expect(work: Callable[[], object], error: type[BaseException]) -> None:
+        with pytest.raises(error):
+            run_interpreter(work)
+        errors.append(error())
+
+    job = BackgroundJob()
+    for work, error in ((fail, KeyError), (give_up, AbandonedError)):
+        _in_thread(lambda work=work, error=error: job.run(lambda: expect(work, error)))
+    assert [type(each) for each in errors] == [KeyError, AbandonedError]
+    gc.collect()
+    assert kept[0]() is None
     assert jobs._interpreter_slots._jobs == []

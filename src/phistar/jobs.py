@@ -16,6 +16,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from queue import SimpleQueue
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
 
 MESSAGE_DELAY_SECONDS = 0.5
 """Seconds after which a progress message is shown."""
@@ -132,6 +136,21 @@ def interpreter_slot() -> Iterator[None]:
         _interpreter_slots.leave(job)
 
 
+def run_interpreter(work: Callable[[], T]) -> T:
+    """Long use of the interpreter, in its slot; one thread does it for all jobs in the background.
+
+    The C library gives threads that live at the same time heaps of their own and keeps the end of
+    each for the next thread, tens of megabytes once a large program was traced in it. Done by one
+    thread, the work of all jobs needs one such heap.
+
+    Raises:
+        AbandonedError: The job of this thread was.
+    """
+    job = _thread_state.job
+    with interpreter_slot():
+        return work() if job is None else _interpreter_threads.run(job, work)
+
+
 @contextmanager
 def progress_message(what: str) -> Iterator[None]:
     """Work that a user may wait for.
@@ -203,6 +222,77 @@ class _InterpreterSlots:
                 self._jobs.remove(job)
 
 
+class _Task(Generic[T]):
+    """Work of a job that another thread does."""
+
+    def __init__(self, job: BackgroundJob, work: Callable[[], T]) -> None:
+        self._job = job
+        self._work: Callable[[], T] | None = work
+        self._done = threading.Event()
+        self._result: list[T] = []
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        """Do it, in this thread."""
+        assert self._work is not None
+        _thread_state.job = self._job
+        try:
+            self._result.append(self._work())
+        except BaseException as error:
+            self._error = error
+        finally:
+            _thread_state.job = None
+            self._work = None
+            self._done.set()
+
+    def wait(self) -> T:
+        """What came of it."""
+        self._done.wait()
+        if self._error is not None:
+            try:
+                raise self._error
+            finally:
+                self._error = None
+        return self._result.pop()
+
+
+class _InterpreterThreads:
+    """Threads that do what jobs in the background want of the interpreter.
+
+    One is enough, as one job at a time may run; there is a second one only if a job that somebody
+    waits for overtakes.
+    """
+
+    def __init__(self) -> None:
+        self.reset_after_fork()
+
+    def reset_after_fork(self) -> None:
+        """No thread: the state in the child of a fork."""
+        self._idle: list[SimpleQueue[_Task[Any]]] = []
+
+    def run(self, job: BackgroundJob, work: Callable[[], T]) -> T:
+        """The result of some work of a job; the thread that was used last does it."""
+        try:
+            tasks = self._idle.pop()
+        except IndexError:
+            tasks = SimpleQueue()
+            threading.Thread(
+                target=_run_tasks, args=(tasks,), name="phistar tracer", daemon=True
+            ).start()
+        task = _Task(job, work)
+        tasks.put(task)
+        try:
+            return task.wait()
+        finally:
+            self._idle.append(tasks)
+
+
+def _run_tasks(tasks: SimpleQueue[_Task[Any]]) -> None:
+    """Do tasks as they come, and keep nothing of them."""
+    while True:
+        tasks.get().run()
+
+
 class _ProgressLine:
     """The progress message on the terminal or to the logger; of the main thread.
 
@@ -254,9 +344,11 @@ class _ProgressLine:
 
 
 _interpreter_slots = _InterpreterSlots()
+_interpreter_threads = _InterpreterThreads()
 _progress_line = _ProgressLine()
 
 if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_interpreter_threads.reset_after_fork)
     os.register_at_fork(after_in_child=_interpreter_slots.reset_after_fork)
 
 __all__ = [
@@ -269,4 +361,5 @@ __all__ = [
     "expect_seconds",
     "interpreter_slot",
     "progress_message",
+    "run_interpreter",
 ]

@@ -7,6 +7,7 @@ definitions, the sweeps walk the links, ``Robot`` runs whatever backend is the d
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ MODELS: dict[str, dict[str, Any]] = {
 """Every one of them has every joint kind."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
     """A robot in a state, with external forces: once for the user's methods, once densely."""
 
@@ -47,8 +48,12 @@ class Case:
     forces: dict[str, np.ndarray]
 
     def dense(self, expr: Expr) -> np.ndarray:
-        """An expression by plain matrices."""
-        return Dense(self.robot.model, self.q, vectors=self.values)(expr)
+        """An expression by plain matrices; programs share most of theirs."""
+        return self._dense(expr)
+
+    @cached_property
+    def _dense(self) -> Dense:
+        return Dense(self.robot.model, self.q, vectors=self.values)
 
     def program(self, name: str) -> np.ndarray:
         """The first output of a program, densely."""
@@ -83,6 +88,12 @@ def _case(options: dict[str, Any], seed: int, imaginary: float = 0.0) -> Case:
     values |= {n: rng.normal(size=robot.nv) for n in ("dq", "dv", "dvdot", "dtau", "w")}
     values |= {n: rng.normal(size=robot.nv) for n in ("zeta", "kappa")}
     return Case(robot, q, values, forces)
+
+
+@cache
+def _complex_case(model: str) -> Case:
+    """A robot away from the real axis."""
+    return _case(MODELS[model], seed=5, imaginary=0.1)
 
 
 @pytest.fixture(scope="module", params=MODELS)
@@ -379,7 +390,7 @@ def _inputs(case: Case, name: str) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("model", MODELS)
 def test_complex_sweeps_agree_with_dense_operators(name: str, model: str) -> None:
     """Away from the real axis, too: every formula is analytic, nothing is conjugated; 1e-9."""
-    case = _case(MODELS[model], seed=5, imaginary=0.1)
+    case = _complex_case(model)
     program, inputs = kernel(name, case.robot.model), _inputs(case, name)
     for outputs in (
         run(program.schedule, case.robot.model, case.q, inputs),

@@ -35,7 +35,7 @@ def _files() -> list[Path]:
 
 
 def _settings() -> Iterator[dict[str, str]]:
-    """Kernels of BLAS and vector loops of NumPy that this processor can run, two at a time."""
+    """Kernels and threads of BLAS and vector loops of NumPy that this processor can run."""
     from numpy._core import _multiarray_umath as core
 
     present = [x for x in core.__cpu_dispatch__ if core.__cpu_features__[x]]
@@ -46,6 +46,7 @@ def _settings() -> Iterator[dict[str, str]]:
     for (name, _), off in zip(blas.items(), without, strict=False):
         yield {
             "OPENBLAS_CORETYPE": name,
+            "OPENBLAS_NUM_THREADS": str(2 + len(off) % 2),
             "NPY_DISABLE_CPU_FEATURES": " ".join(off),
             "PYTHONHASHSEED": str(len(off)),
         }

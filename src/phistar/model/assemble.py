@@ -163,9 +163,9 @@ def _body_inertias(
     moving = [link for link, is_moved in zip(carried, is_moving, strict=True) if is_moved]
     parameters = inertia_parameters(
         np.array([link.mass for link in moving]),
-        np.array([link.com for link in moving]),
-        np.array([link.inertia for link in moving]),
+        np.concatenate([link.com for link in moving]).reshape(-1, 3),
+        np.concatenate([link.inertia for link in moving]).reshape(-1, 3, 3),
     )
-    poses = np.array([body_poses[link.name][1] for link in moving])
+    poses = np.concatenate([body_poses[link.name][1] for link in moving]).reshape(-1, 4, 4)
     np.add.at(total, owners[is_moving], transform_inertia(poses, parameters))
     return total

@@ -25,8 +25,8 @@ def link_problems(links: Sequence[Link]) -> list[Problem]:
     if not links:
         return []
     masses = np.array([link.mass for link in links])
-    inertias = np.array([link.inertia for link in links])
-    coms = np.array([link.com for link in links])
+    inertias = np.concatenate([link.inertia for link in links]).reshape(-1, 3, 3)
+    coms = np.concatenate([link.com for link in links]).reshape(-1, 3)
     # Written so that NaN counts as too large.
     finite = (
         (np.abs(masses) < MAX_MAGNITUDE)
@@ -127,8 +127,9 @@ def joint_problems(joints: Sequence[Joint]) -> list[Problem]:
         if joint.reference != 0.0 or not sound[shared]:
             problems += _one_joint(joint)
     if joints:
-        poses = np.array([(joint.origin, joint.child_pose) for joint in joints])
-        is_huge = ~(np.abs(poses) < MAX_MAGNITUDE).all(axis=(1, 2, 3))
+        given = [pose for joint in joints for pose in (joint.origin, joint.child_pose)]
+        poses = np.concatenate(given).reshape(-1, 32)
+        is_huge = ~(np.abs(poses) < MAX_MAGNITUDE).all(axis=1)
         for k in np.flatnonzero(is_huge):
             joint = joints[int(k)]
             what = f'joint "{joint.name}": its origin has an absurd or non-finite value.'

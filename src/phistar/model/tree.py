@@ -168,12 +168,14 @@ def depth_first(links: Sequence[Link], joints: Sequence[Joint]) -> list[tuple[st
 
 def mimic_problems(joints: Sequence[Joint]) -> list[Problem]:
     """Every mimic that follows an unknown joint, a joint of another size, or itself in a cycle."""
+    followers = [joint for joint in joints if joint.mimic is not None]
+    if not followers:
+        return []
     by_name = {joint.name: joint for joint in joints}
     hints = NameHints(by_name)
     problems: list[Problem] = []
-    for joint in joints:
-        if joint.mimic is None:
-            continue
+    for joint in followers:
+        assert joint.mimic is not None
         leader = by_name.get(joint.mimic.joint)
         if leader is None:
             what = f'joint "{joint.name}" mimics unknown joint "{joint.mimic.joint}".'
@@ -209,9 +211,10 @@ def _mimic_cycles(by_name: dict[str, Joint]) -> list[Problem]:
 
 def resolve_mimics(joints: Sequence[Joint]) -> dict[str, Mimic]:
     """For each mimic joint the independent joint that it follows, with the composed law."""
-    by_name = {joint.name: joint for joint in joints}
+    followers = [joint for joint in joints if joint.mimic is not None]
+    by_name = {joint.name: joint for joint in joints} if followers else {}
     resolved: dict[str, Mimic] = {}
-    for start in joints:
+    for start in followers:
         path: list[Joint] = []
         joint = start
         while joint.mimic is not None and joint.name not in resolved:

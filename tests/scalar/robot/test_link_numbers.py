@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Links in frames of our own choice: the same robot, exactly, unless snapping is asked for."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -21,7 +19,13 @@ from phistar.model.random import random_model
 from phistar.scalar.interpret import run
 from phistar.scalar.lower import LoweringOptions, to_unrolled
 from phistar.scalar.robot.joint_transforms import joint_transform
-from phistar.scalar.robot.link_numbers import FlatLayout, LinkNumbers, build_link_numbers
+from phistar.scalar.robot.link_numbers import (
+    FlatLayout,
+    LinkNumbers,
+    build_link_numbers,
+    flat_table,
+    frame_as_link,
+)
 from phistar.scalar.robot.link_scalars import link_scalars
 from phistar.scalar.robot.rounding import ROUNDING_TOLERANCE
 from phistar.spatial import force_transform, inertia_matrix
@@ -243,9 +247,9 @@ def test_robots_of_any_size(mass: float, length: float, regroup: bool) -> None:
 def test_flat_numbers_stand_where_the_layout_says(kind: str) -> None:
     """Made one by one or for all links at once; as scalars they come back by their names."""
     model = random_model(np.random.default_rng(3), 3, kinds=[kind], armature=0.5)
-    for link in build_link_numbers(model):
-        again = replace(link)
-        assert again.flat_numbers == link.flat_numbers
+    links = build_link_numbers(model)
+    for link, row in zip(links, flat_table(links).tolist(), strict=True):
+        assert row == link.flat_numbers
         scalars, flat = link_scalars(link), link.flat_numbers
         for name in ("p", "mass", "h", "E", "scale", "offset", "angle_offset"):
             found = np.array(flat[getattr(FlatLayout, name)])
@@ -257,3 +261,18 @@ def test_flat_numbers_stand_where_the_layout_says(kind: str) -> None:
         assert (np.array(scalars.body_offset) == link.body_placement.p).all()
         assert scalars.armature == list(link.armature)
         assert scalars.min_pivots == list(link.min_pivots)
+
+
+def test_rows_of_several_lengths_end_in_nan() -> None:
+    """Links of several kinds and a frame: each row begins with the link's own numbers."""
+    kinds = ["free", "helical", "revolute", "spherical", "prismatic"]
+    model = random_model(np.random.default_rng(5), 12, kinds=kinds, armature=0.5)
+    links = build_link_numbers(model, locked=frozenset({4}))
+    links.append(frame_as_link(len(links), 3, links[7].body_placement))
+    for link, row in zip(links, flat_table(links), strict=True):
+        size = len(link.flat_numbers)
+        assert row[:size].tolist() == link.flat_numbers
+        assert np.isnan(row[size:]).all()
+    assert len({len(link.flat_numbers) for link in links}) > 3
+    assert (links[-1].placement.R == links[7].body_placement.R).all()
+    np.testing.assert_array_equal(links[-1].body_placement.R, np.eye(3))

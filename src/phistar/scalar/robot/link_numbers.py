@@ -16,9 +16,13 @@ border.
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
+from operator import attrgetter
 
 import numpy as np
 
@@ -35,7 +39,7 @@ from phistar.scalar.robot.frame_choice import (
     rotations_to_z,
     x_alignments,
 )
-from phistar.scalar.robot.link_arrays import LinkArrays
+from phistar.scalar.robot.link_arrays import LinkArrays, rows_to_array
 from phistar.scalar.robot.regroup import regroup_inertia
 from phistar.scalar.robot.rounding import (
     ROUNDING_TOLERANCE,
@@ -47,6 +51,8 @@ from phistar.scalar.robot.rounding import (
 from phistar.spatial.reproducible_products import matvec, product
 
 _UPPER_TRIANGLE = np.triu_indices(3)
+_SYMMETRIC = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])
+"""Where the entries of a symmetric matrix stand in its upper triangle."""
 
 
 class FlatLayout:
@@ -88,24 +94,21 @@ class Placement:
 @fast_init
 @dataclass(frozen=True)
 class LinkNumbers:
-    """One body.
+    """One body. Large robots have very many, so what few of them are asked for is made on demand.
 
     Attributes:
         index, parent: Numbers; the ground is -1.
         joint_kind: Kind of the joint about z, its parameters apart.
         parameters: Those of the kind, e.g. the pitch of a helical joint [m/rad].
         columns: Joint map H*: for each joint velocity the (axis, factor) pairs it moves along.
-        placement: Placement of the joint in the parent link.
-        mass, h, J: Inertia about the link's origin.
-        E: Sums of mass times x², y² and z²: tr J/2 - J, its diagonal.
+        table: (links, 40) numbers of all links of the robot: those of ``FlatLayout`` up to the
+            parameters, then the placement in the body, R and p.
         armature: Rotor inertia per joint velocity.
         min_pivots: What D is called rounding below, per joint velocity; zero where D has to be
             greater.
         q: First coordinate in configurations.
         v: First entry in joint vectors, which list the joints of free bodies in their order.
-        scale, offset: Displacement = scale q + offset, for joints that follow others.
-        rotate_frames: Angle added to the joint's own.
-        body_placement: The link frame in the body frame of the model.
+        row: Row in the table.
     """
 
     index: int
@@ -113,19 +116,12 @@ class LinkNumbers:
     joint_kind: JointKind
     parameters: tuple[float, ...]
     columns: Columns
-    placement: Placement
-    mass: float
-    h: Array
-    J: Array
-    E: Array
+    table: Array
     armature: tuple[float, ...]
     min_pivots: tuple[float, ...]
     q: int
     v: int
-    scale: float
-    offset: float
-    angle_offset: float
-    body_placement: Placement
+    row: int
 
     @property
     def kind(self) -> str:
@@ -137,18 +133,90 @@ class LinkNumbers:
         """Number of joint velocities."""
         return len(self.columns)
 
+    @property
+    def placement(self) -> Placement:
+        """Placement of the joint in the parent link."""
+        own = self.table[self.row]
+        return Placement(own[FlatLayout.R].reshape(3, 3), own[FlatLayout.p])
+
+    @property
+    def body_placement(self) -> Placement:
+        """The link frame in the body frame of the model."""
+        own = self.table[self.row, FlatLayout.parameters :]
+        return Placement(own[:9].reshape(3, 3), own[9:12])
+
+    @property
+    def mass(self) -> float:
+        """Mass [kg]."""
+        return float(self.table[self.row, FlatLayout.mass])
+
+    @property
+    def h(self) -> Array:
+        """(3,) first moments about the link's origin."""
+        return np.asarray(self.table[self.row, FlatLayout.h])
+
+    @property
+    def J(self) -> Array:
+        """(3, 3) inertia about the link's origin."""
+        return np.asarray(self.table[self.row, FlatLayout.J][_SYMMETRIC])
+
+    @property
+    def E(self) -> Array:
+        """(3,) sums of mass times x², y² and z²: tr J/2 - J, its diagonal."""
+        return np.asarray(self.table[self.row, FlatLayout.E])
+
+    @property
+    def scale(self) -> float:
+        """Displacement = scale q + offset, for joints that follow others."""
+        return float(self.table[self.row, FlatLayout.scale])
+
+    @property
+    def offset(self) -> float:
+        """See ``scale``."""
+        return float(self.table[self.row, FlatLayout.offset])
+
+    @property
+    def angle_offset(self) -> float:
+        """Angle added to the joint's own."""
+        return float(self.table[self.row, FlatLayout.angle_offset])
+
     @cached_property
     def flat_numbers(self) -> list[float]:
         """All numbers in a fixed order, see ``FlatLayout``."""
-        (xx, xy, xz), (_, yy, yz), (_, _, zz) = self.J.tolist()
-        frame, seat = self.placement, self.body_placement
-        return [
-            *frame.R.ravel().tolist(), *frame.p.tolist(),
-            float(self.mass), *self.h.tolist(), xx, xy, xz, yy, yz, zz, *self.E.tolist(),
-            float(self.scale), float(self.offset), float(self.angle_offset), *self.parameters,
-            *seat.R.ravel().tolist(), *seat.p.tolist(),
-            *map(float, self.armature), *map(float, self.min_pivots),
-        ]  # fmt: skip
+        own: list[float] = self.table[self.row].tolist()
+        own[FlatLayout.parameters : FlatLayout.parameters] = self.parameters
+        return [*own, *map(float, self.armature), *self.min_pivots]
+
+
+def flat_table(links: Sequence[LinkNumbers]) -> Array:
+    """``LinkNumbers.flat_numbers`` of each link, NaN behind those that are shorter."""
+    tables = {id(link.table): link.table for link in links}
+    numbers = np.concatenate(list(tables.values()))
+    if len(tables) == 1:
+        rows = np.array([link.row for link in links])
+    else:
+        starts = dict(zip(tables, [0, *accumulate(map(len, tables.values()))], strict=False))
+        rows = np.array([starts[id(link.table)] + link.row for link in links])
+    groups: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for k, link in enumerate(links):
+        groups[len(link.parameters), len(link.armature)].append(k)
+    middle = FlatLayout.parameters
+    most = max(inner + 2 * outer for inner, outer in groups)
+    flat = np.full((len(links), numbers.shape[1] + most), math.nan)
+    for (inner, outer), members in groups.items():
+        end = numbers.shape[1] + inner
+        own = numbers[rows[members]]
+        flat[members, :middle] = own[:, :middle]
+        flat[members, middle + inner : end] = own[:, middle:]
+        for at, width, name in (
+            (middle, inner, "parameters"),
+            (end, outer, "armature"),
+            (end + outer, outer, "min_pivots"),
+        ):
+            if width:
+                values = list(map(attrgetter(name), map(links.__getitem__, members)))
+                flat[members, at : at + width] = rows_to_array(values, width)
+    return flat
 
 
 def build_link_numbers(
@@ -199,26 +267,11 @@ def placement_in_link(links: Sequence[LinkNumbers], body: int, pose: Array) -> P
 
 def frame_as_link(index: int, parent: int, frame: Placement) -> LinkNumbers:
     """A frame on a link, as a link of its own that does not move on it and weighs nothing."""
-    return LinkNumbers(
-        index=index,
-        parent=parent,
-        joint_kind=Fixed(),
-        parameters=(),
-        columns=(),
-        placement=frame,
-        mass=0.0,
-        h=np.zeros(3),
-        J=np.zeros((3, 3)),
-        E=np.zeros(3),
-        armature=(),
-        min_pivots=(),
-        q=0,
-        v=0,
-        scale=1.0,
-        offset=0.0,
-        angle_offset=0.0,
-        body_placement=Placement(),
-    )
+    own = np.zeros((1, FlatLayout.parameters + 12))
+    own[0, FlatLayout.R], own[0, FlatLayout.p] = frame.R.ravel(), frame.p
+    own[0, FlatLayout.scale] = 1.0
+    own[0, FlatLayout.parameters : FlatLayout.parameters + 9] = np.eye(3).ravel()
+    return LinkNumbers(index, parent, Fixed(), (), (), own, (), (), 0, 0, 0)
 
 
 def frames_as_links(
@@ -280,7 +333,7 @@ def _link_numbers_of(
     E: Array,
     angles: Array,
 ) -> list[LinkNumbers]:
-    """The links of settled numbers, their ``flat_numbers`` made for all at once."""
+    """The links of settled numbers."""
     bodies = model.bodies
     given = np.array([(b.scale, b.offset) for b in bodies], dtype=float)
     table = np.concatenate(
@@ -293,32 +346,30 @@ def _link_numbers_of(
     )  # fmt: skip
     links: list[LinkNumbers] = []
     given_kinds = {
-        id(kind): (kind.columns(), tuple(float(getattr(kind, name)) for name in kind.parameters))
+        id(kind): (
+            kind.columns(),
+            tuple(float(getattr(kind, name)) for name in kind.parameters),
+            (0.0,) * kind.nv,
+        )
         for kind in {id(body.joint_kind): body.joint_kind for body in bodies}.values()
     }
     least = pivot_thresholds(model)
     v = 0
-    rows = zip(
-        bodies, draft.kinds, draft.is_free, table.tolist(), turns[:, 0], places[:, 0], h, J, E,
-        turns[:, 1], places[:, 1], strict=True,
-    )  # fmt: skip
-    for body, kind, free, row, R, p, first, second, squares, seat_R, seat_p in rows:
-        armature = body.armature if free else ()
-        pivots = least.get(body.index, (0.0,) * body.joint_kind.nv) if free else ()
-        columns, parameters = given_kinds[id(body.joint_kind)]
-        columns = columns if free else ()
-        link = LinkNumbers(
-            body.index, body.parent, kind, parameters, columns, Placement(R, p),
-            row[FlatLayout.mass], first,
-            second, squares, armature, pivots, body.q_slice.start, v, body.scale, body.offset,
-            row[FlatLayout.angle_offset], Placement(seat_R, seat_p),
-        )  # fmt: skip
-        if parameters:
-            row[FlatLayout.parameters : FlatLayout.parameters] = parameters
-        row += map(float, armature)
-        row += pivots
-        vars(link)["flat_numbers"] = row
-        links.append(link)
+    for body, kind, free in zip(bodies, draft.kinds, draft.is_free, strict=True):
+        index = body.index
+        columns, parameters, pivots = given_kinds[id(body.joint_kind)]
+        armature = body.armature
+        if not free:
+            columns, armature, pivots = (), (), ()
+        elif index in least:
+            pivots = least[index]
+        q = body.q_slice.start
+        parent = body.parent
+        links.append(
+            LinkNumbers(
+                index, parent, kind, parameters, columns, table, armature, pivots, q, v, index
+            )
+        )
         v += len(columns)
     return links
 

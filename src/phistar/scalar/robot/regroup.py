@@ -13,6 +13,7 @@ FlatMatrix3 = list[float]
 """A matrix (3, 3), row by row."""
 
 _ZERO_MOMENTS = (0.0,) * 13
+_TURNS, _SLIDES = 1, 2
 
 
 def regroup_inertia(draft: LinkArrays, flat: bool) -> None:
@@ -28,24 +29,24 @@ def regroup_inertia(draft: LinkArrays, flat: bool) -> None:
     # What each link had when it was reached, and what it handed over; their sizes are for rounding.
     given: list[tuple[float, ...]] = [_ZERO_MOMENTS[1:]] * count
     taken: list[tuple[float, ...]] = [_ZERO_MOMENTS] * count
+    moves = _how_links_move(draft)
+    parents = draft.parents
     for k in range(count - 1, -1, -1):
-        kind, parent = draft.kinds[k], draft.parents[k]
         m, (hx, hy, hz), here = mass[k], h[k], J[k]
         taken[k] = (m, hx, hy, hz, *here)
-        if not draft.is_free[k] or not (kind.turns_only or kind.slides_only):
+        if not (move := moves[k]):
             continue
-        if kind.turns_only:
-            a, e, j = here[0], here[4], here[8]
+        if move == _TURNS:
+            a, b, c, d, e, f, g, i, j = here
             line = (a + e + j) / 2 - j if flat else e
             mass[k], h[k] = 0.0, [hx, hy, 0.0]
-            J[k] = [a - line, *here[1:4], e - line, *here[5:]]
+            J[k] = [a - line, b, c, d, e - line, f, g, i, j]
             turned = _rotate_line_inertia(line, R[k])
         else:
             m, hz, J[k], turned = 0.0, 0.0, [0.0] * 9, _rotate_inertia(here, R[k])
+        parent = parents[k]
         if parent != GROUND:
-            given[k] = moved = _moments_about_parent(
-                m, hz, turned, R[k][2], R[k][5], R[k][8], *p[k]
-            )
+            given[k] = moved = _moments_about_parent(m, hz, turned, R[k], p[k])
             x, y, z, a, b, c, d, e, f, g, i, j = moved
             mass[parent] += m
             u, v, w = h[parent]
@@ -58,6 +59,16 @@ def regroup_inertia(draft: LinkArrays, flat: bool) -> None:
         rows_to_array(h, 3),
         rows_to_array(J, 9).reshape(-1, 3, 3),
     )
+
+
+def _how_links_move(draft: LinkArrays) -> list[int]:
+    """``_TURNS`` or ``_SLIDES`` for links that move freely in one of these ways alone, else 0."""
+    made = {
+        id(kind): _TURNS if kind.turns_only else _SLIDES if kind.slides_only else 0
+        for kind in {id(kind): kind for kind in draft.kinds}.values()
+    }
+    rows = zip(draft.kinds, draft.is_free, strict=True)
+    return [made[id(kind)] if free else 0 for kind, free in rows]
 
 
 def _record_scales(draft: LinkArrays, taken: Array, given: Array) -> None:
@@ -76,15 +87,19 @@ def _record_scales(draft: LinkArrays, taken: Array, given: Array) -> None:
     sizes = np.max([sizes, np.stack([reach, reach * offset], axis=1), draft.total_scales], axis=0)
     moved = np.stack([np.abs(given[:, :3]).max(axis=1), np.abs(given[:, 3:]).max(axis=1)], axis=1)
     own, every, handed = draft.own_scales.tolist(), sizes.tolist(), moved.tolist()
+    parents, moves = draft.parents, _how_links_move(draft)
+    slides = {id(kind): kind.slides_only for kind in {id(k): k for k in draft.kinds}.values()}
+    sliding = [slides[id(kind)] for kind in draft.kinds]
     for k in range(len(own) - 1, -1, -1):
-        kind, parent, (first, second), (x, y) = draft.kinds[k], draft.parents[k], every[k], own[k]
+        parent, (first, second), (x, y) = parents[k], every[k], own[k]
         first, second = first if first > x else x, second if second > y else y
         every[k] = [first, second]
-        if kind.slides_only:
+        if sliding[k]:
             own[k] = every[k]
-        if parent != GROUND and draft.is_free[k] and (kind.turns_only or kind.slides_only):
+        if parent != GROUND and moves[k]:
             (x, y), (u, v) = own[parent], handed[k]
-            own[parent] = [max(x, first, u), max(y, second, v)]
+            x, y = first if first > x else x, second if second > y else y
+            own[parent] = [u if u > x else x, v if v > y else y]
     draft.own_scales, draft.total_scales = rows_to_array(own, 2), rows_to_array(every, 2)
 
 
@@ -108,17 +123,11 @@ def _rotate_inertia(J: FlatMatrix3, R: FlatMatrix3) -> FlatMatrix3:
 
 
 def _moments_about_parent(
-    mass: float,
-    hz: float,
-    J: FlatMatrix3,
-    zx: float,
-    zy: float,
-    zz: float,
-    x: float,
-    y: float,
-    z: float,
+    mass: float, hz: float, J: FlatMatrix3, R: FlatMatrix3, p: list[float]
 ) -> tuple[float, ...]:
-    """First and second moments about the parent's origin, (x, y, z) away from where h = hz z is."""
+    """First and second moments about the parent's origin, p away from where h = hz R z is."""
+    x, y, z = p
+    _, _, zx, _, _, zy, _, _, zz = R
     hx, hy, hz = zx * hz, zy * hz, zz * hz
     half = 0.5 * mass
     gx, gy, gz = hx + half * x, hy + half * y, hz + half * z

@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import chain
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from phistar.scalar.linear.inertias import (
     ZeroInertia,
 )
 from phistar.scalar.linear.vectors import Vector
-from phistar.scalar.robot.link_numbers import FlatLayout, LinkNumbers
+from phistar.scalar.robot.link_numbers import FlatLayout, LinkNumbers, flat_table
 from phistar.scalar.trace.link_operations import LdlFactor, LinkValue
 from phistar.sweeps.ir import Node, StreamProgram, Type
 from phistar.thresholds import POLICY
@@ -62,7 +61,7 @@ def classify_links(
     if not links:
         return LinkClasses([], [], np.zeros((0, 0)))
     kinds = _number_distinct([link.joint_kind for link in links])
-    flat = _pad_rows([link.flat_numbers for link in links])
+    flat = flat_table(links)
     wholes = _mask_non_units(flat)
     R, p = flat[:, FlatLayout.R], flat[:, FlatLayout.p]
     scale, offset = flat[:, FlatLayout.scale], flat[:, FlatLayout.offset]
@@ -111,14 +110,6 @@ def _code_weight(classes: Array, tips: Array, oblique: Array) -> float:
 def _number_distinct(keys: Sequence[Hashable]) -> list[int]:
     numbers = {each: i for i, each in enumerate(dict.fromkeys(keys))}
     return [numbers[each] for each in keys]
-
-
-def _pad_rows(rows: Sequence[Sequence[float]]) -> Array:
-    """Rows that differ at their ends alone as an array, NaN where they are shorter."""
-    width = max(map(len, rows))
-    if any(len(row) < width for row in rows):
-        rows = [[*row, *(math.nan,) * (width - len(row))] for row in rows]
-    return np.fromiter(chain.from_iterable(rows), float, len(rows) * width).reshape(-1, width)
 
 
 def _mask_non_units(x: Array) -> Array:

@@ -49,7 +49,7 @@ def compile_in_process(text: str, cpu: str, features: str, opt_level: int) -> by
         "opt_level": opt_level,
         "nice": 0 if job is None else POLICY.background_niceness,
     }
-    message = json.dumps(head).encode() + b"\n" + data
+    message = (json.dumps(head).encode() + b"\n", data)
     if job is None:
         return _run_process(command, message, None)
     with _process_slots(job):
@@ -58,7 +58,7 @@ def compile_in_process(text: str, cpu: str, features: str, opt_level: int) -> by
 
 
 def _run_process(
-    command: list[str], message: bytes, job: jobs.BackgroundJob | None
+    command: list[str], message: tuple[bytes, ...], job: jobs.BackgroundJob | None
 ) -> bytes | None:
     """The answer of a process to a message."""
     import subprocess
@@ -96,10 +96,10 @@ def _run_process(
     return _decode_answer(answer, code, job)
 
 
-def _exchange(given: IO[bytes], taken: IO[bytes], message: bytes) -> bytes:
+def _exchange(given: IO[bytes], taken: IO[bytes], message: tuple[bytes, ...]) -> bytes:
     """What comes back; nothing from a process that was ended."""
     try:
-        given.write(message)
+        given.writelines(message)
         given.flush()
     except BrokenPipeError:
         return b""

@@ -14,6 +14,9 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from phistar.backends.robot_programs import RobotProgram
 from phistar.model.fingerprint import fingerprint as fingerprint_of
@@ -78,9 +81,18 @@ def _content(path: str) -> bytes:
 @cached_on_model
 def _robot_digest(model: Model) -> str:
     """Everything about a robot that its dynamics depend on."""
-    names = "parent", "joint_kind", "q_slice", "scale", "offset", "armature", "placement", "inertia"
-    columns = [list(map(attrgetter(name), model.bodies)) for name in names]
-    return fingerprint_of([model.gravity, model.nq, *columns])
+    bodies = model.bodies
+    names = "parent", "scale", "offset", "armature"
+    columns: list[list[Any]] = [list(map(attrgetter(name), bodies)) for name in names]
+    # Large robots have few kinds of joints: equal ones count once.
+    given = [body.joint_kind for body in bodies]
+    distinct = list(dict.fromkeys({id(kind): kind for kind in given}.values()))
+    numbers = {kind: number for number, kind in enumerate(distinct)}
+    number_of = {id(kind): numbers[kind] for kind in given}
+    columns += [distinct, [number_of[id(kind)] for kind in given]]
+    columns += [[body.q_slice.start for body in bodies], [body.q_slice.stop for body in bodies]]
+    placements = np.concatenate([body.placement for body in bodies]) if bodies else np.zeros(0)
+    return fingerprint_of([model.gravity, model.nq, model.inertias, placements, *columns])
 
 
 def _frames_digest(model: Model, frames: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ from phistar.backends.llvm.run.native_entry import (
     native_entry_text,
 )
 from phistar.gc_pause import gc_paused
-from phistar.jobs import interpreter_slot, progress_message
+from phistar.jobs import progress_message, run_interpreter
 from phistar.scalar.program import (
     Looped,
     ScalarProgram,
@@ -101,11 +101,22 @@ def compile_kernel(
 def _compile_kernel(
     name: str, real: str, title: str, program: Callable[[], ScalarProgram]
 ) -> MachineKernel:
-    with interpreter_slot(), gc_paused:
-        made = program()
-        lanes = _lanes_for(made, real)
-        text, workspace_vectors = emit_module(made, lanes)
-    meta = {
+    text, meta = run_interpreter(lambda: _emit_kernel(real, title, program))
+    code = jit.compile_text(text)
+    del text
+    cache.save(cache.cache_key(f"{name} {real}"), code, meta)
+    return _load_kernel(code, meta)
+
+
+@gc_paused
+def _emit_kernel(
+    real: str, title: str, program: Callable[[], ScalarProgram]
+) -> tuple[str, dict[str, Any]]:
+    """The LLVM module of a program, and what must be known of it."""
+    made = program()
+    lanes = _lanes_for(made, real)
+    text, workspace_vectors = emit_module(made, lanes)
+    return text, {
         "name": title,
         "shape": "rolled" if isinstance(made, Looped) else "straight",
         "inputs": list(made.signature.inputs.items()),
@@ -115,10 +126,6 @@ def _compile_kernel(
         "workspace": workspace_vectors,
         "operations": count_arithmetic(made.count()),
     }
-    del made
-    code = jit.compile_text(text)
-    cache.save(cache.cache_key(f"{name} {real}"), code, meta)
-    return _load_kernel(code, meta)
 
 
 def _lanes_for(program: ScalarProgram, real: str) -> Lanes:

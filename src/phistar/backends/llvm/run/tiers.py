@@ -206,7 +206,8 @@ class _BackgroundCompilation:
 class _CompileQueue:
     """Compilations; few at a time have a thread.
 
-    Each thread that lives beside others has memory of its own, which is not given back.
+    Each thread that lives beside others has memory of its own, which is not given back; see
+    ``jobs.run_interpreter``.
 
     Attributes:
         running: Those that have a thread.

@@ -8,7 +8,7 @@ import pytest
 
 import phistar
 from phistar import control
-from phistar.errors import LoopError, NotFiniteError, UnknownNameError
+from phistar.errors import NotFiniteError, UnknownNameError
 from phistar.model.random import random_model
 from phistar.sim import step as steps
 from phistar.sim.schemes import SCHEMES
@@ -142,14 +142,6 @@ def test_steps_that_overflow() -> None:
     assert np.isnan(found[0][1]).all()
     assert np.isnan(found[1][1]).all()
     assert_close([x[0] for x in found], robot.step(q[0], v[0], tau[0], DT), 1e-13)
-
-
-def test_loops_are_refused() -> None:
-    """As by ``simulate``."""
-    with pytest.warns(phistar.errors.LoopWarning):
-        robot = phistar.load("four_bar")
-    with pytest.raises(LoopError, match="step"):
-        robot.step(np.zeros(3), np.zeros(3), np.zeros(3), DT)
 
 
 @pytest.mark.parametrize("name", ["quadruped", "panda_hand"])

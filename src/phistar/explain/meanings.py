@@ -87,6 +87,19 @@ class Method:
 
 
 METHOD_MEANINGS: Mapping[str, Method] = {
+    "loop_error": Method("N* log of what keeps a loop's frames apart", ("loop_rows",)),
+    "loop_jacobian": Method("L = Γ*φ*H* + C, a block of rows per loop", ("loop_rows",)),
+    "assemble": Method("steps (L*L + μ)⁻¹L*e until the loops are closed", ("loop_rows",)),
+    "project": Method("q ⊖ 𝓜⁻¹L*Δ⁻¹e and v - 𝓜⁻¹L*Δ⁻¹Lv", ("loop_projection",)),
+    "mobility": Method("rank and null spaces of L", ("loop_rows",)),
+    "minimal": Method("v = X v_R with LX = 0", ("loop_motion",)),
+    "constrained_dynamics": Method(
+        "𝓜v̇ + 𝒞 = τ + L*λ and Lv̇ = -L̇v, solved for v̇ and λ", ("loop_motion", "mass_matrix")
+    ),
+    "constrained_inverse_dynamics": Method(
+        "the shortest u with X*Bu = X*τ, τ of the tree's inverse dynamics",
+        ("loop_motion", "inverse_dynamics"),
+    ),
     "rnea": Method("another name of inverse_dynamics", ("inverse_dynamics",)),
     "aba": Method("another name of forward_dynamics", ("forward_dynamics",)),
     "crba": Method("another name of mass_matrix", ("mass_matrix",)),

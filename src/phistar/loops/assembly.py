@@ -30,8 +30,12 @@ from phistar.model.model_cache import cached_on_model
 
 CLOSED_TOLERANCE = 1e-13
 """Errors below this without units, metres by the mechanism's size, are rounding."""
-ASSEMBLED_TOLERANCE = 1e-11
-"""Where steps no longer help, a loop is closed if its error without units is below this."""
+ASSEMBLED_TOLERANCE = 1e-9
+"""Where steps no longer help, a loop is closed if its error without units is below this: redundant
+rows of a file with rounded numbers contradict each other a little."""
+USUAL_RANK_TOLERANCE = 1e-6
+"""Singular values of L without units, at assembled configurations, that are no rows of their own:
+rounded numbers of a file leave more than rounding where rows are redundant."""
 MAX_ITERATIONS = 60
 MAX_STEP = 0.5
 """Longest step of a coordinate without units: half a radian, or half the mechanism's size."""
@@ -158,7 +162,7 @@ def _levenberg(model: Model, q: Array, free: Array) -> tuple[Array, Array]:
         damping = np.where(~good | (gain < 0.25), damping * 4.0, damping)
         damping = np.clip(damping, 1e-16, 1e6)
         moved = good[:, None]
-        stalled = (error - left <= 1e-3 * error) & (error <= ASSEMBLED_TOLERANCE)
+        stalled = (error - left <= 1e-3 * error) & (error <= CLOSED_TOLERANCE * 100)
         q = np.where(moved, tried, q)
         error = np.where(good, left, error)
         at = rows_at(model, q)
@@ -205,7 +209,8 @@ def usual_rank(model: Model) -> int:
     closed = error <= ASSEMBLED_TOLERANCE
     if not closed.any():
         q, closed = starts, np.ones(len(starts), dtype=bool)
-    return int(rank_of(system, rows_at(model, q[closed]).L).max())
+    found = rank_of(system, rows_at(model, q[closed]).L, USUAL_RANK_TOLERANCE)
+    return int(found.max())
 
 
 def _start(model: Model, rng: np.random.Generator, spread: float) -> Array:

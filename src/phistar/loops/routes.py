@@ -5,7 +5,7 @@ kkt         both equations at once, with rows that are independent (Featherstone
 range       λ first, from Δλ = c - L𝓜⁻¹(τ - 𝒞), Δ = L𝓜⁻¹L* (eq. 21)
 null        in the motions that keep the loops, v̇ = p + Xy (eq. 22)
 embedding   the same with independent joints for y
-proximal    range, with Δ + μI and a few repetitions; takes dependent rows as they are
+proximal    range, with Δ + μI and a few repetitions
 join        one sweep that closes each loop at the nearest common ancestor (``loops.join``)
 
 ``auto`` takes kkt for small robots, for those whose tree has a joint that moves no inertia, and
@@ -123,32 +123,26 @@ def _by_kkt(problem: LoopProblem) -> Array:
     return dynamics.solve(whole, right)[..., :n]
 
 
-def _delta(problem: LoopProblem) -> tuple[Array, Array, Array]:
-    """Accelerations of the tree, 𝓜⁻¹L* and Δ, of all rows."""
+def _delta(problem: LoopProblem) -> tuple[Array, Array, Array, Array]:
+    """Accelerations a₀ of the tree; 𝓜⁻¹L*, Δ and c - La₀ of independent rows."""
     tree = problem.system.tree
     free = dynamics.forward_dynamics(tree, problem.q, problem.v, problem.tau, problem.wrenches)
     inverse = dynamics.mass_matrix_inverse(tree, problem.q)
-    carried = inverse @ np.swapaxes(problem.rows.L, -1, -2)
-    return free, carried, problem.rows.L @ carried
+    L, c = problem.chosen()
+    carried = inverse @ np.swapaxes(L, -1, -2)
+    return free, carried, L @ carried, c - _times(L, free)
 
 
 def _by_range(problem: LoopProblem) -> Array:
-    free, carried, delta = _delta(problem)
-    L, c = problem.rows.L, problem.c
-    if problem.rank < problem.system.count:
-        picked = independent_rows(problem.system, L, problem.rank)
-        L, c = take_rows(L, picked), np.take_along_axis(c, picked, axis=-1)
-        carried = np.take_along_axis(carried, picked[..., None, :], axis=-1)
-        delta = L @ carried
-    return np.asarray(free + _times(carried, dynamics.solve(delta, c - _times(L, free))))
+    free, carried, delta, wanted = _delta(problem)
+    return np.asarray(free + _times(carried, dynamics.solve(delta, wanted)))
 
 
 def _by_proximal(problem: LoopProblem) -> Array:
-    free, carried, delta = _delta(problem)
+    free, carried, delta, wanted = _delta(problem)
     m = delta.shape[-1]
     mean = np.trace(delta, axis1=-2, axis2=-1)[..., None, None] / m
     damped = delta + PROXIMAL_DAMPING * mean * np.eye(m)
-    wanted = problem.c - _times(problem.rows.L, free)
     multipliers = np.zeros_like(wanted)
     for _ in range(PROXIMAL_ITERATIONS):
         pull = PROXIMAL_DAMPING * mean[..., 0] * multipliers

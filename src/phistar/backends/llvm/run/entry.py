@@ -30,19 +30,23 @@ from phistar.thresholds import POLICY
 Shape = tuple[int, ...]
 
 _ONE_OUTPUT = """
-def make(tiers, native, latest, sizes, empty, rows, ndarray, dtype, most, expected, frames):
+def make(tiers, latest, sizes, empty, rows, ndarray, dtype, most, expected, frames):
+    native, single, tiers = latest(tiers)
     {unpack}
     def entry({arguments}, out=None):
-        nonlocal native, tiers
+        nonlocal native, single, tiers
         if tiers is not None:
-            native, tiers = latest(tiers)
+            native, single, tiers = latest(tiers)
         {check}
         if out is not None:
+            # The native entry takes a matrix of one row for a vector.
+            if type(out) is not ndarray or out.ndim != getattr({first}, "ndim", 0):
+                return None
             return out if native({given}, out) else None
         # One sample is tried first: to look at the arrays takes as long as the native entry does.
-        out = empty({size})
-        if native({given}, out):
-            return out{single}
+        out = empty({shape})
+        if single({given}, out):
+            return out
         if type({first}) is not ndarray or {first}.ndim != 2 or not 0 < len({first}) <= most:
             return None
         (out,) = rows(len({first}), sizes, dtype)
@@ -51,18 +55,19 @@ def make(tiers, native, latest, sizes, empty, rows, ndarray, dtype, most, expect
 """
 
 _MANY_OUTPUTS = """
-def make(tiers, native, latest, sizes, empty, rows, ndarray, dtype, most, expected, frames):
+def make(tiers, latest, sizes, empty, rows, ndarray, dtype, most, expected, frames):
+    native, single, tiers = latest(tiers)
     {unpack}
     def entry({arguments}):
-        nonlocal native, tiers
+        nonlocal native, single, tiers
         if tiers is not None:
-            native, tiers = latest(tiers)
+            native, single, tiers = latest(tiers)
         {check}
         if type({first}) is not ndarray:
             return None
         if {first}.ndim == 1:
             {singles}
-            if not native({given}, {outputs}):
+            if not single({given}, {outputs}):
                 return None
             return {{{single_results}}}
         if {first}.ndim != 2 or not 0 < len({first}) <= most:
@@ -76,26 +81,30 @@ def make(tiers, native, latest, sizes, empty, rows, ndarray, dtype, most, expect
 """
 
 _CHAINED = """
-def make(
-    tiers, native, latest, sizes, last_tiers, last_native,
-    empty, rows, ndarray, float64, most,
-):
+def make(tiers, latest, sizes, last_tiers, empty, rows, ndarray, float64, most):
+    native, single, tiers = latest(tiers)
+    last_native, last_single, last_tiers = latest(last_tiers)
+    free = []
     def entry({arguments}):
-        nonlocal native, tiers, last_native, last_tiers
+        nonlocal native, single, tiers, last_native, last_single, last_tiers
         if tiers is not None:
-            native, tiers = latest(tiers)
+            native, single, tiers = latest(tiers)
         if last_tiers is not None:
-            last_native, last_tiers = latest(last_tiers)
+            last_native, last_single, last_tiers = latest(last_tiers)
         if type({first}) is not ndarray:
             return None
         if {first}.ndim == 1:
-            {inner_singles}
-            if not native({inner_given}, {inner}):
-                return None
+            # Between two calls the first one's results are for the second alone; lists take and
+            # give in one step, so that threads do not share them.
+            try:
+                inner = free.pop()
+            except IndexError:
+                inner = ({inner_singles},)
+            {inner}, = inner
             {singles}
-            if not last_native({given}, {outputs}):
-                return None
-            return {{{single_results}}}
+            done = single({inner_given}, {inner}) and last_single({given}, {outputs})
+            free.append(inner)
+            return {{{single_results}}} if done else None
         if {first}.ndim != 2 or not 0 < len({first}) <= most:
             return None
         count = len({first})
@@ -152,7 +161,6 @@ def make_entry(
         factory = _many_outputs(places, len(frames), names, tails)
     return factory(
         tiers,
-        kernel.native_entry,
         _latest,
         tuple(map(math.prod, tails)),
         np.empty if double else partial(np.empty, dtype=np.float32),
@@ -202,11 +210,9 @@ def make_chained_entry(
     )
     return factory(
         tiers,
-        kernel.native_entry,
         _latest,
         (*ahead.outputs.values(), *behind.outputs.values()),
         last_tiers,
-        last.native_entry,
         np.empty,
         pool.rows,
         np.ndarray,
@@ -215,12 +221,15 @@ def make_chained_entry(
     )
 
 
-def _latest(tiers: TieredKernel) -> tuple[NativeEntry, TieredKernel | None]:
-    """The native entry of the best kernel that is ready, and the tiers while one may follow."""
+def _latest(tiers: TieredKernel) -> tuple[NativeEntry, NativeEntry, TieredKernel | None]:
+    """Native entries of the best kernel that is ready, and the tiers while one may follow.
+
+    The second entry is that for single samples.
+    """
     pending = tiers if tiers.is_promoting else None
-    native = tiers.kernel.native_entry
-    assert native is not None
-    return native, pending
+    kernel = tiers.kernel
+    assert kernel.native_entry is not None
+    return kernel.native_entry, kernel.single_entry or kernel.native_entry, pending
 
 
 @cache
@@ -229,8 +238,7 @@ def _one_output(places: tuple[int, ...], frames: int, shape: Shape) -> Callable[
     vector = len(shape) == 1
     text = _ONE_OUTPUT.format(
         **_arguments(places, frames),
-        size=math.prod(shape),
-        single="" if vector else f".reshape({_text(shape)})",
+        shape=_allocated(shape),
         batch="" if vector else f".reshape(len(x0){''.join(f', {n}' for n in shape)})",
     )
     return _compiled(text)
@@ -262,7 +270,7 @@ def _chained(
         first=arguments[0],
         inner_given=", ".join(read),
         inner=", ".join(f"z{i}" for i in range(len(sizes))),
-        inner_singles="; ".join(f"z{i} = empty({n})" for i, n in enumerate(sizes)),
+        inner_singles=", ".join(f"empty({n})" for n in sizes),
         given=", ".join(last_read),
         **_results(results),
     )
@@ -274,11 +282,8 @@ def _results(outputs: Sequence[tuple[str, Shape]]) -> dict[str, str]:
     rows = [(name, f"y{i}", shape) for i, (name, shape) in enumerate(outputs)]
     return {
         "outputs": ", ".join(y for _, y, _ in rows),
-        "singles": "; ".join(f"{y} = empty({math.prod(shape)})" for _, y, shape in rows),
-        "single_results": ", ".join(
-            f"{name!r}: {y}" + ("" if len(shape) == 1 else f".reshape({_text(shape)})")
-            for name, y, shape in rows
-        ),
+        "singles": "; ".join(f"{y} = empty({_allocated(shape)})" for _, y, shape in rows),
+        "single_results": ", ".join(f"{name!r}: {y}" for name, y, _ in rows),
         "batch_results": ", ".join(
             f"{name!r}: {y}"
             + ("" if len(shape) == 1 else f".reshape(count{''.join(f', {n}' for n in shape)})")
@@ -303,8 +308,9 @@ def _arguments(places: Sequence[int], frames: int) -> dict[str, str]:
     }
 
 
-def _text(shape: Shape) -> str:
-    return ", ".join(map(str, shape)) if shape else "()"
+def _allocated(shape: Shape) -> str:
+    """A shape as NumPy takes it fastest."""
+    return str(shape[0]) if len(shape) == 1 else str(tuple(shape))
 
 
 def _compiled(text: str) -> Callable[..., Entry]:

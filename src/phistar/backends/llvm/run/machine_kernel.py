@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from phistar.backends.llvm.emit.ir_builder import Lanes
@@ -45,12 +45,15 @@ class MachineKernel:
             None.
         shape: ``"straight"`` or ``"rolled"``.
         operations: Additions, subtractions and multiplications on a sample.
+        single_entry: Like the native entry, quicker for one sample, with the same bits; None if
+            there is no such code, or not yet.
     """
 
     call: KernelCaller
     native_entry: NativeEntry | None
     shape: str
     operations: int
+    single_entry: NativeEntry | None = None
 
 
 def llvm_text(program: ScalarProgram, lanes: Lanes) -> str:
@@ -76,14 +79,18 @@ def emit_module(program: ScalarProgram, lanes: Lanes) -> tuple[str, int]:
     ), workspace_vectors
 
 
-def load_cached(name: str, real: str) -> MachineKernel | None:
-    """A kernel that was made before, by its fingerprint."""
-    kept = cache.lookup(cache.cache_key(f"{name} {real}"), META_FIELDS)
+def load_cached(name: str, real: str, alone: bool = False) -> MachineKernel | None:
+    """A kernel that was made before; arguments as for ``compile_kernel``."""
+    kept = cache.lookup(_cache_key(name, real, alone), META_FIELDS)
     return None if kept is None else _load_kernel(*kept)
 
 
 def compile_kernel(
-    name: str, real: str, title: str, program: Callable[[], ScalarProgram]
+    name: str,
+    real: str,
+    title: str,
+    program: Callable[[], ScalarProgram],
+    alone: bool = False,
 ) -> MachineKernel:
     """A kernel, made now and kept.
 
@@ -92,17 +99,27 @@ def compile_kernel(
         real: ``"double"`` or ``"float"``.
         title: What it is, for people who look into the cache.
         program: Gives the scalar program.
+        alone: Whether it has one lane, for single samples.
     """
     with progress_message(f"compiling {title}"):
-        return _compile_kernel(name, real, title, program)
+        return _compile_kernel(name, real, title, program, alone)
+
+
+def with_single_entry(kernel: MachineKernel, single: MachineKernel) -> MachineKernel:
+    """A kernel, and of another one the native entry for single samples."""
+    return replace(kernel, single_entry=single.native_entry)
+
+
+def _cache_key(name: str, real: str, alone: bool) -> str:
+    return cache.cache_key(f"{name} {real} alone" if alone else f"{name} {real}")
 
 
 def _compile_kernel(
-    name: str, real: str, title: str, program: Callable[[], ScalarProgram]
+    name: str, real: str, title: str, program: Callable[[], ScalarProgram], alone: bool
 ) -> MachineKernel:
     with interpreter_slot(), gc_paused:
         made = program()
-        lanes = _lanes_for(made, real)
+        lanes = _lanes_for(made, real, alone)
         text, workspace_vectors = emit_module(made, lanes)
     meta = {
         "name": title,
@@ -116,13 +133,15 @@ def _compile_kernel(
     }
     del made
     code = jit.compile_text(text)
-    cache.save(cache.cache_key(f"{name} {real}"), code, meta)
+    cache.save(_cache_key(name, real, alone), code, meta)
     return _load_kernel(code, meta)
 
 
-def _lanes_for(program: ScalarProgram, real: str) -> Lanes:
+def _lanes_for(program: ScalarProgram, real: str, alone: bool) -> Lanes:
     """Those of the processor; fewer for a program that does little more than move numbers."""
     lanes = jit.lanes_for(jit.host_cpu(), real)
+    if alone:
+        return Lanes(1, real, lanes.width)
     if isinstance(program, Unrolled) and program.short_lived:
         lanes = Lanes(min(lanes.width, POLICY.max_short_lived_vector_bits // lanes.bits), real)
     return lanes

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import atexit
 import gc
-import logging
 import os
 import threading
 import weakref
@@ -35,8 +34,6 @@ from phistar.backends.policy import LOOPED, Decision, without_loops
 from phistar.jobs import LOGGER_NAME, BackgroundJob
 from phistar.scalar.program import Looped, ScalarProgram
 from phistar.thresholds import POLICY
-
-log = logging.getLogger(LOGGER_NAME)
 
 
 class TieredKernel:
@@ -245,7 +242,10 @@ class _BackgroundCompilation:
                     tiers.promote(kernel, last)
         except (RuntimeError, MemoryError) as error:
             # Nobody tries again.
-            log.warning("a program stays as it is: compiling its best form failed: %s", error)
+            import logging
+
+            text = "a program stays as it is: compiling its best form failed: %s"
+            logging.getLogger(LOGGER_NAME).warning(text, error)
 
 
 class _CompileQueue:

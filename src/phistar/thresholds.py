@@ -190,7 +190,7 @@ class Policy:
     opt_level: int = 2
     """Of instruction selection and register allocation; programs come simplified."""
 
-    max_foreground_characters: int = 500_000
+    max_foreground_characters: int = 600_000
     """Characters of a module beyond which one level less is enough: it compiles in less than half
     the time, to code of the same length. A process of its own compiles it."""
 

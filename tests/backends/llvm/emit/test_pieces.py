@@ -4,8 +4,8 @@
 import numpy as np
 import pytest
 
-from phistar.backends.llvm.emit import pieces
 from phistar.backends.llvm.emit.ir_builder import Lanes
+from phistar.backends.llvm.emit.unrolled import needs_pieces
 from phistar.backends.llvm.run import jit
 from phistar.backends.llvm.run.calls import KernelCaller
 from phistar.backends.llvm.run.machine_kernel import emit_module
@@ -23,7 +23,7 @@ def test_numbers_and_refusals(width: int, monkeypatch: pytest.MonkeyPatch) -> No
     rng, lanes = np.random.default_rng(0), Lanes(width)
     model = random_model(rng, 3, kinds=["revolute", "prismatic"], floating_base=True)
     program = discretization(model, "semi_implicit")
-    assert pieces.needs_pieces(program)
+    assert needs_pieces(program)
     text, room = emit_module(program, lanes)
     assert text.count("noinline nounwind #0") > len(program.block.stores) // 30
     call = KernelCaller(jit.load(text), program.signature, lanes, room)

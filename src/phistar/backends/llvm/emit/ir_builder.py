@@ -61,7 +61,7 @@ class Lanes:
         """A constant of some kind, the same in each lane."""
         if self.width == 1:
             return str(value)
-        return "<" + ", ".join([f"{kind} {value}"] * self.width) + ">"
+        return f"splat ({kind} {value})"
 
     @property
     def suffix(self) -> str:
@@ -82,6 +82,11 @@ class Lanes:
 def is_constant(value: str) -> bool:
     """Whether a vector is a constant rather than the name of a value."""
     return not value.startswith("%")
+
+
+def in_one_lane(constant: str) -> str:
+    """Type and number of a constant vector in each of its lanes."""
+    return constant.removeprefix("splat (").removesuffix(")")
 
 
 def literal(x: float, real: str) -> str:

@@ -38,18 +38,6 @@ from phistar.thresholds import POLICY
 _PART_ARGUMENTS = "ptr noalias %args, ptr noalias %work, i64 %sample, i64 %last"
 
 
-def needs_outlining(program: Unrolled) -> bool:
-    """Whether a program is to be outlined; one that has products after it always is."""
-    if program.row_loops or program.short_lived:
-        return False
-    results = sum(program.signature.outputs.values())
-    many = (
-        results > POLICY.max_results_one_function
-        and results + len(program.block.live_nodes) > POLICY.max_nodes_one_function
-    )
-    return many or bool(program.products)
-
-
 class OutlinedModule:
     """The module of a long program.
 

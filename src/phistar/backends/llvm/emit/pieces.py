@@ -29,11 +29,6 @@ from phistar.thresholds import POLICY
 _ARGUMENTS = "ptr noalias %args, ptr noalias %work, i64 %sample, i64 %last"
 
 
-def needs_pieces(program: Unrolled) -> bool:
-    """Whether a line has more results than one function should write."""
-    return program.short_lived and len(program.block.stores) > POLICY.stores_per_piece
-
-
 def pieces_module(program: Unrolled, lanes: Lanes) -> str:
     """The module of such a line."""
     size = POLICY.stores_per_piece_alone if lanes.width == 1 else POLICY.stores_per_piece

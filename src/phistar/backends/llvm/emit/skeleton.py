@@ -23,7 +23,13 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from phistar.backends.llvm.emit.ir_builder import FunctionBuilder, Lanes, Loop, is_constant
+from phistar.backends.llvm.emit.ir_builder import (
+    FunctionBuilder,
+    Lanes,
+    Loop,
+    in_one_lane,
+    is_constant,
+)
 from phistar.backends.llvm.emit.sincos import fallback_function, math_declarations
 from phistar.model.configuration import quaternion_tolerances
 from phistar.scalar.program import Signature
@@ -183,7 +189,7 @@ class SampleBlock:
             return self.scatter(name, entry, values[0])
         if all(map(is_constant, values)):
             # Constants: each row is the same vector, made of the first lane of each.
-            row = "<" + ", ".join(value[1:].split(",")[0].rstrip(">") for value in values) + ">"
+            row = "<" + ", ".join(map(in_one_lane, values)) + ">"
             short = [row] * width
         else:
             rows = w.transpose(values)

@@ -27,6 +27,23 @@ FLOAT32_EPS_PER_FLOAT64_EPS = 2.0**29
 _LLVM_OPS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 
 
+def needs_outlining(program: Unrolled) -> bool:
+    """Whether a program is to be outlined; one that has products after it always is."""
+    if program.row_loops or program.short_lived:
+        return False
+    results = sum(program.signature.outputs.values())
+    many = (
+        results > POLICY.max_results_one_function
+        and results + len(program.block.live_nodes) > POLICY.max_nodes_one_function
+    )
+    return many or bool(program.products)
+
+
+def needs_pieces(program: Unrolled) -> bool:
+    """Whether a line has more results than one function should write (``pieces``)."""
+    return program.short_lived and len(program.block.stores) > POLICY.stores_per_piece
+
+
 def fused_products(graph: Graph, live: Sequence[int], stored: Iterable[int]) -> dict[int, int]:
     """For sums and differences that take a product in, that product: nothing else needs it.
 

@@ -8,10 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from phistar.backends.llvm.emit.ir_builder import Lanes
-from phistar.backends.llvm.emit.looped import looped_module, looped_workspace
-from phistar.backends.llvm.emit.outlined import OutlinedModule, needs_outlining
-from phistar.backends.llvm.emit.pieces import needs_pieces, pieces_module
-from phistar.backends.llvm.emit.unrolled import unrolled_module
+from phistar.backends.llvm.emit.unrolled import needs_outlining, needs_pieces, unrolled_module
 from phistar.backends.llvm.run import cache, jit
 from phistar.backends.llvm.run.calls import KernelCaller
 from phistar.backends.llvm.run.native_entry import (
@@ -63,14 +60,21 @@ def llvm_text(program: ScalarProgram, lanes: Lanes) -> str:
 
 def emit_module(program: ScalarProgram, lanes: Lanes) -> tuple[str, int]:
     """The same, and the vectors of workspace that it needs."""
+    # A first result waits for imports, too: only what this program needs.
     rolled = isinstance(program, Looped)
     if isinstance(program, Looped):
+        from phistar.backends.llvm.emit.looped import looped_module, looped_workspace
+
         text = looped_module(program, lanes, jit.generic_tuning_cpu())
         workspace_vectors = looped_workspace(program)
     elif needs_outlining(program):
+        from phistar.backends.llvm.emit.outlined import OutlinedModule
+
         line = OutlinedModule(program, lanes)
         text, workspace_vectors = line.text(), line.workspace_vectors
     elif needs_pieces(program):
+        from phistar.backends.llvm.emit.pieces import pieces_module
+
         text, workspace_vectors = pieces_module(program, lanes), program.slots
     else:
         text, workspace_vectors = unrolled_module(program, lanes), program.slots

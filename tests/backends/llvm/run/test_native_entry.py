@@ -88,7 +88,7 @@ def test_few_samples(program: Unrolled) -> None:
 
 
 def test_shapes_of_results(program: Unrolled) -> None:
-    """Outputs of a sample may have any shape with so many numbers; the batch comes first."""
+    """Outputs of a sample may have any shape with so many numbers; those of a batch are rows."""
     lean = made(program, Lanes(4))
     one, many = arrays(), arrays(5)
     want, wanted = expected(program, one), expected(program, many)
@@ -97,14 +97,16 @@ def test_shapes_of_results(program: Unrolled) -> None:
         assert lean(*given) is True
         for got, expect in zip(given[3:], want, strict=True):
             np.testing.assert_allclose(got.ravel(), expect, rtol=1e-14, atol=1e-14)
-        given = [*many[:3], np.empty((5, *first)), np.empty((5, *last))]
-        assert lean(*given) is True
-        for got, expect in zip(given[3:], wanted, strict=True):
-            np.testing.assert_allclose(got.reshape(5, -1), expect, rtol=1e-14, atol=1e-14)
+    assert lean(*many) is True
+    for got, expect in zip(many[3:], wanted, strict=True):
+        np.testing.assert_allclose(got, expect, rtol=1e-14, atol=1e-14)
     for wrong in ((2, 2), (7,), (1, 1, 1, 1, 6), (0, 6), ()):
         assert lean(*one[:3], np.empty(wrong), np.empty(1)) is False
-    for wrong in ((2, 3, 5), (30,), (5, 5), (6, 5)):
+    for wrong in ((5, 2, 3), (2, 3, 5), (30,), (5, 5), (6, 5)):
         assert lean(*many[:3], np.empty(wrong), np.empty((5, 1))) is False
+    # A batch of one is none without that axis.
+    for last in ((), (1,), (1, 1, 1)):
+        assert lean(*arrays(1)[:4], np.empty(last)) is False
 
 
 class Sub(np.ndarray[Any, Any]):

@@ -6,7 +6,7 @@
 
 takes the inputs and then the outputs. Wrenches on frames come after the other inputs in a dict,
 with the names that it must have by their numbers; a wrench without a batch serves all samples. An
-output of a sample may have any shape, ``()`` and (6, nv) too, as long as it has so many numbers. It
+output for a sample may have any shape, ``()`` and (6, nv) too, if it has so many numbers. It
 reads the array objects directly, runs the kernel with a workspace of its own while it holds the
 interpreter's lock, and says whether it did and all was well. It never raises: on anything unusual
 (a list, another dtype, strides, overlapping memory, a number that is not finite) it answers
@@ -169,7 +169,11 @@ class _EntryBuilder(FunctionBuilder):
         self.data.append(self.field(thing, abi.DATA_OFFSET, "ptr"))
 
     def require_output(self, thing: str, size: int) -> None:
-        """Something must be a plain array of so many numbers a sample, shaped in any way."""
+        """Something must be a plain array of so many numbers a sample.
+
+        That of one sample has any shape; that of a batch is (batch, size), so that a batch of one
+        is not taken for a sample.
+        """
         axes = self._require_plain(thing, written=True)
         dimensions = self.field(thing, abi.SHAPE_OFFSET, "ptr")
         lengths: list[str] = []
@@ -183,7 +187,8 @@ class _EntryBuilder(FunctionBuilder):
             total = self.mul(total, length)
         extent = self.mul(self.batch, size)
         single = self(f"icmp eq i32 {self.axes}, 1")
-        same_batch = self.compare("eq", lengths[0], self.batch)
+        two_axes = self(f"icmp eq i32 {axes}, 2")
+        same_batch = self(f"and i1 {two_axes}, {self.compare('eq', lengths[0], self.batch)}")
         self.require_all(
             self(f"icmp ule i32 {axes}, {most}"),
             self(f"or i1 {single}, {same_batch}"),

@@ -46,7 +46,7 @@ def make(tiers, latest, sizes, empty, rows, ndarray, dtype, most, expected, fram
         # One sample is tried first: to look at the arrays takes as long as the native entry does.
         out = empty({shape})
         if single({given}, out):
-            return out
+            return out{single}
         if type({first}) is not ndarray or {first}.ndim != 2 or not 0 < len({first}) <= most:
             return None
         (out,) = rows(len({first}), sizes, dtype)
@@ -239,6 +239,7 @@ def _one_output(places: tuple[int, ...], frames: int, shape: Shape) -> Callable[
     text = _ONE_OUTPUT.format(
         **_arguments(places, frames),
         shape=_allocated(shape),
+        single=_reshaped(shape),
         batch="" if vector else f".reshape(len(x0){''.join(f', {n}' for n in shape)})",
     )
     return _compiled(text)
@@ -283,7 +284,7 @@ def _results(outputs: Sequence[tuple[str, Shape]]) -> dict[str, str]:
     return {
         "outputs": ", ".join(y for _, y, _ in rows),
         "singles": "; ".join(f"{y} = empty({_allocated(shape)})" for _, y, shape in rows),
-        "single_results": ", ".join(f"{name!r}: {y}" for name, y, _ in rows),
+        "single_results": ", ".join(f"{name!r}: {y}{_reshaped(shape)}" for name, y, shape in rows),
         "batch_results": ", ".join(
             f"{name!r}: {y}"
             + ("" if len(shape) == 1 else f".reshape(count{''.join(f', {n}' for n in shape)})")
@@ -309,8 +310,19 @@ def _arguments(places: Sequence[int], frames: int) -> dict[str, str]:
 
 
 def _allocated(shape: Shape) -> str:
-    """A shape as NumPy takes it fastest."""
-    return str(shape[0]) if len(shape) == 1 else str(tuple(shape))
+    """What a result of one sample is allocated with: its shape, or how many numbers it has."""
+    flat = len(shape) == 1 or _is_like_a_batch(shape)
+    return str(math.prod(shape)) if flat else str(tuple(shape))
+
+
+def _reshaped(shape: Shape) -> str:
+    """What gives such a result its shape, if it has it not yet."""
+    return f".reshape{tuple(shape)}" if _is_like_a_batch(shape) else ""
+
+
+def _is_like_a_batch(shape: Shape) -> bool:
+    """Whether a matrix has one row, which the native entry would take for a batch of one."""
+    return len(shape) == 2 and shape[0] == 1
 
 
 def _compiled(text: str) -> Callable[..., Entry]:

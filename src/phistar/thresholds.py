@@ -190,9 +190,13 @@ class Policy:
     opt_level: int = 2
     """Of instruction selection and register allocation; programs come simplified."""
 
-    max_foreground_characters: int = 600_000
+    max_optimised_characters: int = 375_000
     """Characters of a module beyond which one level less is enough: it compiles in less than half
-    the time, to code of the same length. A process of its own compiles it."""
+    the time, to code of the same length."""
+
+    max_foreground_characters: int = 600_000
+    """Beyond it a process of its own compiles a module: that takes a tenth of a second to start,
+    and the user's Ctrl-C is heard meanwhile."""
 
     max_background_characters: int = 60_000
     """Beyond it, a process compiles in the background, where nobody waits for it to start; and when

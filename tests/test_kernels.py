@@ -8,7 +8,8 @@ import phistar
 from phistar.algebra.spaces import FORCE
 from phistar.algebra.symbols import B, D, H, M, mass_matrix, phi, psi, tau, v, vdot, vector
 from phistar.backends import base, running_names
-from phistar.compile import PASSES
+from phistar.backends.to_llvm import MachineCode
+from phistar.compile import PASSES, cheapest_equivalent, kernel
 from phistar.errors import (
     ArgumentError,
     InertiaWarning,
@@ -281,3 +282,22 @@ def test_making_an_executable_compiles_nothing(monkeypatch: pytest.MonkeyPatch) 
     robot = phistar.load("ur5", gravity=(0.0, 0.1, -9.2))
     for name in ("forward_dynamics", "mass_matrix", "linearize", "kinetic_energy"):
         assert robot.compile(name).decision.why
+
+
+def test_forward_dynamics_is_what_the_method_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The row counts, prints and runs the algorithm of the method, on each backend."""
+    monkeypatch.setenv("PHISTAR_TIER", "wait")
+    robot = phistar.load("ur5")
+    k = robot.compile("forward_dynamics", backend="llvm")
+    q = np.linspace(-1.0, 1.0, robot.nq)
+    method = robot.forward_dynamics(q, q, q)
+    np.testing.assert_array_equal(k(q, v=q, tau=q), method)
+    runs = kernel(cheapest_equivalent("forward_dynamics"), robot.model).executable(robot.model)
+    assert isinstance(runs, MachineCode)
+    assert k.cost.total == runs.cost.total
+    third = robot.compile("forward_dynamics_3", backend="llvm")
+    assert k.source() == third.source()
+    assert k.cost.total == third.cost.total
+    fourth = robot.forward_dynamics(q, q, q, method="4")
+    np.testing.assert_allclose(fourth, method, rtol=1e-10, atol=1e-10)
+    assert k.name == "forward_dynamics"

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """phistar: robot dynamics as algebra."""
 
-from phistar import control, conventions, errors, robots
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from phistar import conventions, errors, robots
 from phistar import fork_locks as fork_locks  # it registers itself with os.fork
 from phistar.explain import cite, explain, prove, where
 from phistar.loaders.dh import DHRow, from_dh
@@ -10,6 +13,9 @@ from phistar.model.builder import ModelBuilder
 from phistar.model.model import Model
 from phistar.model.random import random_model
 from phistar.robot import Robot, load
+
+if TYPE_CHECKING:
+    from phistar import control
 
 __version__ = "0.1.0"
 
@@ -31,3 +37,14 @@ __all__ = [
     "robots",
     "where",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """``phistar.control`` is imported when it is first used: loading a robot does not need it."""
+    if name == "control":
+        return import_module("phistar.control")
+    raise AttributeError(f"module 'phistar' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

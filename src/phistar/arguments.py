@@ -39,7 +39,15 @@ def checked_state(model: Model, **arguments: Coordinates) -> tuple[Array, ...]:
         NotFiniteError, QuaternionError: A number is not finite, a quaternion not unit.
         ArgumentError: Something is not a number.
     """
-    arrays = check_shapes(model, **arguments)
+    return checked_numbers(model, **check_shapes(model, **arguments))
+
+
+def checked_numbers(model: Model, **arrays: Array) -> tuple[Array, ...]:
+    """What ``check_shapes`` leaves to others: the same arrays, finite, quaternions unit.
+
+    Raises:
+        NotFiniteError, QuaternionError: A number is not finite, a quaternion not unit.
+    """
     for name, array in arrays.items():
         require_finite(name, array)
     if "q" in arrays:

@@ -15,6 +15,7 @@ import numpy as np
 from phistar.arguments import (
     check_out,
     check_shapes,
+    checked_numbers,
     checked_state,
     refuse_mimic,
     refuse_singular,
@@ -142,7 +143,7 @@ def hybrid_dynamics(
     batch = np.broadcast_shapes(given.shape[:-1], solved.shape[:-1])
     result = np.broadcast_to(given, (*batch, model.nv)).astype(np.result_type(given, solved))
     result[..., joints.v_indices[free]] = solved
-    return result, inverse_dynamics(model, q, v, result, wrenches)
+    return result, _run(model, "inverse_dynamics", {"q": q, "v": v, "vdot": result}, wrenches)
 
 
 def mass_matrix_times(model: Model, q: Coordinates, vdot: Coordinates) -> Array:
@@ -208,7 +209,7 @@ def log_determinant(model: Model, q: Coordinates) -> Array:
 
 def log_determinant_by_pivots(model: Model, q: Array) -> Array:
     """The same by sweeps, or from the whole matrix where mimic joints are reduced."""
-    (q,) = checked_state(model, q=q)
+    (q,) = checked_numbers(model, q=q)
     if not joint_map(model).one_to_one:
         return np.asarray(np.linalg.slogdet(mass_matrix(model, q))[1])
     blocks = matrix("hinge_inertia", Diag(), model, q)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from phistar.arguments import check_shapes, checked_state
+from phistar.arguments import check_shapes, checked_numbers
 from phistar.arrays import Array
 from phistar.compile import joint_map, kernel, run_traced
 from phistar.kinematics import require_finite_result
@@ -53,19 +53,19 @@ def potential_energy(model: Model, q: Coordinates) -> Array:
 
 def momentum_by_sweeps(model: Model, q: Array, v: Array) -> Array:
     """The momentum that the links hand inward to the ground, by the default backend."""
-    q, v = checked_state(model, q=q, v=v)
+    q, v = checked_numbers(model, q=q, v=v)
     return kernel("momentum")(model, q, {"v": joint_map(model).spread(v)})["h"]
 
 
 def kinetic_energy_by_sweeps(model: Model, q: Array, v: Array) -> Array:
     """Half the sum of V* M V over the links and of A v² over the joints, by the default backend."""
-    q, v = checked_state(model, q=q, v=v)
+    q, v = checked_numbers(model, q=q, v=v)
     return kernel("kinetic_energy")(model, q, {"v": joint_map(model).spread(v)})["energy"]
 
 
 def potential_energy_by_sweeps(model: Model, q: Array) -> Array:
     """What gravity gives the weighted points that the links hand inward, by the default backend."""
-    (q,) = checked_state(model, q=q)
+    (q,) = checked_numbers(model, q=q)
     return kernel("potential_energy")(model, q, {})["energy"]
 
 

@@ -25,7 +25,7 @@ from phistar.algebra.spaces import (
 from phistar.algebra.symbols import SYMBOLS, D, E_psi, G, K, P, Upsilon, psi
 from phistar.algebra.traverse import nodes
 from phistar.algorithms.operational_space import compliance
-from phistar.arguments import refuse_mimic, refuse_singular
+from phistar.arguments import checked_numbers, refuse_mimic, refuse_singular
 from phistar.arrays import Array
 from phistar.compile import (
     ARGUMENTS,
@@ -93,8 +93,8 @@ def operational_inertia(
     found = _traced_inertia(model, q, tuple(frames), kind, damping)
     if found is not None:
         return found
-    q = configuration(model, q)
-    mobility = function(q)
+    (q,) = checked_numbers(model, q=q)
+    mobility = function.at(q)
     if kind != "local":
         transform = np.zeros_like(mobility)
         for i, name in enumerate(frames):
@@ -255,14 +255,20 @@ class Function:
             what = "a number" if self.is_number else "a vector"
             raise ArgumentError(f"{self.expr} is {what}, it acts on nothing; give inputs by name")
         if x is None and not self.is_vector:
-            dense = self._matrix(Full(), q, inputs)
-            return self._in_coordinate_order(
-                self._in_coordinate_order(dense, self.expr.domain, -1), self.expr.codomain, -2
-            )
+            return self._dense(self._matrix(Full(), q, inputs))
         vectors = self._read_inputs(inputs)
         if x is not None:
             vectors = {**vectors, self._argument_name(): self._read("", x)}
         return self._run(self._configuration(q, vectors), vectors)
+
+    def at(self, q: Array) -> Array:
+        """The matrix of an operator without inputs at configurations that are checked."""
+        return self._dense(matrix(self._computed, Full(), self.model, q, {}, self.frames))
+
+    def _dense(self, found: Array) -> Array:
+        """A matrix with rows and columns in the order of coordinates."""
+        by_columns = self._in_coordinate_order(found, self.expr.domain, -1)
+        return self._in_coordinate_order(by_columns, self.expr.codomain, -2)
 
     def diagonal(self, q: Coordinates, **inputs: ArrayLike) -> Array:
         """The diagonal of an operator's matrix (..., n), number by number, in O(n) where possible.

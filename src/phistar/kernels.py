@@ -32,6 +32,7 @@ from phistar.compile import (
     Target,
     Traced,
     Vectors,
+    cheapest_equivalent,
     compile_outputs,
     compile_request,
     evaluate_bundle,
@@ -95,7 +96,7 @@ class RobotKernel:
         self.frames = (frames,) if isinstance(frames, str) else tuple(frames)
         for name in self.frames:
             model.frame(name)
-        self._kernel = _kernel(wanted, model, self.frames)
+        self._kernel = _kernel(wanted, model, self.frames, self.backend)
         self._choices = self._chosen(choices or {})
         self._joints = joint_map(model)
         self._refuse(own=not isinstance(wanted, str))
@@ -115,7 +116,8 @@ class RobotKernel:
     @property
     def name(self) -> str:
         """What it computes."""
-        return self._kernel.name
+        wanted = self._arguments[1]
+        return wanted if isinstance(wanted, str) else self._kernel.name
 
     def __repr__(self) -> str:
         call = ", ".join(("q", *(f"{name}=" for name in self.inputs)))
@@ -400,9 +402,10 @@ def _inputs_of(request: MatrixOf, model: Model) -> set[str]:
     return set(program.input_axes)
 
 
-def _kernel(wanted: ProgramSpec, model: Model, frames: Sequence[str]) -> Kernel:
+def _kernel(wanted: ProgramSpec, model: Model, frames: Sequence[str], backend: str) -> Kernel:
+    """What is compiled; of a name what the robot's method of that name runs, too."""
     if isinstance(wanted, str):
-        return compile_request(request(wanted, model.turning_rotors))
+        return compile_request(request(cheapest_equivalent(wanted, backend), model.turning_rotors))
     outputs = wanted if isinstance(wanted, Mapping) else {"out": wanted}
     for expr in outputs.values():
         check_expression(expr)

@@ -70,6 +70,9 @@ class Policy:
     stores_per_piece: int = 320
     """Results that one function of a program with many short-lived values writes."""
 
+    stores_per_piece_alone: int = 2000
+    """The same in a kernel for one sample: a result is one store there, and pieces repeat less."""
+
     max_c_operations_unrolled: int = 14_000
     """Operations up to which ``export`` writes unrolled C unless told otherwise."""
 
@@ -124,6 +127,12 @@ class Policy:
     max_link_rows_fused: int = 2500
     """Links times rows up to which one unrolled kernel for vectors and matrices is worth its
     size."""
+
+    min_link_rows_alone: int = 16
+    """Links times rows from which on single samples get a kernel of their own for fused vectors and
+    matrices, compiled after the one for batches. One sample in one lane rather than eight of it: a
+    linearization of the quadruped takes 2.4 in place of 6.6 µs, of the panda (49) 1.2 in place of
+    1.9, of the humanoid 14 in place of 42 (Zen 4, AVX-512)."""
 
     max_product_rows_unrolled: int = 12
     """Rows of a matrix product up to which it is multiplied out, where zeros vanish."""
@@ -189,9 +198,13 @@ class Policy:
     opt_level: int = 2
     """Of instruction selection and register allocation; programs come simplified."""
 
-    max_foreground_characters: int = 500_000
+    max_optimised_characters: int = 375_000
     """Characters of a module beyond which one level less is enough: it compiles in less than half
-    the time, to code of the same length. A process of its own compiles it."""
+    the time, to code of the same length."""
+
+    max_foreground_characters: int = 600_000
+    """Beyond it a process of its own compiles a module: that takes a tenth of a second to start,
+    and the user's Ctrl-C is heard meanwhile."""
 
     max_background_characters: int = 60_000
     """Beyond it, a process compiles in the background, where nobody waits for it to start; and when
@@ -231,6 +244,10 @@ class Policy:
 
     product_column_bytes_per_loop: int = 8192
     """Columns of a product in a loop, which with a few rows stay in the nearest cache."""
+
+    partial_sums_alone: int = 4
+    """Sums that show whether numbers are finite in a kernel for one sample: an addition takes four
+    cycles, and each sum waits for its own only."""
 
     min_entries_sparsely_checked: int = 36
     """Entries of an output from which on not all are checked to be finite; a pose has 16."""

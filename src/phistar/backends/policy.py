@@ -34,6 +34,8 @@ class Decision:
         eager: Whether it is compiled while its user waits, not in a background thread.
         threads: That share the batch.
         why: Sentences with the numbers compared.
+        alone: Whether single samples have a kernel of their own, in which one sample runs alone
+            rather than in all lanes; its results are the same bits.
     """
 
     shape: str
@@ -41,6 +43,7 @@ class Decision:
     eager: bool
     threads: int
     why: str
+    alone: bool = False
 
     def __str__(self) -> str:
         return "\n".join(
@@ -49,6 +52,7 @@ class Decision:
                 f"strategy  {self.strategy}",
                 f"compiled  {self.when}",
                 f"threads   {self.threads}",
+                *(("single    a kernel of its own, one lane",) if self.alone else ()),
                 *(f"{'why' if i == 0 else '':10}{s}" for i, s in enumerate(self.why.split("; "))),
             )
         )
@@ -182,7 +186,11 @@ class BundleWork:
             return replace(_by_numpy(f"{text} are fused"), strategy="separate")
         soon = weight <= POLICY.max_link_rows_at_once
         strategy, reason = self._strategy()
-        found = Decision(UNROLLED, strategy, soon, 1, f"fused: {text} are; {reason}")
+        alone = weight >= POLICY.min_link_rows_alone
+        found = Decision(UNROLLED, strategy, soon, 1, f"fused: {text} are; {reason}", alone)
+        if alone:
+            least = f"from {POLICY.min_link_rows_alone} links x rows on"
+            found = replace(found, why=f"{found.why}; a kernel for single samples: {least}")
         if tier == "rolled":
             return replace(found, eager=False, why=f"{found.why}; never compiled: tier rolled")
         if soon:

@@ -29,7 +29,6 @@ from phistar.backends.llvm.run.entry import make_entry
 from phistar.backends.llvm.run.key import program_key
 from phistar.backends.llvm.run.machine_kernel import MachineKernel, llvm_text
 from phistar.backends.llvm.run.tiers import TieredKernel, count_compilations
-from phistar.backends.llvm.run.wrench_code import entry_after_link_forces, link_forces
 from phistar.backends.policy import NUMPY, by_tier
 from phistar.backends.robot_programs import (
     EXTERNAL_FORCE,
@@ -125,7 +124,7 @@ class MachineCode:
             axes |= dict.fromkeys(wrenches.inputs, 1)
         elif wrenches is not None:
             if EXTERNAL_FORCE in program.input_axes:
-                arrays[EXTERNAL_FORCE] = link_forces(program.model, arrays["q"], wrenches)
+                arrays[EXTERNAL_FORCE] = _link_forces(program.model, arrays["q"], wrenches)
             elif not isinstance(program, MatrixProgram):
                 return None
             wrenches = None
@@ -137,7 +136,7 @@ class MachineCode:
         if kernel is None:
             return None
         if wrenches is not None and EXTERNAL_FORCE in kernel.call.signature.inputs:
-            arrays[EXTERNAL_FORCE] = link_forces(program.model, arrays["q"], wrenches)
+            arrays[EXTERNAL_FORCE] = _link_forces(program.model, arrays["q"], wrenches)
         return run_on_batch(kernel, arrays, axes, program.sample_shapes, out)
 
     def _kernel(
@@ -189,6 +188,8 @@ class MachineCode:
         after = make_entry(tiers, (*order, EXTERNAL_FORCE), shapes, names)
         if after is None:
             return None
+        from phistar.backends.llvm.run.wrench_code import entry_after_link_forces
+
         return entry_after_link_forces(self.program.model, wrenches, after)
 
 
@@ -232,6 +233,13 @@ class VectorMachineCode(MachineCode, VectorExecutable):
         if self._numpy is None:
             self._numpy = build_vectors("numpy", self._program)
         return self._numpy
+
+
+def _link_forces(model: Model, q: Array, wrenches: Wrenches) -> Array:
+    """Wrenches on frames as forces on links, by code of its own that few programs need."""
+    from phistar.backends.llvm.run.wrench_code import link_forces
+
+    return link_forces(model, q, wrenches)
 
 
 def _to_link_forces(program: VectorProgram, forces: Array) -> Array:

@@ -11,7 +11,6 @@ from math import inf, prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from phistar import backends
 from phistar.algebra.ir import Expr
@@ -25,7 +24,6 @@ from phistar.derive import derive
 from phistar.errors import LoweringError
 from phistar.memory_limits import UNCHECKED_BYTES, refuse_large
 from phistar.model.components import GROUND
-from phistar.model.configuration import read_coordinates
 from phistar.model.model import Model
 from phistar.model.model_cache import Entry, entries
 from phistar.model.singular import require_finite_results
@@ -60,7 +58,7 @@ def matrix(
     operator: Expr | str,
     part: MatrixPart,
     model: Model,
-    q: ArrayLike,
+    q: Array,
     inputs: ProgramInputs | None = None,
     frames: Sequence[str] = (),
 ) -> Any:
@@ -70,7 +68,7 @@ def matrix(
         operator: An expression, or the name of one in ``MATRICES``.
         part: What is wanted of it, e.g. ``Full()``.
         model: The robot.
-        q: (..., nq).
+        q: (..., nq), checked.
         inputs: Vectors that the expression names; ``f_ext`` may be wrenches on frames.
         frames: Names of the frames that B selects.
 
@@ -83,7 +81,7 @@ def matrix(
 def evaluate_matrix(
     wanted: MatrixOf,
     model: Model,
-    q: ArrayLike,
+    q: Array,
     given: ProgramInputs,
     frames: Sequence[str] = (),
 ) -> Any:
@@ -94,7 +92,7 @@ def evaluate_matrix(
     code = compile_request(wanted).build(model, frames)
     found = None
     if code is not None:
-        found = code.try_run({"q": read_coordinates(model, q, "q", "q"), **given})
+        found = code.try_run({"q": q, **given})
     if found is None:
         return _by_sweeps(wanted, model, q, given, frames)
     ((result,), finite) = found[0].values(), found[1]
@@ -121,7 +119,7 @@ def _diagonal_blocks(
 def _by_sweeps(
     wanted: MatrixOf,
     model: Model,
-    q: ArrayLike,
+    q: Array,
     inputs: ProgramInputs,
     frames: Sequence[str],
 ) -> Array | list[Array]:
@@ -136,7 +134,7 @@ def _by_sweeps(
 
 
 def _refuse_large(
-    expr: Expr, model: Model, q: ArrayLike, inputs: ProgramInputs, frames: Sequence[str]
+    expr: Expr, model: Model, q: Array, inputs: ProgramInputs, frames: Sequence[str]
 ) -> None:
     """Raise before any work if matrices would not fit into memory."""
     bodies = len(model.bodies)
@@ -155,13 +153,12 @@ def _refuse_large(
 
 
 def evaluate_bundle(
-    name: str, model: Model, q: ArrayLike, inputs: ProgramInputs
+    name: str, model: Model, q: Array, inputs: ProgramInputs
 ) -> dict[str, Array] | None:
     """Vectors and matrices of a bundle at once, joints in body order, if that is possible."""
     code = kernel(name, model).build(model)
     if code is None:
         return None
-    q = read_coordinates(model, q, "q", "q")
     found = code.try_run({"q": q, **inputs})
     if found is None:
         return None

@@ -276,13 +276,14 @@ def _is_too_large(program: TracedProgram, target: Target) -> bool:
     return target.backend == "llvm" and program.decision.shape != UNROLLED
 
 
-def cheapest_equivalent(name: str) -> str:
-    """The program that is cheapest on the default backend among those equal to a program.
+def cheapest_equivalent(name: str, backend: str | None = None) -> str:
+    """The program that is cheapest on a backend, or the default one, among those equal to one.
 
     With classical accelerations, which machine code uses, the third forward-dynamics algorithm
     takes fewer operations than the fourth: P a is a dense product, M α + b is not.
     """
-    return "forward_dynamics_3" if (name, backends.default()) == _COSTLIER_ON_LLVM else name
+    used = backends.default() if backend is None else backend
+    return "forward_dynamics_3" if (name, used) == _COSTLIER_ON_LLVM else name
 
 
 _COSTLIER_ON_LLVM = ("forward_dynamics", "llvm")

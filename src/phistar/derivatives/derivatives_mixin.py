@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 from numpy.typing import ArrayLike
 
 from phistar.arguments import number_rows
@@ -31,6 +32,9 @@ from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
 from phistar.model.model_cache import ON_FRAMES, Entry, front_key, try_other_frames
 from phistar.model.wrenches import check_wrenches
+
+new = object.__new__
+"""Makes results of which all is known without their constructors, which take longer."""
 
 _LINEARIZE_INVERSE_ON_FRAMES = front_key("linearize_inverse")
 
@@ -101,8 +105,9 @@ class Derivatives:
             key = ("linearize", method)
             found = self._on_frames(key, (key, ON_FRAMES), (q, v, tau, forces, reference))
         if found is not None:
-            result = object.__new__(Linearization)
-            vars(result).update(found, model=self.model, v=np.array(v))
+            found["model"], found["v"] = self.model, np.array(v)
+            result = new(Linearization)
+            result.__dict__.update(found)
             return result
         if on_error != "raise":
             return nan_where_bad(
@@ -167,8 +172,8 @@ class Derivatives:
             given = (q, v, vdot, forces, reference)
             found = self._on_frames("linearize_inverse", _LINEARIZE_INVERSE_ON_FRAMES, given)
         if found is not None:
-            result = object.__new__(InverseLinearization)
-            vars(result).update(found)
+            result = new(InverseLinearization)
+            result.__dict__.update(found)
             return result
         if on_error != "raise":
             return nan_where_bad(
@@ -245,11 +250,11 @@ class Derivatives:
         """
         if forces is None and reference == "world_aligned" and isinstance(dt, float) and dt > 0.0:
             entry: Any = self._entries.get(("discretize", method)) if type(method) is str else None
-            if entry is not None and type(q) is np.ndarray and 0 < q.ndim < 3:
-                rows = number_rows(dt, len(q) if q.ndim == 2 else None)
+            if entry is not None and type(q) is ndarray:
+                rows = number_rows(dt) if q.ndim == 1 else number_rows(dt, len(q) if q.ndim else 0)
                 if (found := entry(q, v, tau, rows)) is not None:
-                    result = object.__new__(Discretization)
-                    vars(result).update(found)
+                    result = new(Discretization)
+                    result.__dict__.update(found)
                     return result
         if on_error != "raise":
             return nan_where_bad(

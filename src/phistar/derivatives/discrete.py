@@ -15,13 +15,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phistar.arguments import checked_state
+from phistar.arguments import checked_state, refuse_singular
 from phistar.arrays import Array
 from phistar.compile import chained_entry, joint_map, run_traced_results
-from phistar.derivatives.first import Linearization, linearize
+from phistar.derivatives.first import Linearization, linearize_checked
 from phistar.derivatives.lie_jacobians import right_jacobian, step_adjoint
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.model.configuration import Coordinates, integrate
+from phistar.model.kinematic_loops import require_tree
 from phistar.model.model import Model
 from phistar.model.model_cache import entries
 from phistar.model.wrenches import Wrenches
@@ -60,8 +61,10 @@ def discretize(
         raise UnknownNameError("method", method, DISCRETIZATION_SCHEMES)
     if not (np.isfinite(dt) and dt > 0):
         raise ArgumentError(f"dt is {dt}, expected a time greater than zero [s]")
+    require_tree(model, "linearize")
+    refuse_singular(model)
     q, v, tau = checked_state(model, q=q, v=v, tau=tau)
-    at = linearize(model, q, v, tau, wrenches)
+    at = linearize_checked(model, q, v, tau, wrenches)
     found = _by_program(model, q, v, float(dt), method, at)
     if found is not None:
         if wrenches is None and found.q.dtype == np.float64:

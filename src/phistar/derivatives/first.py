@@ -177,6 +177,18 @@ def linearize(
     require_tree(model, "linearize")
     refuse_singular(model)
     q, v, tau = checked_state(model, q=q, v=v, tau=tau)
+    return linearize_checked(model, q, v, tau, wrenches, method)
+
+
+def linearize_checked(
+    model: Model,
+    q: Array,
+    v: Array,
+    tau: Array,
+    wrenches: Wrenches | None = None,
+    method: str = "auto",
+) -> Linearization:
+    """The same for arrays that are checked."""
     check_numbers(model, {"q": q, "v": v, "tau": tau}, wrenches)
     arrays = _all_arrays((q, v, tau), wrenches)
     refuse_large_tensors(model, 2, *arrays, count=3)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from phistar import dynamics, kinematics
-from phistar.arguments import check_shapes, checked_state
+from phistar.arguments import check_shapes, checked_numbers, checked_state
 from phistar.arrays import Array
 from phistar.compile import Full, frame_motions, joint_map, kernel, matrix, run_traced
 from phistar.model.configuration import Coordinates
@@ -28,7 +28,7 @@ def jacobian_rate(
 
 def _jacobian_rate(model: Model, frame: str, reference: str, q: Array, v: Array) -> Array:
     """The same by sweeps."""
-    q, v = checked_state(model, q=q, v=v)
+    q, v = checked_numbers(model, q=q, v=v)
     joints = joint_map(model)
     own = joints.gather(
         matrix("jacobian_rate", Full(), model, q, {"v": joints.spread(v)}, (frame,))
@@ -54,7 +54,7 @@ def _frame_acceleration(
     model: Model, frame: str, reference: str, q: Array, v: Array, vdot: Array
 ) -> Array:
     """The same by sweeps."""
-    q, v, vdot = checked_state(model, q=q, v=v, vdot=vdot)
+    q, v, vdot = checked_numbers(model, q=q, v=v, vdot=vdot)
     joints = joint_map(model)
     inputs = {"v": joints.spread(v), "vdot": joints.spread(vdot)}
     links = kernel("link_accelerations")(model, q, inputs)["alpha"]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from phistar import dynamics
-from phistar.arguments import check_shapes, checked_state, refuse_singular
+from phistar.arguments import check_shapes, checked_numbers, checked_state, refuse_singular
 from phistar.arrays import Array
 from phistar.compile import Full, joint_map, kernel, matrix, run_traced
 from phistar.model.configuration import Coordinates
@@ -34,7 +34,7 @@ def regressor(model: Model, q: Coordinates, v: Coordinates, vdot: Coordinates) -
 
 def regressor_by_sweeps(model: Model, q: Array, v: Array, vdot: Array) -> Array:
     """Forces that units of the parameters take at each body, handed inward by the Jacobians."""
-    q, v, vdot = checked_state(model, q=q, v=v, vdot=vdot)
+    q, v, vdot = checked_numbers(model, q=q, v=v, vdot=vdot)
     joints = joint_map(model)
     inputs = {"v": joints.spread(v), "vdot": joints.spread(vdot)}
     moving = kernel("falling_accelerations")(model, q, inputs)

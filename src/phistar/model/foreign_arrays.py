@@ -6,9 +6,8 @@ They are recognised by the module of their type, without importing those package
 
 from __future__ import annotations
 
+import sys
 from typing import Any
-
-import numpy as np
 
 from phistar.errors import ArgumentError
 
@@ -31,10 +30,12 @@ def refuse_foreign(x: Any, argument: str) -> None:
     """
     while isinstance(x, list | tuple) and x:
         x = x[0]
-    if isinstance(x, np.ma.MaskedArray):
-        if np.ma.getmaskarray(x).any():
+    # To ask NumPy for the type imports its package; who has such an array has done that.
+    masked = sys.modules.get("numpy.ma")
+    if masked is not None and isinstance(x, masked.MaskedArray):
+        if masked.getmaskarray(x).any():
             raise ArgumentError(
-                f"{argument} is a masked array with {int(np.ma.getmaskarray(x).sum())} entries "
+                f"{argument} is a masked array with {int(masked.getmaskarray(x).sum())} entries "
                 "masked; fill them (x.filled(...)) or leave those samples out"
             )
         return

@@ -19,7 +19,6 @@ from phistar.scalar.robot.link_numbers import LinkNumbers, build_link_numbers
 from phistar.scalar.robot.rounding import ROUNDING_TOLERANCE
 from phistar.scalar.trace.frame_wrenches import SeatedWrenches
 from phistar.scalar.trace.link_tracer import EXTERNAL_FORCE, TraceContext
-from phistar.scalar.trace.looped import trace_looped
 from phistar.scalar.trace.unrolled import trace_unrolled
 from phistar.sweeps.ir import StreamProgram, Type
 from phistar.sweeps.op_values import GroundState
@@ -166,6 +165,8 @@ def to_looped(
     """The loops of a program on a robot; arguments as for ``to_unrolled``."""
     formulated, signature, setting = _prepare(scheduled, model, absent, locked, options)
     links = uniform_link_numbers(model, locked, options, _uses_second_moments(formulated.program))
+    from phistar.scalar.trace.looped import trace_looped
+
     return trace_looped(formulated, links, signature, setting)
 
 

@@ -15,6 +15,7 @@ from phistar.arrays import Array
 from phistar.backends.policy import NUMPY, StepWork, decide
 from phistar.compile import joint_map, kernel
 from phistar.model.model import Model
+from phistar.model.wrenches import Wrenches
 from phistar.scalar.trace.state_update import (
     JointOffsets,
     StateUpdate,
@@ -73,8 +74,7 @@ class CompiledStepper:
         self._program = program
         self._is_euclidean = is_euclidean(model)
         self._joint_offsets = joint_offsets(model)
-        evaluations = work * len(scheme.instructions) // 2
-        self._wait_for_optimised = decide(StepWork(evaluations), len(model.bodies)).eager
+        self._wait_for_optimised = _is_patient(model, scheme, work)
         calls = (
             self._rate_call(p) if isinstance(p, EvaluateRates) else self._update_call(p)
             for p in scheme.instructions
@@ -90,8 +90,10 @@ class CompiledStepper:
         program = self._program.velocity if instruction.velocity_only else self._program.rates
         if program is None:
             return None
-        code = _code(program, self._model, self._real, self._wait_for_optimised)
+        wrenches = self._program.wrenches
+        code = _code(program, self._model, self._real, self._wait_for_optimised, wrenches)
         buffers = {key: stage_names[name] for key, name in self._program.names.items()}
+        buffers |= {} if wrenches is None else {name: name for name in wrenches.inputs}
         signature = code.call.signature
         read = tuple(buffers[each] for each in signature.inputs)
         return StepCall(code, read, tuple(buffers[each] for each in signature.outputs))
@@ -124,8 +126,12 @@ class CompiledStepper:
         is_identity = self.joints.is_identity
         rows = [np.ascontiguousarray(self.joints.spread(each), self.dtype) for each in (x, tau)]
         out = results[1] if is_identity else np.empty_like(results[1])
+        inputs = {"q0": np.ascontiguousarray(q, self.dtype), "x0": rows[0], "tau": rows[1]}
+        wrenches = self._program.wrenches
+        for name, wrench in () if wrenches is None else wrenches.inputs.items():
+            inputs[name] = np.ascontiguousarray(np.broadcast_to(wrench, (len(q), 6)), self.dtype)
         finite = self._rollout(
-            {"q0": np.ascontiguousarray(q, self.dtype), "x0": rows[0], "tau": rows[1]},
+            inputs,
             {"q0": results[0], "x0": out},
             {"h": np.array([dt], self.dtype)},
             steps,
@@ -147,9 +153,10 @@ def make_compiled_stepper(
 ) -> CompiledStepper | None:
     """The machine code of a scheme, or None where there is none.
 
-    Without it are robots whose mimic joints are reduced, robots that do not move, forces on frames,
-    the variable η, robots of too many bodies (``policy.StepWork``), and every robot where
-    PHISTAR_BACKEND names another backend.
+    Without it are robots whose mimic joints are reduced, robots that do not move, the variable η
+    and, with forces on frames, ζ, robots of too many bodies (``policy.StepWork``), and every robot
+    where PHISTAR_BACKEND names another backend. Straight lines read forces on frames, loops do not:
+    with them robots whose dynamics stays loops, and short simulations while it still is.
     """
     joints = joint_map(model)
     program = variable.program
@@ -159,16 +166,38 @@ def make_compiled_stepper(
         return None
     if decide(StepWork(work), len(model.bodies)).shape == NUMPY:
         return None
+    if program.wrenches is not None and not _reads_wrenches(model, program, scheme, work, dtype):
+        return None
     return CompiledStepper(model, program, scheme, work, threads, dtype)
 
 
-def _code(name: str, model: Model, real: str, patient: bool) -> MachineKernel:
+def _is_patient(model: Model, scheme: Scheme, work: int) -> bool:
+    """Whether a simulation waits for optimised code."""
+    evaluations = work * len(scheme.instructions) // 2
+    return decide(StepWork(evaluations), len(model.bodies)).eager
+
+
+def _reads_wrenches(
+    model: Model, program: RatePrograms, scheme: Scheme, work: int, dtype: np.dtype[Any]
+) -> bool:
+    """Whether the code that will run has the wrenches on frames among its inputs."""
+    from phistar.backends.llvm.run.batches import LLVM_REAL_BY_DTYPE
+
+    assert program.wrenches is not None
+    patient, real = _is_patient(model, scheme, work), LLVM_REAL_BY_DTYPE[dtype]
+    code = _code(program.rates, model, real, patient, program.wrenches)
+    return set(program.wrenches.inputs) <= set(code.call.signature.inputs)
+
+
+def _code(
+    name: str, model: Model, real: str, patient: bool, wrenches: Wrenches | None = None
+) -> MachineKernel:
     """The kernel of a program of the catalogue; the best one for who is patient."""
     from phistar.backends.to_llvm import MachineCode
 
     code = kernel(name, model).executable(model)
     assert isinstance(code, MachineCode)
-    tiers = code.tiers((), real)
+    tiers = code.tiers((), real, None if wrenches is None else wrenches.at)
     return tiers.wait_for_final() if patient else tiers.kernel
 
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from phistar.arguments import (
     check_shapes,
-    checked_state,
+    checked_numbers,
     refuse_singular,
     step_lengths,
 )
@@ -89,7 +89,7 @@ def _on_loops(
 ) -> tuple[Array, Array]:
     """The step of a robot with loops, projected onto them."""
     model = variable.model
-    q, v, tau = checked_state(model, **arrays)
+    q, v, tau = checked_numbers(model, **arrays)
     dtype = np.result_type(q, v, tau)
     q, v, tau = (x.astype(float) for x in (q, v, tau))
     precision = float(np.finfo(dtype).eps)
@@ -104,7 +104,7 @@ def _by_stages(
 ) -> tuple[Array, Array]:
     """The step, stage by stage; results that are not finite are an error."""
     model = variable.model
-    q, v, tau = checked_state(model, **arrays)
+    q, v, tau = checked_numbers(model, **arrays)
     with np.errstate(over="ignore", invalid="ignore"):
         found = next_state(scheme, functions_of(variable), q, v, tau, dt)
     # What a scheme does not read decides the shape and precision of its results all the same.

@@ -30,11 +30,13 @@ class RatePrograms:
         rates: Name of the program that gives ẋ, and v unless that is x itself.
         velocity: Name of the program that gives v alone; None if v is x.
         names: Catalogue names of ``q``, ``x``, the joint forces ``tau``, ``v`` and ẋ, here ``a``.
+        wrenches: On frames, the same at all times in the axes of their reference.
     """
 
     rates: str
     velocity: str | None
     names: Mapping[str, str]
+    wrenches: Wrenches | None = None
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,7 @@ class Variable(ABC):
 
     @property
     def program(self) -> RatePrograms | None:
-        """The rates as compiled programs, or None.
-
-        Forces on frames change with q and are not included.
-        """
+        """The rates as compiled programs, or None."""
         return None
 
     @abstractmethod
@@ -71,10 +70,8 @@ class Velocity(Variable):
     @property
     def program(self) -> RatePrograms | None:
         """Forward dynamics."""
-        if self.wrenches is not None:
-            return None
         names = {"q": "q", "v": "x", "tau": "tau", "vdot": "a"}
-        return RatePrograms(cheapest_equivalent("forward_dynamics"), None, names)
+        return RatePrograms(cheapest_equivalent("forward_dynamics"), None, names, self.wrenches)
 
     def start(self, q: Array, v: Array) -> Array:
         """v."""
@@ -94,7 +91,7 @@ class TotalRate(Variable):
 
     @property
     def program(self) -> RatePrograms | None:
-        """Forward dynamics in (q, ζ), and the velocity of ζ."""
+        """Forward dynamics in (q, ζ), and the velocity of ζ; none with forces on frames."""
         if self.wrenches is not None:
             return None
         names = {"q": "q", "zeta": "x", "tau": "tau", "v": "v", "zeta_dot": "a"}

@@ -23,15 +23,19 @@ from phistar.thresholds import POLICY
 FREE = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 
-@pytest.fixture
-def unlocked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A configuration that says so, true or not."""
+@pytest.fixture(params=["flags", "configuration"])
+def unlocked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A Python that says so, true or not: by its flags or, where there are none, otherwise."""
     real = sysconfig.get_config_var
 
     def told(name: str) -> Any:
         return 1 if name == "Py_GIL_DISABLED" else real(name)
 
-    monkeypatch.setattr(sysconfig, "get_config_var", told)
+    if request.param == "flags":
+        monkeypatch.setattr(sys, "abiflags", "t", raising=False)
+    else:
+        monkeypatch.delattr(sys, "abiflags", raising=False)
+        monkeypatch.setattr(sysconfig, "get_config_var", told)
     abi.has_gil.cache_clear()
     abi.is_supported.cache_clear()
     yield

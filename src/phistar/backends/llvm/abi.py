@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-import sysconfig
 from functools import cache
 
 import numpy as np
@@ -56,6 +55,11 @@ def has_gil() -> bool:
     counts of references are in parts, and arrays may change while machine code looks at them. So
     there are no built-in functions there, and no memory is used again.
     """
+    flags = getattr(sys, "abiflags", None)
+    if flags is not None:
+        return "t" not in flags
+    import sysconfig  # slow to import, and needed on Windows only
+
     return not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from phistar.backends.llvm.emit.ir_builder import Lanes
 from phistar.backends.llvm.emit.outline_slots import plan_outline
-from phistar.backends.llvm.emit.outlined import OutlinedModule, needs_outlining
-from phistar.backends.llvm.emit.unrolled_module import unrolled_module
+from phistar.backends.llvm.emit.outlined import OutlinedModule
+from phistar.backends.llvm.emit.unrolled_module import needs_outlining, unrolled_module
 from phistar.backends.llvm.run import calls, jit
 from phistar.backends.llvm.run.calls import KernelCaller
 from phistar.compile import lowered_bundle

@@ -5,7 +5,8 @@
     native_entry(q, v, vdot, forces, "left foot", "right foot", tau) -> bool
 
 takes the inputs and then the outputs. Wrenches on frames come after the other inputs in a dict,
-with the names that it must have by their numbers; a wrench without a batch serves all samples. It
+with the names that it must have by their numbers; a wrench without a batch serves all samples. An
+output for a sample may have any shape, ``()`` and (6, nv) too, if it has so many numbers. It
 reads the array objects directly, runs the kernel with a workspace of its own while it holds the
 interpreter's lock, and says whether it did and all was well. It never raises: on anything unusual
 (a list, another dtype, strides, overlapping memory, a number that is not finite) it answers
@@ -71,7 +72,7 @@ def native_entry_text(
                 w.require_array(w.argument(vectors.index(name)), size)
         first = len(signature.inputs) + (1 if frames else 0)
         for i, size in enumerate(signature.outputs.values()):
-            w.require_array(w.argument(first + i), size)
+            w.require_output(w.argument(first + i), size)
         w.require_disjoint()
         w.start_block("run")
         for i, (data, stride) in enumerate(zip(w.data, w.strides, strict=True)):
@@ -87,6 +88,7 @@ def native_entry_text(
         [
             "declare ptr @PyBool_FromLong(i64)",
             "@phistar_ndarray = external global i8",
+            "@one = private constant i64 1",
             *(_DICT_DECLARATIONS if frames else ()),
             f"@entry_work = internal global [{workspace_bytes} x i8] zeroinitializer, align 64",
             w.function_text(f"ptr @{ENTRY_SYMBOL}(ptr %self, ptr %given, i64 %count) {attributes}"),
@@ -157,29 +159,58 @@ class _EntryBuilder(FunctionBuilder):
             size: Numbers of a sample.
             repeats: Whether one axis is enough in any case: one sample that serves all.
         """
-        i = len(self.data)
-        self.require(
-            self(f"icmp eq ptr {self.field(thing, abi.TYPE_OFFSET, 'ptr')}, @phistar_ndarray")
-        )
-        axes = self.field(thing, abi.NDIM_OFFSET, "i32")
+        axes = self._require_plain(thing, written=False)
         one_or_two = self(f"icmp ult i32 {self(f'sub i32 {axes}, 1')}, 2")
-        flags = self.field(thing, abi.FLAGS_OFFSET, "i32")
-        dtype = self.field(thing, abi.DTYPE_OFFSET, "ptr")
-        kind = self(f"and i64 {self.field(dtype, abi.DTYPE_KIND_OFFSET, 'i64')}, {abi.DTYPE_MASK}")
-        need = abi.CONTIGUOUS_FLAG | abi.ALIGNED_FLAG
-        need |= abi.WRITEABLE_FLAG if i >= self.inputs else 0
-        here = self(f"and i32 {flags}, {need}")
-        word = abi.dtype_word(np.dtype("f8" if self.lanes.real == "double" else "f4"))
         same_axes = self(f"icmp eq i32 {axes}, {self.axes}") if self.axes else one_or_two
         if repeats:
             same_axes = self(f"or i1 {same_axes}, {self(f'icmp eq i32 {axes}, 1')}")
-        self.require_all(
-            same_axes,
-            self(f"icmp eq i32 {here}, {need}"),
-            self(f"icmp eq i64 {kind}, {word}"),
-        )
+        self.require(same_axes)
         self._size(thing, axes, size, repeats)
         self.data.append(self.field(thing, abi.DATA_OFFSET, "ptr"))
+
+    def require_output(self, thing: str, size: int) -> None:
+        """Something must be a plain array of so many numbers a sample.
+
+        That of one sample has any shape; that of a batch is (batch, size), so that a batch of one
+        is not taken for a sample.
+        """
+        axes = self._require_plain(thing, written=True)
+        dimensions = self.field(thing, abi.SHAPE_OFFSET, "ptr")
+        lengths: list[str] = []
+        most = 4  # axes, that of the batch included
+        for k in range(most):
+            there = self.gep(dimensions, k, "i64")
+            place = self.select(self(f"icmp sgt i32 {axes}, {k}"), there, "@one", "ptr")
+            lengths.append(self.load("i64", place, 8))
+        total = lengths[0]
+        for length in lengths[1:]:
+            total = self.mul(total, length)
+        extent = self.mul(self.batch, size)
+        single = self(f"icmp eq i32 {self.axes}, 1")
+        two_axes = self(f"icmp eq i32 {axes}, 2")
+        same_batch = self(f"and i1 {two_axes}, {self.compare('eq', lengths[0], self.batch)}")
+        self.require_all(
+            self(f"icmp ule i32 {axes}, {most}"),
+            self(f"or i1 {single}, {same_batch}"),
+            self.compare("eq", total, extent),
+        )
+        self.strides.append(str(size))
+        self.extents.append(extent)
+        self.data.append(self.field(thing, abi.DATA_OFFSET, "ptr"))
+
+    def _require_plain(self, thing: str, written: bool) -> str:
+        """Something must be an array of the kernel's dtype without gaps; how many axes it has."""
+        self.require(
+            self(f"icmp eq ptr {self.field(thing, abi.TYPE_OFFSET, 'ptr')}, @phistar_ndarray")
+        )
+        flags = self.field(thing, abi.FLAGS_OFFSET, "i32")
+        dtype = self.field(thing, abi.DTYPE_OFFSET, "ptr")
+        kind = self(f"and i64 {self.field(dtype, abi.DTYPE_KIND_OFFSET, 'i64')}, {abi.DTYPE_MASK}")
+        need = abi.CONTIGUOUS_FLAG | abi.ALIGNED_FLAG | (abi.WRITEABLE_FLAG if written else 0)
+        here = self(f"and i32 {flags}, {need}")
+        word = abi.dtype_word(np.dtype("f8" if self.lanes.real == "double" else "f4"))
+        self.require_all(self(f"icmp eq i32 {here}, {need}"), self(f"icmp eq i64 {kind}, {word}"))
+        return self.field(thing, abi.NDIM_OFFSET, "i32")
 
     def _size(self, thing: str, axes: str, size: int, repeats: bool) -> None:
         """The last axis must have so many numbers, and that before it as many as everywhere."""

@@ -134,5 +134,5 @@ class Epilogue:
         """Some numbers of a vector to the entries of a row from a certain one on."""
         w, lanes = self.w, self.lanes
         for k, i in enumerate(chosen):
-            one = w(f"extractelement {lanes.type} {value}, i32 {i}")
+            one = w.extract_lane(value, i)
             w.store(lanes.real, one, w.gep(row, start + k), lanes.bits // 8)

@@ -23,6 +23,8 @@ from phistar.arrays import Array
 
 FAST_MATH_FLAGS = "contract nsz"
 """Products and sums may become one instruction; signs of zeros do not matter."""
+UNFUSED_FLAGS = "nsz"
+"""They may not: where the builder decides (``multiply_add``), whatever the number of lanes."""
 
 
 Operand = str | int
@@ -34,20 +36,37 @@ Loop = AbstractContextManager[tuple[str, list[str]]]
 
 @dataclass(frozen=True)
 class Lanes:
-    """How many samples run side by side, in which precision."""
+    """How many samples run side by side, in which precision.
+
+    Attributes:
+        width: Samples.
+        real: ``"double"`` or ``"float"``.
+        row_width: Where one sample runs alone, numbers of a row of its matrices side by side.
+    """
 
     width: int
     real: str = "double"
+    row_width: int = 1
 
     @property
     def type(self) -> str:
-        """A vector of reals."""
-        return f"<{self.width} x {self.real}>"
+        """A vector of reals; with one lane, a real."""
+        return self.type_of(self.real)
+
+    def type_of(self, kind: str) -> str:
+        """A number of some kind in each lane."""
+        return kind if self.width == 1 else f"<{self.width} x {kind}>"
+
+    def repeated(self, kind: str, value: str | int) -> str:
+        """A constant of some kind, the same in each lane."""
+        if self.width == 1:
+            return str(value)
+        return f"splat ({kind} {value})"
 
     @property
     def suffix(self) -> str:
         """Of intrinsics on such vectors."""
-        return f"v{self.width}f{self.bits}"
+        return f"f{self.bits}" if self.width == 1 else f"v{self.width}f{self.bits}"
 
     @property
     def bits(self) -> int:
@@ -58,6 +77,16 @@ class Lanes:
     def bytes(self) -> int:
         """Of a vector."""
         return self.width * self.bits // 8
+
+
+def is_constant(value: str) -> bool:
+    """Whether a vector is a constant rather than the name of a value."""
+    return not value.startswith("%")
+
+
+def in_one_lane(constant: str) -> str:
+    """Type and number of a constant vector in each of its lanes."""
+    return constant.removeprefix("splat (").removesuffix(")")
 
 
 def literal(x: float, real: str) -> str:
@@ -337,12 +366,17 @@ class FunctionBuilder:
 
     def constant(self, x: float) -> str:
         """The same number in all lanes."""
-        one = f"{self.lanes.real} {literal(x, self.lanes.real)}"
-        return "<" + ", ".join([one] * self.lanes.width) + ">"
+        real = self.lanes.real
+        return self.lanes.repeated(real, literal(x, real))
 
-    def binary(self, op: str, a: str, b: str) -> str:
+    def binary(self, op: str, a: str, b: str, flags: str = FAST_MATH_FLAGS) -> str:
         """Arithmetic on two vectors."""
-        return self(f"{op} {FAST_MATH_FLAGS} {self.lanes.type} {a}, {b}")
+        return self(f"{op} {flags} {self.lanes.type} {a}, {b}")
+
+    def multiply_add(self, a: str, b: str, c: str) -> str:
+        """a b + c, in one instruction where the processor has it."""
+        t, suffix = self.lanes.type, self.lanes.suffix
+        return self(f"call nsz {t} @llvm.fmuladd.{suffix}({t} {a}, {t} {b}, {t} {c})")
 
     def negate(self, a: str) -> str:
         """A change of sign."""
@@ -357,9 +391,24 @@ class FunctionBuilder:
     def splat(self, scalar: str) -> str:
         """A scalar in all lanes."""
         lanes = self.lanes
+        if lanes.width == 1:
+            return scalar
         one = self(f"insertelement {lanes.type} poison, {lanes.real} {scalar}, i32 0")
         mask = f"<{lanes.width} x i32> zeroinitializer"
         return self(f"shufflevector {lanes.type} {one}, {lanes.type} poison, {mask}")
+
+    def insert_lane(self, vector: str, scalar: str, i: int) -> str:
+        """A vector with another number in one lane."""
+        lanes = self.lanes
+        if lanes.width == 1:
+            return scalar
+        return self(f"insertelement {lanes.type} {vector}, {lanes.real} {scalar}, i32 {i}")
+
+    def extract_lane(self, vector: str, i: int) -> str:
+        """The number in one lane."""
+        if self.lanes.width == 1:
+            return vector
+        return self(f"extractelement {self.lanes.type} {vector}, i32 {i}")
 
     def shuffle(self, a: str, b: str, chosen: Sequence[int], size: int = 0) -> str:
         """Chosen elements of two vectors of so many reals, one per lane if not given."""
@@ -401,11 +450,13 @@ class FunctionBuilder:
     def select_lanes(self, mask: str, a: str, b: str) -> str:
         """Of two vectors the first where the mask is set, the second elsewhere."""
         t = self.lanes.type
-        return self(f"select <{self.lanes.width} x i1> {mask}, {t} {a}, {t} {b}")
+        return self(f"select {self.lanes.type_of('i1')} {mask}, {t} {a}, {t} {b}")
 
     def all_lanes(self, mask: str) -> str:
         """Whether a mask is set in all lanes."""
         width = self.lanes.width
+        if width == 1:
+            return mask
         return self(f"call i1 @llvm.vector.reduce.and.v{width}i1(<{width} x i1> {mask})")
 
     # -- memory

@@ -59,7 +59,7 @@ _FORMATS = {
 def emit_log(w: FunctionBuilder, x: str) -> str:
     """The logarithm of positive normal numbers; not a number for others."""
     lanes, form = w.lanes, _FORMATS[w.lanes.real]
-    t, whole = lanes.type, f"<{lanes.width} x i{lanes.bits}>"
+    t, whole = lanes.type, lanes.type_of(f"i{lanes.bits}")
     bits = w(f"bitcast {t} {x} to {whole}")
     above = w(f"sub {whole} {bits}, {_splat(w, form.root_half_bits)}")
     exponent = w(f"ashr {whole} {above}, {_splat(w, form.mantissa_bits)}")
@@ -67,8 +67,8 @@ def emit_log(w: FunctionBuilder, x: str) -> str:
     m = w(f"bitcast {whole} {w(f'sub {whole} {bits}, {raised}')} to {t}")
     if lanes.bits == 64:
         # Processors convert 32 bits in all lanes at once, few of them 64.
-        exponent = w(f"trunc {whole} {exponent} to <{lanes.width} x i32>")
-    k = w(f"sitofp <{lanes.width} x i32> {exponent} to {t}")
+        exponent = w(f"trunc {whole} {exponent} to {lanes.type_of('i32')}")
+    k = w(f"sitofp {lanes.type_of('i32')} {exponent} to {t}")
     one = w.constant(1.0)
     s = w.binary("fdiv", w.binary("fsub", m, one), w.binary("fadd", m, one))
     z = w.binary("fmul", s, s)
@@ -82,8 +82,8 @@ def emit_log(w: FunctionBuilder, x: str) -> str:
     result = w.binary("fadd", first, w.binary("fadd", twice, small))
     normal = w(f"fcmp oge {t} {x}, {w.constant(form.smallest)}")
     other = w.constant(math.nan)
-    return w(f"select <{lanes.width} x i1> {normal}, {t} {result}, {t} {other}")
+    return w.select_lanes(normal, result, other)
 
 
 def _splat(w: FunctionBuilder, n: int) -> str:
-    return "<" + ", ".join([f"i{w.lanes.bits} {n}"] * w.lanes.width) + ">"
+    return w.lanes.repeated(f"i{w.lanes.bits}", n)

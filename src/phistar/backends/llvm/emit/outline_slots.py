@@ -109,16 +109,22 @@ class _ResultSlots:
             if space == WORK:
                 self._assign(x, slot)
         known = {x: slot for slot, x in self.constants.items()}
+        slot = -1
         for (space, entry), x in entries.items():
             if space != WORK:
-                self.output_slots[space][entry] = self._output_slot(x, known)
+                slot = self._output_slot(x, known, slot + 1)
+                self.output_slots[space][entry] = slot
 
-    def _output_slot(self, x: Scalar, known: dict[float, int]) -> int:
-        """The slot of an entry of an output; the same number has one slot only."""
+    def _output_slot(self, x: Scalar, known: dict[float, int], following: int) -> int:
+        """The slot of an entry of an output: that after the entry before, if the number is there.
+
+        The same number has no new slot.
+        """
         if isinstance(x, Value):
             if x.id not in self.slots:
                 self._assign(x, self._new_slot())
-            return self.slots[x.id][0]
+            slots = self.slots[x.id]
+            return following if following in slots else slots[0]
         if x not in known:
             known[x] = self._new_slot()
             self._assign(x, known[x])

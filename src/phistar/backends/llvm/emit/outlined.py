@@ -4,16 +4,22 @@
 Each part of the program is a function: several short ones compile in a fraction of the time of a
 long one. Values that have a slot are loaded again instead of being kept in registers for long,
 which would take another store and as many loads. Results stay in the workspace until all are there;
-then the epilogue stores them to the outputs.
+then the epilogue stores them to the outputs. Where one sample runs alone, what is a loop over rows
+of matrices works on several columns at a time (``one_sample``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from phistar.backends.llvm.emit.epilogue import Epilogue, slot_tables
 from phistar.backends.llvm.emit.ir_builder import FunctionBuilder, Lanes
 from phistar.backends.llvm.emit.matrix_products import ProductEmitter
+from phistar.backends.llvm.emit.one_sample import (
+    OneSampleEpilogue,
+    sum_slots,
+    with_rows_of_products,
+)
 from phistar.backends.llvm.emit.outline_slots import Outline, OutlinedPart, plan_outline
 from phistar.backends.llvm.emit.skeleton import (
     KernelArguments,
@@ -23,25 +29,13 @@ from phistar.backends.llvm.emit.skeleton import (
     sample_loop,
     wrap_module,
 )
-from phistar.backends.llvm.emit.unrolled_module import NodeEmitter, emit_node
+from phistar.backends.llvm.emit.unrolled_module import NodeEmitter, fused_products
 from phistar.jobs import checkpoint
 from phistar.scalar.graph import operands
 from phistar.scalar.program import Unrolled
 from phistar.thresholds import POLICY
 
 _PART_ARGUMENTS = "ptr noalias %args, ptr noalias %work, i64 %sample, i64 %last"
-
-
-def needs_outlining(program: Unrolled) -> bool:
-    """Whether a program is to be outlined; one that has products after it always is."""
-    if program.row_loops or program.short_lived:
-        return False
-    results = sum(program.signature.outputs.values())
-    many = (
-        results > POLICY.max_results_one_function
-        and results + len(program.block.live_nodes) > POLICY.max_nodes_one_function
-    )
-    return many or bool(program.products)
 
 
 class OutlinedModule:
@@ -52,20 +46,22 @@ class OutlinedModule:
     """
 
     def __init__(self, program: Unrolled, lanes: Lanes) -> None:
-        self.program = program
+        self.program = with_rows_of_products(program) if lanes.width == 1 else program
         self.lanes = lanes
-        self.plan: Outline = plan_outline(program, POLICY.nodes_per_function)
+        self.plan: Outline = plan_outline(self.program, POLICY.nodes_per_function)
         self.sums = self.plan.slots
-        self.workspace_vectors = self.plan.slots + 1
+        sums = max(1, sum_slots(self.program)) if lanes.width == 1 else 1
+        self.workspace_vectors = self.plan.slots + sums
 
     def text(self) -> str:
         """The text."""
         parts = (self._part_text(i, part) for i, part in enumerate(self.plan.parts) if i)
+        alone = self.lanes.width == 1
         before = [
-            *slot_tables(self.plan.output_slots, self.lanes),
+            *(() if alone else slot_tables(self.plan.output_slots, self.lanes)),
             self._first_part(),
             *parts,
-            self._epilogue(),
+            self._one_sample_epilogue() if alone else self._epilogue(),
         ]
         w, given = FunctionBuilder(self.lanes), "ptr %args, ptr %work"
         with sample_loop(w) as (sample, status):
@@ -108,6 +104,13 @@ class OutlinedModule:
         block.accumulate_finite_check(w.load_slot(self.sums))
         return _checked_function("@end", block)
 
+    def _one_sample_epilogue(self) -> str:
+        """The same where one sample runs alone."""
+        w = FunctionBuilder(self.lanes)
+        block = SampleBlock(w, KernelArguments(w, self.program.signature).rows("%sample"))
+        OneSampleEpilogue(block, self.program, self.plan.output_slots, self.sums).write()
+        return _checked_function("@end", block)
+
 
 def _checked_function(name: str, block: SampleBlock) -> str:
     """A function that returns 0 if all numbers that it read were finite, else 1."""
@@ -123,6 +126,9 @@ class _PartEmitter(NodeEmitter):
         self.part = part
         self.slots = {**part.live_in, **{n: slots[0] for n, slots in part.live_out.items()}}
         self.last_use: dict[int, int] = {}
+        kept = (number for number, slots in part.live_out.items() for _ in slots)
+        self.fused = fused_products(self.graph, part.nodes, kept)
+        self.done_later = set(self.fused.values())
 
     def emit_first(self, constants: Mapping[int, float]) -> None:
         """The first part: constants, inputs and angles."""
@@ -131,7 +137,7 @@ class _PartEmitter(NodeEmitter):
         self.load_inputs()
         self.emit_angles(self.part.nodes)
         for number in self.part.nodes:
-            if number not in self.names:
+            if number not in self.names and number not in self.done_later:
                 self.emit_node_of(number)
             for slot in self.part.live_out.get(number, ()):
                 self.w.store_slot(slot, self.names[number])
@@ -139,12 +145,20 @@ class _PartEmitter(NodeEmitter):
     def write(self) -> None:
         """Another part."""
         for at, number in enumerate(self.part.nodes):
-            for operand in operands(self.graph.nodes[number]):
+            if number in self.done_later:
+                continue
+            for operand in self._needed(number):
                 self._load_operand(operand, at)
-            self.names[number] = emit_node(self.w, self.graph, number, self.names)
+            self.emit_node_of(number)
             self.last_use[number] = at
             for slot in self.part.live_out.get(number, ()):
                 self.w.store_slot(slot, self.names[number])
+
+    def _needed(self, number: int) -> Iterator[int]:
+        """What a node uses, in place of a product that it takes in its operands."""
+        product = self.fused.get(number)
+        for operand in operands(self.graph.nodes[number]):
+            yield from operands(self.graph.nodes[product]) if operand == product else (operand,)
 
     def _load_operand(self, number: int, at: int) -> None:
         """Make an operand known."""

@@ -2,7 +2,8 @@
 """A straight line of short-lived numbers with many results, as functions that share none of them.
 
 LLVM takes more than twice as long for a function of twice as many stores. Each piece writes some of
-the results and computes for itself all that these need; what several need is little.
+the results and computes for itself all that these need; what several need is little. Where one
+sample runs alone, inputs are checked several entries at a time before the pieces run.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from phistar.backends.llvm.emit.ir_builder import FunctionBuilder, Lanes
+from phistar.backends.llvm.emit.one_sample import check_inputs
 from phistar.backends.llvm.emit.skeleton import (
     KernelArguments,
     SampleBlock,
@@ -27,20 +29,19 @@ from phistar.thresholds import POLICY
 _ARGUMENTS = "ptr noalias %args, ptr noalias %work, i64 %sample, i64 %last"
 
 
-def needs_pieces(program: Unrolled) -> bool:
-    """Whether a line has more results than one function should write."""
-    return program.short_lived and len(program.block.stores) > POLICY.stores_per_piece
-
-
 def pieces_module(program: Unrolled, lanes: Lanes) -> str:
     """The module of such a line."""
-    texts = [_piece_text(i, each, lanes) for i, each in enumerate(_pieces(program))]
+    size = POLICY.stores_per_piece_alone if lanes.width == 1 else POLICY.stores_per_piece
+    texts = [_piece_text(i, each, lanes) for i, each in enumerate(_pieces(program, size))]
     w = FunctionBuilder(lanes)
     arrays = KernelArguments(w, program.signature)
     with sample_loop(w) as (sample, status):
         copies = StagedStores(w, program.signature, program.slots, arrays, sample)
-        copies.redirect_rows(arrays.rows(sample))
-        block = SampleBlock(w, {})
+        rows = arrays.rows(sample)
+        copies.redirect_rows(rows)
+        block = SampleBlock(w, rows)
+        if lanes.width == 1:
+            check_inputs(block, program.signature)
         for i in range(len(texts)):
             given = f"ptr %args, ptr %work, i64 {sample}, i64 %last"
             block.accumulate_finite_check(w(f"call {lanes.type} @piece{i}({given})"))
@@ -51,14 +52,14 @@ def pieces_module(program: Unrolled, lanes: Lanes) -> str:
     return wrap_module(w, status[0], "\n".join(texts))
 
 
-def _pieces(program: Unrolled) -> Iterator[Unrolled]:
-    """Lines for some of the results each, in their order; constants come last."""
+def _pieces(program: Unrolled, size: int) -> Iterator[Unrolled]:
+    """Lines for so many of the results each, in their order; constants come last."""
     block = program.block
     known = [store for store in block.stores if isinstance(store.value, float)]
     moving = [store for store in block.stores if not isinstance(store.value, float)]
     for stores in (moving, known):
-        for first in range(0, len(stores), POLICY.stores_per_piece):
-            part = BasicBlock(block.graph, stores[first : first + POLICY.stores_per_piece])
+        for first in range(0, len(stores), size):
+            part = BasicBlock(block.graph, stores[first : first + size])
             yield Unrolled(program.signature, part, short_lived=True)
 
 
@@ -69,7 +70,7 @@ def _piece_text(number: int, piece: Unrolled, lanes: Lanes) -> str:
     arguments = KernelArguments(w, piece.signature)
     rows = arguments.rows("%sample")
     StagedStores(w, piece.signature, piece.slots, arguments, "%sample").redirect_rows(rows)
-    block = SampleBlock(w, rows)
+    block = SampleBlock(w, rows, check_inputs=lanes.width > 1)
     UnrolledEmitter(block, piece).write()
     w.emit(f"ret {lanes.type} {block.finite_sum}")
     return w.function_text(

@@ -80,7 +80,7 @@ _COEFFICIENTS = {
 def emit_sincos(w: FunctionBuilder, x: str) -> tuple[str, str]:
     """Sine and cosine of angles up to ``MAX_REDUCED_ANGLE_RAD``."""
     lanes, numbers = w.lanes, _COEFFICIENTS[w.lanes.real]
-    t, whole = lanes.type, f"<{lanes.width} x i{lanes.bits}>"
+    t, whole = lanes.type, lanes.type_of(f"i{lanes.bits}")
     turns = w.binary("fmul", x, w.constant(2.0 / math.pi))
     # Not to be contracted or reassociated: the sum is there to round.
     shifted = w(f"fadd {t} {turns}, {w.constant(numbers.round)}")
@@ -93,7 +93,7 @@ def emit_sincos(w: FunctionBuilder, x: str) -> tuple[str, str]:
     c = _emit_polynomial(w, z, numbers.cosine)
     base = w.binary("fsub", w.constant(1.0), w.binary("fmul", z, w.constant(0.5)))
     c = w.binary("fadd", base, w.binary("fmul", w.binary("fmul", c, z), z))
-    odd = w(f"trunc {whole} {bits} to <{lanes.width} x i1>")
+    odd = w(f"trunc {whole} {bits} to {lanes.type_of('i1')}")
     sine, cosine = w.select_lanes(odd, c, s), w.select_lanes(odd, s, c)
     after = w(f"add {whole} {bits}, {_integer_vector(lanes, 1)}")
     return _emit_sign(w, sine, bits), _emit_sign(w, cosine, after)
@@ -115,13 +115,13 @@ def _emit_reduction(w: FunctionBuilder, x: str, n: str, numbers: _Coefficients) 
 
 
 def _integer_vector(lanes: Lanes, n: int) -> str:
-    return "<" + ", ".join([f"i{lanes.bits} {n}"] * lanes.width) + ">"
+    return lanes.repeated(f"i{lanes.bits}", n)
 
 
 def _emit_sign(w: FunctionBuilder, value: str, quarter: str) -> str:
     """The sign of every second half turn."""
     lanes = w.lanes
-    t, whole = lanes.type, f"<{lanes.width} x i{lanes.bits}>"
+    t, whole = lanes.type, lanes.type_of(f"i{lanes.bits}")
     flip = w(f"shl {whole} {quarter}, {_integer_vector(lanes, lanes.bits - 2)}")
     flip = w(f"and {whole} {flip}, {_integer_vector(lanes, -(1 << (lanes.bits - 1)))}")
     bits = w(f"bitcast {t} {value} to {whole}")
@@ -138,7 +138,7 @@ def _emit_polynomial(w: FunctionBuilder, z: str, coefficients: Sequence[float]) 
 
 def emit_sincos_any_angle(w: FunctionBuilder, angles: Sequence[str]) -> list[tuple[str, str]]:
     """Sine and cosine of several vectors; far angles are recomputed after one common test."""
-    t, bools = w.lanes.type, f"<{w.lanes.width} x i1>"
+    t, bools = w.lanes.type, w.lanes.type_of("i1")
     pairs = [emit_sincos(w, x) for x in angles]
     near = ""
     for x in angles:
@@ -167,13 +167,13 @@ def fallback_function(lanes: Lanes) -> str:
     for name, known in (("sin", "%s"), ("cos", "%c")):
         value = known
         for i in range(lanes.width):
-            one = w(f"extractelement {t} %x, i32 {i}")
+            one = w.extract_lane("%x", i)
             if real == "float":
                 one = w(f"fpext float {one} to double")
             far = w(f"call double @{name}(double {one})")
             if real == "float":
                 far = w(f"fptrunc double {far} to float")
-            value = w(f"insertelement {t} {value}, {real} {far}, i32 {i}")
+            value = w.insert_lane(value, far, i)
         results.append(w.select_lanes(near, known, value))
     both = f"{{{t}, {t}}}"
     pair = w(f"insertvalue {both} poison, {t} {results[0]}, 0")
@@ -191,6 +191,11 @@ def math_declarations(lanes: Lanes) -> str:
             "declare double @cos(double)",
             f"declare {t} @llvm.fabs.{lanes.suffix}({t})",
             f"declare {t} @llvm.sqrt.{lanes.suffix}({t})",
-            f"declare i1 @llvm.vector.reduce.and.v{lanes.width}i1(<{lanes.width} x i1>)",
+            f"declare {t} @llvm.fmuladd.{lanes.suffix}({t}, {t}, {t})",
+            *(
+                (f"declare i1 @llvm.vector.reduce.and.v{lanes.width}i1(<{lanes.width} x i1>)",)
+                if lanes.width > 1
+                else ()
+            ),
         ]
     )

@@ -23,7 +23,13 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from phistar.backends.llvm.emit.ir_builder import FunctionBuilder, Lanes, Loop
+from phistar.backends.llvm.emit.ir_builder import (
+    FunctionBuilder,
+    Lanes,
+    Loop,
+    in_one_lane,
+    is_constant,
+)
 from phistar.backends.llvm.emit.sincos import fallback_function, math_declarations
 from phistar.model.configuration import quaternion_tolerances
 from phistar.scalar.program import Signature
@@ -69,12 +75,29 @@ class SampleBlock:
         w: Where instructions go.
         rows: Addresses of each lane's rows, by name of input or ``=`` and name of output.
         finite_sum: A vector that is zero as long as all numbers read and written were finite.
+        check_inputs: Whether what is read counts.
     """
 
-    def __init__(self, w: FunctionBuilder, rows: dict[str, list[str]]) -> None:
+    def __init__(
+        self, w: FunctionBuilder, rows: dict[str, list[str]], check_inputs: bool = True
+    ) -> None:
         self.w = w
         self.rows = rows
-        self.finite_sum = w.constant(0.0)
+        self.check_inputs = check_inputs
+        self._finite_sums = [w.constant(0.0)]
+
+    @property
+    def finite_sum(self) -> str:
+        """See above; partial sums are added up."""
+        first, *rest = self._finite_sums
+        for other in rest:
+            first = self.w.binary("fadd", first, other)
+        self._finite_sums = [first]
+        return first
+
+    @finite_sum.setter
+    def finite_sum(self, value: str) -> None:
+        self._finite_sums = [value]
 
     @contextmanager
     def loop(self, stop: int, step: int, stem: str) -> Iterator[str]:
@@ -85,12 +108,19 @@ class SampleBlock:
             carried[0] = self.finite_sum
 
     def accumulate_finite_check(self, value: str) -> None:
-        """Add 0 x to the sum, NaN if x is not finite; constants need no check."""
-        if value.startswith("<"):
+        """Add 0 x to the sum, NaN if x is not finite; constants need no check.
+
+        Where one sample runs alone there are few other instructions while an addition waits for
+        the one before, so there are several sums.
+        """
+        if is_constant(value):
             return
         w = self.w
         product = w.binary("fmul", value, w.constant(0.0))
-        self.finite_sum = w.binary("fadd", self.finite_sum, product)
+        if w.lanes.width == 1 and len(self._finite_sums) < POLICY.partial_sums_alone:
+            self._finite_sums.append(product)
+            return
+        self._finite_sums.append(w.binary("fadd", self._finite_sums.pop(0), product))
 
     def normalize_quaternion(self, quaternion: Sequence[str]) -> list[str]:
         """A normalized quaternion; the finite sum becomes NaN where it is far from unit.
@@ -122,8 +152,9 @@ class SampleBlock:
         value = "poison"
         for i, row in enumerate(self.rows[name]):
             one = w.load(lanes.real, w.gep(row, entry), lanes.bits // 8)
-            value = w(f"insertelement {lanes.type} {value}, {lanes.real} {one}, i32 {i}")
-        self.accumulate_finite_check(value)
+            value = w.insert_lane(value, one, i)
+        if self.check_inputs:
+            self.accumulate_finite_check(value)
         return value
 
     def gather_tile(self, name: str, entry: int | str) -> list[str]:
@@ -147,7 +178,7 @@ class SampleBlock:
         w = self.w
         lanes = w.lanes
         for i, row in enumerate(self.rows[name]):
-            one = w(f"extractelement {lanes.type} {value}, i32 {i}")
+            one = w.extract_lane(value, i)
             w.store(lanes.real, one, w.gep(row, entry), lanes.bits // 8)
 
     def scatter_entries(self, name: str, entry: int | str, values: list[str]) -> None:
@@ -156,9 +187,9 @@ class SampleBlock:
         count, width = len(values), w.lanes.width
         if count == 1:
             return self.scatter(name, entry, values[0])
-        if all(value.startswith("<") for value in values):
+        if all(map(is_constant, values)):
             # Constants: each row is the same vector, made of the first lane of each.
-            row = "<" + ", ".join(value[1:].split(",")[0].rstrip(">") for value in values) + ">"
+            row = "<" + ", ".join(map(in_one_lane, values)) + ">"
             short = [row] * width
         else:
             rows = w.transpose(values)
@@ -232,7 +263,7 @@ def wrap_module(w: FunctionBuilder, status: str, before: str, tune: str = "") ->
     """
     w.emit(f"ret i64 {status}")
     arguments = "ptr noalias %args, ptr noalias %work, i64 %first, i64 %last"
-    wide = w.lanes.bytes * 8
+    wide = max(w.lanes.width, w.lanes.row_width) * w.lanes.bits
     known = {"prefer-vector-width": f"{wide}", "min-legal-vector-width": f"{wide}"}
     known |= {"tune-cpu": tune} if tune else {}
     listed = " ".join(f'"{name}"="{value}"' for name, value in known.items())

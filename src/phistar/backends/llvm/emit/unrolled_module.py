@@ -4,14 +4,20 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from phistar.backends.llvm.emit.ir_builder import FunctionBuilder, Lanes
+from phistar.backends.llvm.emit.ir_builder import (
+    FAST_MATH_FLAGS,
+    UNFUSED_FLAGS,
+    FunctionBuilder,
+    Lanes,
+)
 from phistar.backends.llvm.emit.logarithm import emit_log
 from phistar.backends.llvm.emit.sincos import emit_sincos_any_angle
 from phistar.backends.llvm.emit.skeleton import SampleBlock, kernel_module, row_tiles
-from phistar.scalar.graph import Graph, Scalar, Value
+from phistar.scalar.graph import Graph, Scalar, Value, operands
 from phistar.scalar.program import BasicBlock, RowLoop, Unrolled
 from phistar.thresholds import POLICY
 
@@ -21,7 +27,68 @@ FLOAT32_EPS_PER_FLOAT64_EPS = 2.0**29
 _LLVM_OPS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 
 
-def emit_node(w: FunctionBuilder, graph: Graph, number: int, names: dict[int, str]) -> str:
+def needs_outlining(program: Unrolled) -> bool:
+    """Whether a program is to be outlined; one that has products after it always is."""
+    if program.row_loops or program.short_lived:
+        return False
+    results = sum(program.signature.outputs.values())
+    many = (
+        results > POLICY.max_results_one_function
+        and results + len(program.block.live_nodes) > POLICY.max_nodes_one_function
+    )
+    return many or bool(program.products)
+
+
+def needs_pieces(program: Unrolled) -> bool:
+    """Whether a line has more results than one function should write (``pieces``)."""
+    return program.short_lived and len(program.block.stores) > POLICY.stores_per_piece
+
+
+def fused_products(graph: Graph, live: Sequence[int], stored: Iterable[int]) -> dict[int, int]:
+    """For sums and differences that take a product in, that product: nothing else needs it.
+
+    LLVM would choose by the same rule, but not always the same of two products for vectors and for
+    single numbers; results must not depend on the number of lanes.
+
+    Args:
+        graph: The nodes.
+        live: Those that are done in one function.
+        stored: Those that something outside needs, once for each time.
+    """
+    uses = Counter(stored)
+    for number in live:
+        uses.update(operands(graph.nodes[number]))
+    products = {n for n in live if graph.nodes[n][0] == "mul" and uses[n] == 1}
+    found: dict[int, int] = {}
+    for number in live:
+        op, *given = graph.nodes[number]
+        if op in ("add", "sub"):
+            chosen = next((n for n in given if n in products), None)
+            if chosen is not None:
+                found[number] = chosen
+    return found
+
+
+def emit_fused(
+    w: FunctionBuilder, graph: Graph, number: int, product: int, names: dict[int, str]
+) -> str:
+    """A sum or difference with one of its products, whose operands have names."""
+    op, first, second = graph.nodes[number]
+    a, b = (names[n] for n in graph.nodes[product][1:])
+    if op == "add":
+        return w.multiply_add(a, b, names[second if product == first else first])
+    if product == first:
+        return w.multiply_add(a, b, w.negate(names[second]))
+    return w.multiply_add(w.negate(a), b, names[first])
+
+
+def emit_node(
+    w: FunctionBuilder,
+    graph: Graph,
+    number: int,
+    names: dict[int, str],
+    flags: str = FAST_MATH_FLAGS,
+) -> str:
     """The instruction of a node whose operands have names."""
     node = graph.nodes[number]
     op = node[0]
@@ -37,14 +104,14 @@ def emit_node(w: FunctionBuilder, graph: Graph, number: int, names: dict[int, st
         return emit_select(w, *(names[n] for n in node[1:]))
     if op == "log":
         return emit_log(w, names[node[1]])
-    return w.binary(_LLVM_OPS[op], names[node[1]], names[node[2]])
+    return w.binary(_LLVM_OPS[op], names[node[1]], names[node[2]], flags)
 
 
 def emit_select(w: FunctionBuilder, a: str, b: str, x: str, y: str) -> str:
     """x in the lanes in which a > b, else y."""
     lanes = w.lanes
     more = w(f"fcmp ogt {lanes.type} {a}, {b}")
-    return w(f"select <{lanes.width} x i1> {more}, {lanes.type} {x}, {lanes.type} {y}")
+    return w.select_lanes(more, x, y)
 
 
 def emit_guard(w: FunctionBuilder, x: str, least: str) -> str:
@@ -78,9 +145,11 @@ class NodeEmitter:
     Attributes:
         block: Where the text goes.
         names: What the nodes that are done are called.
+        fused: See ``fused_products``; the products are not done by themselves.
     """
 
     def __init__(self, block: SampleBlock, program: Unrolled) -> None:
+        self.fused: dict[int, int] = {}
         self.block = block
         self.w = block.w
         self.graph = program.block.graph
@@ -108,8 +177,11 @@ class NodeEmitter:
         node = self.graph.nodes[number]
         if node[0] == "load":
             self.names[number] = self._load(node[1].space, node[1].entry)
+        elif number in self.fused:
+            product = self.fused[number]
+            self.names[number] = emit_fused(self.w, self.graph, number, product, self.names)
         else:
-            self.names[number] = emit_node(self.w, self.graph, number, self.names)
+            self.names[number] = emit_node(self.w, self.graph, number, self.names, UNFUSED_FLAGS)
 
     def emit_angles(self, live: Sequence[int]) -> None:
         """All sines and cosines first, with one test for far angles; those of others in rounds."""
@@ -151,6 +223,8 @@ class UnrolledEmitter(NodeEmitter):
     def write(self) -> None:
         """All of it; results are stored as soon as they are there."""
         live = self.body.live_nodes
+        self.fused = fused_products(self.graph, live, (x.id for x in self.body.roots))
+        done_later = set(self.fused.values())
         self.load_inputs(self.signature.configurations if self.short_lived else None)
         self.emit_angles(live)
         for group in self.groups.constant:
@@ -158,7 +232,7 @@ class UnrolledEmitter(NodeEmitter):
         for number in list(self.names):
             self._store_completed(number)
         for number in live:
-            if number not in self.names:
+            if number not in self.names and number not in done_later:
                 self.emit_node_of(number)
                 self._store_completed(number)
 
@@ -231,7 +305,9 @@ class _RowLoopEmitter:
         groups = _PendingStores(repeat.block, w.lanes)
         for group in groups.constant:
             self._store(group)
-        for number in repeat.block.live_nodes:
+        live = repeat.block.live_nodes
+        self.fused = fused_products(self.graph, live, (x.id for x in repeat.block.roots))
+        for number in live:
             self._node(number)
             for group in groups.completed_by(number):
                 self._store(group)
@@ -245,8 +321,11 @@ class _RowLoopEmitter:
                 names[number] = shared
             elif node[0] == "load":
                 names[number] = self.w.load_slot(self.w.add(kept, node[1].entry))
+            elif number in self.fused:
+                product = self.fused[number]
+                names[number] = emit_fused(self.w, self.graph, number, product, names)
             else:
-                names[number] = emit_node(self.w, self.graph, number, names)
+                names[number] = emit_node(self.w, self.graph, number, names, UNFUSED_FLAGS)
 
     def _store(self, group: _StoreGroup) -> None:
         w = self.w

@@ -9,7 +9,6 @@ took is free again.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import sys
 import threading
@@ -76,6 +75,8 @@ def _run_process(
             process_group=None if windows else 0,
         )
     except OSError as error:
+        import logging
+
         logging.getLogger(jobs.LOGGER_NAME).info("no process to compile in: %s", error)
         return None
     assert process.stdin is not None

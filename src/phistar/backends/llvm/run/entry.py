@@ -29,18 +29,22 @@ from phistar.thresholds import POLICY
 Shape = tuple[int, ...]
 
 _ONE_OUTPUT = """
-def make(tiers, native, latest, sizes, empty, rows, ndarray, dtype, most, expected, frames):
+def make(tiers, latest, sizes, empty, rows, ndarray, dtype, most, expected, frames):
+    native, single, tiers = latest(tiers)
     {unpack}
     def entry({arguments}, out=None):
-        nonlocal native, tiers
+        nonlocal native, single, tiers
         if tiers is not None:
-            native, tiers = latest(tiers)
+            native, single, tiers = latest(tiers)
         {check}
         if out is not None:
+            # The native entry takes a matrix of one row for a vector.
+            if type(out) is not ndarray or out.ndim != getattr({first}, "ndim", 0):
+                return None
             return out if native({given}, out) else None
         # One sample is tried first: to look at the arrays takes as long as the native entry does.
-        out = empty({size})
-        if native({given}, out):
+        out = empty({shape})
+        if single({given}, out):
             return out{single}
         if type({first}) is not ndarray or {first}.ndim != 2 or not 0 < len({first}) <= most:
             return None
@@ -50,18 +54,19 @@ def make(tiers, native, latest, sizes, empty, rows, ndarray, dtype, most, expect
 """
 
 _MANY_OUTPUTS = """
-def make(tiers, native, latest, sizes, empty, rows, ndarray, dtype, most, expected, frames):
+def make(tiers, latest, sizes, empty, rows, ndarray, dtype, most, expected, frames):
+    native, single, tiers = latest(tiers)
     {unpack}
     def entry({arguments}):
-        nonlocal native, tiers
+        nonlocal native, single, tiers
         if tiers is not None:
-            native, tiers = latest(tiers)
+            native, single, tiers = latest(tiers)
         {check}
         if type({first}) is not ndarray:
             return None
         if {first}.ndim == 1:
             {singles}
-            if not native({given}, {outputs}):
+            if not single({given}, {outputs}):
                 return None
             return {{{single_results}}}
         if {first}.ndim != 2 or not 0 < len({first}) <= most:
@@ -75,26 +80,30 @@ def make(tiers, native, latest, sizes, empty, rows, ndarray, dtype, most, expect
 """
 
 _CHAINED = """
-def make(
-    tiers, native, latest, sizes, last_tiers, last_native,
-    empty, rows, ndarray, float64, most,
-):
+def make(tiers, latest, sizes, last_tiers, empty, rows, ndarray, float64, most):
+    native, single, tiers = latest(tiers)
+    last_native, last_single, last_tiers = latest(last_tiers)
+    free = []
     def entry({arguments}):
-        nonlocal native, tiers, last_native, last_tiers
+        nonlocal native, single, tiers, last_native, last_single, last_tiers
         if tiers is not None:
-            native, tiers = latest(tiers)
+            native, single, tiers = latest(tiers)
         if last_tiers is not None:
-            last_native, last_tiers = latest(last_tiers)
+            last_native, last_single, last_tiers = latest(last_tiers)
         if type({first}) is not ndarray:
             return None
         if {first}.ndim == 1:
-            {inner_singles}
-            if not native({inner_given}, {inner}):
-                return None
+            # Between two calls the first one's results are for the second alone; lists take and
+            # give in one step, so that threads do not share them.
+            try:
+                inner = free.pop()
+            except IndexError:
+                inner = ({inner_singles},)
+            {inner}, = inner
             {singles}
-            if not last_native({given}, {outputs}):
-                return None
-            return {{{single_results}}}
+            done = single({inner_given}, {inner}) and last_single({given}, {outputs})
+            free.append(inner)
+            return {{{single_results}}} if done else None
         if {first}.ndim != 2 or not 0 < len({first}) <= most:
             return None
         count = len({first})
@@ -151,7 +160,6 @@ def make_entry(
         factory = _many_outputs(places, len(frames), names, tails)
     return factory(
         tiers,
-        kernel.native_entry,
         _latest,
         tuple(map(math.prod, tails)),
         np.empty if double else partial(np.empty, dtype=np.float32),
@@ -201,11 +209,9 @@ def make_chained_entry(
     )
     return factory(
         tiers,
-        kernel.native_entry,
         _latest,
         (*ahead.outputs.values(), *behind.outputs.values()),
         last_tiers,
-        last.native_entry,
         np.empty,
         pool.rows,
         np.ndarray,
@@ -214,12 +220,15 @@ def make_chained_entry(
     )
 
 
-def _latest(tiers: TieredKernel) -> tuple[NativeEntry, TieredKernel | None]:
-    """The native entry of the best kernel that is ready, and the tiers while one may follow."""
+def _latest(tiers: TieredKernel) -> tuple[NativeEntry, NativeEntry, TieredKernel | None]:
+    """Native entries of the best kernel that is ready, and the tiers while one may follow.
+
+    The second entry is that for single samples.
+    """
     pending = tiers if tiers.is_promoting else None
-    native = tiers.kernel.native_entry
-    assert native is not None
-    return native, pending
+    kernel = tiers.kernel
+    assert kernel.native_entry is not None
+    return kernel.native_entry, kernel.single_entry or kernel.native_entry, pending
 
 
 def _one_output(places: tuple[int, ...], frames: int, shape: Shape) -> Callable[..., Entry]:
@@ -227,8 +236,8 @@ def _one_output(places: tuple[int, ...], frames: int, shape: Shape) -> Callable[
     vector = len(shape) == 1
     text = _ONE_OUTPUT.format(
         **_arguments(places, frames),
-        size=math.prod(shape),
-        single="" if vector else f".reshape({_text(shape)})",
+        shape=_allocated(shape),
+        single=_reshaped(shape),
         batch="" if vector else f".reshape(len(x0){''.join(f', {n}' for n in shape)})",
     )
     return _compiled(text)
@@ -258,7 +267,7 @@ def _chained(
         first=arguments[0],
         inner_given=", ".join(read),
         inner=", ".join(f"z{i}" for i in range(len(sizes))),
-        inner_singles="; ".join(f"z{i} = empty({n})" for i, n in enumerate(sizes)),
+        inner_singles=", ".join(f"empty({n})" for n in sizes),
         given=", ".join(last_read),
         **_results(results),
     )
@@ -270,11 +279,8 @@ def _results(outputs: Sequence[tuple[str, Shape]]) -> dict[str, str]:
     rows = [(name, f"y{i}", shape) for i, (name, shape) in enumerate(outputs)]
     return {
         "outputs": ", ".join(y for _, y, _ in rows),
-        "singles": "; ".join(f"{y} = empty({math.prod(shape)})" for _, y, shape in rows),
-        "single_results": ", ".join(
-            f"{name!r}: {y}" + ("" if len(shape) == 1 else f".reshape({_text(shape)})")
-            for name, y, shape in rows
-        ),
+        "singles": "; ".join(f"{y} = empty({_allocated(shape)})" for _, y, shape in rows),
+        "single_results": ", ".join(f"{name!r}: {y}{_reshaped(shape)}" for name, y, shape in rows),
         "batch_results": ", ".join(
             f"{name!r}: {y}"
             + ("" if len(shape) == 1 else f".reshape(count{''.join(f', {n}' for n in shape)})")
@@ -299,8 +305,20 @@ def _arguments(places: Sequence[int], frames: int) -> dict[str, str]:
     }
 
 
-def _text(shape: Shape) -> str:
-    return ", ".join(map(str, shape)) if shape else "()"
+def _allocated(shape: Shape) -> str:
+    """What a result of one sample is allocated with: its shape, or how many numbers it has."""
+    flat = len(shape) == 1 or _is_like_a_batch(shape)
+    return str(math.prod(shape)) if flat else str(tuple(shape))
+
+
+def _reshaped(shape: Shape) -> str:
+    """What gives such a result its shape, if it has it not yet."""
+    return f".reshape{tuple(shape)}" if _is_like_a_batch(shape) else ""
+
+
+def _is_like_a_batch(shape: Shape) -> bool:
+    """Whether a matrix has one row, which the native entry would take for a batch of one."""
+    return len(shape) == 2 and shape[0] == 1
 
 
 @cache

@@ -130,7 +130,7 @@ def compile_text(text: str, *, cpu: str | None = None, features: str | None = No
         text,
         processor.cpu,
         processor.features,
-        POLICY.opt_level - (len(text) > POLICY.max_foreground_characters),
+        POLICY.opt_level - (len(text) > POLICY.max_optimised_characters),
     )
     if len(text) > (
         POLICY.max_foreground_characters

@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from phistar.backends.llvm.emit.ir_builder import Lanes
-from phistar.backends.llvm.emit.looped_module import looped_module, looped_workspace
-from phistar.backends.llvm.emit.outlined import OutlinedModule, needs_outlining
-from phistar.backends.llvm.emit.pieces import needs_pieces, pieces_module
-from phistar.backends.llvm.emit.unrolled_module import unrolled_module
+from phistar.backends.llvm.emit.unrolled_module import (
+    needs_outlining,
+    needs_pieces,
+    unrolled_module,
+)
 from phistar.backends.llvm.run import jit
 from phistar.backends.llvm.run import kernel_cache as cache
 from phistar.backends.llvm.run.calls import KernelCaller
@@ -46,12 +47,15 @@ class MachineKernel:
             None.
         shape: ``"straight"`` or ``"rolled"``.
         operations: Additions, subtractions and multiplications on a sample.
+        single_entry: Like the native entry, quicker for one sample, with the same bits; None if
+            there is no such code, or not yet.
     """
 
     call: KernelCaller
     native_entry: NativeEntry | None
     shape: str
     operations: int
+    single_entry: NativeEntry | None = None
 
 
 def llvm_text(program: ScalarProgram, lanes: Lanes) -> str:
@@ -61,14 +65,21 @@ def llvm_text(program: ScalarProgram, lanes: Lanes) -> str:
 
 def emit_module(program: ScalarProgram, lanes: Lanes) -> tuple[str, int]:
     """The same, and the vectors of workspace that it needs."""
+    # A first result waits for imports, too: only what this program needs.
     rolled = isinstance(program, Looped)
     if isinstance(program, Looped):
+        from phistar.backends.llvm.emit.looped_module import looped_module, looped_workspace
+
         text = looped_module(program, lanes, jit.generic_tuning_cpu())
         workspace_vectors = looped_workspace(program)
     elif needs_outlining(program):
+        from phistar.backends.llvm.emit.outlined import OutlinedModule
+
         line = OutlinedModule(program, lanes)
         text, workspace_vectors = line.text(), line.workspace_vectors
     elif needs_pieces(program):
+        from phistar.backends.llvm.emit.pieces import pieces_module
+
         text, workspace_vectors = pieces_module(program, lanes), program.slots
     else:
         text, workspace_vectors = unrolled_module(program, lanes), program.slots
@@ -77,14 +88,18 @@ def emit_module(program: ScalarProgram, lanes: Lanes) -> tuple[str, int]:
     ), workspace_vectors
 
 
-def load_cached(name: str, real: str) -> MachineKernel | None:
-    """A kernel that was made before, by its fingerprint."""
-    kept = cache.lookup(cache.cache_key(f"{name} {real}"), META_FIELDS)
+def load_cached(name: str, real: str, alone: bool = False) -> MachineKernel | None:
+    """A kernel that was made before; arguments as for ``compile_kernel``."""
+    kept = cache.lookup(_cache_key(name, real, alone), META_FIELDS)
     return None if kept is None else _load_kernel(*kept)
 
 
 def compile_kernel(
-    name: str, real: str, title: str, program: Callable[[], ScalarProgram]
+    name: str,
+    real: str,
+    title: str,
+    program: Callable[[], ScalarProgram],
+    alone: bool = False,
 ) -> MachineKernel:
     """A kernel, made now and kept.
 
@@ -93,28 +108,38 @@ def compile_kernel(
         real: ``"double"`` or ``"float"``.
         title: What it is, for people who look into the cache.
         program: Gives the scalar program.
+        alone: Whether it has one lane, for single samples.
     """
     with progress_message(f"compiling {title}"):
-        return _compile_kernel(name, real, title, program)
+        return _compile_kernel(name, real, title, program, alone)
+
+
+def with_single_entry(kernel: MachineKernel, single: MachineKernel) -> MachineKernel:
+    """A kernel, and of another one the native entry for single samples."""
+    return replace(kernel, single_entry=single.native_entry)
+
+
+def _cache_key(name: str, real: str, alone: bool) -> str:
+    return cache.cache_key(f"{name} {real} alone" if alone else f"{name} {real}")
 
 
 def _compile_kernel(
-    name: str, real: str, title: str, program: Callable[[], ScalarProgram]
+    name: str, real: str, title: str, program: Callable[[], ScalarProgram], alone: bool
 ) -> MachineKernel:
-    text, meta = run_interpreter(lambda: _emit_kernel(real, title, program))
+    text, meta = run_interpreter(lambda: _emit_kernel(real, title, program, alone))
     code = jit.compile_text(text)
     del text
-    cache.save(cache.cache_key(f"{name} {real}"), code, meta)
+    cache.save(_cache_key(name, real, alone), code, meta)
     return _load_kernel(code, meta)
 
 
 @gc_paused
 def _emit_kernel(
-    real: str, title: str, program: Callable[[], ScalarProgram]
+    real: str, title: str, program: Callable[[], ScalarProgram], alone: bool
 ) -> tuple[str, dict[str, Any]]:
     """The LLVM module of a program, and what must be known of it."""
     made = program()
-    lanes = _lanes_for(made, real)
+    lanes = _lanes_for(made, real, alone)
     text, workspace_vectors = emit_module(made, lanes)
     return text, {
         "name": title,
@@ -128,9 +153,11 @@ def _emit_kernel(
     }
 
 
-def _lanes_for(program: ScalarProgram, real: str) -> Lanes:
+def _lanes_for(program: ScalarProgram, real: str, alone: bool) -> Lanes:
     """Those of the processor; fewer for a program that does little more than move numbers."""
     lanes = jit.lanes_for(jit.host_cpu(), real)
+    if alone:
+        return Lanes(1, real, lanes.width)
     if isinstance(program, Unrolled) and program.short_lived:
         lanes = Lanes(min(lanes.width, POLICY.max_short_lived_vector_bits // lanes.bits), real)
     return lanes

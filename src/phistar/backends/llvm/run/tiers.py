@@ -3,7 +3,8 @@
 
 Loops compile in a tenth of a second whatever the robot, straight lines run up to twice as fast but
 take seconds to compile if they are long. So a long program starts as loops while a thread compiles
-the straight line, which then takes over; a very long one stays as it is.
+the straight line, which then takes over; a very long one stays as it is. Some straight lines have a
+second kernel, for single samples, which is made last.
 
 Environment:
     PHISTAR_TIER: ``auto`` as above; ``wait`` compiles the final shape at once; ``rolled`` and
@@ -14,22 +15,25 @@ from __future__ import annotations
 
 import atexit
 import gc
-import logging
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import cache, partial
 
 from phistar import settings
 from phistar.backends.llvm.run import compiler_process, jit
-from phistar.backends.llvm.run.machine_kernel import MachineKernel, compile_kernel, load_cached
+from phistar.backends.llvm.run.machine_kernel import (
+    MachineKernel,
+    compile_kernel,
+    load_cached,
+    with_single_entry,
+)
 from phistar.backends.policy import LOOPED, Decision, without_loops
 from phistar.jobs import LOGGER_NAME, BackgroundJob
 from phistar.scalar.program import Looped, ScalarProgram
 from phistar.thresholds import POLICY
-
-log = logging.getLogger(LOGGER_NAME)
 
 
 class TieredKernel:
@@ -88,11 +92,12 @@ class TieredKernel:
         if self._kernel is None and self._compilation is None and settings.tier() != "rolled":
             with self._lock:
                 if self._kernel is None and self._compilation is None:
-                    self._kernel = self._from_cache("straight")
-                    if self._kernel is None and settings.tier() == "auto":
+                    ready = self._from_cache("straight")
+                    if ready is None and settings.tier() == "auto":
                         self._promote_in_background()
-                    elif self._kernel is None:
-                        self._kernel = self._compile_now("straight")
+                    else:
+                        ready = ready or self._compile_now("straight")
+                        self._kernel = self._with_single(ready)
         return self._kernel
 
     @property
@@ -118,10 +123,10 @@ class TieredKernel:
         has_loops = "rolled" in self._program_by_shape
         if decision.shape != LOOPED or not has_loops:
             ready = self._from_cache("straight")
+            if ready is None and (decision.eager or not has_loops):
+                ready = self._compile_now("straight")
             if ready is not None:
-                return ready
-            if decision.eager or not has_loops:
-                return self._compile_now("straight")
+                return self._with_single(ready)
         loops = self._from_cache("rolled") or self._compile_now("rolled")
         if decision.shape != LOOPED:
             self._promote_in_background()
@@ -138,27 +143,63 @@ class TieredKernel:
         self._lock = threading.Lock()
         self._compilation = None
 
-    def _promote_in_background(self) -> None:
-        """Have a thread make the straight line; it holds on to what it needs, not to us."""
-        names = (f"{self._name} straight", self._real, self._title)
-        program = self._program_by_shape["straight"]
-        self._compilation = start_compilation(self, lambda: compile_kernel(*names, program))
+    def _with_single(self, kernel: MachineKernel) -> MachineKernel:
+        """The straight line with code for single samples, if that is wanted and there.
 
-    def promote(self, kernel: MachineKernel | None) -> None:
-        """What a thread made, or that it could not: then nobody tries again."""
-        if kernel is None:
-            return
+        If not, the tiers ``wait`` and ``straight`` wait for it; else a thread makes it.
+        """
+        if not self.decision.alone:
+            return kernel
+        single = load_cached(f"{self._name} straight", self._real, alone=True)
+        if single is None and settings.tier() == "auto":
+            self._promote_in_background(kernel)
+            return kernel
+        return with_single_entry(kernel, single or self._compile_now("straight", alone=True))
+
+    def _promote_in_background(self, ready: MachineKernel | None = None) -> None:
+        """Have a thread make the straight line, unless that is ready, and code for single samples.
+
+        The thread holds on to what it needs, not to us.
+        """
+        names = (f"{self._name} straight", self._real, self._title)
+        program, alone = self._program_by_shape["straight"], self.decision.alone
+        work = partial(_compile_in_turn, *names, program, ready, alone)
+        self._compilation = start_compilation(self, work)
+
+    def promote(self, kernel: MachineKernel, last: bool) -> None:
+        """What a thread made, and whether it was the last thing."""
         with self._lock:
             self._kernel = kernel
-            self._compilation = None
+            if last:
+                self._compilation = None
 
     def _from_cache(self, shape: str) -> MachineKernel | None:
         return load_cached(f"{self._name} {shape}", self._real)
 
-    def _compile_now(self, shape: str) -> MachineKernel:
-        return compile_kernel(
-            f"{self._name} {shape}", self._real, self._title, self._program_by_shape[shape]
-        )
+    def _compile_now(self, shape: str, alone: bool = False) -> MachineKernel:
+        program = self._program_by_shape[shape]
+        return compile_kernel(f"{self._name} {shape}", self._real, self._title, program, alone)
+
+
+def _compile_in_turn(
+    name: str,
+    real: str,
+    title: str,
+    program: Callable[[], ScalarProgram],
+    ready: MachineKernel | None,
+    alone: bool,
+) -> Iterator[tuple[MachineKernel, bool]]:
+    """Kernels in the order in which they become ready, and whether each is the last one."""
+    once = cache(program)
+    kernel = compile_kernel(name, real, title, once) if ready is None else ready
+    if not alone:
+        yield kernel, True
+        return
+    if ready is None:
+        yield kernel, False
+    single = load_cached(name, real, alone=True)
+    single = single or compile_kernel(name, real, title, once, alone=True)
+    yield with_single_entry(kernel, single), True
 
 
 class _BackgroundCompilation:
@@ -168,7 +209,9 @@ class _BackgroundCompilation:
         finished: Whether nothing will come of it any more that has not come yet.
     """
 
-    def __init__(self, tiers: TieredKernel, work: Callable[[], MachineKernel]) -> None:
+    def __init__(
+        self, tiers: TieredKernel, work: Callable[[], Iterable[tuple[MachineKernel, bool]]]
+    ) -> None:
         self.job = BackgroundJob()
         self._work = work
         self._tiers = weakref.ref(tiers)
@@ -193,14 +236,16 @@ class _BackgroundCompilation:
         # The first results are on their way; they would have to share the interpreter.
         self.job.urgent.wait(POLICY.background_delay_seconds)
         self.job.raise_if_abandoned()
-        kernel = None
         try:
-            kernel = self._work()
+            for kernel, last in self._work():
+                if (tiers := self._tiers()) is not None:
+                    tiers.promote(kernel, last)
         except (RuntimeError, MemoryError) as error:
-            log.warning("a program stays as it is: compiling its best form failed: %s", error)
-        tiers = self._tiers()
-        if tiers is not None:
-            tiers.promote(kernel)
+            # Nobody tries again.
+            import logging
+
+            text = "a program stays as it is: compiling its best form failed: %s"
+            logging.getLogger(LOGGER_NAME).warning(text, error)
 
 
 class _CompileQueue:
@@ -276,7 +321,7 @@ _all_tiered: weakref.WeakSet[TieredKernel] = weakref.WeakSet()
 
 
 def start_compilation(
-    tiers: TieredKernel, work: Callable[[], MachineKernel]
+    tiers: TieredKernel, work: Callable[[], Iterable[tuple[MachineKernel, bool]]]
 ) -> _BackgroundCompilation | None:
     """A compilation in the background; None if the process is about to end."""
     if compile_queue.closed:

@@ -10,7 +10,7 @@ import numpy as np
 from phistar.arguments import checked_state
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, pluralize
-from phistar.loops.assembly import open_loop_error, usual_rank
+from phistar.loops.assembly import USUAL_RANK_TOLERANCE, open_loop_error, usual_rank
 from phistar.loops.forward import SINGULAR_TOLERANCE, describe_motion
 from phistar.loops.minimal import minimal
 from phistar.loops.programs import OPEN_TOLERANCE
@@ -69,7 +69,7 @@ def mobility(model: Model, q: Coordinates) -> Mobility:
     if system.count and not np.abs(scaled).max() <= OPEN_TOLERANCE:
         cure = "close it first: q = robot.assemble(q)"
         raise open_loop_error(model, rows.error, np.array(True), "mobility", cure)
-    rank = max(usual_rank(model), int(rank_of(system, rows.L)))
+    rank = max(usual_rank(model), int(rank_of(system, rows.L, USUAL_RANK_TOLERANCE)))
     motion = None
     singular = False
     if rank:

@@ -33,7 +33,9 @@ from phistar.thresholds import POLICY
 
 PROXIMAL_DAMPING = 1e-6
 """μ of the proximal way, as a fraction of the mean diagonal of Δ."""
-PROXIMAL_ITERATIONS = 6
+MAX_PROXIMAL_ITERATIONS = 40
+PROXIMAL_TOLERANCE = 1e-12
+"""Of what rows lack, where the proximal way ends."""
 
 
 @dataclass(frozen=True)
@@ -144,10 +146,16 @@ def _by_proximal(problem: LoopProblem) -> Array:
     mean = np.trace(delta, axis1=-2, axis2=-1)[..., None, None] / m
     damped = delta + PROXIMAL_DAMPING * mean * np.eye(m)
     multipliers = np.zeros_like(wanted)
-    for _ in range(PROXIMAL_ITERATIONS):
+    for _ in range(MAX_PROXIMAL_ITERATIONS):
         pull = PROXIMAL_DAMPING * mean[..., 0] * multipliers
         multipliers = dynamics.solve(damped, wanted + pull)
-    return np.asarray(free + _times(carried, multipliers))
+        left = np.abs(_times(delta, multipliers) - wanted).max(axis=-1)
+        if (left <= PROXIMAL_TOLERANCE * np.abs(wanted).max(axis=-1)).all():
+            return np.asarray(free + _times(carried, multipliers))
+    raise ArgumentError(
+        f"method 'proximal' does not converge for robot '{problem.model.name}': its loops are "
+        "nearly singular there, which its damping would hide; use method='auto'"
+    )
 
 
 def _by_embedding(problem: LoopProblem) -> Array:

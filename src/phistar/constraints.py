@@ -224,6 +224,62 @@ class Gear(Constraint):
         return Coupling(label, self.joint, self.source, tuple(map(float, coefficients)))
 
 
+@dataclass(frozen=True)
+class Prescribed(Constraint):
+    """A joint or frame moves as it is told, at the instant of a call.
+
+    For ``forward_dynamics``, ``constrained_dynamics`` and ``linearize`` by ``constraints=[...]``:
+    its multiplier is the force of the drive. Motion in time has no place in a robot, so
+    ``with_loops`` refuses it.
+
+    Attributes:
+        what: Name of a joint with one coordinate, or of a frame.
+        velocity: Of the joint; of a frame (6,) [angular; linear] in its own axes at its origin.
+        acceleration: Of the joint; of a frame (6,), the rate of those numbers.
+    """
+
+    what: str
+    velocity: float | tuple[float, ...] = 0.0
+    acceleration: float | tuple[float, ...] = 0.0
+    name: str = ""
+
+    def on(self, model: Model, q: Array | None = None) -> Loop:
+        """Refused, see there."""
+        raise ArgumentError(
+            f"Prescribed({self.what!r}) is a motion in time: pass it for a call, "
+            "forward_dynamics(..., constraints=[...])"
+        )
+
+    def anywhere(self, model: Model) -> tuple[Loop, bool]:
+        """See ``Constraint``."""
+        label = self.name or f"drive of {self.what}"
+        if self.what not in model.joints:
+            seated = Weld(self.what, at=(0.0, 0.0, 0.0), name=label).on(model)
+            assert isinstance(seated, LoopJoint)
+            return seated, True
+        if model.joints[self.what].joint_kind.nv != 1:
+            raise ArgumentError(
+                f"Prescribed({self.what!r}) is a {model.joints[self.what].kind} joint, expected a "
+                "joint with one coordinate or a frame"
+            )
+        return Coupling(label, self.what, "", (0.0,)), True
+
+    def at_rest(self) -> Prescribed:
+        """The same without a motion: what robots with it have in common."""
+        return replace(self, velocity=0.0, acceleration=0.0)
+
+    def drive(self) -> tuple[Array, Array]:
+        """Velocity and acceleration of its rows, (1,) or (6,)."""
+        rows = [np.atleast_1d(np.asarray(x, float)) for x in (self.velocity, self.acceleration)]
+        size = max(len(x) for x in rows)
+        if size not in (1, 6):
+            raise ArgumentError(
+                f"motion of Prescribed({self.what!r}) has {size} numbers, expected 6"
+            )
+        velocity, acceleration = (np.broadcast_to(x, (size,)) for x in rows)
+        return velocity, acceleration
+
+
 def _unit(axis: Axis) -> Axis:
     a = np.asarray(axis, dtype=float)
     length = float(np.sqrt(a @ a)) if a.shape == (3,) else 0.0

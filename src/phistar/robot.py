@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,7 +18,7 @@ from phistar import dynamics, settings
 from phistar.algebra.ir import Expr
 from phistar.arguments import number_rows
 from phistar.arrays import Array
-from phistar.constraints import Constraint
+from phistar.constraints import Constraint, Prescribed
 from phistar.derivatives.derivatives_mixin import Derivatives
 from phistar.diagonal.diagonal_mixin import Diagonalized
 from phistar.energies import Energies
@@ -51,6 +52,8 @@ from phistar.sim.simulation_mixin import Simulates
 _INVERSE_DYNAMICS_ON_FRAMES = front_key("inverse_dynamics")
 _FORWARD_DYNAMICS_ON_FRAMES = front_key("forward_dynamics")
 """Keys of entries."""
+MAX_CONSTRAINED_ROBOTS = 16
+"""Sets of constraints for single calls whose robots are kept."""
 
 
 class Robot(
@@ -138,24 +141,34 @@ class Robot(
 
     def _for_call(self, constraints: Sequence[Constraint]) -> Robot:
         """The robot with constraints for one call; those that do not say hold frames anywhere."""
+        drives = [x.drive() if isinstance(x, Prescribed) else None for x in constraints]
+        kept = tuple(x.at_rest() if isinstance(x, Prescribed) else x for x in constraints)
         try:
-            return self._constrained[tuple(constraints)]
+            robot, names = self._constrained[kept]
         except TypeError:  # arrays among them
-            return self._with_held(constraints)
+            robot, names = self._with_held(kept)
         except KeyError:
-            robot = self._constrained[tuple(constraints)] = self._with_held(constraints)
+            if len(self._constrained) >= MAX_CONSTRAINED_ROBOTS:
+                self._constrained.clear()
+            robot, names = self._constrained[kept] = self._with_held(kept)
+        told = {name: x for name, x in zip(names, drives, strict=True) if x is not None}
+        if not told:
             return robot
+        driven = copy(robot)
+        driven._drives = {**self._drives, **told}
+        return driven
 
     @cached_property
-    def _constrained(self) -> dict[tuple[Constraint, ...], Robot]:
+    def _constrained(self) -> dict[tuple[Constraint, ...], tuple[Robot, tuple[str, ...]]]:
+        """Robots with constraints for a call, and the names of those."""
         return {}
 
-    def _with_held(self, constraints: Sequence[Constraint]) -> Robot:
+    def _with_held(self, constraints: Sequence[Constraint]) -> tuple[Robot, tuple[str, ...]]:
         made = [x.anywhere(self.model) for x in constraints]
         robot = self.with_loops(*(loop for loop, _ in made))
         held = frozenset(loop.name for loop, free in made if free)
         robot._held_anywhere = self._held_anywhere | held
-        return robot
+        return robot, tuple(loop.name for loop, _ in made)
 
     def reorder(self, names: Sequence[str]) -> Robot:
         """The same robot with its coordinates in the order of ``names`` (every joint once)."""

@@ -10,7 +10,7 @@ import pytest
 
 import phistar
 from phistar.arrays import Array
-from phistar.constraints import Gear, Hinge, Point, Weld
+from phistar.constraints import Gear, Hinge, Point, Prescribed, Weld
 from phistar.errors import (
     ArgumentError,
     LoopError,
@@ -404,3 +404,29 @@ def test_what_does_not_know_loops_refuses(name: str) -> None:
     with pytest.raises(LoopError, match=rf"{LOOP}.*robot\.tree") as caught:
         REFUSED[name](four_bar(), np.zeros(3))
     assert [loop.name for loop in caught.value.loops] == [LOOP]
+
+
+def test_prescribed_motion_for_a_call() -> None:
+    """A driven joint and a driven frame accelerate as told; the multiplier is the drive's force."""
+    arm = phistar.load("ur5")
+    rng = np.random.default_rng(4)
+    q = arm.random_configuration(2)
+    v, tau = rng.normal(size=(2, arm.nv))
+    joint, hand = arm.joint_names[2], arm.frame_names[-1]
+    told = Prescribed(joint, velocity=float(v[2]), acceleration=1.75)
+    found = arm.constrained_dynamics(q, v, tau, constraints=[told])
+    assert found.vdot[2] == pytest.approx(1.75, rel=1e-12)
+    wanted = np.zeros(arm.nv)
+    wanted[2] = 1.75
+    vdot, forces = arm.hybrid_dynamics(q, v, tau, wanted, [joint])
+    assert error(found.vdot, vdot) < 1e-10
+    assert tau[2] + found.multipliers[0] == pytest.approx(forces[2], rel=1e-9)
+    speed = arm.frame_velocity(q, v, hand, "local")
+    push = rng.normal(size=6)
+    driven = Prescribed(hand, tuple(speed), tuple(push))
+    vdot = arm.forward_dynamics(q, v, tau, constraints=[driven])
+    assert error(arm.frame_acceleration(q, v, vdot, hand, "local"), push) < 1e-8
+    with pytest.raises(LoopVelocityError):
+        arm.forward_dynamics(q, v, tau, constraints=[Prescribed(joint, velocity=v[2] + 1.0)])
+    with pytest.raises(ArgumentError, match="for a call"):
+        arm.with_loops(told)

@@ -41,6 +41,38 @@ LOST_TOLERANCE = 1e-12
 """σ_r/σ₁ below which a row is nothing but rounding: results count it as missing."""
 
 
+@dataclass(frozen=True)
+class Held:
+    """Loops of one call.
+
+    Attributes:
+        loops: Names of those that hold frames wherever they are.
+        drives: Of those that move as they are told: velocity and acceleration of their rows.
+    """
+
+    loops: frozenset[str] = frozenset()
+    drives: Mapping[str, tuple[Array, Array]] = field(default_factory=dict)
+
+    def driven(self, model: Model, rows: LoopMotion) -> LoopMotion:
+        """Rates and their bias relative to the motion that is prescribed.
+
+        Rows of a joint are its velocity, those of a frame its velocity in its own axes: what is
+        told of both is taken off.
+        """
+        if not self.drives:
+            return rows
+        rate, bias = np.array(rows.rate), np.array(rows.bias)
+        for loop, own in zip(loop_system(model).loops, loop_system(model).slices, strict=True):
+            if loop.name in self.drives:
+                velocity, acceleration = self.drives[loop.name]
+                rate[..., own] -= velocity
+                bias[..., own] -= acceleration
+        return replace(rows, rate=rate, bias=bias)
+
+
+NOT_HELD = Held()
+
+
 @one_line_repr
 @dataclass(frozen=True)
 class ConstrainedDynamics:
@@ -73,11 +105,11 @@ def forward_dynamics(
     wrenches: Wrenches | None = None,
     method: str = "auto",
     out: Array | None = None,
-    held: frozenset[str] = frozenset(),
+    held: Held = NOT_HELD,
 ) -> Array:
     """Joint accelerations (..., nv) on the loops."""
     result = None
-    if wrenches is None and method == "auto" and not held:
+    if wrenches is None and method == "auto" and not held.loops:
         result = _by_code(model, q, v, tau)
     if result is None:
         problem, dtype = posed(model, q, v, tau, wrenches, "forward_dynamics", method, held)
@@ -105,7 +137,7 @@ def constrained_dynamics(
     tau: Coordinates,
     wrenches: Wrenches | None = None,
     method: str = "auto",
-    held: frozenset[str] = frozenset(),
+    held: Held = NOT_HELD,
 ) -> ConstrainedDynamics:
     """Accelerations, loop wrenches and multipliers."""
     problem, dtype = posed(model, q, v, tau, wrenches, "constrained_dynamics", method, held)
@@ -133,14 +165,14 @@ def posed(
     wrenches: Wrenches | None,
     purpose: str,
     method: str = "auto",
-    held: frozenset[str] = frozenset(),
+    held: Held = NOT_HELD,
 ) -> tuple[LoopProblem, np.dtype[Any]]:
     """The problem of checked arguments, and the precision of its results.
 
     Args:
         model, q, v, tau, wrenches, method: As of the call.
         purpose: Its name.
-        held: Loops that hold frames wherever they are, so that they are never open.
+        held: Loops that hold or drive frames wherever they are, so that they are never open.
 
     Raises:
         LoopOpenError, LoopVelocityError: A state is not on the loops.
@@ -153,9 +185,9 @@ def posed(
     dtype = np.result_type(*arrays, np.float32)
     precision = max(np.finfo(x.dtype).eps for x in arrays[:2])
     q, v, tau = (np.asarray(x, dtype=float) for x in arrays)
-    rows = motion_at(model, q, v)
+    rows = held.driven(model, motion_at(model, q, v))
     rank = present_rank(model, rows.L, purpose)
-    require_on_loops(model, rows, v, purpose, precision, held)
+    require_on_loops(model, rows, v, purpose, precision, held.loops)
     _refuse_singular_tree(model, method)
     problem = LoopProblem(model, q, v, tau, wrenches, rows, rank, -rows.bias)
     return problem, dtype

@@ -23,6 +23,8 @@ from phistar.errors import (
     sample_text,
 )
 from phistar.loops.forward import (
+    NOT_HELD,
+    Held,
     coordinate_names,
     describe_motion,
     present_rank,
@@ -78,7 +80,7 @@ def constrained_inverse_dynamics(
     wrenches: Wrenches | None = None,
     *,
     allow_residual: bool = False,
-    held: frozenset[str] = frozenset(),
+    held: Held = NOT_HELD,
 ) -> ConstrainedInverse:
     """Efforts of actuators that give the accelerations ``vdot``; see ``Robot``."""
     arrays = checked_state(model, q=q, v=v, vdot=vdot)
@@ -89,9 +91,9 @@ def constrained_inverse_dynamics(
     dtype = np.result_type(*arrays, np.float32)
     precision = max(np.finfo(x.dtype).eps for x in arrays)
     at, rate, push = (np.asarray(x, dtype=float) for x in arrays)
-    rows = motion_at(model, at, rate)
+    rows = held.driven(model, motion_at(model, at, rate))
     rank = present_rank(model, rows.L, "constrained_inverse_dynamics")
-    require_on_loops(model, rows, rate, "constrained_inverse_dynamics", precision, held)
+    require_on_loops(model, rows, rate, "constrained_inverse_dynamics", precision, held.loops)
     _require_consistent(model, rows, push, precision)
     system = loop_system(model)
     entries = actuated_entries(model, actuated)

@@ -23,7 +23,7 @@ from phistar.derivatives.discrete import Discretization
 from phistar.derivatives.first import InverseLinearization, Linearization, linearize_inverse
 from phistar.derivatives.lie_jacobians import right_jacobian, step_adjoint
 from phistar.errors import ArgumentError, UnknownNameError
-from phistar.loops.forward import coordinate_names, posed
+from phistar.loops.forward import NOT_HELD, Held, coordinate_names, posed
 from phistar.loops.minimal import dependent_columns, independent_of, partition
 from phistar.loops.rank import Factored, factored
 from phistar.loops.routes import LoopProblem, accelerations, solve_saddle
@@ -172,7 +172,7 @@ def linearize(
     tau: Coordinates,
     wrenches: Wrenches | None = None,
     method: str = "auto",
-    held: frozenset[str] = frozenset(),
+    held: Held = NOT_HELD,
 ) -> LoopLinearization:
     """Derivatives of forward dynamics on the loops."""
     problem, dtype = posed(model, q, v, tau, wrenches, "linearize", method, held)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from phistar.errors import LoopError, UnknownNameError
 from phistar.loops import assembly, forward, inverse, linearization
 from phistar.loops import minimal as minimal_coordinates
 from phistar.loops import mobility as mobilities
-from phistar.loops.forward import ConstrainedDynamics
+from phistar.loops.forward import ConstrainedDynamics, Held
 from phistar.loops.inverse import ConstrainedInverse
 from phistar.loops.linearization import LoopLinearization
 from phistar.loops.loop_operators import LoopOperators
@@ -83,6 +84,7 @@ class Constrained:
 
     model: Model
     _held_anywhere: frozenset[str] = frozenset()
+    _drives: Mapping[str, tuple[Array, Array]] = MappingProxyType({})
 
     if TYPE_CHECKING:
 
@@ -176,7 +178,7 @@ class Constrained:
                 q, v, tau, forces=forces, reference=reference, method=method
             )
         wrenches = check_wrenches(self.model, q, forces, reference)
-        held = self._held_anywhere
+        held = Held(self._held_anywhere, self._drives)
         return forward.constrained_dynamics(self.model, q, v, tau, wrenches, method, held)
 
     def constrained_inverse_dynamics(
@@ -222,7 +224,7 @@ class Constrained:
             actuated,
             wrenches,
             allow_residual=allow_residual,
-            held=self._held_anywhere,
+            held=Held(self._held_anywhere, self._drives),
         )
 
 
@@ -281,7 +283,7 @@ class ClosesLoops(Constrained):
                 forces,
             )
         wrenches = check_wrenches(self.model, q, forces, reference)
-        held = self._held_anywhere
+        held = Held(self._held_anywhere, self._drives)
         return forward.forward_dynamics(self.model, q, v, tau, wrenches, method, out, held)
 
     aba = forward_dynamics
@@ -317,7 +319,7 @@ class ClosesLoops(Constrained):
                 forces,
             )
         wrenches = check_wrenches(self.model, q, forces, reference)
-        held = self._held_anywhere
+        held = Held(self._held_anywhere, self._drives)
         return linearization.linearize(self.model, q, v, tau, wrenches, method, held)
 
     def discretize(

@@ -155,6 +155,7 @@ class Robot(
         if not told:
             return robot
         driven = copy(robot)
+        vars(driven).pop("_dynamics_key", None)
         driven._drives = {**self._drives, **told}
         return driven
 

@@ -10,6 +10,7 @@ import pytest
 
 import phistar
 from phistar.arrays import Array
+from phistar.compile import traced_executable
 from phistar.constraints import Gear, Hinge, Point, Prescribed, Weld
 from phistar.errors import (
     ArgumentError,
@@ -25,6 +26,7 @@ from phistar.errors import (
 )
 from phistar.model import Model, ModelBuilder
 from phistar.model.components import Coupling
+from phistar.model.model_cache import entries
 from phistar.robot import LoopedRobot, Robot
 from phistar.spatial import pose
 from tests.loops.mechanisms import error, four_bar, four_bar_state, windows
@@ -325,6 +327,14 @@ def test_constraints_for_a_call_and_for_good() -> None:
     at_once = robot.forward_dynamics(both, rest, tau, constraints=feet)
     alone = robot.with_loops(*feet, q=other).forward_dynamics(other, rest[1], tau, method="kkt")
     assert error(at_once[1], alone) < 1e-9
+    # Machine code takes over, at any configurations, too.
+    held = robot._for_call(feet)
+    code = traced_executable(held.model, held._dynamics_key)
+    assert code is not None
+    assert code.scalars is not None  # waits for it
+    for _ in range(2):
+        assert error(robot.forward_dynamics(both, rest, tau, constraints=feet), at_once) < 1e-9
+    assert entries(held.model).get(held._dynamics_key) is not None
     result = robot.constrained_dynamics(q, v, tau, constraints=feet)
     J = [robot.jacobian(q, foot, "local")[3:] for foot in FEET]
     forces = [result.wrenches[f"spherical of {foot}"][3:] for foot in FEET]

@@ -13,7 +13,7 @@ from phistar.compile.traced import trace_quantity
 from phistar.constraints import Point
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.loops.assembly import usual_rank
-from phistar.loops.programs import ANYWHERE
+from phistar.loops.programs import ANYWHERE, dynamics_key
 from phistar.loops.routes import ROUTES, LoopProblem
 from phistar.loops.system import motion_at
 from phistar.model.model_cache import entries
@@ -188,7 +188,7 @@ def test_machine_code_says_what_numpy_says(name: str) -> None:
     robot, model = case.robot, case.robot.model
     q, v, tau = case.state
     expected = robot.forward_dynamics(q, v, tau, method="null")
-    for key in (("loop_dynamics", "double"), ("loop_dynamics", ANYWHERE)):
+    for key in (dynamics_key("double"), dynamics_key(ANYWHERE)):
         code = traced_executable(model, key)
         assert code is not None
         assert code.scalars is not None  # waits for it
@@ -198,9 +198,9 @@ def test_machine_code_says_what_numpy_says(name: str) -> None:
         assert error(found[0]["vdot"], expected) < 1e-9
     robot.forward_dynamics(q, v, tau)
     robot.forward_dynamics(q, v, tau)
-    assert entries(model).get(("loop_dynamics", "double")) is not None
+    assert entries(model).get(dynamics_key("double")) is not None
     # Off the loops and at inconsistent velocities the guarded program has no result.
-    code = traced_executable(model, ("loop_dynamics", "double"))
+    code = traced_executable(model, dynamics_key("double"))
     assert code is not None
     off = code.try_run({"q": q + 0.01, "v": v, "tau": tau})
     assert off is not None
@@ -237,7 +237,7 @@ def test_operation_counts() -> None:
     }  # fmt: skip
     for name, limit in limits.items():
         robot = four_bar() if name == "four_bar" else mechanism(name).robot
-        program = trace_quantity(robot.model, "loop_dynamics", "double")
+        program = trace_quantity(robot.model, *dynamics_key("double"))
         assert count_arithmetic(program.count()) <= limit, name
 
 

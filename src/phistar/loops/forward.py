@@ -24,7 +24,13 @@ from phistar.errors import (
     sample_text,
 )
 from phistar.loops.assembly import open_loop_error, usual_rank
-from phistar.loops.programs import OPEN_TOLERANCE, PRECISIONS, RATE_TOLERANCE, REST
+from phistar.loops.programs import (
+    OPEN_TOLERANCE,
+    PRECISIONS,
+    RATE_TOLERANCE,
+    REST,
+    dynamics_key,
+)
 from phistar.loops.programs import slack as within
 from phistar.loops.rank import RANK_TOLERANCE, factored, singular_values, unique_loops
 from phistar.loops.routes import NEEDS_TREE_INERTIA, LoopProblem, accelerations, solve_saddle
@@ -109,8 +115,8 @@ def forward_dynamics(
 ) -> Array:
     """Joint accelerations (..., nv) on the loops."""
     result = None
-    if wrenches is None and method == "auto" and not held.loops:
-        result = _by_code(model, q, v, tau)
+    if wrenches is None and method == "auto" and not held.drives:
+        result = _by_code(model, q, v, tau, held.loops)
     if result is None:
         problem, dtype = posed(model, q, v, tau, wrenches, "forward_dynamics", method, held)
         result = _solved(problem, method).astype(dtype)
@@ -121,13 +127,15 @@ def forward_dynamics(
     return out
 
 
-def _by_code(model: Model, q: Coordinates, v: Coordinates, tau: Coordinates) -> Array | None:
+def _by_code(
+    model: Model, q: Coordinates, v: Coordinates, tau: Coordinates, held: frozenset[str]
+) -> Array | None:
     """v̇ by machine code, if that is at hand and all states are on the loops."""
     arrays = check_shapes(model, q=q, v=v, tau=tau)
     precision = PRECISIONS.get(np.result_type(*arrays.values()).name)
     if precision is None:
         return None
-    return run_traced(model, ("loop_dynamics", precision), *arrays.values())
+    return run_traced(model, dynamics_key(precision, held), *arrays.values())
 
 
 def constrained_dynamics(

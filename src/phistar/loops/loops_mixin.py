@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ from phistar.loops.linearization import LoopLinearization
 from phistar.loops.loop_operators import LoopOperators
 from phistar.loops.minimal import MinimalCoordinates
 from phistar.loops.mobility import Mobility
-from phistar.loops.programs import LOOP_DYNAMICS_KEY
+from phistar.loops.programs import dynamics_key
 from phistar.loops.system import loop_system, rows_at
 from phistar.model.bad_samples import nan_where_bad
 from phistar.model.configuration import Coordinates
@@ -233,6 +233,11 @@ class ClosesLoops(Constrained):
 
     _entries: dict[Hashable, Entry | None]
 
+    @cached_property
+    def _dynamics_key(self) -> Hashable:
+        """Of the entry for plain arrays; motions that are prescribed have none."""
+        return None if self._drives else dynamics_key("double", self._held_anywhere)
+
     if TYPE_CHECKING:
         name: str
 
@@ -271,7 +276,7 @@ class ClosesLoops(Constrained):
                 on_error=on_error,
             )  # fmt: skip
         if forces is None and method == "auto" and reference == "world_aligned":
-            entry = self._entries.get(LOOP_DYNAMICS_KEY)
+            entry = self._entries.get(self._dynamics_key)
             if entry is not None and (result := entry(q, v, tau, out)) is not None:
                 return result
         if on_error != "raise":

@@ -8,6 +8,7 @@ numbers; what answers instead says why.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -47,8 +48,10 @@ _EPSILONS = {
     ANYWHERE: 0.0,
 }
 
-LOOP_DYNAMICS_KEY = ("loop_dynamics", "double")
-"""Key of the entry for plain arrays."""
+
+def dynamics_key(precision: str, held: Iterable[str] = ()) -> tuple[str, str, tuple[str, ...]]:
+    """Key of forward dynamics: for states of a precision, some loops holding frames anywhere."""
+    return "loop_dynamics", precision, tuple(sorted(held))
 
 
 def slack(tolerance: float, epsilon: float) -> float:
@@ -70,7 +73,7 @@ def loop_factors(turning_rotors: bool) -> Kernel:
     return compile_outputs("loop_factors", tuple(outputs.items()), regroup_inertia=True)
 
 
-def _tracer(model: Model, precision: str) -> LoopTracer:
+def _tracer(model: Model, precision: str, held: tuple[str, ...] = ()) -> LoopTracer:
     from phistar.scalar.lower import LoweringOptions, to_unrolled
     from phistar.scalar.trace.loop_dynamics import LoopTracer, RowScales
     from phistar.scalar.trace.loop_programs import loop_closure
@@ -87,14 +90,20 @@ def _tracer(model: Model, precision: str) -> LoopTracer:
         system.column_scale,
         slack(OPEN_TOLERANCE, epsilon),
         slack(RATE_TOLERANCE, epsilon),
+        frozenset(
+            row
+            for loop, own in zip(system.loops, system.slices, strict=True)
+            if loop.name in held
+            for row in range(own.start, own.stop)
+        ),
     )
     return LoopTracer(model, factors, loop_closure(model), usual_rank(model), scales)
 
 
-def _dynamics(model: Model, precision: str) -> Unrolled:
+def _dynamics(model: Model, precision: str, held: tuple[str, ...]) -> Unrolled:
     from phistar.scalar.trace.loop_dynamics import loop_dynamics
 
-    return loop_dynamics(_tracer(model, precision), guarded=precision != ANYWHERE)
+    return loop_dynamics(_tracer(model, precision, held), guarded=precision != ANYWHERE)
 
 
 def anywhere_programs(model: Model) -> tuple[Unrolled, Unrolled]:
@@ -111,7 +120,9 @@ def _projection(model: Model) -> Unrolled:
     return loop_projection(_tracer(model, ANYWHERE))
 
 
-def loop_work(model: Model, precision: str = ANYWHERE) -> LoopWork | None:
+def loop_work(
+    model: Model, precision: str = ANYWHERE, held: tuple[str, ...] = ()
+) -> LoopWork | None:
     """None: no loops, joints without coordinates or inertia of their own, rotors that turn."""
     joints = joint_map(model)
     rows = loop_system(model).count
@@ -126,10 +137,10 @@ add_traced(
     Traced(
         "loop_dynamics",
         ("q", "v", "tau"),
-        lambda model, precision: {"vdot": (model.nv,)},
+        lambda model, precision, held: {"vdot": (model.nv,)},
         _dynamics,
         loop_work,
-        choices={"precision": "double"},
+        choices={"precision": "double", "held": ()},
         defined="v̇ = N⁻*D⁻¹(ε + Zλ), Δλ = -L̇v - Z*D⁻¹ε, Δ = Z*D⁻¹Z, Z = N⁻¹L*",
     )
 )

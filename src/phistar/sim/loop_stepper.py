@@ -25,7 +25,7 @@ from phistar.compile import (
     traced_executable,
 )
 from phistar.loops.assembly import nearest_configuration, nearest_velocity, usual_rank
-from phistar.loops.programs import ANYWHERE, anywhere_programs, loop_work
+from phistar.loops.programs import ANYWHERE, anywhere_programs, dynamics_key, loop_work
 from phistar.loops.routes import LoopProblem, accelerations
 from phistar.loops.system import motion_at
 from phistar.model.model import Model
@@ -66,7 +66,7 @@ def loop_accelerations(
 ) -> Array:
     """v̇ (..., nv) at states that may be a little off the loops."""
     if wrenches is None:
-        key = ("loop_dynamics", ANYWHERE)
+        key = dynamics_key(ANYWHERE)
         entry = entries(model).get(key)
         found = None if entry is None else entry(q, v, tau)
         if found is None:
@@ -144,7 +144,7 @@ class LoopStepper(NumpyStepper):
 def _wait_for_code(model: Model, scheme: Scheme) -> None:
     """Have what takes the steps compiled."""
     whole = traced_executable(model, ("loop_step", scheme.name))
-    dynamics = traced_executable(model, ("loop_dynamics", ANYWHERE))
+    dynamics = traced_executable(model, dynamics_key(ANYWHERE))
     parts = [whole] if whole else [dynamics, traced_executable(model, ("loop_projection",))]
     for code in parts:
         if code is not None:

@@ -16,7 +16,7 @@ that is left, by selects.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from phistar.arrays import Array
@@ -44,12 +44,14 @@ class RowScales:
         columns: (nv,).
         open_error: Length of an error without units from which loops count as open.
         rate: Fraction of ‖L‖‖v‖ from which a velocity opens them.
+        held: Numbers of rows of loops that hold frames wherever they are: never open.
     """
 
     rows: Array
     columns: Array
     open_error: float
     rate: float
+    held: Set[int] = frozenset()
 
 
 class LoopTracer:
@@ -104,7 +106,7 @@ class LoopTracer:
             L.append(scaled(scale, row))
             rate.append(scale * found["rate"][i])
             bias.append(scale * found["bias"][i])
-            error.append(scale * found["error"][i])
+            error.append(0.0 if i in self.scales.held else scale * found["error"][i])
         return LineRows(kept, L, rate, bias, error)
 
     def carried(self, q: Vector, L: Matrix) -> tuple[Matrix, Matrix, Matrix]:

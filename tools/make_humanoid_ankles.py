@@ -120,7 +120,8 @@ def leg_linkage(prefix: str, side: int) -> tuple[str, str]:
             CRANK,
         )
         text += link(
-            f"{at}_crank", CRANK_MASS, middle, rod_inertia(CRANK_MASS, CRANK_RADIUS, CRANK_LENGTH, 0),
+            f"{at}_crank", CRANK_MASS, middle,
+            rod_inertia(CRANK_MASS, CRANK_RADIUS, CRANK_LENGTH, 0),
             cylinder(CRANK_RADIUS, CRANK_LENGTH, middle, "blue", "0 1.5707963267948966 0"),
         )  # fmt: skip
         end = np.array([-CRANK_LENGTH, 0, 0])

@@ -20,8 +20,15 @@ BUNDLED = phistar.robots.names()
 
 NOT_QUANTITIES = {
     *("compile", "function", "operators", "load_report", "model", "reorder", "to_urdf", "tree"),
-    *("with_gravity", "configuration_dict", "tangent_dict", "random_configuration", "neutral"),
-    *("normalize", "configuration", "tangent", "difference_q", "difference_bias"),
+    *(
+        "with_gravity",
+        "with_loops",
+        "configuration_dict",
+        "tangent_dict",
+        "random_configuration",
+        "neutral",
+    ),
+    *("normalize", "configuration", "tangent", "difference_q", "difference_bias", "with_loops"),
 }
 """Methods that give another robot, a compiled thing, a text, or names to numbers."""
 

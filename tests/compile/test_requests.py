@@ -32,6 +32,9 @@ NOT_QUANTITIES = {
 }
 """Methods that give another robot, a compiled thing, a text, or names to numbers."""
 
+WITH_LOOPS = [name for name in REQUESTS if name.startswith("loop_")]
+"""Rows that only robots with loops have."""
+
 
 def _small(robot: phistar.Robot) -> bool:
     return len(robot.model.bodies) <= 8
@@ -75,7 +78,8 @@ def test_every_row_has_its_passes(robot_name: str) -> None:
 def test_every_row_as_machine_code_and_source(name: str) -> None:
     """All passes by name, scalars and their count, and source of three backends."""
     # Two joints move no frame in six directions, so there is no operational inertia.
-    robot = phistar.load("ur5" if name == "operational_inertia" else "double_pendulum")
+    robot_of = {"operational_inertia": "ur5"} | dict.fromkeys(WITH_LOOPS, "four_bar")
+    robot = phistar.load(robot_of.get(name, "double_pendulum"))
     frames = robot.link_names[-1:] if "frame" in str(getattr(REQUESTS[name], "choices", "")) else ()
     k = robot.compile(name, frames=frames)
     assert [stage.name for stage in k.passes] == NAMES
@@ -85,6 +89,18 @@ def test_every_row_as_machine_code_and_source(name: str) -> None:
     for backend, part in (("llvm", "define"), ("c", "void "), ("numpy", "def run(")):
         assert part in k.source(backend), backend
     assert str(k.decision).startswith("shape")
+
+
+@pytest.mark.parametrize("robot_name", ["four_bar", "delta"])
+def test_rows_of_loops_have_their_passes(robot_name: str) -> None:
+    """On robots with loops; the tree without them says that it has none."""
+    robot = phistar.load(robot_name)
+    assert WITH_LOOPS
+    for name in WITH_LOOPS:
+        k = _compiled(robot, name)
+        assert k is not None, name
+        assert all(stage.text.strip() for stage in k.passes), name
+        assert _compiled(robot.tree, name) is None, name
 
 
 @pytest.mark.parametrize("name", ["mass_matrix", "coriolis_matrix", "linearize", "jacobian"])

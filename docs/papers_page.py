@@ -4,9 +4,8 @@
 Names stand in backticks in the last column of ``papers.md``: symbols, identities, theorems and
 programs as ``phistar.where`` knows them; else a path of Python from the package or from
 ``phistar.algorithms``, e.g. ``spatial.crm``, ``kinematics.J`` or ``Robot.mass_matrix``; or a call
-of a method, e.g. ``Robot.linearize(method="4")``, which is made on a small robot, and where that
-does not know it on one with a loop. What is missing is written ``not yet `NAME```, with the name it
-is to have: once that exists, the row is stale.
+of a method, e.g. ``Robot.linearize(method="4")``, which is made on a small robot. What is missing
+is written ``not yet `NAME```, with the name it is to have: once that exists, the row is stale.
 """
 
 import ast
@@ -155,13 +154,7 @@ def _make_call(text: str) -> None:
     """Call a method of a small robot; arguments that are not given are zero."""
     call = ast.parse(text, mode="eval").body
     assert isinstance(call, ast.Call)
-    try:
-        _call_on(phistar.load("cartpole"), call)
-    except UnknownNameError:
-        _call_on(phistar.load("four_bar"), call)
-
-
-def _call_on(robot: phistar.Robot, call: ast.Call) -> None:
+    robot = phistar.load("cartpole")
     method = ast.unparse(call.func).removeprefix("Robot.")
     if not hasattr(robot, method):
         raise UnknownNameError("method of Robot", method, dir(robot))

@@ -17,19 +17,17 @@ from phistar.diagonal.diagonal_mixin import Diagonalized
 from phistar.energies import Energies
 from phistar.geometry.curvature_mixin import Geometry
 from phistar.kinematics import Kinematics
-from phistar.loops.loops_mixin import Constrained
 from phistar.model.description_mixin import Described
 from phistar.sim.simulation_mixin import Simulates
 
 TOPICS: dict[str, type | frozenset[str]] = {
     "Operators and compiled functions": frozenset({"operators", "function", "compile"}),
-    "A changed robot": frozenset({"with_gravity", "with_loops", "reorder", "tree", "to_urdf"}),
+    "A changed robot": frozenset({"with_gravity", "reorder", "tree", "to_urdf"}),
     "Dynamics": phistar.Robot,
     "Kinematics": Kinematics,
     "Momentum and energy": Energies,
     "Derivatives": Derivatives,
     "Simulation": Simulates,
-    "Closed loops": Constrained,
     "Diagonal rates": Diagonalized,
     "Curvature": Geometry,
     "Names, limits and configurations": Described,
@@ -42,7 +40,6 @@ ORDER = (
     "Momentum and energy",
     "Derivatives",
     "Simulation",
-    "Closed loops",
     "Operators and compiled functions",
     "Diagonal rates",
     "Curvature",
@@ -72,18 +69,6 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "simulation": ("Simulation", ("phistar.sim.simulation", "phistar.sim.monitors:Drift")),
-    "loops": (
-        "Closed loops",
-        (
-            "phistar.constraints",
-            "phistar.loops.forward:ConstrainedDynamics",
-            "phistar.loops.inverse:ConstrainedInverse",
-            "phistar.loops.linearization:LoopLinearization, ReducedLinearization",
-            "phistar.loops.minimal:MinimalCoordinates",
-            "phistar.loops.mobility:Mobility, LoopEvent",
-            "phistar.loops.loops_mixin:NamedRows",
-        ),
-    ),
     "control": ("Control", ("phistar.control",)),
     "diagonal": ("Diagonal rates", ("phistar.diagonal",)),
     "geometry": (

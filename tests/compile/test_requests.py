@@ -20,20 +20,10 @@ BUNDLED = phistar.robots.names()
 
 NOT_QUANTITIES = {
     *("compile", "function", "operators", "load_report", "model", "reorder", "to_urdf", "tree"),
-    *(
-        "with_gravity",
-        "with_loops",
-        "configuration_dict",
-        "tangent_dict",
-        "random_configuration",
-        "neutral",
-    ),
-    *("normalize", "configuration", "tangent", "difference_q", "difference_bias", "with_loops"),
+    *("with_gravity", "configuration_dict", "tangent_dict", "random_configuration", "neutral"),
+    *("normalize", "configuration", "tangent", "difference_q", "difference_bias"),
 }
 """Methods that give another robot, a compiled thing, a text, or names to numbers."""
-
-WITH_LOOPS = [name for name in REQUESTS if name.startswith("loop_")]
-"""Rows that only robots with loops have."""
 
 
 def _small(robot: phistar.Robot) -> bool:
@@ -78,8 +68,7 @@ def test_every_row_has_its_passes(robot_name: str) -> None:
 def test_every_row_as_machine_code_and_source(name: str) -> None:
     """All passes by name, scalars and their count, and source of three backends."""
     # Two joints move no frame in six directions, so there is no operational inertia.
-    robot_of = {"operational_inertia": "ur5"} | dict.fromkeys(WITH_LOOPS, "four_bar")
-    robot = phistar.load(robot_of.get(name, "double_pendulum"))
+    robot = phistar.load("ur5" if name == "operational_inertia" else "double_pendulum")
     frames = robot.link_names[-1:] if "frame" in str(getattr(REQUESTS[name], "choices", "")) else ()
     k = robot.compile(name, frames=frames)
     assert [stage.name for stage in k.passes] == NAMES
@@ -95,7 +84,7 @@ def test_every_row_as_machine_code_and_source(name: str) -> None:
 def test_rows_of_loops_have_their_passes(robot_name: str) -> None:
     """On robots with loops, all on a small one; the tree without them says that it has none."""
     robot = phistar.load(robot_name)
-    found = {name: _compiled(robot, name) for name in WITH_LOOPS}
+    found = {name: _compiled(robot, name) for name in REQUESTS if name.startswith("loop_")}
     assert found["loop_dynamics"] is not None
     assert None not in found.values() or not _small(robot)
     for name, k in found.items():

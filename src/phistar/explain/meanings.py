@@ -116,30 +116,6 @@ METHOD_MEANINGS: Mapping[str, Method] = {
     "diagonalize": Method("rates and forces that decouple the robot", ("new_rates", "new_forces")),
     "simulate": Method("a scheme of steps, each with accelerations from", ("forward_dynamics_3",)),
     "discretize": Method("a step of time, linearized: see linearize", ("forward_dynamics_q",)),
-    "loop_error": Method("how far open each loop is, from the poses of its ends", ("link_poses",)),
-    "loop_jacobian": Method(
-        "L = Γ* φ* H* + C: a row per force that a loop can transmit", ("link_jacobians",)
-    ),
-    "assemble": Method(
-        "steps of Levenberg-Marquardt onto the loops, with L for the derivative of their error",
-        ("link_poses", "link_jacobians"),
-    ),
-    "project": Method(
-        "q ⊖ 𝓜⁻¹L*Δ⁻¹e and v - 𝓜⁻¹L*Δ⁻¹Lv: the nearest state on the loops in the mass metric",
-        ("mass_matrix", "link_jacobians"),
-    ),
-    "mobility": Method("nv less the rank of L, and what L does not see", ("link_jacobians",)),
-    "minimal": Method(
-        "v = X v_R with L X = 0: coordinates that the loops leave independent", ("link_jacobians",)
-    ),
-    "constrained_dynamics": Method(
-        "𝓜 v̇ + 𝒞 = τ + L*λ with L v̇ = -L̇v: accelerations on the loops and their wrenches",
-        ("mass_matrix", "bias_force", "inverse_dynamics"),
-    ),
-    "constrained_inverse_dynamics": Method(
-        "X* B u = X* τ, where τ are the tree's joint forces: least efforts u for a motion on loops",
-        ("inverse_dynamics",),
-    ),
     "hvp": Method("the change of a gradient along a direction", ("inverse_dynamics_hvp",)),
     "inverse_dynamics_second": Method(
         "second derivatives of τ", ("inverse_dynamics_qq", "inverse_dynamics_qv", "mass_matrix_q")

@@ -166,6 +166,17 @@ def test_impossible_loops_are_told(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "stays open by 0.1 m." in text
 
 
+def test_mobility_of_large_robots_waits_for_all(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Dense matrices of many coordinates take long: not without --all."""
+    monkeypatch.setattr("phistar.cli.info.MAX_COORDINATES", 2)
+    text = info(capsys, "four_bar")
+    assert "Mobility is not computed for more than 2 coordinates" in text
+    assert "degree of freedom" not in text
+    assert "1 degree of freedom" in info(capsys, "four_bar", "--all")
+
+
 def test_loops_switched_off(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """They are listed and counted, not marked; nothing is said of mobility."""
     text = info(capsys, write(tmp_path, hinged(1.0, active=False)))

@@ -9,6 +9,9 @@ import pytest
 
 import phistar
 from phistar.cli import main
+from phistar.loaders.urdf.urdf_writer import export_urdf
+from phistar.model import ModelBuilder
+from phistar.spatial import pose
 
 
 def test_tells_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,6 +104,35 @@ def test_states_on_loops_are_those_of_python(tmp_path: Path) -> None:
     sim = robot.simulate(q, np.zeros(3), dt=0.002, steps=10)
     with np.load(file) as kept:
         np.testing.assert_allclose(kept["q"], sim.q, rtol=1e-12, atol=1e-13)
+
+
+def parallelogram() -> ModelBuilder:
+    """Two cranks of 0.5 m, 1 m apart and level at q = 0, where the bar on them lies flat, too."""
+    builder = ModelBuilder("parallelogram")
+    builder.link("base")
+    for name in ("left", "bar", "right"):
+        builder.link(name, 1.0, com=(0.2, 0, 0), inertia=(0.01, 0.02, 0.02))
+    end = pose(translation=(0.5, 0, 0))
+    axis = (0, 1, 0)
+    builder.joint("a", "continuous", "base", "left", axis=axis)
+    builder.joint("b", "continuous", "left", "bar", axis=axis, origin=end)
+    place = pose(translation=(1.0, 0, 0))
+    builder.joint("c", "continuous", "base", "right", axis=axis, origin=place)
+    poses = {"predecessor_pose": end, "successor_pose": place}
+    builder.loop("pin", "spherical", "right", "bar", **poses)
+    return builder
+
+
+def test_singular_passages_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A parallelogram that lies flat after 0.02 s could fold there: one event, with the motion."""
+    file = tmp_path / "flat.urdf"
+    file.write_text(export_urdf(parallelogram().build()), encoding="utf-8")
+    start = ["--q=-0.0405,0.0405,-0.0405", "--v", "2,-2,2", "--seconds", "0.04"]
+    assert main(["simulate", str(file), *start]) == 0
+    out = capsys.readouterr().out
+    (event,) = [line for line in out.splitlines() if "near a singular configuration" in line]
+    assert "possible too" in event
+    assert 0.015 <= float(event.split("t = ")[1].split()[0]) <= 0.025
 
 
 def test_tree_leaves_loops_open(capsys: pytest.CaptureFixture[str]) -> None:

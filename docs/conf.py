@@ -12,6 +12,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 import papers_page  # noqa: E402
+import pictures  # noqa: E402
 import registry  # noqa: E402
 
 # What is compiled on the way is no news here.
@@ -83,8 +84,9 @@ def spell_aliases(_app: Any, _page: str, _template: str, context: Any, _tree: An
 
 
 def setup(app: Any) -> None:
-    """Write the generated pages and connect the hooks, one before napoleon's (500)."""
+    """Write the generated pages, draw pictures, connect the hooks, one before napoleon's (500)."""
     registry.write(HERE / "_generated")
+    pictures.draw(HERE / "_generated" / "pictures")
     app.connect("source-read", locate_names)
     # Lines move without the page being touched.
     app.connect("env-get-outdated", lambda *_: ["papers"])

@@ -4,7 +4,6 @@
 import importlib
 import os
 import sys
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
@@ -12,10 +11,8 @@ from typing import Any
 
 import pytest
 
-import phistar
 from phistar.arrays import Array
 from phistar.backends import Executable, VectorExecutable, VectorProgram, build_vectors
-from phistar.errors import LoopWarning
 from phistar.sweeps.schedule import Schedule
 from phistar.thresholds import POLICY
 
@@ -49,13 +46,6 @@ def numbers(code: Executable, q: Array, inputs: Mapping[str, Array]) -> Array:
         return None  # type: ignore[return-value]
     (result,) = found[0].values()
     return result
-
-
-def load_with_loops(description: Any, **options: Any) -> phistar.Robot:
-    """A robot whose loops need no warning here."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LoopWarning)
-        return phistar.load(description, **options)
 
 
 def docs_module(name: str) -> ModuleType:

@@ -42,6 +42,23 @@ def test_page_runs_as_pasted(page: Path, tmp_path: Path, monkeypatch: pytest.Mon
             exec(compile(source, page.name, "exec"), names)
         printed = out.getvalue()
         _check_shapes(source, names)
+    for picture in docs_module("pictures").names(page.read_text(encoding="utf-8")):
+        assert (tmp_path / picture).stat().st_size > 10_000
+
+
+def test_pictures_are_drawn_by_their_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks run in the folder of pictures; one that nobody draws is an error."""
+    pictures = docs_module("pictures")
+    monkeypatch.setattr(pictures, "HERE", tmp_path)
+    page = tmp_path / "page.md"
+    shown = "\n![a](_generated/pictures/a.png)\n"
+    page.write_text('```python\nopen("a.png", "w").close()\n```\n' + shown, encoding="utf-8")
+    (tmp_path / "other.md").write_text("```python\nraise ValueError\n```\n", encoding="utf-8")
+    pictures.draw(tmp_path / "pictures")
+    assert (tmp_path / "pictures" / "a.png").is_file()
+    page.write_text(shown.replace("a.png", "b.png"), encoding="utf-8")
+    with pytest.raises(FileNotFoundError, match=r"page.md shows b.png"):
+        pictures.draw(tmp_path / "pictures")
 
 
 def _check_shapes(source: str, names: dict[str, object]) -> None:

@@ -15,7 +15,6 @@ from phistar.errors import (
     UnknownNameError,
 )
 from phistar.model.random import random_model
-from tests.helpers import load_with_loops
 from tools.golden import dense_mass_matrix
 
 BUNDLED = phistar.robots.names()
@@ -245,7 +244,7 @@ def test_double_pendulum_closed_form() -> None:
 @pytest.mark.parametrize("name", BUNDLED)
 def test_batches_are_loops(name: str) -> None:
     """Leading axes broadcast; every sample is what it is alone."""
-    robot = load_with_loops(name)
+    robot = phistar.load(name)
     q, v, vdot = _state(robot, 12, (2, 1))
     tau = robot.inverse_dynamics(q, v[0], vdot)
     assert tau.shape == (2, 1, robot.nv)

@@ -16,7 +16,6 @@ from phistar.errors import (
     SingularHingeWarning,
     UnknownNameError,
 )
-from tests.helpers import load_with_loops
 
 PENDULUM = b"""<robot name="pendulum"><link name="base"/><link name="rod"><inertial>
 <origin xyz="0 0 -0.5"/><mass value="1"/><inertia ixx="0.1" iyy="0.1" izz="0.01" ixy="0" ixz="0"
@@ -31,11 +30,11 @@ def panda() -> phistar.Robot:
 
 
 def test_every_bundled_robot_loads_by_name_without_a_warning() -> None:
-    """What we ship is clean: no warning but of loops (warnings are errors here), nor hinges."""
-    wanted = "double_pendulum cartpole ur5 panda panda_hand quadruped humanoid four_bar"
+    """What we ship is clean: no warning (they are errors here), nor singular hinges."""
+    wanted = "double_pendulum cartpole ur5 panda panda_hand quadruped humanoid four_bar delta"
     assert set(wanted.split()) <= set(phistar.robots.names())
     for name in phistar.robots.names():
-        robot = load_with_loops(name)
+        robot = phistar.load(name)
         assert robot.name == name
         assert robot.singular_hinges == ()
         assert robot.load_report.errors == []
@@ -53,7 +52,7 @@ def test_shapes_of_the_bundled_robots() -> None:
     assert quadruped.joints["root_joint"].kind == "free"
     assert phistar.load("quadruped", floating_base=False).nv == 12
     assert len(phistar.load("humanoid").joint_names) > 30
-    (loop,) = load_with_loops("four_bar").loops
+    (loop,) = phistar.load("four_bar").loops
     assert loop.kind == "revolute"
 
 

@@ -278,7 +278,7 @@ def published(name: str, up: bool) -> tuple[float, Vector, Vector]:
 def without_balls(part: Part) -> tuple[float, Vector, Vector]:
     """What is left of a segment when the balls at its joint are taken out of it."""
     mass, center, inertia = published(part.name, part.up)
-    balls = len(part.hinges) - 1
+    balls = max(len(part.hinges) - 1, 0)
     ball = BALL_SHARE * mass
     rest = mass - balls * ball
     rest_center = center * mass / rest
@@ -343,14 +343,22 @@ def hinge(name: str, parent: str, child: str, place: Vector, side: int, hinge: H
     )
 
 
+def mount(name: str, parent: str, child: str, place: Vector | tuple[float, ...]) -> str:
+    """A fixed joint."""
+    return (
+        f'\n  <joint name="{name}" type="fixed">\n'
+        f'    <origin xyz="{numbers(place)}"/>\n    <parent link="{parent}"/>\n'
+        f'    <child link="{child}"/>\n  </joint>\n'
+    )
+
+
 def part_text(part: Part, prefix: str, side: int) -> str:
-    """Joints, balls and the segment of one part of the body."""
+    """Joints, balls and the segment of one part of the body; without hinges it is fixed."""
     text = ""
     parent = part.parent if part.parent in ("pelvis", "thorax") else prefix + part.parent
     place = np.array(part.place) * (1, side, 1)
-    *inner, last = part.hinges
     ball = BALL_SHARE * BODY_MASS * TABLE[part.name].mass
-    for axis in inner:
+    for axis in part.hinges[:-1]:
         joint = f"{prefix}{part.joint}_{axis.movement}"
         child = f"{joint}_ball"
         text += hinge(joint, parent, child, place, side, axis)
@@ -362,25 +370,30 @@ def part_text(part: Part, prefix: str, side: int) -> str:
     mass, center, inertia = without_balls(part)
     center, inertia = mirrored(side, center, inertia)
     name = prefix + part.name
-    text += hinge(f"{prefix}{part.joint}_{last.movement}", parent, name, place, side, last)
+    if part.hinges:
+        last = part.hinges[-1]
+        text += hinge(f"{prefix}{part.joint}_{last.movement}", parent, name, place, side, last)
+    else:
+        text += mount(f"{prefix}{part.joint}_mount", parent, name, place)
     text += link(name, mass, center, inertia, looks(part.name, side))
     for frame, owner, where in FRAMES:
         if owner == part.name:
-            text += (
-                f'\n  <joint name="{prefix}{frame}_mount" type="fixed">\n'
-                f'    <origin xyz="{numbers(where)}"/>\n    <parent link="{name}"/>\n'
-                f'    <child link="{prefix}{frame}"/>\n  </joint>\n'
-                f'  <link name="{prefix}{frame}"/>\n'
-            )
+            text += mount(f"{prefix}{frame}_mount", name, prefix + frame, where)
+            text += f'  <link name="{prefix}{frame}"/>\n'
     return text
+
+
+def materials() -> str:
+    """The colours."""
+    return "".join(
+        f'  <material name="{name}"><color rgba="{colour} 1"/></material>\n'
+        for name, colour in COLOURS.items()
+    )
 
 
 def humanoid() -> str:
     """The text of humanoid.urdf."""
-    text = HEADER + "".join(
-        f'  <material name="{name}"><color rgba="{colour} 1"/></material>\n'
-        for name, colour in COLOURS.items()
-    )
+    text = HEADER + materials()
     text += "\n" + link("pelvis", *published("pelvis", up=True), looks("pelvis", 1))
     text += "".join(part_text(part, "", 1) for part in TRUNK)
     for prefix, side in (("left_", 1), ("right_", -1)):

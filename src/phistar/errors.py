@@ -50,10 +50,6 @@ class RedundantWrenchWarning(PhistarWarning):
     """Wrenches of loops that hold each other in tension are not determined; the least are given."""
 
 
-class LoopWarning(PhistarWarning):
-    """A robot has loops, which dynamics does not close: it treats the robot as its tree."""
-
-
 class SingularHingeWarning(PhistarWarning):
     """A joint moves no inertia, so forward dynamics does not exist for it."""
 
@@ -263,8 +259,8 @@ class LoopError(PhistarError, ValueError):
         more = f" and {len(self.loops) - 4} more" if len(self.loops) > 4 else ""
         noun = pluralize(len(self.loops), "loop")
         super().__init__(
-            f"{purpose} of robot '{robot}': it has {noun} ({shown}{more}), which dynamics does "
-            f"not close. {cure}"
+            f"{purpose} of robot '{robot}': it has {noun} ({shown}{more}), and this takes trees "
+            f"only. {cure}"
         )
 
 

@@ -84,6 +84,72 @@ def test_notes_and_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     assert (code, len(lines)) == (0, 1)
 
 
+BARS = """<robot name="bars" xmlns:phistar="urn:phistar:urdf"><link name="base"/>
+<link name="a"><inertial><mass value="1"/>
+<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
+<link name="b"><inertial><mass value="1"/>
+<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
+<joint name="x" type="continuous"><parent link="base"/><child link="a"/><axis xyz="0 1 0"/></joint>
+<joint name="y" type="continuous"><origin xyz="1.2 0 0"/>
+<parent link="base"/><child link="b"/><axis xyz="0 1 0"/></joint>
+<phistar:loop name="tie" type="spherical">
+<phistar:predecessor link="a"><origin xyz="0 0 1"/></phistar:predecessor>
+<phistar:successor link="b"><origin xyz="0 0 1"/></phistar:successor></phistar:loop></robot>"""
+# Two bars on pivots 1.2 m apart, drawn upright, their ends tied by the loop of line 9.
+
+
+def notes(lines: list[str]) -> dict[str, str]:
+    """Lines by their codes."""
+    return {match["code"]: line for line in lines if (match := LINE.match(line))}
+
+
+def test_closed_loops_are_described(capsys: pytest.CaptureFixture[str]) -> None:
+    """Kind, ends, rows and whether it is closed, at its line; mobility and redundant rows."""
+    code, lines = check(capsys, "four_bar", "--strict")
+    assert code == 0
+    told = notes(lines)
+    assert set(told) == {"loop", "mobility", "loop-redundant"}
+    words = 'loop "coupler_closure" (revolute, "rocker" to "coupler"), 5 rows, is closed in the'
+    assert told["loop"].startswith(f"four_bar.urdf:103: note: {words} drawn pose")
+    assert "1 degree of freedom" in told["mobility"]
+    assert "3 rows of the loops follow from others" in told["loop-redundant"]
+
+
+def test_open_loops_are_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The gap of the drawn pose is told, a doubt only if no other pose closes it."""
+    file = write(tmp_path, BARS)
+    code, lines = check(capsys, file, "--strict")
+    assert code == 0
+    told = notes(lines)
+    assert told["loop-open"].startswith(f'{file}:9: note: loop "tie" (spherical, "a" to "b")')
+    assert "3 rows, is open by 1.2 in the drawn pose" in told["loop-open"]
+    far = write(tmp_path, BARS.replace('xyz="1.2 0 0"', 'xyz="2.5 0 0"'), "far.urdf")
+    code, lines = check(capsys, far, "--strict")
+    assert code == 1
+    told = notes(lines)
+    assert "warning" in told["loop-not-closed"]
+    assert 'loop "tie"' in told["loop-not-closed"]
+    assert "stays open by 0.5 m" in told["loop-not-closed"]
+
+
+def test_loops_on_one_link_are_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the line of the loop."""
+    file = write(tmp_path, BARS.replace('successor link="b"', 'successor link="a"'))
+    code, lines = check(capsys, file)
+    assert code == 1
+    assert lines[0].startswith(f'{file}:9: error: loop "tie" has both ends on link "a"')
+
+
+def test_loops_switched_off_are_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One note; the report lists them as not used."""
+    file = write(tmp_path, BARS.replace('type="spherical"', 'type="spherical" active="false"'))
+    code, lines = check(capsys, file, "--report")
+    assert code == 0
+    assert set(notes(lines)) == {"loop-off"}
+    (listed,) = [line for line in lines if "switched off by the file" in line]
+    assert lines.index(listed) > lines.index("  not used by dynamics: 1")
+
+
 def test_several_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each file has its verdict, the last line counts, one bad file decides the exit code."""
     good = write(tmp_path, GOOD, "good.urdf")

@@ -7,7 +7,6 @@ import pytest
 
 import phistar
 from phistar.cli import main
-from tests.helpers import load_with_loops
 
 PENDULUM = """<mujoco model="pendulum"><option gravity="0 0 -1.62"/><worldbody>
 <body name="rod"><joint name="pivot" axis="0 1 0" armature="0.1"/>
@@ -25,7 +24,7 @@ def test_bundled_robot_round_trips(
     out, err = capsys.readouterr()
     assert out == ""
     assert err.splitlines()[-1].endswith("reads back as the same robot")
-    assert load_with_loops(target).model == load_with_loops(name).model
+    assert phistar.load(target).model == phistar.load(name).model
 
 
 def test_mjcf_becomes_urdf(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ from phistar.cli.info import MAX_ROWS
 from phistar.loaders.urdf.urdf_writer import export_urdf
 from phistar.model import Coupling, ModelBuilder
 from phistar.model.generators import chain
+from phistar.spatial import pose
 
 
 @pytest.fixture(autouse=True)
@@ -122,7 +123,67 @@ def test_mimic_law_and_loops_are_shown(tmp_path: Path, capsys: pytest.CaptureFix
     builder.joint("x", "revolute", "base", "a")
     builder.joint("y", "revolute", "base", "b")
     builder.couple(Coupling("gear", "y", "x", (0.0, -2.0)))
-    assert "gear: coupling, y = -2 x" in info(capsys, write(tmp_path, builder))
+    text = info(capsys, write(tmp_path, builder))
+    assert "gear: coupling, y = -2 x" in text
+    assert "1 coupling with 1 row of rank 1" in text
+
+
+def test_loops_are_marked_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    """Both ends in the drawing, the degrees of freedom below it; a platform has the first three."""
+    text = info(capsys, "four_bar")
+    assert "→ coupler  ↔ coupler_closure\n" in text
+    assert "→ rocker  ↔ coupler_closure\n" in text
+    assert "'four_bar' has 1 degree of freedom: 3 coordinates, 1 loop with 5 rows" in text
+    text = " ".join(info(capsys, "delta").split())
+    assert "→ platform ↔ rod1a_ball, rod1b_ball, rod2a_ball and 3 more" in text
+    assert "'delta' has 3 degrees of freedom" in text
+    assert "degrees of freedom" not in info(capsys, "panda")
+
+
+def hinged(reach: float, active: bool = True) -> ModelBuilder:
+    """Bars of 1 m and ``reach`` on pivots 1.2 m apart, their ends tied."""
+    builder = limbs("a", "b")
+    builder.joint("x", "revolute", "base", "a", axis=(0, 1, 0))
+    place = pose(translation=(1.2, 0, 0))
+    builder.joint("y", "revolute", "base", "b", axis=(0, 1, 0), origin=place)
+    ends = {"predecessor_pose": pose(translation=(0, 0, 1))}
+    ends["successor_pose"] = pose(translation=(0, 0, reach))
+    builder.loop("tie", "spherical", "a", "b", active=active, **ends)
+    return builder
+
+
+def test_open_home_is_assembled_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Bars that stand apart at zero can meet; how far apart they were is told."""
+    text = " ".join(info(capsys, write(tmp_path, hinged(1.0))).split())
+    assert "has 0 degrees of freedom: 2 coordinates, 1 loop with 3 rows of rank 2" in text
+    assert "Home is open (loop 'tie' by 1.2): assembled first." in text
+
+
+def test_impossible_loops_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Bars too short to meet: the loop and the gap that is left, 1.2 - 1 - 0.1 m."""
+    text = " ".join(info(capsys, write(tmp_path, hinged(0.1))).split())
+    assert 'cannot be assembled from its home pose: loop "tie"' in text
+    assert "stays open by 0.1 m." in text
+
+
+def test_mobility_of_large_robots_waits_for_all(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Dense matrices of many coordinates take long: not without --all."""
+    monkeypatch.setattr("phistar.cli.info.MAX_COORDINATES", 2)
+    text = info(capsys, "four_bar")
+    assert "Mobility is not computed for more than 2 coordinates" in text
+    assert "degree of freedom" not in text
+    assert "1 degree of freedom" in info(capsys, "four_bar", "--all")
+
+
+def test_loops_switched_off(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are listed and counted, not marked; nothing is said of mobility."""
+    text = info(capsys, write(tmp_path, hinged(1.0, active=False)))
+    assert "tie: spherical, a ↔ b (switched off)" in text
+    assert "1 (1 switched off)" in text
+    assert "↔ tie" not in text
+    assert "freedom" not in text
 
 
 def test_kinds_with_several_coordinates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,6 @@ import pytest
 import phistar
 from phistar.cli import main
 from phistar.cli.robots import mass_sources
-from tests.helpers import load_with_loops
 
 
 def test_every_bundled_robot_has_a_row(
@@ -19,7 +18,7 @@ def test_every_bundled_robot_has_a_row(
     assert main(["robots"]) == 0
     out = capsys.readouterr().out
     for name in phistar.robots.names():
-        robot = load_with_loops(name)
+        robot = phistar.load(name)
         row = next(line for line in out.splitlines() if line.startswith(f"{name} "))
         _, _, nq, nv, mass, base = re.split(r"\s{2,}", row.strip())[:6]
         assert (int(nq), int(nv)) == (robot.nq, robot.nv)

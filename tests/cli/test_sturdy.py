@@ -68,7 +68,7 @@ def test_plots_are_refused_before_the_work(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A picture of an unknown kind, or in no folder, is refused before the robot is loaded."""
-    monkeypatch.setattr("phistar.cli.simulate.load_tree", lambda *_: pytest.fail("loaded"))
+    monkeypatch.setattr("phistar.cli.simulate.load_closing", lambda *_: pytest.fail("loaded"))
     told(capsys, ["simulate", "cartpole", "--plot", "e.xyz"], 2, "e.xyz")
     for option, name in (("--plot", "no/such/e.png"), ("--out", "no/such/e.csv")):
         told(capsys, ["simulate", "cartpole", option, name], 2, "no folder 'no/such'")

@@ -49,6 +49,23 @@ def test_every_tree_of_a_forest_is_drawn() -> None:
     assert [line.plain for line in tree_lines(builder.build())][-1] == "alone"
 
 
+def test_ends_of_loops_are_marked() -> None:
+    """By name, at links and at coupled joints; the first three of many."""
+    builder = forked()
+    for count in range(4):
+        builder.loop(f"l{count}", "weld", "world", "twig")
+    builder.loop("pin", "spherical", "trunk", "left")
+    builder.loop("off", "spherical", "trunk", "right", active=False)
+    builder.couple(Coupling("tie", "a", "", (0.0,)))
+    assert [line.plain for line in tree_lines(builder.build())] == [
+        "trunk  ↔ pin",
+        "├─ a revolute y → left  ↔ tie, pin",
+        "│ └─ b spherical → twig  ↔ l0, l1, l2 and 1 more",
+        "└─ c fixed → right",
+    ]
+    assert next(tree_lines(builder.build(), ascii_only=True)).plain == "trunk  <-> pin"
+
+
 def test_deep_chains_stay_narrow() -> None:
     """Links in a row beyond Python's recursion limit: bounded lines, so text grows linearly."""
     lines = [line.plain for line in tree_lines(chain(2_000))]

@@ -88,6 +88,18 @@ def test_every_row_as_machine_code_and_source(name: str) -> None:
     assert str(k.decision).startswith("shape")
 
 
+@pytest.mark.parametrize("robot_name", ["four_bar", "delta"])
+def test_rows_of_loops_have_their_passes(robot_name: str) -> None:
+    """On robots with loops, all on a small one; the tree without them says that it has none."""
+    robot = phistar.load(robot_name)
+    found = {name: _compiled(robot, name) for name in REQUESTS if name.startswith("loop_")}
+    assert found["loop_dynamics"] is not None
+    assert None not in found.values() or not _small(robot)
+    for name, k in found.items():
+        assert k is None or all(stage.text.strip() for stage in k.passes), name
+        assert _compiled(robot.tree, name) is None, name
+
+
 @pytest.mark.parametrize("name", ["mass_matrix", "coriolis_matrix", "linearize", "jacobian"])
 def test_rows_give_what_methods_give(name: str) -> None:
     """A row as a function is the method; relative 1e-12."""

@@ -83,14 +83,31 @@ def test_check_report_prints_the_section(
     assert any(line.startswith("  read: ") and "1 joint" in line.split(", ") for line in lines)
 
 
-@pytest.mark.parametrize("command", ["simulate", "control"])
-def test_commands_refuse_loops_in_one_line(
-    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_loops_are_used_unless_switched_off() -> None:
+    """Closed ones with their rows among what is used, the others among what is not."""
+    text = phistar.robots.path("four_bar").read_bytes()
+    report = phistar.load(text).load_report
+    assert [(entry.what, entry.note) for entry in report.closed] == [
+        ('loop "coupler_closure" (revolute, "rocker" to "coupler")', "kept closed, 5 rows")
+    ]
+    assert report.closed[0] in report.sections()["used"]
+    assert not any("loop" in entry.what for entry in report.unused)
+    off = text.replace(b'closure" type="revolute"', b'closure" type="revolute" active="false"')
+    assert off != text
+    report = phistar.load(off).load_report
+    assert report.closed == []
+    assert [entry.note for entry in report.unused if "loop" in entry.what] == [
+        "switched off by the file"
+    ]
+    assert phistar.load(text).tree.load_report.closed == []
+
+
+def test_commands_for_trees_refuse_loops_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """They name the loop and --tree, with which they run."""
     out = tmp_path / "out.csv"
-    short = {"simulate": ["--seconds", "0.002"], "control": ["--law", "rate", "--duration", "0.01"]}
-    arguments = [command, "four_bar", *short[command], "--out", str(out)]
+    arguments = ["control", "four_bar", "--law", "rate", "--duration", "0.01", "--out", str(out)]
     assert main(arguments) == 1
     error = capsys.readouterr().err
     assert len(error.splitlines()) == 1

@@ -6,6 +6,7 @@ reader.
 """
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from lxml import etree
 
 from tests.helpers import ROOT
-from tools import make_humanoid
+from tools import make_delta, make_humanoid, make_humanoid_ankles
 
 DATA = ROOT / "src" / "phistar" / "robots" / "data"
 FILES = sorted(DATA.glob("*.urdf"))
@@ -21,9 +22,11 @@ FILES = sorted(DATA.glob("*.urdf"))
 # robot: a word by which its file names the source of its numbers
 SOURCES = {
     "cartpole": "Barto, Sutton and Anderson",
+    "delta": "Numbers: ours",
     "double_pendulum": "Numbers: ours",
     "four_bar": "Numbers: ours",
     "humanoid": "de Leva",
+    "humanoid_ankles": "de Leva",
     "panda": "Gaz, Cognetti, Oliva",
     "panda_hand": "Gaz, Cognetti, Oliva",
     "quadruped": "Grimminger et al.",
@@ -112,6 +115,8 @@ def test_moving_links_have_sound_inertia(path: Path) -> None:
 def test_limits_are_finite_and_ordered(path: Path) -> None:
     """Revolute and prismatic joints have finite limits in order; axes are unit vectors."""
     for joint in moving_joints(robot_of(path)):
+        if joint.get("type") == "floating":
+            continue
         axis = floats(joint.find("axis").get("xyz"))
         assert np.linalg.norm(axis) == 1, joint.get("name")
         if joint.get("type") == "continuous":
@@ -157,10 +162,18 @@ def test_arm_is_the_same_with_and_without_hand() -> None:
         assert etree.tostring(twin, method="c14n") == etree.tostring(element, method="c14n")
 
 
-def test_humanoid_is_what_the_program_writes() -> None:
-    """humanoid.urdf was not edited by hand after tools/make_humanoid.py wrote it."""
-    text = (DATA / "humanoid.urdf").read_text(encoding="utf-8")
-    assert text == make_humanoid.humanoid(), "run python -m tools.make_humanoid"
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("humanoid", make_humanoid.humanoid),
+        ("humanoid_ankles", make_humanoid_ankles.humanoid_ankles),
+        ("delta", make_delta.delta),
+    ],
+)
+def test_file_is_what_the_program_writes(name: str, write: Callable[[], str]) -> None:
+    """No file was edited by hand after its program in tools wrote it."""
+    text = (DATA / f"{name}.urdf").read_text(encoding="utf-8")
+    assert text == write(), f"run python -m tools.make_{name}"
 
 
 def test_humanoid_has_the_body_mass() -> None:
@@ -175,9 +188,10 @@ def test_humanoid_has_the_body_mass() -> None:
     assert whole == pytest.approx(1, rel=1e-12)
 
 
-def test_humanoid_is_symmetric() -> None:
+@pytest.mark.parametrize(("name", "links"), [("humanoid", 15), ("humanoid_ankles", 19)])
+def test_humanoid_is_symmetric(name: str, links: int) -> None:
     """Each right link and joint is the left one reflected in the x-z plane."""
-    robot = robot_of(DATA / "humanoid.urdf")
+    robot = robot_of(DATA / f"{name}.urdf")
     flip = np.array([1, -1, 1])
 
     def twins(tag: str) -> list[tuple[etree._Element, etree._Element]]:
@@ -189,7 +203,7 @@ def test_humanoid_is_symmetric() -> None:
         found = element.find("origin")
         return np.zeros(3) if found is None else floats(found.get("xyz"))
 
-    assert len(twins("link")) == len(robot.xpath("link[starts-with(@name, 'right_')]")) == 15
+    assert len(twins("link")) == len(robot.xpath("link[starts-with(@name, 'right_')]")) == links
     for left, right in twins("link"):
         if left.find("inertial") is None:
             continue
@@ -311,8 +325,15 @@ def test_cartpole_is_the_textbook_one(angle: float) -> None:
 def loop_ends(pin: object, model: object, angles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """World positions of the loop's two halves as the file places them."""
     loop = robot_of(DATA / "four_bar.urdf").find(f"{PHISTAR}loop")
+    return ends_of(pin, model, loop, as_angles(pin, model, angles))
+
+
+def ends_of(
+    pin: object, model: object, loop: etree._Element, q: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """World positions of the two halves of a loop."""
     data = model.createData()
-    pin.framesForwardKinematics(model, data, as_angles(pin, model, angles))
+    pin.framesForwardKinematics(model, data, q)
     ends = []
     for half in ("predecessor", "successor"):
         end = loop.find(f"{PHISTAR}{half}")
@@ -354,3 +375,21 @@ def test_four_bar_crank_turns_fully() -> None:
     # Dead points: crank and coupler in line, 0.6 and 0.4 m from pivot to pin (law of cosines).
     stroke = math.acos((0.74 - 0.36) / 0.7) - math.acos((0.74 - 0.16) / 0.7)
     assert max(swing) - min(swing) == pytest.approx(stroke, rel=1e-2)
+
+
+@pytest.mark.parametrize(("name", "count"), [("four_bar", 1), ("delta", 6), ("humanoid_ankles", 4)])
+def test_loops_are_closed_at_zero(name: str, count: int) -> None:
+    """Pinocchio puts both halves of every loop at one place, within 1e-12 m."""
+    pin, model, _ = pinocchio_model(name)
+    loops = robot_of(DATA / f"{name}.urdf").findall(f"{PHISTAR}loop")
+    assert len(loops) == count
+    for loop in loops:
+        first, second = ends_of(pin, model, loop, pin.neutral(model))
+        np.testing.assert_allclose(first, second, atol=1e-12, err_msg=loop.get("name"))
+
+
+def test_ankles_weigh_what_the_file_says() -> None:
+    """The body of 73 kg and a linkage of 0.44 kg for each leg."""
+    robot = robot_of(DATA / "humanoid_ankles.urdf")
+    total = sum(float(mass.get("value")) for mass in robot.iterfind("link/inertial/mass"))
+    assert total == pytest.approx(73.88, rel=1e-9)

@@ -11,13 +11,14 @@ from phistar.errors import ArgumentError, UnknownNameError
 from phistar.model import Model, generators
 from phistar.model.configuration import neutral
 from phistar.model.numpy_kinematics import center_of_mass, frame_pose, link_poses
-from tests.helpers import load_with_loops
 
 PROMISED = {
     "cartpole",
+    "delta",
     "double_pendulum",
     "four_bar",
     "humanoid",
+    "humanoid_ankles",
     "panda",
     "panda_hand",
     "quadruped",
@@ -51,7 +52,8 @@ def test_unknown_names_list_close_ones() -> None:
 
 def test_legged_robots_float() -> None:
     """Robots that stand on their feet have a free base by default, the others do not."""
-    assert {name for name in robots.names() if robots.floats(name)} == {"quadruped", "humanoid"}
+    legged = {"quadruped", "humanoid", "humanoid_ankles"}
+    assert {name for name in robots.names() if robots.floats(name)} == legged
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 50])
@@ -178,7 +180,7 @@ def test_generators_make_robots_for_users() -> None:
 @pytest.mark.parametrize("name", sorted(PROMISED))
 def test_home_is_inside_the_limits(name: str) -> None:
     """Every bundled robot rests where its joints may be."""
-    robot = load_with_loops(name)
+    robot = load(name)
     assert (robot.home >= robot.lower_limits).all()
     assert (robot.home <= robot.upper_limits).all()
 
@@ -188,6 +190,7 @@ def test_home_is_inside_the_limits(name: str) -> None:
     [
         ("quadruped", ("FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT"), 0.0125),
         ("humanoid", ("left_sole", "right_sole"), 0.0),
+        ("humanoid_ankles", ("left_sole", "right_sole"), 0.0),
     ],
 )
 def test_legged_robots_stand_at_home(name: str, feet: tuple[str, ...], radius: float) -> None:

@@ -22,7 +22,7 @@ from phistar.scalar.graph import Value, operands
 from phistar.scalar.lower import to_looped, to_unrolled
 from phistar.scalar.program import BasicBlock
 from phistar.scalar.robot.link_numbers import LinkNumbers, build_link_numbers
-from tests.helpers import ROOT, SHARED, load_with_loops, needs_shared
+from tests.helpers import ROOT, SHARED, needs_shared
 from tools import fingerprints
 from tools.fingerprints import FROM_SHARED
 
@@ -151,7 +151,7 @@ def structure(body: BasicBlock) -> list[object]:
 @pytest.mark.parametrize("name", phistar.robots.names())
 def test_rounding_decides_nothing_about_bundled_robots(name: str) -> None:
     """Disturbed by four units in the last place: the same zeros, the same equal numbers."""
-    model = load_with_loops(name).model
+    model = phistar.load(name).model
     expected = structure_of_links(model)
     for seed in range(2):
         assert structure_of_links(disturbed(model, seed)) == expected

@@ -17,7 +17,6 @@ from phistar.scalar.lower import to_looped, to_unrolled
 from phistar.scalar.program import BasicBlock, LinkSweep, Looped, Signature, Store, Unrolled
 from phistar.scalar.verify import OPERAND_COUNTS, VerifyError, verify
 from phistar.sweeps.ir import Direction
-from tests.helpers import load_with_loops
 
 ABSENT = frozenset({"f_ext", "gravity"})
 KEPT = ("work", "forward")
@@ -41,7 +40,7 @@ def rolled() -> Looped:
 @pytest.mark.parametrize("make", [to_unrolled, to_looped])
 def test_bundled_robots(name: str, make: Callable[..., Any]) -> None:
     """Sound programs pass."""
-    model = load_with_loops(name).model
+    model = phistar.load(name).model
     for program in ("inverse_dynamics", "forward_dynamics_2"):
         verify(make(kernel(program).schedule, model, ABSENT))
 

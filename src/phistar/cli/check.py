@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from phistar import robots
+from phistar.cli.loop_report import loop_notes
 from phistar.cli.options import add_trust
 from phistar.cli.terminal import SEVERITY_STYLES, clean, make_console, print_line, problem_text
 from phistar.errors import (
@@ -63,7 +64,7 @@ def examine(file: str, *, trust_xacro: bool = False) -> tuple[LoadReport, Model 
     try:
         source = _source(file)
         model, report = load_model(source, trust_xacro=trust_xacro, report=report)
-        report.problems += advice(model)
+        report.problems += advice(model) + loop_notes(model)
     except ModelError as error:
         known = set(map(str, report.problems))
         report.problems += [p for p in error.problems if str(p) not in known]

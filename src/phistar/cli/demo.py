@@ -181,11 +181,15 @@ def _show_bad_sample(console: Console, names: Names, seconds: float) -> None:
 
 
 def _show_loop(console: Console, names: Names, seconds: float) -> None:
-    console.print(loop_text(names["loop"], console.options.ascii_only), style="magenta")
-    console.print(f"gap at the assembled pose {names['gap'](names['q0']):.1e} m,", end=" ")
-    console.print(f"after the crank alone turns by 0.3 rad {names['gap'](names['q1']):.4f} m.")
-    console.print("Dynamics does not close it: load warns, simulate refuses and names", end=" ")
-    console.print("bars.tree, the robot without it.")
+    sim = names["sim"]
+    console.print(loop_text(names["bars"].loops[0], console.options.ascii_only), style="magenta")
+    console.print(f"crank at 0.3 rad, loop open by {names['gap']:.4f} m; assembled:")
+    console.print(f"q = {_digits(names['q'])}")
+    console.print(clean(names["mobility"]), soft_wrap=True)
+    console.print(f"{sim.t[-1]:g} s of motion in {sim.steps} steps, {seconds:.1f} s:", end=" ")
+    console.print(f"loop open by at most {names['error']:.1e} m,")
+    console.print(f"energy kept within {sim.drift().relative_energy:.1e}, relative;", end=" ")
+    console.print(f"the pin pushes the coupler with up to {names['push']:.1f} N")
 
 
 def _show_mimic(console: Console, names: Names, seconds: float) -> None:
@@ -210,8 +214,8 @@ def _print_outlook(console: Console) -> None:
     console.print()
     console.print(Text("What comes next", style="bold"))
     console.print(
-        "Loops, contacts and identification. This version has robots, kinematics, dynamics "
-        "compiled to machine code, derivatives, diagonal rates, simulation and controllers."
+        "Contacts and identification. This version has robots, kinematics, dynamics compiled to "
+        "machine code, closed loops, derivatives, diagonal rates, simulation and controllers."
     )
     console.print(
         "Try: phistar explain forward_dynamics panda, phistar prove, phistar simulate quadruped, "
@@ -340,17 +344,16 @@ good = np.isfinite(vdot).all(axis=-1).sum()""",
         _show_bad_sample,
     ),
     DemoStep(
-        "A four-bar linkage has a loop",
+        "A four-bar linkage has a loop, and keeps it closed",
         """\
-import warnings
-with warnings.catch_warnings(category=phistar.errors.LoopWarning, action="ignore"):
-    bars = phistar.load("four_bar")
-loop = bars.loops[0]
-def gap(q):
-    one = bars.frame_pose(q, loop.predecessor) @ loop.predecessor_pose
-    two = bars.frame_pose(q, loop.successor) @ loop.successor_pose
-    return np.linalg.norm(one[:3, 3] - two[:3, 3])
-q0, q1 = bars.neutral(), bars.configuration({"crank_joint": 0.3})""",
+bars = phistar.load("four_bar")
+q0 = bars.configuration({"crank_joint": 0.3})
+gap = np.linalg.norm(bars.loop_error(q0)["coupler_closure"])
+q = bars.assemble(q0, fixed=["crank_joint"])
+mobility = bars.mobility(q)
+sim = bars.simulate(q, np.zeros(bars.nv), dt=5e-3, duration=1.0)
+error = abs(sim.loop_error()).max()
+push = np.linalg.norm(sim.wrenches("coupler_closure")[:, 3:], axis=-1).max()""",
         _show_loop,
     ),
     DemoStep(

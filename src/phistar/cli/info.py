@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from phistar import robots
+from phistar.cli.loop_report import MAX_COORDINATES, mobility_text
 from phistar.cli.options import add_loading, add_robot, load_robot
 from phistar.cli.terminal import (
     axis_text,
@@ -28,6 +29,7 @@ from phistar.cli.terminal import (
 from phistar.cli.tree_drawing import TreeLine, loop_text, tree_lines
 from phistar.errors import pluralize
 from phistar.model import Joint
+from phistar.model.kinematic_loops import active_loops
 from phistar.model.unused import ARMATURE, PROPERTIES, join_values, range_parts
 from phistar.robot import Robot
 
@@ -71,7 +73,7 @@ def _print_header(console: Console, robot: Robot, description: str) -> None:
         "coordinates": f"nq {robot.nq}, nv {robot.nv}",
         "mass": f"{number(robot.total_mass)} kg",
         "gravity": f"{vector(robot.gravity)} m/s^2",
-        "loops": f"{len(robot.loops) or 'none'}",
+        "loops": _loop_count(robot),
     }
     if robot.configurations:
         rows["named poses"] = clean(", ".join(robot.configurations))
@@ -81,8 +83,13 @@ def _print_header(console: Console, robot: Robot, description: str) -> None:
     console.print(grid)
 
 
+def _loop_count(robot: Robot) -> str:
+    off = len(robot.loops) - len(active_loops(robot.loops))
+    return f"{len(robot.loops) or 'none'}" + (f" ({off} switched off)" if off else "")
+
+
 def print_tree(console: Console, robot: Robot, limit: int | None) -> None:
-    """The tree of links, and the loops below it."""
+    """The tree of links, the loops below it and how the robot can move."""
     plain = console.options.ascii_only
     heading(console, "Tree")
     rows = 1 + len(robot.joints)
@@ -90,10 +97,13 @@ def print_tree(console: Console, robot: Robot, limit: int | None) -> None:
         _print_branch(console, line)
     _print_hidden_count(console, rows, limit, "link")
     if robot.loops:
-        heading(console, "Loops (dynamics does not close them: it works on the tree)")
+        heading(console, "Loops (dynamics keeps them closed)")
         for loop in robot.loops[:limit]:
-            console.print(loop_text(loop, plain), style="magenta")
+            style = "magenta" if loop.active else "dim"
+            console.print(loop_text(loop, plain), style=style)
         _print_hidden_count(console, len(robot.loops), limit, "loop")
+    if active_loops(robot.loops):
+        console.print(clean(mobility_text(robot, limit and MAX_COORDINATES)))
 
 
 def _print_branch(console: Console, line: TreeLine) -> None:

@@ -57,11 +57,15 @@ def add_tree(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def load_tree(description: str, options: argparse.Namespace, purpose: str) -> Robot:
-    """A robot without loops: as ``load_robot``; --tree omits its loops."""
+def load_closing(description: str, options: argparse.Namespace) -> Robot:
+    """A robot for what knows loops: as ``load_robot``; --tree omits its loops."""
     robot = load_robot(description, options)
-    if options.tree:
-        return robot.tree
+    return robot.tree if options.tree else robot
+
+
+def load_tree(description: str, options: argparse.Namespace, purpose: str) -> Robot:
+    """A robot for what does not know loops; --tree omits its loops."""
+    robot = load_closing(description, options)
     cure = "With --tree the robot moves without its loops."
     require_tree(robot.model, purpose, cure)
     return robot

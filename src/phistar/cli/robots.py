@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import argparse
 import re
-import warnings
 from importlib.resources import files
 
 from rich.text import Text
 
 from phistar import robots
 from phistar.cli.terminal import clean, make_console, make_table, number
-from phistar.errors import LoopWarning
-from phistar.robot import Robot, load
+from phistar.robot import load
 
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 
@@ -29,8 +27,8 @@ def run(options: argparse.Namespace) -> int:
     right = ("joints", "nq", "nv", "mass [kg]")
     table = make_table("robot", *right, "base", "loops", "numbers from", right=right)
     for name in robots.names():
-        robot = _load_quietly(name)
-        floats = any(robot.joints[joint].kind == "free" for joint in robot.joint_names)
+        robot = load(name)
+        floats = robots.floats(name)
         table.add_row(
             Text(name, style="cyan"),
             f"{sum(joint.kind != 'fixed' for joint in robot.joints.values()) - floats}",
@@ -47,13 +45,6 @@ def run(options: argparse.Namespace) -> int:
         'In Python: phistar.load("panda"). Of any size: phistar.robots.chain(n), tree(depth).'
     )
     return 0
-
-
-def _load_quietly(name: str) -> Robot:
-    """The robot without warnings; a column of the table shows its loops."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LoopWarning)
-        return load(name)
 
 
 def mass_sources() -> dict[str, str]:

@@ -12,11 +12,13 @@ import time
 import numpy as np
 
 from phistar.cli import UsageError
-from phistar.cli.options import add_loading, add_robot, add_tree, load_tree, seed
+from phistar.cli.loop_report import CLOSED, worst_gap
+from phistar.cli.options import add_loading, add_robot, add_tree, load_closing, seed
 from phistar.cli.series import check_target
 from phistar.cli.terminal import clean, did_you_mean
 from phistar.cli.usage_errors import usage_errors
 from phistar.errors import pluralize
+from phistar.model.kinematic_loops import active_loops
 from phistar.robot import Robot
 from phistar.sim import Simulation
 from phistar.sim.result_size import large_simulation_text
@@ -25,6 +27,8 @@ from phistar.sim.variables import VARIABLES
 
 DEFAULT_STEP_SECONDS = 1e-3
 """Seconds of a step, if none are given."""
+MAX_EVENTS = 5
+"""Passages near singular configurations that are printed."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,8 +72,10 @@ def run(options: argparse.Namespace) -> int:
         from phistar.cli.plots import motion_plot, suffixes
 
         check_target("--plot", options.plot, suffixes())
-    robot = load_tree(options.robot, options, "simulate")
+    robot = load_closing(options.robot, options)
     q, v = _start(robot, options)
+    if active_loops(robot.loops):
+        q, v = _onto_loops(robot, q, v)
     fixed = options.scheme != "dopri5"
     dt = DEFAULT_STEP_SECONDS if options.dt is None and fixed else options.dt
     _tell_of_many_states(robot, options, dt)
@@ -116,6 +122,25 @@ def _start(robot: Robot, options: argparse.Namespace) -> tuple[np.ndarray, np.nd
     return q, v if options.v is None else _numbers("v", options.v, robot.nv)
 
 
+def _onto_loops(robot: Robot, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The start on the robot's loops, with a line on what that took.
+
+    Raises:
+        LoopOpenError: They cannot be closed from there.
+    """
+    loop, gap = worst_gap(robot, q)
+    begin = robot.assemble(q)
+    rates = robot.project(begin, v)[1]
+    name = clean(robot.name)
+    if gap > CLOSED:
+        print(f"{name}: assembled the start, where loop '{clean(loop)}' was open by {gap:.3g}")
+    else:
+        print(f"{name}: the start is on its {pluralize(len(active_loops(robot.loops)), 'loop')}")
+    if (change := float(np.abs(rates - v).max(initial=0.0))) > CLOSED:
+        print(f"  velocities of the start projected onto the loops, changed by up to {change:.3g}")
+    return begin, rates
+
+
 def _numbers(name: str, text: str, count: int) -> np.ndarray:
     words = text.replace(",", " ").split()
     try:
@@ -134,6 +159,21 @@ def _report(sim: Simulation, seconds: float) -> None:
     energy = sim.energy()
     print(f"  energy {energy[0]:.6g} J at the start, {energy[-1]:.6g} J at the end")
     print(f"  {sim.drift()}")
+    if active_loops(sim.model.loops):
+        _report_loops(sim)
+
+
+def _report_loops(sim: Simulation) -> None:
+    """Largest loop error, and passages near singular configurations."""
+    error = np.abs(sim.loop_error()).max(initial=0.0)
+    count = pluralize(len(active_loops(sim.model.loops)), "loop")
+    print(f"  {count} open by at most {error:.1e} [m, rad]")
+    for event in sim.events[:MAX_EVENTS]:
+        print(f"  {clean(event)}")
+    if len(sim.events) > MAX_EVENTS:
+        print(f"  ... {pluralize(len(sim.events) - MAX_EVENTS, 'more event')}")
+    if not sim.events:
+        print("  no passage near a singular configuration")
 
 
 def write(sim: Simulation, path: str) -> None:

@@ -11,9 +11,13 @@ from rich.text import Text
 from phistar.cli.terminal import axis_text, clean, number
 from phistar.model import GROUND_NAME, Joint, LoopJoint, Mimic, Model
 from phistar.model.components import Coupling, Loop
+from phistar.model.kinematic_loops import active_loops
 
 MAX_INDENT = 40
 """Columns of guides; deeper links have their depth as a number."""
+
+MAX_MARKS = 3
+"""Loops that are named beside a link."""
 
 _FANCY = ("├─", "└─", "│ ", "→", "↔")
 _PLAIN = ("|-", "`-", "| ", "->", "<->")
@@ -32,8 +36,9 @@ class TreeLine(NamedTuple):
 
 
 def tree_lines(model: Model, ascii_only: bool = False) -> Iterator[TreeLine]:
-    """One line per link, parents first: guides, joint, kind, link."""
-    fork, end, bar, arrow, _ = _PLAIN if ascii_only else _FANCY
+    """One line per link, parents first: guides, joint, kind, link, and the loops that hold it."""
+    fork, end, bar, arrow, tie = _PLAIN if ascii_only else _FANCY
+    held, coupled = _held(model)
     children: dict[str, list[Joint]] = {}
     for joint in model.joints.values():
         children.setdefault(joint.parent, []).append(joint)
@@ -42,14 +47,40 @@ def tree_lines(model: Model, ascii_only: bool = False) -> Iterator[TreeLine]:
     if GROUND_NAME in children:
         roots.append(GROUND_NAME)
     for root in roots:
-        yield TreeLine("", Text(clean(root), style="bold"))
+        top = Text(clean(root), style="bold")
+        yield TreeLine("", top.append_text(_marks(held.get(root, []), tie)))
         stack = _entries(children.get(root, []), 1, "")
         while stack:
             joint, depth, guides, last = stack.pop()
             guide = guides + (end if last else fork)
-            yield TreeLine(f"{guide} ", _text(joint, depth, len(guide) > MAX_INDENT, arrow))
+            text = _text(joint, depth, len(guide) > MAX_INDENT, arrow)
+            loops = coupled.get(joint.name, []) + held.get(joint.child, [])
+            yield TreeLine(f"{guide} ", text.append_text(_marks(loops, tie)))
             child_guides = guides + ("  " if last else bar)
             stack += _entries(children.get(joint.child, []), depth + 1, child_guides[:MAX_INDENT])
+
+
+def _held(model: Model) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Names of the active loops at each link, and of the couplings at each joint."""
+    held: dict[str, list[str]] = {}
+    coupled: dict[str, list[str]] = {}
+    for loop in active_loops(model.loops):
+        if isinstance(loop, LoopJoint):
+            for link in (loop.predecessor, loop.successor):
+                held.setdefault(link, []).append(loop.name)
+        else:
+            for joint in filter(None, (loop.joint, loop.source)):
+                coupled.setdefault(joint, []).append(loop.name)
+    return held, coupled
+
+
+def _marks(loops: list[str], tie: str) -> Text:
+    """The loops at a link, the first few by name."""
+    if not loops:
+        return Text()
+    more = f" and {len(loops) - MAX_MARKS} more" if len(loops) > MAX_MARKS else ""
+    shown = ", ".join(clean(name) for name in loops[:MAX_MARKS])
+    return Text(f"  {tie} {shown}{more}", style="magenta")
 
 
 _Entry = tuple[Joint, int, str, bool]

@@ -11,7 +11,7 @@ from phistar.errors import UnknownNameError
 _DATA = Path(str(files("phistar") / "robots" / "data"))
 _SUFFIX = ".urdf"
 
-_FLOATING_ROBOTS = frozenset({"quadruped", "humanoid"})
+_FLOATING_ROBOTS = frozenset({"quadruped", "humanoid", "humanoid_ankles"})
 """Legged robots: their base is free by default."""
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from phistar.errors import ModelError, PhistarWarning, Problem, Severity, warn
 from phistar.model.components import Joint, Loop
 from phistar.model.model import Model
-from phistar.model.unused import unused_properties
+from phistar.model.unused import closed_loops, unused_properties
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,16 @@ class LoadReport:
 
     @property
     def unused(self) -> list[Entry]:
-        """Data of the model that dynamics does not use: loops, limits, springs, friction."""
+        """Data of the model that dynamics does not use: loops switched off, limits, springs."""
         return [Entry(*row) for row in unused_properties(self.joints, self.loops)]
 
+    @property
+    def closed(self) -> list[Entry]:
+        """Loops of the model that dynamics keeps closed."""
+        return [Entry(*row) for row in closed_loops(self.loops)]
+
     def describes(self, model: Model) -> None:
-        """Store joints and loops of the loaded robot, for ``unused``."""
+        """Store joints and loops of the loaded robot, for ``unused`` and ``closed``."""
         self.joints, self.loops = tuple(model.joints.values()), model.loops
 
     def add_problem(
@@ -121,7 +126,7 @@ class LoadReport:
     def sections(self) -> dict[str, list[Entry]]:
         """The lists of the report by their titles, in the order in which they are shown."""
         return {
-            "used": self.used,
+            "used": [*self.used, *self.closed],
             "not used by dynamics": self.unused,
             "defaulted": self.defaulted,
             "ignored": self.ignored,

@@ -73,7 +73,7 @@ class Described:
 
     @property
     def loops(self) -> tuple[Loop, ...]:
-        """Loop joints and couplings of the file; dynamics does not close them, see ``tree``."""
+        """Loop joints and couplings; dynamics keeps the active ones closed, see also ``tree``."""
         return self.model.loops
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data of a description that dynamics does not use: loops, limits, springs, friction.
+"""Data of a description that dynamics does not use: loops switched off, limits, springs, friction.
 
 The numbers are stored with the joints. Each property is a row of ``PROPERTIES``.
 """
@@ -10,8 +10,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from phistar.model.components import Joint, Loop
+from phistar.errors import pluralize
+from phistar.model.components import Coupling, Joint, Loop
 from phistar.model.kinematic_loops import loop_label
+from phistar.model.loop_kinds import LOOP_KINDS
 
 _LINEAR_UNITS = {"N m": "N", "N m s/rad": "N s/m", "N m/rad": "N/m", "kg m^2": "kg"}
 
@@ -66,11 +68,19 @@ def unused_properties(
 ) -> Iterator[tuple[str, str, str]]:
     """(``file:line``, what, value with its unit) of everything that dynamics does not use."""
     for loop in loops:
-        note = "not closed" if loop.active else "switched off by the file"
-        yield loop.where, loop_label(loop), note
+        if not loop.active:
+            yield loop.where, loop_label(loop), "switched off by the file"
     for joint in joints:
         for name, value in joint_properties(joint):
             yield joint.where, f'joint "{joint.name}": {name}', value
+
+
+def closed_loops(loops: Sequence[Loop]) -> Iterator[tuple[str, str, str]]:
+    """(``file:line``, what, note) of the loops that dynamics keeps closed."""
+    for loop in loops:
+        if loop.active:
+            rows = 1 if isinstance(loop, Coupling) else LOOP_KINDS[loop.kind].rows
+            yield loop.where, loop_label(loop), f"kept closed, {pluralize(rows, 'row')}"
 
 
 def joint_properties(joint: Joint) -> Iterator[tuple[str, str]]:

@@ -77,7 +77,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     ),
     "robots": ("errors model loaders robot", "numpy"),
     "testing": (f"{BASE} {LEVELS} compile robot robots", "numpy"),
-    "control": ("errors reprs spatial model robot sim", "numpy scipy rich"),
+    "control": ("errors reprs spatial model derivatives loops robot sim", "numpy scipy rich"),
     "ident": ("errors spatial model robot", "numpy scipy"),
     "scale": ("errors model robot", "numpy dask zarr"),
     "interop": ("errors model robot", "numpy jax torch casadi gymnasium"),

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,12 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
-from phistar.errors import ArgumentError, DivergenceError, SampleError, ShapeError
+from phistar.control.actuation import matvec
+from phistar.errors import ArgumentError, DivergenceError, NotFiniteError, SampleError, ShapeError
 from phistar.model.bad_samples import bad_samples, check_on_error
 from phistar.model.configuration import Coordinates
-from phistar.model.kinematic_loops import require_tree
+from phistar.model.kinematic_loops import active_loops
 from phistar.robot import Robot
 from phistar.sim.divergence import diverged_samples, not_finite, park_lost, surely_finite
+
+_END_TOLERANCE = 1e-6
+"""Distance from the end that was asked for that counts as there [rad, m]."""
 
 Policy = Callable[[int, Array, Array], Array]
 """Joint forces (..., nv) at step k in a state: ``policy(k, q, v)``."""
@@ -117,7 +121,8 @@ def rollout(
 ) -> Trajectory:
     """The motion of a robot under a policy, by semi-implicit Euler steps.
 
-    The scheme of ``robot.discretize``: v' = v + dt v̇(q, v, τ), q' = integrate(q, dt v').
+    The scheme of ``robot.discretize``: v' = v + dt v̇(q, v, τ), q' = integrate(q, dt v'). With loops
+    each step ends on them, as ``robot.step`` does.
 
     Args:
         robot: The robot.
@@ -136,8 +141,8 @@ def rollout(
     Raises:
         DivergenceError: The motion, or a force of the policy, is not finite.
         ArgumentError: A number that comes in is not finite; steps of no length.
+        LoopOpenError, LoopVelocityError: The start is not on the loops.
     """
-    require_tree(robot.model, "rollout")
     if not (np.isfinite(dt) and dt > 0):
         raise ArgumentError(f"dt is {dt}, expected a time greater than zero [s]")
     if steps < 1:
@@ -149,6 +154,7 @@ def rollout(
     qs, vs, taus = _allocate_knots(robot, start_q, start_v, forces, steps)
     lost = np.broadcast_to(no_q | no_v, qs.shape[1:-1]).copy()
     first = np.where(lost, 0, -1)
+    closed = bool(active_loops(robot.model.loops))
     dynamics = robot.forward_dynamics
     if forces or on_error == "nan":
         dynamics = partial(dynamics, forces=forces, reference=reference, on_error=on_error)
@@ -167,12 +173,17 @@ def rollout(
             if ahead is not None:
                 qs[k + 1], vs[k + 1] = ahead
                 continue
-        with np.errstate(over="ignore", invalid="ignore"):
-            vs[k + 1] = v_k + dt * dynamics(q_k, v_k, taus[k])
+        if closed:
+            step = partial(robot.step, forces=forces, reference=reference, on_error=on_error)
+            qs[k + 1], vs[k + 1] = _step_on_loops(robot, step, (q_k, v_k, taus[k]), dt, k)
+        else:
+            with np.errstate(over="ignore", invalid="ignore"):
+                vs[k + 1] = v_k + dt * dynamics(q_k, v_k, taus[k])
         if diverged is not None or not surely_finite(vs[k + 1]):
             diverged = diverged_samples(vs[k + 1]) | (False if diverged is None else diverged)
             vs[k + 1] = np.where(diverged[..., None], 0.0, vs[k + 1])
-        qs[k + 1] = robot.integrate(q_k, dt * vs[k + 1])
+        if not closed:
+            qs[k + 1] = robot.integrate(q_k, dt * vs[k + 1])
         if diverged is not None or not surely_finite(qs[k + 1]):
             diverged = (
                 diverged_samples(qs[k + 1]) | (False if diverged is None else diverged)
@@ -237,6 +248,29 @@ def _finite_step(
     return ahead if surely_finite(ahead[0]) and surely_finite(ahead[1]) else None
 
 
+def _step_on_loops(
+    robot: Robot,
+    step: Callable[..., tuple[Array, Array]],
+    at: tuple[Array, Array, Array],
+    dt: float,
+    k: int,
+) -> tuple[Array, Array]:
+    """Step k of a robot with loops; a motion that leaves them in later steps diverges."""
+    try:
+        return step(*at, dt)
+    except SampleError as error:
+        if k == 0 and not isinstance(error, NotFiniteError):
+            raise
+        lost = np.broadcast_to(error.bad, at[0].shape[:-1])
+        raise DivergenceError(
+            f"the motion of robot '{robot.name}' diverges in step {k} ({k * dt:.4g} s): {error}; "
+            "use smaller steps or another controller",
+            _first(lost) if lost.any() else (),
+            k + 1,
+            (k + 1) * dt,
+        ) from error
+
+
 def _reject_forces(robot: Robot, tau: Array, diverged: Array, k: int, t: float) -> None:
     index = tuple(int(i) for i in np.argwhere(~np.isfinite(tau))[0])
     raise DivergenceError(
@@ -265,36 +299,88 @@ def _first(chosen: Array) -> tuple[int, ...]:
 
 
 def minimum_jerk(
-    robot: Robot, q0: Coordinates, q1: Coordinates, duration: float, steps: int
+    robot: Robot,
+    q0: Coordinates,
+    q1: Coordinates,
+    duration: float,
+    steps: int,
+    *,
+    actuated: Sequence[str] | None = None,
 ) -> tuple[Trajectory, Array]:
     """A smooth motion from rest to rest, with the joint forces of inverse dynamics.
 
     Every joint goes along its own geodesic from q0 to q1 with the fifth-order polynomial that ends
-    without velocity and acceleration.
+    without velocity and acceleration. With loops the joints of ``robot.minimal(q0)`` do, the others
+    follow, and forces are the shortest that give the motion.
 
     Args:
         robot: The robot.
-        q0: (..., nq) start.
-        q1: (..., nq) end.
+        q0: (..., nq) start; (nq,) on the loops of a robot that has some.
+        q1: (..., nq) end, likewise.
         duration: [s].
         steps: Number of steps N.
+        actuated: Names of the joints that have motors; by default all.
 
     Returns:
         The trajectory, and its accelerations (N + 1, ..., nv).
+
+    Raises:
+        UnderactuatedError: The motors cannot drive the motion.
+        LoopOpenError: An end is not on the loops, or loops open on the way.
+        ArgumentError: The loops lead from q0 to another assembly than q1.
     """
-    require_tree(robot.model, "minimum_jerk")
     if not (np.isfinite(duration) and duration > 0):
         raise ArgumentError(f"duration is {duration}, expected a time greater than zero [s]")
     if steps < 1:
         raise ArgumentError(f"steps is {steps}, expected at least 1")
-    step = robot.difference(q0, q1)
+    closed = bool(active_loops(robot.model.loops))
+    step = _independent_step(robot, q0, q1) if closed else robot.difference(q0, q1)
     s = np.linspace(0.0, 1.0, steps + 1).reshape(-1, *(1,) * step.ndim)
     fraction = s**3 * (10.0 - 15.0 * s + 6.0 * s**2)
     rate = 30.0 * s**2 * (1.0 - s) ** 2 / duration
     growth = 60.0 * s * (1.0 - s) * (1.0 - 2.0 * s) / duration**2
-    q, v, vdot = robot.integrate(q0, fraction * step), rate * step, growth * step
-    tau = robot.inverse_dynamics(q[:-1], v[:-1], vdot[:-1])
+    if closed:
+        q, v, vdot = _follow_loops(robot, q0, q1, fraction * step, rate * step, growth * step)
+    else:
+        q, v, vdot = robot.integrate(q0, fraction * step), rate * step, growth * step
+    if closed or actuated is not None:
+        tau = robot.constrained_inverse_dynamics(q[:-1], v[:-1], vdot[:-1], actuated=actuated).tau
+    else:
+        tau = robot.inverse_dynamics(q[:-1], v[:-1], vdot[:-1])
     return Trajectory(duration * s.reshape(-1), q, v, tau), vdot
+
+
+def _independent_step(robot: Robot, q0: Coordinates, q1: Coordinates) -> Array:
+    """(n,) of the independent coordinates from one configuration on the loops to another."""
+    minimal = robot.minimal(q0)
+    for name in robot.joint_names:
+        joint = robot.joints[name]
+        own = np.arange(robot.nv)[joint.v_slice]
+        held = np.isin(own, minimal.entries)
+        if held.any() and not held.all() and not joint.joint_kind.is_euclidean:
+            raise ArgumentError(
+                f"minimum_jerk of robot '{robot.name}': of joint '{name}' the loops leave "
+                f"{held.sum()} of {len(own)} coordinates independent there, and a part of a "
+                "rotation has no geodesic; interpolate by robot.minimal(q).expand instead"
+            )
+    return np.asarray(robot.difference(q0, q1)[..., minimal.entries])
+
+
+def _follow_loops(
+    robot: Robot, q0: Coordinates, q1: Coordinates, way: Array, v_R: Array, vdot_R: Array
+) -> tuple[Array, Array, Array]:
+    """q (N + 1, nq), v and v̇ (N + 1, nv) of independent coordinates, given as a way from q0."""
+    minimal = robot.minimal(q0)
+    q, v = minimal.expand(minimal.coordinates(q0) + way, v_R)
+    missed = np.abs(robot.difference(q[-1], q1)).max()
+    if missed > _END_TOLERANCE:
+        raise ArgumentError(
+            f"minimum_jerk of robot '{robot.name}': moving {', '.join(minimal.independent)} from "
+            f"q0 to q1, the loops lead to another assembly, {missed:.3g} away from q1 [rad, m]; "
+            "choose ends of one branch, or go through a configuration between"
+        )
+    vdot = matvec(minimal.map(q), vdot_R) + minimal.bias(q, v)
+    return q, v, vdot
 
 
 def work(robot: Robot, trajectory: Trajectory) -> tuple[Array, Array]:
@@ -302,8 +388,8 @@ def work(robot: Robot, trajectory: Trajectory) -> tuple[Array, Array]:
 
     The work of a step is τ · v at its middle, (v + v') / 2. The two agree within the accuracy of
     the steps, O(dt), whatever the controller: a check of robot, simulation and controller at once.
+    Loops do no work.
     """
-    require_tree(robot.model, "work")
     energy = robot.kinetic_energy(trajectory.q, trajectory.v)
     energy = energy + robot.potential_energy(trajectory.q)
     middle = (trajectory.v[1:] + trajectory.v[:-1]) / 2

@@ -19,6 +19,8 @@ from phistar.control.law import Law
 from phistar.control.loop_states import closes_loops
 from phistar.control.regulation import Regulation, record
 from phistar.errors import ArgumentError, NotFiniteError
+from phistar.loops.forward import require_on_loops
+from phistar.loops.system import motion_at
 from phistar.model.configuration import Coordinates
 from phistar.sim.loop_stepper import loop_accelerations, onto_loops
 
@@ -64,7 +66,8 @@ def regulate(
     stored = max(1, int(np.ceil(duration / dt / every - 1e-9)))
     q0, v0 = robot.configuration(q), robot.tangent(np.zeros(robot.nv) if v is None else v)
     if closes_loops(robot):
-        robot.forward_dynamics(q0, v0, np.zeros(robot.nv))  # says which loop is open
+        rows, precision = motion_at(robot.model, q0, v0), float(np.finfo(v0.dtype).eps)
+        require_on_loops(robot.model, rows, v0, "regulate", precision)
     pull = law.pull(q0)
     batch = np.broadcast_shapes(q0.shape[:-1], v0.shape[:-1], pull.shape[:-1])
     qs, vs = np.empty((stored + 1, *batch, robot.nq)), np.empty((stored + 1, *batch, robot.nv))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
-from phistar.control.actuation import matvec
+from phistar.control.loop_paths import follow_on_loops
 from phistar.errors import ArgumentError, DivergenceError, NotFiniteError, SampleError, ShapeError
 from phistar.model.bad_samples import bad_samples, check_on_error
 from phistar.model.configuration import Coordinates
@@ -334,15 +334,18 @@ def minimum_jerk(
     if steps < 1:
         raise ArgumentError(f"steps is {steps}, expected at least 1")
     closed = bool(active_loops(robot.model.loops))
-    step = _independent_step(robot, q0, q1) if closed else robot.difference(q0, q1)
+    free = robot.minimal(q0) if closed else None
+    step = robot.difference(q0, q1)
+    step = step if free is None else step[..., free.entries]
     s = np.linspace(0.0, 1.0, steps + 1).reshape(-1, *(1,) * step.ndim)
     fraction = s**3 * (10.0 - 15.0 * s + 6.0 * s**2)
     rate = 30.0 * s**2 * (1.0 - s) ** 2 / duration
     growth = 60.0 * s * (1.0 - s) * (1.0 - 2.0 * s) / duration**2
-    if closed:
-        q, v, vdot = _follow_loops(robot, q0, q1, fraction * step, rate * step, growth * step)
-    else:
+    if free is None:
         q, v, vdot = robot.integrate(q0, fraction * step), rate * step, growth * step
+    else:
+        q, v, vdot = follow_on_loops(robot, free, fraction * step, rate * step, growth * step)
+        _require_end(robot, free.independent, q[-1], q1)
     if closed or actuated is not None:
         tau = robot.constrained_inverse_dynamics(q[:-1], v[:-1], vdot[:-1], actuated=actuated).tau
     else:
@@ -350,37 +353,14 @@ def minimum_jerk(
     return Trajectory(duration * s.reshape(-1), q, v, tau), vdot
 
 
-def _independent_step(robot: Robot, q0: Coordinates, q1: Coordinates) -> Array:
-    """(n,) of the independent coordinates from one configuration on the loops to another."""
-    minimal = robot.minimal(q0)
-    for name in robot.joint_names:
-        joint = robot.joints[name]
-        own = np.arange(robot.nv)[joint.v_slice]
-        held = np.isin(own, minimal.entries)
-        if held.any() and not held.all() and not joint.joint_kind.is_euclidean:
-            raise ArgumentError(
-                f"minimum_jerk of robot '{robot.name}': of joint '{name}' the loops leave "
-                f"{held.sum()} of {len(own)} coordinates independent there, and a part of a "
-                "rotation has no geodesic; interpolate by robot.minimal(q).expand instead"
-            )
-    return np.asarray(robot.difference(q0, q1)[..., minimal.entries])
-
-
-def _follow_loops(
-    robot: Robot, q0: Coordinates, q1: Coordinates, way: Array, v_R: Array, vdot_R: Array
-) -> tuple[Array, Array, Array]:
-    """q (N + 1, nq), v and v̇ (N + 1, nv) of independent coordinates, given as a way from q0."""
-    minimal = robot.minimal(q0)
-    q, v = minimal.expand(minimal.coordinates(q0) + way, v_R)
-    missed = np.abs(robot.difference(q[-1], q1)).max()
-    if missed > _END_TOLERANCE:
+def _require_end(robot: Robot, moved: Sequence[str], q: Array, wanted: Coordinates) -> None:
+    missed = np.abs(robot.difference(q, wanted)).max()
+    if not missed <= _END_TOLERANCE:
         raise ArgumentError(
-            f"minimum_jerk of robot '{robot.name}': moving {', '.join(minimal.independent)} from "
-            f"q0 to q1, the loops lead to another assembly, {missed:.3g} away from q1 [rad, m]; "
-            "choose ends of one branch, or go through a configuration between"
+            f"minimum_jerk of robot '{robot.name}': moving {', '.join(moved)} from q0 to q1, the "
+            f"loops lead to another assembly, {missed:.3g} away from q1 [rad, m]; choose ends of "
+            "one branch, on the loops, or go through a configuration between"
         )
-    vdot = matvec(minimal.map(q), vdot_R) + minimal.bias(q, v)
-    return q, v, vdot
 
 
 def work(robot: Robot, trajectory: Trajectory) -> tuple[Array, Array]:

@@ -49,7 +49,7 @@ def test_laws_bring_mechanisms_to_their_goals(name: str, kind: str) -> None:
     start = beside(robot, q, 0.05)
     v = velocity(robot, start, 0.3) if kind == "rate_feedback" else np.zeros(robot.nv)
     short = name in ("gripper_mimic", "quadruped_stand")
-    found = control.regulate(law, start, v, duration=0.6 if short else 1.2, dt=0.006)
+    found = control.regulate(law, start, v, duration=0.6 if short else 1.2, dt=0.01)
     assert found.error[-1] < (0.45 if short else 0.2) * found.error[0]
     assert found.rise < 1e-6
     assert found.lyapunov[-1] < 0.3 * found.lyapunov[0]

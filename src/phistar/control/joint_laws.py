@@ -25,7 +25,11 @@ from numpy.typing import ArrayLike
 from phistar.arrays import Array
 from phistar.control.actuation import matvec, positive_gains
 from phistar.control.law import Law, motors, squared_norm
-from phistar.control.loop_states import closes_loops, inverse_inertia_on_loops
+from phistar.control.loop_states import (
+    closes_loops,
+    independent_motions,
+    inverse_inertia_on_loops,
+)
 from phistar.loops.minimal import MinimalCoordinates
 from phistar.model.configuration import Coordinates
 from phistar.reprs import one_line_repr
@@ -120,7 +124,7 @@ class ComputedTorque(JointLaw):
     def _acceleration_on_loops(self, free: MinimalCoordinates, q: Array, v: Array) -> Array:
         """Xv̇_R + x̄ (..., nv), v̇_R such that the independent entries of δ obey the equation."""
         step, E = self.error(q, v), self._step_rate(q)
-        X, rest = free.map(q), free.bias(q, v)
+        X, rest = independent_motions(self.robot, free.entries, q, v)
         speed, drift, rate = v, rest, X
         if E is not None:
             drift = matvec(E, rest) + self.robot.difference_bias(self.goal, q, v)

@@ -26,7 +26,7 @@ from phistar.loops.forward import coordinate_names, describe_motion
 from phistar.loops.linearization import motion_tangents
 from phistar.loops.minimal import dependent_columns, independent_of, partition
 from phistar.loops.rank import factored
-from phistar.loops.system import loop_system, rows_at, tangents_at
+from phistar.loops.system import loop_system, motion_at, rows_at, tangents_at
 from phistar.model.kinematic_loops import active_loops
 from phistar.robot import Robot
 
@@ -170,6 +170,14 @@ def _turned(robot: Robot, q: Array, x: Array) -> Array:
     multipliers = factored(rows_at(model, q).L, usual_rank(model)).multipliers(push)
     pulled = tangents_at(model, q, still, still, multipliers)["force_q"]
     return np.asarray(both.tau_q[0] - both.tau_q[1] - pulled)
+
+
+def independent_motions(robot: Robot, entries: Array, q: Array, v: Array) -> tuple[Array, Array]:
+    """X (..., nv, n) and x̄ (..., nv) of v̇ = X v̇_R + x̄; ``entries`` (n,) are those of v̇_R."""
+    rows = motion_at(robot.model, q, v)
+    dependent = independent_of(entries, robot.nv)
+    system = loop_system(robot.model)
+    return partition(system, rows.L, len(dependent), -rows.bias, dependent)
 
 
 def free_motions(robot: Robot, q: Array) -> Array:

@@ -317,7 +317,12 @@ def test_rollout_that_runs_away_says_when() -> None:
     robot, _, q = mechanism(BUNDLED)
 
     def push(k: int, q: Array, v: Array) -> Array:
-        return np.full(robot.nv, 10.0 ** (20 * k))
+        return np.full(robot.nv, 10.0 ** min(20 * k, 300))
 
     with pytest.raises(DivergenceError, match="diverges"):
         control.rollout(robot, q, np.zeros(robot.nv), push, 0.01, 20)
+    run = control.rollout(robot, q, np.zeros(robot.nv), push, 0.01, 20, on_error="nan")
+    assert not run.ok
+    assert run.diverged is not None
+    assert 0 < run.diverged < 20
+    assert np.isnan(run.q[-1]).all()

@@ -10,7 +10,13 @@ from phistar.control.backward import costates, gradient
 from phistar.control.ilqr import _Solver
 from phistar.control.line_search import TrajectoryBatch
 from phistar.control.loop_states import loop_states, reduced_steps
-from phistar.errors import EquilibriumError, LoopError, LoopOpenError, StabilityError
+from phistar.errors import (
+    ArgumentError,
+    EquilibriumError,
+    LoopError,
+    LoopOpenError,
+    StabilityError,
+)
 from phistar.robot import Robot
 from tests.control.mechanisms import BUNDLED, FIVE, beside, gap, mechanism, moved, velocity
 
@@ -300,3 +306,17 @@ def test_second_derivatives_through_loops_are_refused() -> None:
         control.ilqr(cost, q, dt=0.01, steps=5, second_order=True)
     with pytest.raises(LoopOpenError):
         control.ilqr(cost, q + 0.1, dt=0.01, steps=5)
+
+
+def test_ilqr_says_which_first_guess_runs_away() -> None:
+    """Alone and in a batch; a start off the loops is named even if forces are given."""
+    robot, motors, q = mechanism(BUNDLED)
+    cost = control.QuadraticCost(robot, q, actuated=motors)
+    wild = np.full((20, robot.nv), 1e5)
+    with pytest.raises(ArgumentError, match="runs away from start 0"):
+        control.ilqr(cost, q, dt=0.05, steps=20, tau=wild)
+    both = np.stack([np.zeros_like(wild), wild], axis=1)
+    with pytest.raises(ArgumentError, match="runs away from start 1"):
+        control.ilqr(cost, np.stack([q, q]), dt=0.05, steps=20, tau=both)
+    with pytest.raises(LoopOpenError):
+        control.ilqr(cost, q + 0.1, dt=0.05, steps=20, tau=wild)

@@ -13,6 +13,7 @@ from phistar.control.backward import Gains
 from phistar.control.cost import Cost
 from phistar.control.loop_states import closes_loops
 from phistar.control.user_cost import checked_value
+from phistar.errors import SampleError
 
 STEP_FRACTIONS = 0.5 ** np.arange(10.0)
 """Fractions of a step that are tried, all in one batch."""
@@ -72,8 +73,13 @@ def roll_out(
         force = nominal.u[i] + lengths[:, None, None] * gains.k[i] - matvec(gains.K[i], error)
         u[i] = np.clip(force, *bounds)
         if closed:
-            ahead = robot.step(q[i], v[i], actuation.spread(u[i]), dt, on_error="nan")
-            q[i + 1], v[i + 1] = ahead
+            try:
+                tau = actuation.spread(u[i])
+                q[i + 1], v[i + 1] = robot.step(q[i], v[i], tau, dt, on_error="nan")
+            except SampleError:
+                if i == 0:  # the user's own start
+                    raise
+                v[i + 1] = np.nan  # all have left the loops
         else:
             vdot = robot.forward_dynamics(q[i], v[i], actuation.spread(u[i]), on_error="nan")
             v[i + 1] = v[i] + dt * vdot

@@ -175,7 +175,7 @@ def rollout(
                 continue
         if closed:
             step = partial(robot.step, forces=forces, reference=reference, on_error=on_error)
-            qs[k + 1], vs[k + 1] = _step_on_loops(robot, step, (q_k, v_k, taus[k]), dt, k)
+            qs[k + 1], vs[k + 1] = _step_on_loops(robot, step, (q_k, v_k, taus[k]), dt, k, on_error)
         else:
             with np.errstate(over="ignore", invalid="ignore"):
                 vs[k + 1] = v_k + dt * dynamics(q_k, v_k, taus[k])
@@ -254,11 +254,14 @@ def _step_on_loops(
     at: tuple[Array, Array, Array],
     dt: float,
     k: int,
+    on_error: str,
 ) -> tuple[Array, Array]:
     """Step k of a robot with loops; a motion that leaves them in later steps diverges."""
     try:
         return step(*at, dt)
     except SampleError as error:
+        if on_error == "nan":  # no sample has a next state
+            return np.full_like(at[0], np.nan), np.full_like(at[1], np.nan)
         if k == 0 and not isinstance(error, NotFiniteError):
             raise
         lost = np.broadcast_to(error.bad, at[0].shape[:-1])

@@ -73,7 +73,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "constraints": ("errors spatial model", "numpy"),
     "loops": (
         "errors reprs spatial model arguments constraints algebra algorithms scalar backends "
-        "compile dynamics derivatives linear operators",
+        "compile dynamics derivatives linear operators kernels",
         "numpy",
     ),
     "robot": (
@@ -83,7 +83,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     ),
     "robots": ("errors model loaders robot", "numpy"),
     "testing": (f"{BASE} {LEVELS} compile robot robots", "numpy"),
-    "control": ("errors reprs spatial model robot sim", "numpy scipy rich"),
+    "control": ("errors reprs spatial model derivatives loops robot sim", "numpy scipy rich"),
     "ident": ("errors spatial model robot", "numpy scipy"),
     "scale": ("errors model robot", "numpy dask zarr"),
     "interop": ("errors model robot", "numpy jax torch casadi gymnasium"),

@@ -289,6 +289,18 @@ def test_more_actuators_than_freedoms_can_squeeze() -> None:
         assert error(again, vdot) < 1e-9
 
 
+def test_compiled_quantities_are_those_on_the_loops() -> None:
+    """``compile`` gives what the method gives, or refuses; never the tree's in silence."""
+    robot = four_bar()
+    q, v, tau = four_bar_state()
+    found = robot.compile("forward_dynamics")(q, v=v, tau=tau)
+    found = found["vdot"] if isinstance(found, dict) else found
+    assert error(found, robot.forward_dynamics(q, v, tau, method="kkt")) < 1e-9
+    assert robot.compile("mass_matrix")(q).shape == (3, 3)
+    with pytest.raises(LoopError, match="compile"):
+        robot.compile("linearize")
+
+
 def test_operators_of_the_loops() -> None:
     """op.L and op.Delta against the rows and the mass matrix."""
     robot = four_bar()

@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, ShapeError
 from phistar.model.configuration import Coordinates
-from phistar.model.kinematic_loops import require_tree
 from phistar.reprs import truncate_lines
 from phistar.robot import Robot
 
@@ -53,10 +52,8 @@ class Actuation:
             names: Joints that have one; by default all.
 
         Raises:
-            LoopError: The robot has loops; see ``robot.tree``.
             ArgumentError, UnknownNameError: A joint is fixed, follows another or does not exist.
         """
-        require_tree(robot.model, "control")
         if isinstance(names, str):
             raise ArgumentError(f"actuated is {names!r}, expected a list of joint names")
         requested = robot.joint_names if names is None else tuple(names)

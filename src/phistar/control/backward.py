@@ -7,7 +7,7 @@ u + α k - K (δq, δv), with α the length of the step that a line search choos
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,6 +29,8 @@ class LinearizedSteps:
         cost: The expansion of the cost.
         dynamics_hessian: (N, B, n + m, n + m) second derivatives of the steps times the costate, or
             None.
+        pick: (N, B, n, 2 nv) independent entries of errors (δq, δv), on the loops of a robot that
+            has some; else None.
     """
 
     A: Array
@@ -38,6 +40,7 @@ class LinearizedSteps:
     upper: Array
     cost: Expansion
     dynamics_hessian: Array | None = None
+    pick: Array | None = None
 
     @property
     def bounded(self) -> bool:
@@ -61,6 +64,10 @@ class Gains:
     slope: Array
     curve: Array
     failed: Array
+
+    def of_whole_states(self, pick: Array | None) -> Gains:
+        """The same for errors (δq, δv), of which ``pick`` (N, B, n, 2 nv) takes those at hand."""
+        return self if pick is None else replace(self, K=self.K @ pick)
 
     def where(self, chosen: Array, other: Gains) -> Gains:
         """These for the chosen problems (B,), ``other`` elsewhere."""

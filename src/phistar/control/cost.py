@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.control.actuation import Actuation, matvec, state_error, weight_matrix
+from phistar.control.loop_states import holding_force
 from phistar.errors import ArgumentError, ShapeError
 from phistar.model.configuration import Coordinates
 from phistar.reprs import brief, one_line_repr
@@ -122,12 +123,14 @@ class QuadraticCost:
 
     Args:
         robot: The robot.
-        q: Goal (nq,), or one for each knot (N + 1, nq).
+        q: Goal (nq,), or one for each knot (N + 1, nq); on the loops of a robot that has some,
+            unless ``tau`` is given.
         Q: Weight per second of errors (δq, δv): a number, (2 nv,) or (2 nv, 2 nv).
         R: Weight per second of forces: a number, (nu,) or (nu, nu), positive definite.
         Q_final: Weight of the error at the end; by default one second of Q.
         v: Velocity at the goal, (nv,) or (N + 1, nv); by default zero.
-        tau: Forces without cost, (nv,) or (N, nv); by default those against gravity at q.
+        tau: Forces without cost, (nv,) or (N, nv); by default those against gravity at q, with
+            loops the shortest efforts of the motors.
         frames: Goals of frames.
         actuated: Names of the joints that have motors; by default all.
     """
@@ -153,7 +156,7 @@ class QuadraticCost:
         self.goal_q = robot.configuration(q)
         self.goal_v = np.zeros(robot.nv) if v is None else robot.tangent(v)
         if tau is None:
-            free = robot.gravity_force(self.goal_q)
+            free = holding_force(self.actuation, self.goal_q)
             free = free[:-1] if free.ndim > 1 else free
         else:
             free = robot.tangent(tau)

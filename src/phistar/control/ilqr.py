@@ -5,6 +5,9 @@ Each iteration linearizes all steps of all problems in one batched call, finds g
 backward, and tries ten step lengths for all problems in one batch. Forces with bounds are handled
 inside the backward pass, after Tassa, Mansard and Todorov, Control-limited differential dynamic
 programming, ICRA 2014.
+
+Robots with loops go by steps that end on them (``robot.step``); the backward pass is in coordinates
+that are independent at each knot.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
+from phistar.control.actuation import Actuation, matvec
 from phistar.control.backward import (
     Gains,
     LinearizedSteps,
@@ -25,14 +29,16 @@ from phistar.control.backward import (
     gradient,
     projected_norm,
 )
-from phistar.control.cost import Cost
+from phistar.control.cost import Cost, Expansion
 from phistar.control.dynamics_hessian import dynamics_hessian_times_costate
 from phistar.control.feedback import Feedback
 from phistar.control.line_search import TrajectoryBatch, roll_out, search
+from phistar.control.loop_states import closes_loops, holding_force, loop_states, reduced_steps
 from phistar.control.trajectory import Trajectory
 from phistar.control.user_cost import checked_actuation, checked_expansion
 from phistar.errors import ArgumentError, ConvergenceWarning, ShapeError, pluralize, warn
 from phistar.model.configuration import Coordinates
+from phistar.model.kinematic_loops import require_tree
 from phistar.reprs import truncate_lines
 from phistar.robot import Robot
 
@@ -42,6 +48,7 @@ EXHAUSTED = "iterations used up"
 
 _FIRST_DAMPING, _MIN_DAMPING, _MAX_DAMPING = 10.0, 1e-3, 1e12
 """Damping after a first failure; below which it is zero; above which the search ends."""
+_FIRST_ORDER_CURE = "second derivatives through loops are not known; leave second_order off."
 _MIN_COST = 1e-20
 """Costs below this count as rounding."""
 
@@ -103,7 +110,8 @@ def ilqr(
 
     Args:
         cost: What to minimise, with the robot and its motors: ``QuadraticCost`` or your own.
-        q: (..., nq) starts; each is a problem of its own, all are solved together.
+        q: (..., nq) starts; each is a problem of its own, all are solved together. On the loops of
+            a robot that has some.
         v: (..., nv) velocities there; by default zero.
         dt: Length of a step [s]; steps are semi-implicit, as in ``robot.discretize``.
         steps: Number of steps, N.
@@ -112,8 +120,8 @@ def ilqr(
         limits: Bounds of forces: a number, (nu,), (2, nu) as lower and upper, or ``"robot"`` for
             those of its file.
         second_order: Use second derivatives of the dynamics too (DDP) wherever the Hessian stays
-            positive: fewer iterations near the end, more work in each. For robots whose joints have
-            one axis each.
+            positive: fewer iterations near the end, more work in each. For robots without loops
+            whose joints have one axis each.
         tolerance: Converged when a full step predicts a decrease below this fraction of the cost.
         max_iterations: Largest number of iterations.
         progress: Show a progress bar.
@@ -123,6 +131,8 @@ def ilqr(
 
     Raises:
         ArgumentError: A value is not allowed, or the motion of the first guess diverges.
+        LoopOpenError, LoopVelocityError: A start is not on the loops.
+        LoopError: ``second_order`` with loops, whose second derivatives are not known.
     """
     actuation = checked_actuation(cost)
     robot = actuation.robot
@@ -136,7 +146,8 @@ def ilqr(
         np.full(actuation.size, -np.inf) if low is None else low,
         np.full(actuation.size, np.inf) if high is None else high,
     )
-    guess = np.clip(actuation.pick(_initial_forces(robot, start_q, tau, steps, batch)), *bounds)
+    forces = _initial_forces(actuation, start_q, tau, steps, batch)
+    guess = np.clip(actuation.pick(forces), *bounds)
     motions = _initial_trajectories(cost, start_q, start_v, guess, dt, bounds)
     solver = _Solver(cost, motions, dt, bounds, second_order, tolerance)
     with _bar(progress, max_iterations) as show:
@@ -184,6 +195,7 @@ class _Solver:
             )
             newton = backward(replace(at, dynamics_hessian=hessian), self.damping[now])
             gains = gains.where(newton.failed | (self.damping[now] > 0), newton)
+        gains = gains.of_whole_states(at.pick)
         best, better = search(self.cost, nominal, gains, self.dt, self.bounds)
         promised = -(gains.slope + gains.curve)
         close = promised <= self.tolerance * np.maximum(np.abs(nominal.cost), _MIN_COST)
@@ -216,14 +228,25 @@ class _Solver:
 
     def _linear(self, nominal: TrajectoryBatch) -> LinearizedSteps:
         actuation = self.cost.actuation
-        tau = actuation.spread(nominal.u)
-        step = actuation.robot.discretize(nominal.q[:-1], nominal.v[:-1], tau, self.dt)
+        robot, tau = actuation.robot, actuation.spread(nominal.u)
         first = len(self.history) == 1
         cost = checked_expansion(
             self.cost, nominal.q, nominal.v, nominal.u, self.dt, definite=first
         )
+        before = nominal.q[:-1], nominal.v[:-1], tau, self.dt
+        if not closes_loops(robot):
+            step = robot.discretize(*before)
+            B = step.B[..., actuation.columns]
+            return LinearizedSteps(step.A, B, nominal.u, *self.bounds, cost)
+        knots = loop_states(robot, nominal.q, nominal.v)
+        reduced = reduced_steps(robot, *before, knots.at(slice(-1)), knots.entries[1:])
         return LinearizedSteps(
-            step.A, step.B[..., actuation.columns], nominal.u, *self.bounds, cost
+            reduced.A,
+            reduced.B[..., actuation.columns],
+            nominal.u,
+            *self.bounds,
+            _along_loops(cost, knots.expand),
+            pick=knots.at(slice(-1)).pick,
         )
 
     def solution(
@@ -233,7 +256,7 @@ class _Solver:
         actuation, motions = self.cost.actuation, self.motions
         steps, at = len(motions.u), self._linear(motions)
         slope = projected_norm(at, gradient(at, costates(at)))
-        gains = backward(at, np.zeros(len(slope)))
+        gains = backward(at, np.zeros(len(slope))).of_whole_states(at.pick)
 
         def shaped(array: Array) -> Array:
             return array.reshape(len(array), *batch, *array.shape[2:])
@@ -260,12 +283,20 @@ class _Solver:
         return result
 
 
+def _along_loops(cost: Expansion, P: Array) -> Expansion:
+    """The expansion of a cost in independent changes; P (N + 1, B, 2 nv, 2 n) makes all of them."""
+    Pt = np.swapaxes(P, -1, -2)
+    return Expansion(matvec(Pt, cost.x), Pt @ cost.xx @ P, cost.u, cost.uu)
+
+
 def _check(robot: Robot, dt: float, steps: int, max_iterations: int, second_order: bool) -> None:
     if not (np.isfinite(dt) and dt > 0):
         raise ArgumentError(f"dt is {dt}, expected a time greater than zero [s]")
     for name, count in (("steps", steps), ("max_iterations", max_iterations)):
         if count < 1:
             raise ArgumentError(f"{name} is {count}, expected at least 1")
+    if second_order:
+        require_tree(robot.model, "ilqr with second_order", _FIRST_ORDER_CURE)
     curved = [name for name in robot.joint_names if not robot.joints[name].joint_kind.is_euclidean]
     if second_order and curved:
         raise ArgumentError(
@@ -275,11 +306,12 @@ def _check(robot: Robot, dt: float, steps: int, max_iterations: int, second_orde
 
 
 def _initial_forces(
-    robot: Robot, q: Array, tau: ArrayLike | None, steps: int, batch: tuple[int, ...]
+    actuation: Actuation, q: Array, tau: ArrayLike | None, steps: int, batch: tuple[int, ...]
 ) -> Array:
     """(N, B, nv)."""
+    robot = actuation.robot
     if tau is None:
-        return np.broadcast_to(robot.gravity_force(q), (steps, len(q), robot.nv))
+        return np.broadcast_to(holding_force(actuation, q), (steps, len(q), robot.nv))
     array = robot.tangent(tau)
     if array.ndim < 2 or len(array) != steps:
         raise ShapeError("tau", array.shape, f"({steps}, ..., {robot.nv})", "the horizon")

@@ -8,11 +8,15 @@
 with one axis E is the identity and a = k_p δ - k_d v. On ball, free and planar joints E* makes the
 pull the gradient of ½δ*k_p δ; without it the law adds energy. There δ is the shortest step: it is
 discontinuous at half a turn.
+
+With loops, PD acts at the joints with motors, which also hold gravity. Computed torque makes the
+independent coordinates obey the linear equation; the others follow, v̇ = Xv̇_R + x̄.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -20,10 +24,19 @@ from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.control.actuation import matvec, positive_gains
-from phistar.control.law import Law, force_bounds, squared_norm
+from phistar.control.law import Law, motors, squared_norm
+from phistar.control.loop_states import (
+    closes_loops,
+    independent_motions,
+    inverse_inertia_on_loops,
+)
+from phistar.loops.minimal import MinimalCoordinates
 from phistar.model.configuration import Coordinates
 from phistar.reprs import one_line_repr
 from phistar.robot import Robot
+
+_HELD = 1e-9
+"""Fraction of its own inertia's inverse at which a joint moves, below which the loops hold it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +92,14 @@ class PDGravity(JointLaw):
 @one_line_repr
 @dataclass(frozen=True, eq=False)
 class ComputedTorque(JointLaw):
-    """Inverse dynamics of δ̈ + k_d δ̇ + k_p δ = 0; gains are accelerations per angle or length."""
+    """Inverse dynamics of δ̈ + k_d δ̇ + k_p δ = 0; gains are accelerations per angle or length.
+
+    Attributes:
+        free: The coordinates that obey the equation, of a robot with loops; None: all.
+    """
 
     name: ClassVar[str] = "computed_torque"
+    free: MinimalCoordinates | None = field(default=None, kw_only=True)
 
     def pull(self, q: Array) -> Array:
         """𝓜E⁻¹k_p δ (..., nv)."""
@@ -90,7 +108,9 @@ class ComputedTorque(JointLaw):
 
     def require(self, q: Array, v: Array) -> Array:
         """𝓜a + Cv + g(q) (..., nv), with the acceleration a that makes δ̈ = -k_d δ̇ - k_p δ."""
-        return self.robot.inverse_dynamics(q, v, self._acceleration(q, v))
+        if self.free is None:
+            return self.robot.inverse_dynamics(q, v, self._acceleration(q, v))
+        return self.robot.inverse_dynamics(q, v, self._acceleration_on_loops(self.free, q, v))
 
     def _acceleration(self, q: Array, v: Array) -> Array:
         step, E = self.error(q, v), self._step_rate(q)
@@ -101,11 +121,29 @@ class ComputedTorque(JointLaw):
         right_side = self.stiffness * step - self.damping * matvec(E, v) - bias
         return np.asarray(np.linalg.solve(E, right_side[..., None])[..., 0])
 
+    def _acceleration_on_loops(self, free: MinimalCoordinates, q: Array, v: Array) -> Array:
+        """Xv̇_R + x̄ (..., nv), v̇_R such that the independent entries of δ obey the equation."""
+        step, E = self.error(q, v), self._step_rate(q)
+        X, rest = independent_motions(self.robot, free.entries, q, v)
+        speed, drift, rate = v, rest, X
+        if E is not None:
+            drift = matvec(E, rest) + self.robot.difference_bias(self.goal, q, v)
+            speed, rate = matvec(E, v), E @ X
+        right_side = self.stiffness * step - self.damping * speed - drift
+        chosen = rate[..., free.entries, :], right_side[..., free.entries, None]
+        return np.asarray(matvec(X, np.linalg.solve(*chosen)[..., 0]) + rest)
+
     def lyapunov(self, q: Array, v: Array) -> Array:
-        """½δ̇*δ̇ + ½δ*k_p δ (...), oscillators of unit mass; its rate is -δ̇*k_d δ̇."""
+        """½δ̇*δ̇ + ½δ*k_p δ (...), oscillators of unit mass; its rate is -δ̇*k_d δ̇.
+
+        With loops of independent coordinates.
+        """
         E = self._step_rate(q)
         speed = v if E is None else matvec(E, v)
-        return (squared_norm(speed) + squared_norm(np.sqrt(self.stiffness) * self.error(q, v))) / 2
+        spring = np.sqrt(self.stiffness) * self.error(q, v)
+        if self.free is not None:
+            speed, spring = speed[..., self.free.entries], spring[..., self.free.entries]
+        return (squared_norm(speed) + squared_norm(spring)) / 2
 
 
 def pd_gravity(
@@ -115,32 +153,46 @@ def pd_gravity(
     damping: ArrayLike | None = None,
     *,
     gravity: bool = True,
+    actuated: Sequence[str] | None = None,
     limits: ArrayLike | str | None = None,
 ) -> PDGravity:
     """Springs and dampers at the joints, with gravity compensation.
 
     ½v*𝓜v + ½δ*k_p δ decreases at the rate v*k_d v, δ = ``robot.difference(q, goal)``, on joints of
-    every kind.
+    every kind. With loops, of the joints that have motors.
 
     Args:
         robot: The robot.
         goal: (..., nq) goal configuration.
         stiffness: k_p, a number or (nv,) [N m/rad, N/m], positive; by default ω²𝓜_kk at the goal
-            with ω = 5 rad/s.
+            with ω = 5 rad/s. With loops the inertia is that of moving joint k along them.
         damping: k_d, a number or (nv,) [N m s/rad, N s/m], positive; by default the critical one
             of that inertia, 2 sqrt(k_p 𝓜_kk).
         gravity: Add the forces that hold the robot against gravity.
+        actuated: Names of the joints that have motors, of a robot with loops; by default all.
         limits: Bounds of forces, as in ``rate_feedback``.
     """
     goal_q = robot.configuration(goal)
-    inertia = np.diagonal(robot.mass_matrix(goal_q), axis1=-2, axis2=-1)
+    inertia = _joint_inertia(robot, goal_q)
     kp = 25.0 * inertia if stiffness is None else positive_gains(robot, "stiffness", stiffness)
     kd = (
         2.0 * np.sqrt(kp * inertia)
         if damping is None
         else positive_gains(robot, "damping", damping)
     )
-    return PDGravity(robot, *force_bounds(robot, limits), gravity, goal_q, kp, kd)
+    found = motors(robot, limits, actuated)
+    kp, kd = kp * found.driven, kd * found.driven
+    return PDGravity(robot, *found.bounds, gravity, goal_q, kp, kd, actuation=found.actuation)
+
+
+def _joint_inertia(robot: Robot, q: Array) -> Array:
+    """𝓜_kk (..., nv); with loops 1 over the acceleration of joint k by its own unit force."""
+    inertia = np.diagonal(robot.mass_matrix(q), axis1=-2, axis2=-1)
+    if not closes_loops(robot):
+        return inertia
+    yielding = np.diagonal(inverse_inertia_on_loops(robot, q), axis1=-2, axis2=-1)
+    moves = yielding * inertia > _HELD
+    return np.where(moves, 1.0 / np.where(moves, yielding, 1.0), inertia)
 
 
 def computed_torque(
@@ -149,22 +201,27 @@ def computed_torque(
     stiffness: ArrayLike = 25.0,
     damping: ArrayLike | None = None,
     *,
+    actuated: Sequence[str] | None = None,
     limits: ArrayLike | str | None = None,
 ) -> ComputedTorque:
     """Inverse dynamics of linear, decoupled errors: δ̈ + k_d δ̇ + k_p δ = 0 at every joint.
 
     δ = ``robot.difference(q, goal)``, on joints of every kind; ball, free and planar joints must
-    stay within half a turn of the goal, where the shortest step is discontinuous.
+    stay within half a turn of the goal, where the shortest step is discontinuous. With loops the
+    coordinates of ``robot.minimal(goal)`` obey it, as long as they stay independent.
 
     Args:
         robot: The robot.
-        goal: (..., nq) goal configuration.
+        goal: (..., nq) goal configuration; (nq,), on the loops, if the robot has any.
         stiffness: k_p, a number or (nv,) [1/s²], positive.
         damping: k_d, a number or (nv,) [1/s]; by default critical, 2 sqrt(k_p).
+        actuated: Names of the joints that have motors, of a robot with loops; by default all.
         limits: Bounds of forces, as in ``rate_feedback``.
     """
     kp = positive_gains(robot, "stiffness", stiffness)
     kd = 2.0 * np.sqrt(kp) if damping is None else positive_gains(robot, "damping", damping)
+    found, goal_q = motors(robot, limits, actuated), robot.configuration(goal)
+    free = robot.minimal(goal_q) if closes_loops(robot) else None
     return ComputedTorque(
-        robot, *force_bounds(robot, limits), True, robot.configuration(goal), kp, kd
+        robot, *found.bounds, True, goal_q, kp, kd, actuation=found.actuation, free=free
     )

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Base of control laws: joint forces of a state, an error, a Lyapunov function.
 
-A law is a policy for ``rollout`` and an argument of ``regulate``. Every joint has a motor.
+A law is a policy for ``rollout`` and an argument of ``regulate``. Every joint has a motor; on a
+robot with loops some joints may have none, and motors give the motion that the law's joint forces
+would (``at_motors``). Loops do no work: Lyapunov functions of trees hold with loops, too.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.control.actuation import Actuation
+from phistar.control.loop_states import at_motors, closes_loops
 from phistar.errors import ArgumentError, ShapeError
 from phistar.model.configuration import Coordinates
 from phistar.robot import Robot
@@ -30,6 +34,7 @@ class Law(ABC):
         lower: (nv,) least joint forces, or None.
         upper: (nv,) largest joint forces, or None.
         gravity: Whether the law adds the forces that hold the robot against gravity.
+        actuation: The joints with motors, of a robot with loops; None: all.
     """
 
     robot: Robot
@@ -37,6 +42,7 @@ class Law(ABC):
     upper: Array | None
     gravity: bool
     name: ClassVar[str]
+    actuation: Actuation | None = field(default=None, kw_only=True)
 
     @abstractmethod
     def pull(self, q: Array) -> Array:
@@ -55,9 +61,14 @@ class Law(ABC):
     def require(self, q: Array, v: Array) -> Array:
         """Joint forces (..., nv) of the law, before limits."""
 
+    def demand(self, q: Array, v: Array) -> Array:
+        """Forces (..., nv) of the motors, before limits."""
+        tau = self.require(q, v)
+        return tau if self.actuation is None else at_motors(self.actuation, q, tau)
+
     def forces(self, q: Coordinates, v: Coordinates) -> Array:
         """Joint forces (..., nv), within the limits."""
-        tau = self.require(self.robot.configuration(q), self.robot.tangent(v))
+        tau = self.demand(self.robot.configuration(q), self.robot.tangent(v))
         return tau if self.lower is None else np.clip(tau, self.lower, self.upper)
 
     def __call__(self, k: int, q: Coordinates, v: Coordinates) -> Array:
@@ -83,9 +94,46 @@ class Law(ABC):
         return np.asarray(tau + self.robot.gravity_force(q)) if self.gravity else tau
 
 
-def force_bounds(robot: Robot, limits: ArrayLike | str | None) -> tuple[Array | None, Array | None]:
-    """Lower and upper forces (nv,) of every joint, or None."""
-    return Actuation.of(robot, None).bounds(limits)
+@dataclass(frozen=True)
+class Motors:
+    """What a law knows of the motors.
+
+    Attributes:
+        bounds: Lower and upper forces (nv,), or None.
+        actuation: The joints that have one; None: all.
+    """
+
+    bounds: tuple[Array | None, Array | None]
+    actuation: Actuation | None
+
+    @property
+    def driven(self) -> Array | bool:
+        """(nv,) of booleans, or True."""
+        if self.actuation is None:
+            return True
+        return np.isin(np.arange(self.actuation.robot.nv), self.actuation.columns)
+
+
+def motors(
+    robot: Robot, limits: ArrayLike | str | None, actuated: Sequence[str] | None = None
+) -> Motors:
+    """The motors of a law.
+
+    Raises:
+        ArgumentError: A joint of a robot without loops has none.
+    """
+    actuation = Actuation.of(robot, actuated)
+    lower, upper = actuation.bounds(limits)
+    if actuation.size == robot.nv:
+        return Motors((lower, upper), None)
+    if not closes_loops(robot):
+        raise ArgumentError(
+            f"robot '{robot.name}' has no loops, so a law needs a motor at every joint; lqr, "
+            "tv_lqr and ilqr do with fewer"
+        )
+    if lower is not None and upper is not None:
+        lower, upper = actuation.spread(lower), actuation.spread(upper)
+    return Motors((lower, upper), actuation)
 
 
 def goal_pose(robot: Robot, frame: str, pose: ArrayLike) -> Array:

@@ -11,7 +11,9 @@ from phistar.arrays import Array
 from phistar.control.actuation import matvec, state_error
 from phistar.control.backward import Gains
 from phistar.control.cost import Cost
+from phistar.control.loop_states import closes_loops
 from phistar.control.user_cost import checked_value
+from phistar.errors import SampleError
 
 STEP_FRACTIONS = 0.5 ** np.arange(10.0)
 """Fractions of a step that are tried, all in one batch."""
@@ -65,18 +67,30 @@ def roll_out(
     u = np.empty((steps, *batch, size))
     q[0], v[0] = nominal.q[0], nominal.v[0]
     lost = np.zeros(batch, dtype=bool)
+    closed = closes_loops(robot)
     for i in range(steps):
         error = state_error(robot, nominal.q[i], nominal.v[i], q[i], v[i])
         force = nominal.u[i] + lengths[:, None, None] * gains.k[i] - matvec(gains.K[i], error)
         u[i] = np.clip(force, *bounds)
-        vdot = robot.forward_dynamics(q[i], v[i], actuation.spread(u[i]), on_error="nan")
-        v[i + 1] = v[i] + dt * vdot
+        if closed:
+            try:
+                tau = actuation.spread(u[i])
+                q[i + 1], v[i + 1] = robot.step(q[i], v[i], tau, dt, on_error="nan")
+            except SampleError:
+                if i == 0:  # the user's own start
+                    raise
+                v[i + 1] = np.nan  # all have left the loops
+        else:
+            vdot = robot.forward_dynamics(q[i], v[i], actuation.spread(u[i]), on_error="nan")
+            v[i + 1] = v[i] + dt * vdot
         # A diverged motion continues from the nominal one, so that the others can finish.
         diverged = ~(np.abs(v[i + 1]) < _MAX_STATE).all(axis=-1)
         if diverged.any():
             v[i + 1] = np.where(diverged[..., None], nominal.v[i + 1], v[i + 1])
+            q[i + 1] = np.where(diverged[..., None], nominal.q[i + 1], q[i + 1])
             lost |= diverged
-        q[i + 1] = robot.integrate(q[i], dt * v[i + 1])
+        if not closed:
+            q[i + 1] = robot.integrate(q[i], dt * v[i + 1])
     total = np.where(lost, np.inf, checked_value(cost, q, v, u, dt))
     return TrajectoryBatch(q, v, u, total)
 

@@ -5,6 +5,10 @@ The regulator minimises ∫ (e·Q e + u·R u) dt of the linearized robot, with e
 the state as a tangent vector and u added to the holding forces. Weights are per second in discrete
 time too (each step counts dt Q and dt R), so a regulator in short steps is nearly the continuous
 one.
+
+Robots with loops are regulated in independent coordinates: the full linearization has modes off the
+loops that no force reaches. Gains are for the whole state all the same, with zeros for dependent
+coordinates.
 """
 
 from __future__ import annotations
@@ -17,6 +21,14 @@ from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.control.actuation import Actuation, matvec, state_error, weight_matrix
+from phistar.control.loop_states import (
+    LoopStates,
+    closes_loops,
+    holding_force,
+    loop_states,
+    reduced_steps,
+    reduced_weight,
+)
 from phistar.errors import EquilibriumError, ShapeError, StabilityError
 from phistar.model.configuration import Coordinates
 from phistar.reprs import one_line_repr
@@ -37,11 +49,13 @@ class Regulator:
         actuation: The joints that are driven.
         q: (nq,) equilibrium.
         tau: (nv,) the forces that hold it there.
-        K: (nu, 2 nv) gains; the driven joints get tau - K (δq, δv).
+        K: (nu, 2 nv) gains; the driven joints get tau - K (δq, δv). With loops the columns of
+            dependent coordinates are zero.
         S: (2 nv, 2 nv); e·S e is the cost of the return from an error e, to second order.
         eigenvalues: (2 nv,) of the closed loop, slowest first: exponents [1/s], or factors per
-            step.
+            step. With loops (2 n,), n the number of independent coordinates.
         dt: Length of a step [s]; None in continuous time.
+        independent: (n,) numbers in v of the coordinates that are fed back.
     """
 
     actuation: Actuation
@@ -51,6 +65,7 @@ class Regulator:
     S: Array
     eigenvalues: Array
     dt: float | None
+    independent: Array
 
     def error(self, q: Coordinates, v: Coordinates) -> Array:
         """(..., 2 nv): the tangent step (δq, δv) from the equilibrium to a state."""
@@ -77,10 +92,13 @@ def lqr(
 
     Args:
         robot: The robot.
-        q: (nq,) equilibrium.
-        Q: Weight of errors (δq, δv): a number, (2 nv,) or (2 nv, 2 nv), semidefinite.
+        q: (nq,) equilibrium; on its loops, if the robot has any.
+        Q: Weight of errors (δq, δv): a number, (2 nv,) or (2 nv, 2 nv), semidefinite. With loops it
+            counts errors along them, P*QP of independent ones; or it is the weight of these, (2 n,)
+            or (2 n, 2 n), in the order of ``robot.minimal(q).independent``.
         R: Weight of forces: a number, (nu,) or (nu, nu), positive definite.
-        tau: (nv,) forces that hold it; by default those against gravity, at the actuated joints.
+        tau: (nv,) forces that hold it; by default those against gravity, at the actuated joints,
+            with loops the shortest ones.
         actuated: Names of the joints that have motors; by default all.
         dt: None for continuous time; or the length of a step [s], for semi-implicit Euler steps
             with constant forces.
@@ -90,17 +108,21 @@ def lqr(
         EquilibriumError: The robot does not stay at q under ``tau``.
         StabilityError: The actuated joints cannot reach a mode that does not decay by itself, or Q
             gives it no weight. The modes are named.
+        LoopOpenError: q is not on the loops.
     """
     actuation = Actuation.of(robot, actuated)
     equilibrium = robot.configuration(q)
     if equilibrium.ndim != 1:
         raise ShapeError("q", equilibrium.shape, f"({robot.nq},)", f"robot '{robot.name}'")
-    Q = weight_matrix(Q, 2 * robot.nv, "Q")
     R = weight_matrix(R, actuation.size, "R", definite=True)
     hold = _holding(actuation, equilibrium, tau, tolerance)
-    A, B = _linear(robot, equilibrium, hold, dt)
+    still = np.zeros(robot.nv)
+    kept = loop_states(robot, equilibrium, still) if closes_loops(robot) else None
+    Q = weight_matrix(Q, 2 * robot.nv, "Q") if kept is None else reduced_weight(kept, Q, "Q")
+    A, B = _linear(robot, equilibrium, hold, dt, kept)
     B = B[:, actuation.columns]
-    _reject_lost_modes(actuation, A, B, Q, discrete=dt is not None)
+    pick = np.eye(2 * robot.nv) if kept is None else kept.pick
+    _reject_lost_modes(actuation, A, B, Q, pick, discrete=dt is not None)
     S, K = _riccati(A, B, Q, R, dt)
     closed = np.linalg.eigvals(A - B @ K)
     growth = closed.real if dt is None else np.abs(closed) - 1.0
@@ -110,16 +132,17 @@ def lqr(
             "solver; bring the weights closer together",
             [(complex(x), "does not decay") for x in closed[growth >= 0]],
         )
-    return Regulator(actuation, equilibrium, hold, K, S, closed[np.argsort(-growth)], dt)
+    if kept is not None:
+        S, K = pick.T @ S @ pick, K @ pick
+    entries = np.arange(robot.nv) if kept is None else kept.entries
+    values = closed[np.argsort(-growth)]
+    return Regulator(actuation, equilibrium, hold, K, S, values, dt, entries)
 
 
 def _holding(actuation: Actuation, q: Array, tau: Coordinates | None, tolerance: float) -> Array:
     """Holding forces, checked."""
     robot = actuation.robot
-    if tau is None:
-        hold = actuation.spread(actuation.pick(robot.gravity_force(q)))
-    else:
-        hold = robot.tangent(tau)
+    hold = holding_force(actuation, q) if tau is None else robot.tangent(tau)
     if hold.shape != (robot.nv,):
         raise ShapeError("tau", hold.shape, f"({robot.nv},)", f"robot '{robot.name}'")
     residual = robot.forward_dynamics(q, np.zeros(robot.nv), hold)
@@ -139,11 +162,19 @@ def _holding(actuation: Actuation, q: Array, tau: Coordinates | None, tolerance:
     return hold
 
 
-def _linear(robot: Robot, q: Array, tau: Array, dt: float | None) -> tuple[Array, Array]:
+def _linear(
+    robot: Robot, q: Array, tau: Array, dt: float | None, kept: LoopStates | None
+) -> tuple[Array, Array]:
+    """A and B, for independent coordinates of a robot with loops."""
     still = np.zeros(robot.nv)
     if dt is None:
-        continuous = robot.linearize(q, still, tau)
-        return continuous.A, continuous.B
+        at = robot.linearize(q, still, tau)
+        if kept is None:
+            return at.A, at.B
+        return kept.pick @ at.A @ kept.expand, kept.pick @ at.B
+    if kept is not None:
+        reduced = reduced_steps(robot, q, still, tau, dt, kept, kept.entries)
+        return reduced.A, reduced.B
     step = robot.discretize(q, still, tau, dt)
     return step.A, step.B
 
@@ -163,17 +194,17 @@ def _riccati(A: Array, B: Array, Q: Array, R: Array, dt: float | None) -> tuple[
 
 
 def _reject_lost_modes(
-    actuation: Actuation, A: Array, B: Array, Q: Array, *, discrete: bool
+    actuation: Actuation, A: Array, B: Array, Q: Array, pick: Array, *, discrete: bool
 ) -> None:
     robot = actuation.robot
-    unreached = _lost_modes(robot, A, B, discrete)
+    unreached = _lost_modes(robot, A, B, pick, discrete)
     if unreached:
         raise StabilityError(
             f"robot '{robot.name}' cannot be stabilised there by {', '.join(actuation.names)}: "
             "they do not reach",
             unreached,
         )
-    unseen = _lost_modes(robot, A.T, Q, discrete)
+    unseen = _lost_modes(robot, A.T, Q, pick, discrete)
     if unseen:
         raise StabilityError(
             "Q gives no weight to motions that do not decay by themselves, so the regulator would "
@@ -182,7 +213,9 @@ def _reject_lost_modes(
         )
 
 
-def _lost_modes(robot: Robot, A: Array, B: Array, discrete: bool) -> list[tuple[complex, str]]:
+def _lost_modes(
+    robot: Robot, A: Array, B: Array, pick: Array, discrete: bool
+) -> list[tuple[complex, str]]:
     """Modes that do not decay and that B does not reach: (A - λ, B) loses rank there (Hautus)."""
     eigenvalues = np.linalg.eigvals(A)
     scale = np.abs(eigenvalues).max(initial=1.0)
@@ -193,7 +226,7 @@ def _lost_modes(robot: Robot, A: Array, B: Array, discrete: bool) -> list[tuple[
         left, singular, _ = np.linalg.svd(np.hstack([(A - value * eye) / scale, unit]))
         known = any(abs(value - other) < 1e-6 * scale for other, _ in lost)
         if singular[-1] < _RANK_TOLERANCE * singular[0] and not known:
-            lost.append((complex(value), _direction(robot, left[:, -1])))
+            lost.append((complex(value), _direction(robot, pick.T @ left[:, -1])))
     return lost
 
 

@@ -5,11 +5,13 @@
 
 In world axes, at the frame's origin: V = Jv its velocity, e = (rotation vector, difference of
 positions) to the goal, Λ the operational inertia. The origin moves straight to its goal. The last
-term damps motions without effect on the frame.
+term damps motions without effect on the frame. With loops Λ⁻¹ = JX(X*𝓜X)⁻¹X*J*, and J̇v is what the
+frame's acceleration is under τ = h.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,12 +20,14 @@ from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.control.actuation import matvec, require_positive
-from phistar.control.law import Law, force_bounds, goal_pose, squared_norm
-from phistar.control.pose_law import smallest_singular_value
+from phistar.control.law import Law, goal_pose, motors, squared_norm
+from phistar.control.loop_states import closes_loops, inverse_inertia_on_loops
+from phistar.control.pose_law import jacobian_along, smallest_singular_value
 from phistar.errors import ArgumentError
-from phistar.model.kinematic_loops import require_tree
+from phistar.loops.assembly import usual_rank
 from phistar.reprs import one_line_repr
 from phistar.robot import Robot
+from phistar.sim.loop_stepper import loop_accelerations
 from phistar.spatial import log_so3
 
 MIN_RELATIVE_SINGULAR_VALUE = 1e-9
@@ -76,27 +80,34 @@ class OperationalSpace(Law):
         robot = self.robot
         jacobian, inertia = self._task(q)
         speed = matvec(jacobian, v)
-        drift = robot.frame_acceleration(q, v, np.zeros(robot.nv), self.frame)
+        bias = robot.bias_force(q, v)
+        coasting = np.zeros(robot.nv)
+        if closes_loops(robot):
+            coasting = loop_accelerations(robot.model, q, v, bias)
+        drift = robot.frame_acceleration(q, v, coasting, self.frame)
         acceleration = self.stiffness * self.error(q, v) - self.damping * speed
         wrench = matvec(inertia, acceleration - drift + self.inner * speed)
         internal = -self.inner * matvec(robot.mass_matrix(q), v)
         across = matvec(np.swapaxes(jacobian, -1, -2), wrench)
-        return np.asarray(robot.bias_force(q, v) + across + internal)
+        return np.asarray(bias + across + internal)
 
     def singular_value(self, q: Array) -> Array:
-        """The smallest singular value (...) of the frame's Jacobian."""
-        return smallest_singular_value(self.robot.jacobian(q, self.frame))
+        """The smallest singular value (...) of the frame's Jacobian along the loops."""
+        return smallest_singular_value(jacobian_along(self.robot, q, self.frame))
 
     def _task(self, q: Array) -> tuple[Array, Array]:
         """J and Λ, world axes."""
         jacobian = self.robot.jacobian(q, self.frame)
-        values = np.linalg.svd(jacobian, compute_uv=False)
+        values = np.linalg.svd(jacobian_along(self.robot, q, self.frame), compute_uv=False)
         if (values[..., -1] <= MIN_RELATIVE_SINGULAR_VALUE * values[..., 0]).any():
             raise ArgumentError(
                 f"frame '{self.frame}' of robot '{self.robot.name}' is at a singular pose: it "
                 "cannot move in every direction and has no operational inertia; start elsewhere, "
                 "or use pose_control, which needs no inverse"
             )
+        if closes_loops(self.robot):
+            mobility = inverse_inertia_on_loops(self.robot, q)
+            return jacobian, np.linalg.inv(jacobian @ mobility @ np.swapaxes(jacobian, -1, -2))
         inertia = self.robot.operational_inertia(q, [self.frame])
         axes = self.robot.frame_pose(q, self.frame)[..., :3, :3]
         to_world = np.zeros_like(inertia)
@@ -113,6 +124,7 @@ def operational_space(
     damping: float | None = None,
     *,
     inner: float = 4.0,
+    actuated: Sequence[str] | None = None,
     limits: ArrayLike | str | None = None,
 ) -> OperationalSpace:
     """Operational-space control of a frame's pose.
@@ -124,19 +136,23 @@ def operational_space(
         stiffness: k_p [1/s²], positive.
         damping: k_d [1/s]; by default critical, 2 sqrt(k_p).
         inner: Damping of motions without effect on the frame [1/s].
+        actuated: Names of the joints that have motors, of a robot with loops; by default all.
         limits: Bounds of forces, as in ``rate_feedback``.
 
     Raises:
         ArgumentError: The robot cannot move a frame in six directions.
     """
-    require_tree(robot.model, "operational_space")
-    if robot.nv < 6:
+    freedoms = robot.nv - (usual_rank(robot.model) if closes_loops(robot) else 0)
+    if freedoms < 6:
         raise ArgumentError(
-            f"robot '{robot.name}' has {robot.nv} degrees of freedom, and a pose has six: frame "
+            f"robot '{robot.name}' has {freedoms} degrees of freedom, and a pose has six: frame "
             f"'{frame}' has no operational inertia; use pose_control"
         )
+    found = motors(robot, limits, actuated)
     kp = require_positive("stiffness", stiffness)
     kd = 2.0 * kp**0.5 if damping is None else require_positive("damping", damping)
     c = require_positive("inner", inner)
     goal = goal_pose(robot, frame, pose)
-    return OperationalSpace(robot, *force_bounds(robot, limits), True, frame, goal, kp, kd, c)
+    return OperationalSpace(
+        robot, *found.bounds, True, frame, goal, kp, kd, c, actuation=found.actuation
+    )

@@ -7,11 +7,13 @@ Y = (y₀, y₁, y₂, y₃) is the frame's origin and the ends of its three axe
 from the goal. J_Y*e is a force e₀ at the frame and a moment Σ yᵢ × eᵢ. In the paper the sign of the
 second term and the factor R⁻¹ are wrong, and c₂ is not a number; here ½η*η + ½c₂ e*e never rises:
 its rate is -η*c₁η. The robot ends where J_Y*e = 0. That is the goal, or a singular pose, or one
-rotated by half a turn; without gravity compensation it is another pose.
+rotated by half a turn; without gravity compensation it is another pose. With loops it ends where no
+motion that keeps them brings the frame nearer, X*J_Y*e = 0.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,7 +22,8 @@ from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.control.actuation import matvec, require_positive
-from phistar.control.law import Law, force_bounds, goal_pose, squared_norm
+from phistar.control.law import Law, goal_pose, motors, squared_norm
+from phistar.control.loop_states import closes_loops, free_motions
 from phistar.control.rate_law import damping_force, read_damping
 from phistar.errors import ArgumentError
 from phistar.reprs import one_line_repr
@@ -75,8 +78,11 @@ class PoseControl(Law):
 
     def sight(self, q: Array, v: Array) -> Array:
         """|J_Y*e| / (|J_Y| |e|), (...); 0 where no joint force acts on the error."""
-        force = np.linalg.norm(self.pull(q), axis=-1)
-        jacobian = self.robot.jacobian(q, self.frame)
+        pull, jacobian = self.pull(q), self.robot.jacobian(q, self.frame)
+        if closes_loops(self.robot):
+            X = free_motions(self.robot, q)
+            pull, jacobian = matvec(np.swapaxes(X, -1, -2), pull), jacobian @ X
+        force = np.linalg.norm(pull, axis=-1)
         # |J_Y|² = |J_v|² + 2 length² |J_ω|², Frobenius: each unit axis depends on two directions of
         # ω.
         turning, moving = (np.square(jacobian[..., k : k + 3, :]).sum((-2, -1)) for k in (0, 3))
@@ -85,10 +91,9 @@ class PoseControl(Law):
         return np.asarray(np.divide(force, full, out=np.ones_like(full), where=full > 0))
 
     def singular_value(self, q: Array) -> Array:
-        """The smallest singular value (...) of the frame's Jacobian, of min(6, nv)."""
-        return smallest_singular_value(
-            self.robot.jacobian(q, self.frame)[..., 0 if self.length else 3 :, :]
-        )
+        """The smallest singular value (...) of the frame's Jacobian on the loops, of min(6, n)."""
+        jacobian = jacobian_along(self.robot, q, self.frame)
+        return smallest_singular_value(jacobian[..., 0 if self.length else 3 :, :])
 
 
 def pose_control(
@@ -100,6 +105,7 @@ def pose_control(
     *,
     length: float = 0.3,
     gravity: bool = True,
+    actuated: Sequence[str] | None = None,
     limits: ArrayLike | str | None = None,
 ) -> PoseControl:
     """Control of a frame's pose (Control 8.2, corrected).
@@ -114,20 +120,29 @@ def pose_control(
             paper's; 0 leaves the orientation free.
         gravity: Add the forces that hold the robot against gravity. Without them it rests beside
             the goal.
+        actuated: Names of the joints that have motors, of a robot with loops; by default all.
         limits: Bounds of forces, as in ``rate_feedback``.
     """
     if not (np.isfinite(length) and length >= 0):
         raise ArgumentError(f"length is {length}, expected zero or more [m]")
+    found = motors(robot, limits, actuated)
     return PoseControl(
         robot,
-        *force_bounds(robot, limits),
+        *found.bounds,
         gravity,
         frame,
         goal_pose(robot, frame, pose),
         read_damping(robot, damping),
         require_positive("stiffness", stiffness),
         float(length),
+        actuation=found.actuation,
     )
+
+
+def jacobian_along(robot: Robot, q: Array, frame: str) -> Array:
+    """JX (..., 6, n) for orthonormal motions X that keep the loops; J where there are none."""
+    jacobian = robot.jacobian(q, frame)
+    return jacobian @ free_motions(robot, q) if closes_loops(robot) else jacobian
 
 
 def smallest_singular_value(jacobian: Array) -> Array:

@@ -8,6 +8,7 @@ motion: Coriolis forces do no work.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.control.actuation import matvec, positive_gains
-from phistar.control.law import Law, force_bounds
+from phistar.control.law import Law, motors
 from phistar.reprs import one_line_repr
 from phistar.robot import Robot
 
@@ -55,6 +56,7 @@ def rate_feedback(
     damping: ArrayLike = 1.0,
     *,
     gravity: bool = True,
+    actuated: Sequence[str] | None = None,
     limits: ArrayLike | str | None = None,
 ) -> RateFeedback:
     """Rate feedback (Control 8.1): brings a robot to rest wherever it is.
@@ -64,10 +66,13 @@ def rate_feedback(
         damping: c, a number or one for each diagonal rate η (nv,) [1/s], positive.
         gravity: Add the forces that hold the robot against gravity. Without them it rests only in
             an equilibrium of gravity.
-        limits: Bounds of forces: a number, (nv,), (2, nv) as lower and upper, or ``"robot"`` for
+        actuated: Names of the joints that have motors, of a robot with loops; by default all.
+        limits: Bounds of forces: a number, (nu,), (2, nu) as lower and upper, or ``"robot"`` for
             those of its file.
     """
-    return RateFeedback(robot, *force_bounds(robot, limits), gravity, read_damping(robot, damping))
+    found = motors(robot, limits, actuated)
+    c = read_damping(robot, damping)
+    return RateFeedback(robot, *found.bounds, gravity, c, actuation=found.actuation)
 
 
 def read_damping(robot: Robot, damping: ArrayLike) -> float | Array:

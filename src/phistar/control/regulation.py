@@ -122,8 +122,7 @@ class Regulation:
 
 def record(law: Law, t: Array, q: Array, v: Array, tolerance: float) -> Regulation:
     """The record of a motion, computed for all knots at once."""
-    require = law.require(q, v)
-    saturated = law.saturated(require)
+    saturated = law.saturated(law.demand(q, v))
     tau = law.forces(q, v)
     error = np.linalg.norm(law.error(q, v), axis=-1)
     sight = law.sight(q, v)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,12 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
-from phistar.errors import ArgumentError, DivergenceError, SampleError, ShapeError
+from phistar.control.loop_paths import follow_on_loops
+from phistar.errors import ArgumentError, DivergenceError, NotFiniteError, SampleError, ShapeError
 from phistar.model.bad_samples import bad_samples, check_on_error
 from phistar.model.configuration import Coordinates
-from phistar.model.kinematic_loops import require_tree
+from phistar.model.kinematic_loops import active_loops
 from phistar.robot import Robot
 from phistar.sim.divergence import diverged_samples, not_finite, park_lost, surely_finite
+
+_END_TOLERANCE = 1e-6
+"""Distance from the end that was asked for that counts as there [rad, m]."""
 
 Policy = Callable[[int, Array, Array], Array]
 """Joint forces (..., nv) at step k in a state: ``policy(k, q, v)``."""
@@ -116,7 +120,8 @@ def rollout(
 ) -> Trajectory:
     """The motion of a robot under a policy, by semi-implicit Euler steps.
 
-    The scheme of ``robot.discretize``: v' = v + dt v̇(q, v, τ), q' = integrate(q, dt v').
+    The scheme of ``robot.discretize``: v' = v + dt v̇(q, v, τ), q' = integrate(q, dt v'). With loops
+    each step ends on them, as ``robot.step`` does.
 
     Args:
         robot: The robot.
@@ -135,8 +140,8 @@ def rollout(
     Raises:
         DivergenceError: The motion, or a force of the policy, is not finite.
         ArgumentError: A number that comes in is not finite; steps of no length.
+        LoopOpenError, LoopVelocityError: The start is not on the loops.
     """
-    require_tree(robot.model, "rollout")
     if not (np.isfinite(dt) and dt > 0):
         raise ArgumentError(f"dt is {dt}, expected a time greater than zero [s]")
     if steps < 1:
@@ -176,6 +181,10 @@ class _Rollout:
         self.first = np.where(self.lost, 0, -1)
         self.all_finite = not self.lost.any()
         self.plain = not forces and reference == "world_aligned"
+        self.closed = bool(active_loops(robot.model.loops))
+        self.closed_step = partial(
+            robot.step, forces=forces, reference=reference, on_error=on_error
+        )
         self.dynamics = robot.forward_dynamics
         if forces or on_error == "nan":
             self.dynamics = partial(
@@ -218,13 +227,21 @@ class _Rollout:
 
     def _careful_step(self, k: int, q: Array, v: Array, diverged: Array | None) -> None:
         """A step after which samples may be lost."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            ahead = v + self.dt * self.dynamics(q, v, self.taus[k])
+        moved: Array | None = None
+        if self.closed:
+            given = (q, v, self.taus[k])
+            moved, ahead = _step_on_loops(
+                self.robot, self.closed_step, given, self.dt, k, self.on_error
+            )
+        else:
+            with np.errstate(over="ignore", invalid="ignore"):
+                ahead = v + self.dt * self.dynamics(q, v, self.taus[k])
         if diverged is not None or not surely_finite(ahead):
             diverged = diverged_samples(ahead) | (False if diverged is None else diverged)
             ahead = np.where(diverged[..., None], 0.0, ahead)
-        self.vs[k + 1] = ahead
-        self.qs[k + 1] = moved = self.robot.integrate(q, self.dt * ahead)
+        if moved is None:
+            moved = self.robot.integrate(q, self.dt * ahead)
+        self.qs[k + 1], self.vs[k + 1] = moved, ahead
         if diverged is None and surely_finite(moved):
             return
         diverged = diverged_samples(moved) | (False if diverged is None else diverged)
@@ -280,6 +297,32 @@ def _finite_step(
     return ahead if surely_finite(ahead[0]) and surely_finite(ahead[1]) else None
 
 
+def _step_on_loops(
+    robot: Robot,
+    step: Callable[..., tuple[Array, Array]],
+    at: tuple[Array, Array, Array],
+    dt: float,
+    k: int,
+    on_error: str,
+) -> tuple[Array, Array]:
+    """Step k of a robot with loops; a motion that leaves them in later steps diverges."""
+    try:
+        return step(*at, dt)
+    except SampleError as error:
+        if on_error == "nan":  # no sample has a next state
+            return np.full_like(at[0], np.nan), np.full_like(at[1], np.nan)
+        if k == 0 and not isinstance(error, NotFiniteError):
+            raise
+        lost = np.broadcast_to(error.bad, at[0].shape[:-1])
+        raise DivergenceError(
+            f"the motion of robot '{robot.name}' diverges in step {k} ({k * dt:.4g} s): {error}; "
+            "use smaller steps or another controller",
+            _first(lost) if lost.any() else (),
+            k + 1,
+            (k + 1) * dt,
+        ) from error
+
+
 def _reject_forces(robot: Robot, tau: Array, diverged: Array, k: int, t: float) -> None:
     index = tuple(int(i) for i in np.argwhere(~np.isfinite(tau))[0])
     raise DivergenceError(
@@ -308,36 +351,68 @@ def _first(chosen: Array) -> tuple[int, ...]:
 
 
 def minimum_jerk(
-    robot: Robot, q0: Coordinates, q1: Coordinates, duration: float, steps: int
+    robot: Robot,
+    q0: Coordinates,
+    q1: Coordinates,
+    duration: float,
+    steps: int,
+    *,
+    actuated: Sequence[str] | None = None,
 ) -> tuple[Trajectory, Array]:
     """A smooth motion from rest to rest, with the joint forces of inverse dynamics.
 
     Every joint goes along its own geodesic from q0 to q1 with the fifth-order polynomial that ends
-    without velocity and acceleration.
+    without velocity and acceleration. With loops the joints of ``robot.minimal(q0)`` do, the others
+    follow, and forces are the shortest that give the motion.
 
     Args:
         robot: The robot.
-        q0: (..., nq) start.
-        q1: (..., nq) end.
+        q0: (..., nq) start; (nq,) on the loops of a robot that has some.
+        q1: (..., nq) end, likewise.
         duration: [s].
         steps: Number of steps N.
+        actuated: Names of the joints that have motors; by default all.
 
     Returns:
         The trajectory, and its accelerations (N + 1, ..., nv).
+
+    Raises:
+        UnderactuatedError: The motors cannot drive the motion.
+        LoopOpenError: An end is not on the loops, or loops open on the way.
+        ArgumentError: The loops lead from q0 to another assembly than q1.
     """
-    require_tree(robot.model, "minimum_jerk")
     if not (np.isfinite(duration) and duration > 0):
         raise ArgumentError(f"duration is {duration}, expected a time greater than zero [s]")
     if steps < 1:
         raise ArgumentError(f"steps is {steps}, expected at least 1")
+    closed = bool(active_loops(robot.model.loops))
+    free = robot.minimal(q0) if closed else None
     step = robot.difference(q0, q1)
+    step = step if free is None else step[..., free.entries]
     s = np.linspace(0.0, 1.0, steps + 1).reshape(-1, *(1,) * step.ndim)
     fraction = s**3 * (10.0 - 15.0 * s + 6.0 * s**2)
     rate = 30.0 * s**2 * (1.0 - s) ** 2 / duration
     growth = 60.0 * s * (1.0 - s) * (1.0 - 2.0 * s) / duration**2
-    q, v, vdot = robot.integrate(q0, fraction * step), rate * step, growth * step
-    tau = robot.inverse_dynamics(q[:-1], v[:-1], vdot[:-1])
+    if free is None:
+        q, v, vdot = robot.integrate(q0, fraction * step), rate * step, growth * step
+    else:
+        q, v, vdot = follow_on_loops(robot, free, fraction * step, rate * step, growth * step)
+        _require_end(robot, free.independent, q[-1], q1)
+    if closed or actuated is not None:
+        tau = robot.constrained_inverse_dynamics(q[:-1], v[:-1], vdot[:-1], actuated=actuated).tau
+    else:
+        tau = robot.inverse_dynamics(q[:-1], v[:-1], vdot[:-1])
     return Trajectory(duration * s.reshape(-1), q, v, tau), vdot
+
+
+def _require_end(robot: Robot, moved: Sequence[str], q: Array, wanted: Coordinates) -> None:
+    missed = np.abs(robot.difference(q, wanted)).max()
+    if not missed <= _END_TOLERANCE:
+        raise ArgumentError(
+            f"minimum_jerk of robot '{robot.name}': moving {', '.join(moved)} from q0 to q1, the "
+            f"loops lead to another assembly, {missed:.3g} away from q1 [rad, m]; choose ends of "
+            "one branch, on the loops, or go through a configuration between"
+        )
 
 
 def work(robot: Robot, trajectory: Trajectory) -> tuple[Array, Array]:
@@ -345,8 +420,8 @@ def work(robot: Robot, trajectory: Trajectory) -> tuple[Array, Array]:
 
     The work of a step is τ · v at its middle, (v + v') / 2. The two agree within the accuracy of
     the steps, O(dt), whatever the controller: a check of robot, simulation and controller at once.
+    Loops do no work.
     """
-    require_tree(robot.model, "work")
     energy = robot.kinetic_energy(trajectory.q, trajectory.v)
     energy = energy + robot.potential_energy(trajectory.q)
     middle = (trajectory.v[1:] + trajectory.v[:-1]) / 2

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from phistar.arguments import checked_state
 from phistar.arrays import Array
 from phistar.errors import LoopError, UnknownNameError
+from phistar.kernels import RobotKernel
 from phistar.loops import assembly, forward, inverse, linearization
 from phistar.loops import minimal as minimal_coordinates
 from phistar.loops import mobility as mobilities
@@ -71,6 +72,12 @@ class NamedRows:
     def shape(self) -> tuple[int, ...]:
         """Of the whole array."""
         return self.values.shape
+
+
+ON_LOOPS = {"forward_dynamics": "loop_dynamics", "step": "loop_step"}
+"""Quantities about motion, and their programs on the loops."""
+_TREE_PREFIXES = ("forward_dynamics_", "linearize", "discretization", "hybrid_", "diagonal_")
+"""How names of those begin that have none; ``linearize_inverse`` is about forces."""
 
 
 def _named(model: Model, values: Array, tail: int = 0) -> NamedRows:
@@ -440,6 +447,20 @@ class ClosesLoops(Constrained):
             )
         wrenches = check_wrenches(self.model, q, forces, reference)
         return forward.hybrid_dynamics(self.model, q, v, tau, vdot, prescribed, wrenches)
+
+    def compile(self, wanted: Any, **options: Any) -> RobotKernel:
+        """As of a tree; quantities about motion are those on the loops.
+
+        ``"forward_dynamics"`` is ``"loop_dynamics"`` and ``"step"`` is ``"loop_step"``.
+
+        Raises:
+            LoopError: The quantity is about motion and has no program on the loops.
+        """
+        if isinstance(wanted, str):
+            if wanted.startswith(_TREE_PREFIXES) and wanted != "linearize_inverse":
+                return self._not_with_loops(f"compile({wanted!r})")  # type: ignore[no-any-return]
+            wanted = ON_LOOPS.get(wanted, wanted)
+        return super().compile(wanted, **options)  # type: ignore[misc,no-any-return]
 
     def operators(self, q: Coordinates, v: Coordinates | None = None) -> LoopOperators:
         """As of a tree, with the loops' rows ``op.L`` and ``op.Delta`` = L𝓜⁻¹L*."""

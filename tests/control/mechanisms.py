@@ -2,14 +2,16 @@
 """Mechanisms with loops for tests of control."""
 
 import json
+import warnings
 from functools import cache
 
 import numpy as np
 import pytest
 
+import phistar
 from phistar.arrays import Array
 from phistar.robot import Robot
-from tests.helpers import SHARED, load_with_loops
+from tests.helpers import SHARED
 
 FOLDER = SHARED / "loops"
 BUNDLED = "four_bar"
@@ -20,16 +22,23 @@ FIVE = ("fourbar_crank_rocker", "fivebar", "delta_ball", "quadruped_stand", "gri
 def mechanism(name: str) -> tuple[Robot, tuple[str, ...], Array]:
     """A robot, its joints with motors, and a configuration on its loops; or the test is skipped."""
     if name == BUNDLED:
-        robot = load_with_loops(name)
+        robot = _loaded(name)
         motors = ("crank_joint",)
         return robot, motors, robot.assemble(np.array([0.7, 0.0, 0.0]), fixed=motors)
     if not FOLDER.is_dir():
         pytest.skip("needs the mechanisms in ../shared/loops (or where PHISTAR_SHARED says)")
     (path,) = (path for kind in ("xml", "urdf") for path in FOLDER.glob(f"{name}.{kind}"))
-    robot = load_with_loops(path)
+    robot = _loaded(str(path))
     told = json.loads((FOLDER / f"{name}.json").read_text())
     with np.load(FOLDER / f"{name}.npz") as samples:
         return robot, tuple(told["actuated"]), robot.assemble(samples["q"][1])
+
+
+def _loaded(description: str) -> Robot:
+    """A robot whose doubts are no matter here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return phistar.load(description)
 
 
 def beside(robot: Robot, q: Array, size: float, seed: int = 0) -> Array:

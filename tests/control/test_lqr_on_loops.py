@@ -9,7 +9,8 @@ from phistar.arrays import Array
 from phistar.control.backward import costates, gradient
 from phistar.control.ilqr import _Solver
 from phistar.control.line_search import TrajectoryBatch
-from phistar.control.loop_states import loop_states, reduced_steps
+from phistar.control.loop_states import holding_force, loop_states
+from phistar.control.loop_steps import reduced_steps
 from phistar.errors import (
     ArgumentError,
     EquilibriumError,
@@ -142,46 +143,39 @@ def test_states_that_cannot_be_held_are_refused() -> None:
 def step_derivatives(name: str, dt: float) -> tuple[Array, Array, Array, Array]:
     """A and B of a step, and the same by central differences between states on the loops."""
     robot, _, q = mechanism(name)
-    v = velocity(robot, q)
-    tau = robot.gravity_force(q) * 0.5
-    ahead = robot.step(q, v, tau, dt)
-    start, end = loop_states(robot, q, v), loop_states(robot, *ahead)
+    v, tau = velocity(robot, q), robot.gravity_force(q) / 2
+    start, ahead = loop_states(robot, q, v), robot.step(q, v, tau, dt)
+    end = loop_states(robot, *ahead)
     found = reduced_steps(robot, q, v, tau, dt, start, end.entries)
-    n, h = len(start.entries), 1e-5
-
-    def picked(x: Array, w: Array) -> Array:
-        error = np.concatenate([robot.difference(ahead[0], x), w - ahead[1]])
-        return np.asarray(end.pick @ error)
-
-    A = np.empty((2 * n, 2 * n))
-    for i, unit in enumerate(np.eye(2 * n)):
-        pair = [moved(robot, q, v, start.entries, sign * h * unit) for sign in (1, -1)]
-        one, two = (picked(*robot.step(*state, tau, dt)) for state in pair)
-        A[:, i] = (one - two) / (2 * h)
-    push = np.abs(tau).max()
-    forces = tau + push * np.stack([np.eye(robot.nv), -np.eye(robot.nv)]) * 1e-3
-    states = robot.step(q, v, forces, dt)
-    ends = np.array(
-        [[picked(states[0][i, j], states[1][i, j]) for j in range(robot.nv)] for i in (0, 1)]
-    )
-    return found.A, A, found.B, (ends[0] - ends[1]).T / (2e-3 * push)
+    n, nv, h = len(start.entries), robot.nv, 1e-5
+    push = 1e-3 * dt / np.abs(found.B).max()
+    states = [
+        moved(robot, q, v, start.entries, sign * h * unit)
+        for sign in (1, -1)
+        for unit in np.eye(2 * n)
+    ]
+    states += 2 * nv * [(q, v)]
+    forces = np.tile(tau, (4 * n + 2 * nv, 1))
+    forces[4 * n :] += push * np.concatenate([np.eye(nv), -np.eye(nv)])
+    # All in one call, so that all take the same way, by machine code or not.
+    x, w = robot.step(*(np.array(each) for each in zip(*states, strict=True)), forces, dt)
+    picked = np.concatenate([robot.difference(ahead[0], x), w - ahead[1]], axis=-1) @ end.pick.T
+    A = (picked[: 2 * n] - picked[2 * n : 4 * n]).T / (2 * h)
+    B = (picked[4 * n : 4 * n + nv] - picked[4 * n + nv :]).T / (2 * push)
+    return found.A, A, found.B, B
 
 
-@pytest.mark.parametrize("name", [*FIVE, BUNDLED])
-def test_derivatives_of_projected_steps_agree_with_differences(name: str) -> None:
-    """In independent coordinates at both ends, relative 1e-6 of the largest entry."""
-    found_A, A, found_B, B = step_derivatives(name, 0.002)
-    assert np.abs(found_A - A).max() < 2e-6 * np.abs(A).max()
-    assert np.abs(found_B - B).max() < 2e-6 * np.abs(B).max()
+@pytest.mark.parametrize("dt", [0.002, 0.01])
+@pytest.mark.parametrize("name", [*FIVE, "two_arms", "stewart_leg", "bricard", BUNDLED])
+def test_derivatives_of_projected_steps_agree_with_differences(name: str, dt: float) -> None:
+    """In independent coordinates at both ends, relative to the largest entry.
 
-
-def test_derivatives_of_projected_steps_are_of_fourth_order() -> None:
-    """What the derivative leaves out falls at least by 10 as steps become half as long."""
-    missed = []
-    for dt in (0.016, 0.008):
-        found, A, _, _ = step_derivatives("delta_ball", dt)
-        missed.append(np.abs(found - A).max())
-    assert missed[1] < missed[0] / 10
+    NumPy projects v in another metric than machine code; here either may take the steps.
+    """
+    found_A, A, found_B, B = step_derivatives(name, dt)
+    tolerance = {0.002: 1e-6, 0.01: 5e-5}[dt]
+    assert np.abs(found_A - A).max() < tolerance * np.abs(A).max()
+    assert np.abs(found_B - B).max() < tolerance * np.abs(B).max()
 
 
 @pytest.mark.parametrize("name", ["fivebar", "quadruped_stand"])
@@ -228,41 +222,37 @@ def test_tv_lqr_of_a_batch_is_that_of_each() -> None:
 
 def cost_gradient(
     cost: control.QuadraticCost, robot: Robot, q: Array, v: Array, u: Array, dt: float
-) -> tuple[Array, TrajectoryBatch]:
+) -> Array:
     """The gradient (N, nu) that iLQR works with."""
     spread = cost.actuation.spread
     motion = control.rollout(robot, q, v, lambda k, q, v: spread(u[k]), dt, len(u))
     batch = TrajectoryBatch(motion.q[:, None], motion.v[:, None], u[:, None], np.zeros(1))
     solver = _Solver(cost, batch, dt, (np.full(u.shape[1], -np.inf),) * 2, False, 1e-8)
     at = solver._linear(batch)
-    return gradient(at, costates(at))[:, 0], batch
+    return np.asarray(gradient(at, costates(at))[:, 0])
 
 
 @pytest.mark.parametrize("name", [*FIVE, BUNDLED])
 def test_the_gradient_of_the_cost_agrees_with_differences(name: str) -> None:
     """Total cost along changes of the controls, each of which is feasible: relative 1e-5."""
     robot, motors, q = mechanism(name)
-    dt, steps = 0.002, 15
+    dt, steps, ways = 0.002, 15, 3
     rng = np.random.default_rng(0)
-    cost = control.QuadraticCost(
-        robot, beside(robot, q, 0.1), Q=10.0, R=1e-3, Q_final=100.0, actuated=motors
-    )
-    hold = cost.actuation.pick(robot.gravity_force(q))
-    u = hold * (1 + 0.2 * rng.normal(size=(steps, len(hold))))
-    v = velocity(robot, q)
-    slope, _ = cost_gradient(cost, robot, q, v, u, dt)
-
-    def value(forces: Array) -> float:
-        spread = cost.actuation.spread
-        motion = control.rollout(robot, q, v, lambda k, q, v: spread(forces[k]), dt, steps)
-        return float(cost.value(motion.q, motion.v, forces, dt))
-
-    for seed in range(3):
-        way = np.random.default_rng(seed).normal(size=u.shape)
-        h = 1e-2 * max(np.abs(hold).max(), 1e-3)
-        change = (value(u + h * way) - value(u - h * way)) / (2 * h)
-        size = np.linalg.norm(slope) * np.linalg.norm(way)
-        assert abs((slope * way).sum() - change) < 1e-5 * max(abs(change), 0.1 * size)
+    goal = beside(robot, q, 0.1)
+    cost = control.QuadraticCost(robot, goal, Q=10.0, R=1e-3, Q_final=100.0, actuated=motors)
+    hold, v = holding_force(cost.actuation, q), velocity(robot, q, 0.5)
+    u = cost.actuation.pick(hold) * (1 + 0.2 * rng.normal(size=(steps, cost.actuation.size)))
+    slope = cost_gradient(cost, robot, q, v, u, dt)
+    way = rng.normal(size=(steps, ways, u.shape[1]))
+    h = 1e-2 * np.abs(u).max()
+    signs = np.array([1.0, -1.0, 2.0, -2.0])[:, None, None]
+    forces = u[:, None, None] + h * signs * way[:, None]
+    start = np.broadcast_to(q, (4, ways, robot.nq))
+    spread = cost.actuation.spread
+    motion = control.rollout(robot, start, v, lambda k, q, v: spread(forces[k]), dt, steps)
+    value = cost.value(motion.q, motion.v, forces, dt)
+    change = (8 * (value[0] - value[1]) - (value[2] - value[3])) / (12 * h)
+    assert np.allclose((slope[:, None] * way).sum(axis=(0, 2)), change, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["fivebar", "quadruped_stand", "delta_ball", "gripper_mimic"])
@@ -277,7 +267,7 @@ def test_ilqr_finds_motions_on_the_loops(name: str) -> None:
     assert gap(robot, found.trajectory.q) < 1e-12
     first = cost_gradient(
         cost, robot, start, still, np.broadcast_to(cost.goal_u, (steps, len(cost.goal_u))), dt
-    )[0]
+    )
     assert found.gradient < 1e-3 * np.abs(first).max()
     again = control.rollout(robot, start, still, found.feedback, dt, steps)
     assert np.abs(again.q - found.trajectory.q).max() < 1e-10

@@ -33,7 +33,8 @@ from phistar.control.cost import Cost, Expansion
 from phistar.control.dynamics_hessian import dynamics_hessian_times_costate
 from phistar.control.feedback import Feedback
 from phistar.control.line_search import TrajectoryBatch, roll_out, search
-from phistar.control.loop_states import closes_loops, holding_force, loop_states, reduced_steps
+from phistar.control.loop_states import closes_loops, holding_force, loop_states
+from phistar.control.loop_steps import reduced_steps
 from phistar.control.trajectory import Trajectory
 from phistar.control.user_cost import checked_actuation, checked_expansion
 from phistar.errors import ArgumentError, ConvergenceWarning, ShapeError, pluralize, warn

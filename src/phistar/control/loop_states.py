@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Changes of states on the loops of a robot, in independent coordinates, and of steps between them.
+"""Changes of states on the loops of a robot, in independent coordinates; what its motors can do.
 
     δq = X δq_R        δv = X δv_R + Ẋ δq_R
 
-with ones of X, and zeros of Ẋ, at the independent coordinates, which are chosen at each state. A
-step of ``robot.step`` ends with a projection, q' = q̃ ⊖ s and v' = v⁺ - w with X*𝓜s = X*𝓜w = 0 at
-q'. Both conditions, whose change with X is that of L*μ for 𝓜s = L*μ, give the change of (q', v')
-from that of (q̃, v⁺) by data at q' alone, also where rows of the loops depend on each other. The
-step itself projects by Newton's method with X and 𝓜 of its iterates: that differs by O(dt⁴).
+with ones of X, and zeros of Ẋ, at the independent coordinates, which are chosen at each state.
 """
 
 from __future__ import annotations
@@ -19,14 +15,13 @@ from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.control.actuation import Actuation, matvec, weight_matrix
-from phistar.derivatives.lie_jacobians import right_jacobian, step_adjoint
 from phistar.errors import UnderactuatedError, first_index, sample_text
 from phistar.loops.assembly import usual_rank
 from phistar.loops.forward import coordinate_names, describe_motion
 from phistar.loops.linearization import motion_tangents
 from phistar.loops.minimal import dependent_columns, independent_of, partition
 from phistar.loops.rank import factored
-from phistar.loops.system import loop_system, motion_at, rows_at, tangents_at
+from phistar.loops.system import loop_system, motion_at, rows_at
 from phistar.model.kinematic_loops import active_loops
 from phistar.robot import Robot
 
@@ -97,79 +92,6 @@ def loop_states(robot: Robot, q: Array, v: Array, entries: Array | None = None) 
     Xdot = np.zeros_like(X)
     np.put_along_axis(Xdot, np.broadcast_to(dependent[..., :, None], turned.shape), turned, axis=-2)
     return LoopStates(entries, X, Xdot)
-
-
-@dataclass(frozen=True)
-class ReducedSteps:
-    """Steps of ``robot.step`` and their derivatives in independent coordinates.
-
-    Attributes:
-        q, v: (..., nq), (..., nv) states after the steps.
-        A: (..., 2 n, 2 n).
-        B: (..., 2 n, nv) for the forces of all joints.
-    """
-
-    q: Array
-    v: Array
-    A: Array
-    B: Array
-
-
-def reduced_steps(
-    robot: Robot,
-    q: Array,
-    v: Array,
-    tau: Array,
-    dt: float,
-    start: LoopStates,
-    end_entries: Array,
-) -> ReducedSteps:
-    """Steps from states on the loops, linearized.
-
-    Args:
-        robot: The robot.
-        q, v, tau: (..., nq), (..., nv), (..., nv).
-        dt: Length of the steps [s].
-        start: Independent changes there.
-        end_entries: (..., n) independent coordinates at the ends.
-    """
-    model, nv = robot.model, robot.nv
-    at = robot.linearize(q, v, tau)
-    free_v = v + dt * at.vdot
-    free_q = robot.integrate(q, dt * free_v)
-    q_next, v_next = robot.step(q, v, tau, dt)
-    end = loop_states(robot, q_next, v_next, end_entries)
-    # Changes of v⁺ and q̃ by (δq_R, δv_R, δτ).
-    n = start.X.shape[-1]
-    starts = start.expand
-    rates = np.concatenate([at.vdot_q, at.vdot_v], axis=-1) @ starts
-    change_v = np.concatenate([starts[..., nv:, :] + dt * rates, dt * at.vdot_tau], axis=-1)
-    change_q = dt * right_jacobian(model, dt * free_v) @ change_v
-    change_q[..., : 2 * n] += step_adjoint(model, dt * free_v) @ starts[..., :nv, :]
-    # The projection: s and w are what it takes off.
-    off_q, off_v = robot.difference(q_next, free_q), free_v - v_next
-    turn_q, turn_v = _turned(robot, q_next, off_q), _turned(robot, q_next, off_v)
-    X, Xt = end.X, np.swapaxes(end.X, -1, -2)
-    momentum = Xt @ robot.mass_matrix(q_next)
-    along = momentum @ np.linalg.inv(right_jacobian(model, off_q))
-    by_q = np.linalg.solve(
-        along @ step_adjoint(model, off_q) @ X - Xt @ turn_q @ X, along @ change_q
-    )
-    carried = (Xt @ turn_v @ X - momentum @ end.Xdot) @ by_q
-    by_v = np.linalg.solve(momentum @ X, momentum @ change_v + carried)
-    change = np.concatenate([by_q, by_v], axis=-2)
-    return ReducedSteps(q_next, v_next, change[..., : 2 * n], change[..., 2 * n :])
-
-
-def _turned(robot: Robot, q: Array, x: Array) -> Array:
-    """∂(𝓜x - L*μ)/∂q (..., nv, nv) at fixed x and μ, where 𝓜x = L*μ."""
-    model = robot.model
-    still = np.zeros_like(x)
-    both = robot.tree.linearize_inverse(np.stack([q, q]), np.stack([still, still]), [x, still])
-    push = matvec(robot.mass_matrix(q), x)
-    multipliers = factored(rows_at(model, q).L, usual_rank(model)).multipliers(push)
-    pulled = tangents_at(model, q, still, still, multipliers)["force_q"]
-    return np.asarray(both.tau_q[0] - both.tau_q[1] - pulled)
 
 
 def independent_motions(robot: Robot, entries: Array, q: Array, v: Array) -> tuple[Array, Array]:

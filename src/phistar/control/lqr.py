@@ -26,9 +26,9 @@ from phistar.control.loop_states import (
     closes_loops,
     holding_force,
     loop_states,
-    reduced_steps,
     reduced_weight,
 )
+from phistar.control.loop_steps import reduced_steps
 from phistar.errors import EquilibriumError, ShapeError, StabilityError
 from phistar.model.configuration import Coordinates
 from phistar.reprs import one_line_repr

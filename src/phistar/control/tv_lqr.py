@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike
 from phistar.arrays import Array
 from phistar.control.actuation import Actuation, state_error, weight_matrix
 from phistar.control.feedback import Feedback
-from phistar.control.loop_states import closes_loops, loop_states, reduced_steps, reduced_weight
+from phistar.control.loop_states import closes_loops, loop_states, reduced_weight
+from phistar.control.loop_steps import reduced_steps
 from phistar.control.trajectory import Trajectory
 from phistar.reprs import one_line_repr
 from phistar.robot import Robot

@@ -150,6 +150,28 @@ def test_bad_samples_of_a_batch_leave_the_others_alone() -> None:
     assert caught.value.sample == (1,)
 
 
+def test_batches_without_a_good_sample_are_nan() -> None:
+    """``on_error="nan"`` gives NaN of the right shape, single and in batches."""
+    robot = four_bar()
+    q, v, tau = four_bar_state()
+    assert np.isnan(robot.forward_dynamics(q + 0.1, v, tau, on_error="nan")).all()
+    many = np.stack([q + 0.1, q + 0.2])
+    assert np.isnan(robot.forward_dynamics(many, v, tau, on_error="nan")).all()
+    assert np.isnan(robot.linearize(many, v, tau, on_error="nan").vdot_q).all()
+
+
+def test_a_step_ends_on_the_loops_or_raises() -> None:
+    """Under enormous forces, too: a state that was not brought back is never returned."""
+    robot = four_bar()
+    q, v, _ = four_bar_state()
+    for force in (1e4, 1e5, 1e6):
+        try:
+            ahead, _ = robot.step(q, v, np.array([force, 0.0, 0.0]), 1e-2)
+        except LoopOpenError:
+            continue
+        assert np.abs(np.asarray(robot.loop_error(ahead))).max() < 1e-9
+
+
 def test_singular_configurations_are_reported_with_their_motion() -> None:
     """Windows of a four-bar lying flat can fold: the motion is named, the result goes on."""
     robot, q, v = windows(2)

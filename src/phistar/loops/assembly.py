@@ -233,6 +233,21 @@ def nearest_configuration(model: Model, q: Array, rank: int, iterations: int = 2
     return q
 
 
+def projection_step(model: Model, q: Array, v: Array, rank: int) -> tuple[Array, Array, Array]:
+    """What the compiled ``loop_projection`` does: q and v nearer to the loops, and the gap squared.
+
+    A Newton step of q in the mass metric, and of v at the new q in the metric of the old one.
+    """
+    system = loop_system(model)
+    at = rows_at(model, q)
+    error = np.where(system.holonomic, at.error, 0.0)
+    gap = _size_of(system, error)
+    mass = dynamics.mass_matrix(system.tree, q)
+    q = integrate_unchecked(model, q, -_metric_step(mass, at.L, error, rank))
+    ahead = motion_at(model, q, v)
+    return q, v - _metric_step(mass, ahead.L, ahead.rate, rank), gap * gap
+
+
 def nearest_velocity(model: Model, q: Array, v: Array, rank: int) -> Array:
     """Velocities (..., nv) that keep the loops, nearest in the mass metric: v - 𝓜⁻¹L*Δ⁻¹Lv."""
     at = motion_at(model, q, v)
@@ -241,10 +256,14 @@ def nearest_velocity(model: Model, q: Array, v: Array, rank: int) -> Array:
 
 def _mass_metric_step(model: Model, q: Array, rows: Array, c: Array, rank: int) -> Array:
     """The x (..., nv) of least x*𝓜x with Lx = c."""
+    return _metric_step(dynamics.mass_matrix(loop_system(model).tree, q), rows, c, rank)
+
+
+def _metric_step(mass: Array, rows: Array, c: Array, rank: int) -> Array:
     from phistar.loops.routes import solve_saddle
 
-    mass = dynamics.mass_matrix(loop_system(model).tree, q)
-    nothing = np.zeros((*np.broadcast_shapes(mass.shape[:-2], c.shape[:-1]), model.nv))
+    batch = np.broadcast_shapes(mass.shape[:-2], c.shape[:-1])
+    nothing = np.zeros((*batch, mass.shape[-1]))
     return solve_saddle(mass, factored(rows, rank), nothing, c)[0]
 
 

@@ -7,18 +7,18 @@ active loops: everything about motion respects them, and what cannot yet says so
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from phistar.arguments import checked_state
 from phistar.arrays import Array
-from phistar.errors import LoopError, UnknownNameError
+from phistar.errors import LoopError, SampleError, UnknownNameError
 from phistar.kernels import RobotKernel
 from phistar.loops import assembly, forward, inverse, linearization
 from phistar.loops import minimal as minimal_coordinates
@@ -31,8 +31,8 @@ from phistar.loops.minimal import MinimalCoordinates
 from phistar.loops.mobility import Mobility
 from phistar.loops.programs import dynamics_key
 from phistar.loops.system import loop_system, rows_at
-from phistar.model.bad_samples import nan_where_bad
-from phistar.model.configuration import Coordinates
+from phistar.model.bad_samples import nan_where_bad, with_nan
+from phistar.model.configuration import Coordinates, batch_shape, neutral, read_coordinates
 from phistar.model.kinematic_loops import TREE_CURE, active_loops
 from phistar.model.model import Model
 from phistar.model.model_cache import Entry
@@ -41,6 +41,8 @@ from phistar.model.wrenches import check_wrenches
 if TYPE_CHECKING:
     from phistar.constraints import Constraint
     from phistar.derivatives.discrete import Discretization
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -287,8 +289,7 @@ class ClosesLoops(Constrained):
             if entry is not None and (result := entry(q, v, tau, out)) is not None:
                 return result
         if on_error != "raise":
-            return nan_where_bad(
-                self.model,
+            return self._nan_where_bad(
                 on_error,
                 partial(self.forward_dynamics, reference=reference, method=method, out=out),
                 {"q": q, "v": v, "tau": tau},
@@ -323,8 +324,7 @@ class ClosesLoops(Constrained):
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
         """
         if on_error != "raise":
-            return nan_where_bad(
-                self.model,
+            return self._nan_where_bad(
                 on_error,
                 partial(self.linearize, reference=reference, method=method),
                 {"q": q, "v": v, "tau": tau},
@@ -352,8 +352,7 @@ class ClosesLoops(Constrained):
         ``step`` and ``simulate`` take back by projecting.
         """
         if on_error != "raise":
-            return nan_where_bad(
-                self.model,
+            return self._nan_where_bad(
                 on_error,
                 partial(self.discretize, dt=dt, method=method, reference=reference),
                 {"q": q, "v": v, "tau": tau},
@@ -438,8 +437,7 @@ class ClosesLoops(Constrained):
             ArgumentError: The loops do not allow the prescribed accelerations.
         """
         if on_error != "raise":
-            return nan_where_bad(
-                self.model,
+            return self._nan_where_bad(
                 on_error,
                 partial(self.hybrid_dynamics, prescribed=prescribed, reference=reference),
                 {"q": q, "v": v, "tau": tau, "vdot": vdot},
@@ -465,6 +463,32 @@ class ClosesLoops(Constrained):
     def operators(self, q: Coordinates, v: Coordinates | None = None) -> LoopOperators:
         """As of a tree, with the loops' rows ``op.L`` and ``op.Delta`` = L𝓜⁻¹L*."""
         return LoopOperators(self.model, q, v)
+
+    def _nan_where_bad(
+        self,
+        on_error: str,
+        call: Callable[..., T],
+        arguments: Mapping[str, Coordinates],
+        forces: Mapping[str, ArrayLike] | None = None,
+    ) -> T:
+        """As ``nan_where_bad``; where no sample is good, the shapes come from a state at rest."""
+        try:
+            return nan_where_bad(self.model, on_error, call, arguments, forces)
+        except SampleError as error:
+            arrays = {
+                name: read_coordinates(self.model, x, "q" if name == "q" else "v", name)
+                for name, x in arguments.items()
+            }
+            batch = batch_shape(self.model, arrays)
+            if not np.broadcast_to(error.bad, batch).all():
+                raise
+            rest = self.assemble(neutral(self.model))
+            given = {
+                name: np.broadcast_to(rest if name == "q" else 0.0, (*batch, x.shape[-1]))
+                for name, x in arrays.items()
+            }
+            found: T = with_nan(call(**given), np.ones(batch, dtype=bool))
+            return found
 
     def _not_with_loops(self, purpose: str) -> Any:
         raise LoopError(self.model.name, purpose, active_loops(self.model.loops), TREE_CURE)

@@ -7,9 +7,9 @@ are in the axes of the successor frame. Lv = 0 and Lv̇ = -L̇v on the loops.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -147,12 +147,17 @@ class LoopRows:
     Attributes:
         relative: (..., loop joints, 4, 4) pose of each successor frame in its predecessor frame.
         L: (..., rows, nv).
-        error: (..., rows) how far open each loop is [rad, m]; zero for rows on velocities alone.
+        find_error: Works out ``error``, which many do not need.
     """
 
     relative: Array
     L: Array
-    error: Array
+    find_error: Callable[[], Array] = field(repr=False)
+
+    @cached_property
+    def error(self) -> Array:
+        """(..., rows) how far open each loop is [rad, m]; zero for rows on velocities alone."""
+        return self.find_error()
 
 
 @dataclass(frozen=True)
@@ -170,7 +175,7 @@ def rows_at(model: Model, q: Array) -> LoopRows:
         return LoopRows(*_nothing(model, q))
     found = traced_results(model, ("loop_rows",), q)
     relative = _poses(found["poses"])
-    return LoopRows(relative, found["rows"], _errors(model, system, q, relative))
+    return LoopRows(relative, found["rows"], partial(_errors, model, system, q, relative))
 
 
 def motion_at(model: Model, q: Array, v: Array) -> LoopMotion:
@@ -181,8 +186,8 @@ def motion_at(model: Model, q: Array, v: Array) -> LoopMotion:
         return LoopMotion(*_nothing(model, q), np.zeros((*batch, 0)), np.zeros((*batch, 0)))
     found = traced_results(model, ("loop_motion",), q, v)
     relative = _poses(found["poses"])
-    error = _errors(model, system, q, relative)
-    return LoopMotion(relative, found["rows"], error, found["rate"], found["bias"])
+    find_error = partial(_errors, model, system, q, relative)
+    return LoopMotion(relative, found["rows"], find_error, found["rate"], found["bias"])
 
 
 def tangents_at(
@@ -192,9 +197,10 @@ def tangents_at(
     return traced_results(model, ("loop_tangents",), q, v, vdot, multipliers)
 
 
-def _nothing(model: Model, q: Array) -> tuple[Array, Array, Array]:
+def _nothing(model: Model, q: Array) -> tuple[Array, Array, Callable[[], Array]]:
     batch = q.shape[:-1]
-    return np.zeros((*batch, 0, 4, 4)), np.zeros((*batch, 0, model.nv)), np.zeros((*batch, 0))
+    none = np.zeros((*batch, 0))
+    return np.zeros((*batch, 0, 4, 4)), np.zeros((*batch, 0, model.nv)), lambda: none
 
 
 def _poses(rows: Array) -> Array:

@@ -149,7 +149,7 @@ def _call_with_replacements(
 
     if wrenches:
         extra = {"forces": {n: mended(x) for n, x in wrenches.items()}}
-    result: T = _with_nan(call(**{n: mended(x) for n, x in arrays.items()}, **extra), bad)
+    result: T = with_nan(call(**{n: mended(x) for n, x in arrays.items()}, **extra), bad)
     return result
 
 
@@ -175,26 +175,26 @@ def _all_nan(
             # Directions must not be zero: some methods divide by their length.
             given[name] += 0.0 if _space(name) == "q" else np.arange(1, model.nv + 1) * len(name)
         try:
-            return _with_nan(call(**given, **extra), bad)  # type: ignore[no-any-return]
+            return with_nan(call(**given, **extra), bad)  # type: ignore[no-any-return]
         except SampleError:
             if seed == _MAX_RETRIES - 1:
                 raise
     raise AssertionError("not reached")
 
 
-def _with_nan(found: object, bad: Array) -> Any:
+def with_nan(found: object, bad: Array) -> Any:
     """Results with NaN for bad samples, whatever they are kept in."""
     if isinstance(found, np.ndarray):
         found = found if found.flags.writeable else np.array(found)
         found[bad] = np.nan
         return found
     if isinstance(found, Mapping):
-        return {name: _with_nan(x, bad) for name, x in found.items()}
+        return {name: with_nan(x, bad) for name, x in found.items()}
     if isinstance(found, tuple):
-        parts = [_with_nan(x, bad) for x in found]
+        parts = [with_nan(x, bad) for x in found]
         return type(found)(*parts) if hasattr(found, "_fields") else tuple(parts)
     assert is_dataclass(found)
     assert not isinstance(found, type)
     kept = {each.name: getattr(found, each.name) for each in fields(found)}
-    arrays = {name: _with_nan(x, bad) for name, x in kept.items() if isinstance(x, np.ndarray)}
+    arrays = {name: with_nan(x, bad) for name, x in kept.items() if isinstance(x, np.ndarray)}
     return type(found)(**{**kept, **arrays})

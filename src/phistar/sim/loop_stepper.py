@@ -24,7 +24,7 @@ from phistar.compile import (
     run_traced_results,
     traced_executable,
 )
-from phistar.loops.assembly import nearest_configuration, nearest_velocity, usual_rank
+from phistar.loops.assembly import projection_step, usual_rank
 from phistar.loops.programs import ANYWHERE, anywhere_programs, dynamics_key, loop_work
 from phistar.loops.routes import LoopProblem, accelerations
 from phistar.loops.system import motion_at
@@ -39,8 +39,10 @@ from phistar.thresholds import POLICY
 if TYPE_CHECKING:
     from phistar.scalar.program import Unrolled
 
-PROJECTION_ITERATIONS = 3
+PROJECTION_ITERATIONS = 6
 """Newton steps after a step of time; they converge quadratically."""
+LARGEST_GAP_TO_CLOSE = 1e-5
+"""Error without units before the last Newton step beyond which a state is lost."""
 PROJECTIONS_IN_STEP = 2
 """Newton steps in the program of a step."""
 GAP_AFTER_WHICH_CLOSED = 1e-8
@@ -79,17 +81,20 @@ def loop_accelerations(
 
 
 def onto_loops(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
-    """The nearest state (..., nq), (..., nv) on the loops, from nearby."""
+    """The nearest state (..., nq), (..., nv) on the loops, from nearby; NaN where none is found.
+
+    By machine code or, in the same steps, by NumPy.
+    """
     for _ in range(PROJECTION_ITERATIONS):
         found = run_traced_results(model, ("loop_projection",), q, v)
-        if found is None:
-            break
-        q, v = found["q_next"], found["v_next"]
-        if (found["gap"] < GAP_AFTER_WHICH_CLOSED**2).all():
+        if found is not None:
+            q, v, gap = found["q_next"], found["v_next"], found["gap"][..., 0]
+        else:
+            q, v, gap = projection_step(model, q, v, usual_rank(model))
+        if (gap < GAP_AFTER_WHICH_CLOSED**2).all():
             return q, v
-    rank = usual_rank(model)
-    q = nearest_configuration(model, q, rank, PROJECTION_ITERATIONS)
-    return q, nearest_velocity(model, q, v, rank)
+    lost = ~(gap < LARGEST_GAP_TO_CLOSE**2)
+    return np.where(lost[..., None], np.nan, q), np.where(lost[..., None], np.nan, v)
 
 
 class LoopStepper(NumpyStepper):

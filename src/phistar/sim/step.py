@@ -32,8 +32,9 @@ from phistar.compile import (
     run_traced_results,
 )
 from phistar.errors import UnknownNameError
+from phistar.loops.assembly import open_loop_error
 from phistar.loops.forward import require_on_loops
-from phistar.loops.system import motion_at
+from phistar.loops.system import motion_at, rows_at
 from phistar.model.configuration import Coordinates, batch_shape
 from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
@@ -95,8 +96,12 @@ def _on_loops(
     precision = float(np.finfo(dtype).eps)
     require_on_loops(model, motion_at(model, q, v), v, "step", precision)
     q, v = _by_stages(scheme, variable, {"q": q, "v": v, "tau": tau}, dt)
-    q, v = onto_loops(model, q, v)
-    return q.astype(dtype), v.astype(dtype)
+    closed = onto_loops(model, q, v)
+    lost = np.asarray(np.isnan(closed[0]).any(axis=-1))
+    if lost.any():
+        cure = "take a shorter step, or smaller forces"
+        raise open_loop_error(model, rows_at(model, q).error, lost, "step", cure)
+    return closed[0].astype(dtype), closed[1].astype(dtype)
 
 
 def _by_stages(

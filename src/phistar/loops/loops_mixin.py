@@ -464,6 +464,34 @@ class ClosesLoops(Constrained):
         """As of a tree, with the loops' rows ``op.L`` and ``op.Delta`` = L𝓜⁻¹L*."""
         return LoopOperators(self.model, q, v)
 
+    def step(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        tau: Coordinates,
+        dt: float | ArrayLike,
+        scheme: str = "semi_implicit",
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        on_error: str = "raise",
+    ) -> tuple[Array, Array]:
+        """The state after one step of time, on the loops: (q, v); see a tree's ``step``.
+
+        Raises:
+            LoopOpenError: The state is not on the loops, or the step tears them open.
+        """
+        if on_error != "raise":
+            return self._nan_where_bad(
+                on_error,
+                partial(self.step, dt=dt, scheme=scheme, reference=reference),
+                {"q": q, "v": v, "tau": tau},
+                forces,
+            )
+        return super().step(  # type: ignore[misc,no-any-return]
+            q, v, tau, dt, scheme, forces=forces, reference=reference
+        )
+
     def _nan_where_bad(
         self,
         on_error: str,

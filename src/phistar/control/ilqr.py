@@ -33,7 +33,12 @@ from phistar.control.cost import Cost, Expansion
 from phistar.control.dynamics_hessian import dynamics_hessian_times_costate
 from phistar.control.feedback import Feedback
 from phistar.control.line_search import TrajectoryBatch, roll_out, search
-from phistar.control.loop_states import closes_loops, holding_force, loop_states
+from phistar.control.loop_states import (
+    closes_loops,
+    holding_force,
+    loop_states,
+    require_start_on_loops,
+)
 from phistar.control.loop_steps import reduced_steps
 from phistar.control.trajectory import Trajectory
 from phistar.control.user_cost import checked_actuation, checked_expansion
@@ -323,7 +328,12 @@ def _initial_forces(
 def _initial_trajectories(
     cost: Cost, q: Array, v: Array, u: Array, dt: float, bounds: tuple[Array, Array]
 ) -> TrajectoryBatch:
-    """The motions of the first guess."""
+    """The motions of the first guess.
+
+    Raises:
+        LoopOpenError, LoopVelocityError: A start is not on the loops of the robot.
+    """
+    require_start_on_loops(cost.robot, q, v)
     steps, problems = u.shape[:2]
     still = TrajectoryBatch(
         np.broadcast_to(q, (steps + 1, *q.shape)),

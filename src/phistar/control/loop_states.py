@@ -17,7 +17,7 @@ from phistar.arrays import Array
 from phistar.control.actuation import Actuation, matvec, weight_matrix
 from phistar.errors import UnderactuatedError, first_index, sample_text
 from phistar.loops.assembly import usual_rank
-from phistar.loops.forward import coordinate_names, describe_motion
+from phistar.loops.forward import coordinate_names, describe_motion, require_on_loops
 from phistar.loops.linearization import motion_tangents
 from phistar.loops.minimal import dependent_columns, independent_of, partition
 from phistar.loops.rank import factored
@@ -191,3 +191,10 @@ def _refuse_undriven(actuation: Actuation, X: Array, left: Array, bad: Array) ->
         "use lqr or tv_lqr, which need no more than that the motors can stabilise it",
         bad,
     )
+
+
+def require_start_on_loops(robot: Robot, q: Array, v: Array) -> None:
+    """Raise where states (..., nq), (..., nv) at which a motion starts are not on the loops."""
+    if active_loops(robot.model.loops):
+        precision = float(np.finfo(np.result_type(q, v)).eps)
+        require_on_loops(robot.model, motion_at(robot.model, q, v), v, "ilqr", precision)

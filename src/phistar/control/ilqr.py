@@ -333,7 +333,7 @@ def _initial_trajectories(
     Raises:
         LoopOpenError, LoopVelocityError: A start is not on the loops of the robot.
     """
-    require_start_on_loops(cost.robot, q, v)
+    require_start_on_loops(cost.actuation.robot, q, v)
     steps, problems = u.shape[:2]
     still = TrajectoryBatch(
         np.broadcast_to(q, (steps + 1, *q.shape)),

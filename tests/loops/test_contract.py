@@ -19,6 +19,7 @@ from phistar.errors import (
     LoopVelocityError,
     ModelError,
     NotFiniteError,
+    RedundantWrenchWarning,
     SingularConfigurationWarning,
     SingularHingeError,
     UnderactuatedError,
@@ -297,6 +298,19 @@ def test_actuators_that_cannot_drive_a_motion() -> None:
     assert np.abs(found.residual).max() > 0.1
     with pytest.raises(UnknownNameError):
         robot.constrained_inverse_dynamics(q, v, v, actuated=["nothing"])
+
+
+def test_wrenches_that_are_not_determined_warn() -> None:
+    """A planar four-bar closed by a hinge: five rows of rank two."""
+    robot = four_bar()
+    q, v, tau = four_bar_state()
+    found = robot.constrained_dynamics(q, v, tau)
+    assert not found.unique[LOOP]
+    with pytest.warns(RedundantWrenchWarning, match=LOOP):
+        assert found.wrenches[LOOP].shape == (6,)
+    with pytest.raises(UnknownNameError):
+        found.wrenches["nothing"]
+    assert pickle.loads(pickle.dumps(found)).wrenches.keys() == found.wrenches.keys()
 
 
 def test_more_actuators_than_freedoms_can_squeeze() -> None:

@@ -46,7 +46,7 @@ def test_four_bar_for_ten_seconds() -> None:
     wrench = sim.wrenches("coupler_closure")
     assert wrench.shape == (100, 6)
     again = robot.constrained_dynamics(sim.q[7], sim.v[7], np.zeros(3))
-    assert error(wrench[7], again.wrenches["coupler_closure"]) < 1e-9
+    assert error(wrench[7], dict(again.wrenches)["coupler_closure"]) < 1e-9
     with pytest.raises(UnknownNameError):
         sim.wrenches("nothing")
 

@@ -17,11 +17,13 @@ from phistar.compile import run_traced
 from phistar.errors import (
     ArgumentError,
     LoopVelocityError,
+    RedundantWrenchWarning,
     SingularConfigurationWarning,
     SingularHingeError,
     UnknownNameError,
     first_index,
     sample_text,
+    warn,
 )
 from phistar.loops.assembly import open_loop_error, usual_rank
 from phistar.loops.programs import (
@@ -79,6 +81,31 @@ class Held:
 NOT_HELD = Held()
 
 
+class LoopWrenches(dict[str, Array]):
+    """Wrenches (..., 6) by loop; asking for one that is not determined warns.
+
+    Attributes:
+        unique: For each loop whether its wrench is determined, (...) booleans.
+    """
+
+    def __init__(
+        self, found: Mapping[str, Array] | None = None, unique: Mapping[str, Array] | None = None
+    ) -> None:
+        super().__init__(found or {})
+        self.unique = dict(unique or {})
+
+    def __getitem__(self, loop: str) -> Array:
+        if loop in self and not self.unique[loop].all():
+            warn(
+                f"the wrench of loop '{loop}' is not determined: loops hold each other in tension "
+                "that does not move the robot; this is the one of the shortest multipliers",
+                RedundantWrenchWarning,
+            )
+        if loop not in self:
+            raise UnknownNameError("active loop joint", loop, self)
+        return super().__getitem__(loop)
+
+
 @one_line_repr
 @dataclass(frozen=True)
 class ConstrainedDynamics:
@@ -87,7 +114,7 @@ class ConstrainedDynamics:
     Attributes:
         vdot: (..., nv) joint accelerations.
         wrenches: For each loop joint (..., 6) [moment; force] on the successor, at its frame, in
-            its axes.
+            its axes; one that is not determined is of least norm, and asking for it warns.
         joint_forces: (..., nv) L*λ, the loops' joint forces; always determined.
         multipliers: (..., rows), in the order of ``robot.loop_jacobian``'s rows; the shortest ones
             where they are not determined.
@@ -155,12 +182,13 @@ def constrained_dynamics(
     multipliers = factored(rows.L, problem.rank).multipliers(net)
     joint_forces = (np.swapaxes(rows.L, -1, -2) @ multipliers[..., None])[..., 0]
     found = loop_wrenches(system, rows.relative, multipliers)
+    unique = unique_loops(system, rows.L, problem.rank)
     return ConstrainedDynamics(
         vdot.astype(dtype),
-        {name: x.astype(dtype) for name, x in found.items()},
+        LoopWrenches({name: x.astype(dtype) for name, x in found.items()}, unique),
         joint_forces.astype(dtype),
         multipliers.astype(dtype),
-        unique_loops(system, rows.L, problem.rank),
+        unique,
         problem.rank,
     )
 

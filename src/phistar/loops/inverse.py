@@ -25,6 +25,7 @@ from phistar.errors import (
 from phistar.loops.forward import (
     NOT_HELD,
     Held,
+    LoopWrenches,
     coordinate_names,
     describe_motion,
     present_rank,
@@ -111,12 +112,13 @@ def constrained_inverse_dynamics(
     multipliers = factor.multipliers(wanted - tau)
     joint_forces = (np.swapaxes(rows.L, -1, -2) @ multipliers[..., None])[..., 0]
     found = loop_wrenches(system, rows.relative, multipliers)
+    unique = unique_loops(system, rows.L, rank)
     return ConstrainedInverse(
         effort.astype(dtype),
         tau.astype(dtype),
-        {name: x.astype(dtype) for name, x in found.items()},
+        LoopWrenches({name: x.astype(dtype) for name, x in found.items()}, unique),
         joint_forces.astype(dtype),
-        unique_loops(system, rows.L, rank),
+        unique,
         residual.astype(dtype),
         internal.astype(dtype),
         names,

@@ -172,7 +172,8 @@ class Simulation:
 
     def wrenches(self, loop: str) -> Array:
         """Wrench (N, ..., 6) [moment; force] of a loop joint on its successor at the first N knots,
-        at the successor frame in its axes, under the joint forces held from there on.
+        at the successor frame in its axes, under the joint forces held from there on; of least norm
+        where it is not determined, which ``constrained_dynamics(...).unique`` tells.
 
         Wrenches on frames are not known any more: ``constrained_dynamics`` takes them.
         """
@@ -185,7 +186,7 @@ class Simulation:
         if loop not in names:
             raise UnknownNameError("active loop joint", loop, names, self.model.name)
         found = constrained_dynamics(self.model, self.q[:-1], self.v[:-1], self.tau)
-        return found.wrenches[loop]
+        return dict(found.wrenches)[loop]
 
     @cached_property
     def events(self) -> tuple[LoopEvent, ...]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import phistar
 from phistar.algebra.dense import Dense
 from phistar.algebra.dense_loops import LoopRows
 from phistar.algebra.ir import Expr, I
@@ -67,7 +68,7 @@ from phistar.model.components import GROUND, Coupling, Frame, LoopJoint
 from phistar.model.configuration import integrate_unchecked, random_configuration
 from phistar.model.model import Model
 from phistar.model.random import random_model
-from tests.helpers import SHARED, load_with_loops, needs_shared
+from tests.helpers import SHARED, needs_shared
 
 LOOPS = SHARED / "loops"
 MECHANISMS = sorted(path.stem for path in LOOPS.glob("*.json"))
@@ -138,7 +139,7 @@ def _case(name: str) -> tuple[Model, dict[str, Array], dict[str, Any]]:
         goldens = {key: file[key] for key in file.files}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SingularHingeWarning)
-        return load_with_loops(LOOPS / facts["file"]).model, goldens, facts
+        return phistar.load(LOOPS / facts["file"]).model, goldens, facts
 
 
 def _mechanism(name: str, sample: int) -> tuple[Dense, dict[str, Array]]:

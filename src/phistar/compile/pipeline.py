@@ -279,14 +279,12 @@ def _is_too_large(program: TracedProgram, target: Target) -> bool:
 def cheapest_equivalent(name: str, backend: str | None = None) -> str:
     """The program that is cheapest on a backend, or the default one, among those equal to one.
 
-    With classical accelerations, which machine code uses, the third forward-dynamics algorithm
+    With classical accelerations, which machine code and C use, the third forward-dynamics algorithm
     takes fewer operations than the fourth: P a is a dense product, M α + b is not.
     """
     used = backends.default() if backend is None else backend
-    return "forward_dynamics_3" if (name, used) == _COSTLIER_ON_LLVM else name
-
-
-_COSTLIER_ON_LLVM = ("forward_dynamics", "llvm")
+    scalars = used in ("llvm", "c")
+    return "forward_dynamics_3" if name == "forward_dynamics" and scalars else name
 
 
 def matrix_plan(

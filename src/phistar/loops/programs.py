@@ -39,6 +39,17 @@ REST = 1e-12
 ROUNDINGS = 1e3
 """The same in roundings of the precision of a state, if that is more."""
 
+SMALLEST_PIVOT = 1e-10
+"""Fraction of a row's Δ below which its pivot may be rounding, so that there is no result."""
+PROJECTION_ITERATIONS = 6
+"""Newton steps after a step of time, at most; they converge quadratically."""
+PROJECTIONS_IN_STEP = 2
+"""Newton steps in the program of a step."""
+GAP_AFTER_WHICH_CLOSED = 1e-8
+"""Error without units before a Newton step that leaves nothing but rounding."""
+LARGEST_GAP_TO_CLOSE = 1e-5
+"""Error without units before the last Newton step beyond which a state is lost."""
+
 ANYWHERE = "anywhere"
 PRECISIONS = {"float64": "double", "float32": "float"}
 """Of states on the loops, by dtype; ``ANYWHERE``: not looked at."""
@@ -90,6 +101,7 @@ def _tracer(model: Model, precision: str, held: tuple[str, ...] = ()) -> LoopTra
         system.column_scale,
         slack(OPEN_TOLERANCE, epsilon),
         slack(RATE_TOLERANCE, epsilon),
+        SMALLEST_PIVOT,
         frozenset(
             row
             for loop, own in zip(system.loops, system.slices, strict=True)

@@ -25,7 +25,16 @@ from phistar.compile import (
     traced_executable,
 )
 from phistar.loops.assembly import projection_step, usual_rank
-from phistar.loops.programs import ANYWHERE, anywhere_programs, dynamics_key, loop_work
+from phistar.loops.programs import (
+    ANYWHERE,
+    GAP_AFTER_WHICH_CLOSED,
+    LARGEST_GAP_TO_CLOSE,
+    PROJECTION_ITERATIONS,
+    PROJECTIONS_IN_STEP,
+    anywhere_programs,
+    dynamics_key,
+    loop_work,
+)
 from phistar.loops.routes import LoopProblem, accelerations
 from phistar.loops.system import motion_at
 from phistar.model.model import Model
@@ -38,15 +47,6 @@ from phistar.thresholds import POLICY
 
 if TYPE_CHECKING:
     from phistar.scalar.program import Unrolled
-
-PROJECTION_ITERATIONS = 6
-"""Newton steps after a step of time; they converge quadratically."""
-LARGEST_GAP_TO_CLOSE = 1e-5
-"""Error without units before the last Newton step beyond which a state is lost."""
-PROJECTIONS_IN_STEP = 2
-"""Newton steps in the program of a step."""
-GAP_AFTER_WHICH_CLOSED = 1e-8
-"""Error without units before a Newton step that leaves nothing but rounding."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ that is left, by selects.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
@@ -29,10 +30,7 @@ from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled
 from phistar.scalar.trace.configuration_programs import integrated
 from phistar.scalar.trace.inline import inline
 
-SMALLEST_PIVOT = 1e-10
-"""Fraction of a row's Δ below which its pivot may be rounding, so that there is no result."""
-
-_ABOVE_ZERO = 1e-300
+_ABOVE_ZERO = sys.float_info.min
 
 
 @dataclass(frozen=True)
@@ -44,6 +42,8 @@ class RowScales:
         columns: (nv,).
         open_error: Length of an error without units from which loops count as open.
         rate: Fraction of ‖L‖‖v‖ from which a velocity opens them.
+        smallest_pivot: Fraction of a row's Δ below which its pivot may be rounding, so that there
+            is no result.
         held: Numbers of rows of loops that hold frames wherever they are: never open.
     """
 
@@ -51,6 +51,7 @@ class RowScales:
     columns: Array
     open_error: float
     rate: float
+    smallest_pivot: float
     held: Set[int] = frozenset()
 
 
@@ -125,9 +126,10 @@ class LoopTracer:
 
     def multipliers(self, delta: Matrix, right: Vector, *, guarded: bool) -> Vector:
         """λ with Δλ = right, in as many rows as are independent."""
+        least = self.scales.smallest_pivot if guarded else 0.0
         if self.rank >= len(delta):
-            return _solve_symmetric(delta, right, guarded)
-        return _solve_pivoted(delta, right, self.rank, guarded)
+            return _solve_symmetric(delta, right, least)
+        return _solve_pivoted(delta, right, self.rank, least)
 
 
 @dataclass(frozen=True)
@@ -141,18 +143,18 @@ class LineRows:
     error: Vector
 
 
-def _pivot(x: Scalar, size: Scalar, guarded: bool) -> Scalar:
-    return guard(x, SMALLEST_PIVOT * size) if guarded else x
+def _pivot(x: Scalar, size: Scalar, least: float) -> Scalar:
+    return guard(x, least * size) if least else x
 
 
-def _solve_symmetric(delta: Matrix, right: Vector, guarded: bool) -> Vector:
+def _solve_symmetric(delta: Matrix, right: Vector, least: float) -> Vector:
     """L D L* without pivoting; Δ is positive."""
     work, y = [list(row) for row in delta], list(right)
     count = len(delta)
     inverses: Vector = []
     lower: Matrix = [zeros(count) for _ in delta]
     for k in range(count):
-        inverses.append(1.0 / _pivot(work[k][k], delta[k][k], guarded))
+        inverses.append(1.0 / _pivot(work[k][k], delta[k][k], least))
         for i in range(k + 1, count):
             lower[i][k] = work[i][k] * inverses[k]
             y[i] = y[i] - lower[i][k] * y[k]
@@ -165,7 +167,7 @@ def _solve_symmetric(delta: Matrix, right: Vector, guarded: bool) -> Vector:
     return x
 
 
-def _solve_pivoted(delta: Matrix, right: Vector, rank: int, guarded: bool) -> Vector:
+def _solve_pivoted(delta: Matrix, right: Vector, rank: int, least: float) -> Vector:
     """The rows with the largest pivots, one after the other; multipliers of the others are zero."""
     work, y = [list(row) for row in delta], list(right)
     count = len(delta)
@@ -175,7 +177,7 @@ def _solve_pivoted(delta: Matrix, right: Vector, rank: int, guarded: bool) -> Ve
     for _ in range(rank):
         best, marks = _largest([work[i][i] * left[i] for i in range(count)])
         largest = best if not chosen else largest
-        inverse = 1.0 / _pivot(best, largest, guarded)
+        inverse = 1.0 / _pivot(best, largest, least)
         column = [dot(marks, [work[i][j] for i in range(count)]) for j in range(count)]
         value = dot(marks, y) * inverse
         chosen.append((marks, column, inverse, value))

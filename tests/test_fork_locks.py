@@ -4,6 +4,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -45,3 +46,41 @@ def test_properties_in_a_child() -> None:
         check=False,
     )
     assert done.stdout == "child 0\n", done.stderr
+
+
+IMPORTING = """
+import importlib, os, pathlib, sys, threading, time
+import phistar
+
+folder = pathlib.Path(sys.argv[1])
+(folder / "slow_module.py").write_text("import time; time.sleep(0.5); value = 7")
+sys.path.insert(0, str(folder))
+begun = threading.Event()
+
+def load():
+    begun.set()
+    import slow_module
+
+threading.Thread(target=load, daemon=True).start()
+begun.wait()
+time.sleep(0.1)
+child = os.fork()
+if child == 0:
+    import slow_module
+    os._exit(slow_module.value)
+print("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_waits_for_imports(tmp_path: Path) -> None:
+    """A module that another thread was importing can be imported in the child."""
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTING, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        check=False,
+    )
+    assert done.stdout == "child 7\n", done.stderr

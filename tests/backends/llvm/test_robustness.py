@@ -388,10 +388,6 @@ import phistar
 from phistar.backends.llvm.run import jit, tiers
 from phistar.thresholds import POLICY
 
-# A fork in the middle of an import deadlocks in Python itself; all imports are done before.
-import locale, logging, selectors, signal, subprocess, traceback
-import phistar.backends.llvm.emit.column_tiles, phistar.backends.llvm.emit.looped_module
-import phistar.scalar.allocate, phistar.scalar.trace.link_classes, phistar.scalar.trace.looped
 phistar.load("double_pendulum").inverse_dynamics(np.zeros(2), np.zeros(2), np.zeros(2))
 vars(POLICY)["max_link_streams_at_once"] = 100
 robot = phistar.load("quadruped")

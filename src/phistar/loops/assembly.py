@@ -17,13 +17,12 @@ from phistar import dynamics
 from phistar.arguments import checked_state
 from phistar.arrays import Array
 from phistar.errors import (
-    ArgumentError,
     LoopOpenError,
     UnknownNameError,
     first_index,
 )
 from phistar.loops.rank import factored, rank_of
-from phistar.loops.system import LoopSystem, loop_system, motion_at, rows_at
+from phistar.loops.system import LoopSystem, loop_system, motion_at, refuse_complex, rows_at
 from phistar.model.configuration import Coordinates, integrate_unchecked
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_on_model
@@ -59,7 +58,7 @@ def assemble(
         LoopOpenError: The loops of a sample cannot be closed from there.
     """
     (start,) = checked_state(model, q=q)
-    _refuse_complex(start)
+    refuse_complex(start)
     free = _free_coordinates(model, fixed)
     flat = start.reshape(-1, model.nq).astype(float)
     found, error = _descend(model, flat, free)
@@ -277,7 +276,7 @@ def project(
     """
     given = {"q": q} if v is None else {"q": q, "v": v}
     arrays = checked_state(model, **given)
-    _refuse_complex(*arrays)
+    refuse_complex(*arrays)
     dtype = np.result_type(*arrays)
     rank = usual_rank(model)
     closed = nearest_configuration(model, arrays[0].astype(float), rank)
@@ -292,11 +291,3 @@ def project(
     batch = moved.shape[:-1]
     closed = np.array(np.broadcast_to(closed, (*batch, model.nq)))
     return closed.astype(dtype), moved.astype(dtype)
-
-
-def _refuse_complex(*arrays: Array) -> None:
-    if any(x.dtype.kind == "c" for x in arrays):
-        raise ArgumentError(
-            "complex numbers cannot go through loops, whose rows are chosen by size; "
-            "use linearize, jvp or vjp for derivatives"
-        )

@@ -15,7 +15,6 @@ from phistar.arguments import check_out, check_shapes, checked_state
 from phistar.arrays import Array
 from phistar.compile import run_traced
 from phistar.errors import (
-    ArgumentError,
     LoopVelocityError,
     RedundantWrenchWarning,
     SingularConfigurationWarning,
@@ -36,7 +35,14 @@ from phistar.loops.programs import (
 from phistar.loops.programs import slack as within
 from phistar.loops.rank import RANK_TOLERANCE, factored, singular_values, unique_loops
 from phistar.loops.routes import NEEDS_TREE_INERTIA, LoopProblem, accelerations, solve_saddle
-from phistar.loops.system import LoopMotion, LoopSystem, loop_system, loop_wrenches, motion_at
+from phistar.loops.system import (
+    LoopMotion,
+    LoopSystem,
+    loop_system,
+    loop_wrenches,
+    motion_at,
+    refuse_complex,
+)
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
 from phistar.model.singular import singular_hinges
@@ -248,15 +254,6 @@ def _refuse_singular_tree(model: Model, method: str) -> None:
     """Ways that need the tree's inertias say so where one vanishes."""
     if method in NEEDS_TREE_INERTIA and (hinges := singular_hinges(model)):
         raise SingularHingeError([*hinges, f"method {method!r} needs it; 'kkt' does not"])
-
-
-def refuse_complex(*arrays: Array) -> None:
-    """Raise for complex numbers, whose derivative would get lost."""
-    if any(x.dtype.kind == "c" for x in arrays):
-        raise ArgumentError(
-            "complex numbers cannot go through loops, whose rows are chosen by size; "
-            "use linearize, jvp or vjp for derivatives"
-        )
 
 
 def present_rank(model: Model, rows: Array, purpose: str) -> int:

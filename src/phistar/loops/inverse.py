@@ -29,11 +29,16 @@ from phistar.loops.forward import (
     coordinate_names,
     describe_motion,
     present_rank,
-    refuse_complex,
     require_on_loops,
 )
 from phistar.loops.rank import RANK_TOLERANCE, factored, unique_loops
-from phistar.loops.system import LoopMotion, loop_system, loop_wrenches, motion_at
+from phistar.loops.system import (
+    LoopMotion,
+    loop_system,
+    loop_wrenches,
+    motion_at,
+    refuse_complex,
+)
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
 from phistar.model.wrenches import Wrenches, check_batch, check_numbers

@@ -12,6 +12,7 @@ from phistar.arrays import Array
 from phistar.errors import ArgumentError
 from phistar.loops.assembly import assemble, usual_rank
 from phistar.loops.forward import coordinate_names
+from phistar.loops.rank import independent_vectors
 from phistar.loops.system import LoopSystem, loop_system, motion_at, rows_at
 from phistar.model.configuration import Coordinates, difference, integrate
 from phistar.model.model import Model
@@ -26,21 +27,8 @@ def dependent_columns(system: LoopSystem, rows: Array, rank: int) -> Array:
     Their columns of L are far from dependent; among those that are about as far the last is taken,
     so that joints near the root stay independent.
     """
-    left = np.swapaxes(system.scaled(rows), -1, -2)
-    chosen = np.empty((*left.shape[:-2], rank), dtype=int)
-    order = np.arange(left.shape[-2])
-    for k in range(rank):
-        norms = (left * left).sum(axis=-1)
-        if k:
-            np.put_along_axis(norms, chosen[..., :k], -1.0, axis=-1)
-        far = norms >= PIVOT_FRACTION**2 * norms.max(axis=-1, keepdims=True)
-        best = np.where(far, order, -1).argmax(axis=-1)
-        chosen[..., k] = best
-        pivot = np.take_along_axis(left, best[..., None, None], axis=-2)
-        length = np.sqrt((pivot * pivot).sum(axis=-1, keepdims=True))
-        unit = pivot / np.where(length > 0.0, length, 1.0)
-        left = left - (left * unit).sum(axis=-1, keepdims=True) * unit
-    return np.sort(chosen, axis=-1)
+    columns = np.swapaxes(system.scaled(rows), -1, -2)
+    return independent_vectors(columns, rank, PIVOT_FRACTION)
 
 
 def partition(

@@ -33,15 +33,32 @@ def rank_of(system: LoopSystem, rows: Array, tolerance: float = RANK_TOLERANCE) 
 
 
 def independent_rows(system: LoopSystem, rows: Array, rank: int) -> Array:
-    """Numbers (..., rank) of rows that are far from dependent, by Gram-Schmidt with pivots."""
-    left = system.scaled(rows)
-    batch = left.shape[:-2]
-    chosen = np.empty((*batch, rank), dtype=int)
-    for k in range(rank):
+    """Numbers (..., rank) of rows that are far from dependent."""
+    return independent_vectors(system.scaled(rows), rank)
+
+
+def independent_vectors(vectors: Array, count: int, fraction: float = 1.0) -> Array:
+    """Numbers (..., count), in order, of vectors that are far from dependent.
+
+    By Gram-Schmidt with pivots: of what is left of the vectors the longest is taken, or the last
+    one that has this fraction of its length.
+
+    Args:
+        vectors: (..., n, size).
+        count: How many.
+        fraction: At most one.
+    """
+    left = vectors
+    chosen = np.empty((*left.shape[:-2], count), dtype=int)
+    order = np.arange(left.shape[-2])
+    for k in range(count):
         norms = (left * left).sum(axis=-1)
         if k:
             np.put_along_axis(norms, chosen[..., :k], -1.0, axis=-1)
         best = norms.argmax(axis=-1)
+        if fraction < 1.0:
+            far = norms >= fraction**2 * norms.max(axis=-1, keepdims=True)
+            best = np.where(far, order, -1).argmax(axis=-1)
         chosen[..., k] = best
         pivot = np.take_along_axis(left, best[..., None, None], axis=-2)
         length = np.sqrt((pivot * pivot).sum(axis=-1, keepdims=True))

@@ -15,6 +15,7 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.compile import traced_results
+from phistar.errors import ArgumentError
 from phistar.model.components import Coupling, Loop, LoopJoint
 from phistar.model.kinematic_loops import active_loops, loop_ends, loop_label
 from phistar.model.loop_kinds import LOOP_KINDS, LowerPair, wrench_columns
@@ -248,3 +249,12 @@ def loop_wrenches(system: LoopSystem, relative: Array, multipliers: Array) -> di
         N = wrench_columns(loop, relative[..., number, :, :])
         found[loop.name] = (np.swapaxes(N, -1, -2) @ multipliers[..., rows, None])[..., 0]
     return found
+
+
+def refuse_complex(*arrays: Array) -> None:
+    """Raise for complex numbers, whose derivative would get lost."""
+    if any(x.dtype.kind == "c" for x in arrays):
+        raise ArgumentError(
+            "complex numbers cannot go through loops, whose rows are chosen by size; "
+            "use linearize, jvp or vjp for derivatives"
+        )

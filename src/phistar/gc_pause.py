@@ -13,8 +13,10 @@ import os
 import threading
 from contextlib import ContextDecorator
 
-MANY_OBJECTS = 200_000
-"""New objects of a pause that are not traversed after it, about 0.1 s."""
+MANY_OBJECTS = 2_000_000
+"""New objects of a pause that are not traversed after it, about a second: of robots with tens of
+thousands of links. Garbage among them waits for a full collection, which Python does not hasten for
+them, so that fewer would let memory grow from robot to robot."""
 FEW_FROZEN = 1000
 """Frozen objects that are no user's doing: Python 3.12 starts with some 400, others with none."""
 

@@ -13,7 +13,7 @@ import numpy as np
 from phistar import dynamics
 from phistar.arguments import check_out, check_shapes, checked_state
 from phistar.arrays import Array
-from phistar.compile import run_traced
+from phistar.compile import run_traced, traced_executable
 from phistar.errors import (
     LoopVelocityError,
     RedundantWrenchWarning,
@@ -148,8 +148,8 @@ def forward_dynamics(
 ) -> Array:
     """Joint accelerations (..., nv) on the loops."""
     result = None
-    if wrenches is None and method == "auto" and not held.drives:
-        result = _by_code(model, q, v, tau, held.loops)
+    if method == "auto" and not held.drives:
+        result = _by_code(model, q, v, tau, wrenches, held.loops)
     if result is None:
         problem, dtype = posed(model, q, v, tau, wrenches, "forward_dynamics", method, held)
         result = _solved(problem, method).astype(dtype)
@@ -161,14 +161,32 @@ def forward_dynamics(
 
 
 def _by_code(
-    model: Model, q: Coordinates, v: Coordinates, tau: Coordinates, held: frozenset[str]
+    model: Model,
+    q: Coordinates,
+    v: Coordinates,
+    tau: Coordinates,
+    wrenches: Wrenches | None,
+    held: frozenset[str],
 ) -> Array | None:
     """v̇ by machine code, if that is at hand and all states are on the loops."""
     arrays = check_shapes(model, q=q, v=v, tau=tau)
     precision = PRECISIONS.get(np.result_type(*arrays.values()).name)
     if precision is None:
         return None
-    return run_traced(model, dynamics_key(precision, held), *arrays.values())
+    key = dynamics_key(precision, held)
+    if wrenches is not None:
+        if traced_executable(model, key) is None:
+            return None
+        arrays["tau"] = arrays["tau"] + pushing(model, arrays["q"], wrenches)
+    return run_traced(model, key, *arrays.values())
+
+
+def pushing(model: Model, q: Array, wrenches: Wrenches) -> Array:
+    """Joint forces (..., nv) of wrenches on frames of a robot's tree."""
+    check_numbers(model, {"q": q}, wrenches)
+    tree, rest = loop_system(model).tree, np.zeros(model.nv, q.dtype)
+    weight = dynamics.inverse_dynamics(tree, q, rest, rest)
+    return weight - dynamics.inverse_dynamics(tree, q, rest, rest, wrenches)
 
 
 def constrained_dynamics(

@@ -18,13 +18,22 @@ from functools import cached_property
 
 import numpy as np
 
+from phistar.arguments import check_shapes
 from phistar.arrays import Array
+from phistar.compile import run_traced_results, traced_executable
 from phistar.derivatives.discrete import Discretization
-from phistar.derivatives.first import InverseLinearization, Linearization, linearize_inverse
+from phistar.derivatives.first import (
+    InverseLinearization,
+    Linearization,
+    linearize_inverse,
+    refuse_large_tensors,
+)
 from phistar.derivatives.lie_jacobians import right_jacobian, step_adjoint
 from phistar.errors import ArgumentError, UnknownNameError
-from phistar.loops.forward import NOT_HELD, Held, coordinate_names, posed
+from phistar.loops.assembly import usual_rank
+from phistar.loops.forward import NOT_HELD, Held, coordinate_names, posed, pushing
 from phistar.loops.minimal import dependent_columns, independent_of, partition
+from phistar.loops.programs import PRECISIONS, linearization_key, live_rows
 from phistar.loops.rank import Factored, factored
 from phistar.loops.routes import LoopProblem, accelerations, solve_saddle
 from phistar.loops.system import LoopSystem, loop_system, rows_at, tangents_at
@@ -74,7 +83,6 @@ class LoopLinearization(Linearization):
         multipliers_q, multipliers_v, multipliers_tau: (..., rows, nv).
         wrench_q, wrench_v, wrench_tau: For each loop joint (..., 6, nv), of its wrench on the
             successor.
-        rate_q: (..., rows, nv), ∂(Lv)/∂q.
         tangential: Whether rows depend on each other, so that derivatives exist along the loops
             only.
     """
@@ -84,13 +92,17 @@ class LoopLinearization(Linearization):
     multipliers_q: Array = field(repr=False)
     multipliers_v: Array = field(repr=False)
     multipliers_tau: Array = field(repr=False)
-    rate_q: Array = field(repr=False)
     rank: int
 
     @property
     def tangential(self) -> bool:
         """Whether derivatives exist along the loops only."""
-        return self.rank < loop_system(self.model).count
+        return has_dependent_rows(self.model, self.rank)
+
+    @cached_property
+    def rate_q(self) -> Array:
+        """∂(Lv)/∂q (..., rows, nv)."""
+        return motion_tangents(self.model, self.q, self.v)
 
     @cached_property
     def wrench_q(self) -> Mapping[str, Array]:
@@ -175,6 +187,10 @@ def linearize(
     held: Held = NOT_HELD,
 ) -> LoopLinearization:
     """Derivatives of forward dynamics on the loops."""
+    if method == "auto" and not held.drives:
+        by_code = _by_code(model, q, v, tau, wrenches, held.loops)
+        if by_code is not None:
+            return by_code
     problem, dtype = posed(model, q, v, tau, wrenches, "linearize", method, held)
     vdot = accelerations(problem, method)
     factor = factored(problem.rows.L, problem.rank)
@@ -189,7 +205,7 @@ def linearize(
     ):
         found[name] = _solve_columns(at.tau_vdot, factor, force, c)
     vdot_q = found["q"][0]
-    if problem.rank < problem.system.count:
+    if has_dependent_rows(model, problem.rank):
         vdot_q = vdot_q @ factor.X @ np.swapaxes(factor.X, -1, -2)
     batch = vdot.shape[:-1]
 
@@ -209,9 +225,63 @@ def linearize(
         wide(found["q"][1], rows, nv),
         wide(found["v"][1], rows, nv),
         wide(found["tau"][1], rows, nv),
-        wide(tangents["rate_q"], rows, nv),
         problem.rank,
     )
+
+
+def has_dependent_rows(model: Model, rank: int) -> bool:
+    """Whether rows depend on each other that are not zero in every configuration."""
+    return rank < loop_system(model).count and rank < len(live_rows(model))
+
+
+def _by_code(
+    model: Model,
+    q: Coordinates,
+    v: Coordinates,
+    tau: Coordinates,
+    wrenches: Wrenches | None,
+    held: frozenset[str],
+) -> LoopLinearization | None:
+    """The linearization by machine code, if that is at hand and all states are on the loops."""
+    arrays = check_shapes(model, q=q, v=v, tau=tau)
+    precision = PRECISIONS.get(np.result_type(*arrays.values()).name)
+    if precision is None:
+        return None
+    refuse_large_tensors(model, 2, *arrays.values(), count=3)
+    key = linearization_key(precision, held)
+    if wrenches is not None:
+        if traced_executable(model, key) is None:
+            return None
+        arrays["tau"] = arrays["tau"] + pushing(model, arrays["q"], wrenches)
+    found = run_traced_results(model, key, *arrays.values())
+    if found is None:
+        return None
+    if wrenches is not None:
+        turned = _pushing_changes(model, arrays["q"], wrenches)
+        found["change_q"] = found["change_q"] + found["change_tau"] @ turned
+    vdot, nv = found["vdot"], model.nv
+    by_q, by_v, by_tau = (found[f"change_{name}"] for name in ("q", "v", "tau"))
+    return LoopLinearization(
+        vdot,
+        by_q[..., :nv, :],
+        by_v[..., :nv, :],
+        by_tau[..., :nv, :],
+        model,
+        np.array(np.broadcast_to(arrays["v"], vdot.shape)),
+        np.array(np.broadcast_to(arrays["q"], (*vdot.shape[:-1], model.nq)), dtype=float),
+        found["multipliers"],
+        by_q[..., nv:, :],
+        by_v[..., nv:, :],
+        by_tau[..., nv:, :],
+        usual_rank(model),
+    )
+
+
+def _pushing_changes(model: Model, q: Array, wrenches: Wrenches) -> Array:
+    """Derivatives (..., nv, nv) of the joint forces of wrenches along q."""
+    tree, rest = loop_system(model).tree, np.zeros(model.nv, q.dtype)
+    weight = linearize_inverse(tree, q, rest, rest).tau_q
+    return weight - linearize_inverse(tree, q, rest, rest, wrenches).tau_q
 
 
 def _residual_changes(

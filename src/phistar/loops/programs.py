@@ -8,7 +8,8 @@ numbers; what answers instead says why.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -18,12 +19,22 @@ from phistar.algebra.symbols import D
 from phistar.algorithms import diagonal_dynamics
 from phistar.algorithms.equations_of_motion import in_motion
 from phistar.algorithms.inverse_dynamics import bias_force
-from phistar.backends import OPTIONAL_INPUTS
-from phistar.backends.policy import LoopWork
-from phistar.compile import Kernel, Traced, add_traced, compile_outputs, joint_map
+from phistar.backends import OPTIONAL_INPUTS, Tuning
+from phistar.backends.policy import BundleWork, LoopWork
+from phistar.compile import (
+    Kernel,
+    Target,
+    Traced,
+    add_traced,
+    compile_outputs,
+    joint_map,
+    kernel,
+    lowered_bundle,
+)
 from phistar.loops.assembly import usual_rank
 from phistar.loops.system import loop_system
 from phistar.model.model import Model
+from phistar.model.model_cache import cached_on_model
 from phistar.model.singular import singular_hinges
 
 if TYPE_CHECKING:
@@ -63,6 +74,11 @@ _EPSILONS = {
 def dynamics_key(precision: str, held: Iterable[str] = ()) -> tuple[str, str, tuple[str, ...]]:
     """Key of forward dynamics: for states of a precision, some loops holding frames anywhere."""
     return "loop_dynamics", precision, tuple(sorted(held))
+
+
+def linearization_key(precision: str, held: Iterable[str] = ()) -> tuple[str, str, tuple[str, ...]]:
+    """Key of its linearization."""
+    return "loop_linearization", precision, tuple(sorted(held))
 
 
 def slack(tolerance: float, epsilon: float) -> float:
@@ -118,6 +134,27 @@ def _dynamics(model: Model, precision: str, held: tuple[str, ...]) -> Unrolled:
     return loop_dynamics(_tracer(model, precision, held), guarded=precision != ANYWHERE)
 
 
+def _linearization(model: Model, precision: str, held: tuple[str, ...]) -> Unrolled:
+    from phistar.scalar.lower import LoweringOptions
+    from phistar.scalar.lower_fused import to_fused
+    from phistar.scalar.trace.loop_linearization import TreePrograms, loop_linearization
+    from phistar.scalar.trace.loop_programs import loop_tangents
+
+    tree, absent = loop_system(model).tree, frozenset(OPTIONAL_INPUTS)
+    inverse = kernel("mass_matrix_inverse").on(
+        tree, Target("llvm", tuning=Tuning(regroup_inertia=True))
+    )
+    assert inverse is not None
+    # Walks along branches are loops over rows, which cannot be part of a line.
+    derivatives = replace(lowered_bundle("linearize_inverse"), split=None)
+    programs = TreePrograms(
+        inverse.unrolled(absent),
+        to_fused(derivatives, tree, absent, LoweringOptions(regroup=True)),
+        loop_tangents(model),
+    )
+    return loop_linearization(_tracer(model, precision, held), programs)
+
+
 def anywhere_programs(model: Model) -> tuple[Unrolled, Unrolled]:
     """Dynamics that does not look whether states are on the loops, and projection."""
     from phistar.scalar.trace.loop_dynamics import loop_dynamics, loop_projection
@@ -130,6 +167,23 @@ def _projection(model: Model) -> Unrolled:
     from phistar.scalar.trace.loop_dynamics import loop_projection
 
     return loop_projection(_tracer(model, ANYWHERE))
+
+
+@cached_on_model
+def live_rows(model: Model) -> tuple[int, ...]:
+    """Numbers of the rows that are not zero in every configuration."""
+    from phistar.scalar.trace.loop_programs import loop_rows
+
+    nv = model.nv
+    return tuple(
+        sorted(
+            {
+                store.index // nv
+                for store in loop_rows(model).block.stores
+                if store.space == "rows" and store.value != 0.0
+            }
+        )
+    )
 
 
 def loop_work(
@@ -145,6 +199,21 @@ def loop_work(
     return LoopWork(rows)
 
 
+def _linearization_work(model: Model, precision: str, held: tuple[str, ...]) -> BundleWork | None:
+    """Besides: None where rows depend on each other, so that derivatives are along the loops."""
+    if loop_work(model) is None or usual_rank(model) < len(live_rows(model)):
+        return None
+    return BundleWork(model.nv + loop_system(model).count)
+
+
+def _linearization_shapes(
+    model: Model, precision: str, held: tuple[str, ...]
+) -> Mapping[str, tuple[int, ...]]:
+    nv, rows = model.nv, loop_system(model).count
+    changes = dict.fromkeys(("change_q", "change_v", "change_tau"), (nv + rows, nv))
+    return {"vdot": (nv,), "multipliers": (rows,), **changes}
+
+
 add_traced(
     Traced(
         "loop_dynamics",
@@ -154,6 +223,17 @@ add_traced(
         loop_work,
         choices={"precision": "double", "held": ()},
         defined="v̇ = N⁻*D⁻¹(ε + Zλ), Δλ = -L̇v - Z*D⁻¹ε, Δ = Z*D⁻¹Z, Z = N⁻¹L*",
+    )
+)
+add_traced(
+    Traced(
+        "loop_linearization",
+        ("q", "v", "tau"),
+        _linearization_shapes,
+        _linearization,
+        _linearization_work,
+        choices={"precision": "double", "held": ()},
+        defined="∂(v̇, λ) = -G ∂(ID - L*λ, Lv̇ + L̇v), G = [𝓜⁻¹ - W*A* W*; -W Δ⁻¹], W* = AΔ⁻¹",
     )
 )
 add_traced(

@@ -83,9 +83,21 @@ class LoopTracer:
     def sweeps(self, q: Vector, v: Vector, tau: Vector, zeta: Vector) -> Mapping[str, Vector]:
         """The tree's sweeps, joint vectors in the robot's own coordinates."""
         given = {"tau": tau, "zeta": zeta, "v": v}
-        inputs = {name: [x[i] for i in self._order] for name, x in given.items()}
+        inputs = {name: self.in_body_order(x) for name, x in given.items()}
         found = inline(self._factors, {"q": q, **inputs})
         return {name: self._own(x) for name, x in found.items()}
+
+    def in_body_order(self, x: Vector) -> Vector:
+        """A joint vector as the tree's programs have it."""
+        return [x[i] for i in self._order]
+
+    def own_matrix(self, entries: Vector) -> Matrix:
+        """A matrix over the joints of the tree's programs, rows one after the other."""
+        size = self.model.nv
+        result: Matrix = [zeros(size) for _ in range(size)]
+        for k, i in enumerate(self._order):
+            result[i] = self._own(entries[k * size : (k + 1) * size])
+        return result
 
     def _own(self, x: Vector) -> Vector:
         result = zeros(len(x))
@@ -101,7 +113,7 @@ class LoopTracer:
         kept = []
         for i, scale in enumerate(self.scales.rows.tolist()):
             row = found["rows"][i * nv : (i + 1) * nv]
-            if all(isinstance(x, float) and x == 0.0 for x in row):
+            if all(is_zero(x) for x in row):
                 continue
             kept.append(i)
             L.append(scaled(scale, row))
@@ -128,7 +140,7 @@ class LoopTracer:
         """λ with Δλ = right, in as many rows as are independent."""
         least = self.scales.smallest_pivot if guarded else 0.0
         if self.rank >= len(delta):
-            return _solve_symmetric(delta, right, least)
+            return SymmetricFactor(delta, least).solve(right)
         return _solve_pivoted(delta, right, self.rank, least)
 
 
@@ -143,28 +155,57 @@ class LineRows:
     error: Vector
 
 
+def is_zero(x: Scalar) -> bool:
+    """Whether it is zero for the robot as such."""
+    return isinstance(x, float) and x == 0.0
+
+
 def _pivot(x: Scalar, size: Scalar, least: float) -> Scalar:
     return guard(x, least * size) if least else x
 
 
-def _solve_symmetric(delta: Matrix, right: Vector, least: float) -> Vector:
-    """L D L* without pivoting; Δ is positive."""
-    work, y = [list(row) for row in delta], list(right)
-    count = len(delta)
-    inverses: Vector = []
-    lower: Matrix = [zeros(count) for _ in delta]
-    for k in range(count):
-        inverses.append(1.0 / _pivot(work[k][k], delta[k][k], least))
-        for i in range(k + 1, count):
-            lower[i][k] = work[i][k] * inverses[k]
-            y[i] = y[i] - lower[i][k] * y[k]
-            for j in range(k + 1, i + 1):
-                work[i][j] = work[i][j] - lower[i][k] * work[j][k]
-    x = [value * inverse for value, inverse in zip(y, inverses, strict=True)]
-    for k in reversed(range(count)):
-        for i in range(k + 1, count):
-            x[k] = x[k] - lower[i][k] * x[i]
-    return x
+class SymmetricFactor:
+    """A positive matrix Δ = C E C* without pivoting, C unit lower triangular."""
+
+    def __init__(self, delta: Matrix, least: float) -> None:
+        """Args:
+        delta: The matrix.
+        least: Fraction of a row's own number below which its pivot is none.
+        """
+        work = [list(row) for row in delta]
+        count = len(delta)
+        self._inverses: Vector = []
+        self._lower: Matrix = [zeros(count) for _ in delta]
+        for k in range(count):
+            self._inverses.append(1.0 / _pivot(work[k][k], delta[k][k], least))
+            for i in range(k + 1, count):
+                self._lower[i][k] = work[i][k] * self._inverses[k]
+                for j in range(k + 1, i + 1):
+                    work[i][j] = work[i][j] - self._lower[i][k] * work[j][k]
+
+    def forward(self, x: Vector) -> Vector:
+        """C⁻¹x."""
+        y = list(x)
+        for i, row in enumerate(self._lower):
+            for k in range(i):
+                y[i] = y[i] - row[k] * y[k]
+        return y
+
+    def divided(self, x: Vector) -> Vector:
+        """E⁻¹x."""
+        return [value * inverse for value, inverse in zip(x, self._inverses, strict=True)]
+
+    def backward(self, x: Vector) -> Vector:
+        """C⁻*x."""
+        y = list(x)
+        for k in reversed(range(len(y))):
+            for i in range(k + 1, len(y)):
+                y[k] = y[k] - self._lower[i][k] * y[i]
+        return y
+
+    def solve(self, right: Vector) -> Vector:
+        """Δ⁻¹ right."""
+        return self.backward(self.divided(self.forward(right)))
 
 
 def _solve_pivoted(delta: Matrix, right: Vector, rank: int, least: float) -> Vector:
@@ -206,7 +247,8 @@ def _largest(values: Vector) -> tuple[Scalar, Vector]:
     return best, marks
 
 
-def _stores(name: str, values: Vector) -> list[Store]:
+def output_stores(name: str, values: Vector) -> list[Store]:
+    """All entries of an output."""
     return [Store(name, i, "", x) for i, x in enumerate(values)]
 
 
@@ -231,14 +273,14 @@ def loop_dynamics(tracer: LoopTracer, *, guarded: bool) -> Unrolled:
         rates = plus(rates, scaled(x, column))
     vdot = tracer.sweeps(q, nothing, nothing, rates)["v"]
     if guarded:
-        invalid = _off_loops(tracer, rows, v)
+        invalid = off_loops(tracer, rows, v)
         vdot = [x + invalid for x in vdot]
     inputs = {"q": model.nq, "v": model.nv, "tau": model.nv}
     signature = Signature(inputs, {"vdot": model.nv}, quaternion_entries(model))
-    return Unrolled(signature, BasicBlock(g, _stores("vdot", vdot)))
+    return Unrolled(signature, BasicBlock(g, output_stores("vdot", vdot)))
 
 
-def _off_loops(tracer: LoopTracer, rows: LineRows, v: Vector) -> Scalar:
+def off_loops(tracer: LoopTracer, rows: LineRows, v: Vector) -> Scalar:
     """Zero on the loops, else not a number."""
     scales = tracer.scales
     slack = scales.open_error**2 - dot(rows.error, rows.error)
@@ -270,8 +312,8 @@ def loop_projection(tracer: LoopTracer) -> Unrolled:
     q_next = integrated(model, q, step)
     ahead = tracer.rows(q_next, v)
     change = _nearest(tracer, q, ahead.L, scaled(-1.0, ahead.rate))
-    stores = _stores("q_next", q_next) + _stores("v_next", plus(v, change))
-    stores += _stores("gap", [dot(rows.error, rows.error)])
+    stores = output_stores("q_next", q_next) + output_stores("v_next", plus(v, change))
+    stores += output_stores("gap", [dot(rows.error, rows.error)])
     inputs = {"q": model.nq, "v": model.nv}
     outputs = {"q_next": model.nq, "v_next": model.nv, "gap": 1}
     return Unrolled(Signature(inputs, outputs, quaternion_entries(model)), BasicBlock(g, stores))

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Derivatives of forward dynamics with loops, as straight lines and two products for one robot.
+
+With A = 𝓜⁻¹L*, Δ = LA, W* = AΔ⁻¹, and r₁ = ID(q, v, v̇) - L*λ, r₂ = Lv̇ + L̇v at fixed v̇ and λ:
+
+    ∂(v̇, λ) = -G ∂(r₁, r₂),    G = [𝓜⁻¹ - W*A*   W*]
+                                   [    -W        Δ⁻¹]
+
+The tree's inverse mass matrix and the derivatives of its inverse dynamics are programs of their
+own, put together here in one graph with those of the rows. G is formed once and multiplied with the
+derivatives along q and v; its first columns, negative below, are the derivatives along τ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from phistar.scalar.graph import WORK, Graph, Scalar
+from phistar.scalar.linear.vectors import Matrix, Vector, dot, minus, plus, scaled, times, zeros
+from phistar.scalar.lower import quaternion_entries
+from phistar.scalar.program import BasicBlock, MatrixProduct, Signature, Store, Unrolled
+from phistar.scalar.trace.inline import inline
+from phistar.scalar.trace.loop_dynamics import (
+    LineRows,
+    LoopTracer,
+    SymmetricFactor,
+    is_zero,
+    off_loops,
+    output_stores,
+)
+from phistar.thresholds import POLICY
+
+
+@dataclass(frozen=True)
+class TreePrograms:
+    """Programs that are put together; joint vectors and matrices of the tree in body order.
+
+    Attributes:
+        inverse: q -> 𝓜⁻¹, its only output.
+        derivatives: q, v, vdot -> ``tau_q`` and ``tau_v`` of inverse dynamics.
+        tangents: q, v, vdot, multipliers -> ``acceleration_q``, ``acceleration_v``, ``force_q``.
+    """
+
+    inverse: Unrolled
+    derivatives: Unrolled
+    tangents: Unrolled
+
+
+def loop_linearization(tracer: LoopTracer, programs: TreePrograms) -> Unrolled:
+    """q, v, tau -> ``vdot``, ``multipliers`` and the derivatives of both.
+
+    ``change_q``, ``change_v`` and ``change_tau`` (nv + rows, nv) are derivatives of v̇ and, below
+    these, of λ; rows one after the other. Nothing of it is a number off the loops.
+    """
+    return _Linearization(tracer, programs).program()
+
+
+@dataclass(frozen=True)
+class _Solution:
+    """What solves for accelerations and multipliers, of the rows that are not zero, without units.
+
+    Attributes:
+        inverse: 𝓜⁻¹.
+        carried: A, a list per row.
+        factor: Of Δ.
+    """
+
+    inverse: Matrix
+    carried: Matrix
+    factor: SymmetricFactor
+
+
+class _Linearization:
+    def __init__(self, tracer: LoopTracer, programs: TreePrograms) -> None:
+        self.tracer = tracer
+        self.programs = programs
+        self.graph = Graph()
+        self.nv = tracer.model.nv
+        self.count = len(tracer.scales.rows)
+        self.stores: list[Store] = []
+        self.products: list[MatrixProduct] = []
+        self.slots = 0
+
+    def program(self) -> Unrolled:
+        """The unrolled program."""
+        model, nv, g = self.tracer.model, self.nv, self.graph
+        q: Vector = [g.load("q", i) for i in range(model.nq)]
+        v: Vector = [g.load("v", i) for i in range(nv)]
+        tau: Vector = [g.load("tau", i) for i in range(nv)]
+        rows = self.tracer.rows(q, v)
+        solution = self._solution(q, rows)
+        vdot, multipliers = self._accelerations(q, v, tau, rows, solution)
+        self.stores += output_stores("vdot", vdot) + output_stores("multipliers", multipliers)
+        G = self._solution_matrix(rows, solution)
+        self.stores += output_stores("change_tau", [x for row in G for x in row[:nv]])
+        by_q, by_v = self._residual_changes(q, v, vdot, multipliers)
+        self._multiply(G, {"change_q": by_q, "change_v": by_v})
+        changes = dict.fromkeys(("change_q", "change_v", "change_tau"), len(G) * nv)
+        outputs = {"vdot": nv, "multipliers": self.count, **changes}
+        signature = Signature(
+            {"q": model.nq, "v": nv, "tau": nv}, outputs, quaternion_entries(model)
+        )
+        body = BasicBlock(g, self.stores)
+        return Unrolled(signature, body, tuple(self.products), self.slots)
+
+    def _solution(self, q: Vector, rows: LineRows) -> _Solution:
+        (entries,) = inline(self.programs.inverse, {"q": q}).values()
+        inverse = self.tracer.own_matrix(entries)
+        carried = [times(inverse, row) for row in rows.L]
+        delta: Matrix = [zeros(len(carried)) for _ in carried]
+        for i, row in enumerate(rows.L):
+            for j in range(i + 1):
+                delta[i][j] = delta[j][i] = dot(row, carried[j])
+        return _Solution(
+            inverse, carried, SymmetricFactor(delta, self.tracer.scales.smallest_pivot)
+        )
+
+    def _accelerations(
+        self, q: Vector, v: Vector, tau: Vector, rows: LineRows, solution: _Solution
+    ) -> tuple[Vector, Vector]:
+        """v̇, not a number off the loops, and λ with units."""
+        nothing = zeros(self.nv)
+        bias = self.tracer.sweeps(q, v, nothing, nothing)["bias"]
+        vdot = times(solution.inverse, minus(tau, bias))
+        right = [-x - dot(row, vdot) for x, row in zip(rows.bias, rows.L, strict=True)]
+        found = solution.factor.solve(right)
+        multipliers = zeros(self.count)
+        for i, x, column in zip(rows.numbers, found, solution.carried, strict=True):
+            vdot = plus(vdot, scaled(x, column))
+            multipliers[i] = self.tracer.scales.rows[i].item() * x
+        invalid = off_loops(self.tracer, rows, v)
+        return [x + invalid for x in vdot], multipliers
+
+    def _solution_matrix(self, rows: LineRows, solution: _Solution) -> Matrix:
+        """G, zero at rows that are always zero."""
+        nv, factor = self.nv, solution.factor
+        G: Matrix = [zeros(nv + self.count) for _ in range(nv + self.count)]
+        units = self.tracer.scales.rows.tolist()
+        halves = [factor.forward([a[k] for a in solution.carried]) for k in range(nv)]
+        weighted = [factor.divided(x) for x in halves]
+        for k in range(nv):
+            for other in range(k + 1):
+                taken = dot(halves[k], weighted[other])
+                G[k][other] = G[other][k] = solution.inverse[k][other] - taken
+            for i, x in zip(rows.numbers, factor.backward(weighted[k]), strict=True):
+                G[k][nv + i] = units[i] * x
+                G[nv + i][k] = -units[i] * x
+        for column, i in enumerate(rows.numbers):
+            unit = zeros(len(rows.numbers))
+            unit[column] = units[i]
+            found = factor.solve(unit)
+            for row in range(column, len(found)):
+                j = rows.numbers[row]
+                G[nv + i][nv + j] = G[nv + j][nv + i] = units[j] * found[row]
+        return G
+
+    def _residual_changes(
+        self, q: Vector, v: Vector, vdot: Vector, multipliers: Vector
+    ) -> tuple[Matrix, Matrix]:
+        """Derivatives (nv + rows, nv) of r₁ and r₂ along q and v."""
+        nv, tracer = self.nv, self.tracer
+        order = tracer.in_body_order
+        given = {"q": q, "v": order(v), "vdot": order(vdot)}
+        tree = inline(self.programs.derivatives, given)
+        given = {"q": q, "v": v, "vdot": vdot, "multipliers": multipliers}
+        loops = inline(self.programs.tangents, given)
+        turned = [loops["force_q"][i * nv : (i + 1) * nv] for i in range(nv)]
+        held = tracer.own_matrix(tree["tau_q"])
+        by_q = [minus(x, y) for x, y in zip(held, turned, strict=True)]
+        by_v = tracer.own_matrix(tree["tau_v"])
+        for matrix, name in ((by_q, "acceleration_q"), (by_v, "acceleration_v")):
+            matrix += [loops[name][i * nv : (i + 1) * nv] for i in range(self.count)]
+        return by_q, by_v
+
+    def _multiply(self, G: Matrix, changes: Mapping[str, Matrix]) -> None:
+        """Minus G times each; small products are multiplied out."""
+        if len(G) <= POLICY.max_product_rows_unrolled:
+            for name, right in changes.items():
+                columns = [[row[j] for row in right] for j in range(self.nv)]
+                found = [-dot(row, column) for row in G for column in columns]
+                self.stores += output_stores(name, found)
+            return
+        left = self.slots
+        for row in G:
+            for x in row:
+                self._spill(x)
+        for name, right in changes.items():
+            slots = [
+                {k: self._spill(row[j]) for k, row in enumerate(right) if not is_zero(row[j])}
+                for j in range(self.nv)
+            ]
+            self.products.append(MatrixProduct(name, left, len(G), slots))
+
+    def _spill(self, x: Scalar) -> int:
+        self.stores.append(Store(WORK, self.slots, "", x))
+        self.slots += 1
+        return self.slots - 1

@@ -344,9 +344,8 @@ def require_on_loops(
         cure = "close it first: q = robot.assemble(q), or robot.project(q, v)"
         raise open_loop_error(model, looked_at * rows.error, np.asarray(bad), purpose, cure)
     rate = system.row_scale * rows.rate
-    scaled = system.scaled(rows.L)
     speeds = v / system.column_scale
-    size = (scaled * scaled).sum(axis=(-1, -2)) * (speeds * speeds).sum(axis=-1)
+    size = system.count * (speeds * speeds).sum(axis=-1)
     slack = within(RATE_TOLERANCE, precision)
     if (bad := ~((rate * rate).sum(axis=-1) <= slack**2 * size + REST**2)).any():
         sample = first_index(bad)

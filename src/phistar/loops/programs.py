@@ -39,12 +39,13 @@ from phistar.model.singular import singular_hinges
 
 if TYPE_CHECKING:
     from phistar.scalar.program import Unrolled
-    from phistar.scalar.trace.loop_dynamics import LoopTracer
+    from phistar.scalar.trace.loop_tracer import LoopTracer
 
 OPEN_TOLERANCE = 1e-6
 """Errors without units from which a loop counts as open."""
 RATE_TOLERANCE = 1e-6
-"""Fraction of ‖L‖‖v‖ from which a velocity opens a loop."""
+"""Fraction of √rows ‖v‖, without units, from which a velocity opens a loop; rows without units
+have lengths of about one."""
 REST = 1e-12
 """Rates of rows without units below this [1/s] are none."""
 ROUNDINGS = 1e3
@@ -100,16 +101,25 @@ def loop_factors(turning_rotors: bool) -> Kernel:
     return compile_outputs("loop_factors", tuple(outputs.items()), regroup_inertia=True)
 
 
+@cache
+def loop_bias(turning_rotors: bool) -> Kernel:
+    """The tree's sweeps of 𝒞."""
+    assert not turning_rotors
+    outputs = {"bias": in_motion(bias_force)}
+    return compile_outputs("loop_bias", tuple(outputs.items()), regroup_inertia=True)
+
+
 def _tracer(model: Model, precision: str, held: tuple[str, ...] = ()) -> LoopTracer:
     from phistar.scalar.lower import LoweringOptions, to_unrolled
-    from phistar.scalar.trace.loop_dynamics import LoopTracer, RowScales
     from phistar.scalar.trace.loop_programs import loop_closure
+    from phistar.scalar.trace.loop_tracer import LoopTracer, RowScales
 
     system, epsilon = loop_system(model), _EPSILONS[precision]
+    absent = frozenset(OPTIONAL_INPUTS)
     factors = to_unrolled(
         loop_factors(model.turning_rotors).schedule,
         model,
-        frozenset(OPTIONAL_INPUTS),
+        absent,
         options=LoweringOptions(regroup=True),
     )
     scales = RowScales(
@@ -117,6 +127,7 @@ def _tracer(model: Model, precision: str, held: tuple[str, ...] = ()) -> LoopTra
         system.column_scale,
         slack(OPEN_TOLERANCE, epsilon),
         slack(RATE_TOLERANCE, epsilon),
+        REST,
         SMALLEST_PIVOT,
         frozenset(
             row
@@ -125,7 +136,8 @@ def _tracer(model: Model, precision: str, held: tuple[str, ...] = ()) -> LoopTra
             for row in range(own.start, own.stop)
         ),
     )
-    return LoopTracer(model, factors, loop_closure(model), usual_rank(model), scales)
+    bias = loop_bias(model.turning_rotors).schedule.classical
+    return LoopTracer(model, factors, bias, absent, loop_closure(model), usual_rank(model), scales)
 
 
 def _dynamics(model: Model, precision: str, held: tuple[str, ...]) -> Unrolled:

@@ -195,18 +195,29 @@ class LdlFactor:
             *(self.rows[i][j] for i in size for j in range(i + 1)),
         ]
 
-    def solve(self, x: Sequence[Scalar]) -> Vector:
-        """The inverse times a vector."""
+    def forward(self, x: Sequence[Scalar]) -> Vector:
+        """L⁻¹ times a vector."""
         y = list(x)
-        size = len(y)
-        for i in range(size):
+        for i in range(len(y)):
             for j in range(i):
                 y[i] = y[i] - self.lower[i][j] * y[j]
-        y = [a * b for a, b in zip(y, self.inverse_pivots, strict=True)]
-        for i in reversed(range(size)):
-            for j in range(i + 1, size):
+        return y
+
+    def divided(self, x: Sequence[Scalar]) -> Vector:
+        """D⁻¹ times a vector."""
+        return [a * b for a, b in zip(x, self.inverse_pivots, strict=True)]
+
+    def backward(self, x: Sequence[Scalar]) -> Vector:
+        """L⁻* times a vector."""
+        y = list(x)
+        for i in reversed(range(len(y))):
+            for j in range(i + 1, len(y)):
                 y[i] = y[i] - self.lower[j][i] * y[j]
         return y
+
+    def solve(self, x: Sequence[Scalar]) -> Vector:
+        """The inverse times a vector."""
+        return self.backward(self.divided(self.forward(x)))
 
     def times(self, x: Sequence[Scalar]) -> Vector:
         """The matrix times a vector."""

@@ -17,18 +17,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from phistar.scalar.graph import WORK, Graph, Scalar
+from phistar.scalar.linear.symmetric_factor import SymmetricFactor, is_zero
 from phistar.scalar.linear.vectors import Matrix, Vector, dot, minus, plus, scaled, times, zeros
 from phistar.scalar.lower import quaternion_entries
 from phistar.scalar.program import BasicBlock, MatrixProduct, Signature, Store, Unrolled
 from phistar.scalar.trace.inline import inline
-from phistar.scalar.trace.loop_dynamics import (
-    LineRows,
-    LoopTracer,
-    SymmetricFactor,
-    is_zero,
-    off_loops,
-    output_stores,
-)
+from phistar.scalar.trace.loop_dynamics import off_loops, output_stores
+from phistar.scalar.trace.loop_tracer import LineRows, LoopTracer
 from phistar.thresholds import POLICY
 
 

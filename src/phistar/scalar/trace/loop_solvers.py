@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""𝓜x = f + L*λ with Lx = c in scalars, by two ways that share a tracer.
+
+With the factors 𝓜 = N D N* of the tree and Z = N⁻¹L*, one column per row:
+
+    ε = N⁻¹f
+    Δ = L𝓜⁻¹L* = Z*D⁻¹Z
+    Δλ = c - Z*D⁻¹ε
+    x = N⁻* D⁻¹(ε + Zλ)
+
+``JoinSolver`` does this in the order of ``loop_join``. Where rows depend on each other Δ is
+singular: ``RangeSolver`` takes as many pivots as there are independent rows, each the largest that
+is left, by selects.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+
+from phistar.scalar.graph import Graph, Scalar, select
+from phistar.scalar.linear.symmetric_factor import guarded_pivot
+from phistar.scalar.linear.vectors import Matrix, Vector, dot, plus, scaled, zeros
+from phistar.scalar.lower import LoweringOptions, link_number_choices, quaternion_entries
+from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled, count_arithmetic
+from phistar.scalar.trace.loop_join import LoopJoin
+from phistar.scalar.trace.loop_tracer import LoopTracer
+from phistar.scalar.trace.traced_links import TracedLinks
+
+
+class LoopSolver(ABC):
+    """What solves 𝓜x = f + L*λ with Lx = c in a graph; vectors in the robot's own coordinates."""
+
+    def __init__(self, tracer: LoopTracer, graph: Graph) -> None:
+        self.tracer = tracer
+        self.graph = graph
+
+    def load(self, name: str, size: int) -> Vector:
+        """An input."""
+        return [self.graph.load(name, i) for i in range(size)]
+
+    @abstractmethod
+    def bias(self, q: Vector, v: Vector) -> Vector:
+        """𝒞, of the inputs."""
+
+    @abstractmethod
+    def solve(
+        self, q: Vector, L: Matrix, force: Vector, wanted: Vector, guarded: bool = False
+    ) -> Vector:
+        """x; not a number where rows lose rank, if guarded."""
+
+
+class RangeSolver(LoopSolver):
+    """By all rows at once; as many pivots as there are independent rows, the largest first."""
+
+    def __init__(self, tracer: LoopTracer) -> None:
+        super().__init__(tracer, Graph())
+
+    def bias(self, q: Vector, v: Vector) -> Vector:
+        """See ``LoopSolver``."""
+        nothing = zeros(self.tracer.model.nv)
+        return self.tracer.sweeps(q, v, nothing, nothing)["bias"]
+
+    def solve(
+        self, q: Vector, L: Matrix, force: Vector, wanted: Vector, guarded: bool = False
+    ) -> Vector:
+        """See ``LoopSolver``."""
+        tracer = self.tracer
+        nothing = zeros(tracer.model.nv)
+        columns, weighted = [], []
+        for row in L:
+            found = tracer.sweeps(q, nothing, row, nothing)
+            columns.append(found["kappa"])
+            weighted.append(found["scaled"])
+        delta: Matrix = [zeros(len(L)) for _ in L]
+        for i, column in enumerate(columns):
+            for j in range(i + 1):
+                delta[i][j] = delta[j][i] = dot(column, weighted[j])
+        rates = tracer.sweeps(q, nothing, force, nothing)["scaled"]
+        right = [c - dot(column, rates) for c, column in zip(wanted, columns, strict=True)]
+        least = tracer.scales.smallest_pivot if guarded else 0.0
+        multipliers = _solve_pivoted(delta, right, tracer.rank, least)
+        for x, column in zip(multipliers, weighted, strict=True):
+            rates = plus(rates, scaled(x, column))
+        return list(tracer.sweeps(q, nothing, nothing, rates)["v"])
+
+
+class JoinSolver(LoopSolver):
+    """Loop by loop, each where its chain ends; rows are independent."""
+
+    def __init__(self, tracer: LoopTracer, robot: TracedLinks) -> None:
+        super().__init__(tracer, robot.graph)
+        self._robot = robot
+
+    def bias(self, q: Vector, v: Vector) -> Vector:
+        """See ``LoopSolver``."""
+        return self.tracer.traced_bias(self._robot)
+
+    def solve(
+        self, q: Vector, L: Matrix, force: Vector, wanted: Vector, guarded: bool = False
+    ) -> Vector:
+        """See ``LoopSolver``."""
+        tracer = self.tracer
+        least = tracer.scales.smallest_pivot if guarded else 0.0
+        join = LoopJoin(self._robot, [tracer.in_body_order(row) for row in L], least)
+        return tracer.own(join.solve(tracer.in_body_order(force), wanted))
+
+
+Program = tuple[Mapping[str, int], list[Store]]
+"""Sizes of inputs, and what a trace leaves."""
+
+
+def cheapest_program(tracer: LoopTracer, trace: Callable[[LoopSolver], Program]) -> Unrolled:
+    """The program of a trace by the solver that takes the fewest operations."""
+    found = []
+    for solver in _solvers(tracer):
+        inputs, stores = trace(solver)
+        outputs = Counter(store.space for store in stores)
+        signature = Signature(inputs, dict(outputs), quaternion_entries(tracer.model))
+        found.append(Unrolled(signature, BasicBlock(solver.graph, stores)))
+    return min(found, key=lambda program: count_arithmetic(program.count()))
+
+
+def _solvers(tracer: LoopTracer) -> Iterator[LoopSolver]:
+    if not tracer.independent:
+        yield RangeSolver(tracer)
+        return
+    options = LoweringOptions(regroup=True)
+    for links in link_number_choices(tracer.model, frozenset(), options, flat=True):
+        yield JoinSolver(tracer, TracedLinks(links))
+
+
+def _solve_pivoted(delta: Matrix, right: Vector, rank: int, least: float) -> Vector:
+    """The rows with the largest pivots, one after the other; multipliers of the others are zero."""
+    work, y = [list(row) for row in delta], list(right)
+    count = len(delta)
+    left: Vector = [1.0] * count
+    chosen: list[tuple[Vector, Vector, Scalar, Scalar]] = []
+    largest = zeros(1)[0]
+    for _ in range(rank):
+        best, marks = _largest([work[i][i] * left[i] for i in range(count)])
+        largest = best if not chosen else largest
+        inverse = 1.0 / guarded_pivot(best, largest, least)
+        column = [dot(marks, [work[i][j] for i in range(count)]) for j in range(count)]
+        value = dot(marks, y) * inverse
+        chosen.append((marks, column, inverse, value))
+        for i in range(count):
+            y[i] = y[i] - column[i] * value
+            left[i] = left[i] * (1.0 - marks[i])
+            factor = column[i] * inverse
+            for j in range(i + 1):
+                work[i][j] = work[j][i] = work[i][j] - factor * column[j]
+    x: Vector = zeros(count)
+    for marks, column, inverse, value in reversed(chosen):
+        own = value - dot(column, x) * inverse
+        x = plus(x, scaled(own, marks))
+    return x
+
+
+def _largest(values: Vector) -> tuple[Scalar, Vector]:
+    """The largest of values that are not negative, and a vector with a one at its place."""
+    best, marks = values[0], [1.0, *zeros(len(values) - 1)]
+    for i in range(1, len(values)):
+        old = best
+        best = select(values[i], old, values[i], old)
+        for j in range(i):
+            marks[j] = select(values[i], old, 0.0, marks[j])
+        marks[i] = select(values[i], old, 1.0, 0.0)
+    return best, marks

@@ -20,6 +20,7 @@ from phistar.kinematics import Kinematics
 from phistar.loops.loops_mixin import Constrained
 from phistar.model.description_mixin import Described
 from phistar.sim.simulation_mixin import Simulates
+from phistar.whole_system.whole_system_mixin import HasWholeSystem
 
 TOPICS: dict[str, type | frozenset[str]] = {
     "Operators and compiled functions": frozenset({"operators", "function", "compile"}),
@@ -30,6 +31,7 @@ TOPICS: dict[str, type | frozenset[str]] = {
     "Derivatives": Derivatives,
     "Simulation": Simulates,
     "Closed loops": Constrained,
+    "All links in one system": HasWholeSystem,
     "Diagonal rates": Diagonalized,
     "Curvature": Geometry,
     "Names, limits and configurations": Described,
@@ -43,6 +45,7 @@ ORDER = (
     "Derivatives",
     "Simulation",
     "Closed loops",
+    "All links in one system",
     "Operators and compiled functions",
     "Diagonal rates",
     "Curvature",
@@ -72,6 +75,13 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "simulation": ("Simulation", ("phistar.sim.simulation", "phistar.sim.monitors:Drift")),
+    "whole_system": (
+        "All links in one system",
+        (
+            "phistar.whole_system.sparse_equations:WholeSystem, SystemSolution",
+            "phistar.whole_system.sparse_ltdl:sparse_ltdl",
+        ),
+    ),
     "loops": (
         "Closed loops",
         (

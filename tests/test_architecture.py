@@ -76,9 +76,14 @@ LAYERS: dict[str, tuple[str, str]] = {
         "compile dynamics derivatives linear operators kernels",
         "numpy",
     ),
+    "whole_system": (
+        "errors reprs spatial model arguments compile dynamics loops",
+        "numpy scipy",
+    ),
     "robot": (
         f"{BASE} arguments algebra algorithms compile dynamics kinematics energies derivatives "
-        "diagonal geometry kernels functions operators constraints loops sim settings",
+        "diagonal geometry kernels functions operators constraints loops sim settings "
+        "whole_system",
         "numpy",
     ),
     "robots": ("errors model loaders robot", "numpy"),

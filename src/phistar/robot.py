@@ -48,6 +48,7 @@ from phistar.model.singular import singular_problems
 from phistar.model.wrenches import check_wrenches
 from phistar.operators import Operators
 from phistar.sim.simulation_mixin import Simulates
+from phistar.whole_system.whole_system_mixin import HasWholeSystem
 
 _INVERSE_DYNAMICS_ON_FRAMES = front_key("inverse_dynamics")
 _FORWARD_DYNAMICS_ON_FRAMES = front_key("forward_dynamics")
@@ -57,7 +58,15 @@ MAX_CONSTRAINED_ROBOTS = 16
 
 
 class Robot(
-    Described, Kinematics, Energies, Derivatives, Diagonalized, Geometry, Simulates, Constrained
+    Described,
+    Kinematics,
+    Energies,
+    Derivatives,
+    Diagonalized,
+    Geometry,
+    Simulates,
+    HasWholeSystem,
+    Constrained,
 ):
     """A robot: pure functions of q and v, no hidden state.
 

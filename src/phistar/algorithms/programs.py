@@ -45,7 +45,7 @@ from phistar.algorithms.forward_dynamics import (
     forward_dynamics_3,
 )
 from phistar.algorithms.innovations import mass_matrix_inverse
-from phistar.algorithms.inverse_dynamics import bias_force, inverse_dynamics
+from phistar.algorithms.inverse_dynamics import bias_force, f, inverse_dynamics
 from phistar.algorithms.linearized import in_forward_motion
 from phistar.algorithms.link_kinematics import J, V, alpha
 
@@ -101,6 +101,7 @@ PROGRAMS: Mapping[str, Mapping[str, Expr]] = LazyTable(
         "link_velocities": lambda: {"V": V},
         "link_accelerations": lambda: {"alpha": phi.T @ (H.T @ vdot + crm(V) @ H.T @ v)},
         "falling_accelerations": lambda: {"V": V, "alpha": in_motion(alpha)},
+        "link_forces": lambda: {"f": in_motion(f)},
         "inverse_dynamics": lambda: {"tau": in_motion(inverse_dynamics.result)},
         "bias_force": lambda: {"tau": in_motion(bias_force)},
         "gravity_force": lambda: {"tau": at_rest(bias_force)},
@@ -226,6 +227,7 @@ BUNDLES: Mapping[str, OutputBundle] = LazyTable(
 REGROUPABLE_PROGRAMS = frozenset(PROGRAMS) - {
     "hybrid_bias",
     "hybrid_dynamics",
+    "link_forces",
     "momenta",
     "total_momentum",
     "potential_energy",

@@ -10,6 +10,7 @@ PROGRAM_MEANINGS: Mapping[str, str] = {
     "link_velocities": "velocities of the links",
     "link_accelerations": "accelerations of the links, without gravity",
     "falling_accelerations": "the same with gravity, v̇ = 0",
+    "link_forces": "forces through the joints, on their links in link axes: f = φ(Mα + b)",
     "inverse_dynamics": "joint forces for accelerations",
     "bias_force": "joint forces that hold v̇ = 0",
     "gravity_force": "joint forces that hold the robot at rest",
@@ -125,6 +126,11 @@ METHOD_MEANINGS: Mapping[str, Method] = {
     "operational_inertia": Method(
         "(J 𝓜⁻¹ J*)⁻¹ = (B* ψ* H* D⁻¹ H ψ B)⁻¹ at frames; phistar.explain takes that expression",
         ("mass_matrix_inverse",),
+    ),
+    "reaction_forces": Method("forces through the joints, f = φ(Mα + b)", ("link_forces",)),
+    "system": Method(
+        "eq. (27) of Featherstone & Orin over all links; eliminated tips first it is",
+        ("forward_dynamics",),
     ),
     "diagonalize": Method("rates and forces that decouple the robot", ("new_rates", "new_forces")),
     "simulate": Method("a scheme of steps, each with accelerations from", ("forward_dynamics_3",)),

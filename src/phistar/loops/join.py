@@ -73,7 +73,7 @@ def join(problem: LoopProblem) -> Array:
     poses = [body.transform(q) for body in model.bodies]
     shifts = [force_transform(pose) for pose in poses]
     V = body_velocities(model, q, v)
-    gamma, coupled = _loads(problem, kept, batch)
+    gamma, coupled = loop_loads(problem, kept, batch)
     sweep = _begin(problem, q, V, gamma, batch)
     coriolis = [
         crm_apply(V[..., b.index, :], v[..., b.v_slice] @ b.motion_map().T) for b in model.bodies
@@ -81,7 +81,7 @@ def join(problem: LoopProblem) -> Array:
     stiffness = np.eye(system.count) * (1.0 - kept)[..., None, :]
     moved = np.zeros((*batch, system.count))
     right = kept * (problem.c + _ancestor_terms(problem, gamma, coriolis, shifts, batch))
-    close_at = _closing_links(model, problem)
+    close_at = closing_links(model, problem)
     for body in reversed(model.bodies):
         k = body.index
         _close(sweep, close_at.get(k, ()), k, stiffness, moved, right)
@@ -125,7 +125,7 @@ def _kept_rows(problem: LoopProblem, batch: tuple[int, ...]) -> Array:
     return np.broadcast_to(kept, (*batch, system.count))
 
 
-def _loads(
+def loop_loads(
     problem: LoopProblem, kept: Array, batch: tuple[int, ...]
 ) -> tuple[dict[int, Array], Array]:
     """Γ (..., 6, rows) of each link that a loop pushes, and C (..., rows, nv)."""
@@ -187,7 +187,7 @@ def _ancestor_terms(
     return total
 
 
-def _closing_links(model: Model, problem: LoopProblem) -> dict[int, list[slice]]:
+def closing_links(model: Model, problem: LoopProblem) -> dict[int, list[slice]]:
     """Rows of the loops to close at each link."""
     found: dict[int, list[slice]] = {}
     for loop, rows in zip(problem.system.loops, problem.system.slices, strict=True):

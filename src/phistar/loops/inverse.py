@@ -64,7 +64,7 @@ class ConstrainedInverse:
         unique: For each loop whether its wrench is determined at these efforts.
         residual: (..., nv - rank) forces along the free motions that no actuator gives.
         internal: (..., actuators, k) efforts that squeeze without moving, columns.
-        actuated: Names of the actuated coordinates.
+        actuated: Names of the coordinates that were taken as actuated.
     """
 
     effort: Array
@@ -131,15 +131,18 @@ def constrained_inverse_dynamics(
 
 
 def actuated_entries(model: Model, actuated: Sequence[str] | None) -> Array:
-    """Numbers in v of actuated coordinates; all of them by default.
+    """Numbers in v of actuated coordinates.
 
     Args:
         model: The robot.
-        actuated: Names of joints, or of coordinates ``joint[i]``.
+        actuated: Names of joints, or of coordinates ``joint[i]``. Default: the joints that the file
+            gives motors (of followers their leaders); all where it says nothing.
     """
     names = coordinate_names(model)
     if actuated is None:
-        return np.arange(model.nv)
+        driven = [model.joints[name].v_slice for name in model.actuated]
+        chosen = {k for own in driven for k in range(own.start, own.stop)}
+        return np.array(sorted(chosen), dtype=int) if driven else np.arange(model.nv)
     found: list[int] = []
     for name in [actuated] if isinstance(actuated, str) else actuated:
         if name in names:

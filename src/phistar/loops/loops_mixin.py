@@ -210,7 +210,9 @@ class Constrained:
         Args:
             q: (..., nq), on the loops.
             v, vdot: (..., nv), on the loops.
-            actuated: Names of actuated joints; default: all.
+            actuated: Names of actuated joints; default: ``robot.actuated``, those to which the file
+                gives motors, and all joints where it says nothing of motors. The result's
+                ``.actuated`` has the coordinates that were taken.
             forces, reference: As in ``inverse_dynamics``.
             constraints: More constraints, for this call.
             allow_residual: Give the nearest efforts if the actuators cannot drive the motion.

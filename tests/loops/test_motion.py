@@ -153,6 +153,26 @@ def test_adaptive_steps_and_what_is_refused() -> None:
         robot.simulate(q, v, dt=1e-3, steps=1, variables="zeta")
 
 
+def test_adaptive_steps_end_on_the_loops() -> None:
+    """Ten seconds of dopri5: closed to 1e-12 at its steps, at given knots and in between."""
+    robot = four_bar()
+    q, v, _ = four_bar_state()
+    sim = robot.simulate(q, v, duration=10.0, scheme="dopri5")
+    assert np.abs(sim.loop_error()).max() < 1e-12
+    assert sim.drift().relative_energy < 1e-6
+    rates = np.asarray(robot.loop_jacobian(sim.q)) @ sim.v[..., None]
+    assert np.abs(rates).max() < 1e-11
+    between = sim(np.linspace(0.0, 10.0, 301))[0]
+    assert np.abs(np.asarray(robot.loop_error(between))).max() < 1e-12
+    knots = robot.simulate(q, v, dt=0.1, duration=10.0, scheme="dopri5")
+    assert np.abs(knots.loop_error()).max() < 1e-12
+    lost = robot.simulate(
+        np.stack([q, np.full(3, np.nan)]), v, duration=0.1, scheme="dopri5", on_error="nan"
+    )
+    assert lost.ok.tolist() == [True, False]
+    assert np.abs(lost.loop_error()[:, 0]).max() < 1e-12
+
+
 def test_samples_that_diverge_leave_the_others_alone() -> None:
     """A NaN sample of a batch is NaN throughout; the other is what it is alone."""
     robot = four_bar()

@@ -4,7 +4,8 @@
 Stages are exponential coordinates u around the state where a step begins, q ⊕ u, so that the pair
 has its orders on any joints (H. Munthe-Kaas 1999). Coefficients of the pair: J. R. Dormand and P.
 J. Prince, J. Comput. Appl. Math. 6 (1980); of its interpolant of fourth order: L. F. Shampine,
-Math. Comput. 46 (1986). A batch takes common steps, whose length its worst sample decides.
+Math. Comput. 46 (1986). A batch takes common steps, whose length its worst sample decides. With
+loops each step that is accepted ends with a projection onto them.
 """
 
 from __future__ import annotations
@@ -155,6 +156,9 @@ class AdaptiveStepper:
             with np.errstate(over="ignore", invalid="ignore"):
                 (q_next, x_next), stages, last = self._step(q, x, v, rate, h)
                 errors = np.where(lost, 0.0, self._errors(h, stages, x, x_next))
+            if self.variable.settles and errors.max(initial=0.0) <= 1.0:
+                q_next, x_next, last = self._settled(q_next, x_next, lost)
+                errors = np.where(lost | ~diverged_samples(q_next, x_next), errors, np.inf)
             error = float(errors.max(initial=0.0))
             if not error <= 1.0:
                 rejected += 1
@@ -183,6 +187,13 @@ class AdaptiveStepper:
             advance(h)
             h *= min(MAX_STEP_FACTOR, SAFETY * error**-0.2) if error > 0 else MAX_STEP_FACTOR
         return AcceptedSteps(np.array(times), np.stack(qs), np.stack(xs), np.stack(rates), rejected)
+
+    def _settled(self, q: Array, x: Array, lost: Array) -> tuple[Array, Array, tuple[Array, Array]]:
+        """A state after a step where it belongs, NaN where that is nowhere, with v and ẋ there."""
+        q, x = np.array(q), np.array(x)
+        q[~lost], x[~lost] = self.variable.settle(q[~lost], x[~lost])
+        away = diverged_samples(q, x)
+        return q, x, self._rate(*park_lost(self.model, q, x, away))
 
     def _report_diverged(self, diverged: Array, h: float, t: float, knot: int) -> None:
         """Raise, unless the other samples continue."""

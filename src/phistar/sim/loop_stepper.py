@@ -62,6 +62,21 @@ class LoopVelocity(Velocity):
         """v and forward dynamics on the loops."""
         return x, loop_accelerations(self.model, q, x, tau, self.wrenches)
 
+    @property
+    def settles(self) -> bool:
+        """Steps leave the loops a little open."""
+        return True
+
+    def settle(self, q: Array, x: Array) -> tuple[Array, Array]:
+        """The nearest state on the loops; NaN where none is found, or the state is not finite."""
+        fine = np.isfinite(q).all(axis=-1) & np.isfinite(x).all(axis=-1)
+        if fine.all():
+            return onto_loops(self.model, q, x)
+        q, x = (np.where(fine[..., None], each, np.nan) for each in (q, x))
+        if fine.any():
+            q[fine], x[fine] = onto_loops(self.model, q[fine], x[fine])
+        return q, x
+
 
 def loop_accelerations(
     model: Model, q: Array, v: Array, tau: Array, wrenches: Wrenches | None = None
@@ -122,11 +137,7 @@ class LoopStepper(NumpyStepper):
         ahead = self._by_program(q, x, tau, dt)
         if ahead is not None:
             return ahead
-        q, x = super().step(q, x, tau, dt)
-        fine = np.isfinite(q).all(axis=-1) & np.isfinite(x).all(axis=-1)
-        if fine.any():
-            q[fine], x[fine] = onto_loops(self.model, q[fine], x[fine])
-        return q, x
+        return self.variable.settle(*super().step(q, x, tau, dt))
 
     def _by_program(self, q: Array, x: Array, tau: Array, dt: float) -> tuple[Array, Array] | None:
         """The step by machine code, if that is at hand and leaves the loops closed."""

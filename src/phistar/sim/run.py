@@ -245,8 +245,7 @@ def _adaptive(
     else:
         t = np.linspace(0.0, length, round(length / knot_interval) + 1)
         refuse_large_simulation(model.name, len(t) - 1, 1, 8 * len(q) * (model.nq + model.nv))
-        some_q, some_x = steps.interpolate(model, t)
-        qs, vs = some_q, _velocities(var, some_q, some_x)
+        qs, vs = dense.states(t)
     first = first_lost_knots(qs, vs)
     return Simulation(
         t,
@@ -275,9 +274,13 @@ class _DenseOutput:
     start: InitialState
 
     def __call__(self, times: Array) -> tuple[Array, Array]:
-        q, x = self.steps.interpolate(self.model, times)
-        v = _velocities(self.var, q, x)
+        q, v = self.states(times)
         return self.start.to_user_shape(q), self.start.to_user_shape(v)
+
+    def states(self, times: Array) -> tuple[Array, Array]:
+        """(n, B, nq) and (n, B, nv) at times (n,), on the loops of a robot that has some."""
+        q, x = self.var.settle(*self.steps.interpolate(self.model, times))
+        return q, _velocities(self.var, q, x)
 
 
 def _run_piece(

@@ -63,6 +63,15 @@ class Variable(ABC):
     def rate(self, q: Array, x: Array, tau: Array) -> tuple[Array, Array]:
         """v and ẋ, each (..., nv)."""
 
+    @property
+    def settles(self) -> bool:
+        """Whether steps have to be settled."""
+        return False
+
+    def settle(self, q: Array, x: Array) -> tuple[Array, Array]:
+        """The state that a step to q and x leaves, NaN where there is none: here the same."""
+        return q, x
+
 
 class Velocity(Variable):
     """x = v."""

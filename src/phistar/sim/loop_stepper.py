@@ -69,7 +69,7 @@ class LoopVelocity(Velocity):
 
     def settle(self, q: Array, x: Array) -> tuple[Array, Array]:
         """The nearest state on the loops; NaN where none is found, or the state is not finite."""
-        fine = np.isfinite(q).all(axis=-1) & np.isfinite(x).all(axis=-1)
+        fine = np.asarray(np.isfinite(q).all(axis=-1) & np.isfinite(x).all(axis=-1))
         if fine.all():
             return onto_loops(self.model, q, x)
         q, x = (np.where(fine[..., None], each, np.nan) for each in (q, x))
@@ -93,6 +93,15 @@ def loop_accelerations(
     rows = motion_at(model, q, v)
     rank = usual_rank(model)
     return accelerations(LoopProblem(model, q, v, tau, wrenches, rows, rank, -rows.bias))
+
+
+def accelerates_on_loops(model: Model, q: Array, v: Array, tau: Array) -> bool:
+    """Whether machine code finds all states, in double precision, on the loops; quick."""
+    key = dynamics_key("double")
+    entry = entries(model).get(key)
+    if entry is not None and entry(q, v, tau) is not None:
+        return True
+    return run_traced(model, key, q, v, tau) is not None
 
 
 def onto_loops(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
@@ -134,27 +143,36 @@ class LoopStepper(NumpyStepper):
 
     def step(self, q: Array, x: Array, tau: Array, dt: float) -> tuple[Array, Array]:
         """One step; samples that diverge in it are NaN after it."""
-        ahead = self._by_program(q, x, tau, dt)
-        if ahead is not None:
-            return ahead
+        if self.variable.wrenches is None:
+            rows = number_rows(dt, len(q))
+            ahead = step_by_program(self.model, self.scheme, q, x, tau, rows)
+            if ahead is not None:
+                return ahead
         return self.variable.settle(*super().step(q, x, tau, dt))
 
-    def _by_program(self, q: Array, x: Array, tau: Array, dt: float) -> tuple[Array, Array] | None:
-        """The step by machine code, if that is at hand and leaves the loops closed."""
-        if self.variable.wrenches is not None:
-            return None
-        key = ("loop_step", self.scheme.name)
-        entry = entries(self.model).get(key)
-        rows = number_rows(dt, len(q))
-        found: Mapping[str, Array] | None = None if entry is None else entry(q, x, tau, rows)  # type: ignore[assignment]
-        if found is None:
-            found = run_traced_results(self.model, key, q, x, tau, rows)
-        if found is None:
-            return None
-        q, x = found["q_next"], found["v_next"]
-        if not (found["gap"] < GAP_AFTER_WHICH_CLOSED**2).all():
-            q, x = onto_loops(self.model, q, x)
-        return q, x
+
+def step_by_program(
+    model: Model, scheme: Scheme, q: Array, v: Array, tau: Array, dt: Array
+) -> tuple[Array, Array] | None:
+    """A step and its projection by machine code, if that is at hand; NaN where loops stay open.
+
+    Args:
+        model: The robot.
+        scheme: Of the step.
+        q, v, tau: (..., nq), (..., nv), (..., nv) in double precision, on the loops.
+        dt: (..., 1) [s].
+    """
+    key = ("loop_step", scheme.name)
+    entry = entries(model).get(key)
+    found: Mapping[str, Array] | None = None if entry is None else entry(q, v, tau, dt)  # type: ignore[assignment]
+    if found is None:
+        found = run_traced_results(model, key, q, v, tau, dt)
+    if found is None:
+        return None
+    q, v = found["q_next"], found["v_next"]
+    if not (found["gap"] < GAP_AFTER_WHICH_CLOSED**2).all():
+        q, v = onto_loops(model, q, v)
+    return q, v
 
 
 def _wait_for_code(model: Model, scheme: Scheme) -> None:

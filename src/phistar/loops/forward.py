@@ -25,6 +25,8 @@ from phistar.errors import (
     warn,
 )
 from phistar.loops.assembly import open_loop_error, usual_rank
+from phistar.loops.held import NOT_HELD as NOT_HELD
+from phistar.loops.held import Held as Held
 from phistar.loops.programs import (
     OPEN_TOLERANCE,
     PRECISIONS,
@@ -53,38 +55,6 @@ SINGULAR_TOLERANCE = 1e-6
 """σ_r/σ₁ below which a configuration is reported as singular."""
 LOST_TOLERANCE = 1e-12
 """σ_r/σ₁ below which a row is nothing but rounding: results count it as missing."""
-
-
-@dataclass(frozen=True)
-class Held:
-    """Loops of one call.
-
-    Attributes:
-        loops: Names of those that hold frames wherever they are.
-        drives: Of those that move as they are told: velocity and acceleration of their rows.
-    """
-
-    loops: frozenset[str] = frozenset()
-    drives: Mapping[str, tuple[Array, Array]] = field(default_factory=dict)
-
-    def driven(self, model: Model, rows: LoopMotion) -> LoopMotion:
-        """Rates and their bias relative to the motion that is prescribed.
-
-        Rows of a joint are its velocity, those of a frame its velocity in its own axes: what is
-        told of both is taken off.
-        """
-        if not self.drives:
-            return rows
-        rate, bias = np.array(rows.rate), np.array(rows.bias)
-        for loop, own in zip(loop_system(model).loops, loop_system(model).slices, strict=True):
-            if loop.name in self.drives:
-                velocity, acceleration = self.drives[loop.name]
-                rate[..., own] -= velocity
-                bias[..., own] -= acceleration
-        return replace(rows, rate=rate, bias=bias)
-
-
-NOT_HELD = Held()
 
 
 class LoopWrenches(dict[str, Array]):
@@ -228,8 +198,8 @@ def posed(
     precision = max(np.finfo(x.dtype).eps for x in arrays[:2])
     q, v, tau = (np.asarray(x, dtype=float) for x in arrays)
     rows = held.driven(model, motion_at(model, q, v))
-    rank = present_rank(model, rows.L, purpose)
-    require_on_loops(model, rows, v, purpose, precision, held.loops)
+    rank = present_rank(model, rows.L, purpose, held.rank)
+    require_on_loops(model, rows, v, purpose, precision, told=bool(held.drives))
     _refuse_singular_tree(model, method)
     problem = LoopProblem(model, q, v, tau, wrenches, rows, rank, -rows.bias)
     return problem, dtype
@@ -256,9 +226,9 @@ def _refuse_singular_tree(model: Model, method: str) -> None:
         raise SingularHingeError([*hinges, f"method {method!r} needs it; 'kkt' does not"])
 
 
-def present_rank(model: Model, rows: Array, purpose: str) -> int:
+def present_rank(model: Model, rows: Array, purpose: str, rank: int | None = None) -> int:
     """The rank with which L is used at states, warning where a configuration is singular."""
-    system, rank = loop_system(model), usual_rank(model)
+    system, rank = loop_system(model), usual_rank(model) if rank is None else rank
     if not rank:
         return 0
     values = singular_values(system, rows)
@@ -309,22 +279,29 @@ def require_on_loops(
     v: Array,
     purpose: str,
     precision: float,
-    held: frozenset[str] = frozenset(),
+    *,
+    told: bool = False,
 ) -> None:
-    """Raise where a state is not on the loops."""
+    """Raise where a state is not on the loops.
+
+    Args:
+        model: The robot.
+        rows: At the states, relative to what is held or prescribed.
+        v: (..., nv).
+        purpose: What is asked for.
+        precision: Of the states.
+        told: Whether a motion is prescribed, for the cure.
+    """
     system = loop_system(model)
     if not system.count:
         return
-    looked_at = np.ones(system.count)
-    for loop, own in zip(system.loops, system.slices, strict=True):
-        if loop.name in held:
-            looked_at[own] = 0.0
     slack = within(OPEN_TOLERANCE, precision)
-    scaled = looked_at * system.row_scale * rows.error
+    scaled = system.row_scale * rows.error
     gap = np.sqrt((scaled * scaled).sum(axis=-1))
+    project = "robot.project(q, v, constraints=[...])" if told else "robot.project(q, v)"
     if (bad := ~(gap <= slack)).any():
-        cure = "close it first: q = robot.assemble(q), or robot.project(q, v)"
-        raise open_loop_error(model, looked_at * rows.error, np.asarray(bad), purpose, cure)
+        cure = f"close it first: q = robot.assemble(q), or {project}"
+        raise open_loop_error(model, rows.error, np.asarray(bad), purpose, cure)
     rate = system.row_scale * rows.rate
     scaled = system.scaled(rows.L)
     speeds = v / system.column_scale
@@ -340,7 +317,7 @@ def require_on_loops(
             "velocities",
             float(np.abs(rows.rate[sample]).max()),
             np.asarray(bad),
-            "q, v = robot.project(q, v) gives the nearest state on the loops",
+            f"q, v = {project} gives the nearest state on the loops",
         )
 
 

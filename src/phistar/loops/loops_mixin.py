@@ -94,6 +94,12 @@ class Constrained:
     model: Model
     _held_anywhere: frozenset[str] = frozenset()
     _drives: Mapping[str, tuple[Array, Array]] = MappingProxyType({})
+    _places: Mapping[str, Array] = MappingProxyType({})
+
+    @property
+    def _held(self) -> Held:
+        """What constraints of one call hold and drive."""
+        return Held(self._held_anywhere, self._drives, self._places)
 
     if TYPE_CHECKING:
 
@@ -133,16 +139,30 @@ class Constrained:
         """
         return assembly.assemble(self.model, q, fixed)
 
-    def project(self, q: Coordinates, v: Coordinates | None = None) -> Any:
+    def project(
+        self,
+        q: Coordinates,
+        v: Coordinates | None = None,
+        *,
+        constraints: Sequence[Constraint] | None = None,
+    ) -> Any:
         """The state (q, v) on the loops nearest to the given one in the mass metric.
 
         Without ``v`` the configuration alone. For configurations that are nearly closed; from afar
         ``assemble`` is the better way.
 
+        Args:
+            q: (..., nq).
+            v: (..., nv).
+            constraints: More constraints, for this call: ``Prescribed`` gives the state the
+                velocity, and the position if it has one, with which a simulation starts.
+
         Raises:
             LoopOpenError: Loops of a sample cannot be closed from there.
         """
-        return assembly.project(self.model, q, v)
+        if constraints is not None:
+            return self._for_call(constraints).project(q, v)
+        return assembly.project(self.model, q, v, self._held)
 
     def mobility(self, q: Coordinates) -> Mobility:
         """How the robot can move at a configuration (nq,) on its loops; ``print`` it."""
@@ -187,7 +207,7 @@ class Constrained:
                 q, v, tau, forces=forces, reference=reference, method=method
             )
         wrenches = check_wrenches(self.model, q, forces, reference)
-        held = Held(self._held_anywhere, self._drives)
+        held = self._held
         return forward.constrained_dynamics(self.model, q, v, tau, wrenches, method, held)
 
     def constrained_inverse_dynamics(
@@ -235,7 +255,7 @@ class Constrained:
             actuated,
             wrenches,
             allow_residual=allow_residual,
-            held=Held(self._held_anywhere, self._drives),
+            held=self._held,
         )
 
 
@@ -298,7 +318,7 @@ class ClosesLoops(Constrained):
                 forces,
             )
         wrenches = check_wrenches(self.model, q, forces, reference)
-        held = Held(self._held_anywhere, self._drives)
+        held = self._held
         return forward.forward_dynamics(self.model, q, v, tau, wrenches, method, out, held)
 
     aba = forward_dynamics
@@ -333,7 +353,7 @@ class ClosesLoops(Constrained):
                 forces,
             )
         wrenches = check_wrenches(self.model, q, forces, reference)
-        held = Held(self._held_anywhere, self._drives)
+        held = self._held
         return linearization.linearize(self.model, q, v, tau, wrenches, method, held)
 
     def discretize(

@@ -25,6 +25,7 @@ from phistar.compile import (
     traced_executable,
 )
 from phistar.loops.assembly import projection_step, usual_rank
+from phistar.loops.held import NOT_HELD, Drives, Held
 from phistar.loops.programs import (
     ANYWHERE,
     GAP_AFTER_WHICH_CLOSED,
@@ -40,6 +41,7 @@ from phistar.loops.system import motion_at
 from phistar.model.model import Model
 from phistar.model.model_cache import entries
 from phistar.model.wrenches import Wrenches
+from phistar.sim.divergence import parking_configuration
 from phistar.sim.numpy_stepper import NumpyStepper
 from phistar.sim.schemes import SCHEMES, EvaluateRates, Scheme
 from phistar.sim.variables import RatePrograms, Velocity
@@ -51,7 +53,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LoopVelocity(Velocity):
-    """x = v on the loops."""
+    """x = v on the loops.
+
+    Attributes:
+        drives: Motion that is prescribed in time.
+    """
+
+    drives: Drives | None = None
 
     @property
     def program(self) -> RatePrograms | None:
@@ -62,27 +70,43 @@ class LoopVelocity(Velocity):
         """v and forward dynamics on the loops."""
         return x, loop_accelerations(self.model, q, x, tau, self.wrenches)
 
+    def rate_at(self, q: Array, x: Array, tau: Array, t: float) -> tuple[Array, Array]:
+        """The same, moving as it is told at time t."""
+        held = NOT_HELD if self.drives is None else self.drives.at(t)
+        return x, loop_accelerations(self.model, q, x, tau, self.wrenches, held)
+
     @property
     def settles(self) -> bool:
         """Steps leave the loops a little open."""
         return True
 
-    def settle(self, q: Array, x: Array) -> tuple[Array, Array]:
+    def settle(self, q: Array, x: Array, t: float | Array) -> tuple[Array, Array]:
         """The nearest state on the loops; NaN where none is found, or the state is not finite."""
+        held = NOT_HELD if self.drives is None else self.drives.at(t)
         fine = np.asarray(np.isfinite(q).all(axis=-1) & np.isfinite(x).all(axis=-1))
         if fine.all():
-            return onto_loops(self.model, q, x)
-        q, x = (np.where(fine[..., None], each, np.nan) for each in (q, x))
+            return onto_loops(self.model, q, x, held)
+        chosen = fine[..., None]
+        if self.drives is not None:  # which tell of all samples
+            q = np.where(chosen, q, parking_configuration(self.model))
+            q, x = onto_loops(self.model, q, np.where(chosen, x, 0.0), held)
+            return np.where(chosen, q, np.nan), np.where(chosen, x, np.nan)
+        q, x = (np.where(chosen, each, np.nan) for each in (q, x))
         if fine.any():
             q[fine], x[fine] = onto_loops(self.model, q[fine], x[fine])
         return q, x
 
 
 def loop_accelerations(
-    model: Model, q: Array, v: Array, tau: Array, wrenches: Wrenches | None = None
+    model: Model,
+    q: Array,
+    v: Array,
+    tau: Array,
+    wrenches: Wrenches | None = None,
+    held: Held = NOT_HELD,
 ) -> Array:
     """v̇ (..., nv) at states that may be a little off the loops."""
-    if wrenches is None:
+    if wrenches is None and not held.drives:
         key = dynamics_key(ANYWHERE)
         entry = entries(model).get(key)
         found = None if entry is None else entry(q, v, tau)
@@ -90,8 +114,8 @@ def loop_accelerations(
             found = run_traced(model, key, q, v, tau)
         if found is not None:
             return found
-    rows = motion_at(model, q, v)
-    rank = usual_rank(model)
+    rows = held.driven(model, motion_at(model, q, v))
+    rank = usual_rank(model) if held.rank is None else held.rank
     return accelerations(LoopProblem(model, q, v, tau, wrenches, rows, rank, -rows.bias))
 
 
@@ -104,17 +128,18 @@ def accelerates_on_loops(model: Model, q: Array, v: Array, tau: Array) -> bool:
     return run_traced(model, key, q, v, tau) is not None
 
 
-def onto_loops(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
+def onto_loops(model: Model, q: Array, v: Array, held: Held = NOT_HELD) -> tuple[Array, Array]:
     """The nearest state (..., nq), (..., nv) on the loops, from nearby; NaN where none is found.
 
-    By machine code or, in the same steps, by NumPy.
+    By machine code or, in the same steps and where a motion is prescribed, by NumPy.
     """
+    rank = usual_rank(model) if held.rank is None else held.rank
     for _ in range(PROJECTION_ITERATIONS):
-        found = run_traced_results(model, ("loop_projection",), q, v)
+        found = None if held.drives else run_traced_results(model, ("loop_projection",), q, v)
         if found is not None:
             q, v, gap = found["q_next"], found["v_next"], found["gap"][..., 0]
         else:
-            q, v, gap = projection_step(model, q, v, usual_rank(model))
+            q, v, gap = projection_step(model, q, v, rank, held)
         if (gap < GAP_AFTER_WHICH_CLOSED**2).all():
             return q, v
     lost = ~(gap < LARGEST_GAP_TO_CLOSE**2)
@@ -138,17 +163,20 @@ class LoopStepper(NumpyStepper):
         """
         super().__init__(model, variable, scheme, keep_going)
         self.cost_ns = 2e5
-        if steps >= POLICY.min_loop_steps_to_wait and variable.wrenches is None:
+        self._has_program = variable.wrenches is None and variable.drives is None
+        if variable.drives is not None:
+            self.failure_text = "cannot move as prescribed, or diverges: no state"
+        if steps >= POLICY.min_loop_steps_to_wait and self._has_program:
             _wait_for_code(model, scheme)
 
-    def step(self, q: Array, x: Array, tau: Array, dt: float) -> tuple[Array, Array]:
+    def step(self, q: Array, x: Array, tau: Array, dt: float, t: float) -> tuple[Array, Array]:
         """One step; samples that diverge in it are NaN after it."""
-        if self.variable.wrenches is None:
+        if self._has_program:
             rows = number_rows(dt, len(q))
             ahead = step_by_program(self.model, self.scheme, q, x, tau, rows)
             if ahead is not None:
                 return ahead
-        return self.variable.settle(*super().step(q, x, tau, dt))
+        return self.variable.settle(*super().step(q, x, tau, dt, t), t + dt)
 
 
 def step_by_program(

@@ -35,7 +35,7 @@ from phistar.loops.programs import (
     dynamics_key,
 )
 from phistar.loops.programs import slack as within
-from phistar.loops.rank import RANK_TOLERANCE, factored, singular_values, unique_loops
+from phistar.loops.rank import RANK_TOLERANCE, factored, singular_values
 from phistar.loops.routes import NEEDS_TREE_INERTIA, LoopProblem, accelerations, solve_saddle
 from phistar.loops.system import (
     LoopMotion,
@@ -45,6 +45,7 @@ from phistar.loops.system import (
     motion_at,
     refuse_complex,
 )
+from phistar.loops.uniqueness import COMPONENTS, UniqueComponents, uniqueness
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
 from phistar.model.singular import singular_hinges
@@ -61,20 +62,29 @@ class LoopWrenches(dict[str, Array]):
     """Wrenches (..., 6) by loop; asking for one that is not determined warns.
 
     Attributes:
-        unique: For each loop whether its wrench is determined, (...) booleans.
+        components: For each loop which components of its wrench are determined.
     """
 
     def __init__(
-        self, found: Mapping[str, Array] | None = None, unique: Mapping[str, Array] | None = None
+        self,
+        found: Mapping[str, Array] | None = None,
+        components: Mapping[str, UniqueComponents] | None = None,
     ) -> None:
         super().__init__(found or {})
-        self.unique = dict(unique or {})
+        self.components = dict(components or {})
+
+    @property
+    def unique(self) -> dict[str, Array]:
+        """For each loop whether its whole wrench is determined, (...) booleans."""
+        return {loop: np.all(x.values, axis=-1) for loop, x in self.components.items()}
 
     def __getitem__(self, loop: str) -> Array:
-        if loop in self and not self.unique[loop].all():
+        if loop in self and (free := self.components[loop].undetermined):
+            which = "" if len(free) == len(COMPONENTS) else f" in {', '.join(free)}"
             warn(
-                f"the wrench of loop '{loop}' is not determined: loops hold each other in tension "
-                "that does not move the robot; this is the one of the shortest multipliers",
+                f"the wrench of loop '{loop}' is not determined{which}: loops hold each other in "
+                "tension that does not move the robot; this is the one of the shortest "
+                "multipliers, and unique_components tells them apart",
                 RedundantWrenchWarning,
             )
         if loop not in self:
@@ -96,6 +106,8 @@ class ConstrainedDynamics:
             where they are not determined.
         unique: For each loop whether its multipliers are determined, (...) booleans.
         rank: Number of independent rows.
+        unique_components: For each loop joint which components of its wrench are determined,
+            (..., 6) booleans; ``["pin"]["fx"]``, ``["pin"].moment``.
     """
 
     vdot: Array
@@ -104,6 +116,7 @@ class ConstrainedDynamics:
     multipliers: Array = field(repr=False)
     unique: Mapping[str, Array] = field(repr=False)
     rank: int
+    unique_components: Mapping[str, UniqueComponents] = field(default_factory=dict, repr=False)
 
 
 def forward_dynamics(
@@ -158,14 +171,15 @@ def constrained_dynamics(
     multipliers = factored(rows.L, problem.rank).multipliers(net)
     joint_forces = (np.swapaxes(rows.L, -1, -2) @ multipliers[..., None])[..., 0]
     found = loop_wrenches(system, rows.relative, multipliers)
-    unique = unique_loops(system, rows.L, problem.rank)
+    unique = uniqueness(system, rows.L, rows.relative, problem.rank)
     return ConstrainedDynamics(
         vdot.astype(dtype),
-        LoopWrenches({name: x.astype(dtype) for name, x in found.items()}, unique),
+        LoopWrenches({name: x.astype(dtype) for name, x in found.items()}, unique.components),
         joint_forces.astype(dtype),
         multipliers.astype(dtype),
-        unique,
+        unique.loops,
         problem.rank,
+        unique.components,
     )
 
 

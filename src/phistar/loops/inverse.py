@@ -31,7 +31,7 @@ from phistar.loops.forward import (
     present_rank,
     require_on_loops,
 )
-from phistar.loops.rank import RANK_TOLERANCE, factored, unique_loops
+from phistar.loops.rank import RANK_TOLERANCE, factored
 from phistar.loops.system import (
     LoopMotion,
     loop_system,
@@ -39,6 +39,7 @@ from phistar.loops.system import (
     motion_at,
     refuse_complex,
 )
+from phistar.loops.uniqueness import UniqueComponents, uniqueness
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
 from phistar.model.wrenches import Wrenches, check_batch, check_numbers
@@ -65,6 +66,8 @@ class ConstrainedInverse:
         residual: (..., nv - rank) forces along the free motions that no actuator gives.
         internal: (..., actuators, k) efforts that squeeze without moving, columns.
         actuated: Names of the coordinates that were taken as actuated.
+        unique_components: For each loop joint which components of its wrench are determined at
+            these efforts, (..., 6) booleans.
     """
 
     effort: Array
@@ -75,6 +78,7 @@ class ConstrainedInverse:
     residual: Array = field(repr=False)
     internal: Array = field(repr=False)
     actuated: tuple[str, ...]
+    unique_components: Mapping[str, UniqueComponents] = field(default_factory=dict, repr=False)
 
 
 def constrained_inverse_dynamics(
@@ -118,16 +122,17 @@ def constrained_inverse_dynamics(
     multipliers = factor.multipliers(wanted - tau)
     joint_forces = (np.swapaxes(rows.L, -1, -2) @ multipliers[..., None])[..., 0]
     found = loop_wrenches(system, rows.relative, multipliers)
-    unique = unique_loops(system, rows.L, rank)
+    unique = uniqueness(system, rows.L, rows.relative, rank)
     return ConstrainedInverse(
         effort.astype(dtype),
         tau.astype(dtype),
-        LoopWrenches({name: x.astype(dtype) for name, x in found.items()}, unique),
+        LoopWrenches({name: x.astype(dtype) for name, x in found.items()}, unique.components),
         joint_forces.astype(dtype),
-        unique,
+        unique.loops,
         residual.astype(dtype),
         internal.astype(dtype),
         names,
+        unique.components,
     )
 
 

@@ -184,7 +184,7 @@ class Simulation:
     def wrenches(self, loop: str) -> Array:
         """Wrench (N, ..., 6) [moment; force] of a loop joint on its successor at the first N knots,
         at the successor frame in its axes, under the joint forces held from there on; of least norm
-        where it is not determined, which ``constrained_dynamics(...).unique`` tells.
+        where it is not determined, which ``unique_components`` of ``constrained_dynamics`` tell.
 
         Wrenches on frames are not known any more: ``constrained_dynamics`` takes them.
         """

@@ -151,7 +151,7 @@ def test_a_step_is_one_program(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(step, "step_by_program", lambda *_: None)
         expected = robot.step(q, v, tau, lengths, scheme)
         monkeypatch.undo()
-        code = traced_executable(robot.model, ("loop_step", scheme))
+        code = traced_executable(robot.model, ("loop_step", scheme, False))
         assert code is not None
         assert code.scalars is not None  # waits for it
         monkeypatch.setattr(step, "_by_stages", None)

@@ -9,7 +9,7 @@ quadratic.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -287,6 +287,17 @@ def _metric_step(mass: Array, rows: Array, c: Array, rank: int) -> Array:
     batch = np.broadcast_shapes(mass.shape[:-2], c.shape[:-1])
     nothing = np.zeros((*batch, mass.shape[-1]))
     return solve_saddle(mass, factored(rows, rank), nothing, c)[0]
+
+
+def on_loops_inputs(model: Model, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Inputs of a program with q (samples, nq) and v (samples, nv) on the loops, near home."""
+    from phistar.model.configuration import neutral
+
+    rng = np.random.default_rng(0)
+    closed = assemble(model, model.configurations.get("home", neutral(model)))
+    steps = 0.1 * rng.normal(size=inputs["v"].shape) * loop_system(model).column_scale
+    q = assemble(model, integrate_unchecked(model, closed, steps))
+    return {**inputs, "q": q, "v": nearest_velocity(model, q, inputs["v"], usual_rank(model))}
 
 
 def project(

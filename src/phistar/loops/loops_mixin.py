@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from phistar.arguments import checked_state
 from phistar.arrays import Array
+from phistar.compile import quantity_on
 from phistar.errors import LoopError, SampleError, UnknownNameError
 from phistar.kernels import RobotKernel
 from phistar.loops import assembly, forward, inverse, linearization
@@ -74,12 +75,6 @@ class NamedRows:
     def shape(self) -> tuple[int, ...]:
         """Of the whole array."""
         return self.values.shape
-
-
-ON_LOOPS = {"forward_dynamics": "loop_dynamics", "step": "loop_step"}
-"""Quantities about motion, and their programs on the loops."""
-_TREE_PREFIXES = ("forward_dynamics_", "linearize", "discretization", "hybrid_", "diagonal_")
-"""How names of those begin that have none; ``linearize_inverse`` is about forces."""
 
 
 def _named(model: Model, values: Array, tail: int = 0) -> NamedRows:
@@ -471,15 +466,14 @@ class ClosesLoops(Constrained):
     def compile(self, wanted: Any, **options: Any) -> RobotKernel:
         """As of a tree; quantities about motion are those on the loops.
 
-        ``"forward_dynamics"`` is ``"loop_dynamics"`` and ``"step"`` is ``"loop_step"``.
+        ``"forward_dynamics"`` is ``"loop_dynamics"`` and ``"step"`` is ``"loop_step"``; both give
+        NaN where states are not on the loops, or do not come back.
 
         Raises:
             LoopError: The quantity is about motion and has no program on the loops.
         """
         if isinstance(wanted, str):
-            if wanted.startswith(_TREE_PREFIXES) and wanted != "linearize_inverse":
-                return self._not_with_loops(f"compile({wanted!r})")  # type: ignore[no-any-return]
-            wanted = ON_LOOPS.get(wanted, wanted)
+            wanted = quantity_on(self.model, wanted, f"compile({wanted!r})")
         return super().compile(wanted, **options)  # type: ignore[misc,no-any-return]
 
     def operators(self, q: Coordinates, v: Coordinates | None = None) -> LoopOperators:

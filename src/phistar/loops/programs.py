@@ -21,7 +21,7 @@ from phistar.algorithms.inverse_dynamics import bias_force
 from phistar.backends import OPTIONAL_INPUTS
 from phistar.backends.policy import LoopWork
 from phistar.compile import Kernel, Traced, add_traced, compile_outputs, joint_map
-from phistar.loops.assembly import usual_rank
+from phistar.loops.assembly import on_loops_inputs, usual_rank
 from phistar.loops.system import loop_system
 from phistar.model.model import Model
 from phistar.model.singular import singular_hinges
@@ -153,6 +153,7 @@ add_traced(
         _dynamics,
         loop_work,
         choices={"precision": "double", "held": ()},
+        admit=on_loops_inputs,
         defined="v̇ = N⁻*D⁻¹(ε + Zλ), Δλ = -L̇v - Z*D⁻¹ε, Δ = Z*D⁻¹Z, Z = N⁻¹L*",
     )
 )
@@ -163,6 +164,7 @@ add_traced(
         lambda model: {"q_next": (model.nq,), "v_next": (model.nv,), "gap": (1,)},
         _projection,
         loop_work,
+        admit=on_loops_inputs,
         defined="q ⊖ 𝓜⁻¹L*Δ⁻¹e, v - 𝓜⁻¹L*Δ⁻¹Lv",
     )
 )

@@ -7,6 +7,7 @@ where loops are a little open; see ``loops.rank``.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from phistar.compile import (
     run_traced_results,
     traced_executable,
 )
-from phistar.loops.assembly import projection_step, usual_rank
+from phistar.loops.assembly import on_loops_inputs, projection_step, usual_rank
 from phistar.loops.held import NOT_HELD, Drives, Held
 from phistar.loops.programs import (
     ANYWHERE,
@@ -49,6 +50,9 @@ from phistar.thresholds import POLICY
 
 if TYPE_CHECKING:
     from phistar.scalar.program import Unrolled
+
+
+_ABOVE_ZERO = sys.float_info.min
 
 
 @dataclass(frozen=True)
@@ -179,6 +183,11 @@ class LoopStepper(NumpyStepper):
         return self.variable.settle(*super().step(q, x, tau, dt, t), t + dt)
 
 
+def step_key(scheme: Scheme) -> tuple[str, str, bool]:
+    """Key of the program of a step that tells how far open the loops were."""
+    return "loop_step", scheme.name, False
+
+
 def step_by_program(
     model: Model, scheme: Scheme, q: Array, v: Array, tau: Array, dt: Array
 ) -> tuple[Array, Array] | None:
@@ -190,7 +199,7 @@ def step_by_program(
         q, v, tau: (..., nq), (..., nv), (..., nv) in double precision, on the loops.
         dt: (..., 1) [s].
     """
-    key = ("loop_step", scheme.name)
+    key = step_key(scheme)
     entry = entries(model).get(key)
     found: Mapping[str, Array] | None = None if entry is None else entry(q, v, tau, dt)  # type: ignore[assignment]
     if found is None:
@@ -205,7 +214,7 @@ def step_by_program(
 
 def _wait_for_code(model: Model, scheme: Scheme) -> None:
     """Have what takes the steps compiled."""
-    whole = traced_executable(model, ("loop_step", scheme.name))
+    whole = traced_executable(model, step_key(scheme))
     dynamics = traced_executable(model, dynamics_key(ANYWHERE))
     parts = [whole] if whole else [dynamics, traced_executable(model, ("loop_projection",))]
     for code in parts:
@@ -213,8 +222,8 @@ def _wait_for_code(model: Model, scheme: Scheme) -> None:
             _ = code.scalars  # of the final shape, which is waited for
 
 
-def _trace(model: Model, scheme: str) -> Unrolled:
-    from phistar.scalar.graph import Graph
+def _trace(model: Model, scheme: str, guarded: bool) -> Unrolled:
+    from phistar.scalar.graph import Graph, guard
     from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled
     from phistar.scalar.trace.inline import inline
     from phistar.sim.step_program import step_program
@@ -230,13 +239,23 @@ def _trace(model: Model, scheme: str) -> Unrolled:
         ahead = inline(projection, {"q": q, "v": v})
         q, v = ahead["q_next"], ahead["v_next"]
     results = {"q_next": q, "v_next": v, "gap": ahead["gap"]}
+    if guarded:
+        # Zero, or not a number if the last projection began too far away.
+        slack = LARGEST_GAP_TO_CLOSE**2 - ahead["gap"][0]
+        closed = guard(slack, _ABOVE_ZERO) - slack
+        results = {"q_next": [x + closed for x in q], "v_next": [x + closed for x in v]}
     stores = [Store(name, i, "", x) for name, row in results.items() for i, x in enumerate(row)]
     outputs = {name: len(row) for name, row in results.items()}
     signature = Signature(dict(inputs), outputs, step.signature.quaternions)
     return Unrolled(signature, BasicBlock(g, stores))
 
 
-def _work(model: Model, scheme: str) -> LoopWork | None:
+def _shapes(model: Model, scheme: str, guarded: bool) -> dict[str, tuple[int, ...]]:
+    state: dict[str, tuple[int, ...]] = {"q_next": (model.nq,), "v_next": (model.nv,)}
+    return state if guarded else {**state, "gap": (1,)}
+
+
+def _work(model: Model, scheme: str, guarded: bool) -> LoopWork | None:
     """Dynamics at the stages and projections, each with all rows; None as for dynamics."""
     found = loop_work(model)
     if found is None or not joint_map(model).is_identity:
@@ -248,14 +267,21 @@ def _work(model: Model, scheme: str) -> LoopWork | None:
     return LoopWork(rows) if short else None
 
 
+def _on_loops_inputs(model: Model, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Inputs on the loops, with steps of up to 2 ms."""
+    share = 1.0 / (1.0 + np.abs(inputs["dt"]))
+    return {**on_loops_inputs(model, inputs), "dt": 2e-3 * share}
+
+
 add_traced(
     Traced(
         "loop_step",
         ("q", "v", "tau", "dt"),
-        lambda model, scheme: {"q_next": (model.nq,), "v_next": (model.nv,), "gap": (1,)},
+        _shapes,
         _trace,
         _work,
-        choices={"scheme": "rk4"},
+        choices={"scheme": "semi_implicit", "guarded": True},
+        admit=_on_loops_inputs,
         defined="a step of time on the loops: stages of a scheme, then q and v projected",
     )
 )

@@ -66,8 +66,8 @@ LAYERS: dict[str, tuple[str, str]] = {
     "kernels": ("errors settings model arguments algebra sweeps scalar backends compile", "numpy"),
     "c_export": (f"errors model arguments {LEVELS} compile explain kernels", ""),
     "sim": (
-        "errors memory_limits reprs spatial model arguments scalar backends compile dynamics "
-        "kinematics energies diagonal loops",
+        "errors memory_limits reprs spatial model arguments constraints scalar backends compile "
+        "dynamics kinematics energies diagonal loops",
         "numpy rich",
     ),
     "constraints": ("errors spatial model", "numpy"),

@@ -60,6 +60,15 @@ def revolute(
     )
 
 
+def motor(joint: str) -> str:
+    """A transmission without gears."""
+    return (
+        f'\n  <transmission name="{joint}">\n'
+        "    <type>transmission_interface/SimpleTransmission</type>\n"
+        f'    <joint name="{joint}"/>\n    <actuator name="{joint}"/>\n  </transmission>\n'
+    )
+
+
 def arm(k: int) -> tuple[str, str]:
     """An arm with its rods, and the loops with the platform."""
     angle = 2 * pi * k / 3
@@ -113,6 +122,7 @@ def delta() -> str:
     disc = rod_inertia(PLATFORM_MASS, PLATFORM_RADIUS, PLATFORM_HEIGHT, 2)
     shape = visual("cylinder", (PLATFORM_RADIUS, PLATFORM_HEIGHT), np.zeros(3), "blue")
     text += link("platform", PLATFORM_MASS, np.zeros(3), disc, shape) + closing
+    text += "".join(motor(f"arm{k}_joint") for k in (1, 2, 3))
     rods = [f"rod{k}{x}_{way}" for k in (1, 2, 3) for x in "ab" for way in ("swing", "tilt")]
     order = ["arm1_joint", "arm2_joint", "arm3_joint", "platform_joint", *rods]
     entries = "".join(f'    <phistar:joint name="{name}"/>\n' for name in order)

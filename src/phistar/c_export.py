@@ -18,6 +18,7 @@ from phistar.algebra.printing import to_text
 from phistar.algebra.proof_text import let_lines
 from phistar.algebra.symbols import SYMBOLS
 from phistar.arguments import refuse_mimic, refuse_singular
+from phistar.arrays import Array
 from phistar.backends import Tuning
 from phistar.backends.base import inputs_read
 from phistar.backends.c import ExportedProgram, RobotInfo, c_source, random_inputs
@@ -38,6 +39,7 @@ from phistar.compile import (
     Traced,
     Vectors,
     compile_request,
+    quantity_on,
     request,
 )
 from phistar.compile.traced import TRACED
@@ -46,6 +48,7 @@ from phistar.explain.dependencies import theorems_in
 from phistar.explain.meanings import MATRIX_MEANINGS
 from phistar.kernels import CODE_SHAPES as CODE_SHAPES
 from phistar.kernels import RobotKernel
+from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
 from phistar.model.numpy_kinematics import check_reference
 from phistar.scalar.program import ScalarProgram
@@ -74,6 +77,7 @@ RESULT_MEANINGS: Mapping[str, str] = {
     "damped_operational_inertia": "the same, damping added to the compliance before it is inverted",
     "discretization": "",
     "step": "",
+    "loop_dynamics": "rates of v; NaN where a state is not on the loops, or they lose rank",
 }
 """What the results of traced quantities hold."""
 
@@ -232,7 +236,8 @@ def _exported(model: Model, wanted: _Wanted, options: ExportOptions) -> Exported
     """A quantity on a robot."""
     if wanted.frame:
         model.frame(wanted.frame)
-    found = request(wanted.quantity, model.turning_rotors)
+    quantity = quantity_on(model, wanted.quantity, f"export of {wanted.quantity}")
+    found = request(quantity, model.turning_rotors)
     if isinstance(found, Traced):
         return _exported_trace(model, wanted, options, found)
     if isinstance(found, Vectors):
@@ -284,25 +289,41 @@ def _exported_bundle(
 def _exported_trace(
     model: Model, wanted: _Wanted, options: ExportOptions, row: Traced
 ) -> ExportedProgram:
-    name = wanted.quantity
+    name = row.name
     if name == "center_of_mass" and not sum(link.mass for link in model.links):
         raise ArgumentError(f"robot '{model.name}' has no mass, and so no centre of mass")
     reference = options.reference or _DEFAULT_REFERENCES.get(name, row.choices.get("reference"))
-    given = {"frame": wanted.frame, "frames": (wanted.frame,), "reference": reference}
+    given = {
+        "frame": wanted.frame,
+        "frames": (wanted.frame,),
+        "reference": reference,
+        "precision": options.real,
+    }
     choices = tuple(given.get(choice, default) for choice, default in row.choices.items())
     if row.work(model, *choices) is None:
-        raise ArgumentError(f"{name} has no program on robot '{model.name}', and so no C")
+        asked = wanted.quantity
+        raise ArgumentError(f"{asked} has no program on robot '{model.name}', and so no C")
     traced = row.trace(model, *choices)
     program = rename_output(traced, RESULT_OUTPUT, name)
     meanings = {}
     for output, shape in row.shapes(model, *choices).items():
-        parts = [RESULT_MEANINGS[name], matrix_meaning(shape) if len(shape) > 1 else ""]
+        parts = [RESULT_MEANINGS.get(name, ""), matrix_meaning(shape) if len(shape) > 1 else ""]
         meanings[name if output == RESULT_OUTPUT else output] = "; ".join(filter(None, parts))
     notes = [f"The frame is '{wanted.frame}'."] if wanted.frame else []
     if "reference" in row.choices:
         notes[-1] = f"The frame is '{wanted.frame}', the reference is {given['reference']}."
-    inputs = random_inputs(model, program.signature)
-    return ExportedProgram(wanted.name, program, inputs, "", "", notes, meanings)
+    inputs: Mapping[str, Array] = random_inputs(model, program.signature)
+    text = ""
+    if row.admit is not None:
+        if options.forces:
+            raise ArgumentError(
+                f"{wanted.quantity} of robot '{model.name}' keeps its loops closed, and has no "
+                "external forces: add their joint forces Σ J*f to tau"
+            )
+        inputs, text = row.admit(model, inputs), row.defined
+        loops = ", ".join(f"'{loop.name}'" for loop in active_loops(model.loops))
+        notes.append(f"The robot keeps its loops closed: {loops}.")
+    return ExportedProgram(wanted.name, program, inputs, text, "", notes, meanings)
 
 
 def _refuse_undefined(model: Model, programs: Iterable[StreamProgram]) -> set[str]:

@@ -12,6 +12,7 @@ the frame where it is at the configuration ``q`` of the call.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -226,28 +227,41 @@ class Gear(Constraint):
 
 @dataclass(frozen=True)
 class Prescribed(Constraint):
-    """A joint or frame moves as it is told, at the instant of a call.
+    """A joint or frame moves as it is told.
 
-    For ``forward_dynamics``, ``constrained_dynamics`` and ``linearize`` by ``constraints=[...]``:
-    its multiplier is the force of the drive. Motion in time has no place in a robot, so
-    ``with_loops`` refuses it.
+    By ``constraints=[...]`` of ``simulate``: for its whole time, by ``motion``, or from the start
+    on with ``velocity`` and ``acceleration`` (of frames: a constant velocity). Of
+    ``forward_dynamics``, ``constrained_dynamics`` and ``project``: at the instant of the call. The
+    multiplier is the force of the drive. Motion in time has no place in a robot, so ``with_loops``
+    refuses it.
 
     Attributes:
         what: Name of a joint with one coordinate, or of a frame.
         velocity: Of the joint; of a frame (6,) [angular; linear] in its own axes at its origin.
         acceleration: Of the joint; of a frame (6,), the rate of those numbers.
+        position: Where the joint, or the frame (4, 4) in the world, is at the instant of a call;
+            None: wherever it is.
+        motion: For a simulation ``f``, with ``f(t)`` the position (number or pose), velocity and
+            acceleration at time t [s] from the start; or three arrays of them, an entry for each
+            end of a step. Velocities and accelerations have to be the rates of positions.
     """
 
     what: str
     velocity: float | tuple[float, ...] = 0.0
     acceleration: float | tuple[float, ...] = 0.0
     name: str = ""
+    position: float | ArrayLike | None = None
+    motion: (
+        Callable[[float], tuple[ArrayLike, ArrayLike, ArrayLike]]
+        | tuple[ArrayLike, ArrayLike, ArrayLike]
+        | None
+    ) = None
 
     def on(self, model: Model, q: Array | None = None) -> Loop:
         """Refused, see there."""
         raise ArgumentError(
             f"Prescribed({self.what!r}) is a motion in time: pass it for a call, "
-            "forward_dynamics(..., constraints=[...])"
+            "simulate(..., constraints=[...]) or forward_dynamics(..., constraints=[...])"
         )
 
     def anywhere(self, model: Model) -> tuple[Loop, bool]:
@@ -266,10 +280,36 @@ class Prescribed(Constraint):
 
     def at_rest(self) -> Prescribed:
         """The same without a motion: what robots with it have in common."""
-        return replace(self, velocity=0.0, acceleration=0.0)
+        return Prescribed(self.what, name=self.name)
+
+    def at(self, t: float) -> Prescribed:
+        """The same at an instant [s] of a motion that is a function of time, for a call then."""
+        if not callable(self.motion):
+            raise ArgumentError(f"motion of Prescribed({self.what!r}) is no function of time")
+        position, velocity, acceleration = self.motion(t)
+        rates = [np.atleast_1d(np.asarray(x, float)) for x in (velocity, acceleration)]
+        first, second = (tuple(x.tolist()) for x in rates)
+        return Prescribed(self.what, first, second, self.name, position)
+
+    def place(self, model: Model) -> Array | None:
+        """The position () or the pose (4, 4) at the instant of a call, None if that is free."""
+        if self.position is None:
+            return None
+        place = np.asarray(self.position, dtype=float)
+        if place.shape != (() if self.what in model.joints else (4, 4)):
+            raise ArgumentError(
+                f"position of Prescribed({self.what!r}) has shape {place.shape}, expected a number "
+                "for a joint, a pose (4, 4) for a frame"
+            )
+        return place
 
     def drive(self) -> tuple[Array, Array]:
-        """Velocity and acceleration of its rows, (1,) or (6,)."""
+        """Velocity and acceleration of its rows at the instant of a call, (1,) or (6,)."""
+        if self.motion is not None:
+            raise ArgumentError(
+                f"Prescribed({self.what!r}) is a motion in time, and the call is about an instant; "
+                "pass it to simulate, or say when: .at(t)"
+            )
         rows = [np.atleast_1d(np.asarray(x, float)) for x in (self.velocity, self.acceleration)]
         size = max(len(x) for x in rows)
         if size not in (1, 6):

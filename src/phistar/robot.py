@@ -150,7 +150,9 @@ class Robot(
 
     def _for_call(self, constraints: Sequence[Constraint]) -> Robot:
         """The robot with constraints for one call; those that do not say hold frames anywhere."""
-        drives = [x.drive() if isinstance(x, Prescribed) else None for x in constraints]
+        told = [x if isinstance(x, Prescribed) else None for x in constraints]
+        drives = [None if x is None else x.drive() for x in told]
+        places = [None if x is None else x.place(self.model) for x in told]
         kept = tuple(x.at_rest() if isinstance(x, Prescribed) else x for x in constraints)
         try:
             robot, names = self._constrained[kept]
@@ -160,13 +162,27 @@ class Robot(
             if len(self._constrained) >= MAX_CONSTRAINED_ROBOTS:
                 self._constrained.clear()
             robot, names = self._constrained[kept] = self._with_held(kept)
-        told = {name: x for name, x in zip(names, drives, strict=True) if x is not None}
-        if not told:
+        moved = {name: x for name, x in zip(names, drives, strict=True) if x is not None}
+        if not moved:
             return robot
         driven = copy(robot)
         vars(driven).pop("_dynamics_key", None)
-        driven._drives = {**self._drives, **told}
+        driven._drives = {**self._drives, **moved}
+        put = {name: x for name, x in zip(names, places, strict=True) if x is not None}
+        driven._places = {**self._places, **put}
         return driven
+
+    def _for_simulation(
+        self, constraints: Sequence[Constraint], q: Coordinates
+    ) -> tuple[Robot, dict[str, Prescribed]]:
+        """The robot with constraints that hold frames where they are at q, and what is driven."""
+        made = [x.anywhere(self.model)[0] if isinstance(x, Prescribed) else x for x in constraints]
+        start = self.configuration(q) if any(isinstance(x, Constraint) for x in made) else None
+        one = start is not None and start.ndim == 1
+        robot = self.with_loops(*made, q=start if one else None)
+        names = [loop.name for loop in robot.loops[len(self.loops) :]]
+        pairs = zip(names, constraints, strict=True)
+        return robot, {name: x for name, x in pairs if isinstance(x, Prescribed)}
 
     @cached_property
     def _constrained(self) -> dict[tuple[Constraint, ...], tuple[Robot, tuple[str, ...]]]:

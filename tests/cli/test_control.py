@@ -61,6 +61,45 @@ def test_free_base_is_noted(capsys: pytest.CaptureFixture[str]) -> None:
     assert "joint 'root_joint' is free" in capsys.readouterr().out
 
 
+def test_loops_stay_closed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Start and goal are assembled, the motion stays on the loops; --tree moves without them."""
+    file = tmp_path / "motion.npz"
+    arguments = ["control", "four_bar", "--law", "pd_gravity", "--actuated", "crank_joint"]
+    arguments += ["--start=0.9,0,0", "--goal=0.7,0,0", *BRIEF, "--out", str(file)]
+    assert main(arguments) == 0
+    shown = capsys.readouterr().out
+    for word in ("start", "goal"):
+        assert f"assembled the {word}, where loop 'coupler_closure' was open by" in shown
+    assert "never rising" in shown
+    robot = phistar.load("four_bar")
+    with np.load(file) as arrays:
+        assert np.abs(np.asarray(robot.loop_error(arrays["q"]))).max() < 1e-12
+        assert (arrays["tau"][:, 1:] == 0.0).all()
+        law = phistar.control.pd_gravity(
+            robot, robot.assemble([0.7, 0.0, 0.0]), actuated=["crank_joint"]
+        )
+        start = robot.assemble([0.9, 0.0, 0.0])
+        expected = phistar.control.regulate(law, start, duration=0.1, dt=0.01)
+        np.testing.assert_allclose(arrays["q"], expected.q, rtol=1e-12, atol=1e-13)
+    assert main([*arguments, "--tree", "--actuated", "all"]) == 0
+    assert "assembled" not in capsys.readouterr().out
+    with np.load(file) as arrays:
+        assert np.abs(np.asarray(robot.loop_error(arrays["q"]))).max() > 1e-3
+
+
+def test_motors_of_the_file(capsys: pytest.CaptureFixture[str]) -> None:
+    """The delta's file has motors at its arms, that of the four-bar says nothing of motors."""
+    delta = ["control", "delta", "--law", "pd_gravity", "--start", "home", *BRIEF]
+    assert main([*delta, "--actuated", "file"]) == 0
+    assert "is free" not in capsys.readouterr().out
+    assert main([*delta]) == 0
+    assert "'platform_joint' is free" in capsys.readouterr().out
+    assert main(["control", "four_bar", "--actuated", "file"]) == 2
+    assert "says nothing of motors" in capsys.readouterr().err
+    assert main(["control", "four_bar", "--actuated", "crank"]) == 2
+    assert "crank_joint" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [

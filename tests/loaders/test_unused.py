@@ -106,8 +106,8 @@ def test_commands_for_trees_refuse_loops_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """They name the loop and --tree, with which they run."""
-    out = tmp_path / "out.csv"
-    arguments = ["control", "four_bar", "--law", "rate", "--duration", "0.01", "--out", str(out)]
+    out = tmp_path / "c"
+    arguments = ["export", "four_bar", "linearize", "--out", str(out)]
     assert main(arguments) == 1
     error = capsys.readouterr().err
     assert len(error.splitlines()) == 1

@@ -18,6 +18,7 @@ from phistar.loops.routes import ROUTES, LoopProblem
 from phistar.loops.system import motion_at
 from phistar.model.model_cache import entries
 from phistar.scalar.program import count_arithmetic
+from phistar.sim import step
 from phistar.sim.loop_stepper import loop_accelerations, onto_loops
 from tests.helpers import SHARED
 from tests.loops.mechanisms import (
@@ -140,6 +141,34 @@ def test_a_step_is_a_step_of_the_simulation() -> None:
         assert np.abs(np.asarray(robot.loop_error(ahead[0]))).max() < 1e-12
 
 
+def test_a_step_is_one_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where machine code is at hand no stage is taken in NumPy; stages give the same to 1e-12."""
+    robot = four_bar()
+    states = [four_bar_state(seed) for seed in range(3)]
+    q, v, tau = (np.stack(x) for x in zip(*states, strict=True))
+    lengths = np.array([1e-2, 2e-3, 5e-3])
+    for scheme in ("semi_implicit", "rk4"):
+        monkeypatch.setattr(step, "step_by_program", lambda *_: None)
+        expected = robot.step(q, v, tau, lengths, scheme)
+        monkeypatch.undo()
+        code = traced_executable(robot.model, ("loop_step", scheme, False))
+        assert code is not None
+        assert code.scalars is not None  # waits for it
+        monkeypatch.setattr(step, "_by_stages", None)
+        found = robot.step(q, v, tau, lengths, scheme)
+        one = robot.step(q[1], v[1], tau[1], 2e-3, scheme)
+        single = robot.step(*(x.astype(np.float32) for x in (q, v, tau)), 1e-2, scheme)
+        monkeypatch.undo()
+        assert error(found[0], expected[0]) < 1e-12
+        assert error(found[1], expected[1]) < 1e-12
+        assert error(one[0], expected[0][1]) < 1e-12
+        assert single[0].dtype == np.float32
+        assert error(single[0][:1], expected[0][:1]) < 1e-5
+        sim = robot.simulate(q[1], v[1], tau=tau[1], dt=2e-3, steps=1, scheme=scheme)
+        assert error(one[0], sim.q[-1]) < 1e-12
+        assert error(one[1], sim.v[-1]) < 1e-12
+
+
 def test_adaptive_steps_and_what_is_refused() -> None:
     """dopri5 follows the same motion; schemes and variables that do not know loops say so."""
     robot = four_bar()
@@ -151,6 +180,26 @@ def test_adaptive_steps_and_what_is_refused() -> None:
         robot.simulate(q, v, dt=1e-3, steps=1, scheme="implicit_midpoint")
     with pytest.raises(ArgumentError, match="loops"):
         robot.simulate(q, v, dt=1e-3, steps=1, variables="zeta")
+
+
+def test_adaptive_steps_end_on_the_loops() -> None:
+    """Ten seconds of dopri5: closed to 1e-12 at its steps, at given knots and in between."""
+    robot = four_bar()
+    q, v, _ = four_bar_state()
+    sim = robot.simulate(q, v, duration=10.0, scheme="dopri5")
+    assert np.abs(sim.loop_error()).max() < 1e-12
+    assert sim.drift().relative_energy < 1e-6
+    rates = np.asarray(robot.loop_jacobian(sim.q)) @ sim.v[..., None]
+    assert np.abs(rates).max() < 1e-11
+    between = sim(np.linspace(0.0, 10.0, 301))[0]
+    assert np.abs(np.asarray(robot.loop_error(between))).max() < 1e-12
+    knots = robot.simulate(q, v, dt=0.1, duration=10.0, scheme="dopri5")
+    assert np.abs(knots.loop_error()).max() < 1e-12
+    lost = robot.simulate(
+        np.stack([q, np.full(3, np.nan)]), v, duration=0.1, scheme="dopri5", on_error="nan"
+    )
+    assert lost.ok.tolist() == [True, False]
+    assert np.abs(lost.loop_error()[:, 0]).max() < 1e-12
 
 
 def test_samples_that_diverge_leave_the_others_alone() -> None:

@@ -13,12 +13,14 @@ from phistar import control
 from phistar.arrays import Array
 from phistar.cli import UsageError
 from phistar.cli.chart import chart
-from phistar.cli.options import add_loading, add_robot, add_tree, load_tree, seed
+from phistar.cli.loop_report import onto_configuration, onto_loops
+from phistar.cli.options import add_loading, add_robot, add_tree, load_closing, seed
 from phistar.cli.series import check_target, write_series
 from phistar.cli.terminal import clean, vector
 from phistar.cli.usage_errors import usage_errors
 from phistar.control import Law, Regulation
 from phistar.errors import pluralize
+from phistar.model.kinematic_loops import active_loops
 from phistar.robot import Robot
 
 LAWS = ("pose", "rate", "computed_torque", "pd_gravity", "operational")
@@ -59,6 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=True,
         help="add the forces that hold the robot (default: yes)",
     )
+    text = "joints with motors, of a robot with loops: all (default), file, or names with commas"
+    parser.add_argument("--actuated", metavar="NAMES", default="all", help=text)
     parser.add_argument("--limits", action="store_true", help="limit forces as the file says")
     parser.add_argument("--duration", type=float, default=3.0, metavar="S", help="default: 3 s")
     parser.add_argument("--dt", type=float, default=0.002, metavar="S", help="default: 0.002 s")
@@ -76,11 +80,15 @@ def run(options: argparse.Namespace) -> int:
     """Run the law, draw its Lyapunov function and print the outcome."""
     if options.out:
         check_target("--out", options.out)
-    robot = load_tree(options.robot, options, "control")
+    robot = load_closing(options.robot, options)
     rng = np.random.default_rng(options.seed)
     start = _configuration(robot, options.start, rng, "--start")
     goal = _configuration(robot, options.goal, rng, "--goal", start)
     velocity = _velocity(robot, options, rng)
+    if active_loops(robot.loops):
+        start, velocity = onto_loops(robot, start, velocity)
+        if options.law != "rate":
+            goal = onto_configuration(robot, goal, "goal")
     with usage_errors():
         law = _law(robot, options, goal)
         regulation = control.regulate(
@@ -142,6 +150,7 @@ def _law(robot: Robot, options: argparse.Namespace, goal: Array) -> Law:
             takes = ", ".join(f"--{x}" for x in GAINS_OF_LAW[options.law])
             raise UsageError(f"law '{options.law}' has no --{name}; it takes {takes}")
     settings: dict[str, Any] = {**gains, "limits": "robot" if options.limits else None}
+    settings["actuated"] = _motors(robot, options.actuated)
     if options.law in LAWS_WITH_GRAVITY_OPTION:
         settings["gravity"] = options.gravity_compensation
     elif not options.gravity_compensation:
@@ -158,9 +167,20 @@ def _law(robot: Robot, options: argparse.Namespace, goal: Array) -> Law:
     return make(robot, frame, pose, **settings)
 
 
+def _motors(robot: Robot, text: str) -> list[str] | None:
+    """Names of the joints with motors; None: all."""
+    if text == "all":
+        return None
+    if text != "file":
+        return text.split(",")
+    if not robot.actuated:
+        raise UsageError(f"--actuated is 'file', and that of '{robot.name}' says nothing of motors")
+    return list(robot.actuated)
+
+
 def _print(regulation: Regulation, goal: Array) -> None:
-    robot = regulation.law.robot
-    for name in robot.joint_names:
+    robot, motors = regulation.law.robot, regulation.law.actuation
+    for name in robot.joint_names if motors is None else motors.names:
         if robot.joints[name].kind == "free":
             print(f"note: joint '{clean(name)}' is free, and the law drives it as a motor would")
     print(f"start {vector(regulation.q[0])}")

@@ -6,11 +6,13 @@ from __future__ import annotations
 import argparse
 
 from phistar.c_export import CODE_SHAPES, check_names, export_c, needs_frame, quantity_names
-from phistar.cli.options import add_loading, add_robot, add_tree, load_tree
+from phistar.cli.options import add_loading, add_robot, add_tree, load_closing
 from phistar.cli.terminal import clean
 from phistar.cli.usage_errors import usage_errors
+from phistar.compile import quantity_on
 from phistar.errors import pluralize
 
+TREE_OPTION = "With --tree the robot moves without its loops."
 _FRAME_QUANTITIES = ", ".join(name for name in quantity_names() if needs_frame(name))
 
 
@@ -51,7 +53,9 @@ def run(options: argparse.Namespace) -> int:
     """Write the files and list them."""
     with usage_errors():
         check_names(options.programs)
-    robot = load_tree(options.robot, options, "export")
+    robot = load_closing(options.robot, options)
+    for program in options.programs:
+        quantity_on(robot.model, program.partition(":")[0], f"export of {program}", TREE_OPTION)
     with usage_errors():
         files = export_c(
             robot.model,

@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 
 from phistar.arrays import Array
+from phistar.cli.terminal import clean
 from phistar.errors import LoopOpenError, PhistarError, PhistarWarning, Problem, pluralize
 from phistar.model.components import Loop
 from phistar.model.kinematic_loops import active_loops, loop_label
@@ -30,6 +31,31 @@ def worst_gap(robot: Robot, q: Array) -> tuple[str, float]:
     gaps = {loop.name: gap_of(robot, loop.name, q) for loop in active_loops(robot.loops)}
     worst = max(gaps, key=lambda name: gaps[name])
     return worst, gaps[worst]
+
+
+def onto_loops(robot: Robot, q: Array, v: Array) -> tuple[Array, Array]:
+    """The start (nq,), (nv,) on the robot's loops, with a line on what that took.
+
+    Raises:
+        LoopOpenError: They cannot be closed from there.
+    """
+    begin = onto_configuration(robot, q, "start")
+    rates = robot.project(begin, v)[1]
+    if (change := float(np.abs(rates - v).max(initial=0.0))) > CLOSED:
+        print(f"  velocities of the start projected onto the loops, changed by up to {change:.3g}")
+    return begin, rates
+
+
+def onto_configuration(robot: Robot, q: Array, what: str) -> Array:
+    """A configuration (nq,) assembled onto the robot's loops, with a line on what that took."""
+    loop, gap = worst_gap(robot, q)
+    closed = robot.assemble(q)
+    name = clean(robot.name)
+    if gap > CLOSED:
+        print(f"{name}: assembled the {what}, where loop '{clean(loop)}' was open by {gap:.3g}")
+    else:
+        print(f"{name}: the {what} is on its {pluralize(len(active_loops(robot.loops)), 'loop')}")
+    return closed
 
 
 def mobility_text(robot: Robot, limit: int | None = MAX_COORDINATES) -> str:

@@ -8,7 +8,6 @@ import os
 import warnings
 
 from phistar.errors import PhistarWarning, RobotNotFoundError
-from phistar.model.kinematic_loops import require_tree
 from phistar.robot import Robot, load
 
 
@@ -61,14 +60,6 @@ def load_closing(description: str, options: argparse.Namespace) -> Robot:
     """A robot for what knows loops: as ``load_robot``; --tree omits its loops."""
     robot = load_robot(description, options)
     return robot.tree if options.tree else robot
-
-
-def load_tree(description: str, options: argparse.Namespace, purpose: str) -> Robot:
-    """A robot for what does not know loops; --tree omits its loops."""
-    robot = load_closing(description, options)
-    cure = "With --tree the robot moves without its loops."
-    require_tree(robot.model, purpose, cure)
-    return robot
 
 
 def load_robot(description: str, options: argparse.Namespace) -> Robot:

@@ -12,7 +12,7 @@ import time
 import numpy as np
 
 from phistar.cli import UsageError
-from phistar.cli.loop_report import CLOSED, worst_gap
+from phistar.cli.loop_report import onto_loops
 from phistar.cli.options import add_loading, add_robot, add_tree, load_closing, seed
 from phistar.cli.series import check_target
 from phistar.cli.terminal import clean, did_you_mean
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     robot = load_closing(options.robot, options)
     q, v = _start(robot, options)
     if active_loops(robot.loops):
-        q, v = _onto_loops(robot, q, v)
+        q, v = onto_loops(robot, q, v)
     fixed = options.scheme != "dopri5"
     dt = DEFAULT_STEP_SECONDS if options.dt is None and fixed else options.dt
     _tell_of_many_states(robot, options, dt)
@@ -120,25 +120,6 @@ def _start(robot: Robot, options: argparse.Namespace) -> tuple[np.ndarray, np.nd
         with usage_errors():
             q = robot.normalize(_numbers("q", options.q, robot.nq))
     return q, v if options.v is None else _numbers("v", options.v, robot.nv)
-
-
-def _onto_loops(robot: Robot, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The start on the robot's loops, with a line on what that took.
-
-    Raises:
-        LoopOpenError: They cannot be closed from there.
-    """
-    loop, gap = worst_gap(robot, q)
-    begin = robot.assemble(q)
-    rates = robot.project(begin, v)[1]
-    name = clean(robot.name)
-    if gap > CLOSED:
-        print(f"{name}: assembled the start, where loop '{clean(loop)}' was open by {gap:.3g}")
-    else:
-        print(f"{name}: the start is on its {pluralize(len(active_loops(robot.loops)), 'loop')}")
-    if (change := float(np.abs(rates - v).max(initial=0.0))) > CLOSED:
-        print(f"  velocities of the start projected onto the loops, changed by up to {change:.3g}")
-    return begin, rates
 
 
 def _numbers(name: str, text: str, count: int) -> np.ndarray:

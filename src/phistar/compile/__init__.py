@@ -4,6 +4,7 @@
 requests       kinds of requests: vectors, matrices, bundles of both, traced quantities
 traced         the quantities that are traced directly, a row each
 request_table  REQUESTS, every quantity of a robot by name
+on_loops       names of quantities on robots with loops
 passes         PASSES, from expressions to sweeps to scalars to code
 pipeline       kernels and executables, kept
 evaluate       numbers from them, for arrays that were checked
@@ -26,6 +27,7 @@ from phistar.compile.evaluate import (
     traced_executable,
     traced_results,
 )
+from phistar.compile.on_loops import quantity_on
 from phistar.compile.passes import LEVELS, PASSES, Draft, Pass, Stage, Stages
 from phistar.compile.pipeline import (
     Kernel,
@@ -90,6 +92,7 @@ __all__ = [
     "matrix_executable",
     "matrix_plan",
     "matrix_request",
+    "quantity_on",
     "request",
     "run_loops",
     "run_traced",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from phistar.algebra.ir import Expr
 from phistar.algorithms.programs import OutputBundle
+from phistar.arrays import Array
 from phistar.backends.policy import Work
 from phistar.model.model import Model
 from phistar.sweeps.matrix_requests import Full
@@ -94,6 +95,8 @@ class Traced:
         defined: What it is, in symbols or words, for people.
         program: Name of the program of the catalogue that it is derived from; none: it is traced
             by hand.
+        admit: Robot and inputs (samples, size) by name -> inputs near them for which it has
+            results, for tests; none: it has them everywhere.
     """
 
     name: str
@@ -104,6 +107,7 @@ class Traced:
     choices: Mapping[str, Any] = field(default_factory=dict, hash=False)
     defined: str = ""
     program: str = ""
+    admit: Callable[[Model, Mapping[str, Array]], Mapping[str, Array]] | None = None
 
     def shapes(self, model: Model, *choices: object) -> Mapping[str, Shape]:
         """Of all results for one sample, by name."""

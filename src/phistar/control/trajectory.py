@@ -399,7 +399,8 @@ def minimum_jerk(
         q, v, vdot = follow_on_loops(robot, free, fraction * step, rate * step, growth * step)
         _require_end(robot, free.independent, q[-1], q1)
     if closed or actuated is not None:
-        tau = robot.constrained_inverse_dynamics(q[:-1], v[:-1], vdot[:-1], actuated=actuated).tau
+        driven = robot.joint_names if actuated is None else actuated
+        tau = robot.constrained_inverse_dynamics(q[:-1], v[:-1], vdot[:-1], actuated=driven).tau
     else:
         tau = robot.inverse_dynamics(q[:-1], v[:-1], vdot[:-1])
     return Trajectory(duration * s.reshape(-1), q, v, tau), vdot

@@ -3,6 +3,9 @@
 
 system          what is known of a robot's active loops, and their rows at states
 rank            how many rows are independent, and which
+uniqueness      which parts of loop wrenches are determined
+held            loops that hold frames anywhere, or move as they are told
+prescribed      motion in time from functions, arrays and numbers
 routes          forward dynamics with loops, by six ways that agree
 join            one of them: each loop is closed at the nearest common ancestor of its links
 forward         accelerations and loop wrenches for a user's arrays

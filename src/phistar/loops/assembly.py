@@ -9,7 +9,7 @@ quadratic.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from phistar.errors import (
     UnknownNameError,
     first_index,
 )
+from phistar.loops.held import NOT_HELD, Held
 from phistar.loops.rank import factored, rank_of
 from phistar.loops.system import LoopSystem, loop_system, motion_at, refuse_complex, rows_at
 from phistar.model.configuration import Coordinates, integrate_unchecked
@@ -219,11 +220,31 @@ def _start(model: Model, rng: np.random.Generator, spread: float) -> Array:
     return integrate_unchecked(model, neutral(model), step)
 
 
-def nearest_configuration(model: Model, q: Array, rank: int, iterations: int = 20) -> Array:
+def rank_near(model: Model, q: Array, held: Held) -> int:
+    """Rank of L with loops that are held or driven, near configurations (..., nq).
+
+    The others decide what is assembled: those hold wherever it is.
+    """
+    kept = [loop for loop in model.loops if loop.name not in held.loops]
+    base, rng = model.with_loops(kept), np.random.default_rng(0)
+    given = q.reshape(-1, model.nq)
+    spread = 0.1 * loop_system(model).column_scale
+    steps = rng.normal(size=(4, model.nv)) * spread
+    starts = np.concatenate([given, *(integrate_unchecked(model, given[:1], x) for x in steps)])
+    found, error = _descend(base, starts, np.ones(model.nv))
+    closed = error <= ASSEMBLED_TOLERANCE
+    at = found[closed] if closed.any() else starts
+    ranks = rank_of(loop_system(model), rows_at(model, at).L, USUAL_RANK_TOLERANCE)
+    return int(ranks.max(initial=0))
+
+
+def nearest_configuration(
+    model: Model, q: Array, rank: int, iterations: int = 20, held: Held = NOT_HELD
+) -> Array:
     """Configurations (..., nq) on the loops, nearest in the mass metric: q ⊖ 𝓜⁻¹L*Δ⁻¹e."""
     system = loop_system(model)
     for _ in range(iterations):
-        at = rows_at(model, q)
+        at = held.placed(model, rows_at(model, q))
         size = _size_of(system, at.error)
         if (size <= CLOSED_TOLERANCE).all():
             break
@@ -232,24 +253,26 @@ def nearest_configuration(model: Model, q: Array, rank: int, iterations: int = 2
     return q
 
 
-def projection_step(model: Model, q: Array, v: Array, rank: int) -> tuple[Array, Array, Array]:
+def projection_step(
+    model: Model, q: Array, v: Array, rank: int, held: Held = NOT_HELD
+) -> tuple[Array, Array, Array]:
     """What the compiled ``loop_projection`` does: q and v nearer to the loops, and the gap squared.
 
     A Newton step of q in the mass metric, and of v at the new q in the metric of the old one.
     """
     system = loop_system(model)
-    at = rows_at(model, q)
+    at = held.placed(model, rows_at(model, q))
     error = np.where(system.holonomic, at.error, 0.0)
     gap = _size_of(system, error)
     mass = dynamics.mass_matrix(system.tree, q)
     q = integrate_unchecked(model, q, -_metric_step(mass, at.L, error, rank))
-    ahead = motion_at(model, q, v)
+    ahead = held.driven(model, motion_at(model, q, v))
     return q, v - _metric_step(mass, ahead.L, ahead.rate, rank), gap * gap
 
 
-def nearest_velocity(model: Model, q: Array, v: Array, rank: int) -> Array:
+def nearest_velocity(model: Model, q: Array, v: Array, rank: int, held: Held = NOT_HELD) -> Array:
     """Velocities (..., nv) that keep the loops, nearest in the mass metric: v - 𝓜⁻¹L*Δ⁻¹Lv."""
-    at = motion_at(model, q, v)
+    at = held.driven(model, motion_at(model, q, v))
     return np.asarray(v - _mass_metric_step(model, q, at.L, at.rate, rank))
 
 
@@ -266,10 +289,21 @@ def _metric_step(mass: Array, rows: Array, c: Array, rank: int) -> Array:
     return solve_saddle(mass, factored(rows, rank), nothing, c)[0]
 
 
+def on_loops_inputs(model: Model, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Inputs of a program with q (samples, nq) and v (samples, nv) on the loops, near home."""
+    from phistar.model.configuration import neutral
+
+    rng = np.random.default_rng(0)
+    closed = assemble(model, model.configurations.get("home", neutral(model)))
+    steps = 0.1 * rng.normal(size=inputs["v"].shape) * loop_system(model).column_scale
+    q = assemble(model, integrate_unchecked(model, closed, steps))
+    return {**inputs, "q": q, "v": nearest_velocity(model, q, inputs["v"], usual_rank(model))}
+
+
 def project(
-    model: Model, q: Coordinates, v: Coordinates | None = None
+    model: Model, q: Coordinates, v: Coordinates | None = None, held: Held = NOT_HELD
 ) -> tuple[Array, Array] | Array:
-    """States on the loops nearest to given ones in the mass metric.
+    """States on the loops, and as they are told, nearest to given ones in the mass metric.
 
     Raises:
         LoopOpenError: The loops cannot be closed from there; see ``assemble``.
@@ -278,16 +312,17 @@ def project(
     arrays = checked_state(model, **given)
     refuse_complex(*arrays)
     dtype = np.result_type(*arrays)
-    rank = usual_rank(model)
-    closed = nearest_configuration(model, arrays[0].astype(float), rank)
-    error = rows_at(model, closed).error
+    start = arrays[0].astype(float)
+    rank = rank_near(model, start, held) if held.loops else usual_rank(model)
+    closed = nearest_configuration(model, start, rank, held=held)
+    error = held.placed(model, rows_at(model, closed)).error
     bad = ~(_size_of(loop_system(model), error) <= ASSEMBLED_TOLERANCE)
     if bad.any():
         cure = "assemble(q) goes further"
         raise open_loop_error(model, error, bad, "project", cure)
     if v is None:
         return closed.astype(dtype)
-    moved = nearest_velocity(model, closed, arrays[1].astype(float), rank)
+    moved = nearest_velocity(model, closed, arrays[1].astype(float), rank, held)
     batch = moved.shape[:-1]
     closed = np.array(np.broadcast_to(closed, (*batch, model.nq)))
     return closed.astype(dtype), moved.astype(dtype)

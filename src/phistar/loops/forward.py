@@ -25,6 +25,8 @@ from phistar.errors import (
     warn,
 )
 from phistar.loops.assembly import open_loop_error, usual_rank
+from phistar.loops.held import NOT_HELD as NOT_HELD
+from phistar.loops.held import Held as Held
 from phistar.loops.programs import (
     OPEN_TOLERANCE,
     PRECISIONS,
@@ -33,7 +35,7 @@ from phistar.loops.programs import (
     dynamics_key,
 )
 from phistar.loops.programs import slack as within
-from phistar.loops.rank import RANK_TOLERANCE, factored, singular_values, unique_loops
+from phistar.loops.rank import RANK_TOLERANCE, factored, singular_values
 from phistar.loops.routes import NEEDS_TREE_INERTIA, LoopProblem, accelerations, solve_saddle
 from phistar.loops.system import (
     LoopMotion,
@@ -43,6 +45,7 @@ from phistar.loops.system import (
     motion_at,
     refuse_complex,
 )
+from phistar.loops.uniqueness import COMPONENTS, UniqueComponents, uniqueness
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
 from phistar.model.singular import singular_hinges
@@ -55,56 +58,33 @@ LOST_TOLERANCE = 1e-12
 """σ_r/σ₁ below which a row is nothing but rounding: results count it as missing."""
 
 
-@dataclass(frozen=True)
-class Held:
-    """Loops of one call.
-
-    Attributes:
-        loops: Names of those that hold frames wherever they are.
-        drives: Of those that move as they are told: velocity and acceleration of their rows.
-    """
-
-    loops: frozenset[str] = frozenset()
-    drives: Mapping[str, tuple[Array, Array]] = field(default_factory=dict)
-
-    def driven(self, model: Model, rows: LoopMotion) -> LoopMotion:
-        """Rates and their bias relative to the motion that is prescribed.
-
-        Rows of a joint are its velocity, those of a frame its velocity in its own axes: what is
-        told of both is taken off.
-        """
-        if not self.drives:
-            return rows
-        rate, bias = np.array(rows.rate), np.array(rows.bias)
-        for loop, own in zip(loop_system(model).loops, loop_system(model).slices, strict=True):
-            if loop.name in self.drives:
-                velocity, acceleration = self.drives[loop.name]
-                rate[..., own] -= velocity
-                bias[..., own] -= acceleration
-        return replace(rows, rate=rate, bias=bias)
-
-
-NOT_HELD = Held()
-
-
 class LoopWrenches(dict[str, Array]):
     """Wrenches (..., 6) by loop; asking for one that is not determined warns.
 
     Attributes:
-        unique: For each loop whether its wrench is determined, (...) booleans.
+        components: For each loop which components of its wrench are determined.
     """
 
     def __init__(
-        self, found: Mapping[str, Array] | None = None, unique: Mapping[str, Array] | None = None
+        self,
+        found: Mapping[str, Array] | None = None,
+        components: Mapping[str, UniqueComponents] | None = None,
     ) -> None:
         super().__init__(found or {})
-        self.unique = dict(unique or {})
+        self.components = dict(components or {})
+
+    @property
+    def unique(self) -> dict[str, Array]:
+        """For each loop whether its whole wrench is determined, (...) booleans."""
+        return {loop: np.all(x.values, axis=-1) for loop, x in self.components.items()}
 
     def __getitem__(self, loop: str) -> Array:
-        if loop in self and not self.unique[loop].all():
+        if loop in self and (free := self.components[loop].undetermined):
+            which = "" if len(free) == len(COMPONENTS) else f" in {', '.join(free)}"
             warn(
-                f"the wrench of loop '{loop}' is not determined: loops hold each other in tension "
-                "that does not move the robot; this is the one of the shortest multipliers",
+                f"the wrench of loop '{loop}' is not determined{which}: loops hold each other in "
+                "tension that does not move the robot; this is the one of the shortest "
+                "multipliers, and unique_components tells them apart",
                 RedundantWrenchWarning,
             )
         if loop not in self:
@@ -126,6 +106,8 @@ class ConstrainedDynamics:
             where they are not determined.
         unique: For each loop whether its multipliers are determined, (...) booleans.
         rank: Number of independent rows.
+        unique_components: For each loop joint which components of its wrench are determined,
+            (..., 6) booleans; ``["pin"]["fx"]``, ``["pin"].moment``.
     """
 
     vdot: Array
@@ -134,6 +116,7 @@ class ConstrainedDynamics:
     multipliers: Array = field(repr=False)
     unique: Mapping[str, Array] = field(repr=False)
     rank: int
+    unique_components: Mapping[str, UniqueComponents] = field(default_factory=dict, repr=False)
 
 
 def forward_dynamics(
@@ -206,14 +189,15 @@ def constrained_dynamics(
     multipliers = factored(rows.L, problem.rank).multipliers(net)
     joint_forces = (np.swapaxes(rows.L, -1, -2) @ multipliers[..., None])[..., 0]
     found = loop_wrenches(system, rows.relative, multipliers)
-    unique = unique_loops(system, rows.L, problem.rank)
+    unique = uniqueness(system, rows.L, rows.relative, problem.rank)
     return ConstrainedDynamics(
         vdot.astype(dtype),
-        LoopWrenches({name: x.astype(dtype) for name, x in found.items()}, unique),
+        LoopWrenches({name: x.astype(dtype) for name, x in found.items()}, unique.components),
         joint_forces.astype(dtype),
         multipliers.astype(dtype),
-        unique,
+        unique.loops,
         problem.rank,
+        unique.components,
     )
 
 
@@ -246,8 +230,8 @@ def posed(
     precision = max(np.finfo(x.dtype).eps for x in arrays[:2])
     q, v, tau = (np.asarray(x, dtype=float) for x in arrays)
     rows = held.driven(model, motion_at(model, q, v))
-    rank = present_rank(model, rows.L, purpose)
-    require_on_loops(model, rows, v, purpose, precision, held.loops)
+    rank = present_rank(model, rows.L, purpose, held.rank)
+    require_on_loops(model, rows, v, purpose, precision, told=bool(held.drives))
     _refuse_singular_tree(model, method)
     problem = LoopProblem(model, q, v, tau, wrenches, rows, rank, -rows.bias)
     return problem, dtype
@@ -274,9 +258,9 @@ def _refuse_singular_tree(model: Model, method: str) -> None:
         raise SingularHingeError([*hinges, f"method {method!r} needs it; 'kkt' does not"])
 
 
-def present_rank(model: Model, rows: Array, purpose: str) -> int:
+def present_rank(model: Model, rows: Array, purpose: str, rank: int | None = None) -> int:
     """The rank with which L is used at states, warning where a configuration is singular."""
-    system, rank = loop_system(model), usual_rank(model)
+    system, rank = loop_system(model), usual_rank(model) if rank is None else rank
     if not rank:
         return 0
     values = singular_values(system, rows)
@@ -327,22 +311,29 @@ def require_on_loops(
     v: Array,
     purpose: str,
     precision: float,
-    held: frozenset[str] = frozenset(),
+    *,
+    told: bool = False,
 ) -> None:
-    """Raise where a state is not on the loops."""
+    """Raise where a state is not on the loops.
+
+    Args:
+        model: The robot.
+        rows: At the states, relative to what is held or prescribed.
+        v: (..., nv).
+        purpose: What is asked for.
+        precision: Of the states.
+        told: Whether a motion is prescribed, for the cure.
+    """
     system = loop_system(model)
     if not system.count:
         return
-    looked_at = np.ones(system.count)
-    for loop, own in zip(system.loops, system.slices, strict=True):
-        if loop.name in held:
-            looked_at[own] = 0.0
     slack = within(OPEN_TOLERANCE, precision)
-    scaled = looked_at * system.row_scale * rows.error
+    scaled = system.row_scale * rows.error
     gap = np.sqrt((scaled * scaled).sum(axis=-1))
+    project = "robot.project(q, v, constraints=[...])" if told else "robot.project(q, v)"
     if (bad := ~(gap <= slack)).any():
-        cure = "close it first: q = robot.assemble(q), or robot.project(q, v)"
-        raise open_loop_error(model, looked_at * rows.error, np.asarray(bad), purpose, cure)
+        cure = f"close it first: q = robot.assemble(q), or {project}"
+        raise open_loop_error(model, rows.error, np.asarray(bad), purpose, cure)
     rate = system.row_scale * rows.rate
     speeds = v / system.column_scale
     size = system.count * (speeds * speeds).sum(axis=-1)
@@ -357,7 +348,7 @@ def require_on_loops(
             "velocities",
             float(np.abs(rows.rate[sample]).max()),
             np.asarray(bad),
-            "q, v = robot.project(q, v) gives the nearest state on the loops",
+            f"q, v = {project} gives the nearest state on the loops",
         )
 
 

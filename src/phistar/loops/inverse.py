@@ -31,7 +31,7 @@ from phistar.loops.forward import (
     present_rank,
     require_on_loops,
 )
-from phistar.loops.rank import RANK_TOLERANCE, factored, unique_loops
+from phistar.loops.rank import RANK_TOLERANCE, factored
 from phistar.loops.system import (
     LoopMotion,
     loop_system,
@@ -39,6 +39,7 @@ from phistar.loops.system import (
     motion_at,
     refuse_complex,
 )
+from phistar.loops.uniqueness import UniqueComponents, uniqueness
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
 from phistar.model.wrenches import Wrenches, check_batch, check_numbers
@@ -64,7 +65,9 @@ class ConstrainedInverse:
         unique: For each loop whether its wrench is determined at these efforts.
         residual: (..., nv - rank) forces along the free motions that no actuator gives.
         internal: (..., actuators, k) efforts that squeeze without moving, columns.
-        actuated: Names of the actuated coordinates.
+        actuated: Names of the coordinates that were taken as actuated.
+        unique_components: For each loop joint which components of its wrench are determined at
+            these efforts, (..., 6) booleans.
     """
 
     effort: Array
@@ -75,6 +78,7 @@ class ConstrainedInverse:
     residual: Array = field(repr=False)
     internal: Array = field(repr=False)
     actuated: tuple[str, ...]
+    unique_components: Mapping[str, UniqueComponents] = field(default_factory=dict, repr=False)
 
 
 def constrained_inverse_dynamics(
@@ -98,8 +102,9 @@ def constrained_inverse_dynamics(
     precision = max(np.finfo(x.dtype).eps for x in arrays)
     at, rate, push = (np.asarray(x, dtype=float) for x in arrays)
     rows = held.driven(model, motion_at(model, at, rate))
-    rank = present_rank(model, rows.L, "constrained_inverse_dynamics")
-    require_on_loops(model, rows, rate, "constrained_inverse_dynamics", precision, held.loops)
+    rank = present_rank(model, rows.L, "constrained_inverse_dynamics", held.rank)
+    told = bool(held.drives)
+    require_on_loops(model, rows, rate, "constrained_inverse_dynamics", precision, told=told)
     _require_consistent(model, rows, push, precision)
     system = loop_system(model)
     entries = actuated_entries(model, actuated)
@@ -117,29 +122,33 @@ def constrained_inverse_dynamics(
     multipliers = factor.multipliers(wanted - tau)
     joint_forces = (np.swapaxes(rows.L, -1, -2) @ multipliers[..., None])[..., 0]
     found = loop_wrenches(system, rows.relative, multipliers)
-    unique = unique_loops(system, rows.L, rank)
+    unique = uniqueness(system, rows.L, rows.relative, rank)
     return ConstrainedInverse(
         effort.astype(dtype),
         tau.astype(dtype),
-        LoopWrenches({name: x.astype(dtype) for name, x in found.items()}, unique),
+        LoopWrenches({name: x.astype(dtype) for name, x in found.items()}, unique.components),
         joint_forces.astype(dtype),
-        unique,
+        unique.loops,
         residual.astype(dtype),
         internal.astype(dtype),
         names,
+        unique.components,
     )
 
 
 def actuated_entries(model: Model, actuated: Sequence[str] | None) -> Array:
-    """Numbers in v of actuated coordinates; all of them by default.
+    """Numbers in v of actuated coordinates.
 
     Args:
         model: The robot.
-        actuated: Names of joints, or of coordinates ``joint[i]``.
+        actuated: Names of joints, or of coordinates ``joint[i]``. Default: the joints that the file
+            gives motors (of followers their leaders); all where it says nothing.
     """
     names = coordinate_names(model)
     if actuated is None:
-        return np.arange(model.nv)
+        driven = [model.joints[name].v_slice for name in model.actuated]
+        chosen = {k for own in driven for k in range(own.start, own.stop)}
+        return np.array(sorted(chosen), dtype=int) if driven else np.arange(model.nv)
     found: list[int] = []
     for name in [actuated] if isinstance(actuated, str) else actuated:
         if name in names:

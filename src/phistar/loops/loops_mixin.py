@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from phistar.arguments import checked_state
 from phistar.arrays import Array
+from phistar.compile import quantity_on
 from phistar.errors import LoopError, SampleError, UnknownNameError
 from phistar.kernels import RobotKernel
 from phistar.loops import assembly, forward, inverse, linearization
@@ -76,12 +77,6 @@ class NamedRows:
         return self.values.shape
 
 
-ON_LOOPS = {"forward_dynamics": "loop_dynamics", "step": "loop_step"}
-"""Quantities about motion, and their programs on the loops."""
-_TREE_PREFIXES = ("forward_dynamics_", "linearize", "discretization", "hybrid_", "diagonal_")
-"""How names of those begin that have none; ``linearize_inverse`` is about forces."""
-
-
 def _named(model: Model, values: Array, tail: int = 0) -> NamedRows:
     system = loop_system(model)
     slices = {loop.name: rows for loop, rows in zip(system.loops, system.slices, strict=True)}
@@ -94,6 +89,12 @@ class Constrained:
     model: Model
     _held_anywhere: frozenset[str] = frozenset()
     _drives: Mapping[str, tuple[Array, Array]] = MappingProxyType({})
+    _places: Mapping[str, Array] = MappingProxyType({})
+
+    @property
+    def _held(self) -> Held:
+        """What constraints of one call hold and drive."""
+        return Held(self._held_anywhere, self._drives, self._places)
 
     if TYPE_CHECKING:
 
@@ -133,16 +134,30 @@ class Constrained:
         """
         return assembly.assemble(self.model, q, fixed)
 
-    def project(self, q: Coordinates, v: Coordinates | None = None) -> Any:
+    def project(
+        self,
+        q: Coordinates,
+        v: Coordinates | None = None,
+        *,
+        constraints: Sequence[Constraint] | None = None,
+    ) -> Any:
         """The state (q, v) on the loops nearest to the given one in the mass metric.
 
         Without ``v`` the configuration alone. For configurations that are nearly closed; from afar
         ``assemble`` is the better way.
 
+        Args:
+            q: (..., nq).
+            v: (..., nv).
+            constraints: More constraints, for this call: ``Prescribed`` gives the state the
+                velocity, and the position if it has one, with which a simulation starts.
+
         Raises:
             LoopOpenError: Loops of a sample cannot be closed from there.
         """
-        return assembly.project(self.model, q, v)
+        if constraints is not None:
+            return self._for_call(constraints).project(q, v)
+        return assembly.project(self.model, q, v, self._held)
 
     def mobility(self, q: Coordinates) -> Mobility:
         """How the robot can move at a configuration (nq,) on its loops; ``print`` it."""
@@ -187,7 +202,7 @@ class Constrained:
                 q, v, tau, forces=forces, reference=reference, method=method
             )
         wrenches = check_wrenches(self.model, q, forces, reference)
-        held = Held(self._held_anywhere, self._drives)
+        held = self._held
         return forward.constrained_dynamics(self.model, q, v, tau, wrenches, method, held)
 
     def constrained_inverse_dynamics(
@@ -210,7 +225,9 @@ class Constrained:
         Args:
             q: (..., nq), on the loops.
             v, vdot: (..., nv), on the loops.
-            actuated: Names of actuated joints; default: all.
+            actuated: Names of actuated joints; default: ``robot.actuated``, those to which the file
+                gives motors, and all joints where it says nothing of motors. The result's
+                ``.actuated`` has the coordinates that were taken.
             forces, reference: As in ``inverse_dynamics``.
             constraints: More constraints, for this call.
             allow_residual: Give the nearest efforts if the actuators cannot drive the motion.
@@ -233,7 +250,7 @@ class Constrained:
             actuated,
             wrenches,
             allow_residual=allow_residual,
-            held=Held(self._held_anywhere, self._drives),
+            held=self._held,
         )
 
 
@@ -296,7 +313,7 @@ class ClosesLoops(Constrained):
                 forces,
             )
         wrenches = check_wrenches(self.model, q, forces, reference)
-        held = Held(self._held_anywhere, self._drives)
+        held = self._held
         return forward.forward_dynamics(self.model, q, v, tau, wrenches, method, out, held)
 
     aba = forward_dynamics
@@ -331,7 +348,7 @@ class ClosesLoops(Constrained):
                 forces,
             )
         wrenches = check_wrenches(self.model, q, forces, reference)
-        held = Held(self._held_anywhere, self._drives)
+        held = self._held
         return linearization.linearize(self.model, q, v, tau, wrenches, method, held)
 
     def discretize(
@@ -449,15 +466,14 @@ class ClosesLoops(Constrained):
     def compile(self, wanted: Any, **options: Any) -> RobotKernel:
         """As of a tree; quantities about motion are those on the loops.
 
-        ``"forward_dynamics"`` is ``"loop_dynamics"`` and ``"step"`` is ``"loop_step"``.
+        ``"forward_dynamics"`` is ``"loop_dynamics"`` and ``"step"`` is ``"loop_step"``; both give
+        NaN where states are not on the loops, or do not come back.
 
         Raises:
             LoopError: The quantity is about motion and has no program on the loops.
         """
         if isinstance(wanted, str):
-            if wanted.startswith(_TREE_PREFIXES) and wanted != "linearize_inverse":
-                return self._not_with_loops(f"compile({wanted!r})")  # type: ignore[no-any-return]
-            wanted = ON_LOOPS.get(wanted, wanted)
+            wanted = quantity_on(self.model, wanted, f"compile({wanted!r})")
         return super().compile(wanted, **options)  # type: ignore[misc,no-any-return]
 
     def operators(self, q: Coordinates, v: Coordinates | None = None) -> LoopOperators:

@@ -175,9 +175,11 @@ class LoopEvent:
         )
 
 
-def singular_passages(model: Model, t: Array, q: Array) -> tuple[LoopEvent, ...]:
+def singular_passages(
+    model: Model, t: Array, q: Array, rank: int | None = None
+) -> tuple[LoopEvent, ...]:
     """Local minima of σ_r/σ₁ along motions (N, ..., nq) that are small."""
-    system, rank = loop_system(model), usual_rank(model)
+    system, rank = loop_system(model), usual_rank(model) if rank is None else rank
     if not rank:
         return ()
     rows = rows_at(model, q.astype(float)).L

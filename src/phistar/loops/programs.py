@@ -31,7 +31,7 @@ from phistar.compile import (
     kernel,
     lowered_bundle,
 )
-from phistar.loops.assembly import usual_rank
+from phistar.loops.assembly import on_loops_inputs, usual_rank
 from phistar.loops.system import loop_system
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_on_model
@@ -234,6 +234,7 @@ add_traced(
         _dynamics,
         loop_work,
         choices={"precision": "double", "held": ()},
+        admit=on_loops_inputs,
         defined="v̇ = N⁻*D⁻¹(ε + Zλ), Δλ = -L̇v - Z*D⁻¹ε, Δ = Z*D⁻¹Z, Z = N⁻¹L*",
     )
 )
@@ -255,6 +256,7 @@ add_traced(
         lambda model: {"q_next": (model.nq,), "v_next": (model.nv,), "gap": (1,)},
         _projection,
         loop_work,
+        admit=on_loops_inputs,
         defined="q ⊖ 𝓜⁻¹L*Δ⁻¹e, v - 𝓜⁻¹L*Δ⁻¹Lv",
     )
 )

@@ -115,16 +115,3 @@ def self_stress(system: LoopSystem, rows: Array, rank: int) -> Array:
     """A basis (..., rows, rows - rank) of multipliers without joint forces, L*λ = 0."""
     U = np.linalg.svd(system.scaled(rows))[0][..., rank:]
     return np.asarray(system.row_scale[:, None] * U)
-
-
-def unique_loops(system: LoopSystem, rows: Array, rank: int) -> dict[str, Array]:
-    """For each loop whether its multipliers are determined, (...): no self-stress touches it."""
-    batch = rows.shape[:-2]
-    if rank == system.count:
-        return {loop.name: np.ones(batch, dtype=bool) for loop in system.loops}
-    stress = np.linalg.svd(system.scaled(rows))[0][..., rank:]
-    size = np.sqrt((stress * stress).sum(axis=-1))
-    return {
-        loop.name: np.asarray((size[..., own] < RANK_TOLERANCE).all(axis=-1))
-        for loop, own in zip(system.loops, system.slices, strict=True)
-    }

@@ -168,6 +168,11 @@ class LoopMotion(LoopRows):
     rate: Array
     bias: Array
 
+    def of_samples(self, chosen: Array) -> LoopMotion:
+        """Those of chosen samples, of (B, ...) states."""
+        relative, L, rate, bias = (x[chosen] for x in (self.relative, self.L, self.rate, self.bias))
+        return LoopMotion(relative, L, lambda: self.error[chosen], rate, bias)
+
 
 def rows_at(model: Model, q: Array) -> LoopRows:
     """Rows at checked configurations (..., nq)."""

@@ -108,6 +108,7 @@ class ModelBuilder:
         self.joints: list[Joint] = []
         self.frames: list[Frame] = []
         self.loops: list[Loop] = []
+        self.actuated: list[str] = []
         self.configurations: dict[str, Mapping[str, ArrayLike] | ArrayLike] = {}
 
     def link(
@@ -266,6 +267,10 @@ class ModelBuilder:
         """Add a polynomial coupling between two joints; it is stored with the loops."""
         self.loops.append(coupling)
 
+    def actuate(self, *joints: str) -> None:
+        """Say which joints have motors; by default nothing is known of motors."""
+        self.actuated += joints
+
     def build(
         self,
         *,
@@ -302,6 +307,7 @@ class ModelBuilder:
             gravity=self.gravity,
             order=order,
             single_root=single_root,
+            actuated=self.actuated,
         )
         named = {k: configuration(model, q, k) for k, q in self.configurations.items()}
         return model.with_configurations(named) if named else model

@@ -77,6 +77,11 @@ class Described:
         return self.model.loops
 
     @property
+    def actuated(self) -> tuple[str, ...]:
+        """Joints that the file gives motors; none if it says nothing of motors."""
+        return self.model.actuated
+
+    @property
     def gravity(self) -> Array:
         """(3,) gravity in world axes [m/s^2]."""
         return self.model.gravity

@@ -51,6 +51,7 @@ class Model:
         gravity: (3,) [m/s^2], world axes.
         configurations: Named configurations (nq,) such as a file's keyframes.
         problems: Warnings and notes of the build.
+        actuated: Joints that a file gives motors, in its order; none if it says nothing of motors.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Model:
     gravity: Array = field(repr=False)
     configurations: Mapping[str, Array] = field(repr=False)
     problems: tuple[Problem, ...] = field(repr=False)
+    actuated: tuple[str, ...] = field(default=(), repr=False)
 
     @classmethod
     def build(
@@ -77,6 +79,7 @@ class Model:
         configurations: Mapping[str, ArrayLike] | None = None,
         order: Sequence[str] | None = None,
         single_root: bool = False,
+        actuated: Sequence[str] = (),
     ) -> Model:
         """A model from links, joints and frames.
 
@@ -89,9 +92,11 @@ class Model:
             configurations: Named configurations, each (nq,).
             order: Independent moving joints in the order of coordinates.
             single_root: Reject forests.
+            actuated: Names of moving joints that have motors.
 
         Raises:
             ModelError: With every problem found, if one of them is an error.
+            UnknownNameError: An actuated joint that there is not.
         """
         problems = structure_problems(links, joints, single_root=single_root)
         problems += mimic_problems(joints) + link_problems(links) + joint_problems(joints)
@@ -101,6 +106,10 @@ class Model:
         problems += zero_multiplier_problems(joints) + mass_problems(links, name)
         if order is not None:
             _check_order(name, [j.name for j in joints if j.nv], order)
+        moving = {j.name for j in joints if j.joint_kind.nv} if actuated else set()
+        for joint in actuated:
+            if joint not in moving:
+                raise UnknownNameError("moving joint", joint, moving, f"'{name}'")
         assembled = assemble(links, joints, order)
         indefinite = body_problems(problems, links, assembled.frames, assembled.bodies)
         if indefinite:
@@ -119,6 +128,7 @@ class Model:
             gravity=_gravity(gravity),
             configurations=MappingProxyType({}),
             problems=tuple(problems),
+            actuated=tuple(dict.fromkeys(actuated)),
         )
         return model.with_configurations(configurations or {})
 
@@ -242,6 +252,7 @@ class Model:
             gravity=self.gravity,
             configurations=named,
             order=names,
+            actuated=self.actuated,
         )
 
     @cached_property

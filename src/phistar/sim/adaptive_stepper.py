@@ -4,7 +4,8 @@
 Stages are exponential coordinates u around the state where a step begins, q ⊕ u, so that the pair
 has its orders on any joints (H. Munthe-Kaas 1999). Coefficients of the pair: J. R. Dormand and P.
 J. Prince, J. Comput. Appl. Math. 6 (1980); of its interpolant of fourth order: L. F. Shampine,
-Math. Comput. 46 (1986). A batch takes common steps, whose length its worst sample decides.
+Math. Comput. 46 (1986). A batch takes common steps, whose length its worst sample decides. With
+loops each step that is accepted ends with a projection onto them.
 """
 
 from __future__ import annotations
@@ -147,14 +148,17 @@ class AdaptiveStepper:
         self._report_diverged(lost, 0.0, 0.0, 0)
         times, qs, xs, rates = [0.0], [q], [x], []
         q, x = park_lost(self.model, q, x, lost)
-        v, rate = self._rate(q, x)
+        v, rate = self._rate(q, x, 0.0)
         h = min(duration, self._first_step(v, x, rate, lost) if step is None else step)
         rejected = 0
         while times[-1] < duration:
             h = min(h, duration - times[-1])
             with np.errstate(over="ignore", invalid="ignore"):
-                (q_next, x_next), stages, last = self._step(q, x, v, rate, h)
+                (q_next, x_next), stages, last = self._step(q, x, v, rate, times[-1], h)
                 errors = np.where(lost, 0.0, self._errors(h, stages, x, x_next))
+            if self.variable.settles and errors.max(initial=0.0) <= 1.0:
+                q_next, x_next, last = self._settled(q_next, x_next, times[-1] + h, lost)
+                errors = np.where(lost | ~diverged_samples(q_next, x_next), errors, np.inf)
             error = float(errors.max(initial=0.0))
             if not error <= 1.0:
                 rejected += 1
@@ -164,7 +168,7 @@ class AdaptiveStepper:
                     self._report_diverged(~(errors <= 1.0), h, times[-1], len(times))
                     lost |= ~(errors <= 1.0)
                     q, x = park_lost(self.model, q, x, lost)
-                    v, rate = self._rate(q, x)
+                    v, rate = self._rate(q, x, times[-1])
                     h = duration - times[-1] if lost.all() else self._first_step(v, x, rate, lost)
                 continue
             # The last step ends exactly at the duration.
@@ -179,10 +183,19 @@ class AdaptiveStepper:
             (q, x), (v, rate) = (q_next, x_next), last
             if lost.any():
                 q, x = park_lost(self.model, q, x, lost)
-                v, rate = self._rate(q, x)
+                v, rate = self._rate(q, x, times[-1])
             advance(h)
             h *= min(MAX_STEP_FACTOR, SAFETY * error**-0.2) if error > 0 else MAX_STEP_FACTOR
         return AcceptedSteps(np.array(times), np.stack(qs), np.stack(xs), np.stack(rates), rejected)
+
+    def _settled(
+        self, q: Array, x: Array, t: float, lost: Array
+    ) -> tuple[Array, Array, tuple[Array, Array]]:
+        """A state after a step where it belongs, NaN where that is nowhere, with v and ẋ there."""
+        q, x = (np.where(lost[:, None], np.nan, each) for each in (q, x))
+        q, x = self.variable.settle(q, x, t)
+        away = diverged_samples(q, x)
+        return q, x, self._rate(*park_lost(self.model, q, x, away), t)
 
     def _report_diverged(self, diverged: Array, h: float, t: float, knot: int) -> None:
         """Raise, unless the other samples continue."""
@@ -199,9 +212,9 @@ class AdaptiveStepper:
             t,
         )
 
-    def _rate(self, q: Array, x: Array) -> tuple[Array, Array]:
+    def _rate(self, q: Array, x: Array, t: float) -> tuple[Array, Array]:
         with np.errstate(over="ignore", invalid="ignore"):
-            rate = partial(self.variable.rate, tau=self.tau)
+            rate = partial(self.variable.rate_at, tau=self.tau, t=t)
             v, change = call_around_singular(self.model, rate, q, x, self.keep_going)
         return v, change
 
@@ -213,7 +226,7 @@ class AdaptiveStepper:
         return float(0.01 * size / fast) if fast > 0 else 1e-3
 
     def _step(
-        self, q: Array, x: Array, v: Array, rate: Array, h: float
+        self, q: Array, x: Array, v: Array, rate: Array, t: float, h: float
     ) -> tuple[tuple[Array, Array], Array, tuple[Array, Array]]:
         """State after a step, rates (7, 2, batch, nv) of its stages, v and ẋ after the step.
 
@@ -228,7 +241,7 @@ class AdaptiveStepper:
             if diverged.any():
                 u, dx = (np.where(diverged[:, None], 0.0, each) for each in (u, dx))
             q_stage, x_stage = integrate_unchecked(self.model, q, u), x + dx
-            v, rate = self._rate(q_stage, x_stage)
+            v, rate = self._rate(q_stage, x_stage, t + sum(weights) * h)
             stages[i] = coordinate_rate(self.model, u, v, terms=1), rate
             stages[i][:, diverged] = np.nan
         return (q_stage, x_stage), stages, (v, rate)

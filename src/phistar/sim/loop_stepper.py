@@ -7,6 +7,7 @@ where loops are a little open; see ``loops.rank``.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -24,7 +25,8 @@ from phistar.compile import (
     run_traced_results,
     traced_executable,
 )
-from phistar.loops.assembly import projection_step, usual_rank
+from phistar.loops.assembly import on_loops_inputs, projection_step, usual_rank
+from phistar.loops.held import NOT_HELD, Drives, Held
 from phistar.loops.programs import (
     ANYWHERE,
     GAP_AFTER_WHICH_CLOSED,
@@ -40,6 +42,7 @@ from phistar.loops.system import motion_at
 from phistar.model.model import Model
 from phistar.model.model_cache import entries
 from phistar.model.wrenches import Wrenches
+from phistar.sim.divergence import parking_configuration
 from phistar.sim.numpy_stepper import NumpyStepper
 from phistar.sim.schemes import SCHEMES, EvaluateRates, Scheme
 from phistar.sim.variables import RatePrograms, Velocity
@@ -49,9 +52,18 @@ if TYPE_CHECKING:
     from phistar.scalar.program import Unrolled
 
 
+_ABOVE_ZERO = sys.float_info.min
+
+
 @dataclass(frozen=True)
 class LoopVelocity(Velocity):
-    """x = v on the loops."""
+    """x = v on the loops.
+
+    Attributes:
+        drives: Motion that is prescribed in time.
+    """
+
+    drives: Drives | None = None
 
     @property
     def program(self) -> RatePrograms | None:
@@ -62,12 +74,43 @@ class LoopVelocity(Velocity):
         """v and forward dynamics on the loops."""
         return x, loop_accelerations(self.model, q, x, tau, self.wrenches)
 
+    def rate_at(self, q: Array, x: Array, tau: Array, t: float) -> tuple[Array, Array]:
+        """The same, moving as it is told at time t."""
+        held = NOT_HELD if self.drives is None else self.drives.at(t)
+        return x, loop_accelerations(self.model, q, x, tau, self.wrenches, held)
+
+    @property
+    def settles(self) -> bool:
+        """Steps leave the loops a little open."""
+        return True
+
+    def settle(self, q: Array, x: Array, t: float | Array) -> tuple[Array, Array]:
+        """The nearest state on the loops; NaN where none is found, or the state is not finite."""
+        held = NOT_HELD if self.drives is None else self.drives.at(t)
+        fine = np.asarray(np.isfinite(q).all(axis=-1) & np.isfinite(x).all(axis=-1))
+        if fine.all():
+            return onto_loops(self.model, q, x, held)
+        chosen = fine[..., None]
+        if self.drives is not None:  # which tell of all samples
+            q = np.where(chosen, q, parking_configuration(self.model))
+            q, x = onto_loops(self.model, q, np.where(chosen, x, 0.0), held)
+            return np.where(chosen, q, np.nan), np.where(chosen, x, np.nan)
+        q, x = (np.where(chosen, each, np.nan) for each in (q, x))
+        if fine.any():
+            q[fine], x[fine] = onto_loops(self.model, q[fine], x[fine])
+        return q, x
+
 
 def loop_accelerations(
-    model: Model, q: Array, v: Array, tau: Array, wrenches: Wrenches | None = None
+    model: Model,
+    q: Array,
+    v: Array,
+    tau: Array,
+    wrenches: Wrenches | None = None,
+    held: Held = NOT_HELD,
 ) -> Array:
     """v̇ (..., nv) at states that may be a little off the loops."""
-    if wrenches is None:
+    if wrenches is None and not held.drives:
         key = dynamics_key(ANYWHERE)
         entry = entries(model).get(key)
         found = None if entry is None else entry(q, v, tau)
@@ -75,22 +118,32 @@ def loop_accelerations(
             found = run_traced(model, key, q, v, tau)
         if found is not None:
             return found
-    rows = motion_at(model, q, v)
-    rank = usual_rank(model)
+    rows = held.driven(model, motion_at(model, q, v))
+    rank = usual_rank(model) if held.rank is None else held.rank
     return accelerations(LoopProblem(model, q, v, tau, wrenches, rows, rank, -rows.bias))
 
 
-def onto_loops(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
+def accelerates_on_loops(model: Model, q: Array, v: Array, tau: Array) -> bool:
+    """Whether machine code finds all states, in double precision, on the loops; quick."""
+    key = dynamics_key("double")
+    entry = entries(model).get(key)
+    if entry is not None and entry(q, v, tau) is not None:
+        return True
+    return run_traced(model, key, q, v, tau) is not None
+
+
+def onto_loops(model: Model, q: Array, v: Array, held: Held = NOT_HELD) -> tuple[Array, Array]:
     """The nearest state (..., nq), (..., nv) on the loops, from nearby; NaN where none is found.
 
-    By machine code or, in the same steps, by NumPy.
+    By machine code or, in the same steps and where a motion is prescribed, by NumPy.
     """
+    rank = usual_rank(model) if held.rank is None else held.rank
     for _ in range(PROJECTION_ITERATIONS):
-        found = run_traced_results(model, ("loop_projection",), q, v)
+        found = None if held.drives else run_traced_results(model, ("loop_projection",), q, v)
         if found is not None:
             q, v, gap = found["q_next"], found["v_next"], found["gap"][..., 0]
         else:
-            q, v, gap = projection_step(model, q, v, usual_rank(model))
+            q, v, gap = projection_step(model, q, v, rank, held)
         if (gap < GAP_AFTER_WHICH_CLOSED**2).all():
             return q, v
     lost = ~(gap < LARGEST_GAP_TO_CLOSE**2)
@@ -114,41 +167,54 @@ class LoopStepper(NumpyStepper):
         """
         super().__init__(model, variable, scheme, keep_going)
         self.cost_ns = 2e5
-        if steps >= POLICY.min_loop_steps_to_wait and variable.wrenches is None:
+        self._has_program = variable.wrenches is None and variable.drives is None
+        if variable.drives is not None:
+            self.failure_text = "cannot move as prescribed, or diverges: no state"
+        if steps >= POLICY.min_loop_steps_to_wait and self._has_program:
             _wait_for_code(model, scheme)
 
-    def step(self, q: Array, x: Array, tau: Array, dt: float) -> tuple[Array, Array]:
+    def step(self, q: Array, x: Array, tau: Array, dt: float, t: float) -> tuple[Array, Array]:
         """One step; samples that diverge in it are NaN after it."""
-        ahead = self._by_program(q, x, tau, dt)
-        if ahead is not None:
-            return ahead
-        q, x = super().step(q, x, tau, dt)
-        fine = np.isfinite(q).all(axis=-1) & np.isfinite(x).all(axis=-1)
-        if fine.any():
-            q[fine], x[fine] = onto_loops(self.model, q[fine], x[fine])
-        return q, x
+        if self._has_program:
+            rows = number_rows(dt, len(q))
+            ahead = step_by_program(self.model, self.scheme, q, x, tau, rows)
+            if ahead is not None:
+                return ahead
+        return self.variable.settle(*super().step(q, x, tau, dt, t), t + dt)
 
-    def _by_program(self, q: Array, x: Array, tau: Array, dt: float) -> tuple[Array, Array] | None:
-        """The step by machine code, if that is at hand and leaves the loops closed."""
-        if self.variable.wrenches is not None:
-            return None
-        key = ("loop_step", self.scheme.name)
-        entry = entries(self.model).get(key)
-        rows = number_rows(dt, len(q))
-        found: Mapping[str, Array] | None = None if entry is None else entry(q, x, tau, rows)  # type: ignore[assignment]
-        if found is None:
-            found = run_traced_results(self.model, key, q, x, tau, rows)
-        if found is None:
-            return None
-        q, x = found["q_next"], found["v_next"]
-        if not (found["gap"] < GAP_AFTER_WHICH_CLOSED**2).all():
-            q, x = onto_loops(self.model, q, x)
-        return q, x
+
+def step_key(scheme: Scheme) -> tuple[str, str, bool]:
+    """Key of the program of a step that tells how far open the loops were."""
+    return "loop_step", scheme.name, False
+
+
+def step_by_program(
+    model: Model, scheme: Scheme, q: Array, v: Array, tau: Array, dt: Array
+) -> tuple[Array, Array] | None:
+    """A step and its projection by machine code, if that is at hand; NaN where loops stay open.
+
+    Args:
+        model: The robot.
+        scheme: Of the step.
+        q, v, tau: (..., nq), (..., nv), (..., nv) in double precision, on the loops.
+        dt: (..., 1) [s].
+    """
+    key = step_key(scheme)
+    entry = entries(model).get(key)
+    found: Mapping[str, Array] | None = None if entry is None else entry(q, v, tau, dt)  # type: ignore[assignment]
+    if found is None:
+        found = run_traced_results(model, key, q, v, tau, dt)
+    if found is None:
+        return None
+    q, v = found["q_next"], found["v_next"]
+    if not (found["gap"] < GAP_AFTER_WHICH_CLOSED**2).all():
+        q, v = onto_loops(model, q, v)
+    return q, v
 
 
 def _wait_for_code(model: Model, scheme: Scheme) -> None:
     """Have what takes the steps compiled."""
-    whole = traced_executable(model, ("loop_step", scheme.name))
+    whole = traced_executable(model, step_key(scheme))
     dynamics = traced_executable(model, dynamics_key(ANYWHERE))
     parts = [whole] if whole else [dynamics, traced_executable(model, ("loop_projection",))]
     for code in parts:
@@ -156,8 +222,8 @@ def _wait_for_code(model: Model, scheme: Scheme) -> None:
             _ = code.scalars  # of the final shape, which is waited for
 
 
-def _trace(model: Model, scheme: str) -> Unrolled:
-    from phistar.scalar.graph import Graph
+def _trace(model: Model, scheme: str, guarded: bool) -> Unrolled:
+    from phistar.scalar.graph import Graph, guard
     from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled
     from phistar.scalar.trace.inline import inline
     from phistar.sim.step_program import step_program
@@ -173,13 +239,23 @@ def _trace(model: Model, scheme: str) -> Unrolled:
         ahead = inline(projection, {"q": q, "v": v})
         q, v = ahead["q_next"], ahead["v_next"]
     results = {"q_next": q, "v_next": v, "gap": ahead["gap"]}
+    if guarded:
+        # Zero, or not a number if the last projection began too far away.
+        slack = LARGEST_GAP_TO_CLOSE**2 - ahead["gap"][0]
+        closed = guard(slack, _ABOVE_ZERO) - slack
+        results = {"q_next": [x + closed for x in q], "v_next": [x + closed for x in v]}
     stores = [Store(name, i, "", x) for name, row in results.items() for i, x in enumerate(row)]
     outputs = {name: len(row) for name, row in results.items()}
     signature = Signature(dict(inputs), outputs, step.signature.quaternions)
     return Unrolled(signature, BasicBlock(g, stores))
 
 
-def _work(model: Model, scheme: str) -> LoopWork | None:
+def _shapes(model: Model, scheme: str, guarded: bool) -> dict[str, tuple[int, ...]]:
+    state: dict[str, tuple[int, ...]] = {"q_next": (model.nq,), "v_next": (model.nv,)}
+    return state if guarded else {**state, "gap": (1,)}
+
+
+def _work(model: Model, scheme: str, guarded: bool) -> LoopWork | None:
     """Dynamics at the stages and projections, each with all rows; None as for dynamics."""
     found = loop_work(model)
     if found is None or not joint_map(model).is_identity:
@@ -191,14 +267,21 @@ def _work(model: Model, scheme: str) -> LoopWork | None:
     return LoopWork(rows) if short else None
 
 
+def _on_loops_inputs(model: Model, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Inputs on the loops, with steps of up to 2 ms."""
+    share = 1.0 / (1.0 + np.abs(inputs["dt"]))
+    return {**on_loops_inputs(model, inputs), "dt": 2e-3 * share}
+
+
 add_traced(
     Traced(
         "loop_step",
         ("q", "v", "tau", "dt"),
-        lambda model, scheme: {"q_next": (model.nq,), "v_next": (model.nv,), "gap": (1,)},
+        _shapes,
         _trace,
         _work,
-        choices={"scheme": "rk4"},
+        choices={"scheme": "semi_implicit", "guarded": True},
+        admit=_on_loops_inputs,
         defined="a step of time on the loops: stages of a scheme, then q and v projected",
     )
 )

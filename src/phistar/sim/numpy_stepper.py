@@ -43,6 +43,7 @@ class NumpyStepper:
         self.scheme = scheme
         self.keep_going = keep_going
         self.cost_ns = 2e4
+        self._taken = 0
 
     def run(
         self,
@@ -54,7 +55,7 @@ class NumpyStepper:
         every: int,
         results: tuple[Array, Array],
     ) -> bool:
-        """Fill the results; diverged samples are NaN from there on.
+        """Fill the results; diverged samples are NaN from there on. Time goes on from call to call.
 
         Args:
             q: (batch, nq) at the beginning.
@@ -72,7 +73,9 @@ class NumpyStepper:
         with np.errstate(over="ignore", invalid="ignore"):
             for k in range(steps):
                 tau_k = tau if tau.ndim == 2 else tau[k]
-                q, x = self.step(*park_lost(self.model, q, x, lost), tau_k, dt)
+                t = self._taken * dt
+                q, x = self.step(*park_lost(self.model, q, x, lost), tau_k, dt, t)
+                self._taken += 1
                 lost |= diverged_samples(q, x)
                 if lost.all() or (lost.any() and not self.keep_going):
                     for result, state in zip(results, (q, x), strict=True):
@@ -85,8 +88,9 @@ class NumpyStepper:
                         result[k // every][lost] = np.nan
         return not lost.any()
 
-    def step(self, q: Array, x: Array, tau: Array, dt: float) -> tuple[Array, Array]:
-        """One step; samples that diverge in it are NaN after it."""
+    def step(self, q: Array, x: Array, tau: Array, dt: float, t: float) -> tuple[Array, Array]:
+        """One step from time t on; samples that diverge in it are NaN after it."""
+        times = {0: t}
         stages = {0: (q, x)}
         velocities: dict[int, Array] = {}
         rates: dict[int, Array] = {}
@@ -97,12 +101,14 @@ class NumpyStepper:
                 if instruction.velocity_only:
                     velocities[instruction.stage] = self.variable.velocity(*state)
                 else:
-                    rate = partial(self.variable.rate, tau=tau)
+                    rate = partial(self.variable.rate_at, tau=tau, t=times[instruction.stage])
                     results = call_around_singular(self.model, rate, *state, self.keep_going)
                     velocities[instruction.stage], rates[instruction.stage] = results
             else:
                 stage = self._next_stage(instruction.update, (q, x), velocities, rates, dt, lost)
                 stages[instruction.stage] = stage
+                share = sum(weight for _, weight in instruction.update.rate_weights)
+                times[instruction.stage] = t + share * dt
         if lost.any():
             for array in stages[0]:
                 array[lost] = np.nan

@@ -4,17 +4,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from phistar.arguments import refuse_singular
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, UnknownNameError
+from phistar.loops.assembly import rank_near
 from phistar.loops.forward import require_on_loops
+from phistar.loops.held import NOT_HELD, Drives, Held
+from phistar.loops.prescribed import motion_in_time
 from phistar.loops.system import motion_at
 from phistar.model.bad_samples import check_on_error
 from phistar.model.configuration import Coordinates
@@ -39,6 +42,9 @@ from phistar.sim.schemes import SCHEMES
 from phistar.sim.simulation import Simulation
 from phistar.sim.variables import VARIABLES, NormalisedRate, Variable, Velocity, variable
 from phistar.thresholds import POLICY
+
+if TYPE_CHECKING:
+    from phistar.constraints import Prescribed
 
 Stepper = CompiledStepper | NumpyStepper | ConservingStepper
 
@@ -73,8 +79,9 @@ def simulate(
     progress: bool | None = None,
     threads: int | None = None,
     on_error: str = "raise",
+    prescribed: Mapping[str, Prescribed] | None = None,
 ) -> Simulation:
-    """See ``Robot.simulate``."""
+    """See ``Robot.simulate``; ``prescribed`` are constraints in time, by their loops."""
     if scheme not in SCHEME_NAMES:
         raise UnknownNameError("scheme", scheme, SCHEME_NAMES)
     check_on_error(on_error)
@@ -96,7 +103,7 @@ def simulate(
         if tau_steps is not None:
             raise ArgumentError(f"{ADAPTIVE} chooses its steps; pass a constant tau, no tau_steps")
         start = read_initial_state(model, q, v, tau, None, forces, 0, on_error)
-        var = _variable(name, model, start, reference)
+        var = _variable(name, model, start, reference, prescribed, length)
         knot_interval = None if dt is None else dt * every
         return _adaptive(
             model, var, name, start, length, knot_interval, tolerance, progress, keep_going
@@ -106,7 +113,7 @@ def simulate(
     count = count_of_steps(dt, steps, duration, every)
     start = read_initial_state(model, q, v, tau, tau_steps, forces, count, on_error)
     refuse_large_simulation(model.name, count, every, 8 * len(start.q) * (model.nq + model.nv))
-    var = _variable(name, model, start, reference)
+    var = _variable(name, model, start, reference, prescribed, dt * count, count)
     times = (dt, count, every)
     return _fixed(model, var, name, scheme, start, times, progress, threads, keep_going)
 
@@ -123,8 +130,22 @@ def _check_loop_scheme(scheme: str, variables: str | None) -> None:
         )
 
 
-def _variable(name: str, model: Model, start: InitialState, reference: str) -> Variable:
+def _variable(
+    name: str,
+    model: Model,
+    start: InitialState,
+    reference: str,
+    prescribed: Mapping[str, Prescribed] | None,
+    duration: float,
+    steps: int | None = None,
+) -> Variable:
     """What represents the velocity; of a robot with loops after a look at its state.
+
+    Args:
+        name, model, start, reference: Of the simulation.
+        prescribed: Constraints in time, by their loops.
+        duration: [s].
+        steps: Of equal length, if they are.
 
     Raises:
         LoopOpenError, LoopVelocityError: The state is not on the loops.
@@ -132,14 +153,19 @@ def _variable(name: str, model: Model, start: InitialState, reference: str) -> V
     wrenches = check_wrenches(model, start.q, start.forces, reference)
     if not active_loops(model.loops):
         return variable(name, model, wrenches)
-    require_on_loops(
-        model,
-        motion_at(model, start.q[~start.lost], start.v[~start.lost]),
-        start.v[~start.lost],
-        "simulate",
-        float(np.finfo(start.dtype).eps),
-    )
-    return LoopVelocity(model, wrenches)
+    drives, held = None, NOT_HELD
+    if prescribed:
+        motions = {
+            loop: motion_in_time(told, model, start.q, duration, steps)
+            for loop, told in prescribed.items()
+        }
+        drives = Drives(motions, rank_near(model, start.q, Held(frozenset(motions))))
+        held = drives.at(0.0)
+    rows = held.driven(model, motion_at(model, start.q, start.v)).of_samples(~start.lost)
+    precision = float(np.finfo(start.dtype).eps)
+    v = start.v[~start.lost]
+    require_on_loops(model, rows, v, "simulate", precision, told=bool(prescribed))
+    return LoopVelocity(model, wrenches, drives)
 
 
 def _fixed(
@@ -193,6 +219,7 @@ def _fixed(
         engine.engine,
         count,
         external=bool(start.forces),
+        told=_told(var, dt * every * np.arange(knots + 1)),
         diverged=first.reshape(start.batch) if keep_going else None,
     )
 
@@ -245,8 +272,7 @@ def _adaptive(
     else:
         t = np.linspace(0.0, length, round(length / knot_interval) + 1)
         refuse_large_simulation(model.name, len(t) - 1, 1, 8 * len(q) * (model.nq + model.nv))
-        some_q, some_x = steps.interpolate(model, t)
-        qs, vs = some_q, _velocities(var, some_q, some_x)
+        qs, vs = dense.states(t)
     first = first_lost_knots(qs, vs)
     return Simulation(
         t,
@@ -261,6 +287,7 @@ def _adaptive(
         steps.rejected,
         dense,
         external=bool(start.forces),
+        told=_told(var, t),
         diverged=first.reshape(start.batch) if keep_going else None,
     )
 
@@ -275,9 +302,18 @@ class _DenseOutput:
     start: InitialState
 
     def __call__(self, times: Array) -> tuple[Array, Array]:
-        q, x = self.steps.interpolate(self.model, times)
-        v = _velocities(self.var, q, x)
+        q, v = self.states(times)
         return self.start.to_user_shape(q), self.start.to_user_shape(v)
+
+    def states(self, times: Array) -> tuple[Array, Array]:
+        """(n, B, nq) and (n, B, nv) at times (n,), on the loops of a robot that has some."""
+        q, x = self.var.settle(*self.steps.interpolate(self.model, times), times)
+        return q, _velocities(self.var, q, x)
+
+
+def _told(var: Variable, times: Array) -> Held | None:
+    """What is prescribed at times (n,)."""
+    return var.drives.at(times) if isinstance(var, LoopVelocity) and var.drives else None
 
 
 def _run_piece(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,9 +13,10 @@ from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, InterpolationError, UnknownNameError, pluralize
-from phistar.loops.forward import constrained_dynamics
+from phistar.loops.forward import ConstrainedDynamics, constrained_dynamics
+from phistar.loops.held import NOT_HELD, Held
 from phistar.loops.mobility import LoopEvent, singular_passages
-from phistar.loops.system import rows_at
+from phistar.loops.system import loop_system, rows_at
 from phistar.model.components import Joint, LoopJoint
 from phistar.model.configuration import difference, integrate
 from phistar.model.kinematic_loops import active_loops
@@ -44,6 +46,7 @@ class Simulation:
         steps: Number of steps.
         rejected: Number of rejected steps, of schemes that choose their steps.
         external: Whether wrenches acted on frames.
+        told: Motion that is prescribed, at each knot; None if none is.
         diverged: (...) the first knot at which a sample is not finite, NaN from there on; -1 if all
             are finite. None if divergence raises.
     """
@@ -61,6 +64,7 @@ class Simulation:
     dense: DenseOutput | None = field(default=None, repr=False)
     external: bool = False
     diverged: Array | None = None
+    told: Held | None = field(default=None, repr=False)
 
     @property
     def ok(self) -> Array:
@@ -168,30 +172,66 @@ class Simulation:
 
     def loop_error(self) -> Array:
         """How far open the loops are at each knot, (N + 1, ..., rows) [rad, m]."""
-        return rows_at(self.model, self.q.astype(float)).error
+        flat = self._flat(self.q).astype(float)
+        rows = rows_at(self.model, flat)
+        error = rows.error if self.told is None else self.told.placed(self.model, rows).error
+        return error.reshape(*self.q.shape[:-1], error.shape[-1])
+
+    def _flat(self, array: Array) -> Array:
+        """(knots, ..., n) with one axis for the batch, (knots, B, n)."""
+        return array.reshape(len(array), math.prod(array.shape[1:-1]), array.shape[-1])
 
     def wrenches(self, loop: str) -> Array:
         """Wrench (N, ..., 6) [moment; force] of a loop joint on its successor at the first N knots,
         at the successor frame in its axes, under the joint forces held from there on; of least norm
-        where it is not determined, which ``constrained_dynamics(...).unique`` tells.
+        where it is not determined, which ``unique_components`` of ``constrained_dynamics`` tell.
 
         Wrenches on frames are not known any more: ``constrained_dynamics`` takes them.
         """
+        self._refuse_external()
+        names = [x.name for x in active_loops(self.model.loops) if isinstance(x, LoopJoint)]
+        if loop not in names:
+            raise UnknownNameError("active loop joint", loop, names, self.model.name)
+        wrench = dict(self._constrained().wrenches)[loop]
+        return wrench.reshape(*self.q[:-1].shape[:-1], 6)
+
+    def drive_force(self, what: str) -> Array:
+        """Force of a prescribed motion at the first N knots, beyond the joint forces ``tau``.
+
+        Args:
+            what: The joint or frame of its ``Prescribed``, or the name of that.
+
+        Returns:
+            (N, ...) [N m, N] of a joint; (N, ..., 6) [moment; force] on a frame at its origin, in
+            its axes.
+        """
+        driven = {} if self.told is None else self.told.drives
+        name = what if what in driven else f"drive of {what}"
+        if name not in driven:
+            raise UnknownNameError("prescribed motion", what, driven, self.model.name)
+        self._refuse_external()
+        found = loop_system(self.model).by_loop(self._constrained().multipliers)[name]
+        batch, size = self.q[:-1].shape[:-1], found.shape[-1]
+        return found.reshape(batch if size == 1 else (*batch, size))
+
+    def _constrained(self) -> ConstrainedDynamics:
+        """Dynamics at the first N knots, with one axis for the batch."""
+        held = NOT_HELD if self.told is None else self.told.at_knots(slice(None, -1))
+        q, v, tau = (self._flat(x) for x in (self.q[:-1], self.v[:-1], self.tau))
+        return constrained_dynamics(self.model, q, v, tau, held=held)
+
+    def _refuse_external(self) -> None:
         if self.external:
             raise ArgumentError(
                 "wrenches acted on frames, which the simulation does not keep; "
                 "robot.constrained_dynamics(sim.q[k], sim.v[k], sim.tau[k], forces=...) takes them"
             )
-        names = [x.name for x in active_loops(self.model.loops) if isinstance(x, LoopJoint)]
-        if loop not in names:
-            raise UnknownNameError("active loop joint", loop, names, self.model.name)
-        found = constrained_dynamics(self.model, self.q[:-1], self.v[:-1], self.tau)
-        return dict(found.wrenches)[loop]
 
     @cached_property
     def events(self) -> tuple[LoopEvent, ...]:
         """Passages near singular configurations of the loops, at knots."""
-        return singular_passages(self.model, self.t, self.q)
+        rank = None if self.told is None else self.told.rank
+        return singular_passages(self.model, self.t, self.q, rank)
 
     def energy(self) -> Array:
         """Kinetic and potential energy (N + 1, ...) [J]."""
@@ -207,7 +247,8 @@ class Simulation:
         ``relative`` has what this motion should conserve: no momentum with a fixed base or external
         forces, no energy where forces do work.
         """
-        conserved = monitors.conserved_quantities(self.model, self.tau, self.external)
+        acted = self.external or self.told is not None
+        conserved = monitors.conserved_quantities(self.model, self.tau, acted)
         return monitors.drift(self.t, self.energy(), self.momentum(), conserved)
 
 

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,12 +19,21 @@ from phistar.model.model_cache import Entry
 from phistar.sim import run, step
 from phistar.sim.simulation import Simulation
 
+if TYPE_CHECKING:
+    from phistar.constraints import Constraint, Prescribed
+
 
 class Simulates:
     """Motion of a robot in time."""
 
     model: Model
     _entries: dict[Hashable, Entry | None]
+
+    if TYPE_CHECKING:
+
+        def _for_simulation(
+            self, constraints: Sequence[Constraint], q: Coordinates
+        ) -> tuple[Any, dict[str, Prescribed]]: ...
 
     def step(
         self,
@@ -91,6 +100,7 @@ class Simulates:
         progress: bool | None = None,
         threads: int | None = None,
         on_error: str = "raise",
+        constraints: Sequence[Constraint] | None = None,
     ) -> Simulation:
         """The motion from a state: ``sim.t .q .v``, ``sim.energy()``, ``sim(t)`` in between.
 
@@ -123,6 +133,9 @@ class Simulates:
             on_error: ``"raise"``, or ``"nan"``: samples that are or become not finite are NaN from
                 there on and the others continue; see ``sim.ok`` (...) and ``sim.diverged`` (...),
                 the first knot that is not finite or -1.
+            constraints: More constraints, for this call: frames are held where they are at ``q``,
+                ``Prescribed`` joints and frames move as they are told, and ``sim.drive_force``
+                gives what that takes.
 
         Returns:
             The motion; time is the first axis. float32 states and joint forces give float32
@@ -134,8 +147,12 @@ class Simulates:
             ArgumentError: Numbers of steps do not fit, or something is not finite.
             SingularHingeError: A joint moves no inertia.
         """
+        model, prescribed = self.model, None
+        if constraints is not None:
+            robot, prescribed = self._for_simulation(constraints, q)
+            model = robot.model
         return run.simulate(
-            self.model,
+            model,
             q,
             v,
             dt=dt,
@@ -152,4 +169,5 @@ class Simulates:
             progress=progress,
             threads=threads,
             on_error=on_error,
+            prescribed=prescribed,
         )

@@ -42,7 +42,12 @@ from phistar.model.model_cache import entries
 from phistar.model.singular import require_finite_results
 from phistar.model.wrenches import Forces, check_batch, check_wrenches
 from phistar.scalar.program import Unrolled
-from phistar.sim.loop_stepper import LoopVelocity, onto_loops
+from phistar.sim.loop_stepper import (
+    LoopVelocity,
+    accelerates_on_loops,
+    onto_loops,
+    step_by_program,
+)
 from phistar.sim.manifold import is_euclidean
 from phistar.sim.schemes import SCHEMES, EvaluateRates, Scheme
 from phistar.sim.stages import StateFunctions, functions_of, next_state
@@ -88,15 +93,21 @@ def step(
 def _on_loops(
     scheme: Scheme, variable: LoopVelocity, arrays: Mapping[str, Array], dt: Array
 ) -> tuple[Array, Array]:
-    """The step of a robot with loops, projected onto them."""
+    """The step of a robot with loops, projected: by the program of simulations, or by stages."""
     model = variable.model
     q, v, tau = checked_numbers(model, **arrays)
     dtype = np.result_type(q, v, tau)
     q, v, tau = (x.astype(float) for x in (q, v, tau))
-    precision = float(np.finfo(dtype).eps)
-    require_on_loops(model, motion_at(model, q, v), v, "step", precision)
-    q, v = _by_stages(scheme, variable, {"q": q, "v": v, "tau": tau}, dt)
-    closed = onto_loops(model, q, v)
+    # Guarded dynamics has results on the loops only; where it has none, the rows say why.
+    if dtype != np.float64 or not accelerates_on_loops(model, q, v, tau):
+        precision = float(np.finfo(dtype).eps)
+        require_on_loops(model, motion_at(model, q, v), v, "step", precision)
+    closed = None
+    if variable.wrenches is None:
+        closed = step_by_program(model, scheme, q, v, tau, dt.astype(float))
+    if closed is None:
+        q, v = _by_stages(scheme, variable, {"q": q, "v": v, "tau": tau}, dt)
+        closed = onto_loops(model, q, v)
     lost = np.asarray(np.isnan(closed[0]).any(axis=-1))
     if lost.any():
         cure = "take a shorter step, or smaller forces"

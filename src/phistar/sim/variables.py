@@ -63,6 +63,25 @@ class Variable(ABC):
     def rate(self, q: Array, x: Array, tau: Array) -> tuple[Array, Array]:
         """v and ẋ, each (..., nv)."""
 
+    def rate_at(self, q: Array, x: Array, tau: Array, t: float) -> tuple[Array, Array]:
+        """``rate`` at a time [s]: here always the same."""
+        return self.rate(q, x, tau)
+
+    @property
+    def settles(self) -> bool:
+        """Whether steps have to be settled."""
+        return False
+
+    def settle(self, q: Array, x: Array, t: float | Array) -> tuple[Array, Array]:
+        """The state that a step to q and x leaves, NaN where there is none: here the same.
+
+        Args:
+            q: (..., nq).
+            x: (..., nv).
+            t: [s]; or (n,), for states (n, ..., nq).
+        """
+        return q, x
+
 
 class Velocity(Variable):
     """x = v."""

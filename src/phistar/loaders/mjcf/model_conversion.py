@@ -41,6 +41,8 @@ from phistar.spatial import pose, pose_product, quat_normalize, rotate_inertia, 
 
 _ANGULAR_FIRST = [3, 4, 5, 0, 1, 2]
 _JOINT_TRANSMISSIONS = (0, 1)
+_TENDON_TRANSMISSION = 3
+_JOINT_WRAP = 1
 
 
 def convert(
@@ -88,6 +90,7 @@ class _Converter:
         names = (self.body_names, self.joint_names)
         add_loops(self.builder, self.compiled, names, self.report, switched_off=off)
         self._add_configurations()
+        self._add_actuated()
         order = ([ROOT_JOINT] if self.base is not None else []) + self.joint_names
         return self.builder.build(order=order)
 
@@ -213,6 +216,25 @@ class _Converter:
                 armature[joint] += share * self.model.actuator_armature[actuator]
                 damping[joint] += share * self.model.actuator_damping[actuator]
         return armature, damping
+
+    def _add_actuated(self) -> None:
+        """Joints that actuators drive, themselves or by a tendon that is a sum of joints."""
+        model, found = self.model, dict[int, None]()
+        for kind, (target, _) in zip(model.actuator_trntype, model.actuator_trnid, strict=True):
+            if kind in _JOINT_TRANSMISSIONS:
+                found[int(target)] = None
+            elif kind == _TENDON_TRANSMISSION:
+                first, count = int(model.tendon_adr[target]), int(model.tendon_num[target])
+                wrapped = range(first, first + count)
+                found |= {
+                    int(model.wrap_objid[k]): None
+                    for k in wrapped
+                    if model.wrap_type[k] == _JOINT_WRAP
+                }
+        self.builder.actuate(*(self.joint_names[joint] for joint in found))
+        if found:
+            note = f"{len(found)}, driven directly or by a tendon that is a sum of joints"
+            self.report.used.append(Entry(self.compiled.file, "actuated joints", note))
 
     def _to_xyzw(self, joint: int, qpos: Array) -> Array:
         """A joint's coordinates out of qpos, its quaternion in our order and of unit length."""

@@ -26,7 +26,7 @@ from phistar.loaders.report import Entry, LoadReport
 
 # Elements that a rigid-body model does not have, by tag: of a section, or in a body.
 _IGNORED_SECTIONS = {
-    "actuator": "drives are not modelled, except the armature and damping they add to a joint",
+    "actuator": "drives are not modelled; kept are the names, armature and damping of their joints",
     "sensor": "sensors are not modelled",
     "tendon": "tendons are not modelled",
     "contact": "contacts are not modelled",

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -15,6 +16,7 @@ from phistar.loaders.urdf.values import (
     Vector,
     check_attributes,
     fast_numbers,
+    ignore_element,
     parse_number,
     read_number,
     read_numbers,
@@ -33,6 +35,8 @@ _LIMIT_SET = frozenset(_LIMIT)
 _DRIVE = tuple(field.name for field in fields(Drive))
 _FRICTION = ("damping", "friction")
 _OLD_DYNAMICS = frozenset({"D", "K", "mu_coulomb", "mu_viscous", "stiffness", "spring_stiffness"})
+_PLAIN_MOTOR = frozenset({"type", "joint", "actuator"})
+"""What a transmission has that only says that a joint has a motor."""
 _NEEDS_LIMIT = ("revolute", "prismatic")
 
 
@@ -171,6 +175,18 @@ def _with_attributes(
         if numbers is not None:
             changes[name] = numbers * size if len(numbers) == 1 else numbers
     return replace(values, **changes) if changes else values
+
+
+def read_motors(context: Context, element: _Element, moving: Collection[str]) -> list[str]:
+    """Moving joints of a transmission with an actuator; what else it says is listed as ignored."""
+    joints = [joint.get("name") or "" for joint in element.iterfind("joint")]
+    driven = [name for name in joints if name in moving]
+    if element.find("actuator") is None:
+        driven = []
+    plain = all(child.tag in _PLAIN_MOTOR and not len(child) for child in element)
+    if not (plain and len(driven) == len(joints) == 1):
+        ignore_element(context, element, "")
+    return driven
 
 
 def read_rotors(context: Context, root: _Element) -> dict[str, Rotor]:

@@ -25,7 +25,7 @@ from phistar.loaders.urdf.context import (
     top_level_lines,
 )
 from phistar.loaders.urdf.dialect import DRAKE_NAMESPACE, NAMESPACE, qname
-from phistar.loaders.urdf.drive import read_rotors
+from phistar.loaders.urdf.drive import read_motors, read_rotors
 from phistar.loaders.urdf.extensions import ExtensionReader
 from phistar.loaders.urdf.joint import JointReader
 from phistar.loaders.urdf.link import GROUND_ATTRIBUTE, LinkReader, read_materials
@@ -114,6 +114,7 @@ class _UrdfReader:
         joints = JointReader(context, self.builder, read_rotors(context, root), grounds)
         extra = ExtensionReader(context, self.builder)
         later: list[tuple[int, _Element]] = []
+        motors: list[tuple[int, _Element]] = []
         lines = top_level_lines(self.source)
         for index, element in enumerate(root):
             context.line = lines[index] if lines else 0
@@ -124,9 +125,12 @@ class _UrdfReader:
                 joints.read(element)
             elif element.tag in extra.handlers:
                 later.append((context.line, element))
+            elif element.tag == "transmission":
+                motors.append((context.line, element))
             else:
                 self._skip_element(element)
         self._repair_mimics()
+        self._actuate(motors)
         extra.start()
         for context.line, element in later:
             extra.read(element)
@@ -168,6 +172,13 @@ class _UrdfReader:
             for link in root.iterfind("link")
             if read_flag(context, link, GROUND_ATTRIBUTE, f"link {quote(link.get('name') or '')}")
         }
+
+    def _actuate(self, motors: list[tuple[int, _Element]]) -> None:
+        """Give motors to the joints of transmissions."""
+        moving = {joint.name for joint in self.builder.joints if joint.joint_kind.nv}
+        for self.context.line, element in motors:
+            self.report.read["transmission elements"] += 1
+            self.builder.actuate(*read_motors(self.context, element, moving))
 
     def _repair_mimics(self) -> None:
         """Make joints that follow a fixed one independent."""
@@ -289,4 +300,6 @@ def _list_used(report: LoadReport, model: Model) -> None:
         "joints": f"{len(model.joint_names)} independent, {followers} mimic, {fixed} fixed",
         "shapes": f"{shapes}, meshes not opened",
     }
+    if model.actuated:
+        rows["actuated joints"] = f"{len(model.actuated)}, those of transmissions"
     report.used += [Entry("", what, note) for what, note in rows.items()]

@@ -69,6 +69,7 @@ def export_urdf(model: Model) -> str:
             writer.origin(element, frame.pose)
     for loop in model.loops:
         writer.loop(loop)
+    writer.transmissions(model.actuated)
     writer.order(model)
     for name, q in model.configurations.items():
         writer.add(root, f"{_DIALECT_PREFIX}configuration", name=name, values=_numbers(q))
@@ -301,6 +302,14 @@ class _UrdfWriter:
             end = self.add(element, f"{_DIALECT_PREFIX}{side}", link=getattr(loop, side))
             self.origin(end, getattr(loop, f"{side}_pose"))
         self.add(element, "axis", xyz=_numbers(loop.axis))
+
+    def transmissions(self, joints: Iterable[str]) -> None:
+        """A motor for each of the joints that have one."""
+        for name in joints:
+            element = self.add(self.root, "transmission", name=name)
+            self.add(element, "type").text = "transmission_interface/SimpleTransmission"
+            self.add(element, "joint", name=name)
+            self.add(element, "actuator", name=name)
 
     def order(self, model: Model) -> None:
         """The order of coordinates, where it is not that of the tree."""

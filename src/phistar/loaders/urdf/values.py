@@ -262,7 +262,7 @@ def children_by_tag(
 _SIMULATOR = "settings for a simulator or a controller"
 _REASONS = {
     "gazebo": "settings of the Gazebo simulator",
-    "transmission": "how motors are wired; no part of the rigid-body model",
+    "transmission": "how motors are wired; only which joints have one is kept",
     "ros2_control": "settings of a controller",
     "mujoco": "compiler settings of MuJoCo",
     "sensor": "sensors are not modelled",

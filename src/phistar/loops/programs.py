@@ -22,6 +22,7 @@ from phistar.backends import OPTIONAL_INPUTS
 from phistar.backends.policy import LoopWork
 from phistar.compile import Kernel, Traced, add_traced, compile_outputs, joint_map
 from phistar.loops.assembly import usual_rank
+from phistar.loops.program_size import link_rows
 from phistar.loops.system import loop_system
 from phistar.model.model import Model
 from phistar.model.singular import singular_hinges
@@ -142,7 +143,7 @@ def loop_work(
         return None
     if model.turning_rotors or singular_hinges(model):
         return None
-    return LoopWork(rows)
+    return LoopWork(rows, link_rows(model))
 
 
 add_traced(

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Motion in time on the loops: published problems, drift, events, single steps, machine code."""
 
-import json
-
 import numpy as np
 import pytest
 
 import phistar
-from phistar.arrays import Array
 from phistar.compile import REQUESTS, traced_executable
 from phistar.compile.traced import trace_quantity
 from phistar.constraints import Point
@@ -21,8 +18,8 @@ from phistar.model import ModelBuilder
 from phistar.model.model_cache import entries
 from phistar.robot import Robot
 from phistar.scalar.program import count_arithmetic
-from phistar.sim.loop_stepper import loop_accelerations, onto_loops
-from tests.helpers import SHARED
+from phistar.sim.loop_stepper import loop_accelerations
+from phistar.thresholds import POLICY
 from tests.loops.mechanisms import (
     error,
     four_bar,
@@ -30,11 +27,6 @@ from tests.loops.mechanisms import (
     mechanism,
     needs_loops,
     windows,
-)
-
-REFERENCE = SHARED / "reference-problems" / "reference.json"
-needs_reference = pytest.mark.skipif(
-    not REFERENCE.is_file(), reason="needs ../shared/reference-problems"
 )
 
 
@@ -52,82 +44,6 @@ def test_four_bar_for_ten_seconds() -> None:
     assert error(wrench[7], dict(again.wrenches)["coupler_closure"]) < 1e-9
     with pytest.raises(UnknownNameError):
         sim.wrenches("nothing")
-
-
-@needs_reference
-def test_iftomm_a02() -> None:
-    """Two four-bar windows for 10 s through their singular configurations; they are events."""
-    reference = json.loads(REFERENCE.read_text())["A02_N2"]
-    robot, q, v = windows(2)
-    sim = robot.simulate(q, v, dt=1e-3, duration=10.0, every=100)
-    angle = sim.q[:, 0]
-    assert np.abs(-np.sin(angle) - reference["B0_x"]).max() < 1e-9
-    assert np.abs(np.cos(angle) - reference["B0_y"]).max() < 1e-9
-    assert np.ptp(sim.energy()) < 1e-8 * reference["energy0"]
-    assert np.abs(sim.loop_error()).max() < 1e-12
-    assert sim.events
-    assert "singular" in str(sim.events[0])
-
-
-def spring_of_andrews(gamma: float) -> float:
-    """Moment about gamma of the spring from C to point D of the body that carries it.
-
-    Numbers of the IVP test set: D = B + (sd cos γ + sc sin γ, sd sin γ - sc cos γ).
-    """
-    sc, sd, stiffness, rest = 0.018, 0.02, 4530.0, 0.07785
-    fixed, bearing = np.array([0.014, 0.072]), np.array([-0.03635, 0.03273])
-    cosine, sine = np.cos(gamma), np.sin(gamma)
-    point = bearing + np.array([sd * cosine + sc * sine, sd * sine - sc * cosine])
-    away = point - fixed
-    length = np.sqrt(away @ away)
-    force = -stiffness * (length - rest) / length * away
-    return float(force @ [-sd * sine + sc * cosine, sd * cosine + sc * sine])
-
-
-@needs_reference
-@needs_loops
-def test_andrews_mechanism() -> None:
-    """IFToMM A03: published accelerations at rest, and the state after 0.03 s with its spring."""
-    reference = json.loads(REFERENCE.read_text())["A03_andrews"]
-    robot = mechanism("andrews").robot
-    names = reference["order"].split()
-    q = robot.assemble(dict(zip(names, reference["q0"], strict=True)))
-    drive = robot.tangent({**dict.fromkeys(names, 0.0), "beta": 0.033})
-    vdot = robot.tangent_dict(robot.forward_dynamics(q, np.zeros(7), drive))
-    assert vdot["beta"] == pytest.approx(14222.443919954114, rel=1e-10)
-    assert vdot["theta"] == pytest.approx(-10666.832939965585, rel=1e-10)
-    spring = robot.joint_names.index("gamma")
-
-    def rate(q: Array, v: Array) -> Array:
-        tau = np.array(drive)
-        tau[spring] += spring_of_andrews(q[spring])
-        return loop_accelerations(robot.model, q, v, tau)
-
-    v, h = np.zeros(7), 3e-5
-    for _ in range(1000):
-        a1 = rate(q, v)
-        a2 = rate(q + h / 2 * v, v + h / 2 * a1)
-        a3 = rate(q + h / 2 * (v + h / 2 * a1), v + h / 2 * a2)
-        a4 = rate(q + h * (v + h / 2 * a2), v + h * a3)
-        q, v = q + h * v + h * h / 6 * (a1 + a2 + a3), v + h / 6 * (a1 + 2 * a2 + 2 * a3 + a4)
-        q, v = onto_loops(robot.model, q, v)
-    last, speed = robot.configuration_dict(q), robot.tangent_dict(v)
-    for i, name in enumerate(names):
-        assert last[name] == pytest.approx(reference["q"][i], rel=2e-5, abs=1e-6), name
-        assert speed[name] == pytest.approx(reference["v"][i], rel=2e-4, abs=1e-3), name
-
-
-@needs_loops
-def test_over_constrained_mechanisms_do_not_grow() -> None:
-    """Bricard's linkage for 5 s at 10 ms: rows stay closed and the energy does not drift away."""
-    case = mechanism("bricard")
-    q, v, _ = case.state
-    sim = case.robot.simulate(q[1], v[1], dt=1e-2, duration=5.0, every=10)
-    assert np.abs(sim.loop_error()).max() < 1e-12
-    energy = sim.energy()
-    half = len(energy) // 2
-    assert np.abs(energy - energy[0]).max() < 1e-4 * np.abs(energy[0])
-    assert np.ptp(energy[half:]) < 3 * np.ptp(energy[:half]) + 1e-12
 
 
 def test_a_step_is_a_step_of_the_simulation() -> None:
@@ -262,11 +178,11 @@ def test_off_the_loops_the_routes_still_agree() -> None:
 def test_long_mechanisms_are_machine_code_where_their_rows_are_short() -> None:
     """What counts is along how many links rows are carried, and with how many others they meet.
 
-    Forty four-bar windows have 81 links and 200 rows, of which 120 are zero in the plane and none
+    Twenty four-bar windows have 41 links and 100 rows, of which 60 are zero in the plane and none
     meets more than its neighbours: as many operations for each window as with two of them.
     """
-    long, _, _ = windows(40)
-    assert link_rows(long.model) < 300
+    long, _, _ = windows(20)
+    assert link_rows(long.model) < 150
     counts = [
         count_arithmetic(trace_quantity(windows(n)[0].model, *dynamics_key(ANYWHERE)).count())
         for n in (5, 10)
@@ -275,11 +191,11 @@ def test_long_mechanisms_are_machine_code_where_their_rows_are_short() -> None:
     # Feet of one body all meet: rows are carried over their legs, and eliminated densely.
     builder = ModelBuilder("many_legs")
     builder.link("body", 1.0, inertia=(1.0, 1.0, 1.0))
-    for i in range(40):
+    for i in range(25):
         builder.link(f"leg{i}", 1.0, (0, 0, -0.5), (0.1, 0.1, 0.1))
         builder.joint(f"hip{i}", "spherical", "body", f"leg{i}", xyz=(i, 0, 0))
         builder.link(f"foot{i}")
         builder.joint(f"ankle{i}", "fixed", f"leg{i}", f"foot{i}", xyz=(0, 0, -1))
     legs = Robot(builder.build(floating_base=True))
-    feet = [Point(f"foot{i}", at=(i, 0.0, -1.0)) for i in range(40)]
-    assert link_rows(legs.with_loops(*feet).model) > 10_000
+    feet = [Point(f"foot{i}", at=(i, 0.0, -1.0)) for i in range(25)]
+    assert link_rows(legs.with_loops(*feet).model) > POLICY.max_link_loop_rows_unrolled

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pinocchio's ``constraintDynamics`` on robots with loops that it knows: points and welds.
+"""Pinocchio's ``constraintDynamics`` and MuJoCo's equalities on robots with loops.
 
-Its model is made of the bodies of ours, so that any robot will do, and a constraint is put between
-the same frames. Dynamics and derivatives are its own.
+Pinocchio knows points and welds. Its model is made of the bodies of ours, so that any robot will
+do, and a constraint is put between the same frames. MuJoCo's points are soft.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from phistar import Robot
+from phistar import Robot, conventions
 from phistar.arrays import Array
 from phistar.conventions import swap_spatial
 from phistar.errors import ArgumentError
@@ -43,11 +44,14 @@ class PinocchioLoops:
 
     name = "pinocchio"
 
-    def __init__(self, robot: Robot, damping: float = 0.0, iterations: int = 1) -> None:
+    def __init__(
+        self, robot: Robot, damping: float = 0.0, iterations: int = 1, planar: bool = False
+    ) -> None:
         """Args:
         robot: Ours.
         damping: μ of its proximal solver; rows that depend on each other need some.
         iterations: Of that solver, at most.
+        planar: The mechanism is in a plane, where a hinge is as good as a point.
         """
         import pinocchio as pin
 
@@ -57,6 +61,8 @@ class PinocchioLoops:
         self.data = self.model.createData()
         self.q_order, self.v_order = self._orders(robot)
         loops = active_loops(robot.model.loops)
+        if planar:
+            loops = tuple(replace(loop, kind="spherical") for loop in loops)  # type: ignore[call-arg]
         for loop in loops:
             if not isinstance(loop, LoopJoint) or loop.kind not in KINDS:
                 raise ArgumentError(f"Pinocchio knows points and welds, not loop '{loop.name}'")
@@ -155,3 +161,67 @@ class PinocchioLoops:
         found = np.array([np.array(self.derivatives(*row)[:3]) for row in self.rows(q, v, tau)])
         back = np.argsort(self.v_order)
         return found[..., back[:, None], back]
+
+
+class MuJoCoLoops:
+    """MuJoCo on a robot on a fixed base whose loops are points, or hinges of planar mechanisms.
+
+    Args:
+        robot: Ours.
+        integrator: ``"Euler"``, ``"implicit"`` or ``"RK4"``.
+        stiff: As hard as it gets for steps of ``dt``: a time constant of two steps. Otherwise the
+            equalities are those of a file that says nothing.
+        dt: Step [s].
+    """
+
+    def __init__(self, robot: Robot, integrator: str, dt: float, stiff: bool = False) -> None:
+        import mujoco
+
+        spec = mujoco.MjSpec.from_string(robot.tree.to_urdf())
+        for geom in list(spec.geoms):
+            spec.delete(geom)
+        for loop in active_loops(robot.model.loops):
+            assert isinstance(loop, LoopJoint)
+            ends = (loop.successor, loop.successor_pose), (loop.predecessor, loop.predecessor_pose)
+            for number, (link, pose) in enumerate(ends):
+                spec.body(link).add_site(name=f"{loop.name}{number}", pos=pose[:3, 3])
+            equality = spec.add_equality(
+                type=mujoco.mjtEq.mjEQ_CONNECT,
+                objtype=mujoco.mjtObj.mjOBJ_SITE,
+                name1=f"{loop.name}0",
+                name2=f"{loop.name}1",
+            )
+            if stiff:
+                equality.solref[:] = (2.0 * dt, 1.0)
+                equality.solimp[:3] = (0.9999, 0.9999, 0.001)
+        self.mujoco: Any = mujoco
+        self.model = spec.compile()
+        self.model.dof_damping[:] = 0.0
+        self.model.dof_frictionloss[:] = 0.0
+        off = mujoco.mjtDisableBit
+        self.model.opt.disableflags |= off.mjDSBL_CONTACT | off.mjDSBL_LIMIT
+        self.model.opt.gravity[:] = robot.gravity
+        self.model.opt.integrator = getattr(mujoco.mjtIntegrator, f"mjINT_{integrator.upper()}")
+        self.model.opt.timestep = dt
+        self.data = mujoco.MjData(self.model)
+        self.convert = conventions.mujoco(robot.tree, self.model)
+
+    def starts(self, q: Array, v: Array) -> Array:
+        """States (batch, 1 + nq + nv) with which it begins."""
+        parts = [np.zeros((len(q), 1)), self.convert.q_to_peer(q), self.convert.v_to_peer(q, v)]
+        return np.concatenate(parts, axis=-1)
+
+    def rollout(self, starts: Array, steps: int) -> Array:
+        """Its states (batch, steps, 1 + nq + nv)."""
+        from mujoco import rollout
+
+        found: Array = rollout.rollout(self.model, self.data, starts, nstep=steps)[0]
+        return found
+
+    def ours(self, states: Array) -> tuple[Array, Array]:
+        """q and v (batch, steps, n) of its states, in our coordinates."""
+        flat = states.reshape(-1, states.shape[-1])
+        q = self.convert.q_from_peer(flat[:, 1 : self.model.nq + 1])
+        v = self.convert.v_from_peer(q, flat[:, self.model.nq + 1 :])
+        batch = states.shape[:2]
+        return q.reshape(*batch, -1), v.reshape(*batch, -1)

@@ -335,8 +335,8 @@ def beside_peers(duration: float = 0.5, h: float = 2e-3, budget: float = 0.1) ->
     found = _table(title, "engine and scheme", "CPU", f"{1e3 * h:g} ms", "steps", "equal time")
     robot, q, v = in_motion(phistar.load("four_bar"), speed=3.0)
     for name, run in _engines(robot, q, v).items():
-        run(h, 20)
         steps = round(duration / h)
+        run(h, steps)
         begin = time.process_time()
         same = run(h, steps)
         seconds = time.process_time() - begin

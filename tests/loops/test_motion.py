@@ -8,7 +8,7 @@ import phistar
 from phistar.compile import REQUESTS, traced_executable
 from phistar.compile.traced import trace_quantity
 from phistar.constraints import Point
-from phistar.errors import ArgumentError, UnknownNameError
+from phistar.errors import ArgumentError, DivergenceError, UnknownNameError
 from phistar.loops.assembly import usual_rank
 from phistar.loops.program_size import link_rows
 from phistar.loops.programs import ANYWHERE, dynamics_key
@@ -18,6 +18,7 @@ from phistar.model import ModelBuilder
 from phistar.model.model_cache import entries
 from phistar.robot import Robot
 from phistar.scalar.program import count_arithmetic
+from phistar.sim import loop_stepper
 from phistar.sim.loop_stepper import loop_accelerations
 from phistar.thresholds import POLICY
 from tests.loops.mechanisms import (
@@ -199,3 +200,63 @@ def test_long_mechanisms_are_machine_code_where_their_rows_are_short() -> None:
     legs = Robot(builder.build(floating_base=True))
     feet = [Point(f"foot{i}", at=(i, 0.0, -1.0)) for i in range(25)]
     assert link_rows(legs.with_loops(*feet).model) > POLICY.max_link_loop_rows_unrolled
+
+
+@pytest.mark.parametrize(
+    ("name", "scheme"),
+    [("four_bar", "rk4"), ("four_bar", "semi_implicit"), ("delta", "rk4"), ("quadruped", "rk4")],
+)
+def test_many_steps_at_once_are_steps_one_by_one(
+    name: str, scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All steps in one call of machine code, against a program for each; joints in any order.
+
+    At 10 ms the semi-implicit scheme needs more Newton steps than are compiled: such samples go
+    step by step.
+    """
+    robot = phistar.load(name)
+    q = robot.random_configuration(0)
+    if name == "quadruped":
+        robot = robot.with_loops(Point("FL_FOOT"), Point("HR_FOOT"), q=q)
+    else:
+        q = robot.assemble(robot.neutral())
+    rng = np.random.default_rng(0)
+    q, v = robot.project(np.stack([q] * 9), rng.normal(size=(9, robot.nv)))
+    tau = 0.1 * rng.normal(size=(40, 9, robot.nv))
+    dt = 1e-3 if name == "quadruped" else 1e-2
+    arguments = {"tau_steps": tau, "dt": dt, "steps": 40, "every": 4, "scheme": scheme}
+    found = robot.simulate(q, v, **arguments)
+    assert found.engine == "machine code"
+    assert np.abs(found.loop_error()).max() < 1e-12
+    monkeypatch.setattr(loop_stepper, "make_loop_rollout", lambda *_: None)
+    slow = robot.simulate(q, v, **arguments)
+    assert slow.engine == "numpy loop"
+    assert np.abs(robot.difference(slow.q, found.q)).max() < 1e-9
+    assert error(found.v, slow.v) < 1e-9
+
+
+def test_samples_lost_on_the_way_leave_the_others_their_bits() -> None:
+    """One sample NaN at the start, one torn apart by its forces: the others as if alone."""
+    robot = four_bar()
+    states = [four_bar_state(seed) for seed in range(6)]
+    q, v, _ = (np.stack(x) for x in zip(*states, strict=True))
+    arguments = {"dt": 1e-3, "steps": 100, "progress": False}
+    fine = robot.simulate(q, v, **arguments)
+    tau = np.zeros_like(v)
+    tau[2, 0] = 1e9
+    broken = np.array(q)
+    broken[4] = np.nan
+    with pytest.raises(phistar.errors.PhistarError):
+        robot.simulate(broken, v, tau=tau, **arguments)
+    with pytest.raises(DivergenceError, match=r"sample \[2\]"):
+        robot.simulate(q, v, tau=tau, **arguments)
+    found = robot.simulate(broken, v, tau=tau, on_error="nan", **arguments)
+    assert found.engine == fine.engine == "machine code"
+    others = [0, 1, 3, 5]
+    assert np.array_equal(found.q[:, others], fine.q[:, others])
+    assert np.array_equal(found.v[:, others], fine.v[:, others])
+    assert np.isnan(found.q[:, 4]).all()
+    assert np.isnan(found.q[-1, 2]).all()
+    assert found.diverged is not None
+    assert (found.diverged[others] == -1).all()
+    assert (found.diverged[[2, 4]] >= 0).all()

@@ -40,6 +40,8 @@ from phistar.loops.system import motion_at
 from phistar.model.model import Model
 from phistar.model.model_cache import entries
 from phistar.model.wrenches import Wrenches
+from phistar.sim.compiled_stepper import CompiledStepper
+from phistar.sim.loop_rollout import LoopRollout, make_loop_rollout
 from phistar.sim.numpy_stepper import NumpyStepper
 from phistar.sim.schemes import SCHEMES, EvaluateRates, Scheme
 from phistar.sim.variables import RatePrograms, Velocity
@@ -107,15 +109,47 @@ class LoopStepper(NumpyStepper):
         scheme: Scheme,
         keep_going: bool = False,
         steps: int = 0,
+        threads: int | None = None,
     ) -> None:
         """Args:
         model, variable, scheme, keep_going: As of ``NumpyStepper``.
         steps: Of all samples together; many wait for machine code.
+        threads: Of machine code; default: by the work.
         """
         super().__init__(model, variable, scheme, keep_going)
         self.cost_ns = 2e5
+        self._rollout: LoopRollout | None = None
         if steps >= POLICY.min_loop_steps_to_wait and variable.wrenches is None:
-            _wait_for_code(model, scheme)
+            self._rollout = make_loop_rollout(model, scheme, threads)
+            if self._rollout is None:
+                _wait_for_code(model, scheme)
+            else:
+                self.engine = CompiledStepper.engine
+                self.cost_ns = self._rollout.cost_ns
+
+    def run(
+        self,
+        q: Array,
+        x: Array,
+        tau: Array,
+        dt: float,
+        steps: int,
+        every: int,
+        results: tuple[Array, Array],
+    ) -> bool:
+        """See ``NumpyStepper.run``: all at once; samples that do not get through, step by step."""
+        if self._rollout is None:
+            return super().run(q, x, tau, dt, steps, every, results)
+        bad = self._rollout.run(q, x, tau, dt, steps, every, results)
+        if not bad.any():
+            return True
+        count = int(bad.sum())
+        qs, xs = (np.empty((len(each), count, each.shape[-1])) for each in results)
+        own: tuple[Array, Array] = (qs, xs)
+        fine = super().run(q[bad], x[bad], tau[..., bad, :], dt, steps, every, own)
+        for result, each in zip(results, own, strict=True):
+            result[:, bad] = each
+        return fine
 
     def step(self, q: Array, x: Array, tau: Array, dt: float) -> tuple[Array, Array]:
         """One step; samples that diverge in it are NaN after it."""

@@ -211,7 +211,7 @@ def _choose_stepper(
         return ConservingStepper(model, var, keep_going)
     instructions = SCHEMES[scheme]
     if isinstance(var, LoopVelocity):
-        return LoopStepper(model, var, instructions, keep_going, work)
+        return LoopStepper(model, var, instructions, keep_going, work, threads)
     return make_compiled_stepper(model, var, instructions, work, threads, dtype) or NumpyStepper(
         model, var, instructions, keep_going
     )

@@ -2,8 +2,8 @@
 """Steps of a robot with loops as machine code: all steps of all samples in one call.
 
 Each step is the stages of a scheme, Newton steps of the projection onto the loops, and a look at
-the gap before the last of them: where that was too wide, the sample is not a number from there on,
-and takes its steps one by one instead.
+the gap before the last of them: where that was too wide, the sample is not a number from there on.
+It then begins again with more Newton steps.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from phistar.compile import traced_executable
 from phistar.loops.programs import (
     ANYWHERE,
     GAP_AFTER_WHICH_CLOSED,
-    PROJECTIONS_IN_STEP,
     dynamics_key,
 )
 from phistar.model.model import Model
@@ -37,6 +36,8 @@ if TYPE_CHECKING:
     from phistar.scalar.program import Unrolled
 
 REAL = "double"
+PROJECTIONS = (1, 2, 4)
+"""Newton steps after each step of time. Short steps leave so little of a gap that one is enough."""
 
 
 class LoopRollout:
@@ -52,6 +53,7 @@ class LoopRollout:
         scheme: Scheme,
         dynamics: MachineKernel,
         projection: MachineKernel,
+        projections: int,
         threads: int | None,
     ) -> None:
         from phistar.backends.llvm.run.rollout import Rollout, StepCall
@@ -62,7 +64,7 @@ class LoopRollout:
             if not (isinstance(p, EvaluateRates) and p.velocity_only)
         ]
         at = "0"
-        for number in range(PROJECTIONS_IN_STEP):
+        for number in range(projections):
             after = f"_projected{number}"
             read, written = (f"q{at}", f"x{at}"), (f"q{after}", f"x{after}", "gap")
             calls.append(StepCall(projection, read, written))
@@ -103,8 +105,11 @@ class LoopRollout:
         return not_finite(*last)
 
 
-def make_loop_rollout(model: Model, scheme: Scheme, threads: int | None) -> LoopRollout | None:
-    """The machine code of a scheme on the loops, which is waited for; None where there is none."""
+def make_loop_rollouts(
+    model: Model, scheme: Scheme, threads: int | None
+) -> tuple[LoopRollout, ...]:
+    """The machine code of a scheme on the loops, which is waited for, with more and more Newton
+    steps of the projection; nothing where there is none."""
     from phistar.backends.to_llvm import MachineCode
 
     codes = [
@@ -114,9 +119,11 @@ def make_loop_rollout(model: Model, scheme: Scheme, threads: int | None) -> Loop
         code.tiers((), REAL).wait_for_final() for code in codes if isinstance(code, MachineCode)
     ]
     if len(kernels) < len(codes):
-        return None
+        return ()
     dynamics, projection = kernels
-    return LoopRollout(model, scheme, dynamics, projection, threads)
+    return tuple(
+        LoopRollout(model, scheme, dynamics, projection, count, threads) for count in PROJECTIONS
+    )
 
 
 def _rate_call(instruction: EvaluateRates, dynamics: MachineKernel) -> StepCall:

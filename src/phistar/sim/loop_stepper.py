@@ -7,9 +7,9 @@ where loops are a little open; see ``loops.rank``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -41,7 +41,7 @@ from phistar.model.model import Model
 from phistar.model.model_cache import entries
 from phistar.model.wrenches import Wrenches
 from phistar.sim.compiled_stepper import CompiledStepper
-from phistar.sim.loop_rollout import LoopRollout, make_loop_rollout
+from phistar.sim.loop_rollout import LoopRollout, make_loop_rollouts
 from phistar.sim.numpy_stepper import NumpyStepper
 from phistar.sim.schemes import SCHEMES, EvaluateRates, Scheme
 from phistar.sim.variables import RatePrograms, Velocity
@@ -49,6 +49,8 @@ from phistar.thresholds import POLICY
 
 if TYPE_CHECKING:
     from phistar.scalar.program import Unrolled
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -118,14 +120,15 @@ class LoopStepper(NumpyStepper):
         """
         super().__init__(model, variable, scheme, keep_going)
         self.cost_ns = 2e5
-        self._rollout: LoopRollout | None = None
+        self._rollouts: tuple[LoopRollout, ...] = ()
         if steps >= POLICY.min_loop_steps_to_wait and variable.wrenches is None:
-            self._rollout = make_loop_rollout(model, scheme, threads)
-            if self._rollout is None:
-                _wait_for_code(model, scheme)
-            else:
+            self._rollouts = make_loop_rollouts(model, scheme, threads)
+            if self._rollouts:
                 self.engine = CompiledStepper.engine
-                self.cost_ns = self._rollout.cost_ns
+                self.cost_ns = self._rollouts[0].cost_ns
+            else:
+                _wait_for_code(model, scheme)
+        self._levels: Array = np.zeros(0, dtype=int)
 
     def run(
         self,
@@ -137,19 +140,42 @@ class LoopStepper(NumpyStepper):
         every: int,
         results: tuple[Array, Array],
     ) -> bool:
-        """See ``NumpyStepper.run``: all at once; samples that do not get through, step by step."""
-        if self._rollout is None:
-            return super().run(q, x, tau, dt, steps, every, results)
-        bad = self._rollout.run(q, x, tau, dt, steps, every, results)
-        if not bad.any():
+        """See ``NumpyStepper.run``: all at once, where machine code is at hand.
+
+        A sample whose loops open too far takes the way with more Newton steps, in the end steps one
+        by one, and keeps to it. The others do not notice.
+        """
+        if len(self._levels) != len(q):
+            self._levels = np.zeros(len(q), dtype=int)
+        left = np.ones(len(q), dtype=bool)
+        for level, rollout in enumerate(self._rollouts):
+            chosen = np.flatnonzero(left & (self._levels <= level))
+            if not chosen.size:
+                continue
+            if chosen.size == len(q):
+                bad = rollout.run(q, x, tau, dt, steps, every, results)
+            else:
+                given = (q[chosen], x[chosen], tau[..., chosen, :], dt, steps, every)
+                bad = self._run_some(rollout.run, given, chosen, results)
+            self._levels[chosen[bad]] = level + 1
+            left[chosen[~bad]] = False
+        if not left.any():
             return True
-        count = int(bad.sum())
-        qs, xs = (np.empty((len(each), count, each.shape[-1])) for each in results)
-        own: tuple[Array, Array] = (qs, xs)
-        fine = super().run(q[bad], x[bad], tau[..., bad, :], dt, steps, every, own)
+        if left.all():
+            return super().run(q, x, tau, dt, steps, every, results)
+        given = (q[left], x[left], tau[..., left, :], dt, steps, every)
+        return self._run_some(super().run, given, np.flatnonzero(left), results)
+
+    @staticmethod
+    def _run_some(
+        run: Callable[..., T], given: tuple[Any, ...], chosen: Array, results: tuple[Array, Array]
+    ) -> T:
+        """Results of some samples."""
+        own = tuple(np.empty((len(each), len(chosen), each.shape[-1])) for each in results)
+        found = run(*given, own)
         for result, each in zip(results, own, strict=True):
-            result[:, bad] = each
-        return fine
+            result[:, chosen] = each
+        return found
 
     def step(self, q: Array, x: Array, tau: Array, dt: float) -> tuple[Array, Array]:
         """One step; samples that diverge in it are NaN after it."""

@@ -155,8 +155,14 @@ def pendulum() -> State:
     return robot, np.array([-1.0, 0.0]), np.zeros(2)
 
 
-def windows(count: int) -> State:
-    """IFToMM A02: ``count`` four-bar windows of rods of 1 m and 1 kg, upright, B0 at 1 m/s."""
+def windows(count: int, turn: float = 0.0) -> State:
+    """IFToMM A02: ``count`` four-bar windows of rods of 1 m and 1 kg, upright, B0 at 1 m/s.
+
+    Args:
+        count: N.
+        turn: Of the axes of rows about z [rad], which changes nothing but them. With 0 some rows
+            vanish where the windows lie flat, otherwise they then depend on each other.
+    """
     builder = ModelBuilder("windows")
     builder.link("ground")
     for i in range(count + 1):
@@ -170,8 +176,8 @@ def windows(count: int) -> State:
             "revolute",
             f"rod{i + 1}",
             f"bar{i}",
-            predecessor_pose=pose(translation=(0, 1, 0)),
-            successor_pose=pose(translation=(1, 0, 0)),
+            predecessor_pose=pose(translation=(0, 1, 0)) @ _about(2, turn),
+            successor_pose=pose(translation=(1, 0, 0)) @ _about(2, turn),
         )
     robot = phistar.load(builder.build()).with_gravity((0, -9.81, 0))
     v = robot.tangent({name: -1.0 if name[0] == "f" else 1.0 for name in robot.joint_names})

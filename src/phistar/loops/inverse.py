@@ -22,6 +22,7 @@ from phistar.errors import (
     first_index,
     sample_text,
 )
+from phistar.loops.apart import each_its_way
 from phistar.loops.forward import (
     NOT_HELD,
     Held,
@@ -77,6 +78,7 @@ class ConstrainedInverse:
     actuated: tuple[str, ...]
 
 
+@each_its_way
 def constrained_inverse_dynamics(
     model: Model,
     q: Coordinates,

@@ -55,7 +55,7 @@ bench-loading: $(VENV)/.test  ## time the loaders, next to Pinocchio's
 bench-size: $(VENV)/.test  ## load and first result of chains up to 100 000 links; fails above the bounds
 	@$(BIN)/python -m benchmarks.size --limit
 
-bench-drift: $(VENV)/.test  ## energy and momentum of free motions, next to Pinocchio and MuJoCo
+bench-drift: $(VENV)/.test  ## energy, momentum and closed loops kept, next to Pinocchio and MuJoCo
 	@$(BIN)/python -m benchmarks.drift
 
 bench-cliffs: $(VENV)/.test  ## methods that must not be far slower than dynamics, each to its bound; --limit fails

@@ -14,7 +14,18 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from benchmarks import cases, counts, growth, readme, report, results, starts, stepping, targets
+from benchmarks import (
+    cases,
+    counts,
+    growth,
+    loops,
+    readme,
+    report,
+    results,
+    starts,
+    stepping,
+    targets,
+)
 from benchmarks.cases import Cell
 from benchmarks.results import Results
 from benchmarks.runner import THREADS, Runner
@@ -94,8 +105,15 @@ def _steps(found: Results, limits: Limits, quick: bool) -> dict[str, Callable[[]
         found.stepping, fault = stepping.measure(quick)
         found.faults += [fault] if fault else []
 
+    def close_loops() -> None:
+        os.environ[THREADS] = "1"
+        found.loops, faults = loops.measure(limits.main_budget, limits.peer_seconds)
+        found.loop_stepping, fault = loops.simulate_four_bars(quick)
+        found.faults += [*faults, *([fault] if fault else [])]
+
     return {
         "simulation of many robots": step,
+        "closed loops": close_loops,
         "growth over chains": grow,
         "first results in new processes": start,
         "loops of reference robots": sweep,

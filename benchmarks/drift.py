@@ -4,6 +4,7 @@
 A double pendulum in gravity, a tumbling body and the quadruped without contact, both without
 gravity, so that their momentum should stay. All states are judged by the same energies and momenta,
 ours. First everyone takes the same steps, then as many as fit into the same time of the processor.
+Then mechanisms with closed loops, see ``loop_drift``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 import phistar
-from benchmarks import peers
+from benchmarks import loop_drift, peers
 from phistar import Robot, robots
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, PhistarWarning
@@ -231,6 +232,10 @@ def main() -> int:
         "\nJoints of the pendulum hold it, so its momentum is no law.",
         style="dim",
     )
+    for each in loop_drift.tables():
+        console.print()
+        console.print(each)
+    console.print(f"\n{loop_drift.NOTES}", style="dim")
     return 0
 
 

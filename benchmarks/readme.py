@@ -7,8 +7,11 @@ import textwrap
 from pathlib import Path
 
 from benchmarks.cases import ARMS, MAIN, QUANTITIES, Cell, robot
+from benchmarks.loops import QUANTITIES as LOOP_QUANTITIES
+from benchmarks.loops import ROBOTS as LOOP_ROBOTS
 from benchmarks.report import duration, times
 from benchmarks.results import Results
+from benchmarks.timing import Ratio, Timing
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 BEGIN = "<!-- speed: written by `make bench` -->"
@@ -41,6 +44,7 @@ def section(results: Results) -> str:
         *_table(results, MAIN),
         "One sample a call, from Python:",
         *_table(results, 1),
+        *_loops(results),
         # On lines of its own: the rest does not move with the length of a processor's name.
         _wrapped(machine),
         _wrapped(how),
@@ -59,6 +63,34 @@ def _table(results: Results, batch: int) -> list[str]:
         cells = [_cell(results, Cell(name, quantity, batch)) for quantity in QUANTITIES]
         lines.append(f"| {name}, {robot(name).nv} | {' | '.join(cells)} |")
     return ["", *lines, ""]
+
+
+def _loops(results: Results) -> list[str]:
+    """A table of robots with closed loops; nothing if none was timed."""
+    if not results.loops:
+        return []
+    titles = [f"{name.replace('_', ' ')} on the loops" for name in LOOP_QUANTITIES]
+    lines = [f"| | {' | '.join(titles)} | time over the tree |", "|---" * (len(titles) + 2) + "|"]
+    for name in LOOP_ROBOTS:
+        rows = [results.loop_row(name, quantity) for quantity in LOOP_QUANTITIES]
+        first = rows[0]
+        if first is None:
+            continue
+        cells = [_loop_cell(row.ours, row.ratio) if row else "–" for row in rows]
+        over = f"{times(first.over_tree)}".replace("x", "×") if first.over_tree else "–"
+        lines.append(f"| {name}, {first.nv} | {' | '.join(cells)} | {over} |")
+    text = "With closed loops, in brackets how many times faster than `pin.constraintDynamics`"
+    found = results.loop_stepping
+    if found and found.ratio:
+        text += (
+            f"; {found.batch} four-bars take {duration(found.ours.median)} for a step of each, "
+            f"{times(found.ratio.median).replace('x', '×')} faster than MuJoCo's `rollout`"
+        )
+    return [_wrapped(f"{text}:"), "", *lines, ""]
+
+
+def _loop_cell(ours: Timing, ratio: Ratio | None) -> str:
+    return duration(ours.median) + (f" ({times(ratio.median).replace('x', '×')})" if ratio else "")
 
 
 def _cell(results: Results, cell: Cell) -> str:

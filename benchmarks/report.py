@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from benchmarks.cases import BATCHES, MAIN, QUANTITIES, ROBOTS, Cell
+from benchmarks.loops import LoopRow
 from benchmarks.results import Results, Rival, Row
 from benchmarks.stepping import Stepping
 
@@ -53,6 +54,10 @@ def tables(results: Results) -> Iterator[Table]:
     yield decisions(results)
     if results.stepping:
         yield stepping(results.stepping)
+    if results.loops:
+        yield loops(results.loops)
+    if results.loop_stepping:
+        yield stepping(results.loop_stepping)
     if results.growth:
         yield growth(results)
     if results.starts:
@@ -166,6 +171,29 @@ def stepping(found: Stepping) -> Table:
         cells += [duration(found.theirs.median), f"{1.0 / found.theirs.median:,.0f}", ratio]
         cells.append(f"{found.error:.0e}")
     table.add_row(*cells)
+    return table
+
+
+def loops(rows: Sequence[LoopRow]) -> Table:
+    """Closed loops next to Pinocchio's constraint dynamics, and to the tree without loops."""
+    title = "Closed loops, one thread, float64"
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for name in ("robot", "quantity", "rows", "batch", "ops", "of tree", "time/tree", "phistar"):
+        table.add_column(name, justify="left" if name in ("robot", "quantity") else "right")
+    for name in ("Pinocchio", "ratio", "difference"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        ops = ["", "", ""]
+        if row.operations and row.tree_operations and row.over_tree:
+            more = row.operations / row.tree_operations
+            ops = [str(row.operations), f"{row.tree_operations} ({times(more)})"]
+            ops.append(times(row.over_tree))
+        theirs = [row.missing, "", ""]
+        if row.theirs and row.ratio:
+            ratio = f"{times(row.ratio.median)} ({times(row.ratio.low)}–{times(row.ratio.high)})"
+            theirs = [duration(row.theirs.median), ratio, f"{row.error:.0e}"]
+        names = [f"{row.robot}, {row.nv}", row.quantity, str(row.rows), str(row.batch)]
+        table.add_row(*names, *ops, duration(row.ours.median), *theirs)
     return table
 
 

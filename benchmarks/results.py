@@ -17,6 +17,7 @@ from typing import Any
 from benchmarks.cases import Cell
 from benchmarks.counts import Count, Figure
 from benchmarks.growth import Growth
+from benchmarks.loops import LoopRow
 from benchmarks.starts import Start, Sweep
 from benchmarks.stepping import Stepping
 from benchmarks.targets import Verdict
@@ -86,6 +87,8 @@ class Results:
     starts: list[Start] = field(default_factory=list)
     sweep: Sweep | None = None
     stepping: Stepping | None = None
+    loops: list[LoopRow] = field(default_factory=list)
+    loop_stepping: Stepping | None = None
     verdicts: list[Verdict] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     seconds: float = 0.0
@@ -93,6 +96,11 @@ class Results:
     def row(self, cell: Cell) -> Row | None:
         """The row of a cell, if it was timed."""
         return next((r for r in self.rows if r.cell == cell and r.ours is not None), None)
+
+    def loop_row(self, robot: str, quantity: str) -> LoopRow | None:
+        """The row of a robot with loops, if it was timed."""
+        found = (r for r in self.loops if (r.robot, r.quantity) == (robot, quantity))
+        return next(found, None)
 
     def count(self, robot: str, quantity: str) -> Count | None:
         """Operations of a program on a robot."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from benchmarks import cases, growth
+from benchmarks import cases, growth, loops
 from benchmarks.cases import ARMS, Cell
 
 if TYPE_CHECKING:
@@ -30,6 +30,13 @@ SINGLE = 1.0
 
 PRIMAL = 4.0
 """How many times longer the derivatives of inverse dynamics may take than inverse dynamics."""
+
+LOOPS = {"forward_dynamics": 20.0, "linearize": 8.0}
+"""Times Pinocchio's constraint dynamics, on robots with closed loops."""
+OVER_TREE = 2.0
+"""How many times longer forward dynamics may take with loops than without."""
+FOUR_BARS = 50.0
+"""Times MuJoCo's rollout."""
 
 EXPONENT = 1.05
 SQUARE = 2.05
@@ -73,6 +80,7 @@ def verdicts(results: Results) -> list[Verdict]:
     return [
         *_ratios(results),
         *_primals(results),
+        *_loops(results),
         *_growth(results),
         *_starts(results),
         *_counts(results),
@@ -107,6 +115,24 @@ def _primals(results: Results) -> list[Verdict]:
         ratio = times[0] / times[1] if len(times) == 2 else None
         what = f"{robot}, derivatives of inverse dynamics, against itself"
         found.append(at_most(what, PRIMAL, ratio, "x", 1))
+    return found
+
+
+def _loops(results: Results) -> list[Verdict]:
+    found = []
+    for robot in loops.ROBOTS:
+        for quantity, goal in LOOPS.items():
+            row = results.loop_row(robot, quantity)
+            ratio = row.ratio if row else None
+            spread = f" ({ratio.low:.1f} to {ratio.high:.1f})" if ratio else ""
+            what = f"{robot}, {quantity}, against Pinocchio"
+            found.append(at_least(what, goal, ratio.median if ratio else None, spread))
+        row = results.loop_row(robot, "forward_dynamics")
+        what = f"{robot}, forward_dynamics, against the tree's"
+        found.append(at_most(what, OVER_TREE, row.over_tree if row else None, "x"))
+    many = results.loop_stepping.ratio if results.loop_stepping else None
+    what = f"{loops.MAIN} four-bars, simulate, against MuJoCo"
+    found.append(at_least(what, FOUR_BARS, many.median if many else None))
     return found
 
 

@@ -265,7 +265,12 @@ class Policy:
     """Vectors of lanes in a block of simulated samples; more do not stay in the nearest cache."""
 
     max_link_loop_rows_unrolled: int = 1500
-    """Links times rows of loops up to which dynamics with loops is an unrolled program."""
+    """Links times rows of loops, those that rows are carried along, up to which dynamics with loops
+    is an unrolled program: 40 four-bars in a row, 81 links with 200 rows of which 80 are left, have
+    a weight of 217 and 7 000 operations, and a step takes 0.3 ms instead of 250 in NumPy."""
+
+    elimination_steps_per_link_row: int = 20
+    """Entries of Δ that change as rows are eliminated, as long as carrying a row over one link."""
 
     max_link_loop_rows_at_once: int = 40
     """Links times rows of loops up to which it is compiled by the first call that wants it."""

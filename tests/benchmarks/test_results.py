@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from benchmarks import cases, counts, readme, report, results, starts, targets
+from benchmarks import cases, counts, loops, readme, report, results, starts, targets
 from benchmarks.cases import ARMS, QUANTITIES, VECTORS, Cell
 from benchmarks.counts import Count, Figure
 from benchmarks.growth import DERIVATIVES, Growth
+from benchmarks.loops import LoopRow
 from benchmarks.results import Results, Rival, Row
 from benchmarks.starts import Start, Sweep
+from benchmarks.stepping import Stepping
 from benchmarks.timing import Ratio, Timing
 from tests.helpers import ROOT
 
@@ -46,6 +48,12 @@ def _results(ratio: float = 30.0, growth: float = 1.0) -> Results:
             found.growth.append(Growth(x, code, (10, 100), (1e-7, 1e-6), power, counted))
     for mode in ("cold", "rolled", "cached"):
         found.starts += [Start(r, VECTORS[0], mode, 0.3, 0.1, 0.05, 0.09) for r in ARMS]
+    for name in loops.ROBOTS:
+        for quantity in loops.QUANTITIES:
+            row = LoopRow(name, quantity, 39, 12, 4096, ours, 1.5, 150, 100, times, spread, 1e-15)
+            found.loops.append(row)
+    many = Ratio(2 * ratio, ratio, 3 * ratio, ratio)
+    found.loop_stepping = Stepping("four_bar", 4096, 200, ours, times, many, 1e-8)
     found.sweep = Sweep(272, 272, 0.05, 0.25, "large.xml, forward_dynamics")
     found.verdicts = targets.verdicts(found)
     return found
@@ -91,6 +99,8 @@ def test_tables_show_times_ratios_and_reasons() -> None:
         "32.8 GB",
         "100 ns (1.8x)",
         "looped 4096",
+        "100 (1.5x)",
+        "4096 x four_bar",
     ):
         assert part in text
     assert "looped 1 " not in text
@@ -240,11 +250,17 @@ def test_readme_table(processor: str) -> None:
     found.machine["processor"] = processor
     lines = readme.section(found).splitlines()
     rows = [line for line in lines if line.startswith("| ") and not line.startswith("| |")]
+    closed = [row for row in rows if row.startswith(tuple(f"| {name}" for name in loops.ROBOTS))]
+    assert closed == [
+        f"| {name}, 39 | 100 ns (30×) | 100 ns (30×) | 1.5× |" for name in loops.ROBOTS
+    ]
+    rows = [row for row in rows if row not in closed]
     assert len(rows) == 2 * len(readme.SHOWN)
     assert rows[0] == "| panda, 7 |" + len(QUANTITIES) * " 100 ns (30×) |"
     assert {line.count("|") for line in rows} == {len(QUANTITIES) + 2}
     text = " ".join(" ".join(lines).split())
     assert "`make bench`" in text
+    assert "4096 four-bars take 100 ns for a step of each, 60× faster than MuJoCo's" in text
     assert " ".join(processor.split()) in text
     assert max(map(len, lines[-4:])) <= 100
 
@@ -256,6 +272,8 @@ def test_readme_without_a_peer(processor: str) -> None:
     found.machine["processor"] = processor
     found.machine["versions"]["pin"] = ""
     found.rows = [dataclasses.replace(row, rivals=()) for row in found.rows]
+    found.loops = [dataclasses.replace(r, ratio=None, over_tree=None) for r in found.loops]
+    found.loop_stepping = None
     text = readme.section(found)
     assert "\nThrough the methods of `Robot`" in text
     assert "Pinocchio was not installed" in " ".join(text.split())

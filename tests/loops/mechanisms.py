@@ -12,11 +12,15 @@ import numpy as np
 import pytest
 
 import phistar
+from benchmarks.mechanisms import windows
 from phistar.arrays import Array
-from phistar.model import ModelBuilder
 from phistar.robot import Robot
-from phistar.spatial import pose
 from tests.helpers import SHARED
+
+__all__ = [
+    "NAMES", "Mechanism", "error", "four_bar", "four_bar_state", "mechanism", "needs_loops",
+    "windows",
+]  # fmt: skip
 
 LOOPS = SHARED / "loops"
 NAMES = sorted(path.stem for path in LOOPS.glob("*.json"))
@@ -66,30 +70,3 @@ def four_bar_state(seed: int = 0) -> tuple[Array, Array, Array]:
     q = robot.assemble(robot.neutral())
     q, v = robot.project(q, rng.normal(size=robot.nv))
     return q, v, rng.normal(size=robot.nv)
-
-
-def windows(count: int) -> tuple[Robot, Array, Array]:
-    """IFToMM A02: ``count`` four-bar windows of rods of 1 m and 1 kg, upright, B0 moving at 1 m/s.
-
-    Returns:
-        The robot, q and v.
-    """
-    builder = ModelBuilder("windows")
-    builder.link("ground")
-    for i in range(count + 1):
-        builder.link(f"rod{i}", 1.0, (0, 0.5, 0), (1 / 12, 1e-9, 1 / 12))
-        builder.joint(f"foot{i}", "revolute", "ground", f"rod{i}", xyz=(i, 0, 0), axis=(0, 0, 1))
-    for i in range(count):
-        builder.link(f"bar{i}", 1.0, (0.5, 0, 0), (1e-9, 1 / 12, 1 / 12))
-        builder.joint(f"top{i}", "revolute", f"rod{i}", f"bar{i}", xyz=(0, 1, 0), axis=(0, 0, 1))
-        builder.loop(
-            f"pin{i}",
-            "revolute",
-            f"rod{i + 1}",
-            f"bar{i}",
-            predecessor_pose=pose(translation=(0, 1, 0)),
-            successor_pose=pose(translation=(1, 0, 0)),
-        )
-    robot = phistar.load(builder.build()).with_gravity((0, -9.81, 0))
-    v = robot.tangent({name: -1.0 if name[0] == "f" else 1.0 for name in robot.joint_names})
-    return robot, robot.neutral(), v

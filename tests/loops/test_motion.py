@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Motion in time on the loops: published problems, drift, events, single steps, machine code."""
 
-import json
-
 import numpy as np
 import pytest
 
 import phistar
-from phistar.arrays import Array
 from phistar.compile import REQUESTS, traced_executable
 from phistar.compile.traced import trace_quantity
 from phistar.constraints import Point
-from phistar.errors import ArgumentError, UnknownNameError
+from phistar.errors import ArgumentError, DivergenceError, UnknownNameError
 from phistar.loops.assembly import usual_rank
+from phistar.loops.program_size import link_rows
 from phistar.loops.programs import ANYWHERE, dynamics_key
 from phistar.loops.routes import ROUTES, LoopProblem
 from phistar.loops.system import motion_at
+from phistar.model import ModelBuilder
 from phistar.model.model_cache import entries
+from phistar.robot import Robot
 from phistar.scalar.program import count_arithmetic
-from phistar.sim import step
-from phistar.sim.loop_stepper import loop_accelerations, onto_loops
-from tests.helpers import SHARED
+from phistar.sim import loop_stepper, step
+from phistar.sim.loop_stepper import loop_accelerations
+from phistar.thresholds import POLICY
 from tests.loops.mechanisms import (
     error,
     four_bar,
@@ -28,11 +28,6 @@ from tests.loops.mechanisms import (
     mechanism,
     needs_loops,
     windows,
-)
-
-REFERENCE = SHARED / "reference-problems" / "reference.json"
-needs_reference = pytest.mark.skipif(
-    not REFERENCE.is_file(), reason="needs ../shared/reference-problems"
 )
 
 
@@ -50,82 +45,6 @@ def test_four_bar_for_ten_seconds() -> None:
     assert error(wrench[7], dict(again.wrenches)["coupler_closure"]) < 1e-9
     with pytest.raises(UnknownNameError):
         sim.wrenches("nothing")
-
-
-@needs_reference
-def test_iftomm_a02() -> None:
-    """Two four-bar windows for 10 s through their singular configurations; they are events."""
-    reference = json.loads(REFERENCE.read_text())["A02_N2"]
-    robot, q, v = windows(2)
-    sim = robot.simulate(q, v, dt=1e-3, duration=10.0, every=100)
-    angle = sim.q[:, 0]
-    assert np.abs(-np.sin(angle) - reference["B0_x"]).max() < 1e-9
-    assert np.abs(np.cos(angle) - reference["B0_y"]).max() < 1e-9
-    assert np.ptp(sim.energy()) < 1e-8 * reference["energy0"]
-    assert np.abs(sim.loop_error()).max() < 1e-12
-    assert sim.events
-    assert "singular" in str(sim.events[0])
-
-
-def spring_of_andrews(gamma: float) -> float:
-    """Moment about gamma of the spring from C to point D of the body that carries it.
-
-    Numbers of the IVP test set: D = B + (sd cos γ + sc sin γ, sd sin γ - sc cos γ).
-    """
-    sc, sd, stiffness, rest = 0.018, 0.02, 4530.0, 0.07785
-    fixed, bearing = np.array([0.014, 0.072]), np.array([-0.03635, 0.03273])
-    cosine, sine = np.cos(gamma), np.sin(gamma)
-    point = bearing + np.array([sd * cosine + sc * sine, sd * sine - sc * cosine])
-    away = point - fixed
-    length = np.sqrt(away @ away)
-    force = -stiffness * (length - rest) / length * away
-    return float(force @ [-sd * sine + sc * cosine, sd * cosine + sc * sine])
-
-
-@needs_reference
-@needs_loops
-def test_andrews_mechanism() -> None:
-    """IFToMM A03: published accelerations at rest, and the state after 0.03 s with its spring."""
-    reference = json.loads(REFERENCE.read_text())["A03_andrews"]
-    robot = mechanism("andrews").robot
-    names = reference["order"].split()
-    q = robot.assemble(dict(zip(names, reference["q0"], strict=True)))
-    drive = robot.tangent({**dict.fromkeys(names, 0.0), "beta": 0.033})
-    vdot = robot.tangent_dict(robot.forward_dynamics(q, np.zeros(7), drive))
-    assert vdot["beta"] == pytest.approx(14222.443919954114, rel=1e-10)
-    assert vdot["theta"] == pytest.approx(-10666.832939965585, rel=1e-10)
-    spring = robot.joint_names.index("gamma")
-
-    def rate(q: Array, v: Array) -> Array:
-        tau = np.array(drive)
-        tau[spring] += spring_of_andrews(q[spring])
-        return loop_accelerations(robot.model, q, v, tau)
-
-    v, h = np.zeros(7), 3e-5
-    for _ in range(1000):
-        a1 = rate(q, v)
-        a2 = rate(q + h / 2 * v, v + h / 2 * a1)
-        a3 = rate(q + h / 2 * (v + h / 2 * a1), v + h / 2 * a2)
-        a4 = rate(q + h * (v + h / 2 * a2), v + h * a3)
-        q, v = q + h * v + h * h / 6 * (a1 + a2 + a3), v + h / 6 * (a1 + 2 * a2 + 2 * a3 + a4)
-        q, v = onto_loops(robot.model, q, v)
-    last, speed = robot.configuration_dict(q), robot.tangent_dict(v)
-    for i, name in enumerate(names):
-        assert last[name] == pytest.approx(reference["q"][i], rel=2e-5, abs=1e-6), name
-        assert speed[name] == pytest.approx(reference["v"][i], rel=2e-4, abs=1e-3), name
-
-
-@needs_loops
-def test_over_constrained_mechanisms_do_not_grow() -> None:
-    """Bricard's linkage for 5 s at 10 ms: rows stay closed and the energy does not drift away."""
-    case = mechanism("bricard")
-    q, v, _ = case.state
-    sim = case.robot.simulate(q[1], v[1], dt=1e-2, duration=5.0, every=10)
-    assert np.abs(sim.loop_error()).max() < 1e-12
-    energy = sim.energy()
-    half = len(energy) // 2
-    assert np.abs(energy - energy[0]).max() < 1e-4 * np.abs(energy[0])
-    assert np.ptp(energy[half:]) < 3 * np.ptp(energy[:half]) + 1e-12
 
 
 def test_a_step_is_a_step_of_the_simulation() -> None:
@@ -303,3 +222,88 @@ def test_off_the_loops_the_routes_still_agree() -> None:
     problem = LoopProblem(pinned.model, q, v, tau, None, rows, usual_rank(pinned.model), -rows.bias)
     for name, route in ROUTES.items():
         assert error(route(problem), found) < 1e-8, name
+
+
+def test_long_mechanisms_are_machine_code_where_their_rows_are_short() -> None:
+    """What counts is along how many links rows are carried, and with how many others they meet.
+
+    Twenty four-bar windows have 41 links and 100 rows, of which 60 are zero in the plane and none
+    meets more than its neighbours: as many operations for each window as with two of them.
+    """
+    long, _, _ = windows(20)
+    assert link_rows(long.model) < 150
+    counts = [
+        count_arithmetic(trace_quantity(windows(n)[0].model, *dynamics_key(ANYWHERE)).count())
+        for n in (5, 10)
+    ]
+    assert counts[1] <= 2.1 * counts[0]
+    # Feet of one body all meet: rows are carried over their legs, and eliminated densely.
+    builder = ModelBuilder("many_legs")
+    builder.link("body", 1.0, inertia=(1.0, 1.0, 1.0))
+    for i in range(25):
+        builder.link(f"leg{i}", 1.0, (0, 0, -0.5), (0.1, 0.1, 0.1))
+        builder.joint(f"hip{i}", "spherical", "body", f"leg{i}", xyz=(i, 0, 0))
+        builder.link(f"foot{i}")
+        builder.joint(f"ankle{i}", "fixed", f"leg{i}", f"foot{i}", xyz=(0, 0, -1))
+    legs = Robot(builder.build(floating_base=True))
+    feet = [Point(f"foot{i}", at=(i, 0.0, -1.0)) for i in range(25)]
+    assert link_rows(legs.with_loops(*feet).model) > POLICY.max_link_loop_rows_unrolled
+
+
+@pytest.mark.parametrize(
+    ("name", "scheme"),
+    [("four_bar", "rk4"), ("four_bar", "semi_implicit"), ("delta", "rk4"), ("quadruped", "rk4")],
+)
+def test_many_steps_at_once_are_steps_one_by_one(
+    name: str, scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All steps in one call of machine code, against a program for each; joints in any order.
+
+    At 10 ms the semi-implicit scheme needs more Newton steps than the first program has.
+    """
+    robot = phistar.load(name)
+    q = robot.random_configuration(0)
+    if name == "quadruped":
+        robot = robot.with_loops(Point("FL_FOOT"), Point("HR_FOOT"), q=q)
+    else:
+        q = robot.assemble(robot.neutral())
+    rng = np.random.default_rng(0)
+    q, v = robot.project(np.stack([q] * 9), rng.normal(size=(9, robot.nv)))
+    tau = 0.1 * rng.normal(size=(40, 9, robot.nv))
+    dt = 1e-3 if name == "quadruped" else 1e-2
+    arguments = {"tau_steps": tau, "dt": dt, "steps": 40, "every": 4, "scheme": scheme}
+    found = robot.simulate(q, v, **arguments)
+    assert found.engine == "machine code"
+    assert np.abs(found.loop_error()).max() < 1e-12
+    monkeypatch.setattr(loop_stepper, "make_loop_rollouts", lambda *_: ())
+    slow = robot.simulate(q, v, **arguments)
+    assert slow.engine == "numpy loop"
+    assert np.abs(robot.difference(slow.q, found.q)).max() < 1e-9
+    assert error(found.v, slow.v) < 1e-9
+
+
+def test_samples_lost_on_the_way_leave_the_others_their_bits() -> None:
+    """One sample NaN at the start, one torn apart by its forces: the others as if alone."""
+    robot = four_bar()
+    states = [four_bar_state(seed) for seed in range(6)]
+    q, v, _ = (np.stack(x) for x in zip(*states, strict=True))
+    arguments = {"dt": 1e-3, "steps": 100, "progress": False}
+    fine = robot.simulate(q, v, **arguments)
+    tau = np.zeros_like(v)
+    tau[2, 0] = 1e9
+    broken = np.array(q)
+    broken[4] = np.nan
+    with pytest.raises(phistar.errors.PhistarError):
+        robot.simulate(broken, v, tau=tau, **arguments)
+    with pytest.raises(DivergenceError, match=r"sample \[2\]"):
+        robot.simulate(q, v, tau=tau, **arguments)
+    found = robot.simulate(broken, v, tau=tau, on_error="nan", **arguments)
+    assert found.engine == fine.engine == "machine code"
+    others = [0, 1, 3, 5]
+    assert np.array_equal(found.q[:, others], fine.q[:, others])
+    assert np.array_equal(found.v[:, others], fine.v[:, others])
+    assert np.isnan(found.q[:, 4]).all()
+    assert np.isnan(found.q[-1, 2]).all()
+    assert found.diverged is not None
+    assert (found.diverged[others] == -1).all()
+    assert (found.diverged[[2, 4]] >= 0).all()

@@ -244,14 +244,16 @@ class LoopWork:
 
     Attributes:
         rows: Of the loops.
+        link_rows: Links along which rows are carried, all together; 0: all links for each row.
     """
 
     rows: int
+    link_rows: int = 0
 
     def decide(self, bodies: int, tier: str) -> Decision:
         """Unrolled unless it is too long; at once where it is short."""
         weight, unit = bodies * self.rows, "links x rows"
-        fits, text = _at_most(weight, POLICY.max_link_loop_rows_unrolled, unit)
+        fits, text = _at_most(self.link_rows or weight, POLICY.max_link_loop_rows_unrolled, unit)
         if not weight > 0 or not fits:
             return _by_numpy(f"{text} are compiled")
         short, early = _at_most(weight, POLICY.max_link_loop_rows_at_once, unit)

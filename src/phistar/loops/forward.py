@@ -24,6 +24,7 @@ from phistar.errors import (
     sample_text,
     warn,
 )
+from phistar.loops.apart import ApartError, each_its_way, is_reported
 from phistar.loops.assembly import open_loop_error, usual_rank
 from phistar.loops.held import NOT_HELD as NOT_HELD
 from phistar.loops.held import Held as Held
@@ -119,6 +120,7 @@ class ConstrainedDynamics:
     unique_components: Mapping[str, UniqueComponents] = field(default_factory=dict, repr=False)
 
 
+@each_its_way
 def forward_dynamics(
     model: Model,
     q: Coordinates,
@@ -172,6 +174,7 @@ def pushing(model: Model, q: Array, wrenches: Wrenches) -> Array:
     return weight - dynamics.inverse_dynamics(tree, q, rest, rest, wrenches)
 
 
+@each_its_way
 def constrained_dynamics(
     model: Model,
     q: Coordinates,
@@ -233,8 +236,24 @@ def posed(
     rank = present_rank(model, rows.L, purpose, held.rank)
     require_on_loops(model, rows, v, purpose, precision, told=bool(held.drives))
     _refuse_singular_tree(model, method)
+    if purpose == "forward_dynamics" and method == "auto" and wrenches is None and not held.drives:
+        _keep_code_apart(model, dtype, held.loops, *arrays)
     problem = LoopProblem(model, q, v, tau, wrenches, rows, rank, -rows.bias)
     return problem, dtype
+
+
+def _keep_code_apart(
+    model: Model, dtype: np.dtype[Any], held: frozenset[str], *arrays: Array
+) -> None:
+    """Take a batch apart of which machine code has some samples: the others need another way."""
+    if dtype.name not in PRECISIONS:
+        return
+    code = traced_executable(model, dynamics_key(PRECISIONS[dtype.name], held))
+    found = code.try_run(dict(zip(("q", "v", "tau"), arrays, strict=True))) if code else None
+    if found is not None:
+        lost = np.asarray(~np.isfinite(found[0]["vdot"]).all(axis=-1))
+        if lost.any() and not lost.all():
+            raise ApartError(lost)
 
 
 def _solved(problem: LoopProblem, method: str) -> Array:
@@ -266,7 +285,7 @@ def present_rank(model: Model, rows: Array, purpose: str, rank: int | None = Non
     values = singular_values(system, rows)
     first = np.maximum(values[..., 0], np.finfo(float).tiny)
     ratio = values[..., rank - 1] / first
-    if (near := ratio < SINGULAR_TOLERANCE).any():
+    if (near := ratio < SINGULAR_TOLERANCE).any() and not is_reported():
         sample = first_index(near)
         motion = singular_motion(model, system, rows[sample], rank)
         warnings.warn(
@@ -276,8 +295,12 @@ def present_rank(model: Model, rows: Array, purpose: str, rank: int | None = Non
             SingularConfigurationWarning,
             stacklevel=4,
         )
+    if near.any():
         kept = (values > LOST_TOLERANCE * first[..., None]).sum(axis=-1)
-        rank = min(rank, int(kept.min()))
+        ranks = np.minimum(rank, np.where(near, kept, rank))
+        if (ranks != ranks.flat[0]).any():
+            raise ApartError(ranks)
+        rank = int(ranks.flat[0])
     return rank
 
 
@@ -352,6 +375,7 @@ def require_on_loops(
         )
 
 
+@each_its_way
 def hybrid_dynamics(
     model: Model,
     q: Coordinates,

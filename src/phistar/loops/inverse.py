@@ -22,6 +22,7 @@ from phistar.errors import (
     first_index,
     sample_text,
 )
+from phistar.loops.apart import each_its_way
 from phistar.loops.forward import (
     NOT_HELD,
     Held,
@@ -81,6 +82,7 @@ class ConstrainedInverse:
     unique_components: Mapping[str, UniqueComponents] = field(default_factory=dict, repr=False)
 
 
+@each_its_way
 def constrained_inverse_dynamics(
     model: Model,
     q: Coordinates,

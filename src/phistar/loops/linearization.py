@@ -30,6 +30,7 @@ from phistar.derivatives.first import (
 )
 from phistar.derivatives.lie_jacobians import right_jacobian, step_adjoint
 from phistar.errors import ArgumentError, UnknownNameError
+from phistar.loops.apart import each_its_way
 from phistar.loops.assembly import usual_rank
 from phistar.loops.forward import NOT_HELD, Held, coordinate_names, posed, pushing
 from phistar.loops.minimal import dependent_columns, independent_of, partition
@@ -177,6 +178,7 @@ def _follow(system: LoopSystem, L: Array, rank: int, turned: Array, dependent: A
     return np.stack(found, axis=-1)
 
 
+@each_its_way
 def linearize(
     model: Model,
     q: Coordinates,
@@ -294,6 +296,7 @@ def _residual_changes(
     return at, multipliers, tangents, at.tau_q - tangents["force_q"]
 
 
+@each_its_way
 def discretize(
     model: Model,
     q: Coordinates,

@@ -180,6 +180,7 @@ class Constrained:
         forces: Mapping[str, ArrayLike] | None = None,
         reference: str = "world_aligned",
         method: str = "auto",
+        on_error: str = "raise",
         constraints: Sequence[Constraint] | None = None,
     ) -> ConstrainedDynamics:
         """Accelerations on the loops and what the loops do: ``.vdot .wrenches .multipliers``.
@@ -191,6 +192,7 @@ class Constrained:
             forces, reference: External wrenches, as in ``forward_dynamics``.
             method: ``"auto"``, ``"kkt"``, ``"range"``, ``"null"``, ``"embedding"``, ``"proximal"``
                 or ``"join"``; they agree.
+            on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
             constraints: More constraints, for this call.
 
         Raises:
@@ -199,7 +201,14 @@ class Constrained:
         if constraints is not None:
             robot = self._for_call(constraints)
             return robot.constrained_dynamics(  # type: ignore[no-any-return]
-                q, v, tau, forces=forces, reference=reference, method=method
+                q, v, tau, forces=forces, reference=reference, method=method, on_error=on_error
+            )
+        if on_error != "raise":
+            return self._nan_where_bad(
+                on_error,
+                partial(self.constrained_dynamics, reference=reference, method=method),
+                {"q": q, "v": v, "tau": tau},
+                forces,
             )
         wrenches = check_wrenches(self.model, q, forces, reference)
         held = self._held
@@ -252,6 +261,32 @@ class Constrained:
             allow_residual=allow_residual,
             held=self._held,
         )
+
+    def _nan_where_bad(
+        self,
+        on_error: str,
+        call: Callable[..., T],
+        arguments: Mapping[str, Coordinates],
+        forces: Mapping[str, ArrayLike] | None = None,
+    ) -> T:
+        """As ``nan_where_bad``; where no sample is good, the shapes come from a state at rest."""
+        try:
+            return nan_where_bad(self.model, on_error, call, arguments, forces)
+        except SampleError as error:
+            arrays = {
+                name: read_coordinates(self.model, x, "q" if name == "q" else "v", name)
+                for name, x in arguments.items()
+            }
+            batch = batch_shape(self.model, arrays)
+            if not np.broadcast_to(error.bad, batch).all():
+                raise
+            rest = self.assemble(neutral(self.model))
+            given = {
+                name: np.broadcast_to(rest if name == "q" else 0.0, (*batch, x.shape[-1]))
+                for name, x in arrays.items()
+            }
+            found: T = with_nan(call(**given), np.ones(batch, dtype=bool))
+            return found
 
 
 class ClosesLoops(Constrained):
@@ -507,32 +542,6 @@ class ClosesLoops(Constrained):
         return super().step(  # type: ignore[misc,no-any-return]
             q, v, tau, dt, scheme, forces=forces, reference=reference
         )
-
-    def _nan_where_bad(
-        self,
-        on_error: str,
-        call: Callable[..., T],
-        arguments: Mapping[str, Coordinates],
-        forces: Mapping[str, ArrayLike] | None = None,
-    ) -> T:
-        """As ``nan_where_bad``; where no sample is good, the shapes come from a state at rest."""
-        try:
-            return nan_where_bad(self.model, on_error, call, arguments, forces)
-        except SampleError as error:
-            arrays = {
-                name: read_coordinates(self.model, x, "q" if name == "q" else "v", name)
-                for name, x in arguments.items()
-            }
-            batch = batch_shape(self.model, arrays)
-            if not np.broadcast_to(error.bad, batch).all():
-                raise
-            rest = self.assemble(neutral(self.model))
-            given = {
-                name: np.broadcast_to(rest if name == "q" else 0.0, (*batch, x.shape[-1]))
-                for name, x in arrays.items()
-            }
-            found: T = with_nan(call(**given), np.ones(batch, dtype=bool))
-            return found
 
     def _not_with_loops(self, purpose: str) -> Any:
         raise LoopError(self.model.name, purpose, active_loops(self.model.loops), TREE_CURE)

@@ -32,6 +32,7 @@ from phistar.compile import (
     lowered_bundle,
 )
 from phistar.loops.assembly import on_loops_inputs, usual_rank
+from phistar.loops.program_size import link_rows
 from phistar.loops.system import loop_system
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_on_model
@@ -208,7 +209,7 @@ def loop_work(
         return None
     if model.turning_rotors or singular_hinges(model):
         return None
-    return LoopWork(rows)
+    return LoopWork(rows, link_rows(model))
 
 
 def _linearization_work(model: Model, precision: str, held: tuple[str, ...]) -> BundleWork | None:

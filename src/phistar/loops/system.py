@@ -75,6 +75,17 @@ class LoopSystem:
             if isinstance(loop, Coupling):
                 yield loop, rows
 
+    @cached_property
+    def alike(self) -> tuple[tuple[LoopJoint, list[int], list[int]], ...]:
+        """Loop joints that differ in their frames alone: one of them, all numbers, all rows."""
+        found: dict[tuple[object, ...], tuple[LoopJoint, list[int], list[int]]] = {}
+        for number, loop, rows in self.joints():
+            key = (loop.kind, loop.axis, loop.size)
+            _, numbers, places = found.setdefault(key, (loop, [], []))
+            numbers.append(number)
+            places += range(rows.start, rows.stop)
+        return tuple(found.values())
+
     def label(self, row: int) -> str:
         """The loop of a row, for messages."""
         for loop, rows in zip(self.loops, self.slices, strict=True):
@@ -220,9 +231,9 @@ def _poses(rows: Array) -> Array:
 def _errors(model: Model, system: LoopSystem, q: Array, relative: Array) -> Array:
     batch = np.broadcast_shapes(q.shape[:-1], relative.shape[:-3])
     result = np.zeros((*batch, system.count), np.result_type(q, relative))
-    for number, loop, rows in system.joints():
-        kind = LOOP_KINDS[loop.kind]
-        result[..., rows] = kind.error(loop, relative[..., number, :, :])
+    for loop, numbers, places in system.alike:
+        found = LOOP_KINDS[loop.kind].error(loop, relative[..., numbers, :, :])
+        result[..., places] = found.reshape(*found.shape[:-2], -1)
     for coupling, rows in system.couplings():
         result[..., rows.start] = _coupling_error(model, coupling, q)
     return result

@@ -8,6 +8,7 @@ asked once more, and their results become NaN.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Literal, TypeVar
@@ -185,16 +186,23 @@ def _all_nan(
 def with_nan(found: object, bad: Array) -> Any:
     """Results with NaN for bad samples, whatever they are kept in."""
     if isinstance(found, np.ndarray):
+        if found.dtype == bool:
+            return found
         found = found if found.flags.writeable else np.array(found)
         found[bad] = np.nan
         return found
     if isinstance(found, Mapping):
-        return {name: with_nan(x, bad) for name, x in found.items()}
+        kept_mapping = copy.copy(found)
+        for name, x in found.items():
+            kept_mapping[name] = with_nan(x, bad)  # type: ignore[index]
+        return kept_mapping
     if isinstance(found, tuple):
         parts = [with_nan(x, bad) for x in found]
         return type(found)(*parts) if hasattr(found, "_fields") else tuple(parts)
     assert is_dataclass(found)
     assert not isinstance(found, type)
     kept = {each.name: getattr(found, each.name) for each in fields(found)}
-    arrays = {name: with_nan(x, bad) for name, x in kept.items() if isinstance(x, np.ndarray)}
+    arrays = {
+        name: with_nan(x, bad) for name, x in kept.items() if isinstance(x, np.ndarray | Mapping)
+    }
     return type(found)(**{**kept, **arrays})

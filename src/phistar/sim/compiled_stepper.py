@@ -110,7 +110,9 @@ class CompiledStepper:
         read = ["q0", "x0", "h", *(f"{velocity}{s}" for s in update.velocities)]
         read += [f"a{stage}" for stage, _ in update.rate_weights]
         written = (f"q{instruction.stage}", f"x{instruction.stage}")
-        return StepCall(_update(self._joint_offsets, update, self._real), tuple(read), written)
+        return StepCall(
+            update_kernel(self._joint_offsets, update, self._real), tuple(read), written
+        )
 
     def run(
         self,
@@ -202,7 +204,9 @@ def _code(
 
 
 @lru_cache(maxsize=256)
-def _update(joints: tuple[JointOffsets, ...], update: StateUpdate, real: str) -> MachineKernel:
+def update_kernel(
+    joints: tuple[JointOffsets, ...], update: StateUpdate, real: str
+) -> MachineKernel:
     """The kernel of an update; robots with the same joints share it."""
     from phistar.backends.llvm.run.key import compiler_digest
     from phistar.backends.llvm.run.tiers import TieredKernel

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -169,11 +169,21 @@ def _flat(
     q, deviating = normalize_quaternions(model, q)
     for bad in deviating.values():
         lost |= bad
-    if lost.any():
-        q, v = park_lost(model, q, v, lost)
-        tau = np.where(lost[:, None], 0.0, tau)
-        forces = {f: np.where(lost[:, None], 0.0, wrench) for f, wrench in wide.items()}
-    return InitialState(q, v, tau, forces, batch, dtype, lost)
+    start = InitialState(q, v, tau, forces, batch, dtype, np.zeros_like(lost))
+    return without_lost(model, start, lost) if lost.any() else start
+
+
+def without_lost(model: Model, start: InitialState, lost: Array) -> InitialState:
+    """A start with more samples (B,) lost."""
+    lost = lost | start.lost
+    q, v = park_lost(model, start.q, start.v, lost)
+    away = lost[:, None]
+    tau = np.where(away, 0.0, start.tau)
+    forces = {
+        frame: np.where(away, 0.0, np.broadcast_to(wrench, (len(lost), 6)))
+        for frame, wrench in start.forces.items()
+    }
+    return replace(start, q=q, v=v, tau=tau, forces=forces, lost=lost)
 
 
 def count_of_steps(dt: float, steps: int | None, duration: float | None, every: int) -> int:

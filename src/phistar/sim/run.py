@@ -13,7 +13,7 @@ import numpy as np
 
 from phistar.arguments import refuse_singular
 from phistar.arrays import Array
-from phistar.errors import ArgumentError, UnknownNameError
+from phistar.errors import ArgumentError, LoopOpenError, LoopVelocityError, UnknownNameError
 from phistar.loops.assembly import rank_near
 from phistar.loops.forward import require_on_loops
 from phistar.loops.held import NOT_HELD, Drives, Held
@@ -33,7 +33,13 @@ from phistar.sim.divergence import (
     first_lost_knots,
     refuse_lost,
 )
-from phistar.sim.initial_state import InitialState, count_of_steps, duration_of, read_initial_state
+from phistar.sim.initial_state import (
+    InitialState,
+    count_of_steps,
+    duration_of,
+    read_initial_state,
+    without_lost,
+)
 from phistar.sim.loop_stepper import LoopStepper, LoopVelocity
 from phistar.sim.monitors import map_knots
 from phistar.sim.numpy_stepper import NumpyStepper
@@ -103,6 +109,7 @@ def simulate(
         if tau_steps is not None:
             raise ArgumentError(f"{ADAPTIVE} chooses its steps; pass a constant tau, no tau_steps")
         start = read_initial_state(model, q, v, tau, None, forces, 0, on_error)
+        start = _lose_open(model, start) if keep_going and closed and not prescribed else start
         var = _variable(name, model, start, reference, prescribed, length)
         knot_interval = None if dt is None else dt * every
         return _adaptive(
@@ -112,6 +119,7 @@ def simulate(
         raise ArgumentError(f"dt is missing: {scheme} takes steps of a given length [s]")
     count = count_of_steps(dt, steps, duration, every)
     start = read_initial_state(model, q, v, tau, tau_steps, forces, count, on_error)
+    start = _lose_open(model, start) if keep_going and closed and not prescribed else start
     refuse_large_simulation(model.name, count, every, 8 * len(start.q) * (model.nq + model.nv))
     var = _variable(name, model, start, reference, prescribed, dt * count, count)
     times = (dt, count, every)
@@ -166,6 +174,23 @@ def _variable(
     v = start.v[~start.lost]
     require_on_loops(model, rows, v, "simulate", precision, told=bool(prescribed))
     return LoopVelocity(model, wrenches, drives)
+
+
+def _lose_open(model: Model, start: InitialState) -> InitialState:
+    """The start with the samples lost that are not on the loops."""
+    while not start.lost.all():
+        here = ~start.lost
+        q, v = start.q[here], start.v[here]
+        precision = float(np.finfo(start.dtype).eps)
+        try:
+            require_on_loops(model, motion_at(model, q, v), v, "simulate", precision)
+        except (LoopOpenError, LoopVelocityError) as error:
+            lost = np.array(start.lost)
+            lost[here] |= error.bad
+            start = without_lost(model, start, lost)
+        else:
+            break
+    return start
 
 
 def _fixed(
@@ -238,7 +263,7 @@ def _choose_stepper(
         return ConservingStepper(model, var, keep_going)
     instructions = SCHEMES[scheme]
     if isinstance(var, LoopVelocity):
-        return LoopStepper(model, var, instructions, keep_going, work)
+        return LoopStepper(model, var, instructions, keep_going, work, threads)
     return make_compiled_stepper(model, var, instructions, work, threads, dtype) or NumpyStepper(
         model, var, instructions, keep_going
     )

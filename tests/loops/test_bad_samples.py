@@ -61,7 +61,7 @@ def arrays_of(found: Any, count: int = 5) -> Iterator[tuple[str, Array]]:
             yield "", found
     elif isinstance(found, dict):
         for name, value in found.items():
-            yield name, value
+            yield name, np.asarray(value)
     elif is_dataclass(found):
         for each in fields(found):
             for name, value in arrays_of(getattr(found, each.name), count):

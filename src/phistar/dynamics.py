@@ -129,27 +129,15 @@ def _solve_on_nodes(model: Model, q: Array, tau: Array) -> Array:
     if found is not None:
         return found
     (q,) = checked_numbers(model, q=q)
-    if model.nv <= POLICY.max_coordinates_of_dense_nodes:
-        vdot = _solve_or_nan(mass_matrix(model, q), tau)
-    else:
+    dtype = np.result_type(q, tau)
+    vdot = None
+    if model.nv <= POLICY.max_coordinates_of_dense_nodes and dtype.char in "fdFD":
+        with suppress(np.linalg.LinAlgError):  # a sample of which the others know nothing
+            vdot = solve(mass_matrix(model, q), tau)
+    if vdot is None:
         vdot = NodeTree.of_mimics(model, q).solve(tau)
     require_finite_results(model, q, {"vdot": vdot}, vdot.ndim - 1)
-    return vdot.astype(np.result_type(q, tau), copy=False)
-
-
-def _solve_or_nan(matrix: Array, x: Array) -> Array:
-    """As ``solve``; where a matrix is singular the solution is not a number."""
-    try:
-        return solve(matrix, x)
-    except np.linalg.LinAlgError:
-        batch = np.broadcast_shapes(matrix.shape[:-2], x.shape[:-1])
-        flat = np.broadcast_to(matrix, (*batch, *matrix.shape[-2:]))
-        vectors = np.broadcast_to(x, (*batch, x.shape[-1]))
-        result = np.full((*batch, x.shape[-1]), np.nan, np.result_type(matrix, x))
-        for index in np.ndindex(batch):
-            with suppress(np.linalg.LinAlgError):
-                result[index] = solve(flat[index], vectors[index])
-        return result
+    return vdot.astype(dtype, copy=False)
 
 
 def _keep_alias(model: Model, name: str) -> None:

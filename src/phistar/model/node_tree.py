@@ -418,21 +418,17 @@ class NodeTree:
 
 
 def _inverse(D: Array) -> Array:
-    """The inverse of each matrix (..., r, r), NaN where there is none."""
-    if D.shape[-1] == 0:
-        return D
-    try:
-        found = np.linalg.inv(D)
-    except np.linalg.LinAlgError:
-        flat = D.reshape(-1, *D.shape[-2:])
-        each = [np.full_like(x, np.nan) if _is_singular(x) else np.linalg.inv(x) for x in flat]
-        found = np.array(each).reshape(D.shape)
-    return np.asarray((found + _adjoint(found)) / 2)
+    """The inverse of positive matrices (..., r, r) by elimination; no numbers where there is none.
 
-
-def _is_singular(matrix: Array) -> bool:
-    try:
-        np.linalg.inv(matrix)
-    except np.linalg.LinAlgError:
-        return True
-    return False
+    Of any dtype: LAPACK knows neither long doubles nor what one sample of many lacks.
+    """
+    size = D.shape[-1]
+    work = np.array(D, dtype=np.result_type(D, np.float32))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        for k in range(size):
+            pivot = 1.0 / work[..., k, k]
+            column, row = work[..., :, k].copy(), work[..., k, :].copy()
+            work -= pivot[..., None, None] * column[..., :, None] * row[..., None, :]
+            work[..., k, :], work[..., :, k] = pivot[..., None] * row, -pivot[..., None] * column
+            work[..., k, k] = pivot
+    return np.asarray((work + _adjoint(work)) / 2)

@@ -19,7 +19,6 @@ from phistar.arguments import (
     check_shapes,
     checked_numbers,
     checked_state,
-    refuse_mimic,
     refuse_singular,
     require_valid_inputs,
 )
@@ -41,7 +40,7 @@ from phistar.gc_pause import gc_paused
 from phistar.model.configuration import Coordinates, require_finite
 from phistar.model.model import Model
 from phistar.model.model_cache import entries, keep_entry_on_frames
-from phistar.model.node_tree import NodeTree
+from phistar.model.node_tree import NodeTree, mimic_node_rates
 from phistar.model.singular import require_finite_results, require_pivots
 from phistar.model.wrenches import Wrenches, check_batch, check_numbers
 from phistar.thresholds import POLICY
@@ -123,6 +122,33 @@ def _forward_on_nodes(model: Model, arrays: dict[str, Array], wrenches: Wrenches
     return _solve_on_nodes(model, q, tau - bias_force(model, q, v, wrenches))
 
 
+def _hybrid_on_nodes(
+    model: Model,
+    q: Array,
+    v: Array,
+    tau: Array,
+    given: Array,
+    held: Array,
+    wrenches: Wrenches | None,
+) -> Array:
+    """Accelerations (..., nv) of a robot whose mimic joints are reduced.
+
+    Args:
+        model, q, v, tau, wrenches: As of ``hybrid_dynamics``, checked.
+        given: (..., nv) accelerations of the prescribed joints, zero at the others.
+        held: (nv,) which are prescribed.
+    """
+    moved = _run(model, "inverse_dynamics", {"q": q, "v": v, "vdot": given}, wrenches)
+    free = np.flatnonzero(~held)
+    left = (tau - moved)[..., free]
+    solved = NodeTree(model, q, mimic_node_rates(model, free), len(free)).solve(left)
+    require_finite_results(model, q, {"vdot": solved}, solved.ndim - 1)
+    result = np.broadcast_to(given, (*solved.shape[:-1], model.nv))
+    result = result.astype(np.result_type(given, left), copy=True)
+    result[..., free] = solved
+    return result
+
+
 def _solve_on_nodes(model: Model, q: Array, tau: Array) -> Array:
     """𝓜⁻¹ tau of a robot whose mimic joints are reduced; tau is finite."""
     found = run_traced(model, (embedded_request("mass_matrix_solve", model),), q, tau)
@@ -163,7 +189,6 @@ def hybrid_dynamics(
     more acceleration of their links.
     """
     joints = joint_map(model)
-    refuse_mimic(model)
     q, v, tau, vdot = checked_state(model, q=q, v=v, tau=tau, vdot=vdot)
     check_numbers(model, {"q": q, "v": v, "tau": tau, "vdot": vdot}, wrenches)
     held = np.zeros(model.nv, dtype=bool)
@@ -171,9 +196,12 @@ def hybrid_dynamics(
         if name not in model.joint_names:
             raise UnknownNameError("independent joint", name, model.joint_names, model.name)
         held[model.joints[name].v_slice] = True
-    locked = frozenset(b.index for b in model.bodies if b.joint in set(prescribed))
+    locked = frozenset(b.index for b in model.bodies if held[b.v_slice].any())
     refuse_singular(model, locked)
     given = np.where(held, vdot, 0.0)
+    if not joints.one_to_one:
+        result = _hybrid_on_nodes(model, q, v, tau, given, held, wrenches)
+        return result, _run(model, "inverse_dynamics", {"q": q, "v": v, "vdot": result}, wrenches)
     inputs = {"v": joints.spread(v), "vdot": joints.spread(given)}
     bias = kernel("hybrid_bias", model)(model, q, with_wrenches(inputs, wrenches))
     free = ~held[joints.v_indices]

@@ -17,8 +17,8 @@ from phistar.backends.batch_axes import all_finite, all_valid, as_inexact, copy_
 from phistar.backends.robot_programs import TracedProgram
 from phistar.model.configuration import normalized_configuration
 from phistar.model.wrenches import ProgramInputs, Wrenches
-from phistar.scalar.graph import Value
-from phistar.scalar.program import ScalarProgram, Unrolled
+from phistar.scalar.graph import WORK, Value
+from phistar.scalar.program import MatrixProduct, ScalarProgram, Unrolled
 
 _FORMULAS = {
     "add": "{} + {}",
@@ -36,8 +36,7 @@ _FORMULAS = {
 
 
 def scalar_source(program: Unrolled) -> str:
-    """The source of a program without products and loops over rows."""
-    assert not program.products
+    """The source of a program without loops over rows."""
     assert not program.row_loops
     return "\n".join(_lines(program))
 
@@ -53,6 +52,9 @@ def _lines(program: Unrolled) -> Iterator[str]:
     yield f"    dtype = np.result_type({', '.join(arrays.values())})"
     for name, size in signature.outputs.items():
         yield f"    {results[name]} = np.zeros((*batch, {size}), dtype)  # {name}"
+    if program.slots:
+        results[WORK] = "work"
+        yield f"    work = np.zeros((*batch, {program.slots}), dtype)"
     names: dict[int, str] = {}
     for number in program.block.live_nodes:
         op, *rest = graph.nodes[number]
@@ -67,7 +69,21 @@ def _lines(program: Unrolled) -> Iterator[str]:
         value = names[store.value.id] if isinstance(store.value, Value) else repr(store.value)
         sign = "+=" if store.add else "="
         yield f"    {results[store.space]}[..., {store.index}] {sign} {value}"
-    yield f"    return {', '.join(results.values())},"
+    for product in program.products:
+        yield from _product_lines(product, results[product.output])
+    yield f"    return {', '.join(results[name] for name in signature.outputs)},"
+
+
+def _product_lines(product: MatrixProduct, result: str) -> Iterator[str]:
+    """Minus a matrix times another one, whose numbers are kept."""
+    n, columns = product.rows, len(product.right_slots)
+    filled = [(i, j, s) for j, column in enumerate(product.right_slots) for i, s in column.items()]
+    rows, across, slots = ([each[k] for each in filled] for k in range(3))
+    left = f"work[..., {product.left_slot}:{product.left_slot + n * n}]"
+    yield f"    left = {left}.reshape(*batch, {n}, {n})"
+    yield f"    right = np.zeros((*batch, {n}, {columns}), dtype)"
+    yield f"    right[..., {rows}, {across}] = work[..., {slots}]"
+    yield f"    {result}[...] = -(left @ right).reshape(*batch, {n * columns})"
 
 
 class NumpyScalarCode(Executable):

@@ -132,9 +132,7 @@ class EmbeddedOperators:
         """The innovations factor I + HφK: X*𝓜X = N D N*; ``N.inv @ tau`` are innovations."""
         tree = self._tree
         inverse = self._made("N", self._square, tree.factor_solve, tree.factor_adjoint_solve)
-        return self._made(
-            "N", self._square, tree.factor, tree.factor_adjoint, lambda: inverse
-        )
+        return self._made("N", self._square, tree.factor, tree.factor_adjoint, lambda: inverse)
 
     @property
     def D(self) -> LinearOperator:
@@ -234,4 +232,3 @@ def _flat(apply: VectorMap) -> VectorMap:
         return found.reshape(*found.shape[:-2], -1)
 
     return flattened
-

@@ -109,9 +109,9 @@ class MinimalCoordinates:
         (at,) = checked_state(self.model, q=q)
         L = rows_at(self.model, at).L
         nothing = np.zeros((*L.shape[:-2], L.shape[-2]))
-        return partition(
-            loop_system(self.model), L, len(self.dependent), nothing, self.dependent
-        )[0]
+        return partition(loop_system(self.model), L, len(self.dependent), nothing, self.dependent)[
+            0
+        ]
 
     def bias(self, q: Coordinates, v: Coordinates) -> Array:
         """x̄ (..., nv) of v̇ = X v̇_R + x̄ at states on the loops."""

@@ -48,19 +48,29 @@ class NodeRates:
     joints: tuple[Array, ...]
 
 
-def mimic_node_rates(model: Model) -> tuple[NodeRates, ...]:
-    """Nodes of mimic joints; the rates are the entries of v."""
+def mimic_node_rates(model: Model, free: Array | None = None) -> tuple[NodeRates, ...]:
+    """Nodes of mimic joints; the rates are the entries of v, or some of them.
+
+    Args:
+        model: The robot.
+        free: (n,) entries of v that are rates; the others are held. Default: all.
+    """
     rates = joint_rates(model)
+    number = {
+        entry: i for i, entry in enumerate(range(model.nv) if free is None else free.tolist())
+    }
     found = []
     for node in mimic_nodes(model):
-        number = {entry: i for i, entry in enumerate(node.entries)}
+        own = [entry for entry in node.entries if entry in number]
         joints = []
         for k in node.bodies:
-            own = np.zeros((model.bodies[k].joint_kind.nv, len(number)))
+            columns = np.zeros((model.bodies[k].joint_kind.nv, len(own)))
             for rate in rates[k]:
-                own[rate.axis, number[rate.entry]] = rate.scale
-            joints.append(own)
-        found.append(NodeRates(node, np.array(node.entries, dtype=int), tuple(joints)))
+                if rate.entry in number:
+                    columns[rate.axis, own.index(rate.entry)] = rate.scale
+            joints.append(columns)
+        places = np.array([number[entry] for entry in own], dtype=int)
+        found.append(NodeRates(node, places, tuple(joints)))
     return tuple(found)
 
 

@@ -270,9 +270,9 @@ class Policy:
     max_link_loop_rows_at_once: int = 40
     """Links times rows of loops up to which it is compiled by the first call that wants it."""
 
-    max_node_links_unrolled: int = 400
+    max_node_links_unrolled: int = 1000
     """Links, and columns of nodes of links that move together, up to which dynamics over nodes is
-    an unrolled program: at about 200 operations each these are 80 000. There are no loops over
+    an unrolled program: at about 92 operations each these are 92 000. There are no loops over
     nodes; beyond it NumPy sweeps over them."""
 
     max_node_links_at_once: int = 20

@@ -318,8 +318,9 @@ def test_forces_on_frames_and_prescribed_joints() -> None:
     assert error(forces, robot.inverse_dynamics(q, v_, accelerations)) < 1e-12
 
 
+@pytest.mark.usefixtures("at_once")
 def test_operational_inertia() -> None:
-    """(J𝓜⁻¹J*)⁻¹ by dense matrices, in all references; relative 1e-8."""
+    """(J𝓜⁻¹J*)⁻¹ by dense matrices, in all references, compiled or not; relative 1e-8."""
     robot = phistar.load("panda_hand")
     q, _, _ = _state(robot)
     inverse = np.linalg.inv(_dense_mass(robot, q))
@@ -328,6 +329,10 @@ def test_operational_inertia() -> None:
         expected = np.linalg.inv(J @ inverse @ np.swapaxes(J, -1, -2))
         found = robot.operational_inertia(q, ["panda_hand"], reference=reference)
         assert error(found, expected) < 1e-8
+        k = robot.compile("operational_inertia", frames=["panda_hand"], reference=reference)
+        assert error(k(q), expected) < 1e-8
+        slow = robot.operational_inertia(q.astype(complex), ["panda_hand"], reference=reference)
+        assert error(slow.real, expected) < 1e-8
 
 
 @pytest.mark.usefixtures("at_once")
@@ -421,6 +426,24 @@ def test_steps_are_compiled() -> None:
     slow = robot.step(q.astype(np.longdouble), v_, tau_, 1e-3, "rk4")
     assert error(found["q_next"], np.asarray(slow[0], float)) < 1e-12
     assert error(found["v_next"], np.asarray(slow[1], float)) < 1e-12
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("scheme", ["euler", "semi_implicit"])
+def test_derivatives_of_steps(scheme: str) -> None:
+    """``discretize`` against central differences of steps; relative 1e-7."""
+    robot = gripper_chain(2)
+    q, v_, tau_ = _state(robot, 3)
+    at = robot.discretize(q, v_, tau_, 1e-2, method=scheme)
+    columns, size = [], 1e-5
+    for k in range(robot.nv):
+        ends = [
+            robot.step(q, v_ + x * np.eye(robot.nv)[k], tau_, 1e-2, scheme) for x in (size, -size)
+        ]
+        columns.append(
+            np.concatenate([(a - b) / (2 * size) for a, b in zip(*ends, strict=True)], -1)
+        )
+    assert error(at.A[..., robot.nv :], np.stack(columns, -1)) < 1e-7
 
 
 @pytest.mark.usefixtures("at_once")

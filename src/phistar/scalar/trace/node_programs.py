@@ -204,6 +204,28 @@ def inverse(model: Model) -> Unrolled:
     return cheapest(model, trace, ("q",))
 
 
+def compliance(model: Model, jacobians: Sequence[Unrolled]) -> Unrolled:
+    """q -> J(X*𝓜X)⁻¹J* of frames in their own axes, (6m)² numbers.
+
+    Args:
+        model: The robot.
+        jacobians: q -> J of each frame in its own axes, in the robot's coordinates.
+    """
+
+    def trace(tracer: NodeTracer, _: LoweringOptions) -> None:
+        q = tracer.given("q", model.nq)
+        flat = [x for program in jacobians for x in next(iter(inline(program, {"q": q}).values()))]
+        J = [flat[i : i + model.nv] for i in range(0, len(flat), model.nv)]
+        moved = [tracer.sweeps.solve(row) for row in J]
+        rows: Matrix = [zeros(len(J)) for _ in J]
+        for i, row in enumerate(J):
+            for j in range(i + 1):
+                rows[i][j] = rows[j][i] = dot(row, moved[j])
+        tracer.store_matrix(RESULT_OUTPUT, rows)
+
+    return cheapest(model, trace, ("q",))
+
+
 def log_determinant(model: Model) -> Unrolled:
     """q -> log det X*𝓜X."""
 

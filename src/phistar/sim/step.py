@@ -179,7 +179,8 @@ def _trace(model: Model, scheme: str) -> Unrolled:
 
 def _work(model: Model, scheme: str) -> StagesWork | None:
     """Forward dynamics at all stages, over nodes where mimic joints are reduced."""
-    if active_loops(model.loops):
+    joints = joint_map(model)
+    if active_loops(model.loops) or (joints.one_to_one and (joints.scales != 1.0).any()):
         return None
     parts = SCHEMES[scheme].instructions
     stages = sum(isinstance(p, EvaluateRates) and not p.velocity_only for p in parts)

@@ -196,7 +196,7 @@ def test_precision_is_kept(arm: phistar.Robot, dtype: type) -> None:
 
 
 def test_mimic_joints() -> None:
-    """Programs that do not divide sum over followers; the others say what to do."""
+    """Programs sum over followers; those of single joints say what to do."""
     model = random_model(np.random.default_rng(3), 6, kinds=["revolute", "prismatic"], mimic=0.6)
     robot = phistar.Robot(model)
     assert any(joint.mimic for joint in robot.joints.values())
@@ -205,8 +205,17 @@ def test_mimic_joints() -> None:
     assert np.allclose(tau_, robot.inverse_dynamics(q, v_, x), rtol=1e-12)
     expected = (robot.mass_matrix(q) @ x[..., None])[..., 0] + robot.bias_force(q, v_)
     assert np.allclose(tau_, expected, rtol=1e-9, atol=1e-9)
-    for wanted in ("forward_dynamics", "mass_matrix_solve", mass_matrix @ vdot):
-        with pytest.raises(ArgumentError, match="mimic='independent'"):
+    product = (robot.mass_matrix(q) @ x[..., None])[..., 0]
+    assert np.allclose(robot.compile(mass_matrix @ vdot)(q, vdot=x), product, rtol=1e-12)
+    for wanted, cure in (
+        ("hinge_inertias", "minimal"),
+        ("forward_dynamics_1", '"forward_dynamics"'),
+        ("linearize_split", '"linearize"'),
+        (psi @ f, "minimal"),
+        (vdot - mass_matrix @ vdot, r"robot\.function"),
+        (mass_matrix @ mass_matrix @ vdot, r"robot\.function"),
+    ):
+        with pytest.raises(ArgumentError, match=rf"{cure}.*mimic='independent'"):
             robot.compile(wanted)
 
 

@@ -225,7 +225,7 @@ def test_operator_errors() -> None:
     with pytest.raises(ShapeError, match="broadcast"):
         robot.operators(np.zeros((2, 7))).phi @ np.zeros((3, 42))
     with pytest.raises(ArgumentError, match="mimic='independent'"):
-        phistar.load("panda_hand").operators(np.zeros(8)).phi  # noqa: B018
+        phistar.load("panda_hand").operators(np.zeros(8)).psi  # noqa: B018
 
 
 def test_operational_compliance_of_two_branches() -> None:
@@ -283,7 +283,7 @@ def test_function_errors() -> None:
     with pytest.raises(UnknownNameError, match="panda_link8"):
         robot.function(B.T @ OMEGA @ B, frames=["panda_link_8"])
     with pytest.raises(ArgumentError, match="mimic='independent'"):
-        phistar.load("panda_hand").function(phi)
+        phistar.load("panda_hand").function(OMEGA)
     with pytest.raises(LoweringError, match="theorem"):
         robot.function(M.inv @ f_ext)
 

@@ -17,7 +17,7 @@ from phistar.algebra.ir import Expr
 from phistar.algebra.printing import to_text
 from phistar.algebra.proof_text import let_lines
 from phistar.algebra.symbols import SYMBOLS
-from phistar.arguments import refuse_mimic, refuse_singular
+from phistar.arguments import refuse_singular
 from phistar.arrays import Array
 from phistar.backends import Tuning
 from phistar.backends.base import inputs_read
@@ -39,7 +39,10 @@ from phistar.compile import (
     Traced,
     Vectors,
     compile_request,
+    embedded_request,
+    is_embedded,
     quantity_on,
+    refuse_on_nodes,
     request,
 )
 from phistar.compile.traced import TRACED
@@ -237,7 +240,15 @@ def _exported(model: Model, wanted: _Wanted, options: ExportOptions) -> Exported
     if wanted.frame:
         model.frame(wanted.frame)
     quantity = quantity_on(model, wanted.quantity, f"export of {wanted.quantity}")
-    found = request(quantity, model.turning_rotors)
+    name = embedded_request(quantity, model)
+    found = request(name, model.turning_rotors)
+    if name != quantity:
+        refuse_singular(model)
+        if options.forces:
+            raise ArgumentError(
+                f"{wanted.quantity} of robot '{model.name}' has no external forces as an input: "
+                "its mimic joints are reduced; load it with mimic='independent'"
+            )
     if isinstance(found, Traced):
         return _exported_trace(model, wanted, options, found)
     if isinstance(found, Vectors):
@@ -259,7 +270,7 @@ def _exported_matrix(
 ) -> ExportedProgram:
     name = found.name
     forms = compile_request(found).draft.forms[name]
-    read = _refuse_undefined(model, (form.schedule.program for form in forms))
+    read = _refuse_undefined(model, name, (form.schedule.program for form in forms))
     tuning = Tuning(regroup_inertia=True, shape=options.shape)
     function = lower_matrix(forms, model, (), tuning, name=name, forces=options.forces)
     meaning = f"{MATRIX_MEANINGS[name]}; {function.meanings[name]}"
@@ -278,7 +289,7 @@ def _exported_bundle(
     programs = [bundle.vectors.program, *(form.schedule.program for form in forms)]
     if bundle.split is not None:
         programs.append(bundle.split.schedule.program)
-    read = _refuse_undefined(model, programs)
+    read = _refuse_undefined(model, found.name, programs)
     tuning = Tuning(regroup_inertia=True, shape=options.shape)
     function = lower_bundle(bundle, model, tuning, options.forces, options.real)
     exprs = {**dict(found.vectors), **found.wanted.matrices}
@@ -310,6 +321,8 @@ def _exported_trace(
         parts = [RESULT_MEANINGS.get(name, ""), matrix_meaning(shape) if len(shape) > 1 else ""]
         meanings[name if output == RESULT_OUTPUT else output] = "; ".join(filter(None, parts))
     notes = [f"The frame is '{wanted.frame}'."] if wanted.frame else []
+    if is_embedded(row.name):
+        notes.append(f"{row.defined}.")
     if "reference" in row.choices:
         notes[-1] = f"The frame is '{wanted.frame}', the reference is {given['reference']}."
     inputs: Mapping[str, Array] = random_inputs(model, program.signature)
@@ -326,14 +339,14 @@ def _exported_trace(
     return ExportedProgram(wanted.name, program, inputs, text, "", notes, meanings)
 
 
-def _refuse_undefined(model: Model, programs: Iterable[StreamProgram]) -> set[str]:
+def _refuse_undefined(model: Model, name: str, programs: Iterable[StreamProgram]) -> set[str]:
     """What programs read, if a robot can be asked for them; those that divide by D may not be."""
     read: set[str] = set()
     for program in programs:
         read |= set(inputs_read(program))
         if any(program.nodes[stream].spec.divides for stream in program.live()):
             refuse_singular(model)
-            refuse_mimic(model)
+            refuse_on_nodes(name, model)
     return read
 
 

@@ -2,12 +2,14 @@
 """Dynamics of a model: compiled programs between a user's arrays and the bodies' streams.
 
 All functions take arrays with leading batch axes or dicts by joint name, and refuse NaN. Mimic
-joints are reduced exactly: forces of followers are summed into their leaders.
+joints are reduced exactly: forces of followers are summed into their leaders, and what divides by
+the mass matrix sweeps over nodes of links that move together (``model.nodes``), in O(n), too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,6 @@ from phistar.arguments import (
     check_shapes,
     checked_numbers,
     checked_state,
-    refuse_mimic,
     refuse_singular,
     require_valid_inputs,
 )
@@ -27,6 +28,7 @@ from phistar.compile import (
     Executable,
     Full,
     cheapest_equivalent,
+    embedded_request,
     joint_map,
     kernel,
     matrix,
@@ -38,8 +40,10 @@ from phistar.gc_pause import gc_paused
 from phistar.model.configuration import Coordinates, require_finite
 from phistar.model.model import Model
 from phistar.model.model_cache import entries, keep_entry_on_frames
+from phistar.model.node_tree import NodeTree, mimic_node_rates
 from phistar.model.singular import require_finite_results, require_pivots
 from phistar.model.wrenches import Wrenches, check_batch, check_numbers
+from phistar.thresholds import POLICY
 
 FORWARD_DYNAMICS_METHODS = {
     "articulated": "forward_dynamics",
@@ -98,14 +102,76 @@ def forward_dynamics(
     refuse_singular(model)
     arrays = check_shapes(model, q=q, v=v, tau=tau)
     if not joint_map(model).one_to_one:
-        bias = bias_force(model, q, v, wrenches)
-        require_finite("tau", arrays["tau"])
-        return _copy_to_out(solve(mass_matrix(model, q), arrays["tau"] - bias), out)
+        return _copy_to_out(_forward_on_nodes(model, arrays, wrenches), out)
     if method == "articulated":
         name, request = cheapest_equivalent("forward_dynamics"), "forward_dynamics"
     else:
         name, request = FORWARD_DYNAMICS_METHODS[method], f"forward_dynamics {method}"
     return _run(model, name, arrays, wrenches, "vdot", out, request)
+
+
+def _forward_on_nodes(model: Model, arrays: dict[str, Array], wrenches: Wrenches | None) -> Array:
+    """Joint accelerations of a robot whose mimic joints are reduced."""
+    q, v, tau = arrays.values()
+    if wrenches is None:
+        found = run_traced(model, (embedded_request("forward_dynamics", model),), *arrays.values())
+        if found is not None:
+            _keep_alias(model, "forward_dynamics")
+            return found
+    require_finite("tau", tau)
+    return _solve_on_nodes(model, q, tau - bias_force(model, q, v, wrenches))
+
+
+def _hybrid_on_nodes(
+    model: Model,
+    q: Array,
+    v: Array,
+    tau: Array,
+    given: Array,
+    held: Array,
+    wrenches: Wrenches | None,
+) -> Array:
+    """Accelerations (..., nv) of a robot whose mimic joints are reduced.
+
+    Args:
+        model, q, v, tau, wrenches: As of ``hybrid_dynamics``, checked.
+        given: (..., nv) accelerations of the prescribed joints, zero at the others.
+        held: (nv,) which are prescribed.
+    """
+    moved = _run(model, "inverse_dynamics", {"q": q, "v": v, "vdot": given}, wrenches)
+    free = np.flatnonzero(~held)
+    left = (tau - moved)[..., free]
+    solved = NodeTree(model, q, mimic_node_rates(model, free), len(free)).solve(left)
+    require_finite_results(model, q, {"vdot": solved}, solved.ndim - 1)
+    result = np.broadcast_to(given, (*solved.shape[:-1], model.nv))
+    result = result.astype(np.result_type(given, left), copy=True)
+    result[..., free] = solved
+    return result
+
+
+def _solve_on_nodes(model: Model, q: Array, tau: Array) -> Array:
+    """𝓜⁻¹ tau of a robot whose mimic joints are reduced; tau is finite."""
+    found = run_traced(model, (embedded_request("mass_matrix_solve", model),), q, tau)
+    if found is not None:
+        return found
+    (q,) = checked_numbers(model, q=q)
+    dtype = np.result_type(q, tau)
+    vdot = None
+    if model.nv <= POLICY.max_coordinates_of_dense_nodes and dtype.char in "fdFD":
+        with suppress(np.linalg.LinAlgError):  # a sample of which the others know nothing
+            vdot = solve(mass_matrix(model, q), tau)
+    if vdot is None:
+        vdot = NodeTree.of_mimics(model, q).solve(tau)
+    require_finite_results(model, q, {"vdot": vdot}, vdot.ndim - 1)
+    return vdot.astype(dtype, copy=False)
+
+
+def _keep_alias(model: Model, name: str) -> None:
+    """Later calls with plain arrays go straight to the code over nodes."""
+    table = entries(model)
+    entry = table.get((embedded_request(name, model),))
+    if entry is not None:
+        table[name] = entry
 
 
 def hybrid_dynamics(
@@ -123,7 +189,6 @@ def hybrid_dynamics(
     more acceleration of their links.
     """
     joints = joint_map(model)
-    refuse_mimic(model)
     q, v, tau, vdot = checked_state(model, q=q, v=v, tau=tau, vdot=vdot)
     check_numbers(model, {"q": q, "v": v, "tau": tau, "vdot": vdot}, wrenches)
     held = np.zeros(model.nv, dtype=bool)
@@ -131,9 +196,12 @@ def hybrid_dynamics(
         if name not in model.joint_names:
             raise UnknownNameError("independent joint", name, model.joint_names, model.name)
         held[model.joints[name].v_slice] = True
-    locked = frozenset(b.index for b in model.bodies if b.joint in set(prescribed))
+    locked = frozenset(b.index for b in model.bodies if held[b.v_slice].any())
     refuse_singular(model, locked)
     given = np.where(held, vdot, 0.0)
+    if not joints.one_to_one:
+        result = _hybrid_on_nodes(model, q, v, tau, given, held, wrenches)
+        return result, _run(model, "inverse_dynamics", {"q": q, "v": v, "vdot": result}, wrenches)
     inputs = {"v": joints.spread(v), "vdot": joints.spread(given)}
     bias = kernel("hybrid_bias", model)(model, q, with_wrenches(inputs, wrenches))
     free = ~held[joints.v_indices]
@@ -152,12 +220,12 @@ def mass_matrix_times(model: Model, q: Coordinates, vdot: Coordinates) -> Array:
 
 
 def mass_matrix_solve(model: Model, q: Coordinates, tau: Coordinates) -> Array:
-    """𝓜⁻¹ tau (..., nv) in O(n) from the factors (by solving where mimic joints are reduced)."""
+    """𝓜⁻¹ tau (..., nv) in O(n) from the factors, over nodes where mimic joints are reduced."""
     refuse_singular(model)
     arrays = check_shapes(model, q=q, tau=tau)
     if not joint_map(model).one_to_one:
         require_finite("tau", arrays["tau"])
-        return solve(mass_matrix(model, q), arrays["tau"])
+        return _solve_on_nodes(model, *arrays.values())
     return _run(model, "mass_matrix_solve", arrays, output="vdot")
 
 
@@ -180,7 +248,12 @@ def mass_matrix_inverse(model: Model, q: Coordinates) -> Array:
     refuse_singular(model)
     (q,) = checked_state(model, q=q)
     if not joint_map(model).one_to_one:
-        return np.asarray(np.linalg.inv(mass_matrix(model, q)))
+        found = run_traced(model, (embedded_request("mass_matrix_inverse", model),), q)
+        if found is not None:
+            _keep_alias(model, "mass_matrix_inverse")
+            return found
+        inverse = _solve_on_nodes(model, q[..., None, :], np.eye(model.nv))
+        return inverse.astype(q.dtype, copy=False)
     return _matrix(model, "mass_matrix_inverse", q)
 
 
@@ -203,15 +276,16 @@ def log_determinant(model: Model, q: Coordinates) -> Array:
     """log det 𝓜 (...), the sum over the joints of log det D."""
     refuse_singular(model)
     arrays = check_shapes(model, q=q)
-    found = run_traced(model, ("log_determinant",), *arrays.values())
+    key = (embedded_request("log_determinant", model),)
+    found = run_traced(model, key, *arrays.values())
     return log_determinant_by_pivots(model, **arrays) if found is None else found
 
 
 def log_determinant_by_pivots(model: Model, q: Array) -> Array:
-    """The same by sweeps, or from the whole matrix where mimic joints are reduced."""
+    """The same by sweeps, over nodes where mimic joints are reduced."""
     (q,) = checked_numbers(model, q=q)
     if not joint_map(model).one_to_one:
-        return np.asarray(np.linalg.slogdet(mass_matrix(model, q))[1])
+        return NodeTree.of_mimics(model, q).log_determinant()
     blocks = matrix("hinge_inertia", Diag(), model, q)
     require_pivots(model, q, blocks)
     total = np.zeros(q.shape[:-1], np.finfo(q.dtype).dtype)

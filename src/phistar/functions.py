@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from phistar.algebra.spaces import (
 from phistar.algebra.symbols import SYMBOLS, D, E_psi, G, K, P, Upsilon, psi
 from phistar.algebra.traverse import nodes
 from phistar.algorithms.operational_space import compliance
-from phistar.arguments import checked_numbers, refuse_mimic, refuse_singular
+from phistar.arguments import checked_numbers, refuse_singular
 from phistar.arrays import Array
 from phistar.compile import (
     ARGUMENTS,
@@ -34,7 +35,9 @@ from phistar.compile import (
     Diag,
     DualPair,
     Full,
+    Kernel,
     MatrixPart,
+    Pieces,
     Row,
     cheapest_inner_products,
     compile_outputs,
@@ -62,7 +65,8 @@ from phistar.model.configuration import (
     require_finite,
 )
 from phistar.model.model import Model
-from phistar.model.numpy_kinematics import check_reference, frame_pose, reference_pose
+from phistar.model.node_tree import NodeTree
+from phistar.model.numpy_kinematics import check_reference, frame_pose, jacobian, reference_pose
 from phistar.spatial import motion_transform, pose_inverse
 
 _ARTICULATED_SYMBOLS = frozenset({P, D, G, K, E_psi, psi, Upsilon})
@@ -82,7 +86,11 @@ def operational_inertia(
     if not (np.isfinite(damping) and damping >= 0):
         raise ArgumentError(f"damping is {damping}, expected a number of at least zero")
     rows = 6 * len(frames)
-    function = Function(model, compliance, frames)
+    if joint_map(model).one_to_one:
+        mobility_at = Function(model, compliance, frames).at
+    else:
+        refuse_singular(model)
+        mobility_at = partial(_mobility_on_nodes, model, frames)
     if rows > model.nv and not damping:
         raise ArgumentError(
             f"{_frames_text(frames)} cannot move in {rows} directions: robot '{model.name}' has "
@@ -94,7 +102,7 @@ def operational_inertia(
     if found is not None:
         return found
     (q,) = checked_numbers(model, q=q)
-    mobility = function.at(q)
+    mobility = mobility_at(q)
     if kind != "local":
         transform = np.zeros_like(mobility)
         for i, name in enumerate(frames):
@@ -110,6 +118,13 @@ def operational_inertia(
         _refuse_singular_pose(model, frames, mobility)
     inertia = np.linalg.inv(mobility)
     return np.asarray((inertia + np.swapaxes(inertia, -1, -2)) / 2)
+
+
+def _mobility_on_nodes(model: Model, frames: Sequence[str], q: Array) -> Array:
+    """J𝓜⁻¹J* (..., 6m, 6m) in the frames' own axes, where mimic joints are reduced."""
+    J = np.concatenate([jacobian(model, q, name, "local") for name in frames], axis=-2)
+    solved = NodeTree.of_mimics(model, q[..., None, :]).solve(J)
+    return np.asarray(J @ np.swapaxes(solved, -1, -2), dtype=q.dtype)
 
 
 def _traced_inertia(
@@ -194,15 +209,29 @@ class Function:
         self._joints = joint_map(model)
         # What is computed; ``expr`` is as written, for messages.
         self._computed = spell_inverses_for_robot(expr, model)
+        # Joints that share coordinates are between pieces of the expression.
+        one_to_one = self._joints.one_to_one
+        self._pieces = None if one_to_one else Pieces(model, self._computed, self.frames)
         if _ARTICULATED_SYMBOLS & set(nodes([with_closed_inverses(self._computed)])):
             refuse_singular(model)
-        refuse_mimic(model)
         self.is_vector = expr.domain is ONE
         self.is_number = self.is_vector and expr.codomain is ONE
-        self._terms = cheapest_inner_products(self._computed) if self.is_number else ()
-        self.kernel = compile_outputs("function", self._outputs(), simplify=True)
+        self._terms = (
+            cheapest_inner_products(self._computed) if self.is_number and one_to_one else ()
+        )
         self.inputs = tuple(sorted(vector_names([expr])))
         self._input_names = {*self.inputs, *({"gravity"} & {n.name for n in _symbols(expr)})}
+
+        if one_to_one:
+            self.kernel = self._compiled()
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """Its program; joints that share coordinates are not reduced in it."""
+        return self._compiled()
+
+    def _compiled(self) -> Kernel:
+        return compile_outputs("function", self._outputs(), simplify=True)
 
     def _outputs(self) -> tuple[tuple[str, Expr], ...]:
         if self.is_number:
@@ -255,8 +284,14 @@ class Function:
             what = "a number" if self.is_number else "a vector"
             raise ArgumentError(f"{self.expr} is {what}, it acts on nothing; give inputs by name")
         if x is None and not self.is_vector:
+            if self._pieces is not None:
+                return self._matrix_in_pieces(q, inputs)
             return self._dense(self._matrix(Full(), q, inputs))
         vectors = self._read_inputs(inputs)
+        if self._pieces is not None:
+            argument = None if x is None else self._read("", x)
+            given = vectors if argument is None else {**vectors, "x": argument}
+            return self._run_pieces(self._configuration(q, given), vectors, argument)
         if x is not None:
             vectors = {**vectors, self._argument_name(): self._read("", x)}
         return self._run(self._configuration(q, vectors), vectors)
@@ -281,6 +316,9 @@ class Function:
         if not self.is_vector and self.expr.domain not in own:
             text = f"{self.expr.domain.reads} to {self.expr.codomain.reads}"
             raise ArgumentError(f"{self.expr} maps {text}, so it has no diagonal")
+        if self._pieces is not None:
+            self._reject_vector()
+            return np.diagonal(self._matrix_in_pieces(q, inputs), axis1=-2, axis2=-1)
         blocks = self._matrix(Diag(), q, inputs)
         rows = [np.diagonal(block, axis1=-2, axis2=-1) for block in blocks]
         nothing = np.zeros((*configuration(self.model, q).shape[:-1], 0))
@@ -299,16 +337,26 @@ class Function:
             self._block_indices(row, self.expr.codomain),
             self._block_indices(column, self.expr.domain),
         )
+        if self._pieces is not None:
+            found = self._matrix_in_pieces(q, inputs)
+            below, beside = self._entries(row, rows, True), self._entries(column, columns, False)
+            return found[..., below, :][..., beside]
         return np.asarray(self._matrix(Block(rows, columns), q, inputs))
 
     def row(self, q: Coordinates, name: str, **inputs: ArrayLike) -> Array:
         """A joint's or frame's rows of an operator's matrix (..., r, n), in O(n)."""
-        block = self._matrix(Row(self._block_indices(name, self.expr.codomain)), q, inputs)
+        indices = self._block_indices(name, self.expr.codomain)
+        if self._pieces is not None:
+            return self._matrix_in_pieces(q, inputs)[..., self._entries(name, indices, True), :]
+        block = self._matrix(Row(indices), q, inputs)
         return self._in_coordinate_order(block, self.expr.domain, -1)
 
     def column(self, q: Coordinates, name: str, **inputs: ArrayLike) -> Array:
         """A joint's or frame's columns of an operator's matrix (..., m, c), in O(n)."""
-        block = self._matrix(Col(self._block_indices(name, self.expr.domain)), q, inputs)
+        indices = self._block_indices(name, self.expr.domain)
+        if self._pieces is not None:
+            return self._matrix_in_pieces(q, inputs)[..., self._entries(name, indices, False)]
+        block = self._matrix(Col(indices), q, inputs)
         return self._in_coordinate_order(block, self.expr.codomain, -2)
 
     def _matrix(self, request: MatrixPart, q: Coordinates, inputs: Mapping[str, ArrayLike]) -> Any:
@@ -316,6 +364,44 @@ class Function:
         vectors = self._read_inputs(inputs)
         q = self._configuration(q, vectors)
         return matrix(self._computed, request, self.model, q, self._streams(vectors), self.frames)
+
+    def _matrix_in_pieces(self, q: Coordinates, inputs: Mapping[str, ArrayLike]) -> Array:
+        """The matrix, column by column."""
+        vectors = self._read_inputs(inputs)
+        q = self._configuration(q, vectors)
+        given = {name: x[..., None, :] for name, x in vectors.items()}
+        columns = self._run_pieces(q[..., None, :], given, np.eye(self.size(self.expr.domain)))
+        return np.swapaxes(columns, -1, -2)
+
+    def _entries(self, name: str, blocks: Sequence[int], rows: bool) -> list[int]:
+        """Rows or columns of blocks."""
+        space = self.expr.codomain if rows else self.expr.domain
+        if space is JOINT:
+            return list(range(self.model.nv)[self.model.joints[name].v_slice])
+        return [6 * block + i for block in blocks for i in range(6)]
+
+    def _run_pieces(self, q: Array, flat: Mapping[str, Array], x: Array | None) -> Array:
+        """Applied to ``x`` (..., n), or evaluated."""
+        assert self._pieces is not None
+        vectors = {
+            name: array if self._space(name) is JOINT else array.reshape(*array.shape[:-1], -1, 6)
+            for name, array in flat.items()
+        }
+        if x is None:
+            result = self._pieces.value(q, vectors)
+        else:
+            over_joints = self.expr.domain is JOINT
+            argument = x if over_joints else x.reshape(*x.shape[:-1], -1, 6)
+            result = self._pieces.apply(q, argument, vectors)
+        if self.expr.codomain not in (JOINT, ONE, *GROUND_SPACES):
+            result = result.reshape(*result.shape[:-2], -1)
+        arrays = [*flat.values(), *(() if x is None else (x,))]
+        batch = np.broadcast_shapes(q.shape[:-1], *(each.shape[:-1] for each in arrays))
+        tail = () if self.is_number else result.shape[-1:]
+        return np.broadcast_to(result, (*batch, *tail)).copy()
+
+    def _space(self, name: str) -> Space:
+        return SYMBOLS[name].symbol.codomain
 
     def _configuration(self, q: Coordinates, vectors: Mapping[str, Array]) -> Array:
         """q, finite, with batch axes that fit those of the vectors."""
@@ -363,7 +449,7 @@ class Function:
     @property
     def sweeps(self) -> str:
         """The compiled passes as text."""
-        return self.kernel.sweeps
+        return self.kernel.sweeps if self._pieces is None else self._pieces.sweeps
 
     def _read(self, name: str, value: ArrayLike) -> Array:
         space = SYMBOLS[name].symbol.codomain if name in SYMBOLS else self.expr.domain

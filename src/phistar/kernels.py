@@ -12,7 +12,7 @@ from phistar import backends, settings
 from phistar.algebra.expression_checks import check_expression, check_frames
 from phistar.algebra.ir import Expr
 from phistar.algebra.spaces import JOINT, TASK_MOTION, Space
-from phistar.arguments import refuse_mimic, refuse_singular, spatial_vectors
+from phistar.arguments import refuse_singular, spatial_vectors
 from phistar.arrays import Array
 from phistar.backends import Executable, RobotProgram, Tuning
 from phistar.backends.policy import (
@@ -24,9 +24,11 @@ from phistar.backends.policy import (
     without_machine_code,
 )
 from phistar.compile import (
+    RESULT_OUTPUT,
     Bundle,
     Kernel,
     MatrixOf,
+    Pieces,
     Stage,
     Stages,
     Target,
@@ -35,10 +37,13 @@ from phistar.compile import (
     cheapest_equivalent,
     compile_outputs,
     compile_request,
+    embedded_request,
     evaluate_bundle,
     evaluate_matrix,
     frame_motions,
+    is_embedded,
     joint_map,
+    refuse_on_nodes,
     request,
     spell_inverses_for_robot,
 )
@@ -106,7 +111,7 @@ class RobotKernel:
         self._executable = self._built(self.backend)
         self._leaves = self._leaf_nodes()
         self.inputs = self._input_names()
-        self.outputs = self._kernel.output_names
+        self.outputs = self._output_names()
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), self._arguments
@@ -156,10 +161,24 @@ class RobotKernel:
         schedules += [] if draft.schedule is None else [draft.schedule]
         programs = [each.program for each in schedules]
         divides = any(p.nodes[stream].spec.divides for p in programs for stream in p.live())
-        if divides:
+        if divides or is_embedded(self._kernel.name):
             refuse_singular(self.model)
-        if divides or own:
-            refuse_mimic(self.model)
+        if own:
+            self._refuse_own()
+        elif divides:
+            refuse_on_nodes(self.name, self.model)
+
+    def _refuse_own(self) -> None:
+        """Own expressions are programs of the tree, or in pieces where joints share coordinates."""
+        if self._joints.one_to_one:
+            return
+        for name, expr in self._kernel.outputs:
+            if not Pieces(self.model, expr, self.frames).is_one_program:
+                raise ArgumentError(
+                    f"{name} = {expr} is no single program on robot '{self.model.name}', whose "
+                    "reduced mimic joints share coordinates: robot.function(expr) computes it in "
+                    "pieces; or load it with mimic='independent'"
+                )
 
     def _on_robot(self) -> RobotProgram:
         found = self._kernel.on(self.model, self._target)
@@ -194,6 +213,12 @@ class RobotKernel:
         if isinstance(self._kernel.request, Traced):
             return tuple(read)[1:]
         return tuple(name for name in read if name != "q")
+
+    def _output_names(self) -> tuple[str, ...]:
+        if isinstance(self._kernel.request, Traced):
+            names = tuple(self._program.sample_shapes)
+            return (self.name,) if names == (RESULT_OUTPUT,) else names
+        return self._kernel.output_names
 
     # -- running
 
@@ -291,7 +316,7 @@ class RobotKernel:
     def _traced_input(self, name: str, value: Coordinates) -> Array:
         if name in ("q", "q0", "q1"):
             return configuration(self.model, value)
-        if name in ("v", "vdot", "tau", "dv"):
+        if name in ("v", "vdot", "tau", "dq", "dv", "dtau", "w"):
             return tangent(self.model, value, name)
         array = np.asarray(value, dtype=float)
         return array[..., None] if array.shape[-1:] != (1,) else array
@@ -405,6 +430,9 @@ def _inputs_of(request: MatrixOf, model: Model) -> set[str]:
 def _kernel(wanted: ProgramSpec, model: Model, frames: Sequence[str], backend: str) -> Kernel:
     """What is compiled; of a name what the robot's method of that name runs, too."""
     if isinstance(wanted, str):
+        on_nodes = embedded_request(wanted, model)
+        if on_nodes != wanted:
+            return compile_request(request(on_nodes))
         return compile_request(request(cheapest_equivalent(wanted, backend), model.turning_rotors))
     outputs = wanted if isinstance(wanted, Mapping) else {"out": wanted}
     for expr in outputs.values():

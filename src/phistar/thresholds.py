@@ -275,6 +275,20 @@ class Policy:
     max_link_loop_rows_at_once: int = 40
     """Links times rows of loops up to which it is compiled by the first call that wants it."""
 
+    max_node_links_unrolled: int = 1000
+    """Links, and columns of nodes of links that move together, up to which dynamics over nodes is
+    an unrolled program: at about 92 operations each these are 92 000. There are no loops over
+    nodes; beyond it NumPy sweeps over them."""
+
+    max_node_links_at_once: int = 20
+    """The same up to which it is compiled by the first call that wants it."""
+
+    max_coordinates_of_dense_nodes: int = 64
+    """Coordinates of a robot with reduced mimic joints up to which NumPy, where there is no machine
+    code over nodes (not yet, complex numbers), solves with its compiled mass matrix: a humanoid
+    with hands, 39 coordinates, takes 2 ms rather than 8 for one sample, 0.3 s either way for 4096.
+    Beyond them NumPy sweeps over the nodes, in O(n)."""
+
     max_coordinates_of_dense_loops: int = 14
     """Coordinates up to which loops are closed by one dense solution for v̇ and λ; beyond them the
     factors of the tree take fewer operations."""

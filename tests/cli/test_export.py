@@ -45,7 +45,7 @@ def test_single_precision_and_forces(tmp_path: Path) -> None:
     [
         (["panda", "forward_dynamic"], 2, "forward_dynamics"),
         (["pandda", "forward_dynamics"], 2, "panda"),
-        (["panda_hand", "forward_dynamics"], 2, "mimic"),
+        (["panda_hand", "forward_dynamics_1"], 2, "mimic"),
         (["panda", "jacobian"], 2, "--frame"),
         (["panda", "jacobian:panda_link9"], 2, "panda_link8"),
         (["panda", "jacobian", "--frame", "panda_link8", "--reference", "x"], 2, "'local'"),

@@ -167,13 +167,18 @@ def test_other_orders_of_coordinates(quadruped: phistar.Robot) -> None:
     assert np.abs(quadruped.tangent(back) - one.v[-1]).max() < 1e-12 * np.abs(one.v).max()
 
 
-def test_mimic_joints_take_the_loop() -> None:
-    """Robots with reduced mimic joints are stepped by NumPy, and the result says so."""
+def test_mimic_joints_are_stepped_over_nodes() -> None:
+    """Robots with reduced mimic joints: machine code, with forces on frames a NumPy loop."""
     hand = phistar.load("panda_hand")
-    sim = hand.simulate(hand.home, np.full(hand.nv, 0.1), dt=1e-3, steps=2)
-    assert sim.engine == "numpy loop"
-    step = hand.forward_dynamics(hand.home, np.full(hand.nv, 0.1), np.zeros(hand.nv))
-    assert np.allclose(sim.v[1], 0.1 + 1e-3 * step, rtol=0, atol=1e-3 * np.abs(step).max())
+    v = np.full(hand.nv, 0.1)
+    nothing = {hand.link_names[-1]: np.zeros(6)}
+    for forces, engine in ((None, "machine code"), (nothing, "numpy loop")):
+        sim = hand.simulate(hand.home, v, dt=1e-3, steps=2, scheme="semi_implicit", forces=forces)
+        assert sim.engine == engine
+        step = np.linalg.solve(hand.mass_matrix(hand.home), -hand.bias_force(hand.home, v))
+        assert np.allclose(sim.v[1], 0.1 + 1e-3 * step, rtol=0, atol=1e-12 * np.abs(step).max())
+        q = hand.integrate(hand.home, 1e-3 * sim.v[1])
+        assert np.allclose(sim.q[1], q, rtol=0, atol=1e-14)
 
 
 def test_forces_on_frames(quadruped: phistar.Robot) -> None:

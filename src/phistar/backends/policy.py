@@ -264,6 +264,34 @@ class LoopWork:
 
 
 @dataclass(frozen=True)
+class NodeWork:
+    """Dynamics over nodes of links that move together, such as those of mimic joints.
+
+    Attributes:
+        links: Of the robot.
+        columns: Links times rates of the nodes of more than one link.
+        passes: How often the sweeps are done.
+    """
+
+    links: int
+    columns: int
+    passes: int = 1
+
+    def decide(self, bodies: int, tier: str) -> Decision:
+        """Unrolled unless it is too long: then NumPy sweeps over the nodes, in O(n) as well."""
+        weight = (self.links + self.columns) * self.passes
+        unit = "links and columns of nodes, times passes"
+        fits, text = _at_most(weight, POLICY.max_node_links_unrolled, unit)
+        if not weight > 0 or not fits:
+            return replace(_by_numpy(f"{text} are compiled"), strategy="sweeps over nodes")
+        short, early = _at_most(weight, POLICY.max_node_links_at_once, unit)
+        found = Decision(UNROLLED, "nodes", short, 1, f"unrolled: {text} are")
+        if short:
+            return replace(found, why=f"{found.why}; at once: {early} are")
+        return _when_tiered(found, tier, f"in a background thread: {early} are compiled at once")
+
+
+@dataclass(frozen=True)
 class StepWork:
     """Time steps of a simulation.
 
@@ -286,7 +314,9 @@ class StepWork:
         return Decision(UNROLLED, "steps", waits, 1, f"{why}{_number(least)} evaluations")
 
 
-Work = VectorWork | StagesWork | MatrixWork | BundleWork | TracedWork | LoopWork | StepWork
+Work = (
+    VectorWork | StagesWork | MatrixWork | BundleWork | TracedWork | LoopWork | NodeWork | StepWork
+)
 
 
 def decide(
@@ -437,6 +467,7 @@ __all__ = [
     "Decision",
     "Machine",
     "MatrixWork",
+    "NodeWork",
     "Policy",
     "StagesWork",
     "StepWork",

@@ -3,11 +3,13 @@
 
 requests       kinds of requests: vectors, matrices, bundles of both, traced quantities
 traced         the quantities that are traced directly, a row each
+node_rows      those of robots whose mimic joints are reduced, over nodes of links
 request_table  REQUESTS, every quantity of a robot by name
 on_loops       names of quantities on robots with loops
 passes         PASSES, from expressions to sweeps to scalars to code
 pipeline       kernels and executables, kept
 evaluate       numbers from them, for arrays that were checked
+pieces         own expressions on robots whose mimic joints are reduced
 """
 
 from phistar.backends import Executable
@@ -27,8 +29,10 @@ from phistar.compile.evaluate import (
     traced_executable,
     traced_results,
 )
+from phistar.compile.node_rows import embedded_request, is_embedded, refuse_on_nodes
 from phistar.compile.on_loops import quantity_on
 from phistar.compile.passes import LEVELS, PASSES, Draft, Pass, Stage, Stages
+from phistar.compile.pieces import Pieces
 from phistar.compile.pipeline import (
     Kernel,
     Target,
@@ -40,7 +44,7 @@ from phistar.compile.pipeline import (
     matrix_plan,
 )
 from phistar.compile.request_table import REQUESTS, request
-from phistar.compile.requests import Bundle, MatrixOf, Traced, Vectors
+from phistar.compile.requests import RESULT_OUTPUT, Bundle, MatrixOf, Traced, Vectors
 from phistar.compile.traced import TRACED, add_traced
 from phistar.derive import spell_inverses_for_robot, with_closed_inverses
 from phistar.model.joint_map import JointMap, joint_map
@@ -54,6 +58,7 @@ __all__ = [
     "LEVELS",
     "PASSES",
     "REQUESTS",
+    "RESULT_OUTPUT",
     "TRACED",
     "Apply",
     "Block",
@@ -69,6 +74,7 @@ __all__ = [
     "MatrixOf",
     "MatrixPart",
     "Pass",
+    "Pieces",
     "Row",
     "Stage",
     "Stages",
@@ -81,9 +87,11 @@ __all__ = [
     "cheapest_inner_products",
     "compile_outputs",
     "compile_request",
+    "embedded_request",
     "evaluate_bundle",
     "evaluate_matrix",
     "frame_motions",
+    "is_embedded",
     "joint_map",
     "keep_entry",
     "kernel",
@@ -93,6 +101,7 @@ __all__ = [
     "matrix_plan",
     "matrix_request",
     "quantity_on",
+    "refuse_on_nodes",
     "request",
     "run_loops",
     "run_traced",

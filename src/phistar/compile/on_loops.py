@@ -7,7 +7,11 @@ from phistar.errors import LoopError
 from phistar.model.kinematic_loops import TREE_CURE, active_loops
 from phistar.model.model import Model
 
-ON_LOOPS = {"forward_dynamics": "loop_dynamics", "step": "loop_step"}
+ON_LOOPS = {
+    "forward_dynamics": "loop_dynamics",
+    "linearize": "loop_linearization",
+    "step": "loop_step",
+}
 """Quantities about motion, and their programs on the loops."""
 _TREE_PREFIXES = ("forward_dynamics_", "linearize", "discretization", "hybrid_", "diagonal_")
 """How names of those begin that have none; ``linearize_inverse`` is about forces."""
@@ -28,6 +32,8 @@ def quantity_on(model: Model, name: str, purpose: str, cure: str = TREE_CURE) ->
     loops = active_loops(model.loops)
     if not loops:
         return name
+    if name in ON_LOOPS:
+        return ON_LOOPS[name]
     if name.startswith(_TREE_PREFIXES) and name != "linearize_inverse":
         raise LoopError(model.name, purpose, loops, cure)
-    return ON_LOOPS.get(name, name)
+    return name

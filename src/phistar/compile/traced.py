@@ -17,12 +17,15 @@ import numpy as np
 from phistar.algorithms.operational_space import compliance
 from phistar.backends.policy import BundleWork, MatrixWork, TracedWork, VectorWork
 from phistar.backends.robot_programs import OPTIONAL_INPUTS
+from phistar.compile.node_rows import NODE_ROWS
 from phistar.compile.requests import RESULT_OUTPUT, Shape, Traced
 from phistar.model.components import LoopJoint
 from phistar.model.configuration import random_configuration
 from phistar.model.joint_map import joint_map
 from phistar.model.kinematic_loops import active_loops, loop_ends
 from phistar.model.model import Model
+from phistar.model.node_tree import NodeTree
+from phistar.model.numpy_kinematics import jacobian
 from phistar.spatial import PARAMETER_NAMES
 from phistar.sweeps.matrix_plans import evaluate
 from phistar.sweeps.matrix_requests import Full
@@ -125,27 +128,36 @@ def _pivots(model: Model) -> Schedule:
 def _operational_inertia(
     model: Model, frames: tuple[str, ...], reference: str, roundings: float, damped: bool = False
 ) -> Unrolled:
-    from phistar.compile.pipeline import matrix_plan
-    from phistar.scalar.lower_matrix import to_unrolled_matrix
-
-    form = matrix_plan(compliance, Full(), model, frames).form
-    mobility = to_unrolled_matrix([form], model, frames)
+    mobility = _mobility(model, frames)
     return _tracer("operational_programs", "operational_inertia")(
         model, frames, reference, mobility, roundings, damped
     )
+
+
+def _mobility(model: Model, frames: tuple[str, ...]) -> Unrolled:
+    """The compliance of frames; over nodes where mimic joints are reduced."""
+    from phistar.compile.pipeline import matrix_plan
+    from phistar.scalar.lower_matrix import to_unrolled_matrix
+
+    if not _one_to_one(model):
+        jacobians = [_jacobian(model, frame, "local") for frame in frames]
+        return _tracer("node_programs", "compliance")(model, jacobians)
+    form = matrix_plan(compliance, Full(), model, frames).form
+    return to_unrolled_matrix([form], model, frames)
 
 
 def _damped_operational_inertia(model: Model, frames: tuple[str, ...], reference: str) -> Unrolled:
     return _operational_inertia(model, frames, reference, 0.0, damped=True)
 
 
-def _operational_work(model: Model, frames: tuple[str, ...], *_: object) -> MatrixWork | None:
+def _operational_work(model: Model, frames: tuple[str, ...], *_: object) -> MatrixWork:
     """The compliance, and its inverse by L D L*."""
     from phistar.compile.pipeline import matrix_plan
 
-    if not _one_to_one(model):
-        return None
     rows = 6 * len(frames)
+    if not _one_to_one(model):
+        columns = rows * len(model.bodies) * POLICY.extra_operations_per_link_column
+        return MatrixWork(rows, rows * rows, columns + rows**3)
     operations = matrix_plan(compliance, Full(), model, frames).cost.total + rows**3
     return MatrixWork(rows, rows * rows, operations)
 
@@ -154,7 +166,7 @@ def _undamped_operational_work(
     model: Model, frames: tuple[str, ...], reference: str, roundings: float
 ) -> MatrixWork | None:
     """None also for frames that cannot move in every direction whatever the configuration."""
-    if not _one_to_one(model) or _is_singular_everywhere(model, frames, roundings):
+    if _is_singular_everywhere(model, frames, roundings):
         return None
     return _operational_work(model, frames)
 
@@ -164,7 +176,11 @@ def _is_singular_everywhere(model: Model, frames: tuple[str, ...], roundings: fl
     from phistar.compile.pipeline import matrix_plan
 
     q = random_configuration(model, np.random.default_rng(0))
-    mobility = evaluate(matrix_plan(compliance, Full(), model, frames), q, {})
+    if _one_to_one(model):
+        mobility = evaluate(matrix_plan(compliance, Full(), model, frames), q, {})
+    else:
+        J = np.concatenate([jacobian(model, q, frame, "local") for frame in frames])
+        mobility = J @ NodeTree.of_mimics(model, q).solve(J).T
     scale = np.sqrt(np.diagonal(mobility))
     if not (scale > 0.0).all():
         return True
@@ -177,9 +193,9 @@ def _discretization_shapes(model: Model, scheme: str) -> Mapping[str, Shape]:
     return {"q_next": (nq,), "v_next": (nv,), "A": (2 * nv, 2 * nv), "B": (2 * nv, nv)}
 
 
-def _discretization_work(model: Model, scheme: str) -> BundleWork | None:
+def _discretization_work(model: Model, scheme: str) -> BundleWork:
     """As long as the linearization that it reads is one program."""
-    return BundleWork(model.nv) if _one_to_one(model) else None
+    return BundleWork(model.nv)
 
 
 def _link_poses(model: Model) -> Unrolled:
@@ -430,7 +446,7 @@ _ROWS = (
     ),
 )
 
-TRACED: dict[str, Traced] = {row.name: row for row in _ROWS}
+TRACED: dict[str, Traced] = {row.name: row for row in (*_ROWS, *NODE_ROWS)}
 """Traced quantities by name; units above the compiler may ``add_traced`` rows of their own."""
 
 

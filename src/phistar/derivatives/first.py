@@ -20,7 +20,15 @@ from phistar import dynamics
 from phistar.arguments import checked_state, refuse_singular
 from phistar.arrays import Array
 from phistar.backends.policy import decide_linearization
-from phistar.compile import Full, evaluate_bundle, joint_map, kernel, matrix
+from phistar.compile import (
+    Full,
+    embedded_request,
+    evaluate_bundle,
+    joint_map,
+    kernel,
+    matrix,
+    run_traced_results,
+)
 from phistar.derivatives.held_wrenches import matvec, wrench_stiffness
 from phistar.derivatives.lie_jacobians import expm_and_phi1, transport
 from phistar.dynamics import to_robot_coordinates, with_wrenches
@@ -207,6 +215,10 @@ def linearize_checked(
             names = ("vdot_q", "vdot_v", "vdot_tau")
             by_q, by_v, by_tau = (to_robot_coordinates(model, found[name]) for name in names)
             return Linearization(vdot, by_q, by_v, by_tau, model, v)
+    if row and wrenches is None and not joints.one_to_one:
+        found = _run_on_nodes("linearize", model, ("linearize", request), q, v, tau)
+        if found is not None:
+            return Linearization(**found, model=model, v=v)
     vdot = dynamics.forward_dynamics(model, q, v, tau, wrenches)
     inverse = dynamics.mass_matrix_inverse(model, q)
     if method in ("columns", "split") and joints.one_to_one:
@@ -356,7 +368,9 @@ def jvp(
     check_numbers(model, dict(zip((*names, *known), checked, strict=True)), wrenches)
     if forward:
         refuse_singular(model)
-    if forward and (method == "conventional" or not joint_map(model).one_to_one):
+    if forward and not joint_map(model).one_to_one:
+        return _jvp_on_nodes(model, checked, wrenches, request)
+    if forward and method == "conventional":
         vdot = dynamics.forward_dynamics(model, q, v, x, wrenches)
         along = {"dq": dq, "dv": dv}
         bent = jvp(model, "inverse_dynamics", (q, v, vdot), along, wrenches)
@@ -371,6 +385,39 @@ def jvp(
     (change,) = _run_program(program, model, q, inputs, wrenches, order, request, term).values()
     found = joints.gather(change)
     return found if turned is None or forward else found - matvec(turned, dq)
+
+
+def _jvp_on_nodes(
+    model: Model, arrays: tuple[Array, ...], wrenches: Wrenches | None, request: Hashable
+) -> Array:
+    """The change of accelerations of a robot whose mimic joints are reduced."""
+    if wrenches is None:
+        found = _run_on_nodes("forward_dynamics_jvp", model, request, *arrays)
+        if found is not None:
+            return found["dvdot"]
+    q, v, tau, dq, dv, dtau = arrays
+    vdot = dynamics.forward_dynamics(model, q, v, tau, wrenches)
+    bent = jvp(model, "inverse_dynamics", (q, v, vdot), {"dq": dq, "dv": dv}, wrenches)
+    return dynamics.mass_matrix_solve(model, q, dtau - bent)
+
+
+def _run_on_nodes(
+    name: str, model: Model, request: Hashable | None, *arrays: Array
+) -> dict[str, Array] | None:
+    """What machine code over nodes gives on robots with reduced mimic joints, if it is at hand.
+
+    Args:
+        name: The quantity.
+        model: The robot.
+        request: Where later calls with plain arrays find the entry; None: nowhere.
+        arrays: Checked inputs.
+    """
+    key = (embedded_request(name, model),)
+    found = run_traced_results(model, key, *arrays)
+    entry = entries(model).get(key)
+    if request is not None and entry is not None:
+        entries(model)[request] = entry
+    return found
 
 
 def vjp(
@@ -388,6 +435,10 @@ def vjp(
     joints = joint_map(model)
     forward = function == "forward_dynamics"
     if forward and not joints.one_to_one:
+        if wrenches is None:
+            on_nodes = _run_on_nodes("forward_dynamics_vjp", model, None, q, v, x, w)
+            if on_nodes is not None:
+                return {name: on_nodes[f"w_{name}"] for name in names}
         vdot = dynamics.forward_dynamics(model, q, v, x, wrenches)
         u = dynamics.mass_matrix_solve(model, q, w)
         found = vjp(model, "inverse_dynamics", (q, v, vdot), u, wrenches)

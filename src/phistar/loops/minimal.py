@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from phistar.loops.rank import independent_vectors
 from phistar.loops.system import LoopSystem, loop_system, motion_at, rows_at
 from phistar.model.configuration import Coordinates, difference, integrate
 from phistar.model.model import Model
+
+if TYPE_CHECKING:
+    from phistar.loops.embedded_operators import EmbeddedOperators
 
 PIVOT_FRACTION = 0.25
 """Of the largest pivot: what a column may have less to be taken for its place in the robot."""
@@ -94,7 +98,8 @@ class MinimalCoordinates:
     model: Model = field(repr=False)
 
     @property
-    def _dependent(self) -> Array:
+    def dependent(self) -> Array:
+        """Numbers in v of the coordinates that follow from the independent ones."""
         rest = np.ones(self.model.nv, dtype=bool)
         rest[self.entries] = False
         return np.flatnonzero(rest)
@@ -104,15 +109,15 @@ class MinimalCoordinates:
         (at,) = checked_state(self.model, q=q)
         L = rows_at(self.model, at).L
         nothing = np.zeros((*L.shape[:-2], L.shape[-2]))
-        return partition(
-            loop_system(self.model), L, len(self._dependent), nothing, self._dependent
-        )[0]
+        return partition(loop_system(self.model), L, len(self.dependent), nothing, self.dependent)[
+            0
+        ]
 
     def bias(self, q: Coordinates, v: Coordinates) -> Array:
         """x̄ (..., nv) of v̇ = X v̇_R + x̄ at states on the loops."""
         at, rate = checked_state(self.model, q=q, v=v)
         rows = motion_at(self.model, at, rate)
-        dependent = self._dependent
+        dependent = self.dependent
         return partition(loop_system(self.model), rows.L, len(dependent), -rows.bias, dependent)[1]
 
     def coordinates(self, q: Coordinates) -> Array:
@@ -120,6 +125,16 @@ class MinimalCoordinates:
         (at,) = checked_state(self.model, q=q)
         step = difference(self.model, np.broadcast_to(self.q, at.shape), at)
         return np.asarray(step[..., self.entries] + self._offsets())
+
+    def operators(self, q: Coordinates | None = None) -> EmbeddedOperators:
+        """The embedded tree: 𝓜, N, D, φ, ψ, P, Υ on nodes of links that move together.
+
+        Args:
+            q: (..., nq) on the loops; default: ``self.q``.
+        """
+        from phistar.loops.embedded_operators import EmbeddedOperators
+
+        return EmbeddedOperators(self, self.q if q is None else q)
 
     def velocities(self, v: Coordinates) -> Array:
         """v_R (..., n)."""
@@ -159,7 +174,7 @@ class MinimalCoordinates:
         whole = [n for n in self.model.joint_names if n in held]
         if len(whole) == len(self.entries):
             return assemble(self.model, q, whole, restarts=0)
-        return _close_dependent(self.model, q, self._dependent)
+        return _close_dependent(self.model, q, self.dependent)
 
     def _offsets(self) -> Array:
         """What coordinates of joints with one have at ``self.q``; zero for the others."""

@@ -4,7 +4,7 @@
 kkt         both equations at once, with rows that are independent (Featherstone & Orin eq. 20)
 range       λ first, from Δλ = c - L𝓜⁻¹(τ - 𝒞), Δ = L𝓜⁻¹L* (eq. 21)
 null        in the motions that keep the loops, v̇ = p + Xy (eq. 22)
-embedding   the same with independent joints for y
+embedding   the same with independent joints for y, by sweeps over nodes of links
 proximal    range, with Δ + μI and a few repetitions
 join        one sweep that closes each loop at the nearest common ancestor (``loops.join``)
 
@@ -159,15 +159,42 @@ def _by_proximal(problem: LoopProblem) -> Array:
 
 
 def _by_embedding(problem: LoopProblem) -> Array:
-    from phistar.loops.minimal import partition
+    """Sweeps over nodes, in the coordinates that are independent at each sample."""
+    from phistar.loops.minimal import dependent_columns
+    from phistar.loops.node_rates import embedding
 
-    mass, force = problem.mass_and_force()
-    X, start = partition(problem.system, problem.rows.L, problem.rank, problem.c)
-    Xt = np.swapaxes(X, -1, -2)
-    inner = Xt @ mass @ X
-    return np.asarray(
-        start + _times(X, dynamics.solve(inner, _times(Xt, force - _times(mass, start))))
+    model, L, c = problem.model, problem.rows.L, problem.c
+    batch = np.broadcast_shapes(
+        problem.q.shape[:-1], problem.v.shape[:-1], problem.tau.shape[:-1], c.shape[:-1]
     )
+    dependent = np.sort(dependent_columns(problem.system, L, problem.rank), axis=-1)
+    dependent = np.broadcast_to(dependent, (*batch, problem.rank)).reshape(-1, problem.rank)
+    choices, which = np.unique(dependent, axis=0, return_inverse=True)
+    samples = [np.flatnonzero(which.reshape(-1) == i) for i in range(len(choices))]
+    q, L, c = (_flat(x, batch, axes) for x, axes in ((problem.q, 1), (L, 2), (c, 1)))
+    embeddings = [
+        embedding(model, L[own], chosen, c[own])
+        for own, chosen in zip(samples, choices, strict=True)
+    ]
+    start = np.zeros((len(q), model.nv))
+    for own, each in zip(samples, embeddings, strict=True):
+        start[own] = each.start
+    # What is left of τ when the dependent coordinates move as they have to.
+    whole = start.reshape(*batch, model.nv)
+    moved = dynamics.inverse_dynamics(
+        problem.system.tree, problem.q, problem.v, whole, problem.wrenches
+    )
+    left = _flat(problem.tau - moved, batch, 1)
+    for own, each in zip(samples, embeddings, strict=True):
+        rates = each.tree(model, q[own]).solve(each.reduce(left[own]))
+        start[own] += each.expand(rates)
+    return whole
+
+
+def _flat(x: Array, batch: tuple[int, ...], axes: int) -> Array:
+    """An array with one batch axis."""
+    shape = x.shape[x.ndim - axes :]
+    return np.broadcast_to(x, (*batch, *shape)).reshape(-1, *shape)
 
 
 def _by_join(problem: LoopProblem) -> Array:

@@ -13,13 +13,14 @@ import numpy as np
 from phistar import backends
 from phistar.arrays import Array
 from phistar.backends.policy import NUMPY, StepWork, decide
-from phistar.compile import joint_map, kernel
+from phistar.compile import is_embedded, joint_map, kernel, traced_executable
 from phistar.model.model import Model
 from phistar.model.wrenches import Wrenches
 from phistar.scalar.trace.state_update import (
     JointOffsets,
     StateUpdate,
     joint_offsets,
+    own_joint_offsets,
     to_state_update,
 )
 from phistar.sim.manifold import is_euclidean
@@ -56,7 +57,7 @@ class CompiledStepper:
         dtype: np.dtype[Any] = DOUBLE,
     ) -> None:
         """Args:
-        model: The robot, without mimic joints.
+        model: The robot.
         program: Rates of the state.
         scheme: Instructions of a step.
         work: Steps times samples.
@@ -73,7 +74,10 @@ class CompiledStepper:
         self._threads = threads
         self._program = program
         self._is_euclidean = is_euclidean(model)
-        self._joint_offsets = joint_offsets(model)
+        # Programs over nodes are in the robot's own coordinates, all others in body order.
+        self._in_own_coordinates = is_embedded(program.rates) or self.joints.is_identity
+        offsets = own_joint_offsets if is_embedded(program.rates) else joint_offsets
+        self._joint_offsets = offsets(model)
         self._wait_for_optimised = _is_patient(model, scheme, work)
         calls = (
             self._rate_call(p) if isinstance(p, EvaluateRates) else self._update_call(p)
@@ -125,9 +129,10 @@ class CompiledStepper:
         results: tuple[Array, Array],
     ) -> bool:
         """See ``NumpyStepper.run``; results are of ``dtype``."""
-        is_identity = self.joints.is_identity
-        rows = [np.ascontiguousarray(self.joints.spread(each), self.dtype) for each in (x, tau)]
-        out = results[1] if is_identity else np.empty_like(results[1])
+        as_is = self._in_own_coordinates
+        spread = [each if as_is else self.joints.spread(each) for each in (x, tau)]
+        rows = [np.ascontiguousarray(each, self.dtype) for each in spread]
+        out = results[1] if as_is else np.empty_like(results[1])
         inputs = {"q0": np.ascontiguousarray(q, self.dtype), "x0": rows[0], "tau": rows[1]}
         wrenches = self._program.wrenches
         for name, wrench in () if wrenches is None else wrenches.inputs.items():
@@ -140,7 +145,7 @@ class CompiledStepper:
             every,
             self._threads,
         )
-        if not is_identity:
+        if not as_is:
             results[1][...] = self.joints.gather(out)
         return finite
 
@@ -155,22 +160,38 @@ def make_compiled_stepper(
 ) -> CompiledStepper | None:
     """The machine code of a scheme, or None where there is none.
 
-    Without it are robots whose mimic joints are reduced, robots that do not move, the variable η
-    and, with forces on frames, ζ, robots of too many bodies (``policy.StepWork``), and every robot
+    Without it are robots that do not move, the variable η and, with forces on frames, ζ and robots
+    whose mimic joints are reduced, robots of too many bodies (``policy.StepWork``), and every robot
     where PHISTAR_BACKEND names another backend. Straight lines read forces on frames, loops do not:
     with them robots whose dynamics stays loops, and short simulations while it still is.
     """
-    joints = joint_map(model)
     program = variable.program
     if program is None or backends.default() != "llvm":
         return None
-    if not joints.one_to_one or (joints.scales != 1.0).any():
+    joints = joint_map(model)
+    if is_embedded(program.rates):
+        if not _has_code(model, program.rates, scheme, work, dtype):
+            return None
+    elif not joints.one_to_one or (joints.scales != 1.0).any():
         return None
     if decide(StepWork(work), len(model.bodies)).shape == NUMPY:
         return None
     if program.wrenches is not None and not _reads_wrenches(model, program, scheme, work, dtype):
         return None
     return CompiledStepper(model, program, scheme, work, threads, dtype)
+
+
+def _has_code(model: Model, name: str, scheme: Scheme, work: int, dtype: np.dtype[Any]) -> bool:
+    """Whether a program over nodes is compiled, or worth waiting for; there are no loops for it."""
+    from phistar.backends.llvm.run.batches import LLVM_REAL_BY_DTYPE
+    from phistar.backends.to_llvm import MachineCode
+
+    code = traced_executable(model, (name,))
+    if not isinstance(code, MachineCode):
+        return False
+    if code.program.decision.eager or _is_patient(model, scheme, work):
+        return True
+    return code.tiers((), LLVM_REAL_BY_DTYPE[dtype], None).kernel_if_ready is not None
 
 
 def _is_patient(model: Model, scheme: Scheme, work: int) -> bool:
@@ -197,7 +218,7 @@ def _code(
     """The kernel of a program of the catalogue; the best one for who is patient."""
     from phistar.backends.to_llvm import MachineCode
 
-    code = kernel(name, model).executable(model)
+    code = kernel(name, model).build(model)
     assert isinstance(code, MachineCode)
     tiers = code.tiers((), real, None if wrenches is None else wrenches.at)
     return tiers.wait_for_final() if patient else tiers.kernel

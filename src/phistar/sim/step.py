@@ -2,7 +2,7 @@
 """One step of time for a user's arrays: a straight line of machine code, or stage by stage.
 
 The straight line has all stages of a scheme in it, so it is for robots of moderate size. What has
-none (long robots, forces on frames, mimic joints, complex numbers) goes through the stages, each by
+none (long robots, forces on frames, complex numbers) goes through the stages, each by
 compiled forward dynamics and compiled steps of q.
 """
 
@@ -23,10 +23,12 @@ from phistar.arrays import Array
 from phistar.backends import OPTIONAL_INPUTS
 from phistar.backends.policy import StagesWork
 from phistar.compile import (
+    TRACED,
     Kernel,
     Traced,
     add_traced,
     cheapest_equivalent,
+    embedded_request,
     joint_map,
     kernel,
     run_traced_results,
@@ -179,16 +181,17 @@ def _trace(model: Model, scheme: str) -> Unrolled:
     from phistar.scalar.lower import to_unrolled
     from phistar.sim.step_program import step_program
 
-    rates = to_unrolled(_rates(model).schedule, model, frozenset(OPTIONAL_INPUTS))
+    if joint_map(model).one_to_one:
+        rates = to_unrolled(_rates(model).schedule, model, frozenset(OPTIONAL_INPUTS))
+    else:
+        rates = TRACED[embedded_request("forward_dynamics", model)].trace(model)
     return step_program(model, SCHEMES[scheme], rates)
 
 
 def _work(model: Model, scheme: str) -> StagesWork | None:
-    """Forward dynamics at all stages; None: followers of other joints, or joints with a scale."""
+    """Forward dynamics at all stages, over nodes where mimic joints are reduced."""
     joints = joint_map(model)
-    if active_loops(model.loops):
-        return None
-    if not joints.one_to_one or (joints.scales != 1.0).any():
+    if active_loops(model.loops) or (joints.one_to_one and (joints.scales != 1.0).any()):
         return None
     parts = SCHEMES[scheme].instructions
     stages = sum(isinstance(p, EvaluateRates) and not p.velocity_only for p in parts)

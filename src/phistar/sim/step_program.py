@@ -10,7 +10,7 @@ from phistar.scalar.linear.vectors import Vector
 from phistar.scalar.lower import quaternion_entries
 from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled, count_arithmetic
 from phistar.scalar.trace.inline import inline
-from phistar.scalar.trace.state_update import joint_offsets, to_state_update
+from phistar.scalar.trace.state_update import joint_offsets, own_joint_offsets, to_state_update
 from phistar.sim.schemes import EvaluateRates, Scheme
 
 
@@ -24,18 +24,19 @@ def step_program(model: Model, scheme: Scheme, rates: Unrolled) -> Unrolled:
     """A step: q, v, tau, dt -> q_next, v_next, in the robot's own coordinates.
 
     Args:
-        model: A robot whose joints all have coordinates of their own.
+        model: The robot.
         scheme: What a step is.
-        rates: Forward dynamics, joint vectors in body order: q, v, tau -> vdot.
+        rates: Forward dynamics, q, v, tau -> vdot, joint vectors in body order; in the robot's own
+            where mimic joints are reduced.
     """
     joints = joint_map(model)
-    assert joints.one_to_one
-    assert (joints.scales == 1.0).all()
-    offsets = joint_offsets(model)
+    order, offsets = joints.v_indices.tolist(), joint_offsets(model)
+    if not joints.one_to_one:
+        order, offsets = list(range(model.nv)), own_joint_offsets(model)
     g = Graph()
 
     def load(name: str) -> Vector:
-        return [g.load(name, int(i)) for i in joints.v_indices]
+        return [g.load(name, i) for i in order]
 
     tau = load("tau")
     start: Vector = [g.load("q", i) for i in range(model.nq)]
@@ -54,9 +55,7 @@ def step_program(model: Model, scheme: Scheme, rates: Unrolled) -> Unrolled:
         states[part.stage] = ahead["q_new"], ahead["x_new"]
     q_next, v_next = states[0]
     stores = [Store("q_next", i, "", x) for i, x in enumerate(q_next)]
-    stores += [
-        Store("v_next", int(i), "", x) for i, x in zip(joints.v_indices, v_next, strict=True)
-    ]
+    stores += [Store("v_next", i, "", x) for i, x in zip(order, v_next, strict=True)]
     inputs = {"q": model.nq, "v": model.nv, "tau": model.nv, "dt": 1}
     outputs = {"q_next": model.nq, "v_next": model.nv}
     return Unrolled(Signature(inputs, outputs, quaternion_entries(model)), BasicBlock(g, stores))

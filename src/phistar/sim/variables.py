@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from phistar import dynamics
 from phistar.arrays import Array
-from phistar.compile import cheapest_equivalent
+from phistar.compile import cheapest_equivalent, embedded_request, is_embedded
 from phistar.diagonal.forward import diagonal_forward_dynamics
 from phistar.diagonal.state import diagonalize
 from phistar.errors import UnknownNameError
@@ -88,8 +88,11 @@ class Velocity(Variable):
 
     @property
     def program(self) -> RatePrograms | None:
-        """Forward dynamics."""
+        """Forward dynamics; over nodes, without wrenches, where mimic joints are reduced."""
         names = {"q": "q", "v": "x", "tau": "tau", "vdot": "a"}
+        on_nodes = embedded_request("forward_dynamics", self.model)
+        if is_embedded(on_nodes):
+            return RatePrograms(on_nodes, None, names) if self.wrenches is None else None
         return RatePrograms(cheapest_equivalent("forward_dynamics"), None, names, self.wrenches)
 
     def start(self, q: Array, v: Array) -> Array:

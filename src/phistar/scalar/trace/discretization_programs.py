@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from phistar.model.joint_map import joint_map
 from phistar.model.model import Model
 from phistar.scalar.graph import Graph
 from phistar.scalar.linear.vectors import Vector, plus, scaled, times
@@ -23,7 +22,7 @@ from phistar.scalar.trace.step_jacobians import step_jacobians
 
 
 def discretization(model: Model, scheme: str) -> Unrolled:
-    """A step and its derivatives, for a robot whose joints all have coordinates of their own.
+    """A step and its derivatives, in the robot's own coordinates.
 
     It reads ``q v dt`` and the linearization ``vdot vdot_q vdot_v vdot_tau``, and gives ``q_next
     v_next`` and the matrices ``A`` (2 nv, 2 nv) and ``B`` (2 nv, nv), rows one after the other.
@@ -32,7 +31,6 @@ def discretization(model: Model, scheme: str) -> Unrolled:
         model: The robot.
         scheme: ``"euler"`` or ``"semi_implicit"``.
     """
-    assert joint_map(model).one_to_one
     nq, nv = model.nq, model.nv
     sizes = {"q": nq, "v": nv, "dt": 1, "vdot": nv, **dict.fromkeys(_MATRICES, nv * nv)}
     outputs = {"q_next": nq, "v_next": nv, "A": 4 * nv * nv, "B": 2 * nv * nv}

@@ -58,6 +58,15 @@ def joint_offsets(model: Model) -> tuple[JointOffsets, ...]:
     return tuple(found)
 
 
+def own_joint_offsets(model: Model) -> tuple[JointOffsets, ...]:
+    """The joints that have coordinates of their own, joint vectors in the robot's order."""
+    return tuple(
+        JointOffsets(body.joint_kind, body.q_slice.start, body.v_slice.start)
+        for body in model.bodies
+        if model.joints[body.joint].mimic is None
+    )
+
+
 def to_state_update(joints: Sequence[JointOffsets], update: StateUpdate) -> Unrolled:
     """An update, unrolled.
 

@@ -88,13 +88,14 @@ def test_the_command_writes_files_that_check_themselves(
     precision: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """``phistar export`` keeps the loops; the self-test has states on them."""
-    arguments = ["export", "four_bar", "forward_dynamics", "step", "mass_matrix"]
+    programs = ["forward_dynamics", "linearize", "step", "mass_matrix"]
+    arguments = ["export", "four_bar", *programs]
     assert main([*arguments, *precision, "--out", str(tmp_path)]) == 0
     capsys.readouterr()
     done = subprocess.run(
         ["make", "test"], cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    assert done.stdout.count(": ok") == 3
+    assert done.stdout.count(": ok") == len(programs)
     (header,) = tmp_path.glob("*.h")
     text = header.read_text(encoding="utf-8")
     assert "keeps its loops closed: 'coupler_closure'" in text
@@ -104,10 +105,10 @@ def test_the_command_writes_files_that_check_themselves(
 
 
 def test_what_has_no_c(tmp_path: Path) -> None:
-    """Linearizations are those of trees, external forces no input, long steps no program."""
+    """Other algorithms are those of trees, external forces no input, long steps no program."""
     robot = four_bar()
-    with pytest.raises(LoopError, match=r"export of linearize.*robot\.tree"):
-        export_c(robot.model, ["linearize"], tmp_path / "a")
+    with pytest.raises(LoopError, match=r"export of forward_dynamics_1.*robot\.tree"):
+        export_c(robot.model, ["forward_dynamics_1"], tmp_path / "a")
     with pytest.raises(ArgumentError, match="no external forces"):
         export_c(robot.model, ["forward_dynamics"], tmp_path / "b", forces=True)
     delta = phistar.load("delta")

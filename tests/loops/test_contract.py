@@ -333,8 +333,12 @@ def test_compiled_quantities_are_those_on_the_loops() -> None:
     found = found["vdot"] if isinstance(found, dict) else found
     assert error(found, robot.forward_dynamics(q, v, tau, method="kkt")) < 1e-9
     assert robot.compile("mass_matrix")(q).shape == (3, 3)
+    changes = robot.compile("linearize")(q, v=v, tau=tau)
+    at = robot.linearize(q, v, tau, method="kkt")
+    assert error(changes["change_q"][:3], at.vdot_q) < 1e-9
+    assert error(changes["change_tau"][3:], at.multipliers_tau) < 1e-9
     with pytest.raises(LoopError, match="compile"):
-        robot.compile("linearize")
+        robot.compile("discretization")
 
 
 def test_operators_of_the_loops() -> None:

@@ -247,6 +247,7 @@ add_traced(
         _linearization,
         _linearization_work,
         choices={"precision": "double", "held": ()},
+        admit=on_loops_inputs,
         defined="∂(v̇, λ) = -G ∂(ID - L*λ, Lv̇ + L̇v), G = [𝓜⁻¹ - W*A* W*; -W Δ⁻¹], W* = AΔ⁻¹",
     )
 )

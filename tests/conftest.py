@@ -103,11 +103,16 @@ _LEVELS = pytest.StashKey[dict[bool, _CodeLevel]]()
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Levels of code for the tests to come; no collection of garbage looks at what is there."""
+    bytecode = Path(os.environ["PHISTAR_CACHE"], "bytecode")
     names = ("opt_level", "max_optimised_characters")
     session.config.stash[_LEVELS] = {
         True: _CodeLevel("users", **{name: vars(POLICY)[name] for name in names}),
         False: _CodeLevel("quick", opt_level=0, max_optimised_characters=sys.maxsize),
     }
+    if sys.dont_write_bytecode:
+        # Python of the processes that tests start compiles phistar once, not each time.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(bytecode)
     gc.collect()
     gc.freeze()
 

@@ -1,14 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Settings of the whole test suite: how hypothesis searches, where compiled code is kept.
 
-Every scalar program that a test compiles is verified first. BLAS has one thread: its threads wait
-for each other by turning, and the processes of the suite take all processors anyway. Products of
-dense operators as small as ours took up to 75 times as long.
+Every scalar program that a test compiles is verified first. Outside of the folders of
+``USERS_CODE`` LLVM compiles it without optimising, which takes a third of the time: what phistar
+writes is the same there, and that LLVM's own levels do not matter to it is tested in those folders,
+program by program and on reference robots. PHISTAR_USERS_CODE=1 has all tests run what users run.
+
+What was there before the first test is left alone by the collector of garbage: it is half a million
+objects, mostly the tests themselves, and took one part in twenty of the time. BLAS has one thread:
+its threads wait for each other by turning, and the processes of the suite take all processors
+anyway. Products of dense operators as small as ours took up to 75 times as long.
 """
 
+import gc
 import os
+import sys
 import tempfile
+import weakref
 from collections.abc import Iterator
+from pathlib import Path
 
 # Read when NumPy is imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -18,8 +28,10 @@ from hypothesis import HealthCheck, settings
 
 from phistar.backends.llvm.emit.ir_builder import Lanes
 from phistar.backends.llvm.run import machine_kernel, tiers
+from phistar.model import model_cache
 from phistar.scalar.program import Looped, ScalarProgram
 from phistar.scalar.verify import verify
+from phistar.thresholds import POLICY
 
 COMPILATION_SECONDS = 60.0
 """What a compilation that a test left behind may take before it is abandoned."""
@@ -29,6 +41,9 @@ COLOUR_SETTINGS = ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE
 
 MAX_VERIFIED_VISITS = 2000
 """Visits of links up to which loops are verified: it takes some 20 us each."""
+
+USERS_CODE = ("backends", "compile", "golden")
+"""Folders whose tests run machine code of the level that users have."""
 
 # The same examples every time, so that a red test means a changed program; no deadlines, because
 # cores are shared.
@@ -66,6 +81,48 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     folder = config.stash.get(_CACHE, None)
     if folder is not None:
         folder.cleanup()
+
+
+class _CodeLevel:
+    """How far LLVM optimises: a level has thresholds, compiled code on disk and in memory."""
+
+    def __init__(self, name: str, **thresholds: int) -> None:
+        self.thresholds = thresholds
+        self.cache = str(Path(os.environ["PHISTAR_CACHE"], name))
+        self.stores = weakref.WeakValueDictionary[str, model_cache._SharedCache]()
+
+    def choose(self) -> None:
+        """Compile like this from now on."""
+        vars(POLICY).update(self.thresholds)
+        os.environ["PHISTAR_CACHE"] = self.cache
+        model_cache._stores = self.stores
+
+
+_LEVELS = pytest.StashKey[dict[bool, _CodeLevel]]()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Levels of code for the tests to come; no collection of garbage looks at what is there."""
+    bytecode = Path(os.environ["PHISTAR_CACHE"], "bytecode")
+    names = ("opt_level", "max_optimised_characters")
+    session.config.stash[_LEVELS] = {
+        True: _CodeLevel("users", **{name: vars(POLICY)[name] for name in names}),
+        False: _CodeLevel("quick", opt_level=0, max_optimised_characters=sys.maxsize),
+    }
+    if sys.dont_write_bytecode:
+        # Python of the processes that tests start compiles phistar once, not each time.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(bytecode)
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """The level of this test, before its fixtures make robots."""
+    folder = item.path.relative_to(Path(__file__).parent).parts[0]
+    users = folder in USERS_CODE or bool(os.environ.get("PHISTAR_USERS_CODE"))
+    item.config.stash[_LEVELS][users].choose()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -5,11 +5,20 @@ import gc
 import os
 import threading
 import weakref
+from collections.abc import Iterator
 
 import pytest
 
 from phistar import gc_pause
 from phistar.gc_pause import gc_paused
+
+
+@pytest.fixture(autouse=True)
+def _nothing_frozen() -> Iterator[None]:
+    """As in a user's process: what the suite keeps from the collector is its own again, for now."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
 
 
 def test_it_rests_inside() -> None:

@@ -109,6 +109,10 @@ class Policy:
     """Steps of robots with loops from which on a simulation waits for machine code: in NumPy one
     takes milliseconds."""
 
+    loop_steps_in_piece: int = 256
+    """Steps of robots with loops in a call of machine code. A sample that needs more Newton steps
+    begins a piece again, so pieces must not depend on the batch."""
+
     max_step_link_loop_rows: int = 600
     """Links times rows of loops times stages up to which a step on the loops is one program; beyond
     it dynamics and projection are programs of their own."""

@@ -123,25 +123,35 @@ def _no_aliases(key: SlotKey, base: str) -> tuple[Alias, ...]:
 
 @dataclass
 class _TracedBlock:
-    """A block, and what the keys in it may stand for at a link or at its parent."""
+    """A block, and what the keys in it may stand for at a link or at its parent.
+
+    Attributes:
+        waiting: Stores that nobody is known to read.
+    """
 
     block: BasicBlock
     key_aliases: Callable[[SlotKey, str], tuple[Alias, ...]] = _no_aliases
+
+    def __post_init__(self) -> None:
+        self.waiting = list(self.block.stores)
 
     def is_read(self, store: Store, live: Set[Alias]) -> bool:
         """Whether anyone reads what a store leaves."""
         return store.key is None or not live.isdisjoint(self.key_aliases(store.key, store.base))
 
     def reads(self, live: Set[Alias]) -> set[Alias]:
-        """What the stores that are read need of others."""
+        """What the stores that are read need of others, as far as it was not said before."""
         graph = self.block.graph
-        roots = [
-            store.value
-            for store in self.block.stores
-            if isinstance(store.value, Value) and self.is_read(store, live)
-        ]
+        roots: list[Value] = []
+        rest: list[Store] = []
+        for store in self.waiting:
+            if not self.is_read(store, live):
+                rest.append(store)
+            elif isinstance(store.value, Value):
+                roots.append(store.value)
+        self.waiting = rest
         found: set[Alias] = set()
-        for _, place in graph.keyed_loads(graph.live_nodes(roots)):
+        for _, place in graph.keyed_loads(graph.live_nodes(roots)) if roots else ():
             found.update(self.key_aliases(*place))
         return found
 

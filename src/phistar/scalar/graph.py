@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import compress
 from typing import Any, NamedTuple, Union
 
 from phistar.scalar.simplify import EQUAL_CONSTANTS_TOLERANCE, compile_rules
@@ -187,17 +188,18 @@ class Graph:
     def live_nodes(self, roots: Iterable[Value]) -> list[int]:
         """Numbers of the nodes that some values need, in order."""
         nodes = self.nodes
-        seen = {root.id for root in roots}
-        stack = list(seen)
-        while stack:
-            node = nodes[stack.pop()]
-            if node[0] in LEAF_OPS:
-                continue
-            for number in node[1:]:
-                if number not in seen:
-                    seen.add(number)
-                    stack.append(number)
-        return sorted(seen)
+        live = bytearray(len(nodes))
+        for root in roots:
+            live[root.id] = 1
+        # Operands come before their users: whoever needs a node is seen before it.
+        number = live.rfind(1)
+        while number >= 0:
+            node = nodes[number]
+            if node[0] not in LEAF_OPS:
+                for operand in node[1:]:
+                    live[operand] = 1
+            number = live.rfind(1, 0, number)
+        return list(compress(range(len(nodes)), live))
 
     def count(self, roots: Iterable[Value]) -> Counter[str]:
         """How often each counted operation is needed for some values."""

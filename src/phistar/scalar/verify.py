@@ -57,7 +57,9 @@ def verify(program: ScalarProgram) -> None:
 def _verify_graph(where: str, body: BasicBlock) -> None:
     graph = body.graph
     for number, node in enumerate(graph.nodes):
-        _verify_node(f"{where}, node {number} {node}", number, node)
+        fault = _node_fault(number, node)
+        if fault:
+            raise VerifyError(f"{where}, node {number} {node}: {fault}")
     for store in body.stores:
         value = store.value
         if isinstance(value, Value):
@@ -69,19 +71,24 @@ def _verify_graph(where: str, body: BasicBlock) -> None:
             raise VerifyError(f"{where}, {_store_text(store)}: {value!r} is no number")
 
 
-def _verify_node(name: str, number: int, node: Node) -> None:
-    if node[0] not in OPERAND_COUNTS:
-        raise VerifyError(f"{name}: unknown operation {node[0]!r}")
-    if node[0] == "const":
-        if len(node) != 2 or not isinstance(node[1], float):
-            raise VerifyError(f"{name}: not one float")
-    elif node[0] == "load":
-        if len(node) != 2 or not isinstance(node[1], Place):
-            raise VerifyError(f"{name}: not one place")
-    elif len(node) - 1 != OPERAND_COUNTS[node[0]]:
-        raise VerifyError(f"{name}: {len(node) - 1} operands, expected {OPERAND_COUNTS[node[0]]}")
-    elif not all(isinstance(i, int) and 0 <= i < number for i in node[1:]):
-        raise VerifyError(f"{name}: an operand does not come before it")
+def _node_fault(number: int, node: Node) -> str:
+    """What is wrong with a node, or nothing."""
+    op, *operands = node
+    expected = OPERAND_COUNTS.get(op)
+    if expected is None:
+        return f"unknown operation {op!r}"
+    if expected:
+        if len(operands) != expected:
+            return f"{len(operands)} operands, expected {expected}"
+        for i in operands:
+            if not (isinstance(i, int) and 0 <= i < number):
+                return "an operand does not come before it"
+    elif op == "const":
+        if len(operands) != 1 or not isinstance(operands[0], float):
+            return "not one float"
+    elif len(operands) != 1 or not isinstance(operands[0], Place):
+        return "not one place"
+    return ""
 
 
 def _store_text(store: Store) -> str:

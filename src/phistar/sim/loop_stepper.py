@@ -142,15 +142,21 @@ def onto_loops(model: Model, q: Array, v: Array, held: Held = NOT_HELD) -> tuple
     By machine code or, in the same steps and where a motion is prescribed, by NumPy.
     """
     rank = usual_rank(model) if held.rank is None else held.rank
+    closed: Array = np.zeros(np.broadcast_shapes(q.shape[:-1], v.shape[:-1]), dtype=bool)
     for _ in range(PROJECTION_ITERATIONS):
         found = None if held.drives else run_traced_results(model, ("loop_projection",), q, v)
         if found is not None:
-            q, v, gap = found["q_next"], found["v_next"], found["gap"][..., 0]
+            ahead = found["q_next"], found["v_next"]
+            gap = found["gap"][..., 0]
         else:
-            q, v, gap = projection_step(model, q, v, rank, held)
-        if (gap < GAP_AFTER_WHICH_CLOSED**2).all():
+            q_next, v_next, gap = projection_step(model, q, v, rank, held)
+            ahead = q_next, v_next
+        # What is closed stays, however many steps the others need.
+        q, v = (np.where(closed[..., None], *x) for x in zip((q, v), ahead, strict=True))
+        closed = closed | (gap < GAP_AFTER_WHICH_CLOSED**2)
+        if closed.all():
             return q, v
-    lost = ~(gap < LARGEST_GAP_TO_CLOSE**2)
+    lost = ~closed & ~(gap < LARGEST_GAP_TO_CLOSE**2)
     return np.where(lost[..., None], np.nan, q), np.where(lost[..., None], np.nan, v)
 
 
@@ -181,6 +187,7 @@ class LoopStepper(NumpyStepper):
             self._rollouts = make_loop_rollouts(model, scheme, threads)
             if self._rollouts:
                 self.engine = CompiledStepper.engine
+                self.piece = POLICY.loop_steps_in_piece
                 self.cost_ns = self._rollouts[0].cost_ns
             else:
                 _wait_for_code(model, scheme)
@@ -267,8 +274,9 @@ def step_by_program(
     if found is None:
         return None
     q, v = found["q_next"], found["v_next"]
-    if not (found["gap"] < GAP_AFTER_WHICH_CLOSED**2).all():
-        q, v = onto_loops(model, q, v)
+    wide = np.asarray(~(found["gap"][..., 0] < GAP_AFTER_WHICH_CLOSED**2))
+    if wide.any():
+        q[wide], v[wide] = onto_loops(model, q[wide], v[wide])
     return q, v
 
 

@@ -24,10 +24,12 @@ class NumpyStepper:
     Attributes:
         engine: Its name in results.
         failure_text: Message for a diverged sample.
+        piece: Steps in a call, if their number must not depend on the batch.
     """
 
     engine = "numpy loop"
     failure_text = "diverges: not finite"
+    piece: int | None = None
 
     def __init__(
         self, model: Model, variable: Variable, scheme: Scheme, keep_going: bool = False

@@ -217,7 +217,9 @@ def _fixed(
     first = np.where(start.lost, 0, -1)
     if samples and model.nv:
         step_ns = engine.cost_ns * samples
-        piece = max(1, int(POLICY.simulation_piece_nanoseconds / step_ns) // every) * every
+        length = engine.piece if isinstance(engine, NumpyStepper) else None
+        length = length or int(POLICY.simulation_piece_nanoseconds / step_ns)
+        piece = max(1, length // every) * every
         with progress_bar(progress, count, model.name, step_ns * count) as advance:
             for begin in range(0, count, piece):
                 end = min(begin + piece, count)

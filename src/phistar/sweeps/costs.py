@@ -11,7 +11,7 @@ made of sums at the ground, once for all links.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -138,7 +138,7 @@ def _vanishes(node: Node, place: LinkType) -> bool:
 
 
 def node_cost(
-    program: StreamProgram, node: Node, place: LinkType, absent: set[int]
+    program: StreamProgram, node: Node, place: LinkType, absent: Set[int]
 ) -> OperationCount:
     """The cost of a statement at a link, with the streams that are zero there."""
     if node.op == "sum":
@@ -150,7 +150,7 @@ def node_cost(
     return cost * place.children + added * (place.children - 1)
 
 
-def _sum(program: StreamProgram, node: Node, place: LinkType, absent: set[int]) -> OperationCount:
+def _sum(program: StreamProgram, node: Node, place: LinkType, absent: Set[int]) -> OperationCount:
     terms = [(c, o) for c, o in zip(node.data, node.operands, strict=True) if o not in absent]
     widths = [_width(program.nodes[o], place) for _, o in terms]
     scaled = sum(w for (c, _), w in zip(terms, widths, strict=True) if abs(c) != Fraction(1))
@@ -166,15 +166,17 @@ def _width(node: Node, place: LinkType) -> int:
 
 def stream_size(type: Type, size: int) -> int:
     """How many numbers a stream holds at a link whose joint has ``size`` degrees of freedom."""
-    own = {
-        Type.JOINT: size,
-        Type.INERTIA: 21,
-        Type.TRANSFER: 18,
-        Type.BLOCK: 6 * size,
-        Type.FACTOR: size * (size + 1) // 2,
-        **GROUND_COMPONENTS,
-    }
-    return own.get(type, type.width)
+    if type is Type.JOINT:
+        return size
+    if type is Type.BLOCK:
+        return 6 * size
+    if type is Type.FACTOR:
+        return size * (size + 1) // 2
+    return _SIZES.get(type, type.width)
+
+
+_SIZES = {Type.INERTIA: 21, Type.TRANSFER: 18, **GROUND_COMPONENTS}
+"""The same for types that hold as many at all links; others have their width."""
 
 
 __all__ = [

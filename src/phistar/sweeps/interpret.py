@@ -17,8 +17,9 @@ from phistar.errors import ArgumentError
 from phistar.model.components import GROUND, Body
 from phistar.model.configuration import normalized_configuration
 from phistar.model.model import Model
+from phistar.model.model_cache import cached_on_model
 from phistar.model.singular import pivot_thresholds
-from phistar.spatial import force_transform, motion_transform, pose_inverse
+from phistar.spatial import force_transform, inertia_matrix, motion_transform, pose_inverse
 from phistar.sweeps.ir import Direction, Node, Type
 from phistar.sweeps.op_values import GroundState, LinkState, times
 from phistar.sweeps.ops import Reduction
@@ -80,8 +81,10 @@ class Interpreter:
         self.transforms = [body.transform(q) for body in model.bodies]
         pivots = pivot_thresholds(model)
         self.links = [
-            _link_state(body, transform, body.index in locked, pivots.get(body.index))
-            for body, transform in zip(model.bodies, self.transforms, strict=True)
+            _link_state(body, transform, own, body.index in locked, pivots.get(body.index))
+            for body, transform, own in zip(
+                model.bodies, self.transforms, _link_constants(model), strict=True
+            )
         ]
         self.ground = GroundState.of(model)
         ends = np.cumsum([0, *(len(link.H) for link in self.links)])
@@ -196,17 +199,9 @@ class Interpreter:
 
     def zero(self, node: Node, k: int) -> Array:
         """Nothing, in the shape of its type."""
-        shapes = {
-            Type.JOINT: (0 if k == GROUND else len(self.links[k].H),),
-            **{kind: (kind.width,) for kind in (Type.NUMBER, Type.POINT, Type.PLANE)},
-            Type.WORLD_MOTION: (6,),
-            **{kind: (size,) for kind, size in GROUND_COMPONENTS.items()},
-            Type.MOTION: (6,),
-            Type.FORCE: (6,),
-            Type.INERTIA: (6, 6),
-            Type.TRANSFER: (6, 6),
-        }
-        return np.zeros(shapes[node.type])
+        if node.type is Type.JOINT:
+            return np.zeros(0 if k == GROUND else len(self.links[k].H))
+        return np.zeros(_SHAPES[node.type])
 
     def shifted(self, node: Node, k: int) -> Array:
         """What crosses joints: from the children, added up, or from the parent."""
@@ -222,12 +217,37 @@ class Interpreter:
         return total
 
 
+_SHAPES: dict[Type, tuple[int, ...]] = {
+    **{kind: (kind.width,) for kind in (Type.NUMBER, Type.POINT, Type.PLANE)},
+    **{kind: (size,) for kind, size in GROUND_COMPONENTS.items()},
+    **dict.fromkeys((Type.MOTION, Type.FORCE, Type.WORLD_MOTION), (6,)),
+    **dict.fromkeys((Type.INERTIA, Type.TRANSFER), (6, 6)),
+}
+"""Of a value at a link, for types that have the same at all links."""
+
+_LinkConstants = tuple[Array, Array, Array]
+
+
+@cached_on_model
+def _link_constants(model: Model) -> list[_LinkConstants]:
+    """Of each link H (d, 6), rotor inertia (d,) and inertia (6, 6), none of which depends on q."""
+    inertias = inertia_matrix(model.inertias)
+    return [
+        (body.joint_kind.motion_map().T, np.array(body.armature), inertia)
+        for body, inertia in zip(model.bodies, inertias, strict=True)
+    ]
+
+
 def _link_state(
-    body: Body, transform: Array, locked: bool, min_pivots: Sequence[float] | None
+    body: Body,
+    transform: Array,
+    constants: _LinkConstants,
+    locked: bool,
+    min_pivots: Sequence[float] | None,
 ) -> LinkState:
+    H, armature, inertia = constants
     free = slice(0, 0) if locked else slice(None)
-    H = body.joint_kind.motion_map().T[free]
-    return LinkState(body, transform, H, np.array(body.armature)[free], min_pivots)
+    return LinkState(body, transform, H[free], armature[free], inertia, min_pivots)
 
 
 def _sum(node: Node, terms: Sequence[Array]) -> Array:

@@ -20,6 +20,16 @@ from phistar.sweeps.interpret import Interpreter
 from phistar.sweeps.ir import Direction, Node, Type
 from phistar.sweeps.ops import Support
 
+Index = Array | slice
+"""What picks columns of an array."""
+
+
+def as_index(positions: Array) -> Index:
+    """Positions; those that follow one another as a slice, with which NumPy adds faster."""
+    if not len(positions) or (positions[1:] - positions[:-1] != 1).any():
+        return positions
+    return slice(int(positions[0]), int(positions[-1]) + 1)
+
 
 class ColumnInterpreter(Interpreter):
     """Values of all needed columns of all streams at all links."""
@@ -54,6 +64,7 @@ class ColumnInterpreter(Interpreter):
         self.support = support
         self.blocks = blocks
         self._columns: dict[int, Array] = {}
+        self._positions: dict[tuple[int, int], Index] = {}
 
     def run(self) -> None:
         """Walk all passes, where there is something to do."""
@@ -70,9 +81,13 @@ class ColumnInterpreter(Interpreter):
             self._columns[chosen] = np.concatenate([np.zeros(0, dtype=int), *parts])
         return self._columns[chosen]
 
-    def column_positions(self, held: int, chosen: int) -> Array:
+    def column_positions(self, held: int, chosen: int) -> Index:
         """Where the columns of ``chosen`` are among those of ``held``."""
-        return np.searchsorted(self.columns(held), self.columns(chosen))
+        key = (held, chosen)
+        if key not in self._positions:
+            found = np.searchsorted(self.columns(held), self.columns(chosen))
+            self._positions[key] = as_index(found)
+        return self._positions[key]
 
     def columns_at(self, stream: int, k: int, chosen: int) -> Array:
         """Some columns of a stream at a link."""

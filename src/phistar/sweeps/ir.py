@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from phistar.sweeps.ops import OPS, Op
@@ -32,7 +33,7 @@ class Node:
     type: Type
     data: Any = None
 
-    @property
+    @cached_property
     def spec(self) -> Op:
         """What is known of the operation."""
         return OPS[self.op]

@@ -38,9 +38,8 @@ def matrix_cost(
         asked: For each part of the program and each row of blocks, the columns asked for.
     """
     tally = _MatrixCounter(support, link_types(model), columns)
-    total = sum(
-        (tally.statement(stream, k) for stream, k in support.execution_order()), NO_OPERATIONS
-    )
+    costs = (tally.statement(stream, k) for stream, k in support.execution_order())
+    total = sum((cost for cost in costs if cost is not NO_OPERATIONS), NO_OPERATIONS)
     return total + tally.addition_cost(rows, asked)
 
 
@@ -53,6 +52,10 @@ class _MatrixCounter:
         self.support = support
         self.program = support.program
         self.link_types = where
+        numbers = {place: i for i, place in enumerate(where)}
+        self.type_numbers = [numbers[place] for place in where]
+        self.costs: dict[tuple[int, int, frozenset[int]], OperationCount] = {}
+        self.scaled: dict[int, list[bool]] = {}
         self.width = lru_cache(maxsize=None)(columns.width)
         self.unit: dict[tuple[int, int], int] = {}
         self.axes: dict[tuple[int, int], int] = {}
@@ -66,8 +69,17 @@ class _MatrixCounter:
             return self._columned(stream, node, k, support.needed[stream][k])
         if node.spec.is_free:
             return NO_OPERATIONS
-        absent = {o for o in node.operands if not any(self._present(node, o, k))}
-        return node_cost(self.program, node, self.link_types[k], absent)
+        absent = frozenset(o for o in node.operands if not any(self._present(node, o, k)))
+        return self._cost(stream, node, k, absent)
+
+    def _cost(
+        self, stream: int, node: Node, k: int, absent: frozenset[int] = frozenset()
+    ) -> OperationCount:
+        """``node_cost``, worked out once for links of a type."""
+        key = (stream, self.type_numbers[k], absent)
+        if key not in self.costs:
+            self.costs[key] = node_cost(self.program, node, self.link_types[k], absent)
+        return self.costs[key]
 
     def _present(self, node: Node, operand: int, k: int) -> list[int]:
         return [self.support.present[operand][link] for link in self.support.source_links(node, k)]
@@ -85,7 +97,7 @@ class _MatrixCounter:
         if node.op == "Ht":
             self.axes[stream, k] = unit
         place = self.link_types[k]
-        each = node_cost(self.program, node, place, set())
+        each = self._cost(stream, node, k)
         total = each * self.width(chosen & ~unit & ~axes)
         if node.op == "Dsolve" and place.size > 1:
             total += each * self.width(unit)
@@ -113,16 +125,17 @@ class _MatrixCounter:
         once = twice = 0
         for own in held:
             once, twice = once | own, twice | (once & own)
+        if stream not in self.scaled:
+            self.scaled[stream] = [abs(factor) != Fraction(1) for factor in node.data]
+        scales = self.scaled[stream]
         unit = axes = 0
-        for factor, operand, own in zip(node.data, node.operands, held, strict=True):
-            if abs(factor) == 1:
+        for scale, operand, own in zip(scales, node.operands, held, strict=True):
+            if not scale:
                 known = self._known(operand, k, own & ~twice)
                 unit, axes = unit | known[0], axes | known[1]
         self.unit[stream, k], self.axes[stream, k] = unit, axes
         size = self.link_types[k].size if node.type is Type.JOINT else 6
-        scaled = sum(
-            self.width(own) for c, own in zip(node.data, held, strict=True) if abs(c) != Fraction(1)
-        )
+        scaled = sum(self.width(own) for scale, own in zip(scales, held, strict=True) if scale)
         added = sum(self.width(own) for own in held) - self.width(once)
         return OperationCount(size * scaled, size * added)
 

@@ -22,7 +22,7 @@ from phistar.model.configuration import normalized_configuration
 from phistar.model.model import Model
 from phistar.spatial import motion_transform, pose_inverse
 from phistar.sweeps.column_support import BlockPartition, ColumnSupport, bit_set, set_bits
-from phistar.sweeps.interpret_columns import ColumnInterpreter
+from phistar.sweeps.interpret_columns import ColumnInterpreter, Index, as_index
 from phistar.sweeps.matrix_costs import matrix_cost
 from phistar.sweeps.matrix_requests import (
     Apply,
@@ -284,12 +284,12 @@ class _MatrixAssembler:
                 self._mirror(result, part, row, chosen, block, (places, across))
         return result
 
-    def _target_and_source(self, across: _Slices, chosen: int) -> tuple[Array, Array]:
+    def _target_and_source(self, across: _Slices, chosen: int) -> tuple[Index, Index]:
         """Where chosen columns go, and where they come from, as far as they are wanted."""
         kept = [c for c in set_bits(chosen) if c in across]
         target = [np.arange(across[c].start, across[c].stop) for c in kept]
         source = self.machine.column_positions(chosen, bit_set(kept))
-        return np.concatenate([np.zeros(0, dtype=int), *target]), source
+        return as_index(np.concatenate([np.zeros(0, dtype=int), *target])), source
 
     def _mirror(
         self,

@@ -19,7 +19,7 @@ from phistar.arrays import Array
 from phistar.model.components import Body
 from phistar.model.model import Model
 from phistar.model.numpy_kinematics import ground_mass_point
-from phistar.spatial import crf, crf_apply, crm_apply, force_transform, inertia_matrix, skew
+from phistar.spatial import crf, crf_apply, crm_apply, force_transform, skew
 
 _ANGULAR, _LINEAR = slice(0, 3), slice(3, 6)
 
@@ -33,6 +33,7 @@ class LinkState:
         transform: Its pose in its parent's frame, (..., 4, 4).
         H: The joint axes as rows, (d, 6); none if the joint is locked.
         armature: Rotor inertia of the joint, (d,).
+        rigid_inertia: M, (6, 6).
         min_pivots: Entries of D on the diagonal that are not above these are rounding.
     """
 
@@ -40,17 +41,13 @@ class LinkState:
     transform: Array
     H: Array
     armature: Array
+    rigid_inertia: Array
     min_pivots: Sequence[float] | None = None
 
     @cached_property
     def phi(self) -> Array:
         """φ(parent, link), (..., 6, 6)."""
         return force_transform(self.transform)
-
-    @cached_property
-    def rigid_inertia(self) -> Array:
-        """M, (6, 6)."""
-        return inertia_matrix(self.body.inertia)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 
 class Type(Enum):
@@ -27,7 +28,7 @@ class Type(Enum):
     GROUND_POINT = "weighted point of the world (4)"
     PLACE = "place in the world (3)"
 
-    @property
+    @cached_property
     def at_ground(self) -> bool:
         """Whether there is one value for the robot, at the ground, and none at the links."""
         return self in GROUND_COMPONENTS

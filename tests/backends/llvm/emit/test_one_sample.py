@@ -46,7 +46,7 @@ def test_bits(real: str, products: bool, row_width: int, monkeypatch: pytest.Mon
     """Lanes side by side and one alone agree to the last bit, with loops for products or not."""
     patch_policy(monkeypatch, max_product_rows_unrolled=0 if products else 100)
     rng = np.random.default_rng(7)
-    model = random_model(rng, 5, kinds=["revolute", "prismatic"], floating_base=True)
+    model = random_model(rng, 3, kinds=["revolute", "prismatic"], floating_base=True)
     program = to_fused(lowered_bundle("linearize_product"), model, ABSENT)
     assert bool(program.products) == products
     dtype = np.dtype(np.float64 if real == "double" else np.float32)

@@ -19,7 +19,7 @@ from phistar import Robot
 from phistar.arrays import Array
 from phistar.compile import traced_executable
 from phistar.constraints import Distance
-from phistar.loops.programs import ANYWHERE, dynamics_key
+from phistar.loops.traced_rows import ANYWHERE, dynamics_key
 from phistar.model import ModelBuilder
 from phistar.sim.loop_stepper import loop_accelerations, onto_loops
 from phistar.spatial import pose

@@ -86,7 +86,7 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
         "Closed loops",
         (
             "phistar.constraints",
-            "phistar.loops.forward:ConstrainedDynamics",
+            "phistar.loops.constrained_dynamics:ConstrainedDynamics",
             "phistar.loops.inverse:ConstrainedInverse",
             "phistar.loops.linearization:LoopLinearization, ReducedLinearization",
             "phistar.loops.mobility:Mobility, LoopEvent",

@@ -9,7 +9,7 @@ import pytest
 import phistar
 from phistar.compile import TRACED
 from phistar.constraints import Gear, Point
-from phistar.loops.programs import ANYWHERE
+from phistar.loops.traced_rows import ANYWHERE
 from phistar.model import ModelBuilder
 from phistar.model.components import GROUND
 from phistar.robot import Robot

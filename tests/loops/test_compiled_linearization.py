@@ -8,8 +8,8 @@ import pytest
 
 from phistar.arrays import Array
 from phistar.compile import TRACED, compile_request, traced_executable
-from phistar.loops import forward, linearization
-from phistar.loops.programs import dynamics_key, linearization_key
+from phistar.loops import constrained_dynamics, linearization
+from phistar.loops.traced_rows import dynamics_key, linearization_key
 from phistar.model.model import Model
 from phistar.robot import Robot
 from phistar.scalar import interpret
@@ -128,7 +128,7 @@ def test_wrenches_on_frames_go_through_machine_code(
     expected = robot.linearize(q, v, tau, method="kkt", **given)
     fall = robot.forward_dynamics(q, v, tau, method="kkt", **given)
     robot.forward_dynamics(q, v, tau)
-    for module in (linearization, forward):
+    for module in (linearization, constrained_dynamics):
         monkeypatch.setattr(module, "posed", None)  # what the dense routes begin with
     assert error(robot.forward_dynamics(q, v, tau, **given), fall) < 1e-9
     found = robot.linearize(q, v, tau, **given)

@@ -11,9 +11,9 @@ from phistar.constraints import Point
 from phistar.errors import ArgumentError, DivergenceError, UnknownNameError
 from phistar.loops.assembly import usual_rank
 from phistar.loops.program_size import link_rows
-from phistar.loops.programs import ANYWHERE, dynamics_key
 from phistar.loops.routes import ROUTES, LoopProblem
 from phistar.loops.system import motion_at
+from phistar.loops.traced_rows import ANYWHERE, dynamics_key
 from phistar.model import ModelBuilder
 from phistar.model.model_cache import entries
 from phistar.robot import Robot

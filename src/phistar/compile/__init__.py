@@ -9,7 +9,7 @@ on_loops       names of quantities on robots with loops
 passes         PASSES, from expressions to sweeps to scalars to code
 pipeline       kernels and executables, kept
 evaluate       numbers from them, for arrays that were checked
-pieces         own expressions on robots whose mimic joints are reduced
+reduced_expressions  own expressions on robots whose mimic joints are reduced
 """
 
 from phistar.backends import Executable
@@ -32,7 +32,6 @@ from phistar.compile.evaluate import (
 from phistar.compile.node_rows import embedded_request, is_embedded, refuse_on_nodes
 from phistar.compile.on_loops import quantity_on
 from phistar.compile.passes import LEVELS, PASSES, Draft, Pass, Stage, Stages
-from phistar.compile.pieces import Pieces
 from phistar.compile.pipeline import (
     Kernel,
     Target,
@@ -43,6 +42,7 @@ from phistar.compile.pipeline import (
     lowered_bundle,
     matrix_plan,
 )
+from phistar.compile.reduced_expressions import Pieces
 from phistar.compile.request_table import REQUESTS, request
 from phistar.compile.requests import RESULT_OUTPUT, Bundle, MatrixOf, Traced, Vectors
 from phistar.compile.traced import TRACED, add_traced

@@ -9,7 +9,6 @@ row is what a name means on such a robot.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import TYPE_CHECKING
 
 from phistar.algebra.symbols import M, phi
@@ -33,7 +32,6 @@ PREFIX = "embedded_"
 """Of the names of rows over nodes."""
 
 
-@cache
 def _loads(turning_rotors: bool) -> Schedule:
     """The force on each link that the motion takes at v̇ = 0, and the joint forces of rotors."""
     from phistar.compile.pipeline import compile_outputs

@@ -17,7 +17,7 @@ from phistar.arrays import Array
 from phistar.control.actuation import Actuation, matvec, weight_matrix
 from phistar.errors import UnderactuatedError, first_index, sample_text
 from phistar.loops.assembly import usual_rank
-from phistar.loops.forward import coordinate_names, describe_motion, require_on_loops
+from phistar.loops.constrained_dynamics import coordinate_names, describe_motion, require_on_loops
 from phistar.loops.linearization import motion_tangents
 from phistar.loops.minimal import dependent_columns, independent_of, partition
 from phistar.loops.rank import factored

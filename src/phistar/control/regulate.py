@@ -19,7 +19,7 @@ from phistar.control.law import Law
 from phistar.control.loop_states import closes_loops
 from phistar.control.regulation import Regulation, record
 from phistar.errors import ArgumentError, NotFiniteError
-from phistar.loops.forward import require_on_loops
+from phistar.loops.constrained_dynamics import require_on_loops
 from phistar.loops.system import motion_at
 from phistar.model.configuration import Coordinates
 from phistar.sim.loop_stepper import loop_accelerations, onto_loops

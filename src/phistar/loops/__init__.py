@@ -8,12 +8,13 @@ held            loops that hold frames anywhere, or move as they are told
 prescribed      motion in time from functions, arrays and numbers
 routes          forward dynamics with loops, by six ways that agree
 join            one of them: each loop is closed at the nearest common ancestor of its links
-forward         accelerations and loop wrenches for a user's arrays
+constrained_dynamics
+                accelerations and loop wrenches for a user's arrays
 inverse         efforts of actuators, statics, internal forces
 linearization   derivatives of forward dynamics through loops, in full and minimal coordinates
 assembly        configurations onto the loops, states nearest to given ones
 mobility        degrees of freedom, redundant rows, self-stress, singular configurations
 loop_operators  L and L𝓜⁻¹L* at a state, applied
-programs        machine code for dynamics with loops and for projection
+traced_rows     machine code for dynamics with loops and for projection
 minimal         independent coordinates, and the tree's operators on them
 """

@@ -123,21 +123,9 @@ def merged(places: Sequence[Array], parts: Sequence[Any]) -> Any:
     if all(part is first for part in parts):
         return first
     if isinstance(first, np.ndarray):
-        tail = tuple(np.max([x.shape[1:] for x in parts], axis=0)) if first.ndim > 1 else ()
-        result = np.zeros((*places[0].shape, *(int(n) for n in tail)), first.dtype)
-        for chosen, part in zip(places, parts, strict=True):
-            whole = np.zeros((len(part), *result.shape[chosen.ndim :]), first.dtype)
-            whole[tuple(slice(n) for n in part.shape)] = part
-            result[chosen] = whole
-        return result
+        return _merged_arrays(places, parts)
     if isinstance(first, Mapping):
-        # A copy of its kind, with what it knows besides its items.
-        kept: Any = copy.copy(first)
-        for key in first:
-            dict.__setitem__(kept, key, merged(places, [dict(x)[key] for x in parts]))
-        for name in getattr(first, "__dict__", ()):
-            setattr(kept, name, merged(places, [getattr(x, name) for x in parts]))
-        return kept
+        return _merged_mappings(places, parts)
     if isinstance(first, tuple) and any(isinstance(x, np.ndarray) for x in first):
         return tuple(merged(places, each) for each in zip(*parts, strict=True))
     if is_dataclass(first) and not isinstance(first, type):
@@ -146,3 +134,24 @@ def merged(places: Sequence[Array], parts: Sequence[Any]) -> Any:
             first, **{name: merged(places, [getattr(x, name) for x in parts]) for name in own}
         )
     return max(parts) if isinstance(first, int) else first
+
+
+def _merged_arrays(places: Sequence[Array], parts: Sequence[Array]) -> Array:
+    first = parts[0]
+    tail = tuple(np.max([x.shape[1:] for x in parts], axis=0)) if first.ndim > 1 else ()
+    result = np.zeros((*places[0].shape, *(int(n) for n in tail)), first.dtype)
+    for chosen, part in zip(places, parts, strict=True):
+        whole = np.zeros((len(part), *result.shape[chosen.ndim :]), first.dtype)
+        whole[tuple(slice(n) for n in part.shape)] = part
+        result[chosen] = whole
+    return result
+
+
+def _merged_mappings(places: Sequence[Array], parts: Sequence[Mapping[str, Any]]) -> Any:
+    """A copy of their kind, with what it knows besides its items."""
+    kept: Any = copy.copy(parts[0])
+    for key in parts[0]:
+        dict.__setitem__(kept, key, merged(places, [dict(x)[key] for x in parts]))
+    for name in getattr(parts[0], "__dict__", ()):
+        setattr(kept, name, merged(places, [getattr(x, name) for x in parts]))
+    return kept

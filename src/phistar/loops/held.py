@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from phistar.arrays import Array
-from phistar.loops.system import LoopMotion, LoopRows, loop_system
+from phistar.loops.system import LoopMotion, RowsAtStates, loop_system
 from phistar.model.components import Coupling
 from phistar.model.loop_kinds import LOOP_KINDS
 from phistar.model.model import Model
@@ -19,7 +19,7 @@ from phistar.spatial import pose_inverse, pose_product
 
 Motion = Callable[[float], tuple[Array, Array, Array]]
 """Position (B,) or pose (B, 4, 4), velocity and acceleration (B, rows) of a drive at a time."""
-Rows = TypeVar("Rows", bound=LoopRows)
+Rows = TypeVar("Rows", bound=RowsAtStates)
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Held:
             return rows
         return replace(rows, find_error=partial(self._errors, model, rows))
 
-    def _errors(self, model: Model, rows: LoopRows) -> Array:
+    def _errors(self, model: Model, rows: RowsAtStates) -> Array:
         system, error = loop_system(model), rows.error
         batch = np.broadcast_shapes(
             error.shape[:-1],

@@ -23,7 +23,7 @@ from phistar.errors import (
     sample_text,
 )
 from phistar.loops.apart import each_its_way
-from phistar.loops.forward import (
+from phistar.loops.constrained_dynamics import (
     NOT_HELD,
     Held,
     LoopWrenches,

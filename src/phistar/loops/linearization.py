@@ -32,12 +32,12 @@ from phistar.derivatives.lie_jacobians import right_jacobian, step_adjoint
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.loops.apart import each_its_way
 from phistar.loops.assembly import usual_rank
-from phistar.loops.forward import NOT_HELD, Held, coordinate_names, posed, pushing
+from phistar.loops.constrained_dynamics import NOT_HELD, Held, coordinate_names, posed, pushing
 from phistar.loops.minimal import dependent_columns, independent_of, partition
-from phistar.loops.programs import PRECISIONS, linearization_key, live_rows
 from phistar.loops.rank import Factored, factored
 from phistar.loops.routes import LoopProblem, accelerations, solve_saddle
 from phistar.loops.system import LoopSystem, loop_system, rows_at, tangents_at
+from phistar.loops.traced_rows import PRECISIONS, linearization_key, live_rows
 from phistar.model.configuration import Coordinates, integrate_unchecked
 from phistar.model.loop_kinds import LOOP_KINDS, LowerPair, wrench_columns
 from phistar.model.model import Model

@@ -21,17 +21,17 @@ from phistar.arrays import Array
 from phistar.compile import quantity_on
 from phistar.errors import LoopError, SampleError, UnknownNameError
 from phistar.kernels import RobotKernel
-from phistar.loops import assembly, forward, inverse, linearization
+from phistar.loops import assembly, constrained_dynamics, inverse, linearization
 from phistar.loops import minimal as minimal_coordinates
 from phistar.loops import mobility as mobilities
-from phistar.loops.forward import ConstrainedDynamics, Held
+from phistar.loops.constrained_dynamics import ConstrainedDynamics, Held
 from phistar.loops.inverse import ConstrainedInverse
 from phistar.loops.linearization import LoopLinearization
 from phistar.loops.loop_operators import LoopOperators
 from phistar.loops.minimal import MinimalCoordinates
 from phistar.loops.mobility import Mobility
-from phistar.loops.programs import dynamics_key
 from phistar.loops.system import loop_system, rows_at
+from phistar.loops.traced_rows import dynamics_key
 from phistar.model.bad_samples import nan_where_bad, with_nan
 from phistar.model.configuration import Coordinates, batch_shape, neutral, read_coordinates
 from phistar.model.kinematic_loops import TREE_CURE, active_loops
@@ -212,7 +212,9 @@ class Constrained:
             )
         wrenches = check_wrenches(self.model, q, forces, reference)
         held = self._held
-        return forward.constrained_dynamics(self.model, q, v, tau, wrenches, method, held)
+        return constrained_dynamics.constrained_dynamics(
+            self.model, q, v, tau, wrenches, method, held
+        )
 
     def constrained_inverse_dynamics(
         self,
@@ -349,7 +351,9 @@ class ClosesLoops(Constrained):
             )
         wrenches = check_wrenches(self.model, q, forces, reference)
         held = self._held
-        return forward.forward_dynamics(self.model, q, v, tau, wrenches, method, out, held)
+        return constrained_dynamics.forward_dynamics(
+            self.model, q, v, tau, wrenches, method, out, held
+        )
 
     aba = forward_dynamics
 
@@ -496,7 +500,9 @@ class ClosesLoops(Constrained):
                 forces,
             )
         wrenches = check_wrenches(self.model, q, forces, reference)
-        return forward.hybrid_dynamics(self.model, q, v, tau, vdot, prescribed, wrenches)
+        return constrained_dynamics.hybrid_dynamics(
+            self.model, q, v, tau, vdot, prescribed, wrenches
+        )
 
     def compile(self, wanted: Any, **options: Any) -> RobotKernel:
         """As of a tree; quantities about motion are those on the loops.

@@ -12,7 +12,7 @@ from phistar.arguments import checked_state
 from phistar.arrays import Array
 from phistar.errors import ArgumentError
 from phistar.loops.assembly import assemble, usual_rank
-from phistar.loops.forward import coordinate_names
+from phistar.loops.constrained_dynamics import coordinate_names
 from phistar.loops.rank import independent_vectors
 from phistar.loops.system import LoopSystem, loop_system, motion_at, rows_at
 from phistar.model.configuration import Coordinates, difference, integrate

@@ -11,11 +11,11 @@ from phistar.arguments import checked_state
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, pluralize
 from phistar.loops.assembly import USUAL_RANK_TOLERANCE, open_loop_error, usual_rank
-from phistar.loops.forward import SINGULAR_TOLERANCE, describe_motion
+from phistar.loops.constrained_dynamics import SINGULAR_TOLERANCE, describe_motion
 from phistar.loops.minimal import minimal
-from phistar.loops.programs import OPEN_TOLERANCE
 from phistar.loops.rank import factored, rank_of, self_stress, singular_values
 from phistar.loops.system import loop_system, rows_at
+from phistar.loops.traced_rows import OPEN_TOLERANCE
 from phistar.model.components import Body, Coupling, LoopJoint
 from phistar.model.configuration import Coordinates
 from phistar.model.kinematic_loops import loop_ends

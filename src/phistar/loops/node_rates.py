@@ -19,7 +19,7 @@ from phistar.model.kinematic_loops import loop_ends
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_on_model
 from phistar.model.node_tree import NodeRates, NodeTree
-from phistar.model.nodes import Node, between, joint_rates, mimic_groups, nodes_of
+from phistar.model.nodes import LinkNode, between, joint_rates, mimic_groups, nodes_of
 
 
 def loop_group(model: Model, loop: Loop) -> frozenset[int]:
@@ -31,7 +31,7 @@ def loop_group(model: Model, loop: Loop) -> frozenset[int]:
 
 
 @cached_on_model
-def loop_nodes(model: Model) -> tuple[tuple[Node, tuple[int, ...]], ...]:
+def loop_nodes(model: Model) -> tuple[tuple[LinkNode, tuple[int, ...]], ...]:
     """The nodes of a robot, carriers first, each with the rows of its loops."""
     system = loop_system(model)
     groups = [loop_group(model, loop) for loop in system.loops]
@@ -128,7 +128,7 @@ def _block(
     return X, free, start
 
 
-def _joint_maps(model: Model, node: Node, X: Array) -> Iterator[Array]:
+def _joint_maps(model: Model, node: LinkNode, X: Array) -> Iterator[Array]:
     """Velocities of each body's joint per unit of the node's rates."""
     number = {entry: i for i, entry in enumerate(node.entries)}
     for k in node.bodies:

@@ -153,7 +153,7 @@ def _row_scales(model: Model, loop: Loop, size: float) -> tuple[list[float], lis
 
 
 @dataclass(frozen=True)
-class LoopRows:
+class RowsAtStates:
     """Rows of the active loops at configurations.
 
     Attributes:
@@ -173,7 +173,7 @@ class LoopRows:
 
 
 @dataclass(frozen=True)
-class LoopMotion(LoopRows):
+class LoopMotion(RowsAtStates):
     """The same with ``rate`` = Lv and ``bias`` = L̇v, each (..., rows)."""
 
     rate: Array
@@ -185,14 +185,14 @@ class LoopMotion(LoopRows):
         return LoopMotion(relative, L, lambda: self.error[chosen], rate, bias)
 
 
-def rows_at(model: Model, q: Array) -> LoopRows:
+def rows_at(model: Model, q: Array) -> RowsAtStates:
     """Rows at checked configurations (..., nq)."""
     system = loop_system(model)
     if not system.loops:
-        return LoopRows(*_nothing(model, q))
+        return RowsAtStates(*_nothing(model, q))
     found = traced_results(model, ("loop_rows",), q)
     relative = _poses(found["poses"])
-    return LoopRows(relative, found["rows"], partial(_errors, model, system, q, relative))
+    return RowsAtStates(relative, found["rows"], partial(_errors, model, system, q, relative))
 
 
 def motion_at(model: Model, q: Array, v: Array) -> LoopMotion:

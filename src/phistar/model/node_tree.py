@@ -21,7 +21,7 @@ import numpy as np
 from phistar.arrays import Array
 from phistar.model.components import GROUND
 from phistar.model.model import Model
-from phistar.model.nodes import Node, joint_rates, mimic_nodes
+from phistar.model.nodes import LinkNode, joint_rates, mimic_nodes
 from phistar.spatial import force_transform, inertia_matrix
 
 
@@ -43,7 +43,7 @@ class NodeRates:
         joints: For each body of the node (..., d, r) velocities of its joint per unit of rate.
     """
 
-    node: Node
+    node: LinkNode
     rates: Array
     joints: tuple[Array, ...]
 

@@ -33,7 +33,7 @@ class JointRate:
 
 
 @dataclass(frozen=True)
-class Node:
+class LinkNode:
     """Bodies that move together.
 
     Attributes:
@@ -96,12 +96,12 @@ def mimic_groups(model: Model) -> tuple[frozenset[int], ...]:
 
 
 @cached_on_model
-def mimic_nodes(model: Model) -> tuple[Node, ...]:
+def mimic_nodes(model: Model) -> tuple[LinkNode, ...]:
     """The nodes of a robot whose mimic joints are reduced, its loops open; carriers first."""
     return nodes_of(model, mimic_groups(model))
 
 
-def nodes_of(model: Model, groups: Iterable[frozenset[int]]) -> tuple[Node, ...]:
+def nodes_of(model: Model, groups: Iterable[frozenset[int]]) -> tuple[LinkNode, ...]:
     """The nodes of a robot, carriers first; groups that share a body are one node."""
     number = list(range(len(model.bodies)))
     for group in groups:
@@ -114,17 +114,17 @@ def nodes_of(model: Model, groups: Iterable[frozenset[int]]) -> tuple[Node, ...]
     return tuple(_node(model, rates, bodies) for _, bodies in sorted(together.items()))
 
 
-def _node(model: Model, rates: Sequence[Sequence[JointRate]], bodies: Sequence[int]) -> Node:
+def _node(model: Model, rates: Sequence[Sequence[JointRate]], bodies: Sequence[int]) -> LinkNode:
     own = set(bodies)
     roots = [k for k in bodies if model.bodies[k].parent not in own]
     carriers = {model.bodies[k].parent for k in roots}
     assert len(carriers) == 1, "a node hangs on one link"
     outward = reversed(bodies)
     entries = dict.fromkeys(rate.entry for k in outward for rate in reversed(rates[k]))
-    return Node(tuple(bodies), tuple(entries), carriers.pop(), tuple(roots))
+    return LinkNode(tuple(bodies), tuple(entries), carriers.pop(), tuple(roots))
 
 
-def is_plain(model: Model, node: Node) -> bool:
+def is_plain(model: Model, node: LinkNode) -> bool:
     """Whether a node is a single body whose joint has coordinates of its own."""
     if len(node.bodies) > 1:
         return False
@@ -137,7 +137,7 @@ def is_plain(model: Model, node: Node) -> bool:
 __all__ = [
     "GROUND",
     "JointRate",
-    "Node",
+    "LinkNode",
     "between",
     "is_plain",
     "joint_rates",

@@ -11,19 +11,19 @@ from __future__ import annotations
 import hashlib
 import sys
 from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from phistar.arrays import Array
 from phistar.compile import traced_executable
-from phistar.loops.programs import (
+from phistar.loops.traced_rows import (
     ANYWHERE,
     GAP_AFTER_WHICH_CLOSED,
     dynamics_key,
 )
 from phistar.model.model import Model
+from phistar.model.model_cache import cached_on_model
 from phistar.scalar.trace.state_update import JointOffsets
 from phistar.sim.compiled_stepper import update_kernel
 from phistar.sim.divergence import not_finite
@@ -69,7 +69,7 @@ class LoopRollout:
             read, written = (f"q{at}", f"x{at}"), (f"q{after}", f"x{after}", "gap")
             calls.append(StepCall(projection, read, written))
             at = after
-        kept = _kept_kernel(model.nq, model.nv)
+        kept = _kept_kernel(model)
         calls.append(StepCall(kept, (f"q{at}", f"x{at}", "gap"), ("q0", "x0")))
         self._rollout = Rollout(calls, ("h",))
         self._threads = threads
@@ -152,12 +152,13 @@ def _update_call(model: Model, instruction: UpdateStage) -> StepCall:
     return StepCall(update_kernel(joints, update, REAL), tuple(read), written)
 
 
-@lru_cache(maxsize=64)
-def _kept_kernel(nq: int, nv: int) -> MachineKernel:
+@cached_on_model
+def _kept_kernel(model: Model) -> MachineKernel:
     """q, x, gap -> q, x: not a number where the gap was too wide."""
     from phistar.backends.llvm.run.key import compiler_digest
     from phistar.backends.llvm.run.tiers import TieredKernel
 
+    nq, nv = model.nq, model.nv
     name = f"{compiler_digest()} kept on the loops {nq} {nv} {GAP_AFTER_WHICH_CLOSED}"
     key = hashlib.sha256(name.encode()).hexdigest()
     return TieredKernel(key, REAL, "closed loops", None, lambda: _kept(nq, nv)).kernel

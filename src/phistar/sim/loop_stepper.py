@@ -27,7 +27,9 @@ from phistar.compile import (
 )
 from phistar.loops.assembly import on_loops_inputs, projection_step, usual_rank
 from phistar.loops.held import NOT_HELD, Drives, Held
-from phistar.loops.programs import (
+from phistar.loops.routes import LoopProblem, accelerations
+from phistar.loops.system import motion_at
+from phistar.loops.traced_rows import (
     ANYWHERE,
     GAP_AFTER_WHICH_CLOSED,
     LARGEST_GAP_TO_CLOSE,
@@ -37,8 +39,6 @@ from phistar.loops.programs import (
     dynamics_key,
     loop_work,
 )
-from phistar.loops.routes import LoopProblem, accelerations
-from phistar.loops.system import motion_at
 from phistar.model.model import Model
 from phistar.model.model_cache import entries
 from phistar.model.wrenches import Wrenches

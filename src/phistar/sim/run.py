@@ -15,7 +15,7 @@ from phistar.arguments import refuse_singular
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, LoopOpenError, LoopVelocityError, UnknownNameError
 from phistar.loops.assembly import rank_near
-from phistar.loops.forward import require_on_loops
+from phistar.loops.constrained_dynamics import require_on_loops
 from phistar.loops.held import NOT_HELD, Drives, Held
 from phistar.loops.prescribed import motion_in_time
 from phistar.loops.system import motion_at

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, InterpolationError, UnknownNameError, pluralize
-from phistar.loops.forward import ConstrainedDynamics, constrained_dynamics
+from phistar.loops.constrained_dynamics import ConstrainedDynamics, constrained_dynamics
 from phistar.loops.held import NOT_HELD, Held
 from phistar.loops.mobility import LoopEvent, singular_passages
 from phistar.loops.system import loop_system, rows_at

@@ -35,7 +35,7 @@ from phistar.compile import (
 )
 from phistar.errors import UnknownNameError
 from phistar.loops.assembly import open_loop_error
-from phistar.loops.forward import require_on_loops
+from phistar.loops.constrained_dynamics import require_on_loops
 from phistar.loops.system import motion_at, rows_at
 from phistar.model.configuration import Coordinates, batch_shape
 from phistar.model.kinematic_loops import active_loops

@@ -56,7 +56,7 @@ class _Inboard:
 
 
 @dataclass(frozen=True)
-class _Joint:
+class _PassedJoint:
     """What the inward sweep leaves at a joint: D, G, C⁻¹ε, and C⁻¹E of open rows."""
 
     D: LdlFactor
@@ -66,7 +66,7 @@ class _Joint:
 
 
 @dataclass(frozen=True)
-class _Closed:
+class _SolvedRows:
     """Rows that were solved at a link, with Λ = C E C*.
 
     Attributes:
@@ -114,7 +114,7 @@ class LoopJoin:
 
     def solve(self, force: Vector, wanted: Vector) -> Vector:
         """x in body order, of f in body order and c."""
-        sweep = _Sweep(self._robot, self._L, wanted, self._least)
+        sweep = _JoinSweep(self._robot, self._L, wanted, self._least)
         for k in reversed(range(len(self._robot.links))):
             sweep.close(k, self._closing.get(k, ()))
             sweep.pass_joint(k, force)
@@ -122,7 +122,7 @@ class LoopJoin:
         return sweep.outward()
 
 
-class _Sweep:
+class _JoinSweep:
     def __init__(self, robot: TracedLinks, L: Matrix, wanted: Vector, least: float) -> None:
         self.robot = robot
         self.L = L
@@ -132,8 +132,8 @@ class _Sweep:
             link.index: _Inboard(place.inertia, zeros())
             for link, place in zip(robot.links, robot.placed_links, strict=True)
         }
-        self.joints: dict[int, _Joint] = {}
-        self.closed: dict[int, _Closed] = {}
+        self.joints: dict[int, _PassedJoint] = {}
+        self.closed: dict[int, _SolvedRows] = {}
         self.moved: Vector = zeros(len(L))  # w
         self.mobility: dict[tuple[int, int], Scalar] = {}  # Λ, row not below column
 
@@ -161,7 +161,7 @@ class _Sweep:
             for j in halves:
                 if j <= i:
                     self._add(i, j, dot(x, weighted[j]))
-        self.joints[k] = _Joint(D, G, started, halves)
+        self.joints[k] = _PassedJoint(D, G, started, halves)
         if link.parent == GROUND:
             return
         inertia = articulated_downdate(own.inertia, G, U).in_parent(place.rotation, place.offset)
@@ -196,7 +196,7 @@ class _Sweep:
             if j not in rows and any((max(i, j), min(i, j)) in self.mobility for i in rows)
             and not self._is_closed(j)
         }  # fmt: skip
-        self.closed[k] = _Closed(rows, factor, wanted, felt, others)
+        self.closed[k] = _SolvedRows(rows, factor, wanted, felt, others)
         self._hand_on(k, self.closed[k])
 
     def _is_closed(self, row: int) -> bool:
@@ -205,7 +205,7 @@ class _Sweep:
     def _load(self, k: int, row: int) -> Vector:
         return zeros() if k == GROUND else self.links[k].rows.pop(row)
 
-    def _hand_on(self, k: int, closed: _Closed) -> None:
+    def _hand_on(self, k: int, closed: _SolvedRows) -> None:
         """What solved rows leave at a link and in rows that are still open."""
         factor, felt = closed.factor, closed.felt
         solved = factor.divided(closed.wanted)

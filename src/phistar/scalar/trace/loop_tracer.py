@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The tree's programs and the rows of closed loops, put together in one graph for one robot.
 
-The tree's sweeps are derived (``loops.programs.loop_factors``); what does not depend on the vectors
-they are given is shared between all places that use them.
+The tree's sweeps are derived (``loops.traced_rows.loop_factors``); what does not depend on the
+vectors they are given is shared between all places that use them.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from fractions import Fraction
 
 from phistar.model.components import GROUND
 from phistar.model.model import Model
-from phistar.model.nodes import JointRate, Node, is_plain, joint_rates, mimic_nodes
+from phistar.model.nodes import JointRate, LinkNode, is_plain, joint_rates, mimic_nodes
 from phistar.model.singular import PIVOT_TOLERANCE
 from phistar.scalar.graph import Scalar
 from phistar.scalar.linear.inertias import Inertia, ZeroInertia, add_inertias, articulated_downdate
@@ -117,7 +117,7 @@ class _Yield:
 
     def __init__(
         self,
-        node: Node,
+        node: LinkNode,
         robot: TracedLinks,
         rates: Sequence[Sequence[JointRate]],
         carried: dict[int, Inertia],
@@ -144,7 +144,7 @@ class _LinkYield(_Yield):
 
     def __init__(
         self,
-        node: Node,
+        node: LinkNode,
         robot: TracedLinks,
         rates: Sequence[Sequence[JointRate]],
         carried: dict[int, Inertia],
@@ -189,7 +189,7 @@ class _NodeYield(_Yield):
 
     def __init__(
         self,
-        node: Node,
+        node: LinkNode,
         robot: TracedLinks,
         rates: Sequence[Sequence[JointRate]],
         carried: dict[int, Inertia],

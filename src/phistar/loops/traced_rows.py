@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -88,7 +87,6 @@ def slack(tolerance: float, epsilon: float) -> float:
     return max(tolerance, ROUNDINGS * epsilon)
 
 
-@cache
 def loop_factors(turning_rotors: bool) -> Kernel:
     """The tree's sweeps: 𝒞, N⁻¹τ, D⁻¹N⁻¹τ and N⁻*ζ, with 𝓜 = N D N*."""
     assert not turning_rotors
@@ -102,7 +100,6 @@ def loop_factors(turning_rotors: bool) -> Kernel:
     return compile_outputs("loop_factors", tuple(outputs.items()), regroup_inertia=True)
 
 
-@cache
 def loop_bias(turning_rotors: bool) -> Kernel:
     """The tree's sweeps of 𝒞."""
     assert not turning_rotors

@@ -28,14 +28,6 @@ from phistar.loops.apart import ApartError, each_its_way, is_reported
 from phistar.loops.assembly import open_loop_error, usual_rank
 from phistar.loops.held import NOT_HELD as NOT_HELD
 from phistar.loops.held import Held as Held
-from phistar.loops.programs import (
-    OPEN_TOLERANCE,
-    PRECISIONS,
-    RATE_TOLERANCE,
-    REST,
-    dynamics_key,
-)
-from phistar.loops.programs import slack as within
 from phistar.loops.rank import RANK_TOLERANCE, factored, singular_values
 from phistar.loops.routes import NEEDS_TREE_INERTIA, LoopProblem, accelerations, solve_saddle
 from phistar.loops.system import (
@@ -46,6 +38,14 @@ from phistar.loops.system import (
     motion_at,
     refuse_complex,
 )
+from phistar.loops.traced_rows import (
+    OPEN_TOLERANCE,
+    PRECISIONS,
+    RATE_TOLERANCE,
+    REST,
+    dynamics_key,
+)
+from phistar.loops.traced_rows import slack as within
 from phistar.loops.uniqueness import COMPONENTS, UniqueComponents, uniqueness
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model

@@ -44,6 +44,7 @@ from phistar.loops.traced_rows import (
     RATE_TOLERANCE,
     REST,
     dynamics_key,
+    linearization_key,
 )
 from phistar.loops.traced_rows import slack as within
 from phistar.loops.uniqueness import COMPONENTS, UniqueComponents, uniqueness
@@ -236,24 +237,37 @@ def posed(
     rank = present_rank(model, rows.L, purpose, held.rank)
     require_on_loops(model, rows, v, purpose, precision, told=bool(held.drives))
     _refuse_singular_tree(model, method)
-    if purpose == "forward_dynamics" and method == "auto" and wrenches is None and not held.drives:
-        _keep_code_apart(model, dtype, held.loops, *arrays)
+    if purpose in _CODE and method == "auto" and not held.drives and dtype.name in PRECISIONS:
+        key = _CODE[purpose](PRECISIONS[dtype.name], held.loops)
+        _keep_code_apart(model, key, arrays[0], arrays[1], arrays[2], wrenches)
     problem = LoopProblem(model, q, v, tau, wrenches, rows, rank, -rows.bias)
     return problem, dtype
 
 
+_CODE = {"forward_dynamics": dynamics_key, "linearize": linearization_key}
+"""Keys of the programs that may have been tried, by purpose."""
+
+
 def _keep_code_apart(
-    model: Model, dtype: np.dtype[Any], held: frozenset[str], *arrays: Array
+    model: Model,
+    key: tuple[str, *tuple[object, ...]],
+    q: Array,
+    v: Array,
+    tau: Array,
+    wrenches: Wrenches | None,
 ) -> None:
     """Take a batch apart of which machine code has some samples: the others need another way."""
-    if dtype.name not in PRECISIONS:
+    code = traced_executable(model, key)
+    if code is None:
         return
-    code = traced_executable(model, dynamics_key(PRECISIONS[dtype.name], held))
-    found = code.try_run(dict(zip(("q", "v", "tau"), arrays, strict=True))) if code else None
-    if found is not None:
-        lost = np.asarray(~np.isfinite(found[0]["vdot"]).all(axis=-1))
-        if lost.any() and not lost.all():
-            raise ApartError(lost)
+    push = tau if wrenches is None else tau + pushing(model, q, wrenches)
+    found = code.try_run({"q": q, "v": v, "tau": push})
+    if found is None:
+        return
+    # Where one result of a sample is not a number, all are.
+    lost = np.asarray(~np.isfinite(found[0]["vdot"]).all(axis=-1))
+    if lost.any() and not lost.all():
+        raise ApartError(lost)
 
 
 def _solved(problem: LoopProblem, method: str) -> Array:

@@ -170,3 +170,19 @@ def test_simulations(prepared: tuple[Robot, State, Array], how: str) -> None:
     else:
         assert np.isnan(found.q[:, BAD]).all()
         assert found.diverged.tolist() == [0 if i == BAD else -1 for i in range(5)]
+
+
+def test_rows_that_vanish_are_singular_too() -> None:
+    """Windows that lie flat: whole rows of L are zero there, and machine code sees it."""
+    robot, q, v = windows(2)
+    assert robot.compile("forward_dynamics").cost.total > 0  # waits for machine code
+    flat = robot.configuration(
+        {name: np.pi / 2 if name[0] == "f" else -np.pi / 2 for name in robot.joint_names}
+    )
+    rest, tau = np.zeros(robot.nv), np.ones(robot.nv)
+    for _ in range(2):
+        robot.forward_dynamics(q, rest, tau)
+    for near in (0.0, 1e-9):
+        state = robot.project(robot.integrate(flat, near * v), rest)
+        with pytest.warns(SingularConfigurationWarning, match="motion"):
+            robot.forward_dynamics(*state, tau)

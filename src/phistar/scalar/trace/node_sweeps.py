@@ -46,6 +46,7 @@ from phistar.scalar.trace.link_operations import (
     joint_inertia,
 )
 from phistar.scalar.trace.traced_links import TracedLinks
+from phistar.thresholds import POLICY
 
 
 class NodeSweeps:
@@ -61,9 +62,12 @@ class NodeSweeps:
         self.robot = robot
         self._yields: list[_Yield] = []
         self._carried: dict[int, Inertia] = {}
+        if len(model.bodies) <= POLICY.max_links_factored_first:
+            for _ in self._inward():
+                pass
 
     def _inward(self) -> Iterator[_Yield]:
-        """Nodes, tips first; made on the first walk, beside what goes inward with them."""
+        """Nodes, tips first; made on the first walk, beside the forces that go inward with it."""
         for number, node in enumerate(reversed(mimic_nodes(self.model))):
             if number == len(self._yields):
                 self._yields.append(self._made(node))

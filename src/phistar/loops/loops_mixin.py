@@ -167,7 +167,8 @@ class Constrained:
         """Independent coordinates at a configuration (nq,) on the loops.
 
         ``m.independent`` are their names; v = ``m.X`` v_R; ``m.bias(q, v)`` the rest of v̇;
-        ``m.coordinates(q)`` and ``m.expand(q_R, v_R)`` go there and back.
+        ``m.coordinates(q)`` and ``m.expand(q_R, v_R)`` go there and back; ``m.operators(q)`` are
+        those of the embedded tree, on nodes of links that move together.
         """
         return minimal_coordinates.minimal(self.model, q)
 

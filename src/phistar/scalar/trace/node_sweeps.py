@@ -16,7 +16,7 @@ which is the articulated-body algorithm where every node is a single link.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from phistar.model.components import GROUND
@@ -46,6 +46,7 @@ from phistar.scalar.trace.link_operations import (
     joint_inertia,
 )
 from phistar.scalar.trace.traced_links import TracedLinks
+from phistar.thresholds import POLICY
 
 
 class NodeSweeps:
@@ -59,16 +60,26 @@ class NodeSweeps:
     def __init__(self, model: Model, robot: TracedLinks) -> None:
         self.model = model
         self.robot = robot
-        rates = joint_rates(model)
-        self.yields: list[_Yield] = []
-        carried: dict[int, Inertia] = {}
-        for node in reversed(mimic_nodes(model)):
-            kind = _LinkYield if is_plain(model, node) else _NodeYield
-            found = kind(node, robot, rates, carried)
-            self.yields.append(found)
-            if node.carrier != GROUND:
-                known = carried.get(node.carrier, ZeroInertia())
-                carried[node.carrier] = add_inertias(known, found.inertia_at_carrier())
+        self._yields: list[_Yield] = []
+        self._carried: dict[int, Inertia] = {}
+        if len(model.bodies) <= POLICY.max_links_factored_first:
+            for _ in self._inward():
+                pass
+
+    def _inward(self) -> Iterator[_Yield]:
+        """Nodes, tips first; made on the first walk, beside the forces that go inward with it."""
+        for number, node in enumerate(reversed(mimic_nodes(self.model))):
+            if number == len(self._yields):
+                self._yields.append(self._made(node))
+            yield self._yields[number]
+
+    def _made(self, node: Node) -> _Yield:
+        kind = _LinkYield if is_plain(self.model, node) else _NodeYield
+        found = kind(node, self.robot, joint_rates(self.model), self._carried)
+        if node.carrier != GROUND:
+            known = self._carried.get(node.carrier, ZeroInertia())
+            self._carried[node.carrier] = add_inertias(known, found.inertia_at_carrier())
+        return found
 
     def solve(self, tau: Sequence[Scalar], links: Mapping[int, Vector] | None = None) -> Vector:
         """(X*𝓜X)⁻¹ (τ - X*Hφf) of a vector (nv,) and forces on links, in their axes."""
@@ -78,7 +89,7 @@ class NodeSweeps:
         """D⁻¹ε of each node, inward."""
         forces = dict(links)
         found = []
-        for each in self.yields:
+        for each in self._inward():
             own, handed = each.inward(tau, forces)
             found.append(own)
             if each.node.carrier != GROUND:
@@ -90,7 +101,7 @@ class NodeSweeps:
         """Entries of v̇, outward."""
         result = zeros(self.model.nv)
         motions: dict[int, Vector] = {}
-        for each, own in zip(reversed(self.yields), reversed(working), strict=True):
+        for each, own in zip(reversed(self._yields), reversed(working), strict=True):
             each.outward(own, motions, result)
         return result
 
@@ -106,7 +117,7 @@ class NodeSweeps:
 
     def inverse_pivots(self) -> Vector:
         """Of the factors of all D: their product is 1 / det X*𝓜X."""
-        return [x for each in self.yields for x in each.factor.inverse_pivots]
+        return [x for each in self._inward() for x in each.factor.inverse_pivots]
 
 
 class _Yield:

@@ -30,7 +30,7 @@ from phistar.compile import (
     kernel,
     lowered_bundle,
 )
-from phistar.loops.assembly import on_loops_inputs, usual_rank
+from phistar.loops.assembly import on_loops_inputs, usual_mobility, usual_rank
 from phistar.loops.program_size import link_rows
 from phistar.loops.system import loop_system
 from phistar.model.model import Model
@@ -52,7 +52,7 @@ ROUNDINGS = 1e3
 """The same in roundings of the precision of a state, if that is more."""
 
 SMALLEST_PIVOT = 1e-10
-"""Fraction of a row's Δ below which its pivot may be rounding, so that there is no result."""
+"""Fraction of a row's usual Δ below which its pivot may be rounding, so that there is no result."""
 PROJECTION_ITERATIONS = 6
 """Newton steps after a step of time, at most; they converge quadratically."""
 PROJECTIONS_IN_STEP = 2
@@ -126,6 +126,7 @@ def _tracer(model: Model, precision: str, held: tuple[str, ...] = ()) -> LoopTra
         slack(OPEN_TOLERANCE, epsilon),
         slack(RATE_TOLERANCE, epsilon),
         REST,
+        usual_mobility(model),
         SMALLEST_PIVOT,
         frozenset(
             row

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from phistar.scalar.graph import Scalar, guard
 from phistar.scalar.linear.vectors import Matrix, Vector, zeros
 
@@ -12,25 +14,21 @@ def is_zero(x: Scalar) -> bool:
     return isinstance(x, float) and x == 0.0
 
 
-def guarded_pivot(x: Scalar, size: Scalar, least: float) -> Scalar:
-    """A pivot; not a number below a fraction of a size, if one is given."""
-    return guard(x, least * size) if least else x
-
-
 class SymmetricFactor:
     """A positive matrix Δ = C E C* without pivoting, C unit lower triangular."""
 
-    def __init__(self, delta: Matrix, least: float) -> None:
+    def __init__(self, delta: Matrix, least: Sequence[float] | None = None) -> None:
         """Args:
         delta: The matrix.
-        least: Fraction of a row's own number below which its pivot is none.
+        least: Pivots below these are none; None: all count.
         """
         work = [list(row) for row in delta]
         count = len(delta)
         self._inverses: Vector = []
         self._lower: Matrix = [zeros(count) for _ in delta]
         for k in range(count):
-            self._inverses.append(1.0 / guarded_pivot(work[k][k], delta[k][k], least))
+            pivot = work[k][k] if least is None else guard(work[k][k], least[k])
+            self._inverses.append(1.0 / pivot)
             for i in range(k + 1, count):
                 self._lower[i][k] = work[i][k] * self._inverses[k]
                 for j in range(k + 1, i + 1):

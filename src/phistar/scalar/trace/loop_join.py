@@ -90,10 +90,10 @@ class LoopJoin:
     Args:
         robot: Its links.
         L: Rows in body order.
-        least: Fraction of a row's own number below which its pivot is none.
+        least: Pivots of rows below these are none; None: all count.
     """
 
-    def __init__(self, robot: TracedLinks, L: Matrix, least: float) -> None:
+    def __init__(self, robot: TracedLinks, L: Matrix, least: Sequence[float] | None) -> None:
         self._robot = robot
         self._L = L
         self._least = least
@@ -123,7 +123,9 @@ class LoopJoin:
 
 
 class _JoinSweep:
-    def __init__(self, robot: TracedLinks, L: Matrix, wanted: Vector, least: float) -> None:
+    def __init__(
+        self, robot: TracedLinks, L: Matrix, wanted: Vector, least: Sequence[float] | None
+    ) -> None:
         self.robot = robot
         self.L = L
         self.wanted = wanted
@@ -186,7 +188,8 @@ class _JoinSweep:
         """Solve rows at a link."""
         if not rows:
             return
-        factor = SymmetricFactor([[self._between(i, j) for j in rows] for i in rows], self.least)
+        least = None if self.least is None else [self.least[i] for i in rows]
+        factor = SymmetricFactor([[self._between(i, j) for j in rows] for i in rows], least)
         wanted = factor.forward([self.wanted[i] - self.moved[i] for i in rows])
         loads = {i: self._load(k, i) for i in rows}
         felt = [factor.forward([loads[i][component] for i in rows]) for component in range(6)]

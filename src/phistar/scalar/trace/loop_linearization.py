@@ -107,9 +107,7 @@ class _Linearization:
         for i, row in enumerate(rows.L):
             for j in range(i + 1):
                 delta[i][j] = delta[j][i] = dot(row, carried[j])
-        return _Solution(
-            inverse, carried, SymmetricFactor(delta, self.tracer.scales.smallest_pivot)
-        )
+        return _Solution(inverse, carried, SymmetricFactor(delta, self.tracer.least_pivots))
 
     def _accelerations(
         self, q: Vector, v: Vector, tau: Vector, rows: LineRows, solution: _Solution

@@ -19,8 +19,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
-from phistar.scalar.graph import Graph, Scalar, select
-from phistar.scalar.linear.symmetric_factor import guarded_pivot
+from phistar.scalar.graph import Graph, Scalar, guard, select
 from phistar.scalar.linear.vectors import Matrix, Vector, dot, plus, scaled, zeros
 from phistar.scalar.lower import LoweringOptions, link_number_choices, quaternion_entries
 from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled, count_arithmetic
@@ -102,7 +101,7 @@ class JoinSolver(LoopSolver):
     ) -> Vector:
         """See ``LoopSolver``."""
         tracer = self.tracer
-        least = tracer.scales.smallest_pivot if guarded else 0.0
+        least = tracer.least_pivots if guarded else None
         join = LoopJoin(self._robot, [tracer.in_body_order(row) for row in L], least)
         return tracer.own(join.solve(tracer.in_body_order(force), wanted))
 
@@ -141,7 +140,7 @@ def _solve_pivoted(delta: Matrix, right: Vector, rank: int, least: float) -> Vec
     for _ in range(rank):
         best, marks = _largest([work[i][i] * left[i] for i in range(count)])
         largest = best if not chosen else largest
-        inverse = 1.0 / guarded_pivot(best, largest, least)
+        inverse = 1.0 / (guard(best, least * largest) if least else best)
         column = [dot(marks, [work[i][j] for i in range(count)]) for j in range(count)]
         value = dot(marks, y) * inverse
         chosen.append((marks, column, inverse, value))

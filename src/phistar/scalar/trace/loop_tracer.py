@@ -35,8 +35,9 @@ class RowScales:
         open_error: Length of an error without units from which loops count as open.
         rate: Fraction of √rows ‖v‖ from which a velocity opens them.
         rest: Rates below this are none.
-        smallest_pivot: Fraction of a row's Δ below which its pivot may be rounding, so that there
-            is no result.
+        mobility: (rows,) a usual size of each row's number in Δ.
+        smallest_pivot: Fraction of that below which its pivot may be rounding, so that there is no
+            result.
         held: Numbers of rows of loops that hold frames wherever they are: never open.
     """
 
@@ -45,6 +46,7 @@ class RowScales:
     open_error: float
     rate: float
     rest: float
+    mobility: Array
     smallest_pivot: float
     held: Set[int] = frozenset()
 
@@ -119,9 +121,21 @@ class LoopTracer:
     @cached_property
     def independent(self) -> bool:
         """Whether no row depends on others, but for rows that are always zero."""
+        return self.rank >= len(self._live)
+
+    @cached_property
+    def _live(self) -> list[int]:
+        """Numbers of the rows that are not always zero."""
         nv = self.model.nv
         rows = (s for s in self._closure.block.stores if s.space == "rows")
-        return self.rank >= len({s.index // nv for s in rows if not is_zero(s.value)})
+        return sorted({s.index // nv for s in rows if not is_zero(s.value)})
+
+    @cached_property
+    def least_pivots(self) -> list[float]:
+        """Of the rows that are not always zero: pivots below these may be rounding."""
+        scales = self.scales
+        sizes = scales.smallest_pivot * scales.mobility
+        return [float(sizes[i]) for i in self._live]
 
     def in_body_order(self, x: Vector) -> Vector:
         """A joint vector as the tree's programs have it."""

@@ -73,7 +73,7 @@ class NodeSweeps:
                 self._yields.append(self._made(node))
             yield self._yields[number]
 
-    def _made(self, node: Node) -> _Yield:
+    def _made(self, node: LinkNode) -> _Yield:
         kind = _LinkYield if is_plain(self.model, node) else _NodeYield
         found = kind(node, self.robot, joint_rates(self.model), self._carried)
         if node.carrier != GROUND:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +42,7 @@ from phistar.loops.traced_rows import PRECISIONS, linearization_key, live_rows
 from phistar.model.configuration import Coordinates, integrate_unchecked
 from phistar.model.loop_kinds import LOOP_KINDS, LowerPair, wrench_columns
 from phistar.model.model import Model
+from phistar.model.model_cache import entries
 from phistar.model.wrenches import Wrenches
 from phistar.reprs import one_line_repr
 
@@ -245,6 +247,8 @@ def _by_code(
     held: frozenset[str],
 ) -> LoopLinearization | None:
     """The linearization by machine code, if that is at hand and all states are on the loops."""
+    if wrenches is None and (found := _by_entry(model, q, v, tau, held)) is not None:
+        return found
     arrays = check_shapes(model, q=q, v=v, tau=tau)
     precision = PRECISIONS.get(np.result_type(*arrays.values()).name)
     if precision is None:
@@ -255,12 +259,29 @@ def _by_code(
         if traced_executable(model, key) is None:
             return None
         arrays["tau"] = arrays["tau"] + pushing(model, arrays["q"], wrenches)
-    found = run_traced_results(model, key, *arrays.values())
-    if found is None:
+    results = run_traced_results(model, key, *arrays.values())
+    if results is None:
         return None
     if wrenches is not None:
         turned = _pushing_changes(model, arrays["q"], wrenches)
-        found["change_q"] = found["change_q"] + found["change_tau"] @ turned
+        results["change_q"] = results["change_q"] + results["change_tau"] @ turned
+    return _from_results(model, arrays["q"], arrays["v"], results)
+
+
+def _by_entry(
+    model: Model, q: Coordinates, v: Coordinates, tau: Coordinates, held: frozenset[str]
+) -> LoopLinearization | None:
+    """The same for plain arrays of double precision, without further looks at them."""
+    if type(q) is not np.ndarray or type(v) is not np.ndarray:
+        return None
+    entry = entries(model).get(linearization_key("double", held))
+    found = None if entry is None else entry(q, v, tau)
+    return None if found is None else _from_results(model, q, v, found)  # type: ignore[arg-type]
+
+
+def _from_results(
+    model: Model, q: Array, v: Array, found: Mapping[str, Array]
+) -> LoopLinearization:
     vdot, nv = found["vdot"], model.nv
     by_q, by_v, by_tau = (found[f"change_{name}"] for name in ("q", "v", "tau"))
     return LoopLinearization(
@@ -269,14 +290,19 @@ def _by_code(
         by_v[..., :nv, :],
         by_tau[..., :nv, :],
         model,
-        np.array(np.broadcast_to(arrays["v"], vdot.shape)),
-        np.array(np.broadcast_to(arrays["q"], (*vdot.shape[:-1], model.nq)), dtype=float),
+        _copy(v, vdot.shape, v.dtype),
+        _copy(q, (*vdot.shape[:-1], model.nq), np.dtype(float)),
         found["multipliers"],
         by_q[..., nv:, :],
         by_v[..., nv:, :],
         by_tau[..., nv:, :],
         usual_rank(model),
     )
+
+
+def _copy(x: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """An array of its own, with the axes of a batch."""
+    return np.array(x if x.shape == shape else np.broadcast_to(x, shape), dtype=dtype)
 
 
 def _pushing_changes(model: Model, q: Array, wrenches: Wrenches) -> Array:

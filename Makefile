@@ -31,7 +31,7 @@ examples: $(VENV)/.examples  ## control a cart-pole, a UR5 and a Panda, diagonal
 	@$(BIN)/python examples/two_link_eta.py
 
 test: $(VENV)/.test  ## run all tests
-	@$(BIN)/python -m pytest -q -n $(JOBS) --maxprocesses=4 $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q -n $(JOBS) --maxprocesses=4 --dist worksteal $(PYTEST_ARGS)
 
 lint: $(VENV)/.lint  ## ruff, mypy and the layers of imports
 	$(BIN)/ruff check .

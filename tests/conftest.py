@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Settings of the whole test suite: how hypothesis searches, where compiled code is kept.
 
-Every scalar program that a test compiles is verified first. Outside of the folders of
-``USERS_CODE`` LLVM compiles it without optimising, which takes a third of the time: what phistar
-writes is the same there, and that LLVM's own levels do not matter to it is tested in those folders,
-program by program and on reference robots. PHISTAR_USERS_CODE=1 has all tests run what users run.
+Every scalar program that a test compiles is verified first. Outside of ``USERS_CODE`` LLVM does not
+optimise, which takes a third of the time: what phistar writes is the same, and that machine code of
+the users' level gives the same numbers is tested there, program by program and on reference robots.
+PHISTAR_USERS_CODE=1 has all tests run what users run.
 
 What was there before the first test is left alone by the collector of garbage: it is half a million
 objects, mostly the tests themselves, and took one part in twenty of the time. BLAS has one thread:
@@ -42,8 +42,15 @@ COLOUR_SETTINGS = ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE
 MAX_VERIFIED_VISITS = 2000
 """Visits of links up to which loops are verified: it takes some 20 us each."""
 
-USERS_CODE = ("backends", "compile", "golden")
-"""Folders whose tests run machine code of the level that users have."""
+USERS_CODE = (
+    "backends/",
+    "compile/",
+    "golden/",
+    "scalar/trace/test_branch_rows.py",
+    "sim/test_bits.py",
+    "test_dynamics.py",
+)
+"""Where tests run machine code of the level that users have: folders and files about it."""
 
 # The same examples every time, so that a red test means a changed program; no deadlines, because
 # cores are shared.
@@ -120,8 +127,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """The level of this test, before its fixtures make robots."""
-    folder = item.path.relative_to(Path(__file__).parent).parts[0]
-    users = folder in USERS_CODE or bool(os.environ.get("PHISTAR_USERS_CODE"))
+    place = item.path.relative_to(Path(__file__).parent).as_posix()
+    users = place.startswith(USERS_CODE) or bool(os.environ.get("PHISTAR_USERS_CODE"))
     item.config.stash[_LEVELS][users].choose()
 
 

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
 
 from phistar.arrays import Array
-from phistar.scalar.graph import FORWARD, TABLE, WORK, Place, Value, operands
+from phistar.scalar.graph import FORWARD, TABLE, WORK, Place, Value
 from phistar.scalar.program import (
     BasicBlock,
     LinkTable,
@@ -54,7 +54,10 @@ def run(program: ScalarProgram, inputs: Mapping[str, Array]) -> dict[str, Array]
     if isinstance(program, Unrolled):
         kept = {WORK: np.zeros((len(some), program.slots), dtype)}
         write = _writer({**outputs, **kept})
-        _run_block(program.block, lambda place: inputs[place.space][:, place.entry], write)
+        block = program.block
+        _run_block(
+            block, block.live_nodes, lambda place: inputs[place.space][:, place.entry], write
+        )
         for product in program.products:
             outputs[product.output][...] = _matrix_product(product, kept[WORK])
         for repeat in program.row_loops:
@@ -97,7 +100,7 @@ def _run_row(repeat: RowLoop, row: int, outputs: dict[str, Array], work: Array) 
         else:
             outputs[store.space][:, row * repeat.row_width + store.index] = value
 
-    _run_block(repeat.block, read, write)
+    _run_block(repeat.block, repeat.block.live_nodes, read, write)
 
 
 def _writer(outputs: dict[str, Array]) -> _Write:
@@ -151,6 +154,8 @@ class _LoopMachine:
         self.kept = kept
         self.first = {way: first_visited_siblings(links.parent, way) for way in Direction}
         self.hands = links.forward_places
+        # By identity: blocks are many visits of one object, and live as long as their program.
+        self.live: dict[int, list[int]] = {}
 
     def run(
         self,
@@ -185,20 +190,22 @@ class _LoopMachine:
             adds = store.add and not (store.first_child_stores and self.first[way][k])
             row[...] = row + value if adds else value
 
-        _run_block(body, read, write)
+        if id(body) not in self.live:
+            self.live[id(body)] = body.live_nodes
+        _run_block(body, self.live[id(body)], read, write)
 
 
-def _run_block(body: BasicBlock, read: _Read, write: _Write) -> None:
-    graph = body.graph
+def _run_block(body: BasicBlock, live: Sequence[int], read: _Read, write: _Write) -> None:
+    nodes = body.graph.nodes
     values: dict[int, Number] = {}
-    for number in body.live_nodes:
-        node = graph.nodes[number]
-        if node[0] == "const":
-            values[number] = node[1]
-        elif node[0] == "load":
-            values[number] = np.array(read(node[1]))
+    for number in live:
+        op, *given = nodes[number]
+        if op == "const":
+            values[number] = given[0]
+        elif op == "load":
+            values[number] = np.array(read(given[0]))
         else:
-            values[number] = _OPERATIONS[node[0]](*(values[i] for i in operands(node)))
+            values[number] = _OPERATIONS[op](*[values[i] for i in given])
     for store in body.stores:
         value = values[store.value.id] if isinstance(store.value, Value) else store.value
         write(store, value)

@@ -3,6 +3,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -76,6 +77,7 @@ def _frames(model: Model) -> tuple[str, ...]:
     return (names[0], *ground[:1], names[-1], names[-1])
 
 
+@cache
 def _usable(expr: Expr) -> list[MatrixForm]:
     """The programs that have a scalar form."""
     found = []

@@ -6,10 +6,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import phistar
 from phistar.arrays import Array
 from phistar.compile import TRACED, compile_request, traced_executable
+from phistar.constraints import Point
 from phistar.loops import constrained_dynamics, linearization
-from phistar.loops.traced_rows import dynamics_key, linearization_key
+from phistar.loops.traced_rows import dynamics_key, linearization_key, multipliers_key
 from phistar.model.model import Model
 from phistar.robot import Robot
 from phistar.scalar import interpret
@@ -92,13 +94,13 @@ def test_machine_code_is_what_the_robot_calls(monkeypatch: pytest.MonkeyPatch) -
     batch = np.stack([tau, 2 * tau, -tau])
     expected = robot.linearize(q, v, batch, method="kkt")
     calls = []
-    inside = linearization.run_traced_results
+    inside = linearization._by_code
 
     def watched(*arguments: object) -> object:
         calls.append(inside(*arguments))  # type: ignore[arg-type]
         return calls[-1]
 
-    monkeypatch.setattr(linearization, "run_traced_results", watched)
+    monkeypatch.setattr(linearization, "_by_code", watched)
     found = robot.linearize(q, v, batch)
     assert calls[-1] is not None
     for field in ("vdot", "multipliers", *FIELDS):
@@ -134,6 +136,32 @@ def test_wrenches_on_frames_go_through_machine_code(
     found = robot.linearize(q, v, tau, **given)
     for field in ("vdot", "multipliers", *FIELDS):
         assert error(getattr(found, field), getattr(expected, field)) < 1e-9, field
+
+
+def test_reactions_are_machine_code_too() -> None:
+    """Accelerations, multipliers and wrenches of rows that are all independent, 1e-9."""
+    robot = phistar.load("quadruped")
+    q = robot.random_configuration(0)
+    feet = robot.with_loops(Point("FL_FOOT"), Point("HR_FOOT"), q=q)
+    code = traced_executable(feet.model, multipliers_key("double"))
+    assert code is not None
+    assert code.scalars is not None  # waits for it
+    rng = np.random.default_rng(0)
+    q, v = feet.project(q, rng.normal(size=robot.nv))
+    tau = rng.normal(size=(3, robot.nv))
+    forces = {"base_link": np.arange(6.0)}
+    for given in ({}, {"forces": forces}):
+        found = feet.constrained_dynamics(q, v, tau, **given)
+        expected = feet.constrained_dynamics(q, v, tau, method="null", **given)
+        for field in ("vdot", "multipliers", "joint_forces"):
+            assert error(getattr(found, field), getattr(expected, field)) < 1e-9, field
+        for loop, wrench in expected.wrenches.items():
+            assert error(found.wrenches[loop], wrench) < 1e-9
+        assert all(np.all(x) for x in found.unique.values())
+        assert found.rank == 6
+    ran = code.try_run({"q": q, "v": v, "tau": tau})
+    assert ran is not None
+    assert ran[1]
 
 
 def test_rows_that_are_always_zero_do_not_restrict_directions() -> None:

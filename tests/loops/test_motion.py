@@ -188,7 +188,7 @@ def test_rows_of_loops_are_requests() -> None:
     """Every program of loops can be looked at, from passes to source."""
     robot = four_bar()
     for name in ("loop_rows", "loop_motion", "loop_tangents", "loop_dynamics", "loop_projection",
-                 "loop_step", "loop_linearization"):  # fmt: skip
+                 "loop_step", "loop_linearization", "loop_multipliers"):  # fmt: skip
         assert name in REQUESTS
         compiled = robot.compile(name)
         assert compiled.cost.total > 0

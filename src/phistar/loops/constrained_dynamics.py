@@ -13,7 +13,7 @@ import numpy as np
 from phistar import dynamics
 from phistar.arguments import check_out, check_shapes, checked_state
 from phistar.arrays import Array
-from phistar.compile import run_traced, traced_executable
+from phistar.compile import run_traced_results, traced_executable
 from phistar.errors import (
     LoopVelocityError,
     RedundantWrenchWarning,
@@ -33,10 +33,12 @@ from phistar.loops.routes import NEEDS_TREE_INERTIA, LoopProblem, accelerations,
 from phistar.loops.system import (
     LoopMotion,
     LoopSystem,
+    RowsAtStates,
     loop_system,
     loop_wrenches,
     motion_at,
     refuse_complex,
+    rows_at,
 )
 from phistar.loops.traced_rows import (
     OPEN_TOLERANCE,
@@ -45,6 +47,7 @@ from phistar.loops.traced_rows import (
     REST,
     dynamics_key,
     linearization_key,
+    multipliers_key,
 )
 from phistar.loops.traced_rows import slack as within
 from phistar.loops.uniqueness import COMPONENTS, UniqueComponents, uniqueness
@@ -134,8 +137,9 @@ def forward_dynamics(
 ) -> Array:
     """Joint accelerations (..., nv) on the loops."""
     result = None
-    if method == "auto" and not held.drives:
-        result = _by_code(model, q, v, tau, wrenches, held.loops)
+    if method == "auto":
+        by_code = results_by_code("forward_dynamics", model, q, v, tau, wrenches, held)
+        result = None if by_code is None else by_code[1]["vdot"]
     if result is None:
         problem, dtype = posed(model, q, v, tau, wrenches, "forward_dynamics", method, held)
         result = _solved(problem, method).astype(dtype)
@@ -146,25 +150,36 @@ def forward_dynamics(
     return out
 
 
-def _by_code(
+def results_by_code(
+    purpose: str,
     model: Model,
     q: Coordinates,
     v: Coordinates,
     tau: Coordinates,
     wrenches: Wrenches | None,
-    held: frozenset[str],
-) -> Array | None:
-    """v̇ by machine code, if that is at hand and all states are on the loops."""
+    held: Held,
+) -> tuple[dict[str, Array], dict[str, Array]] | None:
+    """Checked arrays, and results by machine code; None if that is not at hand, or some state is
+    not on the loops.
+
+    Args:
+        purpose: Of ``_CODE``.
+        model, q, v, tau, wrenches, held: As of the call.
+    """
+    if held.drives:
+        return None
     arrays = check_shapes(model, q=q, v=v, tau=tau)
     precision = PRECISIONS.get(np.result_type(*arrays.values()).name)
     if precision is None:
         return None
-    key = dynamics_key(precision, held)
+    key = _CODE[purpose](precision, held.loops)
+    pushed = arrays["tau"]
     if wrenches is not None:
         if traced_executable(model, key) is None:
             return None
-        arrays["tau"] = arrays["tau"] + pushing(model, arrays["q"], wrenches)
-    return run_traced(model, key, *arrays.values())
+        pushed = pushed + pushing(model, arrays["q"], wrenches)
+    found = run_traced_results(model, key, arrays["q"], arrays["v"], pushed)
+    return None if found is None else (arrays, found)
 
 
 def pushing(model: Model, q: Array, wrenches: Wrenches) -> Array:
@@ -186,21 +201,37 @@ def constrained_dynamics(
     held: Held = NOT_HELD,
 ) -> ConstrainedDynamics:
     """Accelerations, loop wrenches and multipliers."""
+    if method == "auto":
+        by_code = results_by_code("constrained_dynamics", model, q, v, tau, wrenches, held)
+        if by_code is not None:
+            arrays, results = by_code
+            vdot, system = results["vdot"], loop_system(model)
+            states = np.broadcast_to(arrays["q"], (*vdot.shape[:-1], model.nq)).astype(float)
+            at = rows_at(model, states)
+            return _reactions(system, at, vdot, results["multipliers"], usual_rank(model))
     problem, dtype = posed(model, q, v, tau, wrenches, "constrained_dynamics", method, held)
     vdot = _solved(problem, method)
     system, rows = problem.system, problem.rows
     net = dynamics.inverse_dynamics(system.tree, problem.q, problem.v, vdot, wrenches) - problem.tau
     multipliers = factored(rows.L, problem.rank).multipliers(net)
+    return _reactions(system, rows, vdot.astype(dtype), multipliers, problem.rank)
+
+
+def _reactions(
+    system: LoopSystem, rows: RowsAtStates, vdot: Array, multipliers: Array, rank: int
+) -> ConstrainedDynamics:
+    """What accelerations and multipliers mean, in the precision of the accelerations."""
     joint_forces = (np.swapaxes(rows.L, -1, -2) @ multipliers[..., None])[..., 0]
     found = loop_wrenches(system, rows.relative, multipliers)
-    unique = uniqueness(system, rows.L, rows.relative, problem.rank)
+    unique = uniqueness(system, rows.L, rows.relative, rank)
+    dtype = vdot.dtype
     return ConstrainedDynamics(
-        vdot.astype(dtype),
+        vdot,
         LoopWrenches({name: x.astype(dtype) for name, x in found.items()}, unique.components),
         joint_forces.astype(dtype),
         multipliers.astype(dtype),
         unique.loops,
-        problem.rank,
+        rank,
         unique.components,
     )
 
@@ -244,7 +275,11 @@ def posed(
     return problem, dtype
 
 
-_CODE = {"forward_dynamics": dynamics_key, "linearize": linearization_key}
+_CODE = {
+    "forward_dynamics": dynamics_key,
+    "constrained_dynamics": multipliers_key,
+    "linearize": linearization_key,
+}
 """Keys of the programs that may have been tried, by purpose."""
 
 

@@ -21,7 +21,6 @@ import numpy as np
 
 from phistar.arguments import check_shapes
 from phistar.arrays import Array
-from phistar.compile import run_traced_results, traced_executable
 from phistar.derivatives.discrete import Discretization
 from phistar.derivatives.first import (
     InverseLinearization,
@@ -33,12 +32,18 @@ from phistar.derivatives.lie_jacobians import right_jacobian, step_adjoint
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.loops.apart import each_its_way
 from phistar.loops.assembly import usual_rank
-from phistar.loops.constrained_dynamics import NOT_HELD, Held, coordinate_names, posed, pushing
+from phistar.loops.constrained_dynamics import (
+    NOT_HELD,
+    Held,
+    coordinate_names,
+    posed,
+    results_by_code,
+)
 from phistar.loops.minimal import dependent_columns, independent_of, partition
 from phistar.loops.rank import Factored, factored
 from phistar.loops.routes import LoopProblem, accelerations, solve_saddle
 from phistar.loops.system import LoopSystem, loop_system, rows_at, tangents_at
-from phistar.loops.traced_rows import PRECISIONS, linearization_key, live_rows
+from phistar.loops.traced_rows import linearization_key, live_rows
 from phistar.model.configuration import Coordinates, integrate_unchecked
 from phistar.model.loop_kinds import LOOP_KINDS, LowerPair, wrench_columns
 from phistar.model.model import Model
@@ -191,8 +196,8 @@ def linearize(
     held: Held = NOT_HELD,
 ) -> LoopLinearization:
     """Derivatives of forward dynamics on the loops."""
-    if method == "auto" and not held.drives:
-        by_code = _by_code(model, q, v, tau, wrenches, held.loops)
+    if method == "auto":
+        by_code = _by_code(model, q, v, tau, wrenches, held)
         if by_code is not None:
             return by_code
     problem, dtype = posed(model, q, v, tau, wrenches, "linearize", method, held)
@@ -244,24 +249,17 @@ def _by_code(
     v: Coordinates,
     tau: Coordinates,
     wrenches: Wrenches | None,
-    held: frozenset[str],
+    held: Held,
 ) -> LoopLinearization | None:
     """The linearization by machine code, if that is at hand and all states are on the loops."""
     if wrenches is None and (found := _by_entry(model, q, v, tau, held)) is not None:
         return found
-    arrays = check_shapes(model, q=q, v=v, tau=tau)
-    precision = PRECISIONS.get(np.result_type(*arrays.values()).name)
-    if precision is None:
+    states = check_shapes(model, q=q, v=v, tau=tau)
+    refuse_large_tensors(model, 2, *states.values(), count=3)
+    by_code = results_by_code("linearize", model, q, v, tau, wrenches, held)
+    if by_code is None:
         return None
-    refuse_large_tensors(model, 2, *arrays.values(), count=3)
-    key = linearization_key(precision, held)
-    if wrenches is not None:
-        if traced_executable(model, key) is None:
-            return None
-        arrays["tau"] = arrays["tau"] + pushing(model, arrays["q"], wrenches)
-    results = run_traced_results(model, key, *arrays.values())
-    if results is None:
-        return None
+    arrays, results = by_code
     if wrenches is not None:
         turned = _pushing_changes(model, arrays["q"], wrenches)
         results["change_q"] = results["change_q"] + results["change_tau"] @ turned
@@ -269,12 +267,12 @@ def _by_code(
 
 
 def _by_entry(
-    model: Model, q: Coordinates, v: Coordinates, tau: Coordinates, held: frozenset[str]
+    model: Model, q: Coordinates, v: Coordinates, tau: Coordinates, held: Held
 ) -> LoopLinearization | None:
     """The same for plain arrays of double precision, without further looks at them."""
-    if type(q) is not np.ndarray or type(v) is not np.ndarray:
+    if held.drives or type(q) is not np.ndarray or type(v) is not np.ndarray:
         return None
-    entry = entries(model).get(linearization_key("double", held))
+    entry = entries(model).get(linearization_key("double", held.loops))
     found = None if entry is None else entry(q, v, tau)
     return None if found is None else _from_results(model, q, v, found)  # type: ignore[arg-type]
 

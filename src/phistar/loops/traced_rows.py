@@ -77,6 +77,11 @@ def dynamics_key(precision: str, held: Iterable[str] = ()) -> tuple[str, str, tu
     return "loop_dynamics", precision, tuple(sorted(held))
 
 
+def multipliers_key(precision: str, held: Iterable[str] = ()) -> tuple[str, str, tuple[str, ...]]:
+    """Key of forward dynamics with multipliers."""
+    return "loop_multipliers", precision, tuple(sorted(held))
+
+
 def linearization_key(precision: str, held: Iterable[str] = ()) -> tuple[str, str, tuple[str, ...]]:
     """Key of its linearization."""
     return "loop_linearization", precision, tuple(sorted(held))
@@ -145,6 +150,12 @@ def _dynamics(model: Model, precision: str, held: tuple[str, ...]) -> Unrolled:
     return loop_dynamics(_tracer(model, precision, held), guarded=precision != ANYWHERE)
 
 
+def _multipliers(model: Model, precision: str, held: tuple[str, ...]) -> Unrolled:
+    from phistar.scalar.trace.loop_dynamics import loop_dynamics
+
+    return loop_dynamics(_tracer(model, precision, held), guarded=True, with_multipliers=True)
+
+
 def _linearization(model: Model, precision: str, held: tuple[str, ...]) -> Unrolled:
     from phistar.scalar.lower import LoweringOptions
     from phistar.scalar.lower_fused import to_fused
@@ -210,6 +221,12 @@ def loop_work(
     return LoopWork(rows, link_rows(model))
 
 
+def _multipliers_work(model: Model, precision: str, held: tuple[str, ...]) -> LoopWork | None:
+    """Besides: None where rows depend on each other: multipliers are the shortest of many."""
+    found = loop_work(model)
+    return None if found is None or usual_rank(model) < len(live_rows(model)) else found
+
+
 def _linearization_work(model: Model, precision: str, held: tuple[str, ...]) -> BundleWork | None:
     """Besides: None where rows depend on each other, so that derivatives are along the loops."""
     if loop_work(model) is None or usual_rank(model) < len(live_rows(model)):
@@ -235,6 +252,21 @@ add_traced(
         choices={"precision": "double", "held": ()},
         admit=on_loops_inputs,
         defined="v̇ = N⁻*D⁻¹(ε + Zλ), Δλ = -L̇v - Z*D⁻¹ε, Δ = Z*D⁻¹Z, Z = N⁻¹L*",
+    )
+)
+add_traced(
+    Traced(
+        "loop_multipliers",
+        ("q", "v", "tau"),
+        lambda model, precision, held: {
+            "vdot": (model.nv,),
+            "multipliers": (loop_system(model).count,),
+        },
+        _multipliers,
+        _multipliers_work,
+        choices={"precision": "double", "held": ()},
+        admit=on_loops_inputs,
+        defined="NaN where a state is not on the loops; 𝓜v̇ + 𝒞 = τ + L*λ, Lv̇ = -L̇v",
     )
 )
 add_traced(

@@ -20,8 +20,11 @@ def output_stores(name: str, values: Vector) -> list[Store]:
     return [Store(name, i, "", x) for i, x in enumerate(values)]
 
 
-def loop_dynamics(tracer: LoopTracer, *, guarded: bool) -> Unrolled:
-    """q, v, tau -> ``vdot``; ``guarded``: not a number off the loops and where they lose rank."""
+def loop_dynamics(tracer: LoopTracer, *, guarded: bool, with_multipliers: bool = False) -> Unrolled:
+    """q, v, tau -> ``vdot``, and ``multipliers`` of rows that are independent if wanted.
+
+    ``guarded``: not a number off the loops and where they lose rank.
+    """
 
     def trace(solver: LoopSolver) -> Program:
         model = tracer.model
@@ -29,11 +32,18 @@ def loop_dynamics(tracer: LoopTracer, *, guarded: bool) -> Unrolled:
         tau = solver.load("tau", model.nv)
         rows = tracer.rows(q, v)
         bias = solver.bias(q, v)
-        vdot = solver.solve(q, rows.L, minus(tau, bias), scaled(-1.0, rows.bias), guarded)
+        wanted = scaled(-1.0, rows.bias)
+        vdot, found = solver.solve(q, rows.L, minus(tau, bias), wanted, guarded)
         if guarded:
             invalid = off_loops(tracer, rows, v)
             vdot = [x + invalid for x in vdot]
-        return {"q": model.nq, "v": model.nv, "tau": model.nv}, output_stores("vdot", vdot)
+        stores = output_stores("vdot", vdot)
+        if with_multipliers:
+            multipliers = zeros(len(tracer.scales.rows))
+            for i, x in zip(rows.numbers, found, strict=True):
+                multipliers[i] = float(tracer.scales.rows[i]) * x
+            stores += output_stores("multipliers", multipliers)
+        return {"q": model.nq, "v": model.nv, "tau": model.nv}, stores
 
     return cheapest_program(tracer, trace)
 
@@ -61,10 +71,10 @@ def loop_projection(tracer: LoopTracer) -> Unrolled:
         q, v = solver.load("q", model.nq), solver.load("v", model.nv)
         nothing = zeros(model.nv)
         rows = tracer.rows(q, nothing)
-        step = solver.solve(q, rows.L, nothing, scaled(-1.0, rows.error))
+        step, _ = solver.solve(q, rows.L, nothing, scaled(-1.0, rows.error))
         q_next = integrated(model, q, step)
         ahead = tracer.rows(q_next, v)
-        change = solver.solve(q, ahead.L, nothing, scaled(-1.0, ahead.rate))
+        change, _ = solver.solve(q, ahead.L, nothing, scaled(-1.0, ahead.rate))
         stores = output_stores("q_next", q_next) + output_stores("v_next", plus(v, change))
         stores += output_stores("gap", [dot(rows.error, rows.error)])
         return {"q": model.nq, "v": model.nv}, stores

@@ -112,8 +112,8 @@ class LoopJoin:
         shared = [steps[0] for steps in zip(*paths, strict=False) if len(set(steps)) == 1]
         return shared[-1] if shared else GROUND
 
-    def solve(self, force: Vector, wanted: Vector) -> Vector:
-        """x in body order, of f in body order and c."""
+    def solve(self, force: Vector, wanted: Vector) -> tuple[Vector, Vector]:
+        """x in body order, of f in body order and c, and λ."""
         sweep = _JoinSweep(self._robot, self._L, wanted, self._least)
         for k in reversed(range(len(self._robot.links))):
             sweep.close(k, self._closing.get(k, ()))
@@ -227,8 +227,8 @@ class _JoinSweep:
         weighted = [factor.divided(row) for row in felt]
         link.inertia = add_inertias(link.inertia, _gram(felt, weighted))
 
-    def outward(self) -> Vector:
-        """x, link by link."""
+    def outward(self) -> tuple[Vector, Vector]:
+        """x, link by link, and λ."""
         result = zeros(sum(len(place.link.columns) for place in self.robot.placed_links))
         multipliers: Vector = zeros(len(self.L))
         self._multiply(GROUND, zeros(), multipliers)
@@ -246,7 +246,7 @@ class _JoinSweep:
             accelerations[link.index] = plus(inner, place.apply_H_adjoint(own))
             self._multiply(link.index, accelerations[link.index], multipliers)
             result[link.v : link.v + len(own)] = own
-        return result
+        return result, multipliers
 
     def _multiply(self, k: int, acceleration: Vector, multipliers: Vector) -> None:
         """λ of rows that were solved at a link."""

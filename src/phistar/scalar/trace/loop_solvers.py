@@ -46,8 +46,8 @@ class LoopSolver(ABC):
     @abstractmethod
     def solve(
         self, q: Vector, L: Matrix, force: Vector, wanted: Vector, guarded: bool = False
-    ) -> Vector:
-        """x; not a number where rows lose rank, if guarded."""
+    ) -> tuple[Vector, Vector]:
+        """x and λ; x is not a number where rows lose rank, if guarded."""
 
 
 class RangeSolver(LoopSolver):
@@ -63,7 +63,7 @@ class RangeSolver(LoopSolver):
 
     def solve(
         self, q: Vector, L: Matrix, force: Vector, wanted: Vector, guarded: bool = False
-    ) -> Vector:
+    ) -> tuple[Vector, Vector]:
         """See ``LoopSolver``."""
         tracer = self.tracer
         nothing = zeros(tracer.model.nv)
@@ -82,7 +82,7 @@ class RangeSolver(LoopSolver):
         multipliers = _solve_pivoted(delta, right, tracer.rank, least)
         for x, column in zip(multipliers, weighted, strict=True):
             rates = plus(rates, scaled(x, column))
-        return list(tracer.sweeps(q, nothing, nothing, rates)["v"])
+        return list(tracer.sweeps(q, nothing, nothing, rates)["v"]), multipliers
 
 
 class JoinSolver(LoopSolver):
@@ -98,12 +98,13 @@ class JoinSolver(LoopSolver):
 
     def solve(
         self, q: Vector, L: Matrix, force: Vector, wanted: Vector, guarded: bool = False
-    ) -> Vector:
+    ) -> tuple[Vector, Vector]:
         """See ``LoopSolver``."""
         tracer = self.tracer
         least = tracer.least_pivots if guarded else None
         join = LoopJoin(self._robot, [tracer.in_body_order(row) for row in L], least)
-        return tracer.own(join.solve(tracer.in_body_order(force), wanted))
+        found, multipliers = join.solve(tracer.in_body_order(force), wanted)
+        return tracer.own(found), multipliers
 
 
 Program = tuple[Mapping[str, int], list[Store]]

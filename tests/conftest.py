@@ -4,6 +4,7 @@
 Every scalar program that a test compiles is verified first. Outside of ``USERS_CODE`` LLVM does not
 optimise, which takes a third of the time: what phistar writes is the same, and that machine code of
 the users' level gives the same numbers is tested there, program by program and on reference robots.
+Tests of bits elsewhere have the mark ``users_code``: how products and sums are fused is LLVM's.
 PHISTAR_USERS_CODE=1 has all tests run what users run.
 
 What was there before the first test is left alone by the collector of garbage: it is half a million
@@ -45,9 +46,11 @@ MAX_VERIFIED_VISITS = 2000
 USERS_CODE = (
     "backends/",
     "compile/",
+    "derivatives/test_fast_paths.py",
     "golden/",
     "scalar/trace/test_branch_rows.py",
     "sim/test_bits.py",
+    "test_batches_of_one.py",
     "test_dynamics.py",
 )
 """Where tests run machine code of the level that users have: folders and files about it."""
@@ -128,7 +131,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """The level of this test, before its fixtures make robots."""
     place = item.path.relative_to(Path(__file__).parent).as_posix()
-    users = place.startswith(USERS_CODE) or bool(os.environ.get("PHISTAR_USERS_CODE"))
+    users = (
+        place.startswith(USERS_CODE)
+        or item.get_closest_marker("users_code") is not None
+        or bool(os.environ.get("PHISTAR_USERS_CODE"))
+    )
     item.config.stash[_LEVELS][users].choose()
 
 

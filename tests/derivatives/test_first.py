@@ -422,6 +422,7 @@ def test_results_may_be_written() -> None:
         assert each[1].any()
 
 
+@pytest.mark.users_code
 @pytest.mark.parametrize("batch", [(), (1,), (5,)])
 def test_the_quick_way_gives_the_same(
     batch: tuple[int, ...], monkeypatch: pytest.MonkeyPatch

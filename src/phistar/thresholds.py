@@ -117,6 +117,10 @@ class Policy:
     """Links times rows of loops times stages up to which a step on the loops is one program; beyond
     it dynamics and projection are programs of their own."""
 
+    loop_projections: tuple[int, ...] = (1, 2, 4)
+    """Newton steps onto the loops after each step of time, more where fewer leave a gap. Short
+    steps leave so little of it that one is enough."""
+
     background_delay_seconds: float = 0.2
     """Before a thread begins to compile: the first results would have to share the interpreter."""
 

@@ -239,6 +239,15 @@ def _acceleration(c: Case) -> tuple[Any, Any]:
     return ours, moved @ c.program("link_accelerations").reshape(-1, 6)[-1]
 
 
+def _reactions(c: Case) -> tuple[Any, Any]:
+    """Of bodies that are whole links, in their axes."""
+    x = c.values
+    ours = c.robot.reaction_forces(c.q, x["v"], x["vdot"], forces=c.forces, reference="local")
+    dense = c.program("link_forces").reshape(-1, 6)
+    last = {body.joint: dense[body.index] for body in c.robot.model.bodies}
+    return np.stack([ours[joint] for joint in last]), np.stack(list(last.values()))
+
+
 def _regressor(c: Case) -> tuple[Any, Any]:
     """The force Mα + V ×* MV of each body's parameters, collected: Yπ."""
     x, robot = c.values, c.robot
@@ -322,6 +331,7 @@ METHODS: dict[str, Callable[[Case], tuple[Any, Any]]] = {
     "hinge_inertias": _log_determinant,
     "generalised_force": _push,
     "link_accelerations": _acceleration,
+    "link_forces": _reactions,
     "falling_accelerations": _regressor,
     "new_rates": lambda c: (
         c.robot.diagonalize(c.q).to_zeta(c.values["v"]),

@@ -160,8 +160,8 @@ def test_loops_that_cannot_be_closed(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_commands_for_trees_refuse_loops(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Linearizations in C have no loops, and say how to go without them."""
-    arguments = ["export", "four_bar", "linearize", "--out", str(tmp_path)]
+    """Algorithms of trees have no loops, and say how to go without them."""
+    arguments = ["export", "four_bar", "forward_dynamics_1", "--out", str(tmp_path)]
     assert main(arguments) == 1
     err = capsys.readouterr().err
     assert "1 loop ('coupler_closure'), and this takes trees only" in err

@@ -107,7 +107,7 @@ def test_commands_for_trees_refuse_loops_in_one_line(
 ) -> None:
     """They name the loop and --tree, with which they run."""
     out = tmp_path / "c"
-    arguments = ["export", "four_bar", "linearize", "--out", str(out)]
+    arguments = ["export", "four_bar", "forward_dynamics_1", "--out", str(out)]
     assert main(arguments) == 1
     error = capsys.readouterr().err
     assert len(error.splitlines()) == 1

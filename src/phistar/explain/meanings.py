@@ -10,7 +10,7 @@ PROGRAM_MEANINGS: Mapping[str, str] = {
     "link_velocities": "velocities of the links",
     "link_accelerations": "accelerations of the links, without gravity",
     "falling_accelerations": "the same with gravity, v̇ = 0",
-    "link_forces": "forces through the joints, on their links in link axes: f = φ(Mα + b)",
+    "link_forces": "forces through the joints",
     "inverse_dynamics": "joint forces for accelerations",
     "bias_force": "joint forces that hold v̇ = 0",
     "gravity_force": "joint forces that hold the robot at rest",

@@ -29,6 +29,7 @@ from phistar.sim.compiled_stepper import update_kernel
 from phistar.sim.divergence import not_finite
 from phistar.sim.manifold import is_euclidean
 from phistar.sim.schemes import EvaluateRates, Scheme, UpdateStage
+from phistar.thresholds import POLICY
 
 if TYPE_CHECKING:
     from phistar.backends.llvm.run.machine_kernel import MachineKernel
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from phistar.scalar.program import Unrolled
 
 REAL = "double"
-PROJECTIONS = (1, 2, 4)
-"""Newton steps after each step of time. Short steps leave so little of a gap that one is enough."""
 
 
 class LoopRollout:
@@ -122,7 +121,8 @@ def make_loop_rollouts(
         return ()
     dynamics, projection = kernels
     return tuple(
-        LoopRollout(model, scheme, dynamics, projection, count, threads) for count in PROJECTIONS
+        LoopRollout(model, scheme, dynamics, projection, count, threads)
+        for count in POLICY.loop_projections
     )
 
 

@@ -212,8 +212,9 @@ def test_inverse_against_the_golden_mass_matrix(file: str) -> None:
     """𝓜⁻¹ over nodes times Pinocchio's 𝓜 of the mimic model is the identity, to 1e-8."""
     path = SHARED / "robots" / file
     robot = _load(path)
-    arrays = np.load(path.with_name(path.name + ".npz"))
-    if "mimic_M" not in arrays.files or arrays["mimic_M"].shape[-1] != robot.nv:
+    with np.load(path.with_name(path.name + ".npz")) as stored:
+        arrays = {name: stored[name] for name in ("mimic_q", "mimic_M") if name in stored.files}
+    if "mimic_M" not in arrays or arrays["mimic_M"].shape[-1] != robot.nv:
         pytest.skip("the golden is of another base")
     if robot.singular_hinges:
         pytest.skip("a joint of it moves no inertia")

@@ -47,7 +47,8 @@ WITH_MIMIC = [p for p in ROBOTS if p.suffix == ".urdf" and _golden(p).get("mimic
 def test_mimic_joints_are_reduced_exactly(path: Path) -> None:
     """The mass matrix in independent coordinates is S* M S, as Pinocchio's mimic models have it."""
     law = _golden(path)["mimic"]
-    arrays = np.load(path.with_name(path.name + ".npz"))
+    with np.load(path.with_name(path.name + ".npz")) as stored:
+        arrays = dict(stored)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         robot = phistar.load(path, floating_base=law["base"] == "free_flyer")

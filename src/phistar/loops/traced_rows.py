@@ -62,6 +62,8 @@ GAP_AFTER_WHICH_CLOSED = 1e-8
 LARGEST_GAP_TO_CLOSE = 1e-5
 """Error without units before the last Newton step beyond which a state is lost."""
 
+Shapes = Mapping[str, tuple[int, ...]]
+
 ANYWHERE = "anywhere"
 PRECISIONS = {"float64": "double", "float32": "float"}
 """Of states on the loops, by dtype; ``ANYWHERE``: not looked at."""
@@ -234,53 +236,55 @@ def _linearization_work(model: Model, precision: str, held: tuple[str, ...]) -> 
     return BundleWork(model.nv + loop_system(model).count)
 
 
-def _linearization_shapes(
-    model: Model, precision: str, held: tuple[str, ...]
-) -> Mapping[str, tuple[int, ...]]:
+def _linearization_shapes(model: Model, precision: str, held: tuple[str, ...]) -> Shapes:
     nv, rows = model.nv, loop_system(model).count
     changes = dict.fromkeys(("change_q", "change_v", "change_tau"), (nv + rows, nv))
     return {"vdot": (nv,), "multipliers": (rows,), **changes}
 
 
-add_traced(
-    Traced(
+def _vdot(model: Model, precision: str, held: tuple[str, ...]) -> Shapes:
+    return {"vdot": (model.nv,)}
+
+
+def _vdot_and_multipliers(model: Model, precision: str, held: tuple[str, ...]) -> Shapes:
+    return {"vdot": (model.nv,), "multipliers": (loop_system(model).count,)}
+
+
+for _name, _shapes, _trace, _work, _defined in (
+    (
         "loop_dynamics",
-        ("q", "v", "tau"),
-        lambda model, precision, held: {"vdot": (model.nv,)},
+        _vdot,
         _dynamics,
         loop_work,
-        choices={"precision": "double", "held": ()},
-        admit=on_loops_inputs,
-        defined="v̇ = N⁻*D⁻¹(ε + Zλ), Δλ = -L̇v - Z*D⁻¹ε, Δ = Z*D⁻¹Z, Z = N⁻¹L*",
-    )
-)
-add_traced(
-    Traced(
+        "v̇ = N⁻*D⁻¹(ε + Zλ), Δλ = -L̇v - Z*D⁻¹ε, Δ = Z*D⁻¹Z, Z = N⁻¹L*",
+    ),
+    (
         "loop_multipliers",
-        ("q", "v", "tau"),
-        lambda model, precision, held: {
-            "vdot": (model.nv,),
-            "multipliers": (loop_system(model).count,),
-        },
+        _vdot_and_multipliers,
         _multipliers,
         _multipliers_work,
-        choices={"precision": "double", "held": ()},
-        admit=on_loops_inputs,
-        defined="NaN where a state is not on the loops; 𝓜v̇ + 𝒞 = τ + L*λ, Lv̇ = -L̇v",
-    )
-)
-add_traced(
-    Traced(
+        "𝓜v̇ + 𝒞 = τ + L*λ, Lv̇ = -L̇v",
+    ),
+    (
         "loop_linearization",
-        ("q", "v", "tau"),
         _linearization_shapes,
         _linearization,
         _linearization_work,
-        choices={"precision": "double", "held": ()},
-        admit=on_loops_inputs,
-        defined="∂(v̇, λ) = -G ∂(ID - L*λ, Lv̇ + L̇v), G = [𝓜⁻¹ - W*A* W*; -W Δ⁻¹], W* = AΔ⁻¹",
+        "∂(v̇, λ) = -G ∂(ID - L*λ, Lv̇ + L̇v), G = [𝓜⁻¹ - W*A* W*; -W Δ⁻¹], W* = AΔ⁻¹",
+    ),
+):
+    add_traced(
+        Traced(
+            _name,
+            ("q", "v", "tau"),
+            _shapes,
+            _trace,
+            _work,
+            choices={"precision": "double", "held": ()},
+            admit=on_loops_inputs,
+            defined=_defined,
+        )
     )
-)
 add_traced(
     Traced(
         "loop_projection",

@@ -16,6 +16,7 @@ which is the articulated-body algorithm where every node is a single link.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
@@ -120,7 +121,7 @@ class NodeSweeps:
         return [x for each in self._inward() for x in each.factor.inverse_pivots]
 
 
-class _Yield:
+class _Yield(ABC):
     """A node whose rates are free."""
 
     factor: LdlFactor
@@ -137,17 +138,17 @@ class _Yield:
         self.robot = robot
         self.rates = rates
 
+    @abstractmethod
     def inertia_at_carrier(self) -> Inertia:
         """What the carrier feels."""
-        raise NotImplementedError
 
+    @abstractmethod
     def inward(self, tau: Sequence[Scalar], forces: dict[int, Vector]) -> tuple[Vector, Vector]:
         """D⁻¹ε, and the force on the carrier."""
-        raise NotImplementedError
 
+    @abstractmethod
     def outward(self, working: Vector, motions: dict[int, Vector], result: Vector) -> None:
         """Put accelerations of the rates into the result, and those of links where they belong."""
-        raise NotImplementedError
 
 
 class _LinkYield(_Yield):

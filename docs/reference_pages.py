@@ -14,6 +14,7 @@ from markup import plain, table
 import phistar
 from phistar.derivatives.derivatives_mixin import Derivatives
 from phistar.diagonal.diagonal_mixin import Diagonalized
+from phistar.drawing.drawing_mixin import Drawn
 from phistar.energies import Energies
 from phistar.geometry.curvature_mixin import Geometry
 from phistar.kinematics import Kinematics
@@ -32,6 +33,7 @@ TOPICS: dict[str, type | frozenset[str]] = {
     "Simulation": Simulates,
     "Closed loops": Constrained,
     "All links in one system": HasWholeSystem,
+    "Pictures": Drawn,
     "Diagonal rates": Diagonalized,
     "Curvature": Geometry,
     "Names, limits and configurations": Described,
@@ -46,6 +48,7 @@ ORDER = (
     "Simulation",
     "Closed loops",
     "All links in one system",
+    "Pictures",
     "Operators and compiled functions",
     "Diagonal rates",
     "Curvature",
@@ -75,6 +78,13 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "simulation": ("Simulation", ("phistar.sim.simulation", "phistar.sim.monitors:Drift")),
+    "drawing": (
+        "Pictures",
+        (
+            "phistar.drawing.scene:Scene, Part, MissingShapeWarning",
+            "phistar.drawing.triangles:Triangles",
+        ),
+    ),
     "whole_system": (
         "All links in one system",
         (

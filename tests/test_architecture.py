@@ -40,6 +40,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "loaders": ("errors gc_pause spatial model", "numpy lxml mujoco xacro"),
     "conventions": ("errors spatial model", "numpy"),
     "arguments": ("errors model", "numpy"),
+    "drawing": ("errors spatial model", "numpy matplotlib mpl_toolkits trimesh"),
     "algebra": ("errors refs spatial model", "numpy"),
     "algorithms": ("refs algebra", ""),
     "sweeps": ("errors algebra spatial model", "numpy"),
@@ -67,8 +68,8 @@ LAYERS: dict[str, tuple[str, str]] = {
     "c_export": (f"errors model arguments {LEVELS} compile explain kernels", ""),
     "sim": (
         "errors memory_limits reprs spatial model arguments constraints scalar backends compile "
-        "dynamics kinematics energies diagonal loops",
-        "numpy rich",
+        "dynamics kinematics energies diagonal loops drawing",
+        "numpy rich mcap",
     ),
     "constraints": ("errors spatial model", "numpy"),
     "loops": (
@@ -83,7 +84,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "robot": (
         f"{BASE} arguments algebra algorithms compile dynamics kinematics energies derivatives "
         "diagonal geometry kernels functions operators constraints loops sim settings "
-        "whole_system",
+        "whole_system drawing",
         "numpy",
     ),
     "robots": ("errors model loaders robot", "numpy"),
@@ -96,8 +97,8 @@ LAYERS: dict[str, tuple[str, str]] = {
     "report": ("errors spatial model robots robot sim", "numpy matplotlib plotly"),
     "cli": (
         f"{BASE} settings robot robots backends compile explain c_export sim control viewer report "
-        "phistar",
-        "numpy rich platformdirs llvmlite matplotlib",
+        "drawing phistar",
+        "numpy rich platformdirs llvmlite",
     ),
     "__main__": ("cli", ""),
 }

@@ -21,6 +21,7 @@ from phistar.arrays import Array
 from phistar.constraints import Constraint, Prescribed
 from phistar.derivatives.derivatives_mixin import Derivatives
 from phistar.diagonal.diagonal_mixin import Diagonalized
+from phistar.drawing.drawing_mixin import Drawn
 from phistar.energies import Energies
 from phistar.errors import (
     ArgumentError,
@@ -66,6 +67,7 @@ class Robot(
     Geometry,
     Simulates,
     HasWholeSystem,
+    Drawn,
     Constrained,
 ):
     """A robot: pure functions of q and v, no hidden state.

@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +23,7 @@ from phistar.model.components import Joint, LoopJoint
 from phistar.model.configuration import difference, integrate
 from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
-from phistar.sim import monitors
+from phistar.sim import files, monitors
 from phistar.sim.divergence import parking_configuration
 from phistar.sim.manifold import coordinate_rate, velocity_of
 from phistar.sim.monitors import Drift
@@ -232,6 +234,48 @@ class Simulation:
         """Passages near singular configurations of the loops, at knots."""
         rank = None if self.told is None else self.told.rank
         return singular_passages(self.model, self.t, self.q, rank)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the motion to a file and return its path.
+
+        ``.npz`` keeps all of it, batches as well; ``.csv`` is a table and ``.mcap`` a log, both of
+        one sample. No file keeps the dense output of ``"dopri5"``, wrenches on frames or what was
+        prescribed; a loaded motion knows that something acted.
+
+        Raises:
+            ArgumentError: An unknown suffix, or a batch in a table or log.
+            MissingExtraError: A log without the package ``mcap``.
+        """
+        return files.save(self, path)
+
+    @staticmethod
+    def load(path: str | Path, robot: files.HasModel | Model) -> Simulation:
+        """The motion of a robot in a file that ``save`` wrote.
+
+        Args:
+            path: ``.npz``, ``.csv`` or ``.mcap``.
+            robot: The robot that moved; its joints are compared with those of the file.
+
+        Raises:
+            ArgumentError: The file holds no motion, or one of another robot.
+        """
+        return files.load(path, robot)
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Joint coordinates, speed and energy over time, as matplotlib's figure.
+
+        Args:
+            path: Picture to write, e.g. ``"motion.png"``.
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+        """
+        from phistar.drawing.figures import motion_figure
+
+        page = motion_figure(self)
+        if path is not None:
+            page.savefig(path)
+        return page
 
     def energy(self) -> Array:
         """Kinetic and potential energy (N + 1, ...) [J]."""

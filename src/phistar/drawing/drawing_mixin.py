@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pictures and pages of a robot; a mixin of ``Robot``."""
+"""Pictures and pages of a robot; a mixin of ``Robot``.
+
+What draws is imported when something is drawn.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,13 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from phistar.arrays import Array
-from phistar.drawing.scene import Scene, scene
 from phistar.errors import ArgumentError
 from phistar.model.configuration import Coordinates, configuration
 from phistar.model.model import Model
 
 if TYPE_CHECKING:
     from phistar.drawing.figures import Motion
+    from phistar.drawing.scene import Scene
 
 FRAMES_PER_SECOND = 30.0
 """Pictures of a motion that a page keeps for a second of it."""
@@ -45,6 +48,8 @@ class Drawn:
         Args:
             mesh_folders: Folders in which meshes are looked for, besides that of the robot's file.
         """
+        from phistar.drawing.scene import scene
+
         return scene(self.model, self.load_report.source, mesh_folders)
 
     def plot(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,10 +23,13 @@ from phistar.model.components import Joint, LoopJoint
 from phistar.model.configuration import difference, integrate
 from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
-from phistar.sim import files, monitors
+from phistar.sim import monitors
 from phistar.sim.divergence import parking_configuration
 from phistar.sim.manifold import coordinate_rate, velocity_of
 from phistar.sim.monitors import Drift
+
+if TYPE_CHECKING:
+    from phistar.sim.files import HasModel
 
 DenseOutput = Callable[[Array], tuple[Array, Array]]
 """q and v at times (n,) inside the simulated interval."""
@@ -246,10 +249,12 @@ class Simulation:
             ArgumentError: An unknown suffix, or a batch in a table or log.
             MissingExtraError: A log without the package ``mcap``.
         """
-        return files.save(self, path)
+        from phistar.sim.files import save
+
+        return save(self, path)
 
     @staticmethod
-    def load(path: str | Path, robot: files.HasModel | Model) -> Simulation:
+    def load(path: str | Path, robot: HasModel | Model) -> Simulation:
         """The motion of a robot in a file that ``save`` wrote.
 
         Args:
@@ -259,7 +264,9 @@ class Simulation:
         Raises:
             ArgumentError: The file holds no motion, or one of another robot.
         """
-        return files.load(path, robot)
+        from phistar.sim.files import load
+
+        return load(path, robot)
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Joint coordinates, speed and energy over time, as matplotlib's figure.

@@ -40,8 +40,8 @@ LAYERS: dict[str, tuple[str, str]] = {
     "loaders": ("errors gc_pause spatial model", "numpy lxml mujoco xacro"),
     "conventions": ("errors spatial model", "numpy"),
     "arguments": ("errors model", "numpy"),
-    "drawing": ("errors spatial model", "numpy matplotlib mpl_toolkits trimesh"),
-    "algebra": ("errors refs spatial model", "numpy"),
+    "drawing": ("errors reprs spatial model", "numpy matplotlib mpl_toolkits trimesh"),
+    "algebra": ("errors refs reprs spatial model", "numpy"),
     "algorithms": ("refs algebra", ""),
     "sweeps": ("errors algebra spatial model", "numpy"),
     "scalar": ("errors jobs spatial model algebra sweeps", "numpy"),
@@ -64,7 +64,10 @@ LAYERS: dict[str, tuple[str, str]] = {
     "diagonal": ("errors reprs model arguments algebra algorithms compile dynamics", "numpy"),
     "kinematics": ("errors model compile", "numpy"),
     "energies": ("spatial model arguments compile kinematics", "numpy"),
-    "kernels": ("errors settings model arguments algebra sweeps scalar backends compile", "numpy"),
+    "kernels": (
+        "errors reprs settings model arguments algebra sweeps scalar backends compile",
+        "numpy",
+    ),
     "c_export": (f"errors model arguments {LEVELS} compile explain kernels", ""),
     "sim": (
         "errors memory_limits reprs spatial model arguments constraints scalar backends compile "

@@ -108,6 +108,12 @@ class Robot(
             f"{self.total_mass:.4g} kg>"
         )
 
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        from phistar.drawing.notebook_cards import robot_card
+
+        return robot_card(repr(self)[1:-1], self.model, self.load_report.source, self.home)
+
     def with_gravity(self, gravity: ArrayLike) -> Robot:
         """The same robot in another gravity field (3,) [m/s^2]."""
         return Robot(self.model.with_gravity(gravity), self.load_report)

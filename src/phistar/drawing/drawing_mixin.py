@@ -129,7 +129,7 @@ class Drawn:
     def _shown(self, motion: Motion | Coordinates | None, fps: float) -> tuple[Array, Array]:
         """Times (N,) and configurations (N, copies, nq) of what is to be shown."""
         if motion is not None and hasattr(motion, "model") and hasattr(motion, "t"):
-            return self._pictures(cast("Motion", motion), fps)
+            return pictures(self._own(cast("Motion", motion)), fps)
         q = self.home if motion is None else configuration(self.model, motion)
         if q.ndim != 1:
             raise ArgumentError(
@@ -137,21 +137,25 @@ class Drawn:
             )
         return np.zeros(1), q[None, None]
 
-    def _pictures(self, motion: Motion, fps: float) -> tuple[Array, Array]:
-        """Knots of a motion that are nearest to the pictures' times."""
-        names = self.model.joint_names
-        if motion.model.joint_names != names or motion.model.nq != self.model.nq:
+    def _own(self, motion: Motion) -> Motion:
+        """A motion, if it is one of this robot."""
+        other, model = motion.model, self.model
+        if other.joint_names != model.joint_names or other.nq != model.nq:
             raise ArgumentError(
-                f"the motion is of '{motion.model.name}' with {motion.model.nq} coordinates, "
-                f"expected one of '{self.model.name}' with {self.model.nq}"
+                f"the motion is of '{other.name}' with {other.nq} coordinates, "
+                f"expected one of '{model.name}' with {model.nq}"
             )
-        if not 0.0 < fps < np.inf:
-            raise ArgumentError(f"fps is {fps}, expected a positive number of pictures a second")
-        t = motion.t
-        times = np.linspace(t[0], t[-1], max(round((t[-1] - t[0]) * fps), 1) + 1)
-        right = np.clip(np.searchsorted(t, times), 1, len(t) - 1) if len(t) > 1 else times * 0
-        left = np.maximum(right - 1, 0).astype(int)
-        knots = np.where(times - t[left] < t[right.astype(int)] - times, left, right).astype(int)
-        knots = np.unique(knots)
-        batch = motion.q.reshape(len(t), -1, self.model.nq)[knots, :MOST_COPIES]
-        return t[knots], batch
+        return motion
+
+
+def pictures(motion: Motion, fps: float = FRAMES_PER_SECOND) -> tuple[Array, Array]:
+    """Times (N,) and configurations (N, copies, nq) at the knots nearest to the pictures' times."""
+    if not 0.0 < fps < np.inf:
+        raise ArgumentError(f"fps is {fps}, expected a positive number of pictures a second")
+    t = motion.t
+    times = np.linspace(t[0], t[-1], max(round((t[-1] - t[0]) * fps), 1) + 1)
+    right = np.clip(np.searchsorted(t, times), 0, len(t) - 1)
+    left = np.maximum(right - 1, 0)
+    knots = np.unique(np.where(times - t[left] < t[right] - times, left, right))
+    batch = motion.q.reshape(len(t), -1, motion.q.shape[-1])
+    return t[knots], batch[knots, :MOST_COPIES]

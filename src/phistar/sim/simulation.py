@@ -89,6 +89,13 @@ class Simulation:
             f"{pluralize(len(self.t), 'knot')}{details}, {self.engine}>"
         )
 
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        from phistar.drawing.drawing_mixin import pictures
+        from phistar.drawing.notebook_cards import motion_card
+
+        return motion_card(repr(self)[1:-1], self.model, *pictures(self))
+
     def __call__(self, t: ArrayLike) -> tuple[Array, Array]:
         """q (n, ..., nq) and v (n, ..., nv) at times (n,), or without that axis at one time [s].
 

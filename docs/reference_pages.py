@@ -21,6 +21,7 @@ from phistar.kinematics import Kinematics
 from phistar.loops.loops_mixin import Constrained
 from phistar.model.description_mixin import Described
 from phistar.sim.simulation_mixin import Simulates
+from phistar.viewer.view_mixin import Viewable
 from phistar.whole_system.whole_system_mixin import HasWholeSystem
 
 TOPICS: dict[str, type | frozenset[str]] = {
@@ -34,6 +35,7 @@ TOPICS: dict[str, type | frozenset[str]] = {
     "Closed loops": Constrained,
     "All links in one system": HasWholeSystem,
     "Pictures": Drawn,
+    "In a browser": Viewable,
     "Diagonal rates": Diagonalized,
     "Curvature": Geometry,
     "Names, limits and configurations": Described,
@@ -49,6 +51,7 @@ ORDER = (
     "Closed loops",
     "All links in one system",
     "Pictures",
+    "In a browser",
     "Operators and compiled functions",
     "Diagonal rates",
     "Curvature",
@@ -83,6 +86,7 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
         (
             "phistar.drawing.scene:Scene, Part, MissingShapeWarning",
             "phistar.drawing.triangles:Triangles",
+            "phistar.viewer.viewer:Viewer",
         ),
     ),
     "whole_system": (

@@ -51,7 +51,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     ),
     "derive": ("errors model algebra algorithms sweeps", ""),
     "compile": (f"{BASE} {LEVELS} memory_limits derive", "numpy platformdirs filelock"),
-    "explain": (f"errors refs spatial model {LEVELS} derive compile", ""),
+    "explain": (f"errors refs spatial model {LEVELS} derive compile", "numpy"),
     "functions": ("errors spatial model arguments algebra algorithms compile", "numpy"),
     "linear": ("errors", "numpy"),
     "operators": ("errors model arguments algebra dynamics functions linear", "numpy"),
@@ -71,7 +71,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "c_export": (f"errors model arguments {LEVELS} compile explain kernels", ""),
     "sim": (
         "errors memory_limits reprs spatial model arguments constraints scalar backends compile "
-        "dynamics kinematics energies diagonal loops drawing",
+        "dynamics kinematics energies diagonal loops drawing viewer",
         "numpy rich mcap",
     ),
     "constraints": ("errors spatial model", "numpy"),
@@ -87,7 +87,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "robot": (
         f"{BASE} arguments algebra algorithms compile dynamics kinematics energies derivatives "
         "diagonal geometry kernels functions operators constraints loops sim settings "
-        "whole_system drawing",
+        "whole_system drawing viewer",
         "numpy",
     ),
     "robots": ("errors model loaders robot", "numpy"),
@@ -96,7 +96,10 @@ LAYERS: dict[str, tuple[str, str]] = {
     "ident": ("errors spatial model robot", "numpy scipy"),
     "scale": ("errors model robot", "numpy dask zarr"),
     "interop": ("errors model robot", "numpy jax torch casadi gymnasium"),
-    "viewer": ("errors spatial model robots robot sim", "numpy viser"),
+    "viewer": (
+        "errors spatial model sweeps dynamics derivatives diagonal energies explain drawing",
+        "numpy viser",
+    ),
     "report": ("errors spatial model robots robot sim", "numpy matplotlib plotly"),
     "cli": (
         f"{BASE} settings robot robots backends compile explain c_export sim control viewer report "

@@ -49,6 +49,7 @@ from phistar.model.singular import singular_problems
 from phistar.model.wrenches import check_wrenches
 from phistar.operators import Operators
 from phistar.sim.simulation_mixin import Simulates
+from phistar.viewer.view_mixin import Viewable
 from phistar.whole_system.whole_system_mixin import HasWholeSystem
 
 _INVERSE_DYNAMICS_ON_FRAMES = front_key("inverse_dynamics")
@@ -68,6 +69,7 @@ class Robot(
     Simulates,
     HasWholeSystem,
     Drawn,
+    Viewable,
     Constrained,
 ):
     """A robot: pure functions of q and v, no hidden state.

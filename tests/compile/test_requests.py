@@ -28,7 +28,7 @@ NOT_QUANTITIES = {
         "random_configuration",
         "neutral",
     ),
-    *("plot", "save_html", "scene"),
+    *("plot", "save_html", "scene", "view"),
     *("normalize", "configuration", "tangent", "difference_q", "difference_bias"),
 }
 """Methods that give another robot, a compiled thing, a text, a picture, or names to numbers."""

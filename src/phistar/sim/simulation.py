@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +30,7 @@ from phistar.sim.monitors import Drift
 
 if TYPE_CHECKING:
     from phistar.sim.files import HasModel
+    from phistar.viewer.viewer import Viewer
 
 DenseOutput = Callable[[Array], tuple[Array, Array]]
 """q and v at times (n,) inside the simulated interval."""
@@ -290,6 +291,27 @@ class Simulation:
         if path is not None:
             page.savefig(path)
         return page
+
+    def view(self, port: int | None = None, mesh_folders: Sequence[str | Path] = ()) -> Viewer:
+        """Play the motion in a browser: open ``viewer.url``; see ``Robot.view``.
+
+        Args:
+            port: The port, 8571 by default; the next free one is taken if it is in use.
+            mesh_folders: Folders in which meshes are looked for; ``robot.view(motion=sim)`` also
+                looks where the robot's file is.
+
+        Raises:
+            MissingExtraError: viser is not installed (the extra ``viewer``).
+        """
+        from phistar.drawing.scene import scene
+        from phistar.viewer.viewer import Viewer
+        from phistar.viewer.web_server import DEFAULT_PORT
+
+        start = self._flat(self.q)[0, 0].astype(float)
+        surfaces = scene(self.model, mesh_folders=mesh_folders)
+        viewer = Viewer(surfaces, start, DEFAULT_PORT if port is None else port)
+        viewer.play(self)
+        return viewer
 
     def energy(self) -> Array:
         """Kinetic and potential energy (N + 1, ...) [J]."""

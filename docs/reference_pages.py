@@ -19,12 +19,14 @@ from phistar.geometry.curvature_mixin import Geometry
 from phistar.kinematics import Kinematics
 from phistar.loops.loops_mixin import Constrained
 from phistar.model.description_mixin import Described
+from phistar.model.editing.editing_mixin import Edited
 from phistar.sim.simulation_mixin import Simulates
 from phistar.whole_system.whole_system_mixin import HasWholeSystem
 
 TOPICS: dict[str, type | frozenset[str]] = {
     "Operators and compiled functions": frozenset({"operators", "function", "compile"}),
     "A changed robot": frozenset({"with_gravity", "with_loops", "reorder", "tree", "to_urdf"}),
+    "Editing": Edited,
     "Dynamics": phistar.Robot,
     "Kinematics": Kinematics,
     "Momentum and energy": Energies,
@@ -50,6 +52,7 @@ ORDER = (
     "Diagonal rates",
     "Curvature",
     "Names, limits and configurations",
+    "Editing",
     "A changed robot",
 )
 

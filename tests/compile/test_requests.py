@@ -28,6 +28,8 @@ NOT_QUANTITIES = {
         "random_configuration",
         "neutral",
     ),
+    *("with_payload", "with_frame", "with_parameters", "with_limits"),
+    *("lock", "attach", "without", "scaled"),
     *("normalize", "configuration", "tangent", "difference_q", "difference_bias"),
 }
 """Methods that give another robot, a compiled thing, a text, or names to numbers."""

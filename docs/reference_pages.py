@@ -21,6 +21,7 @@ from phistar.loops.loops_mixin import Constrained
 from phistar.model.description_mixin import Described
 from phistar.model.editing.editing_mixin import Edited
 from phistar.sim.simulation_mixin import Simulates
+from phistar.whole_body import WholeBody
 from phistar.whole_system.whole_system_mixin import HasWholeSystem
 
 TOPICS: dict[str, type | frozenset[str]] = {
@@ -30,6 +31,7 @@ TOPICS: dict[str, type | frozenset[str]] = {
     "Dynamics": phistar.Robot,
     "Kinematics": Kinematics,
     "Momentum and energy": Energies,
+    "Whole body": WholeBody,
     "Derivatives": Derivatives,
     "Simulation": Simulates,
     "Closed loops": Constrained,
@@ -44,6 +46,7 @@ ORDER = (
     "Dynamics",
     "Kinematics",
     "Momentum and energy",
+    "Whole body",
     "Derivatives",
     "Simulation",
     "Closed loops",

@@ -63,6 +63,10 @@ LAYERS: dict[str, tuple[str, str]] = {
     "diagonal": ("errors reprs model arguments algebra algorithms compile dynamics", "numpy"),
     "kinematics": ("errors model compile", "numpy"),
     "energies": ("spatial model arguments compile kinematics", "numpy"),
+    "whole_body": (
+        "errors spatial model arguments algebra compile kinematics derivatives",
+        "numpy",
+    ),
     "kernels": ("errors settings model arguments algebra sweeps scalar backends compile", "numpy"),
     "c_export": (f"errors model arguments {LEVELS} compile explain kernels", ""),
     "sim": (
@@ -83,7 +87,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "robot": (
         f"{BASE} arguments algebra algorithms compile dynamics kinematics energies derivatives "
         "diagonal geometry kernels functions operators constraints loops sim settings "
-        "whole_system",
+        "whole_system whole_body",
         "numpy",
     ),
     "robots": ("errors model loaders robot", "numpy"),

@@ -50,6 +50,7 @@ from phistar.model.singular import singular_problems
 from phistar.model.wrenches import check_wrenches
 from phistar.operators import Operators
 from phistar.sim.simulation_mixin import Simulates
+from phistar.whole_body import WholeBody
 from phistar.whole_system.whole_system_mixin import HasWholeSystem
 
 _INVERSE_DYNAMICS_ON_FRAMES = front_key("inverse_dynamics")
@@ -67,6 +68,7 @@ class Robot(
     Derivatives,
     Diagonalized,
     Geometry,
+    WholeBody,
     Simulates,
     HasWholeSystem,
     Constrained,

@@ -20,16 +20,20 @@ from phistar.geometry.curvature_mixin import Geometry
 from phistar.kinematics import Kinematics
 from phistar.loops.loops_mixin import Constrained
 from phistar.model.description_mixin import Described
+from phistar.model.editing.editing_mixin import Edited
 from phistar.sim.simulation_mixin import Simulates
 from phistar.viewer.view_mixin import Viewable
+from phistar.whole_body import WholeBody
 from phistar.whole_system.whole_system_mixin import HasWholeSystem
 
 TOPICS: dict[str, type | frozenset[str]] = {
     "Operators and compiled functions": frozenset({"operators", "function", "compile"}),
     "A changed robot": frozenset({"with_gravity", "with_loops", "reorder", "tree", "to_urdf"}),
+    "Editing": Edited,
     "Dynamics": phistar.Robot,
     "Kinematics": Kinematics,
     "Momentum and energy": Energies,
+    "Whole body": WholeBody,
     "Derivatives": Derivatives,
     "Simulation": Simulates,
     "Closed loops": Constrained,
@@ -46,6 +50,7 @@ ORDER = (
     "Dynamics",
     "Kinematics",
     "Momentum and energy",
+    "Whole body",
     "Derivatives",
     "Simulation",
     "Closed loops",
@@ -56,6 +61,7 @@ ORDER = (
     "Diagonal rates",
     "Curvature",
     "Names, limits and configurations",
+    "Editing",
     "A changed robot",
 )
 

@@ -68,6 +68,10 @@ LAYERS: dict[str, tuple[str, str]] = {
         "errors reprs settings model arguments algebra sweeps scalar backends compile",
         "numpy",
     ),
+    "whole_body": (
+        "errors spatial model arguments algebra compile kinematics derivatives",
+        "numpy",
+    ),
     "c_export": (f"errors model arguments {LEVELS} compile explain kernels", ""),
     "sim": (
         "errors memory_limits reprs spatial model arguments constraints scalar backends compile "
@@ -87,7 +91,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "robot": (
         f"{BASE} arguments algebra algorithms compile dynamics kinematics energies derivatives "
         "diagonal geometry kernels functions operators constraints loops sim settings "
-        "whole_system drawing viewer",
+        "whole_system whole_body drawing viewer",
         "numpy",
     ),
     "robots": ("errors model loaders robot", "numpy"),

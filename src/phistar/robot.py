@@ -9,7 +9,7 @@ from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,6 +42,8 @@ from phistar.model.builder import MimicMode
 from phistar.model.components import Loop
 from phistar.model.configuration import Coordinates
 from phistar.model.description_mixin import Described
+from phistar.model.editing.editing_mixin import Edited
+from phistar.model.editing.parts import Edit
 from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
 from phistar.model.model_cache import entries, front_key, try_other_frames
@@ -50,6 +52,7 @@ from phistar.model.wrenches import check_wrenches
 from phistar.operators import Operators
 from phistar.sim.simulation_mixin import Simulates
 from phistar.viewer.view_mixin import Viewable
+from phistar.whole_body import WholeBody
 from phistar.whole_system.whole_system_mixin import HasWholeSystem
 
 _INVERSE_DYNAMICS_ON_FRAMES = front_key("inverse_dynamics")
@@ -61,11 +64,13 @@ MAX_CONSTRAINED_ROBOTS = 16
 
 class Robot(
     Described,
+    Edited,
     Kinematics,
     Energies,
     Derivatives,
     Diagonalized,
     Geometry,
+    WholeBody,
     Simulates,
     HasWholeSystem,
     Drawn,
@@ -119,6 +124,13 @@ class Robot(
     def with_gravity(self, gravity: ArrayLike) -> Robot:
         """The same robot in another gravity field (3,) [m/s^2]."""
         return Robot(self.model.with_gravity(gravity), self.load_report)
+
+    def _edited(self, edit: Edit) -> Self:
+        """The robot of an edit; new doubts about it are warned of once."""
+        report = self.load_report.extended(edit)
+        robot = cast("Self", Robot(edit.model, report))
+        report.issue_new_warnings(self.load_report, edit.expected)
+        return robot
 
     @property
     def tree(self) -> Robot:

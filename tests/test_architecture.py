@@ -67,6 +67,7 @@ LAYERS: dict[str, tuple[str, str]] = {
         "errors spatial model arguments algebra compile kinematics derivatives",
         "numpy",
     ),
+    "inverse_kinematics": ("errors spatial model scalar backends compile", "numpy"),
     "kernels": ("errors settings model arguments algebra sweeps scalar backends compile", "numpy"),
     "c_export": (f"errors model arguments {LEVELS} compile explain kernels", ""),
     "sim": (
@@ -87,7 +88,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "robot": (
         f"{BASE} arguments algebra algorithms compile dynamics kinematics energies derivatives "
         "diagonal geometry kernels functions operators constraints loops sim settings "
-        "whole_system whole_body",
+        "whole_system whole_body inverse_kinematics",
         "numpy",
     ),
     "robots": ("errors model loaders robot", "numpy"),

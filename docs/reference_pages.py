@@ -14,6 +14,7 @@ from markup import plain, table
 import phistar
 from phistar.derivatives.derivatives_mixin import Derivatives
 from phistar.diagonal.diagonal_mixin import Diagonalized
+from phistar.drawing.drawing_mixin import Drawn
 from phistar.energies import Energies
 from phistar.geometry.curvature_mixin import Geometry
 from phistar.inverse_kinematics.inverse_kinematics_mixin import SolvesInverseKinematics
@@ -22,6 +23,7 @@ from phistar.loops.loops_mixin import Constrained
 from phistar.model.description_mixin import Described
 from phistar.model.editing.editing_mixin import Edited
 from phistar.sim.simulation_mixin import Simulates
+from phistar.viewer.view_mixin import Viewable
 from phistar.whole_body import WholeBody
 from phistar.whole_system.whole_system_mixin import HasWholeSystem
 
@@ -38,6 +40,8 @@ TOPICS: dict[str, type | frozenset[str]] = {
     "Simulation": Simulates,
     "Closed loops": Constrained,
     "All links in one system": HasWholeSystem,
+    "Pictures": Drawn,
+    "In a browser": Viewable,
     "Diagonal rates": Diagonalized,
     "Curvature": Geometry,
     "Names, limits and configurations": Described,
@@ -54,6 +58,8 @@ ORDER = (
     "Simulation",
     "Closed loops",
     "All links in one system",
+    "Pictures",
+    "In a browser",
     "Operators and compiled functions",
     "Diagonal rates",
     "Curvature",
@@ -85,6 +91,14 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "inverse_kinematics": ("Inverse kinematics", ("phistar.inverse_kinematics",)),
     "simulation": ("Simulation", ("phistar.sim.simulation", "phistar.sim.monitors:Drift")),
+    "drawing": (
+        "Pictures",
+        (
+            "phistar.drawing.scene:Scene, Part, MissingShapeWarning",
+            "phistar.drawing.triangles:Triangles",
+            "phistar.viewer.viewer:Viewer",
+        ),
+    ),
     "whole_system": (
         "All links in one system",
         (

@@ -21,6 +21,7 @@ from phistar.arrays import Array
 from phistar.constraints import Constraint, Prescribed
 from phistar.derivatives.derivatives_mixin import Derivatives
 from phistar.diagonal.diagonal_mixin import Diagonalized
+from phistar.drawing.drawing_mixin import Drawn
 from phistar.energies import Energies
 from phistar.errors import (
     ArgumentError,
@@ -51,6 +52,7 @@ from phistar.model.singular import singular_problems
 from phistar.model.wrenches import check_wrenches
 from phistar.operators import Operators
 from phistar.sim.simulation_mixin import Simulates
+from phistar.viewer.view_mixin import Viewable
 from phistar.whole_body import WholeBody
 from phistar.whole_system.whole_system_mixin import HasWholeSystem
 
@@ -73,6 +75,8 @@ class Robot(
     SolvesInverseKinematics,
     Simulates,
     HasWholeSystem,
+    Drawn,
+    Viewable,
     Constrained,
 ):
     """A robot: pure functions of q and v, no hidden state.
@@ -112,6 +116,12 @@ class Robot(
             f"{pluralize(len(self.joint_names), 'joint')}, nq={self.nq}, nv={self.nv}, "
             f"{self.total_mass:.4g} kg>"
         )
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        from phistar.drawing.notebook_cards import robot_card
+
+        return robot_card(repr(self)[1:-1], self.model, self.load_report.source, self.home)
 
     def with_gravity(self, gravity: ArrayLike) -> Robot:
         """The same robot in another gravity field (3,) [m/s^2]."""

@@ -72,6 +72,7 @@ LAYERS: dict[str, tuple[str, str]] = {
         "errors spatial model arguments algebra compile kinematics derivatives",
         "numpy",
     ),
+    "inverse_kinematics": ("errors spatial model scalar backends compile", "numpy"),
     "c_export": (f"errors model arguments {LEVELS} compile explain kernels", ""),
     "sim": (
         "errors memory_limits reprs spatial model arguments constraints scalar backends compile "
@@ -91,7 +92,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "robot": (
         f"{BASE} arguments algebra algorithms compile dynamics kinematics energies derivatives "
         "diagonal geometry kernels functions operators constraints loops sim settings "
-        "whole_system whole_body drawing viewer",
+        "whole_system whole_body inverse_kinematics drawing viewer",
         "numpy",
     ),
     "robots": ("errors model loaders robot", "numpy"),

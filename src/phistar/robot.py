@@ -32,6 +32,7 @@ from phistar.errors import (
 )
 from phistar.functions import SINGULAR_ROUNDINGS, Function, operational_inertia
 from phistar.geometry.curvature_mixin import Geometry
+from phistar.inverse_kinematics.inverse_kinematics_mixin import SolvesInverseKinematics
 from phistar.kernels import RobotKernel
 from phistar.kinematics import Kinematics
 from phistar.loaders import LoadReport, Source, bundled, load_model
@@ -71,6 +72,7 @@ class Robot(
     Diagonalized,
     Geometry,
     WholeBody,
+    SolvesInverseKinematics,
     Simulates,
     HasWholeSystem,
     Drawn,

@@ -204,8 +204,11 @@ def traced_results(model: Model, key: RequestKey, *arrays: Array) -> dict[str, A
     be infinite or NaN where inputs are.
     """
     found = run_traced_results(model, key, *arrays)
-    if found is not None:
-        return found
+    return numpy_results(model, key, *arrays) if found is None else found
+
+
+def numpy_results(model: Model, key: RequestKey, *arrays: Array) -> dict[str, Array]:
+    """The same by the NumPy code of the program."""
     row = TRACED[key[0]]
     code = compile_request(row).build(model, backend="numpy", choices=tuple(key[1:]))
     assert code is not None, f"there is no {key[0]} of robot '{model.name}'"

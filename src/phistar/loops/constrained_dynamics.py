@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -275,7 +275,8 @@ def posed(
     return problem, dtype
 
 
-_CODE = {
+_Key = tuple[str, *tuple[object, ...]]
+_CODE: Mapping[str, Callable[[str, Iterable[str]], _Key]] = {
     "forward_dynamics": dynamics_key,
     "constrained_dynamics": multipliers_key,
     "linearize": linearization_key,
@@ -285,7 +286,7 @@ _CODE = {
 
 def _keep_code_apart(
     model: Model,
-    key: tuple[str, *tuple[object, ...]],
+    key: _Key,
     q: Array,
     v: Array,
     tau: Array,

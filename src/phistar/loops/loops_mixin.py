@@ -305,6 +305,11 @@ class ClosesLoops(Constrained):
     if TYPE_CHECKING:
         name: str
 
+        def _discretize_by_entry(
+            self, q: Coordinates, v: Coordinates, tau: Coordinates, dt: float, method: str
+        ) -> Discretization | None:
+            """See ``derivatives.derivatives_mixin``."""
+
     def forward_dynamics(
         self,
         q: Coordinates,
@@ -408,6 +413,10 @@ class ClosesLoops(Constrained):
         𝓜(v' - v) = dt (τ - 𝒞) + L*Λ with Lv' = 0 and q' = q ⊕ dt v'; loops open by O(dt²), which
         ``step`` and ``simulate`` take back by projecting.
         """
+        if forces is None and reference == "world_aligned" and isinstance(dt, float) and dt > 0.0:
+            found = self._discretize_by_entry(q, v, tau, dt, method)
+            if found is not None:
+                return found
         if on_error != "raise":
             return self._nan_where_bad(
                 on_error,

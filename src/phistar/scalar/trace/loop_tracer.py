@@ -8,7 +8,7 @@ vectors they are given is shared between all places that use them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from phistar.arrays import Array
@@ -22,6 +22,7 @@ from phistar.scalar.trace.inline import inline
 from phistar.scalar.trace.link_operations import as_vector
 from phistar.scalar.trace.traced_links import TracedLinks
 from phistar.scalar.trace.unrolled import UnrolledTrace
+from phistar.sweeps.ir import StreamProgram
 from phistar.sweeps.schedule import Schedule
 
 
@@ -52,14 +53,47 @@ class RowScales:
 
 
 @dataclass(frozen=True)
+class LinkForce:
+    """A force on a link, in its axes, per unit multiplier of a row."""
+
+    link: int
+    force: Vector
+
+
+@dataclass(frozen=True)
 class LineRows:
-    """Rows of loops that are not zero for the robot as such, and their numbers."""
+    """Rows of loops that are not zero for the robot as such, and their numbers.
+
+    Attributes:
+        numbers: Among all rows of the robot.
+        L, rate, bias, error: L, Lv, L̇v and e.
+        units: What rows have been multiplied by; by ``RowScales.rows`` they have no units.
+        forces: Rows that are forces on links, by place; these are zero in L.
+    """
 
     numbers: Sequence[int]
     L: Matrix
     rate: Vector
     bias: Vector
     error: Vector
+    units: Sequence[float]
+    forces: Mapping[int, LinkForce] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EarlyRows:
+    """Rows of loops with the ground that are solved further out, see ``loop_join``.
+
+    Attributes:
+        links: By number of the row, the link at which it is solved.
+        least: Pivots of rows in their own units below these are too small to divide by.
+    """
+
+    links: Mapping[int, int]
+    least: Mapping[int, float]
+
+
+NO_EARLY_ROWS = EarlyRows({}, {})
 
 
 class LoopTracer:
@@ -74,6 +108,7 @@ class LoopTracer:
         closure: q, v -> rows, rate, bias, error; in the robot's own coordinates.
         rank: Number of independent rows.
         scales: See there.
+        early: See there.
     """
 
     def __init__(
@@ -85,6 +120,7 @@ class LoopTracer:
         closure: Unrolled,
         rank: int,
         scales: RowScales,
+        early: EarlyRows = NO_EARLY_ROWS,
     ) -> None:
         joints = joint_map(model)
         assert joints.one_to_one
@@ -92,6 +128,7 @@ class LoopTracer:
         self.model = model
         self.rank = rank
         self.scales = scales
+        self.early = early
         self._order = [int(i) for i in joints.v_indices]
         self._factors = factors
         self._bias = bias
@@ -105,12 +142,16 @@ class LoopTracer:
         found = inline(self._factors, {"q": q, **inputs})
         return {name: self.own(x) for name, x in found.items()}
 
-    def traced_bias(self, robot: TracedLinks) -> Vector:
-        """𝒞 of the inputs q and v, in the graph and the axes of some links."""
+    def traced_motion(self, robot: TracedLinks) -> tuple[UnrolledTrace, StreamProgram]:
+        """The trace of 𝒞 of the inputs q and v, in the graph and the axes of some links."""
         places = tuple((i, 1.0) for i in self._order)
         context = trace_context(self._bias.program, self.model, self._absent)
         trace = UnrolledTrace(robot, replace(context, joint_places=places))
         trace.run(self._bias)
+        return trace, self._bias.program
+
+    def bias_of(self, trace: UnrolledTrace) -> Vector:
+        """𝒞 of such a trace."""
         (stream,) = self._bias.program.outputs.values()
         found = zeros(self.model.nv)
         for link in trace.tracers:
@@ -130,12 +171,11 @@ class LoopTracer:
         rows = (s for s in self._closure.block.stores if s.space == "rows")
         return sorted({s.index // nv for s in rows if not is_zero(s.value)})
 
-    @cached_property
-    def least_pivots(self) -> list[float]:
-        """Of the rows that are not always zero: pivots below these may be rounding."""
+    def least_pivots(self, rows: LineRows) -> list[float]:
+        """Pivots below these may be rounding."""
         scales = self.scales
-        sizes = scales.smallest_pivot * scales.mobility
-        return [float(sizes[i]) for i in self._live]
+        sizes = scales.smallest_pivot * scales.mobility / scales.rows**2
+        return [float(sizes[i]) * u * u for i, u in zip(rows.numbers, rows.units, strict=True)]
 
     def in_body_order(self, x: Vector) -> Vector:
         """A joint vector as the tree's programs have it."""
@@ -171,4 +211,5 @@ class LoopTracer:
             rate.append(scale * found["rate"][i])
             bias.append(scale * found["bias"][i])
             error.append(0.0 if i in self.scales.held else scale * found["error"][i])
-        return LineRows(kept, L, rate, bias, error)
+        units = [float(self.scales.rows[i]) for i in kept]
+        return LineRows(kept, L, rate, bias, error, units)

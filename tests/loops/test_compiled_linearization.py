@@ -36,7 +36,6 @@ from tests.loops.mechanisms import (
 FIELDS = ("vdot_q", "vdot_v", "vdot_tau", "multipliers_q", "multipliers_v", "multipliers_tau")
 NO_PROGRAM = {
     "bricard": "rows depend on each other",
-    "gripper_mimic": "joints share coordinates",
     "massless_coupler": "a hinge without inertia",
 }
 

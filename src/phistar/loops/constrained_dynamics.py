@@ -185,9 +185,7 @@ def results_by_code(
 def pushing(model: Model, q: Array, wrenches: Wrenches) -> Array:
     """Joint forces (..., nv) of wrenches on frames of a robot's tree."""
     check_numbers(model, {"q": q}, wrenches)
-    tree, rest = loop_system(model).tree, np.zeros(model.nv, q.dtype)
-    weight = dynamics.inverse_dynamics(tree, q, rest, rest)
-    return weight - dynamics.inverse_dynamics(tree, q, rest, rest, wrenches)
+    return dynamics.generalised_force(loop_system(model).tree, q, wrenches)
 
 
 @each_its_way

@@ -19,6 +19,7 @@ from phistar.arrays import Array
 from phistar.loops.assembly import usual_configurations, usual_rank
 from phistar.loops.system import loop_system, rows_at
 from phistar.model.components import GROUND
+from phistar.model.joint_map import joint_map
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_on_model
 from phistar.thresholds import POLICY
@@ -45,7 +46,7 @@ def early_rows(model: Model) -> tuple[EarlyRow, ...]:
     from phistar.scalar.trace.ground_rows import ground_loops
 
     loops = list(ground_loops(model))
-    if not loops:
+    if not loops or not joint_map(model).one_to_one:
         return ()
     usual = _UsualRows(model)
     if usual_rank(model) < len(usual.live):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,11 +22,13 @@ from phistar.algorithms.inverse_dynamics import bias_force
 from phistar.backends import OPTIONAL_INPUTS, Tuning
 from phistar.backends.policy import BundleWork, LoopWork
 from phistar.compile import (
+    TRACED,
     Kernel,
     Target,
     Traced,
     add_traced,
     compile_outputs,
+    embedded_request,
     joint_map,
     kernel,
     lowered_bundle,
@@ -147,7 +150,8 @@ def _tracer(
 
     system, epsilon = loop_system(model), _EPSILONS[precision]
     absent = frozenset(OPTIONAL_INPUTS)
-    factors = to_unrolled(
+    factors = partial(
+        to_unrolled,
         loop_factors(model.turning_rotors).schedule,
         model,
         absent,
@@ -231,23 +235,33 @@ def _discretization(model: Model) -> Unrolled:
 
 def _tree_programs(model: Model) -> TreePrograms:
     """What a linearization on the loops is made of."""
-    from phistar.scalar.lower import LoweringOptions
+    from phistar.scalar.lower import LoweringOptions, to_unrolled
     from phistar.scalar.lower_fused import to_fused
     from phistar.scalar.trace.loop_linearization import TreePrograms
     from phistar.scalar.trace.loop_programs import loop_tangents
 
     tree, absent = loop_system(model).tree, frozenset(OPTIONAL_INPUTS)
-    inverse = kernel("mass_matrix_inverse").on(
-        tree, Target("llvm", tuning=Tuning(regroup_inertia=True))
-    )
-    assert inverse is not None
     # Walks along branches are loops over rows, which cannot be part of a line.
     derivatives = replace(lowered_bundle("linearize_inverse"), split=None)
+    bias = loop_bias(model.turning_rotors).schedule
+    options = LoweringOptions(regroup=True)
     return TreePrograms(
-        inverse.unrolled(absent),
-        to_fused(derivatives, tree, absent, LoweringOptions(regroup=True)),
+        _inverse_mass_matrix(tree),
+        to_unrolled(bias, tree, absent, options=options),
+        to_fused(derivatives, tree, absent, options),
         loop_tangents(model),
     )
+
+
+def _inverse_mass_matrix(tree: Model) -> Unrolled:
+    """q -> 𝓜⁻¹; over nodes of links, in the robot's own coordinates, where joints mimic others."""
+    if not joint_map(tree).one_to_one:
+        return TRACED[embedded_request("mass_matrix_inverse", tree)].trace(tree)
+    found = kernel("mass_matrix_inverse").on(
+        tree, Target("llvm", tuning=Tuning(regroup_inertia=True))
+    )
+    assert found is not None
+    return found.unrolled(frozenset(OPTIONAL_INPUTS))
 
 
 def anywhere_programs(model: Model) -> tuple[Unrolled, Unrolled]:
@@ -284,12 +298,9 @@ def live_rows(model: Model) -> tuple[int, ...]:
 def loop_work(
     model: Model, precision: str = ANYWHERE, held: tuple[str, ...] = (), regular: bool = False
 ) -> LoopWork | None:
-    """None: no loops, joints without coordinates or inertia of their own, rotors that turn."""
-    joints = joint_map(model)
+    """None: no loops, joints without inertia of their own, rotors that turn."""
     rows = loop_system(model).count
-    if not rows or not joints.one_to_one or (joints.scales != 1.0).any():
-        return None
-    if model.turning_rotors or singular_hinges(model):
+    if not rows or model.turning_rotors or singular_hinges(model):
         return None
     return LoopWork(rows, link_rows(model))
 

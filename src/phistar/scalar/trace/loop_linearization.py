@@ -32,12 +32,15 @@ class TreePrograms:
     """Programs that are put together; joint vectors and matrices of the tree in body order.
 
     Attributes:
-        inverse: q -> 𝓜⁻¹, its only output.
+        inverse: q -> 𝓜⁻¹, its only output; in the robot's own coordinates where joints mimic
+            others.
+        bias: q, v -> 𝒞, its only output.
         derivatives: q, v, vdot -> ``tau_q`` and ``tau_v`` of inverse dynamics.
         tangents: q, v, vdot, multipliers -> ``acceleration_q``, ``acceleration_v``, ``force_q``.
     """
 
     inverse: Unrolled
+    bias: Unrolled
     derivatives: Unrolled
     tangents: Unrolled
 
@@ -141,7 +144,10 @@ class _Linearization:
 
     def _solution(self, q: Vector, rows: LineRows) -> _Solution:
         (entries,) = inline(self.programs.inverse, {"q": q}).values()
-        inverse = self.tracer.own_matrix(entries)
+        if self.tracer.has_mimics:
+            inverse = [list(entries[i * self.nv : (i + 1) * self.nv]) for i in range(self.nv)]
+        else:
+            inverse = self.tracer.own_matrix(entries)
         carried = [times(inverse, row) for row in rows.L]
         delta: Matrix = [zeros(len(carried)) for _ in carried]
         for i, row in enumerate(rows.L):
@@ -159,8 +165,9 @@ class _Linearization:
         missing: Vector,
     ) -> tuple[Vector, Vector]:
         """v̇ with Lv̇ = -missing, not a number off the loops, and λ with units."""
-        nothing = zeros(self.nv)
-        bias = self.tracer.sweeps(q, v, nothing, nothing)["bias"]
+        order = self.tracer.in_body_order
+        (joint_forces,) = inline(self.programs.bias, {"q": q, "v": order(v)}).values()
+        bias = self.tracer.own(joint_forces)
         vdot = times(solution.inverse, minus(tau, bias))
         right = [-x - dot(row, vdot) for x, row in zip(missing, rows.L, strict=True)]
         found = solution.factor.solve(right)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""𝓜x = f + L*λ with Lx = c in scalars, by two ways that share a tracer.
+"""𝓜x = f + L*λ with Lx = c in scalars, by ways that share a tracer.
 
 With the factors 𝓜 = N D N* of the tree and Z = N⁻¹L*, one column per row:
 
@@ -21,12 +21,14 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 
 from phistar.scalar.graph import Graph, Scalar, guard, select
+from phistar.scalar.linear.symmetric_factor import SymmetricFactor
 from phistar.scalar.linear.vectors import Matrix, Vector, dot, plus, scaled, zeros
 from phistar.scalar.lower import LoweringOptions, link_number_choices, quaternion_entries
 from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled, count_arithmetic
 from phistar.scalar.trace.ground_rows import LinkMotions, with_ground_rows
 from phistar.scalar.trace.loop_join import LoopJoin
 from phistar.scalar.trace.loop_tracer import NO_EARLY_ROWS, LineRows, LoopTracer
+from phistar.scalar.trace.node_sweeps import NodeSweeps
 from phistar.scalar.trace.traced_links import TracedLinks
 from phistar.scalar.trace.unrolled import UnrolledTrace
 from phistar.sweeps.ir import StreamProgram
@@ -138,6 +140,41 @@ class JoinSolver(LoopSolver):
         return tracer.own(found), multipliers
 
 
+class NodeSolver(LoopSolver):
+    """By all rows at once, of a robot with mimic joints: sweeps over nodes of links."""
+
+    def __init__(self, tracer: LoopTracer, robot: TracedLinks) -> None:
+        super().__init__(tracer, robot.graph)
+        self._robot = robot
+        self._sweeps = NodeSweeps(tracer.model, robot)
+
+    def bias(self, q: Vector, v: Vector) -> Vector:
+        """See ``LoopSolver``."""
+        return self.tracer.bias_of(self.tracer.traced_motion(self._robot)[0])
+
+    def solve(
+        self, q: Vector, rows: LineRows, force: Vector, wanted: Vector, guarded: bool = False
+    ) -> tuple[Vector, Vector]:
+        """See ``LoopSolver``."""
+        tracer, L = self.tracer, rows.L
+        columns = [self._sweeps.solve(row) for row in L]
+        delta: Matrix = [zeros(len(L)) for _ in L]
+        for i, row in enumerate(L):
+            for j in range(i + 1):
+                delta[i][j] = delta[j][i] = dot(row, columns[j])
+        found = self._sweeps.solve(force)
+        right = [c - dot(row, found) for c, row in zip(wanted, L, strict=True)]
+        if tracer.independent:
+            least = tracer.least_pivots(rows) if guarded else None
+            multipliers = SymmetricFactor(delta, least).solve(right)
+        else:
+            smallest = tracer.scales.smallest_pivot if guarded else 0.0
+            multipliers = _solve_pivoted(delta, right, tracer.rank, smallest)
+        for x, column in zip(multipliers, columns, strict=True):
+            found = plus(found, scaled(x, column))
+        return found, multipliers
+
+
 Program = tuple[Mapping[str, int], list[Store]]
 """Sizes of inputs, and what a trace leaves."""
 
@@ -154,11 +191,14 @@ def cheapest_program(tracer: LoopTracer, trace: Callable[[LoopSolver], Program])
 
 
 def _solvers(tracer: LoopTracer) -> Iterator[LoopSolver]:
-    if not tracer.independent:
+    if not tracer.independent and not tracer.has_mimics:
         yield RangeSolver(tracer)
         return
     options = LoweringOptions(regroup=True)
     for links in link_number_choices(tracer.model, frozenset(), options, flat=True):
+        if tracer.has_mimics:
+            yield NodeSolver(tracer, TracedLinks(links))
+            continue
         for early in (True, False) if tracer.early.links else (False,):
             yield JoinSolver(tracer, TracedLinks(links), early)
 

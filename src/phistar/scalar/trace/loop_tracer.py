@@ -7,7 +7,7 @@ vectors they are given is shared between all places that use them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -15,7 +15,7 @@ from phistar.arrays import Array
 from phistar.model.joint_map import joint_map
 from phistar.model.model import Model
 from phistar.scalar.linear.symmetric_factor import is_zero
-from phistar.scalar.linear.vectors import Matrix, Vector, scaled, zeros
+from phistar.scalar.linear.vectors import Matrix, Vector, plus, scaled, zeros
 from phistar.scalar.lower import trace_context
 from phistar.scalar.program import Unrolled
 from phistar.scalar.trace.inline import inline
@@ -100,9 +100,10 @@ class LoopTracer:
     """The tree's factors and the loops' rows in one graph.
 
     Args:
-        model: A robot whose joints all have coordinates of their own.
-        factors: q, v, tau, zeta -> ``bias`` 𝒞, ``kappa`` N⁻¹τ, ``scaled`` D⁻¹N⁻¹τ, ``v`` N⁻*ζ,
-            joint vectors in body order.
+        model: A robot.
+        factors: Gives the program q, v, tau, zeta -> ``bias`` 𝒞, ``kappa`` N⁻¹τ, ``scaled``
+            D⁻¹N⁻¹τ, ``v`` N⁻*ζ, joint vectors in body order, of a robot whose joints all have
+            coordinates of their own.
         bias: The sweeps of 𝒞 alone.
         absent: Inputs that none of them are given.
         closure: q, v -> rows, rate, bias, error; in the robot's own coordinates.
@@ -114,7 +115,7 @@ class LoopTracer:
     def __init__(
         self,
         model: Model,
-        factors: Unrolled,
+        factors: Callable[[], Unrolled],
         bias: Schedule,
         absent: Set[str],
         closure: Unrolled,
@@ -123,20 +124,24 @@ class LoopTracer:
         early: EarlyRows = NO_EARLY_ROWS,
     ) -> None:
         joints = joint_map(model)
-        assert joints.one_to_one
-        assert (joints.scales == 1.0).all()
         self.model = model
+        self.has_mimics = not joints.one_to_one
         self.rank = rank
         self.scales = scales
         self.early = early
-        self._order = [int(i) for i in joints.v_indices]
-        self._factors = factors
+        self._places = list(zip(joints.v_indices.tolist(), joints.scales.tolist(), strict=True))
+        self._trace_factors = factors
         self._bias = bias
         self._absent = absent
         self._closure = closure
 
+    @cached_property
+    def _factors(self) -> Unrolled:
+        return self._trace_factors()
+
     def sweeps(self, q: Vector, v: Vector, tau: Vector, zeta: Vector) -> Mapping[str, Vector]:
         """The tree's sweeps, joint vectors in the robot's own coordinates."""
+        assert not self.has_mimics
         given = {"tau": tau, "zeta": zeta, "v": v}
         inputs = {name: self.in_body_order(x) for name, x in given.items()}
         found = inline(self._factors, {"q": q, **inputs})
@@ -144,16 +149,15 @@ class LoopTracer:
 
     def traced_motion(self, robot: TracedLinks) -> tuple[UnrolledTrace, StreamProgram]:
         """The trace of 𝒞 of the inputs q and v, in the graph and the axes of some links."""
-        places = tuple((i, 1.0) for i in self._order)
         context = trace_context(self._bias.program, self.model, self._absent)
-        trace = UnrolledTrace(robot, replace(context, joint_places=places))
+        trace = UnrolledTrace(robot, replace(context, joint_places=tuple(self._places)))
         trace.run(self._bias)
         return trace, self._bias.program
 
     def bias_of(self, trace: UnrolledTrace) -> Vector:
         """𝒞 of such a trace."""
         (stream,) = self._bias.program.outputs.values()
-        found = zeros(self.model.nv)
+        found = zeros(len(self._places))
         for link in trace.tracers:
             values = as_vector(link.value(stream))
             found[link.v : link.v + len(values)] = values
@@ -178,22 +182,23 @@ class LoopTracer:
         return [float(sizes[i]) * u * u for i, u in zip(rows.numbers, rows.units, strict=True)]
 
     def in_body_order(self, x: Vector) -> Vector:
-        """A joint vector as the tree's programs have it."""
-        return [x[i] for i in self._order]
+        """Velocities of all joints as the tree's programs have them; those of mimics scaled."""
+        return [scale * x[i] for i, scale in self._places]
 
     def own_matrix(self, entries: Vector) -> Matrix:
         """A matrix over the joints of the tree's programs, rows one after the other."""
-        size = self.model.nv
-        result: Matrix = [zeros(size) for _ in range(size)]
-        for k, i in enumerate(self._order):
-            result[i] = self.own(entries[k * size : (k + 1) * size])
+        size = len(self._places)
+        result: Matrix = [zeros(self.model.nv) for _ in range(self.model.nv)]
+        for k, (i, scale) in enumerate(self._places):
+            row = self.own(entries[k * size : (k + 1) * size])
+            result[i] = plus(result[i], scaled(scale, row))
         return result
 
     def own(self, x: Vector) -> Vector:
-        """A joint vector of the tree's programs in the robot's own coordinates."""
-        result = zeros(len(x))
-        for i, value in zip(self._order, x, strict=True):
-            result[i] = value
+        """Joint forces of the tree's programs on the robot's own coordinates."""
+        result = zeros(self.model.nv)
+        for (i, scale), value in zip(self._places, x, strict=True):
+            result[i] = result[i] + scale * value
         return result
 
     def rows(self, q: Vector, v: Vector) -> LineRows:

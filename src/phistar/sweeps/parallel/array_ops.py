@@ -41,7 +41,7 @@ class ArrayOps(Protocol):
 class NumpyOps:
     """NumPy."""
 
-    xp = np
+    xp: Any = np
 
     def assign(self, array: Array, index: Any, value: Array) -> Array:
         """In place."""
@@ -50,7 +50,7 @@ class NumpyOps:
 
     def take(self, array: Array, index: Any) -> Array:
         """See ``ArrayOps``."""
-        return array.take(index, axis=-2)
+        return np.asarray(array.take(index, axis=-2))
 
     def sum_by(self, array: Array, groups: Array, count: int) -> Array:
         """In the order of the links, whatever else is added up beside them."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A tree of links as segments that are joined in rounds: heavy paths, cut into runs, joined in pairs.
+"""A tree of links as segments that are joined in rounds: heavy paths, runs of them, pairs of runs.
 
 A *path* goes from its head outward, at each link into the child with the largest subtree; the other
 children head paths of their own and hang their results onto their parent link. A path is cut into
@@ -14,9 +14,11 @@ rounds as the tree is deep, and no join.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -268,10 +270,7 @@ class JoinTree:
         order = np.argsort(level, kind="stable")
         cuts = np.searchsorted(level[order], np.arange(1, level.max(initial=0) + 2))
         light = self._light if hanging else (np.zeros(0, np.intp),) * 2
-        found = []
-        for first, last in zip(cuts[:-1], cuts[1:], strict=True):
-            found.append(self._round(order[first:last], light))
-        return tuple(found)
+        return tuple(self._round(order[first:last], light) for first, last in pairwise(cuts))
 
     @cached_property
     def _light(self) -> tuple[Indices, Indices]:
@@ -284,13 +283,15 @@ class JoinTree:
     def _round(self, members: Indices, light: tuple[Indices, Indices]) -> Round:
         links, joins = members[members < self.count], members[members >= self.count]
         closed, last = self.closed[links], self.next[links] == NONE
-        groups = [
-            self._links(links[(closed == is_closed) & (last == is_last)], light)
-            for is_closed in (False, True)
-            for is_last in (True, False)
-        ]
         ended = self.closed[joins]
-        return Round(*groups, self._pairs(joins[~ended]), self._pairs(joins[ended]))
+        return Round(
+            self._links(links[~closed & last], light),
+            self._links(links[~closed & ~last], light),
+            self._links(links[closed & last], light),
+            self._links(links[closed & ~last], light),
+            self._pairs(joins[~ended]),
+            self._pairs(joins[ended]),
+        )
 
     def _links(self, index: Indices, light: tuple[Indices, Indices]) -> Links:
         parents, paths = light
@@ -323,8 +324,6 @@ def _heavy_children(parents: Sequence[int]) -> tuple[list[int], list[int]]:
 
 def _balanced_cut(sums: list[int], low: int, high: int) -> int:
     """Where to cut runs low to high so that both sides weigh about the same."""
-    from bisect import bisect_left
-
     middle = (sums[low] + sums[high]) / 2
     cut = bisect_left(sums, middle, low + 1, high - 1)
     if cut > low + 1 and middle - sums[cut - 1] < sums[cut] - middle:

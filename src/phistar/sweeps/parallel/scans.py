@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Affine recursions in rounds: transfers of segments are joined, vectors go up and down.
 
-A segment takes a value at one end to the other, x ↦ T x + e. Outward, e of a segment 1 and a segment
-2 beyond it is T₂ e₁ + e₂; inward it is e₁ + T₁ e₂. T are poses where nothing happens at joints, else
-matrices; values are vectors, or matrices that are multiplied on both sides.
+A segment takes a value at one end to the other, x ↦ T x + e. Outward, e of a segment 1 and a
+segment 2 beyond it is T₂ e₁ + e₂; inward it is e₁ + T₁ e₂. T are poses where nothing happens at
+joints, else matrices; values are vectors, or matrices that are multiplied on both sides.
 """
 
 from __future__ import annotations

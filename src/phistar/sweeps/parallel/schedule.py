@@ -14,7 +14,7 @@ One rule goes further. A Riccati recursion is mostly there for a pair of affine 
 free joints, x = z + G (τ - H z), z = b + P a + Σ φ x, and back outward, α = φ* α + a + H* v̇ with
 v̇ = D⁻¹ (τ - H z) - G* φ* α. Together they are a right-hand side (a, b, τ) of the star product: its
 vectors go up in the rounds of the matrices and down again, and P, G, D, z are never formed unless
-something else asks for them. The pair is found by the forms of its streams, whatever the program is.
+something else asks for them. The pair is found by the forms of its streams, in any program.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Riccati recursions by the star product: segments between two handles, joined up a tree and split down.
+"""Riccati recursions by the star product: segments between two handles, joined and split again.
 
 A segment of a path takes the acceleration α_in of what is inboard of it and the force f_out that
 what is outboard needs, and gives the others:
@@ -11,12 +11,14 @@ inertia and what hangs onto it together M, is one elimination of its joint:
 
     U = (M + J₂) H*    D = H U + A    G = U D⁻¹
     J = φ (M + J₂ - G U*) φ*    F = F₂ (I - H* G*) φ*    C = C₂ + F₂ H* D⁻¹ H F₂*
-    ν = D⁻¹ (τ - H (b + d₂ + (M + J₂) a))    c = c₂ + F₂ (a + H* ν)    d = φ ((M + J₂)(a + H* ν) + b + d₂)
+    z = b + d₂ + (M + J₂) a    ε = τ - H z    ν = D⁻¹ ε
+    c = c₂ + F₂ (a + H* ν)    d = φ (z + G ε)
 
 and two segments, 2 outboard of 1, are joined by
 
     E = (I + C₁ J₂)⁻¹    w = E (c₁ - C₁ d₂)
-    F = F₂ E F₁    C = C₂ + F₂ E C₁ F₂*    J = J₁ + F₁* J₂ E F₁    c = c₂ + F₂ w    d = d₁ + F₁* (d₂ + J₂ w)
+    F = F₂ E F₁    C = C₂ + F₂ E C₁ F₂*    J = J₁ + F₁* J₂ E F₁
+    c = c₂ + F₂ w    d = d₁ + F₁* (d₂ + J₂ w)
 
 which is associative (``algorithms.parallel_joins``). It needs D > 0 of the links at which runs end,
 seen by themselves, and no more. Closed segments, which end at a tip, have f_out = 0: J and d alone.
@@ -127,7 +129,7 @@ class StarFactor:
         self.put("C", joins.index, take(self.C, joins.right) + algebra.symmetric(C))
 
     def outer_inertias(self) -> Any:
-        """Σ φ P⁺ φ* over the children of each link, all other links being there, (6, 6, links, samples)."""
+        """Σ φ P⁺ φ* over the children of each link of the whole robot, (6, 6, links, samples)."""
         tree, take = self.tree, self.ops.take
         beyond = self.ops.xp.zeros((6, 6, tree.size, self.fields.samples), dtype=self.dtype)
         total = self.loaded - self.inertia
@@ -216,12 +218,15 @@ class StarSolve:
             b = b + take(self.d, links.next)
         M, D_inverse = take(factor.loaded, index), take(factor.D_inverse, index)
         tau = take(self._wide(self.tau), index)
-        nu = times(D_inverse, tau - own.H_times(b + times(M, a)))
-        free = a + own.Ht_times(nu)
+        z = b + times(M, a)
+        innovation = tau - own.H_times(z)
+        nu = times(D_inverse, innovation)
+        leaving = z + times(take(factor.G, index), innovation)
         self.put("nu", index, nu)
-        self.put("d", index, self.algebra.force_in(own.R, own.p, times(M, free) + b))
+        self.put("d", index, self.algebra.force_in(own.R, own.p, leaving))
         if closed:
             return
+        free = a + own.Ht_times(nu)
         if not last:
             free = take(self.c, links.next) + times(take(factor.F, links.next), free)
         self.put("c", index, free)

@@ -7,18 +7,19 @@ No loop goes over links: a chain of N links takes about log₂ N rounds, whateve
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from phistar.arrays import Array
+from phistar.arrays import Array, DType
 from phistar.backends.base import SweptExecutable, inputs_read, require_inputs
 from phistar.backends.batch_axes import as_inexact, cast_to_precision, real_dtype
 from phistar.backends.numpy_links import LinkTables, link_transforms
 from phistar.backends.robot_programs import VectorProgram
 from phistar.model.configuration import normalized_configuration
+from phistar.model.model import Model
 from phistar.sweeps.ir import Type
 from phistar.sweeps.op_costs import OperationCount
 from phistar.sweeps.parallel.array_ops import NUMPY_OPS
@@ -42,7 +43,7 @@ class NumpyRounds(SweptExecutable):
         self._leaves = {n.data: n for n in nodes if n.spec.is_input}
         self._output_types = {name: program.nodes[s].type for name, s in program.outputs.items()}
         given = (vectors.model, tuple(vectors.frames), vectors.locked)
-        self._numbers = lru_cache(maxsize=4)(partial(LinkNumbers.of, *given))
+        self._numbers = lru_cache(maxsize=4)(partial(_numbers_in_rounds, *given))
         self._tables = lru_cache(maxsize=4)(partial(LinkTables, *given))
 
     @property
@@ -85,11 +86,14 @@ class NumpyRounds(SweptExecutable):
         }
 
     def _run(
-        self, real: np.dtype, names: list[str], arrays: list[Array], count: int
+        self, real: DType, names: list[str], arrays: list[Array], count: int
     ) -> dict[str, Array]:
         """Results (samples, ...) of arrays (samples or 1, ...)."""
         R, p = link_transforms(self._tables(real), np.moveaxis(arrays[0], 0, -1))
-        fields = LinkFields(NUMPY_OPS, self._numbers(real), np.moveaxis(R, 0, 2), p.swapaxes(0, 1))
+        tree = parallel_tree(self.model)
+        R = np.ascontiguousarray(np.moveaxis(R[tree.order], 0, 2))
+        p = np.ascontiguousarray(p[tree.order].swapaxes(0, 1))
+        fields = LinkFields(NUMPY_OPS, self._numbers(real), R, p)
         given = {}
         for name, x in zip(names, arrays[1:], strict=True):
             inner = np.moveaxis(x, 0, -1)
@@ -97,7 +101,7 @@ class NumpyRounds(SweptExecutable):
             is_links = node.op != "scatter" and node.type is not Type.JOINT
             given[name] = np.ascontiguousarray(inner.swapaxes(0, 1) if is_links else inner)
         with np.errstate(all="ignore"):
-            results = run_stages(self.rounds, parallel_tree(self.model), fields, given)
+            results = run_stages(self.rounds, tree, fields, given)
         return {name: self._outer(name, x, count) for name, x in results.items()}
 
     def _outer(self, name: str, x: Array, count: int) -> Array:
@@ -109,6 +113,13 @@ class NumpyRounds(SweptExecutable):
         elif kind.output_axes == 2:
             first = first.swapaxes(1, 2)
         return np.broadcast_to(first, (count, *first.shape[1:]))
+
+
+def _numbers_in_rounds(
+    model: Model, frames: tuple[str, ...], locked: Set[int], precision: DType
+) -> LinkNumbers:
+    """The numbers of a robot's links in the order of their rounds."""
+    return LinkNumbers.of(model, frames, locked, precision).renumbered(parallel_tree(model).order)
 
 
 def _samples_first(x: Array, tail: int, shape: tuple[int, ...]) -> Array:

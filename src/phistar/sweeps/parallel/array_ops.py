@@ -45,12 +45,17 @@ class NumpyOps:
 
     def assign(self, array: Array, index: Any, value: Array) -> Array:
         """In place."""
+        if len(index) == 3 and index[0] is ...:
+            index = (..., _as_slice(index[1]), index[2])
         array[index] = value
         return array
 
     def take(self, array: Array, index: Any) -> Array:
-        """See ``ArrayOps``."""
-        return np.asarray(array.take(index, axis=-2))
+        """See ``ArrayOps``; a view where links lie side by side."""
+        place = _as_slice(index)
+        if isinstance(place, slice):
+            return array[..., place, :]
+        return np.asarray(array.take(place, axis=-2))
 
     def sum_by(self, array: Array, groups: Array, count: int) -> Array:
         """In the order of the links, whatever else is added up beside them."""
@@ -64,6 +69,13 @@ class NumpyOps:
 
 
 NUMPY_OPS = NumpyOps()
+
+
+def _as_slice(index: Array) -> Array | slice:
+    """Indices of neighbours as a slice, which copies nothing."""
+    if not len(index) or index[-1] - index[0] != len(index) - 1:
+        return index
+    return slice(int(index[0]), int(index[-1]) + 1) if (np.diff(index) == 1).all() else index
 
 
 @dataclass(frozen=True)

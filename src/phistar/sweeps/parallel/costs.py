@@ -81,7 +81,8 @@ class _Counter:
         self, schedule: ParallelSchedule, here: Iterable[LinkType], tree: JoinTree
     ) -> None:
         self.program, self.tree = schedule.program, tree
-        places = list(here)
+        given = list(here)
+        places = [given[k] for k in tree.order.tolist()]
         self.places = list(dict.fromkeys(places))
         number = {place: i for i, place in enumerate(self.places)}
         self.codes = np.array([number[place] for place in places], dtype=np.intp)

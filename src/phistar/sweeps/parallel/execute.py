@@ -40,12 +40,13 @@ def run_stages(
     Args:
         schedule: The program.
         tree: The segments of the robot's links.
-        fields: The links at configurations.
+        fields: The links at configurations, in the order of the tree's numbers.
         inputs: Leaves by name: JOINT vectors (coordinates, samples), MOTION and FORCE vectors
-            (6, links, samples) in link axes, forces on frames (frames, 6, samples).
+            (6, links, samples) in link axes, forces on frames (frames, 6, samples). Joint vectors
+            and links are in the order of the robot.
 
     Returns:
-        Outputs by name, shaped like the inputs; values at the ground are (components, samples).
+        Outputs by name, shaped and ordered like the inputs; at the ground (components, samples).
     """
     machine = _Machine(schedule, tree, fields, inputs)
     for stage in schedule.stages:
@@ -96,7 +97,9 @@ class _Machine:
             return value
         count = self.fields.numbers.count
         value = self.fields.ops.xp.broadcast_to(value, (value.shape[0], count, value.shape[-1]))
-        return self.fields.joint_output(value) if kind is Type.JOINT else value
+        if kind is Type.JOINT:
+            return self.fields.joint_output(value)
+        return self.fields.ops.take(value, self.tree.label)
 
     # -- streams
 
@@ -142,7 +145,9 @@ class _Machine:
                 return self.fields.zero((6,))
             raise ArgumentError(f"no value was given for the input {node.data!r}")
         x = self.inputs[node.data]
-        return self.fields.joint_vector(x) if node.type is Type.JOINT else x
+        if node.type is Type.JOINT:
+            return self.fields.joint_vector(x)
+        return self.fields.ops.take(x, self.tree.order)
 
     def scatter(self, node: Node) -> Any:
         """Forces on frames."""

@@ -10,6 +10,9 @@ Segments are numbered: segment k < n is link k with all links beyond it in its r
 are joins of two segments, the inboard one called left. A segment is *closed* if it ends at the tip
 of its path, where no force comes in. One run per path gives the levels of the tree itself: as many
 rounds as the tree is deep, and no join.
+
+Inside, links have numbers of their own, by the round in which they are taken in, so that what is
+done side by side lies side by side: ``order`` lists the robot's links by these numbers.
 """
 
 from __future__ import annotations
@@ -93,6 +96,7 @@ class JoinTree:
     Attributes:
         count: Number of links.
         size: Number of segments.
+        order: The robot's links by their numbers here; ``label`` is the inverse.
         parents: Of links.
         next, left, right: Segments that a segment is made of.
         closed: Whether a segment ends at a tip.
@@ -133,6 +137,31 @@ class JoinTree:
         self.closed = np.array(
             [not each for each in self._open_runs] + self._join_closed, dtype=bool
         )
+        self._levels = {
+            "up": self._heights(hanging=True),
+            "up_alone": self._heights(hanging=False),
+            "down": self._depths(hanging=True),
+            "down_alone": self._depths(hanging=False),
+        }
+        self._renumber()
+
+    def _renumber(self) -> None:
+        """Links and joins by the round in which they are made, groups of a round together."""
+        height, count = self._levels["up"], self.count
+        last = np.concatenate([self.next == NONE, np.zeros(self.size - count, dtype=bool)])
+        order = np.lexsort((np.arange(self.size), ~last, self.closed, height))
+        order = np.concatenate([order[order < count], order[order >= count]])
+        label = np.empty(self.size + 1, dtype=np.intp)
+        label[order] = np.arange(self.size)
+        label[NONE] = NONE
+        joins = order[count:] - count
+        self.order, self.label = order[:count], label[:count]
+        self.parents = label[self.parents[self.order]]
+        self.next = label[self.next[self.order]]
+        self.left, self.right = label[self.left[joins]], label[self.right[joins]]
+        self.heads, self.paths = label[self.heads], label[self.paths]
+        self.closed = self.closed[order]
+        self._levels = {name: level[order] for name, level in self._levels.items()}
 
     def _build_path(self, head: int, run_length: int | None) -> int:
         """The segment of a whole path."""
@@ -194,22 +223,22 @@ class JoinTree:
     @cached_property
     def up(self) -> tuple[Round, ...]:
         """Rounds from links to whole paths, each after the paths that hang onto its links."""
-        return self._rounds(self._heights(hanging=True), hanging=True)
+        return self._rounds("up", hanging=True)
 
     @cached_property
     def up_alone(self) -> tuple[Round, ...]:
         """The same of each path by itself, nothing hanging on."""
-        return self._rounds(self._heights(hanging=False), hanging=False)
+        return self._rounds("up_alone", hanging=False)
 
     @cached_property
     def down(self) -> tuple[Round, ...]:
         """Rounds from whole paths to links, each path after the link that it hangs onto."""
-        return self._rounds(self._depths(hanging=True), hanging=True)
+        return self._rounds("down", hanging=True)
 
     @cached_property
     def down_alone(self) -> tuple[Round, ...]:
         """The same of each path by itself."""
-        return self._rounds(self._depths(hanging=False), hanging=False)
+        return self._rounds("down_alone", hanging=False)
 
     def _heights(self, hanging: bool) -> Indices:
         """The round in which each segment is made."""
@@ -266,7 +295,8 @@ class JoinTree:
             links.append(self._heavy[links[-1]])
         return links
 
-    def _rounds(self, level: Indices, hanging: bool) -> tuple[Round, ...]:
+    def _rounds(self, name: str, hanging: bool) -> tuple[Round, ...]:
+        level = self._levels[name]
         order = np.argsort(level, kind="stable")
         cuts = np.searchsorted(level[order], np.arange(1, level.max(initial=0) + 2))
         light = self._light if hanging else (np.zeros(0, np.intp),) * 2

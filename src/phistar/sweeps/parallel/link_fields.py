@@ -98,6 +98,24 @@ class LinkNumbers:
             _joint_entries(sizes),
         )
 
+    def renumbered(self, order: Array) -> LinkNumbers:
+        """The same with links in another order; joint vectors keep theirs."""
+        label = np.empty(self.count + 1, dtype=np.intp)
+        label[order] = np.arange(self.count)
+        label[GROUND] = GROUND
+        row, link = np.divmod(self.joint_entries, max(self.count, 1))
+        by_link: dict[str, Any] = {
+            n: np.ascontiguousarray(getattr(self, n)[..., order, :]) for n in _BY_LINK
+        }
+        return replace(
+            self,
+            parents=label[self.parents[order]],
+            sizes=tuple(self.sizes[k] for k in order.tolist()),
+            frames=tuple((int(label[body]), transform) for body, transform in self.frames),
+            joint_entries=row * self.count + label[link],
+            **by_link,
+        )
+
 
 def _joint_entries(sizes: Sequence[int]) -> Array:
     counts = np.array(sizes, dtype=np.intp)

@@ -50,7 +50,8 @@ def parallel_tree(model: Model) -> JoinTree:
 
 def pair_span(tree: JoinTree, here: Iterable[LinkType]) -> int:
     """Operations one after the other of forward dynamics' star product on a tree."""
-    places = list(here)
+    given = list(here)
+    places = [given[k] for k in tree.order.tolist()]
     up = sum(_dearest(each, places, "up") for each in tree.up)
     return up + sum(_dearest(each, places, "down") for each in tree.down)
 

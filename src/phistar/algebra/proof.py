@@ -278,10 +278,10 @@ def _symmetrised(side: Expr) -> Expr:
 
 def phase_rows(theorem: Theorem) -> Iterator[tuple[Identity, ...]]:
     """The rows of each phase that a proof goes through, in order."""
-    cancels = cancellation_rows(theorem.sides)
+    assumed = [row for need in sorted(theorem.needs) for row in HYPOTHESES[need].rows]
+    cancels = cancellation_rows(theorem.sides, assumed)
     if cancels:
         yield cancels
-    assumed = [row for need in sorted(theorem.needs) for row in HYPOTHESES[need].rows]
     phased = {row for phase in PHASES for row in phase.rows}
     theorems = [row for row in theorem.rules if row not in phased]
     core_rows: tuple[Identity, ...] = ()

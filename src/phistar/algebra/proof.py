@@ -284,10 +284,11 @@ def phase_rows(theorem: Theorem) -> Iterator[tuple[Identity, ...]]:
         yield cancels
     phased = {row for phase in PHASES for row in phase.rows}
     theorems = [row for row in theorem.rules if row not in phased]
+    usable = [row for row in (*assumed, *theorem.rules) if row.needs <= theorem.needs]
     core_rows: tuple[Identity, ...] = ()
     for phase in PHASES:
-        rows = dict.fromkeys(row for row in (*assumed, *theorem.rules) if row in phase.rows)
-        named = [row for row in rows if row not in phase.always and row.needs <= theorem.needs]
+        optional = {*phase.rows} - {*phase.always}
+        named = [row for row in dict.fromkeys(usable) if row in optional]
         if phase.name == "core":
             core_rows = (*theorems, *named, *phase.always)
             yield core_rows

@@ -30,7 +30,7 @@ from phistar.compile import (
     kernel,
 )
 from phistar.derive import derive
-from phistar.errors import ArgumentError, UnknownNameError
+from phistar.errors import ArgumentError, UnknownNameError, renamed_argument
 from phistar.explain import meanings
 from phistar.explain.dependencies import symbols_in, theorems_in
 from phistar.explain.joint_crossings import crossing_lines, frame_lines
@@ -47,6 +47,7 @@ class RobotLike(Protocol):
     model: Model
 
 
+@renamed_argument("model", "robot")
 def explain(
     what: str | Expr | Kernel, robot: Model | RobotLike | None = None, level: str | None = None
 ) -> str:
@@ -65,12 +66,8 @@ def explain(
         LoweringError: The expression has no sweep form.
     """
     model = None if robot is None else _model(robot)
-    if isinstance(what, str) and what in METHOD_MEANINGS and what not in PROGRAMS:
-        return _explain_method(what, model, level)
-    if isinstance(what, str) and what in REQUESTS and what not in {**PROGRAMS, **MATRICES}:
-        return _explain_request(what, model)
-    if isinstance(what, str) and what in catalogue() and what not in {**PROGRAMS, **MATRICES}:
-        return _explain_theorem(what, level)
+    if isinstance(what, str) and (text := _explain_name(what, model, level)) is not None:
+        return text
     program = _compiled(what, model)
     if level is None:
         levels = [name for name in LEVELS if model is not None or name not in _NEEDS_ROBOT]
@@ -80,6 +77,17 @@ def explain(
     if model is None and level in _NEEDS_ROBOT:
         raise ArgumentError(f"the level {level!r} needs a robot")
     return "\n".join(_level(level, program, model)[1:])
+
+
+def _explain_name(name: str, model: Model | None, level: str | None) -> str | None:
+    """A method, a row of ``REQUESTS`` or a theorem; None for what has all levels."""
+    if name in METHOD_MEANINGS and name not in PROGRAMS:
+        return _explain_method(name, model, level)
+    if name in PROGRAMS or name in MATRICES:
+        return None
+    if name in REQUESTS:
+        return _explain_request(name, model)
+    return _explain_theorem(name, level) if name in catalogue() else None
 
 
 def program_names() -> tuple[str, ...]:

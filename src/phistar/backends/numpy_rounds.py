@@ -18,6 +18,7 @@ from phistar.backends.base import SweptExecutable, inputs_read, require_inputs
 from phistar.backends.batch_axes import as_inexact, cast_to_precision, real_dtype
 from phistar.backends.numpy_links import LinkTables, link_transforms
 from phistar.backends.robot_programs import VectorProgram
+from phistar.errors import ArgumentError
 from phistar.model.configuration import normalized_configuration
 from phistar.model.model import Model
 from phistar.sweeps.ir import Type
@@ -73,6 +74,11 @@ class NumpyRounds(SweptExecutable):
             *(as_inexact(inputs[name]) for name in names),
         ]
         real = real_dtype(arrays)
+        if real == np.float16:
+            raise ArgumentError(
+                "parallel schedules join inertias of many links, which float16 does not hold: "
+                "give float32 or float64"
+            )
         shapes = [x.shape[: x.ndim - tail] for x, tail in zip(arrays, tails, strict=True)]
         shape = np.broadcast_shapes(*shapes)
         flat = [

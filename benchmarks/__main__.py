@@ -19,6 +19,7 @@ from benchmarks import (
     counts,
     growth,
     loops,
+    parallel,
     readme,
     report,
     results,
@@ -111,8 +112,15 @@ def _steps(found: Results, limits: Limits, quick: bool) -> dict[str, Callable[[]
         found.loop_stepping, fault = loops.simulate_four_bars(quick)
         found.faults += [*faults, *([fault] if fault else [])]
 
+    def in_rounds() -> None:
+        os.environ[THREADS] = "1"
+        found.parallel, faults = parallel.measure(limits.main_budget)
+        found.system = parallel.measure_system(quick)
+        found.faults += faults
+
     return {
         "simulation of many robots": step,
+        "parallel schedules": in_rounds,
         "closed loops": close_loops,
         "growth over chains": grow,
         "first results in new processes": start,

@@ -117,40 +117,34 @@ def _traced_step(
 ) -> dict[str, Vector]:
     model, g = steps.model, steps.graph
     q: Vector = [g.load("q", i) for i in range(model.nq)]
+    columns, groups = goal_slices(model, targets)
     levels: dict[int, tuple[Vector, Matrix]] = {}
-    errors: Vector = []
-    squares: Vector = []
-    goal = scale = 0
-    for target in targets:
+    errors: list[Vector] = []
+    for target, column, group in zip(targets, columns, groups, strict=True):
         kind = TARGET_KINDS[target.kind]
-        given: Vector = [g.load("goals", goal + i) for i in range(kind.goal(model))]
-        goal += len(given)
-        e, rows = kind.trace(steps, target, given)
-        errors += e
-        squares.append(dot(e, e))
-        weighted_e, weighted_rows = levels.setdefault(target.priority, ([], []))
-        first = 0
-        for count in kind.rows(model):
-            factor = g.load("scales", scale)
-            for error, row in zip(
-                e[first : first + count], rows[first : first + count], strict=True
-            ):
-                weighted_e.append(factor * error)
-                kept = [0.0 if i in held else x for i, x in enumerate(row)]
-                weighted_rows.append(scaled(factor, kept))
-            first, scale = first + count, scale + 1
+        e, rows = kind.trace(steps, target, _loads(g, "goals", column))
+        errors.append(e)
+        level_e, level_rows = levels.setdefault(target.priority, ([], []))
+        scales = _loads(g, "scales", group)
+        factors = [x for x, n in zip(scales, kind.rows(model), strict=True) for _ in range(n)]
+        for factor, error, row in zip(factors, e, rows, strict=True):
+            level_e.append(factor * error)
+            kept = [0.0 if i in held else x for i, x in enumerate(row)]
+            level_rows.append(scaled(factor, kept))
     ordered = [levels[key] for key in sorted(levels)]
     step = _step_inside_limits(model, g, q, ordered, limited)
     reached = integrated(model, q, step)
-    if limited:
-        reached = _clamped(model, reached)
-    merit = 0.5 * dot(ordered[0][0], ordered[0][0])
-    rest = [0.5 * dot(e, e) for e, _ in ordered[1:]]
-    length = sqrt(dot(step, step))
     return {
-        "q_next": reached, "errors": errors, "squares": squares, "merit": [merit, *rest],
-        "length": [length],
-    }  # fmt: skip
+        "q_next": _clamped(model, reached) if limited else reached,
+        "errors": [x for e in errors for x in e],
+        "squares": [dot(e, e) for e in errors],
+        "merit": [0.5 * dot(e, e) for e, _ in ordered],
+        "length": [sqrt(dot(step, step))],
+    }
+
+
+def _loads(g: Graph, name: str, entries: slice) -> Vector:
+    return [g.load(name, i) for i in range(entries.start, entries.stop)]
 
 
 def _step_inside_limits(
@@ -206,7 +200,7 @@ def _clamped(model: Model, q: Vector) -> Vector:
 def _priority_step(levels: Sequence[tuple[Vector, Matrix]], mu: Scalar) -> Vector:
     """Damped least squares, each priority in the null space of those before it."""
     total = zeros(len(levels[0][1][0]))
-    projections: list[tuple[Matrix, SymmetricFactor | None]] = []
+    projections: list[tuple[Matrix, SymmetricFactor]] = []
     for number, (e, rows) in enumerate(levels):
         left = minus(e, times(rows, total)) if number else e
         own = rows
@@ -237,9 +231,8 @@ def _gram(rows: Matrix, damping: Scalar) -> SymmetricFactor:
     return SymmetricFactor(entries)
 
 
-def _projected(rows: Matrix, basis: Matrix, factor: SymmetricFactor | None) -> Matrix:
+def _projected(rows: Matrix, basis: Matrix, factor: SymmetricFactor) -> Matrix:
     """Rows in what leaves A v = 0: B - B A*(A A* + floor)⁻¹ A."""
-    assert factor is not None
     columns = transposed(basis)
     return [minus(row, times(columns, factor.solve(times(basis, row)))) for row in rows]
 

@@ -97,6 +97,7 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
             "phistar.drawing.scene:Scene, Part, MissingShapeWarning",
             "phistar.drawing.triangles:Triangles",
             "phistar.viewer.viewer:Viewer",
+            "phistar.report",
         ),
     ),
     "whole_system": (

@@ -105,7 +105,7 @@ LAYERS: dict[str, tuple[str, str]] = {
         "errors spatial model sweeps dynamics derivatives diagonal energies explain drawing",
         "numpy viser",
     ),
-    "report": ("errors spatial model robots robot sim", "numpy matplotlib plotly"),
+    "report": ("errors reprs spatial model robots robot sim drawing", "numpy"),
     "cli": (
         f"{BASE} settings robot robots backends compile explain c_export sim control viewer report "
         "drawing phistar",

@@ -311,6 +311,7 @@ def _exported_trace(
         "precision": options.real,
     }
     choices = tuple(given.get(choice, default) for choice, default in row.choices.items())
+    choices = row.everywhere(model, *choices)
     if row.work(model, *choices) is None:
         asked = wanted.quantity
         raise ArgumentError(f"{asked} has no program on robot '{model.name}', and so no C")

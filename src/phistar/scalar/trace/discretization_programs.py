@@ -21,7 +21,9 @@ from phistar.scalar.trace.configuration_programs import integrated
 from phistar.scalar.trace.step_jacobians import step_jacobians
 
 
-def discretization(model: Model, scheme: str) -> Unrolled:
+def discretization(
+    model: Model, scheme: str, prefix: str = "vdot_", more_rows: int = 0
+) -> Unrolled:
     """A step and its derivatives, in the robot's own coordinates.
 
     It reads ``q v dt`` and the linearization ``vdot vdot_q vdot_v vdot_tau``, and gives ``q_next
@@ -30,9 +32,13 @@ def discretization(model: Model, scheme: str) -> Unrolled:
     Args:
         model: The robot.
         scheme: ``"euler"`` or ``"semi_implicit"``.
+        prefix: Of the names of the matrices.
+        more_rows: Rows of these beyond nv, which are not read.
     """
     nq, nv = model.nq, model.nv
-    sizes = {"q": nq, "v": nv, "dt": 1, "vdot": nv, **dict.fromkeys(_MATRICES, nv * nv)}
+    matrices = {name: prefix + name.removeprefix("vdot_") for name in _MATRICES}
+    size = (nv + more_rows) * nv
+    sizes = {"q": nq, "v": nv, "dt": 1, "vdot": nv, **dict.fromkeys(matrices.values(), size)}
     outputs = {"q_next": nq, "v_next": nv, "A": 4 * nv * nv, "B": 2 * nv * nv}
     body = BasicBlock(Graph())
     g = body.graph
@@ -50,7 +56,7 @@ def discretization(model: Model, scheme: str) -> Unrolled:
         for name in _MATRICES:
             for j in range(nv):
                 own = j - rows.start if j in rows else None
-                rate: Vector = [dt * g.load(name, i * nv + j) for i in rows]
+                rate: Vector = [dt * g.load(matrices[name], i * nv + j) for i in rows]
                 if own is not None and name == "vdot_v":
                     rate[own] = rate[own] + 1.0
                 if scheme == "semi_implicit":

@@ -108,7 +108,7 @@ def test_two_link_eta(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_panda_payload(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """All places are reached; who knows the payload is off by a fiftieth of who does not, at most."""
+    """All places are reached; a law that knows the payload is fifty times closer."""
     shown = run("panda_payload", tmp_path, capsys)
     assert "3 of 3 samples reached" in shown
     known = number(r"law knows the payload: off by (\S+) mm", shown)

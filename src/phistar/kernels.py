@@ -56,7 +56,7 @@ from phistar.model.model import Model
 from phistar.model.singular import require_finite_results
 from phistar.reprs import html_card, html_folded
 from phistar.scalar.printing import to_text as scalars_text
-from phistar.scalar.program import ScalarProgram, count_arithmetic
+from phistar.scalar.program import ScalarProgram
 from phistar.scalar.robot.link_numbers import describe_snapping
 from phistar.sweeps.costs import CostReport, OperationCount, count_operations
 from phistar.sweeps.ir import Node, Type
@@ -325,6 +325,10 @@ class RobotKernel:
             found = fallback.try_run(given)
             assert found is not None
         results, valid = found
+        if not valid and self._executable is not None and self._executable.wait_for_others():
+            found = self._executable.try_run(given)
+            assert found is not None
+            results, valid = found
         if not valid:
             shapes = self._program.sample_shapes
             name = next(iter(results))
@@ -418,12 +422,9 @@ class RobotKernel:
         program = self._program
         if not isinstance(program, TracedProgram) or program.otherwise is None:
             return ""
-        quick, other = (
-            count_arithmetic(each.unrolled().count()) for each in (program, program.otherwise)
-        )
         return (
-            f"; {quick} operations; samples that have no result by these, as on straight legs: "
-            f"{other}"
+            f"; {program.operations} operations; samples that have no result by these, as on "
+            f"straight legs: {program.otherwise.operations}"
         )
 
     @property

@@ -280,6 +280,11 @@ class Policy:
     elimination_steps_per_link_row: int = 20
     """Entries of Δ that change as rows are eliminated, as long as carrying a row over one link."""
 
+    max_links_of_loops_compared: int = 100
+    """Links up to which programs of rows of loops are traced in several choices of link frames, of
+    which the shortest is taken: the first result of a chain of 1000 links on a pin waits for two of
+    them, 3 s each."""
+
     max_link_loop_rows_at_once: int = 40
     """Links times rows of loops up to which it is compiled by the first call that wants it."""
 

@@ -75,6 +75,10 @@ class Executable(Protocol):
         """
         ...
 
+    def wait_for_others(self) -> bool:
+        """Wait for code that runs samples again for which this has no results; is there any?"""
+        return False
+
     def entry(
         self,
         order: Sequence[str],

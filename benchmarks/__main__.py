@@ -18,6 +18,7 @@ from benchmarks import (
     cases,
     counts,
     growth,
+    inverse_kinematics,
     loops,
     parallel,
     readme,
@@ -112,6 +113,11 @@ def _steps(found: Results, limits: Limits, quick: bool) -> dict[str, Callable[[]
         found.loop_stepping, fault = loops.simulate_four_bars(quick)
         found.faults += [*faults, *([fault] if fault else [])]
 
+    def reach() -> None:
+        os.environ[THREADS] = "1"
+        found.inverse_kinematics, fault = inverse_kinematics.measure(quick)
+        found.faults += [fault] if fault else []
+
     def in_rounds() -> None:
         os.environ[THREADS] = "1"
         found.parallel, faults = parallel.measure(limits.main_budget)
@@ -122,6 +128,7 @@ def _steps(found: Results, limits: Limits, quick: bool) -> dict[str, Callable[[]
         "simulation of many robots": step,
         "parallel schedules": in_rounds,
         "closed loops": close_loops,
+        "inverse kinematics": reach,
         "growth over chains": grow,
         "first results in new processes": start,
         "loops of reference robots": sweep,

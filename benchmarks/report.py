@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from benchmarks.cases import BATCHES, MAIN, QUANTITIES, ROBOTS, Cell
+from benchmarks.inverse_kinematics import InverseKinematicsRow
 from benchmarks.loops import LoopRow
 from benchmarks.results import Results, Rival, Row
 from benchmarks.stepping import Stepping
@@ -58,6 +59,8 @@ def tables(results: Results) -> Iterator[Table]:
         yield loops(results.loops)
     if results.loop_stepping:
         yield stepping(results.loop_stepping)
+    if results.inverse_kinematics:
+        yield inverse_kinematics(results.inverse_kinematics)
     if results.parallel:
         yield parallel(results)
     if results.growth:
@@ -173,6 +176,23 @@ def stepping(found: Stepping) -> Table:
         cells += [duration(found.theirs.median), f"{1.0 / found.theirs.median:,.0f}", ratio]
         cells.append(f"{found.error:.0e}")
     table.add_row(*cells)
+    return table
+
+
+def inverse_kinematics(found: InverseKinematicsRow) -> Table:
+    """Goals a second of inverse kinematics, from one start and with restarts."""
+    title = f"Inverse kinematics: {found.batch} poses of {found.robot}, one thread"
+    table = Table(title=title, title_justify="left", title_style="bold")
+    names = ("one start", "steps", "reached", "Pinocchio loop", "ratio", "same place")
+    for name in (*names, "with restarts", "reached"):
+        table.add_column(name, justify="right")
+    cells = [duration(found.ours.median), f"{found.iterations:.1f}", f"{found.success:.1%}"]
+    if found.theirs is None or found.ratio is None:
+        cells += [found.missing, "", ""]
+    else:
+        ratio = f"{times(found.ratio.median)} ({times(found.ratio.low)}–{times(found.ratio.high)})"
+        cells += [duration(found.theirs.median), ratio, f"{found.agreement:.0%}"]
+    table.add_row(*cells, duration(found.restarts.median), f"{found.with_restarts:.2%}")
     return table
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from benchmarks.cases import Cell
 from benchmarks.counts import Count, Figure
 from benchmarks.growth import Growth
+from benchmarks.inverse_kinematics import InverseKinematicsRow
 from benchmarks.loops import LoopRow
 from benchmarks.parallel import ParallelRow, SystemGrowth
 from benchmarks.starts import Start, Sweep
@@ -90,6 +91,7 @@ class Results:
     stepping: Stepping | None = None
     loops: list[LoopRow] = field(default_factory=list)
     loop_stepping: Stepping | None = None
+    inverse_kinematics: InverseKinematicsRow | None = None
     parallel: list[ParallelRow] = field(default_factory=list)
     system: SystemGrowth | None = None
     verdicts: list[Verdict] = field(default_factory=list)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from benchmarks import cases, growth, loops, parallel
+from benchmarks import cases, growth, inverse_kinematics, loops, parallel
 from benchmarks.cases import ARMS, Cell
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ OVER_TREE = 2.0
 FOUR_BARS = 50.0
 """Times MuJoCo's rollout."""
 
+INVERSE_KINEMATICS = 30.0
+"""Times a loop over Pinocchio that takes the same steps."""
 ROUNDS = 10.0
 """Times NumPy's recursion, one sample of a chain of 10 000 links."""
 SYSTEM = 1.1
@@ -86,6 +88,7 @@ def verdicts(results: Results) -> list[Verdict]:
         *_ratios(results),
         *_primals(results),
         *_loops(results),
+        *_inverse_kinematics(results),
         *_parallel(results),
         *_growth(results),
         *_starts(results),
@@ -140,6 +143,14 @@ def _loops(results: Results) -> list[Verdict]:
     what = f"{loops.MAIN} four-bars, simulate, against MuJoCo"
     found.append(at_least(what, FOUR_BARS, many.median if many else None))
     return found
+
+
+def _inverse_kinematics(results: Results) -> list[Verdict]:
+    row = results.inverse_kinematics
+    ratio = row.ratio if row else None
+    spread = f" ({ratio.low:.1f} to {ratio.high:.1f})" if ratio else ""
+    what = f"{inverse_kinematics.BATCH} poses, inverse kinematics, against Pinocchio"
+    return [at_least(what, INVERSE_KINEMATICS, ratio.median if ratio else None, spread)]
 
 
 def _parallel(results: Results) -> list[Verdict]:

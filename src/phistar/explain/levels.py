@@ -34,7 +34,7 @@ from phistar.compile import (
     kernel,
 )
 from phistar.derive import derive
-from phistar.errors import ArgumentError, UnknownNameError
+from phistar.errors import ArgumentError, UnknownNameError, renamed_argument
 from phistar.explain import meanings
 from phistar.explain.dependencies import symbols_in, theorems_in
 from phistar.explain.joint_crossings import crossing_lines, frame_lines
@@ -52,6 +52,7 @@ class RobotLike(Protocol):
     model: Model
 
 
+@renamed_argument("model", "robot")
 def explain(
     what: str | Expr | Kernel,
     robot: Model | RobotLike | None = None,
@@ -74,12 +75,8 @@ def explain(
         LoweringError: The expression has no sweep form.
     """
     model = None if robot is None else _model(robot)
-    if isinstance(what, str) and what in METHOD_MEANINGS and what not in PROGRAMS:
-        return _explain_method(what, model, level)
-    if isinstance(what, str) and what in REQUESTS and what not in {**PROGRAMS, **MATRICES}:
-        return _explain_request(what, model)
-    if isinstance(what, str) and what in catalogue() and what not in {**PROGRAMS, **MATRICES}:
-        return _explain_theorem(what, level)
+    if isinstance(what, str) and (text := _explain_name(what, model, level)) is not None:
+        return text
     if schedule not in SCHEDULES:
         raise UnknownNameError("schedule", schedule, SCHEDULES)
     program = _scheduled(_compiled(what, model), schedule)
@@ -91,6 +88,17 @@ def explain(
     if model is None and level in _NEEDS_ROBOT:
         raise ArgumentError(f"the level {level!r} needs a robot")
     return "\n".join(_level(level, program, model)[1:])
+
+
+def _explain_name(name: str, model: Model | None, level: str | None) -> str | None:
+    """A method, a row of ``REQUESTS`` or a theorem; None for what has all levels."""
+    if name in METHOD_MEANINGS and name not in PROGRAMS:
+        return _explain_method(name, model, level)
+    if name in PROGRAMS or name in MATRICES:
+        return None
+    if name in REQUESTS:
+        return _explain_request(name, model)
+    return _explain_theorem(name, level) if name in catalogue() else None
 
 
 def program_names() -> tuple[str, ...]:

@@ -16,7 +16,7 @@ SOAK_CYCLES ?= 20000
 unexport PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help demo examples test test-viewer lint bench bench-quick bench-against bench-loading bench-size bench-drift bench-cliffs docs fuzz soak robots clean distclean
+.PHONY: help demo examples test test-viewer lint bench bench-quick bench-against bench-loading bench-size bench-drift bench-cliffs docs fuzz soak parallel robots clean distclean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -78,6 +78,9 @@ fuzz: $(VENV)/.test  ## random robot files and programs, FUZZ_SECONDS (120) for 
 
 soak: $(VENV)/.test  ## SOAK_CYCLES (20000) small kernels, then 155 robots, made, run and dropped; memory must not grow
 	@$(BIN)/python -m tools.soak --cycles $(SOAK_CYCLES)
+
+parallel: $(VENV)/.test  ## forward dynamics in rounds on every robot of ../shared/robots, beside the recursion
+	@$(BIN)/python -m tools.parallel_table
 
 robots: $(VENV)/.test  ## compare every robot of ../shared/robots with its golden values; prints a table
 	@PHISTAR_TIER=$${PHISTAR_TIER:-rolled} $(BIN)/python -m tools.robots_table

@@ -39,13 +39,13 @@ _HEADER = ("", "×", "+", "÷")
 
 def scalar_lines(program: Kernel, model: Model | None) -> Iterator[str]:
     """Numbers per link; for a robot also the cost of each statement and each link."""
+    if program.draft.parallel is not None:
+        yield from _parallel_lines(program, model)
+        return
     rows = [row for _, each in statements(program.schedule) for row in each]
     yield "numbers per link:"
     yield from (f"  {line}" for line in align_columns(list(_number_lines(program, rows)), "<><"))
     if model is None or not model.bodies:
-        return
-    if program.draft.parallel is not None:
-        yield from _parallel_lines(program, model)
         return
     bill = count_operations(program.schedule, model)
     yield "operations of each statement, at all links together:"
@@ -64,9 +64,12 @@ def scalar_lines(program: Kernel, model: Model | None) -> Iterator[str]:
     yield from _summary(bill, len(rows))
 
 
-def _parallel_lines(program: Kernel, model: Model) -> Iterator[str]:
+def _parallel_lines(program: Kernel, model: Model | None) -> Iterator[str]:
     """Work and span of the rounds, beside the sequential recursion."""
     assert program.draft.parallel is not None
+    yield "numbers per segment: pose 12; of star products F 36, C 21, J 21, c 6, d 6"
+    if model is None or not model.bodies:
+        return
     cost = count_parallel(program.draft.parallel, model, parallel_tree(model))
     work = count_operations(program.schedule, model).total.total
     yield f"in rounds: {cost}"

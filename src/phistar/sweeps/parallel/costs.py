@@ -43,7 +43,7 @@ class ParallelCount(OperationCount):
 
     Attributes:
         longest: Those on the longest path.
-        rounds: How many rounds there are on it, stages at all links not counted.
+        rounds: Rounds of all passes together, stages at all links not counted.
     """
 
     longest: int = 0
@@ -55,7 +55,7 @@ class ParallelCount(OperationCount):
         return self.longest
 
     def __str__(self) -> str:
-        return f"{super().__str__()}; {self.span} on the longest path, in rounds: {self.rounds}"
+        return f"{super().__str__()}; {self.span} on the longest path; rounds: {self.rounds}"
 
 
 LinkCost = Callable[[LinkType, bool, bool], OperationCount]

@@ -124,7 +124,8 @@ def _joint_entries(sizes: Sequence[int]) -> Array:
     return np.asarray(row * len(counts) + link, dtype=np.intp)
 
 
-_BY_LINK = ("H", "armature", "absent", "min_pivots", "inertia", "mass_point")
+_BY_JOINT = ("H", "armature", "absent", "min_pivots")
+_BY_LINK = (*_BY_JOINT, "inertia", "mass_point")
 
 
 @dataclass(frozen=True)
@@ -151,9 +152,9 @@ class LinkFields:
         self.R, self.p = R, p
 
     def at(self, index: Array) -> LinkFields:
-        """Some of the links, as if there were no others."""
+        """Some of the links with their joints and poses; inertias are left out."""
         numbers, take = self.numbers, self.ops.take
-        own = {name: take(getattr(numbers, name), index) for name in _BY_LINK}
+        own = {name: take(getattr(numbers, name), index) for name in _BY_JOINT}
         some = replace(numbers, count=len(index), parents=numbers.parents[index], **own)
         return LinkFields(self.ops, some, take(self.R, index), take(self.p, index))
 

@@ -20,6 +20,7 @@ from benchmarks import (
     growth,
     inverse_kinematics,
     loops,
+    parallel,
     readme,
     report,
     results,
@@ -117,8 +118,15 @@ def _steps(found: Results, limits: Limits, quick: bool) -> dict[str, Callable[[]
         found.inverse_kinematics, fault = inverse_kinematics.measure(quick)
         found.faults += [fault] if fault else []
 
+    def in_rounds() -> None:
+        os.environ[THREADS] = "1"
+        found.parallel, faults = parallel.measure(limits.main_budget)
+        found.system = parallel.measure_system(quick)
+        found.faults += faults
+
     return {
         "simulation of many robots": step,
+        "parallel schedules": in_rounds,
         "closed loops": close_loops,
         "inverse kinematics": reach,
         "growth over chains": grow,

@@ -61,6 +61,8 @@ def tables(results: Results) -> Iterator[Table]:
         yield stepping(results.loop_stepping)
     if results.inverse_kinematics:
         yield inverse_kinematics(results.inverse_kinematics)
+    if results.parallel:
+        yield parallel(results)
     if results.growth:
         yield growth(results)
     if results.starts:
@@ -214,6 +216,27 @@ def loops(rows: Sequence[LoopRow]) -> Table:
             theirs = [duration(row.theirs.median), ratio, f"{row.error:.0e}"]
         names = [f"{row.robot}, {row.nv}", row.quantity, str(row.rows), str(row.batch)]
         table.add_row(*names, *ops, duration(row.ours.median), *theirs)
+    return table
+
+
+def parallel(results: Results) -> Table:
+    """Parallel schedules beside sequential ones, and the sparse system of all links."""
+    title = "Forward dynamics in rounds, one sample, NumPy"
+    table = Table(title=title, title_justify="left", title_style="bold")
+    table.add_column("robot")
+    for name in ("in rounds", "first result", "link after link", "first result", "ratio", "error"):
+        table.add_column(name, justify="right")
+    for row in results.parallel:
+        times = [
+            *(duration(row.ours.median), duration(row.compiled[0])),
+            *(duration(row.sequential.median), duration(row.compiled[1])),
+        ]
+        table.add_row(row.robot, *times, f"{row.ratio.median:.1f}", f"{row.error:.1e}")
+    if results.system:
+        found = results.system
+        pairs = zip(found.lengths, found.seconds, strict=True)
+        spent = ", ".join(f"{links} links {duration(seconds)}" for links, seconds in pairs)
+        table.caption = f"sparse system of all links: {spent}; exponent {found.exponent:.3f}"
     return table
 
 

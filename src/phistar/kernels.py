@@ -472,13 +472,13 @@ def _backend_name(backend: str | None, schedule: str) -> str:
 def _in_rounds(kernel: Kernel, model: Model) -> Kernel:
     """The same quantity with a parallel schedule."""
     request = kernel.request
+    require_tree(model, "schedule='parallel'")
     if not isinstance(request, Vectors):
         what = "traced for a robot" if isinstance(request, Traced) else "a matrix"
         raise ArgumentError(
             f"{request.name} is {what}: schedule='parallel' is for programs whose results are "
             "vectors, such as 'forward_dynamics', 'mass_matrix_times' or 'forward_dynamics_jvp'"
         )
-    require_tree(model, f"{request.name} with schedule='parallel'")
     return compile_request(replace(request, schedule="parallel"))
 
 

@@ -337,7 +337,7 @@ class Policy:
     """Levels of a tree beyond which nobody asks whether visiting them one by one is quicker than
     joining: a join costs as much as about four levels, and there are few of them."""
 
-    min_own_joint_inertia: float = 1e-3
+    min_own_joint_inertia: float = 1e-2
     """Part of the inertia of a link with its neighbours, along its joint, that a link must have by
     itself where a run ends: the star product divides by it."""
 

@@ -193,7 +193,8 @@ class LinkFields:
 
     def joint_output(self, x: Any) -> Any:
         """(d, links, samples) -> (coordinates, samples)."""
-        return x.reshape(-1, x.shape[-1])[self.numbers.joint_entries]
+        flat = x.reshape(x.shape[0] * x.shape[1], x.shape[2])
+        return flat[self.numbers.joint_entries]
 
     def gravity(self) -> Any:
         """The upward acceleration of the ground on the roots, nothing elsewhere."""

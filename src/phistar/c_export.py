@@ -81,6 +81,9 @@ RESULT_MEANINGS: Mapping[str, str] = {
     "discretization": "",
     "step": "",
     "unilateral_step": "",
+    "terrain_step": "",
+    "contact_points": "",
+    "terrain_points": "",
     "loop_dynamics": "rates of v; NaN where a state is not on the loops, or they lose rank",
 }
 """What the results of traced quantities hold."""

@@ -58,6 +58,10 @@ class ConvergenceWarning(PhistarWarning):
     """An iteration ended before it met its tolerance; its result has the reason."""
 
 
+class PenetrationWarning(PhistarWarning):
+    """A simulation begins with something deep inside the ground or another body."""
+
+
 _PACKAGE = os.path.dirname(__file__) + os.sep
 
 

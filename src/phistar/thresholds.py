@@ -298,6 +298,24 @@ class Policy:
     contact_correction: float = 0.2
     """Fraction of a penetration that a step takes back: all of it at once would throw things up."""
 
+    max_correction_speed: float = 1.0
+    """Speed [m/s or rad/s] with which a penetration is taken back, at most: a robot that is put
+    into the ground comes out of it rather than being shot."""
+
+    deep_penetration: float = 0.005
+    """Depth [m] from which a state that a simulation begins with is warned of."""
+
+    smallest_contact_distance: float = 1e-9
+    """Distance [m] between the centre of a ball and a box up to which it counts as inside: it is
+    pushed out through the nearest face."""
+
+    contact_edge_margin: float = 0.01
+    """How far beyond a face, as a fraction of the box, a corner of another box still touches it:
+    boxes of one size that stand on each other do."""
+
+    contact_out_of_reach: float = 1e3
+    """Gap [m] of a corner that is beside the face it would touch."""
+
     resting_gravity_steps: float = 2.0
     """Steps of free fall: what comes slower than they make it does not bounce, but rests."""
 

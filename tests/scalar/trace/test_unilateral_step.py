@@ -59,7 +59,7 @@ def _held(row: JointRow | ContactRow, gap: float, v: float, free: float) -> floa
     """What a one-sided row adds to its velocity."""
     if row.restitution and gap + H * free < 0.0 and -v > 2.0 * 9.81 * H:
         return row.restitution * v
-    return (max(gap, 0.0) + 0.3 * min(gap, 0.0)) / H
+    return max(gap, 0.0) / H + max(0.3 * min(gap, 0.0) / H, -1.0)
 
 
 def _dense(
@@ -78,7 +78,7 @@ def _dense(
         force[i] -= row.damping * v[i] + row.stiffness * (q[row.q] - row.rest + H * v[i])
     inverse = np.linalg.inv(M)
     free = v + H * inverse @ force
-    across = np.cross(np.eye(3)[0], UP)
+    across = np.cross(np.eye(3)[1], UP)
     axes = np.array([UP, across, np.cross(UP, across)])
     L = [np.eye(robot.nv)[row.v] for row in rows.bounded]
     L = np.array(L + [x for f in FEET for x in axes @ _point_jacobian(robot, q, f)])

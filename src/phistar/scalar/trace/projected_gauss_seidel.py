@@ -15,20 +15,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from phistar.scalar.graph import Scalar, select, sqrt
+from phistar.scalar.linear.elementary import larger, smaller
 from phistar.scalar.linear.vectors import Matrix, Vector
 
 _TINY = sys.float_info.min
 """Keeps quotients finite that are not used."""
-
-
-def larger(a: Scalar, b: Scalar) -> Scalar:
-    """The larger of two numbers; the second if the first is not a number."""
-    return select(a, b, a, b)
-
-
-def smaller(a: Scalar, b: Scalar) -> Scalar:
-    """The smaller of two numbers; the second if the first is not a number."""
-    return select(b, a, a, b)
 
 
 class RowGroup(ABC):

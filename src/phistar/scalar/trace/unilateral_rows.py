@@ -57,8 +57,38 @@ class Ball:
 
 
 @dataclass(frozen=True)
+class Cuboid:
+    """A box on a body, or on the ground.
+
+    Attributes:
+        body: Its body, or ``GROUND``.
+        center: Its middle.
+        axes: Its edges' directions, unit vectors.
+        half: Half its edges' lengths.
+    """
+
+    body: int
+    center: Triple
+    axes: tuple[Triple, Triple, Triple]
+    half: Triple
+
+
+@dataclass(frozen=True)
+class Corner:
+    """One of four corners of a box: those of the face that a surface's normal sees."""
+
+    box: Cuboid
+    number: int
+
+    @property
+    def body(self) -> int:
+        """That carries it."""
+        return self.box.body
+
+
+@dataclass(frozen=True)
 class HalfSpace:
-    """All places x with normal · x <= offset, fixed in the world."""
+    """All places x of the world with normal · x <= offset."""
 
     normal: Triple = (0.0, 0.0, 1.0)
     offset: float = 0.0
@@ -66,18 +96,30 @@ class HalfSpace:
 
 
 @dataclass(frozen=True)
+class GivenPlane:
+    """A half space of the world that is an input of the step: four numbers, normal and offset."""
+
+    number: int
+    body: int = GROUND
+
+
+Feature = Ball | Corner
+Surface = HalfSpace | GivenPlane | Cuboid
+
+
+@dataclass(frozen=True)
 class ContactRow:
     """A pair that may touch: a normal and two tangential rows.
 
     Attributes:
-        feature: What touches.
+        feature: What touches; corners do not touch planes that are inputs.
         surface: What is touched.
         friction: Coulomb's coefficient.
         restitution: Fraction of the normal speed that is left after an impact, reversed.
     """
 
-    feature: Ball
-    surface: HalfSpace
+    feature: Feature
+    surface: Surface
     friction: float = 1.0
     restitution: float = 0.0
 
@@ -107,3 +149,8 @@ class StepRows:
     def count(self) -> int:
         """Multipliers: one of each joint that rubs or stops, three of each contact."""
         return len(self.bounded) + 3 * len(self.contacts)
+
+    @property
+    def given_planes(self) -> int:
+        """Planes that are inputs of the step."""
+        return sum(isinstance(row.surface, GivenPlane) for row in self.contacts)

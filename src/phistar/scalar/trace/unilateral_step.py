@@ -22,12 +22,13 @@ from functools import cached_property
 from phistar.model.joint_map import joint_map
 from phistar.model.model import Model
 from phistar.scalar.graph import Scalar, select
-from phistar.scalar.linear.vectors import Matrix, Vector, dot, plus, scaled, zeros
+from phistar.scalar.linear.elementary import larger, smaller
+from phistar.scalar.linear.vectors import Matrix, Vector, plus, scaled, zeros
 from phistar.scalar.lower import LoweringOptions, link_number_choices, quaternion_entries
 from phistar.scalar.program import Signature, Store, Unrolled, count_arithmetic
 from phistar.scalar.robot.link_numbers import LinkNumbers
 from phistar.scalar.trace.configuration_programs import integrated
-from phistar.scalar.trace.contact_geometry import ContactFrames, TouchingPoint
+from phistar.scalar.trace.contact_geometry import PLANES, ContactFrames, TouchingPoint
 from phistar.scalar.trace.iterated_line import iterated_line, iterated_loads
 from phistar.scalar.trace.loop_join import JoinSweep
 from phistar.scalar.trace.projected_gauss_seidel import (
@@ -35,8 +36,6 @@ from phistar.scalar.trace.projected_gauss_seidel import (
     JointBounds,
     JointGroup,
     RowGroup,
-    larger,
-    smaller,
     sweep,
 )
 from phistar.scalar.trace.traced_bias import traced_bias
@@ -55,10 +54,10 @@ class TreeBias:
 
 
 def unilateral_step(model: Model, rows: StepRows, bias: TreeBias) -> Unrolled:
-    """q, v, tau, dt, impulses -> ``q_next``, ``v_next``, ``impulses_next``.
+    """q, v, tau, dt, impulses, planes -> ``q_next``, ``v_next``, ``impulses_next``.
 
     Impulses [N s] or [N m s]: of joints that rub or stop, then normal and two tangential ones of
-    each contact.
+    each contact. Planes, if any are given: normal and offset of each.
     """
     options = LoweringOptions(regroup=True)
     found = [
@@ -158,6 +157,8 @@ class _StepTrace:
         ]
         count = len(impulses)
         inputs = {"q": model.nq, "v": model.nv, "tau": model.nv, "dt": 1, "impulses": count}
+        if rows.given_planes:
+            inputs[PLANES] = 4 * rows.given_planes
         outputs = {"q_next": model.nq, "v_next": model.nv, "impulses_next": count}
         signature = Signature(inputs, outputs, quaternion_entries(model))
         start: Vector = [g.load("impulses", i) for i in range(count)]
@@ -181,17 +182,7 @@ class _StepTrace:
     def _velocities(self, points: Sequence[TouchingPoint]) -> Vector:
         """L v⁻."""
         found = [self.v[self.order.index(row.v)] for row in self.rows.bounded]
-        for point in points:
-            for i in range(3):
-                parts = (
-                    dot(columns[i], self.frames.velocity(body))
-                    for body, columns in point.forces.items()
-                )
-                total: Scalar = 0.0
-                for part in parts:
-                    total = total + part
-                found.append(total)
-        return found
+        return found + [rate for point in points for rate in point.rates]
 
     def _bounds(self, row: JointRow, free: Scalar) -> JointBounds:
         """What a joint may do in this step."""
@@ -206,7 +197,7 @@ class _StepTrace:
 
     def _approach(self, restitution: float, point: TouchingPoint, free: Scalar) -> Scalar:
         """What the normal row adds to the velocity."""
-        return self._approach_of(restitution, point.gap, point.speed, free)
+        return self._approach_of(restitution, point.gap, point.rates[0], free)
 
     def _approach_of(self, restitution: float, gap: Scalar, speed: Scalar, free: Scalar) -> Scalar:
         """c of σ = v⁺ + c: the gap may be used up, or the speed comes back.
@@ -217,8 +208,9 @@ class _StepTrace:
             speed: Its rate before the step.
             free: Its rate after the step if nothing touched.
         """
-        apart = larger(gap, 0.0) + self.rows.correction * smaller(gap, 0.0)
-        held = apart * self.rate_of_step
+        back = self.rows.correction * smaller(gap, 0.0) * self.rate_of_step
+        back = larger(back, -POLICY.max_correction_speed)
+        held = larger(gap, 0.0) * self.rate_of_step + back
         if restitution == 0.0:
             return held
         gravity = math.hypot(*self.model.gravity.tolist())

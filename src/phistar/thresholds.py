@@ -291,6 +291,11 @@ class Policy:
     max_unilateral_pairs_at_once: int = 100
     """The same up to which it is compiled by the first call that wants it."""
 
+    pair_products_per_path_product: float = 2.5
+    """How many products of pairs of rows a product along a row's path is worth in a sweep of the
+    solver: along paths each row waits for the one before it. The quadruped with four feet and
+    twelve stops has 576 of the former in 0.07 µs, or 400 of the latter in 0.12 µs."""
+
     contact_sweeps: int = 20
     """Sweeps of projected Gauss-Seidel over all rows in a step. They begin with the impulses of the
     step before, so that what rests or slides is solved in a few steps whatever their number."""

@@ -106,6 +106,7 @@ class Simulator:
         if rows.contacts or rows.joints:
             self._require_scheme(rows)
             self._stepper = ContactStepper(self._model, rows, found.pairs, self.dt, options.threads)
+        self._bounded = rows.bounded
         self._joint_count = len(rows.bounded)
         model, n = self._model, self.batch
         impulses = np.zeros((n, impulse_count(rows)))
@@ -148,6 +149,10 @@ class Simulator:
                 f"and friction are solved at the end of a step, by '{CONTACT_SCHEME}' alone. Use "
                 "that, or ground=False and passive=False."
             )
+
+    @property
+    def _owner(self) -> str:
+        return f"a simulator of {self.batch} x '{self._model.name}'"
 
     @property
     def engine(self) -> str:
@@ -217,7 +222,7 @@ class Simulator:
         given = np.asarray(mask)
         if given.dtype == bool:
             if given.shape != (self.batch,):
-                raise ShapeError(f"mask has shape {given.shape}, expected ({self.batch},)")
+                raise ShapeError("mask", given.shape, f"({self.batch},)", self._owner)
             return np.flatnonzero(given)
         numbers = np.atleast_1d(given)
         if numbers.dtype.kind not in "iu" or ((numbers < 0) | (numbers >= self.batch)).any():
@@ -234,10 +239,8 @@ class Simulator:
             return np.array(np.broadcast_to(given, (len(chosen), size)), float)
         if given.shape == (self.batch, size):
             return np.array(given[chosen], float)
-        raise ShapeError(
-            f"{name} has shape {given.shape}, expected ({size},), ({len(chosen)}, {size}) for the "
-            f"samples that are reset, or ({self.batch}, {size})"
-        )
+        rows = f"({size},), ({len(chosen)}, {size}) for the samples that are reset, or"
+        raise ShapeError(name, given.shape, f"{rows} ({self.batch}, {size})", self._owner)
 
     def _random(self, chosen: Array, spread: float) -> tuple[Array, Array]:
         nv = self._model.nv
@@ -321,7 +324,7 @@ class Simulator:
         else:
             given = read_coordinates(model, tau, "v", "tau")
             if given.shape not in (shape, shape[1:]):
-                raise ShapeError(f"tau has shape {given.shape}, expected {shape[1:]} or {shape}")
+                raise ShapeError("tau", given.shape, f"{shape[1:]} or {shape}", self._owner)
             if self._options.on_error == "raise":
                 require_finite("tau", given)
             total = np.array(np.broadcast_to(given, shape), float)
@@ -391,6 +394,21 @@ class Simulator:
     def contact_force(self, name: str) -> Array:
         """(batch, 3) the sum of contact forces [N] on a shape, frame or link, in the world."""
         return np.asarray(self.contacts[name].force.sum(axis=1))
+
+    def joint_force(self, joint: str) -> Array:
+        """(batch,) what friction and stops of a joint do [N m, N], mean of the last step.
+
+        Raises:
+            UnknownNameError: No such joint rubs or stops.
+        """
+        known = {self._joint_name(row.v): i for i, row in enumerate(self._bounded)}
+        if joint not in known:
+            raise UnknownNameError("joint that rubs or stops", joint, known)
+        return np.asarray(self._state.impulses[:, known[joint]] / self.dt)
+
+    def _joint_name(self, v: int) -> str:
+        joints = (self._model.joints[name] for name in self._model.joint_names)
+        return next(j.name for j in joints if j.v_slice.start <= v < j.v_slice.stop)
 
     def frame_pose(self, frame: str) -> Array:
         """(batch, 4, 4) pose of a frame in the world."""

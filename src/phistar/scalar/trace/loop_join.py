@@ -237,8 +237,23 @@ class JoinSweep:
         weighted = [factor.divided(row) for row in felt]
         link.inertia = add_inertias(link.inertia, _gram(felt, weighted))
 
-    def outward(self, given: Vector | None = None) -> tuple[Vector, Vector]:
-        """x, link by link, and λ; of rows that were left open it is given."""
+    def paths(self, count: int) -> tuple[list[dict[int, Scalar]], list[dict[int, Scalar]]]:
+        """Z = N⁻¹L* and D⁻¹Z of the first rows, by entries in body order that are not zero."""
+        found: list[dict[int, Scalar]] = [{} for _ in range(count)]
+        weighted: list[dict[int, Scalar]] = [{} for _ in range(count)]
+        for link in self.robot.links:
+            joint = self.joints[link.index]
+            for i, row in joint.rows.items():
+                divided = joint.D.divided(row)
+                for k, (x, y) in enumerate(zip(row, divided, strict=True)):
+                    if not is_zero(x):
+                        found[i][link.v + k], weighted[i][link.v + k] = x, y
+        return found, weighted
+
+    def outward(
+        self, given: Vector | None = None, moved: Vector | None = None
+    ) -> tuple[Vector, Vector]:
+        """x, link by link, and λ; of rows that were left open it is given, or D⁻¹Zλ instead."""
         result = zeros(sum(len(place.link.columns) for place in self.robot.placed_links))
         multipliers: Vector = zeros(len(self.L)) if given is None else list(given)
         self._multiply(GROUND, zeros(), multipliers)
@@ -246,10 +261,13 @@ class JoinSweep:
         for link, place in zip(self.robot.links, self.robot.placed_links, strict=True):
             joint = self.joints[link.index]
             started = joint.force
-            for i, row in joint.rows.items():
+            for i, row in joint.rows.items() if moved is None else ():
                 started = plus(started, scaled(multipliers[i], row))
             inner = place.shift_out(accelerations[link.parent])
-            own = joint.D.backward(joint.D.divided(started))
+            divided = joint.D.divided(started)
+            if moved is not None:
+                divided = plus(divided, moved[link.v : link.v + len(divided)])
+            own = joint.D.backward(divided)
             parts = gain_adjoint_parts(joint.gain, inner)
             # What the joint's own axis gives comes last and cancels in the sum below.
             own = [(x - rest) - plain for x, (rest, plain) in zip(own, parts, strict=True)]

@@ -17,6 +17,7 @@ from functools import cached_property
 from phistar.scalar.graph import Scalar, select, sqrt
 from phistar.scalar.linear.elementary import larger, smaller
 from phistar.scalar.linear.vectors import Matrix, Vector
+from phistar.scalar.trace.row_systems import RowSystem
 
 _TINY = sys.float_info.min
 """Keeps quotients finite that are not used."""
@@ -28,27 +29,15 @@ class RowGroup(ABC):
     Args:
         first: Number of the first one.
         delta: Δ of all rows.
-        offset: g of all rows.
     """
 
-    def __init__(self, first: int, delta: Matrix, offset: Vector) -> None:
+    def __init__(self, first: int, delta: Matrix) -> None:
         self.first = first
         self.delta = delta
-        self.offset = offset
-
-    def rate(self, i: int, multipliers: Vector, *, own: bool = True) -> Scalar:
-        """σ of a row; without the part of its own λ if that is not wanted.
-
-        The newest multipliers come last, so that the sum of the others need not wait for them.
-        """
-        total, count = self.offset[i], len(multipliers)
-        for j in [*range(i + 1, count), *([i] if own else []), *range(i)]:
-            total = total + self.delta[i][j] * multipliers[j]
-        return total
 
     @abstractmethod
-    def update(self, multipliers: Vector) -> None:
-        """Solve these rows for the others, in place."""
+    def update(self, system: RowSystem) -> None:
+        """Solve these rows for the others."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +52,8 @@ class JointBounds:
 class JointGroup(RowGroup):
     """A joint that rubs, stops, or both."""
 
-    def __init__(self, first: int, delta: Matrix, offset: Vector, bounds: JointBounds) -> None:
-        super().__init__(first, delta, offset)
+    def __init__(self, first: int, delta: Matrix, bounds: JointBounds) -> None:
+        super().__init__(first, delta)
         self.bounds = bounds
 
     @cached_property
@@ -76,9 +65,9 @@ class JointGroup(RowGroup):
         """Velocity that friction can take away."""
         return self.delta[self.first][self.first] * self.bounds.friction
 
-    def update(self, multipliers: Vector) -> None:
+    def update(self, system: RowSystem) -> None:
         """See ``RowGroup``."""
-        free, bounds = self.rate(self.first, multipliers, own=False), self.bounds
+        free, bounds = system.rate(self.first, own=False), self.bounds
         ahead = free
         if bounds.friction != 0.0:
             ahead = larger(free - self._rubbed, 0.0) + smaller(free + self._rubbed, 0.0)
@@ -86,14 +75,14 @@ class JointGroup(RowGroup):
             ahead = larger(ahead, bounds.lower)
         if bounds.upper is not None:
             ahead = smaller(ahead, bounds.upper)
-        multipliers[self.first] = (ahead - free) * self._inverse
+        system.assign(self.first, (ahead - free) * self._inverse)
 
 
 class ContactGroup(RowGroup):
     """A point that touches: normal, two tangents."""
 
-    def __init__(self, first: int, delta: Matrix, offset: Vector, friction: float) -> None:
-        super().__init__(first, delta, offset)
+    def __init__(self, first: int, delta: Matrix, friction: float) -> None:
+        super().__init__(first, delta)
         self.friction = friction
 
     @cached_property
@@ -105,26 +94,27 @@ class ContactGroup(RowGroup):
         largest = 0.5 * (x + z) + sqrt(spread * spread + y * y)
         return 1.0 / self.delta[n][n], 1.0 / largest
 
-    def update(self, multipliers: Vector) -> None:
+    def update(self, system: RowSystem) -> None:
         """See ``RowGroup``."""
         n, a, b = range(self.first, self.first + 3)
         normal, tangential = self._steps
-        pushed = multipliers[n] - self.rate(n, multipliers) * normal
-        multipliers[n] = larger(pushed, 0.0)
+        pushed = larger(system.multiplier(n) - system.rate(n) * normal, 0.0)
+        system.assign(n, pushed)
         if self.friction == 0.0:
-            multipliers[a] = multipliers[b] = 0.0
+            system.assign(a, 0.0)
+            system.assign(b, 0.0)
             return
-        x = multipliers[a] - self.rate(a, multipliers) * tangential
-        y = multipliers[b] - self.rate(b, multipliers) * tangential
-        bound = self.friction * multipliers[n]
+        x = system.multiplier(a) - system.rate(a) * tangential
+        y = system.multiplier(b) - system.rate(b) * tangential
+        bound = self.friction * pushed
         length = x * x + y * y
         scale = select(length, bound * bound, bound / sqrt(length + _TINY), 1.0)
-        multipliers[a], multipliers[b] = scale * x, scale * y
+        system.assign(a, scale * x)
+        system.assign(b, scale * y)
 
 
-def sweep(groups: Sequence[RowGroup], multipliers: Vector) -> Vector:
-    """The multipliers after one sweep over all rows."""
-    found = list(multipliers)
+def sweep(groups: Sequence[RowGroup], system: RowSystem) -> Vector:
+    """The iterated numbers after one sweep over all rows."""
     for group in groups:
-        group.update(found)
-    return found
+        group.update(system)
+    return system.state

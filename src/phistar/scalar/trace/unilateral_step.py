@@ -38,6 +38,7 @@ from phistar.scalar.trace.projected_gauss_seidel import (
     RowGroup,
     sweep,
 )
+from phistar.scalar.trace.row_systems import PairSystem, PathSystem, RowSystem, prefers_paths
 from phistar.scalar.trace.traced_bias import traced_bias
 from phistar.scalar.trace.traced_links import TracedLinks
 from phistar.scalar.trace.unilateral_rows import JointRow, StepRows
@@ -53,15 +54,18 @@ class TreeBias:
     absent: Set[str]
 
 
-def unilateral_step(model: Model, rows: StepRows, bias: TreeBias) -> Unrolled:
+def unilateral_step(
+    model: Model, rows: StepRows, bias: TreeBias, by_paths: bool | None = None
+) -> Unrolled:
     """q, v, tau, dt, impulses, planes -> ``q_next``, ``v_next``, ``impulses_next``.
 
     Impulses [N s] or [N m s]: of joints that rub or stop, then normal and two tangential ones of
-    each contact. Planes, if any are given: normal and offset of each.
+    each contact. Planes, if any are given: normal and offset of each. The solver works in pairs of
+    rows or along their paths, whichever takes fewer products, or as ``by_paths`` says.
     """
     options = LoweringOptions(regroup=True)
     found = [
-        _StepTrace(model, links, rows, bias).program()
+        _StepTrace(model, links, rows, bias, by_paths).program()
         for links in link_number_choices(model, frozenset(), options, flat=True)
     ]
     return min(found, key=lambda program: count_arithmetic(program.count()))
@@ -69,7 +73,12 @@ def unilateral_step(model: Model, rows: StepRows, bias: TreeBias) -> Unrolled:
 
 class _StepTrace:
     def __init__(
-        self, model: Model, links: Sequence[LinkNumbers], rows: StepRows, bias: TreeBias
+        self,
+        model: Model,
+        links: Sequence[LinkNumbers],
+        rows: StepRows,
+        bias: TreeBias,
+        by_paths: bool | None,
     ) -> None:
         self.model = model
         self.rows = rows
@@ -79,6 +88,7 @@ class _StepTrace:
         self.h = self.graph.load("dt", 0)
         self.v: Vector = [self.graph.load("v", i) for i in self.order]
         self._bias = bias
+        self.by_paths = by_paths
         self.frames = ContactFrames(model, self.robot, self.v)
 
     @cached_property
@@ -125,44 +135,69 @@ class _StepTrace:
         model, rows, g = self.model, self.rows, self.graph
         force = self.force()
         self.stiffen()
-        bounded, points = rows.bounded, [self.frames.touching(row) for row in rows.contacts]
+        points = [self.frames.touching(row) for row in rows.contacts]
         inward = self._inward(force, points)
         offset = self._velocities(points)
         offset = plus(offset, inward.moved)
         delta = [[inward.between(i, j) for j in range(rows.count)] for i in range(rows.count)]
+        groups = self._groups(delta, offset, points)
+        start: Vector = [g.load("impulses", i) for i in range(max(rows.count, 1))]
+        paths, weighted = inward.paths(rows.count)
+        if self.by_paths is None:
+            self.by_paths = prefers_paths(delta, paths)
+        system: RowSystem
+        if self.by_paths:
+            begun: Vector = zeros(model.nv)
+            for i, row in enumerate(weighted):
+                for k, x in row.items():
+                    begun[k] = begun[k] + x * start[i]
+            start = [*start[: rows.count], *begun]
+            state = iterated_loads(g, len(start))
+            system = PathSystem(delta, offset, state, paths, weighted)
+            change, _ = inward.outward(moved=state[rows.count :])
+        else:
+            state = iterated_loads(g, len(start))
+            system = PairSystem(delta, offset, state)
+            change, _ = inward.outward(state)
+        following = sweep(groups, system)
+        stores = self._stores(change, state[: max(rows.count, 1)])
+        return iterated_line(self._signature(), g, start, following, rows.sweeps, stores)
+
+    def _groups(
+        self, delta: Matrix, offset: Vector, points: Sequence[TouchingPoint]
+    ) -> list[RowGroup]:
+        """Rows that are solved together; what normal rows add is put into the offsets."""
+        rows, bounded = self.rows, self.rows.bounded
         groups: list[RowGroup] = [
-            JointGroup(i, delta, offset, self._bounds(row, offset[i]))
-            for i, row in enumerate(bounded)
+            JointGroup(i, delta, self._bounds(row, offset[i])) for i, row in enumerate(bounded)
         ]
-        first = len(bounded)
         for k, (row, point) in enumerate(zip(rows.contacts, points, strict=True)):
-            i = first + 3 * k
+            i = len(bounded) + 3 * k
             offset[i] = offset[i] + self._approach(row.restitution, point, offset[i])
-            groups.append(ContactGroup(i, delta, offset, row.friction))
-        impulses = iterated_loads(g, max(rows.count, 1))
-        following = sweep(groups, impulses)
-        change, _ = inward.outward(impulses)
+            groups.append(ContactGroup(i, delta, row.friction))
+        return groups
+
+    def _stores(self, change: Vector, impulses: Vector) -> list[Store]:
+        """The state after the step."""
+        model = self.model
         ahead = zeros(model.nv)
         for i, x, y in zip(self.order, self.v, change, strict=True):
             ahead[i] = x + y
         q: Vector = [self.q(i) for i in range(model.nq)]
-        stores = [
-            Store(name, i, "", x)
-            for name, values in (
-                ("q_next", integrated(model, q, scaled(self.h, ahead))),
-                ("v_next", ahead),
-                ("impulses_next", impulses),
-            )
-            for i, x in enumerate(values)
-        ]
-        count = len(impulses)
+        results = {
+            "q_next": integrated(model, q, scaled(self.h, ahead)),
+            "v_next": ahead,
+            "impulses_next": impulses,
+        }
+        return [Store(n, i, "", x) for n, values in results.items() for i, x in enumerate(values)]
+
+    def _signature(self) -> Signature:
+        model, rows, count = self.model, self.rows, max(self.rows.count, 1)
         inputs = {"q": model.nq, "v": model.nv, "tau": model.nv, "dt": 1, "impulses": count}
         if rows.given_planes:
             inputs[PLANES] = 4 * rows.given_planes
         outputs = {"q_next": model.nq, "v_next": model.nv, "impulses_next": count}
-        signature = Signature(inputs, outputs, quaternion_entries(model))
-        start: Vector = [g.load("impulses", i) for i in range(count)]
-        return iterated_line(signature, g, start, following, rows.sweeps, stores)
+        return Signature(inputs, outputs, quaternion_entries(model))
 
     def _inward(self, force: Vector, points: Sequence[TouchingPoint]) -> JoinSweep:
         """The sweep inward with all rows."""

@@ -16,7 +16,7 @@ SOAK_CYCLES ?= 20000
 unexport PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help demo examples test lint bench bench-quick bench-against bench-loading bench-size bench-drift bench-cliffs docs fuzz soak robots clean distclean
+.PHONY: help demo examples test test-viewer lint bench bench-quick bench-against bench-loading bench-size bench-drift bench-cliffs docs fuzz soak robots clean distclean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -30,8 +30,11 @@ examples: $(VENV)/.examples  ## control a cart-pole, a UR5 and a Panda, diagonal
 	@$(BIN)/python examples/pose_control.py
 	@$(BIN)/python examples/two_link_eta.py
 
-test: $(VENV)/.test  ## run all tests
-	@$(BIN)/python -m pytest -q -n $(JOBS) --maxprocesses=4 --dist worksteal $(PYTEST_ARGS)
+test: $(VENV)/.test  ## run all tests (those of the viewer: make test-viewer)
+	@$(BIN)/python -m pytest -q -n $(JOBS) --maxprocesses=4 --dist worksteal --ignore=tests/with_viewer $(PYTEST_ARGS)
+
+test-viewer: $(VENV)/.viewer-tests  ## the viewer in a browser: viser, playwright, Debian's chromium
+	@$(BIN)/python -m pytest -q tests/with_viewer $(PYTEST_ARGS)
 
 lint: $(VENV)/.lint  ## ruff, mypy and the layers of imports
 	$(BIN)/ruff check .
@@ -95,7 +98,14 @@ $(BIN)/pip:
 
 # A stamp is the record that the package and one set of extras are installed. Editable: sources are
 # not prerequisites.
-$(VENV)/.demo $(VENV)/.examples $(VENV)/.test $(VENV)/.lint $(VENV)/.docs: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/pip
+# Chromium comes from the system: it is installed where that is allowed, else the tests say what is missing.
+$(VENV)/.viewer-tests: $(VENV)/.test $(VENV)/.browser
+	@command -v chromium > /dev/null || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && \
+	    echo "installing chromium" && apt-get update -qq && apt-get install -y -qq chromium > /dev/null; } || \
+	    echo "chromium is missing: apt-get install chromium"
+	@touch $@
+
+$(VENV)/.demo $(VENV)/.examples $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.browser: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/pip
 	@echo "installing phistar[$*]"
 	@$(PIP) -e ".[$*]"
 	@touch $@

@@ -51,6 +51,7 @@ from phistar.errors import ArgumentError, UnknownNameError
 from phistar.model.configuration import Coordinates, batch_shape, configuration, tangent
 from phistar.model.model import Model
 from phistar.model.singular import require_finite_results
+from phistar.reprs import html_card, html_folded
 from phistar.scalar.printing import to_text as scalars_text
 from phistar.scalar.program import ScalarProgram
 from phistar.scalar.robot.link_numbers import describe_snapping
@@ -128,6 +129,13 @@ class RobotKernel:
         call = ", ".join(("q", *(f"{name}=" for name in self.inputs)))
         outputs = ", ".join(self.outputs)
         return f"<{self.name}({call}) -> {outputs}: '{self.model.name}', backend {self.backend}>"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        title = repr(self)[1:-1]
+        parts = (("sweeps", self.sweeps), ("decision", self.decision), ("passes", self.passes))
+        folded = (html_folded(name, text) for name, text in parts if text is not None)
+        return html_card(title, f"<p>{self.cost}</p>", *folded)
 
     def _chosen(self, given: Mapping[str, object]) -> tuple[object, ...]:
         """What was chosen of a quantity that has choices, in their order."""

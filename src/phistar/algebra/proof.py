@@ -37,6 +37,7 @@ from phistar.algebra.traverse import open_lets as open_lets
 from phistar.algebra.words import WordSum, to_words, word_count, word_expr
 from phistar.errors import FalseRuleError, RewriteError, UnknownNameError
 from phistar.refs import Ref
+from phistar.reprs import html_card, html_folded
 
 MAX_WORDS_PROVED = 50_000
 """Words of a side, multiplied out, from which no proof is tried."""
@@ -175,6 +176,10 @@ class Proof:
     def __repr__(self) -> str:
         count = len(self.left) + len(self.right)
         return f"<proof of {self.theorem.name}: {self.outcome.value}, steps: {count}>"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        return html_card(repr(self)[1:-1], html_folded(str(self.theorem.name), self, is_open=True))
 
     def __str__(self) -> str:
         from phistar.algebra.proof_text import proof_text

@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from benchmarks import (
     cases,
+    contacts,
     counts,
     growth,
     loops,
@@ -111,8 +112,14 @@ def _steps(found: Results, limits: Limits, quick: bool) -> dict[str, Callable[[]
         found.loop_stepping, fault = loops.simulate_four_bars(quick)
         found.faults += [*faults, *([fault] if fault else [])]
 
+    def touch() -> None:
+        os.environ[THREADS] = "1"
+        found.contacts, fault = contacts.measure(quick)
+        found.faults += [fault] if fault else []
+
     return {
         "simulation of many robots": step,
+        "contacts": touch,
         "closed loops": close_loops,
         "growth over chains": grow,
         "first results in new processes": start,

@@ -89,6 +89,7 @@ class Results:
     stepping: Stepping | None = None
     loops: list[LoopRow] = field(default_factory=list)
     loop_stepping: Stepping | None = None
+    contacts: Stepping | None = None
     verdicts: list[Verdict] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     seconds: float = 0.0

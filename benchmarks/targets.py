@@ -37,6 +37,8 @@ OVER_TREE = 2.0
 """How many times longer forward dynamics may take with loops than without."""
 FOUR_BARS = 50.0
 """Times MuJoCo's rollout."""
+CONTACTS = 10.0
+"""The same of quadrupeds on four feet."""
 
 EXPONENT = 1.05
 SQUARE = 2.05
@@ -81,6 +83,7 @@ def verdicts(results: Results) -> list[Verdict]:
         *_ratios(results),
         *_primals(results),
         *_loops(results),
+        *_contacts(results),
         *_growth(results),
         *_starts(results),
         *_counts(results),
@@ -134,6 +137,12 @@ def _loops(results: Results) -> list[Verdict]:
     what = f"{loops.MAIN} four-bars, simulate, against MuJoCo"
     found.append(at_least(what, FOUR_BARS, many.median if many else None))
     return found
+
+
+def _contacts(results: Results) -> list[Verdict]:
+    ratio = results.contacts.ratio if results.contacts else None
+    what = "quadruped on four feet, simulator, against MuJoCo"
+    return [at_least(what, CONTACTS, ratio.median if ratio else None)]
 
 
 def _growth(results: Results) -> list[Verdict]:

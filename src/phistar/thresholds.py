@@ -300,6 +300,9 @@ class Policy:
     """Sweeps of projected Gauss-Seidel over all rows in a step. They begin with the impulses of the
     step before, so that what rests or slides is solved in a few steps whatever their number."""
 
+    default_friction: float = 1.0
+    """Coulomb's coefficient of two parts of which neither has one, as in MuJoCo."""
+
     contact_correction: float = 0.2
     """Fraction of a penetration that a step takes back: all of it at once would throw things up."""
 

@@ -54,6 +54,7 @@ def _results(ratio: float = 30.0, growth: float = 1.0) -> Results:
             found.loops.append(row)
     many = Ratio(2 * ratio, ratio, 3 * ratio, ratio)
     found.loop_stepping = Stepping("four_bar", 4096, 200, ours, times, many, 1e-8)
+    found.contacts = Stepping("quadruped", 4096, 50, ours, times, many, 1e-3)
     found.sweep = Sweep(272, 272, 0.05, 0.25, "large.xml, forward_dynamics")
     found.verdicts = targets.verdicts(found)
     return found

@@ -113,8 +113,10 @@ def test_substeps_batches_and_threads_give_the_same_bits(ball: phistar.Robot) ->
     for _ in range(40):
         parts = sims[1].step()
     alone = sims[2].step(substeps=40)
-    assert (whole.q == parts.q).all() and (whole.v == parts.v).all()
-    assert (whole.q[4] == alone.q[0]).all() and (whole.v[4] == alone.v[0]).all()
+    assert (whole.q == parts.q).all()
+    assert (whole.v == parts.v).all()
+    assert (whole.q[4] == alone.q[0]).all()
+    assert (whole.v[4] == alone.v[0]).all()
 
 
 def test_reset_of_some_samples(ball: phistar.Robot) -> None:
@@ -124,9 +126,8 @@ def test_reset_of_some_samples(ball: phistar.Robot) -> None:
     sim.reset(q=place)
     before = sim.step(substeps=7)
     after = sim.reset([1, 3], q=place, spread=0.1)
-    assert (after.q[[0, 2]] == before.q[[0, 2]]).all() and (
-        after.v[[0, 2]] == before.v[[0, 2]]
-    ).all()
+    assert (after.q[[0, 2]] == before.q[[0, 2]]).all()
+    assert (after.v[[0, 2]] == before.v[[0, 2]]).all()
     assert after.time.tolist() == [before.time[0], 0.0, before.time[2], 0.0]
     assert np.abs(after.q[1] - after.q[3]).max() > 1e-3
     again = ball.simulator(4, dt=DT, seed=3)
@@ -160,10 +161,12 @@ def test_a_bad_sample_freezes_alone(ball: phistar.Robot) -> None:
     others = [0, 1, 3, 4]
     assert sim.state.frozen.tolist() == [False, False, True, False, False]
     assert (sim.q[2] == held).all()
-    assert (sim.q[others] == fine.q[others]).all() and (sim.v[others] == fine.v[others]).all()
+    assert (sim.q[others] == fine.q[others]).all()
+    assert (sim.v[others] == fine.v[others]).all()
     sim.reset([2], q=place)
     sim.step(tau)
-    assert not sim.state.frozen.any() and sim.state.time[2] == pytest.approx(DT)
+    assert not sim.state.frozen.any()
+    assert sim.state.time[2] == pytest.approx(DT)
     with pytest.raises(NotFiniteError, match="tau"):
         fine.step(bad)
     with pytest.raises(DivergenceError, match="sample 2"):

@@ -31,9 +31,7 @@ from phistar.scalar.trace.unilateral_rows import (
 )
 from phistar.sim.surfaces import Box, GroundPart, HeightField, Plane, check_material
 from phistar.spatial import pose_product
-
-DEFAULT_FRICTION = 1.0
-"""Coulomb's coefficient where neither of two parts has one, as in MuJoCo."""
+from phistar.thresholds import POLICY
 
 Ground = bool | GroundPart | Sequence[GroundPart]
 
@@ -187,8 +185,7 @@ def _parts(
         radius = float(points[name]) if isinstance(points, Mapping) else 0.0
         if not 0.0 <= radius < np.inf:
             raise ArgumentError(f"points: radius {radius} of '{name}', expected 0 or more [m]")
-        link = frame.link or name
-        parts.append(_Part(name, link, frame.body, None, frame.body_pose, radius))
+        parts.append(_Part(name, frame.link or name, frame.body, None, frame.body_pose, radius))
     return parts, unused
 
 
@@ -229,9 +226,9 @@ def _on_ground(parts: Sequence[_Part], ground: GroundPart) -> list[Pair]:
     terrain = ground if isinstance(ground, HeightField) else None
     surface: Surface
     if isinstance(ground, Plane):
-        surface = HalfSpace(_triple(ground.normal), float(ground.offset))
+        surface = HalfSpace(_triple(np.asarray(ground.normal)), float(ground.offset))
     elif isinstance(ground, Box):
-        surface = _cuboid(GROUND, ground.pose, ground.size)
+        surface = _cuboid(GROUND, np.asarray(ground.pose), np.asarray(ground.size))
     else:
         surface = GivenPlane(0)
     found = []
@@ -261,7 +258,7 @@ def _between_trees(model: Model, parts: Sequence[_Part]) -> list[Pair]:
 def _friction(one: float | None, other: float | None) -> float:
     """Of a pair: the larger one, as in MuJoCo."""
     known = [x for x in (one, other) if x is not None]
-    return float(max(known)) if known else DEFAULT_FRICTION
+    return float(max(known)) if known else POLICY.default_friction
 
 
 def _cuboid(body: int, pose: Array, size: Array) -> Cuboid:

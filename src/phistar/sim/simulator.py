@@ -312,7 +312,7 @@ class Simulator:
             substeps: Steps of ``dt`` under what a call gives.
         """
         for _ in range(steps):
-            self.step(policy(self.q, self.v, self._time.copy()), substeps=substeps)  # type: ignore[arg-type]
+            self.step(policy(self.q, self.v, self._time.copy()), substeps=substeps)
         return self.state
 
     def _forces(
@@ -429,7 +429,7 @@ class Simulator:
         vdot = (v - self._before) / self._elapsed
         found = self._robot.frame_acceleration(q, v, vdot, frame, "world_aligned")
         R = self.frame_pose(frame)[:, :3, :3]
-        return np.einsum("bij,bi->bj", R, found[:, 3:] - self._model.gravity)
+        return np.asarray(np.einsum("bij,bi->bj", R, found[:, 3:] - self._model.gravity))
 
     def energy(self) -> Array:
         """(batch,) kinetic and potential energy [J], springs not included."""

@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.errors import ArgumentError
@@ -25,7 +26,7 @@ class Plane:
         name: For contacts.
     """
 
-    normal: Array = field(default=(0.0, 0.0, 1.0))  # type: ignore[assignment]
+    normal: ArrayLike = (0.0, 0.0, 1.0)
     offset: float = 0.0
     friction: float | None = None
     restitution: float = 0.0
@@ -45,7 +46,7 @@ class Plane:
     @classmethod
     def slope(cls, angle: float, friction: float | None = None, restitution: float = 0.0) -> Plane:
         """A plane through the world's origin that goes down along x by an angle [rad]."""
-        return cls((math.sin(angle), 0.0, math.cos(angle)), 0.0, friction, restitution)  # type: ignore[arg-type]
+        return cls((math.sin(angle), 0.0, math.cos(angle)), 0.0, friction, restitution)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +59,8 @@ class Box:
         friction, restitution, name: As of a plane.
     """
 
-    size: Array
-    pose: Array = field(default_factory=lambda: IDENTITY)
+    size: ArrayLike
+    pose: ArrayLike = field(default_factory=lambda: IDENTITY)
     friction: float | None = None
     restitution: float = 0.0
     name: str = "box"
@@ -84,7 +85,7 @@ class HeightField:
         friction, restitution, name: As of a plane.
     """
 
-    heights: Array
+    heights: ArrayLike
     spacing: float
     origin: tuple[float, float] = (0.0, 0.0)
     friction: float | None = None
@@ -105,12 +106,12 @@ class HeightField:
 
     def planes_at(self, x: Array, y: Array) -> Array:
         """Tangent planes (..., 4), unit normal and offset, over places (...) of the x-y plane."""
-        rows, columns = self.heights.shape
+        h = np.asarray(self.heights)
+        rows, columns = h.shape
         u = np.clip((x - self.origin[0]) / self.spacing, 0.0, columns - 1.0)
         w = np.clip((y - self.origin[1]) / self.spacing, 0.0, rows - 1.0)
         i, j = np.minimum(w.astype(int), rows - 2), np.minimum(u.astype(int), columns - 2)
         a, b = w - i, u - j
-        h = self.heights
         p, q, r, s = h[i, j], h[i, j + 1], h[i + 1, j], h[i + 1, j + 1]
         height = (1 - a) * ((1 - b) * p + b * q) + a * ((1 - b) * r + b * s)
         inside_x = (u > 0.0) & (u < columns - 1.0)

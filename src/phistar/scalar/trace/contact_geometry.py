@@ -49,7 +49,6 @@ from phistar.thresholds import POLICY
 
 PLANES = "planes"
 """Input of planes: normals and offsets."""
-_OTHER_AXES = ((1, 2), (2, 0), (0, 1))
 _TINY = sys.float_info.min
 
 
@@ -228,7 +227,8 @@ class ContactFrames:
         _, marks = _largest([larger(x, -x) for x in facing])
         first, second = (1.0 if corner.number & bit else -1.0 for bit in (1, 2))
         point = self._point(box.body, box.center)
-        for i, (a, b) in enumerate(_OTHER_AXES):
+        for i in range(3):
+            a, b = (i + 1) % 3, (i + 2) % 3
             sign = marks[i] * select(facing[i], 0.0, -1.0, 1.0) + marks[b] * first
             point = plus(point, scaled((sign + marks[a] * second) * box.half[i], edges[i]))
         return point

@@ -40,13 +40,12 @@ def standing(robot: Robot) -> tuple[Array, Array]:
     return q, tau
 
 
-def measure(quick: bool = False, limits: bool = False) -> tuple[Stepping, str]:
+def measure(quick: bool = False, limits: bool = True) -> tuple[Stepping, str]:
     """Time it; the second result names a disagreement, or is empty.
 
     Args:
         quick: Fewer steps.
-        limits: Whether both simulate joint limits: rows that always exist here, and only where a
-            joint is at one there.
+        limits: Whether both simulate joint limits.
     """
     robot = load(ROBOT)
     start, tau = standing(robot)

@@ -119,6 +119,21 @@ def test_substeps_batches_and_threads_give_the_same_bits(ball: phistar.Robot) ->
     assert (whole.v[4] == alone.v[0]).all()
 
 
+@pytest.mark.users_code
+def test_a_stop_that_one_sample_meets_is_not_felt_by_others() -> None:
+    """Stops are solved where a lane needs them: its neighbours keep their bits."""
+    robot = _pendulum(limits=(-90.0, 30.0))
+    q, v = np.linspace(-0.5, 0.5, 9)[:, None], np.full((9, 1), 0.3)
+    sim, alone = robot.simulator(9, dt=DT), robot.simulator(1, dt=DT)
+    sim.reset(q=q, v=v)
+    alone.reset(q=q[2], v=v[2])
+    whole, single = sim.step(substeps=60), alone.step(substeps=60)
+    assert sim.joint_force("hinge")[8] < 0.0
+    assert sim.joint_force("hinge")[2] == 0.0
+    assert (whole.q[2] == single.q[0]).all()
+    assert (whole.v[2] == single.v[0]).all()
+
+
 def test_reset_of_some_samples(ball: phistar.Robot) -> None:
     """By mask or number; others keep their bits; random states depend on seed and sample alone."""
     place = np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0])

@@ -147,6 +147,28 @@ def test_the_step_is_that_of_dense_matrices(restitution: float) -> None:
         assert np.abs(x - y).max() <= 1e-14 * np.abs(y).max()
 
 
+def test_idle_stops_are_left_out() -> None:
+    """Joints between their stops, contacts active: the same as with all rows; relative 1e-11."""
+    robot = phistar.load("quadruped")
+    rows, given = _rows(robot, 0.0), _states(robot, 4)
+    given["q"][:, 7:] *= 0.3
+    feet = np.min([robot.frame_pose(given["q"], f)[:, 2, 3] for f in FEET], axis=0)
+    given["q"][:, 2] += RADIUS + 0.01 - feet
+    given["v"][:, 6:] *= 0.1
+    given["v"][:, 3:6] = -robot.frame_pose(given["q"], "base_link")[:, 2, :3]
+    impulses = np.zeros((4, rows.count))
+    found = run(TRACED["unilateral_step"].trace(robot.model, rows), {**given, "impulses": impulses})
+    stops = [i for i, row in enumerate(rows.bounded) if not row.friction]
+    assert len(stops) == 3
+    assert not found["impulses_next"][:, stops].any()
+    for k in range(4):
+        q, v, tau = (given[name][k] for name in ("q", "v", "tau"))
+        _, v_next, x = _dense(robot, rows, q, v, tau, impulses[k])
+        assert np.abs(x[len(rows.bounded) :]).max() > 0.0
+        assert np.abs(found["v_next"][k] - v_next).max() <= 1e-11 * np.abs(v_next).max()
+        assert np.abs(found["impulses_next"][k] - x).max() <= 1e-11 * np.abs(x).max()
+
+
 def test_without_rows_it_is_a_plain_step() -> None:
     """No joint stops, none rubs, nothing touches: semi-implicit Euler; relative 1e-13."""
     robot = phistar.load("double_pendulum")

@@ -60,6 +60,20 @@ class JointGroup(RowGroup):
     def _inverse(self) -> Scalar:
         return 1.0 / self.delta[self.first][self.first]
 
+    @property
+    def is_stop(self) -> bool:
+        """Whether it only stops."""
+        return isinstance(self.bounds.friction, float) and self.bounds.friction == 0.0
+
+    def violation(self, v: Scalar) -> Scalar:
+        """How far a velocity is beyond the bounds."""
+        total: Scalar = 0.0
+        if self.bounds.lower is not None:
+            total = total + larger(self.bounds.lower - v, 0.0)
+        if self.bounds.upper is not None:
+            total = total + larger(v - self.bounds.upper, 0.0)
+        return total
+
     @cached_property
     def _rubbed(self) -> Scalar:
         """Velocity that friction can take away."""

@@ -15,13 +15,13 @@ of the step before; v⁺ from the sweep outward.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from phistar.model.joint_map import joint_map
 from phistar.model.model import Model
-from phistar.scalar.graph import Scalar, select
+from phistar.scalar.graph import Scalar, Value, select
 from phistar.scalar.linear.elementary import larger, smaller
 from phistar.scalar.linear.vectors import Matrix, Vector, plus, scaled, zeros
 from phistar.scalar.lower import LoweringOptions, link_number_choices, quaternion_entries
@@ -29,7 +29,7 @@ from phistar.scalar.program import Signature, Store, Unrolled, count_arithmetic
 from phistar.scalar.robot.link_numbers import LinkNumbers
 from phistar.scalar.trace.configuration_programs import integrated
 from phistar.scalar.trace.contact_geometry import PLANES, ContactFrames, TouchingPoint
-from phistar.scalar.trace.iterated_line import iterated_line, iterated_loads
+from phistar.scalar.trace.iterated_line import ChangingSlots, IterationStage, iterated_line
 from phistar.scalar.trace.loop_join import JoinSweep
 from phistar.scalar.trace.projected_gauss_seidel import (
     ContactGroup,
@@ -132,7 +132,7 @@ class _StepTrace:
 
     def program(self) -> Unrolled:
         """The program."""
-        model, rows, g = self.model, self.rows, self.graph
+        rows = self.rows
         force = self.force()
         self.stiffen()
         points = [self.frames.touching(row) for row in rows.contacts]
@@ -140,28 +140,8 @@ class _StepTrace:
         offset = self._velocities(points)
         offset = plus(offset, inward.moved)
         delta = [[inward.between(i, j) for j in range(rows.count)] for i in range(rows.count)]
-        groups = self._groups(delta, offset, points)
-        start: Vector = [g.load("impulses", i) for i in range(max(rows.count, 1))]
-        paths, weighted = inward.paths(rows.count)
-        if self.by_paths is None:
-            self.by_paths = prefers_paths(delta, paths)
-        system: RowSystem
-        if self.by_paths:
-            begun: Vector = zeros(model.nv)
-            for i, row in enumerate(weighted):
-                for k, x in row.items():
-                    begun[k] = begun[k] + x * start[i]
-            start = [*start[: rows.count], *begun]
-            state = iterated_loads(g, len(start))
-            system = PathSystem(delta, offset, state, paths, weighted)
-            change, _ = inward.outward(moved=state[rows.count :])
-        else:
-            state = iterated_loads(g, len(start))
-            system = PairSystem(delta, offset, state)
-            change, _ = inward.outward(state)
-        following = sweep(groups, system)
-        stores = self._stores(change, state[: max(rows.count, 1)])
-        return iterated_line(self._signature(), g, start, following, rows.sweeps, stores)
+        solver = _Solver(self, inward, delta, offset, self._groups(delta, offset, points))
+        return solver.program()
 
     def _groups(
         self, delta: Matrix, offset: Vector, points: Sequence[TouchingPoint]
@@ -177,8 +157,8 @@ class _StepTrace:
             groups.append(ContactGroup(i, delta, row.friction))
         return groups
 
-    def _stores(self, change: Vector, impulses: Vector) -> list[Store]:
-        """The state after the step."""
+    def stores(self, change: Vector, impulses: Vector) -> list[Store]:
+        """The state after the step, of the change of v in body order."""
         model = self.model
         ahead = zeros(model.nv)
         for i, x, y in zip(self.order, self.v, change, strict=True):
@@ -191,7 +171,7 @@ class _StepTrace:
         }
         return [Store(n, i, "", x) for n, values in results.items() for i, x in enumerate(values)]
 
-    def _signature(self) -> Signature:
+    def signature(self) -> Signature:
         model, rows, count = self.model, self.rows, max(self.rows.count, 1)
         inputs = {"q": model.nq, "v": model.nv, "tau": model.nv, "dt": 1, "impulses": count}
         if rows.given_planes:
@@ -253,3 +233,127 @@ class _StepTrace:
             -speed, POLICY.resting_gravity_steps * gravity * self.h, restitution * speed, held
         )
         return select(0.0, gap + self.h * free, fast, held)
+
+
+class _Solver:
+    """The iteration of a step.
+
+    Stops that nothing holds are idle rows in most steps. They are left out at first; where the step
+    violates one, or one was active in the step before, all rows are solved together: a stage that
+    is skipped where no lane needs it, and that no other lane feels.
+    """
+
+    def __init__(
+        self,
+        step: _StepTrace,
+        inward: JoinSweep,
+        delta: Matrix,
+        offset: Vector,
+        groups: Sequence[RowGroup],
+    ) -> None:
+        self.step = step
+        self.inward = inward
+        self.delta = delta
+        self.offset = offset
+        self.groups = groups
+        self.graph = step.graph
+        self.slots = ChangingSlots(step.graph)
+        self.count = len(offset)
+        self.paths, self.weighted = inward.paths(self.count)
+        self.stops = [group for group in groups if isinstance(group, JointGroup) and group.is_stop]
+
+    def program(self) -> Unrolled:
+        """The program of the step."""
+        step, rounds = self.step, self.step.rows.sweeps
+        given: Vector = [self.graph.load("impulses", i) for i in range(max(self.count, 1))]
+        if not self.stops:
+            start, stage, change = self._iteration(given, self.groups)
+            state = self.slots.load(range(len(given)))
+            stores = step.stores(change, state)
+            return self._line({**dict(enumerate(given)), **start}, [stage], stores)
+        idle = {group.first for group in self.stops}
+        main = [group for group in self.groups if group.first not in idle]
+        begun: Vector = [0.0 if i in idle else x for i, x in enumerate(given)]
+        start, stage, change = self._iteration(begun, main)
+        found = self._multipliers(begun, min(start, default=0))
+        results, flag = self.slots.take(len(change) + self.count), self.slots.take(1)[0]
+        needed = self._needed(given, change)
+        left = dict(zip(results, [*change, *found], strict=True))
+        stages = [stage] if main else []
+        stages.append(IterationStage({**left, flag: needed}))
+        again, whole, change = self._iteration(given, self.groups)
+        found = self._multipliers(given, min(again))
+        kept, chosen = self.slots.load(results), self.slots.load([flag])[0]
+        final = [select(chosen, 0.0, x, y) for x, y in zip([*change, *found], kept, strict=True)]
+        stages += [
+            IterationStage(again, condition=flag),
+            replace(whole, rounds=rounds, condition=flag),
+            IterationStage(dict(zip(results, final, strict=True)), condition=flag),
+        ]
+        nv = len(change)
+        return self._line(start, stages, step.stores(kept[:nv], kept[nv:]))
+
+    def _line(
+        self, start: Mapping[int, Scalar], stages: Sequence[IterationStage], stores: list[Store]
+    ) -> Unrolled:
+        signature = self.step.signature()
+        return iterated_line(signature, self.graph, self.slots.count, start, stages, stores)
+
+    def _iteration(
+        self, given: Vector, groups: Sequence[RowGroup]
+    ) -> tuple[dict[int, Scalar], IterationStage, Vector]:
+        """What changing slots begin with, a sweep over some rows, and the change of v after all.
+
+        Rows whose multipliers are given as zero are not there.
+        """
+        rows = [i for i, x in enumerate(given) if isinstance(x, Value)]
+        there = [i for i in rows if i < self.count]
+        own = self.slots.take(len(rows))
+        state: Vector = zeros(len(given))
+        for i, x in zip(rows, self.slots.load(own), strict=True):
+            state[i] = x
+        begun: dict[int, Scalar] = dict(zip(own, (given[i] for i in rows), strict=True))
+        by_paths = self.step.by_paths
+        if by_paths is None:
+            block = [[self.delta[i][j] for j in there] for i in there]
+            by_paths = prefers_paths(block, [self.paths[i] for i in there])
+        system: RowSystem
+        if by_paths:
+            sums = zeros(self.step.model.nv)
+            for i in there:
+                for k, x in self.weighted[i].items():
+                    sums[k] = sums[k] + x * given[i]
+            more = self.slots.take(len(sums))
+            begun |= dict(zip(more, sums, strict=True))
+            moved = self.slots.load(more)
+            system = PathSystem(
+                self.delta, self.offset, [*state[: self.count], *moved], self.paths, self.weighted
+            )
+            change, _ = self.inward.outward(moved=moved)
+            own = range(own.start, more.stop)
+            places = [*there, *range(self.count, self.count + len(moved))]
+        else:
+            system = PairSystem(self.delta, self.offset, state)
+            change, _ = self.inward.outward(state)
+            places = rows
+        following = sweep(groups, system)
+        updates = {slot: following[i] for slot, i in zip(own, places, strict=True)}
+        return begun, IterationStage(updates, self.step.rows.sweeps), change
+
+    def _multipliers(self, given: Vector, first: int) -> Vector:
+        """Of all rows, after an iteration whose slots begin there."""
+        rows = [i for i, x in enumerate(given[: self.count]) if isinstance(x, Value)]
+        found = zeros(self.count)
+        for i, x in zip(rows, self.slots.load(range(first, first + len(rows))), strict=True):
+            found[i] = x
+        return found
+
+    def _needed(self, given: Vector, change: Vector) -> Scalar:
+        """Above zero where a stop is violated after a step without stops, or was active before."""
+        total: Scalar = 0.0
+        for group in self.stops:
+            impulse = given[group.first]
+            row = self.step.rows.bounded[group.first]
+            k = self.step.order.index(row.v)
+            total = total + larger(impulse, -impulse) + group.violation(self.step.v[k] + change[k])
+        return total

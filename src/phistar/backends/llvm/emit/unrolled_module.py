@@ -288,7 +288,19 @@ class _RowLoopEmitter:
         self.rows_per_round = 1 if repeat.in_order else min(2, len(repeat.rows))
 
     def write(self) -> None:
-        """The loop."""
+        """The loop, perhaps for some lanes only."""
+        if self.repeat.condition < 0:
+            self._loop()
+            return
+        w, finite = self.w, self.block.finite_sum
+        idle = w.compare_lanes("ole", w.load_slot(self.repeat.condition), w.constant(0.0))
+        with w.if_(w.all_lanes(idle), negated=True, stem="seldom"):
+            self._loop()
+            w.start_block()
+        # Slots are not checked, so that the sum is what it was.
+        self.block.finite_sum = finite
+
+    def _loop(self) -> None:
         w, count = self.w, len(self.repeat.rows)
         last = count - self.rows_per_round
         with self.block.loop(count, self.rows_per_round, "rows") as i:

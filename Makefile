@@ -27,6 +27,7 @@ demo: $(VENV)/.demo  ## show what phistar does, on bundled robots
 examples: $(VENV)/.examples  ## control a cart-pole, a UR5 and a Panda, diagonal rates of an arm, a quadruped on slopes; writes plots
 	@$(BIN)/python examples/cart_pole.py
 	@$(BIN)/python examples/panda_reach.py
+	@$(BIN)/python examples/panda_payload.py
 	@$(BIN)/python examples/pose_control.py
 	@$(BIN)/python examples/two_link_eta.py
 	@$(BIN)/python examples/quadruped_slope.py

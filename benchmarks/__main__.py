@@ -19,7 +19,9 @@ from benchmarks import (
     contacts,
     counts,
     growth,
+    inverse_kinematics,
     loops,
+    parallel,
     readme,
     report,
     results,
@@ -117,10 +119,23 @@ def _steps(found: Results, limits: Limits, quick: bool) -> dict[str, Callable[[]
         found.contacts, fault = contacts.measure(quick)
         found.faults += [fault] if fault else []
 
+    def reach() -> None:
+        os.environ[THREADS] = "1"
+        found.inverse_kinematics, fault = inverse_kinematics.measure(quick)
+        found.faults += [fault] if fault else []
+
+    def in_rounds() -> None:
+        os.environ[THREADS] = "1"
+        found.parallel, faults = parallel.measure(limits.main_budget)
+        found.system = parallel.measure_system(quick)
+        found.faults += faults
+
     return {
         "simulation of many robots": step,
+        "parallel schedules": in_rounds,
         "contacts": touch,
         "closed loops": close_loops,
+        "inverse kinematics": reach,
         "growth over chains": grow,
         "first results in new processes": start,
         "loops of reference robots": sweep,

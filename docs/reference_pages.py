@@ -17,6 +17,7 @@ from phistar.diagonal.diagonal_mixin import Diagonalized
 from phistar.drawing.drawing_mixin import Drawn
 from phistar.energies import Energies
 from phistar.geometry.curvature_mixin import Geometry
+from phistar.inverse_kinematics.inverse_kinematics_mixin import SolvesInverseKinematics
 from phistar.kinematics import Kinematics
 from phistar.loops.loops_mixin import Constrained
 from phistar.model.description_mixin import Described
@@ -34,6 +35,7 @@ TOPICS: dict[str, type | frozenset[str]] = {
     "Kinematics": Kinematics,
     "Momentum and energy": Energies,
     "Whole body": WholeBody,
+    "Inverse kinematics": SolvesInverseKinematics,
     "Derivatives": Derivatives,
     "Simulation": Simulates,
     "Closed loops": Constrained,
@@ -51,6 +53,7 @@ ORDER = (
     "Kinematics",
     "Momentum and energy",
     "Whole body",
+    "Inverse kinematics",
     "Derivatives",
     "Simulation",
     "Closed loops",
@@ -86,6 +89,7 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
             "phistar.testing",
         ),
     ),
+    "inverse_kinematics": ("Inverse kinematics", ("phistar.inverse_kinematics",)),
     "simulation": ("Simulation", ("phistar.sim.simulation", "phistar.sim.monitors:Drift")),
     "drawing": (
         "Pictures",

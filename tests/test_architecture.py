@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,7 @@ LAYERS: dict[str, tuple[str, str]] = {
         "errors spatial model arguments algebra compile kinematics derivatives",
         "numpy",
     ),
+    "inverse_kinematics": ("errors spatial model scalar backends compile", "numpy"),
     "c_export": (f"errors model arguments {LEVELS} compile explain kernels", ""),
     "sim": (
         "errors memory_limits reprs spatial model arguments constraints scalar backends compile "
@@ -91,7 +93,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "robot": (
         f"{BASE} arguments algebra algorithms compile dynamics kinematics energies derivatives "
         "diagonal geometry kernels functions operators constraints loops sim settings "
-        "whole_system whole_body drawing viewer",
+        "whole_system whole_body inverse_kinematics drawing viewer",
         "numpy",
     ),
     "robots": ("errors model loaders robot", "numpy"),
@@ -127,9 +129,14 @@ def unit_of(path: Path) -> str:
     return path.relative_to(SRC).parts[0].removesuffix(".py")
 
 
-def imported(source: str, package: tuple[str, ...]) -> Iterator[str]:
+@cache
+def imported(source: str, package: tuple[str, ...]) -> tuple[str, ...]:
     """Dotted names that a module of ``package`` imports anywhere, also inside functions."""
-    for node in ast.walk(ast.parse(source)):
+    return tuple(_imported(ast.parse(source), package))
+
+
+def _imported(tree: ast.Module, package: tuple[str, ...]) -> Iterator[str]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from phistar.algebra.ir import Expr
 from phistar.algebra.spaces import JOINT, TASK_MOTION, Space
 from phistar.arguments import refuse_singular, spatial_vectors
 from phistar.arrays import Array
-from phistar.backends import Executable, RobotProgram, Tuning
+from phistar.backends import Executable, RobotProgram, TracedProgram, Tuning
 from phistar.backends.policy import (
     Decision,
     VectorWork,
@@ -25,6 +26,7 @@ from phistar.backends.policy import (
 )
 from phistar.compile import (
     RESULT_OUTPUT,
+    SCHEDULES,
     Bundle,
     Kernel,
     MatrixOf,
@@ -49,11 +51,12 @@ from phistar.compile import (
 )
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.model.configuration import Coordinates, batch_shape, configuration, tangent
+from phistar.model.kinematic_loops import require_tree
 from phistar.model.model import Model
 from phistar.model.singular import require_finite_results
 from phistar.reprs import html_card, html_folded
 from phistar.scalar.printing import to_text as scalars_text
-from phistar.scalar.program import ScalarProgram
+from phistar.scalar.program import ScalarProgram, count_arithmetic
 from phistar.scalar.robot.link_numbers import describe_snapping
 from phistar.sweeps.costs import CostReport, OperationCount, count_operations
 from phistar.sweeps.ir import Node, Type
@@ -74,6 +77,7 @@ class RobotKernel:
     Attributes:
         model: The robot.
         backend: Name of the backend that runs it.
+        schedule: ``"sequential"``, link after link, or ``"parallel"``, in O(log N) rounds.
         frames: The frames that it is about.
         inputs: Names of the inputs. ``f_ext`` may be left out (no external forces), and so may
             ``gravity``, which is not listed (the robot's own).
@@ -90,19 +94,25 @@ class RobotKernel:
         snap: float | None = None,
         shape: str = "auto",
         choices: Mapping[str, object] | None = None,
+        schedule: str = "sequential",
     ) -> None:
         if shape not in CODE_SHAPES:
             raise UnknownNameError("shape", shape, CODE_SHAPES)
+        if schedule not in SCHEDULES:
+            raise UnknownNameError("schedule", schedule, SCHEDULES)
         if snap is not None and not 0.0 <= snap < 1e-3:
             raise ArgumentError(f"snap is {snap}, expected a small length or angle, such as 1e-10")
-        self._arguments = (model, wanted, backend, frames, snap, shape, choices)
+        self._arguments = (model, wanted, backend, frames, snap, shape, choices, schedule)
         self.model = model
         self.snapped = () if snap is None else describe_snapping(model, snap)
-        self.backend = backends.get(backends.default() if backend is None else backend).name
+        self.schedule = schedule
+        self.backend = _backend_name(backend, schedule)
         self.frames = (frames,) if isinstance(frames, str) else tuple(frames)
         for name in self.frames:
             model.frame(name)
         self._kernel = _kernel(wanted, model, self.frames, self.backend)
+        if schedule == "parallel":
+            self._kernel = _in_rounds(self._kernel, model)
         self._choices = self._chosen(choices or {})
         self._joints = joint_map(model)
         self._refuse(own=not isinstance(wanted, str))
@@ -377,7 +387,8 @@ class RobotKernel:
         """Scalar operations that the code which runs does for one sample.
 
         Of machine code: its final shape, which is waited for, without external forces. Sines,
-        cosines and roots are not counted.
+        cosines and roots are not counted. ``cost.work`` are all of them, ``cost.span`` those on the
+        longest path: fewer where the schedule is parallel.
         """
         if self._executable is None:
             return OperationCount.of_scalars(self.scalar_program().count())
@@ -398,7 +409,22 @@ class RobotKernel:
         bodies, work = len(self.model.bodies), self._program.work
         estimate = work.estimated_operations(bodies) if isinstance(work, VectorWork) else None
         machine, tier = this_machine(), settings.tier()
-        return decide(work, bodies, batch, tier=tier, machine=machine, operations=estimate)
+        found = decide(work, bodies, batch, tier=tier, machine=machine, operations=estimate)
+        return replace(found, why=f"{found.why}{self._two_ways}")
+
+    @property
+    def _two_ways(self) -> str:
+        """Operations of a program that does not have all results, and of the one that has."""
+        program = self._program
+        if not isinstance(program, TracedProgram) or program.otherwise is None:
+            return ""
+        quick, other = (
+            count_arithmetic(each.unrolled().count()) for each in (program, program.otherwise)
+        )
+        return (
+            f"; {quick} operations; samples that have no result by these, as on straight legs: "
+            f"{other}"
+        )
 
     @property
     def sweep_cost(self) -> CostReport:
@@ -427,6 +453,33 @@ class RobotKernel:
         if scalars is not None:
             found.append(Stage("trace", "scalars", scalars_text(scalars)))
         return Stages((*found, Stage("emit", "code", self.source())))
+
+
+def _backend_name(backend: str | None, schedule: str) -> str:
+    """The backend that is asked for, or the default one, if it knows the schedule."""
+    wanted = backends.get(backends.default() if backend is None else backend)
+    if schedule == "sequential" or wanted.in_rounds:
+        return wanted.name
+    if backend is not None:
+        known = [name for name in backends.running_names() if backends.get(name).in_rounds]
+        raise ArgumentError(
+            f"the backend {backend!r} runs link after link: schedule='parallel' is for "
+            f"{', '.join(repr(name) for name in known)}"
+        )
+    return "numpy"
+
+
+def _in_rounds(kernel: Kernel, model: Model) -> Kernel:
+    """The same quantity with a parallel schedule."""
+    request = kernel.request
+    require_tree(model, "schedule='parallel'")
+    if not isinstance(request, Vectors):
+        what = "traced for a robot" if isinstance(request, Traced) else "a matrix"
+        raise ArgumentError(
+            f"{request.name} is {what}: schedule='parallel' is for programs whose results are "
+            "vectors, such as 'forward_dynamics', 'mass_matrix_times' or 'forward_dynamics_jvp'"
+        )
+    return compile_request(replace(request, schedule="parallel"))
 
 
 def _inputs_of(request: MatrixOf, model: Model) -> set[str]:

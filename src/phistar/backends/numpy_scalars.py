@@ -131,7 +131,7 @@ class NumpyScalarCode(Executable):
 
     def __init__(self, program: TracedProgram) -> None:
         self._program = program
-        self._scalars = program.unrolled()
+        self._scalars = program.everywhere.unrolled()
         self._source = scalar_source(self._scalars)
         made: dict[str, Callable[..., tuple[Array, ...]]] = {}
         exec(compile(self._source, f"<{program.title}>", "exec"), {"np": np}, made)

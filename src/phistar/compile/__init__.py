@@ -23,6 +23,7 @@ from phistar.compile.evaluate import (
     matrix,
     matrix_executable,
     matrix_request,
+    numpy_results,
     run_loops,
     run_traced,
     run_traced_results,
@@ -44,7 +45,7 @@ from phistar.compile.pipeline import (
 )
 from phistar.compile.reduced_expressions import Pieces
 from phistar.compile.request_table import REQUESTS, request
-from phistar.compile.requests import RESULT_OUTPUT, Bundle, MatrixOf, Traced, Vectors
+from phistar.compile.requests import RESULT_OUTPUT, SCHEDULES, Bundle, MatrixOf, Traced, Vectors
 from phistar.compile.traced import TRACED, add_traced
 from phistar.derive import spell_inverses_for_robot, with_closed_inverses
 from phistar.model.joint_map import JointMap, joint_map
@@ -59,6 +60,7 @@ __all__ = [
     "PASSES",
     "REQUESTS",
     "RESULT_OUTPUT",
+    "SCHEDULES",
     "TRACED",
     "Apply",
     "Block",
@@ -100,6 +102,7 @@ __all__ = [
     "matrix_executable",
     "matrix_plan",
     "matrix_request",
+    "numpy_results",
     "quantity_on",
     "refuse_on_nodes",
     "request",

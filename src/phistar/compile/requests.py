@@ -26,6 +26,9 @@ Outputs = tuple[tuple[str, Expr], ...]
 
 FULL = Full()
 
+SCHEDULES = ("sequential", "parallel")
+"""Ways to run recursions: link after link, or in O(log N) rounds (``sweeps.parallel``)."""
+
 
 @dataclass(frozen=True)
 class Vectors:
@@ -38,12 +41,14 @@ class Vectors:
             stands. Programs of the catalogue are what their names say, so they are not touched.
         regroup_inertia: Whether it is about the motion of the whole robot, see
             ``REGROUPABLE_PROGRAMS``.
+        schedule: One of ``SCHEDULES``.
     """
 
     name: str
     vectors: Outputs
     simplify: bool = False
     regroup_inertia: bool = False
+    schedule: str = "sequential"
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,9 @@ class Traced:
             by hand.
         admit: Robot and inputs (samples, size) by name -> inputs near them for which it has
             results, for tests; none: it has them everywhere.
+        otherwise: Robot and choices -> the choices with which samples are done again whose results
+            are not numbers, because the quicker program does not have them everywhere; None: it
+            has what there is.
     """
 
     name: str
@@ -108,6 +116,12 @@ class Traced:
     defined: str = ""
     program: str = ""
     admit: Callable[[Model, Mapping[str, Array]], Mapping[str, Array]] | None = None
+    otherwise: Callable[..., tuple[object, ...] | None] | None = None
+
+    def everywhere(self, model: Model, *choices: object) -> tuple[object, ...]:
+        """The choices of the program that has all results there are."""
+        found = None if self.otherwise is None else self.otherwise(model, *choices)
+        return choices if found is None else found
 
     def shapes(self, model: Model, *choices: object) -> Mapping[str, Shape]:
         """Of all results for one sample, by name."""

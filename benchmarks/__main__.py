@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from benchmarks import (
     cases,
+    contacts,
     counts,
     growth,
     inverse_kinematics,
@@ -113,6 +114,11 @@ def _steps(found: Results, limits: Limits, quick: bool) -> dict[str, Callable[[]
         found.loop_stepping, fault = loops.simulate_four_bars(quick)
         found.faults += [*faults, *([fault] if fault else [])]
 
+    def touch() -> None:
+        os.environ[THREADS] = "1"
+        found.contacts, fault = contacts.measure(quick)
+        found.faults += [fault] if fault else []
+
     def reach() -> None:
         os.environ[THREADS] = "1"
         found.inverse_kinematics, fault = inverse_kinematics.measure(quick)
@@ -127,6 +133,7 @@ def _steps(found: Results, limits: Limits, quick: bool) -> dict[str, Callable[[]
     return {
         "simulation of many robots": step,
         "parallel schedules": in_rounds,
+        "contacts": touch,
         "closed loops": close_loops,
         "inverse kinematics": reach,
         "growth over chains": grow,

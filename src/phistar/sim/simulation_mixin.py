@@ -17,7 +17,9 @@ from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
 from phistar.model.model_cache import Entry
 from phistar.sim import run, step
+from phistar.sim.contact_pairs import Ground
 from phistar.sim.simulation import Simulation
+from phistar.sim.simulator import Simulator, SimulatorOptions
 
 if TYPE_CHECKING:
     from phistar.constraints import Constraint, Prescribed
@@ -80,6 +82,64 @@ class Simulates:
             call = partial(self.step, dt=dt, scheme=scheme, reference=reference)
             return nan_where_bad(self.model, on_error, call, {"q": q, "v": v, "tau": tau}, forces)
         return step.step(self.model, q, v, tau, dt, scheme, forces, reference)
+
+    def simulator(
+        self,
+        batch: int = 1,
+        *,
+        dt: float,
+        scheme: str = "semi_implicit",
+        ground: Ground = True,
+        passive: bool | Sequence[str] | set[str] = True,
+        points: Sequence[str] | Mapping[str, float] = (),
+        friction: float | None = None,
+        restitution: float | None = None,
+        sweeps: int | None = None,
+        seed: int = 0,
+        on_error: str = "raise",
+        threads: int | None = None,
+    ) -> Simulator:
+        """Many of this robot at once, step by step, on the ground, with joint physics and sensors.
+
+        Contacts are rigid, with Coulomb friction: v⁺ and impulses of a step of semi-implicit Euler
+        satisfy them together, by projected Gauss-Seidel; see docs/contacts.md. All of a step is
+        one program of machine code.
+
+        Args:
+            batch: Number of robots.
+            dt: Length of a step [s].
+            scheme: ``"semi_implicit"``; without ground and joint physics any of ``step``.
+            ground: True: planes and boxes of the file's world, or the plane z = 0; False: none; or
+                ``Plane``, ``Box``, ``HeightField`` of ``phistar.sim``, one or several.
+            passive: Springs, damping, dry friction and limits of joints: all, none, or some of
+                ``{"springs", "damping", "friction", "limits"}``.
+            points: Frames whose origins touch the ground besides collision shapes; a mapping gives
+                radii [m].
+            friction, restitution: Of all contacts, in place of what file and surfaces say.
+            sweeps: Of the solver in a step; more for stacks and long chains of contacts.
+            seed: Of random states, see ``Simulator.reset``.
+            on_error: ``"raise"``, or ``"freeze"``: samples that diverge keep their last state and
+                wait for a reset, the others go on.
+            threads: Number of threads; default: by the work. Results do not depend on it.
+
+        Raises:
+            ArgumentError: The robot has closed loops or reduced mimic joints and would need
+                contacts or joint physics, or there are too many pairs that may touch.
+        """
+        options = SimulatorOptions(
+            dt,
+            scheme,
+            ground,
+            passive,
+            points,
+            friction,
+            restitution,
+            sweeps,
+            seed,
+            on_error,
+            threads,
+        )
+        return Simulator(self, batch, options)
 
     def simulate(
         self,

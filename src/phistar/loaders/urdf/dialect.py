@@ -48,6 +48,7 @@ Shapes that plain URDF does not know:
     ``<phistar:visual>``, ``<phistar:collision>``  like ``<visual>`` and ``<collision>``, with
     ``<geometry><phistar:shape kind="ellipsoid" size="..." mesh=""/></geometry>``.
     ``<phistar:color rgba="..."/>``  colour of a collision shape.
+    ``<phistar:friction value="..."/>``  Coulomb's coefficient of a collision shape.
 """
 
 from __future__ import annotations

@@ -212,6 +212,8 @@ class _UrdfWriter:
             self.add(geometry, shape.kind, **{attribute: size})
         if shape.rgba is not None:
             self._material(element, tag, shape.rgba)
+        if shape.friction is not None:
+            self.add(element, f"{_DIALECT_PREFIX}friction", value=_numbers([shape.friction]))
 
     def _material(self, parent: _Element, tag: str, rgba: tuple[float, ...]) -> None:
         if tag == "collision":

@@ -16,7 +16,7 @@ SOAK_CYCLES ?= 20000
 unexport PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help demo examples test lint bench bench-quick bench-against bench-loading bench-size bench-drift bench-cliffs docs fuzz soak robots clean distclean
+.PHONY: help demo examples test test-jax lint bench bench-quick bench-against bench-loading bench-size bench-drift bench-cliffs docs fuzz soak robots clean distclean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -32,6 +32,12 @@ examples: $(VENV)/.examples  ## control a cart-pole, a UR5 and a Panda, diagonal
 
 test: $(VENV)/.test  ## run all tests
 	@$(BIN)/python -m pytest -q -n $(JOBS) --maxprocesses=4 --dist worksteal $(PYTEST_ARGS)
+
+# Programs are compiled as XLA does it without optimising, which takes half the time.
+test-jax: $(VENV)/.test $(VENV)/.jax  ## run the tests of the backend jax, which make test leaves out: JAX is large
+	@JAX_PLATFORMS=cpu JAX_DISABLE_MOST_OPTIMIZATIONS=1 PHISTAR_TEST_BACKENDS=jax $(BIN)/python -m pytest -q -n $(JOBS) \
+	    --maxprocesses=4 --dist worksteal tests/with_jax tests/backends/test_contract.py \
+	    "tests/test_docs.py::test_page_runs_as_pasted[jax]" $(PYTEST_ARGS)
 
 lint: $(VENV)/.lint  ## ruff, mypy and the layers of imports
 	$(BIN)/ruff check .
@@ -95,7 +101,7 @@ $(BIN)/pip:
 
 # A stamp is the record that the package and one set of extras are installed. Editable: sources are
 # not prerequisites.
-$(VENV)/.demo $(VENV)/.examples $(VENV)/.test $(VENV)/.lint $(VENV)/.docs: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/pip
+$(VENV)/.demo $(VENV)/.examples $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.jax: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/pip
 	@echo "installing phistar[$*]"
 	@$(PIP) -e ".[$*]"
 	@touch $@

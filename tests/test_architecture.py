@@ -45,7 +45,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "sweeps": ("errors algebra spatial model", "numpy"),
     "scalar": ("errors jobs spatial model algebra sweeps", "numpy"),
     "backends": (
-        "errors settings jobs gc_pause spatial model sweeps scalar",
+        "errors settings jobs gc_pause spatial model algebra sweeps scalar",
         "numpy llvmlite jax platformdirs filelock",
     ),
     "derive": ("errors model algebra algorithms sweeps", ""),
@@ -63,7 +63,10 @@ LAYERS: dict[str, tuple[str, str]] = {
     "diagonal": ("errors reprs model arguments algebra algorithms compile dynamics", "numpy"),
     "kinematics": ("errors model compile", "numpy"),
     "energies": ("spatial model arguments compile kinematics", "numpy"),
-    "kernels": ("errors settings model arguments algebra sweeps scalar backends compile", "numpy"),
+    "kernels": (
+        "errors settings model arguments algebra algorithms sweeps scalar backends compile",
+        "numpy",
+    ),
     "c_export": (f"errors model arguments {LEVELS} compile explain kernels", ""),
     "sim": (
         "errors memory_limits reprs spatial model arguments constraints scalar backends compile "
@@ -103,7 +106,11 @@ LAYERS: dict[str, tuple[str, str]] = {
 }
 
 # Engines and where the one file that imports each of them lives.
-ENGINES = {"mujoco": "loaders/mjcf/mjcf_reader.py", "xacro": "loaders/xacro.py"}
+ENGINES = {
+    "jax": "backends/jax/package.py",
+    "mujoco": "loaders/mjcf/mjcf_reader.py",
+    "xacro": "loaders/xacro.py",
+}
 
 
 def module_id(path: Path) -> str:

@@ -309,6 +309,10 @@ class Policy:
     numpy_piece_samples: int = 1024
     """Samples that NumPy works on together; the inertias of a few links then fit into a cache."""
 
+    jax_gathered_children: int = 8
+    """Children of a link up to which JAX gathers them side by side and adds; beyond, it scatters,
+    which XLA does one after the other on processors."""
+
     monitor_numbers_per_chunk: int = 1 << 20
     """Numbers of v that monitors look at together: energies of links take ten times the memory."""
 

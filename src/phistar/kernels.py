@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -28,6 +29,7 @@ from phistar.backends.policy import (
 )
 from phistar.compile import (
     RESULT_OUTPUT,
+    SCHEDULES,
     Bundle,
     Kernel,
     MatrixOf,
@@ -53,6 +55,7 @@ from phistar.compile import kernel as catalogue_kernel
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.model.configuration import Coordinates, batch_shape, configuration, tangent
 from phistar.model.frame_motions import frame_motions
+from phistar.model.kinematic_loops import require_tree
 from phistar.model.model import Model
 from phistar.model.singular import require_finite_results
 from phistar.scalar.printing import to_text as scalars_text
@@ -77,6 +80,7 @@ class RobotKernel:
     Attributes:
         model: The robot.
         backend: Name of the backend that runs it.
+        schedule: ``"sequential"``, link after link, or ``"parallel"``, in O(log N) rounds.
         frames: The frames that it is about.
         inputs: Names of the inputs. ``f_ext`` may be left out (no external forces), and so may
             ``gravity``, which is not listed (the robot's own).
@@ -93,19 +97,25 @@ class RobotKernel:
         snap: float | None = None,
         shape: str = "auto",
         choices: Mapping[str, object] | None = None,
+        schedule: str = "sequential",
     ) -> None:
         if shape not in CODE_SHAPES:
             raise UnknownNameError("shape", shape, CODE_SHAPES)
+        if schedule not in SCHEDULES:
+            raise UnknownNameError("schedule", schedule, SCHEDULES)
         if snap is not None and not 0.0 <= snap < 1e-3:
             raise ArgumentError(f"snap is {snap}, expected a small length or angle, such as 1e-10")
-        self._arguments = (model, wanted, backend, frames, snap, shape, choices)
+        self._arguments = (model, wanted, backend, frames, snap, shape, choices, schedule)
         self.model = model
         self.snapped = () if snap is None else describe_snapping(model, snap)
-        self.backend = backends.get(backends.default() if backend is None else backend).name
+        self.schedule = schedule
+        self.backend = _backend_name(backend, schedule)
         self.frames = (frames,) if isinstance(frames, str) else tuple(frames)
         for name in self.frames:
             model.frame(name)
         self._kernel = _kernel(wanted, model, self.frames, self.backend)
+        if schedule == "parallel":
+            self._kernel = _in_rounds(self._kernel, model)
         self._choices = self._chosen(choices or {})
         self._joints = joint_map(model)
         self._refuse(own=not isinstance(wanted, str))
@@ -417,7 +427,8 @@ class RobotKernel:
         """Scalar operations that the code which runs does for one sample.
 
         Of machine code: its final shape, which is waited for, without external forces. Sines,
-        cosines and roots are not counted.
+        cosines and roots are not counted. ``cost.work`` are all of them, ``cost.span`` those on the
+        longest path: fewer where the schedule is parallel.
         """
         if self._executable is None:
             return OperationCount.of_scalars(self.scalar_program().count())
@@ -467,6 +478,33 @@ class RobotKernel:
         if scalars is not None:
             found.append(Stage("trace", "scalars", scalars_text(scalars)))
         return Stages((*found, Stage("emit", "code", self.source())))
+
+
+def _backend_name(backend: str | None, schedule: str) -> str:
+    """The backend that is asked for, or the default one, if it knows the schedule."""
+    wanted = backends.get(backends.default() if backend is None else backend)
+    if schedule == "sequential" or wanted.in_rounds:
+        return wanted.name
+    if backend is not None:
+        known = [name for name in backends.running_names() if backends.get(name).in_rounds]
+        raise ArgumentError(
+            f"the backend {backend!r} runs link after link: schedule='parallel' is for "
+            f"{', '.join(repr(name) for name in known)}"
+        )
+    return "numpy"
+
+
+def _in_rounds(kernel: Kernel, model: Model) -> Kernel:
+    """The same quantity with a parallel schedule."""
+    request = kernel.request
+    if not isinstance(request, Vectors):
+        what = "traced for a robot" if isinstance(request, Traced) else "a matrix"
+        raise ArgumentError(
+            f"{request.name} is {what}: schedule='parallel' is for programs whose results are "
+            "vectors, such as 'forward_dynamics', 'mass_matrix_times' or 'forward_dynamics_jvp'"
+        )
+    require_tree(model, f"{request.name} with schedule='parallel'")
+    return compile_request(replace(request, schedule="parallel"))
 
 
 def _inputs_of(request: MatrixOf, model: Model) -> set[str]:

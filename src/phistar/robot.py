@@ -208,6 +208,7 @@ class Robot(
         *,
         forces: Mapping[str, ArrayLike] | None = None,
         reference: str = "world_aligned",
+        method: str = "sequential",
         out: Array | None = None,
         on_error: str = "raise",
     ) -> Array:
@@ -219,10 +220,14 @@ class Robot(
             forces: External wrenches (..., 6) [moment; force] on named frames, at the frame's
                 origin unless ``reference`` is ``"world"``.
             reference: Axes and point of those wrenches, as in ``jacobian``.
+            method: ``"sequential"``, link after link, or ``"parallel"``, as in
+                ``forward_dynamics``.
             out: Where to put the result; an array of its shape and dtype.
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
         """
-        if forces is None and reference == "world_aligned":
+        if method != "sequential":
+            entry = None
+        elif forces is None and reference == "world_aligned":
             entry = self._entries.get("inverse_dynamics")
             if entry is not None and (result := entry(q, v, vdot, out)) is not None:
                 return result
@@ -239,13 +244,13 @@ class Robot(
             return nan_where_bad(
                 self.model,
                 on_error,
-                partial(self.inverse_dynamics, reference=reference, out=out),
+                partial(self.inverse_dynamics, reference=reference, method=method, out=out),
                 {"q": q, "v": v, "vdot": vdot},
                 forces,
                 fast_path_tried=True,
             )
         wrenches = check_wrenches(self.model, q, forces, reference)
-        return dynamics.inverse_dynamics(self.model, q, v, vdot, wrenches, out)
+        return dynamics.inverse_dynamics(self.model, q, v, vdot, wrenches, out, method)
 
     def forward_dynamics(
         self,
@@ -266,8 +271,9 @@ class Robot(
             q: (..., nq).
             v, tau: (..., nv).
             forces, reference: As in ``inverse_dynamics``.
-            method: ``"articulated"``, the cheapest, or ``"1"`` to ``"4"``: the algorithms of
-                Rodriguez and Kreutz-Delgado 1992. All give the same result.
+            method: ``"articulated"``, the cheapest, ``"1"`` to ``"4"``, the algorithms of
+                Rodriguez and Kreutz-Delgado 1992, or ``"parallel"``: in O(log N) rounds over all
+                links, by NumPy; for long chains and few samples. All give the same result.
             out: Where to put the result; an array of its shape and dtype.
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
             constraints: Of ``phistar.constraints``, for this call; see ``constrained_dynamics``.
@@ -498,6 +504,7 @@ class Robot(
         frames: Sequence[str] = (),
         snap: float | None = None,
         shape: str = "auto",
+        schedule: str = "sequential",
         **choices: Any,
     ) -> RobotKernel:
         """A quantity compiled for this robot: a function that can also be looked at.
@@ -520,15 +527,19 @@ class Robot(
                 robot: ``k.snapped`` tells how. Default: nothing but rounding.
             shape: For machine code: ``"straight"``, ``"rolled"`` (loops over the links) or
                 ``"auto"``.
+            schedule: ``"sequential"``, link after link, or ``"parallel"``: in O(log N) rounds over
+                all links, by the backend ``"numpy"`` unless another one that can is named. For
+                programs whose results are vectors; ``k.cost.span`` counts the longest path.
             choices: What else the method of the robot lets one choose: ``reference=`` of a
                 Jacobian, ``scheme=`` of a step.
 
         Raises:
-            UnknownNameError: No such quantity, backend, frame or choice.
+            UnknownNameError: No such quantity, backend, schedule, frame or choice.
+            LoweringError: A recursion of it has no parallel schedule.
             SingularHingeError: It divides by the inertia of a joint that moves none.
             ArgumentError: It needs a coordinate for every joint and mimic joints are reduced.
         """
-        return RobotKernel(self.model, wanted, backend, frames, snap, shape, choices)
+        return RobotKernel(self.model, wanted, backend, frames, snap, shape, choices, schedule)
 
     rnea = inverse_dynamics
     aba = forward_dynamics

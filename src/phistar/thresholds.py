@@ -313,6 +313,24 @@ class Policy:
     """Children of a link up to which JAX gathers them side by side and adds; beyond, it scatters,
     which XLA does one after the other on processors."""
 
+    # -- parallel schedules
+
+    parallel_run_links: int = 4
+    """Links that are taken in one after the other before segments are joined: a link costs a third
+    of a join, so that short runs do less and take no longer (chain of 4096, operations one after
+    the other: 44 312 by runs of one link, 41 685 of two, 40 160 of four, 40 839 of eight)."""
+
+    max_parallel_levels: int = 256
+    """Levels of a tree beyond which nobody asks whether visiting them one by one is quicker than
+    joining: a join costs as much as about four levels, and there are few of them."""
+
+    min_own_joint_inertia: float = 1e-3
+    """Part of the inertia of a link with its neighbours, along its joint, that a link must have by
+    itself where a run ends: the star product divides by it."""
+
+    numpy_link_samples: int = 1 << 15
+    """Links times samples that NumPy works on together in rounds: 400 bytes each and matrix."""
+
     monitor_numbers_per_chunk: int = 1 << 20
     """Numbers of v that monitors look at together: energies of links take ten times the memory."""
 

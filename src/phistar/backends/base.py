@@ -201,10 +201,12 @@ class Backend(Protocol):
     Attributes:
         name: What users call it; its module is ``to_<name>``.
         executes: Whether executables run; those of a backend that writes source only do not.
+        in_rounds: Whether it knows parallel schedules.
     """
 
     name: str
     executes: bool = True
+    in_rounds: bool = False
 
     def build(self, program: RobotProgram) -> Executable | None:
         """The executable of a program for a robot; None if the backend has none for it.

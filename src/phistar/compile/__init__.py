@@ -43,7 +43,7 @@ from phistar.compile.pipeline import (
 )
 from phistar.compile.reduced_expressions import Pieces
 from phistar.compile.request_table import REQUESTS, request
-from phistar.compile.requests import RESULT_OUTPUT, Bundle, MatrixOf, Traced, Vectors
+from phistar.compile.requests import RESULT_OUTPUT, SCHEDULES, Bundle, MatrixOf, Traced, Vectors
 from phistar.compile.traced import TRACED, add_traced
 from phistar.derive import spell_inverses_for_robot, with_closed_inverses
 from phistar.model.joint_map import JointMap, joint_map
@@ -58,6 +58,7 @@ __all__ = [
     "PASSES",
     "REQUESTS",
     "RESULT_OUTPUT",
+    "SCHEDULES",
     "TRACED",
     "Apply",
     "Block",

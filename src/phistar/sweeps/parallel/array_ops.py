@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What rounds need of an array library, and small linear algebra over many links at once.
+
+Arrays are (components, links, samples) or (rows, columns, links, samples); links and samples
+broadcast. Nothing here changes an array that a caller holds, so that a library of immutable arrays
+does as well: it brings its namespace and three functions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from phistar.arrays import Array
+
+
+class ArrayOps(Protocol):
+    """An array library.
+
+    Attributes:
+        xp: Its namespace: einsum, concatenate, stack, where, zeros, eye and arithmetic.
+    """
+
+    xp: Any
+
+    def assign(self, array: Any, index: Any, value: Any) -> Any:
+        """The array with ``array[index] = value``; the one given is not used any more."""
+        ...
+
+    def take(self, array: Any, index: Any) -> Any:
+        """Some of the links: ``array[..., index, :]``."""
+        ...
+
+    def sum_by(self, array: Any, groups: Any, count: int) -> Any:
+        """Links added up by group: (..., links, samples) -> (..., count, samples)."""
+        ...
+
+
+class NumpyOps:
+    """NumPy."""
+
+    xp: Any = np
+
+    def assign(self, array: Array, index: Any, value: Array) -> Array:
+        """In place."""
+        if len(index) == 3 and index[0] is ...:
+            index = (..., _as_slice(index[1]), index[2])
+        array[index] = value
+        return array
+
+    def take(self, array: Array, index: Any) -> Array:
+        """See ``ArrayOps``; a view where links lie side by side."""
+        place = _as_slice(index)
+        if isinstance(place, slice):
+            return array[..., place, :]
+        return np.asarray(array.take(place, axis=-2))
+
+    def sum_by(self, array: Array, groups: Array, count: int) -> Array:
+        """In the order of the links, whatever else is added up beside them."""
+        total = np.zeros((*array.shape[:-2], count, array.shape[-1]), dtype=array.dtype)
+        if len(groups):
+            order = np.argsort(groups, kind="stable")
+            starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
+            sums = np.add.reduceat(array.take(order, axis=-2), starts, axis=-2)
+            total[..., groups[order][starts], :] = sums
+        return total
+
+
+NUMPY_OPS = NumpyOps()
+
+
+def _as_slice(index: Array) -> Array | slice:
+    """Indices of neighbours as a slice, which copies nothing."""
+    if not len(index) or index[-1] - index[0] != len(index) - 1:
+        return index
+    return slice(int(index[0]), int(index[-1]) + 1) if (np.diff(index) == 1).all() else index
+
+
+@dataclass(frozen=True)
+class Algebra:
+    """Small linear algebra of a library."""
+
+    ops: ArrayOps
+
+    def times(self, A: Any, x: Any) -> Any:
+        """A x."""
+        return self.ops.xp.einsum("ij...,j...->i...", A, x)
+
+    def adjoint_times(self, A: Any, x: Any) -> Any:
+        """A* x."""
+        return self.ops.xp.einsum("ji...,j...->i...", A, x)
+
+    def matmul(self, A: Any, B: Any) -> Any:
+        """A B."""
+        return self.ops.xp.einsum("ij...,jk...->ik...", A, B)
+
+    def adjoint_matmul(self, A: Any, B: Any) -> Any:
+        """A* B."""
+        return self.ops.xp.einsum("ji...,jk...->ik...", A, B)
+
+    def matmul_adjoint(self, A: Any, B: Any) -> Any:
+        """A B*."""
+        return self.ops.xp.einsum("ij...,kj...->ik...", A, B)
+
+    def symmetric(self, A: Any) -> Any:
+        """(A + A*) / 2: what rounding has made unequal becomes equal."""
+        return (A + self.ops.xp.swapaxes(A, 0, 1)) / 2
+
+    def cross(self, a: Any, b: Any) -> Any:
+        """a × b."""
+        return self.ops.xp.stack(
+            [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+        )
+
+    def inverse(self, A: Any) -> Any:
+        """A⁻¹ without looking for pivots, of matrices whose leading minors are not small."""
+        assign = self.ops.assign
+        result = A
+        for j in range(A.shape[0]):
+            pivot = 1 / result[j, j]
+            row, column = result[j] * pivot, result[:, j]
+            swept = result - column[:, None] * row[None]
+            swept = assign(swept, (slice(None), j), -column * pivot)
+            swept = assign(swept, (j,), row)
+            result = assign(swept, (j, j), pivot)
+        return result
+
+    # -- poses (R, p): a segment's last link in the frame of its inboard neighbour
+
+    def motion_out(self, R: Any, p: Any, y: Any) -> Any:
+        """φ* y = [R* w; R* (v - p × w)]."""
+        moved = y[3:] - self.cross(p, y[:3])
+        halves = [self.adjoint_times(R, y[:3]), self.adjoint_times(R, moved)]
+        return self.ops.xp.concatenate(halves)
+
+    def force_in(self, R: Any, p: Any, x: Any) -> Any:
+        """φ x = [R n + p × R f; R f]."""
+        moment, force = self.times(R, x[:3]), self.times(R, x[3:])
+        return self.ops.xp.concatenate([moment + self.cross(p, force), force])
+
+    def rows_out(self, R: Any, p: Any, S: Any) -> Any:
+        """φ* S: each column as a motion."""
+        xp = self.ops.xp
+        moved = S[3:] - self._cross_rows(p, S[:3])
+        return xp.concatenate([self.adjoint_matmul(R, S[:3]), self.adjoint_matmul(R, moved)])
+
+    def rows_in(self, R: Any, p: Any, S: Any) -> Any:
+        """φ S: each column as a force."""
+        upper, lower = self.matmul(R, S[:3]), self.matmul(R, S[3:])
+        return self.ops.xp.concatenate([upper + self._cross_rows(p, lower), lower])
+
+    def _cross_rows(self, p: Any, S: Any) -> Any:
+        """p × each column of S (3, m, ...)."""
+        return self.ops.xp.stack(
+            [p[1] * S[2] - p[2] * S[1], p[2] * S[0] - p[0] * S[2], p[0] * S[1] - p[1] * S[0]]
+        )
+
+    def congruence_in(self, R: Any, p: Any, S: Any) -> Any:
+        """φ S φ*."""
+        half = self.ops.xp.swapaxes(self.rows_in(R, p, S), 0, 1)
+        return self.ops.xp.swapaxes(self.rows_in(R, p, half), 0, 1)
+
+    def congruence_out(self, R: Any, p: Any, S: Any) -> Any:
+        """φ* S φ."""
+        half = self.ops.xp.swapaxes(self.rows_out(R, p, S), 0, 1)
+        return self.ops.xp.swapaxes(self.rows_out(R, p, half), 0, 1)
+
+    def columns_out(self, R: Any, p: Any, S: Any) -> Any:
+        """S φ*, of which each row is a force taken inward: (φ S*)*."""
+        xp = self.ops.xp
+        return xp.swapaxes(self.rows_in(R, p, xp.swapaxes(S, 0, 1)), 0, 1)
+
+    def point_in(self, R: Any, p: Any, x: Any) -> Any:
+        """[R h + m p; m]."""
+        return self.ops.xp.concatenate([self.times(R, x[:3]) + x[3] * p, x[3:] + 0 * p[:1]])
+
+    def plane_out(self, R: Any, p: Any, y: Any) -> Any:
+        """[R* n; n · p + d]."""
+        offset = y[3:] + (y[:3] * p).sum(0)[None]
+        return self.ops.xp.concatenate([self.adjoint_times(R, y[:3]), offset])

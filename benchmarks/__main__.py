@@ -18,6 +18,7 @@ from benchmarks import (
     cases,
     counts,
     growth,
+    jax_backend,
     loops,
     readme,
     report,
@@ -141,6 +142,7 @@ def main() -> int:
     console = Console(width=None if sys.stdout.isatty() else 170)
     found = run(options.quick, console)
     report.show(found, console)
+    jax_backend.show(console, options.quick)
     path = results.write(found)
     console.print(f"written to {path}")
     if options.readme:

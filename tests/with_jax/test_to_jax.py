@@ -16,6 +16,7 @@ import pytest
 import phistar
 from phistar.algebra.spaces import TASK_FORCE
 from phistar.algebra.symbols import B, D, H, psi, vector
+from phistar.backends.jax.rounds import NOWHERE, round_groups
 from phistar.backends.jax.streams import PassPlan
 from phistar.compile import kernel
 from phistar.errors import (
@@ -27,6 +28,7 @@ from phistar.errors import (
 )
 from phistar.model.generators import chain
 from phistar.model.random import random_model
+from phistar.sweeps.parallel.robot_tree import tree_of_runs
 from phistar.thresholds import POLICY
 
 
@@ -226,6 +228,56 @@ assert r.jacobian(q, "panda_link7").shape == (6, 7) and "jax" in sys.modules
 """
     environment = {**os.environ, "PHISTAR_BACKEND": "jax"}
     subprocess.run([sys.executable, "-c", script], check=True, env=environment)
+
+
+# -- parallel schedules
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("name", ["forward_dynamics", "inverse_dynamics"])
+def test_rounds_are_sequential_dynamics(name: str) -> None:
+    """A chain whose runs are joined in several rounds, against machine code; 1e-9."""
+    robot = phistar.robots.chain(9 * POLICY.jax_run_links)
+    q, v, x = _state(robot)
+    q, v = 0.1 * q, 0.1 * v
+    code = robot.compile(name, backend="jax", schedule="parallel")
+    other = "tau" if name == "forward_dynamics" else "vdot"
+    found = jax.jit(code.function)(q, v=v, **{other: x})
+    _close(found, getattr(robot, name)(q, v, x), 1e-9)
+
+
+@pytest.mark.usefixtures("x64")
+def test_rounds_on_a_tree_and_their_derivative(robot) -> None:
+    """All kinds of joints, batches, light branches; the derivative along v is ours."""
+    q, v, tau = _state(robot, (2,))
+    run = robot.compile("forward_dynamics", backend="jax", schedule="parallel").function
+    jvp = jax.jit(lambda q, v, tau, dv: jax.jvp(lambda v: run(q, v=v, tau=tau), (v,), (dv,)))
+    dv = np.ones_like(v)
+    vdot, change = jvp(q, v, tau, dv)
+    _close(vdot, robot.forward_dynamics(q, v, tau))
+    expected = (robot.linearize(q, v, tau).vdot_v @ dv[..., None])[..., 0]
+    _close(change, expected, 1e-10)
+
+
+def test_groups_of_rounds_hold_every_link_and_join_once() -> None:
+    """Whatever is filled up lies nowhere; there are no more groups than the policy allows."""
+    tree = tree_of_runs(chain(1000), 4)
+    for rounds in (tree.up, tree.down):
+        groups = round_groups(rounds)
+        assert len(groups) <= POLICY.jax_round_groups
+        made = [
+            x[x < NOWHERE] for each in groups for (_, part), x in each.items() if part == "index"
+        ]
+        assert sorted(np.concatenate(made)) == list(range(tree.size))
+
+
+def test_rounds_compile_as_soon_on_long_chains() -> None:
+    """The same equations for 300 links and for 3000."""
+    texts = [
+        phistar.robots.chain(n).compile("forward_dynamics", backend="jax", schedule="parallel")
+        for n in (300, 3000)
+    ]
+    assert len({text.source().count(" = ") for text in texts}) == 1
 
 
 # -- the size of the code

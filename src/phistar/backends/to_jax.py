@@ -28,6 +28,7 @@ from phistar.backends.jax.links import LinkTables
 from phistar.backends.jax.mapped import CompiledFunction, Pure
 from phistar.backends.jax.matrices import BundleFunction, MatrixFunction, columns_form
 from phistar.backends.jax.package import jax
+from phistar.backends.jax.rounds import RoundsFunction
 from phistar.backends.jax.streams import StreamFunction
 from phistar.backends.robot_programs import (
     BundleProgram,
@@ -122,8 +123,11 @@ class JaxVectors(JaxCode, SweptExecutable):
 
     def __init__(self, program: VectorProgram) -> None:
         SweptExecutable.__init__(self, program)
-        tables = LinkTables(program.model, program.frames, program.locked)
-        JaxCode.__init__(self, program, StreamFunction(program.schedule, tables))
+        given = (program.model, program.frames, program.locked)
+        pure: Pure = StreamFunction(program.schedule, LinkTables(*given))
+        if program.parallel is not None:
+            pure = RoundsFunction(program.parallel, *given)
+        JaxCode.__init__(self, program, pure)
 
     def results(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> dict[str, Array]:
         """See ``SweptExecutable``."""
@@ -145,6 +149,7 @@ class JaxBackend(Backend):
     """Makes functions of JAX."""
 
     name = "jax"
+    in_rounds = True
 
     def build(self, program: RobotProgram) -> Executable | None:
         """See ``base.Backend``; of vectors, of whole matrices and of bundles of both.

@@ -16,7 +16,7 @@ SOAK_CYCLES ?= 20000
 unexport PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help demo examples test test-jax lint bench bench-quick bench-against bench-loading bench-size bench-drift bench-cliffs docs fuzz soak robots clean distclean
+.PHONY: help demo examples test test-jax test-viewer lint bench bench-quick bench-against bench-loading bench-size bench-drift bench-cliffs docs fuzz soak parallel robots clean distclean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -27,11 +27,15 @@ demo: $(VENV)/.demo  ## show what phistar does, on bundled robots
 examples: $(VENV)/.examples  ## control a cart-pole, a UR5 and a Panda, diagonal rates of an arm; writes plots
 	@$(BIN)/python examples/cart_pole.py
 	@$(BIN)/python examples/panda_reach.py
+	@$(BIN)/python examples/panda_payload.py
 	@$(BIN)/python examples/pose_control.py
 	@$(BIN)/python examples/two_link_eta.py
 
-test: $(VENV)/.test  ## run all tests
-	@$(BIN)/python -m pytest -q -n $(JOBS) --maxprocesses=4 --dist worksteal $(PYTEST_ARGS)
+test: $(VENV)/.test  ## run all tests (those of the viewer: make test-viewer)
+	@$(BIN)/python -m pytest -q -n $(JOBS) --maxprocesses=4 --dist worksteal --ignore=tests/with_viewer $(PYTEST_ARGS)
+
+test-viewer: $(VENV)/.viewer-tests  ## the viewer in a browser: viser, playwright, Debian's chromium
+	@$(BIN)/python -m pytest -q tests/with_viewer $(PYTEST_ARGS)
 
 # Programs are compiled as XLA does it without optimising, which takes half the time.
 test-jax: $(VENV)/.test $(VENV)/.jax  ## run the tests of the backend jax, which make test leaves out: JAX is large
@@ -81,6 +85,9 @@ fuzz: $(VENV)/.test  ## random robot files and programs, FUZZ_SECONDS (120) for 
 soak: $(VENV)/.test  ## SOAK_CYCLES (20000) small kernels, then 155 robots, made, run and dropped; memory must not grow
 	@$(BIN)/python -m tools.soak --cycles $(SOAK_CYCLES)
 
+parallel: $(VENV)/.test  ## forward dynamics in rounds on every robot of ../shared/robots, beside the recursion
+	@$(BIN)/python -m tools.parallel_table
+
 robots: $(VENV)/.test  ## compare every robot of ../shared/robots with its golden values; prints a table
 	@PHISTAR_TIER=$${PHISTAR_TIER:-rolled} $(BIN)/python -m tools.robots_table
 
@@ -101,7 +108,14 @@ $(BIN)/pip:
 
 # A stamp is the record that the package and one set of extras are installed. Editable: sources are
 # not prerequisites.
-$(VENV)/.demo $(VENV)/.examples $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.jax: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/pip
+# Chromium comes from the system: it is installed where that is allowed, else the tests say what is missing.
+$(VENV)/.viewer-tests: $(VENV)/.test $(VENV)/.browser
+	@command -v chromium > /dev/null || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && \
+	    echo "installing chromium" && apt-get update -qq && apt-get install -y -qq chromium > /dev/null; } || \
+	    echo "chromium is missing: apt-get install chromium"
+	@touch $@
+
+$(VENV)/.demo $(VENV)/.examples $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.browser $(VENV)/.jax: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/pip
 	@echo "installing phistar[$*]"
 	@$(PIP) -e ".[$*]"
 	@touch $@

@@ -18,8 +18,10 @@ from benchmarks import (
     cases,
     counts,
     growth,
+    inverse_kinematics,
     jax_backend,
     loops,
+    parallel,
     readme,
     report,
     results,
@@ -112,9 +114,22 @@ def _steps(found: Results, limits: Limits, quick: bool) -> dict[str, Callable[[]
         found.loop_stepping, fault = loops.simulate_four_bars(quick)
         found.faults += [*faults, *([fault] if fault else [])]
 
+    def reach() -> None:
+        os.environ[THREADS] = "1"
+        found.inverse_kinematics, fault = inverse_kinematics.measure(quick)
+        found.faults += [fault] if fault else []
+
+    def in_rounds() -> None:
+        os.environ[THREADS] = "1"
+        found.parallel, faults = parallel.measure(limits.main_budget)
+        found.system = parallel.measure_system(quick)
+        found.faults += faults
+
     return {
         "simulation of many robots": step,
+        "parallel schedules": in_rounds,
         "closed loops": close_loops,
+        "inverse kinematics": reach,
         "growth over chains": grow,
         "first results in new processes": start,
         "loops of reference robots": sweep,

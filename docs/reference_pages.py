@@ -14,24 +14,34 @@ from markup import plain, table
 import phistar
 from phistar.derivatives.derivatives_mixin import Derivatives
 from phistar.diagonal.diagonal_mixin import Diagonalized
+from phistar.drawing.drawing_mixin import Drawn
 from phistar.energies import Energies
 from phistar.geometry.curvature_mixin import Geometry
+from phistar.inverse_kinematics.inverse_kinematics_mixin import SolvesInverseKinematics
 from phistar.kinematics import Kinematics
 from phistar.loops.loops_mixin import Constrained
 from phistar.model.description_mixin import Described
+from phistar.model.editing.editing_mixin import Edited
 from phistar.sim.simulation_mixin import Simulates
+from phistar.viewer.view_mixin import Viewable
+from phistar.whole_body import WholeBody
 from phistar.whole_system.whole_system_mixin import HasWholeSystem
 
 TOPICS: dict[str, type | frozenset[str]] = {
     "Operators and compiled functions": frozenset({"operators", "function", "compile"}),
     "A changed robot": frozenset({"with_gravity", "with_loops", "reorder", "tree", "to_urdf"}),
+    "Editing": Edited,
     "Dynamics": phistar.Robot,
     "Kinematics": Kinematics,
     "Momentum and energy": Energies,
+    "Whole body": WholeBody,
+    "Inverse kinematics": SolvesInverseKinematics,
     "Derivatives": Derivatives,
     "Simulation": Simulates,
     "Closed loops": Constrained,
     "All links in one system": HasWholeSystem,
+    "Pictures": Drawn,
+    "In a browser": Viewable,
     "Diagonal rates": Diagonalized,
     "Curvature": Geometry,
     "Names, limits and configurations": Described,
@@ -42,14 +52,19 @@ ORDER = (
     "Dynamics",
     "Kinematics",
     "Momentum and energy",
+    "Whole body",
+    "Inverse kinematics",
     "Derivatives",
     "Simulation",
     "Closed loops",
     "All links in one system",
+    "Pictures",
+    "In a browser",
     "Operators and compiled functions",
     "Diagonal rates",
     "Curvature",
     "Names, limits and configurations",
+    "Editing",
     "A changed robot",
 )
 
@@ -74,7 +89,17 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
             "phistar.testing",
         ),
     ),
+    "inverse_kinematics": ("Inverse kinematics", ("phistar.inverse_kinematics",)),
     "simulation": ("Simulation", ("phistar.sim.simulation", "phistar.sim.monitors:Drift")),
+    "drawing": (
+        "Pictures",
+        (
+            "phistar.drawing.scene:Scene, Part, MissingShapeWarning",
+            "phistar.drawing.triangles:Triangles",
+            "phistar.viewer.viewer:Viewer",
+            "phistar.report",
+        ),
+    ),
     "whole_system": (
         "All links in one system",
         (

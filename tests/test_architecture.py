@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,8 @@ LAYERS: dict[str, tuple[str, str]] = {
     "loaders": ("errors gc_pause spatial model", "numpy lxml mujoco xacro"),
     "conventions": ("errors spatial model", "numpy"),
     "arguments": ("errors model", "numpy"),
-    "algebra": ("errors refs spatial model", "numpy"),
+    "drawing": ("errors reprs spatial model", "numpy matplotlib mpl_toolkits trimesh"),
+    "algebra": ("errors refs reprs spatial model", "numpy"),
     "algorithms": ("refs algebra", ""),
     "sweeps": ("errors algebra spatial model", "numpy"),
     "scalar": ("errors jobs spatial model algebra sweeps", "numpy"),
@@ -50,7 +52,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     ),
     "derive": ("errors model algebra algorithms sweeps", ""),
     "compile": (f"{BASE} {LEVELS} memory_limits derive", "numpy platformdirs filelock"),
-    "explain": (f"errors refs spatial model {LEVELS} derive compile", ""),
+    "explain": (f"errors refs spatial model {LEVELS} derive compile", "numpy"),
     "functions": ("errors spatial model arguments algebra algorithms compile", "numpy"),
     "linear": ("errors", "numpy"),
     "operators": ("errors model arguments algebra dynamics functions linear", "numpy"),
@@ -64,14 +66,19 @@ LAYERS: dict[str, tuple[str, str]] = {
     "kinematics": ("errors model compile", "numpy"),
     "energies": ("spatial model arguments compile kinematics", "numpy"),
     "kernels": (
-        "errors settings model arguments algebra algorithms sweeps scalar backends compile",
+        "errors reprs settings model arguments algebra algorithms sweeps scalar backends compile",
         "numpy",
     ),
+    "whole_body": (
+        "errors spatial model arguments algebra compile kinematics derivatives",
+        "numpy",
+    ),
+    "inverse_kinematics": ("errors spatial model scalar backends compile", "numpy"),
     "c_export": (f"errors model arguments {LEVELS} compile explain kernels", ""),
     "sim": (
         "errors memory_limits reprs spatial model arguments constraints scalar backends compile "
-        "dynamics kinematics energies diagonal loops",
-        "numpy rich",
+        "dynamics kinematics energies diagonal loops drawing viewer",
+        "numpy rich mcap",
     ),
     "constraints": ("errors spatial model", "numpy"),
     "loops": (
@@ -86,7 +93,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "robot": (
         f"{BASE} arguments algebra algorithms compile dynamics kinematics energies derivatives "
         "diagonal geometry kernels functions operators constraints loops sim settings "
-        "whole_system",
+        "whole_system whole_body inverse_kinematics drawing viewer",
         "numpy",
     ),
     "robots": ("errors model loaders robot", "numpy"),
@@ -95,12 +102,15 @@ LAYERS: dict[str, tuple[str, str]] = {
     "ident": ("errors spatial model robot", "numpy scipy"),
     "scale": ("errors model robot", "numpy dask zarr"),
     "interop": ("errors model robot", "numpy jax torch casadi gymnasium"),
-    "viewer": ("errors spatial model robots robot sim", "numpy viser"),
-    "report": ("errors spatial model robots robot sim", "numpy matplotlib plotly"),
+    "viewer": (
+        "errors spatial model sweeps dynamics derivatives diagonal energies explain drawing",
+        "numpy viser",
+    ),
+    "report": ("errors reprs spatial model robots robot sim drawing", "numpy"),
     "cli": (
         f"{BASE} settings robot robots backends compile explain c_export sim control viewer report "
-        "phistar",
-        "numpy rich platformdirs llvmlite matplotlib",
+        "drawing phistar",
+        "numpy rich platformdirs llvmlite",
     ),
     "__main__": ("cli", ""),
 }
@@ -123,9 +133,14 @@ def unit_of(path: Path) -> str:
     return path.relative_to(SRC).parts[0].removesuffix(".py")
 
 
-def imported(source: str, package: tuple[str, ...]) -> Iterator[str]:
+@cache
+def imported(source: str, package: tuple[str, ...]) -> tuple[str, ...]:
     """Dotted names that a module of ``package`` imports anywhere, also inside functions."""
-    for node in ast.walk(ast.parse(source)):
+    return tuple(_imported(ast.parse(source), package))
+
+
+def _imported(tree: ast.Module, package: tuple[str, ...]) -> Iterator[str]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -17,7 +17,7 @@ from phistar.algebra.spaces import JOINT, TASK_MOTION, Space
 from phistar.algorithms.programs import PROGRAMS
 from phistar.arguments import refuse_singular, spatial_vectors
 from phistar.arrays import Array
-from phistar.backends import Executable, RobotProgram, Tuning
+from phistar.backends import Executable, RobotProgram, TracedProgram, Tuning
 from phistar.backends.jax.package import is_jax_array
 from phistar.backends.policy import (
     Decision,
@@ -58,8 +58,9 @@ from phistar.model.frame_motions import frame_motions
 from phistar.model.kinematic_loops import require_tree
 from phistar.model.model import Model
 from phistar.model.singular import require_finite_results
+from phistar.reprs import html_card, html_folded
 from phistar.scalar.printing import to_text as scalars_text
-from phistar.scalar.program import ScalarProgram
+from phistar.scalar.program import ScalarProgram, count_arithmetic
 from phistar.scalar.robot.link_numbers import describe_snapping
 from phistar.sweeps.costs import CostReport, OperationCount, count_operations
 from phistar.sweeps.ir import Node, Type
@@ -142,6 +143,13 @@ class RobotKernel:
         call = ", ".join(("q", *(f"{name}=" for name in self.inputs)))
         outputs = ", ".join(self.outputs)
         return f"<{self.name}({call}) -> {outputs}: '{self.model.name}', backend {self.backend}>"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        title = repr(self)[1:-1]
+        parts = (("sweeps", self.sweeps), ("decision", self.decision), ("passes", self.passes))
+        folded = (html_folded(name, text) for name, text in parts if text is not None)
+        return html_card(title, f"<p>{self.cost}</p>", *folded)
 
     def _chosen(self, given: Mapping[str, object]) -> tuple[object, ...]:
         """What was chosen of a quantity that has choices, in their order."""
@@ -449,7 +457,22 @@ class RobotKernel:
         bodies, work = len(self.model.bodies), self._program.work
         estimate = work.estimated_operations(bodies) if isinstance(work, VectorWork) else None
         machine, tier = this_machine(), settings.tier()
-        return decide(work, bodies, batch, tier=tier, machine=machine, operations=estimate)
+        found = decide(work, bodies, batch, tier=tier, machine=machine, operations=estimate)
+        return replace(found, why=f"{found.why}{self._two_ways}")
+
+    @property
+    def _two_ways(self) -> str:
+        """Operations of a program that does not have all results, and of the one that has."""
+        program = self._program
+        if not isinstance(program, TracedProgram) or program.otherwise is None:
+            return ""
+        quick, other = (
+            count_arithmetic(each.unrolled().count()) for each in (program, program.otherwise)
+        )
+        return (
+            f"; {quick} operations; samples that have no result by these, as on straight legs: "
+            f"{other}"
+        )
 
     @property
     def sweep_cost(self) -> CostReport:
@@ -497,13 +520,13 @@ def _backend_name(backend: str | None, schedule: str) -> str:
 def _in_rounds(kernel: Kernel, model: Model) -> Kernel:
     """The same quantity with a parallel schedule."""
     request = kernel.request
+    require_tree(model, "schedule='parallel'")
     if not isinstance(request, Vectors):
         what = "traced for a robot" if isinstance(request, Traced) else "a matrix"
         raise ArgumentError(
             f"{request.name} is {what}: schedule='parallel' is for programs whose results are "
             "vectors, such as 'forward_dynamics', 'mass_matrix_times' or 'forward_dynamics_jvp'"
         )
-    require_tree(model, f"{request.name} with schedule='parallel'")
     return compile_request(replace(request, schedule="parallel"))
 
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One-line reprs of dataclasses with arrays: names, shapes and short values."""
+"""Results for people: one line with names, shapes and short values; cards in notebooks."""
 
 from __future__ import annotations
 
+import html
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -46,3 +48,33 @@ def truncate_lines(lines: list[str], max_lines: int = 10) -> list[str]:
     if len(lines) <= max_lines:
         return lines
     return [*lines[:max_lines], f"... and {len(lines) - max_lines} more"]
+
+
+def html_card(title: str, *parts: str) -> str:
+    """Something as notebooks show it: a line, and parts in HTML below it."""
+    return f"<div><p><b>{html.escape(title)}</b></p>{''.join(parts)}</div>"
+
+
+def html_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A table in HTML; cells are escaped."""
+    top = "".join(f"<th>{html.escape(text)}</th>" for text in head)
+    lines = (
+        "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>"
+        for row in rows
+    )
+    return f"<table><thead><tr>{top}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+
+
+def html_folded(title: str, text: object, *, is_open: bool = False) -> str:
+    """A text under a title that a click opens."""
+    opened = " open" if is_open else ""
+    body = f"<pre>{html.escape(str(text))}</pre>"
+    return f"<details{opened}><summary>{html.escape(title)}</summary>{body}</details>"
+
+
+def html_page_inside(page: str, height: int = 360) -> str:
+    """A page as a part of another one, from which it can reach nothing."""
+    return (
+        f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts" loading="lazy" '
+        f'style="width:100%;height:{height}px;border:1px solid #8886"></iframe>'
+    )

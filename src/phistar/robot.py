@@ -9,7 +9,7 @@ from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +21,7 @@ from phistar.arrays import Array
 from phistar.constraints import Constraint, Prescribed
 from phistar.derivatives.derivatives_mixin import Derivatives
 from phistar.diagonal.diagonal_mixin import Diagonalized
+from phistar.drawing.drawing_mixin import Drawn
 from phistar.energies import Energies
 from phistar.errors import (
     ArgumentError,
@@ -31,6 +32,7 @@ from phistar.errors import (
 )
 from phistar.functions import SINGULAR_ROUNDINGS, Function, operational_inertia
 from phistar.geometry.curvature_mixin import Geometry
+from phistar.inverse_kinematics.inverse_kinematics_mixin import SolvesInverseKinematics
 from phistar.kernels import RobotKernel
 from phistar.kinematics import Kinematics
 from phistar.loaders import LoadReport, Source, bundled, load_model
@@ -41,6 +43,8 @@ from phistar.model.builder import MimicMode
 from phistar.model.components import Loop
 from phistar.model.configuration import Coordinates
 from phistar.model.description_mixin import Described
+from phistar.model.editing.editing_mixin import Edited
+from phistar.model.editing.parts import Edit
 from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
 from phistar.model.model_cache import entries, front_key, try_other_frames
@@ -48,6 +52,8 @@ from phistar.model.singular import singular_problems
 from phistar.model.wrenches import check_wrenches
 from phistar.operators import Operators
 from phistar.sim.simulation_mixin import Simulates
+from phistar.viewer.view_mixin import Viewable
+from phistar.whole_body import WholeBody
 from phistar.whole_system.whole_system_mixin import HasWholeSystem
 
 _INVERSE_DYNAMICS_ON_FRAMES = front_key("inverse_dynamics")
@@ -59,13 +65,18 @@ MAX_CONSTRAINED_ROBOTS = 16
 
 class Robot(
     Described,
+    Edited,
     Kinematics,
     Energies,
     Derivatives,
     Diagonalized,
     Geometry,
+    WholeBody,
+    SolvesInverseKinematics,
     Simulates,
     HasWholeSystem,
+    Drawn,
+    Viewable,
     Constrained,
 ):
     """A robot: pure functions of q and v, no hidden state.
@@ -106,9 +117,22 @@ class Robot(
             f"{self.total_mass:.4g} kg>"
         )
 
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        from phistar.drawing.notebook_cards import robot_card
+
+        return robot_card(repr(self)[1:-1], self.model, self.load_report.source, self.home)
+
     def with_gravity(self, gravity: ArrayLike) -> Robot:
         """The same robot in another gravity field (3,) [m/s^2]."""
         return Robot(self.model.with_gravity(gravity), self.load_report)
+
+    def _edited(self, edit: Edit) -> Self:
+        """The robot of an edit; new doubts about it are warned of once."""
+        report = self.load_report.extended(edit)
+        robot = cast("Self", Robot(edit.model, report))
+        report.issue_new_warnings(self.load_report, edit.expected)
+        return robot
 
     @property
     def tree(self) -> Robot:

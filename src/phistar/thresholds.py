@@ -302,6 +302,23 @@ class Policy:
     with hands, 39 coordinates, takes 2 ms rather than 8 for one sample, 0.3 s either way for 4096.
     Beyond them NumPy sweeps over the nodes, in O(n)."""
 
+    least_usual_early_pivot: float = 1e-3
+    """Share of their usual size that the pivots of rows of a loop with the ground keep in most of a
+    few assembled configurations, if they are solved before the sweep gets there: the trunk of a
+    robot on its feet. Below the next two, a sample is done again with all rows on the ground."""
+
+    least_early_pivot: float = 1e-6
+    """The same of a sample in double precision. The loss against all rows on the ground grows as
+    the share falls, a quadruped with one knee nearly straight: 7e-15 of the accelerations at a
+    share of 3e-5, 4e-14 at 3e-6; at 1e-6 the knee is 2 mrad from straight."""
+
+    least_early_pivot_single: float = 1e-2
+    """The same in single precision."""
+
+    max_joints_per_early_row: int = 3
+    """Joints between the ends of a loop with the ground and the link where it is solved, for each
+    of its rows, at most."""
+
     max_coordinates_of_dense_loops: int = 14
     """Coordinates up to which loops are closed by one dense solution for v̇ and λ; beyond them the
     factors of the tree take fewer operations."""
@@ -314,7 +331,7 @@ class Policy:
     which XLA does one after the other on processors."""
 
     jax_run_links: int = 32
-    """The same as ``parallel_run_links`` for JAX, whose rounds are filled up: joins are few then."""
+    """``parallel_run_links`` for JAX, whose rounds are filled up to one width: joins are few."""
 
     jax_round_groups: int = 3
     """Loops into which JAX puts the rounds of a parallel schedule, each filled up to its widest
@@ -332,7 +349,7 @@ class Policy:
     """Levels of a tree beyond which nobody asks whether visiting them one by one is quicker than
     joining: a join costs as much as about four levels, and there are few of them."""
 
-    min_own_joint_inertia: float = 1e-3
+    min_own_joint_inertia: float = 1e-2
     """Part of the inertia of a link with its neighbours, along its joint, that a link must have by
     itself where a run ends: the star product divides by it."""
 

@@ -39,7 +39,8 @@ def test_tells_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         assert np.array_equal(kept["v"], sim.v)
     with open(tmp_path / "run.csv", encoding="utf-8") as file:
         head, *rows = csv.reader(file)
-    assert head == ["t", *(f"{x}.{j}" for x in "qv" for j in robot.joint_names), "energy"]
+    columns = [f"{x}.{j}" for x in ("q", "v", "tau") for j in robot.joint_names]
+    assert head == ["t", *columns, "energy"]
     assert np.array_equal(np.array(rows, dtype=float)[:, 1:3], sim.q)
 
 
@@ -65,7 +66,7 @@ def test_plot(tmp_path: Path) -> None:
         (["--scheme", "rk5"], 2, "rk4"),
         (["--q", "1,2,3"], 2, "3 numbers, expected 2"),
         (["--q", "one"], 2, "expected numbers"),
-        (["--out", "run.txt"], 2, ".csv or .npz"),
+        (["--out", "run.txt"], 2, ".csv, .npz or .mcap"),
         (["--dt", "0.3"], 2, "whole number"),
         (["--dt", "-1"], 2, "dt is -1.0"),
     ],

@@ -28,9 +28,12 @@ NOT_QUANTITIES = {
         "random_configuration",
         "neutral",
     ),
+    *("plot", "save_html", "scene", "view"),
+    *("with_payload", "with_frame", "with_parameters", "with_limits"),
+    *("lock", "attach", "without", "scaled"),
     *("normalize", "configuration", "tangent", "difference_q", "difference_bias"),
 }
-"""Methods that give another robot, a compiled thing, a text, or names to numbers."""
+"""Methods that give another robot, a compiled thing, a text, a picture, or names to numbers."""
 
 
 def _small(robot: phistar.Robot) -> bool:

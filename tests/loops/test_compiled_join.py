@@ -8,10 +8,10 @@ import pytest
 
 import phistar
 from phistar.compile import TRACED
-from phistar.constraints import Gear, Point
+from phistar.constraints import Gear, Point, Weld
 from phistar.loops.traced_rows import ANYWHERE
 from phistar.model import ModelBuilder
-from phistar.model.components import GROUND
+from phistar.model.components import GROUND, Mimic
 from phistar.robot import Robot
 from phistar.scalar import interpret
 from phistar.scalar.graph import Graph
@@ -19,7 +19,8 @@ from phistar.scalar.lower import LoweringOptions, link_number_choices
 from phistar.scalar.program import Unrolled, count_arithmetic
 from phistar.scalar.trace.loop_join import LoopJoin
 from phistar.scalar.trace.traced_links import TracedLinks
-from tests.loops.mechanisms import error
+from phistar.sim import loop_stepper
+from tests.loops.mechanisms import error, mechanism, needs_loops
 
 
 def _program(robot: Robot) -> Unrolled:
@@ -131,3 +132,86 @@ def _windows_on_a_mast(count: int) -> Robot:
         )
         inner = f"mast{i}"
     return phistar.load(builder.build())
+
+
+@needs_loops
+def test_mimic_joints_and_loops() -> None:
+    """A gripper whose joints share a coordinate: rows L R of the loops, inertia over nodes."""
+    gripper = mechanism("gripper_mimic")
+    robot, (q, v, tau) = gripper.robot, gripper.state
+    program = TRACED["loop_multipliers"].trace(robot.model, "double", ())
+    found = interpret.run(program, {"q": q, "v": v, "tau": tau})
+    assert error(found["vdot"], gripper.golden["vdot"]) < 1e-10
+    expected = robot.constrained_dynamics(q, v, tau, method="kkt")
+    assert error(found["vdot"], expected.vdot) < 1e-10
+    assert error(found["multipliers"], expected.multipliers) < 1e-9
+
+
+@needs_loops
+def test_mimic_joints_and_loops_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All steps in one call of machine code, against one after the other: 1e-12."""
+    gripper = mechanism("gripper_mimic")
+    robot, (q, v, _) = gripper.robot, gripper.state
+    found = robot.simulate(q, v, dt=1e-3, steps=50, progress=False)
+    assert found.engine == "machine code"
+    assert np.abs(found.loop_error()).max() < 1e-12
+    monkeypatch.setattr(loop_stepper, "make_loop_rollouts", lambda *_: ())
+    single = robot.simulate(q, v, dt=1e-3, steps=50, progress=False)
+    assert error(found.q, single.q) < 1e-12
+
+
+def _mimicking_bug() -> Robot:
+    """A free trunk on two legs whose knees follow their hips."""
+    rng = np.random.default_rng(3)
+    builder = ModelBuilder("bug")
+    builder.link("ground")
+    builder.link("trunk", 4.0, (0.1, 0.0, 0.0), np.full(3, 0.4))
+    builder.joint("root", "free", "ground", "trunk")
+    for i in range(2):
+        inner = "trunk"
+        for k, name in enumerate(("hip", "thigh", "knee", "ankle")):
+            link = f"{name}{i}"
+            builder.link(link, 1.0, rng.normal(size=3) / 5, np.full(3, 0.1))
+            follows = {"mimic": Mimic(f"hip{i}_joint", -0.7, 0.2)} if name == "knee" else {}
+            builder.joint(
+                f"{link}_joint", "revolute", inner, link, xyz=rng.normal(size=3) / 2,
+                axis=np.eye(3)[k % 3], **follows,
+            )  # fmt: skip
+            inner = link
+    return phistar.load(builder.build())
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_mimic_joints_on_the_ground(twice: bool) -> None:
+    """Rows of feet of which legs share coordinates, one of them twice: 1e-9 of dense equations."""
+    rng = np.random.default_rng(0)
+    tree = _mimicking_bug()
+    assert len(tree.model.bodies) > len(tree.joint_names)
+    q = tree.random_configuration(0)
+    again = (Point("ankle1"), Weld("ankle1")) if twice else ()
+    robot = tree.with_loops(Point("ankle0"), *again, q=q)
+    q, v = robot.project(q, rng.normal(size=robot.nv))
+    tau = rng.normal(size=robot.nv)
+    found = interpret.run(_program(robot), {"q": q[None], "v": v[None], "tau": tau[None]})["vdot"]
+    assert error(found[0], robot.forward_dynamics(q, v, tau, method="null")) < 1e-9
+
+
+def test_single_calls_with_forces() -> None:
+    """Wrenches become joint forces by an entry of their own: the same numbers as in batches, and
+    those of the dense route; other frames and references as well."""
+    robot = phistar.load("four_bar")
+    rng = np.random.default_rng(0)
+    q = robot.assemble(robot.neutral())
+    q, v = robot.project(np.stack([q] * 3), rng.normal(size=(3, robot.nv)))
+    tau = rng.normal(size=(3, robot.nv))
+    last, first = robot.link_names[-1], robot.link_names[1]
+    for link, reference in ((last, "world_aligned"), (first, "local"), (last, "world_aligned")):
+        pushed = {"forces": {link: rng.normal(size=6)}, "reference": reference}
+        found = robot.forward_dynamics(q, v, tau, **pushed)
+        assert error(found, robot.forward_dynamics(q, v, tau, method="kkt", **pushed)) < 1e-10
+        for _ in range(3):
+            single = robot.forward_dynamics(q[1], v[1], tau[1], **pushed)
+            np.testing.assert_array_equal(single, found[1])
+    bad = {"forces": {last: np.full(6, np.nan)}}
+    with pytest.raises(phistar.errors.PhistarError, match=r"finite|NaN|nan"):
+        robot.forward_dynamics(q[1], v[1], tau[1], **bad)

@@ -10,9 +10,17 @@ import phistar
 from phistar.arrays import Array
 from phistar.compile import TRACED, compile_request, traced_executable
 from phistar.constraints import Point
+from phistar.derivatives.discrete import Discretization
+from phistar.errors import LoopOpenError
 from phistar.loops import constrained_dynamics, linearization
-from phistar.loops.traced_rows import dynamics_key, linearization_key, multipliers_key
+from phistar.loops.traced_rows import (
+    dynamics_key,
+    linearization_key,
+    multipliers_key,
+    step_rates_key,
+)
 from phistar.model.model import Model
+from phistar.model.model_cache import entries
 from phistar.robot import Robot
 from phistar.scalar import interpret
 from tests.loops.mechanisms import (
@@ -28,7 +36,6 @@ from tests.loops.mechanisms import (
 FIELDS = ("vdot_q", "vdot_v", "vdot_tau", "multipliers_q", "multipliers_v", "multipliers_tau")
 NO_PROGRAM = {
     "bricard": "rows depend on each other",
-    "gripper_mimic": "joints share coordinates",
     "massless_coupler": "a hinge without inertia",
 }
 
@@ -191,3 +198,61 @@ def test_many_loops_are_products_of_matrices() -> None:
     ran = code.try_run({"q": q, "v": v, "tau": tau})
     assert ran is not None
     assert error(ran[0]["change_q"][: robot.nv], expected.vdot_q) < 1e-8
+
+
+def _plain_step(
+    monkeypatch: pytest.MonkeyPatch, robot: Robot, q: Array, v: Array, tau: Array, dt: float
+) -> Discretization:
+    """``discretize`` by NumPy, which solves with dense matrices."""
+    nothing = (None, np.zeros((), dtype=bool))
+    with monkeypatch.context() as patched:
+        patched.setattr(linearization, "_step_by_code", lambda *_: nothing)
+        return robot.discretize(q, v, tau, dt)
+
+
+@needs_loops
+@pytest.mark.parametrize("name", ["fivebar", "gear_train", "quadruped_stand", "two_arms"])
+def test_steps_agree_with_dense_matrices(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The two programs of a step that keeps the loops, its ends and derivatives: 1e-8."""
+    robot, dt = mechanism(name).robot, 2e-3
+    q, v, tau = mechanism(name).state
+    expected = _plain_step(monkeypatch, robot, q, v, tau, dt)
+    time = np.full((len(q), 1), dt)
+    model, given = robot.model, {"q": q, "v": v, "tau": tau, "dt": time}
+    rates = interpret.run(TRACED["loop_step_rates"].trace(model, "double", ()), given)
+    del rates["multipliers"]
+    program = TRACED["loop_discretization"].trace(model)
+    found = interpret.run(program, {"q": q, "v": v, "dt": time, **rates})
+    for name, want in (("q_next", "q"), ("v_next", "v"), ("A", "A"), ("B", "B")):
+        wanted = getattr(expected, want)
+        assert error(found[name].reshape(wanted.shape), wanted) < 1e-8, name
+
+
+@pytest.mark.users_code
+def test_steps_by_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Single calls, batches, wrenches; where a sample is open the others have their bits."""
+    robot, (q, v, tau) = four_bar(), four_bar_state()
+    for key in (step_rates_key("double"), ("loop_discretization",)):
+        code = traced_executable(robot.model, key)
+        assert code is not None
+        assert code.scalars is not None
+    states = [np.stack([x] * 3) for x in (q, v, tau)]
+    found = robot.discretize(*states, 1e-3)
+    single = robot.discretize(q, v, tau, 1e-3)
+    expected = _plain_step(monkeypatch, robot, q, v, tau, 1e-3)
+    for name in ("q", "v", "A", "B"):
+        assert error(getattr(single, name), getattr(expected, name)) < 1e-10
+        np.testing.assert_array_equal(getattr(found, name)[1], getattr(single, name))
+    assert ("discretize", "semi_implicit") in entries(robot.model)
+    pushed = {robot.link_names[-1]: np.array([0.1, 0.2, 0.3, 1.0, 2.0, 3.0])}
+    by_code = robot.discretize(q, v, tau, 1e-3, forces=pushed)
+    with monkeypatch.context() as patched:
+        patched.setattr(linearization, "_step_by_code", lambda *_: (None, np.zeros((), bool)))
+        plain = robot.discretize(q, v, tau, 1e-3, forces=pushed)
+    assert error(by_code.A, plain.A) < 1e-9
+    states[0][1, 0] += 0.3
+    with pytest.raises(LoopOpenError):
+        robot.discretize(*states, 1e-3)
+    rest = robot.discretize(*states, 1e-3, on_error="nan")
+    np.testing.assert_array_equal(rest.A[[0, 2]], found.A[[0, 2]])
+    assert np.isnan(rest.A[1]).all()

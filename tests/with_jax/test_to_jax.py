@@ -368,7 +368,7 @@ def test_a_singular_hinge_is_not_a_number() -> None:
             f"<link name='l{k}'/><joint name='j{k}' type='continuous'><parent link='l{k}'/>"
             f"<child link='l{k + 1}'/><axis xyz='{axis}'/></joint>"
         )
-    moments = "ixx='.1' ixy='0' ixz='0' iyy='.2' iyz='0' izz='.05'"
+    moments = "ixx='.1' ixy='0' ixz='0' iyy='.1' iyz='0' izz='.05'"
     mass = f"<inertial><mass value='1'/><inertia {moments}/></inertial>"
     text = f"<robot name='wrist'>{''.join(parts)}<link name='l3'>{mass}</link></robot>"
     robot = phistar.load(text.encode())

@@ -37,6 +37,7 @@ from phistar.algebra.traverse import open_lets as open_lets
 from phistar.algebra.words import WordSum, to_words, word_count, word_expr
 from phistar.errors import FalseRuleError, RewriteError, UnknownNameError
 from phistar.refs import Ref
+from phistar.reprs import html_card, html_folded
 
 MAX_WORDS_PROVED = 50_000
 """Words of a side, multiplied out, from which no proof is tried."""
@@ -176,6 +177,10 @@ class Proof:
         count = len(self.left) + len(self.right)
         return f"<proof of {self.theorem.name}: {self.outcome.value}, steps: {count}>"
 
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        return html_card(repr(self)[1:-1], html_folded(str(self.theorem.name), self, is_open=True))
+
     def __str__(self) -> str:
         from phistar.algebra.proof_text import proof_text
 
@@ -278,16 +283,17 @@ def _symmetrised(side: Expr) -> Expr:
 
 def phase_rows(theorem: Theorem) -> Iterator[tuple[Identity, ...]]:
     """The rows of each phase that a proof goes through, in order."""
-    cancels = cancellation_rows(theorem.sides)
+    assumed = [row for need in sorted(theorem.needs) for row in HYPOTHESES[need].rows]
+    cancels = cancellation_rows(theorem.sides, assumed)
     if cancels:
         yield cancels
-    assumed = [row for need in sorted(theorem.needs) for row in HYPOTHESES[need].rows]
     phased = {row for phase in PHASES for row in phase.rows}
     theorems = [row for row in theorem.rules if row not in phased]
+    usable = [row for row in (*assumed, *theorem.rules) if row.needs <= theorem.needs]
     core_rows: tuple[Identity, ...] = ()
     for phase in PHASES:
-        rows = dict.fromkeys(row for row in (*assumed, *theorem.rules) if row in phase.rows)
-        named = [row for row in rows if row not in phase.always and row.needs <= theorem.needs]
+        optional = {*phase.rows} - {*phase.always}
+        named = [row for row in dict.fromkeys(usable) if row in optional]
         if phase.name == "core":
             core_rows = (*theorems, *named, *phase.always)
             yield core_rows

@@ -33,12 +33,12 @@ def _each(name: str, text: str, meaning: str, symmetric: str = "") -> tuple[Symb
     )
 
 
-segment_F = _each("segment_F", "F", "Acceleration outboard per acceleration inboard")
-segment_C = _each("segment_C", "C", "Acceleration outboard taken by a force there", "compliance")
-segment_J = _each("segment_J", "J", "Force inboard per acceleration there", "inertia")
-segment_A = _each("segment_A", "A", "Linear part of an affine map across a segment")
-segment_S = _each("segment_S", "S", "Inertia that a segment adds in front of it", "inertia")
-segment_c = tuple(
+TRANSFERS = _each("segment_F", "F", "Acceleration outboard per acceleration inboard")
+COMPLIANCES = _each("segment_C", "C", "Acceleration outboard taken by a force there", "compliance")
+INERTIAS = _each("segment_J", "J", "Force inboard per acceleration there", "inertia")
+MAPS = _each("segment_A", "A", "Linear part of an affine map across a segment")
+ADDED_INERTIAS = _each("segment_S", "S", "Inertia that a segment adds in front of it", "inertia")
+MOTIONS = tuple(
     vector(
         f"segment_c_{i}",
         MOTION,
@@ -47,11 +47,11 @@ segment_c = tuple(
     )
     for i, subscript in enumerate(_SUBSCRIPTS, start=1)
 )
-segment_d = tuple(
+FORCES = tuple(
     vector(f"segment_d_{i}", FORCE, f"d{subscript}", f"Force inboard of segment {i} by itself.")
     for i, subscript in enumerate(_SUBSCRIPTS, start=1)
 )
-segment_b = tuple(
+ADDED_MOTIONS = tuple(
     vector(f"segment_b_{i}", MOTION, f"b{subscript}", f"What segment {i} adds to a motion.")
     for i, subscript in enumerate(_SUBSCRIPTS, start=1)
 )

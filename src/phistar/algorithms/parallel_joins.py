@@ -16,25 +16,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from phistar.algebra.identities import Identity
 from phistar.algebra.ir import Expr, identity
 from phistar.algebra.proof import Theorem
 from phistar.algebra.segment_symbols import (
-    segment_A,
-    segment_b,
-    segment_c,
-    segment_C,
-    segment_d,
-    segment_F,
-    segment_J,
-    segment_S,
+    ADDED_INERTIAS,
+    ADDED_MOTIONS,
+    COMPLIANCES,
+    FORCES,
+    INERTIAS,
+    MAPS,
+    MOTIONS,
+    TRANSFERS,
 )
 from phistar.algebra.spaces import FORCE, MOTION
 from phistar.algorithms.catalogue import algorithm, register_theorem
 from phistar.refs import FO00
 
 _I, _I_force = identity(MOTION), identity(FORCE)
-_REF = FO00.at("section 3.6")
+_REF = FO00.at("section 4")
 
 
 @dataclass(frozen=True)
@@ -61,9 +60,12 @@ def star(one: Segment, two: Segment) -> Segment:
     )
 
 
+A1, A2, A3 = MAPS
+b1, b2, b3 = ADDED_MOTIONS
+P1, P2, P3 = ADDED_INERTIAS
+f1, f2, f3 = FORCES
 S1, S2, S3 = (
-    Segment(*each)
-    for each in zip(segment_F, segment_C, segment_J, segment_c, segment_d, strict=True)
+    Segment(*each) for each in zip(TRANSFERS, COMPLIANCES, INERTIAS, MOTIONS, FORCES, strict=True)
 )
 E12 = (_I + S1.C @ S2.J).inv
 E23 = (_I + S2.C @ S3.J).inv
@@ -74,11 +76,10 @@ E1_23 = (_I + S1.C @ star(S2, S3).J).inv
 @algorithm
 def affine_join() -> Theorem:
     """A₃(A₂b₁ + b₂) + b₃ = (A₃A₂)b₁ + (A₃b₂ + b₃)."""
-    A, b = segment_A, segment_b
     return Theorem(
         "affine_join",
-        definition=A[2] @ (A[1] @ b[0] + b[1]) + b[2],
-        result=(A[2] @ A[1]) @ b[0] + (A[2] @ b[1] + b[2]),
+        definition=A3 @ (A2 @ b1 + b2) + b3,
+        result=(A3 @ A2) @ b1 + (A3 @ b2 + b3),
         doc="affine maps x ↦ Ax + b are joined in any order: sums φ and ψ, inward and outward",
         ref=_REF,
     )
@@ -87,11 +88,10 @@ def affine_join() -> Theorem:
 @algorithm
 def congruence_join() -> Theorem:
     """S₁ + A₁*(S₂ + A₂*S₃A₂)A₁ = (S₁ + A₁*S₂A₁) + (A₂A₁)*S₃(A₂A₁)."""
-    A, S = segment_A, segment_S
     return Theorem(
         "congruence_join",
-        definition=S[0] + A[0].T @ (S[1] + A[1].T @ S[2] @ A[1]) @ A[0],
-        result=(S[0] + A[0].T @ S[1] @ A[0]) + (A[1] @ A[0]).T @ S[2] @ (A[1] @ A[0]),
+        definition=P1 + A1.T @ (P2 + A2.T @ P3 @ A2) @ A1,
+        result=(P1 + A1.T @ P2 @ A1) + (A2 @ A1).T @ P3 @ (A2 @ A1),
         doc="inertias moved on both sides are joined in any order: composite inertias",
         ref=_REF,
     )
@@ -135,8 +135,8 @@ def star_inverse() -> Theorem:
 
 @algorithm
 def star_split() -> Theorem:
-    """α = F₁α_in - C₁f + c₁ with f = J₂α + F₂*f_out + d₂ is α = E(F₁α_in + c₁ - C₁(F₂*f_out + d₂))."""
-    inward, outward = segment_b[0], segment_d[2]
+    """α = F₁α_in - C₁f + c₁, f = J₂α + F₂*f_out + d₂: α = E(F₁α_in + c₁ - C₁(F₂*f_out + d₂))."""
+    inward, outward = b1, f3
     entered = S1.F @ inward + S1.c - S1.C @ (S2.F.T @ outward + S2.d)
     alpha = E12 @ entered
     force = S2.J @ alpha + S2.F.T @ outward + S2.d
@@ -149,25 +149,41 @@ def star_split() -> Theorem:
     )
 
 
-def _cancelled(name: str, E: Expr, word: Expr, rest: Expr) -> tuple[Theorem, Theorem]:
-    """E word = I - E rest and word E = I - rest E of E = (rest + word)⁻¹."""
-    doc = f"an inverse at a handle cancels what it inverts ({name})"
-    left = Theorem(f"star_{name}_left", E @ word, _I - E @ rest, doc, _REF)
-    right = Theorem(f"star_{name}_right", word @ E, _I - rest @ E, doc, _REF)
-    return register_theorem(left), register_theorem(right)
+_CANCELS = "an inverse at a handle cancels what it inverts"
+_JOINED = S2.F @ E12 @ S1.C @ S2.F.T @ S3.J
+_REST = _I + S2.C @ S3.J
 
-
-HANDLES = (
-    *_cancelled("inner_handle", E12, S1.C @ S2.J, _I),
-    *_cancelled("outer_handle", E23, S2.C @ S3.J, _I),
-    *_cancelled("joined_handle", E12_3, S2.F @ E12 @ S1.C @ S2.F.T @ S3.J, _I + S2.C @ S3.J),
+inner_handle_left = register_theorem(
+    Theorem("inner_handle_left", E12 @ S1.C @ S2.J, _I - E12, _CANCELS, _REF)
 )
+inner_handle_right = register_theorem(
+    Theorem("inner_handle_right", S1.C @ S2.J @ E12, _I - E12, _CANCELS, _REF)
+)
+outer_handle_left = register_theorem(
+    Theorem("outer_handle_left", E23 @ S2.C @ S3.J, _I - E23, _CANCELS, _REF)
+)
+outer_handle_right = register_theorem(
+    Theorem("outer_handle_right", S2.C @ S3.J @ E23, _I - E23, _CANCELS, _REF)
+)
+joined_handle_left = register_theorem(
+    Theorem("joined_handle_left", E12_3 @ _JOINED, _I - E12_3 @ _REST, _CANCELS, _REF)
+)
+joined_handle_right = register_theorem(
+    Theorem("joined_handle_right", _JOINED @ E12_3, _I - _REST @ E12_3, _CANCELS, _REF)
+)
+HANDLES = (
+    *(inner_handle_left, inner_handle_right),
+    *(outer_handle_left, outer_handle_right),
+    *(joined_handle_left, joined_handle_right),
+)
+"""What is known of the inverses at the handles between three segments."""
 
 
-def _lemmas() -> tuple[Identity, ...]:
-    """Inverses by E₁₂, E₂₃ and (I + C₁₂J₃)⁻¹; their adjoints would lead back."""
-    theorems = (star_inverse, star_adjoint, star_adjoint_outer, *HANDLES)
-    return tuple(replace(theorem.rule, one_way=True) for theorem in theorems)
+LEMMAS = tuple(
+    replace(theorem.rule, one_way=True)
+    for theorem in (star_inverse, star_adjoint, star_adjoint_outer, *HANDLES)
+)
+"""Inverses by E₁₂, E₂₃ and (I + C₁₂J₃)⁻¹; their adjoints would lead back."""
 
 
 def _associative(part: str, symbol: str) -> Theorem:
@@ -178,7 +194,7 @@ def _associative(part: str, symbol: str) -> Theorem:
         result=getattr(one_by_one, symbol),
         doc=f"star products are joined in any order: {symbol} of 1 (2 3) is that of (1 2) 3",
         ref=_REF,
-        rules=_lemmas(),
+        rules=LEMMAS,
     )
 
 

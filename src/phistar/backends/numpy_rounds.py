@@ -18,6 +18,7 @@ from phistar.backends.base import SweptExecutable, inputs_read, require_inputs
 from phistar.backends.batch_axes import as_inexact, cast_to_precision, real_dtype
 from phistar.backends.numpy_links import LinkTables, link_transforms
 from phistar.backends.robot_programs import VectorProgram
+from phistar.errors import ArgumentError
 from phistar.model.configuration import normalized_configuration
 from phistar.model.model import Model
 from phistar.sweeps.ir import Type
@@ -25,6 +26,7 @@ from phistar.sweeps.op_costs import OperationCount
 from phistar.sweeps.parallel.array_ops import NUMPY_OPS
 from phistar.sweeps.parallel.costs import count_parallel
 from phistar.sweeps.parallel.execute import run_stages
+from phistar.sweeps.parallel.join_tree import JoinTree
 from phistar.sweeps.parallel.link_fields import LinkFields, LinkNumbers
 from phistar.sweeps.parallel.printing import to_text
 from phistar.sweeps.parallel.robot_tree import parallel_tree
@@ -32,10 +34,16 @@ from phistar.thresholds import POLICY
 
 
 class NumpyRounds(SweptExecutable):
-    """A parallel program for one robot: its segments and numbers, run by ``sweeps.parallel``."""
+    """A parallel program for one robot: its segments and numbers, run by ``sweeps.parallel``.
 
-    def __init__(self, vectors: VectorProgram) -> None:
+    Attributes:
+        rounds: The program.
+        tree: The segments of the robot's links.
+    """
+
+    def __init__(self, vectors: VectorProgram, tree: JoinTree | None = None) -> None:
         super().__init__(vectors)
+        self.tree = parallel_tree(vectors.model) if tree is None else tree
         assert vectors.parallel is not None
         self.rounds = vectors.parallel
         program = vectors.schedule.program
@@ -43,7 +51,7 @@ class NumpyRounds(SweptExecutable):
         self._leaves = {n.data: n for n in nodes if n.spec.is_input}
         self._output_types = {name: program.nodes[s].type for name, s in program.outputs.items()}
         given = (vectors.model, tuple(vectors.frames), vectors.locked)
-        self._numbers = lru_cache(maxsize=4)(partial(_numbers_in_rounds, *given))
+        self._numbers = lru_cache(maxsize=4)(partial(_numbers_in_rounds, self.tree, *given))
         self._tables = lru_cache(maxsize=4)(partial(LinkTables, *given))
 
     @property
@@ -54,7 +62,7 @@ class NumpyRounds(SweptExecutable):
     @property
     def cost(self) -> OperationCount:
         """See ``base.Executable``: with ``span``, the operations on the longest path."""
-        return count_parallel(self.rounds, self.model, parallel_tree(self.model))
+        return count_parallel(self.rounds, self.model, self.tree)
 
     def results(self, q: ArrayLike, inputs: Mapping[str, ArrayLike]) -> dict[str, Array]:
         """See ``SweptExecutable``."""
@@ -66,6 +74,11 @@ class NumpyRounds(SweptExecutable):
             *(as_inexact(inputs[name]) for name in names),
         ]
         real = real_dtype(arrays)
+        if real == np.float16:
+            raise ArgumentError(
+                "parallel schedules join inertias of many links, which float16 does not hold: "
+                "give float32 or float64"
+            )
         shapes = [x.shape[: x.ndim - tail] for x, tail in zip(arrays, tails, strict=True)]
         shape = np.broadcast_shapes(*shapes)
         flat = [
@@ -90,7 +103,7 @@ class NumpyRounds(SweptExecutable):
     ) -> dict[str, Array]:
         """Results (samples, ...) of arrays (samples or 1, ...)."""
         R, p = link_transforms(self._tables(real), np.moveaxis(arrays[0], 0, -1))
-        tree = parallel_tree(self.model)
+        tree = self.tree
         R = np.ascontiguousarray(np.moveaxis(R[tree.order], 0, 2))
         p = np.ascontiguousarray(p[tree.order].swapaxes(0, 1))
         fields = LinkFields(NUMPY_OPS, self._numbers(real), R, p)
@@ -116,10 +129,10 @@ class NumpyRounds(SweptExecutable):
 
 
 def _numbers_in_rounds(
-    model: Model, frames: tuple[str, ...], locked: Set[int], precision: DType
+    tree: JoinTree, model: Model, frames: tuple[str, ...], locked: Set[int], precision: DType
 ) -> LinkNumbers:
     """The numbers of a robot's links in the order of their rounds."""
-    return LinkNumbers.of(model, frames, locked, precision).renumbered(parallel_tree(model).order)
+    return LinkNumbers.of(model, frames, locked, precision).renumbered(tree.order)
 
 
 def _samples_first(x: Array, tail: int, shape: tuple[int, ...]) -> Array:

@@ -18,7 +18,7 @@ from phistar.backends.robot_programs import TracedProgram
 from phistar.model.configuration import normalized_configuration
 from phistar.model.wrenches import ProgramInputs, Wrenches
 from phistar.scalar.graph import WORK, Value
-from phistar.scalar.program import MatrixProduct, ScalarProgram, Unrolled
+from phistar.scalar.program import BasicBlock, MatrixProduct, ScalarProgram, Unrolled
 
 _FORMULAS = {
     "add": "{} + {}",
@@ -42,7 +42,7 @@ def scalar_source(program: Unrolled) -> str:
 
 
 def _lines(program: Unrolled) -> Iterator[str]:
-    graph, signature = program.block.graph, program.signature
+    signature = program.signature
     arrays = {name: f"x{i}" for i, name in enumerate(signature.inputs)}
     results = {name: f"y{i}" for i, name in enumerate(signature.outputs)}
     yield f"def run({', '.join(arrays.values())}):"
@@ -55,9 +55,19 @@ def _lines(program: Unrolled) -> Iterator[str]:
     if program.slots:
         results[WORK] = "kept"
         yield f"    kept = np.zeros((*batch, {program.slots}), dtype)"
+    yield from _block_lines(program.block, arrays, results)
+    for product in program.products:
+        yield from _product_lines(product, results[product.output])
+    yield f"    return {', '.join(results[name] for name in signature.outputs)},"
+
+
+def _block_lines(
+    block: BasicBlock, arrays: Mapping[str, str], results: Mapping[str, str]
+) -> Iterator[str]:
+    """Its operations and stores; inputs and results have names."""
     names: dict[int, str] = {}
-    for number in program.block.live_nodes:
-        op, *rest = graph.nodes[number]
+    for number in block.live_nodes:
+        op, *rest = block.graph.nodes[number]
         if op == "const":
             names[number] = f"({rest[0]!r})" if rest[0] < 0 else repr(rest[0])
         elif op == "load":
@@ -65,13 +75,10 @@ def _lines(program: Unrolled) -> Iterator[str]:
         else:
             names[number] = f"n{number}"
             yield f"    n{number} = {_FORMULAS[op].format(*(names[i] for i in rest))}"
-    for store in program.block.stores:
+    for store in block.stores:
         value = names[store.value.id] if isinstance(store.value, Value) else repr(store.value)
         sign = "+=" if store.add else "="
         yield f"    {results[store.space]}[..., {store.index}] {sign} {value}"
-    for product in program.products:
-        yield from _product_lines(product, results[product.output])
-    yield f"    return {', '.join(results[name] for name in signature.outputs)},"
 
 
 def _product_lines(product: MatrixProduct, result: str) -> Iterator[str]:
@@ -94,7 +101,7 @@ class NumpyScalarCode(Executable):
 
     def __init__(self, program: TracedProgram) -> None:
         self._program = program
-        self._scalars = program.unrolled()
+        self._scalars = program.everywhere.unrolled()
         self._source = scalar_source(self._scalars)
         made: dict[str, Callable[..., tuple[Array, ...]]] = {}
         exec(compile(self._source, f"<{program.title}>", "exec"), {"np": np}, made)

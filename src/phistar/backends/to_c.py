@@ -32,6 +32,7 @@ from phistar.backends.robot_programs import (
     BundleProgram,
     MatrixProgram,
     RobotProgram,
+    TracedProgram,
     Tuning,
     VectorProgram,
 )
@@ -363,6 +364,8 @@ class CBackend(Backend):
         if isinstance(program, BundleProgram):
             name = "_".join(program.sample_shapes)
             return CSource(model, name, partial(lower_bundle, program.bundle, model, tuning))
+        if isinstance(program, TracedProgram):
+            program = program.everywhere
         return CSource(model, "_".join(program.sample_shapes), partial(lower_traced, program))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,6 +35,7 @@ from phistar.backends.robot_programs import (
     OPTIONAL_INPUTS,
     MatrixProgram,
     RobotProgram,
+    TracedProgram,
     VectorProgram,
 )
 from phistar.model.components import GROUND
@@ -137,7 +138,45 @@ class MachineCode:
             return None
         if wrenches is not None and EXTERNAL_FORCE in kernel.call.signature.inputs:
             arrays[EXTERNAL_FORCE] = _link_forces(program.model, arrays["q"], wrenches)
-        return run_on_batch(kernel, arrays, axes, program.sample_shapes, out)
+        found = run_on_batch(kernel, arrays, axes, program.sample_shapes, out)
+        if self._otherwise is None or found[1]:
+            return found
+        return self._otherwise.filled_in(arrays, axes, found[0])
+
+    @cached_property
+    def _otherwise(self) -> MachineCode | None:
+        """What has results where this program has none."""
+        program = self.program
+        other = program.otherwise if isinstance(program, TracedProgram) else None
+        return None if other is None else MachineCode(other)
+
+    def filled_in(
+        self, arrays: Mapping[str, Array], axes: Mapping[str, int], results: dict[str, Array]
+    ) -> tuple[dict[str, Array], bool]:
+        """Results in which samples that are not numbers are those of this program.
+
+        It is waited for: what a sample gets must not depend on what happens to be compiled.
+
+        Args:
+            arrays: Inputs, batches broadcast.
+            axes: How many axes of each belong to a sample.
+            results: Of another program; changed.
+        """
+        shapes = self.program.sample_shapes
+        batch = np.broadcast_shapes(*(x.shape[: x.ndim - axes[n]] for n, x in arrays.items()))
+        lost = np.zeros(batch, dtype=bool)
+        for x in results.values():
+            lost |= ~np.isfinite(x).all(axis=tuple(range(len(batch), x.ndim)))
+        some = {
+            n: np.broadcast_to(x, (*batch, *x.shape[x.ndim - axes[n] :]))[lost]
+            for n, x in arrays.items()
+        }
+        dtype = np.result_type(*arrays.values())
+        kernel = self.tiers(tuple(arrays), LLVM_REAL_BY_DTYPE[dtype]).wait_for_final()
+        found, finite = run_on_batch(kernel, some, axes, shapes)
+        for name, x in found.items():
+            results[name][lost] = x
+        return results, finite
 
     def _kernel(
         self,

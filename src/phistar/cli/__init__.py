@@ -30,6 +30,8 @@ COMMANDS = {
     "where": "file, line and reference of a theorem, program, identity or symbol",
     "cite": "the BibTeX entries of the papers behind it",
     "simulate": "let a robot move freely: energy, drift, states to a file, a plot",
+    "view": "show a robot in a browser: sliders, motions, the algebra at work",
+    "report": "write a robot and its motion as one page",
     "export": "write programs for a robot as C99, with a self-test",
     "control": "run a robot under a control law, draw its Lyapunov function",
     "cache": "the compiled code kept on disk: show it, clear it",

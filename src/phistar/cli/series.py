@@ -24,7 +24,7 @@ def check_target(option: str, path: str, suffixes: Sequence[str] = SUFFIXES) -> 
     """
     file = Path(path)
     if file.suffix.lower() not in suffixes:
-        known = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
+        known = " or ".join(filter(None, (", ".join(suffixes[:-1]), suffixes[-1])))
         raise UsageError(f"{option} is '{path}', expected a name that ends in {known}")
     if file.is_dir():
         raise UsageError(f"{option} is '{path}', which is a folder")

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import math
 import sys
 import time
@@ -51,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "draw the start at random (default: the robot's home, at rest)"
     parser.add_argument("--seed", type=seed, help=text)
     parser.add_argument("--every", type=int, default=1, help="store one state in so many steps")
-    text = "write the states to a .csv or .npz file"
+    text = "write the motion to a .csv, .npz or .mcap file"
     parser.add_argument("--out", metavar="FILE", help=text)
     text = "draw joints, velocity and energy over time into a picture (needs matplotlib)"
     parser.add_argument("--plot", metavar="FILE", help=text)
@@ -67,9 +66,9 @@ def run(options: argparse.Namespace) -> int:
                 f"no scheme or variable is called '{name}'; {did_you_mean(name, known)}"
             )
     if options.out:
-        check_target("--out", options.out)
+        check_target("--out", options.out, (".csv", ".npz", ".mcap"))
     if options.plot:
-        from phistar.cli.plots import motion_plot, suffixes
+        from phistar.drawing.figures import suffixes
 
         check_target("--plot", options.plot, suffixes())
     robot = load_closing(options.robot, options)
@@ -92,10 +91,10 @@ def run(options: argparse.Namespace) -> int:
         )
     _report(sim, time.perf_counter() - begin)
     if options.out:
-        write(sim, options.out)
+        sim.save(options.out)
         print(f"{clean(options.out)}: {pluralize(len(sim.t), 'state')}")
     if options.plot:
-        motion_plot(sim, options.plot)
+        sim.plot(options.plot)
         print(f"{clean(options.plot)}: joints, velocity and energy over time")
     return 0
 
@@ -155,29 +154,3 @@ def _report_loops(sim: Simulation) -> None:
         print(f"  ... {pluralize(len(sim.events) - MAX_EVENTS, 'more event')}")
     if not sim.events:
         print("  no passage near a singular configuration")
-
-
-def write(sim: Simulation, path: str) -> None:
-    """States as a table with a head, or as arrays ``t``, ``q``, ``v``, ``energy``."""
-    energy = sim.energy()
-    if path.lower().endswith(".npz"):
-        np.savez_compressed(path, t=sim.t, q=sim.q, v=sim.v, energy=energy)
-        return
-    head = ["t", *_names(sim, "q"), *_names(sim, "v"), "energy"]
-    rows = np.column_stack([sim.t, sim.q, sim.v, energy])
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(head)
-        writer.writerows([repr(float(x)) for x in row] for row in rows)
-
-
-def _names(sim: Simulation, space: str) -> list[str]:
-    """A name for each entry: ``q.joint``, or ``q.joint.2`` where a joint has several."""
-    size = sim.q.shape[-1] if space == "q" else sim.v.shape[-1]
-    names = [""] * size
-    for joint_name in sim.model.joint_names:
-        joint = sim.model.joints[joint_name]
-        entries = range(size)[joint.q_slice if space == "q" else joint.v_slice]
-        for i, entry in enumerate(entries):
-            names[entry] = f"{space}.{joint_name}" + (f".{i}" if len(entries) > 1 else "")
-    return names

@@ -203,8 +203,11 @@ def traced_results(model: Model, key: RequestKey, *arrays: Array) -> dict[str, A
     be infinite or NaN where inputs are.
     """
     found = run_traced_results(model, key, *arrays)
-    if found is not None:
-        return found
+    return numpy_results(model, key, *arrays) if found is None else found
+
+
+def numpy_results(model: Model, key: RequestKey, *arrays: Array) -> dict[str, Array]:
+    """The same by the NumPy code of the program."""
     row = TRACED[key[0]]
     code = compile_request(row).build(model, backend="numpy", choices=tuple(key[1:]))
     assert code is not None, f"there is no {key[0]} of robot '{model.name}'"
@@ -241,13 +244,17 @@ def run_loops(model: Model, key: RequestKey, program: str, q: Array) -> dict[str
 
 
 def chained_entry(
-    model: Model, bundle: str, key: RequestKey, order: Sequence[str], names: Mapping[str, str]
+    model: Model,
+    bundle: str | RequestKey,
+    key: RequestKey,
+    order: Sequence[str],
+    names: Mapping[str, str],
 ) -> Entry | None:
     """The entry to two programs, of which the second reads what the first one gives.
 
     Args:
         model: A robot whose coordinates are in the order of its bodies.
-        bundle: Vectors and matrices of the catalogue.
+        bundle: Vectors and matrices of the catalogue, or a traced quantity that has such.
         key: A traced quantity.
         order: What both read from outside, in the order of the entry's arguments.
         names: Names of the second one's outputs in the result, where they differ.
@@ -260,7 +267,11 @@ def chained_entry(
     from phistar.backends.llvm.run.entry import make_chained_entry
     from phistar.backends.to_llvm import MachineCode
 
-    first, second = kernel(bundle, model).build(model), traced_executable(model, key)
+    if isinstance(bundle, str):
+        first = kernel(bundle, model).build(model)
+    else:
+        first = traced_executable(model, bundle)
+    second = traced_executable(model, key)
     if not (isinstance(first, MachineCode) and isinstance(second, MachineCode)):
         return None
     ahead, behind = first.tiers_if_ready(), second.tiers_if_ready()

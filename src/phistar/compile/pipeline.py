@@ -212,6 +212,7 @@ def traced_program(
     work = request.work(model, *choices)
     if work is None:
         return None
+    everywhere = request.everywhere(model, *choices)
     return TracedProgram(
         (request.name, *choices),
         model,
@@ -219,6 +220,7 @@ def traced_program(
         request.shapes(model, *choices),
         work,
         lambda: request.trace(model, *choices),
+        None if everywhere == choices else traced_program(request, model, everywhere),
     )
 
 

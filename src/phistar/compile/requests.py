@@ -102,6 +102,9 @@ class Traced:
             by hand.
         admit: Robot and inputs (samples, size) by name -> inputs near them for which it has
             results, for tests; none: it has them everywhere.
+        otherwise: Robot and choices -> the choices with which samples are done again whose results
+            are not numbers, because the quicker program does not have them everywhere; None: it
+            has what there is.
     """
 
     name: str
@@ -113,6 +116,12 @@ class Traced:
     defined: str = ""
     program: str = ""
     admit: Callable[[Model, Mapping[str, Array]], Mapping[str, Array]] | None = None
+    otherwise: Callable[..., tuple[object, ...] | None] | None = None
+
+    def everywhere(self, model: Model, *choices: object) -> tuple[object, ...]:
+        """The choices of the program that has all results there are."""
+        found = None if self.otherwise is None else self.otherwise(model, *choices)
+        return choices if found is None else found
 
     def shapes(self, model: Model, *choices: object) -> Mapping[str, Shape]:
         """Of all results for one sample, by name."""

@@ -25,7 +25,7 @@ from phistar.model.joint_map import joint_map
 from phistar.model.kinematic_loops import active_loops, loop_ends
 from phistar.model.model import Model
 from phistar.model.node_tree import NodeTree
-from phistar.model.numpy_kinematics import jacobian
+from phistar.model.numpy_kinematics import ground_mass_point, jacobian
 from phistar.spatial import PARAMETER_NAMES
 from phistar.sweeps.matrix_plans import evaluate
 from phistar.sweeps.matrix_requests import Full
@@ -99,6 +99,23 @@ def _some_mass(model: Model, *_: object) -> TracedWork | None:
 def _one_to_one(model: Model) -> bool:
     """Whether every joint has coordinates of its own."""
     return joint_map(model).one_to_one
+
+
+def _center_jacobian(function: str) -> Callable[..., Unrolled]:
+    """The Jacobian of the centre of mass, or its rate."""
+
+    def trace(model: Model, fixed: bool) -> Unrolled:
+        mass = float(model.inertias[:, 0].sum())
+        mass += float(ground_mass_point(model)[3]) if fixed else 0.0
+        return _tracer("momentum_programs", function)(model, mass)
+
+    return trace
+
+
+def _momentum_work(model: Model, *_: object) -> TracedWork | None:
+    """Every column is a momentum in the world."""
+    moving = model.inertias[:, 0].sum() > 0.0
+    return TracedWork(len(model.bodies), model.nv) if moving else None
 
 
 def _regressor_work(model: Model) -> MatrixWork:
@@ -317,6 +334,40 @@ _ROWS = (
         program="center_of_mass",
     ),
     Traced(
+        "center_of_mass_jacobian",
+        ("q",),
+        lambda model, fixed: (3, model.nv),
+        _center_jacobian("center_of_mass_jacobian"),
+        _momentum_work,
+        choices={"fixed": True},
+        defined="linear momentum E₀ φ M φ* H* of unit velocities by the mass",
+    ),
+    Traced(
+        "center_of_mass_jacobian_rate",
+        ("q", "v"),
+        lambda model, fixed: (3, model.nv),
+        _center_jacobian("center_of_mass_jacobian_rate"),
+        _momentum_work,
+        choices={"fixed": True},
+        defined="d/dt of the Jacobian of the centre of mass",
+    ),
+    Traced(
+        "centroidal_momentum_matrix",
+        ("q",),
+        lambda model: (6, model.nv),
+        _tracer("momentum_programs", "centroidal_momentum_matrix"),
+        _momentum_work,
+        defined="A = X E₀ φ M φ* H*, X from the world's origin to the centre of mass",
+    ),
+    Traced(
+        "centroidal_momentum_matrix_rate",
+        ("q", "v"),
+        lambda model: (6, model.nv),
+        _tracer("momentum_programs", "centroidal_momentum_matrix_rate"),
+        _momentum_work,
+        defined="d/dt of X E₀ φ M φ* H*",
+    ),
+    Traced(
         "momentum",
         ("q", "v"),
         lambda model: (6,),
@@ -376,6 +427,15 @@ _ROWS = (
         _along_path,
         choices=_IN_REFERENCE,
         defined="d/dt of X B* φ* H* v",
+    ),
+    Traced(
+        "frame_bias_acceleration",
+        ("q", "v"),
+        lambda model, frame, reference: (6,),
+        _tracer("rate_programs", "frame_bias_acceleration"),
+        _along_path,
+        choices=_IN_REFERENCE,
+        defined="(d/dt of X B* φ* H*) v: the acceleration without joint accelerations",
     ),
     Traced(
         "regressor",

@@ -90,6 +90,10 @@ class Method:
 METHOD_MEANINGS: Mapping[str, Method] = {
     "loop_error": Method("N* log of what keeps a loop's frames apart", ("loop_rows",)),
     "loop_jacobian": Method("L = Γ*φ*H* + C, a block of rows per loop", ("loop_rows",)),
+    "inverse_kinematics": Method(
+        "steps q ⊕ A*(A A* + λ)⁻¹ e until the errors e of targets are gone",
+        ("inverse_kinematics_step",),
+    ),
     "assemble": Method("steps (L*L + μ)⁻¹L*e until the loops are closed", ("loop_rows",)),
     "project": Method("q ⊖ 𝓜⁻¹L*Δ⁻¹e and v - 𝓜⁻¹L*Δ⁻¹Lv", ("loop_projection",)),
     "mobility": Method("rank and null spaces of L", ("loop_rows",)),

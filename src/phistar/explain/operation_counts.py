@@ -13,6 +13,8 @@ from phistar.model.model import Model
 from phistar.sweeps.costs import NO_OPERATIONS, CostReport, OperationCount, count_operations
 from phistar.sweeps.ir import Type
 from phistar.sweeps.ops import OPS
+from phistar.sweeps.parallel.costs import count_parallel
+from phistar.sweeps.parallel.robot_tree import parallel_tree
 from phistar.sweeps.printing import Statement, statements
 
 _TYPE_SIZES = {
@@ -42,6 +44,9 @@ def scalar_lines(program: Kernel, model: Model | None) -> Iterator[str]:
     yield from (f"  {line}" for line in align_columns(list(_number_lines(program, rows)), "<><"))
     if model is None or not model.bodies:
         return
+    if program.draft.parallel is not None:
+        yield from _parallel_lines(program, model)
+        return
     bill = count_operations(program.schedule, model)
     yield "operations of each statement, at all links together:"
     table = [
@@ -57,6 +62,16 @@ def scalar_lines(program: Kernel, model: Model | None) -> Iterator[str]:
     table = [_HEADER, *((name, *_cells(cost)) for name, cost in links)]
     yield from truncate_lines([f"  {line}" for line in align_columns(table, "<>>>")])
     yield from _summary(bill, len(rows))
+
+
+def _parallel_lines(program: Kernel, model: Model) -> Iterator[str]:
+    """Work and span of the rounds, beside the sequential recursion."""
+    assert program.draft.parallel is not None
+    cost = count_parallel(program.draft.parallel, model, parallel_tree(model))
+    work = count_operations(program.schedule, model).total.total
+    yield f"in rounds: {cost}"
+    yield f"work: {cost.work} operations, {cost.work / max(work, 1):.2f} times the {work} of sweeps"
+    yield f"span: {cost.span} operations one after the other, with processors enough"
 
 
 def _number_lines(program: Kernel, rows: list[Statement]) -> Iterator[tuple[str, str, str]]:

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, field, replace
 
 from phistar.errors import ModelError, PhistarWarning, Problem, Severity, warn
 from phistar.model.components import Joint, Loop
+from phistar.model.editing.parts import Edit
 from phistar.model.model import Model
+from phistar.model.singular import singular_problems
 from phistar.model.unused import closed_loops, unused_properties
 
 
@@ -37,6 +39,7 @@ class LoadReport:
         defaulted: Defaults of what the file does not specify.
         ignored: What the file has and the model does not, with the reason.
         problems: Errors, warnings and notes, in file order.
+        edited: What was changed after loading, in order.
         joints, loops: Those of the loaded robot, if any.
     """
 
@@ -49,6 +52,16 @@ class LoadReport:
     problems: list[Problem] = field(default_factory=list)
     joints: tuple[Joint, ...] = field(default=(), repr=False)
     loops: tuple[Loop, ...] = field(default=(), repr=False)
+    edited: list[Entry] = field(default_factory=list)
+
+    def extended(self, edit: Edit) -> LoadReport:
+        """The report of an edited robot: this one, what was done, and new problems."""
+        model = edit.model
+        problems = dict.fromkeys((*self.problems, *model.problems, *singular_problems(model)))
+        edited = [*self.edited, Entry("", edit.what, edit.note)]
+        report = replace(self, problems=list(problems), edited=edited)
+        report.describes(model)
+        return report
 
     @property
     def unused(self) -> list[Entry]:
@@ -109,6 +122,12 @@ class LoadReport:
                 text += f" (also: {others}{more}; robot.load_report lists all)"
             warn(text, group[0].category)
 
+    def issue_new_warnings(self, known: LoadReport, expected: Container[str]) -> None:
+        """Warn of problems that another report does not have, unless they are expected."""
+        before = set(known.problems)
+        new = [p for p in self.problems if p not in before and p.code not in expected]
+        replace(self, problems=new).issue_warnings()
+
     def __str__(self) -> str:
         lines = [f"{self.source} ({self.format}): read {self.counts() or 'nothing'}"]
         sections: dict[str, Sequence[Entry | Problem]] = {**self.sections()}
@@ -130,4 +149,5 @@ class LoadReport:
             "not used by dynamics": self.unused,
             "defaulted": self.defaulted,
             "ignored": self.ignored,
+            **({"edited": self.edited} if self.edited else {}),
         }

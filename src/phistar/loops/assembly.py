@@ -203,7 +203,7 @@ def usual_rank(model: Model) -> int:
     system = loop_system(model)
     if not system.count:
         return 0
-    found = rank_of(system, rows_at(model, _usual_configurations(model)).L, USUAL_RANK_TOLERANCE)
+    found = rank_of(system, rows_at(model, usual_configurations(model)).L, USUAL_RANK_TOLERANCE)
     return int(found.max())
 
 
@@ -213,14 +213,15 @@ def usual_mobility(model: Model) -> Array:
 
     Powers of two, so that code in which they stand does not depend on how libraries round.
     """
-    system, q = loop_system(model), _usual_configurations(model)
+    system, q = loop_system(model), usual_configurations(model)
     rows = system.row_scale[:, None] * rows_at(model, q).L
     moved = np.linalg.solve(dynamics.mass_matrix(system.tree, q), np.swapaxes(rows, -1, -2))
     found: Array = np.max(np.einsum("...rn,...nr->...r", rows, moved), axis=0)
     return np.ldexp(1.0, np.frexp(found)[1])
 
 
-def _usual_configurations(model: Model) -> Array:
+@cached_on_model
+def usual_configurations(model: Model) -> Array:
     """A few assembled configurations (count, nq); any, where none is found."""
     rng = np.random.default_rng(0)
     starts = np.stack([_start(model, rng, spread) for spread in (0.0, 0.1, 0.3, 0.3, 1.0)])

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -185,9 +185,7 @@ def results_by_code(
 def pushing(model: Model, q: Array, wrenches: Wrenches) -> Array:
     """Joint forces (..., nv) of wrenches on frames of a robot's tree."""
     check_numbers(model, {"q": q}, wrenches)
-    tree, rest = loop_system(model).tree, np.zeros(model.nv, q.dtype)
-    weight = dynamics.inverse_dynamics(tree, q, rest, rest)
-    return weight - dynamics.inverse_dynamics(tree, q, rest, rest, wrenches)
+    return dynamics.generalised_force(loop_system(model).tree, q, wrenches)
 
 
 @each_its_way
@@ -275,7 +273,8 @@ def posed(
     return problem, dtype
 
 
-_CODE = {
+_Key = tuple[str, *tuple[object, ...]]
+_CODE: Mapping[str, Callable[[str, Iterable[str]], _Key]] = {
     "forward_dynamics": dynamics_key,
     "constrained_dynamics": multipliers_key,
     "linearize": linearization_key,
@@ -285,7 +284,7 @@ _CODE = {
 
 def _keep_code_apart(
     model: Model,
-    key: tuple[str, *tuple[object, ...]],
+    key: _Key,
     q: Array,
     v: Array,
     tau: Array,

@@ -21,6 +21,7 @@ import numpy as np
 
 from phistar.arguments import check_shapes
 from phistar.arrays import Array
+from phistar.compile import chained_entry, run_traced_results, traced_executable
 from phistar.derivatives.discrete import Discretization
 from phistar.derivatives.first import (
     InverseLinearization,
@@ -30,20 +31,21 @@ from phistar.derivatives.first import (
 )
 from phistar.derivatives.lie_jacobians import right_jacobian, step_adjoint
 from phistar.errors import ArgumentError, UnknownNameError
-from phistar.loops.apart import each_its_way
+from phistar.loops.apart import ApartError, each_its_way
 from phistar.loops.assembly import usual_rank
 from phistar.loops.constrained_dynamics import (
     NOT_HELD,
     Held,
     coordinate_names,
     posed,
+    pushing,
     results_by_code,
 )
 from phistar.loops.minimal import dependent_columns, independent_of, partition
 from phistar.loops.rank import Factored, factored
 from phistar.loops.routes import LoopProblem, accelerations, solve_saddle
 from phistar.loops.system import LoopSystem, loop_system, rows_at, tangents_at
-from phistar.loops.traced_rows import linearization_key, live_rows
+from phistar.loops.traced_rows import PRECISIONS, linearization_key, live_rows, step_rates_key
 from phistar.model.configuration import Coordinates, integrate_unchecked
 from phistar.model.loop_kinds import LOOP_KINDS, LowerPair, wrench_columns
 from phistar.model.model import Model
@@ -335,7 +337,12 @@ def discretize(
         raise UnknownNameError("method of a robot with loops", method, ("semi_implicit",))
     if not (np.isfinite(dt) and dt > 0):
         raise ArgumentError(f"dt is {dt}, expected a time greater than zero [s]")
+    by_code, lost = _step_by_code(model, q, v, tau, float(dt), wrenches)
+    if by_code is not None:
+        return by_code
     problem, dtype = posed(model, q, v, tau, wrenches, "discretize")
+    if lost.any() and not lost.all():
+        raise ApartError(lost)
     L, h = problem.rows.L, float(dt)
     factor = factored(L, problem.rank)
     mass, force = problem.mass_and_force()
@@ -361,6 +368,58 @@ def discretize(
         np.concatenate([way @ push_tau, push_tau], axis=-2),
     )
     return Discretization(*(x.astype(dtype) for x in found))
+
+
+def _step_by_code(
+    model: Model,
+    q: Coordinates,
+    v: Coordinates,
+    tau: Coordinates,
+    dt: float,
+    wrenches: Wrenches | None,
+) -> tuple[Discretization | None, Array]:
+    """A step by machine code, if that is at hand and has all results; samples for which it has
+    none, (...) booleans."""
+    nowhere = np.zeros((), dtype=bool)
+    arrays = check_shapes(model, q=q, v=v, tau=tau)
+    dtype = np.result_type(*arrays.values())
+    key = step_rates_key(PRECISIONS.get(dtype.name, ""))
+    code = traced_executable(model, key) if dtype.name in PRECISIONS else None
+    if code is None:
+        return None, nowhere
+    refuse_large_tensors(model, 2, *arrays.values(), count=3)
+    pushed, time = arrays["tau"], np.full(1, dt, dtype)
+    if wrenches is not None:
+        pushed = pushed + pushing(model, arrays["q"], wrenches)
+    found = code.try_run({"q": arrays["q"], "v": arrays["v"], "tau": pushed, "dt": time})
+    if found is None:
+        return None, nowhere
+    rates, finite = found
+    if not finite:
+        # Where one result of a sample is not a number, all are.
+        return None, np.asarray(~np.isfinite(rates["vdot"]).all(axis=-1))
+    if wrenches is not None:
+        turned = _pushing_changes(model, arrays["q"], wrenches)
+        rates["change_q"] = rates["change_q"] + rates["change_tau"] @ turned
+    matrices = (rates[name] for name in ("change_q", "change_v", "change_tau"))
+    rows = (x.reshape(*x.shape[:-2], -1) for x in matrices)
+    step = ("loop_discretization",)
+    ahead = run_traced_results(model, step, arrays["q"], arrays["v"], time, rates["vdot"], *rows)
+    if ahead is None:
+        return None, nowhere
+    if wrenches is None and dtype == np.float64:
+        _add_step_entry(model, key, step)
+    return Discretization(ahead["q_next"], ahead["v_next"], ahead["A"], ahead["B"]), nowhere
+
+
+def _add_step_entry(model: Model, rates: tuple[str, *tuple[object, ...]], step: tuple[str]) -> None:
+    """Have later calls with plain arrays go straight to both programs."""
+    table, name = entries(model), ("discretize", "semi_implicit")
+    if name not in table:
+        names = {"q_next": "q", "v_next": "v"}
+        entry = chained_entry(model, rates, step, ("q", "v", "tau", "dt"), names)
+        if entry is not None:
+            table[name] = entry
 
 
 def motion_tangents(model: Model, q: Array, v: Array) -> Array:

@@ -36,7 +36,7 @@ from phistar.model.bad_samples import nan_where_bad, with_nan
 from phistar.model.configuration import Coordinates, batch_shape, neutral, read_coordinates
 from phistar.model.kinematic_loops import TREE_CURE, active_loops
 from phistar.model.model import Model
-from phistar.model.model_cache import Entry
+from phistar.model.model_cache import Entry, entries, front_key, try_other_frames
 from phistar.model.wrenches import check_wrenches
 
 if TYPE_CHECKING:
@@ -44,6 +44,10 @@ if TYPE_CHECKING:
     from phistar.derivatives.discrete import Discretization
 
 T = TypeVar("T")
+
+PUSHING = "generalised_force"
+"""The program of joint forces of wrenches."""
+_PUSHING_FRONT = front_key(PUSHING)
 
 
 @dataclass(frozen=True)
@@ -305,6 +309,11 @@ class ClosesLoops(Constrained):
     if TYPE_CHECKING:
         name: str
 
+        def _discretize_by_entry(
+            self, q: Coordinates, v: Coordinates, tau: Coordinates, dt: float, method: str
+        ) -> Discretization | None:
+            """See ``derivatives.derivatives_mixin``."""
+
     def forward_dynamics(
         self,
         q: Coordinates,
@@ -343,6 +352,10 @@ class ClosesLoops(Constrained):
             entry = self._entries.get(self._dynamics_key)
             if entry is not None and (result := entry(q, v, tau, out)) is not None:
                 return result
+        elif forces is not None and method == "auto":
+            result = self._pushed_by_entry(q, v, tau, forces, reference, out)
+            if result is not None:
+                return result
         if on_error != "raise":
             return self._nan_where_bad(
                 on_error,
@@ -357,6 +370,31 @@ class ClosesLoops(Constrained):
         )
 
     aba = forward_dynamics
+
+    def _pushed_by_entry(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        tau: Coordinates,
+        forces: Mapping[str, ArrayLike],
+        reference: str,
+        out: Array | None,
+    ) -> Array | None:
+        """Accelerations under wrenches for plain arrays by two entries, if these are at hand: the
+        joint forces of the wrenches, and dynamics."""
+        entry = self._entries.get(self._dynamics_key)
+        if entry is None or type(tau) is not np.ndarray:
+            return None
+        table = entries(loop_system(self.model).tree)
+        front = table.get(_PUSHING_FRONT)
+        if front is None:
+            return None
+        given = (q, forces, reference)
+        push = front(*given)
+        if push is None:
+            push = try_other_frames(table, PUSHING, given)
+        found: Array | None = None if push is None else entry(q, v, tau + push, out)
+        return found
 
     def linearize(
         self,
@@ -408,6 +446,10 @@ class ClosesLoops(Constrained):
         𝓜(v' - v) = dt (τ - 𝒞) + L*Λ with Lv' = 0 and q' = q ⊕ dt v'; loops open by O(dt²), which
         ``step`` and ``simulate`` take back by projecting.
         """
+        if forces is None and reference == "world_aligned" and isinstance(dt, float) and dt > 0.0:
+            found = self._discretize_by_entry(q, v, tau, dt, method)
+            if found is not None:
+                return found
         if on_error != "raise":
             return self._nan_where_bad(
                 on_error,

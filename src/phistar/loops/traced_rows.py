@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,24 +22,29 @@ from phistar.algorithms.inverse_dynamics import bias_force
 from phistar.backends import OPTIONAL_INPUTS, Tuning
 from phistar.backends.policy import BundleWork, LoopWork
 from phistar.compile import (
+    TRACED,
     Kernel,
     Target,
     Traced,
     add_traced,
     compile_outputs,
+    embedded_request,
     joint_map,
     kernel,
     lowered_bundle,
 )
 from phistar.loops.assembly import on_loops_inputs, usual_mobility, usual_rank
+from phistar.loops.early_rows import early_rows
 from phistar.loops.program_size import link_rows
 from phistar.loops.system import loop_system
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_on_model
 from phistar.model.singular import singular_hinges
+from phistar.thresholds import POLICY
 
 if TYPE_CHECKING:
     from phistar.scalar.program import Unrolled
+    from phistar.scalar.trace.loop_linearization import TreePrograms
     from phistar.scalar.trace.loop_tracer import LoopTracer
 
 OPEN_TOLERANCE = 1e-6
@@ -72,16 +78,33 @@ _EPSILONS = {
     "float": float(np.finfo(np.float32).eps),
     ANYWHERE: 0.0,
 }
+_LEAST_EARLY_PIVOTS = {
+    "double": POLICY.least_early_pivot,
+    "float": POLICY.least_early_pivot_single / 2.0**29,  # limits are for double precision
+    ANYWHERE: POLICY.least_early_pivot,
+}
 
 
-def dynamics_key(precision: str, held: Iterable[str] = ()) -> tuple[str, str, tuple[str, ...]]:
-    """Key of forward dynamics: for states of a precision, some loops holding frames anywhere."""
-    return "loop_dynamics", precision, tuple(sorted(held))
+DynamicsKey = tuple[str, str, tuple[str, ...], bool]
 
 
-def multipliers_key(precision: str, held: Iterable[str] = ()) -> tuple[str, str, tuple[str, ...]]:
+def dynamics_key(precision: str, held: Iterable[str] = ()) -> DynamicsKey:
+    """Key of forward dynamics: for states of a precision, some loops holding frames anywhere.
+
+    Rows are solved early where that is possible, unless nothing does samples again that have no
+    result then: the stages of steps, whose states may be anywhere.
+    """
+    return "loop_dynamics", precision, tuple(sorted(held)), precision != ANYWHERE
+
+
+def multipliers_key(precision: str, held: Iterable[str] = ()) -> DynamicsKey:
     """Key of forward dynamics with multipliers."""
-    return "loop_multipliers", precision, tuple(sorted(held))
+    return "loop_multipliers", precision, tuple(sorted(held)), precision != ANYWHERE
+
+
+def step_rates_key(precision: str, held: Iterable[str] = ()) -> tuple[str, str, tuple[str, ...]]:
+    """Key of the rates of a step that keeps the loops, with derivatives."""
+    return "loop_step_rates", precision, tuple(sorted(held))
 
 
 def linearization_key(precision: str, held: Iterable[str] = ()) -> tuple[str, str, tuple[str, ...]]:
@@ -114,14 +137,21 @@ def loop_bias(turning_rotors: bool) -> Kernel:
     return compile_outputs("loop_bias", tuple(outputs.items()), regroup_inertia=True)
 
 
-def _tracer(model: Model, precision: str, held: tuple[str, ...] = ()) -> LoopTracer:
+def _tracer(
+    model: Model, precision: str, held: tuple[str, ...] = (), regular: bool = False
+) -> LoopTracer:
+    """Args:
+    model, precision, held: The robot, and what counts as on the loops.
+    regular: Whether rows may be solved early (``early_rows``), with no results on straight legs.
+    """
     from phistar.scalar.lower import LoweringOptions, to_unrolled
     from phistar.scalar.trace.loop_programs import loop_closure
-    from phistar.scalar.trace.loop_tracer import LoopTracer, RowScales
+    from phistar.scalar.trace.loop_tracer import EarlyRows, LoopTracer, RowScales
 
     system, epsilon = loop_system(model), _EPSILONS[precision]
     absent = frozenset(OPTIONAL_INPUTS)
-    factors = to_unrolled(
+    factors = partial(
+        to_unrolled,
         loop_factors(model.turning_rotors).schedule,
         model,
         absent,
@@ -143,40 +173,95 @@ def _tracer(model: Model, precision: str, held: tuple[str, ...] = ()) -> LoopTra
         ),
     )
     bias = loop_bias(model.turning_rotors).schedule.classical
-    return LoopTracer(model, factors, bias, absent, loop_closure(model), usual_rank(model), scales)
+    early = early_rows(model) if regular else ()
+    least = _LEAST_EARLY_PIVOTS[precision]
+    return LoopTracer(
+        model,
+        factors,
+        bias,
+        absent,
+        loop_closure(model),
+        usual_rank(model),
+        scales,
+        EarlyRows(
+            {each.row: each.link for each in early},
+            {each.row: least * each.mobility for each in early},
+        ),
+    )
 
 
-def _dynamics(model: Model, precision: str, held: tuple[str, ...]) -> Unrolled:
+def _dynamics(
+    model: Model, precision: str, held: tuple[str, ...], regular: bool = False
+) -> Unrolled:
     from phistar.scalar.trace.loop_dynamics import loop_dynamics
 
-    return loop_dynamics(_tracer(model, precision, held), guarded=precision != ANYWHERE)
+    tracer = _tracer(model, precision, held, regular)
+    return loop_dynamics(tracer, guarded=precision != ANYWHERE)
 
 
-def _multipliers(model: Model, precision: str, held: tuple[str, ...]) -> Unrolled:
+def _multipliers(
+    model: Model, precision: str, held: tuple[str, ...], regular: bool = False
+) -> Unrolled:
     from phistar.scalar.trace.loop_dynamics import loop_dynamics
 
-    return loop_dynamics(_tracer(model, precision, held), guarded=True, with_multipliers=True)
+    tracer = _tracer(model, precision, held, regular)
+    return loop_dynamics(tracer, guarded=True, with_multipliers=True)
+
+
+def _on_straight_legs(
+    model: Model, precision: str, held: tuple[str, ...], regular: bool
+) -> tuple[object, ...] | None:
+    """What has results where rows are not solved early; None: they never are."""
+    return (precision, held, False) if regular and early_rows(model) else None
 
 
 def _linearization(model: Model, precision: str, held: tuple[str, ...]) -> Unrolled:
-    from phistar.scalar.lower import LoweringOptions
+    from phistar.scalar.trace.loop_linearization import loop_linearization
+
+    return loop_linearization(_tracer(model, precision, held), _tree_programs(model))
+
+
+def _step_rates(model: Model, precision: str, held: tuple[str, ...]) -> Unrolled:
+    from phistar.scalar.trace.loop_linearization import loop_step_rates
+
+    return loop_step_rates(_tracer(model, precision, held), _tree_programs(model))
+
+
+def _discretization(model: Model) -> Unrolled:
+    from phistar.scalar.trace.discretization_programs import discretization
+
+    return discretization(model, "semi_implicit", "change_", loop_system(model).count)
+
+
+def _tree_programs(model: Model) -> TreePrograms:
+    """What a linearization on the loops is made of."""
+    from phistar.scalar.lower import LoweringOptions, to_unrolled
     from phistar.scalar.lower_fused import to_fused
-    from phistar.scalar.trace.loop_linearization import TreePrograms, loop_linearization
+    from phistar.scalar.trace.loop_linearization import TreePrograms
     from phistar.scalar.trace.loop_programs import loop_tangents
 
     tree, absent = loop_system(model).tree, frozenset(OPTIONAL_INPUTS)
-    inverse = kernel("mass_matrix_inverse").on(
-        tree, Target("llvm", tuning=Tuning(regroup_inertia=True))
-    )
-    assert inverse is not None
     # Walks along branches are loops over rows, which cannot be part of a line.
     derivatives = replace(lowered_bundle("linearize_inverse"), split=None)
-    programs = TreePrograms(
-        inverse.unrolled(absent),
-        to_fused(derivatives, tree, absent, LoweringOptions(regroup=True)),
+    bias = loop_bias(model.turning_rotors).schedule
+    options = LoweringOptions(regroup=True)
+    return TreePrograms(
+        _inverse_mass_matrix(tree),
+        to_unrolled(bias, tree, absent, options=options),
+        to_fused(derivatives, tree, absent, options),
         loop_tangents(model),
     )
-    return loop_linearization(_tracer(model, precision, held), programs)
+
+
+def _inverse_mass_matrix(tree: Model) -> Unrolled:
+    """q -> 𝓜⁻¹; over nodes of links, in the robot's own coordinates, where joints mimic others."""
+    if not joint_map(tree).one_to_one:
+        return TRACED[embedded_request("mass_matrix_inverse", tree)].trace(tree)
+    found = kernel("mass_matrix_inverse").on(
+        tree, Target("llvm", tuning=Tuning(regroup_inertia=True))
+    )
+    assert found is not None
+    return found.unrolled(frozenset(OPTIONAL_INPUTS))
 
 
 def anywhere_programs(model: Model) -> tuple[Unrolled, Unrolled]:
@@ -211,19 +296,18 @@ def live_rows(model: Model) -> tuple[int, ...]:
 
 
 def loop_work(
-    model: Model, precision: str = ANYWHERE, held: tuple[str, ...] = ()
+    model: Model, precision: str = ANYWHERE, held: tuple[str, ...] = (), regular: bool = False
 ) -> LoopWork | None:
-    """None: no loops, joints without coordinates or inertia of their own, rotors that turn."""
-    joints = joint_map(model)
+    """None: no loops, joints without inertia of their own, rotors that turn."""
     rows = loop_system(model).count
-    if not rows or not joints.one_to_one or (joints.scales != 1.0).any():
-        return None
-    if model.turning_rotors or singular_hinges(model):
+    if not rows or model.turning_rotors or singular_hinges(model):
         return None
     return LoopWork(rows, link_rows(model))
 
 
-def _multipliers_work(model: Model, precision: str, held: tuple[str, ...]) -> LoopWork | None:
+def _multipliers_work(
+    model: Model, precision: str, held: tuple[str, ...], regular: bool
+) -> LoopWork | None:
     """Besides: None where rows depend on each other: multipliers are the shortest of many."""
     found = loop_work(model)
     return None if found is None or usual_rank(model) < len(live_rows(model)) else found
@@ -242,49 +326,87 @@ def _linearization_shapes(model: Model, precision: str, held: tuple[str, ...]) -
     return {"vdot": (nv,), "multipliers": (rows,), **changes}
 
 
-def _vdot(model: Model, precision: str, held: tuple[str, ...]) -> Shapes:
+def _discretization_shapes(model: Model) -> Shapes:
+    nq, nv = model.nq, model.nv
+    return {"q_next": (nq,), "v_next": (nv,), "A": (2 * nv, 2 * nv), "B": (2 * nv, nv)}
+
+
+def _discretization_work(model: Model) -> BundleWork | None:
+    return _linearization_work(model, ANYWHERE, ())
+
+
+def _vdot(model: Model, *_: object) -> Shapes:
     return {"vdot": (model.nv,)}
 
 
-def _vdot_and_multipliers(model: Model, precision: str, held: tuple[str, ...]) -> Shapes:
+def _vdot_and_multipliers(model: Model, *_: object) -> Shapes:
     return {"vdot": (model.nv,), "multipliers": (loop_system(model).count,)}
 
 
-for _name, _shapes, _trace, _work, _defined in (
+_CHOICES = {"precision": "double", "held": ()}
+_CHOICES_OF_DYNAMICS = {**_CHOICES, "regular": True}
+_STATE = ("q", "v", "tau")
+for _name, _inputs, _shapes, _trace, _work, _choices, _defined in (
     (
         "loop_dynamics",
+        _STATE,
         _vdot,
         _dynamics,
         loop_work,
+        _CHOICES_OF_DYNAMICS,
         "v̇ = N⁻*D⁻¹(ε + Zλ), Δλ = -L̇v - Z*D⁻¹ε, Δ = Z*D⁻¹Z, Z = N⁻¹L*",
     ),
     (
         "loop_multipliers",
+        _STATE,
         _vdot_and_multipliers,
         _multipliers,
         _multipliers_work,
+        _CHOICES_OF_DYNAMICS,
         "𝓜v̇ + 𝒞 = τ + L*λ, Lv̇ = -L̇v",
     ),
     (
         "loop_linearization",
+        _STATE,
         _linearization_shapes,
         _linearization,
         _linearization_work,
+        _CHOICES,
         "∂(v̇, λ) = -G ∂(ID - L*λ, Lv̇ + L̇v), G = [𝓜⁻¹ - W*A* W*; -W Δ⁻¹], W* = AΔ⁻¹",
+    ),
+    (
+        "loop_step_rates",
+        (*_STATE, "dt"),
+        _linearization_shapes,
+        _step_rates,
+        _linearization_work,
+        _CHOICES,
+        "x = (v' - v)/dt with 𝓜x + 𝒞 = τ + L*λ, Lv' = 0; ∂(x, λ) = -G ∂(ID - L*λ, Lv'/dt)",
     ),
 ):
     add_traced(
         Traced(
             _name,
-            ("q", "v", "tau"),
+            _inputs,
             _shapes,
             _trace,
             _work,
-            choices={"precision": "double", "held": ()},
+            choices=_choices,
             admit=on_loops_inputs,
             defined=_defined,
+            otherwise=_on_straight_legs if "regular" in _choices else None,
         )
     )
+add_traced(
+    Traced(
+        "loop_discretization",
+        ("q", "v", "dt", "vdot", "change_q", "change_v", "change_tau"),
+        _discretization_shapes,
+        _discretization,
+        _discretization_work,
+        defined="a step of time that keeps the loops and its derivatives, from its rates",
+    )
+)
 add_traced(
     Traced(
         "loop_projection",

@@ -101,15 +101,12 @@ class Model:
         problems = structure_problems(links, joints, single_root=single_root)
         problems += mimic_problems(joints) + link_problems(links) + joint_problems(joints)
         problems += loop_problems(links, joints, loops)
-        if any(p.severity == "error" for p in problems):
-            raise ModelError([p for p in problems if p.severity == "error"])
+        if errors := [problem for problem in problems if problem.severity == "error"]:
+            raise ModelError(errors)
         problems += zero_multiplier_problems(joints) + mass_problems(links, name)
         if order is not None:
             _check_order(name, [j.name for j in joints if j.nv], order)
-        moving = {j.name for j in joints if j.joint_kind.nv} if actuated else set()
-        for joint in actuated:
-            if joint not in moving:
-                raise UnknownNameError("moving joint", joint, moving, f"'{name}'")
+        _check_actuated(name, joints, actuated)
         assembled = assemble(links, joints, order)
         indefinite = body_problems(problems, links, assembled.frames, assembled.bodies)
         if indefinite:
@@ -300,6 +297,14 @@ def _attach(frame: Frame, frames: Mapping[str, Frame]) -> Frame:
     carrier = _lookup("link", frame.link, frames, "the robot")
     body_pose = frozen(pose_product(carrier.body_pose, frame.pose), (4, 4))
     return replace(frame, body=carrier.body, body_pose=body_pose)
+
+
+def _check_actuated(owner: str, joints: Sequence[Joint], actuated: Sequence[str]) -> None:
+    """Reject motors at joints that there are not, or that do not move."""
+    moving = {joint.name for joint in joints if joint.joint_kind.nv} if actuated else set()
+    for name in actuated:
+        if name not in moving:
+            raise UnknownNameError("moving joint", name, moving, f"'{owner}'")
 
 
 def _check_order(owner: str, independent: Sequence[str], order: Sequence[str]) -> None:

@@ -144,10 +144,10 @@ def _update_call(model: Model, instruction: UpdateStage) -> StepCall:
     read = ["q0", "x0", "h", *(f"x{stage}" for stage in update.velocities)]
     read += [f"a{stage}" for stage, _ in update.rate_weights]
     written = (f"q{instruction.stage}", f"x{instruction.stage}")
-    # These programs have joint vectors in the robot's own order.
+    # These programs have joint vectors in the robot's own order; mimics have no entries there.
+    moving = (model.joints[name] for name in model.joint_names)
     joints = tuple(
-        JointOffsets(body.joint_kind, body.q_slice.start, body.v_slice.start)
-        for body in model.bodies
+        JointOffsets(joint.joint_kind, joint.q_slice.start, joint.v_slice.start) for joint in moving
     )
     return StepCall(update_kernel(joints, update, REAL), tuple(read), written)
 

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +27,10 @@ from phistar.sim import monitors
 from phistar.sim.divergence import parking_configuration
 from phistar.sim.manifold import coordinate_rate, velocity_of
 from phistar.sim.monitors import Drift
+
+if TYPE_CHECKING:
+    from phistar.sim.files import HasModel
+    from phistar.viewer.viewer import Viewer
 
 DenseOutput = Callable[[Array], tuple[Array, Array]]
 """q and v at times (n,) inside the simulated interval."""
@@ -83,6 +89,13 @@ class Simulation:
             f"{pluralize(self.steps, 'step')} of {self.scheme} in (q, {self.variables}), "
             f"{pluralize(len(self.t), 'knot')}{details}, {self.engine}>"
         )
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        from phistar.drawing.drawing_mixin import pictures
+        from phistar.drawing.notebook_cards import motion_card
+
+        return motion_card(repr(self)[1:-1], self.model, *pictures(self))
 
     def __call__(self, t: ArrayLike) -> tuple[Array, Array]:
         """q (n, ..., nq) and v (n, ..., nv) at times (n,), or without that axis at one time [s].
@@ -232,6 +245,73 @@ class Simulation:
         """Passages near singular configurations of the loops, at knots."""
         rank = None if self.told is None else self.told.rank
         return singular_passages(self.model, self.t, self.q, rank)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the motion to a file and return its path.
+
+        ``.npz`` keeps all of it, batches as well; ``.csv`` is a table and ``.mcap`` a log, both of
+        one sample. No file keeps the dense output of ``"dopri5"``, wrenches on frames or what was
+        prescribed; a loaded motion knows that something acted.
+
+        Raises:
+            ArgumentError: An unknown suffix, or a batch in a table or log.
+            MissingExtraError: A log without the package ``mcap``.
+        """
+        from phistar.sim.files import save
+
+        return save(self, path)
+
+    @staticmethod
+    def load(path: str | Path, robot: HasModel | Model) -> Simulation:
+        """The motion of a robot in a file that ``save`` wrote.
+
+        Args:
+            path: ``.npz``, ``.csv`` or ``.mcap``.
+            robot: The robot that moved; its joints are compared with those of the file.
+
+        Raises:
+            ArgumentError: The file holds no motion, or one of another robot.
+        """
+        from phistar.sim.files import load
+
+        return load(path, robot)
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Joint coordinates, speed and energy over time, as matplotlib's figure.
+
+        Args:
+            path: Picture to write, e.g. ``"motion.png"``.
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+        """
+        from phistar.drawing.figures import motion_figure
+
+        page = motion_figure(self)
+        if path is not None:
+            page.savefig(path)
+        return page
+
+    def view(self, port: int | None = None, mesh_folders: Sequence[str | Path] = ()) -> Viewer:
+        """Play the motion in a browser: open ``viewer.url``; see ``Robot.view``.
+
+        Args:
+            port: The port, 8571 by default; the next free one is taken if it is in use.
+            mesh_folders: Folders in which meshes are looked for; ``robot.view(motion=sim)`` also
+                looks where the robot's file is.
+
+        Raises:
+            MissingExtraError: viser is not installed (the extra ``viewer``).
+        """
+        from phistar.drawing.scene import scene
+        from phistar.viewer.viewer import Viewer
+        from phistar.viewer.web_server import DEFAULT_PORT
+
+        start = self._flat(self.q)[0, 0].astype(float)
+        surfaces = scene(self.model, mesh_folders=mesh_folders)
+        viewer = Viewer(surfaces, start, DEFAULT_PORT if port is None else port)
+        viewer.play(self)
+        return viewer
 
     def energy(self) -> Array:
         """Kinetic and potential energy (N + 1, ...) [J]."""

@@ -23,7 +23,7 @@ TREES: dict[str, Sequence[int]] = {
     "star": [NONE, *([0] * 40)],
     "binary": [NONE, *((k - 1) // 2 for k in range(1, 63))],
     "forest": [NONE, 0, 1, NONE, 3, 3, NONE],
-    "comb": [NONE, *(k - 1 if k % 4 == 1 else k - 1 for k in range(1, 5)), *range(4)],
+    "comb": [NONE, *range(4), *range(5)],
     "random": random_tree(150),
 }
 

@@ -23,7 +23,7 @@ from phistar.sweeps.parallel.array_ops import NUMPY_OPS
 from phistar.sweeps.parallel.execute import run_stages
 from phistar.sweeps.parallel.join_tree import JoinTree
 from phistar.sweeps.parallel.link_fields import LinkFields, LinkNumbers
-from phistar.sweeps.parallel.robot_tree import _may_end
+from phistar.sweeps.parallel.robot_tree import may_end_runs
 from phistar.sweeps.parallel.schedule import (
     ParallelSchedule,
     Riccati,
@@ -111,14 +111,14 @@ def test_programs_agree(name: str) -> None:
     """Every program of the catalogue, on trees joined link by link."""
     for number, model in enumerate(models()):
         parents = [body.parent for body in model.bodies]
-        agree(kernel(name).schedule, model, JoinTree(parents, 1 + number, _may_end(model)))
+        agree(kernel(name).schedule, model, JoinTree(parents, 1 + number, may_end_runs(model)))
 
 
 @pytest.mark.parametrize("run_length", [None, 1, 2, 5])
 def test_any_segments_agree(run_length: int | None) -> None:
     """Forward dynamics, by levels of the tree and by runs of any length."""
     for model in models():
-        tree = JoinTree([b.parent for b in model.bodies], run_length, _may_end(model))
+        tree = JoinTree([b.parent for b in model.bodies], run_length, may_end_runs(model))
         agree(kernel("forward_dynamics").schedule, model, tree)
         agree(kernel("hinge_inertias").schedule, model, tree)
 
@@ -135,11 +135,12 @@ def test_own_expressions_are_classified() -> None:
     for name, expr in expressions.items():
         scheduled = compile_outputs(name, ((name, expr),)).schedule
         for model in models():
-            tree = JoinTree([b.parent for b in model.bodies], 1, _may_end(model))
+            tree = JoinTree([b.parent for b in model.bodies], 1, may_end_runs(model))
             agree(scheduled, model, tree)
     stages = parallel_schedule(compile_outputs("c", (("c", composite @ y),)).schedule).stages
     (scan,) = [each for each in stages if isinstance(each, Scan)]
-    assert scan.two_sided and scan.by_poses
+    assert scan.two_sided
+    assert scan.by_poses
 
 
 @pytest.mark.parametrize("name", PAIRS)

@@ -10,7 +10,7 @@ all arrays: it reads something, and what it writes is dropped.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any
 
@@ -33,10 +33,11 @@ NOWHERE = 1 << 30
 """An index beyond all arrays."""
 _LINKS = ("open_last", "open_links", "closed_last", "closed_links")
 _JOINS = ("open_joins", "closed_joins")
-_PARTS = {
-    **{(each, part): Links for each in _LINKS for part in ("index", "next", "hung", "children")},
-    **{(each, part): Joins for each in _JOINS for part in ("index", "left", "right")},
-}
+_LINK_PARTS, _JOIN_PARTS = (tuple(x.name for x in fields(kind)) for kind in (Links, Joins))
+_PARTS = (
+    *((each, part) for each in _LINKS for part in _LINK_PARTS),
+    *((each, part) for each in _JOINS for part in _JOIN_PARTS),
+)
 _IndexArrays = dict[tuple[str, str], Array]
 
 
@@ -132,21 +133,17 @@ def _opened(each: Round) -> Round:
     links = _together(each.open_links, each.closed_links)
     joins = [
         np.concatenate([getattr(each.open_joins, part), getattr(each.closed_joins, part)])
-        for part in ("index", "left", "right")
+        for part in _JOIN_PARTS
     ]
     nothing = np.zeros(0, dtype=np.intp)
-    closed = Links(*(nothing,) * 4)
-    return Round(last, links, closed, closed, Joins(*joins), Joins(*(nothing,) * 3))
+    none, no_join = Links(*[nothing] * len(_LINK_PARTS)), Joins(*[nothing] * len(_JOIN_PARTS))
+    return Round(last, links, none, none, Joins(*joins), no_join)
 
 
 def _together(one: Links, other: Links) -> Links:
-    pairs = {
-        "index": other.index,
-        "next": other.next,
-        "hung": other.hung + len(one.index),
-        "children": other.children,
-    }
-    return Links(*(np.concatenate([getattr(one, part), x]) for part, x in pairs.items()))
+    later = replace(other, hung=other.hung + len(one.index))
+    parts = ([getattr(one, part), getattr(later, part)] for part in _LINK_PARTS)
+    return Links(*map(np.concatenate, parts))
 
 
 def _cheapest_cuts(widths: Array) -> tuple[int, ...]:
@@ -207,9 +204,9 @@ class RoundsFunction:
         placed = links.flat.transform[_as_index(self._tree.order)]
         R = xp.moveaxis(placed[:, :3, :3], 0, 2)[..., None]
         p = placed[:, :3, 3].T[..., None]
-        fields = LinkFields(JaxOps(), self._numbers(links.precision), R, p)
+        state = LinkFields(JaxOps(), self._numbers(links.precision), R, p)
         given = {name: self._inner(name, x) for name, x in inputs.items()}
-        found = run_stages(self.schedule, self._tree, fields, given)
+        found = run_stages(self.schedule, self._tree, state, given)
         return {name: self._outer(name, x).astype(q.dtype) for name, x in found.items()}
 
     def _inner(self, name: str, x: Array) -> Array:

@@ -28,6 +28,7 @@ class TracedProgram(RobotProgram):
         shapes: Shape of each output for one sample.
         size: How much work it is.
         trace: Gives the program.
+        otherwise: What has results where those of this one are not numbers; None: nothing has.
     """
 
     name: tuple[object, ...]
@@ -36,6 +37,12 @@ class TracedProgram(RobotProgram):
     shapes: Mapping[str, Shape]
     size: Work
     trace: Callable[[], Unrolled]
+    otherwise: TracedProgram | None = None
+
+    @property
+    def everywhere(self) -> TracedProgram:
+        """The program that has all results there are."""
+        return self.otherwise or self
 
     @property
     def title(self) -> str:

@@ -21,7 +21,9 @@ from phistar.scalar.trace.configuration_programs import integrated
 from phistar.scalar.trace.step_jacobians import step_jacobians
 
 
-def discretization(model: Model, scheme: str) -> Unrolled:
+def discretization(
+    model: Model, scheme: str, prefix: str = "vdot_", more_rows: int = 0
+) -> Unrolled:
     """A step and its derivatives, in the robot's own coordinates.
 
     It reads ``q v dt`` and the linearization ``vdot vdot_q vdot_v vdot_tau``, and gives ``q_next
@@ -30,9 +32,13 @@ def discretization(model: Model, scheme: str) -> Unrolled:
     Args:
         model: The robot.
         scheme: ``"euler"`` or ``"semi_implicit"``.
+        prefix: Of the names of the matrices.
+        more_rows: Rows of these beyond nv, which are not read.
     """
     nq, nv = model.nq, model.nv
-    sizes = {"q": nq, "v": nv, "dt": 1, "vdot": nv, **dict.fromkeys(_MATRICES, nv * nv)}
+    matrices = {name: prefix + name.removeprefix("vdot_") for name in _MATRICES}
+    size = (nv + more_rows) * nv
+    sizes = {"q": nq, "v": nv, "dt": 1, "vdot": nv, **dict.fromkeys(matrices.values(), size)}
     outputs = {"q_next": nq, "v_next": nv, "A": 4 * nv * nv, "B": 2 * nv * nv}
     body = BasicBlock(Graph())
     g = body.graph
@@ -49,23 +55,43 @@ def discretization(model: Model, scheme: str) -> Unrolled:
         way = [scaled(dt, row) for row in jacobian]
         for name in _MATRICES:
             for j in range(nv):
+                rate: Vector = [dt * g.load(matrices[name], i * nv + j) for i in rows]
                 own = j - rows.start if j in rows else None
-                rate: Vector = [dt * g.load(name, i * nv + j) for i in rows]
-                if own is not None and name == "vdot_v":
-                    rate[own] = rate[own] + 1.0
-                if scheme == "semi_implicit":
-                    ahead = times(way, rate)
-                else:
-                    ahead = [
-                        row[own] if own is not None and name == "vdot_v" else 0.0 for row in way
-                    ]
-                if own is not None and name == "vdot_q":
-                    ahead = plus(ahead, [row[own] for row in adjoint])
+                ahead = _column(name, scheme, own, way, adjoint, rate)
                 body.stores += _column_stores(name, nv, rows, j, ahead, rate)
     return Unrolled(Signature(sizes, outputs, quaternion_entries(model)), body, short_lived=True)
 
 
 _MATRICES = ("vdot_q", "vdot_v", "vdot_tau")
+
+
+def _column(
+    name: str,
+    scheme: str,
+    own: int | None,
+    way: list[Vector],
+    adjoint: list[Vector],
+    rate: Vector,
+) -> Vector:
+    """A joint's rows of δq' in one column of a matrix; ``rate``, those of δv', is completed.
+
+    Args:
+        name: The matrix of the linearization.
+        scheme: See ``discretization``.
+        own: Which of the joint's own coordinates the column belongs to; None for other joints.
+        way: dt J.
+        adjoint: Ad.
+        rate: The rows of dt times the matrix.
+    """
+    if own is not None and name == "vdot_v":
+        rate[own] = rate[own] + 1.0
+    if scheme == "semi_implicit":
+        ahead = times(way, rate)
+    else:
+        ahead = [row[own] if own is not None and name == "vdot_v" else 0.0 for row in way]
+    if own is not None and name == "vdot_q":
+        ahead = plus(ahead, [row[own] for row in adjoint])
+    return ahead
 
 
 def _column_stores(

@@ -10,12 +10,14 @@ where E(i) = L(i) - Hy(i) are its forces at a joint, Λ and w the sums of E*D⁻
 joints passed, and y(i) what its forces weigh on the link. At the link on which a row no longer
 depends, outermost first, rows of that link are solved for their λ. What is left is a link with more
 inertia, P + yΛ⁻¹y*, and the sweep goes on as in a tree: loops that lie apart never meet. Rows of
-loops with the ground end there, all of them in one matrix Λ = L𝓜⁻¹L*.
+loops with the ground end there, all of them in one matrix Λ = L𝓜⁻¹L*, unless they are solved early:
+at a link from which the joints passed could move the loop's end in all directions of its rows, so
+that its own block of Λ has an inverse. The trunk of a robot on its feet is such a link.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from phistar.model.components import GROUND
@@ -36,6 +38,7 @@ from phistar.scalar.trace.link_operations import (
     joint_block,
     joint_inertia,
 )
+from phistar.scalar.trace.loop_tracer import LinkForce
 from phistar.scalar.trace.traced_links import TracedLinks
 
 
@@ -91,15 +94,27 @@ class LoopJoin:
         robot: Its links.
         L: Rows in body order.
         least: Pivots of rows below these are none; None: all count.
+        forces: Rows that are forces on links rather than entries of L; they end on the ground.
+        early: Of these, the ones that are solved further out: each one's link.
     """
 
-    def __init__(self, robot: TracedLinks, L: Matrix, least: Sequence[float] | None) -> None:
+    def __init__(
+        self,
+        robot: TracedLinks,
+        L: Matrix,
+        least: Sequence[float] | None,
+        forces: Mapping[int, LinkForce] | None = None,
+        early: Mapping[int, int] | None = None,
+    ) -> None:
         self._robot = robot
         self._L = L
         self._least = least
+        self._forces = forces or {}
         self._closing: dict[int, list[int]] = {}
+        ends = early or {}
         for i, row in enumerate(L):
-            self._closing.setdefault(self._end_of(row), []).append(i)
+            end = ends.get(i, GROUND) if i in self._forces else self._end_of(row)
+            self._closing.setdefault(end, []).append(i)
 
     def _end_of(self, row: Vector) -> int:
         """The outermost link on whose acceleration, and those further in, a row does not depend."""
@@ -115,6 +130,8 @@ class LoopJoin:
     def solve(self, force: Vector, wanted: Vector) -> tuple[Vector, Vector]:
         """x in body order, of f in body order and c, and λ."""
         sweep = _JoinSweep(self._robot, self._L, wanted, self._least)
+        for i, row in self._forces.items():
+            sweep.links[row.link].rows[i] = scaled(-1.0, row.force)
         for k in reversed(range(len(self._robot.links))):
             sweep.close(k, self._closing.get(k, ()))
             sweep.pass_joint(k, force)

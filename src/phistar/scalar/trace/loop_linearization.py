@@ -13,7 +13,7 @@ derivatives along q and v; its first columns, negative below, are the derivative
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from phistar.scalar.graph import WORK, Graph, Scalar
@@ -32,12 +32,15 @@ class TreePrograms:
     """Programs that are put together; joint vectors and matrices of the tree in body order.
 
     Attributes:
-        inverse: q -> 𝓜⁻¹, its only output.
+        inverse: q -> 𝓜⁻¹, its only output; in the robot's own coordinates where joints mimic
+            others.
+        bias: q, v -> 𝒞, its only output.
         derivatives: q, v, vdot -> ``tau_q`` and ``tau_v`` of inverse dynamics.
         tangents: q, v, vdot, multipliers -> ``acceleration_q``, ``acceleration_v``, ``force_q``.
     """
 
     inverse: Unrolled
+    bias: Unrolled
     derivatives: Unrolled
     tangents: Unrolled
 
@@ -49,6 +52,14 @@ def loop_linearization(tracer: LoopTracer, programs: TreePrograms) -> Unrolled:
     these, of λ; rows one after the other. Nothing of it is a number off the loops.
     """
     return _Linearization(tracer, programs).program()
+
+
+def loop_step_rates(tracer: LoopTracer, programs: TreePrograms) -> Unrolled:
+    """q, v, tau, dt -> the rate x = (v' - v)/dt of a step that keeps the loops, its derivatives.
+
+    𝓜x = τ - 𝒞 + L*λ with Lv' = 0; outputs as of ``loop_linearization``, of x in place of v̇.
+    """
+    return _Linearization(tracer, programs).step_program()
 
 
 @dataclass(frozen=True)
@@ -78,45 +89,87 @@ class _Linearization:
         self.slots = 0
 
     def program(self) -> Unrolled:
-        """The unrolled program."""
-        model, nv, g = self.tracer.model, self.nv, self.graph
-        q: Vector = [g.load("q", i) for i in range(model.nq)]
-        v: Vector = [g.load("v", i) for i in range(nv)]
-        tau: Vector = [g.load("tau", i) for i in range(nv)]
+        """Of accelerations."""
+        q, v, tau = self._inputs()
         rows = self.tracer.rows(q, v)
         solution = self._solution(q, rows)
-        vdot, multipliers = self._accelerations(q, v, tau, rows, solution)
+        vdot, multipliers = self._accelerations(q, v, tau, rows, solution, rows.bias)
         self.stores += output_stores("vdot", vdot) + output_stores("multipliers", multipliers)
         G = self._solution_matrix(rows, solution)
+        by_q, by_v, loops = self._force_changes(q, v, vdot, multipliers)
+        by_q += self._row_changes(loops["acceleration_q"])
+        by_v += self._row_changes(loops["acceleration_v"])
+        return self._finished(G, by_q, by_v, ())
+
+    def step_program(self) -> Unrolled:
+        """Of the rate (v' - v)/dt of a step."""
+        q, v, tau = self._inputs()
+        dt = self.graph.load("dt", 0)
+        rows = self.tracer.rows(q, v)
+        solution = self._solution(q, rows)
+        per_time = 1.0 / dt
+        missing = scaled(per_time, rows.rate)
+        rate, multipliers = self._accelerations(q, v, tau, rows, solution, missing)
+        self.stores += output_stores("vdot", rate) + output_stores("multipliers", multipliers)
+        G = self._solution_matrix(rows, solution)
+        by_q, by_v, _ = self._force_changes(q, v, rate, multipliers)
+        later = plus(v, scaled(dt, rate))
+        nothing = zeros(self.nv), zeros(self.count)
+        given = {"q": q, "v": later, "vdot": nothing[0], "multipliers": nothing[1]}
+        turned = inline(self.programs.tangents, given)["rate_q"]
+        by_q += self._row_changes(scaled(per_time, turned))
+        held: Matrix = [zeros(self.nv) for _ in range(self.count)]
+        for i, unit, row in zip(rows.numbers, rows.units, rows.L, strict=True):
+            held[i] = scaled(per_time, scaled(1.0 / unit, row))
+        return self._finished(G, by_q, by_v + held, ("dt",))
+
+    def _inputs(self) -> tuple[Vector, Vector, Vector]:
+        sizes = {"q": self.tracer.model.nq, "v": self.nv, "tau": self.nv}
+        found: dict[str, Vector] = {
+            name: [self.graph.load(name, i) for i in range(size)] for name, size in sizes.items()
+        }
+        return found["q"], found["v"], found["tau"]
+
+    def _finished(self, G: Matrix, by_q: Matrix, by_v: Matrix, more: Sequence[str]) -> Unrolled:
+        """The program with all derivatives; ``more`` are numbers that it reads."""
+        model, nv = self.tracer.model, self.nv
         self.stores += output_stores("change_tau", [x for row in G for x in row[:nv]])
-        by_q, by_v = self._residual_changes(q, v, vdot, multipliers)
         self._multiply(G, {"change_q": by_q, "change_v": by_v})
         changes = dict.fromkeys(("change_q", "change_v", "change_tau"), len(G) * nv)
         outputs = {"vdot": nv, "multipliers": self.count, **changes}
-        signature = Signature(
-            {"q": model.nq, "v": nv, "tau": nv}, outputs, quaternion_entries(model)
-        )
-        body = BasicBlock(g, self.stores)
+        inputs = {"q": model.nq, "v": nv, "tau": nv, **dict.fromkeys(more, 1)}
+        signature = Signature(inputs, outputs, quaternion_entries(model))
+        body = BasicBlock(self.graph, self.stores)
         return Unrolled(signature, body, tuple(self.products), self.slots)
 
     def _solution(self, q: Vector, rows: LineRows) -> _Solution:
         (entries,) = inline(self.programs.inverse, {"q": q}).values()
-        inverse = self.tracer.own_matrix(entries)
+        if self.tracer.has_mimics:
+            inverse = [list(entries[i * self.nv : (i + 1) * self.nv]) for i in range(self.nv)]
+        else:
+            inverse = self.tracer.own_matrix(entries)
         carried = [times(inverse, row) for row in rows.L]
         delta: Matrix = [zeros(len(carried)) for _ in carried]
         for i, row in enumerate(rows.L):
             for j in range(i + 1):
                 delta[i][j] = delta[j][i] = dot(row, carried[j])
-        return _Solution(inverse, carried, SymmetricFactor(delta, self.tracer.least_pivots))
+        return _Solution(inverse, carried, SymmetricFactor(delta, self.tracer.least_pivots(rows)))
 
     def _accelerations(
-        self, q: Vector, v: Vector, tau: Vector, rows: LineRows, solution: _Solution
+        self,
+        q: Vector,
+        v: Vector,
+        tau: Vector,
+        rows: LineRows,
+        solution: _Solution,
+        missing: Vector,
     ) -> tuple[Vector, Vector]:
-        """v̇, not a number off the loops, and λ with units."""
-        nothing = zeros(self.nv)
-        bias = self.tracer.sweeps(q, v, nothing, nothing)["bias"]
+        """v̇ with Lv̇ = -missing, not a number off the loops, and λ with units."""
+        order = self.tracer.in_body_order
+        (joint_forces,) = inline(self.programs.bias, {"q": q, "v": order(v)}).values()
+        bias = self.tracer.own(joint_forces)
         vdot = times(solution.inverse, minus(tau, bias))
-        right = [-x - dot(row, vdot) for x, row in zip(rows.bias, rows.L, strict=True)]
+        right = [-x - dot(row, vdot) for x, row in zip(missing, rows.L, strict=True)]
         found = solution.factor.solve(right)
         multipliers = zeros(self.count)
         for i, x, column in zip(rows.numbers, found, solution.carried, strict=True):
@@ -148,10 +201,13 @@ class _Linearization:
                 G[nv + i][nv + j] = G[nv + j][nv + i] = units[j] * found[row]
         return G
 
-    def _residual_changes(
+    def _row_changes(self, entries: Vector) -> Matrix:
+        return [entries[i * self.nv : (i + 1) * self.nv] for i in range(self.count)]
+
+    def _force_changes(
         self, q: Vector, v: Vector, vdot: Vector, multipliers: Vector
-    ) -> tuple[Matrix, Matrix]:
-        """Derivatives (nv + rows, nv) of r₁ and r₂ along q and v."""
+    ) -> tuple[Matrix, Matrix, Mapping[str, Vector]]:
+        """Derivatives (nv, nv) of r₁ along q and v, and the tangents of the rows."""
         nv, tracer = self.nv, self.tracer
         order = tracer.in_body_order
         given = {"q": q, "v": order(v), "vdot": order(vdot)}
@@ -161,10 +217,7 @@ class _Linearization:
         turned = [loops["force_q"][i * nv : (i + 1) * nv] for i in range(nv)]
         held = tracer.own_matrix(tree["tau_q"])
         by_q = [minus(x, y) for x, y in zip(held, turned, strict=True)]
-        by_v = tracer.own_matrix(tree["tau_v"])
-        for matrix, name in ((by_q, "acceleration_q"), (by_v, "acceleration_v")):
-            matrix += [loops[name][i * nv : (i + 1) * nv] for i in range(self.count)]
-        return by_q, by_v
+        return by_q, tracer.own_matrix(tree["tau_v"]), loops
 
     def _multiply(self, G: Matrix, changes: Mapping[str, Matrix]) -> None:
         """Minus G times each; small products are multiplied out."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""𝓜x = f + L*λ with Lx = c in scalars, by two ways that share a tracer.
+"""𝓜x = f + L*λ with Lx = c in scalars, by ways that share a tracer.
 
 With the factors 𝓜 = N D N* of the tree and Z = N⁻¹L*, one column per row:
 
@@ -18,14 +18,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 
 from phistar.scalar.graph import Graph, Scalar, guard, select
+from phistar.scalar.linear.symmetric_factor import SymmetricFactor
 from phistar.scalar.linear.vectors import Matrix, Vector, dot, plus, scaled, zeros
 from phistar.scalar.lower import LoweringOptions, link_number_choices, quaternion_entries
 from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled, count_arithmetic
+from phistar.scalar.trace.ground_rows import LinkMotions, with_ground_rows
 from phistar.scalar.trace.loop_join import LoopJoin
-from phistar.scalar.trace.loop_tracer import LoopTracer
+from phistar.scalar.trace.loop_tracer import NO_EARLY_ROWS, LineRows, LoopTracer
+from phistar.scalar.trace.node_sweeps import NodeSweeps
 from phistar.scalar.trace.traced_links import TracedLinks
+from phistar.scalar.trace.unrolled import UnrolledTrace
+from phistar.sweeps.ir import StreamProgram
 
 
 class LoopSolver(ABC):
@@ -43,9 +49,13 @@ class LoopSolver(ABC):
     def bias(self, q: Vector, v: Vector) -> Vector:
         """𝒞, of the inputs."""
 
+    def rows(self, q: Vector, v: Vector) -> LineRows:
+        """Rows at the inputs, as ``solve`` likes them best."""
+        return self.tracer.rows(q, v)
+
     @abstractmethod
     def solve(
-        self, q: Vector, L: Matrix, force: Vector, wanted: Vector, guarded: bool = False
+        self, q: Vector, rows: LineRows, force: Vector, wanted: Vector, guarded: bool = False
     ) -> tuple[Vector, Vector]:
         """x and λ; x is not a number where rows lose rank, if guarded."""
 
@@ -62,10 +72,10 @@ class RangeSolver(LoopSolver):
         return self.tracer.sweeps(q, v, nothing, nothing)["bias"]
 
     def solve(
-        self, q: Vector, L: Matrix, force: Vector, wanted: Vector, guarded: bool = False
+        self, q: Vector, rows: LineRows, force: Vector, wanted: Vector, guarded: bool = False
     ) -> tuple[Vector, Vector]:
         """See ``LoopSolver``."""
-        tracer = self.tracer
+        tracer, L = self.tracer, rows.L
         nothing = zeros(tracer.model.nv)
         columns, weighted = [], []
         for row in L:
@@ -86,25 +96,83 @@ class RangeSolver(LoopSolver):
 
 
 class JoinSolver(LoopSolver):
-    """Loop by loop, each where its chain ends; rows are independent."""
+    """Loop by loop, each where its chain ends; rows are independent.
+
+    Args:
+        tracer, robot: The robot.
+        early: Whether rows are solved further out where that is possible; not a number where they
+            would have to be divided by too little.
+    """
+
+    def __init__(self, tracer: LoopTracer, robot: TracedLinks, early: bool) -> None:
+        super().__init__(tracer, robot.graph)
+        self._robot = robot
+        self._early = tracer.early if early else NO_EARLY_ROWS
+
+    @cached_property
+    def _motion(self) -> tuple[UnrolledTrace, StreamProgram]:
+        return self.tracer.traced_motion(self._robot)
+
+    def bias(self, q: Vector, v: Vector) -> Vector:
+        """See ``LoopSolver``."""
+        return self.tracer.bias_of(self._motion[0])
+
+    def rows(self, q: Vector, v: Vector) -> LineRows:
+        """See ``LoopSolver``."""
+        tracer, motions = self.tracer, LinkMotions(*self._motion)
+        return with_ground_rows(tracer.model, self._robot, motions, tracer.rows(q, v))
+
+    def solve(
+        self, q: Vector, rows: LineRows, force: Vector, wanted: Vector, guarded: bool = False
+    ) -> tuple[Vector, Vector]:
+        """See ``LoopSolver``."""
+        tracer = self.tracer
+        least: list[float] | None = tracer.least_pivots(rows) if guarded else None
+        early = {}
+        for i, number in enumerate(rows.numbers):
+            if number in self._early.links:
+                early[i] = self._early.links[number]
+                least = [0.0] * len(rows.numbers) if least is None else least
+                least[i] = rows.units[i] ** 2 * self._early.least[number]
+        own = [tracer.in_body_order(row) for row in rows.L]
+        join = LoopJoin(self._robot, own, least, rows.forces, early)
+        found, multipliers = join.solve(tracer.in_body_order(force), wanted)
+        return tracer.own(found), multipliers
+
+
+class NodeSolver(LoopSolver):
+    """By all rows at once, of a robot with mimic joints: sweeps over nodes of links."""
 
     def __init__(self, tracer: LoopTracer, robot: TracedLinks) -> None:
         super().__init__(tracer, robot.graph)
         self._robot = robot
+        self._sweeps = NodeSweeps(tracer.model, robot)
 
     def bias(self, q: Vector, v: Vector) -> Vector:
         """See ``LoopSolver``."""
-        return self.tracer.traced_bias(self._robot)
+        return self.tracer.bias_of(self.tracer.traced_motion(self._robot)[0])
 
     def solve(
-        self, q: Vector, L: Matrix, force: Vector, wanted: Vector, guarded: bool = False
+        self, q: Vector, rows: LineRows, force: Vector, wanted: Vector, guarded: bool = False
     ) -> tuple[Vector, Vector]:
         """See ``LoopSolver``."""
-        tracer = self.tracer
-        least = tracer.least_pivots if guarded else None
-        join = LoopJoin(self._robot, [tracer.in_body_order(row) for row in L], least)
-        found, multipliers = join.solve(tracer.in_body_order(force), wanted)
-        return tracer.own(found), multipliers
+        tracer, L = self.tracer, rows.L
+        columns = [self._sweeps.solve(row) for row in L]
+        delta: Matrix = [zeros(len(L)) for _ in L]
+        for i, row in enumerate(L):
+            for j in range(i + 1):
+                delta[i][j] = delta[j][i] = dot(row, columns[j])
+        found = self._sweeps.solve(force)
+        right = [c - dot(row, found) for c, row in zip(wanted, L, strict=True)]
+        if tracer.independent:
+            least = tracer.least_pivots(rows) if guarded else None
+            multipliers = SymmetricFactor(delta, least).solve(right)
+        else:
+            smallest = tracer.scales.smallest_pivot if guarded else 0.0
+            multipliers = _solve_pivoted(delta, right, tracer.rank, smallest)
+        for x, column in zip(multipliers, columns, strict=True):
+            found = plus(found, scaled(x, column))
+        return found, multipliers
 
 
 Program = tuple[Mapping[str, int], list[Store]]
@@ -123,12 +191,16 @@ def cheapest_program(tracer: LoopTracer, trace: Callable[[LoopSolver], Program])
 
 
 def _solvers(tracer: LoopTracer) -> Iterator[LoopSolver]:
-    if not tracer.independent:
+    if not tracer.independent and not tracer.has_mimics:
         yield RangeSolver(tracer)
         return
     options = LoweringOptions(regroup=True)
     for links in link_number_choices(tracer.model, frozenset(), options, flat=True):
-        yield JoinSolver(tracer, TracedLinks(links))
+        if tracer.has_mimics:
+            yield NodeSolver(tracer, TracedLinks(links))
+            continue
+        for early in (True, False) if tracer.early.links else (False,):
+            yield JoinSolver(tracer, TracedLinks(links), early)
 
 
 def _solve_pivoted(delta: Matrix, right: Vector, rank: int, least: float) -> Vector:

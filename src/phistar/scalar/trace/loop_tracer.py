@@ -7,21 +7,22 @@ vectors they are given is shared between all places that use them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from phistar.arrays import Array
 from phistar.model.joint_map import joint_map
 from phistar.model.model import Model
 from phistar.scalar.linear.symmetric_factor import is_zero
-from phistar.scalar.linear.vectors import Matrix, Vector, scaled, zeros
+from phistar.scalar.linear.vectors import Matrix, Vector, plus, scaled, zeros
 from phistar.scalar.lower import trace_context
 from phistar.scalar.program import Unrolled
 from phistar.scalar.trace.inline import inline
 from phistar.scalar.trace.link_operations import as_vector
 from phistar.scalar.trace.traced_links import TracedLinks
 from phistar.scalar.trace.unrolled import UnrolledTrace
+from phistar.sweeps.ir import StreamProgram
 from phistar.sweeps.schedule import Schedule
 
 
@@ -52,67 +53,111 @@ class RowScales:
 
 
 @dataclass(frozen=True)
+class LinkForce:
+    """A force on a link, in its axes, per unit multiplier of a row."""
+
+    link: int
+    force: Vector
+
+
+@dataclass(frozen=True)
 class LineRows:
-    """Rows of loops that are not zero for the robot as such, and their numbers."""
+    """Rows of loops that are not zero for the robot as such, and their numbers.
+
+    Attributes:
+        numbers: Among all rows of the robot.
+        L, rate, bias, error: L, Lv, L̇v and e.
+        units: What rows have been multiplied by; by ``RowScales.rows`` they have no units.
+        forces: Rows that are forces on links, by place; these are zero in L.
+    """
 
     numbers: Sequence[int]
     L: Matrix
     rate: Vector
     bias: Vector
     error: Vector
+    units: Sequence[float]
+    forces: Mapping[int, LinkForce] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EarlyRows:
+    """Rows of loops with the ground that are solved further out, see ``loop_join``.
+
+    Attributes:
+        links: By number of the row, the link at which it is solved.
+        least: Pivots of rows in their own units below these are too small to divide by.
+    """
+
+    links: Mapping[int, int]
+    least: Mapping[int, float]
+
+
+NO_EARLY_ROWS = EarlyRows({}, {})
 
 
 class LoopTracer:
     """The tree's factors and the loops' rows in one graph.
 
     Args:
-        model: A robot whose joints all have coordinates of their own.
-        factors: q, v, tau, zeta -> ``bias`` 𝒞, ``kappa`` N⁻¹τ, ``scaled`` D⁻¹N⁻¹τ, ``v`` N⁻*ζ,
-            joint vectors in body order.
+        model: A robot.
+        factors: Gives the program q, v, tau, zeta -> ``bias`` 𝒞, ``kappa`` N⁻¹τ, ``scaled``
+            D⁻¹N⁻¹τ, ``v`` N⁻*ζ, joint vectors in body order, of a robot whose joints all have
+            coordinates of their own.
         bias: The sweeps of 𝒞 alone.
         absent: Inputs that none of them are given.
         closure: q, v -> rows, rate, bias, error; in the robot's own coordinates.
         rank: Number of independent rows.
         scales: See there.
+        early: See there.
     """
 
     def __init__(
         self,
         model: Model,
-        factors: Unrolled,
+        factors: Callable[[], Unrolled],
         bias: Schedule,
         absent: Set[str],
         closure: Unrolled,
         rank: int,
         scales: RowScales,
+        early: EarlyRows = NO_EARLY_ROWS,
     ) -> None:
         joints = joint_map(model)
-        assert joints.one_to_one
-        assert (joints.scales == 1.0).all()
         self.model = model
+        self.has_mimics = not joints.one_to_one
         self.rank = rank
         self.scales = scales
-        self._order = [int(i) for i in joints.v_indices]
-        self._factors = factors
+        self.early = early
+        self._places = list(zip(joints.v_indices.tolist(), joints.scales.tolist(), strict=True))
+        self._trace_factors = factors
         self._bias = bias
         self._absent = absent
         self._closure = closure
 
+    @cached_property
+    def _factors(self) -> Unrolled:
+        return self._trace_factors()
+
     def sweeps(self, q: Vector, v: Vector, tau: Vector, zeta: Vector) -> Mapping[str, Vector]:
         """The tree's sweeps, joint vectors in the robot's own coordinates."""
+        assert not self.has_mimics
         given = {"tau": tau, "zeta": zeta, "v": v}
         inputs = {name: self.in_body_order(x) for name, x in given.items()}
         found = inline(self._factors, {"q": q, **inputs})
         return {name: self.own(x) for name, x in found.items()}
 
-    def traced_bias(self, robot: TracedLinks) -> Vector:
-        """𝒞 of the inputs q and v, in the graph and the axes of some links."""
-        places = tuple((i, 1.0) for i in self._order)
+    def traced_motion(self, robot: TracedLinks) -> tuple[UnrolledTrace, StreamProgram]:
+        """The trace of 𝒞 of the inputs q and v, in the graph and the axes of some links."""
         context = trace_context(self._bias.program, self.model, self._absent)
-        trace = UnrolledTrace(robot, replace(context, joint_places=places))
+        trace = UnrolledTrace(robot, replace(context, joint_places=tuple(self._places)))
         trace.run(self._bias)
+        return trace, self._bias.program
+
+    def bias_of(self, trace: UnrolledTrace) -> Vector:
+        """𝒞 of such a trace."""
         (stream,) = self._bias.program.outputs.values()
-        found = zeros(self.model.nv)
+        found = zeros(len(self._places))
         for link in trace.tracers:
             values = as_vector(link.value(stream))
             found[link.v : link.v + len(values)] = values
@@ -130,30 +175,30 @@ class LoopTracer:
         rows = (s for s in self._closure.block.stores if s.space == "rows")
         return sorted({s.index // nv for s in rows if not is_zero(s.value)})
 
-    @cached_property
-    def least_pivots(self) -> list[float]:
-        """Of the rows that are not always zero: pivots below these may be rounding."""
+    def least_pivots(self, rows: LineRows) -> list[float]:
+        """Pivots below these may be rounding."""
         scales = self.scales
-        sizes = scales.smallest_pivot * scales.mobility
-        return [float(sizes[i]) for i in self._live]
+        sizes = scales.smallest_pivot * scales.mobility / scales.rows**2
+        return [float(sizes[i]) * u * u for i, u in zip(rows.numbers, rows.units, strict=True)]
 
     def in_body_order(self, x: Vector) -> Vector:
-        """A joint vector as the tree's programs have it."""
-        return [x[i] for i in self._order]
+        """Velocities of all joints as the tree's programs have them; those of mimics scaled."""
+        return [scale * x[i] for i, scale in self._places]
 
     def own_matrix(self, entries: Vector) -> Matrix:
         """A matrix over the joints of the tree's programs, rows one after the other."""
-        size = self.model.nv
-        result: Matrix = [zeros(size) for _ in range(size)]
-        for k, i in enumerate(self._order):
-            result[i] = self.own(entries[k * size : (k + 1) * size])
+        size = len(self._places)
+        result: Matrix = [zeros(self.model.nv) for _ in range(self.model.nv)]
+        for k, (i, scale) in enumerate(self._places):
+            row = self.own(entries[k * size : (k + 1) * size])
+            result[i] = plus(result[i], scaled(scale, row))
         return result
 
     def own(self, x: Vector) -> Vector:
-        """A joint vector of the tree's programs in the robot's own coordinates."""
-        result = zeros(len(x))
-        for i, value in zip(self._order, x, strict=True):
-            result[i] = value
+        """Joint forces of the tree's programs on the robot's own coordinates."""
+        result = zeros(self.model.nv)
+        for (i, scale), value in zip(self._places, x, strict=True):
+            result[i] = result[i] + scale * value
         return result
 
     def rows(self, q: Vector, v: Vector) -> LineRows:
@@ -171,4 +216,5 @@ class LoopTracer:
             rate.append(scale * found["rate"][i])
             bias.append(scale * found["bias"][i])
             error.append(0.0 if i in self.scales.held else scale * found["error"][i])
-        return LineRows(kept, L, rate, bias, error)
+        units = [float(self.scales.rows[i]) for i in kept]
+        return LineRows(kept, L, rate, bias, error, units)

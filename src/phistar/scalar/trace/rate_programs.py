@@ -24,13 +24,26 @@ from phistar.scalar.trace.kinematics_programs import (
 def frame_acceleration(model: Model, frame: str, reference: str) -> Unrolled:
     """The rate of a frame's velocity: q, v, vdot -> 6 numbers, one walk out and, for world axes,
     one back."""
+    return _acceleration(model, frame, reference, ("q", "v", "vdot"))
+
+
+def frame_bias_acceleration(model: Model, frame: str, reference: str) -> Unrolled:
+    """The same without joint accelerations: q, v -> 6 numbers."""
+    return _acceleration(model, frame, reference, ("q", "v"))
+
+
+def _acceleration(model: Model, frame: str, reference: str, inputs: tuple[str, ...]) -> Unrolled:
+    """The walk, with or without ``vdot`` among its inputs."""
+    accelerates = "vdot" in inputs
 
     def trace(steps: PathSteps) -> Vector:
         path = steps.path(frame)
         nothing: Vector = [0.0] * 6
         velocity, acceleration = nothing, nothing
         for step in path:
-            velocity, acceleration = outer_acceleration(steps, step, velocity, acceleration)
+            velocity, acceleration = outer_acceleration(
+                steps, step, velocity, acceleration, accelerates
+            )
         angular, linear = acceleration[:3], acceleration[3:]
         if reference == "local":
             return acceleration
@@ -42,11 +55,15 @@ def frame_acceleration(model: Model, frame: str, reference: str) -> Unrolled:
                 linear = plus(linear, cross(step.offset, angular))
         return [*angular, *linear]
 
-    return trace_cheapest(model, ("q", "v", "vdot"), trace)
+    return trace_cheapest(model, inputs, trace)
 
 
 def outer_acceleration(
-    steps: PathSteps, step: PathStep, velocity: Vector, acceleration: Vector
+    steps: PathSteps,
+    step: PathStep,
+    velocity: Vector,
+    acceleration: Vector,
+    accelerates: bool = True,
 ) -> tuple[Vector, Vector]:
     """Velocity and spatial acceleration of the outer frame of a step, from those of the inner one.
 
@@ -57,7 +74,8 @@ def outer_acceleration(
     ahead = steps.outer_velocity(step, velocity)
     carried = plus(acceleration[3:], cross(acceleration[:3], step.offset))
     rate = [*step.rotation.rotate_back(acceleration[:3]), *step.rotation.rotate_back(carried)]
-    rate = plus(rate, steps.joint_motion(step, "vdot"))
+    if accelerates:
+        rate = plus(rate, steps.joint_motion(step, "vdot"))
     turn = cross(ahead[:3], own[:3])
     shift = plus(cross(ahead[:3], own[3:]), cross(ahead[3:], own[:3]))
     return ahead, plus(rate, [*turn, *shift])

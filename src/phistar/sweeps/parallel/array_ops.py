@@ -8,6 +8,7 @@ does as well: it brings its namespace and a few functions.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -131,11 +132,24 @@ class NumpyOps:
 NUMPY_OPS = NumpyOps()
 
 
+_slices: dict[int, tuple[weakref.ref[Array], Array | slice]] = {}
+"""What is known of index arrays, which belong to a tree and come again."""
+_MOST_SLICES = 20_000
+
+
 def _as_slice(index: Array) -> Array | slice:
     """Indices of neighbours as a slice, which copies nothing."""
-    if not len(index) or index[-1] - index[0] != len(index) - 1:
-        return index
-    return slice(int(index[0]), int(index[-1]) + 1) if (np.diff(index) == 1).all() else index
+    known = _slices.get(id(index))
+    if known is not None and known[0]() is index:
+        return known[1]
+    found: Array | slice = index
+    if len(index) and index[-1] - index[0] == len(index) - 1 and (np.diff(index) == 1).all():
+        found = slice(int(index[0]), int(index[-1]) + 1)
+    if len(_slices) >= _MOST_SLICES:
+        _slices.clear()
+    if isinstance(found, slice):
+        _slices[id(index)] = weakref.ref(index), found
+    return found
 
 
 @dataclass(frozen=True)

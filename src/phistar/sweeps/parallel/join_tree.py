@@ -50,11 +50,12 @@ class Links:
 
 @dataclass(frozen=True, eq=False)
 class Joins:
-    """Segments that are joined during one round."""
+    """Segments that are joined during one round; ``number`` counts joins alone."""
 
     index: Indices
     left: Indices
     right: Indices
+    number: Indices
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,7 +337,7 @@ class JoinTree:
 
     def _pairs(self, joins: Indices) -> Joins:
         at = joins - self.count
-        return Joins(joins, self.left[at], self.right[at])
+        return Joins(joins, self.left[at], self.right[at], at)
 
 
 def _heavy_children(parents: Sequence[int]) -> tuple[list[int], list[int]]:

@@ -127,7 +127,8 @@ def _joint_entries(sizes: Sequence[int]) -> Array:
     return np.asarray(row * len(counts) + link, dtype=np.intp)
 
 
-_BY_LINK = ("H", "armature", "absent", "min_pivots", "inertia", "mass_point")
+_BY_JOINT = ("H", "armature", "absent", "min_pivots")
+_BY_LINK = (*_BY_JOINT, "inertia", "mass_point")
 
 
 @dataclass(frozen=True)
@@ -154,9 +155,9 @@ class LinkFields:
         self.R, self.p = R, p
 
     def at(self, index: Array) -> LinkFields:
-        """Some of the links, as if there were no others."""
+        """Some of the links with their joints and poses; inertias are left out."""
         numbers, take = self.numbers, self.ops.take
-        own = {name: take(getattr(numbers, name), index) for name in _BY_LINK}
+        own = {name: take(getattr(numbers, name), index) for name in _BY_JOINT}
         parents = self.ops.xp.asarray(numbers.parents)[index]
         some = replace(numbers, count=len(index), parents=parents, **own)
         return LinkFields(self.ops, some, take(self.R, index), take(self.p, index))
@@ -197,7 +198,8 @@ class LinkFields:
 
     def joint_output(self, x: Any) -> Any:
         """(d, links, samples) -> (coordinates, samples)."""
-        return x.reshape(-1, x.shape[-1])[self.numbers.joint_entries]
+        flat = x.reshape(x.shape[0] * x.shape[1], x.shape[2])
+        return flat[self.numbers.joint_entries]
 
     def gravity(self) -> Any:
         """The upward acceleration of the ground on the roots, nothing elsewhere."""

@@ -14,7 +14,6 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.model.components import GROUND
-from phistar.model.configuration import random_configuration
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_on_model
 from phistar.spatial import force_transform, inertia_matrix
@@ -45,7 +44,7 @@ def tree_of_runs(model: Model, run_links: int) -> JoinTree:
         levels[k] = 1 + (levels[parent] if parent != GROUND else 0)
     if max(levels, default=0) <= 1:
         return JoinTree(parents)
-    joined = JoinTree(parents, run_links, _may_end(model))
+    joined = JoinTree(parents, run_links, may_end_runs(model))
     if max(levels) > POLICY.max_parallel_levels:
         return joined
     plain = JoinTree(parents)
@@ -78,8 +77,8 @@ def _dearest(each: Round, places: list[LinkType], way: str) -> int:
     return max(found)
 
 
-def _may_end(model: Model) -> list[bool]:
-    """Whether a link and the one before it resist their joints by themselves."""
+def may_end_runs(model: Model) -> list[bool]:
+    """Whether runs may end at each link: it and the one before it resist their joints alone."""
     count = len(model.bodies)
     d = max(body.joint_kind.nv for body in model.bodies)
     H, A = np.zeros((count, d, 6)), np.zeros((count, d))
@@ -97,9 +96,8 @@ def _may_end(model: Model) -> list[bool]:
 
 def _needed(model: Model, H: Array, A: Array, own: Array) -> Array:
     """The part of the inertia of a link with its neighbours that it must have by itself."""
-    q = random_configuration(model, np.random.default_rng(0))
     near = own.copy()
-    shifts = force_transform(np.stack([body.transform(q) for body in model.bodies]))
+    shifts = force_transform(np.stack([body.placement for body in model.bodies]))
     moved = shifts @ own @ np.swapaxes(shifts, -1, -2)
     parents = np.array([body.parent for body in model.bodies])
     np.add.at(near, parents[parents != GROUND], moved[parents != GROUND])

@@ -96,7 +96,7 @@ class StarFactor:
         D_inverse = own.joint_inertia(U).inverse
         G = mul(U, D_inverse)
         J = M - self.algebra.matmul_adjoint(G, U)
-        moved = self.algebra.congruence_in(own.R, own.p, self.algebra.symmetric(J))
+        moved = self.algebra.congruence_in(own.R, own.p, J)
         self.put("loaded", index, M)
         self.put("G", index, G)
         self.put("D_inverse", index, D_inverse)
@@ -117,7 +117,7 @@ class StarFactor:
 
     def _join(self, joins: Joins, closed: bool) -> None:
         take, mul, algebra = self.ops.take, self.algebra.matmul, self.algebra
-        at = joins.index - self.tree.count
+        at = joins.number
         F1, C1 = take(self.F, joins.left), take(self.C, joins.left)
         J2 = take(self.J, joins.right)
         eye = self.ops.xp.eye(6, dtype=F1.dtype)[:, :, None, None]
@@ -264,7 +264,7 @@ class StarSolve:
 
     def _join(self, joins: Joins, closed: bool) -> None:
         take, times, factor = self.ops.take, self.algebra.times, self.factor
-        at = joins.index - factor.tree.count
+        at = joins.number
         d2 = take(self.d, joins.right)
         w = times(take(factor.E, at), take(self.c, joins.left)) - times(take(factor.EC, at), d2)
         inner = d2 + times(take(factor.J, joins.right), w)
@@ -286,7 +286,7 @@ class StarSolve:
 
     def _split(self, joins: Joins, closed: bool) -> None:
         take, times, factor = self.ops.take, self.algebra.times, self.factor
-        at = joins.index - factor.tree.count
+        at = joins.number
         alpha = take(self.alpha_in, joins.index)
         middle = times(take(factor.EF, at), alpha) + take(self.w, at)
         force = take(self.d, joins.right)

@@ -189,17 +189,23 @@ class NodeEmitter:
         turning = [n for n in live if nodes[n][0] in ("sin", "cos")]
         needed = {n: graph.live_nodes([Value(graph, nodes[n][1])]) for n in turning}
         while turning:
-            now = [n for n in turning if all(k in self.names or k not in needed for k in needed[n])]
-            angles = list(dict.fromkeys(nodes[n][1] for n in now))
-            for number in graph.live_nodes([Value(graph, a) for a in angles]):
-                if number not in self.names:
-                    self.emit_node_of(number)
-            pairs = emit_sincos_any_angle(self.w, [self.names[a] for a in angles])
-            known = dict(zip(angles, pairs, strict=True))
-            for n in now:
-                op, angle = nodes[n]
-                self.names[n] = known[angle][0 if op == "sin" else 1]
+            self._emit_round_of_angles(
+                [n for n in turning if all(k in self.names or k not in needed for k in needed[n])]
+            )
             turning = [n for n in turning if n not in self.names]
+
+    def _emit_round_of_angles(self, turning: Sequence[int]) -> None:
+        """Sines and cosines whose angles need no others that are not there yet."""
+        nodes, graph = self.graph.nodes, self.graph
+        angles = list(dict.fromkeys(nodes[n][1] for n in turning))
+        for number in graph.live_nodes([Value(graph, a) for a in angles]):
+            if number not in self.names:
+                self.emit_node_of(number)
+        pairs = emit_sincos_any_angle(self.w, [self.names[a] for a in angles])
+        known = dict(zip(angles, pairs, strict=True))
+        for n in turning:
+            op, angle = nodes[n]
+            self.names[n] = known[angle][0 if op == "sin" else 1]
 
     def _load(self, name: str, entry: int) -> str:
         key = (name, entry)

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Figures: robots as they stand, motions over time. The only module that imports matplotlib.
+
+Figures belong to no window: save them by ``figure.savefig``, or let a notebook show them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from phistar.arrays import Array
+from phistar.drawing.scene import Scene
+from phistar.errors import MissingExtraError
+from phistar.model.components import GROUND
+from phistar.model.model import Model
+from phistar.model.numpy_kinematics import body_poses, frame_pose
+
+MAX_LEGEND_LINES = 12
+"""Largest number of lines in the legend."""
+_LIGHT = np.array([0.4, -0.5, 0.77])
+
+
+class Motion(Protocol):
+    """What a figure needs of a simulation."""
+
+    @property
+    def t(self) -> Array:
+        """(N + 1,) times [s]."""
+
+    @property
+    def q(self) -> Array:
+        """(N + 1, ..., nq) configurations."""
+
+    @property
+    def v(self) -> Array:
+        """(N + 1, ..., nv) velocities."""
+
+    @property
+    def model(self) -> Model:
+        """The robot."""
+
+    @property
+    def scheme(self) -> str:
+        """Name of the scheme."""
+
+    @property
+    def variables(self) -> str:
+        """The variable that was stepped."""
+
+    def energy(self) -> Array:
+        """(N + 1, ...) [J]."""
+
+
+def figure(width: float, height: float) -> Any:
+    """An empty figure of a size in inches; no window is opened.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("matplotlib", "examples", "Drawing a plot") from None
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def suffixes() -> tuple[str, ...]:
+    """Suffixes of the pictures that can be written; .png first."""
+    known = sorted(f".{name}" for name in figure(1.0, 1.0).canvas.get_supported_filetypes())
+    return tuple(sorted(known, key=lambda ending: ending != ".png"))
+
+
+def motion_figure(sim: Motion) -> Any:
+    """Joint coordinates, the norm of v, and energy less its first value, over time."""
+    page = figure(7.0, 7.5)
+    upper, middle, lower = page.subplots(3, 1, sharex=True, height_ratios=(2, 1, 1))
+    upper.set_title(_plain(f"{sim.model.name}, {sim.scheme} in (q, {sim.variables})"))
+    batch = sim.q.reshape(len(sim.t), -1, sim.q.shape[-1])
+    for name in sim.model.joint_names:
+        joint = sim.model.joints[name]
+        for k, unit in enumerate(joint.joint_kind.q_units):
+            index = f".{k}" if joint.joint_kind.nq > 1 else ""
+            label = _plain(f"{name}{index}{f' [{unit}]' if unit else ''}")
+            lines = upper.plot(sim.t, batch[:, 0, joint.q_slice.start + k], label=label)
+            more = batch[:, 1:, joint.q_slice.start + k]
+            if more.size:
+                upper.plot(sim.t, more, color=lines[0].get_color(), alpha=0.3, linewidth=0.7)
+    upper.set_ylabel("q [rad, m]")
+    if 0 < sim.q.shape[-1] <= MAX_LEGEND_LINES:
+        upper.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    middle.plot(sim.t, np.linalg.norm(sim.v, axis=-1).reshape(len(sim.t), -1))
+    middle.set_ylabel("|v| [rad/s, m/s]")
+    energy = sim.energy().reshape(len(sim.t), -1)
+    lower.plot(sim.t, energy - energy[0])
+    lower.set_ylabel("energy gained [J]")
+    lower.set_xlabel("time [s]")
+    return page
+
+
+def pose_figure(scene: Scene, q: Array, frames: Sequence[str] = ()) -> Any:
+    """A robot at a configuration (nq,), shaded, with the axes of some frames."""
+    page = figure(6.0, 6.0)
+    from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+
+    axes = page.add_subplot(projection="3d")
+    poses = body_poses(scene.model, q)
+    for part in scene.parts:
+        at = np.eye(4) if part.body == GROUND else poses[part.body]
+        surface = part.surface.moved(at)
+        corners = surface.vertices[surface.faces]
+        axes.add_collection3d(Poly3DCollection(corners, facecolors=_shaded(corners, part.rgba)))
+    low, high = scene.bounds(poses[None])
+    _cube(axes, (low + high) / 2, max(float((high - low).max()) / 2, 1e-3))
+    size = 0.12 * float((high - low).max())
+    for name in frames:
+        at = frame_pose(scene.model, q, name)
+        for axis, colour in enumerate(("tab:red", "tab:green", "tab:blue")):
+            ends = np.stack([at[:3, 3], at[:3, 3] + size * at[:3, axis]], axis=-1)
+            axes.plot(*ends, color=colour)
+        axes.text(*at[:3, 3], _plain(name), fontsize="small")
+    axes.set(xlabel="x [m]", ylabel="y [m]", zlabel="z [m]", title=_plain(scene.model.name))
+    return page
+
+
+def _shaded(corners: Array, rgba: Sequence[float]) -> Array:
+    """Colours (m, 4) of triangles (m, 3, 3) in the light."""
+    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    length = np.linalg.norm(normal, axis=-1, keepdims=True)
+    facing = np.abs((normal / np.where(length > 0.0, length, 1.0)) @ _LIGHT)
+    colours = np.tile(np.asarray(rgba, dtype=float), (len(corners), 1))
+    colours[:, :3] *= (0.45 + 0.55 * np.clip(facing, 0.0, 1.0))[:, None]
+    return colours
+
+
+def _cube(axes: Any, center: Array, half: float) -> None:
+    """Limits of the same length along x, y and z."""
+    for axis, middle in zip("xyz", center, strict=True):
+        getattr(axes, f"set_{axis}lim")(middle - half, middle + half)
+    axes.set_box_aspect((1.0, 1.0, 1.0))
+
+
+def _plain(text: str) -> str:
+    """Text escaped so that it is neither a formula nor hidden from the legend."""
+    shown = "".join(c if c.isprintable() else "?" for c in text)
+    return shown.replace("$", r"\$").lstrip("_")

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A motion of a robot in HTML: curves, balance of energy and momentum, extremes against limits."""
+
+from __future__ import annotations
+
+import base64
+import io
+
+import numpy as np
+
+from phistar.drawing.figures import motion_figure
+from phistar.reprs import html_folded, html_table
+from phistar.robot import Robot
+from phistar.sim import Simulation
+
+
+def motion_section(robot: Robot, sim: Simulation) -> str:
+    """Curves, what is conserved, and where joints come near their limits."""
+    return "".join(
+        (
+            _picture(sim),
+            html_folded("energy and momentum", sim.drift(), is_open=True),
+            "<h3>Ranges</h3>",
+            html_table(("joint", "from", "to", "fastest", "within limits"), _ranges(robot, sim)),
+        )
+    )
+
+
+def _picture(sim: Simulation) -> str:
+    file = io.BytesIO()
+    motion_figure(sim).savefig(file, format="svg")
+    data = base64.b64encode(file.getvalue()).decode()
+    return f'<img alt="joints, speed and energy over time" src="data:image/svg+xml;base64,{data}">'
+
+
+def _ranges(robot: Robot, sim: Simulation) -> list[tuple[str, ...]]:
+    """Least and largest coordinate and speed of joints with one coordinate."""
+    rows: list[tuple[str, ...]] = []
+    for name in robot.joint_names:
+        joint = robot.joints[name]
+        if joint.joint_kind.nq != 1:
+            continue
+        q, v = sim.q[..., joint.q_slice], np.abs(sim.v[..., joint.v_slice])
+        low, high, fast = float(np.nanmin(q)), float(np.nanmax(q)), float(np.nanmax(v))
+        limits = joint.limits
+        over = [
+            *(["position"] if low < limits.lower[0] or high > limits.upper[0] else []),
+            *(["speed"] if fast > limits.velocity[0] else []),
+        ]
+        kept = f"no: {' and '.join(over)}" if over else "yes"
+        rows.append((name, f"{low:.4g}", f"{high:.4g}", f"{fast:.4g}", kept))
+    return rows

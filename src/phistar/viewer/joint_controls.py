@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sliders for the joints of a robot, with limits and units; a free base has a gizmo."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from phistar.arrays import Array
+from phistar.model.components import Joint
+from phistar.model.configuration import normalized_configuration
+from phistar.model.model import Model
+from phistar.spatial import quat_to_rotation, rotation_to_quat, wxyz_to_xyzw, xyzw_to_wxyz
+
+UNLIMITED = {"rad": math.pi, "m": 2.0}
+"""Range of sliders of coordinates without limits, by unit."""
+FASTEST = 3.0
+"""Range of the sliders of velocities [rad/s, m/s]."""
+STEPS = 400
+
+
+class JointControls:
+    """Sliders that set q and v, and follow them.
+
+    Args:
+        server: The server.
+        model: The robot.
+        q: (nq,) where they start.
+        changed: Called with (q, v) when somebody moves one.
+    """
+
+    def __init__(
+        self, server: Any, model: Model, q: Array, changed: Callable[[Array, Array], None]
+    ) -> None:
+        self.model, self.changed = model, changed
+        self.q, self.v = q.copy(), np.zeros(model.nv)
+        self._following = False
+        self._sliders: list[tuple[int, Any]] = []
+        self._gizmos: list[tuple[Joint, Any]] = []
+        with server.gui.add_folder("joints"):
+            for name in model.joint_names:
+                self._add_joint(server, model.joints[name])
+        with server.gui.add_folder("velocities", expand_by_default=False):
+            self._speeds = [self._add_speed(server, k, label) for k, label in _speed_labels(model)]
+
+    def _add_joint(self, server: Any, joint: Joint) -> None:
+        kind = joint.joint_kind
+        if kind.is_euclidean:
+            for k, unit in enumerate(kind.q_units):
+                suffix = f" {kind.coordinate_names[k]}" if kind.nq > 1 else ""
+                self._add_slider(server, joint, k, f"{joint.name}{suffix} [{unit}]", unit)
+        elif joint.kind == "free":
+            gizmo = server.scene.add_transform_controls(f"/gizmo/{joint.name}", scale=0.25)
+            gizmo.on_update(lambda _, joint=joint, gizmo=gizmo: self._pulled(joint, gizmo))
+            self._gizmos.append((joint, gizmo))
+
+    def _add_slider(self, server: Any, joint: Joint, k: int, label: str, unit: str) -> None:
+        index = joint.q_slice.start + k
+        span = UNLIMITED.get(unit, 1.0)
+        low, high = joint.limits.lower[k], joint.limits.upper[k]
+        low = low if math.isfinite(low) else min(-span, self.q[index] - span)
+        high = high if math.isfinite(high) else max(span, self.q[index] + span)
+        value = float(np.clip(self.q[index], low, high))
+        step = (high - low) / STEPS or 1.0
+        slider = server.gui.add_slider(label, low, high, step, value)
+        slider.on_update(lambda _, index=index, slider=slider: self._slid(index, slider))
+        self._sliders.append((index, slider))
+
+    def _add_speed(self, server: Any, index: int, label: str) -> tuple[int, Any]:
+        slider = server.gui.add_slider(label, -FASTEST, FASTEST, FASTEST / 100, 0.0)
+        slider.on_update(lambda _, index=index, slider=slider: self._sped(index, slider))
+        return index, slider
+
+    def _slid(self, index: int, slider: Any) -> None:
+        if not self._following:
+            self.q[index] = slider.value
+            self.changed(self.q.copy(), self.v.copy())
+
+    def _sped(self, index: int, slider: Any) -> None:
+        if not self._following:
+            self.v[index] = slider.value
+            self.changed(self.q.copy(), self.v.copy())
+
+    def _pulled(self, joint: Joint, gizmo: Any) -> None:
+        if self._following:
+            return
+        turn = rotation_to_quat(quat_to_rotation(wxyz_to_xyzw(np.asarray(gizmo.wxyz))))
+        origin = joint.origin
+        position = origin[:3, :3].T @ (np.asarray(gizmo.position) - origin[:3, 3])
+        self.q[joint.q_slice] = np.concatenate([position, turn])
+        self.q = normalized_configuration(self.model, self.q)
+        self.changed(self.q.copy(), self.v.copy())
+
+    def follow(self, q: Array, v: Array) -> None:
+        """Move the controls to a state without telling anybody."""
+        self._following = True
+        try:
+            self.q, self.v = q.copy(), v.copy()
+            for index, slider in self._sliders:
+                slider.value = float(np.clip(q[index], slider.min, slider.max))
+            for index, slider in self._speeds:
+                slider.value = float(np.clip(v[index], slider.min, slider.max))
+            for joint, gizmo in self._gizmos:
+                x = q[joint.q_slice]
+                gizmo.position = joint.origin[:3, :3] @ x[:3] + joint.origin[:3, 3]
+                gizmo.wxyz = xyzw_to_wxyz(x[3:])
+        finally:
+            self._following = False
+
+
+def _speed_labels(model: Model) -> list[tuple[int, str]]:
+    """Index and label of each entry of v."""
+    rows: list[tuple[int, str]] = []
+    for name in model.joint_names:
+        joint = model.joints[name]
+        units = joint.joint_kind.v_units
+        for k, unit in enumerate(units):
+            number = f" {k}" if len(units) > 1 else ""
+            rows.append((joint.v_slice.start + k, f"{name}{number} [{unit}]"))
+    return rows

@@ -16,7 +16,7 @@ SOAK_CYCLES ?= 20000
 unexport PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help demo examples test test-viewer lint bench bench-quick bench-against bench-loading bench-size bench-drift bench-cliffs docs fuzz soak parallel robots clean distclean
+.PHONY: help demo examples test test-jax test-viewer lint bench bench-quick bench-against bench-loading bench-size bench-drift bench-cliffs docs fuzz soak parallel robots clean distclean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -37,6 +37,12 @@ test: $(VENV)/.test  ## run all tests (those of the viewer: make test-viewer)
 
 test-viewer: $(VENV)/.viewer-tests  ## the viewer in a browser: viser, playwright, Debian's chromium
 	@$(BIN)/python -m pytest -q tests/with_viewer $(PYTEST_ARGS)
+
+# Programs are compiled as XLA does it without optimising, which takes half the time.
+test-jax: $(VENV)/.test $(VENV)/.jax  ## run the tests of the backend jax, which make test leaves out: JAX is large
+	@JAX_PLATFORMS=cpu JAX_DISABLE_MOST_OPTIMIZATIONS=1 PHISTAR_TEST_BACKENDS=jax $(BIN)/python -m pytest -q -n $(JOBS) \
+	    --maxprocesses=4 --dist worksteal tests/with_jax tests/backends/test_contract.py \
+	    "tests/test_docs.py::test_page_runs_as_pasted[jax]" $(PYTEST_ARGS)
 
 lint: $(VENV)/.lint  ## ruff, mypy and the layers of imports
 	$(BIN)/ruff check .
@@ -110,7 +116,7 @@ $(VENV)/.viewer-tests: $(VENV)/.test $(VENV)/.browser
 	    echo "chromium is missing: apt-get install chromium"
 	@touch $@
 
-$(VENV)/.demo $(VENV)/.examples $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.browser: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/pip
+$(VENV)/.demo $(VENV)/.examples $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.browser $(VENV)/.jax: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/pip
 	@echo "installing phistar[$*]"
 	@$(PIP) -e ".[$*]"
 	@touch $@

@@ -20,6 +20,7 @@ from benchmarks import (
     counts,
     growth,
     inverse_kinematics,
+    jax_backend,
     loops,
     parallel,
     readme,
@@ -163,6 +164,7 @@ def main() -> int:
     console = Console(width=None if sys.stdout.isatty() else 170)
     found = run(options.quick, console)
     report.show(found, console)
+    jax_backend.show(console, options.quick)
     path = results.write(found)
     console.print(f"written to {path}")
     if options.readme:

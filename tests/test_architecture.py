@@ -47,7 +47,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "sweeps": ("errors algebra spatial model", "numpy"),
     "scalar": ("errors jobs spatial model algebra sweeps", "numpy"),
     "backends": (
-        "errors settings jobs gc_pause spatial model sweeps scalar",
+        "errors settings jobs gc_pause spatial model algebra sweeps scalar",
         "numpy llvmlite jax platformdirs filelock",
     ),
     "derive": ("errors model algebra algorithms sweeps", ""),
@@ -66,7 +66,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "kinematics": ("errors model compile", "numpy"),
     "energies": ("spatial model arguments compile kinematics", "numpy"),
     "kernels": (
-        "errors reprs settings model arguments algebra sweeps scalar backends compile",
+        "errors reprs settings model arguments algebra algorithms sweeps scalar backends compile",
         "numpy",
     ),
     "whole_body": (
@@ -116,7 +116,11 @@ LAYERS: dict[str, tuple[str, str]] = {
 }
 
 # Engines and where the one file that imports each of them lives.
-ENGINES = {"mujoco": "loaders/mjcf/mjcf_reader.py", "xacro": "loaders/xacro.py"}
+ENGINES = {
+    "jax": "backends/jax/package.py",
+    "mujoco": "loaders/mjcf/mjcf_reader.py",
+    "xacro": "loaders/xacro.py",
+}
 
 
 def module_id(path: Path) -> str:

@@ -540,8 +540,9 @@ class Robot(
             wanted: Name of a quantity (``phistar.compile.REQUESTS`` has all of them: vectors,
                 matrices, linearizations, kinematics, energies, steps), a vector expression, or
                 several by name.
-            backend: ``"llvm"`` (machine code), ``"numpy"`` (generated Python) or ``"sweeps"`` (the
-                interpreter). Default: what the environment variable PHISTAR_BACKEND says, else
+            backend: ``"llvm"`` (machine code), ``"numpy"`` (generated Python), ``"sweeps"`` (the
+                interpreter) or ``"jax"`` (with ``k.function``, a pure function of JAX arrays; extra
+                ``phistar[jax]``). Default: what the environment variable PHISTAR_BACKEND says, else
                 ``"llvm"``.
             frames: The frames that ``B`` selects, in order, or that the quantity is about.
             snap: For machine code: rotations closer than this to right angles, and lengths [m] and

@@ -375,6 +375,18 @@ class Policy:
     numpy_piece_samples: int = 1024
     """Samples that NumPy works on together; the inertias of a few links then fit into a cache."""
 
+    jax_gathered_children: int = 8
+    """Children of a link up to which JAX gathers them side by side and adds; beyond, it scatters,
+    which XLA does one after the other on processors."""
+
+    jax_run_links: int = 32
+    """``parallel_run_links`` for JAX, whose rounds are filled up to one width: joins are few."""
+
+    jax_round_groups: int = 3
+    """Loops into which JAX puts the rounds of a parallel schedule, each filled up to its widest
+    round: more take longer to compile (forward dynamics of a chain of 1000: 9 s with 4, 7 s with
+    3), fewer do more in vain."""
+
     # -- parallel schedules
 
     parallel_run_links: int = 4

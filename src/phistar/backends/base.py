@@ -135,6 +135,25 @@ class VectorExecutable(Executable, ABC):
         return self.run(q, inputs, out)
 
 
+class PureExecutable(Executable, ABC):
+    """A program that is a pure function of arrays of another package, too."""
+
+    @abstractmethod
+    def read(
+        self, given: Mapping[str, object], samples: Mapping[str, tuple[int, ...]]
+    ) -> dict[str, Array]:
+        """Values as arrays of that package, their shapes and precision checked.
+
+        Args:
+            given: By name.
+            samples: Shape of one sample, of each.
+        """
+
+    @abstractmethod
+    def map(self, given: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs for such arrays, q among them, whose leading axes broadcast."""
+
+
 class SweptExecutable(VectorExecutable):
     """Vectors by walks over the links in Python; inputs of any dtype.
 

@@ -56,24 +56,26 @@ LAYERS: dict[str, tuple[str, str]] = {
     "operators": ("errors model arguments algebra dynamics functions linear", "numpy"),
     "dynamics": ("errors gc_pause spatial model arguments compile", "numpy"),
     "derivatives": (
-        "errors memory_limits reprs spatial model arguments backends compile dynamics kinematics",
+        "errors memory_limits reprs spatial model arguments backends compile dynamics kinematics "
+        "joint_physics",
         "numpy",
     ),
     "geometry": ("errors reprs model arguments dynamics derivatives", "numpy"),
     "diagonal": ("errors reprs model arguments algebra algorithms compile dynamics", "numpy"),
     "kinematics": ("errors model compile", "numpy"),
     "energies": ("spatial model arguments compile kinematics", "numpy"),
+    "joint_physics": ("errors model arguments compile dynamics", "numpy"),
     "kernels": ("errors settings model arguments algebra sweeps scalar backends compile", "numpy"),
     "c_export": (f"errors model arguments {LEVELS} compile explain kernels", ""),
     "sim": (
         "errors memory_limits reprs spatial model arguments constraints scalar backends compile "
-        "dynamics kinematics energies diagonal loops",
+        "dynamics kinematics energies joint_physics diagonal loops",
         "numpy rich",
     ),
     "constraints": ("errors spatial model", "numpy"),
     "loops": (
         "errors reprs spatial model arguments constraints algebra algorithms scalar backends "
-        "compile dynamics derivatives linear operators kernels",
+        "compile dynamics joint_physics derivatives linear operators kernels",
         "numpy",
     ),
     "whole_system": (
@@ -82,8 +84,8 @@ LAYERS: dict[str, tuple[str, str]] = {
     ),
     "robot": (
         f"{BASE} arguments algebra algorithms compile dynamics kinematics energies derivatives "
-        "diagonal geometry kernels functions operators constraints loops sim settings "
-        "whole_system",
+        "joint_physics diagonal geometry kernels functions operators constraints loops sim "
+        "settings whole_system",
         "numpy",
     ),
     "robots": ("errors model loaders robot", "numpy"),

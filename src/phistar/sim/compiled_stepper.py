@@ -13,8 +13,9 @@ import numpy as np
 from phistar import backends
 from phistar.arrays import Array
 from phistar.backends.policy import NUMPY, StepWork, decide
-from phistar.compile import is_embedded, joint_map, kernel, traced_executable
+from phistar.compile import joint_map, kernel, traced_executable
 from phistar.model.model import Model
+from phistar.model.model_cache import cached_for_equal_models
 from phistar.model.wrenches import Wrenches
 from phistar.scalar.trace.state_update import (
     JointOffsets,
@@ -74,33 +75,42 @@ class CompiledStepper:
         self._threads = threads
         self._program = program
         self._is_euclidean = is_euclidean(model)
-        # Programs over nodes are in the robot's own coordinates, all others in body order.
-        self._in_own_coordinates = is_embedded(program.rates) or self.joints.is_identity
-        offsets = own_joint_offsets if is_embedded(program.rates) else joint_offsets
+        # Traced programs are in the robot's own coordinates, all others in body order.
+        self._in_own_coordinates = program.is_traced or self.joints.is_identity
+        offsets = own_joint_offsets if program.is_traced else joint_offsets
         self._joint_offsets = offsets(model)
         self._wait_for_optimised = _is_patient(model, scheme, work)
-        calls = (
-            self._rate_call(p) if isinstance(p, EvaluateRates) else self._update_call(p)
-            for p in scheme.instructions
-        )
-        self._rollout = Rollout([call for call in calls if call is not None], ("h",))
+        calls: list[StepCall] = []
+        for p in scheme.instructions:
+            calls += self._rate_calls(p) if isinstance(p, EvaluateRates) else [self._update_call(p)]
+        self._rollout = Rollout(calls, ("h",))
         self.cost_ns = self._rollout.cost_ns
 
-    def _rate_call(self, instruction: EvaluateRates) -> StepCall | None:
-        """Call that evaluates the dynamics at a stage."""
+    def _rate_calls(self, instruction: EvaluateRates) -> list[StepCall]:
+        """Calls that evaluate the dynamics at a stage."""
         from phistar.backends.llvm.run.rollout import StepCall
 
-        stage_names = {name: f"{name}{instruction.stage}" for name in "qxva"} | {"tau": "tau"}
-        program = self._program.velocity if instruction.velocity_only else self._program.rates
+        names, stage = self._program, instruction.stage
+        stage_names = {name: f"{name}{stage}" for name in "qxva"} | {"tau": "tau", "h": "h"}
+        program = names.velocity if instruction.velocity_only else names.rates
         if program is None:
-            return None
-        wrenches = self._program.wrenches
-        code = _code(program, self._model, self._real, self._wait_for_optimised, wrenches)
+            return []
+        calls = []
+        if names.smooth and not instruction.velocity_only:
+            own = self._in_own_coordinates
+            pushed = forced_kernel(self._model, names.smooth, own, self._real)
+            calls.append(StepCall(pushed, (f"q{stage}", f"x{stage}", "tau"), (f"tau{stage}",)))
+            stage_names["tau"] = f"tau{stage}"
+        wrenches = names.wrenches
+        code = _code(
+            program, self._model, self._real, self._wait_for_optimised, wrenches, names.choices
+        )
         buffers = {key: stage_names[name] for key, name in self._program.names.items()}
         buffers |= {} if wrenches is None else {name: name for name in wrenches.inputs}
         signature = code.call.signature
         read = tuple(buffers[each] for each in signature.inputs)
-        return StepCall(code, read, tuple(buffers[each] for each in signature.outputs))
+        written = tuple(buffers[each] for each in signature.outputs)
+        return [*calls, StepCall(code, read, written)]
 
     def _update_call(self, instruction: UpdateStage) -> StepCall:
         """Call that updates the state."""
@@ -169,8 +179,8 @@ def make_compiled_stepper(
     if program is None or backends.default() != "llvm":
         return None
     joints = joint_map(model)
-    if is_embedded(program.rates):
-        if not _has_code(model, program.rates, scheme, work, dtype):
+    if program.is_traced:
+        if not _has_code(model, program, scheme, work, dtype):
             return None
     elif not joints.one_to_one or (joints.scales != 1.0).any():
         return None
@@ -181,12 +191,14 @@ def make_compiled_stepper(
     return CompiledStepper(model, program, scheme, work, threads, dtype)
 
 
-def _has_code(model: Model, name: str, scheme: Scheme, work: int, dtype: np.dtype[Any]) -> bool:
-    """Whether a program over nodes is compiled, or worth waiting for; there are no loops for it."""
+def _has_code(
+    model: Model, program: RatePrograms, scheme: Scheme, work: int, dtype: np.dtype[Any]
+) -> bool:
+    """Whether a traced program is compiled, or worth waiting for; there are no loops for it."""
     from phistar.backends.llvm.run.batches import LLVM_REAL_BY_DTYPE
     from phistar.backends.to_llvm import MachineCode
 
-    code = traced_executable(model, (name,))
+    code = traced_executable(model, (program.rates, *(program.choices or ())))
     if not isinstance(code, MachineCode):
         return False
     if code.program.decision.eager or _is_patient(model, scheme, work):
@@ -213,15 +225,40 @@ def _reads_wrenches(
 
 
 def _code(
-    name: str, model: Model, real: str, patient: bool, wrenches: Wrenches | None = None
+    name: str,
+    model: Model,
+    real: str,
+    patient: bool,
+    wrenches: Wrenches | None = None,
+    choices: tuple[object, ...] | None = None,
 ) -> MachineKernel:
     """The kernel of a program of the catalogue; the best one for who is patient."""
     from phistar.backends.to_llvm import MachineCode
 
-    code = kernel(name, model).build(model)
+    code = kernel(name, model).build(model, choices=choices or ())
     assert isinstance(code, MachineCode)
     tiers = code.tiers((), real, None if wrenches is None else wrenches.at)
     return tiers.wait_for_final() if patient else tiers.kernel
+
+
+@cached_for_equal_models(64)
+def forced_kernel(model: Model, parts: tuple[str, ...], own: bool, real: str) -> MachineKernel:
+    """The kernel q, v, tau -> tau with the forces of springs and dampers.
+
+    Args:
+        model: The robot.
+        parts: What pushes.
+        own: Whether joint vectors are in the robot's own coordinates, or in body order.
+        real: Precision.
+    """
+    from phistar.backends.llvm.run.key import compiler_digest
+    from phistar.backends.llvm.run.tiers import TieredKernel
+    from phistar.scalar.trace.passive_programs import forced
+
+    text = "\n".join([compiler_digest(), "forced", model.fingerprint, repr((parts, own))])
+    name = hashlib.sha256(text.encode()).hexdigest()
+    title = f"{model.name}: joint forces with {', '.join(parts)}"
+    return TieredKernel(name, real, title, None, lambda: forced(model, parts, own)).kernel
 
 
 @lru_cache(maxsize=256)

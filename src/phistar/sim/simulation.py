@@ -46,6 +46,8 @@ class Simulation:
         steps: Number of steps.
         rejected: Number of rejected steps, of schemes that choose their steps.
         external: Whether wrenches acted on frames.
+        passive: What of the joints' physics acted: of ``"springs"``, ``"damping"``,
+            ``"friction"`` and ``"limits"`` those that were chosen and that the robot has.
         told: Motion that is prescribed, at each knot; None if none is.
         diverged: (...) the first knot at which a sample is not finite, NaN from there on; -1 if all
             are finite. None if divergence raises.
@@ -65,6 +67,7 @@ class Simulation:
     external: bool = False
     diverged: Array | None = None
     told: Held | None = field(default=None, repr=False)
+    passive: tuple[str, ...] = ()
 
     @property
     def ok(self) -> Array:

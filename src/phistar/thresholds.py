@@ -283,6 +283,24 @@ class Policy:
     max_link_loop_rows_at_once: int = 40
     """Links times rows of loops up to which it is compiled by the first call that wants it."""
 
+    max_unilateral_pairs: int = 40_000
+    """Rows with bounded multipliers, times rows and links, up to which a step with contacts is one
+    program: a round of its solver has a product for each pair of rows. The quadruped with four feet
+    and twelve stops has 900 and compiles in 2 s."""
+
+    max_unilateral_pairs_at_once: int = 100
+    """The same up to which it is compiled by the first call that wants it."""
+
+    contact_sweeps: int = 20
+    """Sweeps of projected Gauss-Seidel over all rows in a step. They begin with the impulses of the
+    step before, so that what rests or slides is solved in a few steps whatever their number."""
+
+    contact_correction: float = 0.2
+    """Fraction of a penetration that a step takes back: all of it at once would throw things up."""
+
+    resting_gravity_steps: float = 2.0
+    """Steps of free fall: what comes slower than they make it does not bounce, but rests."""
+
     max_node_links_unrolled: int = 1000
     """Links, and columns of nodes of links that move together, up to which dynamics over nodes is
     an unrolled program: at about 92 operations each these are 92 000. There are no loops over

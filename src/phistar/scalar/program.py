@@ -157,12 +157,15 @@ class RowLoop:
         row_width: Numbers in a row of the outputs.
         stride: Slots from a number of a row to that of the next.
         block: What is done.
+        in_order: Whether a row reads what the one before it left: rows are rounds of an iteration,
+            done one by one.
     """
 
     rows: range
     row_width: int
     stride: int
     block: BasicBlock
+    in_order: bool = False
 
     def slot(self, slot: int, row: int) -> int:
         """Where a row's own number is kept."""

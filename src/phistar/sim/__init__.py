@@ -2,5 +2,6 @@
 """Motion in time: schemes on the configuration space, compiled step loops, conserved quantities."""
 
 from phistar.sim.simulation import Simulation
+from phistar.sim.unilateral_row import UNILATERAL_STEP
 
-__all__ = ["Simulation"]
+__all__ = ["UNILATERAL_STEP", "Simulation"]

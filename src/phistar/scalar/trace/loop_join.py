@@ -114,7 +114,7 @@ class LoopJoin:
 
     def solve(self, force: Vector, wanted: Vector) -> tuple[Vector, Vector]:
         """x in body order, of f in body order and c, and λ."""
-        sweep = _JoinSweep(self._robot, self._L, wanted, self._least)
+        sweep = JoinSweep(self._robot, self._L, wanted, self._least)
         for k in reversed(range(len(self._robot.links))):
             sweep.close(k, self._closing.get(k, ()))
             sweep.pass_joint(k, force)
@@ -122,7 +122,16 @@ class LoopJoin:
         return sweep.outward()
 
 
-class _JoinSweep:
+class JoinSweep:
+    """The sweep inward, joint by joint, and the one outward.
+
+    Args:
+        robot: Its links.
+        L: Rows in body order.
+        wanted: c of the rows that are to be solved.
+        least: Pivots of rows below these are none; None: all count.
+    """
+
     def __init__(
         self, robot: TracedLinks, L: Matrix, wanted: Vector, least: Sequence[float] | None
     ) -> None:
@@ -143,7 +152,8 @@ class _JoinSweep:
         key = (max(i, j), min(i, j))
         self.mobility[key] = self.mobility.get(key, 0.0) + x
 
-    def _between(self, i: int, j: int) -> Scalar:
+    def between(self, i: int, j: int) -> Scalar:
+        """Λ of two rows."""
         return self.mobility.get((max(i, j), min(i, j)), 0.0)
 
     def pass_joint(self, k: int, force: Vector) -> None:
@@ -189,12 +199,12 @@ class _JoinSweep:
         if not rows:
             return
         least = None if self.least is None else [self.least[i] for i in rows]
-        factor = SymmetricFactor([[self._between(i, j) for j in rows] for i in rows], least)
+        factor = SymmetricFactor([[self.between(i, j) for j in rows] for i in rows], least)
         wanted = factor.forward([self.wanted[i] - self.moved[i] for i in rows])
         loads = {i: self._load(k, i) for i in rows}
         felt = [factor.forward([loads[i][component] for i in rows]) for component in range(6)]
         others = {
-            j: factor.forward([self._between(i, j) for i in rows])
+            j: factor.forward([self.between(i, j) for i in rows])
             for j in range(len(self.L))
             if j not in rows and any((max(i, j), min(i, j)) in self.mobility for i in rows)
             and not self._is_closed(j)
@@ -227,10 +237,10 @@ class _JoinSweep:
         weighted = [factor.divided(row) for row in felt]
         link.inertia = add_inertias(link.inertia, _gram(felt, weighted))
 
-    def outward(self) -> tuple[Vector, Vector]:
-        """x, link by link, and λ."""
+    def outward(self, given: Vector | None = None) -> tuple[Vector, Vector]:
+        """x, link by link, and λ; of rows that were left open it is given."""
         result = zeros(sum(len(place.link.columns) for place in self.robot.placed_links))
-        multipliers: Vector = zeros(len(self.L))
+        multipliers: Vector = zeros(len(self.L)) if given is None else list(given)
         self._multiply(GROUND, zeros(), multipliers)
         accelerations: dict[int, Vector] = {GROUND: zeros()}
         for link, place in zip(self.robot.links, self.robot.placed_links, strict=True):

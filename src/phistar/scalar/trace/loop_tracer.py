@@ -8,7 +8,7 @@ vectors they are given is shared between all places that use them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from phistar.arrays import Array
@@ -16,12 +16,10 @@ from phistar.model.joint_map import joint_map
 from phistar.model.model import Model
 from phistar.scalar.linear.symmetric_factor import is_zero
 from phistar.scalar.linear.vectors import Matrix, Vector, scaled, zeros
-from phistar.scalar.lower import trace_context
 from phistar.scalar.program import Unrolled
 from phistar.scalar.trace.inline import inline
-from phistar.scalar.trace.link_operations import as_vector
+from phistar.scalar.trace.traced_bias import traced_bias
 from phistar.scalar.trace.traced_links import TracedLinks
-from phistar.scalar.trace.unrolled import UnrolledTrace
 from phistar.sweeps.schedule import Schedule
 
 
@@ -107,16 +105,7 @@ class LoopTracer:
 
     def traced_bias(self, robot: TracedLinks) -> Vector:
         """𝒞 of the inputs q and v, in the graph and the axes of some links."""
-        places = tuple((i, 1.0) for i in self._order)
-        context = trace_context(self._bias.program, self.model, self._absent)
-        trace = UnrolledTrace(robot, replace(context, joint_places=places))
-        trace.run(self._bias)
-        (stream,) = self._bias.program.outputs.values()
-        found = zeros(self.model.nv)
-        for link in trace.tracers:
-            values = as_vector(link.value(stream))
-            found[link.v : link.v + len(values)] = values
-        return self.own(found)
+        return self.own(traced_bias(self.model, self._bias, self._absent, robot))
 
     @cached_property
     def independent(self) -> bool:

@@ -291,6 +291,14 @@ class Policy:
     max_unilateral_pairs_at_once: int = 100
     """The same up to which it is compiled by the first call that wants it."""
 
+    joint_row_sweeps: int = 30
+    """Rounds of projected Gauss-Seidel over friction and limits of joints in a step: with the
+    impulses of the step before as a start, seven of an arm agree with an exact solution to 1e-12
+    after 20."""
+
+    steps_of_a_row_step: int = 50
+    """Compiled steps for which friction and limits of one step take as long in NumPy."""
+
     contact_sweeps: int = 20
     """Sweeps of projected Gauss-Seidel over all rows in a step. They begin with the impulses of the
     step before, so that what rests or slides is solved in a few steps whatever their number."""

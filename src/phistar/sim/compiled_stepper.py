@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -79,19 +80,38 @@ class CompiledStepper:
         self._in_own_coordinates = program.is_traced or self.joints.is_identity
         offsets = own_joint_offsets if program.is_traced else joint_offsets
         self._joint_offsets = offsets(model)
-        self._wait_for_optimised = _is_patient(model, scheme, work)
-        calls: list[StepCall] = []
-        for p in scheme.instructions:
-            calls += self._rate_calls(p) if isinstance(p, EvaluateRates) else [self._update_call(p)]
-        self._rollout = Rollout(calls, ("h",))
+        self._wait_for_optimised = is_patient(model, scheme, work)
+        self._rollout = Rollout(self._calls(scheme), ("h",))
         self.cost_ns = self._rollout.cost_ns
 
-    def _rate_calls(self, instruction: EvaluateRates) -> list[StepCall]:
+    def _calls(self, scheme: Scheme) -> list[StepCall]:
+        """Those of a step."""
+        return self._stage_calls(scheme)
+
+    def _stage_calls(
+        self, scheme: Scheme, tau: str = "tau", end: tuple[str, str] = ("q0", "x0")
+    ) -> list[StepCall]:
+        """The stages of a scheme.
+
+        Args:
+            scheme: Its instructions.
+            tau: Buffer of the joint forces.
+            end: Buffers of the next state.
+        """
+        calls: list[StepCall] = []
+        for p in scheme.instructions:
+            if isinstance(p, EvaluateRates):
+                calls += self._rate_calls(p, tau)
+            else:
+                calls.append(self._update_call(p, end))
+        return calls
+
+    def _rate_calls(self, instruction: EvaluateRates, tau: str) -> list[StepCall]:
         """Calls that evaluate the dynamics at a stage."""
         from phistar.backends.llvm.run.rollout import StepCall
 
         names, stage = self._program, instruction.stage
-        stage_names = {name: f"{name}{stage}" for name in "qxva"} | {"tau": "tau", "h": "h"}
+        stage_names = {name: f"{name}{stage}" for name in "qxva"} | {"tau": tau, "h": "h"}
         program = names.velocity if instruction.velocity_only else names.rates
         if program is None:
             return []
@@ -99,7 +119,7 @@ class CompiledStepper:
         if names.smooth and not instruction.velocity_only:
             own = self._in_own_coordinates
             pushed = forced_kernel(self._model, names.smooth, own, self._real)
-            calls.append(StepCall(pushed, (f"q{stage}", f"x{stage}", "tau"), (f"tau{stage}",)))
+            calls.append(StepCall(pushed, (f"q{stage}", f"x{stage}", tau), (f"tau{stage}",)))
             stage_names["tau"] = f"tau{stage}"
         wrenches = names.wrenches
         code = _code(
@@ -112,7 +132,7 @@ class CompiledStepper:
         written = tuple(buffers[each] for each in signature.outputs)
         return [*calls, StepCall(code, read, written)]
 
-    def _update_call(self, instruction: UpdateStage) -> StepCall:
+    def _update_call(self, instruction: UpdateStage, end: tuple[str, str]) -> StepCall:
         """Call that updates the state."""
         from phistar.backends.llvm.run.rollout import StepCall
 
@@ -123,7 +143,7 @@ class CompiledStepper:
         velocity = "x" if self._program.velocity is None else "v"
         read = ["q0", "x0", "h", *(f"{velocity}{s}" for s in update.velocities)]
         read += [f"a{stage}" for stage, _ in update.rate_weights]
-        written = (f"q{instruction.stage}", f"x{instruction.stage}")
+        written = (f"q{instruction.stage}", f"x{instruction.stage}") if instruction.stage else end
         return StepCall(
             update_kernel(self._joint_offsets, update, self._real), tuple(read), written
         )
@@ -139,6 +159,21 @@ class CompiledStepper:
         results: tuple[Array, Array],
     ) -> bool:
         """See ``NumpyStepper.run``; results are of ``dtype``."""
+        return self._run(q, x, tau, dt, steps, every, results, {}, {})
+
+    def _run(
+        self,
+        q: Array,
+        x: Array,
+        tau: Array,
+        dt: float,
+        steps: int,
+        every: int,
+        results: tuple[Array, Array],
+        more_inputs: Mapping[str, Array],
+        more_results: Mapping[str, Array],
+    ) -> bool:
+        """The same with more buffers that are given and kept."""
         as_is = self._in_own_coordinates
         spread = [each if as_is else self.joints.spread(each) for each in (x, tau)]
         rows = [np.ascontiguousarray(each, self.dtype) for each in spread]
@@ -148,8 +183,8 @@ class CompiledStepper:
         for name, wrench in () if wrenches is None else wrenches.inputs.items():
             inputs[name] = np.ascontiguousarray(np.broadcast_to(wrench, (len(q), 6)), self.dtype)
         finite = self._rollout(
-            inputs,
-            {"q0": results[0], "x0": out},
+            {**inputs, **more_inputs},
+            {"q0": results[0], "x0": out, **more_results},
             {"h": np.array([dt], self.dtype)},
             steps,
             every,
@@ -167,6 +202,7 @@ def make_compiled_stepper(
     work: int,
     threads: int | None = None,
     dtype: np.dtype[Any] = DOUBLE,
+    kind: type[CompiledStepper] = CompiledStepper,
 ) -> CompiledStepper | None:
     """The machine code of a scheme, or None where there is none.
 
@@ -188,7 +224,7 @@ def make_compiled_stepper(
         return None
     if program.wrenches is not None and not _reads_wrenches(model, program, scheme, work, dtype):
         return None
-    return CompiledStepper(model, program, scheme, work, threads, dtype)
+    return kind(model, program, scheme, work, threads, dtype)
 
 
 def _has_code(
@@ -201,12 +237,12 @@ def _has_code(
     code = traced_executable(model, (program.rates, *(program.choices or ())))
     if not isinstance(code, MachineCode):
         return False
-    if code.program.decision.eager or _is_patient(model, scheme, work):
+    if code.program.decision.eager or is_patient(model, scheme, work):
         return True
     return code.tiers((), LLVM_REAL_BY_DTYPE[dtype], None).kernel_if_ready is not None
 
 
-def _is_patient(model: Model, scheme: Scheme, work: int) -> bool:
+def is_patient(model: Model, scheme: Scheme, work: int) -> bool:
     """Whether a simulation waits for optimised code."""
     evaluations = work * len(scheme.instructions) // 2
     return decide(StepWork(evaluations), len(model.bodies)).eager
@@ -219,7 +255,7 @@ def _reads_wrenches(
     from phistar.backends.llvm.run.batches import LLVM_REAL_BY_DTYPE
 
     assert program.wrenches is not None
-    patient, real = _is_patient(model, scheme, work), LLVM_REAL_BY_DTYPE[dtype]
+    patient, real = is_patient(model, scheme, work), LLVM_REAL_BY_DTYPE[dtype]
     code = _code(program.rates, model, real, patient, program.wrenches)
     return set(program.wrenches.inputs) <= set(code.call.signature.inputs)
 

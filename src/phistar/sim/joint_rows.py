@@ -106,7 +106,7 @@ class JointRows:
         """
         model, numbers = variable.model, passive_numbers(variable.model)
         self.model, self.parts = model, parts
-        self._variable, self._implicit = variable, implicit and bool(variable.smooth)
+        self._variable, self.implicit = variable, implicit and bool(variable.smooth)
         infinite = np.full(model.nv, np.inf)
         limited = "limits" in parts
         self.friction = numbers.friction if "friction" in parts else np.zeros(model.nv)
@@ -240,7 +240,7 @@ class JointRows:
             passive_force_unchecked(model, q, v, variable.smooth) if variable.smooth else 0
         )
         mass = dynamics.mass_matrix(model, q)
-        if self._implicit:
+        if self.implicit:
             added, K = implicit_numbers(model, variable.smooth, h)
             mass = mass + added[..., None] * np.eye(model.nv)
             total = total - h * K * v

@@ -26,6 +26,7 @@ from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
 from phistar.model.wrenches import Forces, check_wrenches
 from phistar.sim.adaptive_stepper import AcceptedSteps, AdaptiveStepper
+from phistar.sim.compiled_rows import LimitStepper, make_row_stepper
 from phistar.sim.compiled_stepper import CompiledStepper, make_compiled_stepper
 from phistar.sim.conserving_stepper import ConservingStepper
 from phistar.sim.divergence import (
@@ -52,7 +53,6 @@ from phistar.sim.loop_stepper import LoopStepper, LoopVelocity
 from phistar.sim.monitors import map_knots
 from phistar.sim.numpy_stepper import NumpyStepper
 from phistar.sim.result_size import refuse_large_simulation
-from phistar.sim.row_stepper import RowStepper
 from phistar.sim.schemes import IMPLICIT, SCHEMES
 from phistar.sim.simulation import Simulation
 from phistar.sim.variables import (
@@ -68,7 +68,7 @@ from phistar.thresholds import POLICY
 if TYPE_CHECKING:
     from phistar.constraints import Prescribed
 
-Stepper = CompiledStepper | NumpyStepper | ConservingStepper
+Stepper = CompiledStepper | LimitStepper | NumpyStepper | ConservingStepper
 
 ADAPTIVE, CONSERVING = "dopri5", "implicit_midpoint"
 
@@ -237,7 +237,8 @@ def _fixed(
     work = samples * count
     engine = _choose_stepper(model, var, scheme, work, threads, start.dtype, keep_going, constraint)
     # NumPy steps in double precision whatever the results are.
-    dtype = engine.dtype if isinstance(engine, CompiledStepper) else np.dtype(float)
+    compiled = engine if isinstance(engine, CompiledStepper | LimitStepper) else None
+    dtype = np.dtype(float) if compiled is None else compiled.dtype
     qs = np.empty((knots + 1, samples, model.nq), dtype)
     xs = np.empty((knots + 1, samples, model.nv), dtype)
     qs[0], xs[0] = start.q, _initial_variable(var, start, keep_going)
@@ -294,7 +295,9 @@ def _choose_stepper(
         return ConservingStepper(model, var, keep_going)
     instructions = SCHEMES[scheme]
     if constraint is not None:
-        return RowStepper(model, var, instructions, keep_going, constraint)
+        return make_row_stepper(
+            model, var, instructions, constraint, work, threads, dtype, keep_going
+        )
     if isinstance(var, LoopVelocity):
         return LoopStepper(model, var, instructions, keep_going, work, threads)
     return make_compiled_stepper(model, var, instructions, work, threads, dtype) or NumpyStepper(

@@ -3,17 +3,15 @@
 
 from __future__ import annotations
 
-import math
-
 from phistar.model.joint_map import joint_map
-from phistar.model.joint_physics import passive_numbers
 from phistar.model.model import Model
-from phistar.scalar.graph import Graph, Scalar, guard, select
+from phistar.scalar.graph import Graph
 from phistar.scalar.linear.vectors import Vector, plus
 from phistar.scalar.lower import quaternion_entries
 from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled, count_arithmetic
 from phistar.scalar.trace.implicit_programs import implicit_scalars
 from phistar.scalar.trace.inline import inline
+from phistar.scalar.trace.limit_programs import outside_limits
 from phistar.scalar.trace.passive_programs import passive_scalars
 from phistar.scalar.trace.state_update import joint_offsets, own_joint_offsets, to_state_update
 from phistar.sim.schemes import EvaluateRates, Scheme
@@ -86,21 +84,6 @@ def step_program(
     inputs = {"q": model.nq, "v": model.nv, "tau": model.nv, "dt": 1}
     outputs = {"q_next": model.nq, "v_next": model.nv}
     return Unrolled(Signature(inputs, outputs, quaternion_entries(model)), BasicBlock(g, stores))
-
-
-def outside_limits(model: Model, start: Vector, end: Vector) -> Scalar:
-    """Zero, or not a number where a step ends beyond a limit, farther out than it began."""
-    numbers = passive_numbers(model)
-    count: Scalar = 0.0
-    for i, low, high in zip(
-        numbers.coordinates.tolist(), numbers.lower.tolist(), numbers.upper.tolist(), strict=True
-    ):
-        if high < math.inf:
-            count = count + select(end[i], select(start[i], high, start[i], high), 1.0, 0.0)
-        if low > -math.inf:
-            count = count + select(select(low, start[i], start[i], low), end[i], 1.0, 0.0)
-    slack = 0.5 - count
-    return guard(slack, 0.0) - slack
 
 
 def _placed(order: list[int], x: Vector) -> Vector:

@@ -296,6 +296,10 @@ class Policy:
     impulses of the step before as a start, seven of an arm agree with an exact solution to 1e-12
     after 20."""
 
+    max_explicit_joint_rate: float = 1.0
+    """Length of a step times the rate at which a damper stops, or a spring swings, a joint, up to
+    which ``"auto"`` takes explicit steps: rk4 is stable up to 2.8."""
+
     steps_of_a_row_step: int = 50
     """Compiled steps for which friction and limits of one step take as long in NumPy."""
 

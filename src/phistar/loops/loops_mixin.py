@@ -552,7 +552,7 @@ class ClosesLoops(Constrained):
         v: Coordinates,
         tau: Coordinates,
         dt: float | ArrayLike,
-        scheme: str = "semi_implicit",
+        scheme: str = "auto",
         *,
         forces: Mapping[str, ArrayLike] | None = None,
         reference: str = "world_aligned",

@@ -53,6 +53,7 @@ from phistar.sim.loop_stepper import LoopStepper, LoopVelocity
 from phistar.sim.monitors import map_knots
 from phistar.sim.numpy_stepper import NumpyStepper
 from phistar.sim.result_size import refuse_large_simulation
+from phistar.sim.scheme_choice import AUTO, scheme_of_simulation
 from phistar.sim.schemes import IMPLICIT, SCHEMES
 from phistar.sim.simulation import Simulation
 from phistar.sim.variables import (
@@ -92,7 +93,7 @@ def simulate(
     duration: float | None = None,
     tau: Coordinates | None = None,
     tau_steps: Any = None,
-    scheme: str = "rk4",
+    scheme: str = AUTO,
     variables: str | None = None,
     every: int = 1,
     tolerance: float = 1e-8,
@@ -105,14 +106,16 @@ def simulate(
     passive: Passive = True,
 ) -> Simulation:
     """See ``Robot.simulate``; ``prescribed`` are constraints in time, by their loops."""
-    if scheme not in SCHEME_NAMES:
-        raise UnknownNameError("scheme", scheme, SCHEME_NAMES)
+    if scheme not in (AUTO, *SCHEME_NAMES):
+        raise UnknownNameError("scheme", scheme, (AUTO, *SCHEME_NAMES))
     check_on_error(on_error)
+    smooth, rows = used_parts(model, passive)
     closed = bool(active_loops(model.loops))
     if closed:
         _check_loop_scheme(scheme, variables)
     else:
         refuse_singular(model)
+    scheme = scheme_of_simulation(model, scheme, dt, smooth, variables)
     name = variables or ("eta" if scheme == CONSERVING else "v")
     if name not in VARIABLES:
         raise UnknownNameError("variables", name, VARIABLES)
@@ -121,7 +124,6 @@ def simulate(
             f"variables is {name!r}, but {CONSERVING} conserves energy in η only; leave it out"
         )
     keep_going = on_error == "nan"
-    smooth, rows = used_parts(model, passive)
     refuse_scheme(model, scheme, smooth, name)
     if rows and scheme not in SCHEMES:
         raise rows_error(model, scheme, rows)

@@ -20,6 +20,7 @@ from phistar.model.model import Model
 from phistar.model.model_cache import Entry
 from phistar.sim import run, step
 from phistar.sim.joint_rows import used_parts
+from phistar.sim.scheme_choice import AUTO, scheme_of_step
 from phistar.sim.schemes import SCHEMES
 from phistar.sim.simulation import Simulation
 
@@ -45,7 +46,7 @@ class Simulates:
         v: Coordinates,
         tau: Coordinates,
         dt: float | ArrayLike,
-        scheme: str = "semi_implicit",
+        scheme: str = "auto",
         *,
         forces: Mapping[str, ArrayLike] | None = None,
         reference: str = "world_aligned",
@@ -65,7 +66,8 @@ class Simulates:
             v: (..., nv).
             tau: (..., nv) joint forces [N m, N], held during the step.
             dt: Its length [s], a number or (...), one for each sample.
-            scheme: ``"semi_implicit"``, ``"implicit"``, ``"euler"``, ``"midpoint"`` or ``"rk4"``.
+            scheme: ``"semi_implicit"``, ``"implicit"``, ``"euler"``, ``"midpoint"`` or ``"rk4"``;
+                ``"auto"`` is semi-implicit, and implicit where joints have springs or damping.
             forces: External wrenches (..., 6) on named frames, as in ``forward_dynamics``, held
                 during the step; it is taken stage by stage then.
             reference: Axes and point of those wrenches.
@@ -102,8 +104,13 @@ class Simulates:
         """
         smooth, rows = used_parts(self.model, True)
         parts = (*smooth, *rows)
-        with_all = {} if "friction" in rows else {x: step.step_key(x, parts) for x in SCHEMES}
-        return {name: step.step_key(name, ()) for name in SCHEMES}, with_all
+        schemes = {name: name for name in SCHEMES}
+        plain = schemes | {AUTO: scheme_of_step(self.model, AUTO, ())}
+        given = schemes | {AUTO: scheme_of_step(self.model, AUTO, smooth)}
+        rigid = {name: step.step_key(scheme, ()) for name, scheme in plain.items()}
+        if "friction" in rows:
+            return rigid, {}
+        return rigid, {name: step.step_key(scheme, parts) for name, scheme in given.items()}
 
     def simulate(
         self,
@@ -115,7 +122,7 @@ class Simulates:
         duration: float | None = None,
         tau: Coordinates | None = None,
         tau_steps: ArrayLike | None = None,
-        scheme: str = "rk4",
+        scheme: str = "auto",
         variables: str | None = None,
         every: int = 1,
         tolerance: float = 1e-8,
@@ -146,7 +153,8 @@ class Simulates:
             tau_steps: (steps, ..., nv) joint forces, each held during its step.
             scheme: With a fixed step: ``"rk4"``, ``"midpoint"``, ``"semi_implicit"``, ``"euler"``;
                 ``"implicit"``, which is semi-implicit with springs and damping at the end of the
-                step, so that stiff joints stay stable;
+                step, so that stiff joints stay stable; ``"auto"`` is rk4, or implicit where that
+                would overshoot the joints' springs or damping (``sim.scheme`` tells);
                 ``"implicit_midpoint"``, which conserves energy; ``"dopri5"``, which chooses its
                 steps, common to the batch, and interpolates between them. With ``dt`` its knots are
                 at this interval, without it they are its steps.

@@ -56,6 +56,7 @@ from phistar.sim.loop_stepper import (
     step_by_program,
 )
 from phistar.sim.manifold import is_euclidean
+from phistar.sim.scheme_choice import AUTO, scheme_of_step
 from phistar.sim.schemes import SCHEMES, EvaluateRates, Scheme
 from phistar.sim.stages import StateFunctions, functions_of, next_state
 from phistar.sim.variables import ImplicitVelocity, Variable, Velocity
@@ -67,16 +68,17 @@ def step(
     v: Coordinates,
     tau: Coordinates,
     dt: ArrayLike,
-    scheme: str = "semi_implicit",
+    scheme: str = AUTO,
     forces: Forces | None = None,
     reference: str = "world_aligned",
     passive: Passive = True,
 ) -> tuple[Array, Array]:
     """See ``Robot.step``."""
-    if scheme not in SCHEMES:
-        raise UnknownNameError("scheme", scheme, SCHEMES)
-    closed = bool(active_loops(model.loops))
     smooth, rows = used_parts(model, passive)
+    scheme = scheme_of_step(model, scheme, smooth)
+    if scheme not in SCHEMES:
+        raise UnknownNameError("scheme", scheme, (AUTO, *SCHEMES))
+    closed = bool(active_loops(model.loops))
     refuse_scheme(model, scheme, smooth)
     if not closed:
         refuse_singular(model)

@@ -79,6 +79,23 @@ def test_no_joint_leaves_its_range(scheme: str) -> None:
     assert back.q[-1, 0] < 1.0
 
 
+@pytest.mark.parametrize("scheme", ["implicit", "rk4"])
+def test_each_part_acts_alone(scheme: str) -> None:
+    """Chosen friction does not stop at limits, and chosen limits do not rub."""
+    robot = slider(friction=1.0, damping=0.2, lower=-1.0, upper=0.1)
+    weight, how = 9.81 * math.sin(SLOPE), {"dt": 1e-3, "duration": 1.0, "scheme": scheme}
+    rubs = robot.simulate([0.0], [0.0], passive={"friction"}, **how)
+    assert rubs.passive == ("friction",)
+    assert abs(rubs.q[-1, 0] - 0.5 * (weight - 1.0)) < 1e-3
+    stops = robot.simulate([0.0], [0.0], passive={"limits"}, **how)
+    assert abs(stops.q[200, 0] - min(0.1, 0.5 * weight * 0.04)) < 1e-3
+    assert stops.q[-1, 0] == 0.1
+    damped = robot.simulate([0.0], [0.0], passive="damping", **how)
+    assert abs(damped.v[-1, 0] - weight / 0.2 * (1 - math.exp(-0.2))) < 2e-3
+    rigid = robot.simulate([0.0], [0.0], passive=False, **how)
+    assert abs(rigid.v[-1, 0] - weight) < 1e-9
+
+
 def exact(monkeypatch: pytest.MonkeyPatch, robot: phistar.Robot, *state: Array, **how: Any) -> Any:
     """The same simulation with friction and limits by the active-set method."""
 
@@ -101,7 +118,7 @@ def exact(monkeypatch: pytest.MonkeyPatch, robot: phistar.Robot, *state: Array, 
 def test_machine_code_finds_the_exact_forces(
     monkeypatch: pytest.MonkeyPatch, scheme: str, joint: dict[str, float]
 ) -> None:
-    """Gauss-Seidel on Δ and the active sets of 𝓜 lead to the same motion; samples keep their bits."""
+    """Gauss-Seidel on Δ and active sets lead to the same motion; samples keep their bits."""
     robot = arm(**joint)
     rng = np.random.default_rng(2)
     q, v = rng.uniform(-0.25, 0.25, (5, 3)), 3.0 * rng.normal(size=(5, 3))
@@ -240,7 +257,8 @@ def test_a_springy_ball_and_hinge_swing_as_in_mujoco() -> None:
  damping="0.4"/><inertial mass="1" pos="0 0 -.5" diaginertia=".1 .1 .01"/><body pos="0 0 -1">
 <joint name="s" type="slide" axis="0 0 1" stiffness="40" damping="0.6"/>
 <inertial mass="1" pos="0.1 0 -.5" diaginertia=".1 .2 .15"/><body><joint type="ball" damping="0.2"/>
-<inertial mass="1" pos="0.1 0 -.5" diaginertia=".1 .2 .15"/></body></body></body></worldbody></mujoco>"""
+<inertial mass="1" pos="0.1 0 -.5" diaginertia=".1 .2 .15"/></body></body></body></worldbody>
+</mujoco>"""
     found = compare(phistar.load(text.encode()), mujoco.MjModel.from_xml_string(text))
     assert found.rk4 < TOLERANCE
     assert found.implicit is not None

@@ -14,15 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from phistar import backends
 from phistar.arrays import Array
 from phistar.compile import joint_map, traced_executable
 from phistar.model.joint_physics import passive_numbers
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_for_equal_models
 from phistar.scalar.trace.unilateral_rows import JointRow, StepRows
-from phistar.sim.compiled_stepper import CompiledStepper, forced_kernel, is_patient
+from phistar.sim.compiled_stepper import (
+    CompiledStepper,
+    forced_kernel,
+    is_patient,
+    make_compiled_stepper,
+)
 from phistar.sim.joint_rows import JointRows
+from phistar.sim.loop_stepper import LoopStepper, LoopVelocity
 from phistar.sim.row_stepper import RowStepper
 from phistar.sim.schemes import EvaluateRates, Scheme
 from phistar.sim.variables import RatePrograms, Variable
@@ -64,13 +69,14 @@ def step_rows(model: Model, parts: tuple[str, ...], implicit: bool) -> StepRows:
 
 
 class RowProgram:
-    """The program of rows, and which forces its impulses are."""
+    """The program of rows, which forces its impulses are, and whether some are of limits."""
 
     def __init__(self, model: Model, parts: tuple[str, ...], implicit: bool) -> None:
         rows = step_rows(model, parts, implicit)
         self.key = ("unilateral_step", rows)
         self.entries = tuple(row.v for row in rows.bounded)
         self.count = max(len(self.entries), 1)
+        self.stops = "limits" in parts
 
 
 class GuardedStepper(CompiledStepper):
@@ -157,6 +163,8 @@ class CompiledRowStepper(CompiledStepper):
             ends = ("q_kept", "q_smooth", "x_smooth", "q_stopped", "x_stopped")
             return [*calls, StepCall(choose, ends, ("q0", "x0"))]
         calls += self._stage_calls(scheme, "tau_held")
+        if not self.rows.stops:
+            return calls
         clamp = small_kernel(model, "clamped", (), real)
         return [*calls, StepCall(clamp, ("q_kept", "q0"), ("q0",))]
 
@@ -285,7 +293,7 @@ def make_row_stepper(
     threads: int | None,
     dtype: np.dtype[Any],
     keep_going: bool,
-) -> LimitStepper | CompiledRowStepper | RowStepper:
+) -> LimitStepper | CompiledRowStepper | RowStepper | LimitedLoopStepper:
     """What takes steps with friction or limits: machine code where there is some.
 
     Args:
@@ -293,33 +301,84 @@ def make_row_stepper(
         rows: Friction and limits.
     """
     numpy = RowStepper(model, variable, scheme, keep_going, rows)
-    program, rubs = variable.program, "friction" in rows.parts
-    joints = joint_map(model)
-    if program is None or program.wrenches is not None or backends.default() != "llvm":
+    rubs = "friction" in rows.parts
+    if isinstance(variable, LoopVelocity):
+        if rubs:
+            return numpy
+        return LimitedLoopStepper(model, variable, scheme, keep_going, work, threads, numpy)
+    given = (model, variable, scheme, work, threads, dtype)
+    guarded = make_compiled_stepper(*given, CompiledStepper if rubs else GuardedStepper)
+    program = variable.program
+    if guarded is None or program is None:
         return numpy
-    if not (joints.is_identity or program.is_traced) or program.velocity is not None:
-        return numpy
-    from phistar.sim.compiled_stepper import make_compiled_stepper
-
     code = RowProgram(model, (*variable.smooth, *rows.parts), rows.implicit)
-    if rubs:
-        if not has_row_code(model, code, scheme, work, dtype):
-            return numpy
-        made = make_compiled_stepper(model, variable, scheme, work, threads, dtype)
-        if made is None:
-            return numpy
-        return CompiledRowStepper(
+    stopped: CompiledRowStepper | RowStepper = numpy
+    if _has_rows(model, program) and has_row_code(model, code, scheme, work, dtype):
+        stopped = CompiledRowStepper(
             model, program, scheme, work, threads, dtype, code, variable.smooth, rubs
         )
-    guarded = make_compiled_stepper(model, variable, scheme, work, threads, dtype, GuardedStepper)
-    if not isinstance(guarded, GuardedStepper):
-        return numpy
-    if not has_row_code(model, code, scheme, work, dtype):
-        return LimitStepper(guarded, numpy)
-    stopped = CompiledRowStepper(
-        model, program, scheme, work, threads, dtype, code, variable.smooth, rubs
-    )
-    return LimitStepper(guarded, stopped)
+    return LimitStepper(guarded, stopped) if isinstance(guarded, GuardedStepper) else stopped
+
+
+def _has_rows(model: Model, program: RatePrograms) -> bool:
+    """Whether rows may be part of the steps of a program."""
+    in_order = joint_map(model).is_identity or program.is_traced
+    return in_order and program.wrenches is None and program.velocity is None
+
+
+class LimitedLoopStepper(LoopStepper):
+    """Steps of a robot with loops, and steps with rows for samples that have come to a limit."""
+
+    def __init__(
+        self,
+        model: Model,
+        variable: LoopVelocity,
+        scheme: Scheme,
+        keep_going: bool,
+        steps: int,
+        threads: int | None,
+        stopped: RowStepper,
+    ) -> None:
+        """Args:
+        model, variable, scheme, keep_going, steps, threads: As of ``LoopStepper``.
+        stopped: Takes the steps of samples that have come to a limit.
+        """
+        super().__init__(model, variable, scheme, keep_going, steps, threads)
+        self._stopped = stopped
+        self._touched: Array = np.zeros(0, bool)
+
+    def run(
+        self,
+        q: Array,
+        x: Array,
+        tau: Array,
+        dt: float,
+        steps: int,
+        every: int,
+        results: tuple[Array, Array],
+    ) -> bool:
+        """See ``NumpyStepper.run``; every step is looked at."""
+        if len(self._touched) != len(q):
+            self._touched = np.zeros(len(q), bool)
+        begun, finite = self._taken, True
+        inside = np.flatnonzero(~self._touched)
+        if inside.size:
+            (own_q, own_x, own_tau), _ = _some(inside, q, x, tau, results)
+            whole = tuple(np.empty((steps, len(inside), r.shape[-1])) for r in results)
+            finite = super().run(own_q, own_x, own_tau, dt, steps, 1, (whole[0], whole[1]))
+            before = np.concatenate([own_q[None], whole[0][:-1]])
+            beyond = self._stopped.rows.beyond(before, whole[0]).any(axis=0)
+            for result, each in zip(results, whole, strict=True):
+                result[:, inside] = each[every - 1 :: every]
+            self._touched[inside[beyond]] = True
+        if self._touched.any():
+            touched = np.flatnonzero(self._touched)
+            own, place = _some(touched, q, x, tau, results)
+            self._stopped._taken = begun
+            finite = self._stopped.run(*own, dt, steps, every, place) and finite
+            _put(results, place, touched)
+        self._taken = begun + steps
+        return finite
 
 
 def has_row_code(

@@ -153,19 +153,27 @@ class JointRows:
         Without friction a smooth step that ends inside the limits is the step.
         """
         if self.friction.any():
+            _refuse_complex(q, x, tau)
             force = self.forces(q, velocity(q, x), tau, dt)
             ahead, later = smooth(q, x, tau + force, dt)
             return self.clamped(q, ahead), later
         ahead, later = smooth(q, x, tau, dt)
-        beyond = np.asarray((self.clamped(q, ahead) != ahead).any(axis=-1))
-        beyond &= np.isfinite(ahead).all(axis=-1)
+        beyond = self.beyond(q, ahead)
         if beyond.any():
+            _refuse_complex(ahead)
             ahead, later = np.array(ahead), np.array(later)
             start, some, push, h = q[beyond], x[beyond], tau[beyond], dt[beyond]
             force = self.forces(start, velocity(start, some), push, h)
             stopped, later[beyond] = smooth(start, some, push + force, h)
             ahead[beyond] = self.clamped(start, stopped)
         return ahead, later
+
+    def beyond(self, before: Array, after: Array) -> Array:
+        """Which steps (...) lead beyond a limit, from q before to q after (..., nq)."""
+        there = after.real
+        return np.asarray((self.clamped(before.real, there) > there).any(axis=-1)) | np.asarray(
+            (self.clamped(before.real, there) < there).any(axis=-1)
+        )
 
     def clamped(self, before: Array, after: Array) -> Array:
         """A configuration after a step, on the limits where it is beyond: of order h too far.
@@ -249,6 +257,15 @@ class JointRows:
             return _System(mass, total)
         rows = motion_at(model, q, v)
         return _System(mass, total, rows.L, -rows.bias)
+
+
+def _refuse_complex(*arrays: Array) -> None:
+    """Raise for complex numbers: friction and limits have no derivatives along them."""
+    if any(np.iscomplexobj(x) for x in arrays):
+        raise ArgumentError(
+            "friction and limits are not defined for complex numbers; leave them out by "
+            "passive={'springs', 'damping'}"
+        )
 
 
 @dataclass(frozen=True)

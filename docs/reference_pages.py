@@ -16,6 +16,7 @@ from phistar.derivatives.derivatives_mixin import Derivatives
 from phistar.diagonal.diagonal_mixin import Diagonalized
 from phistar.energies import Energies
 from phistar.geometry.curvature_mixin import Geometry
+from phistar.joint_physics.joint_physics_mixin import HasJointPhysics
 from phistar.kinematics import Kinematics
 from phistar.loops.loops_mixin import Constrained
 from phistar.model.description_mixin import Described
@@ -30,6 +31,7 @@ TOPICS: dict[str, type | frozenset[str]] = {
     "Momentum and energy": Energies,
     "Derivatives": Derivatives,
     "Simulation": Simulates,
+    "Joint physics": HasJointPhysics,
     "Closed loops": Constrained,
     "All links in one system": HasWholeSystem,
     "Diagonal rates": Diagonalized,
@@ -44,6 +46,7 @@ ORDER = (
     "Momentum and energy",
     "Derivatives",
     "Simulation",
+    "Joint physics",
     "Closed loops",
     "All links in one system",
     "Operators and compiled functions",

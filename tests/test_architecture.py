@@ -64,7 +64,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "diagonal": ("errors reprs model arguments algebra algorithms compile dynamics", "numpy"),
     "kinematics": ("errors model compile", "numpy"),
     "energies": ("spatial model arguments compile kinematics", "numpy"),
-    "joint_physics": ("errors model arguments compile dynamics", "numpy"),
+    "joint_physics": ("errors model arguments scalar backends compile dynamics", "numpy"),
     "kernels": ("errors settings model arguments algebra sweeps scalar backends compile", "numpy"),
     "c_export": (f"errors model arguments {LEVELS} compile explain kernels", ""),
     "sim": (

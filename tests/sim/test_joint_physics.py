@@ -219,6 +219,11 @@ def test_what_cannot_be_is_refused_with_the_way_out() -> None:
         weight = 9.81 * math.sin(SLOPE)
         final = weight / decay + (1.0 - weight / decay) * math.exp(-decay)
         assert abs(sim.v[-1, 0] - final) < 1e-4
+    short = slider(lower=-1.0, upper=1.0)
+    inside = short.simulate([0.0], [0.0], dt=0.1, duration=0.5, scheme="dopri5")
+    assert inside.passive == ("limits",)
+    with pytest.raises(ArgumentError, match=r"joint 'rail' .* goes beyond its limit"):
+        short.simulate([0.0], [0.0], dt=0.1, duration=1.0, scheme="dopri5")
     with pytest.raises(ArgumentError, match="steps v only"):
         robot.simulate([0.0], [0.0], dt=0.1, steps=1, scheme="implicit", variables="zeta")
     with pytest.raises(phistar.errors.UnknownNameError):

@@ -17,7 +17,8 @@ held during the step of any scheme, which so keeps its order between events.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,6 +32,9 @@ from phistar.model.joint_physics import Passive, passive_numbers, passive_parts
 from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
 from phistar.sim.variables import Variable
+
+if TYPE_CHECKING:
+    from phistar.sim.simulation import Simulation
 
 MAX_GUESSES = 30
 """Sets of joints that are tried; a few are enough unless sets repeat."""
@@ -73,6 +77,32 @@ def rows_error(model: Model, scheme: str, rows: tuple[str, ...]) -> ArgumentErro
         "('implicit', 'semi_implicit', 'rk4'), or leave them out by "
         "passive={'springs', 'damping'}"
     )
+
+
+def require_inside(sim: Simulation) -> Simulation:
+    """A smooth motion whose knots are within the limits, or no farther out than its start.
+
+    Raises:
+        ArgumentError: A joint goes beyond a limit; with its name, the time, and what to do.
+    """
+    numbers = passive_numbers(sim.model)
+    place = np.maximum(numbers.coordinates, 0)
+    q = sim.q[..., place]
+    low, high = np.minimum(numbers.lower, q[0]), np.maximum(numbers.upper, q[0])
+    with np.errstate(invalid="ignore"):
+        beyond = (q < low) | (q > high)
+    if beyond.any():
+        knot = int(np.argmax(beyond.reshape(len(q), -1).any(axis=-1)))
+        entry = int(np.argmax(beyond[knot].reshape(-1, sim.model.nv).any(axis=0)))
+        joints = (sim.model.joints[name] for name in sim.model.joint_names)
+        joint = next(j.name for j in joints if j.v_slice.start <= entry < j.v_slice.stop)
+        raise ArgumentError(
+            f"joint '{joint}' of robot '{sim.model.name}' goes beyond its limit before "
+            f"{sim.t[knot]:.6g} s, and {sim.scheme} has no limits: use a scheme with fixed steps "
+            "('implicit', 'semi_implicit', 'rk4'), or leave them out by "
+            "passive={'springs', 'damping'}"
+        )
+    return replace(sim, passive=(*sim.passive, "limits"))
 
 
 def passive_used(variable: Variable, rows: JointRows | None) -> tuple[str, ...]:

@@ -46,6 +46,7 @@ from phistar.sim.joint_rows import (
     JointRows,
     passive_used,
     refuse_scheme,
+    require_inside,
     rows_error,
     used_parts,
 )
@@ -125,7 +126,7 @@ def simulate(
         )
     keep_going = on_error == "nan"
     refuse_scheme(model, scheme, smooth, name)
-    if rows and scheme not in SCHEMES:
+    if "friction" in rows and scheme not in SCHEMES:
         raise rows_error(model, scheme, rows)
     if scheme == ADAPTIVE:
         length = duration_of(dt, steps, duration)
@@ -135,9 +136,10 @@ def simulate(
         start = _lose_open(model, start) if keep_going and closed and not prescribed else start
         var = _variable(name, model, start, reference, prescribed, length, smooth=smooth)
         knot_interval = None if dt is None else dt * every
-        return _adaptive(
+        found = _adaptive(
             model, var, name, start, length, knot_interval, tolerance, progress, keep_going
         )
+        return require_inside(found) if rows else found
     if dt is None:
         raise ArgumentError(f"dt is missing: {scheme} takes steps of a given length [s]")
     count = count_of_steps(dt, steps, duration, every)
@@ -149,7 +151,9 @@ def simulate(
         var = ImplicitVelocity(model, var.wrenches, smooth, float(dt))
     constraint = JointRows(var, rows, scheme == IMPLICIT.name) if rows else None
     times = (dt, count, every)
-    return _fixed(model, var, name, scheme, start, times, progress, threads, keep_going, constraint)
+    stops = constraint if scheme in SCHEMES else None
+    found = _fixed(model, var, name, scheme, start, times, progress, threads, keep_going, stops)
+    return require_inside(found) if rows and stops is None else found
 
 
 def _check_loop_scheme(scheme: str, variables: str | None) -> None:

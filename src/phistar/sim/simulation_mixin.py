@@ -171,7 +171,7 @@ class Simulates:
             passive: What joints do by themselves: True (all that the robot has), False, or some of
                 ``{"springs", "damping", "friction", "limits"}``. Friction and limits are found at
                 the start of each step and held during it; ``"dopri5"`` and
-                ``"implicit_midpoint"`` have none.
+                ``"implicit_midpoint"`` refuse friction, and motions that reach a limit.
             on_error: ``"raise"``, or ``"nan"``: samples that are or become not finite are NaN from
                 there on and the others continue; see ``sim.ok`` (...) and ``sim.diverged`` (...),
                 the first knot that is not finite or -1.

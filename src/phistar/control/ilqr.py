@@ -185,7 +185,7 @@ class _Solver:
         bounds: tuple[Array, Array],
         second_order: bool,
         tolerance: float,
-        passive: Passive,
+        passive: Passive = False,
     ) -> None:
         self.passive = passive
         self.cost, self.motions, self.dt, self.bounds = cost, motions, dt, bounds

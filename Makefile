@@ -26,6 +26,7 @@ demo: $(VENV)/.demo  ## show what phistar does, on bundled robots
 
 examples: $(VENV)/.examples  ## control a cart-pole, a UR5 and a Panda, diagonal rates of an arm, a quadruped on slopes; writes plots
 	@$(BIN)/python examples/cart_pole.py
+	@$(BIN)/python examples/cart_pole_friction.py
 	@$(BIN)/python examples/panda_reach.py
 	@$(BIN)/python examples/panda_payload.py
 	@$(BIN)/python examples/pose_control.py
@@ -91,6 +92,9 @@ parallel: $(VENV)/.test  ## forward dynamics in rounds on every robot of ../shar
 
 robots: $(VENV)/.test  ## compare every robot of ../shared/robots with its golden values; prints a table
 	@PHISTAR_TIER=$${PHISTAR_TIER:-rolled} $(BIN)/python -m tools.robots_table
+
+joint-physics: $(VENV)/.test  ## springs and damping of every robot of ../shared/robots, one second beside MuJoCo
+	@$(BIN)/python -m tools.joint_physics
 
 clean:  ## remove what was built, keep .venv
 	rm -rf build dist plots docs/_build docs/_generated .pytest_cache .mypy_cache .ruff_cache .hypothesis

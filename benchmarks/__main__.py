@@ -16,9 +16,13 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from benchmarks import (
     cases,
+    contacts,
     counts,
     growth,
+    inverse_kinematics,
+    jax_backend,
     loops,
+    parallel,
     readme,
     report,
     results,
@@ -111,9 +115,28 @@ def _steps(found: Results, limits: Limits, quick: bool) -> dict[str, Callable[[]
         found.loop_stepping, fault = loops.simulate_four_bars(quick)
         found.faults += [*faults, *([fault] if fault else [])]
 
+    def touch() -> None:
+        os.environ[THREADS] = "1"
+        found.contacts, fault = contacts.measure(quick)
+        found.faults += [fault] if fault else []
+
+    def reach() -> None:
+        os.environ[THREADS] = "1"
+        found.inverse_kinematics, fault = inverse_kinematics.measure(quick)
+        found.faults += [fault] if fault else []
+
+    def in_rounds() -> None:
+        os.environ[THREADS] = "1"
+        found.parallel, faults = parallel.measure(limits.main_budget)
+        found.system = parallel.measure_system(quick)
+        found.faults += faults
+
     return {
         "simulation of many robots": step,
+        "parallel schedules": in_rounds,
+        "contacts": touch,
         "closed loops": close_loops,
+        "inverse kinematics": reach,
         "growth over chains": grow,
         "first results in new processes": start,
         "loops of reference robots": sweep,
@@ -141,6 +164,7 @@ def main() -> int:
     console = Console(width=None if sys.stdout.isatty() else 170)
     found = run(options.quick, console)
     report.show(found, console)
+    jax_backend.show(console, options.quick)
     path = results.write(found)
     console.print(f"written to {path}")
     if options.readme:

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from benchmarks.cases import BATCHES, MAIN, QUANTITIES, ROBOTS, Cell
+from benchmarks.inverse_kinematics import InverseKinematicsRow
 from benchmarks.loops import LoopRow
 from benchmarks.results import Results, Rival, Row
 from benchmarks.stepping import Stepping
@@ -58,6 +59,12 @@ def tables(results: Results) -> Iterator[Table]:
         yield loops(results.loops)
     if results.loop_stepping:
         yield stepping(results.loop_stepping)
+    if results.contacts:
+        yield stepping(results.contacts, "semi_implicit on four feet")
+    if results.inverse_kinematics:
+        yield inverse_kinematics(results.inverse_kinematics)
+    if results.parallel:
+        yield parallel(results)
     if results.growth:
         yield growth(results)
     if results.starts:
@@ -157,9 +164,11 @@ def _time(row: Row | None) -> str:
     return duration(row.ours.median) + gain
 
 
-def stepping(found: Stepping) -> Table:
+def stepping(found: Stepping, scheme: str = "rk4") -> Table:
     """Steps a second of a simulation."""
-    title = f"Simulation: {found.batch} x {found.robot}, {found.steps} steps of rk4, one thread"
+    title = (
+        f"Simulation: {found.batch} x {found.robot}, {found.steps} steps of {scheme}, one thread"
+    )
     table = Table(title=title, title_justify="left", title_style="bold")
     for name in ("phistar", "steps/s", "MuJoCo rollout", "steps/s", "ratio", "difference"):
         table.add_column(name, justify="right")
@@ -171,6 +180,23 @@ def stepping(found: Stepping) -> Table:
         cells += [duration(found.theirs.median), f"{1.0 / found.theirs.median:,.0f}", ratio]
         cells.append(f"{found.error:.0e}")
     table.add_row(*cells)
+    return table
+
+
+def inverse_kinematics(found: InverseKinematicsRow) -> Table:
+    """Goals a second of inverse kinematics, from one start and with restarts."""
+    title = f"Inverse kinematics: {found.batch} poses of {found.robot}, one thread"
+    table = Table(title=title, title_justify="left", title_style="bold")
+    names = ("one start", "steps", "reached", "Pinocchio loop", "ratio", "same place")
+    for name in (*names, "with restarts", "reached"):
+        table.add_column(name, justify="right")
+    cells = [duration(found.ours.median), f"{found.iterations:.1f}", f"{found.success:.1%}"]
+    if found.theirs is None or found.ratio is None:
+        cells += [found.missing, "", ""]
+    else:
+        ratio = f"{times(found.ratio.median)} ({times(found.ratio.low)}–{times(found.ratio.high)})"
+        cells += [duration(found.theirs.median), ratio, f"{found.agreement:.0%}"]
+    table.add_row(*cells, duration(found.restarts.median), f"{found.with_restarts:.2%}")
     return table
 
 
@@ -194,6 +220,27 @@ def loops(rows: Sequence[LoopRow]) -> Table:
             theirs = [duration(row.theirs.median), ratio, f"{row.error:.0e}"]
         names = [f"{row.robot}, {row.nv}", row.quantity, str(row.rows), str(row.batch)]
         table.add_row(*names, *ops, duration(row.ours.median), *theirs)
+    return table
+
+
+def parallel(results: Results) -> Table:
+    """Parallel schedules beside sequential ones, and the sparse system of all links."""
+    title = "Forward dynamics in rounds, one sample, NumPy"
+    table = Table(title=title, title_justify="left", title_style="bold")
+    table.add_column("robot")
+    for name in ("in rounds", "first result", "link after link", "first result", "ratio", "error"):
+        table.add_column(name, justify="right")
+    for row in results.parallel:
+        times = [
+            *(duration(row.ours.median), duration(row.compiled[0])),
+            *(duration(row.sequential.median), duration(row.compiled[1])),
+        ]
+        table.add_row(row.robot, *times, f"{row.ratio.median:.1f}", f"{row.error:.1e}")
+    if results.system:
+        found = results.system
+        pairs = zip(found.lengths, found.seconds, strict=True)
+        spent = ", ".join(f"{links} links {duration(seconds)}" for links, seconds in pairs)
+        table.caption = f"sparse system of all links: {spent}; exponent {found.exponent:.3f}"
     return table
 
 

@@ -17,7 +17,9 @@ from typing import Any
 from benchmarks.cases import Cell
 from benchmarks.counts import Count, Figure
 from benchmarks.growth import Growth
+from benchmarks.inverse_kinematics import InverseKinematicsRow
 from benchmarks.loops import LoopRow
+from benchmarks.parallel import ParallelRow, SystemGrowth
 from benchmarks.starts import Start, Sweep
 from benchmarks.stepping import Stepping
 from benchmarks.targets import Verdict
@@ -89,6 +91,10 @@ class Results:
     stepping: Stepping | None = None
     loops: list[LoopRow] = field(default_factory=list)
     loop_stepping: Stepping | None = None
+    contacts: Stepping | None = None
+    inverse_kinematics: InverseKinematicsRow | None = None
+    parallel: list[ParallelRow] = field(default_factory=list)
+    system: SystemGrowth | None = None
     verdicts: list[Verdict] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     seconds: float = 0.0

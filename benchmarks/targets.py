@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from benchmarks import cases, growth, loops
+from benchmarks import cases, growth, inverse_kinematics, loops, parallel
 from benchmarks.cases import ARMS, Cell
 
 if TYPE_CHECKING:
@@ -37,6 +37,15 @@ OVER_TREE = 2.0
 """How many times longer forward dynamics may take with loops than without."""
 FOUR_BARS = 50.0
 """Times MuJoCo's rollout."""
+CONTACTS = 10.0
+"""The same of quadrupeds on four feet."""
+
+INVERSE_KINEMATICS = 30.0
+"""Times a loop over Pinocchio that takes the same steps."""
+ROUNDS = 10.0
+"""Times NumPy's recursion, one sample of a chain of 10 000 links."""
+SYSTEM = 1.1
+"""The growth exponent of the sparse system of all links."""
 
 EXPONENT = 1.05
 SQUARE = 2.05
@@ -81,6 +90,9 @@ def verdicts(results: Results) -> list[Verdict]:
         *_ratios(results),
         *_primals(results),
         *_loops(results),
+        *_contacts(results),
+        *_inverse_kinematics(results),
+        *_parallel(results),
         *_growth(results),
         *_starts(results),
         *_counts(results),
@@ -134,6 +146,32 @@ def _loops(results: Results) -> list[Verdict]:
     what = f"{loops.MAIN} four-bars, simulate, against MuJoCo"
     found.append(at_least(what, FOUR_BARS, many.median if many else None))
     return found
+
+
+def _contacts(results: Results) -> list[Verdict]:
+    ratio = results.contacts.ratio if results.contacts else None
+    what = "quadruped on four feet, simulator, against MuJoCo"
+    return [at_least(what, CONTACTS, ratio.median if ratio else None)]
+
+
+def _inverse_kinematics(results: Results) -> list[Verdict]:
+    row = results.inverse_kinematics
+    ratio = row.ratio if row else None
+    spread = f" ({ratio.low:.1f} to {ratio.high:.1f})" if ratio else ""
+    what = f"{inverse_kinematics.BATCH} poses, inverse kinematics, against Pinocchio"
+    return [at_least(what, INVERSE_KINEMATICS, ratio.median if ratio else None, spread)]
+
+
+def _parallel(results: Results) -> list[Verdict]:
+    row = next((r for r in results.parallel if r.robot == f"chain{parallel.LENGTHS[-1]}"), None)
+    ratio = row.ratio if row else None
+    spread = f" ({ratio.low:.1f} to {ratio.high:.1f})" if ratio else ""
+    what = f"chain{parallel.LENGTHS[-1]}, forward_dynamics, NumPy in rounds against its recursion"
+    slope = results.system.exponent if results.system else None
+    return [
+        at_least(what, ROUNDS, ratio.median if ratio else None, spread),
+        at_most("sparse system of all links, growth exponent", SYSTEM, slope, "", 3),
+    ]
 
 
 def _growth(results: Results) -> list[Verdict]:

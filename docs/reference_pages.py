@@ -17,6 +17,8 @@ from phistar.diagonal.diagonal_mixin import Diagonalized
 from phistar.drawing.drawing_mixin import Drawn
 from phistar.energies import Energies
 from phistar.geometry.curvature_mixin import Geometry
+from phistar.inverse_kinematics.inverse_kinematics_mixin import SolvesInverseKinematics
+from phistar.joint_physics.joint_physics_mixin import HasJointPhysics
 from phistar.kinematics import Kinematics
 from phistar.loops.loops_mixin import Constrained
 from phistar.model.description_mixin import Described
@@ -34,8 +36,10 @@ TOPICS: dict[str, type | frozenset[str]] = {
     "Kinematics": Kinematics,
     "Momentum and energy": Energies,
     "Whole body": WholeBody,
+    "Inverse kinematics": SolvesInverseKinematics,
     "Derivatives": Derivatives,
     "Simulation": Simulates,
+    "Joint physics": HasJointPhysics,
     "Closed loops": Constrained,
     "All links in one system": HasWholeSystem,
     "Pictures": Drawn,
@@ -51,8 +55,10 @@ ORDER = (
     "Kinematics",
     "Momentum and energy",
     "Whole body",
+    "Inverse kinematics",
     "Derivatives",
     "Simulation",
+    "Joint physics",
     "Closed loops",
     "All links in one system",
     "Pictures",
@@ -86,6 +92,7 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
             "phistar.testing",
         ),
     ),
+    "inverse_kinematics": ("Inverse kinematics", ("phistar.inverse_kinematics",)),
     "simulation": ("Simulation", ("phistar.sim.simulation", "phistar.sim.monitors:Drift")),
     "drawing": (
         "Pictures",

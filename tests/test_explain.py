@@ -15,7 +15,7 @@ from phistar.algorithms.catalogue import catalogue
 from phistar.algorithms.link_kinematics import V
 from phistar.algorithms.programs import MATRICES, PROGRAMS
 from phistar.compile import REQUESTS, kernel
-from phistar.errors import ArgumentError, LoweringError, UnknownNameError
+from phistar.errors import ArgumentError, LoweringError, RenamedWarning, UnknownNameError
 from phistar.explain import LEVELS, meanings
 from phistar.refs import PAPERS
 from phistar.sweeps.costs import count_operations
@@ -302,3 +302,13 @@ def test_explain_takes_a_robot_and_a_number() -> None:
         phistar.explain(expr, "panda")
     with pytest.raises(ArgumentError, match="expected an operator expression"):
         phistar.explain(3)
+
+
+def test_old_names_of_arguments_warn() -> None:
+    """What was ``model`` and ``name`` still works, and says what it is now, at the user's line."""
+    with pytest.warns(RenamedWarning, match=r"explain\(robot=\.\.\.\) now") as seen:
+        old = phistar.explain("bias_force", model=PANDA, level="recursion")
+    assert seen[0].filename == __file__
+    assert old == phistar.explain("bias_force", robot=PANDA, level="recursion")
+    with pytest.warns(RenamedWarning, match=r"prove\(what=\.\.\.\) now"):
+        assert phistar.prove(name="link_velocities").outcome.value == "proved"

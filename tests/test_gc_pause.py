@@ -3,6 +3,8 @@
 
 import gc
 import os
+import subprocess
+import sys
 import threading
 import weakref
 from collections.abc import Iterator
@@ -123,3 +125,31 @@ def test_the_child_of_a_fork_collects() -> None:
             os._exit(0 if gc.isenabled() else 1)
         _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
+
+
+IMPORT = """
+import gc, sys, numpy
+{before}
+met = []
+def watch(*_):
+    met.append("phistar.errors" in sys.modules and not hasattr(sys.modules["phistar"], "load"))
+gc.callbacks.append(watch)
+import phistar
+young = [len(gc.get_objects(generation)) < 1000 for generation in (0, 1)]
+print(sum(met), *young, gc.isenabled(), gc.get_freeze_count() > 1000)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "seen"),
+    [
+        ("", "0 True True True False"),
+        ("gc.disable()", "0 False True False False"),
+        ("gc.freeze()", "0 True False True True"),
+    ],
+)
+def test_the_import_is_not_traversed(before: str, seen: str) -> None:
+    """Its objects are old at once, unless the user wants no collections or froze his own."""
+    order = [sys.executable, "-c", IMPORT.format(before=before)]
+    done = subprocess.run(order, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == seen

@@ -297,16 +297,28 @@ def mirrored(side: int, center: Vector, inertia: Vector) -> tuple[Vector, Vector
     return flip * center, np.outer(flip, flip) * inertia
 
 
+TOUCHING = frozenset({"foot"})
+"""Segments whose shapes also touch the ground."""
+
+
 def visual(shape: str, size: tuple[float, ...], place: Vector, colour: str) -> str:
     """A shape to draw."""
+    material = f'      <material name="{colour}"/>\n'
+    return f"    <visual>\n{placed(shape, size, place)}{material}    </visual>\n"
+
+
+def collision(shape: str, size: tuple[float, ...], place: Vector) -> str:
+    """A shape that touches others."""
+    return f"    <collision>\n{placed(shape, size, place)}    </collision>\n"
+
+
+def placed(shape: str, size: tuple[float, ...], place: Vector) -> str:
+    """Origin and geometry of a shape."""
     keys = {"box": ("size",), "cylinder": ("radius", "length"), "sphere": ("radius",)}[shape]
     values = (numbers(size),) if shape == "box" else tuple(map(number, size))
     sizes = " ".join(f'{key}="{value}"' for key, value in zip(keys, values, strict=True))
     origin = f'      <origin xyz="{numbers(place)}"/>\n' if np.any(place) else ""
-    return (
-        f"    <visual>\n{origin}      <geometry><{shape} {sizes}/></geometry>\n"
-        f'      <material name="{colour}"/>\n    </visual>\n'
-    )
+    return f"{origin}      <geometry><{shape} {sizes}/></geometry>\n"
 
 
 def link(name: str, mass: float, center: Vector, inertia: Vector, visuals: str) -> str:
@@ -324,10 +336,16 @@ def link(name: str, mass: float, center: Vector, inertia: Vector, visuals: str) 
 
 def looks(name: str, side: int) -> str:
     """All shapes of a segment."""
-    return "".join(
+    text = "".join(
         visual(shape, size, np.array([1, side, 1]) * np.array(place), colour)
         for shape, size, place, colour in LOOKS[name]
     )
+    if name in TOUCHING:
+        text += "".join(
+            collision(shape, size, np.array([1, side, 1]) * np.array(place))
+            for shape, size, place, _ in LOOKS[name]
+        )
+    return text
 
 
 def hinge(name: str, parent: str, child: str, place: Vector, side: int, hinge: Hinge) -> str:

@@ -4,15 +4,18 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from phistar import conventions, errors, robots
-from phistar import fork_locks as fork_locks  # it registers itself with os.fork
-from phistar.explain import cite, explain, prove, where
-from phistar.loaders.dh import DHRow, from_dh
-from phistar.loaders.report import LoadReport
-from phistar.model.builder import ModelBuilder
-from phistar.model.model import Model
-from phistar.model.random import random_model
-from phistar.robot import Robot, load
+from phistar.gc_pause import importing
+
+with importing():
+    from phistar import conventions, errors, robots
+    from phistar import fork_locks as fork_locks  # it registers itself with os.fork
+    from phistar.explain import cite, explain, prove, where
+    from phistar.loaders.dh import DHRow, from_dh
+    from phistar.loaders.report import LoadReport
+    from phistar.model.builder import ModelBuilder
+    from phistar.model.model import Model
+    from phistar.model.random import random_model
+    from phistar.robot import Robot, load
 
 if TYPE_CHECKING:
     from phistar import control

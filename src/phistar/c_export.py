@@ -80,6 +80,10 @@ RESULT_MEANINGS: Mapping[str, str] = {
     "damped_operational_inertia": "the same, damping added to the compliance before it is inverted",
     "discretization": "",
     "step": "",
+    "unilateral_step": "",
+    "terrain_step": "",
+    "contact_points": "",
+    "terrain_points": "",
     "loop_dynamics": "rates of v; NaN where a state is not on the loops, or they lose rank",
 }
 """What the results of traced quantities hold."""
@@ -317,10 +321,7 @@ def _exported_trace(
         raise ArgumentError(f"{asked} has no program on robot '{model.name}', and so no C")
     traced = row.trace(model, *choices)
     program = rename_output(traced, RESULT_OUTPUT, name)
-    meanings = {}
-    for output, shape in row.shapes(model, *choices).items():
-        parts = [RESULT_MEANINGS.get(name, ""), matrix_meaning(shape) if len(shape) > 1 else ""]
-        meanings[name if output == RESULT_OUTPUT else output] = "; ".join(filter(None, parts))
+    meanings = _traced_meanings(name, row.shapes(model, *choices))
     notes = [f"The frame is '{wanted.frame}'."] if wanted.frame else []
     if is_embedded(row.name):
         notes.append(f"{row.defined}.")
@@ -338,6 +339,15 @@ def _exported_trace(
         loops = ", ".join(f"'{loop.name}'" for loop in active_loops(model.loops))
         notes.append(f"The robot keeps its loops closed: {loops}.")
     return ExportedProgram(wanted.name, program, inputs, text, "", notes, meanings)
+
+
+def _traced_meanings(name: str, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, str]:
+    """What the outputs of a traced quantity mean, for the comments of the header."""
+    meanings = {}
+    for output, shape in shapes.items():
+        parts = [RESULT_MEANINGS.get(name, ""), matrix_meaning(shape) if len(shape) > 1 else ""]
+        meanings[name if output == RESULT_OUTPUT else output] = "; ".join(filter(None, parts))
+    return meanings
 
 
 def _refuse_undefined(model: Model, name: str, programs: Iterable[StreamProgram]) -> set[str]:

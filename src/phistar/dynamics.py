@@ -24,6 +24,7 @@ from phistar.arguments import (
 )
 from phistar.arrays import Array
 from phistar.compile import (
+    SCHEDULES,
     Diag,
     Executable,
     Full,
@@ -35,7 +36,7 @@ from phistar.compile import (
     matrix_executable,
     run_traced,
 )
-from phistar.errors import UnknownNameError
+from phistar.errors import ArgumentError, UnknownNameError
 from phistar.gc_pause import gc_paused
 from phistar.model.configuration import Coordinates, require_finite
 from phistar.model.model import Model
@@ -51,6 +52,7 @@ FORWARD_DYNAMICS_METHODS = {
     "2": "forward_dynamics_2",
     "3": "forward_dynamics_3",
     "4": "forward_dynamics",
+    "parallel": "forward_dynamics",
 }
 """Forward-dynamics algorithms by name; the numbers are those of Rodriguez & Kreutz-Delgado."""
 
@@ -65,9 +67,14 @@ def inverse_dynamics(
     vdot: Coordinates,
     wrenches: Wrenches | None = None,
     out: Array | None = None,
+    method: str = "sequential",
 ) -> Array:
     """Joint forces (..., nv) that give the accelerations ``vdot``."""
+    if method not in SCHEDULES:
+        raise UnknownNameError("inverse-dynamics method", method, SCHEDULES)
     arrays = check_shapes(model, q=q, v=v, vdot=vdot)
+    if method == "parallel":
+        return _run_parallel(model, "inverse_dynamics", arrays, wrenches, "tau", out)
     return _run(model, "inverse_dynamics", arrays, wrenches, out=out)
 
 
@@ -102,7 +109,15 @@ def forward_dynamics(
     refuse_singular(model)
     arrays = check_shapes(model, q=q, v=v, tau=tau)
     if not joint_map(model).one_to_one:
+        if method == "parallel":
+            raise ArgumentError(
+                f"robot '{model.name}' has reduced mimic joints, whose links move together: "
+                "method='parallel' needs a coordinate for every joint; load it with "
+                "mimic='independent', or leave the method out"
+            )
         return _copy_to_out(_forward_on_nodes(model, arrays, wrenches), out)
+    if method == "parallel":
+        return _run_parallel(model, "forward_dynamics", arrays, wrenches, "vdot", out)
     if method == "articulated":
         name, request = cheapest_equivalent("forward_dynamics"), "forward_dynamics"
     else:
@@ -365,16 +380,47 @@ def _run_program(
     results, finite = executable.run(q, with_wrenches(vectors, wrenches), here)
     if joints.is_identity and len(results) == 1:
         _keep_entry(model, request, executable, tuple(arrays), wrenches, results[output].dtype)
+    _require_valid(model, name, arrays, wrenches, results, finite)
+    # A follower's acceleration is its leader's, scaled: reading the leaders is enough, and programs
+    # that give accelerations run only where every joint has a coordinate of its own.
+    result = joints.gather(results[output])
+    return _copy_to_out(result, out) if here is None else result
+
+
+def _run_parallel(
+    model: Model,
+    name: str,
+    arrays: dict[str, Array],
+    wrenches: Wrenches | None,
+    output: str,
+    out: Array | None,
+) -> Array:
+    """The same in rounds over all links, by NumPy."""
+    joints = joint_map(model)
+    check_batch(model, arrays, wrenches)
+    vectors = {key: joints.spread(x) for key, x in arrays.items() if key != "q"}
+    executable = kernel(name, model, "parallel").executable(model, backend="numpy")
+    results, finite = executable.run(arrays["q"], with_wrenches(vectors, wrenches))
+    _require_valid(model, name, arrays, wrenches, results, finite)
+    return _copy_to_out(joints.gather(results[output]), out)
+
+
+def _require_valid(
+    model: Model,
+    name: str,
+    arrays: dict[str, Array],
+    wrenches: Wrenches | None,
+    results: Mapping[str, Array],
+    finite: bool,
+) -> None:
+    """Refuse results that are not finite, by what is wrong with the inputs or the robot."""
     if not finite:
         called = {"x" if k == "vdot" and "coriolis" in name else k: x for k, x in arrays.items()}
         require_valid_inputs(model, **called)
         if wrenches is not None:
             wrenches.require_finite()
-        require_finite_results(model, q, results, results[output].ndim - 1)
-    # A follower's acceleration is its leader's, scaled: reading the leaders is enough, and programs
-    # that give accelerations run only where every joint has a coordinate of its own.
-    result = joints.gather(results[output])
-    return _copy_to_out(result, out) if here is None else result
+        first = next(iter(results.values()))
+        require_finite_results(model, arrays["q"], results, first.ndim - 1)
 
 
 def _keep_entry(

@@ -7,9 +7,10 @@ import difflib
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import wraps
+from typing import Any, Literal, ParamSpec, TypeVar
 
 Severity = Literal["error", "warning", "note"]
 
@@ -58,6 +59,14 @@ class ConvergenceWarning(PhistarWarning):
     """An iteration ended before it met its tolerance; its result has the reason."""
 
 
+class PenetrationWarning(PhistarWarning):
+    """A simulation begins with something deep inside the ground or another body."""
+
+
+class RenamedWarning(PhistarWarning, DeprecationWarning):
+    """An argument has another name now; the old one still works."""
+
+
 _PACKAGE = os.path.dirname(__file__) + os.sep
 
 
@@ -67,6 +76,27 @@ def warn(text: str, category: type[PhistarWarning]) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1
     warnings.warn(text, category, stacklevel=level)
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def renamed_argument(old: str, new: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """A function whose keyword argument had another name: that is taken, with a warning."""
+
+    def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
+        @wraps(function)
+        def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            if old in kwargs and new not in kwargs:
+                name = function.__name__
+                warn(f"{name}({old}=...) is {name}({new}=...) now", RenamedWarning)
+                kwargs[new] = kwargs.pop(old)
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate
 
 
 @dataclass(frozen=True)

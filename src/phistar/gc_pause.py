@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""No garbage collection while robots are loaded and programs are traced.
+"""No garbage collection while this package is imported, robots are loaded and programs are traced.
 
-Both make very many objects and no cyclic garbage, but make Python traverse all objects of the
+All make very many objects and no cyclic garbage, but make Python traverse all objects of the
 process again and again: in a large one that takes longer than the work itself. After a pause with
-very many new objects they count as old ones at once, instead of being traversed to become that.
+very many new objects they count as old ones at once, instead of being traversed to become that; so
+do those of the import, which stay as long as the process: else a user's first call traverses them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from __future__ import annotations
 import gc
 import os
 import threading
-from contextlib import ContextDecorator
+from collections.abc import Iterator
+from contextlib import ContextDecorator, contextmanager
 
 MANY_OBJECTS = 2_000_000
 """New objects of a pause that are not traversed after it, about a second: of robots with tens of
@@ -44,8 +46,14 @@ class _GcPause(ContextDecorator):
         with self._lock:
             self._depth = max(0, self._depth - 1)
             if not self._depth and self._was_enabled:
-                _promote_many()
+                if gc.get_count()[0] > MANY_OBJECTS:
+                    _promote()
                 gc.enable()
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether garbage is collected again after the pause."""
+        return self._was_enabled
 
     def after_fork(self) -> None:
         """End the pause in the child, which has only the thread that forked."""
@@ -54,17 +62,27 @@ class _GcPause(ContextDecorator):
         self.reset_after_fork()
 
 
-def _promote_many() -> None:
-    """Move all objects to the oldest generation if there are many young ones.
+def _promote() -> None:
+    """Move all objects to the oldest generation.
 
     Whoever has frozen objects keeps them frozen.
     """
-    if gc.get_count()[0] > MANY_OBJECTS and gc.get_freeze_count() < FEW_FROZEN:
+    if gc.get_freeze_count() < FEW_FROZEN:
         gc.freeze()
         gc.unfreeze()
 
 
 gc_paused = _GcPause()
+
+
+@contextmanager
+def importing() -> Iterator[None]:
+    """A pause for objects that stay as long as the process; they count as old ones after it."""
+    with gc_paused:
+        yield
+        if gc_paused.is_ours:
+            _promote()
+
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=gc_paused.after_fork)

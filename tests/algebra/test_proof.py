@@ -109,6 +109,15 @@ def test_an_inverse_undoes_what_it_inverts(name: str) -> None:
     assert prove(Theorem(name, INVERSES[name], I, "")).outcome is Outcome.PROVED
 
 
+def test_without_rotors_the_product_is_the_mass_matrix() -> None:
+    """(HφMφ*H*)⁻¹ is the mass matrix's inverse then, and said to be so only then."""
+    product = (H @ phi @ M @ phi.T @ H.T).inv
+    for left, right in [(product @ mass_matrix, I), (mass_matrix @ product, I)]:
+        assert prove(Theorem("t", left, right, "")).outcome is Outcome.REFUTED
+        proof = prove(Theorem("t", left, right, "", needs=frozenset({"unmotored"})))
+        assert proof.outcome is Outcome.PROVED
+
+
 @pytest.mark.parametrize("name", ["phi", "adjoint", "sum", "another sum", "product", "spelt out"])
 def test_rows_of_inverses_hold_and_join(name: str) -> None:
     """The rows made for an inverse hold as matrices, shorten words, and all their overlaps join."""

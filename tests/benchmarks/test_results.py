@@ -14,7 +14,9 @@ from benchmarks import cases, counts, loops, readme, report, results, starts, ta
 from benchmarks.cases import ARMS, QUANTITIES, VECTORS, Cell
 from benchmarks.counts import Count, Figure
 from benchmarks.growth import DERIVATIVES, Growth
+from benchmarks.inverse_kinematics import InverseKinematicsRow
 from benchmarks.loops import LoopRow
+from benchmarks.parallel import LENGTHS, ParallelRow, SystemGrowth
 from benchmarks.results import Results, Rival, Row
 from benchmarks.starts import Start, Sweep
 from benchmarks.stepping import Stepping
@@ -54,6 +56,13 @@ def _results(ratio: float = 30.0, growth: float = 1.0) -> Results:
             found.loops.append(row)
     many = Ratio(2 * ratio, ratio, 3 * ratio, ratio)
     found.loop_stepping = Stepping("four_bar", 4096, 200, ours, times, many, 1e-8)
+    links = f"chain{LENGTHS[-1]}"
+    found.parallel = [ParallelRow(links, (1.0, 2.0), ours, times, spread, 1e-12)]
+    found.system = SystemGrowth((10, 100), (1e-3, 1e-2), growth)
+    found.contacts = Stepping("quadruped", 4096, 50, ours, times, many, 1e-3)
+    found.inverse_kinematics = InverseKinematicsRow(
+        "panda", 4096, 0.85, 14.0, 0.999, ours, ours, times, many
+    )
     found.sweep = Sweep(272, 272, 0.05, 0.25, "large.xml, forward_dynamics")
     found.verdicts = targets.verdicts(found)
     return found
@@ -109,6 +118,7 @@ def test_tables_show_times_ratios_and_reasons() -> None:
         "One sample a call",
         "Growth over chains",
         "First result",
+        "Forward dynamics in rounds",
         "Decisions",
         "Goals",
     ):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``phistar doctor``: it names what is there, and it notices what is not."""
 
+import shutil
 from importlib.metadata import version
 from pathlib import Path
 
@@ -48,20 +49,35 @@ def test_wrong_kinematics_is_noticed(
     assert "1e-09 m off" in capsys.readouterr().out
 
 
+@pytest.mark.filterwarnings("ignore::phistar.errors.CacheWarning")
 def test_unwritable_cache_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A file where the cache folder should be makes the verdict; a full one is measured."""
+    monkeypatch.delenv("PHISTAR_CACHE", raising=False)
     monkeypatch.setattr("platformdirs.user_cache_path", lambda *_, **__: tmp_path / "phistar")
     (tmp_path / "phistar").mkdir()
     (tmp_path / "phistar" / "kernel.o").write_bytes(bytes(2_500_000))
     assert main(["doctor"]) == 0
     assert "1 file, 2.5 MB, writable" in " ".join(capsys.readouterr().out.split())
-    (tmp_path / "phistar" / "kernel.o").unlink()
-    (tmp_path / "phistar").rmdir()
+    shutil.rmtree(tmp_path / "phistar")
     (tmp_path / "phistar").write_text("in the way")
     assert main(["doctor"]) == 1
     assert "cannot be written" in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("ignore::phistar.errors.CacheWarning")
+def test_the_cache_is_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The folder that PHISTAR_CACHE names, or none."""
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("PHISTAR_CACHE", str(tmp_path / "file" / "kernels"))
+    assert main(["doctor"]) == 1
+    assert "file/kernels cannot be written" in " ".join(capsys.readouterr().out.split())
+    monkeypatch.setenv("PHISTAR_CACHE", "off")
+    assert main(["doctor"]) == 0
+    assert " cache off " in " ".join(capsys.readouterr().out.split())
 
 
 def test_stored_flange_is_the_manufacturers() -> None:

@@ -204,3 +204,26 @@ def test_legged_robots_stand_at_home(name: str, feet: tuple[str, ...], radius: f
     assert places[:, 1].min() < center[1] < places[:, 1].max()
     assert places[:, 0].min() - 0.01 < center[0] < places[:, 0].max() + 0.01
     assert min(pose[2, 3] for link, pose in poses.items() if link not in feet) > radius
+
+
+@pytest.mark.parametrize("name", ["humanoid", "humanoid_ankles"])
+def test_soles_are_shapes_to_stand_on(name: str) -> None:
+    """The box of each foot has its lower face on z = 0, and the centre of mass is above one."""
+    robot = load(name)
+    center = robot.center_of_mass(robot.home)
+    for side in ("left", "right"):
+        (box,) = robot.links[f"{side}_foot"].collisions
+        place = robot.frame_pose(robot.home, f"{side}_foot") @ box.pose
+        assert box.kind == "box"
+        assert place[2, 3] - box.size[2] / 2 == pytest.approx(0.0, abs=1e-9)
+        assert abs(center[0] - place[0, 3]) < box.size[0] / 2
+
+
+@pytest.mark.parametrize(("name", "tip"), [("panda", "panda_link8"), ("ur5", "tool0")])
+def test_arms_are_ready_at_home(name: str, tip: str) -> None:
+    """The tool points down, the arm is far from singular and has room in all joints."""
+    robot = load(name)
+    assert robot.frame_pose(robot.home, tip)[2, 2] == pytest.approx(-1.0, abs=1e-6)
+    assert np.linalg.svd(robot.jacobian(robot.home, tip), compute_uv=False)[-1] > 0.05
+    room = np.minimum(robot.home - robot.lower_limits, robot.upper_limits - robot.home)
+    assert room.min() > 0.3

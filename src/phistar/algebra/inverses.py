@@ -30,15 +30,27 @@ _INVERSES_WITH_ROWS = frozenset((D.inv, D_root.inv, D_root.T.inv))
 """Inverses with rows in the core and the roots of D."""
 
 
-def cancellation_rows(exprs: Iterable[Expr]) -> tuple[Identity, ...]:
-    """Rows that cancel the inverses in expressions."""
+def cancellation_rows(
+    exprs: Iterable[Expr], assumed: Iterable[Identity] = ()
+) -> tuple[Identity, ...]:
+    """Rows that cancel the inverses in expressions.
+
+    Args:
+        exprs: The expressions.
+        assumed: Rows of hypotheses. Those by which a symbol vanishes are used to recognise an
+            inverse: without rotors (HφMφ*H*)⁻¹ is 𝓜⁻¹.
+    """
+    vanishing = [row for row in assumed if not to_words(row.rhs).terms]
+    plain = Rewriter(with_adjoints((*DEFINITIONS, *vanishing)))
     every_node = nodes(open_lets(expr) for expr in exprs)
     inverses = {node: None for node in every_node if isinstance(node, Inverse)}
     closed = {row.lhs: row for row in with_adjoints(CLOSED_FORM_ROWS)}
     rows = [closed[node] for node in inverses if node in closed]
-    written_as: dict[WordSum, Expr] = {to_words(row.rhs): row.lhs.inv for row in DEFINITIONS}
+    written_as: dict[WordSum, Expr] = {
+        plain.normal_form(row.rhs): row.lhs.inv for row in DEFINITIONS
+    }
     for node in sorted(inverses.keys() - closed.keys() - _INVERSES_WITH_ROWS, key=str):
-        unfolded = Rewriter(with_adjoints(DEFINITIONS)).normal_form(node.of)
+        unfolded = plain.normal_form(node.of)
         first = written_as.setdefault(unfolded, node)
         if first is not node:
             rows.append(Identity(f"{node}_spelling", node, first, "the same, written differently"))

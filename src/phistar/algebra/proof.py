@@ -283,16 +283,17 @@ def _symmetrised(side: Expr) -> Expr:
 
 def phase_rows(theorem: Theorem) -> Iterator[tuple[Identity, ...]]:
     """The rows of each phase that a proof goes through, in order."""
-    cancels = cancellation_rows(theorem.sides)
+    assumed = [row for need in sorted(theorem.needs) for row in HYPOTHESES[need].rows]
+    cancels = cancellation_rows(theorem.sides, assumed)
     if cancels:
         yield cancels
-    assumed = [row for need in sorted(theorem.needs) for row in HYPOTHESES[need].rows]
     phased = {row for phase in PHASES for row in phase.rows}
     theorems = [row for row in theorem.rules if row not in phased]
+    usable = [row for row in (*assumed, *theorem.rules) if row.needs <= theorem.needs]
     core_rows: tuple[Identity, ...] = ()
     for phase in PHASES:
-        rows = dict.fromkeys(row for row in (*assumed, *theorem.rules) if row in phase.rows)
-        named = [row for row in rows if row not in phase.always and row.needs <= theorem.needs]
+        optional = {*phase.rows} - {*phase.always}
+        named = [row for row in dict.fromkeys(usable) if row in optional]
         if phase.name == "core":
             core_rows = (*theorems, *named, *phase.always)
             yield core_rows

@@ -76,6 +76,8 @@ def random_vectors(
             values[name] = rng.normal(size=dense.dimension(node.codomain))
         else:
             values[name] = blocks * rng.normal(size=blocks.shape)
+            if node.symmetric:
+                values[name] = values[name] @ values[name].T
     return values
 
 

@@ -30,6 +30,7 @@ THEOREM_MODULES = (
     "rotor_forces",
     "closed_loops",
     "constraint_embedding",
+    "parallel_joins",
 )
 """Modules with theorems; importing them fills the catalogue."""
 

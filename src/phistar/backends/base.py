@@ -135,6 +135,25 @@ class VectorExecutable(Executable, ABC):
         return self.run(q, inputs, out)
 
 
+class PureExecutable(Executable, ABC):
+    """A program that is a pure function of arrays of another package, too."""
+
+    @abstractmethod
+    def read(
+        self, given: Mapping[str, object], samples: Mapping[str, tuple[int, ...]]
+    ) -> dict[str, Array]:
+        """Values as arrays of that package, their shapes and precision checked.
+
+        Args:
+            given: By name.
+            samples: Shape of one sample, of each.
+        """
+
+    @abstractmethod
+    def map(self, given: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs for such arrays, q among them, whose leading axes broadcast."""
+
+
 class SweptExecutable(VectorExecutable):
     """Vectors by walks over the links in Python; inputs of any dtype.
 
@@ -186,10 +205,12 @@ class Backend(Protocol):
     Attributes:
         name: What users call it; its module is ``to_<name>``.
         executes: Whether executables run; those of a backend that writes source only do not.
+        in_rounds: Whether it knows parallel schedules.
     """
 
     name: str
     executes: bool = True
+    in_rounds: bool = False
 
     def build(self, program: RobotProgram) -> Executable | None:
         """The executable of a program for a robot; None if the backend has none for it.

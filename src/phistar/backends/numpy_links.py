@@ -130,6 +130,28 @@ def _unit_components(rows: Array) -> ComponentIndex | None:
     return [int(place) for place in places]
 
 
+def link_transforms(tables: LinkTables, q: Array) -> tuple[Array, Array]:
+    """Rotations (links, 3, 3, *batch) and offsets (links, 3, *batch) to the parents.
+
+    Args:
+        tables: The robot.
+        q: (nq, *batch).
+    """
+    leading = np.moveaxis(q, 0, -1)
+    batch = leading.shape[:-1]
+    rotations = np.empty((tables.count, 3, 3, *batch), dtype=q.dtype)
+    offsets = np.empty((tables.count, 3, *batch), dtype=q.dtype)
+    for group in tables.groups:
+        across = group.transforms(leading)
+        order = (*range(len(batch), across.ndim), *range(len(batch)))
+        relative = np.ascontiguousarray(across.transpose(order))
+        placed = tables.placed_rotation[group.bodies]
+        rotations[group.bodies] = _dot("nij,njk...->nik...", placed, relative[:, :3, :3])
+        offsets[group.bodies] = _dot("nij,nj...->ni...", placed, relative[:, :3, 3])
+    offsets += tables.placed_offset.reshape(*tables.placed_offset.shape, *(1,) * len(batch))
+    return rotations, offsets
+
+
 class NumpyLinks:
     """The links at configurations; values have trailing batch axes (see ``numpy_algebra``)."""
 
@@ -137,7 +159,7 @@ class NumpyLinks:
         self._tables = tables
         batch = q.ndim - 1
         self._ones = (1,) * batch
-        rotations, offsets = self._transforms(q)
+        rotations, offsets = link_transforms(tables, q)
         self._R = list(rotations)
         self._offsets = list(offsets)
         across = _skew(offsets)
@@ -147,23 +169,6 @@ class NumpyLinks:
         self._zero = np.zeros((6, *self._ones), dtype=precision)
         self.outward = range(tables.count)
         self.inward = range(tables.count - 1, -1, -1)
-
-    def _transforms(self, q: Array) -> tuple[Array, Array]:
-        """Rotations (links, 3, 3, *batch) and offsets (links, 3, *batch) to the parents."""
-        tables = self._tables
-        leading = np.moveaxis(q, 0, -1)
-        batch = leading.shape[:-1]
-        rotations = np.empty((tables.count, 3, 3, *batch), dtype=q.dtype)
-        offsets = np.empty((tables.count, 3, *batch), dtype=q.dtype)
-        for group in tables.groups:
-            across = group.transforms(leading)
-            order = (*range(len(batch), across.ndim), *range(len(batch)))
-            relative = np.ascontiguousarray(across.transpose(order))
-            placed = tables.placed_rotation[group.bodies]
-            rotations[group.bodies] = _dot("nij,njk...->nik...", placed, relative[:, :3, :3])
-            offsets[group.bodies] = _dot("nij,nj...->ni...", placed, relative[:, :3, 3])
-        offsets += tables.placed_offset.reshape(*tables.placed_offset.shape, *self._ones)
-        return rotations, offsets
 
     def streams(self, count: int) -> list[list[object]]:
         """Empty streams, a place per link."""

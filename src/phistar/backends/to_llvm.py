@@ -309,6 +309,7 @@ class LlvmBackend:
 
     name = "llvm"
     executes = True
+    in_rounds = False
 
     def build(self, program: RobotProgram) -> Executable | None:
         """See ``base.Backend``; robots that do not move, and enormous matrices, are for NumPy."""

@@ -25,6 +25,7 @@ from phistar.backends import numpy_algebra
 from phistar.backends.base import Backend, Executable, SweptExecutable, require_inputs
 from phistar.backends.batch_axes import Batch, as_inexact, cast_to_precision, real_dtype
 from phistar.backends.numpy_links import LinkTables, NumpyLinks, Stream
+from phistar.backends.numpy_rounds import NumpyRounds
 from phistar.backends.numpy_scalars import NumpyScalarCode
 from phistar.backends.robot_programs import RobotProgram, TracedProgram, VectorProgram
 from phistar.model.configuration import normalized_configuration
@@ -394,11 +395,12 @@ class NumpyBackend(Backend):
     """Writes programs as Python for NumPy."""
 
     name = "numpy"
+    in_rounds = True
 
     def build(self, program: RobotProgram) -> Executable:
         """See ``base.Backend``; matrices run by ``sweeps.matrix_plans``, by no source."""
         if isinstance(program, VectorProgram):
-            return NumpyCode(program)
+            return NumpyCode(program) if program.parallel is None else NumpyRounds(program)
         if isinstance(program, TracedProgram):
             return NumpyScalarCode(program)
         return NumpyListing(program)

@@ -117,7 +117,7 @@ def _configuration(
         return robot.neutral() if word == "neutral" else robot.home
     if word in robot.configurations:
         return np.array(robot.configurations[word])
-    known = ["random", "neutral", "home", *robot.configurations]
+    known = list(dict.fromkeys(["random", "neutral", "home", *robot.configurations]))
     return _numbers(word, robot.nq, option, [*known, "near"] if start is not None else known)
 
 

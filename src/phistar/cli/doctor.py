@@ -142,14 +142,12 @@ def _usable_cores() -> int:
 
 
 def _files(troubles: list[str]) -> dict[str, str]:
-    from platformdirs import user_cache_path
-
-    cache = user_cache_path("phistar", appauthor=False)
-    if not _is_writable(cache):
+    cache = settings.cache_folder()
+    if cache is not None and not _is_writable(cache):
         troubles.append(f"the cache {cache} cannot be written")
     return {
         "installed in": str(Path(__file__).parent.parent),
-        "cache": f"{cache} ({_describe(cache)})",
+        "cache": "off" if cache is None else f"{cache} ({_describe(cache)})",
         "bundled robots": ", ".join(robots.names()),
         "reference robots": _reference_robots(),
     }

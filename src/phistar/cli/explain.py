@@ -9,6 +9,7 @@ from phistar.cli import UsageError
 from phistar.cli.options import add_loading, load_robot
 from phistar.cli.terminal import printable
 from phistar.cli.usage_errors import usage_errors
+from phistar.compile import SCHEDULES
 from phistar.errors import ArgumentError
 from phistar.explain import LEVELS, explain, listing
 
@@ -25,6 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("robot", metavar="ROBOT", nargs="?", help=text)
     text = f"show this level only: {', '.join(LEVELS)}"
     parser.add_argument("--level", choices=LEVELS, metavar="LEVEL", help=text)
+    text = "sequential, link after link (default), or parallel, in O(log N) rounds"
+    parser.add_argument("--schedule", choices=SCHEDULES, default="sequential", help=text)
     add_loading(parser)
 
 
@@ -37,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
         explain(options.program, level=LEVELS[0])
     model = load_robot(options.robot, options).model if options.robot else None
     try:
-        print(printable(explain(options.program, model, options.level)))
+        print(printable(explain(options.program, model, options.level, options.schedule)))
     except ArgumentError as error:
         raise UsageError(f"{error}") from error
     return 0

@@ -14,22 +14,23 @@ reduced_expressions  own expressions on robots whose mimic joints are reduced
 
 from phistar.backends import Executable
 from phistar.compile.evaluate import (
+    RequestKey,
     chained_entry,
     cheapest_inner_products,
     evaluate_bundle,
     evaluate_matrix,
-    frame_motions,
     keep_entry,
     matrix,
     matrix_executable,
     matrix_request,
+    numpy_results,
     run_loops,
     run_traced,
     run_traced_results,
     traced_executable,
     traced_results,
 )
-from phistar.compile.node_rows import embedded_request, is_embedded, refuse_on_nodes
+from phistar.compile.node_rows import embedded_request, is_embedded, node_loads, refuse_on_nodes
 from phistar.compile.on_loops import quantity_on
 from phistar.compile.passes import LEVELS, PASSES, Draft, Pass, Stage, Stages
 from phistar.compile.pipeline import (
@@ -44,7 +45,7 @@ from phistar.compile.pipeline import (
 )
 from phistar.compile.reduced_expressions import Pieces
 from phistar.compile.request_table import REQUESTS, request
-from phistar.compile.requests import RESULT_OUTPUT, Bundle, MatrixOf, Traced, Vectors
+from phistar.compile.requests import RESULT_OUTPUT, SCHEDULES, Bundle, MatrixOf, Traced, Vectors
 from phistar.compile.traced import TRACED, add_traced
 from phistar.derive import spell_inverses_for_robot, with_closed_inverses
 from phistar.model.joint_map import JointMap, joint_map
@@ -59,6 +60,7 @@ __all__ = [
     "PASSES",
     "REQUESTS",
     "RESULT_OUTPUT",
+    "SCHEDULES",
     "TRACED",
     "Apply",
     "Block",
@@ -75,6 +77,7 @@ __all__ = [
     "MatrixPart",
     "Pass",
     "Pieces",
+    "RequestKey",
     "Row",
     "Stage",
     "Stages",
@@ -90,7 +93,6 @@ __all__ = [
     "embedded_request",
     "evaluate_bundle",
     "evaluate_matrix",
-    "frame_motions",
     "is_embedded",
     "joint_map",
     "keep_entry",
@@ -100,6 +102,8 @@ __all__ = [
     "matrix_executable",
     "matrix_plan",
     "matrix_request",
+    "node_loads",
+    "numpy_results",
     "quantity_on",
     "refuse_on_nodes",
     "request",

@@ -37,6 +37,8 @@ from phistar.sweeps.matrix_requests import (
     matrix_candidates,
 )
 from phistar.sweeps.matrix_requests import Request as MatrixPart
+from phistar.sweeps.parallel.printing import to_text as parallel_text
+from phistar.sweeps.parallel.schedule import ParallelSchedule, parallel_schedule
 from phistar.sweeps.printing import to_text
 from phistar.sweeps.prune import program_listing, prune
 from phistar.sweeps.schedule import Schedule, schedule
@@ -57,6 +59,7 @@ class Draft:
         program: The vectors as streams.
         programs: The candidates as streams, in the same order.
         schedule: The vectors as sweeps.
+        parallel: The same in rounds, if that is wanted.
         forms: The candidates as sweeps.
         split: Matrices from single sweeps, an alternative to others.
     """
@@ -69,6 +72,7 @@ class Draft:
     program: StreamProgram | None = None
     programs: Mapping[str, tuple[StreamProgram, ...]] = field(default_factory=dict)
     schedule: Schedule | None = None
+    parallel: ParallelSchedule | None = None
     forms: Mapping[str, tuple[MatrixForm, ...]] = field(default_factory=dict)
     split: SplitMatrices | None = None
 
@@ -147,7 +151,10 @@ def _schedule(draft: Draft) -> Draft:
         split = lower_split(inverse, {n: SplitTerms(*each) for n, each in terms.items()})
     program = draft.program
     sweeps = None if program is None else verified(schedule(program))
-    return replace(draft, schedule=sweeps, forms=forms, split=split)
+    rounds = None
+    if sweeps is not None and isinstance(draft.request, Vectors):
+        rounds = parallel_schedule(sweeps) if draft.request.schedule == "parallel" else None
+    return replace(draft, schedule=sweeps, parallel=rounds, forms=forms, split=split)
 
 
 @dataclass(frozen=True)
@@ -175,7 +182,12 @@ PASSES = (
     Pass("derive", "expressions", "the cheapest form, proved equal, without inverses", _derive),
     Pass("lower", "streams", "operators become recursions over the links", _lower),
     Pass("prune", "streams", "streams that no output needs go", _prune),
-    Pass("schedule", "sweeps", "the fewest inward and outward walks", _schedule),
+    Pass(
+        "schedule",
+        "sweeps",
+        "the fewest inward and outward walks, or rounds over all links",
+        _schedule,
+    ),
     Pass("trace", "scalars", "operations on numbers for one robot, simplified and counted"),
     Pass("emit", "code", "text of the backend, with the numbers of one robot"),
 )
@@ -248,7 +260,9 @@ def _stream_lines(draft: Draft) -> Iterator[str]:
 
 
 def _sweep_lines(draft: Draft) -> Iterator[str]:
-    if draft.schedule is not None:
+    if draft.parallel is not None:
+        yield parallel_text(draft.parallel)
+    elif draft.schedule is not None:
         yield to_text(draft.schedule)
     for name, forms in draft.forms.items():
         for form in forms:

@@ -189,7 +189,9 @@ class Kernel:
         """The program on a robot, of which backends make code; None: there is none."""
         request, draft, tuning = self.request, self.draft, target.tuning
         if isinstance(request, Vectors):
-            return VectorProgram(self.schedule, model, target.frames, target.locked, tuning)
+            return VectorProgram(
+                self.schedule, model, target.frames, target.locked, tuning, draft.parallel
+            )
         if isinstance(request, Bundle):
             return BundleProgram(draft.bundle, model, tuning)
         if isinstance(request, MatrixOf):
@@ -245,19 +247,20 @@ def compile_outputs(
     return compile_request(Vectors(name, outputs, simplify, regroup_inertia))
 
 
-def kernel(name: str, model: Model | None = None) -> Kernel:
+def kernel(name: str, model: Model | None = None, schedule: str = "sequential") -> Kernel:
     """The kernel of a program of the catalogue, else of a row of ``REQUESTS``.
 
     Args:
         name: The quantity.
         model: A robot whose rotors may turn (``algorithms.rotor_programs``); they do not without.
+        schedule: One of ``SCHEDULES``; of vectors.
 
     Raises:
         UnknownNameError: No such quantity.
     """
     turning = model is not None and model.turning_rotors
     if name in PROGRAMS:
-        return compile_request(vectors_row(name, turning))
+        return compile_request(replace(vectors_row(name, turning), schedule=schedule))
     return compile_request(request_named(name, turning))
 
 

@@ -26,6 +26,9 @@ Outputs = tuple[tuple[str, Expr], ...]
 
 FULL = Full()
 
+SCHEDULES = ("sequential", "parallel")
+"""Ways to run recursions: link after link, or in O(log N) rounds (``sweeps.parallel``)."""
+
 
 @dataclass(frozen=True)
 class Vectors:
@@ -38,12 +41,14 @@ class Vectors:
             stands. Programs of the catalogue are what their names say, so they are not touched.
         regroup_inertia: Whether it is about the motion of the whole robot, see
             ``REGROUPABLE_PROGRAMS``.
+        schedule: One of ``SCHEDULES``.
     """
 
     name: str
     vectors: Outputs
     simplify: bool = False
     regroup_inertia: bool = False
+    schedule: str = "sequential"
 
 
 @dataclass(frozen=True)

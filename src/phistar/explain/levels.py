@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from phistar.algebra import proof_text as text
@@ -22,15 +23,18 @@ from phistar.algorithms.programs import MATRICES, PROGRAMS
 from phistar.compile import (
     ARGUMENTS,
     REQUESTS,
+    SCHEDULES,
     Kernel,
     Target,
     Traced,
+    Vectors,
     cheapest_inner_products,
     compile_outputs,
+    compile_request,
     kernel,
 )
 from phistar.derive import derive
-from phistar.errors import ArgumentError, UnknownNameError
+from phistar.errors import ArgumentError, UnknownNameError, renamed_argument
 from phistar.explain import meanings
 from phistar.explain.dependencies import symbols_in, theorems_in
 from phistar.explain.joint_crossings import crossing_lines, frame_lines
@@ -39,6 +43,7 @@ from phistar.explain.operation_counts import scalar_lines
 from phistar.explain.source_locations import theorem_location
 from phistar.explain.text_layout import align_columns, plural, section
 from phistar.model.model import Model
+from phistar.sweeps.parallel.printing import sections
 
 
 class RobotLike(Protocol):
@@ -47,8 +52,12 @@ class RobotLike(Protocol):
     model: Model
 
 
+@renamed_argument("model", "robot")
 def explain(
-    what: str | Expr | Kernel, robot: Model | RobotLike | None = None, level: str | None = None
+    what: str | Expr | Kernel,
+    robot: Model | RobotLike | None = None,
+    level: str | None = None,
+    schedule: str = "sequential",
 ) -> str:
     """A program level by level, as text.
 
@@ -58,20 +67,19 @@ def explain(
             or a kernel (``robot.function(...).kernel``).
         robot: A robot or its model, to see its joints, frames and operation counts.
         level: One of ``LEVELS``, to see that one only; default all that can be shown.
+        schedule: ``"sequential"``, or ``"parallel"``: the program in O(log N) rounds.
 
     Raises:
-        UnknownNameError: No such program, matrix, method, theorem or level.
+        UnknownNameError: No such program, matrix, method, theorem, level or schedule.
         ArgumentError: The level needs a robot, or a theorem does not have it.
         LoweringError: The expression has no sweep form.
     """
     model = None if robot is None else _model(robot)
-    if isinstance(what, str) and what in METHOD_MEANINGS and what not in PROGRAMS:
-        return _explain_method(what, model, level)
-    if isinstance(what, str) and what in REQUESTS and what not in {**PROGRAMS, **MATRICES}:
-        return _explain_request(what, model)
-    if isinstance(what, str) and what in catalogue() and what not in {**PROGRAMS, **MATRICES}:
-        return _explain_theorem(what, level)
-    program = _compiled(what, model)
+    if isinstance(what, str) and (text := _explain_name(what, model, level)) is not None:
+        return text
+    if schedule not in SCHEDULES:
+        raise UnknownNameError("schedule", schedule, SCHEDULES)
+    program = _scheduled(_compiled(what, model), schedule)
     if level is None:
         levels = [name for name in LEVELS if model is not None or name not in _NEEDS_ROBOT]
         return "\n".join([program.name, *(x for n in levels for x in _level(n, program, model))])
@@ -80,6 +88,17 @@ def explain(
     if model is None and level in _NEEDS_ROBOT:
         raise ArgumentError(f"the level {level!r} needs a robot")
     return "\n".join(_level(level, program, model)[1:])
+
+
+def _explain_name(name: str, model: Model | None, level: str | None) -> str | None:
+    """A method, a row of ``REQUESTS`` or a theorem; None for what has all levels."""
+    if name in METHOD_MEANINGS and name not in PROGRAMS:
+        return _explain_method(name, model, level)
+    if name in PROGRAMS or name in MATRICES:
+        return None
+    if name in REQUESTS:
+        return _explain_request(name, model)
+    return _explain_theorem(name, level) if name in catalogue() else None
 
 
 def program_names() -> tuple[str, ...]:
@@ -192,6 +211,14 @@ def _compiled(what: str | Expr | Kernel, model: Model | None) -> Kernel:
     return compile_outputs(str(what), (("y", output),))
 
 
+def _scheduled(program: Kernel, schedule: str) -> Kernel:
+    """The same program with a schedule."""
+    request = program.request
+    if schedule == "sequential" or not isinstance(request, Vectors):
+        return program
+    return compile_request(replace(request, schedule=schedule))
+
+
 def _named_program(name: str, model: Model | None) -> Kernel:
     """A program of the catalogue, or a matrix as its operator times a vector."""
     if name in PROGRAMS:
@@ -260,6 +287,9 @@ def _derivation(written: Mapping[str, Expr]) -> Iterator[str]:
 
 
 def _recursion(program: Kernel, model: Model | None) -> Iterator[str]:
+    if program.draft.parallel is not None:
+        yield from (title for title, _ in sections(program.draft.parallel))
+        return
     streams, passes = program.schedule.program, program.schedule.sweeps
     recursions = plural(len(streams.recursions), "recursion")
     pass_count = plural(len(passes), "pass", "passes")

@@ -90,6 +90,10 @@ class Method:
 METHOD_MEANINGS: Mapping[str, Method] = {
     "loop_error": Method("N* log of what keeps a loop's frames apart", ("loop_rows",)),
     "loop_jacobian": Method("L = Γ*φ*H* + C, a block of rows per loop", ("loop_rows",)),
+    "inverse_kinematics": Method(
+        "steps q ⊕ A*(A A* + λ)⁻¹ e until the errors e of targets are gone",
+        ("inverse_kinematics_step",),
+    ),
     "assemble": Method("steps (L*L + μ)⁻¹L*e until the loops are closed", ("loop_rows",)),
     "project": Method("q ⊖ 𝓜⁻¹L*Δ⁻¹e and v - 𝓜⁻¹L*Δ⁻¹Lv", ("loop_projection",)),
     "mobility": Method("rank and null spaces of L", ("loop_rows",)),
@@ -133,6 +137,10 @@ METHOD_MEANINGS: Mapping[str, Method] = {
         ("forward_dynamics",),
     ),
     "diagonalize": Method("rates and forces that decouple the robot", ("new_rates", "new_forces")),
+    "simulator": Method(
+        "steps of many robots with contacts and joint physics",
+        ("unilateral_step", "terrain_step", "contact_points", "terrain_points"),
+    ),
     "simulate": Method("a scheme of steps, each with accelerations from", ("forward_dynamics_3",)),
     "discretize": Method("a step of time, linearized: see linearize", ("forward_dynamics_q",)),
     "hvp": Method("the change of a gradient along a direction", ("inverse_dynamics_hvp",)),

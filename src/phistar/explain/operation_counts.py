@@ -13,6 +13,8 @@ from phistar.model.model import Model
 from phistar.sweeps.costs import NO_OPERATIONS, CostReport, OperationCount, count_operations
 from phistar.sweeps.ir import Type
 from phistar.sweeps.ops import OPS
+from phistar.sweeps.parallel.costs import count_parallel
+from phistar.sweeps.parallel.robot_tree import parallel_tree
 from phistar.sweeps.printing import Statement, statements
 
 _TYPE_SIZES = {
@@ -37,6 +39,9 @@ _HEADER = ("", "×", "+", "÷")
 
 def scalar_lines(program: Kernel, model: Model | None) -> Iterator[str]:
     """Numbers per link; for a robot also the cost of each statement and each link."""
+    if program.draft.parallel is not None:
+        yield from _parallel_lines(program, model)
+        return
     rows = [row for _, each in statements(program.schedule) for row in each]
     yield "numbers per link:"
     yield from (f"  {line}" for line in align_columns(list(_number_lines(program, rows)), "<><"))
@@ -57,6 +62,19 @@ def scalar_lines(program: Kernel, model: Model | None) -> Iterator[str]:
     table = [_HEADER, *((name, *_cells(cost)) for name, cost in links)]
     yield from truncate_lines([f"  {line}" for line in align_columns(table, "<>>>")])
     yield from _summary(bill, len(rows))
+
+
+def _parallel_lines(program: Kernel, model: Model | None) -> Iterator[str]:
+    """Work and span of the rounds, beside the sequential recursion."""
+    assert program.draft.parallel is not None
+    yield "numbers per segment: pose 12; of star products F 36, C 21, J 21, c 6, d 6"
+    if model is None or not model.bodies:
+        return
+    cost = count_parallel(program.draft.parallel, model, parallel_tree(model))
+    work = count_operations(program.schedule, model).total.total
+    yield f"in rounds: {cost}"
+    yield f"work: {cost.work} operations, {cost.work / max(work, 1):.2f} times the {work} of sweeps"
+    yield f"span: {cost.span} operations one after the other, with processors enough"
 
 
 def _number_lines(program: Kernel, rows: list[Statement]) -> Iterator[tuple[str, str, str]]:

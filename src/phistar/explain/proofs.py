@@ -13,11 +13,12 @@ from phistar.algebra.proof import Proof, Theorem
 from phistar.algebra.proof import prove as prove_theorem
 from phistar.algebra.proof_text import proof_text
 from phistar.algorithms import catalogue as theorems
-from phistar.errors import ArgumentError, UnknownNameError
+from phistar.errors import ArgumentError, UnknownNameError, renamed_argument
 from phistar.explain.source_locations import identity_location, theorem_file, theorem_location
 from phistar.explain.text_layout import section
 
 
+@renamed_argument("name", "what")
 def prove(what: str | Theorem | Identity) -> Proof:
     """Prove a theorem of the catalogue, or your own theorem or identity.
 

@@ -100,11 +100,7 @@ def nan_where_bad(
         ArgumentError: What is wrong is wrong for all samples: shapes, names.
     """
     check_on_error(on_error)
-    first = next(iter(arguments.values()))
-    plain = (
-        type(first) is np.ndarray and first.ndim <= 2 and len(first) <= POLICY.max_fast_path_samples
-    )
-    if not (fast_path_tried and plain):
+    if not (fast_path_tried and _is_plain(next(iter(arguments.values())))):
         try:
             return call(**arguments, **({"forces": forces} if forces else {}))
         except SampleError:
@@ -125,6 +121,13 @@ def nan_where_bad(
             more = more.any(axis=tuple(range(len(batch), more.ndim)))
             bad |= np.broadcast_to(more, batch)
     raise AssertionError("bad samples were left after they were replaced")
+
+
+def _is_plain(array: object) -> bool:
+    """Whether the quick way takes it."""
+    if type(array) is not np.ndarray or array.ndim > 2:
+        return False
+    return len(array) <= POLICY.max_fast_path_samples
 
 
 def _call_with_replacements(

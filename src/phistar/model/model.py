@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, ModelError, Problem, UnknownNameError
+from phistar.model.actuators import Actuator, check_actuators
 from phistar.model.assemble import assemble
 from phistar.model.components import GROUND, Body, Frame, Joint, Link, Loop, frozen
 from phistar.model.fingerprint import fingerprint
@@ -52,6 +53,7 @@ class Model:
         configurations: Named configurations (nq,) such as a file's keyframes.
         problems: Warnings and notes of the build.
         actuated: Joints that a file gives motors, in its order; none if it says nothing of motors.
+        actuators: What makes joint forces out of control signals, as far as a file says it.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Model:
     configurations: Mapping[str, Array] = field(repr=False)
     problems: tuple[Problem, ...] = field(repr=False)
     actuated: tuple[str, ...] = field(default=(), repr=False)
+    actuators: tuple[Actuator, ...] = field(default=(), repr=False)
 
     @classmethod
     def build(
@@ -80,6 +83,7 @@ class Model:
         order: Sequence[str] | None = None,
         single_root: bool = False,
         actuated: Sequence[str] = (),
+        actuators: Sequence[Actuator] = (),
     ) -> Model:
         """A model from links, joints and frames.
 
@@ -93,23 +97,22 @@ class Model:
             order: Independent moving joints in the order of coordinates.
             single_root: Reject forests.
             actuated: Names of moving joints that have motors.
+            actuators: What drives joints, if more is known of it.
 
         Raises:
             ModelError: With every problem found, if one of them is an error.
             UnknownNameError: An actuated joint that there is not.
+            ArgumentError: An actuator makes no sense, see ``check_actuators``.
         """
         problems = structure_problems(links, joints, single_root=single_root)
         problems += mimic_problems(joints) + link_problems(links) + joint_problems(joints)
         problems += loop_problems(links, joints, loops)
-        if any(p.severity == "error" for p in problems):
-            raise ModelError([p for p in problems if p.severity == "error"])
+        if errors := [problem for problem in problems if problem.severity == "error"]:
+            raise ModelError(errors)
         problems += zero_multiplier_problems(joints) + mass_problems(links, name)
         if order is not None:
             _check_order(name, [j.name for j in joints if j.nv], order)
-        moving = {j.name for j in joints if j.joint_kind.nv} if actuated else set()
-        for joint in actuated:
-            if joint not in moving:
-                raise UnknownNameError("moving joint", joint, moving, f"'{name}'")
+        _check_actuated(name, joints, actuated)
         assembled = assemble(links, joints, order)
         indefinite = body_problems(problems, links, assembled.frames, assembled.bodies)
         if indefinite:
@@ -129,6 +132,7 @@ class Model:
             configurations=MappingProxyType({}),
             problems=tuple(problems),
             actuated=tuple(dict.fromkeys(actuated)),
+            actuators=check_actuators(actuators, assembled.joints, name),
         )
         return model.with_configurations(configurations or {})
 
@@ -253,6 +257,7 @@ class Model:
             configurations=named,
             order=names,
             actuated=self.actuated,
+            actuators=self.actuators,
         )
 
     @cached_property
@@ -300,6 +305,14 @@ def _attach(frame: Frame, frames: Mapping[str, Frame]) -> Frame:
     carrier = _lookup("link", frame.link, frames, "the robot")
     body_pose = frozen(pose_product(carrier.body_pose, frame.pose), (4, 4))
     return replace(frame, body=carrier.body, body_pose=body_pose)
+
+
+def _check_actuated(owner: str, joints: Sequence[Joint], actuated: Sequence[str]) -> None:
+    """Reject motors at joints that there are not, or that do not move."""
+    moving = {joint.name for joint in joints if joint.joint_kind.nv} if actuated else set()
+    for name in actuated:
+        if name not in moving:
+            raise UnknownNameError("moving joint", name, moving, f"'{owner}'")
 
 
 def _check_order(owner: str, independent: Sequence[str], order: Sequence[str]) -> None:

@@ -63,11 +63,7 @@ def allocate_slots(
         walks: The column sweeps, likewise.
         places: What the keys of these may mean; those of loops mean themselves.
     """
-    traced = {id(b): _TracedBlock(b) for loop in link_sweeps for b in loop.blocks.values()}
-    for walk in walks:
-        for (_, relation, _), body in walk.blocks.items():
-            own = _no_aliases if places is None else partial(places, relation)
-            traced[id(body)] = _TracedBlock(body, own)
+    traced = _traced_blocks(link_sweeps, walks, places)
     _eliminate_dead_stores(traced.values())
     again = [body for walk in walks for body in walk.blocks.values()]
     held = {key for body in again for key, _ in _block_accesses(body)}
@@ -76,18 +72,31 @@ def allocate_slots(
     homes = {key: (WORK, slot) for key, slot in slots.items()}
     homes |= {key: (FORWARD, slot) for key, slot in handed.items()}
     same = _put_in_slots({name: each.block for name, each in traced.items()}, homes)
-
-    def merged(bodies: Mapping[T, BasicBlock]) -> dict[T, BasicBlock]:
-        return {kind: same[id(body)] for kind, body in bodies.items() if body.stores}
-
-    done = [LinkSweep(loop.direction, merged(loop.blocks)) for loop in link_sweeps]
-    columns = [ColumnSweep(walk.direction, merged(walk.blocks)) for walk in walks]
+    done = [LinkSweep(loop.direction, _merged(loop.blocks, same)) for loop in link_sweeps]
+    columns = [ColumnSweep(walk.direction, _merged(walk.blocks, same)) for walk in walks]
     return SlotAllocation(
         [loop for loop in done if loop.blocks],
         [walk for walk in columns if walk.blocks],
         max(slots.values(), default=-1) + 1,
         max(handed.values(), default=-1) + 1,
     )
+
+
+def _traced_blocks(
+    link_sweeps: Sequence[LinkSweep], walks: Sequence[ColumnSweep], places: KeyAliases | None
+) -> dict[int, _TracedBlock]:
+    """All blocks by their identity, with what their keys may mean."""
+    traced = {id(b): _TracedBlock(b) for loop in link_sweeps for b in loop.blocks.values()}
+    for walk in walks:
+        for (_, relation, _), body in walk.blocks.items():
+            own = _no_aliases if places is None else partial(places, relation)
+            traced[id(body)] = _TracedBlock(body, own)
+    return traced
+
+
+def _merged(blocks: Mapping[T, BasicBlock], same: Mapping[int, BasicBlock]) -> dict[T, BasicBlock]:
+    """Blocks that store something, equal ones as one object."""
+    return {kind: same[id(block)] for kind, block in blocks.items() if block.stores}
 
 
 def _put_in_slots(

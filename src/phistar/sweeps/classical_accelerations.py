@@ -117,27 +117,38 @@ def _force_pairs(program: StreamProgram, found: _Matches, stream: int) -> list[t
 
 def _is_unobservable(program: StreamProgram, found: _Matches) -> bool:
     """Whether biases enter accelerations alone, and these are read through M y + b alone."""
-    homes = {program.definitions[y] for y in found.accelerations}
-    shifts_out = {shift_out for _, shift_out in found.accelerations.values()}
     if any(stream in found.accelerations for stream in program.outputs.values()):
         return False
-
-    def is_noticed(stream: int, operand: int, paired: set[int]) -> bool:
-        """Whether a stream reads what changes otherwise than through M y + b."""
-        if (operand in found.joint or operand in shifts_out) and stream not in homes:
-            return True
-        inertia = program.nodes[operand]
-        reads = _is_rigid(program, inertia) and inertia.operands[1] in found.accelerations
-        if (operand in found.free or reads) and operand not in paired:
-            return True
-        through = stream in shifts_out or _is_rigid(program, program.nodes[stream])
-        return operand in found.accelerations and not through
-
     for stream in program.live():
         paired = {p for pair in _force_pairs(program, found, stream) for p in pair}
-        if any(is_noticed(stream, each, paired) for each in program.nodes[stream].operands):
+        operands = program.nodes[stream].operands
+        if any(_is_noticed(program, found, stream, each, paired) for each in operands):
             return False
     return True
+
+
+def _is_noticed(
+    program: StreamProgram, found: _Matches, stream: int, operand: int, paired: set[int]
+) -> bool:
+    """Whether a stream reads what changes otherwise than through M y + b.
+
+    Args:
+        program, found: The program, and what was found in it.
+        stream: Who reads.
+        operand: What it reads.
+        paired: Products M y and biases b that the stream adds up.
+    """
+    shifts_out = {shift_out for _, shift_out in found.accelerations.values()}
+    if operand in found.joint or operand in shifts_out:
+        homes = {program.definitions[y] for y in found.accelerations}
+        if stream not in homes:
+            return True
+    inertia = program.nodes[operand]
+    reads = _is_rigid(program, inertia) and inertia.operands[1] in found.accelerations
+    if (operand in found.free or reads) and operand not in paired:
+        return True
+    through = stream in shifts_out or _is_rigid(program, program.nodes[stream])
+    return operand in found.accelerations and not through
 
 
 class _ClassicalRewriter:

@@ -11,7 +11,7 @@ made of sums at the ground, once for all links.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -92,7 +92,8 @@ def _costs_at_link(
 ) -> Iterator[tuple[int, str, OperationCount]]:
     """Streams at one link that are not nothing, with their operations and costs."""
     program = schedule.program
-    absent = _zero_streams(schedule, place)
+    streams = [stream for each in schedule.sweeps for stream in each.streams]
+    absent = zero_streams(program, streams, place)
     for each in schedule.sweeps:
         for stream in each.streams:
             node = program.nodes[stream]
@@ -109,22 +110,22 @@ def _is_gravity(node: Node) -> bool:
     return node.op == "leaf" and node.data == "gravity"
 
 
-def _zero_streams(schedule: Schedule, place: LinkType) -> set[int]:
-    """Streams that are zero at a link by its place."""
-    program = schedule.program
-    absent = {s for s in program.live() if _vanishes(program.nodes[s], place)}
-    for each in schedule.sweeps:
-        for stream in each.streams:
-            node = program.nodes[stream]
-            if node.spec.shift is not None:
-                continue
-            operands = program.operands(stream)
-            if node.spec.support is Support.INTERSECTION:
-                gone = any(o in absent for o in operands)
-            else:
-                gone = node.spec.support is Support.UNION and all(o in absent for o in operands)
-            if gone:
-                absent.add(stream)
+def zero_streams(
+    program: StreamProgram, streams: Iterable[int], place: LinkType, known: Set[int] = frozenset()
+) -> set[int]:
+    """Streams that are zero at a link by its place; ``streams`` are those computed, in order."""
+    absent = {s for s in program.live() if _vanishes(program.nodes[s], place)} | known
+    for stream in streams:
+        node = program.nodes[stream]
+        if node.spec.shift is not None:
+            continue
+        operands = program.operands(stream)
+        if node.spec.support is Support.INTERSECTION:
+            gone = any(o in absent for o in operands)
+        else:
+            gone = node.spec.support is Support.UNION and all(o in absent for o in operands)
+        if gone:
+            absent.add(stream)
     return absent
 
 
@@ -186,4 +187,5 @@ __all__ = [
     "count_operations",
     "node_cost",
     "stream_size",
+    "zero_streams",
 ]

@@ -33,7 +33,6 @@ class Inlining:
 
         live = [s for s in program.live() if program.nodes[s].op != "rec"]
         home = {s: n for n, each in enumerate(schedule.sweeps) for s in defining(each.streams)}
-        recursive, names = defining(program.recursions), defining(program.names)
         uses: Counter[int] = Counter()
         afar = defining(program.outputs.values())
         for reader in live:
@@ -42,10 +41,8 @@ class Inlining:
             spec = program.nodes[reader].spec
             leaves = spec.shift is not None or spec.reduction is not None
             afar |= {o for o in operands if leaves or home[reader] != home.get(o)}
-        computed = [s for s in live if not program.nodes[s].spec.is_given]
-        self.stored = {s for s in computed if s in afar}
-        self.assigned = self.stored | {
-            s
-            for s in computed
-            if s in recursive or uses[s] > 1 or (s in names and program.nodes[s].op != "sum")
-        }
+        computed = {s for s in live if not program.nodes[s].spec.is_given}
+        named = {s for s in defining(program.names) if program.nodes[s].op != "sum"}
+        often = {s for s, count in uses.items() if count > 1}
+        self.stored = computed & afar
+        self.assigned = computed & (afar | defining(program.recursions) | often | named)

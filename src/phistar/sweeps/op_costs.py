@@ -52,6 +52,19 @@ class OperationCount:
         """All operations."""
         return self.multiplications + self.additions + self.divisions
 
+    @property
+    def work(self) -> int:
+        """All operations."""
+        return self.total
+
+    @property
+    def span(self) -> int:
+        """Operations on the longest path, with processors enough: all, where one waits for another.
+
+        Of a parallel schedule fewer, see ``sweeps.parallel.costs``.
+        """
+        return self.total
+
     def __str__(self) -> str:
         text = f"{self.multiplications} multiplications, {self.additions} additions"
         return f"{text}, {self.divisions} divisions" if self.divisions else text

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -10,7 +11,7 @@ from phistar.algebra.printing import GREEK
 from phistar.algebra.symbols import SYMBOLS
 from phistar.sweeps.inlining import Inlining
 from phistar.sweeps.ir import Direction, StreamProgram
-from phistar.sweeps.schedule import Schedule, Sweep
+from phistar.sweeps.schedule import Schedule
 
 _SWEEP_TITLES = {
     Direction.INWARD: "inward   k, children j:",
@@ -29,8 +30,9 @@ class Statement:
 
 def statements(schedule: Schedule) -> list[tuple[Direction, list[Statement]]]:
     """The statements of each pass, in order."""
-    printer = _Printer(schedule)
-    return [(each.direction, printer.statements(each)) for each in schedule.sweeps]
+    computed = {s for each in schedule.sweeps for s in each.streams}
+    printer = Printer(schedule.program, computed, Inlining(schedule).assigned)
+    return [(each.direction, printer.statements(each.streams)) for each in schedule.sweeps]
 
 
 def to_text(schedule: Schedule) -> str:
@@ -41,20 +43,20 @@ def to_text(schedule: Schedule) -> str:
     return "\n".join(lines)
 
 
-class _Printer:
+class Printer:
     """Which streams get a line of their own, and what they are called."""
 
-    def __init__(self, schedule: Schedule) -> None:
-        self.program: StreamProgram = schedule.program
-        self.computed = {s for each in schedule.sweeps for s in each.streams}
+    def __init__(self, program: StreamProgram, computed: Set[int], own_line: Set[int]) -> None:
+        self.program = program
+        self.computed = computed
         self.alias = {d: r for r, d in self.program.definitions.items()}
-        self.own_line = Inlining(schedule).assigned
+        self.own_line = own_line
         self._names: dict[int, str] = {}
         self._taken: set[str] = set()
 
-    def statements(self, each: Sweep) -> list[Statement]:
+    def statements(self, streams: Sequence[int]) -> list[Statement]:
         """The statements of a pass."""
-        own = [s for s in each.streams if s in self.own_line]
+        own = [s for s in streams if s in self.own_line]
         return [Statement(self.name(s), self.body(s), self._written(s)) for s in own]
 
     def _written(self, stream: int) -> tuple[int, ...]:

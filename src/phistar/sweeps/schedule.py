@@ -52,7 +52,7 @@ class Schedule:
 
 def schedule(program: StreamProgram) -> Schedule:
     """The passes of a program: as few as possible, outward first where it makes no difference."""
-    components = _components(program)
+    components = strong_components(program)
     starts = (Direction.OUTWARD, Direction.INWARD)
     levels = min((_levels(program, components, start) for start in starts), key=_last)
     return Schedule(program, _sweeps(program, *levels))
@@ -62,7 +62,7 @@ def _last(candidate: tuple[dict[int, int], Direction]) -> int:
     return max(candidate[0].values())
 
 
-def _components(program: StreamProgram) -> list[list[int]]:
+def strong_components(program: StreamProgram) -> list[list[int]]:
     """Strongly connected streams, each group after those it depends on (Tarjan, iterative)."""
     index: dict[int, int] = {}
     low: dict[int, int] = {}

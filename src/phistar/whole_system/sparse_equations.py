@@ -320,13 +320,15 @@ class WholeSystem:
         Raises:
             ArgumentError: A link has no inertia of its own, there are rotors or closed loops.
         """
-        from scipy.sparse import block_diag, csc_array
+        from scipy.sparse import bsr_array, csc_array
 
         self._refuse_forces()
         order = self._order
         a = (order.accelerations[::-1][:, None] + np.arange(6)).ravel()
         b = self._force_entries()
-        inverse = csc_array(block_diag(list(np.linalg.inv(self._links.M[::-1])), format="csc"))
+        blocks = np.linalg.inv(self._links.M[::-1])
+        count = len(blocks)
+        inverse = csc_array(bsr_array((blocks, np.arange(count), np.arange(count + 1))))
         T = -self.matrix[a][:, b]
         right = self.right_hand_side
         rest = inverse @ right[a]

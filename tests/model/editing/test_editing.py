@@ -5,6 +5,7 @@ import math
 import pickle
 import warnings
 from collections.abc import Callable
+from dataclasses import fields
 
 import numpy as np
 import pinocchio as pin
@@ -14,8 +15,9 @@ import phistar
 from phistar import ModelBuilder, Robot, load
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, ModelError, ShapeError, UnknownNameError
-from phistar.model import Mimic, make_pose
+from phistar.model import Mimic, Model, make_pose
 from phistar.model.components import Coupling
+from phistar.model.editing.parts import Parts
 from phistar.spatial import inertia_matrix, motion_transform
 
 TOLERANCE = 1e-11
@@ -455,3 +457,10 @@ def test_new_doubts_are_warned_of(panda: Robot) -> None:
     with pytest.warns(phistar.errors.InertiaWarning, match="panda_link7"):
         made = panda.with_parameters(rows)
     assert any("panda_link7" in str(p) for p in made.load_report.warnings)
+
+
+def test_parts_are_all_of_a_model() -> None:
+    """A field that a model gets must be a part, or edits would drop it."""
+    made_again = {"bodies", "joint_names", "problems"}
+    parts = {each.name for each in fields(Parts)} - {"order"}
+    assert parts == {each.name for each in fields(Model)} - made_again

@@ -50,13 +50,16 @@ def outline_parts(program: Unrolled) -> tuple[list[FunctionPart], int]:
     spills = plan_spills(graph, chunks, read_last=at_end)
     made = []
     for chunk, reads in zip(chunks, spills.reads, strict=True):
-        inside = set(chunk)
-        given = (o for n in chunk for o in operands(graph.nodes[n]))
-        part = FunctionPart(sorted(inside.union(given)))
-        part.live_in = {n: spills.slots[n] for n in reads}
-        part.live_out = {n: spills.slots[n] for n in chunk if n in spills.slots}
-        part.stores = {n: early.pop(n) for n in list(early) if n in inside}
-        made.append(part)
+        given = {o for n in chunk for o in operands(graph.nodes[n])}
+        slots = spills.slots
+        made.append(
+            FunctionPart(
+                sorted(given.union(chunk)),
+                live_in={n: slots[n] for n in reads},
+                live_out={n: slots[n] for n in chunk if n in slots},
+                stores={n: early.pop(n) for n in sorted(early.keys() & set(chunk))},
+            )
+        )
     made[-1].final_stores = [*(s for stores in early.values() for s in stores), *late]
     made[-1].nodes = sorted({*made[-1].nodes, *early, *at_end})
     return made, spills.end

@@ -20,6 +20,7 @@ from phistar.backends.robot_programs.robot_program import (
 from phistar.model.model import Model
 from phistar.model.wrenches import WrenchFrames
 from phistar.sweeps.ir import Type
+from phistar.sweeps.parallel.schedule import ParallelSchedule
 from phistar.sweeps.schedule import Schedule
 from phistar.sweeps.stream_types import GROUND_COMPONENTS
 
@@ -37,6 +38,7 @@ class VectorProgram(RobotProgram):
         frames: Names of the frames that B selects, in order.
         locked: Bodies whose joints are not free: H has no row for them.
         tuning: What a backend may do.
+        parallel: The program in rounds over all links; None: it is not wanted so.
     """
 
     schedule: Schedule
@@ -44,6 +46,7 @@ class VectorProgram(RobotProgram):
     frames: tuple[str, ...] = ()
     locked: Set[int] = frozenset()
     tuning: Tuning = DEFAULT_TUNING
+    parallel: ParallelSchedule | None = None
 
     @property
     def title(self) -> str:

@@ -55,23 +55,43 @@ def discretization(
         way = [scaled(dt, row) for row in jacobian]
         for name in _MATRICES:
             for j in range(nv):
-                own = j - rows.start if j in rows else None
                 rate: Vector = [dt * g.load(matrices[name], i * nv + j) for i in rows]
-                if own is not None and name == "vdot_v":
-                    rate[own] = rate[own] + 1.0
-                if scheme == "semi_implicit":
-                    ahead = times(way, rate)
-                else:
-                    ahead = [
-                        row[own] if own is not None and name == "vdot_v" else 0.0 for row in way
-                    ]
-                if own is not None and name == "vdot_q":
-                    ahead = plus(ahead, [row[own] for row in adjoint])
+                own = j - rows.start if j in rows else None
+                ahead = _column(name, scheme, own, way, adjoint, rate)
                 body.stores += _column_stores(name, nv, rows, j, ahead, rate)
     return Unrolled(Signature(sizes, outputs, quaternion_entries(model)), body, short_lived=True)
 
 
 _MATRICES = ("vdot_q", "vdot_v", "vdot_tau")
+
+
+def _column(
+    name: str,
+    scheme: str,
+    own: int | None,
+    way: list[Vector],
+    adjoint: list[Vector],
+    rate: Vector,
+) -> Vector:
+    """A joint's rows of δq' in one column of a matrix; ``rate``, those of δv', is completed.
+
+    Args:
+        name: The matrix of the linearization.
+        scheme: See ``discretization``.
+        own: Which of the joint's own coordinates the column belongs to; None for other joints.
+        way: dt J.
+        adjoint: Ad.
+        rate: The rows of dt times the matrix.
+    """
+    if own is not None and name == "vdot_v":
+        rate[own] = rate[own] + 1.0
+    if scheme == "semi_implicit":
+        ahead = times(way, rate)
+    else:
+        ahead = [row[own] if own is not None and name == "vdot_v" else 0.0 for row in way]
+    if own is not None and name == "vdot_q":
+        ahead = plus(ahead, [row[own] for row in adjoint])
+    return ahead
 
 
 def _column_stores(

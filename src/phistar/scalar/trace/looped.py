@@ -139,17 +139,22 @@ class LoopedTracer:
             shifts = [o for o in node.operands if nodes[o].op == "shift_in"]
             if node.op != "sum" or len(shifts) != 1 or not self.may_hoist(stream):
                 continue
-            inward = shifts[0]
-            if uses[inward] != 1:
-                continue
-            pushed = self.sweep_of.get(defining_stream(self.program, nodes[inward].operands[0]), 0)
-            terms = [(f, o) for f, o in zip(node.data, node.operands, strict=True) if o != inward]
-            early = [(f, o) for f, o in terms if self._made(o) < pushed]
-            if early and node.data[node.operands.index(inward)] == 1:
-                late = [term for term in terms if term not in early]
-                first = max(self._made(o) for _, o in early)
-                found[node] = _HoistedSum(inward, first, tuple(early), tuple(late))
+            hoisted = self._hoisted_sum(node, shifts[0]) if uses[shifts[0]] == 1 else None
+            if hoisted is not None:
+                found[node] = hoisted
         return found
+
+    def _hoisted_sum(self, node: Node, inward: int) -> _HoistedSum | None:
+        """A sum whose terms are partly known before the children push theirs, ``inward``."""
+        child = self.program.nodes[inward].operands[0]
+        pushed = self.sweep_of.get(defining_stream(self.program, child), 0)
+        terms = [(f, o) for f, o in zip(node.data, node.operands, strict=True) if o != inward]
+        early = [(f, o) for f, o in terms if self._made(o) < pushed]
+        if not early or node.data[node.operands.index(inward)] != 1:
+            return None
+        late = [term for term in terms if term not in early]
+        first = max(self._made(o) for _, o in early)
+        return _HoistedSum(inward, first, tuple(early), tuple(late))
 
     def may_hoist(self, stream: int) -> bool:
         """Whether a sum may be begun before the forces of the children come."""

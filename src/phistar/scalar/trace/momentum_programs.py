@@ -14,6 +14,7 @@ from typing import cast
 
 from phistar.model.components import GROUND
 from phistar.model.model import Model
+from phistar.model.numpy_kinematics import ground_mass_point
 from phistar.scalar.graph import Scalar
 from phistar.scalar.linear.dual_numbers import Dual, as_dual
 from phistar.scalar.linear.inertias import RigidInertia
@@ -87,6 +88,18 @@ def centroidal_momentum_matrix_rate(model: Model) -> Unrolled:
     return trace_cheapest(model, ("q", "v"), trace)
 
 
+def linear_momentum_and_center(steps: PathSteps) -> tuple[Vector, Matrix]:
+    """Centre of mass of all links, those on the ground included, and its rows (3, nv)."""
+    model = steps.model
+    joints = _still_steps(model, steps)
+    whole = _whole_inertia(model, _composite_inertias(model, steps, joints), joints)
+    *at_rest, resting = ground_mass_point(model).tolist()
+    mass = float(model.inertias[:, 0].sum()) + resting
+    rows = _momentum_rows(model, steps, joints)[3:]
+    center = scaled(1.0 / mass, plus(whole.h, at_rest))
+    return center, [scaled(1.0 / mass, row) for row in rows]
+
+
 @dataclass(frozen=True)
 class _Place:
     """Axes and origin of a link in the world."""
@@ -98,10 +111,7 @@ class _Place:
 def _momentum_rows(model: Model, steps: PathSteps, joints: Sequence[PathStep]) -> Matrix:
     """(6, nv), of which the angular half is about the centre of mass of what moves."""
     composite = _composite_inertias(model, steps, joints)
-    whole = RigidInertia(0.0, zeros(3), zeros(6))
-    for body in model.bodies:
-        if body.parent == GROUND:
-            whole = _joined(whole, composite[body.index], joints[body.index])
+    whole = _whole_inertia(model, composite, joints)
     center = scaled(1.0 / whole.mass, whole.h)
     result = [zeros(model.nv) for _ in range(6)]
     for step, inertia, place in zip(joints, composite, _places(model, joints), strict=True):
@@ -113,6 +123,17 @@ def _momentum_rows(model: Model, steps: PathSteps, joints: Sequence[PathStep]) -
             for i, x in enumerate([*angular, *linear]):
                 result[i][entry] = result[i][entry] + x
     return result
+
+
+def _whole_inertia(
+    model: Model, composite: Sequence[RigidInertia], joints: Sequence[PathStep]
+) -> RigidInertia:
+    """Of all links that move, about the world's origin."""
+    whole = RigidInertia(0.0, zeros(3), zeros(6))
+    for body in model.bodies:
+        if body.parent == GROUND:
+            whole = _joined(whole, composite[body.index], joints[body.index])
+    return whole
 
 
 def _composite_inertias(

@@ -280,6 +280,10 @@ class Policy:
     elimination_steps_per_link_row: int = 20
     """Entries of Δ that change as rows are eliminated, as long as carrying a row over one link."""
 
+    max_dependent_steps_linearized: int = 4000
+    """Entries of Δ that change as its largest pivots are taken, up to which linearizations with
+    rows that depend on each other are machine code: about ten operations each, with selects."""
+
     max_links_of_loops_compared: int = 100
     """Links up to which programs of rows of loops are traced in several choices of link frames, of
     which the shortest is taken: the first result of a chain of 1000 links on a pin waits for two of

@@ -16,7 +16,7 @@ SOAK_CYCLES ?= 20000
 unexport PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help demo examples test test-viewer lint bench bench-quick bench-against bench-loading bench-size bench-drift bench-cliffs docs fuzz soak parallel robots clean distclean
+.PHONY: help demo examples test test-jax test-viewer lint bench bench-quick bench-against bench-loading bench-size bench-drift bench-cliffs docs fuzz soak parallel robots clean distclean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -24,18 +24,26 @@ help:  ## list the targets
 demo: $(VENV)/.demo  ## show what phistar does, on bundled robots
 	@$(BIN)/phistar demo
 
-examples: $(VENV)/.examples  ## control a cart-pole, a UR5 and a Panda, diagonal rates of an arm; writes plots
+examples: $(VENV)/.examples  ## control a cart-pole, a UR5 and a Panda, diagonal rates of an arm, a quadruped on slopes; writes plots
 	@$(BIN)/python examples/cart_pole.py
+	@$(BIN)/python examples/cart_pole_friction.py
 	@$(BIN)/python examples/panda_reach.py
 	@$(BIN)/python examples/panda_payload.py
 	@$(BIN)/python examples/pose_control.py
 	@$(BIN)/python examples/two_link_eta.py
+	@$(BIN)/python examples/quadruped_slope.py
 
 test: $(VENV)/.test  ## run all tests (those of the viewer: make test-viewer)
 	@$(BIN)/python -m pytest -q -n $(JOBS) --maxprocesses=4 --dist worksteal --ignore=tests/with_viewer $(PYTEST_ARGS)
 
 test-viewer: $(VENV)/.viewer-tests  ## the viewer in a browser: viser, playwright, Debian's chromium
 	@$(BIN)/python -m pytest -q tests/with_viewer $(PYTEST_ARGS)
+
+# Programs are compiled as XLA does it without optimising, which takes half the time.
+test-jax: $(VENV)/.test $(VENV)/.jax  ## run the tests of the backend jax, which make test leaves out: JAX is large
+	@JAX_PLATFORMS=cpu JAX_DISABLE_MOST_OPTIMIZATIONS=1 PHISTAR_TEST_BACKENDS=jax $(BIN)/python -m pytest -q -n $(JOBS) \
+	    --maxprocesses=4 --dist worksteal tests/with_jax tests/backends/test_contract.py \
+	    "tests/test_docs.py::test_page_runs_as_pasted[jax]" $(PYTEST_ARGS)
 
 lint: $(VENV)/.lint  ## ruff, mypy and the layers of imports
 	$(BIN)/ruff check .
@@ -85,6 +93,9 @@ parallel: $(VENV)/.test  ## forward dynamics in rounds on every robot of ../shar
 robots: $(VENV)/.test  ## compare every robot of ../shared/robots with its golden values; prints a table
 	@PHISTAR_TIER=$${PHISTAR_TIER:-rolled} $(BIN)/python -m tools.robots_table
 
+joint-physics: $(VENV)/.test  ## springs and damping of every robot of ../shared/robots, one second beside MuJoCo
+	@$(BIN)/python -m tools.joint_physics
+
 clean:  ## remove what was built, keep .venv
 	rm -rf build dist plots docs/_build docs/_generated .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks tools docs -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -109,7 +120,7 @@ $(VENV)/.viewer-tests: $(VENV)/.test $(VENV)/.browser
 	    echo "chromium is missing: apt-get install chromium"
 	@touch $@
 
-$(VENV)/.demo $(VENV)/.examples $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.browser: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/pip
+$(VENV)/.demo $(VENV)/.examples $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.browser $(VENV)/.jax: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/pip
 	@echo "installing phistar[$*]"
 	@$(PIP) -e ".[$*]"
 	@touch $@

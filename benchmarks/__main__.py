@@ -16,9 +16,11 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from benchmarks import (
     cases,
+    contacts,
     counts,
     growth,
     inverse_kinematics,
+    jax_backend,
     loops,
     parallel,
     readme,
@@ -113,6 +115,11 @@ def _steps(found: Results, limits: Limits, quick: bool) -> dict[str, Callable[[]
         found.loop_stepping, fault = loops.simulate_four_bars(quick)
         found.faults += [*faults, *([fault] if fault else [])]
 
+    def touch() -> None:
+        os.environ[THREADS] = "1"
+        found.contacts, fault = contacts.measure(quick)
+        found.faults += [fault] if fault else []
+
     def reach() -> None:
         os.environ[THREADS] = "1"
         found.inverse_kinematics, fault = inverse_kinematics.measure(quick)
@@ -127,6 +134,7 @@ def _steps(found: Results, limits: Limits, quick: bool) -> dict[str, Callable[[]
     return {
         "simulation of many robots": step,
         "parallel schedules": in_rounds,
+        "contacts": touch,
         "closed loops": close_loops,
         "inverse kinematics": reach,
         "growth over chains": grow,
@@ -156,6 +164,7 @@ def main() -> int:
     console = Console(width=None if sys.stdout.isatty() else 170)
     found = run(options.quick, console)
     report.show(found, console)
+    jax_backend.show(console, options.quick)
     path = results.write(found)
     console.print(f"written to {path}")
     if options.readme:

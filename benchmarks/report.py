@@ -59,6 +59,8 @@ def tables(results: Results) -> Iterator[Table]:
         yield loops(results.loops)
     if results.loop_stepping:
         yield stepping(results.loop_stepping)
+    if results.contacts:
+        yield stepping(results.contacts, "semi_implicit on four feet")
     if results.inverse_kinematics:
         yield inverse_kinematics(results.inverse_kinematics)
     if results.parallel:
@@ -162,9 +164,11 @@ def _time(row: Row | None) -> str:
     return duration(row.ours.median) + gain
 
 
-def stepping(found: Stepping) -> Table:
+def stepping(found: Stepping, scheme: str = "rk4") -> Table:
     """Steps a second of a simulation."""
-    title = f"Simulation: {found.batch} x {found.robot}, {found.steps} steps of rk4, one thread"
+    title = (
+        f"Simulation: {found.batch} x {found.robot}, {found.steps} steps of {scheme}, one thread"
+    )
     table = Table(title=title, title_justify="left", title_style="bold")
     for name in ("phistar", "steps/s", "MuJoCo rollout", "steps/s", "ratio", "difference"):
         table.add_column(name, justify="right")

@@ -91,6 +91,7 @@ class Results:
     stepping: Stepping | None = None
     loops: list[LoopRow] = field(default_factory=list)
     loop_stepping: Stepping | None = None
+    contacts: Stepping | None = None
     inverse_kinematics: InverseKinematicsRow | None = None
     parallel: list[ParallelRow] = field(default_factory=list)
     system: SystemGrowth | None = None

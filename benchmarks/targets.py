@@ -37,6 +37,8 @@ OVER_TREE = 2.0
 """How many times longer forward dynamics may take with loops than without."""
 FOUR_BARS = 50.0
 """Times MuJoCo's rollout."""
+CONTACTS = 10.0
+"""The same of quadrupeds on four feet."""
 
 INVERSE_KINEMATICS = 30.0
 """Times a loop over Pinocchio that takes the same steps."""
@@ -88,6 +90,7 @@ def verdicts(results: Results) -> list[Verdict]:
         *_ratios(results),
         *_primals(results),
         *_loops(results),
+        *_contacts(results),
         *_inverse_kinematics(results),
         *_parallel(results),
         *_growth(results),
@@ -143,6 +146,12 @@ def _loops(results: Results) -> list[Verdict]:
     what = f"{loops.MAIN} four-bars, simulate, against MuJoCo"
     found.append(at_least(what, FOUR_BARS, many.median if many else None))
     return found
+
+
+def _contacts(results: Results) -> list[Verdict]:
+    ratio = results.contacts.ratio if results.contacts else None
+    what = "quadruped on four feet, simulator, against MuJoCo"
+    return [at_least(what, CONTACTS, ratio.median if ratio else None)]
 
 
 def _inverse_kinematics(results: Results) -> list[Verdict]:

@@ -18,6 +18,7 @@ from phistar.drawing.drawing_mixin import Drawn
 from phistar.energies import Energies
 from phistar.geometry.curvature_mixin import Geometry
 from phistar.inverse_kinematics.inverse_kinematics_mixin import SolvesInverseKinematics
+from phistar.joint_physics.joint_physics_mixin import HasJointPhysics
 from phistar.kinematics import Kinematics
 from phistar.loops.loops_mixin import Constrained
 from phistar.model.description_mixin import Described
@@ -38,6 +39,7 @@ TOPICS: dict[str, type | frozenset[str]] = {
     "Inverse kinematics": SolvesInverseKinematics,
     "Derivatives": Derivatives,
     "Simulation": Simulates,
+    "Joint physics": HasJointPhysics,
     "Closed loops": Constrained,
     "All links in one system": HasWholeSystem,
     "Pictures": Drawn,
@@ -56,6 +58,7 @@ ORDER = (
     "Inverse kinematics",
     "Derivatives",
     "Simulation",
+    "Joint physics",
     "Closed loops",
     "All links in one system",
     "Pictures",

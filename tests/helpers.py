@@ -12,7 +12,13 @@ from typing import Any
 import pytest
 
 from phistar.arrays import Array
-from phistar.backends import Executable, VectorExecutable, VectorProgram, build_vectors
+from phistar.backends import (
+    Executable,
+    VectorExecutable,
+    VectorProgram,
+    build_vectors,
+    running_names,
+)
 from phistar.sweeps.schedule import Schedule
 from phistar.thresholds import POLICY
 
@@ -25,6 +31,15 @@ needs_shared = pytest.mark.skipif(
     not (SHARED / "robots").is_dir(),
     reason="needs the reference robots in ../shared (or where PHISTAR_SHARED says)",
 )
+
+
+def chosen_backends() -> tuple[str, ...]:
+    """The backends that tests run on: those that PHISTAR_TEST_BACKENDS lists, else all but JAX.
+
+    JAX is an extra of hundreds of megabytes; ``make test-jax`` installs it and names it here.
+    """
+    listed = os.environ.get("PHISTAR_TEST_BACKENDS")
+    return tuple(listed.split(",")) if listed else tuple(n for n in running_names() if n != "jax")
 
 
 def patch_policy(monkeypatch: pytest.MonkeyPatch, **values: float) -> None:

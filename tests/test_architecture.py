@@ -47,7 +47,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "sweeps": ("errors algebra spatial model", "numpy"),
     "scalar": ("errors jobs spatial model algebra sweeps", "numpy"),
     "backends": (
-        "errors settings jobs gc_pause spatial model sweeps scalar",
+        "errors settings jobs gc_pause spatial model algebra sweeps scalar",
         "numpy llvmlite jax platformdirs filelock",
     ),
     "derive": ("errors model algebra algorithms sweeps", ""),
@@ -58,15 +58,17 @@ LAYERS: dict[str, tuple[str, str]] = {
     "operators": ("errors model arguments algebra dynamics functions linear", "numpy"),
     "dynamics": ("errors gc_pause spatial model arguments compile", "numpy"),
     "derivatives": (
-        "errors memory_limits reprs spatial model arguments backends compile dynamics kinematics",
+        "errors memory_limits reprs spatial model arguments backends compile dynamics kinematics "
+        "joint_physics",
         "numpy",
     ),
     "geometry": ("errors reprs model arguments dynamics derivatives", "numpy"),
     "diagonal": ("errors reprs model arguments algebra algorithms compile dynamics", "numpy"),
     "kinematics": ("errors model compile", "numpy"),
     "energies": ("spatial model arguments compile kinematics", "numpy"),
+    "joint_physics": ("errors model arguments scalar backends compile dynamics", "numpy"),
     "kernels": (
-        "errors reprs settings model arguments algebra sweeps scalar backends compile",
+        "errors reprs settings model arguments algebra algorithms sweeps scalar backends compile",
         "numpy",
     ),
     "whole_body": (
@@ -77,13 +79,13 @@ LAYERS: dict[str, tuple[str, str]] = {
     "c_export": (f"errors model arguments {LEVELS} compile explain kernels", ""),
     "sim": (
         "errors memory_limits reprs spatial model arguments constraints scalar backends compile "
-        "dynamics kinematics energies diagonal loops drawing viewer",
+        "dynamics kinematics energies joint_physics diagonal loops drawing viewer",
         "numpy rich mcap",
     ),
     "constraints": ("errors spatial model", "numpy"),
     "loops": (
         "errors reprs spatial model arguments constraints algebra algorithms scalar backends "
-        "compile dynamics derivatives linear operators kernels",
+        "compile dynamics joint_physics derivatives linear operators kernels",
         "numpy",
     ),
     "whole_system": (
@@ -92,8 +94,8 @@ LAYERS: dict[str, tuple[str, str]] = {
     ),
     "robot": (
         f"{BASE} arguments algebra algorithms compile dynamics kinematics energies derivatives "
-        "diagonal geometry kernels functions operators constraints loops sim settings "
-        "whole_system whole_body inverse_kinematics drawing viewer",
+        "joint_physics diagonal geometry kernels functions operators constraints loops sim "
+        "settings whole_system whole_body inverse_kinematics drawing viewer",
         "numpy",
     ),
     "robots": ("errors model loaders robot", "numpy"),
@@ -116,7 +118,11 @@ LAYERS: dict[str, tuple[str, str]] = {
 }
 
 # Engines and where the one file that imports each of them lives.
-ENGINES = {"mujoco": "loaders/mjcf/mjcf_reader.py", "xacro": "loaders/xacro.py"}
+ENGINES = {
+    "jax": "backends/jax/package.py",
+    "mujoco": "loaders/mjcf/mjcf_reader.py",
+    "xacro": "loaders/xacro.py",
+}
 
 
 def module_id(path: Path) -> str:

@@ -12,7 +12,7 @@ import pytest
 
 import phistar
 from phistar.cli import main
-from tests.helpers import ROOT, docs_module
+from tests.helpers import ROOT, chosen_backends, docs_module
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(python|text)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -25,7 +25,12 @@ def _fences(page: Path) -> list[tuple[str, str]]:
     return FENCE.findall(page.read_text(encoding="utf-8"))
 
 
-WITH_CODE = [page for page in PAGES if any(kind == "python" for kind, _ in _fences(page))]
+WITH_CODE = [
+    page
+    for page in PAGES
+    if any(kind == "python" for kind, _ in _fences(page))
+    and (page.stem != "jax" or "jax" in chosen_backends())
+]
 
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.stem)

@@ -7,7 +7,7 @@ import pytest
 import phistar
 from phistar.algebra.spaces import FORCE
 from phistar.algebra.symbols import B, D, H, M, mass_matrix, phi, psi, tau, v, vdot, vector
-from phistar.backends import base, running_names
+from phistar.backends import base
 from phistar.backends.to_llvm import MachineCode
 from phistar.compile import PASSES, cheapest_equivalent, kernel
 from phistar.errors import (
@@ -23,7 +23,7 @@ from phistar.model.random import random_model
 from phistar.scalar.lower import LoweringOptions, to_unrolled
 from phistar.scalar.program import count_arithmetic
 from phistar.sweeps.costs import count_operations
-from tests.helpers import patch_policy
+from tests.helpers import chosen_backends, patch_policy
 
 f = vector("f", FORCE)
 w = vector("wrench", B.domain)
@@ -40,7 +40,7 @@ def _state(robot: phistar.Robot, shape: tuple[int, ...] = ()) -> tuple[np.ndarra
     return robot.random_configuration(rng, shape), *rng.normal(size=(2, *shape, robot.nv))
 
 
-@pytest.mark.parametrize("backend", running_names())
+@pytest.mark.parametrize("backend", chosen_backends())
 def test_kernels_are_the_methods(arm: phistar.Robot, backend: str) -> None:
     """A compiled program gives what the method gives, batches and dicts included."""
     q, v_, x = _state(arm, (2, 3))

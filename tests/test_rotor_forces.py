@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import phistar
-from phistar import backends
 from phistar.c_export import scalar_program
 from phistar.compile import kernel
 from phistar.conventions import mujoco as convention
 from phistar.diagonal.lagged import lagged_start, lagged_step
 from phistar.dynamics import coriolis_times
 from phistar.scalar.interpret import run
+from tests.helpers import chosen_backends
 
 MJCF = b"""
 <mujoco><option gravity="0.5 -1 -9.81"/><default><joint armature="0.7"/></default><worldbody>
@@ -97,7 +97,7 @@ def test_forces_and_accelerations_are_those_of_mujoco(robot, state) -> None:
 
 @pytest.mark.parametrize(
     ("backend", "shape"),
-    [(name, "auto") for name in backends.running_names()] + [("llvm", "rolled")],
+    [(name, "auto") for name in chosen_backends()] + [("llvm", "rolled")],
 )
 def test_every_backend_agrees(robot, state, backend: str, shape: str) -> None:
     """Interpreter, NumPy code and machine code of both shapes give MuJoCo's numbers."""

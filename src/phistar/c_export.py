@@ -80,6 +80,10 @@ RESULT_MEANINGS: Mapping[str, str] = {
     "damped_operational_inertia": "the same, damping added to the compliance before it is inverted",
     "discretization": "",
     "step": "",
+    "unilateral_step": "",
+    "terrain_step": "",
+    "contact_points": "",
+    "terrain_points": "",
     "loop_dynamics": "rates of v; NaN where a state is not on the loops, or they lose rank",
 }
 """What the results of traced quantities hold."""

@@ -59,6 +59,10 @@ class ConvergenceWarning(PhistarWarning):
     """An iteration ended before it met its tolerance; its result has the reason."""
 
 
+class PenetrationWarning(PhistarWarning):
+    """A simulation begins with something deep inside the ground or another body."""
+
+
 class RenamedWarning(PhistarWarning, DeprecationWarning):
     """An argument has another name now; the old one still works."""
 

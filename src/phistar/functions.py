@@ -41,7 +41,6 @@ from phistar.compile import (
     Row,
     cheapest_inner_products,
     compile_outputs,
-    frame_motions,
     joint_map,
     matrix,
     run_traced,
@@ -64,6 +63,7 @@ from phistar.model.configuration import (
     read_coordinates,
     require_finite,
 )
+from phistar.model.frame_motions import frame_motions
 from phistar.model.model import Model
 from phistar.model.node_tree import NodeTree
 from phistar.model.numpy_kinematics import check_reference, frame_pose, jacobian, reference_pose

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,11 @@ from phistar import backends, settings
 from phistar.algebra.expression_checks import check_expression, check_frames
 from phistar.algebra.ir import Expr
 from phistar.algebra.spaces import JOINT, TASK_MOTION, Space
+from phistar.algorithms.programs import PROGRAMS
 from phistar.arguments import refuse_singular, spatial_vectors
 from phistar.arrays import Array
 from phistar.backends import Executable, RobotProgram, TracedProgram, Tuning
+from phistar.backends.jax.package import is_jax_array
 from phistar.backends.policy import (
     Decision,
     VectorWork,
@@ -42,21 +45,22 @@ from phistar.compile import (
     embedded_request,
     evaluate_bundle,
     evaluate_matrix,
-    frame_motions,
     is_embedded,
     joint_map,
     refuse_on_nodes,
     request,
     spell_inverses_for_robot,
 )
+from phistar.compile import kernel as catalogue_kernel
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.model.configuration import Coordinates, batch_shape, configuration, tangent
+from phistar.model.frame_motions import frame_motions
 from phistar.model.kinematic_loops import require_tree
 from phistar.model.model import Model
 from phistar.model.singular import require_finite_results
 from phistar.reprs import html_card, html_folded
 from phistar.scalar.printing import to_text as scalars_text
-from phistar.scalar.program import ScalarProgram, count_arithmetic
+from phistar.scalar.program import ScalarProgram
 from phistar.scalar.robot.link_numbers import describe_snapping
 from phistar.sweeps.costs import CostReport, OperationCount, count_operations
 from phistar.sweeps.ir import Node, Type
@@ -254,7 +258,54 @@ class RobotKernel:
             ShapeError, ArgumentError, UnknownNameError: An input does not fit, is missing, is not
                 finite or is not known.
         """
+        if self.backend == "jax" and any(map(is_jax_array, (q, *inputs.values()))):
+            return self.function(q, **inputs)
+        self._check_names(inputs)
         q = configuration(self.model, q)
+        if isinstance(self._kernel.request, Traced):
+            found = self._run_traced(q, inputs)
+        else:
+            found = self._run_streams(q, inputs)
+        return found if len(found) > 1 else next(iter(found.values()))
+
+    @cached_property
+    def function(self) -> Callable[..., Any]:
+        """Of the backend ``"jax"``: the pure function of JAX arrays, ``k.function(q, v=v)``.
+
+        Arguments and results are those of a call, as arrays of JAX; ``jax.jit``, ``jax.vmap``,
+        ``jax.grad`` and the like take it. Leading axes broadcast. Shapes and precision are checked,
+        values cannot be: where a call on arrays of NumPy would raise, since an input is not finite
+        or an inertia is singular, results are NaN or infinite. Quaternions are made unit.
+
+        Raises:
+            ArgumentError: Another backend was chosen, or the quantity is no program of sweeps.
+        """
+        if not isinstance(self._executable, backends.PureExecutable):
+            what = f"{self.name} by the backend {self.backend!r}"
+            cure = "it is traced for scalars and has no sweeps"
+            if self.backend != "jax":
+                cure = f'robot.compile("{self.name}", backend="jax") has'
+            raise ArgumentError(f"there is no pure function of {what}: {cure}")
+        return partial(self._run_pure, self._executable)
+
+    def _run_pure(
+        self, code: backends.PureExecutable, q: Coordinates, **inputs: Coordinates
+    ) -> Any:
+        self._check_names(inputs)
+        model, bodies = self.model, len(self.model.bodies)
+        samples: dict[str, tuple[int, ...]] = {"q": (model.nq,)}
+        for name in inputs:
+            count = len(self.frames) if self._leaves[name].op == "scatter" else bodies
+            samples[name] = (model.nv,) if self._is_joint(name) else (count, 6)
+        given = code.read({"q": q, **inputs}, samples)
+        rows = {n: x if len(samples[n]) == 1 else x[..., 0] for n, x in given.items()}
+        batch_shape(model, rows)
+        at = given.pop("q")
+        values = {n: self._joints.spread(x) if self._is_joint(n) else x for n, x in given.items()}
+        found = self._written(code.map({"q": at, **values}))
+        return found if len(found) > 1 else next(iter(found.values()))
+
+    def _check_names(self, inputs: Mapping[str, Coordinates]) -> None:
         known = {*self.inputs, *(n for n in self._leaves if n in backends.OPTIONAL_INPUTS)}
         for name in inputs:
             if name not in known:
@@ -262,11 +313,6 @@ class RobotKernel:
         missing = [n for n in self.inputs if n not in inputs and n not in backends.OPTIONAL_INPUTS]
         if missing:
             raise ArgumentError(f"{self.name} needs a value for {', '.join(missing)}")
-        if isinstance(self._kernel.request, Traced):
-            found = self._run_traced(q, inputs)
-        else:
-            found = self._run_streams(q, inputs)
-        return found if len(found) > 1 else next(iter(found.values()))
 
     def _run_streams(self, q: Array, inputs: Mapping[str, Coordinates]) -> dict[str, Array]:
         given = {name: self._read(name, value) for name, value in inputs.items()}
@@ -275,28 +321,16 @@ class RobotKernel:
         values = {n: self._joints.spread(x) if self._is_joint(n) else x for n, x in given.items()}
         request = self._kernel.request
         if isinstance(request, MatrixOf):
-            found = evaluate_matrix(request, self.model, q, values, self.frames)
-            return {request.name: self._in_coordinates(found, request)}
+            matrix = evaluate_matrix(request, self.model, q, values, self.frames, self.backend)
+            return self._written({request.name: matrix})
         if isinstance(request, Bundle):
-            return self._run_bundle(q, values)
+            found = evaluate_bundle(self.name, self.model, q, values, self.backend)
+            if found is None:  # one after the other where it cannot be at once
+                found = self._one_by_one(self._kernel.bundle, q, values)
+            return self._written(found)
         executable = self._executable
         assert isinstance(executable, backends.VectorExecutable)
-        results = executable(q, values)
-        return {n: self._write(results[n], e.codomain) for n, e in self._kernel.outputs}
-
-    def _run_bundle(self, q: Array, values: Mapping[str, Array]) -> dict[str, Array]:
-        """All at once, or one after the other where that cannot be."""
-        found = evaluate_bundle(self.name, self.model, q, values)
-        if found is None:
-            found = self._one_by_one(self._kernel.bundle, q, values)
-        matrices = set(self._kernel.bundle.outputs)
-        gather = self._joints.gather
-        return {
-            name: np.swapaxes(gather(np.swapaxes(gather(x), -1, -2)), -1, -2)
-            if name in matrices
-            else gather(x)
-            for name, x in found.items()
-        }
+        return self._written(executable(q, values))
 
     def _one_by_one(
         self, bundle: LoweredBundle, q: Array, values: Mapping[str, Array]
@@ -304,11 +338,11 @@ class RobotKernel:
         request = self._kernel.request
         assert isinstance(request, Bundle)
         vectors = compile_outputs(self.name, request.vectors, regroup_inertia=True)
-        found = dict(vectors.executable(self.model)(q, values))
+        found = dict(vectors.executable(self.model, backend=self.backend)(q, values))
         for name, operator in request.wanted.matrices.items():
             each = MatrixOf(name, operator, regroup_inertia=True)
             read = {n: x for n, x in values.items() if n in _inputs_of(each, self.model)}
-            found[name] = evaluate_matrix(each, self.model, q, read)
+            found[name] = evaluate_matrix(each, self.model, q, read, backend=self.backend)
         for name, (left, right) in bundle.products.items():
             found[name] = -(found[left] @ found[right])
         wanted = {*bundle.vectors.program.outputs, *bundle.outputs}
@@ -325,6 +359,10 @@ class RobotKernel:
             found = fallback.try_run(given)
             assert found is not None
         results, valid = found
+        if not valid and self._executable is not None and self._executable.wait_for_others():
+            found = self._executable.try_run(given)
+            assert found is not None
+            results, valid = found
         if not valid:
             shapes = self._program.sample_shapes
             name = next(iter(results))
@@ -351,19 +389,33 @@ class RobotKernel:
         count = len(self.frames) if node.op == "scatter" else len(self.model.bodies)
         return spatial_vectors(self.model, name, value, count)
 
+    def _written(self, results: Mapping[str, Array]) -> dict[str, Array]:
+        """Results whose axes over joints are in the order of the robot's coordinates."""
+        request = self._kernel.request
+        if isinstance(request, MatrixOf):
+            (found,) = results.values()
+            operator = request.operator
+            return {request.name: self._in_coordinates(found, operator.codomain, operator.domain)}
+        if isinstance(request, Bundle):
+            matrices = set(self._kernel.bundle.outputs)
+            return {
+                name: self._in_coordinates(x, JOINT, JOINT)
+                if name in matrices
+                else self._joints.gather(x)
+                for name, x in results.items()
+            }
+        return {n: self._write(results[n], e.codomain) for n, e in self._kernel.outputs}
+
     def _write(self, result: Array, space: Space) -> Array:
         if space is JOINT:
             return self._joints.gather(result)
         return frame_motions(self.model, self.frames, result) if space is TASK_MOTION else result
 
-    def _in_coordinates(self, result: Array, request: MatrixOf) -> Array:
-        """A matrix whose axes over joints are in the order of the robot's coordinates."""
+    def _in_coordinates(self, result: Array, rows: Space, columns: Space) -> Array:
         gather = self._joints.gather
-        if request.operator.domain is JOINT:
+        if columns is JOINT:
             result = gather(result)
-        if request.operator.codomain is JOINT:
-            result = np.swapaxes(gather(np.swapaxes(result, -1, -2)), -1, -2)
-        return result
+        return gather(result.swapaxes(-1, -2)).swapaxes(-1, -2) if rows is JOINT else result
 
     # -- looking
 
@@ -418,12 +470,9 @@ class RobotKernel:
         program = self._program
         if not isinstance(program, TracedProgram) or program.otherwise is None:
             return ""
-        quick, other = (
-            count_arithmetic(each.unrolled().count()) for each in (program, program.otherwise)
-        )
         return (
-            f"; {quick} operations; samples that have no result by these, as on straight legs: "
-            f"{other}"
+            f"; {program.operations} operations; samples that have no result by these, as on "
+            f"straight legs: {program.otherwise.operations}"
         )
 
     @property
@@ -494,6 +543,9 @@ def _kernel(wanted: ProgramSpec, model: Model, frames: Sequence[str], backend: s
         on_nodes = embedded_request(wanted, model)
         if on_nodes != wanted:
             return compile_request(request(on_nodes))
+        if backend == "jax" and len(PROGRAMS.get(wanted, ())) == 1:
+            # Sweeps, also where machine code is traced for scalars under the same name.
+            return catalogue_kernel(wanted, model)
         return compile_request(request(cheapest_equivalent(wanted, backend), model.turning_rotors))
     outputs = wanted if isinstance(wanted, Mapping) else {"out": wanted}
     for expr in outputs.values():

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from phistar import dynamics, settings
 from phistar.algebra.ir import Expr
-from phistar.arguments import number_rows
+from phistar.arguments import check_shapes, number_rows
 from phistar.arrays import Array
 from phistar.constraints import Constraint, Prescribed
 from phistar.derivatives.derivatives_mixin import Derivatives
@@ -33,6 +33,12 @@ from phistar.errors import (
 from phistar.functions import SINGULAR_ROUNDINGS, Function, operational_inertia
 from phistar.geometry.curvature_mixin import Geometry
 from phistar.inverse_kinematics.inverse_kinematics_mixin import SolvesInverseKinematics
+from phistar.joint_physics.joint_physics_mixin import HasJointPhysics
+from phistar.joint_physics.passive_forces import (
+    force_parts,
+    passive_force_unchecked,
+    with_passive_force,
+)
 from phistar.kernels import RobotKernel
 from phistar.kinematics import Kinematics
 from phistar.loaders import LoadReport, Source, bundled, load_model
@@ -45,6 +51,7 @@ from phistar.model.configuration import Coordinates
 from phistar.model.description_mixin import Described
 from phistar.model.editing.editing_mixin import Edited
 from phistar.model.editing.parts import Edit
+from phistar.model.joint_physics import Passive
 from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
 from phistar.model.model_cache import entries, front_key, try_other_frames
@@ -77,6 +84,7 @@ class Robot(
     HasWholeSystem,
     Drawn,
     Viewable,
+    HasJointPhysics,
     Constrained,
 ):
     """A robot: pure functions of q and v, no hidden state.
@@ -233,6 +241,7 @@ class Robot(
         forces: Mapping[str, ArrayLike] | None = None,
         reference: str = "world_aligned",
         method: str = "sequential",
+        passive: Passive = False,
         out: Array | None = None,
         on_error: str = "raise",
     ) -> Array:
@@ -246,9 +255,19 @@ class Robot(
             reference: Axes and point of those wrenches, as in ``jacobian``.
             method: ``"sequential"``, link after link, or ``"parallel"``, as in
                 ``forward_dynamics``.
+            passive: Whether joints also push by themselves: True, or some of ``"springs"``,
+                ``"damping"``, ``"friction"``; see ``passive_force``. By default they do not.
             out: Where to put the result; an array of its shape and dtype.
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
         """
+        if passive is not False and (parts := force_parts(self.model, passive)):
+            total = self.inverse_dynamics(
+                q, v, vdot, forces=forces, reference=reference, method=method, out=out,
+                on_error=on_error,
+            )  # fmt: skip
+            arrays = check_shapes(self.model, q=q, v=v)
+            total -= passive_force_unchecked(self.model, arrays["q"], arrays["v"], parts)
+            return total
         if method != "sequential":
             entry = None
         elif forces is None and reference == "world_aligned":
@@ -285,6 +304,7 @@ class Robot(
         forces: Mapping[str, ArrayLike] | None = None,
         reference: str = "world_aligned",
         method: str = "articulated",
+        passive: Passive = False,
         out: Array | None = None,
         on_error: str = "raise",
         constraints: Sequence[Constraint] | None = None,
@@ -298,6 +318,8 @@ class Robot(
             method: ``"articulated"``, the cheapest, ``"1"`` to ``"4"``, the algorithms of
                 Rodriguez and Kreutz-Delgado 1992, or ``"parallel"``: in O(log N) rounds over all
                 links, by NumPy; for long chains and few samples. All give the same result.
+            passive: Whether joints also push by themselves: True, or some of ``"springs"``,
+                ``"damping"``, ``"friction"``; see ``passive_force``. By default they do not.
             out: Where to put the result; an array of its shape and dtype.
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
             constraints: Of ``phistar.constraints``, for this call; see ``constrained_dynamics``.
@@ -305,6 +327,8 @@ class Robot(
         Raises:
             SingularHingeError: A joint moves no inertia.
         """
+        if passive is not False and (parts := force_parts(self.model, passive)):
+            tau = with_passive_force(self.model, q, v, tau, parts)
         if constraints is not None:
             method = "auto" if method == "articulated" else method
             return self._for_call(constraints).forward_dynamics(
@@ -540,8 +564,9 @@ class Robot(
             wanted: Name of a quantity (``phistar.compile.REQUESTS`` has all of them: vectors,
                 matrices, linearizations, kinematics, energies, steps), a vector expression, or
                 several by name.
-            backend: ``"llvm"`` (machine code), ``"numpy"`` (generated Python) or ``"sweeps"`` (the
-                interpreter). Default: what the environment variable PHISTAR_BACKEND says, else
+            backend: ``"llvm"`` (machine code), ``"numpy"`` (generated Python), ``"sweeps"`` (the
+                interpreter) or ``"jax"`` (with ``k.function``, a pure function of JAX arrays; extra
+                ``phistar[jax]``). Default: what the environment variable PHISTAR_BACKEND says, else
                 ``"llvm"``.
             frames: The frames that ``B`` selects, in order, or that the quantity is about.
             snap: For machine code: rotations closer than this to right angles, and lengths [m] and

@@ -280,8 +280,69 @@ class Policy:
     elimination_steps_per_link_row: int = 20
     """Entries of Δ that change as rows are eliminated, as long as carrying a row over one link."""
 
+    max_links_of_loops_compared: int = 100
+    """Links up to which programs of rows of loops are traced in several choices of link frames, of
+    which the shortest is taken: the first result of a chain of 1000 links on a pin waits for two of
+    them, 3 s each."""
+
     max_link_loop_rows_at_once: int = 40
     """Links times rows of loops up to which it is compiled by the first call that wants it."""
+
+    max_unilateral_pairs: int = 40_000
+    """Rows with bounded multipliers, times rows and links, up to which a step with contacts is one
+    program: a round of its solver has a product for each pair of rows. The quadruped with four feet
+    and twelve stops has 900 and compiles in 2 s."""
+
+    max_unilateral_pairs_at_once: int = 100
+    """The same up to which it is compiled by the first call that wants it."""
+
+    pair_products_per_path_product: float = 2.5
+    """How many products of pairs of rows a product along a row's path is worth in a sweep of the
+    solver: along paths each row waits for the one before it. The quadruped with four feet and
+    twelve stops has 576 of the former in 0.07 µs, or 400 of the latter in 0.12 µs."""
+
+    joint_row_sweeps: int = 30
+    """Rounds of projected Gauss-Seidel over friction and limits of joints in a step: with the
+    impulses of the step before as a start, seven of an arm agree with an exact solution to 1e-12
+    after 20."""
+
+    max_explicit_joint_rate: float = 1.0
+    """Length of a step times the rate at which a damper stops, or a spring swings, a joint, up to
+    which ``"auto"`` takes explicit steps: rk4 is stable up to 2.8."""
+
+    steps_of_a_row_step: int = 50
+    """Compiled steps for which friction and limits of one step take as long in NumPy."""
+
+    contact_sweeps: int = 20
+    """Sweeps of projected Gauss-Seidel over all rows in a step. They begin with the impulses of the
+    step before, so that what rests or slides is solved in a few steps whatever their number."""
+
+    default_friction: float = 1.0
+    """Coulomb's coefficient of two parts of which neither has one, as in MuJoCo."""
+
+    contact_correction: float = 0.2
+    """Fraction of a penetration that a step takes back: all of it at once would throw things up."""
+
+    max_correction_speed: float = 1.0
+    """Speed [m/s or rad/s] with which a penetration is taken back, at most: a robot that is put
+    into the ground comes out of it rather than being shot."""
+
+    deep_penetration: float = 0.005
+    """Depth [m] from which a state that a simulation begins with is warned of."""
+
+    smallest_contact_distance: float = 1e-9
+    """Distance [m] between the centre of a ball and a box up to which it counts as inside: it is
+    pushed out through the nearest face."""
+
+    contact_edge_margin: float = 0.01
+    """How far beyond a face, as a fraction of the box, a corner of another box still touches it:
+    boxes of one size that stand on each other do."""
+
+    contact_out_of_reach: float = 1e3
+    """Gap [m] of a corner that is beside the face it would touch."""
+
+    resting_gravity_steps: float = 2.0
+    """Steps of free fall: what comes slower than they make it does not bounce, but rests."""
 
     max_node_links_unrolled: int = 1000
     """Links, and columns of nodes of links that move together, up to which dynamics over nodes is
@@ -325,6 +386,18 @@ class Policy:
 
     numpy_piece_samples: int = 1024
     """Samples that NumPy works on together; the inertias of a few links then fit into a cache."""
+
+    jax_gathered_children: int = 8
+    """Children of a link up to which JAX gathers them side by side and adds; beyond, it scatters,
+    which XLA does one after the other on processors."""
+
+    jax_run_links: int = 32
+    """``parallel_run_links`` for JAX, whose rounds are filled up to one width: joins are few."""
+
+    jax_round_groups: int = 3
+    """Loops into which JAX puts the rounds of a parallel schedule, each filled up to its widest
+    round: more take longer to compile (forward dynamics of a chain of 1000: 9 s with 4, 7 s with
+    3), fewer do more in vain."""
 
     # -- parallel schedules
 

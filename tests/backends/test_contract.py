@@ -48,7 +48,7 @@ from phistar.sweeps.interpret import run
 from phistar.sweeps.ir import Type
 from phistar.sweeps.ops import OPS
 from phistar.sweeps.schedule import Schedule
-from tests.helpers import build
+from tests.helpers import build, chosen_backends
 
 x = vector("x", JOINT)
 y = vector("y", MOTION)
@@ -80,6 +80,10 @@ DIVIDING = {
     if {"G", "Dsolve", "compliance_update"} & {s.program.nodes[k].op for k in s.program.live()}
 }
 MOVING = tuple(kind for kind in JOINT_KINDS if kind != "fixed")
+SILENT = sorted({*names()} - {*running_names()})
+"""Backends that write source and run nothing."""
+TRIED_BY_XLA = ("hybrid_dynamics", "power")
+"""What is tried in all precisions, and with joints locked, where XLA compiles each case."""
 LONG = 60
 """Streams; longer programs are compiled for small robots."""
 
@@ -152,10 +156,13 @@ def _chosen(backend: str, program: str) -> list[Model]:
 
     Trees and free bases have all kinds of joints; each kind comes alone in some programs.
     """
-    if backend != "llvm":
+    if backend not in ("llvm", "jax"):
         return list(MODELS.values())
     turn = list(SCHEDULES).index(program)
     alone = {MOVING[turn % len(MOVING)], MOVING[(turn + 5) % len(MOVING)]}
+    if backend == "jax":
+        many = len(list(SCHEDULES[program].program.live())) > LONG
+        return [MODELS["mimic" if many else ("mixed tree", "forest", "floating")[turn % 3]]]
     if len(list(SCHEDULES[program].program.live())) > LONG:
         return [MODELS["small"], MODELS[min(alone)]]
     rest = "mimic" if turn % 3 == 0 else "forest"
@@ -163,7 +170,7 @@ def _chosen(backend: str, program: str) -> list[Model]:
 
 
 @pytest.mark.parametrize("program", SCHEDULES)
-@pytest.mark.parametrize("backend", running_names())
+@pytest.mark.parametrize("backend", chosen_backends())
 def test_agrees_with_the_interpreter(backend: str, program: str) -> None:
     """Every joint kind, trees, forests, free bases, mimic joints, rotors; relative 1e-12."""
     schedule = SCHEDULES[program]
@@ -185,12 +192,12 @@ def test_models_have_every_joint_kind() -> None:
 
 @pytest.mark.parametrize("shape", [(), (1,), (5,), (2, 3), (0,), (1, 1), (2, 0)])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128, np.complex64])
-@pytest.mark.parametrize("backend", running_names())
+@pytest.mark.parametrize("backend", chosen_backends())
 def test_batches_and_dtypes(backend: str, dtype: type, shape: tuple[int, ...]) -> None:
     """Precision in is precision out. Relative errors: double 1e-12; single 1e-5, where a program
     divides by D 2e-4 (the condition of the mass matrix multiplies the rounding)."""
     single = np.finfo(dtype).dtype == np.float32
-    for program in SCHEDULES:
+    for program in TRIED_BY_XLA if backend == "jax" else SCHEDULES:
         q, inputs, exact = _small_case(program, np.dtype(dtype), shape)
         ours = _on_the_small_robot(backend, program)(q, inputs)
         bound = (2e-4 if program in DIVIDING else 1e-5) if single else 1e-12
@@ -222,7 +229,7 @@ def _small_case(
     return q, inputs, run(schedule, model, q.astype(wide), known, _frames(model))
 
 
-@pytest.mark.parametrize("backend", running_names())
+@pytest.mark.parametrize("backend", chosen_backends())
 def test_mixed_batches_broadcast(backend: str) -> None:
     """Leading axes of q and of each input broadcast; every sample is what it is alone."""
     model = MODELS["floating"]
@@ -240,7 +247,7 @@ def test_mixed_batches_broadcast(backend: str) -> None:
             _close({"vdot": result[i, j]}, alone, 1e-12)
 
 
-@pytest.mark.parametrize("backend", running_names())
+@pytest.mark.parametrize("backend", chosen_backends())
 def test_large_batches_are_no_special_case(backend: str) -> None:
     """More samples than are worked on at once, also along a second axis."""
     model = chain(3, axes="xyz")
@@ -254,12 +261,13 @@ def test_large_batches_are_no_special_case(backend: str) -> None:
 
 
 @pytest.mark.parametrize("model", ["mixed tree", "forest", "floating"])
-@pytest.mark.parametrize("backend", running_names())
+@pytest.mark.parametrize("backend", chosen_backends())
 def test_locked_joints(backend: str, model: str) -> None:
     """The hinge map has no rows for locked bodies, and joint vectors no entries."""
     robot = MODELS[model]
     for locked in [{0}, set(range(0, len(robot.bodies), 2)), set(range(len(robot.bodies)))]:
-        for program in ("hybrid_dynamics", "inverse_dynamics", "compliance", "compliances"):
+        programs = ("hybrid_dynamics", "inverse_dynamics", "compliance", "compliances")
+        for program in TRIED_BY_XLA if backend == "jax" else programs:
             rng = np.random.default_rng(10)
             schedule, held = SCHEDULES[program], frozenset(locked)
             q = random_configuration(robot, rng, (2,))
@@ -268,7 +276,7 @@ def test_locked_joints(backend: str, model: str) -> None:
             _close(ours, run(schedule, robot, q, inputs, _frames(robot), held), 1e-12)
 
 
-@pytest.mark.parametrize("backend", running_names())
+@pytest.mark.parametrize("backend", chosen_backends())
 def test_gravity_can_be_given(backend: str) -> None:
     """As a motion of the links it replaces that of the robot; zero gravity needs no force."""
     model = MODELS["mixed tree"]
@@ -280,7 +288,7 @@ def test_gravity_can_be_given(backend: str) -> None:
     assert (nothing["tau"] == 0).all()
 
 
-@pytest.mark.parametrize("backend", running_names())
+@pytest.mark.parametrize("backend", chosen_backends())
 def test_complex_step(backend: str) -> None:
     """The imaginary part of a complex step is the derivative: central differences, 1e-6."""
     model = random_model(np.random.default_rng(12), 6, kinds=["revolute", "prismatic", "helical"])
@@ -295,7 +303,7 @@ def test_complex_step(backend: str) -> None:
     assert np.abs(exact - difference).max() < 1e-6 * np.abs(exact).max()
 
 
-@pytest.mark.parametrize("backend", running_names())
+@pytest.mark.parametrize("backend", chosen_backends())
 def test_a_long_chain(backend: str) -> None:
     """3000 links: held out horizontally, joint k carries m g l (n - k)²/2; hanging, it rests."""
     n = 3000
@@ -310,7 +318,7 @@ def test_a_long_chain(backend: str) -> None:
     assert np.abs(np.abs(tau) - expected).max() < 1e-9 * expected.max()
 
 
-@pytest.mark.parametrize("backend", running_names())
+@pytest.mark.parametrize("backend", chosen_backends())
 def test_a_robot_that_cannot_move(backend: str) -> None:
     """No bodies: empty results with the batch's axes."""
     builder = ModelBuilder("stone")
@@ -319,7 +327,7 @@ def test_a_robot_that_cannot_move(backend: str) -> None:
     assert executable(np.zeros((4, 0)), {"f_ext": np.zeros((0, 6))})["tau"].shape == (4, 0)
 
 
-@pytest.mark.parametrize("backend", running_names())
+@pytest.mark.parametrize("backend", chosen_backends())
 def test_inputs_are_only_read(backend: str) -> None:
     """Running changes no input, and results are arrays of their own."""
     model = MODELS["mixed tree"]
@@ -335,7 +343,7 @@ def test_inputs_are_only_read(backend: str) -> None:
         assert all((inputs[name] == before[name]).all() for name in inputs)
 
 
-@pytest.mark.parametrize("backend", running_names())
+@pytest.mark.parametrize("backend", chosen_backends())
 def test_missing_inputs_are_named(backend: str) -> None:
     """What a program reads must be given; what it does not read is ignored."""
     model = chain(2)
@@ -346,7 +354,7 @@ def test_missing_inputs_are_named(backend: str) -> None:
     assert result["V"].shape == (2, 6)
 
 
-@pytest.mark.parametrize("backend", names())
+@pytest.mark.parametrize("backend", [*chosen_backends(), *SILENT])
 def test_source_is_stable(backend: str) -> None:
     """The same program gives the same text, every time; it is not empty."""
     for name in (*OWN, "forward_dynamics", "inverse_dynamics_jvp", "diagonal_dynamics"):
@@ -356,7 +364,7 @@ def test_source_is_stable(backend: str) -> None:
         assert first.strip()
 
 
-@pytest.mark.parametrize("backend", sorted({*names()} - {*running_names()}))
+@pytest.mark.parametrize("backend", SILENT)
 def test_backends_that_run_nothing_say_so(backend: str) -> None:
     """They name the command that writes files and the backends that run; their cost is known."""
     model, schedule = MODELS["small"], SCHEDULES["inverse_dynamics"]
@@ -379,8 +387,8 @@ def test_every_operation_of_the_interpreter_is_tried() -> None:
 
 def test_registry() -> None:
     """Backends are found by name; a wrong name suggests a right one."""
-    assert names() == ("c", "llvm", "numpy", "sweeps")
-    assert running_names() == ("llvm", "numpy", "sweeps")
+    assert names() == ("c", "jax", "llvm", "numpy", "sweeps")
+    assert running_names() == ("jax", "llvm", "numpy", "sweeps")
     for name in names():
         assert get(name).name == name
     with pytest.raises(UnknownNameError, match="'numpy'"):

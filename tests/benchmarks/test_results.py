@@ -59,6 +59,7 @@ def _results(ratio: float = 30.0, growth: float = 1.0) -> Results:
     links = f"chain{LENGTHS[-1]}"
     found.parallel = [ParallelRow(links, (1.0, 2.0), ours, times, spread, 1e-12)]
     found.system = SystemGrowth((10, 100), (1e-3, 1e-2), growth)
+    found.contacts = Stepping("quadruped", 4096, 50, ours, times, many, 1e-3)
     found.inverse_kinematics = InverseKinematicsRow(
         "panda", 4096, 0.85, 14.0, 0.999, ours, ours, times, many
     )

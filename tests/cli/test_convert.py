@@ -11,7 +11,8 @@ from phistar.cli import main
 PENDULUM = """<mujoco model="pendulum"><option gravity="0 0 -1.62"/><worldbody>
 <body name="rod"><joint name="pivot" axis="0 1 0" armature="0.1"/>
 <geom type="capsule" size="0.02 0.2" mass="1"/></body></worldbody>
-<actuator><motor name="m" joint="pivot"/></actuator></mujoco>"""
+<actuator><motor name="m" joint="pivot" gear="2"/></actuator>
+<sensor><jointpos joint="pivot"/></sensor></mujoco>"""
 
 
 @pytest.mark.parametrize("name", ["panda_hand", "quadruped", "four_bar"])
@@ -40,6 +41,8 @@ def test_mjcf_becomes_urdf(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert "plain URDF cannot express: " in err
     assert "gravity (1)" in err
     assert "armatures, rotors, springs (1)" in err
+    assert "actuators (1)" in err
+    assert robot.actuators.gear.tolist() == [2.0]
     assert "not carried over: " in err
 
 

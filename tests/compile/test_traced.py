@@ -46,8 +46,8 @@ CALLS: dict[str, Call] = {
     ),
     "discretize": lambda r, q, v, x: r.discretize(q, v, x, DT),
     "discretize euler": lambda r, q, v, x: r.discretize(q, v, x, DT, method="euler"),
-    "step": lambda r, q, v, x: r.step(q, v, x, DT),
-    "step rk4": lambda r, q, v, x: r.step(q, v, x, DT, "rk4"),
+    "step": lambda r, q, v, x: r.step(q, v, x, DT, passive=False),
+    "step rk4": lambda r, q, v, x: r.step(q, v, x, DT, "rk4", passive=False),
 }
 COMPLEX_BOUND = 1e-9
 
@@ -172,7 +172,7 @@ def test_nan_for_bad_samples(robots: dict[str, phistar.Robot]) -> None:
         "log_determinant": robot.log_determinant(broken, on_error="nan"),
         "operational": robot.operational_inertia(broken, [frame(robot)], on_error="nan"),
         "regressor": robot.regressor(broken, v, tau, on_error="nan"),
-        "step": robot.step(broken, v, tau, DT, on_error="nan")[1],
+        "step": robot.step(broken, v, tau, DT, on_error="nan", passive=False)[1],
         "discretize": robot.discretize(broken, v, tau, DT, on_error="nan").A,
     }
     known = {
@@ -180,7 +180,7 @@ def test_nan_for_bad_samples(robots: dict[str, phistar.Robot]) -> None:
         "log_determinant": robot.log_determinant(q),
         "operational": robot.operational_inertia(q, [frame(robot)]),
         "regressor": robot.regressor(q, v, tau),
-        "step": robot.step(q, v, tau, DT)[1],
+        "step": robot.step(q, v, tau, DT, passive=False)[1],
         "discretize": robot.discretize(q, v, tau, DT).A,
     }
     for name, found in results.items():
@@ -218,7 +218,7 @@ def test_singular_hinges() -> None:
     with pytest.warns(phistar.errors.PhistarWarning):
         robot = phistar.load(builder.build())
     for call in (
-        lambda: robot.step([0.1], [0.2], [0.0], DT),
+        lambda: robot.step([0.1], [0.2], [0.0], DT, passive=False),
         lambda: robot.log_determinant([0.1]),
     ):
         with pytest.raises(SingularHingeError):
@@ -245,12 +245,12 @@ def test_drifted_quaternions(robots: dict[str, phistar.Robot]) -> None:
     """Within 1e-6 of unit length they are made unit first."""
     robot = robots["quadruped"]
     q, v, tau = state(robot, ())
-    robot.step(q, v, tau, DT)
+    robot.step(q, v, tau, DT, passive=False)
     drifted = q.copy()
     drifted[3:7] *= 1 + 4e-7
     for found, known in zip(
-        (robot.integrate(drifted, v), *robot.step(drifted, v, tau, DT)),
-        (robot.integrate(q, v), *robot.step(q, v, tau, DT)),
+        (robot.integrate(drifted, v), *robot.step(drifted, v, tau, DT, passive=False)),
+        (robot.integrate(q, v), *robot.step(q, v, tau, DT, passive=False)),
         strict=True,
     ):
         np.testing.assert_allclose(found, known, rtol=0, atol=1e-12 * np.abs(known).max())
@@ -288,16 +288,16 @@ def test_lengths_of_steps(robots: dict[str, phistar.Robot]) -> None:
     robot = robots["quadruped"]
     q, v, tau = state(robot)
     lengths = np.array([0.01, 0.02, 0.03])
-    q_next, v_next = robot.step(q, v, tau, lengths)
+    q_next, v_next = robot.step(q, v, tau, lengths, passive=False)
     for k in range(3):
-        one = robot.step(q[k], v[k], tau[k], float(lengths[k]))
+        one = robot.step(q[k], v[k], tau[k], float(lengths[k]), passive=False)
         np.testing.assert_allclose(q_next[k], one[0], rtol=1e-13, atol=1e-13)
         np.testing.assert_allclose(v_next[k], one[1], rtol=1e-13, atol=1e-13)
-    assert robot.step(q[0], v[0], tau[0], lengths)[0].shape == (3, robot.nq)
+    assert robot.step(q[0], v[0], tau[0], lengths, passive=False)[0].shape == (3, robot.nq)
     for bad in (0.0, -0.1, np.nan, np.inf, 0, [0.1, 0.0, 0.1], "soon", 1j):
         with pytest.raises(ArgumentError, match="dt is"):
-            robot.step(q, v, tau, bad)  # type: ignore[arg-type]
+            robot.step(q, v, tau, bad, passive=False)  # type: ignore[arg-type]
     with pytest.raises(ShapeError, match="dt has shape"):
-        robot.step(q, v, tau, [0.1, 0.2])
+        robot.step(q, v, tau, [0.1, 0.2], passive=False)
     with pytest.raises(UnknownNameError, match="scheme"):
-        robot.step(q, v, tau, DT, "verlet")
+        robot.step(q, v, tau, DT, "verlet", passive=False)

@@ -144,7 +144,7 @@ def step_derivatives(name: str, dt: float) -> tuple[Array, Array, Array, Array]:
     """A and B of a step, and the same by central differences between states on the loops."""
     robot, _, q = mechanism(name)
     v, tau = velocity(robot, q), robot.gravity_force(q) / 2
-    start, ahead = loop_states(robot, q, v), robot.step(q, v, tau, dt)
+    start, ahead = loop_states(robot, q, v), robot.step(q, v, tau, dt, passive=False)
     end = loop_states(robot, *ahead)
     found = reduced_steps(robot, q, v, tau, dt, start, end.entries)
     n, nv, h = len(start.entries), robot.nv, 1e-5
@@ -158,7 +158,9 @@ def step_derivatives(name: str, dt: float) -> tuple[Array, Array, Array, Array]:
     forces = np.tile(tau, (4 * n + 2 * nv, 1))
     forces[4 * n :] += push * np.concatenate([np.eye(nv), -np.eye(nv)])
     # All in one call, so that all take the same way, by machine code or not.
-    x, w = robot.step(*(np.array(each) for each in zip(*states, strict=True)), forces, dt)
+    x, w = robot.step(
+        *(np.array(each) for each in zip(*states, strict=True)), forces, dt, passive=False
+    )
     picked = np.concatenate([robot.difference(ahead[0], x), w - ahead[1]], axis=-1) @ end.pick.T
     A = (picked[: 2 * n] - picked[2 * n : 4 * n]).T / (2 * h)
     B = (picked[4 * n : 4 * n + nv] - picked[4 * n + nv :]).T / (2 * push)

@@ -17,6 +17,7 @@ COARSE = {
     "panda_reach": {"DT": 0.02, "STEPS": 40},
     "pose_control": {"DT": 0.008, "DURATION": 3.0},
     "two_link_eta": {"DT": 0.02, "STEPS": 150},
+    "quadruped_slope": {"SECONDS": 0.5},
 }
 PLOTS = {
     "cart_pole": {"cart_pole_balance.png", "cart_pole_swing_up.png"},
@@ -24,6 +25,7 @@ PLOTS = {
     "panda_reach": {"panda_reach.png", "panda_tracking.png"},
     "pose_control": {"ur5_pose_control.png", "panda_pose_control.png"},
     "two_link_eta": {"two_link_eta.png"},
+    "quadruped_slope": {"quadruped_slope.png"},
 }
 
 
@@ -105,6 +107,13 @@ def test_two_link_eta(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert number(r"squares of η drifts by (\S+) in", shown) < 1e-3
     assert number(r"their power (\S+) W", shown) < 1e-12
     assert number(r"work of ε differ by (\S+),", shown) < 1e-2
+
+
+def test_quadruped_slope(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It stands below the cone and slides beyond it."""
+    shown = run("quadruped_slope", tmp_path, capsys)
+    assert abs(number(r"10 degrees, below the cone: (\S+) m", shown)) < 0.02
+    assert number(r"35 degrees, beyond the cone: (\S+) m", shown) > 0.1
 
 
 def test_panda_payload(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -304,6 +304,9 @@ def test_posture_in_what_is_left(panda: Robot) -> None:
     found = panda.inverse_kinematics({ARM: wanted, "rest": Posture(READY)}, plain.q, restarts=0)
     good = plain.success
     assert found.success[good].all()
+    again = panda.inverse_kinematics({ARM: wanted, "rest": Posture(READY)}, plain.q)
+    assert (again.starts[good] == 1).all()
+    assert np.array_equal(again.q[good], found.q[good])
     gap, before = (np.linalg.norm(x.q - READY, axis=1)[good] for x in (found, plain))
     assert (gap <= before + 1e-6).all()
     assert gap.mean() < before.mean()

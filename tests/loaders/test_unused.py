@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a file says about its joints and dynamics does not use stands in the report, by joint."""
+"""What a file says about its joints stands in the report: used by simulate, or by nothing."""
 
 from pathlib import Path
 
@@ -27,21 +27,24 @@ MJCF = b"""<mujoco><worldbody><body name="a">
 def test_urdf_limits_and_friction_are_listed_joint_by_joint() -> None:
     """Each with joint, property, value, unit and line; the section has its own title."""
     report = phistar.load(URDF).load_report
-    assert [(e.where, e.what, e.note) for e in report.unused] == [
+    assert [(e.where, e.what, e.note) for e in report.simulated] == [
         ("<bytes>:4", 'joint "j": range', "-2 .. 2 rad"),
-        ("<bytes>:4", 'joint "j": speed limit', "4 rad/s"),
-        ("<bytes>:4", 'joint "j": effort limit', "30 N m"),
         ("<bytes>:4", 'joint "j": damping', "0.5 N m s/rad"),
         ("<bytes>:4", 'joint "j": friction', "0.1 N m"),
     ]
-    assert "\nnot used by dynamics: 5\n" in str(report)
+    assert [(e.where, e.what, e.note) for e in report.unused] == [
+        ("<bytes>:4", 'joint "j": speed limit', "4 rad/s"),
+        ("<bytes>:4", 'joint "j": effort limit', "30 N m"),
+    ]
+    assert "\nused by simulate: 3\n" in str(report)
+    assert "\nnot used by dynamics: 2\n" in str(report)
 
 
 def test_mjcf_springs_are_listed_with_their_rest() -> None:
     """Stiffness with the place of rest [rad]; a ball's range, which is not kept, is ignored."""
     pytest.importorskip("mujoco")
     report = phistar.load(MJCF).load_report
-    told = {entry.what: entry.note for entry in report.unused}
+    told = {entry.what: entry.note for entry in report.simulated}
     assert told == {
         'joint "j": range': "-1.0472 .. 1.0472 rad",
         'joint "j": damping': "1 N m s/rad",
@@ -63,8 +66,8 @@ def test_robots_made_in_python_have_the_list_too() -> None:
     builder.link("body", 1.0, inertia=(1, 1, 1))
     builder.joint("slide", "prismatic", "rail", "cart", axis=(1, 0, 0), damping=3.0, stiffness=2.0)
     builder.joint("pin", "continuous", "cart", "body", axis=(0, 1, 0), armature=0.1)
-    unused = phistar.load(builder.build()).load_report.unused
-    assert [(entry.what, entry.note) for entry in unused] == [
+    used = phistar.load(builder.build()).load_report.simulated
+    assert [(entry.what, entry.note) for entry in used] == [
         ('joint "slide": damping', "3 N s/m"),
         ('joint "slide": stiffness', "2 N/m, at rest at 0 m"),
     ]
@@ -78,7 +81,8 @@ def test_check_report_prints_the_section(
     file.write_bytes(URDF)
     assert main(["check", "--report", str(file)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "  not used by dynamics: 5" in lines
+    assert "  used by simulate: 3" in lines
+    assert "  not used by dynamics: 2" in lines
     assert f'    {file}:4: joint "j": damping: 0.5 N m s/rad' in lines
     assert any(line.startswith("  read: ") and "1 joint" in line.split(", ") for line in lines)
 

@@ -118,6 +118,7 @@ def _straight() -> tuple[Robot, Array, Array, Array]:
     code = traced_executable(feet.model, dynamics_key("double"))
     assert code is not None
     assert code.scalars.count()
+    assert code.wait_for_others()
     return feet, q, v, rng.normal(size=(8, feet.nv))
 
 

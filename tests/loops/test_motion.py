@@ -35,7 +35,7 @@ def test_four_bar_for_ten_seconds() -> None:
     """The loop stays closed to 1e-12, the energy to 1e-8 of its range."""
     robot = four_bar()
     q, v, _ = four_bar_state()
-    sim = robot.simulate(q, v, dt=5e-4, duration=10.0, every=200)
+    sim = robot.simulate(q, v, dt=5e-4, duration=10.0, every=200, passive=False)
     assert np.abs(sim.loop_error()).max() < 1e-12
     energy = sim.energy()
     assert np.ptp(energy) < 1e-8 * np.abs(energy).max()
@@ -53,8 +53,8 @@ def test_a_step_is_a_step_of_the_simulation() -> None:
     states = [four_bar_state(seed) for seed in range(3)]
     q, v, tau = (np.stack(x) for x in zip(*states, strict=True))
     for scheme in ("euler", "semi_implicit", "midpoint", "rk4"):
-        sim = robot.simulate(q, v, tau=tau, dt=1e-2, steps=1, scheme=scheme)
-        ahead = robot.step(q, v, tau, 1e-2, scheme)
+        sim = robot.simulate(q, v, tau=tau, dt=1e-2, steps=1, scheme=scheme, passive=False)
+        ahead = robot.step(q, v, tau, 1e-2, scheme, passive=False)
         assert error(ahead[0], sim.q[-1]) < 1e-12
         assert error(ahead[1], sim.v[-1]) < 1e-11
         assert np.abs(np.asarray(robot.loop_error(ahead[0]))).max() < 1e-12
@@ -68,22 +68,24 @@ def test_a_step_is_one_program(monkeypatch: pytest.MonkeyPatch) -> None:
     lengths = np.array([1e-2, 2e-3, 5e-3])
     for scheme in ("semi_implicit", "rk4"):
         monkeypatch.setattr(step, "step_by_program", lambda *_: None)
-        expected = robot.step(q, v, tau, lengths, scheme)
+        expected = robot.step(q, v, tau, lengths, scheme, passive=False)
         monkeypatch.undo()
         code = traced_executable(robot.model, ("loop_step", scheme, False))
         assert code is not None
         assert code.scalars is not None  # waits for it
         monkeypatch.setattr(step, "_by_stages", None)
-        found = robot.step(q, v, tau, lengths, scheme)
-        one = robot.step(q[1], v[1], tau[1], 2e-3, scheme)
-        single = robot.step(*(x.astype(np.float32) for x in (q, v, tau)), 1e-2, scheme)
+        found = robot.step(q, v, tau, lengths, scheme, passive=False)
+        one = robot.step(q[1], v[1], tau[1], 2e-3, scheme, passive=False)
+        single = robot.step(
+            *(x.astype(np.float32) for x in (q, v, tau)), 1e-2, scheme, passive=False
+        )
         monkeypatch.undo()
         assert error(found[0], expected[0]) < 1e-12
         assert error(found[1], expected[1]) < 1e-12
         assert error(one[0], expected[0][1]) < 1e-12
         assert single[0].dtype == np.float32
         assert error(single[0][:1], expected[0][:1]) < 1e-5
-        sim = robot.simulate(q[1], v[1], tau=tau[1], dt=2e-3, steps=1, scheme=scheme)
+        sim = robot.simulate(q[1], v[1], tau=tau[1], dt=2e-3, steps=1, scheme=scheme, passive=False)
         assert error(one[0], sim.q[-1]) < 1e-12
         assert error(one[1], sim.v[-1]) < 1e-12
 
@@ -92,30 +94,35 @@ def test_adaptive_steps_and_what_is_refused() -> None:
     """dopri5 follows the same motion; schemes and variables that do not know loops say so."""
     robot = four_bar()
     q, v, _ = four_bar_state()
-    fixed = robot.simulate(q, v, dt=1e-3, duration=0.5, every=500)
-    free = robot.simulate(q, v, duration=0.5, scheme="dopri5", tolerance=1e-10)
+    fixed = robot.simulate(q, v, dt=1e-3, duration=0.5, every=500, passive=False)
+    free = robot.simulate(q, v, duration=0.5, scheme="dopri5", tolerance=1e-10, passive=False)
     assert np.abs(free.q[-1] - fixed.q[-1]).max() < 1e-7
     with pytest.raises(ArgumentError, match="loops"):
-        robot.simulate(q, v, dt=1e-3, steps=1, scheme="implicit_midpoint")
+        robot.simulate(q, v, dt=1e-3, steps=1, scheme="implicit_midpoint", passive=False)
     with pytest.raises(ArgumentError, match="loops"):
-        robot.simulate(q, v, dt=1e-3, steps=1, variables="zeta")
+        robot.simulate(q, v, dt=1e-3, steps=1, variables="zeta", passive=False)
 
 
 def test_adaptive_steps_end_on_the_loops() -> None:
     """Ten seconds of dopri5: closed to 1e-12 at its steps, at given knots and in between."""
     robot = four_bar()
     q, v, _ = four_bar_state()
-    sim = robot.simulate(q, v, duration=10.0, scheme="dopri5")
+    sim = robot.simulate(q, v, duration=10.0, scheme="dopri5", passive=False)
     assert np.abs(sim.loop_error()).max() < 1e-12
     assert sim.drift().relative_energy < 1e-6
     rates = np.asarray(robot.loop_jacobian(sim.q)) @ sim.v[..., None]
     assert np.abs(rates).max() < 1e-11
     between = sim(np.linspace(0.0, 10.0, 301))[0]
     assert np.abs(np.asarray(robot.loop_error(between))).max() < 1e-12
-    knots = robot.simulate(q, v, dt=0.1, duration=10.0, scheme="dopri5")
+    knots = robot.simulate(q, v, dt=0.1, duration=10.0, scheme="dopri5", passive=False)
     assert np.abs(knots.loop_error()).max() < 1e-12
     lost = robot.simulate(
-        np.stack([q, np.full(3, np.nan)]), v, duration=0.1, scheme="dopri5", on_error="nan"
+        np.stack([q, np.full(3, np.nan)]),
+        v,
+        duration=0.1,
+        scheme="dopri5",
+        on_error="nan",
+        passive=False,
     )
     assert lost.ok.tolist() == [True, False]
     assert np.abs(lost.loop_error()[:, 0]).max() < 1e-12
@@ -126,8 +133,8 @@ def test_samples_that_diverge_leave_the_others_alone() -> None:
     robot = four_bar()
     q, v, _ = four_bar_state()
     both = np.stack([q, np.full(3, np.nan)])
-    sim = robot.simulate(both, np.stack([v, v]), dt=1e-3, steps=20, on_error="nan")
-    alone = robot.simulate(q, v, dt=1e-3, steps=20)
+    sim = robot.simulate(both, np.stack([v, v]), dt=1e-3, steps=20, on_error="nan", passive=False)
+    alone = robot.simulate(q, v, dt=1e-3, steps=20, passive=False)
     assert np.isnan(sim.q[:, 1]).all()
     assert np.abs(sim.q[:, 0] - alone.q).max() < 1e-12
 
@@ -139,7 +146,7 @@ def test_forces_on_frames_push_the_mechanism() -> None:
     link = "rocker"
     push = {link: np.array([0.0, 0.3, 0.0, 0.4, 0.0, 0.3])}
     dt = 1e-3
-    sim = robot.simulate(q, v, dt=dt, steps=150, forces=push)
+    sim = robot.simulate(q, v, dt=dt, steps=150, forces=push, passive=False)
     power = robot.frame_velocity(sim.q, sim.v, link) @ push[link]
     trapezoid = dt * (power.sum() - (power[0] + power[-1]) / 2)
     assert abs(trapezoid) > 1e-3
@@ -272,11 +279,11 @@ def test_many_steps_at_once_are_steps_one_by_one(
     tau = 0.1 * rng.normal(size=(40, 9, robot.nv))
     dt = 1e-3 if name == "quadruped" else 1e-2
     arguments = {"tau_steps": tau, "dt": dt, "steps": 40, "every": 4, "scheme": scheme}
-    found = robot.simulate(q, v, **arguments)
+    found = robot.simulate(q, v, **arguments, passive=False)
     assert found.engine == "machine code"
     assert np.abs(found.loop_error()).max() < 1e-12
     monkeypatch.setattr(loop_stepper, "make_loop_rollouts", lambda *_: ())
-    slow = robot.simulate(q, v, **arguments)
+    slow = robot.simulate(q, v, **arguments, passive=False)
     assert slow.engine == "numpy loop"
     assert np.abs(robot.difference(slow.q, found.q)).max() < 1e-9
     assert error(found.v, slow.v) < 1e-9
@@ -289,10 +296,10 @@ def test_bits_of_a_sample_do_not_depend_on_its_batch() -> None:
     q, v, _ = (np.stack(x) for x in zip(*states, strict=True))
     v *= np.linspace(0.0, 8.0, 12)[:, None]
     options = {"dt": 2e-3, "steps": 600, "every": 3, "progress": False}
-    together = robot.simulate(q, v, **options)
+    together = robot.simulate(q, v, **options, passive=False)
     assert together.engine == "machine code"
     for i in (0, 7, 8, 11):
-        alone = robot.simulate(q[i], v[i], **options)
+        alone = robot.simulate(q[i], v[i], **options, passive=False)
         assert np.array_equal(alone.q, together.q[:, i])
         assert np.array_equal(alone.v, together.v[:, i])
 
@@ -303,16 +310,16 @@ def test_samples_lost_on_the_way_leave_the_others_their_bits() -> None:
     states = [four_bar_state(seed) for seed in range(6)]
     q, v, _ = (np.stack(x) for x in zip(*states, strict=True))
     arguments = {"dt": 1e-3, "steps": 100, "progress": False}
-    fine = robot.simulate(q, v, **arguments)
+    fine = robot.simulate(q, v, **arguments, passive=False)
     tau = np.zeros_like(v)
     tau[2, 0] = 1e9
     broken = np.array(q)
     broken[4] = np.nan
     with pytest.raises(phistar.errors.PhistarError):
-        robot.simulate(broken, v, tau=tau, **arguments)
+        robot.simulate(broken, v, tau=tau, **arguments, passive=False)
     with pytest.raises(DivergenceError, match=r"sample \[2\]"):
-        robot.simulate(q, v, tau=tau, **arguments)
-    found = robot.simulate(broken, v, tau=tau, on_error="nan", **arguments)
+        robot.simulate(q, v, tau=tau, **arguments, passive=False)
+    found = robot.simulate(broken, v, tau=tau, on_error="nan", **arguments, passive=False)
     assert found.engine == fine.engine == "machine code"
     others = [0, 1, 3, 5]
     assert np.array_equal(found.q[:, others], fine.q[:, others])

@@ -17,8 +17,8 @@ def test_alone_and_in_a_batch(tier: str, monkeypatch: pytest.MonkeyPatch) -> Non
     robot = phistar.robots.chain(4).with_gravity((0.0, 0.5, -4.0))  # nobody else has it
     q = robot.random_configuration(1, (7,))
     v = np.linspace(-1.0, 1.0, 28).reshape(7, 4)
-    alone = robot.simulate(q[3], v[3], dt=1e-3, steps=5)
-    batch = robot.simulate(q, v, dt=1e-3, steps=20)
+    alone = robot.simulate(q[3], v[3], dt=1e-3, steps=5, passive=False)
+    batch = robot.simulate(q, v, dt=1e-3, steps=20, passive=False)
     assert alone.engine == batch.engine == "machine code"
     np.testing.assert_array_equal(batch.q[:6, 3], alone.q)
     np.testing.assert_array_equal(batch.v[:6, 3], alone.v)

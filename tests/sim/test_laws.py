@@ -67,7 +67,7 @@ def test_period_of_a_pendulum() -> None:
     """A pendulum let go at 90 degrees is back after 4 K(1/2) / sqrt(g/l), to 1e-9 rad."""
     period = 4.0 * float(ellipk(0.5)) / np.sqrt(9.81)
     assert abs(period - 2.3678419475762373) < 1e-12
-    sim = pendulum(1).simulate([np.pi / 2], [0.0], duration=period, dt=period / 2000)
+    sim = pendulum(1).simulate([np.pi / 2], [0.0], duration=period, dt=period / 2000, passive=False)
     assert abs(sim.q[-1, 0] - np.pi / 2) < 1e-9
     assert abs(sim.q[1000, 0] + np.pi / 2) < 1e-9
 
@@ -76,7 +76,7 @@ def test_period_of_a_pendulum() -> None:
 def test_simple_pendulum_of_the_benchmark() -> None:
     """IFToMM A01: positions over 10 s within the 1e-9 that its setting asks for."""
     given = problem("A01")
-    sim = pendulum(1).simulate([np.pi / 2], [0.0], dt=1e-3, duration=10.0, every=100)
+    sim = pendulum(1).simulate([np.pi / 2], [0.0], dt=1e-3, duration=10.0, every=100, passive=False)
     count = len(given["t"])
     assert np.abs(-np.sin(sim.q[:count, 0]) - given["x"]).max() < 1e-9
     assert np.abs(-np.cos(sim.q[:count, 0]) - given["y"]).max() < 1e-9
@@ -87,7 +87,9 @@ def test_double_pendulum_of_the_benchmark() -> None:
     """Angles over the first 2 s agree with the reference to 1e-8, by adaptive steps."""
     given = problem("double_pendulum")
     start = [np.pi / 2, 0.0]
-    sim = pendulum(2).simulate(start, [0.0, 0.0], scheme="dopri5", duration=2.0, tolerance=1e-11)
+    sim = pendulum(2).simulate(
+        start, [0.0, 0.0], scheme="dopri5", duration=2.0, tolerance=1e-11, passive=False
+    )
     times = np.array([t for t in given["t"] if t <= 2.0])
     q, _ = sim(times)
     assert np.abs(q[:, 0] - given["theta1"][: len(times)]).max() < 1e-8
@@ -108,7 +110,9 @@ def test_double_pendulum_of_the_textbook() -> None:
         rates, (0, 1), np.r_[start, speed], method="DOP853", rtol=1e-12, atol=1e-12
     ).y[:, -1]
     for variables in ("v", "zeta"):
-        sim = robot.simulate(start, speed, dt=2.5e-4, duration=1.0, every=4000, variables=variables)
+        sim = robot.simulate(
+            start, speed, dt=2.5e-4, duration=1.0, every=4000, variables=variables, passive=False
+        )
         assert sim.engine == "machine code"
         assert np.abs(np.r_[sim.q[-1], sim.v[-1]] - found).max() < 1e-9
 
@@ -121,7 +125,7 @@ def test_torque_free_body() -> None:
     """
     i, j, w0 = 0.05, 0.02, np.array([2.0, -4.0, 6.0])
     sim = body((i, i, j)).simulate(
-        [0, 0, 0, 0, 0, 0, 1], [*w0, 0, 0, 0], dt=1e-3, duration=10.0, every=100
+        [0, 0, 0, 0, 0, 0, 1], [*w0, 0, 0, 0], dt=1e-3, duration=10.0, every=100, passive=False
     )
     s = (i - j) / i * w0[2]
     c, n = np.cos(s * sim.t), np.sin(s * sim.t)
@@ -157,7 +161,9 @@ def test_energy_drift_follows_the_order() -> None:
     rng = np.random.default_rng(2)
     q, v = robot.random_configuration(rng), rng.normal(size=robot.nv)
     drift = {
-        name: robot.simulate(q, v, dt=2e-3, steps=500, scheme=name).drift().relative_energy
+        name: robot.simulate(q, v, dt=2e-3, steps=500, scheme=name, passive=False)
+        .drift()
+        .relative_energy
         for name in ("rk4", "midpoint", "euler")
     }
     assert drift["rk4"] < 1e-3 * drift["midpoint"] < 1e-3 * drift["euler"]
@@ -169,7 +175,9 @@ def test_a_tumbling_body_gains_no_energy(scheme: str) -> None:
     robot = body((0.1, 0.2, 0.3))
     v = [0.1, 4.0, 0.1, 0.3, 0.2, 0.1]
     steps = 500 if scheme == "rk4" else 60
-    sim = robot.simulate([0, 0, 0, 0, 0, 0, 1], v, dt=5e-3, steps=steps, scheme=scheme)
+    sim = robot.simulate(
+        [0, 0, 0, 0, 0, 0, 1], v, dt=5e-3, steps=steps, scheme=scheme, passive=False
+    )
     energy = sim.energy()
     assert (energy < energy[0] * (1 + 1e-9)).all()
     assert energy[-1] > energy[0] * (1 - 1e-9)
@@ -181,9 +189,11 @@ def test_a_spinning_body_gains_no_energy() -> None:
     robot = body((0.01, 0.4, 0.4))
     v = [30.0, 0.5, 0.5, 0.0, 0.0, 0.0]
     start = [0, 0, 0, 0, 0, 0, 1]
-    sim = robot.simulate(start, v, dt=1e-3, steps=500, every=100)
+    sim = robot.simulate(start, v, dt=1e-3, steps=500, every=100, passive=False)
     assert (sim.energy() < (1 + 1e-9) * sim.energy()[0]).all()
-    other = robot.simulate(start, v, dt=1e-3, steps=500, every=100, scheme="semi_implicit")
+    other = robot.simulate(
+        start, v, dt=1e-3, steps=500, every=100, scheme="semi_implicit", passive=False
+    )
     assert other.energy()[-1] > 1.01 * other.energy()[0]
 
 
@@ -195,7 +205,7 @@ def test_momentum_of_a_falling_quadruped() -> None:
     v = rng.normal(size=(3, robot.nv))
     tau = 0.02 * rng.normal(size=robot.nv)
     tau[robot.joints["root_joint"].v_slice] = 0.0
-    sim = robot.simulate(q, v, tau=tau, dt=5e-4, duration=0.25, every=50)
+    sim = robot.simulate(q, v, tau=tau, dt=5e-4, duration=0.25, every=50, passive=False)
     assert max(sim.drift().relative_momentum) < 1e-9
     done = (sim.energy()[-1] - sim.energy()[0]).min()
     assert abs(done) > 1e-3, "the joint forces do work, so energy is another matter"
@@ -208,10 +218,10 @@ def test_implicit_midpoint_keeps_energy(name: str) -> None:
     robot = ball() if name == "ball" else phistar.load(name)
     rng = np.random.default_rng(1)
     q, v = robot.random_configuration(rng, (2,)), rng.normal(size=(2, robot.nv))
-    kept = robot.simulate(q, v, dt=1e-2, steps=25, scheme="implicit_midpoint")
+    kept = robot.simulate(q, v, dt=1e-2, steps=25, scheme="implicit_midpoint", passive=False)
     assert kept.variables == "eta"
     assert kept.drift().relative_energy < 1e-13
-    other = robot.simulate(q, v, dt=1e-2, steps=25)
+    other = robot.simulate(q, v, dt=1e-2, steps=25, passive=False)
     assert other.drift().relative_energy > 1e-10
 
 
@@ -220,7 +230,7 @@ def test_implicit_midpoint_counts_the_work_of_forces() -> None:
     robot = phistar.load("double_pendulum")
     tau = np.array([3.0, -1.0])
     sim = robot.simulate([0.3, 0.4], [1.0, 0.5], tau=tau, dt=1e-2, steps=20,
-                         scheme="implicit_midpoint")  # fmt: skip
+                         scheme="implicit_midpoint", passive=False)  # fmt: skip
     moved = robot.difference(sim.q[0], sim.q[-1])
     # For hinges h Σ v_m is the way that was made.
     assert (
@@ -232,10 +242,12 @@ def test_implicit_midpoint_is_of_second_order() -> None:
     """Against adaptive steps at 1e-11, half the step has a quarter of the error, within 5 %."""
     robot = body((0.1, 0.2, 0.3))
     q, v = np.r_[np.zeros(6), 1.0], [0.3, 2.0, 0.1, 0.3, 0.2, 0.1]
-    true = robot.simulate(q, v, scheme="dopri5", duration=0.5, tolerance=1e-11)
+    true = robot.simulate(q, v, scheme="dopri5", duration=0.5, tolerance=1e-11, passive=False)
     errors = []
     for steps in (10, 20):
-        sim = robot.simulate(q, v, dt=0.5 / steps, steps=steps, scheme="implicit_midpoint")
+        sim = robot.simulate(
+            q, v, dt=0.5 / steps, steps=steps, scheme="implicit_midpoint", passive=False
+        )
         errors.append(np.abs(robot.difference(true.q[-1], sim.q[-1])).max())
     assert abs(errors[0] / errors[1] - 4.0) < 0.2
 
@@ -244,9 +256,17 @@ def test_implicit_midpoint_refuses() -> None:
     """Other variables, and steps that are too long to be solved for, are refused with a cure."""
     robot = phistar.load("double_pendulum")
     with pytest.raises(ArgumentError, match="conserves energy in η only"):
-        robot.simulate([0, 0], [0, 0], dt=1e-2, steps=1, scheme="implicit_midpoint", variables="v")
+        robot.simulate(
+            [0, 0],
+            [0, 0],
+            dt=1e-2,
+            steps=1,
+            scheme="implicit_midpoint",
+            variables="v",
+            passive=False,
+        )
     with pytest.raises(ArgumentError, match="use shorter steps"):
-        robot.simulate([1, 1], [9, 9], dt=1.0, steps=1, scheme="implicit_midpoint")
+        robot.simulate([1, 1], [9, 9], dt=1.0, steps=1, scheme="implicit_midpoint", passive=False)
 
 
 @pytest.mark.parametrize("variables", ["zeta", "eta"])
@@ -255,10 +275,10 @@ def test_other_variables_converge_to_the_same_motion(variables: str) -> None:
     robot = ball()
     rng = np.random.default_rng(4)
     q, v = robot.random_configuration(rng), rng.normal(size=robot.nv)
-    true = robot.simulate(q, v, scheme="dopri5", duration=0.4, tolerance=1e-12)
+    true = robot.simulate(q, v, scheme="dopri5", duration=0.4, tolerance=1e-12, passive=False)
     errors = []
     for steps in (20, 40):
-        sim = robot.simulate(q, v, dt=0.4 / steps, steps=steps, variables=variables)
+        sim = robot.simulate(q, v, dt=0.4 / steps, steps=steps, variables=variables, passive=False)
         assert sim.variables == variables
         assert (sim.engine == "machine code") == (variables == "zeta")
         way = robot.difference(true.q[-1], sim.q[-1])
@@ -270,17 +290,21 @@ def test_adaptive_steps_meet_their_tolerance() -> None:
     """Errors at the end and in between stay within 100 tolerances, and fall with them."""
     robot = body((0.1, 0.2, 0.3))
     q, v = np.r_[np.zeros(6), 1.0], [0.1, 4.0, 0.1, 0.3, 0.2, 0.1]
-    fine = robot.simulate(q, v, dt=1e-3, steps=2000, every=10)
+    fine = robot.simulate(q, v, dt=1e-3, steps=2000, every=10, passive=False)
     for tolerance in (1e-6, 1e-9):
-        sim = robot.simulate(q, v, scheme="dopri5", duration=2.0, tolerance=tolerance)
+        sim = robot.simulate(
+            q, v, scheme="dopri5", duration=2.0, tolerance=tolerance, passive=False
+        )
         assert sim.steps == len(sim.t) - 1
         assert sim.t[-1] == 2.0
         some_q, some_v = sim(fine.t)
         assert np.abs(robot.difference(fine.q, some_q)).max() < 100 * tolerance
         assert np.abs(some_v - fine.v).max() < 100 * tolerance * np.abs(fine.v).max()
-    coarse = robot.simulate(q, v, scheme="dopri5", duration=2.0, tolerance=1e-3)
+    coarse = robot.simulate(q, v, scheme="dopri5", duration=2.0, tolerance=1e-3, passive=False)
     assert coarse.steps < sim.steps / 3
-    even = robot.simulate(q, v, scheme="dopri5", dt=0.1, duration=2.0, every=2, tolerance=1e-9)
+    even = robot.simulate(
+        q, v, scheme="dopri5", dt=0.1, duration=2.0, every=2, tolerance=1e-9, passive=False
+    )
     assert np.allclose(even.t, 0.2 * np.arange(11), rtol=1e-15)
     assert np.abs(even.v - fine.v[::20]).max() < 1e-6
 
@@ -289,8 +313,12 @@ def test_adaptive_steps_take_batches() -> None:
     """A batch takes common steps; each sample is within tolerance of what it does alone."""
     robot = phistar.load("double_pendulum")
     q = np.array([[0.1, 0.2], [2.0, -1.0], [0.0, 0.0]])
-    many = robot.simulate(q, [0.5, 0.0], scheme="dopri5", duration=0.5, tolerance=1e-10)
-    alone = robot.simulate(q[0], [0.5, 0.0], scheme="dopri5", duration=0.5, tolerance=1e-10)
+    many = robot.simulate(
+        q, [0.5, 0.0], scheme="dopri5", duration=0.5, tolerance=1e-10, passive=False
+    )
+    alone = robot.simulate(
+        q[0], [0.5, 0.0], scheme="dopri5", duration=0.5, tolerance=1e-10, passive=False
+    )
     assert many.q.shape == (len(many.t), 3, 2)
     assert np.abs(many.q[-1, 0] - alone.q[-1]).max() < 1e-8
     assert alone.steps <= many.steps
@@ -310,4 +338,4 @@ def test_adaptive_arguments_are_refused(arguments: dict, message: str) -> None:
     """What does not fit is named."""
     robot = phistar.load("double_pendulum")
     with pytest.raises(ArgumentError, match=message):
-        robot.simulate([0, 0], [0, 0], **{"scheme": "dopri5", **arguments})
+        robot.simulate([0, 0], [0, 0], **{"scheme": "dopri5", **arguments}, passive=False)

@@ -56,7 +56,9 @@ def pendulum() -> phistar.Robot:
 def test_fast_turns_between_knots_are_refused(kind: str) -> None:
     """4 rad from knot to knot: an error with joint, interval and cure; knots are fine."""
     robot = body(kind)
-    sim = robot.simulate(robot.neutral(), spin(robot, 40.0), dt=1e-3, steps=300, every=100)
+    sim = robot.simulate(
+        robot.neutral(), spin(robot, 40.0), dt=1e-3, steps=300, every=100, passive=False
+    )
     said = r"'joint' .* between 0\.1 and 0\.2 s.*every="
     with pytest.raises(InterpolationError, match=said) as error:
         sim(0.15)
@@ -65,7 +67,9 @@ def test_fast_turns_between_knots_are_refused(kind: str) -> None:
     q, v = sim(sim.t)
     assert np.array_equal(q, sim.q)
     assert np.array_equal(v, sim.v)
-    close = robot.simulate(robot.neutral(), spin(robot, 40.0), dt=1e-3, steps=300, every=50)
+    close = robot.simulate(
+        robot.neutral(), spin(robot, 40.0), dt=1e-3, steps=300, every=50, passive=False
+    )
     q, v = close(0.075)  # 2 rad from knot to knot
     assert np.abs(v - sim.v[0]).max() < 1e-9
     turned = robot.integrate(robot.neutral(), 0.075 * spin(robot, 40.0))
@@ -79,7 +83,7 @@ def test_knots_are_met_to_the_bit(scheme: str) -> None:
     rng = np.random.default_rng(0)
     q, v = robot.random_configuration(rng, (2,)), rng.normal(size=(2, 6))
     length = {"dt": 0.02, "steps": 5} if scheme == "rk4" else {"duration": 0.1}
-    sim = robot.simulate(q, v, scheme=scheme, **length)
+    sim = robot.simulate(q, v, scheme=scheme, **length, passive=False)
     places, rates = sim(sim.t)
     assert np.array_equal(places, sim.q)
     assert np.array_equal(rates, sim.v)
@@ -93,8 +97,12 @@ def test_in_between_of_large_turns() -> None:
     b.link("body", 1.0, (0.0, 0.0, 0.0), (0.01, 0.02, 0.025))
     b.joint("joint", "spherical", "(ground)", "body")
     robot = phistar.Robot(b.build())
-    fine = robot.simulate(robot.neutral(), [3.0, 6.0, 2.0], dt=1e-3, steps=200, every=10)
-    sim = robot.simulate(robot.neutral(), [3.0, 6.0, 2.0], dt=1e-3, steps=200, every=100)
+    fine = robot.simulate(
+        robot.neutral(), [3.0, 6.0, 2.0], dt=1e-3, steps=200, every=10, passive=False
+    )
+    sim = robot.simulate(
+        robot.neutral(), [3.0, 6.0, 2.0], dt=1e-3, steps=200, every=100, passive=False
+    )
     q, v = sim(fine.t)
     assert np.abs(robot.difference(fine.q, q)).max() < 5e-3
     assert np.abs(v - fine.v).max() < 0.02 * np.abs(fine.v).max()
@@ -105,14 +113,20 @@ def test_in_between_of_large_turns() -> None:
 
 def test_drift_reports_what_is_kept(pendulum: phistar.Robot) -> None:
     """Momentum is told where nothing outside acts on it, energy where no force does work."""
-    fixed = pendulum.simulate([0.1, 0.2], [0.0, 0.5], dt=1e-3, steps=50).drift()
+    fixed = pendulum.simulate([0.1, 0.2], [0.0, 0.5], dt=1e-3, steps=50, passive=False).drift()
     assert set(fixed.relative) == {"energy"}
     assert fixed.relative["energy"] == fixed.relative_energy < 1e-10
     assert "momentum" not in str(fixed)
-    driven = pendulum.simulate([0.1, 0.2], [0.0, 0.5], tau=[1.0, 0.0], dt=1e-3, steps=50).drift()
+    driven = pendulum.simulate(
+        [0.1, 0.2], [0.0, 0.5], tau=[1.0, 0.0], dt=1e-3, steps=50, passive=False
+    ).drift()
     assert set(driven.relative) == set()
     assert "nothing" in str(driven)
-    free = body("free").simulate(np.r_[np.zeros(6), 1.0], np.ones(6), dt=1e-3, steps=50).drift()
+    free = (
+        body("free")
+        .simulate(np.r_[np.zeros(6), 1.0], np.ones(6), dt=1e-3, steps=50, passive=False)
+        .drift()
+    )
     assert set(free.relative) == {"energy", "angular momentum", "linear momentum"}
     assert max(free.relative.values()) < 1e-10
 
@@ -121,13 +135,15 @@ def test_drift_of_a_falling_body() -> None:
     """With gravity along z: linear momentum across it and angular momentum about it are kept."""
     robot = body("free", gravity=9.81)
     q, v = np.r_[0.3, -0.2, 1.0, 0.0, 0.0, 0.0, 1.0], np.array([1.0, 2.0, 3.0, 0.5, -0.4, 0.2])
-    drift = robot.simulate(q, v, dt=1e-3, steps=100).drift()
+    drift = robot.simulate(q, v, dt=1e-3, steps=100, passive=False).drift()
     assert max(drift.relative.values()) < 1e-9
     assert max(drift.relative_momentum) > 0.1, "not all of it is kept"
     assert "angular momentum about gravity" in str(drift)
-    pushed = robot.simulate(q, v, dt=1e-3, steps=5, forces={"body": np.ones(6)}).drift()
+    pushed = robot.simulate(
+        q, v, dt=1e-3, steps=5, forces={"body": np.ones(6)}, passive=False
+    ).drift()
     assert set(pushed.relative) == set()
-    held = robot.simulate(q, v, tau=np.ones(6), dt=1e-3, steps=5).drift()
+    held = robot.simulate(q, v, tau=np.ones(6), dt=1e-3, steps=5, passive=False).drift()
     assert set(held.relative) == set()
 
 
@@ -159,7 +175,7 @@ def test_lost_samples_leave_the_others_alone(pendulum: phistar.Robot, how: dict)
     if "forces" in how:
         how = how | {"forces": {pendulum.link_names[-1]: np.zeros(6)}}
     q, v = lost_start(pendulum)
-    sim = pendulum.simulate(q, v, on_error="nan", **how)
+    sim = pendulum.simulate(q, v, on_error="nan", **how, passive=False)
     assert sim.ok.tolist() == [True, True, True, False, True]
     assert sim.diverged[3] >= 1
     assert (np.delete(sim.diverged, 3) == -1).all()
@@ -167,7 +183,7 @@ def test_lost_samples_leave_the_others_alone(pendulum: phistar.Robot, how: dict)
     assert np.isnan(sim.q[at:, 3]).all()
     assert np.isnan(sim.v[at:, 3]).all()
     assert np.isfinite(sim.q[:at]).all()
-    others = pendulum.simulate(q[[0, 1, 2, 4]], v[[0, 1, 2, 4]], **how)
+    others = pendulum.simulate(q[[0, 1, 2, 4]], v[[0, 1, 2, 4]], **how, passive=False)
     np.testing.assert_allclose(sim.q[-1, [0, 1, 2, 4]], others.q[-1], rtol=1e-7, atol=1e-9)
     assert np.isnan(sim.energy()[at:, 3]).all()
     assert np.isfinite(sim.energy()[:, 4]).all()
@@ -175,17 +191,17 @@ def test_lost_samples_leave_the_others_alone(pendulum: phistar.Robot, how: dict)
     assert "1 of 5" in repr(sim)
     assert "1 of 5" in str(sim.drift())
     with pytest.raises(DivergenceError, match=r"sample \[3\]") as error:
-        pendulum.simulate(q, v, **how)
+        pendulum.simulate(q, v, **how, passive=False)
     assert error.value.sample == (3,)
 
 
 def test_lost_samples_in_between(pendulum: phistar.Robot) -> None:
     """``sim(t)`` of a lost sample is NaN, of the others what it is without it."""
     q, v = lost_start(pendulum)
-    sim = pendulum.simulate(q, v, dt=1e-3, steps=4, on_error="nan")
+    sim = pendulum.simulate(q, v, dt=1e-3, steps=4, on_error="nan", passive=False)
     places, _ = sim([0.0015, 0.0035])
     assert np.isnan(places[:, 3]).all()
-    other = pendulum.simulate(q[4], v[4], dt=1e-3, steps=4)([0.0015, 0.0035])[0]
+    other = pendulum.simulate(q[4], v[4], dt=1e-3, steps=4, passive=False)([0.0015, 0.0035])[0]
     assert np.abs(places[:, 4] - other).max() < 1e-12
 
 
@@ -194,19 +210,21 @@ def test_starts_without_numbers(pendulum: phistar.Robot) -> None:
     q, v, tau = np.zeros((2, 3, 2)), np.zeros((2, 3, 2)), np.zeros((3, 2))
     q[1, 0, 1] = np.nan
     tau[2, 0] = np.inf
-    sim = pendulum.simulate(q, v, tau=tau, dt=1e-3, steps=3, on_error="nan")
+    sim = pendulum.simulate(q, v, tau=tau, dt=1e-3, steps=3, on_error="nan", passive=False)
     assert sim.ok.tolist() == [[True, True, False], [False, True, False]]
     assert sim.diverged.tolist() == [[-1, -1, 0], [0, -1, 0]]
     assert np.isnan(sim.q[:, 1, 0]).all()
     assert np.isfinite(sim.q[:, sim.ok]).all()
     pushes = np.zeros((3, 3, 2))
     pushes[1, 2, 0] = np.nan
-    sim = pendulum.simulate(v[0], v[0], tau_steps=pushes, dt=1e-3, steps=3, on_error="nan")
+    sim = pendulum.simulate(
+        v[0], v[0], tau_steps=pushes, dt=1e-3, steps=3, on_error="nan", passive=False
+    )
     assert sim.ok.tolist() == [True, True, False]
     with pytest.raises(ArgumentError, match="q is not finite"):
-        pendulum.simulate(q, v, dt=1e-3, steps=3)
+        pendulum.simulate(q, v, dt=1e-3, steps=3, passive=False)
     with pytest.raises(ArgumentError, match="on_error is 'skip', expected 'raise' or 'nan'"):
-        pendulum.simulate(q, v, dt=1e-3, steps=3, on_error="skip")
+        pendulum.simulate(q, v, dt=1e-3, steps=3, on_error="skip", passive=False)
 
 
 def wrist() -> phistar.Robot:
@@ -229,11 +247,11 @@ def test_singular_configurations_and_quaternions(how: dict) -> None:
     q = np.array([[0.1, 0.7, 0.3], [0.0, 0.0, 0.0], [0.2, -0.9, 0.1]])
     tip = {"l2": np.ones(6)} if "scheme" not in how else None
     length = {"dt": 1e-3, "steps": 3} if "scheme" not in how else {"duration": 3e-3}
-    sim = robot.simulate(q, np.zeros(3), forces=tip, on_error="nan", **length, **how)
+    sim = robot.simulate(q, np.zeros(3), forces=tip, on_error="nan", **length, **how, passive=False)
     assert sim.ok.tolist() == [True, False, True]
     free = body("free")
     q = np.stack([free.neutral(), 2.0 * free.neutral()])
-    sim = free.simulate(q, np.ones(6), dt=1e-3, steps=2, on_error="nan")
+    sim = free.simulate(q, np.ones(6), dt=1e-3, steps=2, on_error="nan", passive=False)
     assert sim.diverged.tolist() == [-1, 0]
     assert np.isfinite(sim.q[:, 0]).all()
 
@@ -242,7 +260,7 @@ def test_divergence_of_mimic_robots_is_the_motions() -> None:
     """A robot stepped by NumPy that runs away is told as a motion, not as an argument."""
     hand = phistar.load("panda_hand")
     with pytest.raises(DivergenceError, match="motion of robot 'panda_hand' diverges: not finite"):
-        hand.simulate(hand.home, np.full(hand.nv, 1e200), dt=1.0, steps=5)
+        hand.simulate(hand.home, np.full(hand.nv, 1e200), dt=1.0, steps=5, passive=False)
 
 
 # -- arguments and sizes
@@ -252,10 +270,10 @@ def test_a_robot_without_joints() -> None:
     """It stands still, alone and in batches, by steps of every kind."""
     robot = welded()
     for how in ({"dt": 0.1, "steps": 2}, {"duration": 0.2, "scheme": "dopri5"}):
-        sim = robot.simulate([], [], **how)
+        sim = robot.simulate([], [], **how, passive=False)
         assert sim.q.shape == (len(sim.t), 0)
         assert sim.t[-1] == pytest.approx(0.2)
-        many = robot.simulate(np.zeros((4, 0)), [], **how)
+        many = robot.simulate(np.zeros((4, 0)), [], **how, passive=False)
         assert many.v.shape == (len(many.t), 4, 0)
 
 
@@ -264,14 +282,14 @@ def test_results_that_do_not_fit_are_refused(
 ) -> None:
     """1e12 states are refused before anything is done, with their size and ``every=``."""
     with pytest.raises(TooLargeError, match=r"1,000,000,000,001 states .* TB.*every=\d+") as error:
-        pendulum.simulate([0, 0], [0, 0], duration=1e9, dt=1e-3)
+        pendulum.simulate([0, 0], [0, 0], duration=1e9, dt=1e-3, passive=False)
     assert error.value.needed > error.value.available
     assert 10**12 % error.value.every == 0
     monkeypatch.setattr(memory_limits, "available_bytes", lambda: 1 << 20)
     monkeypatch.setattr(memory_limits, "UNCHECKED_BYTES", 1 << 10)
     with pytest.raises(TooLargeError, match="every=10"):
-        pendulum.simulate([0, 0], [0, 0], dt=1e-3, steps=100_000)
-    kept = pendulum.simulate([0, 0], [0, 0], dt=1e-3, steps=1000, every=10)
+        pendulum.simulate([0, 0], [0, 0], dt=1e-3, steps=100_000, passive=False)
+    kept = pendulum.simulate([0, 0], [0, 0], dt=1e-3, steps=1000, every=10, passive=False)
     assert len(kept.t) == 101
 
 
@@ -290,7 +308,9 @@ def test_functions_are_sent_to_rollout(pendulum: phistar.Robot) -> None:
     for name in ("tau", "tau_steps"):
         for function in bad:
             with pytest.raises(ArgumentError, match=r"control\.rollout"):
-                pendulum.simulate([0, 0], [0, 0], dt=1e-3, steps=1, **{name: function})
+                pendulum.simulate(
+                    [0, 0], [0, 0], dt=1e-3, steps=1, **{name: function}, passive=False
+                )
 
 
 def test_wrenches_of_each_sample(pendulum: phistar.Robot) -> None:
@@ -299,30 +319,32 @@ def test_wrenches_of_each_sample(pendulum: phistar.Robot) -> None:
     q, v, f = rng.normal(size=(3, 2)), rng.normal(size=(3, 2)), rng.normal(size=(3, 6))
     tip = pendulum.link_names[-1]
     for how in ({"dt": 1e-3, "steps": 5}, {"duration": 0.01, "scheme": "dopri5"}):
-        sim = pendulum.simulate(q, v, forces={tip: f}, **how)
+        sim = pendulum.simulate(q, v, forces={tip: f}, **how, passive=False)
         for k in range(3):
-            alone = pendulum.simulate(q[k], v[k], forces={tip: f[k]}, **how)
+            alone = pendulum.simulate(q[k], v[k], forces={tip: f[k]}, **how, passive=False)
             np.testing.assert_allclose(sim.q[-1, k], alone.q[-1], rtol=1e-9)
-    grid = pendulum.simulate(q[0], v[0], forces={tip: f}, dt=1e-3, steps=2)
+    grid = pendulum.simulate(q[0], v[0], forces={tip: f}, dt=1e-3, steps=2, passive=False)
     assert grid.q.shape == (3, 3, 2)
     with pytest.raises(ArgumentError, match=r"forces\['" + tip):
-        pendulum.simulate(q, v, forces={tip: np.zeros((4, 6))}, dt=1e-3, steps=2)
+        pendulum.simulate(q, v, forces={tip: np.zeros((4, 6))}, dt=1e-3, steps=2, passive=False)
     with pytest.raises(ShapeError, match=r"forces\['" + tip):
-        pendulum.simulate(q, v, forces={tip: np.zeros(3)}, dt=1e-3, steps=2)
+        pendulum.simulate(q, v, forces={tip: np.zeros(3)}, dt=1e-3, steps=2, passive=False)
 
 
 def test_single_precision_stays(pendulum: phistar.Robot) -> None:
     """float32 states give float32 results, whatever takes the steps; t stays float64."""
     q, v = np.array([0.1, 0.2], np.float32), np.array([0.3, -0.1], np.float32)
     for how in ({"dt": 1e-3, "steps": 20}, {"duration": 0.02, "scheme": "dopri5"}):
-        sim = pendulum.simulate(q, v, **how)
+        sim = pendulum.simulate(q, v, **how, passive=False)
         assert [x.dtype for x in (sim.q, sim.v, sim.tau)] == [np.float32] * 3
         assert sim.t.dtype == np.float64
         assert [x.dtype for x in sim(0.005)] == [np.float32] * 2
-        double = pendulum.simulate(q.astype(float), v.astype(float), **how)
+        double = pendulum.simulate(q.astype(float), v.astype(float), **how, passive=False)
         np.testing.assert_allclose(sim.q, double.q, rtol=1e-5)
     assert np.array_equal(sim.q, double.q.astype(np.float32)), "NumPy steps in double precision"
-    assert pendulum.simulate(q, v.astype(float), dt=1e-3, steps=2).q.dtype == np.float64
+    assert (
+        pendulum.simulate(q, v.astype(float), dt=1e-3, steps=2, passive=False).q.dtype == np.float64
+    )
 
 
 @pytest.mark.parametrize("variables", ["v", "zeta"])
@@ -342,8 +364,10 @@ def test_single_precision_steps(name: str, scheme: str, variables: str) -> None:
     v = (0.3 * rng.normal(size=(13, robot.nv))).astype(np.float32)
     tau = rng.normal(size=(steps, 13, robot.nv)).astype(np.float32)
     how = {"dt": 1e-3, "steps": steps, "every": 2, "scheme": scheme, "variables": variables}
-    single = robot.simulate(q, v, tau_steps=tau, **how)
-    double = robot.simulate(q.astype(float), v.astype(float), tau_steps=tau.astype(float), **how)
+    single = robot.simulate(q, v, tau_steps=tau, **how, passive=False)
+    double = robot.simulate(
+        q.astype(float), v.astype(float), tau_steps=tau.astype(float), **how, passive=False
+    )
     assert single.engine == double.engine == "machine code"
     assert single.q.dtype == single.v.dtype == np.float32
     assert not np.array_equal(single.v, double.v.astype(np.float32)), "these are double steps"

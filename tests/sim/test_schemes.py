@@ -72,7 +72,9 @@ def test_order(case: tuple, scheme: str) -> None:
     robot, q, v, tau, (q_end, v_end) = case
     errors = []
     for steps in (80, 160):
-        sim = robot.simulate(q, v, tau=tau, dt=0.4 / steps, steps=steps, scheme=scheme)
+        sim = robot.simulate(
+            q, v, tau=tau, dt=0.4 / steps, steps=steps, scheme=scheme, passive=False
+        )
         assert sim.engine == "machine code"
         way = robot.difference(q_end, sim.q[-1])
         errors.append(np.linalg.norm(way) + np.linalg.norm(sim.v[-1] - v_end))
@@ -88,7 +90,9 @@ def test_machine_code_takes_the_steps_of_the_loop(case: tuple) -> None:
     push = rng.normal(size=(6, 5, robot.nv))
     places = np.broadcast_to(q, (5, robot.nq))
     for name, scheme in SCHEMES.items():
-        sim = robot.simulate(q, speeds, tau_steps=push, dt=1e-2, steps=6, scheme=name, every=2)
+        sim = robot.simulate(
+            q, speeds, tau_steps=push, dt=1e-2, steps=6, scheme=name, every=2, passive=False
+        )
         loop = NumpyStepper(robot.model, variable("v", robot.model), scheme)
         qs, vs = np.empty((3, 5, robot.nq)), np.empty((3, 5, robot.nv))
         assert loop.run(places, speeds, push, 1e-2, 6, 2, (qs, vs))
@@ -100,7 +104,9 @@ def test_quaternions_stay_unit(case: tuple) -> None:
     """After 200 steps quaternions have length one to 1e-14, and tiny motions do no harm."""
     robot, q, v, _, _ = case
     for speed in (v, 1e-9 * v, 0.0 * v):
-        sim = robot.simulate(q, speed, dt=2e-3, steps=200, scheme="semi_implicit", every=50)
+        sim = robot.simulate(
+            q, speed, dt=2e-3, steps=200, scheme="semi_implicit", every=50, passive=False
+        )
         assert np.isfinite(sim.q).all()
         assert np.abs(sim.q - robot.normalize(sim.q)).max() < 1e-14
 
@@ -120,12 +126,12 @@ def states(robot: phistar.Robot, shape: tuple[int, ...]) -> tuple[np.ndarray, np
 def test_bits_do_not_depend_on_threads_or_batch(quadruped: phistar.Robot) -> None:
     """131 samples give the same bits with 1, 2 and 5 threads, and each what it gives alone."""
     q, v = states(quadruped, (131,))
-    runs = [quadruped.simulate(q, v, dt=1e-3, steps=4, threads=n) for n in (1, 2, 5)]
+    runs = [quadruped.simulate(q, v, dt=1e-3, steps=4, threads=n, passive=False) for n in (1, 2, 5)]
     for other in runs[1:]:
         assert np.array_equal(other.q, runs[0].q)
         assert np.array_equal(other.v, runs[0].v)
     for k in (0, 64, 130):
-        alone = quadruped.simulate(q[k], v[k], dt=1e-3, steps=4)
+        alone = quadruped.simulate(q[k], v[k], dt=1e-3, steps=4, passive=False)
         assert np.array_equal(alone.q, runs[0].q[:, k])
 
 
@@ -134,9 +140,9 @@ def test_pieces_and_thinning_change_nothing(
 ) -> None:
     """Steps taken in pieces, and keeping each third state, give the same bits."""
     q, v = states(quadruped, (3,))
-    whole = quadruped.simulate(q, v, dt=1e-3, steps=12)
+    whole = quadruped.simulate(q, v, dt=1e-3, steps=12, passive=False)
     patch_policy(monkeypatch, simulation_piece_nanoseconds=1.0)
-    pieces = quadruped.simulate(q, v, dt=1e-3, steps=12, every=3)
+    pieces = quadruped.simulate(q, v, dt=1e-3, steps=12, every=3, passive=False)
     assert np.array_equal(pieces.t, whole.t[::3])
     assert np.array_equal(pieces.q, whole.q[::3])
     assert np.array_equal(pieces.v, whole.v[::3])
@@ -146,10 +152,12 @@ def test_batch_axes_broadcast(quadruped: phistar.Robot) -> None:
     """States (2, 1) and forces of each step (3,) make a batch (2, 3) of its members."""
     q, v = states(quadruped, (2, 1))
     push = np.random.default_rng(0).normal(size=(4, 3, quadruped.nv))
-    sim = quadruped.simulate(q, v, tau_steps=push, dt=1e-3, steps=4)
+    sim = quadruped.simulate(q, v, tau_steps=push, dt=1e-3, steps=4, passive=False)
     assert sim.q.shape == (5, 2, 3, quadruped.nq)
     assert sim.tau.shape == (4, 2, 3, quadruped.nv)
-    one = quadruped.simulate(q[1, 0], v[1, 0], tau_steps=push[:, 2], dt=1e-3, steps=4)
+    one = quadruped.simulate(
+        q[1, 0], v[1, 0], tau_steps=push[:, 2], dt=1e-3, steps=4, passive=False
+    )
     assert np.array_equal(one.q, sim.q[:, 1, 2])
 
 
@@ -160,8 +168,8 @@ def test_other_orders_of_coordinates(quadruped: phistar.Robot) -> None:
     q, v = states(quadruped, ())
     q_other = other.configuration(quadruped.configuration_dict(q))
     v_other = other.tangent(quadruped.tangent_dict(v))
-    one = quadruped.simulate(q, v, dt=1e-3, steps=5)
-    two = other.simulate(q_other, v_other, dt=1e-3, steps=5)
+    one = quadruped.simulate(q, v, dt=1e-3, steps=5, passive=False)
+    two = other.simulate(q_other, v_other, dt=1e-3, steps=5, passive=False)
     assert two.engine == "machine code"
     back = other.tangent_dict(two.v[-1])
     assert np.abs(quadruped.tangent(back) - one.v[-1]).max() < 1e-12 * np.abs(one.v).max()
@@ -173,7 +181,9 @@ def test_mimic_joints_are_stepped_over_nodes() -> None:
     v = np.full(hand.nv, 0.1)
     nothing = {hand.link_names[-1]: np.zeros(6)}
     for forces, engine in ((None, "machine code"), (nothing, "numpy loop")):
-        sim = hand.simulate(hand.home, v, dt=1e-3, steps=2, scheme="semi_implicit", forces=forces)
+        sim = hand.simulate(
+            hand.home, v, dt=1e-3, steps=2, scheme="semi_implicit", forces=forces, passive=False
+        )
         assert sim.engine == engine
         step = np.linalg.solve(hand.mass_matrix(hand.home), -hand.bias_force(hand.home, v))
         assert np.allclose(sim.v[1], 0.1 + 1e-3 * step, rtol=0, atol=1e-12 * np.abs(step).max())
@@ -187,7 +197,12 @@ def test_forces_on_frames(quadruped: phistar.Robot) -> None:
     weight = -quadruped.total_mass * quadruped.gravity
     base = quadruped.link_names[0]
     sim = quadruped.simulate(
-        q, np.zeros(quadruped.nv), dt=1e-3, steps=5, forces={base: np.r_[0, 0, 0, weight]}
+        q,
+        np.zeros(quadruped.nv),
+        dt=1e-3,
+        steps=5,
+        forces={base: np.r_[0, 0, 0, weight]},
+        passive=False,
     )
     assert sim.engine == "numpy loop"
     assert np.abs(sim.momentum()[..., 3:]).max() < 1e-9
@@ -197,8 +212,8 @@ def test_forces_on_frames(quadruped: phistar.Robot) -> None:
 def test_in_between(quadruped: phistar.Robot) -> None:
     """States between knots are those of half the steps: q to fourth, v to third order."""
     q, v = states(quadruped, (2,))
-    coarse = quadruped.simulate(q, 0.3 * v, dt=4e-3, steps=4)
-    fine = quadruped.simulate(q, 0.3 * v, dt=2e-3, steps=8)
+    coarse = quadruped.simulate(q, 0.3 * v, dt=4e-3, steps=4, passive=False)
+    fine = quadruped.simulate(q, 0.3 * v, dt=2e-3, steps=8, passive=False)
     q_mid, v_mid = coarse(fine.t[1::2])
     way = quadruped.difference(fine.q[1::2], q_mid)
     assert np.abs(way).max() < 1e-6
@@ -228,18 +243,18 @@ def test_arguments_are_refused(arguments: dict, message: str) -> None:
     """What does not fit is named, with its value."""
     robot = phistar.load("cartpole")
     with pytest.raises(ArgumentError, match=message):
-        robot.simulate(np.zeros((2, 2)), [0.0, 0.0], **arguments)
+        robot.simulate(np.zeros((2, 2)), [0.0, 0.0], **arguments, passive=False)
 
 
 def test_names_and_shapes_are_refused() -> None:
     """Unknown schemes and variables are named with those that exist."""
     robot = phistar.load("cartpole")
     with pytest.raises(UnknownNameError, match=r"rk5.*rk4"):
-        robot.simulate([0, 0], [0, 0], dt=1e-3, steps=1, scheme="rk5")
+        robot.simulate([0, 0], [0, 0], dt=1e-3, steps=1, scheme="rk5", passive=False)
     with pytest.raises(UnknownNameError, match="momentum"):
-        robot.simulate([0, 0], [0, 0], dt=1e-3, steps=1, variables="momentum")
+        robot.simulate([0, 0], [0, 0], dt=1e-3, steps=1, variables="momentum", passive=False)
     with pytest.raises(ShapeError, match=r"one for each step"):
-        robot.simulate([0, 0], [0, 0], dt=1e-3, steps=2, tau_steps=np.zeros((3, 2)))
+        robot.simulate([0, 0], [0, 0], dt=1e-3, steps=2, tau_steps=np.zeros((3, 2)), passive=False)
 
 
 def test_divergence_is_told() -> None:
@@ -247,13 +262,13 @@ def test_divergence_is_told() -> None:
     robot = phistar.load("double_pendulum")
     v = [[0.0, 0.0], [1e155, -1e155]]
     with pytest.raises(ArgumentError, match=r"sample \[1\], diverges: not finite at 0.1 s"):
-        robot.simulate(robot.home, v, dt=0.1, steps=3)
+        robot.simulate(robot.home, v, dt=0.1, steps=3, passive=False)
 
 
 def test_a_bar_can_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
     """``progress=True`` writes to stderr, where results are not."""
     robot = phistar.load("double_pendulum")
-    robot.simulate(robot.home, [0.0, 0.0], dt=1e-3, steps=3, progress=True)
+    robot.simulate(robot.home, [0.0, 0.0], dt=1e-3, steps=3, progress=True, passive=False)
     out, err = capsys.readouterr()
     assert out == ""
     assert "3/3" in err

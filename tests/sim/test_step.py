@@ -49,12 +49,12 @@ def test_a_step_of_simulate(name: str, scheme: str) -> None:
     """Single samples and batches, of robots with mimic joints too: 1e-14, velocities 1e-13."""
     robot = robot_of(name)
     q, v, tau = state(robot, (5,))
-    sim = robot.simulate(q, v, tau=tau, dt=DT, steps=1, scheme=scheme)
+    sim = robot.simulate(q, v, tau=tau, dt=DT, steps=1, scheme=scheme, passive=False)
     for _ in range(2):
-        found = robot.step(q, v, tau, DT, scheme)
+        found = robot.step(q, v, tau, DT, scheme, passive=False)
         assert_close(found[:1], (sim.q[1],), 1e-14)
         assert_close(found[1:], (sim.v[1],), 1e-13)
-    one = robot.step(q[3], v[3], tau[3], DT, scheme)
+    one = robot.step(q[3], v[3], tau[3], DT, scheme, passive=False)
     assert_close(one, (found[0][3], found[1][3]), 1e-13)
 
 
@@ -66,13 +66,13 @@ def test_forces(scheme: str, reference: str) -> None:
     q, v, tau = state(robot, (3,))
     forces = {"FL_FOOT": np.random.default_rng(8).normal(size=(3, 6))}
     given = {"forces": forces, "reference": reference}
-    sim = robot.simulate(q, v, tau=tau, dt=DT, steps=1, scheme=scheme, **given)
-    found = robot.step(q, v, tau, DT, scheme, **given)
+    sim = robot.simulate(q, v, tau=tau, dt=DT, steps=1, scheme=scheme, **given, passive=False)
+    found = robot.step(q, v, tau, DT, scheme, **given, passive=False)
     assert_close(found, (sim.q[1], sim.v[1]), 1e-13)
-    without = robot.step(q, v, tau, DT, scheme)
+    without = robot.step(q, v, tau, DT, scheme, passive=False)
     assert np.abs(found[1] - without[1]).max() > 1e-6
     with pytest.raises(UnknownNameError):
-        robot.step(q, v, tau, DT, forces={"FL_HAND": np.zeros(6)})
+        robot.step(q, v, tau, DT, forces={"FL_HAND": np.zeros(6)}, passive=False)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -82,7 +82,7 @@ def test_steps_too_long_for_a_program(
 ) -> None:
     """They are composed of compiled dynamics and compiled steps of q, to the same result."""
     q, v, tau = state(robot_of(name), (3,))
-    known = robot_of(name).step(q, v, tau, DT, scheme)
+    known = robot_of(name).step(q, v, tau, DT, scheme, passive=False)
     patch_policy(monkeypatch, max_step_link_streams_unrolled=0)
     # Another gravity and back: a robot for which nothing was decided yet.
     robot = robot_of(name).with_gravity((0.0, 0.0, -9.8100000001))
@@ -96,11 +96,11 @@ def test_steps_too_long_for_a_program(
         return used[-1]
 
     monkeypatch.setattr(steps, "_by_entries", spy)
-    assert_close(robot.step(q, v, tau, DT, scheme), known, 1e-10)
+    assert_close(robot.step(q, v, tau, DT, scheme, passive=False), known, 1e-10)
     assert used[0] is not None
     broken = np.where(np.arange(robot.nv) == 1, np.nan, v)
     with pytest.raises(NotFiniteError, match="v is not finite"):
-        robot.step(q, broken, tau, DT, scheme)
+        robot.step(q, broken, tau, DT, scheme, passive=False)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -110,9 +110,11 @@ def test_complex_steps(scheme: str) -> None:
     q, v, tau = state(robot, ())
     way = np.random.default_rng(9).normal(size=robot.nv)
     imaginary = 1e-30
-    q_next, v_next = robot.step(q, v, tau + 1j * imaginary * way, DT, scheme)
+    q_next, v_next = robot.step(q, v, tau + 1j * imaginary * way, DT, scheme, passive=False)
     h = 1e-3
-    ahead, behind = (robot.step(q, v, tau + s * h * way, DT, scheme)[1] for s in (1, -1))
+    ahead, behind = (
+        robot.step(q, v, tau + s * h * way, DT, scheme, passive=False)[1] for s in (1, -1)
+    )
     known = (ahead - behind) / (2 * h)
     np.testing.assert_allclose(
         v_next.imag / imaginary, known, rtol=0, atol=1e-7 * np.abs(known).max()
@@ -126,9 +128,11 @@ def test_batches_that_broadcast(scheme: str) -> None:
     for name in ("ur5", "panda_hand"):
         robot = phistar.load(name)
         q, v, tau = state(robot, (4,))
-        found = robot.step(q[0], v[0], tau, DT, scheme)
+        found = robot.step(q[0], v[0], tau, DT, scheme, passive=False)
         assert [x.shape for x in found] == [(4, robot.nq), (4, robot.nv)]
-        assert_close([x[2] for x in found], robot.step(q[0], v[0], tau[2], DT, scheme), 1e-13)
+        assert_close(
+            [x[2] for x in found], robot.step(q[0], v[0], tau[2], DT, scheme, passive=False), 1e-13
+        )
 
 
 def test_steps_that_overflow() -> None:
@@ -137,11 +141,11 @@ def test_steps_that_overflow() -> None:
     q, v, tau = state(robot, (2,))
     v[1] = 1e200
     with pytest.raises(NotFiniteError):
-        robot.step(q, v, tau, DT)
-    found = robot.step(q, v, tau, DT, on_error="nan")
+        robot.step(q, v, tau, DT, passive=False)
+    found = robot.step(q, v, tau, DT, on_error="nan", passive=False)
     assert np.isnan(found[0][1]).all()
     assert np.isnan(found[1][1]).all()
-    assert_close([x[0] for x in found], robot.step(q[0], v[0], tau[0], DT), 1e-13)
+    assert_close([x[0] for x in found], robot.step(q[0], v[0], tau[0], DT, passive=False), 1e-13)
 
 
 @pytest.mark.parametrize("name", ["quadruped", "panda_hand"])
@@ -152,7 +156,7 @@ def test_rollouts_are_made_of_steps(name: str) -> None:
     motion = control.rollout(robot, q, v, lambda k, q, v: -0.5 * v, DT, 5)
     for k in range(5):
         assert_close(
-            robot.step(motion.q[k], motion.v[k], motion.tau[k], DT),
+            robot.step(motion.q[k], motion.v[k], motion.tau[k], DT, passive=False),
             (motion.q[k + 1], motion.v[k + 1]),
             1e-14,
         )

@@ -43,7 +43,9 @@ def test_steps_by_hand(robot: phistar.Robot, reference: str) -> None:
     """Semi-implicit steps are those of forward dynamics and integrate, to 1e-11."""
     q, v, forces = start(robot, 5)
     options = {"forces": forces, "reference": reference}
-    found = robot.simulate(q, v, dt=DT, steps=20, scheme="semi_implicit", progress=False, **options)
+    found = robot.simulate(
+        q, v, dt=DT, steps=20, scheme="semi_implicit", progress=False, **options, passive=False
+    )
     assert found.engine == CompiledStepper.engine
     tau = np.zeros_like(v)
     for step in range(20):
@@ -61,12 +63,12 @@ def test_against_numpy(robot: phistar.Robot, dtype: type, monkeypatch: pytest.Mo
         q, v = q.astype(dtype), v.astype(dtype)
         forces = {name: wrench.astype(dtype) for name, wrench in forces.items()}
         options = {"dt": DT, "steps": 12, "every": 3, "progress": False, "forces": forces}
-        found = robot.simulate(q, v, **options)
+        found = robot.simulate(q, v, **options, passive=False)
         assert found.engine == CompiledStepper.engine
         assert found.q.dtype == dtype
         with monkeypatch.context() as patch:
             patch.setattr("phistar.sim.run.make_compiled_stepper", lambda *_: None)
-            expected = robot.simulate(q, v, **options)
+            expected = robot.simulate(q, v, **options, passive=False)
         assert expected.engine == NumpyStepper.engine
         tolerance = 1e-11 if dtype is np.float64 else 2e-4
         np.testing.assert_allclose(found.q, expected.q, rtol=tolerance, atol=tolerance)
@@ -77,7 +79,10 @@ def test_forces_matter_and_the_ground_does_not(robot: phistar.Robot) -> None:
     """Without wrenches the motion is another one; those on the ground do nothing."""
     q, v, forces = start(robot, 2)
     options = {"dt": DT, "steps": 10, "progress": False}
-    free, pushed = robot.simulate(q, v, **options), robot.simulate(q, v, forces=forces, **options)
+    free, pushed = (
+        robot.simulate(q, v, **options, passive=False),
+        robot.simulate(q, v, forces=forces, **options, passive=False),
+    )
     assert np.abs(free.v[-1] - pushed.v[-1]).max() > 1e-4
     assert pushed.external
 
@@ -88,8 +93,10 @@ def test_loops_step_in_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     robot = phistar.robots.chain(4)
     forces = {robot.link_names[-1]: np.array([0.0, 0.0, 0.0, 1.0, 2.0, 3.0])}
     q, v = robot.neutral() + 0.2, np.zeros(4)
-    looped = robot.simulate(q, v, dt=DT, steps=5, forces=forces, progress=False)
+    looped = robot.simulate(q, v, dt=DT, steps=5, forces=forces, progress=False, passive=False)
     assert looped.engine == NumpyStepper.engine
     monkeypatch.setenv("PHISTAR_TIER", "wait")
-    straight = phistar.robots.chain(4).simulate(q, v, dt=DT, steps=5, forces=forces, progress=False)
+    straight = phistar.robots.chain(4).simulate(
+        q, v, dt=DT, steps=5, forces=forces, progress=False, passive=False
+    )
     np.testing.assert_allclose(looped.q, straight.q, rtol=1e-11, atol=1e-11)

@@ -4,6 +4,7 @@
 from phistar.backends.base import (
     Backend,
     Executable,
+    PureExecutable,
     VectorExecutable,
     build_vectors,
     default,
@@ -30,6 +31,7 @@ __all__ = [
     "BundleProgram",
     "Executable",
     "MatrixProgram",
+    "PureExecutable",
     "RobotProgram",
     "TracedProgram",
     "Tuning",

@@ -75,6 +75,10 @@ class Executable(Protocol):
         """
         ...
 
+    def wait_for_others(self) -> bool:
+        """Wait for code that runs samples again for which this has no results; is there any?"""
+        return False
+
     def entry(
         self,
         order: Sequence[str],
@@ -129,6 +133,25 @@ class VectorExecutable(Executable, ABC):
         q = inputs["q"]
         assert not isinstance(q, Wrenches)
         return self.run(q, inputs, out)
+
+
+class PureExecutable(Executable, ABC):
+    """A program that is a pure function of arrays of another package, too."""
+
+    @abstractmethod
+    def read(
+        self, given: Mapping[str, object], samples: Mapping[str, tuple[int, ...]]
+    ) -> dict[str, Array]:
+        """Values as arrays of that package, their shapes and precision checked.
+
+        Args:
+            given: By name.
+            samples: Shape of one sample, of each.
+        """
+
+    @abstractmethod
+    def map(self, given: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs for such arrays, q among them, whose leading axes broadcast."""
 
 
 class SweptExecutable(VectorExecutable):

@@ -17,8 +17,15 @@ from phistar.backends.batch_axes import all_finite, all_valid, as_inexact, copy_
 from phistar.backends.robot_programs import TracedProgram
 from phistar.model.configuration import normalized_configuration
 from phistar.model.wrenches import ProgramInputs, Wrenches
-from phistar.scalar.graph import WORK, Value
-from phistar.scalar.program import BasicBlock, MatrixProduct, ScalarProgram, Unrolled
+from phistar.scalar.graph import WORK, Place, Value
+from phistar.scalar.program import (
+    BasicBlock,
+    MatrixProduct,
+    RowLoop,
+    ScalarProgram,
+    Store,
+    Unrolled,
+)
 
 _FORMULAS = {
     "add": "{} + {}",
@@ -36,8 +43,7 @@ _FORMULAS = {
 
 
 def scalar_source(program: Unrolled) -> str:
-    """The source of a program without loops over rows."""
-    assert not program.row_loops
+    """The source of a program."""
     return "\n".join(_lines(program))
 
 
@@ -55,30 +61,54 @@ def _lines(program: Unrolled) -> Iterator[str]:
     if program.slots:
         results[WORK] = "kept"
         yield f"    kept = np.zeros((*batch, {program.slots}), dtype)"
-    yield from _block_lines(program.block, arrays, results)
+
+    def read(place: Place) -> str:
+        return f"{arrays[place.space]}[..., {place.entry}]"
+
+    def write(store: Store) -> str:
+        return f"{results[store.space]}[..., {store.index}] {'+=' if store.add else '='}"
+
+    yield from _block_lines(program.block, "    ", read, write)
     for product in program.products:
         yield from _product_lines(product, results[product.output])
+    for repeat in program.row_loops:
+        yield from _row_loop_lines(repeat, results)
     yield f"    return {', '.join(results[name] for name in signature.outputs)},"
 
 
 def _block_lines(
-    block: BasicBlock, arrays: Mapping[str, str], results: Mapping[str, str]
+    block: BasicBlock, margin: str, read: Callable[[Place], str], write: Callable[[Store], str]
 ) -> Iterator[str]:
-    """Its operations and stores; inputs and results have names."""
+    """Statements of a block."""
     names: dict[int, str] = {}
     for number in block.live_nodes:
         op, *rest = block.graph.nodes[number]
         if op == "const":
             names[number] = f"({rest[0]!r})" if rest[0] < 0 else repr(rest[0])
         elif op == "load":
-            names[number] = f"{arrays[rest[0].space]}[..., {rest[0].entry}]"
+            names[number] = read(rest[0])
         else:
             names[number] = f"n{number}"
-            yield f"    n{number} = {_FORMULAS[op].format(*(names[i] for i in rest))}"
+            yield f"{margin}n{number} = {_FORMULAS[op].format(*(names[i] for i in rest))}"
     for store in block.stores:
         value = names[store.value.id] if isinstance(store.value, Value) else repr(store.value)
-        sign = "+=" if store.add else "="
-        yield f"    {results[store.space]}[..., {store.index}] {sign} {value}"
+        yield f"{margin}{write(store)} {value}"
+
+
+def _row_loop_lines(repeat: RowLoop, results: Mapping[str, str]) -> Iterator[str]:
+    """The same statements for each of some rows."""
+    own = f" + {repeat.stride} * (row - {repeat.rows.start})" if repeat.stride else ""
+
+    def read(place: Place) -> str:
+        return f"kept[..., {place.entry}{own if place.base else ''}]"
+
+    def write(store: Store) -> str:
+        if store.space == WORK:
+            return f"kept[..., {store.index}{own}] ="
+        return f"{results[store.space]}[..., {repeat.row_width} * row + {store.index}] ="
+
+    yield f"    for row in range({repeat.rows.start}, {repeat.rows.stop}):"
+    yield from _block_lines(repeat.block, "        ", read, write)
 
 
 def _product_lines(product: MatrixProduct, result: str) -> Iterator[str]:

@@ -264,6 +264,29 @@ class LoopWork:
 
 
 @dataclass(frozen=True)
+class UnilateralWork:
+    """A step with rows whose multipliers are bounded, solved by an iteration.
+
+    Attributes:
+        rows: How many.
+    """
+
+    rows: int
+
+    def decide(self, bodies: int, tier: str) -> Decision:
+        """Unrolled unless it is too long: a round has a product for each pair of rows."""
+        weight, unit = self.rows * (self.rows + bodies), "rows x (rows + links)"
+        fits, text = _at_most(weight, POLICY.max_unilateral_pairs, unit)
+        if not fits:
+            return _by_numpy(f"{text} are compiled")
+        short, early = _at_most(weight, POLICY.max_unilateral_pairs_at_once, unit)
+        found = Decision(UNROLLED, "contacts", short, 1, f"unrolled: {text} are")
+        if short:
+            return replace(found, why=f"{found.why}; at once: {early} are")
+        return _when_tiered(found, tier, f"in a background thread: {early} are compiled at once")
+
+
+@dataclass(frozen=True)
 class NodeWork:
     """Dynamics over nodes of links that move together, such as those of mimic joints.
 
@@ -315,7 +338,15 @@ class StepWork:
 
 
 Work = (
-    VectorWork | StagesWork | MatrixWork | BundleWork | TracedWork | LoopWork | NodeWork | StepWork
+    VectorWork
+    | StagesWork
+    | MatrixWork
+    | BundleWork
+    | TracedWork
+    | LoopWork
+    | UnilateralWork
+    | NodeWork
+    | StepWork
 )
 
 
@@ -472,6 +503,7 @@ __all__ = [
     "StagesWork",
     "StepWork",
     "TracedWork",
+    "UnilateralWork",
     "VectorWork",
     "Work",
     "by_tier",

@@ -139,30 +139,44 @@ class MachineCode:
         if wrenches is not None and EXTERNAL_FORCE in kernel.call.signature.inputs:
             arrays[EXTERNAL_FORCE] = _link_forces(program.model, arrays["q"], wrenches)
         found = run_on_batch(kernel, arrays, axes, program.sample_shapes, out)
-        if self._otherwise is None or found[1]:
+        if self.otherwise is None or found[1]:
             return found
-        return self._otherwise.filled_in(arrays, axes, found[0])
+        return self.otherwise.filled_in(arrays, axes, found)
 
     @cached_property
-    def _otherwise(self) -> MachineCode | None:
+    def otherwise(self) -> MachineCode | None:
         """What has results where this program has none."""
         program = self.program
         other = program.otherwise if isinstance(program, TracedProgram) else None
         return None if other is None else MachineCode(other)
 
+    def wait_for_others(self) -> bool:
+        """See ``base.Executable``."""
+        if self.otherwise is None:
+            return False
+        self.otherwise.tiers().wait_for_final()
+        return True
+
     def filled_in(
-        self, arrays: Mapping[str, Array], axes: Mapping[str, int], results: dict[str, Array]
+        self,
+        arrays: Mapping[str, Array],
+        axes: Mapping[str, int],
+        found: tuple[dict[str, Array], bool],
     ) -> tuple[dict[str, Array], bool]:
         """Results in which samples that are not numbers are those of this program.
 
-        It is waited for: what a sample gets must not depend on what happens to be compiled.
+        As long as it is being compiled they stay as they are.
 
         Args:
             arrays: Inputs, batches broadcast.
             axes: How many axes of each belong to a sample.
-            results: Of another program; changed.
+            found: What another program gives; changed.
         """
-        shapes = self.program.sample_shapes
+        dtype = np.result_type(*arrays.values())
+        kernel = self.tiers(tuple(arrays), LLVM_REAL_BY_DTYPE[dtype]).kernel_if_ready
+        if kernel is None:
+            return found
+        shapes, results = self.program.sample_shapes, found[0]
         batch = np.broadcast_shapes(*(x.shape[: x.ndim - axes[n]] for n, x in arrays.items()))
         lost = np.zeros(batch, dtype=bool)
         for x in results.values():
@@ -171,10 +185,8 @@ class MachineCode:
             n: np.broadcast_to(x, (*batch, *x.shape[x.ndim - axes[n] :]))[lost]
             for n, x in arrays.items()
         }
-        dtype = np.result_type(*arrays.values())
-        kernel = self.tiers(tuple(arrays), LLVM_REAL_BY_DTYPE[dtype]).wait_for_final()
-        found, finite = run_on_batch(kernel, some, axes, shapes)
-        for name, x in found.items():
+        others, finite = run_on_batch(kernel, some, axes, shapes)
+        for name, x in others.items():
             results[name][lost] = x
         return results, finite
 

@@ -19,6 +19,7 @@ from phistar.robot import Robot
 
 _DIALECT_TAG = re.compile(r'<phistar:(\w+)|type="phistar:(?=\w)')
 _DIALECT_MEANINGS = {
+    "actuator": "actuators",
     "": "joint types that others must reject",
     "gravity": "gravity",
     "frame": "extra frames",

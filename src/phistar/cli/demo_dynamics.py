@@ -80,7 +80,7 @@ motion = phistar.control.rollout(cart, {"hinge": 0.3}, np.zeros(2), push, dt=0.0
     DemoStep(
         "Let it fall: Runge-Kutta steps in one call of machine code",
         """\
-sim = arm.simulate(q, still, dt=0.001, duration=3, every=10)
+sim = arm.simulate(q, still, dt=0.001, duration=3, every=10, passive=False)
 kinetic = arm.kinetic_energy(sim.q, sim.v)""",
         _show_simulation,
     ),

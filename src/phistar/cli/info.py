@@ -53,6 +53,7 @@ def run(options: argparse.Namespace) -> int:
     print_tree(console, robot, limit)
     _print_joints(console, robot, limit)
     _print_limits(console, robot, limit)
+    _print_actuators(console, robot, limit)
     _print_masses(console, robot, limit)
     _print_problems(console, robot, limit)
     return 0
@@ -165,7 +166,7 @@ def _print_limits(console: Console, robot: Robot, limit: int | None) -> None:
     if not joints:
         return
     used = [column for column in _COLUMNS if any(column.is_given(joint) for joint in joints)]
-    heading(console, "Limits and drives (dynamics uses the armature only)")
+    heading(console, "Limits and drives (simulate uses ranges, damping, friction, stiffness)")
     table = make_table("joint", "range", *(column.name for column in used))
     for joint in joints[:limit]:
         cells = [join_values(range_parts(joint, number))]
@@ -173,6 +174,32 @@ def _print_limits(console: Console, robot: Robot, limit: int | None) -> None:
         table.add_row(Text(clean(joint.name), style="cyan"), *cells)
     console.print(table)
     _print_hidden_count(console, len(joints), limit, "joint")
+
+
+def _print_actuators(console: Console, robot: Robot, limit: int | None) -> None:
+    """Name, kind, joint, gear and ranges of what the file says of motors."""
+    actuators = robot.actuators
+    if not len(actuators):
+        return
+    heading(console, "Actuators (robot.actuators)")
+    table = make_table("actuator", "kind", "joint", "gear", "control", "force", right=("gear",))
+    rows = zip(
+        actuators.names,
+        actuators.kind,
+        actuators.joint,
+        actuators.gear,
+        actuators.ctrlrange,
+        actuators.forcerange,
+        strict=True,
+    )
+    for name, kind, joint, gear, control, force in islice(rows, limit):
+        ranges = [
+            f"{number(low)} .. {number(high)}" if math.isfinite(low) or math.isfinite(high) else ""
+            for low, high in (control, force)
+        ]
+        table.add_row(Text(clean(name), style="cyan"), kind, clean(joint), number(gear), *ranges)
+    console.print(table)
+    _print_hidden_count(console, len(actuators), limit, "actuator")
 
 
 def _has_limits(joint: Joint) -> bool:

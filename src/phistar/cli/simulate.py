@@ -22,6 +22,7 @@ from phistar.robot import Robot
 from phistar.sim import Simulation
 from phistar.sim.result_size import large_simulation_text
 from phistar.sim.run import SCHEME_NAMES
+from phistar.sim.scheme_choice import AUTO
 from phistar.sim.variables import VARIABLES
 
 DEFAULT_STEP_SECONDS = 1e-3
@@ -38,8 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"length of a step in seconds (default: {DEFAULT_STEP_SECONDS}; dopri5 chooses its steps)"
     )
     parser.add_argument("--dt", type=float, help=text)
-    text = f"one of {', '.join(SCHEME_NAMES)} (default: rk4)"
-    parser.add_argument("--scheme", metavar="NAME", default="rk4", help=text)
+    text = f"one of {', '.join(SCHEME_NAMES)} (default: auto, rk4 unless joints are stiff)"
+    parser.add_argument("--scheme", metavar="NAME", default=AUTO, help=text)
+    text = "leave out springs, damping, dry friction and limits of the joints"
+    parser.add_argument("--rigid", action="store_true", help=text)
     text = (
         f"what is stepped beside q: {', '.join(VARIABLES)} (default: v, or what the scheme needs)"
     )
@@ -60,7 +63,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Simulate, print a report, write the files."""
-    for name, known in ((options.scheme, SCHEME_NAMES), (options.variables, tuple(VARIABLES))):
+    schemes = (AUTO, *SCHEME_NAMES)
+    for name, known in ((options.scheme, schemes), (options.variables, tuple(VARIABLES))):
         if name is not None and name not in known:
             raise UsageError(
                 f"no scheme or variable is called '{name}'; {did_you_mean(name, known)}"
@@ -88,6 +92,7 @@ def run(options: argparse.Namespace) -> int:
             scheme=options.scheme,
             variables=options.variables,
             every=options.every,
+            passive=not options.rigid,
         )
     _report(sim, time.perf_counter() - begin)
     if options.out:
@@ -136,6 +141,8 @@ def _report(sim: Simulation, seconds: float) -> None:
     steps = pluralize(sim.steps, "step")
     print(f"{clean(sim.model.name)}: {sim.t[-1]:g} s in {steps} of {sim.scheme}")
     print(f"  state (q, {sim.variables}), by {sim.engine}, in {seconds:.3g} s")
+    if sim.passive:
+        print(f"  {', '.join(sim.passive)} of the joints act; --rigid leaves them out")
     energy = sim.energy()
     print(f"  energy {energy[0]:.6g} J at the start, {energy[-1]:.6g} J at the end")
     print(f"  {sim.drift()}")

@@ -14,11 +14,11 @@ reduced_expressions  own expressions on robots whose mimic joints are reduced
 
 from phistar.backends import Executable
 from phistar.compile.evaluate import (
+    RequestKey,
     chained_entry,
     cheapest_inner_products,
     evaluate_bundle,
     evaluate_matrix,
-    frame_motions,
     keep_entry,
     matrix,
     matrix_executable,
@@ -30,7 +30,7 @@ from phistar.compile.evaluate import (
     traced_executable,
     traced_results,
 )
-from phistar.compile.node_rows import embedded_request, is_embedded, refuse_on_nodes
+from phistar.compile.node_rows import embedded_request, is_embedded, node_loads, refuse_on_nodes
 from phistar.compile.on_loops import quantity_on
 from phistar.compile.passes import LEVELS, PASSES, Draft, Pass, Stage, Stages
 from phistar.compile.pipeline import (
@@ -77,6 +77,7 @@ __all__ = [
     "MatrixPart",
     "Pass",
     "Pieces",
+    "RequestKey",
     "Row",
     "Stage",
     "Stages",
@@ -92,7 +93,6 @@ __all__ = [
     "embedded_request",
     "evaluate_bundle",
     "evaluate_matrix",
-    "frame_motions",
     "is_embedded",
     "joint_map",
     "keep_entry",
@@ -102,6 +102,7 @@ __all__ = [
     "matrix_executable",
     "matrix_plan",
     "matrix_request",
+    "node_loads",
     "numpy_results",
     "quantity_on",
     "refuse_on_nodes",

@@ -23,12 +23,10 @@ from phistar.compile.traced import TRACED
 from phistar.derive import derive
 from phistar.errors import LoweringError
 from phistar.memory_limits import UNCHECKED_BYTES, refuse_large
-from phistar.model.components import GROUND
 from phistar.model.model import Model
 from phistar.model.model_cache import Entry, entries
 from phistar.model.singular import require_finite_results
 from phistar.model.wrenches import ProgramInputs, Wrenches
-from phistar.spatial import motion_transform, pose_inverse
 from phistar.sweeps.column_support import BlockPartition
 from phistar.sweeps.inner_products import DualPair, InnerProductTerm, inner_product_terms
 from phistar.sweeps.matrix_plans import evaluate
@@ -84,12 +82,13 @@ def evaluate_matrix(
     q: Array,
     given: ProgramInputs,
     frames: Sequence[str] = (),
+    backend: str | None = None,
 ) -> Any:
-    """The same for a request."""
+    """The same for a request, by the default backend unless another one is named."""
     part = wanted.part
     if isinstance(part, Full):
         _refuse_large(wanted.operator, model, q, given, frames)
-    code = compile_request(wanted).build(model, frames)
+    code = compile_request(wanted).build(model, frames, backend=backend)
     found = None
     if code is not None:
         found = code.try_run({"q": q, **given})
@@ -153,10 +152,10 @@ def _refuse_large(
 
 
 def evaluate_bundle(
-    name: str, model: Model, q: Array, inputs: ProgramInputs
+    name: str, model: Model, q: Array, inputs: ProgramInputs, backend: str | None = None
 ) -> dict[str, Array] | None:
     """Vectors and matrices of a bundle at once, joints in body order, if that is possible."""
-    code = kernel(name, model).build(model)
+    code = kernel(name, model).build(model, backend=backend)
     if code is None:
         return None
     found = code.try_run({"q": q, **inputs})
@@ -301,14 +300,3 @@ def cheapest_inner_products(expr: Expr) -> tuple[InnerProductTerm, ...]:
             return inf
 
     return inner_product_terms(expr, cost)
-
-
-def frame_motions(model: Model, frames: Sequence[str], motions: Array) -> Array:
-    """Motions (..., frames, 6) of frames, in their own axes, out of those of the links."""
-    result = np.zeros((*motions.shape[:-2], len(frames), 6), dtype=motions.dtype)
-    for number, name in enumerate(frames):
-        frame = model.frame(name)
-        if frame.body != GROUND:
-            carry = motion_transform(pose_inverse(frame.body_pose))
-            result[..., number, :] = motions[..., frame.body, :] @ carry.T
-    return result

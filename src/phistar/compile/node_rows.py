@@ -32,7 +32,7 @@ PREFIX = "embedded_"
 """Of the names of rows over nodes."""
 
 
-def _loads(turning_rotors: bool) -> Schedule:
+def node_loads(turning_rotors: bool) -> Schedule:
     """The force on each link that the motion takes at v̇ = 0, and the joint forces of rotors."""
     from phistar.compile.pipeline import compile_outputs
 
@@ -45,7 +45,7 @@ def _loads(turning_rotors: bool) -> Schedule:
 def _forward_dynamics(model: Model) -> Unrolled:
     from phistar.scalar.trace import node_programs
 
-    return node_programs.forward_dynamics(model, _loads(model.turning_rotors))
+    return node_programs.forward_dynamics(model, node_loads(model.turning_rotors))
 
 
 def _solve(model: Model) -> Unrolled:
@@ -76,7 +76,7 @@ def _linearize(model: Model) -> Unrolled:
     def forces(options: LoweringOptions) -> Unrolled:
         return to_fused(bundle, model, frozenset(OPTIONAL_INPUTS), options)
 
-    return node_programs.linearize(model, _loads(model.turning_rotors), forces)
+    return node_programs.linearize(model, node_loads(model.turning_rotors), forces)
 
 
 def _tree_program(name: str, model: Model) -> Callable[[LoweringOptions], Unrolled]:
@@ -92,14 +92,14 @@ def _jvp(model: Model) -> Unrolled:
     from phistar.scalar.trace import node_programs
 
     forces = _tree_program("inverse_dynamics_jvp", model)
-    return node_programs.forward_dynamics_jvp(model, _loads(model.turning_rotors), forces)
+    return node_programs.forward_dynamics_jvp(model, node_loads(model.turning_rotors), forces)
 
 
 def _vjp(model: Model) -> Unrolled:
     from phistar.scalar.trace import node_programs
 
     forces = _tree_program("inverse_dynamics_vjp", model)
-    return node_programs.forward_dynamics_vjp(model, _loads(model.turning_rotors), forces)
+    return node_programs.forward_dynamics_vjp(model, node_loads(model.turning_rotors), forces)
 
 
 def _node_work(passes: int) -> Callable[[Model], NodeWork | None]:

@@ -29,10 +29,11 @@ from phistar.algebra.spaces import JOINT, ONE, TASK_MOTION, Space
 from phistar.algebra.symbols import D, E_psi, G, K, P, Upsilon, mass_matrix, psi
 from phistar.algebra.traverse import nodes, open_lets
 from phistar.arrays import Array
-from phistar.compile.evaluate import frame_motions, run_traced
+from phistar.compile.evaluate import run_traced
 from phistar.compile.node_rows import embedded_request
 from phistar.compile.pipeline import Kernel, compile_outputs
 from phistar.errors import ArgumentError
+from phistar.model.frame_motions import frame_motions
 from phistar.model.joint_map import joint_map
 from phistar.model.model import Model
 from phistar.model.node_tree import NodeTree

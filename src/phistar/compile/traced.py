@@ -22,6 +22,7 @@ from phistar.compile.requests import RESULT_OUTPUT, Shape, Traced
 from phistar.model.components import LoopJoint
 from phistar.model.configuration import random_configuration
 from phistar.model.joint_map import joint_map
+from phistar.model.joint_physics import FORCE_PARTS
 from phistar.model.kinematic_loops import active_loops, loop_ends
 from phistar.model.model import Model
 from phistar.model.node_tree import NodeTree
@@ -409,6 +410,15 @@ _ROWS = (
         _tracer("configuration_programs", "difference"),
         _all_links,
         defined="the step dv with q1 = q0 ⊕ dv, joint by joint",
+    ),
+    Traced(
+        "passive_force",
+        ("q", "v"),
+        lambda model, parts: (model.nv,),
+        _tracer("passive_programs", "passive_force"),
+        _all_links,
+        choices={"parts": FORCE_PARTS},
+        defined="-K e(q) - B v - F sign(v), e the way from where springs rest, joint by joint",
     ),
     Traced(
         "jacobian_rate",

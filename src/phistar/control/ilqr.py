@@ -44,6 +44,7 @@ from phistar.control.trajectory import Trajectory
 from phistar.control.user_cost import checked_actuation, checked_expansion
 from phistar.errors import ArgumentError, ConvergenceWarning, ShapeError, pluralize, warn
 from phistar.model.configuration import Coordinates
+from phistar.model.joint_physics import Passive
 from phistar.model.kinematic_loops import require_tree
 from phistar.reprs import truncate_lines
 from phistar.robot import Robot
@@ -111,6 +112,7 @@ def ilqr(
     tolerance: float = 1e-8,
     max_iterations: int = 200,
     progress: bool = False,
+    passive: Passive = False,
 ) -> Solution:
     """The joint forces that bring a robot from a start along the cheapest motion.
 
@@ -131,6 +133,8 @@ def ilqr(
         tolerance: Converged when a full step predicts a decrease below this fraction of the cost.
         max_iterations: Largest number of iterations.
         progress: Show a progress bar.
+        passive: As in ``robot.discretize``: springs, damping and sliding friction of the joints, if
+            wanted; limits and friction at rest are left out.
 
     Returns:
         The solution, with a ``ConvergenceWarning`` where it did not converge.
@@ -143,6 +147,11 @@ def ilqr(
     actuation = checked_actuation(cost)
     robot = actuation.robot
     _check(robot, dt, steps, max_iterations, second_order)
+    if second_order and passive is not False:
+        raise ArgumentError(
+            "second_order and passive are both given, and second derivatives of springs and "
+            "damping are not known; leave out one of them"
+        )
     start_q, start_v = robot.configuration(q), robot.tangent(np.zeros(robot.nv) if v is None else v)
     batch = np.broadcast_shapes(start_q.shape[:-1], start_v.shape[:-1])
     start_q = np.broadcast_to(start_q, (*batch, robot.nq)).reshape(-1, robot.nq)
@@ -154,8 +163,8 @@ def ilqr(
     )
     forces = _initial_forces(actuation, start_q, tau, steps, batch)
     guess = np.clip(actuation.pick(forces), *bounds)
-    motions = _initial_trajectories(cost, start_q, start_v, guess, dt, bounds)
-    solver = _Solver(cost, motions, dt, bounds, second_order, tolerance)
+    motions = _initial_trajectories(cost, start_q, start_v, guess, dt, bounds, passive)
+    solver = _Solver(cost, motions, dt, bounds, second_order, tolerance, passive)
     with _bar(progress, max_iterations) as show:
         for _ in range(max_iterations):
             solver.iterate()
@@ -176,7 +185,9 @@ class _Solver:
         bounds: tuple[Array, Array],
         second_order: bool,
         tolerance: float,
+        passive: Passive = False,
     ) -> None:
+        self.passive = passive
         self.cost, self.motions, self.dt, self.bounds = cost, motions, dt, bounds
         self.second_order, self.tolerance = second_order, tolerance
         problems = motions.u.shape[1]
@@ -202,7 +213,7 @@ class _Solver:
             newton = backward(replace(at, dynamics_hessian=hessian), self.damping[now])
             gains = gains.where(newton.failed | (self.damping[now] > 0), newton)
         gains = gains.of_whole_states(at.pick)
-        best, better = search(self.cost, nominal, gains, self.dt, self.bounds)
+        best, better = search(self.cost, nominal, gains, self.dt, self.bounds, self.passive)
         promised = -(gains.slope + gains.curve)
         close = promised <= self.tolerance * np.maximum(np.abs(nominal.cost), _MIN_COST)
         plain = self.damping[now] == 0
@@ -241,11 +252,12 @@ class _Solver:
         )
         before = nominal.q[:-1], nominal.v[:-1], tau, self.dt
         if not closes_loops(robot):
-            step = robot.discretize(*before)
+            step = robot.discretize(*before, passive=self.passive)
             B = step.B[..., actuation.columns]
             return LinearizedSteps(step.A, B, nominal.u, *self.bounds, cost)
         knots = loop_states(robot, nominal.q, nominal.v)
-        reduced = reduced_steps(robot, *before, knots.at(slice(-1)), knots.entries[1:])
+        entries = knots.entries[1:]
+        reduced = reduced_steps(robot, *before, knots.at(slice(-1)), entries, self.passive)
         return LinearizedSteps(
             reduced.A,
             reduced.B[..., actuation.columns],
@@ -326,7 +338,13 @@ def _initial_forces(
 
 
 def _initial_trajectories(
-    cost: Cost, q: Array, v: Array, u: Array, dt: float, bounds: tuple[Array, Array]
+    cost: Cost,
+    q: Array,
+    v: Array,
+    u: Array,
+    dt: float,
+    bounds: tuple[Array, Array],
+    passive: Passive,
 ) -> TrajectoryBatch:
     """The motions of the first guess.
 
@@ -346,7 +364,7 @@ def _initial_trajectories(
         np.zeros((*u.shape, 2 * v.shape[-1])),
         *(np.zeros(problems) for _ in range(3)),
     )
-    motions = roll_out(cost, still, none, dt, bounds, np.ones(1))
+    motions = roll_out(cost, still, none, dt, bounds, np.ones(1), passive)
     if not np.isfinite(motions.cost).all():
         index = int(np.argmin(np.isfinite(motions.cost[0])))
         raise ArgumentError(

@@ -32,6 +32,7 @@ from phistar.control.loop_states import (
 )
 from phistar.loops.minimal import MinimalCoordinates
 from phistar.model.configuration import Coordinates
+from phistar.model.joint_physics import Passive
 from phistar.reprs import one_line_repr
 from phistar.robot import Robot
 
@@ -155,6 +156,7 @@ def pd_gravity(
     gravity: bool = True,
     actuated: Sequence[str] | None = None,
     limits: ArrayLike | str | None = None,
+    passive: Passive = False,
 ) -> PDGravity:
     """Springs and dampers at the joints, with gravity compensation.
 
@@ -171,6 +173,8 @@ def pd_gravity(
         gravity: Add the forces that hold the robot against gravity.
         actuated: Names of the joints that have motors, of a robot with loops; by default all.
         limits: Bounds of forces, as in ``rate_feedback``.
+        passive: Forces of the joints themselves that the motors make up for: True, or some of
+            ``"springs"``, ``"damping"``, ``"friction"``; by default the law knows of none.
     """
     goal_q = robot.configuration(goal)
     inertia = _joint_inertia(robot, goal_q)
@@ -182,7 +186,16 @@ def pd_gravity(
     )
     found = motors(robot, limits, actuated)
     kp, kd = kp * found.driven, kd * found.driven
-    return PDGravity(robot, *found.bounds, gravity, goal_q, kp, kd, actuation=found.actuation)
+    return PDGravity(
+        robot,
+        *found.bounds,
+        gravity,
+        goal_q,
+        kp,
+        kd,
+        actuation=found.actuation,
+        passive=passive,
+    )
 
 
 def _joint_inertia(robot: Robot, q: Array) -> Array:
@@ -203,6 +216,7 @@ def computed_torque(
     *,
     actuated: Sequence[str] | None = None,
     limits: ArrayLike | str | None = None,
+    passive: Passive = False,
 ) -> ComputedTorque:
     """Inverse dynamics of linear, decoupled errors: δ̈ + k_d δ̇ + k_p δ = 0 at every joint.
 
@@ -217,11 +231,21 @@ def computed_torque(
         damping: k_d, a number or (nv,) [1/s]; by default critical, 2 sqrt(k_p).
         actuated: Names of the joints that have motors, of a robot with loops; by default all.
         limits: Bounds of forces, as in ``rate_feedback``.
+        passive: Forces of the joints themselves that the motors make up for: True, or some of
+            ``"springs"``, ``"damping"``, ``"friction"``; by default the law knows of none.
     """
     kp = positive_gains(robot, "stiffness", stiffness)
     kd = 2.0 * np.sqrt(kp) if damping is None else positive_gains(robot, "damping", damping)
     found, goal_q = motors(robot, limits, actuated), robot.configuration(goal)
     free = robot.minimal(goal_q) if closes_loops(robot) else None
     return ComputedTorque(
-        robot, *found.bounds, True, goal_q, kp, kd, actuation=found.actuation, free=free
+        robot,
+        *found.bounds,
+        True,
+        goal_q,
+        kp,
+        kd,
+        actuation=found.actuation,
+        passive=passive,
+        free=free,
     )

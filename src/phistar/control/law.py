@@ -21,6 +21,7 @@ from phistar.control.actuation import Actuation
 from phistar.control.loop_states import at_motors, closes_loops
 from phistar.errors import ArgumentError, ShapeError
 from phistar.model.configuration import Coordinates
+from phistar.model.joint_physics import Passive
 from phistar.robot import Robot
 from phistar.spatial import is_rotation
 
@@ -35,6 +36,8 @@ class Law(ABC):
         upper: (nv,) largest joint forces, or None.
         gravity: Whether the law adds the forces that hold the robot against gravity.
         actuation: The joints with motors, of a robot with loops; None: all.
+        passive: Forces of the joints themselves that the motors make up for, as in
+            ``robot.passive_force``; False: the law knows of none.
     """
 
     robot: Robot
@@ -43,6 +46,7 @@ class Law(ABC):
     gravity: bool
     name: ClassVar[str]
     actuation: Actuation | None = field(default=None, kw_only=True)
+    passive: Passive = field(default=False, kw_only=True)
 
     @abstractmethod
     def pull(self, q: Array) -> Array:
@@ -64,6 +68,8 @@ class Law(ABC):
     def demand(self, q: Array, v: Array) -> Array:
         """Forces (..., nv) of the motors, before limits."""
         tau = self.require(q, v)
+        if self.passive is not False:
+            tau = tau - self.robot.passive_force(q, v, passive=self.passive)
         return tau if self.actuation is None else at_motors(self.actuation, q, tau)
 
     def forces(self, q: Coordinates, v: Coordinates) -> Array:

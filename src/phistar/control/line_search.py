@@ -14,6 +14,7 @@ from phistar.control.cost import Cost
 from phistar.control.loop_states import closes_loops
 from phistar.control.user_cost import checked_value
 from phistar.errors import SampleError
+from phistar.model.joint_physics import Passive
 
 STEP_FRACTIONS = 0.5 ** np.arange(10.0)
 """Fractions of a step that are tried, all in one batch."""
@@ -58,6 +59,7 @@ def roll_out(
     dt: float,
     bounds: tuple[Array, Array],
     lengths: Array = STEP_FRACTIONS,
+    passive: Passive = False,
 ) -> TrajectoryBatch:
     """Motions for every step length; its axis follows that of time."""
     actuation, robot = cost.actuation, cost.actuation.robot
@@ -75,13 +77,19 @@ def roll_out(
         if closed:
             try:
                 tau = actuation.spread(u[i])
-                q[i + 1], v[i + 1] = robot.step(q[i], v[i], tau, dt, on_error="nan")
+                if passive is not False:
+                    tau = tau + robot.passive_force(q[i], v[i], passive=passive, on_error="nan")
+                q[i + 1], v[i + 1] = robot.step(
+                    q[i], v[i], tau, dt, "semi_implicit", passive=False, on_error="nan"
+                )
             except SampleError:
                 if i == 0:  # the user's own start
                     raise
                 v[i + 1] = np.nan  # all have left the loops
         else:
-            vdot = robot.forward_dynamics(q[i], v[i], actuation.spread(u[i]), on_error="nan")
+            vdot = robot.forward_dynamics(
+                q[i], v[i], actuation.spread(u[i]), passive=passive, on_error="nan"
+            )
             v[i + 1] = v[i] + dt * vdot
         # A diverged motion continues from the nominal one, so that the others can finish.
         diverged = ~(np.abs(v[i + 1]) < _MAX_STATE).all(axis=-1)
@@ -96,10 +104,15 @@ def roll_out(
 
 
 def search(
-    cost: Cost, nominal: TrajectoryBatch, gains: Gains, dt: float, bounds: tuple[Array, Array]
+    cost: Cost,
+    nominal: TrajectoryBatch,
+    gains: Gains,
+    dt: float,
+    bounds: tuple[Array, Array],
+    passive: Passive = False,
 ) -> tuple[TrajectoryBatch, Array]:
     """The best motion of each problem over the step lengths, and whether it is an improvement."""
-    tried = roll_out(cost, nominal, gains, dt, bounds)
+    tried = roll_out(cost, nominal, gains, dt, bounds, passive=passive)
     problems = np.arange(nominal.u.shape[1])
     best = np.argmin(tried.cost, axis=0)
     chosen = TrajectoryBatch(

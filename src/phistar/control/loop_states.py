@@ -22,6 +22,7 @@ from phistar.loops.linearization import motion_tangents
 from phistar.loops.minimal import dependent_columns, independent_of, partition
 from phistar.loops.rank import factored
 from phistar.loops.system import loop_system, motion_at, rows_at
+from phistar.model.joint_physics import Passive
 from phistar.model.kinematic_loops import active_loops
 from phistar.robot import Robot
 
@@ -114,14 +115,18 @@ def inverse_inertia_on_loops(robot: Robot, q: Array) -> Array:
     return np.asarray(X @ np.linalg.solve(Xt @ robot.mass_matrix(q) @ X, Xt))
 
 
-def holding_force(actuation: Actuation, q: Array) -> Array:
+def holding_force(actuation: Actuation, q: Array, passive: Passive = False) -> Array:
     """Joint forces (..., nv) that hold a robot against gravity as well as its motors can.
 
-    With loops the shortest efforts; without, gravity's forces at the joints with motors.
+    With loops the shortest efforts; without, gravity's forces at the joints with motors, and with
+    ``passive`` less those of springs.
     """
     robot, still = actuation.robot, np.zeros(actuation.robot.nv)
     if not closes_loops(robot):
-        return actuation.spread(actuation.pick(robot.gravity_force(q)))
+        hold = robot.gravity_force(q)
+        if passive is not False:
+            hold = hold - robot.passive_force(q, still, passive=passive)
+        return actuation.spread(actuation.pick(hold))
     return robot.constrained_inverse_dynamics(
         q, still, still, actuated=actuation.names, allow_residual=True
     ).tau

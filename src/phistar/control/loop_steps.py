@@ -24,6 +24,7 @@ from phistar.loops.assembly import usual_rank
 from phistar.loops.linearization import motion_tangents
 from phistar.loops.rank import independent_rows, take_rows
 from phistar.loops.system import loop_system, motion_at, rows_at, tangents_at
+from phistar.model.joint_physics import Passive
 from phistar.robot import Robot
 
 _PROJECTIONS = 3
@@ -56,6 +57,7 @@ def reduced_steps(
     dt: float,
     start: LoopStates,
     end_entries: Array,
+    passive: Passive = False,
 ) -> ReducedSteps:
     """Steps from states on the loops, linearized.
 
@@ -65,9 +67,10 @@ def reduced_steps(
         dt: Length of the steps [s].
         start: Independent changes there.
         end_entries: (..., n) independent coordinates at the ends.
+        passive: As in ``robot.linearize``.
     """
     model, nv = robot.model, robot.nv
-    at = robot.linearize(q, v, tau)
+    at = robot.linearize(q, v, tau, passive=passive)
     free_v = v + dt * at.vdot
     # Changes by (δq_R, δv_R, δτ) before the projection.
     n, starts = start.X.shape[-1], start.expand
@@ -82,7 +85,10 @@ def reduced_steps(
         np.take_along_axis(x, end_entries[..., None], axis=-2) for x in (moving.dq, moving.dv)
     ]
     change = np.concatenate(picked, axis=-2)
-    return ReducedSteps(*robot.step(q, v, tau, dt), change[..., : 2 * n], change[..., 2 * n :])
+    if passive is not False:
+        tau = tau + robot.passive_force(q, v, passive=passive)
+    ahead = robot.step(q, v, tau, dt, "semi_implicit", passive=False)
+    return ReducedSteps(*ahead, change[..., : 2 * n], change[..., 2 * n :])
 
 
 @dataclass(frozen=True)

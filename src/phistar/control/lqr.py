@@ -31,6 +31,7 @@ from phistar.control.loop_states import (
 from phistar.control.loop_steps import reduced_steps
 from phistar.errors import EquilibriumError, ShapeError, StabilityError
 from phistar.model.configuration import Coordinates
+from phistar.model.joint_physics import Passive
 from phistar.reprs import one_line_repr
 from phistar.robot import Robot
 
@@ -87,6 +88,7 @@ def lqr(
     actuated: Sequence[str] | None = None,
     dt: float | None = None,
     tolerance: float = 1e-6,
+    passive: Passive = False,
 ) -> Regulator:
     """The linear-quadratic regulator of a robot at rest.
 
@@ -103,6 +105,7 @@ def lqr(
         dt: None for continuous time; or the length of a step [s], for semi-implicit Euler steps
             with constant forces.
         tolerance: Largest acceleration that counts as rest [rad/s^2, m/s^2].
+        passive: As in ``robot.linearize``: springs and damping of the joints, if wanted.
 
     Raises:
         EquilibriumError: The robot does not stay at q under ``tau``.
@@ -115,11 +118,11 @@ def lqr(
     if equilibrium.ndim != 1:
         raise ShapeError("q", equilibrium.shape, f"({robot.nq},)", f"robot '{robot.name}'")
     R = weight_matrix(R, actuation.size, "R", definite=True)
-    hold = _holding(actuation, equilibrium, tau, tolerance)
+    hold = _holding(actuation, equilibrium, tau, tolerance, passive)
     still = np.zeros(robot.nv)
     kept = loop_states(robot, equilibrium, still) if closes_loops(robot) else None
     Q = weight_matrix(Q, 2 * robot.nv, "Q") if kept is None else reduced_weight(kept, Q, "Q")
-    A, B = _linear(robot, equilibrium, hold, dt, kept)
+    A, B = _linear(robot, equilibrium, hold, dt, kept, passive)
     B = B[:, actuation.columns]
     pick = np.eye(2 * robot.nv) if kept is None else kept.pick
     _reject_lost_modes(actuation, A, B, Q, pick, discrete=dt is not None)
@@ -139,13 +142,15 @@ def lqr(
     return Regulator(actuation, equilibrium, hold, K, S, values, dt, entries)
 
 
-def _holding(actuation: Actuation, q: Array, tau: Coordinates | None, tolerance: float) -> Array:
+def _holding(
+    actuation: Actuation, q: Array, tau: Coordinates | None, tolerance: float, passive: Passive
+) -> Array:
     """Holding forces, checked."""
     robot = actuation.robot
-    hold = holding_force(actuation, q) if tau is None else robot.tangent(tau)
+    hold = holding_force(actuation, q, passive) if tau is None else robot.tangent(tau)
     if hold.shape != (robot.nv,):
         raise ShapeError("tau", hold.shape, f"({robot.nv},)", f"robot '{robot.name}'")
-    residual = robot.forward_dynamics(q, np.zeros(robot.nv), hold)
+    residual = robot.forward_dynamics(q, np.zeros(robot.nv), hold, passive=passive)
     if np.abs(residual).max() > tolerance:
         worst = robot.tangent_dict(residual)
         shown = ", ".join(
@@ -163,19 +168,24 @@ def _holding(actuation: Actuation, q: Array, tau: Coordinates | None, tolerance:
 
 
 def _linear(
-    robot: Robot, q: Array, tau: Array, dt: float | None, kept: LoopStates | None
+    robot: Robot,
+    q: Array,
+    tau: Array,
+    dt: float | None,
+    kept: LoopStates | None,
+    passive: Passive,
 ) -> tuple[Array, Array]:
     """A and B, for independent coordinates of a robot with loops."""
     still = np.zeros(robot.nv)
     if dt is None:
-        at = robot.linearize(q, still, tau)
+        at = robot.linearize(q, still, tau, passive=passive)
         if kept is None:
             return at.A, at.B
         return kept.pick @ at.A @ kept.expand, kept.pick @ at.B
     if kept is not None:
-        reduced = reduced_steps(robot, q, still, tau, dt, kept, kept.entries)
+        reduced = reduced_steps(robot, q, still, tau, dt, kept, kept.entries, passive)
         return reduced.A, reduced.B
-    step = robot.discretize(q, still, tau, dt)
+    step = robot.discretize(q, still, tau, dt, passive=passive)
     return step.A, step.B
 
 

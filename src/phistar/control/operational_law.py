@@ -25,6 +25,7 @@ from phistar.control.loop_states import closes_loops, inverse_inertia_on_loops
 from phistar.control.pose_law import jacobian_along, smallest_singular_value
 from phistar.errors import ArgumentError
 from phistar.loops.assembly import usual_rank
+from phistar.model.joint_physics import Passive
 from phistar.reprs import one_line_repr
 from phistar.robot import Robot
 from phistar.sim.loop_stepper import loop_accelerations
@@ -126,6 +127,7 @@ def operational_space(
     inner: float = 4.0,
     actuated: Sequence[str] | None = None,
     limits: ArrayLike | str | None = None,
+    passive: Passive = False,
 ) -> OperationalSpace:
     """Operational-space control of a frame's pose.
 
@@ -154,5 +156,14 @@ def operational_space(
     c = require_positive("inner", inner)
     goal = goal_pose(robot, frame, pose)
     return OperationalSpace(
-        robot, *found.bounds, True, frame, goal, kp, kd, c, actuation=found.actuation
+        robot,
+        *found.bounds,
+        True,
+        frame,
+        goal,
+        kp,
+        kd,
+        c,
+        actuation=found.actuation,
+        passive=passive,
     )

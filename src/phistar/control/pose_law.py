@@ -26,6 +26,7 @@ from phistar.control.law import Law, goal_pose, motors, squared_norm
 from phistar.control.loop_states import closes_loops, free_motions
 from phistar.control.rate_law import damping_force, read_damping
 from phistar.errors import ArgumentError
+from phistar.model.joint_physics import Passive
 from phistar.reprs import one_line_repr
 from phistar.robot import Robot
 
@@ -107,6 +108,7 @@ def pose_control(
     gravity: bool = True,
     actuated: Sequence[str] | None = None,
     limits: ArrayLike | str | None = None,
+    passive: Passive = False,
 ) -> PoseControl:
     """Control of a frame's pose (Control 8.2, corrected).
 
@@ -122,6 +124,8 @@ def pose_control(
             the goal.
         actuated: Names of the joints that have motors, of a robot with loops; by default all.
         limits: Bounds of forces, as in ``rate_feedback``.
+        passive: Forces of the joints themselves that the motors make up for: True, or some of
+            ``"springs"``, ``"damping"``, ``"friction"``; by default the law knows of none.
     """
     if not (np.isfinite(length) and length >= 0):
         raise ArgumentError(f"length is {length}, expected zero or more [m]")
@@ -136,6 +140,7 @@ def pose_control(
         require_positive("stiffness", stiffness),
         float(length),
         actuation=found.actuation,
+        passive=passive,
     )
 
 

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from phistar.arrays import Array
 from phistar.control.actuation import matvec, positive_gains
 from phistar.control.law import Law, motors
+from phistar.model.joint_physics import Passive
 from phistar.reprs import one_line_repr
 from phistar.robot import Robot
 
@@ -58,6 +59,7 @@ def rate_feedback(
     gravity: bool = True,
     actuated: Sequence[str] | None = None,
     limits: ArrayLike | str | None = None,
+    passive: Passive = False,
 ) -> RateFeedback:
     """Rate feedback (Control 8.1): brings a robot to rest wherever it is.
 
@@ -69,10 +71,19 @@ def rate_feedback(
         actuated: Names of the joints that have motors, of a robot with loops; by default all.
         limits: Bounds of forces: a number, (nu,), (2, nu) as lower and upper, or ``"robot"`` for
             those of its file.
+        passive: Forces of the joints themselves that the motors make up for: True, or some of
+            ``"springs"``, ``"damping"``, ``"friction"``; by default the law knows of none.
     """
     found = motors(robot, limits, actuated)
     c = read_damping(robot, damping)
-    return RateFeedback(robot, *found.bounds, gravity, c, actuation=found.actuation)
+    return RateFeedback(
+        robot,
+        *found.bounds,
+        gravity,
+        c,
+        actuation=found.actuation,
+        passive=passive,
+    )
 
 
 def read_damping(robot: Robot, damping: ArrayLike) -> float | Array:

@@ -15,9 +15,11 @@ from phistar.control.loop_paths import follow_on_loops
 from phistar.errors import ArgumentError, DivergenceError, NotFiniteError, SampleError, ShapeError
 from phistar.model.bad_samples import bad_samples, check_on_error
 from phistar.model.configuration import Coordinates
+from phistar.model.joint_physics import Passive
 from phistar.model.kinematic_loops import active_loops
 from phistar.robot import Robot
 from phistar.sim.divergence import diverged_samples, not_finite, park_lost, surely_finite
+from phistar.sim.joint_rows import used_parts
 
 _END_TOLERANCE = 1e-6
 """Distance from the end that was asked for that counts as there [rad, m]."""
@@ -116,6 +118,7 @@ def rollout(
     *,
     forces: Mapping[str, ArrayLike] | None = None,
     reference: str = "world_aligned",
+    passive: Passive = False,
     on_error: str = "raise",
 ) -> Trajectory:
     """The motion of a robot under a policy, by semi-implicit Euler steps.
@@ -133,6 +136,9 @@ def rollout(
         forces: External wrenches (..., 6) on named frames, as in ``robot.forward_dynamics``,
             constant in time.
         reference: Axes and point of those wrenches.
+        passive: What the plant's joints do by themselves, as in ``robot.step``: True, or some of
+            ``{"springs", "damping", "friction", "limits"}``; by default nothing, as the laws and
+            ``robot.discretize`` have it.
         on_error: ``"raise"``, or ``"nan"``: samples that are or become not finite are NaN from
             there on and the others continue; see ``ok`` and ``diverged`` of the result. The policy
             gets them at rest in a harmless configuration.
@@ -147,7 +153,9 @@ def rollout(
     if steps < 1:
         raise ArgumentError(f"steps is {steps}, expected at least 1")
     check_on_error(on_error)
-    return _Rollout(robot, (q, v), float(dt), steps, (forces, reference), on_error).run(policy)
+    wrenches = (forces, reference)
+    motion = _Rollout(robot, (q, v), float(dt), steps, wrenches, on_error, passive)
+    return motion.run(policy)
 
 
 class _Rollout:
@@ -159,7 +167,7 @@ class _Rollout:
         dt: Length of a step [s].
         steps: Number of steps.
         wrenches: On frames, and their reference.
-        on_error: As of ``rollout``.
+        on_error, passive: As of ``rollout``.
     """
 
     def __init__(
@@ -170,8 +178,10 @@ class _Rollout:
         steps: int,
         wrenches: tuple[Mapping[str, ArrayLike] | None, str],
         on_error: str,
+        passive: Passive,
     ) -> None:
         self.robot, self.dt, self.on_error = robot, dt, on_error
+        self.passive = passive if any(used_parts(robot.model, passive)) else False
         forces, reference = wrenches
         (q, no_q), (v, no_v) = (
             _numbers(robot, name, x, on_error) for name, x in zip("qv", start, strict=True)
@@ -182,8 +192,13 @@ class _Rollout:
         self.all_finite = not self.lost.any()
         self.plain = not forces and reference == "world_aligned"
         self.closed = bool(active_loops(robot.model.loops))
-        self.closed_step = partial(
-            robot.step, forces=forces, reference=reference, on_error=on_error
+        self.whole_step = partial(
+            robot.step,
+            scheme="semi_implicit",
+            forces=forces,
+            reference=reference,
+            passive=self.passive,
+            on_error=on_error,
         )
         self.dynamics = robot.forward_dynamics
         if forces or on_error == "nan":
@@ -209,7 +224,7 @@ class _Rollout:
         self.taus[k] = _policy_forces(self.robot, policy, k, q, v)
         diverged = None if surely_finite(self.taus[k]) else self._bad_forces(k)
         if self.plain and self.all_finite and diverged is None:
-            ahead = _finite_step(self.robot, q, v, self.taus[k], self.dt)
+            ahead = _finite_step(self.robot, q, v, self.taus[k], self.dt, self.passive)
             if ahead is not None:
                 self.qs[k + 1], self.vs[k + 1] = ahead
                 return
@@ -228,10 +243,10 @@ class _Rollout:
     def _careful_step(self, k: int, q: Array, v: Array, diverged: Array | None) -> None:
         """A step after which samples may be lost."""
         moved: Array | None = None
-        if self.closed:
+        if self.closed or self.passive is not False:
             given = (q, v, self.taus[k])
             moved, ahead = _step_on_loops(
-                self.robot, self.closed_step, given, self.dt, k, self.on_error
+                self.robot, self.whole_step, given, self.dt, k, self.on_error
             )
         else:
             with np.errstate(over="ignore", invalid="ignore"):
@@ -286,11 +301,11 @@ def _policy_forces(robot: Robot, policy: Policy, k: int, q: Array, v: Array) -> 
 
 
 def _finite_step(
-    robot: Robot, q: Array, v: Array, tau: Array, dt: float
+    robot: Robot, q: Array, v: Array, tau: Array, dt: float, passive: Passive
 ) -> tuple[Array, Array] | None:
     """The next state, or None if a sample has none that is surely finite."""
     try:
-        ahead = robot.step(q, v, tau, dt)
+        ahead = robot.step(q, v, tau, dt, "semi_implicit", passive=passive)
     except SampleError:
         # Which samples have no next state, and what is to be done, is found out by the caller.
         return None
@@ -305,7 +320,7 @@ def _step_on_loops(
     k: int,
     on_error: str,
 ) -> tuple[Array, Array]:
-    """Step k of a robot with loops; a motion that leaves them in later steps diverges."""
+    """Step k as a whole; a motion that leaves its loops in later steps diverges."""
     try:
         return step(*at, dt)
     except SampleError as error:

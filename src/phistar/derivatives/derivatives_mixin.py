@@ -25,10 +25,17 @@ from phistar.derivatives import (
 from phistar.derivatives.discrete import Discretization
 from phistar.derivatives.first import InverseLinearization, Linearization
 from phistar.derivatives.hybrid import HybridLinearization
+from phistar.derivatives.passive_terms import (
+    discretized_with_passive,
+    inverse_with_passive,
+    linearized_with_passive,
+)
 from phistar.derivatives.second import ForwardSecond, InverseSecond
 from phistar.derivatives.trajectories import TrajectoryLike
+from phistar.joint_physics.passive_forces import force_parts, with_passive_force
 from phistar.model.bad_samples import nan_where_bad
 from phistar.model.configuration import Coordinates
+from phistar.model.joint_physics import Passive
 from phistar.model.model import Model
 from phistar.model.model_cache import ON_FRAMES, Entry, front_key, try_other_frames
 from phistar.model.wrenches import check_wrenches
@@ -73,6 +80,7 @@ class Derivatives:
         forces: Mapping[str, ArrayLike] | None = None,
         reference: str = "world_aligned",
         method: str = "auto",
+        passive: Passive = False,
         on_error: str = "raise",
     ) -> Linearization:
         """Joint accelerations and their derivatives: ``.vdot_q .vdot_v .vdot_tau .A .B``.
@@ -90,11 +98,18 @@ class Derivatives:
                 times the derivatives of inverse dynamics. ``"columns"``: column by column in
                 O(n²), no mass matrix, by the rigid inertias of links. ``"split"`` (``"6"``): by
                 single walks along the branches, in O(n²), too.
+            passive: As in ``forward_dynamics``: springs and damping enter the derivatives, too.
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
 
         Raises:
             SingularHingeError: A joint moves no inertia.
         """
+        if passive is not False and (parts := force_parts(self.model, passive)):
+            total = with_passive_force(self.model, q, v, tau, parts)
+            at = self.linearize(
+                q, v, total, forces=forces, reference=reference, method=method, on_error=on_error
+            )
+            return linearized_with_passive(at, self.model, q, v, parts)
         found: Any = None
         if type(method) is not str:
             pass
@@ -129,6 +144,7 @@ class Derivatives:
         forces: Mapping[str, ArrayLike] | None = None,
         reference: str = "world_aligned",
         method: str = "auto",
+        passive: Passive = False,
     ) -> Linearization:
         """``linearize`` at every knot of a motion, in one batched call.
 
@@ -137,12 +153,16 @@ class Derivatives:
                 ``phistar.control.Trajectory``; or q (N, ..., nq) itself.
             v, tau: With q: (N, ..., nv). The first axis is time. Without joint forces at the last
                 knot, (N - 1, ..., nv), that knot is left out.
-            forces, reference, method: As in ``linearize``.
+            forces, reference, method, passive: As in ``linearize``.
 
         Returns:
             A linearization whose arrays have time as their first axis.
         """
         knots = trajectories.knots(self.model, trajectory, v, tau)
+        if passive is not False:
+            return self.linearize(
+                *knots, forces=forces, reference=reference, method=method, passive=passive
+            )
         wrenches = check_wrenches(self.model, knots[0], forces, reference)
         return first.linearize(self.model, *knots, wrenches, method)
 
@@ -154,6 +174,7 @@ class Derivatives:
         *,
         forces: Mapping[str, ArrayLike] | None = None,
         reference: str = "world_aligned",
+        passive: Passive = False,
         on_error: str = "raise",
     ) -> InverseLinearization:
         """Joint forces and their derivatives: ``.tau .tau_q .tau_v .tau_vdot``.
@@ -161,9 +182,14 @@ class Derivatives:
         Args:
             q: (..., nq).
             v, vdot: (..., nv).
-            forces, reference: As in ``linearize``.
+            forces, reference, passive: As in ``linearize``.
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
         """
+        if passive is not False and (parts := force_parts(self.model, passive)):
+            at = self.linearize_inverse(
+                q, v, vdot, forces=forces, reference=reference, on_error=on_error
+            )
+            return inverse_with_passive(at, self.model, q, v, parts)
         found: Any = None
         if forces is None and reference == "world_aligned":
             entry: Any = self._entries.get("linearize_inverse")
@@ -235,6 +261,7 @@ class Derivatives:
         method: str = "semi_implicit",
         forces: Mapping[str, ArrayLike] | None = None,
         reference: str = "world_aligned",
+        passive: Passive = False,
         on_error: str = "raise",
     ) -> Discretization:
         """A step of time ``dt`` [s] and its exact derivatives: ``.q .v .A .B``.
@@ -244,10 +271,24 @@ class Derivatives:
             v, tau: (..., nv); tau is held during the step.
             dt: Its length [s].
             method: ``"semi_implicit"``: v first, then q with the new v; ``"euler"``: both with the
-                old ones.
-            forces, reference: As in ``linearize``.
+                old ones; ``"implicit"``: as ``"semi_implicit"``, with springs and damping of the
+                joints at the end of the step, as of ``step(scheme="implicit")``.
+            forces, reference, passive: As in ``linearize``; friction and limits of joints at rest
+                are left out.
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
         """
+        if passive is not False and (parts := force_parts(self.model, passive)):
+            if method == "implicit":
+                return self._discretize_implicitly(
+                    q, v, tau, dt, forces, reference, parts, on_error
+                )
+            total = with_passive_force(self.model, q, v, tau, parts)
+            step = self.discretize(
+                q, v, total, dt, method=method, forces=forces, reference=reference,
+                on_error=on_error,
+            )  # fmt: skip
+            return discretized_with_passive(step, self.model, q, v, parts)
+        method = "semi_implicit" if method == "implicit" else method
         if forces is None and reference == "world_aligned" and isinstance(dt, float) and dt > 0.0:
             found = self._discretize_by_entry(q, v, tau, dt, method)
             if found is not None:
@@ -277,6 +318,26 @@ class Derivatives:
         result = new(Discretization)
         result.__dict__.update(found)
         return result
+
+    def _discretize_implicitly(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        tau: Coordinates,
+        dt: float,
+        forces: Mapping[str, ArrayLike] | None,
+        reference: str,
+        parts: tuple[str, ...],
+        on_error: str,
+    ) -> Discretization:
+        """``discretize`` with springs and damping at the end of the step."""
+        if on_error != "raise":
+            call = partial(
+                self.discretize, dt=dt, method="implicit", reference=reference, passive=parts
+            )
+            return nan_where_bad(self.model, on_error, call, {"q": q, "v": v, "tau": tau}, forces)
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return discrete.discretize_implicitly(self.model, q, v, tau, dt, wrenches, parts)
 
     def difference_q(self, q0: Coordinates, q1: Coordinates, *, on_error: str = "raise") -> Array:
         """How ``difference(q0, q1)`` follows tangent steps of q1: (..., nv, nv).

@@ -15,12 +15,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phistar.arguments import checked_state, refuse_singular
+from phistar.arguments import checked_state, refuse_singular, step_lengths
 from phistar.arrays import Array
 from phistar.compile import chained_entry, joint_map, run_traced_results
-from phistar.derivatives.first import Linearization, linearize_checked
+from phistar.derivatives.first import Linearization, linearize_checked, linearize_inverse
 from phistar.derivatives.lie_jacobians import right_jacobian, step_adjoint
 from phistar.errors import ArgumentError, UnknownNameError
+from phistar.joint_physics.implicit import implicit_acceleration, implicit_numbers
+from phistar.joint_physics.passive_forces import passive_derivatives
 from phistar.model.configuration import Coordinates, integrate
 from phistar.model.kinematic_loops import require_tree
 from phistar.model.model import Model
@@ -73,6 +75,34 @@ def discretize(
     batch = at.vdot.shape[:-1]
     q, v = (np.broadcast_to(x, (*batch, x.shape[-1])) for x in (q, v))
     return DISCRETIZATION_SCHEMES[method](model, q, v, float(dt), at)
+
+
+def discretize_implicitly(
+    model: Model,
+    q: Coordinates,
+    v: Coordinates,
+    tau: Coordinates,
+    dt: float,
+    wrenches: Wrenches | None,
+    parts: tuple[str, ...],
+) -> Discretization:
+    """A semi-implicit step with springs and damping at its end, and its derivatives.
+
+    (𝓜 + dt B + dt² K) v̇ = τ + p(q, v) - dt K v - 𝒞(q, v), see ``joint_physics.implicit_numbers``.
+    """
+    h = float(step_lengths(dt)[0])
+    require_tree(model, "linearize")
+    refuse_singular(model)
+    q, v, tau = checked_state(model, q=q, v=v, tau=tau)
+    added, stiffness = implicit_numbers(model, parts, h)
+    vdot = implicit_acceleration(model, q, v, tau, h, parts, wrenches)
+    at = linearize_inverse(model, q, v, vdot, wrenches)
+    along_q, along_v = passive_derivatives(model, q, v, parts)
+    inverse = np.linalg.inv(at.tau_vdot + np.diag(added))
+    by_q = inverse @ (along_q - at.tau_q)
+    by_v = inverse @ (along_v - h * np.diag(stiffness) - at.tau_v)
+    q, v = (np.broadcast_to(x, (*vdot.shape[:-1], x.shape[-1])) for x in (q, v))
+    return _semi_implicit(model, q, v, h, Linearization(vdot, by_q, by_v, inverse, model, v))
 
 
 def _by_program(

@@ -8,8 +8,9 @@ import numpy as np
 from phistar import dynamics, kinematics
 from phistar.arguments import check_shapes, checked_numbers, checked_state
 from phistar.arrays import Array
-from phistar.compile import Full, frame_motions, joint_map, kernel, matrix, run_traced
+from phistar.compile import Full, joint_map, kernel, matrix, run_traced
 from phistar.model.configuration import Coordinates
+from phistar.model.frame_motions import frame_motions
 from phistar.model.model import Model
 from phistar.model.numpy_kinematics import check_reference, reference_pose
 from phistar.spatial import crm, motion_transform, pose_inverse

@@ -137,6 +137,10 @@ METHOD_MEANINGS: Mapping[str, Method] = {
         ("forward_dynamics",),
     ),
     "diagonalize": Method("rates and forces that decouple the robot", ("new_rates", "new_forces")),
+    "simulator": Method(
+        "steps of many robots with contacts and joint physics",
+        ("unilateral_step", "terrain_step", "contact_points", "terrain_points"),
+    ),
     "simulate": Method("a scheme of steps, each with accelerations from", ("forward_dynamics_3",)),
     "discretize": Method("a step of time, linearized: see linearize", ("forward_dynamics_q",)),
     "hvp": Method("the change of a gradient along a direction", ("inverse_dynamics_hvp",)),

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, LoopError, NotFiniteError
-from phistar.inverse_kinematics.search import Places, Problem, descend, search
+from phistar.inverse_kinematics.search import Places, Problem, search
 from phistar.inverse_kinematics.solution import (
     AT_LIMITS,
     NOT_A_NUMBER,
@@ -32,9 +31,6 @@ from phistar.model.configuration import (
 from phistar.model.follower_limits import limits_with_followers
 from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
-
-POLISHING_STEPS = 20
-"""Steps of the first priority alone that follow a search with several."""
 
 
 class SolvesInverseKinematics:
@@ -104,8 +100,6 @@ class SolvesInverseKinematics:
         good = np.flatnonzero(~bad)
         drawn = partial(_drawn, problem, np.random.default_rng(seed))
         found, starts = search(problem, flat[good], wanted.goals[good], drawn, restarts)
-        if problem.priorities > 1:
-            _polish(problem, found, wanted.goals[good])
         flat[good] = found.q
         return _solution(problem, wanted, flat, good, found, starts)
 
@@ -182,23 +176,6 @@ def _drawn(problem: Problem, rng: np.random.Generator) -> Array:
         if joint.joint_kind.quaternion is not None or name in fixed:
             q[joint.q_slice] = np.nan
     return q
-
-
-def _polish(problem: Problem, found: Places, goals: Array) -> None:
-    """A few steps of the first priority alone: the least motion that makes up for the others."""
-    from phistar.scalar.trace.target_programs import goal_slices
-
-    columns, groups = goal_slices(problem.model, problem.rows)
-    alone = replace(
-        problem,
-        rows=tuple(problem.rows[i] for i in problem.first),
-        scales=np.concatenate([problem.scales[groups[i]] for i in problem.first]),
-        max_iterations=POLISHING_STEPS,
-    )
-    left = np.flatnonzero(~found.reached)
-    wanted = np.concatenate([goals[left, columns[i]] for i in problem.first], axis=1)
-    better = descend(alone, found.q[left], wanted)
-    found.q[left], found.reached[left] = better.q, better.reached
 
 
 def _solution(

@@ -10,7 +10,7 @@ again, in rounds of several starts at once; nothing that a sample does depends o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,6 +29,8 @@ FAR_MERIT = 5e-7
 """Lower priorities may disturb the first one by this meanwhile [rad² and m², halved]."""
 STILL = 1e-9
 """Length of a step [rad and m] below which lower priorities are where they can be."""
+LAST_STEPS = 20
+"""Steps of the first priority alone, at the end."""
 FIRST_ROUND = 3
 """Random starts of the first round; each further round has twice as many."""
 
@@ -75,6 +77,19 @@ class Problem:
         scales = np.repeat(self.scales[None], len(q), axis=0)
         return take_step(self.model, self.key, q, goals, scales, mu)
 
+    def first_alone(self, goals: Array) -> tuple[Problem, Array]:
+        """The problem of the first priority alone, and its goals."""
+        from phistar.scalar.trace.target_programs import goal_slices
+
+        columns, groups = goal_slices(self.model, self.rows)
+        alone = replace(
+            self,
+            rows=tuple(self.rows[i] for i in self.first),
+            scales=np.concatenate([self.scales[groups[i]] for i in self.first]),
+            max_iterations=LAST_STEPS,
+        )
+        return alone, np.concatenate([goals[:, columns[i]] for i in self.first], axis=1)
+
     def reached(self, squares: Array) -> Array:
         """Whether squared residuals (m, targets) are those of a success, (m,)."""
         return np.asarray((squares[:, self.first] <= self.tolerance**2).all(axis=1))
@@ -99,8 +114,25 @@ class Places:
     unfinished: Array
 
 
+def attempt(problem: Problem, starts: Array, goals: Array) -> Places:
+    """Search from one start (m, nq) for each row of goals (m, numbers).
+
+    Lower priorities move the first one by little while they move: a few steps of it alone, the
+    least motion that makes up for that, come last.
+    """
+    found = descend(problem, starts, goals)
+    near = np.flatnonzero(~found.reached & (found.merit <= FAR_MERIT))
+    if problem.priorities == 1 or not len(near):
+        return found
+    alone, wanted = problem.first_alone(goals[near])
+    better = descend(alone, found.q[near], wanted)
+    found.q[near], found.reached[near] = better.q, better.reached
+    found.iterations[near] += better.iterations
+    return found
+
+
 def descend(problem: Problem, starts: Array, goals: Array) -> Places:
-    """Search from one start (m, nq) for each row of goals (m, numbers)."""
+    """Steps from one start (m, nq) for each row of goals (m, numbers)."""
     count = len(starts)
     found = Places(
         starts.copy(),
@@ -215,7 +247,7 @@ def search(
         The best places, and how many starts each took (m,). Of the starts of a round that get
         there the first one counts; of those that do not, the one with the least error.
     """
-    best = descend(problem, q0, goals)
+    best = attempt(problem, q0, goals)
     starts = np.ones(len(q0), int)
     for count in rounds(restarts):
         tried = np.array([drawn() for _ in range(count)])
@@ -224,7 +256,7 @@ def search(
             break
         own = np.repeat(q0[left], count, axis=0)
         free = np.tile(tried, (len(left), 1))
-        found = descend(
+        found = attempt(
             problem, np.where(np.isnan(free), own, free), np.repeat(goals[left], count, axis=0)
         )
         _keep(best, starts, left, found, count)

@@ -12,7 +12,7 @@ from phistar.model.components import Joint, Loop
 from phistar.model.editing.parts import Edit
 from phistar.model.model import Model
 from phistar.model.singular import singular_problems
-from phistar.model.unused import closed_loops, unused_properties
+from phistar.model.unused import closed_loops, simulated_properties, unused_properties
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,14 @@ class LoadReport:
         return report
 
     @property
+    def simulated(self) -> list[Entry]:
+        """Data of the joints that ``simulate`` and ``step`` use, and dynamics if it is told:
+        ranges, springs, damping, dry friction."""
+        return [Entry(*row) for row in simulated_properties(self.joints)]
+
+    @property
     def unused(self) -> list[Entry]:
-        """Data of the model that dynamics does not use: loops switched off, limits, springs."""
+        """Data of the model that neither uses: loops switched off, speed and effort limits."""
         return [Entry(*row) for row in unused_properties(self.joints, self.loops)]
 
     @property
@@ -74,7 +80,7 @@ class LoadReport:
         return [Entry(*row) for row in closed_loops(self.loops)]
 
     def describes(self, model: Model) -> None:
-        """Store joints and loops of the loaded robot, for ``unused`` and ``closed``."""
+        """Store joints and loops of the loaded robot, for the lists that they decide."""
         self.joints, self.loops = tuple(model.joints.values()), model.loops
 
     def add_problem(
@@ -146,6 +152,7 @@ class LoadReport:
         """The lists of the report by their titles, in the order in which they are shown."""
         return {
             "used": [*self.used, *self.closed],
+            "used by simulate": self.simulated,
             "not used by dynamics": self.unused,
             "defaulted": self.defaulted,
             "ignored": self.ignored,

@@ -19,7 +19,9 @@ from numpy.typing import ArrayLike
 from phistar.arguments import checked_state
 from phistar.arrays import Array
 from phistar.compile import quantity_on
+from phistar.derivatives.passive_terms import discretized_with_passive, linearized_with_passive
 from phistar.errors import LoopError, SampleError, UnknownNameError
+from phistar.joint_physics.passive_forces import force_parts, with_passive_force
 from phistar.kernels import RobotKernel
 from phistar.loops import assembly, constrained_dynamics, inverse, linearization
 from phistar.loops import minimal as minimal_coordinates
@@ -34,6 +36,7 @@ from phistar.loops.system import loop_system, rows_at
 from phistar.loops.traced_rows import dynamics_key
 from phistar.model.bad_samples import nan_where_bad, with_nan
 from phistar.model.configuration import Coordinates, batch_shape, neutral, read_coordinates
+from phistar.model.joint_physics import Passive
 from phistar.model.kinematic_loops import TREE_CURE, active_loops
 from phistar.model.model import Model
 from phistar.model.model_cache import Entry, entries, front_key, try_other_frames
@@ -323,6 +326,7 @@ class ClosesLoops(Constrained):
         forces: Mapping[str, ArrayLike] | None = None,
         reference: str = "world_aligned",
         method: str = "auto",
+        passive: Passive = False,
         out: Array | None = None,
         on_error: str = "raise",
         constraints: Sequence[Constraint] | None = None,
@@ -335,6 +339,7 @@ class ClosesLoops(Constrained):
             tau: (..., nv).
             forces, reference: As in ``inverse_dynamics``.
             method: As in ``constrained_dynamics``.
+            passive: As of a tree.
             out: Where to put the result; an array of its shape and dtype.
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
             constraints: More constraints, for this call.
@@ -342,6 +347,8 @@ class ClosesLoops(Constrained):
         Raises:
             LoopOpenError, LoopVelocityError: A state is not on the loops.
         """
+        if passive is not False and (parts := force_parts(self.model, passive)):
+            tau = with_passive_force(self.model, q, v, tau, parts)
         if constraints is not None:
             robot = self._for_call(constraints)
             return robot.forward_dynamics(  # type: ignore[no-any-return]
@@ -405,6 +412,7 @@ class ClosesLoops(Constrained):
         forces: Mapping[str, ArrayLike] | None = None,
         reference: str = "world_aligned",
         method: str = "auto",
+        passive: Passive = False,
         on_error: str = "raise",
     ) -> LoopLinearization:
         """Accelerations on the loops and their derivatives; ``.reduced()`` in minimal coordinates.
@@ -416,8 +424,15 @@ class ClosesLoops(Constrained):
         Args:
             q, v, tau, forces, reference: As of a tree's ``linearize``; states on the loops.
             method: As in ``constrained_dynamics``.
+            passive: As of a tree.
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
         """
+        if passive is not False and (parts := force_parts(self.model, passive)):
+            total = with_passive_force(self.model, q, v, tau, parts)
+            at = self.linearize(
+                q, v, total, forces=forces, reference=reference, method=method, on_error=on_error
+            )
+            return linearized_with_passive(at, self.model, q, v, parts)
         if on_error != "raise":
             return self._nan_where_bad(
                 on_error,
@@ -439,13 +454,22 @@ class ClosesLoops(Constrained):
         method: str = "semi_implicit",
         forces: Mapping[str, ArrayLike] | None = None,
         reference: str = "world_aligned",
+        passive: Passive = False,
         on_error: str = "raise",
     ) -> Discretization:
         """A step of time ``dt`` [s] that keeps the loops, and its exact derivatives.
 
         𝓜(v' - v) = dt (τ - 𝒞) + L*Λ with Lv' = 0 and q' = q ⊕ dt v'; loops open by O(dt²), which
-        ``step`` and ``simulate`` take back by projecting.
+        ``step`` and ``simulate`` take back by projecting. With ``passive`` springs and damping are
+        as at the start of the step.
         """
+        if passive is not False and (parts := force_parts(self.model, passive)):
+            total = with_passive_force(self.model, q, v, tau, parts)
+            step = self.discretize(
+                q, v, total, dt, method=method, forces=forces, reference=reference,
+                on_error=on_error,
+            )  # fmt: skip
+            return discretized_with_passive(step, self.model, q, v, parts)
         if forces is None and reference == "world_aligned" and isinstance(dt, float) and dt > 0.0:
             found = self._discretize_by_entry(q, v, tau, dt, method)
             if found is not None:
@@ -570,10 +594,11 @@ class ClosesLoops(Constrained):
         v: Coordinates,
         tau: Coordinates,
         dt: float | ArrayLike,
-        scheme: str = "semi_implicit",
+        scheme: str = "auto",
         *,
         forces: Mapping[str, ArrayLike] | None = None,
         reference: str = "world_aligned",
+        passive: Passive = True,
         on_error: str = "raise",
     ) -> tuple[Array, Array]:
         """The state after one step of time, on the loops: (q, v); see a tree's ``step``.
@@ -584,12 +609,12 @@ class ClosesLoops(Constrained):
         if on_error != "raise":
             return self._nan_where_bad(
                 on_error,
-                partial(self.step, dt=dt, scheme=scheme, reference=reference),
+                partial(self.step, dt=dt, scheme=scheme, reference=reference, passive=passive),
                 {"q": q, "v": v, "tau": tau},
                 forces,
             )
         return super().step(  # type: ignore[misc,no-any-return]
-            q, v, tau, dt, scheme, forces=forces, reference=reference
+            q, v, tau, dt, scheme, forces=forces, reference=reference, passive=passive
         )
 
     def _not_with_loops(self, purpose: str) -> Any:

@@ -81,6 +81,7 @@ class Shape(_Part):
         pose: (4, 4) pose in the link frame.
         rgba: Colour with components in [0, 1].
         mesh: File name of a mesh as the robot file spells it; never opened by the loaders.
+        friction: Coulomb's coefficient of a collision shape; None where the file does not say.
     """
 
     kind: str
@@ -89,6 +90,7 @@ class Shape(_Part):
     rgba: tuple[float, float, float, float] | None = None
     mesh: str = ""
     name: str = ""
+    friction: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", tuple(float(x) for x in self.size))

@@ -52,8 +52,9 @@ def refuse_foreign(x: Any, argument: str) -> None:
         )
     if "Tracer" in kind:
         raise ArgumentError(
-            f"{argument} is a JAX tracer ({kind}): phistar cannot run inside jit, grad or vmap; "
-            f"call it by jax.pure_callback in a function with jax.custom_jvp, {_DERIVATIVES}"
+            f"{argument} is a JAX tracer ({kind}): machine code cannot run inside jit, grad or "
+            'vmap; robot.compile(name, backend="jax").function can, or call the robot by '
+            f"jax.pure_callback in a function with jax.custom_jvp, {_DERIVATIVES}"
         )
     if getattr(x, "requires_grad", False):
         raise ArgumentError(

@@ -8,12 +8,14 @@ import numpy as np
 from phistar.arrays import Array
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_on_model
+from phistar.spatial.any_namespace import namespace
 
 
 class JointMap:
     """Joint vectors (..., nv) in the robot's order, and (..., joints) in body order.
 
-    Mimic joints share a coordinate of v, scaled; all others have their own.
+    Mimic joints share a coordinate of v, scaled; all others have their own. Vectors may be arrays
+    of any namespace (``spatial.any_namespace``).
 
     Attributes:
         v_indices: (joints,) index into v of each joint coordinate.
@@ -29,11 +31,12 @@ class JointMap:
             size = body.joint_kind.nv
             indices += range(body.v_slice.start, body.v_slice.start + size)
             scales += [body.scale] * size
-        self.v_indices = np.array(indices, dtype=int)
+        self.v_indices = np.array(indices, dtype=np.int32)
         self.scales = np.array(scales)
         self.size = model.nv
         self.one_to_one = len(indices) == model.nv
         self._scaled = bool((self.scales != 1).any())
+        self._joints_of_v = np.argsort(self.v_indices, kind="stable").astype(np.int32)
         self.is_identity = not self._scaled and indices == list(range(model.nv))
 
     def spread(self, v: Array) -> Array:
@@ -46,13 +49,13 @@ class JointMap:
             return tau
         tau = self._scale(tau)
         if self.one_to_one:
-            result = np.empty((*tau.shape[:-1], self.size), dtype=tau.dtype)
-            result[..., self.v_indices] = tau
-            return result
-        result = np.zeros((*tau.shape[:-1], self.size), dtype=tau.dtype)
+            return tau[..., self._joints_of_v]
+        columns: list[Array | None] = [None] * self.size
         for k, index in enumerate(self.v_indices):
-            result[..., index] += tau[..., k]
-        return result
+            known, own = columns[index], tau[..., k]
+            columns[index] = own if known is None else known + own
+        found: Array = namespace(tau).stack(columns, axis=-1)
+        return found
 
     def _scale(self, x: Array) -> Array:
         """In the precision of x."""

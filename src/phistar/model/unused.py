@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data of a description that dynamics does not use: loops switched off, limits, springs, friction.
+"""Data of joints besides their motion: what ``simulate`` uses, and what dynamics does not use.
 
-The numbers are stored with the joints. Each property is a row of ``PROPERTIES``.
+Rigid-body dynamics leaves out limits, springs, damping and friction unless it is told; ``simulate``
+and ``step`` use them. The numbers are stored with the joints. Each property is a row of
+``PROPERTIES``.
 """
 
 from __future__ import annotations
@@ -27,12 +29,14 @@ class JointProperty:
         values: The values of a joint.
         unit: Unit for an angle; empty for the unit of the velocity itself.
         default_value: The value that means none.
+        simulated: Whether ``simulate`` and ``step`` use it.
     """
 
     name: str
     values: Callable[[Joint], Sequence[float]]
     unit: str
     default_value: float = 0.0
+    simulated: bool = True
 
     def units(self, joint: Joint) -> list[str]:
         """The unit of each of a joint's values."""
@@ -52,13 +56,13 @@ class JointProperty:
 
 
 PROPERTIES = (
-    JointProperty("speed limit", lambda joint: joint.limits.velocity, "", math.inf),
-    JointProperty("effort limit", lambda joint: joint.limits.effort, "N m", math.inf),
+    JointProperty("speed limit", lambda joint: joint.limits.velocity, "", math.inf, False),
+    JointProperty("effort limit", lambda joint: joint.limits.effort, "N m", math.inf, False),
     JointProperty("damping", lambda joint: joint.drive.damping, "N m s/rad"),
     JointProperty("friction", lambda joint: joint.drive.friction, "N m"),
     JointProperty("stiffness", lambda joint: joint.drive.stiffness, "N m/rad"),
 )
-"""Properties of a joint that dynamics does not use, besides its range."""
+"""Properties of a joint that rigid-body dynamics does not use, besides its range."""
 ARMATURE = JointProperty("armature", lambda joint: joint.drive.reflected_inertia, "kg m^2")
 """A property that it uses."""
 
@@ -71,7 +75,14 @@ def unused_properties(
         if not loop.active:
             yield loop.where, loop_label(loop), "switched off by the file"
     for joint in joints:
-        for name, value in joint_properties(joint):
+        for name, value in joint_properties(joint, simulated=False):
+            yield joint.where, f'joint "{joint.name}": {name}', value
+
+
+def simulated_properties(joints: Sequence[Joint]) -> Iterator[tuple[str, str, str]]:
+    """(``file:line``, what, value with its unit) of what ``simulate`` and ``step`` use."""
+    for joint in joints:
+        for name, value in joint_properties(joint, simulated=True):
             yield joint.where, f'joint "{joint.name}": {name}', value
 
 
@@ -83,12 +94,19 @@ def closed_loops(loops: Sequence[Loop]) -> Iterator[tuple[str, str, str]]:
             yield loop.where, loop_label(loop), f"kept closed, {pluralize(rows, 'row')}"
 
 
-def joint_properties(joint: Joint) -> Iterator[tuple[str, str]]:
-    """(name, value with its unit) of what dynamics does not use of a joint."""
-    if any(map(math.isfinite, (*joint.limits.lower, *joint.limits.upper))):
+def joint_properties(joint: Joint, simulated: bool) -> Iterator[tuple[str, str]]:
+    """(name, value with its unit) of what rigid-body dynamics does not use of a joint.
+
+    Args:
+        joint: The joint.
+        simulated: Whether of what ``simulate`` uses, or of the rest: speed and effort limits, and
+            ranges of joints that follow others.
+    """
+    limited = any(map(math.isfinite, (*joint.limits.lower, *joint.limits.upper)))
+    if limited and simulated is (joint.mimic is None):
         yield "range", join_values(range_parts(joint, _number))
     for each in PROPERTIES:
-        if each.is_given(joint):
+        if each.is_given(joint) and each.simulated is simulated:
             value = join_values(each.parts(joint, _number))
             if each.name == "stiffness":
                 rests = zip(joint.drive.spring_reference, joint.joint_kind.q_units, strict=True)

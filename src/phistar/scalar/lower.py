@@ -6,7 +6,7 @@ Equal programs are traced and the one with the fewest operations is kept.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from phistar.model.configuration import quaternion_starts
@@ -19,6 +19,7 @@ from phistar.scalar.robot.link_numbers import LinkNumbers, build_link_numbers
 from phistar.scalar.robot.rounding import ROUNDING_TOLERANCE
 from phistar.scalar.trace.frame_wrenches import SeatedWrenches
 from phistar.scalar.trace.link_tracer import EXTERNAL_FORCE, TraceContext
+from phistar.scalar.trace.traced_links import ADDED_INERTIA
 from phistar.scalar.trace.unrolled import trace_unrolled
 from phistar.sweeps.ir import StreamProgram, Type
 from phistar.sweeps.op_values import GroundState
@@ -129,6 +130,7 @@ def to_unrolled(
     options: LoweringOptions = DEFAULT_OPTIONS,
     wrenches: WrenchFrames | None = None,
     own_coordinates: bool = False,
+    added: Mapping[int, int] | None = None,
 ) -> Unrolled:
     """A program unrolled for a robot, in the cheapest of the frames that are allowed.
 
@@ -141,13 +143,16 @@ def to_unrolled(
         wrenches: Frames on which wrenches are given, in place of external forces on links.
         own_coordinates: Whether joint vectors are given in the robot's own coordinates, (nv,),
             rather than by the joints of the bodies; outputs may not be joint vectors.
+        added: Joints with more inertia, which the program reads, see ``TracedLinks``.
     """
     seated = None if wrenches is None else SeatedWrenches(model, wrenches)
     formulated, signature, setting = _prepare(scheduled, model, absent, locked, options, seated)
     if own_coordinates:
         signature, setting = in_own_coordinates(model, formulated.program, signature, setting)
+    if added is not None:
+        signature = replace(signature, inputs={**signature.inputs, ADDED_INERTIA: model.nv})
     found = [
-        trace_unrolled(formulated, links, signature, setting, seated)
+        trace_unrolled(formulated, links, signature, setting, seated, added)
         for links in link_number_choices(
             model, locked, options, _uses_second_moments(formulated.program)
         )

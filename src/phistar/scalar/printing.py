@@ -57,7 +57,8 @@ def _unrolled_lines(program: Unrolled) -> Iterator[str]:
         right_slots = f"{len(product.right_slots)} columns with {filled} numbers"
         yield f"{product.output} = -({shape}) ({right_slots})"
     for repeat in program.row_loops:
-        yield f"for rows {repeat.rows.start} to {repeat.rows.stop - 1}:"
+        what = "rounds" if repeat.in_order else "rows"
+        yield f"for {what} {repeat.rows.start} to {repeat.rows.stop - 1}:"
         yield from _block_lines(repeat.block, "  ")
 
 

@@ -157,12 +157,19 @@ class RowLoop:
         row_width: Numbers in a row of the outputs.
         stride: Slots from a number of a row to that of the next.
         block: What is done.
+        in_order: Whether a row reads what the one before it left: rows are rounds of an iteration,
+            done one by one.
+        condition: A slot: where its number is not above zero in any lane, nothing that these rows
+            leave is used, and they may be skipped; -1: never. Rows that may be skipped leave
+            numbers in slots only.
     """
 
     rows: range
     row_width: int
     stride: int
     block: BasicBlock
+    in_order: bool = False
+    condition: int = -1
 
     def slot(self, slot: int, row: int) -> int:
         """Where a row's own number is kept."""

@@ -152,7 +152,8 @@ def refuse_lost(
     more = " (on_error='nan' continues with the others)" if len(first) > 1 else ""
     raise DivergenceError(
         f"the motion of robot '{model.name}'{where} {fault} at {knot_interval * knot:.6g} s; "
-        f"use smaller steps, other joint forces or a scheme that conserves energy{more}",
+        "use smaller steps, other joint forces, a scheme that conserves energy, or for stiff "
+        f"springs and damping scheme='implicit'{more}",
         index,
         knot,
         knot_interval * knot,

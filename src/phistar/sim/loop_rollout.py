@@ -25,7 +25,7 @@ from phistar.loops.traced_rows import (
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_on_model
 from phistar.scalar.trace.state_update import JointOffsets
-from phistar.sim.compiled_stepper import update_kernel
+from phistar.sim.compiled_stepper import forced_kernel, update_kernel
 from phistar.sim.divergence import not_finite
 from phistar.sim.manifold import is_euclidean
 from phistar.sim.schemes import EvaluateRates, Scheme, UpdateStage
@@ -54,14 +54,17 @@ class LoopRollout:
         projection: MachineKernel,
         projections: int,
         threads: int | None,
+        smooth: tuple[str, ...] = (),
     ) -> None:
         from phistar.backends.llvm.run.rollout import Rollout, StepCall
 
-        calls = [
-            _rate_call(p, dynamics) if isinstance(p, EvaluateRates) else _update_call(model, p)
-            for p in scheme.instructions
-            if not (isinstance(p, EvaluateRates) and p.velocity_only)
-        ]
+        push = forced_kernel(model, smooth, True, REAL) if smooth else None
+        calls: list[StepCall] = []
+        for p in scheme.instructions:
+            if not isinstance(p, EvaluateRates):
+                calls.append(_update_call(model, p))
+            elif not p.velocity_only:
+                calls += _rate_calls(p, dynamics, push)
         at = "0"
         for number in range(projections):
             after = f"_projected{number}"
@@ -105,7 +108,7 @@ class LoopRollout:
 
 
 def make_loop_rollouts(
-    model: Model, scheme: Scheme, threads: int | None
+    model: Model, scheme: Scheme, threads: int | None, smooth: tuple[str, ...] = ()
 ) -> tuple[LoopRollout, ...]:
     """The machine code of a scheme on the loops, which is waited for, with more and more Newton
     steps of the projection; nothing where there is none."""
@@ -121,17 +124,24 @@ def make_loop_rollouts(
         return ()
     dynamics, projection = kernels
     return tuple(
-        LoopRollout(model, scheme, dynamics, projection, count, threads)
+        LoopRollout(model, scheme, dynamics, projection, count, threads, smooth)
         for count in POLICY.loop_projections
     )
 
 
-def _rate_call(instruction: EvaluateRates, dynamics: MachineKernel) -> StepCall:
-    """v̇ at a stage."""
+def _rate_calls(
+    instruction: EvaluateRates, dynamics: MachineKernel, push: MachineKernel | None
+) -> list[StepCall]:
+    """v̇ at a stage, after the forces of springs and dampers there."""
     from phistar.backends.llvm.run.rollout import StepCall
 
     stage = instruction.stage
-    return StepCall(dynamics, (f"q{stage}", f"x{stage}", "tau"), (f"a{stage}",))
+    at = (f"q{stage}", f"x{stage}")
+    if push is None:
+        return [StepCall(dynamics, (*at, "tau"), (f"a{stage}",))]
+    total = f"tau{stage}"
+    pushed = StepCall(push, (*at, "tau"), (total,))
+    return [pushed, StepCall(dynamics, (*at, total), (f"a{stage}",))]
 
 
 def _update_call(model: Model, instruction: UpdateStage) -> StepCall:

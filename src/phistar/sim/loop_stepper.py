@@ -18,6 +18,7 @@ from phistar.arguments import number_rows
 from phistar.arrays import Array
 from phistar.backends.policy import LoopWork
 from phistar.compile import (
+    RequestKey,
     Traced,
     add_traced,
     joint_map,
@@ -76,12 +77,14 @@ class LoopVelocity(Velocity):
 
     def rate(self, q: Array, x: Array, tau: Array) -> tuple[Array, Array]:
         """v and forward dynamics on the loops."""
-        return x, loop_accelerations(self.model, q, x, tau, self.wrenches)
+        total = self.total_force(q, x, tau)
+        return x, loop_accelerations(self.model, q, x, total, self.wrenches)
 
     def rate_at(self, q: Array, x: Array, tau: Array, t: float) -> tuple[Array, Array]:
         """The same, moving as it is told at time t."""
         held = NOT_HELD if self.drives is None else self.drives.at(t)
-        return x, loop_accelerations(self.model, q, x, tau, self.wrenches, held)
+        total = self.total_force(q, x, tau)
+        return x, loop_accelerations(self.model, q, x, total, self.wrenches, held)
 
     @property
     def settles(self) -> bool:
@@ -184,13 +187,13 @@ class LoopStepper(NumpyStepper):
             self.failure_text = "cannot move as prescribed, or diverges: no state"
         self._rollouts: tuple[LoopRollout, ...] = ()
         if steps >= POLICY.min_loop_steps_to_wait and self._has_program:
-            self._rollouts = make_loop_rollouts(model, scheme, threads)
+            self._rollouts = make_loop_rollouts(model, scheme, threads, variable.smooth)
             if self._rollouts:
                 self.engine = CompiledStepper.engine
                 self.piece = POLICY.loop_steps_in_piece
                 self.cost_ns = self._rollouts[0].cost_ns
             else:
-                _wait_for_code(model, scheme)
+                _wait_for_code(model, scheme, variable.smooth)
         self._levels: Array = np.zeros(0, dtype=int)
 
     def run(
@@ -244,19 +247,27 @@ class LoopStepper(NumpyStepper):
         """One step; samples that diverge in it are NaN after it."""
         if self._has_program:
             rows = number_rows(dt, len(q))
-            ahead = step_by_program(self.model, self.scheme, q, x, tau, rows)
+            smooth = self.variable.smooth
+            ahead = step_by_program(self.model, self.scheme, q, x, tau, rows, smooth)
             if ahead is not None:
                 return ahead
         return self.variable.settle(*super().step(q, x, tau, dt, t), t + dt)
 
 
-def step_key(scheme: Scheme) -> tuple[str, str, bool]:
+def step_key(scheme: Scheme, smooth: tuple[str, ...]) -> RequestKey:
     """Key of the program of a step that tells how far open the loops were."""
-    return "loop_step", scheme.name, False
+    key: RequestKey = ("loop_step", scheme.name, False)
+    return (*key, smooth) if smooth else key
 
 
 def step_by_program(
-    model: Model, scheme: Scheme, q: Array, v: Array, tau: Array, dt: Array
+    model: Model,
+    scheme: Scheme,
+    q: Array,
+    v: Array,
+    tau: Array,
+    dt: Array,
+    smooth: tuple[str, ...] = (),
 ) -> tuple[Array, Array] | None:
     """A step and its projection by machine code, if that is at hand; NaN where loops stay open.
 
@@ -265,8 +276,9 @@ def step_by_program(
         scheme: Of the step.
         q, v, tau: (..., nq), (..., nv), (..., nv) in double precision, on the loops.
         dt: (..., 1) [s].
+        smooth: Springs and dampers that push.
     """
-    key = step_key(scheme)
+    key = step_key(scheme, smooth)
     entry = entries(model).get(key)
     found: Mapping[str, Array] | None = None if entry is None else entry(q, v, tau, dt)  # type: ignore[assignment]
     if found is None:
@@ -280,9 +292,9 @@ def step_by_program(
     return q, v
 
 
-def _wait_for_code(model: Model, scheme: Scheme) -> None:
+def _wait_for_code(model: Model, scheme: Scheme, smooth: tuple[str, ...]) -> None:
     """Have what takes the steps compiled."""
-    whole = traced_executable(model, step_key(scheme))
+    whole = traced_executable(model, step_key(scheme, smooth))
     dynamics = traced_executable(model, dynamics_key(ANYWHERE))
     parts = [whole] if whole else [dynamics, traced_executable(model, ("loop_projection",))]
     for code in parts:
@@ -290,14 +302,14 @@ def _wait_for_code(model: Model, scheme: Scheme) -> None:
             _ = code.scalars  # of the final shape, which is waited for
 
 
-def _trace(model: Model, scheme: str, guarded: bool) -> Unrolled:
+def _trace(model: Model, scheme: str, guarded: bool, parts: tuple[str, ...] = ()) -> Unrolled:
     from phistar.scalar.graph import Graph, guard
     from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled
     from phistar.scalar.trace.inline import inline
     from phistar.sim.step_program import step_program
 
     rates, projection = anywhere_programs(model)
-    step = step_program(model, SCHEMES[scheme], rates)
+    step = step_program(model, SCHEMES[scheme], rates, parts)
     g = Graph()
     inputs = step.signature.inputs
     given = {name: [g.load(name, i) for i in range(size)] for name, size in inputs.items()}
@@ -318,18 +330,20 @@ def _trace(model: Model, scheme: str, guarded: bool) -> Unrolled:
     return Unrolled(signature, BasicBlock(g, stores))
 
 
-def _shapes(model: Model, scheme: str, guarded: bool) -> dict[str, tuple[int, ...]]:
+def _shapes(
+    model: Model, scheme: str, guarded: bool, parts: tuple[str, ...] = ()
+) -> dict[str, tuple[int, ...]]:
     state: dict[str, tuple[int, ...]] = {"q_next": (model.nq,), "v_next": (model.nv,)}
     return state if guarded else {**state, "gap": (1,)}
 
 
-def _work(model: Model, scheme: str, guarded: bool) -> LoopWork | None:
+def _work(model: Model, scheme: str, guarded: bool, parts: tuple[str, ...] = ()) -> LoopWork | None:
     """Dynamics at the stages and projections, each with all rows; None as for dynamics."""
     found = loop_work(model)
     if found is None or not joint_map(model).is_identity:
         return None
-    parts = SCHEMES[scheme].instructions
-    stages = sum(isinstance(p, EvaluateRates) and not p.velocity_only for p in parts)
+    told = SCHEMES[scheme].instructions
+    stages = sum(isinstance(p, EvaluateRates) and not p.velocity_only for p in told)
     rows = found.rows * (stages + 2 * PROJECTIONS_IN_STEP)
     short = len(model.bodies) * rows <= POLICY.max_step_link_loop_rows
     return LoopWork(rows) if short else None
@@ -348,7 +362,7 @@ add_traced(
         _shapes,
         _trace,
         _work,
-        choices={"scheme": "semi_implicit", "guarded": True},
+        choices={"scheme": "semi_implicit", "guarded": True, "parts": ()},
         admit=_on_loops_inputs,
         defined="a step of time on the loops: stages of a scheme, then q and v projected",
     )

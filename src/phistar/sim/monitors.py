@@ -103,16 +103,20 @@ def _worst(ratio: Array) -> float:
     return float(np.max(ratio, where=~np.isnan(ratio), initial=0.0))
 
 
-def conserved_quantities(model: Model, tau: Array, external: bool) -> ConservedQuantities:
+def conserved_quantities(
+    model: Model, tau: Array, external: bool, worked: bool = False
+) -> ConservedQuantities:
     """What a motion conserves under joint forces (..., nv).
 
     Args:
         model: The robot.
         tau: Joint forces, NaN where there is no sample.
         external: Whether wrenches act on frames.
+        worked: Whether springs, damping, friction or limits of the joints did.
     """
     is_driven = np.nan_to_num(np.abs(tau)).reshape(-1, model.nv).max(axis=0, initial=0.0) > 0
-    nothing = ConservedQuantities(not external and not is_driven.any(), np.zeros((6, 6)), ("", ""))
+    kept = not (external or worked or is_driven.any())
+    nothing = ConservedQuantities(kept, np.zeros((6, 6)), ("", ""))
     roots = [body for body in model.bodies if body.parent == GROUND]
     free = all(body.joint_kind.nv == 6 and not any(body.armature) for body in roots)
     if external or not roots or not free or any(is_driven[body.v_slice].any() for body in roots):

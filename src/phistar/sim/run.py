@@ -21,10 +21,12 @@ from phistar.loops.prescribed import motion_in_time
 from phistar.loops.system import motion_at
 from phistar.model.bad_samples import check_on_error
 from phistar.model.configuration import Coordinates
+from phistar.model.joint_physics import Passive
 from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
 from phistar.model.wrenches import Forces, check_wrenches
 from phistar.sim.adaptive_stepper import AcceptedSteps, AdaptiveStepper
+from phistar.sim.compiled_rows import LimitStepper, make_row_stepper
 from phistar.sim.compiled_stepper import CompiledStepper, make_compiled_stepper
 from phistar.sim.conserving_stepper import ConservingStepper
 from phistar.sim.divergence import (
@@ -40,19 +42,35 @@ from phistar.sim.initial_state import (
     read_initial_state,
     without_lost,
 )
+from phistar.sim.joint_rows import (
+    JointRows,
+    passive_used,
+    refuse_scheme,
+    require_inside,
+    rows_error,
+    used_parts,
+)
 from phistar.sim.loop_stepper import LoopStepper, LoopVelocity
 from phistar.sim.monitors import map_knots
 from phistar.sim.numpy_stepper import NumpyStepper
 from phistar.sim.result_size import refuse_large_simulation
-from phistar.sim.schemes import SCHEMES
+from phistar.sim.scheme_choice import AUTO, scheme_of_simulation
+from phistar.sim.schemes import IMPLICIT, SCHEMES
 from phistar.sim.simulation import Simulation
-from phistar.sim.variables import VARIABLES, NormalisedRate, Variable, Velocity, variable
+from phistar.sim.variables import (
+    VARIABLES,
+    ImplicitVelocity,
+    NormalisedRate,
+    Variable,
+    Velocity,
+    variable,
+)
 from phistar.thresholds import POLICY
 
 if TYPE_CHECKING:
     from phistar.constraints import Prescribed
 
-Stepper = CompiledStepper | NumpyStepper | ConservingStepper
+Stepper = CompiledStepper | LimitStepper | NumpyStepper | ConservingStepper
 
 ADAPTIVE, CONSERVING = "dopri5", "implicit_midpoint"
 
@@ -76,7 +94,7 @@ def simulate(
     duration: float | None = None,
     tau: Coordinates | None = None,
     tau_steps: Any = None,
-    scheme: str = "rk4",
+    scheme: str = AUTO,
     variables: str | None = None,
     every: int = 1,
     tolerance: float = 1e-8,
@@ -86,16 +104,19 @@ def simulate(
     threads: int | None = None,
     on_error: str = "raise",
     prescribed: Mapping[str, Prescribed] | None = None,
+    passive: Passive = True,
 ) -> Simulation:
     """See ``Robot.simulate``; ``prescribed`` are constraints in time, by their loops."""
-    if scheme not in SCHEME_NAMES:
-        raise UnknownNameError("scheme", scheme, SCHEME_NAMES)
+    if scheme not in (AUTO, *SCHEME_NAMES):
+        raise UnknownNameError("scheme", scheme, (AUTO, *SCHEME_NAMES))
     check_on_error(on_error)
+    smooth, rows = used_parts(model, passive)
     closed = bool(active_loops(model.loops))
     if closed:
         _check_loop_scheme(scheme, variables)
     else:
         refuse_singular(model)
+    scheme = scheme_of_simulation(model, scheme, dt, smooth, variables)
     name = variables or ("eta" if scheme == CONSERVING else "v")
     if name not in VARIABLES:
         raise UnknownNameError("variables", name, VARIABLES)
@@ -104,26 +125,35 @@ def simulate(
             f"variables is {name!r}, but {CONSERVING} conserves energy in η only; leave it out"
         )
     keep_going = on_error == "nan"
+    refuse_scheme(model, scheme, smooth, name)
+    if "friction" in rows and scheme not in SCHEMES:
+        raise rows_error(model, scheme, rows)
     if scheme == ADAPTIVE:
         length = duration_of(dt, steps, duration)
         if tau_steps is not None:
             raise ArgumentError(f"{ADAPTIVE} chooses its steps; pass a constant tau, no tau_steps")
         start = read_initial_state(model, q, v, tau, None, forces, 0, on_error)
         start = _lose_open(model, start) if keep_going and closed and not prescribed else start
-        var = _variable(name, model, start, reference, prescribed, length)
+        var = _variable(name, model, start, reference, prescribed, length, smooth=smooth)
         knot_interval = None if dt is None else dt * every
-        return _adaptive(
+        found = _adaptive(
             model, var, name, start, length, knot_interval, tolerance, progress, keep_going
         )
+        return require_inside(found) if rows else found
     if dt is None:
         raise ArgumentError(f"dt is missing: {scheme} takes steps of a given length [s]")
     count = count_of_steps(dt, steps, duration, every)
     start = read_initial_state(model, q, v, tau, tau_steps, forces, count, on_error)
     start = _lose_open(model, start) if keep_going and closed and not prescribed else start
     refuse_large_simulation(model.name, count, every, 8 * len(start.q) * (model.nq + model.nv))
-    var = _variable(name, model, start, reference, prescribed, dt * count, count)
+    var = _variable(name, model, start, reference, prescribed, dt * count, count, smooth)
+    if smooth and scheme in SCHEMES and SCHEMES[scheme].implicit:
+        var = ImplicitVelocity(model, var.wrenches, smooth, float(dt))
+    constraint = JointRows(var, rows, scheme == IMPLICIT.name) if rows else None
     times = (dt, count, every)
-    return _fixed(model, var, name, scheme, start, times, progress, threads, keep_going)
+    stops = constraint if scheme in SCHEMES else None
+    found = _fixed(model, var, name, scheme, start, times, progress, threads, keep_going, stops)
+    return require_inside(found) if rows and stops is None else found
 
 
 def _check_loop_scheme(scheme: str, variables: str | None) -> None:
@@ -146,6 +176,7 @@ def _variable(
     prescribed: Mapping[str, Prescribed] | None,
     duration: float,
     steps: int | None = None,
+    smooth: tuple[str, ...] = (),
 ) -> Variable:
     """What represents the velocity; of a robot with loops after a look at its state.
 
@@ -154,13 +185,14 @@ def _variable(
         prescribed: Constraints in time, by their loops.
         duration: [s].
         steps: Of equal length, if they are.
+        smooth: Springs and dampers that push.
 
     Raises:
         LoopOpenError, LoopVelocityError: The state is not on the loops.
     """
     wrenches = check_wrenches(model, start.q, start.forces, reference)
     if not active_loops(model.loops):
-        return variable(name, model, wrenches)
+        return variable(name, model, wrenches, smooth)
     drives, held = None, NOT_HELD
     if prescribed:
         motions = {
@@ -173,7 +205,7 @@ def _variable(
     precision = float(np.finfo(start.dtype).eps)
     v = start.v[~start.lost]
     require_on_loops(model, rows, v, "simulate", precision, told=bool(prescribed))
-    return LoopVelocity(model, wrenches, drives)
+    return LoopVelocity(model, wrenches, smooth, drives)
 
 
 def _lose_open(model: Model, start: InitialState) -> InitialState:
@@ -203,14 +235,16 @@ def _fixed(
     progress: bool | None,
     threads: int | None,
     keep_going: bool,
+    constraint: JointRows | None = None,
 ) -> Simulation:
     """Steps of a fixed length."""
     dt, count, every = times
     samples, knots = len(start.q), count // every
     work = samples * count
-    engine = _choose_stepper(model, var, scheme, work, threads, start.dtype, keep_going)
+    engine = _choose_stepper(model, var, scheme, work, threads, start.dtype, keep_going, constraint)
     # NumPy steps in double precision whatever the results are.
-    dtype = engine.dtype if isinstance(engine, CompiledStepper) else np.dtype(float)
+    compiled = engine if isinstance(engine, CompiledStepper | LimitStepper) else None
+    dtype = np.dtype(float) if compiled is None else compiled.dtype
     qs = np.empty((knots + 1, samples, model.nq), dtype)
     xs = np.empty((knots + 1, samples, model.nv), dtype)
     qs[0], xs[0] = start.q, _initial_variable(var, start, keep_going)
@@ -246,6 +280,7 @@ def _fixed(
         engine.engine,
         count,
         external=bool(start.forces),
+        passive=passive_used(var, constraint),
         told=_told(var, dt * every * np.arange(knots + 1)),
         diverged=first.reshape(start.batch) if keep_going else None,
     )
@@ -259,11 +294,16 @@ def _choose_stepper(
     threads: int | None,
     dtype: np.dtype[Any],
     keep_going: bool,
+    constraint: JointRows | None = None,
 ) -> Stepper:
     if scheme == CONSERVING:
         assert isinstance(var, NormalisedRate)
         return ConservingStepper(model, var, keep_going)
     instructions = SCHEMES[scheme]
+    if constraint is not None:
+        return make_row_stepper(
+            model, var, instructions, constraint, work, threads, dtype, keep_going
+        )
     if isinstance(var, LoopVelocity):
         return LoopStepper(model, var, instructions, keep_going, work, threads)
     return make_compiled_stepper(model, var, instructions, work, threads, dtype) or NumpyStepper(
@@ -314,6 +354,7 @@ def _adaptive(
         steps.rejected,
         dense,
         external=bool(start.forces),
+        passive=passive_used(var, None),
         told=_told(var, t),
         diverged=first.reshape(start.batch) if keep_going else None,
     )

@@ -45,12 +45,14 @@ class Scheme:
         order: Order of the error after a given time in the step.
         doc: One line of text.
         instructions: Those of one step, in order.
+        implicit: Whether springs and dampers of joints push as they do at the end of the step.
     """
 
     name: str
     order: int
     doc: str
     instructions: tuple[EvaluateRates | UpdateStage, ...]
+    implicit: bool = False
 
 
 EULER = Scheme(
@@ -73,6 +75,14 @@ SEMI_IMPLICIT = Scheme(
         EvaluateRates(1, velocity_only=True),
         UpdateStage(0, StateUpdate(velocity_weights=((1, 1.0),), rate_weights=((0, 1.0),))),
     ),
+)
+
+IMPLICIT = Scheme(
+    "implicit",
+    1,
+    "semi-implicit Euler with springs and dampers of joints at the end of the step",
+    SEMI_IMPLICIT.instructions,
+    implicit=True,
 )
 
 MIDPOINT = Scheme(
@@ -119,5 +129,5 @@ RK4 = Scheme(
     ),
 )
 
-SCHEMES = {scheme.name: scheme for scheme in (EULER, SEMI_IMPLICIT, MIDPOINT, RK4)}
-"""Explicit schemes by name."""
+SCHEMES = {scheme.name: scheme for scheme in (EULER, SEMI_IMPLICIT, IMPLICIT, MIDPOINT, RK4)}
+"""Schemes with fixed steps by name; all but ``"implicit"`` are explicit."""

@@ -15,12 +15,14 @@ from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, InterpolationError, UnknownNameError, pluralize
+from phistar.joint_physics.implicit import SMOOTH_PARTS
+from phistar.joint_physics.passive_forces import passive_force_unchecked
 from phistar.loops.constrained_dynamics import ConstrainedDynamics, constrained_dynamics
 from phistar.loops.held import NOT_HELD, Held
 from phistar.loops.mobility import LoopEvent, singular_passages
 from phistar.loops.system import loop_system, rows_at
 from phistar.model.components import Joint, LoopJoint
-from phistar.model.configuration import difference, integrate
+from phistar.model.configuration import difference, integrate, limits
 from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
 from phistar.sim import monitors
@@ -52,6 +54,8 @@ class Simulation:
         steps: Number of steps.
         rejected: Number of rejected steps, of schemes that choose their steps.
         external: Whether wrenches acted on frames.
+        passive: What of the joints' physics acted: of ``"springs"``, ``"damping"``,
+            ``"friction"`` and ``"limits"`` those that were chosen and that the robot has.
         told: Motion that is prescribed, at each knot; None if none is.
         diverged: (...) the first knot at which a sample is not finite, NaN from there on; -1 if all
             are finite. None if divergence raises.
@@ -71,6 +75,7 @@ class Simulation:
     external: bool = False
     diverged: Array | None = None
     told: Held | None = field(default=None, repr=False)
+    passive: tuple[str, ...] = ()
 
     @property
     def ok(self) -> Array:
@@ -231,6 +236,9 @@ class Simulation:
         """Dynamics at the first N knots, with one axis for the batch."""
         held = NOT_HELD if self.told is None else self.told.at_knots(slice(None, -1))
         q, v, tau = (self._flat(x) for x in (self.q[:-1], self.v[:-1], self.tau))
+        smooth = tuple(part for part in self.passive if part in SMOOTH_PARTS)
+        if smooth:
+            tau = tau + passive_force_unchecked(self.model, q, v, smooth)
         return constrained_dynamics(self.model, q, v, tau, held=held)
 
     def _refuse_external(self) -> None:
@@ -239,6 +247,18 @@ class Simulation:
                 "wrenches acted on frames, which the simulation does not keep; "
                 "robot.constrained_dynamics(sim.q[k], sim.v[k], sim.tau[k], forces=...) takes them"
             )
+        if "friction" in self.passive or self._touched_limits():
+            raise ArgumentError(
+                "friction or limits of joints acted, whose forces the simulation does not keep; "
+                "leave them out by passive={'springs', 'damping'}"
+            )
+
+    def _touched_limits(self) -> bool:
+        """Whether a joint was at a limit at some knot."""
+        if "limits" not in self.passive:
+            return False
+        lower, upper = limits(self.model)
+        return bool(((self.q <= lower) | (self.q >= upper)).any())
 
     @cached_property
     def events(self) -> tuple[LoopEvent, ...]:
@@ -328,7 +348,8 @@ class Simulation:
         forces, no energy where forces do work.
         """
         acted = self.external or self.told is not None
-        conserved = monitors.conserved_quantities(self.model, self.tau, acted)
+        worked = bool(set(self.passive) - {"limits"}) or self._touched_limits()
+        conserved = monitors.conserved_quantities(self.model, self.tau, acted, worked)
         return monitors.drift(self.t, self.energy(), self.momentum(), conserved)
 
 

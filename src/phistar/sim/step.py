@@ -9,6 +9,7 @@ compiled forward dynamics and compiled steps of q.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +26,7 @@ from phistar.backends.policy import StagesWork
 from phistar.compile import (
     TRACED,
     Kernel,
+    RequestKey,
     Traced,
     add_traced,
     cheapest_equivalent,
@@ -34,16 +36,19 @@ from phistar.compile import (
     run_traced_results,
 )
 from phistar.errors import UnknownNameError
+from phistar.joint_physics.implicit import SMOOTH_PARTS, heavier_dynamics
 from phistar.loops.assembly import open_loop_error
 from phistar.loops.constrained_dynamics import require_on_loops
 from phistar.loops.system import motion_at, rows_at
 from phistar.model.configuration import Coordinates, batch_shape
+from phistar.model.joint_physics import Passive
 from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
 from phistar.model.model_cache import entries
 from phistar.model.singular import require_finite_results
 from phistar.model.wrenches import Forces, check_batch, check_wrenches
 from phistar.scalar.program import Unrolled
+from phistar.sim.joint_rows import JointRows, refuse_scheme, used_parts
 from phistar.sim.loop_stepper import (
     LoopVelocity,
     accelerates_on_loops,
@@ -51,9 +56,10 @@ from phistar.sim.loop_stepper import (
     step_by_program,
 )
 from phistar.sim.manifold import is_euclidean
+from phistar.sim.scheme_choice import AUTO, scheme_of_step
 from phistar.sim.schemes import SCHEMES, EvaluateRates, Scheme
 from phistar.sim.stages import StateFunctions, functions_of, next_state
-from phistar.sim.variables import Variable, Velocity
+from phistar.sim.variables import ImplicitVelocity, Variable, Velocity
 
 
 def step(
@@ -62,14 +68,18 @@ def step(
     v: Coordinates,
     tau: Coordinates,
     dt: ArrayLike,
-    scheme: str = "semi_implicit",
+    scheme: str = AUTO,
     forces: Forces | None = None,
     reference: str = "world_aligned",
+    passive: Passive = True,
 ) -> tuple[Array, Array]:
     """See ``Robot.step``."""
+    smooth, rows = used_parts(model, passive)
+    scheme = scheme_of_step(model, scheme, smooth)
     if scheme not in SCHEMES:
-        raise UnknownNameError("scheme", scheme, SCHEMES)
+        raise UnknownNameError("scheme", scheme, (AUTO, *SCHEMES))
     closed = bool(active_loops(model.loops))
+    refuse_scheme(model, scheme, smooth)
     if not closed:
         refuse_singular(model)
     arrays = check_shapes(model, q=q, v=v, tau=tau)
@@ -80,16 +90,61 @@ def step(
     if np.ndim(dt) == 0:
         # A number has no precision of its own.
         lengths = lengths.astype(np.result_type(*arrays.values()).type(0).real.dtype)
+    chosen = SCHEMES[scheme]
     if closed:
-        return _on_loops(SCHEMES[scheme], LoopVelocity(model, wrenches), arrays, lengths)
-    if wrenches is None:
-        found = run_traced_results(model, ("step", scheme), *arrays.values(), lengths)
+        variable: Velocity = LoopVelocity(model, wrenches, smooth)
+    elif chosen.implicit and smooth:
+        variable = ImplicitVelocity(model, wrenches, smooth, lengths)
+    else:
+        variable = Velocity(model, wrenches, smooth)
+    if not rows:
+        return _smooth_step(chosen, variable, arrays, lengths)
+    if rows == ("limits",) and not closed and wrenches is None:
+        inside = run_traced_results(
+            model, step_key(scheme, (*smooth, *rows)), *arrays.values(), lengths
+        )
+        if inside is not None:
+            return inside["q_next"], inside["v_next"]
+    q0, v0, tau0 = checked_numbers(model, **arrays)
+    constraint = JointRows(variable, rows, chosen.implicit)
+    ahead = constraint.step(
+        (q0, v0, tau0),
+        lengths,
+        lambda q, v, tau, dt: _smooth_step(
+            chosen, _at(variable, dt), {"q": q, "v": v, "tau": tau}, dt
+        ),
+    )
+    return ahead
+
+
+def _at(variable: Velocity, dt: Array) -> Velocity:
+    """A variable for some of the samples."""
+    if isinstance(variable, ImplicitVelocity):
+        return replace(variable, dt=dt)
+    return variable
+
+
+def step_key(scheme: str, smooth: tuple[str, ...]) -> RequestKey:
+    """Key of the program of a step."""
+    return ("step", scheme, smooth) if smooth else ("step", scheme)
+
+
+def _smooth_step(
+    scheme: Scheme, variable: Velocity, arrays: Mapping[str, Array], dt: Array
+) -> tuple[Array, Array]:
+    """The step without dry friction and limits."""
+    if isinstance(variable, LoopVelocity):
+        return _on_loops(scheme, variable, arrays, dt)
+    model = variable.model
+    if variable.wrenches is None:
+        key = step_key(scheme.name, variable.smooth)
+        found = run_traced_results(model, key, *arrays.values(), dt)
         if found is not None:
             return found["q_next"], found["v_next"]
-        ahead = _by_entries(model, SCHEMES[scheme], arrays, lengths)
+        ahead = None if variable.smooth else _by_entries(model, scheme, arrays, dt)
         if ahead is not None:
             return ahead
-    return _by_stages(SCHEMES[scheme], Velocity(model, wrenches), arrays, lengths)
+    return _by_stages(scheme, variable, arrays, dt)
 
 
 def _on_loops(
@@ -106,7 +161,7 @@ def _on_loops(
         require_on_loops(model, motion_at(model, q, v), v, "step", precision)
     closed = None
     if variable.wrenches is None:
-        closed = step_by_program(model, scheme, q, v, tau, dt.astype(float))
+        closed = step_by_program(model, scheme, q, v, tau, dt.astype(float), variable.smooth)
     if closed is None:
         q, v = _by_stages(scheme, variable, {"q": q, "v": v, "tau": tau}, dt)
         closed = onto_loops(model, q, v)
@@ -177,28 +232,32 @@ def _rates(model: Model) -> Kernel:
     return kernel(cheapest_equivalent("forward_dynamics"), model)
 
 
-def _trace(model: Model, scheme: str) -> Unrolled:
+def _trace(model: Model, scheme: str, parts: tuple[str, ...] = ()) -> Unrolled:
     from phistar.scalar.lower import to_unrolled
     from phistar.sim.step_program import step_program
 
-    if joint_map(model).one_to_one:
+    if set(parts) & set(SMOOTH_PARTS) and SCHEMES[scheme].implicit:
+        rates = heavier_dynamics(model, parts)
+    elif joint_map(model).one_to_one:
         rates = to_unrolled(_rates(model).schedule, model, frozenset(OPTIONAL_INPUTS))
     else:
         rates = TRACED[embedded_request("forward_dynamics", model)].trace(model)
-    return step_program(model, SCHEMES[scheme], rates)
+    return step_program(model, SCHEMES[scheme], rates, parts)
 
 
-def _work(model: Model, scheme: str) -> StagesWork | None:
+def _work(model: Model, scheme: str, parts: tuple[str, ...] = ()) -> StagesWork | None:
     """Forward dynamics at all stages, over nodes where mimic joints are reduced."""
     joints = joint_map(model)
     if active_loops(model.loops) or (joints.one_to_one and (joints.scales != 1.0).any()):
         return None
-    parts = SCHEMES[scheme].instructions
-    stages = sum(isinstance(p, EvaluateRates) and not p.velocity_only for p in parts)
+    told = SCHEMES[scheme].instructions
+    stages = sum(isinstance(p, EvaluateRates) and not p.velocity_only for p in told)
     return StagesWork(sum(1 for _ in _rates(model).schedule.program.live()), stages)
 
 
-def _shapes(model: Model, scheme: str) -> Mapping[str, tuple[int, ...]]:
+def _shapes(
+    model: Model, scheme: str, parts: tuple[str, ...] = ()
+) -> Mapping[str, tuple[int, ...]]:
     return {"q_next": (model.nq,), "v_next": (model.nv,)}
 
 
@@ -209,8 +268,8 @@ STEP = add_traced(
         _shapes,
         _trace,
         _work,
-        choices={"scheme": "semi_implicit"},
+        choices={"scheme": "semi_implicit", "parts": ()},
         defined="a step of time: forward dynamics at the stages of a scheme, q ⊕ h v",
     )
 )
-"""A step as a row of traced quantities; the choice is the name of a scheme."""
+"""A step as a row of traced quantities: of a scheme, with springs and dampers that push."""

@@ -18,6 +18,8 @@ from phistar.compile import cheapest_equivalent, embedded_request, is_embedded
 from phistar.diagonal.forward import diagonal_forward_dynamics
 from phistar.diagonal.state import diagonalize
 from phistar.errors import UnknownNameError
+from phistar.joint_physics.implicit import implicit_acceleration
+from phistar.joint_physics.passive_forces import passive_force_unchecked
 from phistar.model.model import Model
 from phistar.model.wrenches import Wrenches
 
@@ -31,20 +33,40 @@ class RatePrograms:
         velocity: Name of the program that gives v alone; None if v is x.
         names: Catalogue names of ``q``, ``x``, the joint forces ``tau``, ``v`` and ẋ, here ``a``.
         wrenches: On frames, the same at all times in the axes of their reference.
+        smooth: Springs and dampers that push as they do at each stage.
+        choices: Of the program that gives ẋ, if it is a traced one.
     """
 
     rates: str
     velocity: str | None
     names: Mapping[str, str]
     wrenches: Wrenches | None = None
+    smooth: tuple[str, ...] = ()
+    choices: tuple[object, ...] | None = None
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether there is one unrolled program of the rates, in the robot's own coordinates."""
+        return self.choices is not None or is_embedded(self.rates)
 
 
 @dataclass(frozen=True)
 class Variable(ABC):
-    """A variable x for the velocity of a robot under forces on its frames."""
+    """A variable x for the velocity of a robot under forces on its frames.
+
+    Attributes:
+        model: The robot.
+        wrenches: On its frames.
+        smooth: Springs and dampers of its joints that push.
+    """
 
     model: Model
     wrenches: Wrenches | None = None
+    smooth: tuple[str, ...] = ()
+
+    def total_force(self, q: Array, v: Array, tau: Array) -> Array:
+        """Joint forces with those of springs and dampers."""
+        return tau + passive_force_unchecked(self.model, q, v, self.smooth) if self.smooth else tau
 
     @property
     def program(self) -> RatePrograms | None:
@@ -92,8 +114,10 @@ class Velocity(Variable):
         names = {"q": "q", "v": "x", "tau": "tau", "vdot": "a"}
         on_nodes = embedded_request("forward_dynamics", self.model)
         if is_embedded(on_nodes):
-            return RatePrograms(on_nodes, None, names) if self.wrenches is None else None
-        return RatePrograms(cheapest_equivalent("forward_dynamics"), None, names, self.wrenches)
+            found = RatePrograms(on_nodes, None, names, smooth=self.smooth)
+            return found if self.wrenches is None else None
+        name = cheapest_equivalent("forward_dynamics")
+        return RatePrograms(name, None, names, self.wrenches, self.smooth)
 
     def start(self, q: Array, v: Array) -> Array:
         """v."""
@@ -105,7 +129,32 @@ class Velocity(Variable):
 
     def rate(self, q: Array, x: Array, tau: Array) -> tuple[Array, Array]:
         """v and forward dynamics."""
-        return x, dynamics.forward_dynamics(self.model, q, x, tau, self.wrenches)
+        total = self.total_force(q, x, tau)
+        return x, dynamics.forward_dynamics(self.model, q, x, total, self.wrenches)
+
+
+@dataclass(frozen=True)
+class ImplicitVelocity(Velocity):
+    """x = v, its rate the change over a step with springs and dampers at its end.
+
+    Attributes:
+        dt: Length of the step [s], or (..., 1), one for each sample.
+    """
+
+    dt: float | Array = 0.0
+
+    @property
+    def program(self) -> RatePrograms | None:
+        """Forward dynamics with heavier joints; none with forces on frames."""
+        if self.wrenches is not None:
+            return None
+        names = {"q": "q", "v": "x", "tau": "tau", "dt": "h", "vdot": "a"}
+        return RatePrograms("implicit_dynamics", None, names, choices=(self.smooth,))
+
+    def rate(self, q: Array, x: Array, tau: Array) -> tuple[Array, Array]:
+        """v and the mean acceleration of the step."""
+        parts = self.smooth
+        return x, implicit_acceleration(self.model, q, x, tau, self.dt, parts, self.wrenches)
 
 
 class TotalRate(Variable):
@@ -113,8 +162,8 @@ class TotalRate(Variable):
 
     @property
     def program(self) -> RatePrograms | None:
-        """Forward dynamics in (q, ζ), and the velocity of ζ; none with forces on frames."""
-        if self.wrenches is not None:
+        """Forward dynamics in (q, ζ), and the velocity of ζ; none with other forces."""
+        if self.wrenches is not None or self.smooth:
             return None
         names = {"q": "q", "zeta": "x", "tau": "tau", "v": "v", "zeta_dot": "a"}
         return RatePrograms("diagonal_dynamics", "old_rates", names)
@@ -129,6 +178,8 @@ class TotalRate(Variable):
 
     def rate(self, q: Array, x: Array, tau: Array) -> tuple[Array, Array]:
         """v and ζ̇."""
+        if self.smooth:
+            tau = self.total_force(q, self.velocity(q, x), tau)
         result = diagonal_forward_dynamics(self.model, q, x, tau, self.wrenches)
         return result.v, result.zeta_dot
 
@@ -155,7 +206,7 @@ class NormalisedRate(Variable):
         v = state.from_eta(x)
         state = state.with_velocity(v)
         gravity_force = dynamics.gravity_force(self.model, q)
-        net_force = tau - gravity_force
+        net_force = self.total_force(q, v, tau) - gravity_force
         if self.wrenches is not None:
             net_force = net_force + dynamics.generalised_force(self.model, q, self.wrenches)
         return v, state.to_epsilon(net_force), state.coriolis, gravity_force
@@ -165,7 +216,9 @@ VARIABLES: dict[str, type[Variable]] = {"v": Velocity, "zeta": TotalRate, "eta":
 """Variables by name."""
 
 
-def variable(name: str, model: Model, wrenches: Wrenches | None = None) -> Variable:
+def variable(
+    name: str, model: Model, wrenches: Wrenches | None = None, smooth: tuple[str, ...] = ()
+) -> Variable:
     """A variable of a robot by name.
 
     Raises:
@@ -173,4 +226,4 @@ def variable(name: str, model: Model, wrenches: Wrenches | None = None) -> Varia
     """
     if name not in VARIABLES:
         raise UnknownNameError("variables", name, VARIABLES)
-    return VARIABLES[name](model, wrenches)
+    return VARIABLES[name](model, wrenches, smooth)

@@ -60,3 +60,17 @@ def quaternion_rotate(q: Entries, x: Entries) -> list[Number]:
     r = q[:3]
     inner = plus(cross(r, x), scaled(q[3], x))
     return plus(x, scaled(2.0, cross(r, inner)))
+
+
+def quaternion_matrix(q: Entries) -> list[list[Number]]:
+    """Rotation matrix of a unit quaternion xyzw."""
+    x, y, z, w = q
+    x2, y2, z2 = x + x, y + y, z + z
+    xx, yy, zz = x * x2, y * y2, z * z2
+    xy, xz, yz = x * y2, x * z2, y * z2
+    wx, wy, wz = w * x2, w * y2, w * z2
+    return [
+        [1.0 - (yy + zz), xy - wz, xz + wy],
+        [xy + wz, 1.0 - (xx + zz), yz - wx],
+        [xz - wy, yz + wx, 1.0 - (xx + yy)],
+    ]

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The operations of ``sweeps.ops`` in NumPy: one line of linear algebra at one link.
+"""The operations of ``sweeps.ops`` on arrays: one line of linear algebra at one link.
 
 Each takes the link and the operands, arrays with batch axes in front. The operands of a shift
 belong to the child (inward) or to the parent (outward); the link is the child in both cases, since
 the joint that is crossed is its own.
+
+Written over the namespace of the operands (``spatial.any_namespace``): the interpreter runs them in
+NumPy link by link, ``backends.jax`` on many links side by side, whose numbers then have a leading
+axis like the operands. Those of classical accelerations, for scalar programs alone, are NumPy's.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
@@ -19,9 +24,17 @@ from phistar.arrays import Array
 from phistar.model.components import Body
 from phistar.model.model import Model
 from phistar.model.numpy_kinematics import ground_mass_point
-from phistar.spatial import crf, crf_apply, crm_apply, force_transform, skew
-
-_ANGULAR, _LINEAR = slice(0, 3), slice(3, 6)
+from phistar.spatial import force_transform, skew
+from phistar.spatial.any_namespace import (
+    blocks,
+    crf,
+    crf_apply,
+    crm_apply,
+    cross,
+    namespace,
+    solve_positive,
+)
+from phistar.spatial.any_namespace import skew as skew_matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,130 +87,173 @@ class GroundState:
         return cls(mass or math.nan, moving or math.nan, model.gravity, point)
 
 
+class LinkNumbers(Protocol):
+    """What an operation reads of a link, or of many side by side; see ``LinkState``."""
+
+    @property
+    def transform(self) -> Array:
+        """Pose in the parent's frame."""
+
+    @property
+    def phi(self) -> Array:
+        """φ(parent, link)."""
+
+    @property
+    def H(self) -> Array:
+        """Joint axes as rows."""
+
+    @property
+    def armature(self) -> Array:
+        """Rotor inertia."""
+
+    @property
+    def rigid_inertia(self) -> Array:
+        """M."""
+
+    @property
+    def min_pivots(self) -> Sequence[float] | Array | None:
+        """Below which D is rounding."""
+
+
 def times(matrix: Array, vector: Array) -> Array:
     """A matrix times a vector."""
     if matrix.ndim > 2 and matrix.shape[-3] == 1 and vector.ndim > 1:
         # One matrix for all vectors of the last batch axis: a product of two matrices.
-        return np.asarray(vector @ adjoint(matrix[..., 0, :, :]))
-    return np.asarray((matrix @ vector[..., None])[..., 0])
+        return vector @ adjoint(matrix[..., 0, :, :])
+    return (matrix @ vector[..., None])[..., 0]
 
 
 def adjoint(matrix: Array) -> Array:
     """A matrix transposed."""
-    return np.swapaxes(matrix, -1, -2)
+    return matrix.swapaxes(-1, -2)
 
 
-def project(link: LinkState, x: Array) -> Array:
+def _identity(size: int, like: Array) -> Array:
+    found: Array = namespace(like).eye(size, dtype=like.dtype)
+    return found
+
+
+def project(link: LinkNumbers, x: Array) -> Array:
     """H x."""
     return times(link.H, x)
 
 
-def expand(link: LinkState, x: Array) -> Array:
+def expand(link: LinkNumbers, x: Array) -> Array:
     """H* x."""
-    return times(link.H.T, x)
+    return times(adjoint(link.H), x)
 
 
-def multiply(link: LinkState, matrix: Array, x: Array) -> Array:
+def multiply(link: LinkNumbers, matrix: Array, x: Array) -> Array:
     """A matrix times a vector, whatever they are."""
     return times(matrix, x)
 
 
-def multiply_adjoint(link: LinkState, matrix: Array, x: Array) -> Array:
+def multiply_adjoint(link: LinkNumbers, matrix: Array, x: Array) -> Array:
     """The adjoint of a matrix times a vector."""
     return times(adjoint(matrix), x)
 
 
-def rotor_product(link: LinkState, x: Array) -> Array:
+def rotor_product(link: LinkNumbers, x: Array) -> Array:
     """A x."""
-    return np.asarray(link.armature * x)
+    return link.armature * x
 
 
-def solve_joint_inertia(link: LinkState, d: Array, x: Array) -> Array:
+def solve_joint_inertia(link: LinkNumbers, d: Array, x: Array) -> Array:
     """D⁻¹ x."""
-    return np.asarray(np.linalg.solve(d, x[..., None])[..., 0])
+    return solve_positive(d, x[..., None])[..., 0]
 
 
-def gyroscopic(link: LinkState, v: Array) -> Array:
+def gyroscopic(link: LinkNumbers, v: Array) -> Array:
     """M̂ = ½(crf[V] M - M crm[V] - Q[MV]) without what cancels in it: its right half is zero."""
-    inertia = link.rigid_inertia
-    J, h = inertia[:3, :3], inertia[:3, 3:]
-    E = np.eye(3) * np.trace(J) / 2 - J
-    moment = E @ skew(v[..., :3]) - skew(times(J, v[..., :3])) - h @ skew(v[..., 3:])
-    force = -skew(times(inertia, v)[..., 3:])
-    left = np.concatenate([moment, force], axis=-2)
-    return np.concatenate([left, np.zeros_like(left)], axis=-1)
+    xp, inertia = namespace(v), link.rigid_inertia
+    J, h = inertia[..., :3, :3], inertia[..., :3, 3:]
+    trace = J.trace(axis1=-2, axis2=-1)[..., None, None]
+    E = _identity(3, J) * trace / 2 - J
+    spun = skew_matrix(times(J, v[..., :3]))
+    moment = E @ skew_matrix(v[..., :3]) - spun - h @ skew_matrix(v[..., 3:])
+    force = -skew_matrix(times(inertia, v)[..., 3:])
+    left = xp.concatenate([moment, force], axis=-2)
+    found: Array = xp.concatenate([left, xp.zeros_like(left)], axis=-1)
+    return found
 
 
-def joint_block(link: LinkState, p: Array) -> Array:
+def joint_block(link: LinkNumbers, p: Array) -> Array:
     """P H*."""
-    return np.asarray(p @ link.H.T)
+    return p @ adjoint(link.H)
 
 
-def joint_inertia(link: LinkState, u: Array) -> Array:
+def joint_inertia(link: LinkNumbers, u: Array) -> Array:
     """D = H U + A; not a number where it is but rounding."""
-    found = np.asarray(link.H @ u + np.diag(link.armature))
-    if link.min_pivots is None or not len(found):
+    xp, size = namespace(u), link.armature.shape[-1]
+    found: Array = link.H @ u + _identity(size, link.armature) * link.armature[..., None]
+    if link.min_pivots is None or not size:
         return found
-    diagonal = np.diagonal(found, axis1=-2, axis2=-1).real
-    small = np.asarray((diagonal <= np.array(link.min_pivots)).any(axis=-1))
-    return np.where(small[..., None, None], np.nan, found)
+    diagonal = xp.diagonal(found, axis1=-2, axis2=-1).real
+    small = (diagonal <= xp.asarray(link.min_pivots)).any(axis=-1)
+    found = xp.where(small[..., None, None], xp.nan, found)
+    return found
 
 
-def gain(link: LinkState, u: Array, d: Array) -> Array:
+def gain(link: LinkNumbers, u: Array, d: Array) -> Array:
     """U D⁻¹."""
-    return adjoint(np.linalg.solve(d, adjoint(u)))
+    return adjoint(solve_positive(d, adjoint(u)))
 
 
-def articulated_downdate(link: LinkState, p: Array, u: Array, g: Array) -> Array:
+def articulated_downdate(link: LinkNumbers, p: Array, u: Array, g: Array) -> Array:
     """P - G U*."""
-    return np.asarray(p - g @ adjoint(u))
+    found: Array = p - g @ adjoint(u)
+    return found
 
 
-def project_across(link: LinkState, s: Array, g: Array) -> Array:
+def project_across(link: LinkNumbers, s: Array, g: Array) -> Array:
     """S - G H S."""
-    return np.asarray(s - g @ (link.H @ s))
+    found: Array = s - g @ (link.H @ s)
+    return found
 
 
-def inertia_rate(link: LinkState, x: Array, s: Array) -> Array:
+def inertia_rate(link: LinkNumbers, x: Array, s: Array) -> Array:
     """crf[x] S - S crm[x], which is crf[x] S and its transpose."""
     half = crf(x) @ s
-    return np.asarray(half + adjoint(half))
+    return half + adjoint(half)
 
 
 def _congruence(a: Array, s: Array) -> Array:
-    return np.asarray(a @ s @ adjoint(a))
+    return a @ s @ adjoint(a)
 
 
-def congruence_across(link: LinkState, s: Array, g: Array) -> Array:
+def congruence_across(link: LinkNumbers, s: Array, g: Array) -> Array:
     """(I - G H) S (I - G H)*."""
-    return _congruence(np.eye(6) - g @ link.H, s)
+    return _congruence(_identity(6, s) - g @ link.H, s)
 
 
-def compliance_update(link: LinkState, s: Array, g: Array, d: Array) -> Array:
+def compliance_update(link: LinkNumbers, s: Array, g: Array, d: Array) -> Array:
     """(I - G H)* S (I - G H) + H* D⁻¹ H."""
     H = link.H
-    across = np.eye(6) - g @ H
-    own = H.T @ np.linalg.solve(d, np.broadcast_to(H, (*d.shape[:-2], *H.shape)))
-    return np.asarray(adjoint(across) @ s @ across + own)
+    across = _identity(6, s) - g @ H
+    rows = namespace(d).broadcast_to(H, (*d.shape[:-2], *H.shape[-2:]))
+    found: Array = adjoint(across) @ s @ across + adjoint(H) @ solve_positive(d, rows)
+    return found
 
 
-def bias_gain(link: LinkState, n: Array, s: Array, g: Array, d: Array) -> Array:
+def bias_gain(link: LinkNumbers, n: Array, s: Array, g: Array, d: Array) -> Array:
     """N* H* D⁻¹ - S* G."""
-    own = adjoint(np.linalg.solve(d, link.H @ n))
-    return np.asarray(own - adjoint(s) @ g)
+    own = adjoint(solve_positive(d, link.H @ n))
+    found: Array = own - adjoint(s) @ g
+    return found
 
 
-def transfer_update(link: LinkState, s: Array, b: Array) -> Array:
+def transfer_update(link: LinkNumbers, s: Array, b: Array) -> Array:
     """S + H* B*."""
-    return np.asarray(s + link.H.T @ adjoint(b))
+    found: Array = s + adjoint(link.H) @ adjoint(b)
+    return found
 
 
-def cross_motion(link: LinkState, x: Array, y: Array) -> Array:
+def cross_motion(link: LinkNumbers, x: Array, y: Array) -> Array:
     """x × y."""
     return crm_apply(x, y)
 
 
-def cross_force(link: LinkState, x: Array, f: Array) -> Array:
+def cross_force(link: LinkNumbers, x: Array, f: Array) -> Array:
     """x ×* f."""
     return crf_apply(x, f)
 
@@ -205,22 +261,23 @@ def cross_force(link: LinkState, x: Array, f: Array) -> Array:
 # -- numbers
 
 
-def link_energy(link: LinkState, x: Array) -> Array:
+def link_energy(link: LinkNumbers, x: Array) -> Array:
     """½ x* M x."""
     return dot(link, x, times(link.rigid_inertia, x)) / 2
 
 
-def rotor_energy(link: LinkState, x: Array) -> Array:
+def rotor_energy(link: LinkNumbers, x: Array) -> Array:
     """½ x* A x."""
     return dot(link, x, rotor_product(link, x)) / 2
 
 
-def dot(link: LinkState, x: Array, y: Array) -> Array:
+def dot(link: LinkNumbers, x: Array, y: Array) -> Array:
     """x* y, as one entry."""
-    return np.asarray((x * y).sum(axis=-1, keepdims=True))
+    found: Array = (x * y).sum(axis=-1, keepdims=True)
+    return found
 
 
-def unchanged(link: LinkState, x: Array) -> Array:
+def unchanged(link: LinkNumbers, x: Array) -> Array:
     """x: what is added up over the links as it is."""
     return x
 
@@ -228,69 +285,73 @@ def unchanged(link: LinkState, x: Array) -> Array:
 # -- weighted points
 
 
-def point_in(link: LinkState, x: Array) -> Array:
+def point_in(link: LinkNumbers, x: Array) -> Array:
     """[R h + m p; m]."""
     return times(link.transform, x)
 
 
-def plane_out(link: LinkState, y: Array) -> Array:
+def plane_out(link: LinkNumbers, y: Array) -> Array:
     """[R* n; n · p + d]."""
     return times(adjoint(link.transform), y)
 
 
-def to_world(link: LinkState, x: Array, y: Array, z: Array, motion: Array) -> Array:
+def to_world(link: LinkNumbers, x: Array, y: Array, z: Array, motion: Array) -> Array:
     """[R w; R v + p × R w] of the pose with rows x, y, z."""
-    rows = np.stack(np.broadcast_arrays(x, y, z), axis=-2)
+    xp = namespace(motion)
+    rows = xp.stack(xp.broadcast_arrays(x, y, z), axis=-2)
     turned = [times(rows[..., :3], half) for half in (motion[..., :3], motion[..., 3:])]
-    return np.concatenate([turned[0], turned[1] + np.cross(rows[..., 3], turned[0])], axis=-1)
+    place, turn = xp.broadcast_arrays(rows[..., 3], turned[0])
+    found: Array = xp.concatenate([turned[0], turned[1] + cross(place, turn)], axis=-1)
+    return found
 
 
 def weigh(ground: GroundState, x: Array) -> Array:
     """-g · h, as one entry."""
-    return np.asarray(-(x[..., :3] * ground.gravity).sum(axis=-1, keepdims=True))
+    found: Array = -(x[..., :3] * ground.gravity).sum(axis=-1, keepdims=True)
+    return found
 
 
 def center(ground: GroundState, x: Array) -> Array:
     """h / m of all links."""
-    return np.asarray(x[..., :3] / ground.mass)
+    return x[..., :3] / ground.mass
 
 
 def moving_center(ground: GroundState, x: Array) -> Array:
     """h / m of the links that move."""
-    return np.asarray(x[..., :3] / ground.moving_mass)
+    return x[..., :3] / ground.moving_mass
 
 
 # -- shifts
 
 
-def shift_in(link: LinkState, x: Array) -> Array:
+def shift_in(link: LinkNumbers, x: Array) -> Array:
     """φ x."""
     return times(link.phi, x)
 
 
-def shift_out(link: LinkState, x: Array) -> Array:
+def shift_out(link: LinkNumbers, x: Array) -> Array:
     """φ* x."""
     return times(adjoint(link.phi), x)
 
 
-def congruence_in(link: LinkState, s: Array) -> Array:
+def congruence_in(link: LinkNumbers, s: Array) -> Array:
     """φ S φ*."""
     return _congruence(link.phi, s)
 
 
-def congruence_out(link: LinkState, s: Array) -> Array:
+def congruence_out(link: LinkNumbers, s: Array) -> Array:
     """φ* S φ."""
-    return np.asarray(adjoint(link.phi) @ s @ link.phi)
+    return adjoint(link.phi) @ s @ link.phi
 
 
-def similarity_out(link: LinkState, s: Array) -> Array:
+def similarity_out(link: LinkNumbers, s: Array) -> Array:
     """φ* S φ*⁻¹."""
-    outward = adjoint(link.phi)
-    # A rigid motion is undone by its blocks transposed, also where q left its manifold.
-    back = np.zeros_like(outward)
-    for rows, columns in ((_ANGULAR, _ANGULAR), (_LINEAR, _ANGULAR), (_LINEAR, _LINEAR)):
-        back[..., rows, columns] = adjoint(outward[..., rows, columns])
-    return np.asarray(outward @ s @ back)
+    # A rigid motion is undone by its blocks transposed, also where q left its manifold: those of
+    # φ* are the blocks of φ, transposed back.
+    phi = link.phi
+    turn, moved, last = phi[..., :3, :3], phi[..., :3, 3:], phi[..., 3:, 3:]
+    back = blocks(((turn, namespace(phi).zeros_like(turn)), (moved, last)))
+    return adjoint(phi) @ s @ back
 
 
 # -- classical accelerations

@@ -11,7 +11,7 @@ from phistar.backends.llvm.emit.ir_builder import Lanes
 from phistar.backends.llvm.run import jit
 from phistar.backends.llvm.run.calls import KernelCaller
 from phistar.backends.llvm.run.machine_kernel import emit_module
-from phistar.compile import cheapest_equivalent, kernel
+from phistar.compile import TRACED, cheapest_equivalent, kernel
 from phistar.model import Model
 from phistar.model import configuration as witness
 from phistar.model.configuration import random_configuration
@@ -23,6 +23,7 @@ from phistar.scalar.trace.configuration_programs import difference, integrate
 from phistar.scalar.trace.determinant_programs import log_determinant
 from phistar.scalar.trace.rate_programs import frame_acceleration, jacobian_rate
 from phistar.scalar.trace.regressor_programs import regressor
+from phistar.scalar.trace.unilateral_rows import Ball, ContactRow, HalfSpace, JointRow, StepRows
 from phistar.sim.schemes import SCHEMES
 from phistar.sim.step_program import step_program
 
@@ -49,6 +50,14 @@ def _step(model: Model) -> Unrolled:
     return step_program(model, SCHEMES["midpoint"], rates)
 
 
+def _unilateral_step(model: Model) -> Unrolled:
+    last = len(model.bodies) - 1
+    contact = ContactRow(Ball(last, (0.1, 0.2, 0.3), 0.1), HalfSpace(), 0.5, 0.5)
+    moving = next(j for j in model.joints.values() if j.nv == 1)
+    joint = JointRow(moving.v_slice.start, moving.q_slice.start, -0.1, 0.1, 0.2, damping=1.0)
+    return TRACED["unilateral_step"].trace(model, StepRows((joint,), (contact,), sweeps=5))
+
+
 PROGRAMS: dict[str, Callable[[Model], Unrolled]] = {
     "integrate": integrate,
     "difference": difference,
@@ -57,6 +66,7 @@ PROGRAMS: dict[str, Callable[[Model], Unrolled]] = {
     "log_determinant": lambda m: log_determinant(m, kernel("hinge_inertias").schedule),
     "regressor": regressor,
     "step": _step,
+    "unilateral_step": _unilateral_step,
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from phistar.backends.policy import Work
@@ -38,6 +39,13 @@ class TracedProgram(RobotProgram):
     size: Work
     trace: Callable[[], Unrolled]
     otherwise: TracedProgram | None = None
+
+    @cached_property
+    def operations(self) -> int:
+        """Additions, subtractions and multiplications on a sample."""
+        from phistar.scalar.program import count_arithmetic
+
+        return count_arithmetic(self.unrolled().count())
 
     @property
     def everywhere(self) -> TracedProgram:

@@ -12,6 +12,11 @@ from numpy.typing import ArrayLike
 from phistar.arrays import Array
 from phistar.errors import ArgumentError
 from phistar.loaders.mjcf.equality_constraints import add_loops
+from phistar.loaders.mjcf.mujoco_actuators import (
+    JOINT_TRANSMISSIONS,
+    add_actuators,
+    driven_joints,
+)
 from phistar.loaders.mjcf.mujoco_model import (
     BALL,
     FREE,
@@ -23,6 +28,7 @@ from phistar.loaders.mjcf.mujoco_model import (
     NO_EQUALITY,
     NO_FRICTION,
     NO_GRAVITY,
+    NO_LIMIT,
     NO_SPRING,
     SLIDE,
     MujocoModel,
@@ -40,9 +46,6 @@ from phistar.model.model import Model
 from phistar.spatial import pose, pose_product, quat_normalize, rotate_inertia, wxyz_to_xyzw
 
 _ANGULAR_FIRST = [3, 4, 5, 0, 1, 2]
-_JOINT_TRANSMISSIONS = (0, 1)
-_TENDON_TRANSMISSION = 3
-_JOINT_WRAP = 1
 
 
 def convert(
@@ -165,6 +168,7 @@ class _Converter:
         anchor = np.array(model.jnt_pos[joint])
         free, single = kind == FREE, kind in (SLIDE, HINGE)
         limited, (low, high) = bool(model.jnt_limited[joint]), model.jnt_range[joint]
+        stopped = limited and single and not self.flags & (NO_LIMIT | NO_CONSTRAINT)
         reference = float(model.qpos0[model.jnt_qposadr[joint]])
         self.builder.joint(
             self.joint_names[joint],
@@ -174,8 +178,8 @@ class _Converter:
             origin=np.eye(4) if free else pose_product(base, pose(translation=anchor)),
             child_pose=np.eye(4) if free else pose(translation=-anchor),
             axis=tuple(model.jnt_axis[joint]) if single else None,
-            lower=float(low) if limited and single else -math.inf,
-            upper=float(high) if limited and single else math.inf,
+            lower=float(low) if stopped else -math.inf,
+            upper=float(high) if stopped else math.inf,
             effort=self._effort(joint),
             armature=self._per_dof(joint, model.dof_armature, self.added_armature),
             damping=self._per_dof(joint, model.dof_damping, self.added_damping, NO_DAMPER),
@@ -211,7 +215,7 @@ class _Converter:
             return armature, damping
         for actuator, kind in enumerate(self.model.actuator_trntype):
             share = float(self.model.actuator_gear[actuator, 0]) ** 2
-            if kind in _JOINT_TRANSMISSIONS:
+            if kind in JOINT_TRANSMISSIONS:
                 joint = int(self.model.actuator_trnid[actuator, 0])
                 armature[joint] += share * self.model.actuator_armature[actuator]
                 damping[joint] += share * self.model.actuator_damping[actuator]
@@ -219,22 +223,16 @@ class _Converter:
 
     def _add_actuated(self) -> None:
         """Joints that actuators drive, themselves or by a tendon that is a sum of joints."""
-        model, found = self.model, dict[int, None]()
-        for kind, (target, _) in zip(model.actuator_trntype, model.actuator_trnid, strict=True):
-            if kind in _JOINT_TRANSMISSIONS:
-                found[int(target)] = None
-            elif kind == _TENDON_TRANSMISSION:
-                first, count = int(model.tendon_adr[target]), int(model.tendon_num[target])
-                wrapped = range(first, first + count)
-                found |= {
-                    int(model.wrap_objid[k]): None
-                    for k in wrapped
-                    if model.wrap_type[k] == _JOINT_WRAP
-                }
+        found = {
+            joint: None
+            for actuator in range(len(self.model.actuator_trntype))
+            for joint, _ in driven_joints(self.model, actuator)
+        }
         self.builder.actuate(*(self.joint_names[joint] for joint in found))
         if found:
             note = f"{len(found)}, driven directly or by a tendon that is a sum of joints"
             self.report.used.append(Entry(self.compiled.file, "actuated joints", note))
+        add_actuators(self.builder, self.compiled, self.joint_names, self.report)
 
     def _to_xyzw(self, joint: int, qpos: Array) -> Array:
         """A joint's coordinates out of qpos, its quaternion in our order and of unit length."""

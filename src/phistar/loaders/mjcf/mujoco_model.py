@@ -20,7 +20,8 @@ JOINT_NQ = (7, 4, 1, 1)
 JOINT_NV = (6, 3, 1, 1)
 # Bits of its option.disableflags.
 NO_CONSTRAINT, NO_EQUALITY, NO_FRICTION = 1 << 0, 1 << 1, 1 << 2
-NO_SPRING, NO_DAMPER, NO_GRAVITY = 1 << 5, 1 << 6, 1 << 7
+NO_LIMIT, NO_SPRING, NO_DAMPER, NO_GRAVITY = 1 << 3, 1 << 5, 1 << 6, 1 << 7
+NO_CLAMP, NO_ACTUATION = 1 << 8, 1 << 11
 
 
 @dataclass(frozen=True)

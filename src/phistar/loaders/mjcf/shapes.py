@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -48,7 +49,7 @@ def shapes_of(model: MjModel, meshes: Mapping[int, MeshShape], report: LoadRepor
         if visible:
             visuals.append(shape)
         if touches:
-            collisions.append(shape)
+            collisions.append(replace(shape, friction=float(model.geom_friction[geom, 0])))
     if dropped:
         note = "height fields, or in a hidden group and without contacts: no shape"
         report.ignored.append(Entry(report.source, f"{dropped} geoms", note))

@@ -17,6 +17,7 @@ from phistar.loaders.mjcf.mujoco_model import (
     NO_CONSTRAINT,
     NO_DAMPER,
     NO_FRICTION,
+    NO_LIMIT,
     NO_SPRING,
     MujocoModel,
     element_names,
@@ -26,7 +27,6 @@ from phistar.loaders.report import Entry, LoadReport
 
 # Elements that a rigid-body model does not have, by tag: of a section, or in a body.
 _IGNORED_SECTIONS = {
-    "actuator": "drives are not modelled; kept are the names, armature and damping of their joints",
     "sensor": "sensors are not modelled",
     "tendon": "tendons are not modelled",
     "contact": "contacts are not modelled",
@@ -209,9 +209,10 @@ def _remarks(model: MjModel) -> Iterator[tuple[str, str]]:
         (NO_SPRING, "joint springs"),
         (NO_DAMPER, "joint damping"),
         (NO_FRICTION | NO_CONSTRAINT, "dry friction"),
+        (NO_LIMIT | NO_CONSTRAINT, "joint limits"),
     ):
         if model.opt.disableflags & bit:
-            yield what, "switched off by the file's <flag>: zero is used"
+            yield what, "switched off by the file's <flag>: none are used"
 
 
 def _tendon_armature(model: MjModel) -> Array:

@@ -37,7 +37,7 @@ Inertial = tuple[float, Array, Vector]
 Colour = tuple[float, float, float, float]
 
 VIRTUAL_ATTRIBUTE, GROUND_ATTRIBUTE = qname("virtual"), qname("ground")
-_COLOUR, _SHAPE = qname("color"), qname("shape")
+_COLOUR, _SHAPE, _FRICTION = qname("color"), qname("shape"), qname("friction")
 _VISUALS = frozenset({"visual", qname("visual")})
 _SHAPES = _VISUALS | {"collision", qname("collision")}
 
@@ -51,7 +51,7 @@ _ZERO_MOMENTS: Vector = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 _IDENTITY_ROTATION_BYTES = IDENTITY[:3, :3].tobytes()
 _UNIT_MOMENTS: Vector = (1.0, 0.0, 0.0, 1.0, 0.0, 1.0)
 _MOMENT_SET = frozenset(_MOMENTS)
-_SHAPE_CHILDREN = frozenset({"origin", "geometry", "material", _COLOUR})
+_SHAPE_CHILDREN = frozenset({"origin", "geometry", "material", _COLOUR, _FRICTION})
 _GEOMETRIES = {
     "box": (("size", 3),),
     "cylinder": (("radius", 1), ("length", 1)),
@@ -201,9 +201,22 @@ class LinkReader:
         kind, size, mesh = self._geometry(geometry, label)
         pose = read_pose(context, children.get("origin"), label)
         rgba = self._colour(children.get("material"), children.get(_COLOUR), label)
+        friction = self._friction(children.get(_FRICTION), label)
         if context.rejected > rejected:
             return None
-        return Shape(kind, size, pose, rgba, mesh, element.get("name") or "")
+        return Shape(kind, size, pose, rgba, mesh, element.get("name") or "", friction)
+
+    def _friction(self, element: _Element | None, label: str) -> float | None:
+        """Coulomb's coefficient of a shape, in our dialect."""
+        if element is None:
+            return None
+        thing = "coefficient of friction"
+        value = read_number(self.context, element, "value", label, thing=thing)
+        if value is not None and not value >= 0.0:
+            what = f"{label}: a coefficient of friction of {value:g}."
+            self.context.reject("friction", element, what, "Give a number that is not negative.")
+            return None
+        return value
 
     def _geometry(self, geometry: _Element, label: str) -> tuple[str, Vector, str]:
         """Kind, size and mesh file of a shape."""

@@ -64,6 +64,12 @@ class Free(JointKind):
         )
         return [*w, *linear]
 
+    def displacement(self, q0: Entries, q1: Entries, ops: LogOps) -> list[Number]:
+        """The rotation, and the straight way of the origin: not the screw between the two."""
+        back = [-q1[3], -q1[4], -q1[5], q1[6]]
+        shift = quaternion_rotate(back, minus(q1[:3], q0[:3]))
+        return [*rotation_vector_between(q0[3:], q1[3:], ops), *shift]
+
     @property
     def labels(self) -> JointLabels:
         moving = "angular rad/s, linear m/s; moving axes"

@@ -117,6 +117,14 @@ class JointKind(ABC):
         """The tangent u with step(q0, u) = q1; the shortest one on rotations."""
         return minus(q1, q0)
 
+    def displacement(self, q0: Entries, q1: Entries, ops: LogOps) -> list[Number]:
+        """How far a spring that rests at q0 is stretched at q1, in the axes of v.
+
+        Its energy is half the sum of stiffness times squares, where these are alike in all axes
+        that turn.
+        """
+        return self.step_between(q0, q1, ops)
+
     def bracket(self, a: Entries, b: Entries) -> list[Number]:
         """[a, b] of two joint velocities: how far moves by them do not commute."""
         result: list[Number] = [0.0] * self.nv

@@ -22,6 +22,7 @@ from phistar.spatial._elementary import (
     sine_ratio,
     versine_ratio,
 )
+from phistar.spatial.any_namespace import namespace
 from phistar.spatial.entries import Entries, Number
 from phistar.spatial.pose import wrapped_angle
 
@@ -126,10 +127,11 @@ class ArrayOps:
     """``LogOps`` on arrays with one entry per sample."""
 
     def cos_sin(self, angle: Number) -> tuple[Number, Number]:
-        return np.cos(angle), np.sin(angle)
+        xp = namespace(angle)
+        return xp.cos(angle), xp.sin(angle)
 
     def sqrt(self, x: Number) -> Number:
-        return np.sqrt(x)
+        return namespace(x).sqrt(x)
 
     def arc(self, square: Number) -> ArrayArc:
         return ArrayArc(np.asarray(square))

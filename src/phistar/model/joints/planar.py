@@ -47,3 +47,9 @@ class Planar(AxisKind):
         square, half = turn * turn, 0.5 * turn
         ahead = 1.0 - square * ops.cotangent_defect(square)
         return [ahead * x + half * y, ahead * y - half * x, turn]
+
+    def displacement(self, q0: Entries, q1: Entries, ops: LogOps) -> list[Number]:
+        """The angle, and the straight way of the origin: not the arc between the two."""
+        c, s = ops.cos_sin(q1[2])
+        dx, dy = q1[0] - q0[0], q1[1] - q0[1]
+        return [c * dx + s * dy, c * dy - s * dx, ops.wrapped(q1[2] - q0[2])]

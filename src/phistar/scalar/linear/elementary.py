@@ -39,6 +39,16 @@ SINE_DEFECT_COEFFICIENTS = tuple((-1) ** k / math.factorial(2 * k + 3) for k in 
 TAN_22_5_DEGREES = math.sqrt(2.0) - 1.0
 
 
+def larger(a: Scalar, b: Scalar) -> Scalar:
+    """The larger of two numbers; the second if either is not a number."""
+    return select(a, b, a, b)
+
+
+def smaller(a: Scalar, b: Scalar) -> Scalar:
+    """The smaller of two numbers; the second if either is not a number."""
+    return select(b, a, a, b)
+
+
 class HalfAngle:
     """Functions of an angle, from one sine and one cosine: ``ArcFunctions`` of a scalar.
 

@@ -21,6 +21,7 @@ from phistar.scalar.linear.vectors import (
     times,
 )
 from phistar.scalar.robot.link_scalars import LinkScalars
+from phistar.spatial.entries import quaternion_matrix
 
 CoordinateReader = Callable[[int], Scalar]
 
@@ -122,7 +123,7 @@ def _with_angle(turns: JointRotation, angle: Scalar) -> JointRotation:
 def _factor(factor: Turn | Orientation, cos_sin: CosSin) -> RotationFactor:
     if isinstance(factor, Turn):
         return AxisRotation(factor.axis, *cos_sin(factor.angle))
-    return DenseRotation(_quaternion_matrix(list(factor.quaternion)))
+    return DenseRotation(quaternion_matrix(list(factor.quaternion)))
 
 
 def _merge_rotation(
@@ -136,17 +137,3 @@ def _merge_rotation(
             rows = [[x * c + y * s, y * c - x * s, z] for x, y, z in fixed[0].rows]
             return (DenseRotation(rows), *others)
     return (*fixed, *turns)
-
-
-def _quaternion_matrix(q: Vector) -> Matrix:
-    """Rotation matrix of a unit quaternion xyzw."""
-    x, y, z, w = q
-    x2, y2, z2 = x + x, y + y, z + z
-    xx, yy, zz = x * x2, y * y2, z * z2
-    xy, xz, yz = x * y2, x * z2, y * z2
-    wx, wy, wz = w * x2, w * y2, w * z2
-    return [
-        [1.0 - (yy + zz), xy - wz, xz + wy],
-        [xy + wz, 1.0 - (xx + zz), yz - wx],
-        [xz - wy, yz + wx, 1.0 - (xx + yy)],
-    ]

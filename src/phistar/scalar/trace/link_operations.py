@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import cast
 
@@ -48,11 +48,17 @@ from phistar.sweeps.stream_types import Type
 
 @dataclass(frozen=True)
 class PlacedLink:
-    """A link with its transform to the parent."""
+    """A link with its transform to the parent.
+
+    Attributes:
+        added: More joint inertia that is given when the program runs, one for each joint velocity;
+            none: nothing is added.
+    """
 
     link: LinkScalars
     rotation: Rotation
     offset: Vector
+    added: Vector = field(default_factory=list)
 
     @property
     def inertia(self) -> RigidInertia:
@@ -287,6 +293,8 @@ def joint_inertia(place: PlacedLink, u: Matrix) -> LdlFactor:
     rows = _joint_square(place, u)
     for i, row in enumerate(rows):
         row[i] = row[i] + place.link.armature[i]
+        if place.added:
+            row[i] = row[i] + place.added[i]
     return LdlFactor(rows, place.link.min_pivots)
 
 
@@ -302,7 +310,8 @@ def gain(place: PlacedLink, u: Matrix, d: LdlFactor) -> Matrix:
 def _identity_rows(place: PlacedLink) -> dict[int, int]:
     """The rows of G that are those of the identity, and which: without rotors, of single axes."""
     columns = place.link.columns
-    if all(a == 0.0 for a in place.link.armature) and all(len(c) == 1 for c in columns):
+    rotors = [*place.link.armature, *place.added]
+    if all(a == 0.0 for a in rotors) and all(len(c) == 1 for c in columns):
         return {c[0][0]: j for j, c in enumerate(columns)}
     return {}
 

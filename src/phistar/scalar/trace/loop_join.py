@@ -129,7 +129,7 @@ class LoopJoin:
 
     def solve(self, force: Vector, wanted: Vector) -> tuple[Vector, Vector]:
         """x in body order, of f in body order and c, and λ."""
-        sweep = _JoinSweep(self._robot, self._L, wanted, self._least)
+        sweep = JoinSweep(self._robot, self._L, wanted, self._least)
         for i, row in self._forces.items():
             sweep.links[row.link].rows[i] = scaled(-1.0, row.force)
         for k in reversed(range(len(self._robot.links))):
@@ -139,7 +139,16 @@ class LoopJoin:
         return sweep.outward()
 
 
-class _JoinSweep:
+class JoinSweep:
+    """The sweep inward, joint by joint, and the one outward.
+
+    Args:
+        robot: Its links.
+        L: Rows in body order.
+        wanted: c of the rows that are to be solved.
+        least: Pivots of rows below these are none; None: all count.
+    """
+
     def __init__(
         self, robot: TracedLinks, L: Matrix, wanted: Vector, least: Sequence[float] | None
     ) -> None:
@@ -160,7 +169,8 @@ class _JoinSweep:
         key = (max(i, j), min(i, j))
         self.mobility[key] = self.mobility.get(key, 0.0) + x
 
-    def _between(self, i: int, j: int) -> Scalar:
+    def between(self, i: int, j: int) -> Scalar:
+        """Λ of two rows."""
         return self.mobility.get((max(i, j), min(i, j)), 0.0)
 
     def pass_joint(self, k: int, force: Vector) -> None:
@@ -206,12 +216,12 @@ class _JoinSweep:
         if not rows:
             return
         least = None if self.least is None else [self.least[i] for i in rows]
-        factor = SymmetricFactor([[self._between(i, j) for j in rows] for i in rows], least)
+        factor = SymmetricFactor([[self.between(i, j) for j in rows] for i in rows], least)
         wanted = factor.forward([self.wanted[i] - self.moved[i] for i in rows])
         loads = {i: self._load(k, i) for i in rows}
         felt = [factor.forward([loads[i][component] for i in rows]) for component in range(6)]
         others = {
-            j: factor.forward([self._between(i, j) for i in rows])
+            j: factor.forward([self.between(i, j) for i in rows])
             for j in range(len(self.L))
             if j not in rows and any((max(i, j), min(i, j)) in self.mobility for i in rows)
             and not self._is_closed(j)
@@ -244,19 +254,37 @@ class _JoinSweep:
         weighted = [factor.divided(row) for row in felt]
         link.inertia = add_inertias(link.inertia, _gram(felt, weighted))
 
-    def outward(self) -> tuple[Vector, Vector]:
-        """x, link by link, and λ."""
+    def paths(self, count: int) -> tuple[list[dict[int, Scalar]], list[dict[int, Scalar]]]:
+        """Z = N⁻¹L* and D⁻¹Z of the first rows, by entries in body order that are not zero."""
+        found: list[dict[int, Scalar]] = [{} for _ in range(count)]
+        weighted: list[dict[int, Scalar]] = [{} for _ in range(count)]
+        for link in self.robot.links:
+            joint = self.joints[link.index]
+            for i, row in joint.rows.items():
+                divided = joint.D.divided(row)
+                for k, (x, y) in enumerate(zip(row, divided, strict=True)):
+                    if not is_zero(x):
+                        found[i][link.v + k], weighted[i][link.v + k] = x, y
+        return found, weighted
+
+    def outward(
+        self, given: Vector | None = None, moved: Vector | None = None
+    ) -> tuple[Vector, Vector]:
+        """x, link by link, and λ; of rows that were left open it is given, or D⁻¹Zλ instead."""
         result = zeros(sum(len(place.link.columns) for place in self.robot.placed_links))
-        multipliers: Vector = zeros(len(self.L))
+        multipliers: Vector = zeros(len(self.L)) if given is None else list(given)
         self._multiply(GROUND, zeros(), multipliers)
         accelerations: dict[int, Vector] = {GROUND: zeros()}
         for link, place in zip(self.robot.links, self.robot.placed_links, strict=True):
             joint = self.joints[link.index]
             started = joint.force
-            for i, row in joint.rows.items():
+            for i, row in joint.rows.items() if moved is None else ():
                 started = plus(started, scaled(multipliers[i], row))
             inner = place.shift_out(accelerations[link.parent])
-            own = joint.D.backward(joint.D.divided(started))
+            divided = joint.D.divided(started)
+            if moved is not None:
+                divided = plus(divided, moved[link.v : link.v + len(divided)])
+            own = joint.D.backward(divided)
             parts = gain_adjoint_parts(joint.gain, inner)
             # What the joint's own axis gives comes last and cancels in the sum below.
             own = [(x - rest) - plain for x, (rest, plain) in zip(own, parts, strict=True)]

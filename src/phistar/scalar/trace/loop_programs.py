@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from phistar.model.components import Coupling, LoopJoint
 from phistar.model.kinematic_loops import active_loops
@@ -20,6 +21,7 @@ from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled, count
 from phistar.scalar.robot.joint_transforms import GRAPH_OPS
 from phistar.scalar.trace.kinematics_programs import PathSteps
 from phistar.scalar.trace.loop_chains import ChainTangents, LoopChain
+from phistar.thresholds import POLICY
 
 
 @dataclass(frozen=True)
@@ -85,9 +87,14 @@ Outputs = Mapping[str, Vector]
 def _cheapest(
     model: Model, inputs: Mapping[str, int], trace: Callable[[PathSteps], Outputs]
 ) -> Unrolled:
-    """The program of a trace, in the axes in which it takes the fewest operations."""
+    """The program of a trace, in the axes in which it takes the fewest operations.
+
+    Of large robots in the first ones: these programs are long, and their users wait.
+    """
     found = []
-    for links in link_number_choices(model, frozenset(), DEFAULT_OPTIONS):
+    choices = link_number_choices(model, frozenset(), DEFAULT_OPTIONS)
+    most = None if len(model.bodies) <= POLICY.max_links_of_loops_compared else 1
+    for links in islice(choices, most):
         steps = PathSteps(model, links)
         outputs = trace(steps)
         sizes = {name: len(x) for name, x in outputs.items()}

@@ -36,7 +36,7 @@ from phistar.scalar.trace.kinematics_programs import RESULT_OUTPUT
 from phistar.scalar.trace.link_operations import as_vector
 from phistar.scalar.trace.link_tracer import EXTERNAL_FORCE
 from phistar.scalar.trace.node_sweeps import NodeSweeps
-from phistar.scalar.trace.traced_links import TracedLinks
+from phistar.scalar.trace.traced_links import ADDED_INERTIA, TracedLinks
 from phistar.scalar.trace.unrolled import UnrolledTrace
 from phistar.sweeps.schedule import Schedule
 from phistar.thresholds import POLICY
@@ -53,9 +53,11 @@ TreeProgram = Callable[[LoweringOptions], Unrolled]
 class NodeTracer:
     """A robot's links, nodes and coordinates in one graph."""
 
-    def __init__(self, model: Model, links: Sequence[LinkNumbers]) -> None:
+    def __init__(
+        self, model: Model, links: Sequence[LinkNumbers], added: Mapping[int, int] | None = None
+    ) -> None:
         self.model = model
-        self.robot = TracedLinks(links)
+        self.robot = TracedLinks(links, added)
         self.sweeps = NodeSweeps(model, self.robot)
         joints = joint_map(model)
         self._places = list(zip(joints.v_indices.tolist(), joints.scales.tolist(), strict=True))
@@ -157,7 +159,10 @@ class NodeTracer:
 
 
 def cheapest(
-    model: Model, trace: Callable[[NodeTracer, LoweringOptions], None], inputs: Sequence[str]
+    model: Model,
+    trace: Callable[[NodeTracer, LoweringOptions], None],
+    inputs: Sequence[str],
+    added: Mapping[int, int] | None = None,
 ) -> Unrolled:
     """What is traced, in the frames in which it takes the fewest operations."""
     found = []
@@ -165,7 +170,7 @@ def cheapest(
         options = LoweringOptions(frames=frames, regroup=True)
         for flat in (True, False):
             (links,) = link_number_choices(model, frozenset(), options, flat)
-            tracer = NodeTracer(model, links)
+            tracer = NodeTracer(model, links, added)
             trace(tracer, options)
             found.append(tracer.program(inputs))
     return min(found, key=lambda program: count_arithmetic(program.count()))
@@ -180,19 +185,23 @@ def solve(model: Model) -> Unrolled:
     return cheapest(model, trace, ("q", "tau"))
 
 
-def forward_dynamics(model: Model, loads: Schedule) -> Unrolled:
+def forward_dynamics(
+    model: Model, loads: Schedule, added: Mapping[int, int] | None = None
+) -> Unrolled:
     """q, v, tau -> v̇ = (X*𝓜X)⁻¹(τ - X*𝒞).
 
     Args:
         model: The robot.
         loads: Gives ``f``, the force on each link that the motion takes at v̇ = 0, and maybe
             ``tau``, forces on joints besides.
+        added: Joints with more inertia, which the program reads, see ``TracedLinks``.
     """
+    inputs = ("q", "v", "tau") if added is None else ("q", "v", "tau", ADDED_INERTIA)
 
     def trace(tracer: NodeTracer, _: LoweringOptions) -> None:
         tracer.store("vdot", tracer.accelerations(loads, tracer.given("tau")))
 
-    return cheapest(model, trace, ("q", "v", "tau"))
+    return cheapest(model, trace, inputs, added)
 
 
 def inverse(model: Model) -> Unrolled:

@@ -251,6 +251,7 @@ class _NodeYield(_Yield):
                 own = place.apply_H(block[other.axis])[rate.axis]
                 if rate.axis == other.axis:
                     own = own + place.link.armature[rate.axis]
+                    own = own + place.added[rate.axis] if place.added else own
                 D[i][j] = D[i][j] + (rate.scale * other.scale) * own
             pivot = place.link.min_pivots[rate.axis]
             assert isinstance(pivot, float)

@@ -22,7 +22,7 @@ from phistar.model.model import Model
 from phistar.model.target_rows import TargetRows
 from phistar.scalar.graph import Graph, Scalar, select, sqrt
 from phistar.scalar.linear.elementary import SQUARED_ANGLE_FLOOR, HalfAngle, arctan_ratio
-from phistar.scalar.linear.symmetric_factor import SymmetricFactor
+from phistar.scalar.linear.symmetric_factor import SymmetricFactor, is_zero
 from phistar.scalar.linear.vectors import (
     Matrix,
     Vector,
@@ -44,8 +44,6 @@ from phistar.scalar.trace.momentum_programs import linear_momentum_and_center
 
 DAMPING_FLOOR = 1e-11
 """Least damping λ, without units: errors are of order one, and so are the rows of A."""
-ROUNDS = 2
-"""Times that joints at limits are looked for, if there is one priority; else one more."""
 
 
 @dataclass(frozen=True)
@@ -157,20 +155,15 @@ def _step_inside_limits(
     bounds = _bounds(model) if limited else ()
     if not bounds:
         return step
-    for _ in range(ROUNDS - 1 if len(levels) == 1 else ROUNDS):
-        for i, at, low, high in bounds:
-            if low > -math.inf:
-                inside = select(q[at], low, 1.0, select(0.0, step[i], 0.0, 1.0))
-                free[i] = free[i] * inside
-            if high < math.inf:
-                inside = select(high, q[at], 1.0, select(step[i], 0.0, 0.0, 1.0))
-                free[i] = free[i] * inside
-        masked = [
-            (e, [[x * f for x, f in zip(row, free, strict=True)] for row in rows])
-            for e, rows in levels
-        ]
-        step = _priority_step(masked, mu)
-    return step
+    for i, at, low, high in bounds:
+        if low > -math.inf:
+            free[i] = select(q[at], low, free[i], select(0.0, step[i], 0.0, free[i]))
+        if high < math.inf:
+            free[i] = select(high, q[at], free[i], select(step[i], 0.0, 0.0, free[i]))
+    masked = [
+        (e, [[x * f for x, f in zip(row, free, strict=True)] for row in rows]) for e, rows in levels
+    ]
+    return _priority_step(masked, mu)
 
 
 def _bounds(model: Model) -> list[tuple[int, int, float, float]]:
@@ -200,17 +193,36 @@ def _clamped(model: Model, q: Vector) -> Vector:
 def _priority_step(levels: Sequence[tuple[Vector, Matrix]], mu: Scalar) -> Vector:
     """Damped least squares, each priority in the null space of those before it."""
     total = zeros(len(levels[0][1][0]))
-    projections: list[tuple[Matrix, SymmetricFactor]] = []
+    before: list[tuple[Matrix, SymmetricFactor]] = []
     for number, (e, rows) in enumerate(levels):
-        left = minus(e, times(rows, total)) if number else e
-        own = rows
-        for basis, factor in projections:
-            own = _projected(own, basis, factor)
         damping = mu * (0.5 * dot(e, e)) + DAMPING_FLOOR
-        total = plus(total, _damped_step(own, left, damping))
+        left = minus(e, times(rows, total))
+        diagonal = _diagonal(rows)
+        if diagonal is not None:
+            step = _diagonal_step(diagonal, left, before, damping)
+        else:
+            step = _damped_step([_projected(row, before) for row in rows], left, damping)
+        total = plus(total, step)
         if number + 1 < len(levels):
-            projections.append((own, _gram(own, DAMPING_FLOOR)))
+            own = [_projected(row, before) for row in rows]
+            before.append((own, _gram(own, DAMPING_FLOOR)))
     return total
+
+
+def _diagonal(rows: Matrix) -> Vector | None:
+    """The diagonal of a square matrix that has nothing else: the rows of a posture."""
+    if len(rows) != len(rows[0]):
+        return None
+    apart = (x for i, row in enumerate(rows) for j, x in enumerate(row) if i != j)
+    return None if any(not is_zero(x) for x in apart) else [row[i] for i, row in enumerate(rows)]
+
+
+def _diagonal_step(
+    diagonal: Vector, e: Vector, before: Sequence[tuple[Matrix, SymmetricFactor]], damping: Scalar
+) -> Vector:
+    """What a posture moves, joint by joint, of that what leaves A v = 0."""
+    alone = [d * x / (d * d + damping) for d, x in zip(diagonal, e, strict=True)]
+    return _projected(alone, before)
 
 
 def _damped_step(rows: Matrix, e: Vector, damping: Scalar) -> Vector:
@@ -231,10 +243,11 @@ def _gram(rows: Matrix, damping: Scalar) -> SymmetricFactor:
     return SymmetricFactor(entries)
 
 
-def _projected(rows: Matrix, basis: Matrix, factor: SymmetricFactor) -> Matrix:
-    """Rows in what leaves A v = 0: B - B A*(A A* + floor)⁻¹ A."""
-    columns = transposed(basis)
-    return [minus(row, times(columns, factor.solve(times(basis, row)))) for row in rows]
+def _projected(row: Vector, before: Sequence[tuple[Matrix, SymmetricFactor]]) -> Vector:
+    """The part of a row that keeps all priorities before: b - A*(A A* + floor)⁻¹ A b."""
+    for basis, factor in before:
+        row = minus(row, times(transposed(basis), factor.solve(times(basis, row))))
+    return row
 
 
 # -- errors and their rows

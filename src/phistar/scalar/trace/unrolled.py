@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -115,6 +115,7 @@ def trace_unrolled(
     signature: Signature,
     setting: TraceContext,
     wrenches: SeatedWrenches | None = None,
+    added: Mapping[int, int] | None = None,
 ) -> Unrolled:
     """A program, unrolled.
 
@@ -124,12 +125,13 @@ def trace_unrolled(
         signature: Its inputs and outputs.
         setting: What is known beforehand.
         wrenches: On frames, in place of external forces on links.
+        added: Joints with more inertia, see ``TracedLinks``.
     """
-    robot = TracedLinks(links)
+    robot = TracedLinks(links, added)
     acting = None if wrenches is None else link_wrenches(robot, wrenches)
     if acting is not None:
-        added = _added_to_inputs(acting, signature)
-        setting = replace(setting, link_force=acting.force, added=added)
+        more = _added_to_inputs(acting, signature)
+        setting = replace(setting, link_force=acting.force, added=more)
     trace = UnrolledTrace(robot, setting)
     trace.run(schedule)
     body = BasicBlock(robot.graph)

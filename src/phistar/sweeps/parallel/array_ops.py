@@ -3,18 +3,24 @@
 
 Arrays are (components, links, samples) or (rows, columns, links, samples); links and samples
 broadcast. Nothing here changes an array that a caller holds, so that a library of immutable arrays
-does as well: it brings its namespace and three functions.
+does as well: it brings its namespace and a few functions.
 """
 
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from phistar.arrays import Array
+from phistar.sweeps.parallel.join_tree import Round
+
+FoldStep = Callable[[Any, Round], Any]
+RoundStep = Callable[[Round], None]
+Held = tuple[object, tuple[str, ...]]
 
 
 class ArrayOps(Protocol):
@@ -37,6 +43,41 @@ class ArrayOps(Protocol):
     def sum_by(self, array: Any, groups: Any, count: int) -> Any:
         """Links added up by group: (..., links, samples) -> (..., count, samples)."""
         ...
+
+    def fold(self, rounds: Sequence[Round], step: FoldStep, state: Any) -> Any:
+        """What ``step(state, round)`` makes of a state, one round after the other."""
+        ...
+
+    def inverse(self, A: Any) -> Any:
+        """A⁻¹ without looking for pivots, of matrices whose leading minors are not small."""
+        ...
+
+
+def fold_arrays(
+    ops: ArrayOps, rounds: Sequence[Round], held: Sequence[Held], step: RoundStep
+) -> None:
+    """Rounds that change arrays which some objects hold.
+
+    Args:
+        ops: The array library.
+        rounds: One after the other.
+        held: Objects, each with the names of those arrays.
+        step: What a round does.
+    """
+
+    def now() -> tuple[dict[str, Any], ...]:
+        return tuple({name: getattr(owner, name) for name in names} for owner, names in held)
+
+    def put(state: tuple[dict[str, Any], ...]) -> None:
+        for (owner, _), arrays in zip(held, state, strict=True):
+            vars(owner).update(arrays)
+
+    def one(state: tuple[dict[str, Any], ...], each: Round) -> tuple[dict[str, Any], ...]:
+        put(state)
+        step(each)
+        return now()
+
+    put(ops.fold(rounds, one, now()))
 
 
 class NumpyOps:
@@ -67,6 +108,25 @@ class NumpyOps:
             sums = np.add.reduceat(array.take(order, axis=-2), starts, axis=-2)
             total[..., groups[order][starts], :] = sums
         return total
+
+    def fold(self, rounds: Sequence[Round], step: FoldStep, state: Any) -> Any:
+        """See ``ArrayOps``."""
+        for each in rounds:
+            state = step(state, each)
+        return state
+
+    def inverse(self, A: Array) -> Array:
+        """By sweeping pivots."""
+        result = A
+        for j in range(len(A)):
+            pivot = 1 / result[j, j]
+            row, column = result[j] * pivot, result[:, j]
+            swept = result - column[:, None] * row[None]
+            swept[:, j] = -column * pivot
+            swept[j] = row
+            swept[j, j] = pivot
+            result = swept
+        return result
 
 
 NUMPY_OPS = NumpyOps()
@@ -130,16 +190,7 @@ class Algebra:
 
     def inverse(self, A: Any) -> Any:
         """A⁻¹ without looking for pivots, of matrices whose leading minors are not small."""
-        assign = self.ops.assign
-        result = A
-        for j in range(A.shape[0]):
-            pivot = 1 / result[j, j]
-            row, column = result[j] * pivot, result[:, j]
-            swept = result - column[:, None] * row[None]
-            swept = assign(swept, (slice(None), j), -column * pivot)
-            swept = assign(swept, (j,), row)
-            result = assign(swept, (j, j), pivot)
-        return result
+        return self.ops.inverse(A)
 
     # -- poses (R, p): a segment's last link in the frame of its inboard neighbour
 

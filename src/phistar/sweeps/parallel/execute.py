@@ -223,8 +223,7 @@ class _Machine:
     def _articulated(self, stage: Riccati) -> None:
         if self.factor is None:
             self.factor = self._star(stage)
-            for each in self.tree.up:
-                self.factor.up(each)
+            self.factor.all_up()
         self._members(stage, {stage.cycle.shift: self.factor.outer_inertias()})
 
     def _pair(self, stage: StarPair) -> None:
@@ -233,12 +232,7 @@ class _Machine:
         factor = self._star(stage.riccati) if self.factor is None else self.factor
         self.factor = factor
         solve = StarSolve(factor, *(self.value(s) for s in (stage.a, stage.b, stage.tau)))
-        for each in self.tree.up:
-            if first:
-                factor.up(each)
-            solve.up(each)
-        for each in self.tree.down:
-            solve.down(each)
+        solve.all_up_and_down(with_factor=first)
         for stream in stage.gives:
             if stream == stage.entering:
                 self._put(stream, solve.entering)

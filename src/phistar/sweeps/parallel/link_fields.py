@@ -39,6 +39,7 @@ class LinkNumbers:
         upward: (3,) minus gravity.
         ground: The robot as a whole.
         frames: Link and force transform (6, 6) of each frame that B selects.
+        has_pivots: Whether any of ``min_pivots`` says something.
         joint_entries: Where the coordinates of a joint vector are in (d, links), flat.
     """
 
@@ -55,6 +56,7 @@ class LinkNumbers:
     ground: GroundState
     frames: tuple[tuple[int, Array], ...]
     joint_entries: Array
+    has_pivots: bool
 
     @classmethod
     def of(
@@ -96,6 +98,7 @@ class LinkNumbers:
             GroundState.of(model),
             tuple((f.body, force_transform(f.body_pose).astype(precision)) for f in carriers),
             _joint_entries(sizes),
+            bool(np.isfinite(pivots).any()),
         )
 
     def renumbered(self, order: Array) -> LinkNumbers:
@@ -155,7 +158,8 @@ class LinkFields:
         """Some of the links with their joints and poses; inertias are left out."""
         numbers, take = self.numbers, self.ops.take
         own = {name: take(getattr(numbers, name), index) for name in _BY_JOINT}
-        some = replace(numbers, count=len(index), parents=numbers.parents[index], **own)
+        parents = self.ops.xp.asarray(numbers.parents)[index]
+        some = replace(numbers, count=len(index), parents=parents, **own)
         return LinkFields(self.ops, some, take(self.R, index), take(self.p, index))
 
     @property
@@ -211,7 +215,7 @@ class LinkFields:
         if not moving:
             return xp.zeros(shape, dtype=forces.dtype)
         transforms = np.stack([numbers.frames[i][1] for i in moving])
-        moved = xp.einsum("fij,fjs->ifs", transforms, forces[np.array(moving)])
+        moved = xp.einsum("fij,fjs->ifs", transforms, forces[np.array(moving, dtype=np.int32)])
         bodies = np.array([numbers.frames[i][0] for i in moving], dtype=np.intp)
         return self.ops.sum_by(moved, bodies, numbers.count)
 
@@ -241,7 +245,7 @@ class LinkFields:
         d = D.shape[0]
         diagonal = xp.eye(d, dtype=numbers.H.dtype)[:, :, None, None]
         D = D + diagonal * (numbers.armature + numbers.absent)
-        if np.isfinite(numbers.min_pivots).any():
+        if numbers.has_pivots:
             own = xp.stack([D[i, i] for i in range(d)]).real
             D = xp.where((own <= numbers.min_pivots).any(axis=0), np.nan, D)
         return JointInertia(D, self.algebra.inverse(D))

@@ -33,13 +33,18 @@ from phistar.thresholds import POLICY
 @cached_on_model
 def parallel_tree(model: Model) -> JoinTree:
     """The segments of a robot: joined runs, or the levels of its tree where those are quicker."""
+    return tree_of_runs(model, POLICY.parallel_run_links)
+
+
+def tree_of_runs(model: Model, run_links: int) -> JoinTree:
+    """The same for runs of other lengths."""
     parents = [body.parent for body in model.bodies]
     levels = [0] * len(parents)
     for k, parent in enumerate(parents):
         levels[k] = 1 + (levels[parent] if parent != GROUND else 0)
     if max(levels, default=0) <= 1:
         return JoinTree(parents)
-    joined = JoinTree(parents, POLICY.parallel_run_links, may_end_runs(model))
+    joined = JoinTree(parents, run_links, may_end_runs(model))
     if max(levels) > POLICY.max_parallel_levels:
         return joined
     plain = JoinTree(parents)

@@ -14,7 +14,8 @@ from typing import Any
 
 from phistar.arrays import Array
 from phistar.sweeps.ir import Direction, StreamProgram
-from phistar.sweeps.parallel.join_tree import JoinTree
+from phistar.sweeps.parallel.array_ops import fold_arrays
+from phistar.sweeps.parallel.join_tree import Indices, JoinTree, Round
 from phistar.sweeps.parallel.linear_forms import Letter, Word
 from phistar.sweeps.parallel.link_fields import CROSSING, LinkFields
 
@@ -26,16 +27,15 @@ class PoseTransfers:
 
     def __init__(self, fields: LinkFields, tree: JoinTree) -> None:
         self.fields, self.tree = fields, tree
-        ops, algebra = fields.ops, fields.algebra
         more = tree.size - tree.count
         self.R = _extended(fields, fields.R, more)
         self.p = _extended(fields, fields.p, more)
-        for each in tree.up_alone:
-            groups = [(each.open_links.index, each.open_links.index, each.open_links.next)]
-            groups.append((each.open_joins.index, each.open_joins.left, each.open_joins.right))
-            for index, first, second in groups:
-                if not len(index):
-                    continue
+        fold_arrays(fields.ops, tree.up_alone, [(self, ("R", "p"))], self._join)
+
+    def _join(self, each: Round) -> None:
+        ops, algebra = self.fields.ops, self.fields.algebra
+        for index, first, second in _open_pairs(each):
+            if len(index):
                 R, p = ops.take(self.R, first), ops.take(self.p, first)
                 offset = p + algebra.times(R, ops.take(self.p, second))
                 R = algebra.matmul(R, ops.take(self.R, second))
@@ -58,22 +58,19 @@ class MatrixTransfers:
 
     def __init__(self, fields: LinkFields, tree: JoinTree, L: Any, direction: Direction) -> None:
         self.fields, self.tree = fields, tree
-        ops, algebra = fields.ops, fields.algebra
-        outward = direction is Direction.OUTWARD
-        moved = algebra.columns_out if outward else algebra.rows_in
+        self._outward = direction is Direction.OUTWARD
+        moved = fields.algebra.columns_out if self._outward else fields.algebra.rows_in
         self.links = moved(fields.R, fields.p, L)
         self.T = _extended(fields, self.links, tree.size - tree.count)
-        for each in tree.up_alone:
-            links, joins = each.open_links, each.open_joins
-            groups = (
-                (links.index, links.index, links.next),
-                (joins.index, joins.left, joins.right),
-            )
-            for index, first, second in groups:
-                if len(index):
-                    pair = ops.take(self.T, first), ops.take(self.T, second)
-                    product = algebra.matmul(*(reversed(pair) if outward else pair))
-                    self.T = ops.assign(self.T, (..., index, HERE), product)
+        fold_arrays(fields.ops, tree.up_alone, [(self, ("T",))], self._join)
+
+    def _join(self, each: Round) -> None:
+        ops, algebra = self.fields.ops, self.fields.algebra
+        for index, first, second in _open_pairs(each):
+            if len(index):
+                pair = ops.take(self.T, first), ops.take(self.T, second)
+                product = algebra.matmul(*(reversed(pair) if self._outward else pair))
+                self.T = ops.assign(self.T, (..., index, HERE), product)
 
     def own(self, op: str, index: Array, x: Any) -> Any:
         """What crosses the joints of links, and what happens there."""
@@ -91,6 +88,12 @@ class MatrixTransfers:
 
 
 Transfers = PoseTransfers | MatrixTransfers
+
+
+def _open_pairs(each: Round) -> tuple[tuple[Indices, Indices, Indices], ...]:
+    """Open segments that a round makes of two: the segment, the inboard one, the outboard one."""
+    links, joins = each.open_links, each.open_joins
+    return (links.index, links.index, links.next), (joins.index, joins.left, joins.right)
 
 
 def _extended(fields: LinkFields, x: Any, more: int) -> Any:
@@ -148,7 +151,8 @@ def scan_outward(tree: JoinTree, transfers: Transfers, op: str, own: Any) -> Any
     ops, xp = fields.ops, fields.ops.xp
     e = _room(fields, tree, own)
     take = ops.take
-    for each in tree.up_alone:
+
+    def up(e: Any, each: Round) -> Any:
         links, joins = each.open_links, each.open_joins
         if len(each.open_last.index):
             index = each.open_last.index
@@ -159,8 +163,13 @@ def scan_outward(tree: JoinTree, transfers: Transfers, op: str, own: Any) -> Any
         if len(joins.index):
             moved = transfers.through(op, joins.right, take(e, joins.left))
             e = ops.assign(e, (..., joins.index, HERE), moved + take(e, joins.right))
+        return e
+
+    e = ops.fold(tree.up_alone, up, e)
     entering, x = xp.zeros_like(e), xp.zeros_like(e[..., : tree.count, :])
-    for each in tree.down:
+
+    def down(state: tuple[Any, Any], each: Round) -> tuple[Any, Any]:
+        entering, x = state
         for joins, _ in each.joins:
             if len(joins.index):
                 before = take(entering, joins.index)
@@ -178,7 +187,9 @@ def scan_outward(tree: JoinTree, transfers: Transfers, op: str, own: Any) -> Any
             if len(links.children):
                 place = (..., links.children, HERE)
                 entering = ops.assign(entering, place, take(here, links.hung))
-    return x
+        return entering, x
+
+    return ops.fold(tree.down, down, (entering, x))[1]
 
 
 def scan_inward(tree: JoinTree, transfers: Transfers, op: str, leaving: Any, like: Any) -> Any:
@@ -194,7 +205,9 @@ def scan_inward(tree: JoinTree, transfers: Transfers, op: str, leaving: Any, lik
     ops, xp, take = fields.ops, fields.ops.xp, fields.ops.take
     e = _room(fields, tree, like)
     hung = xp.zeros_like(e[..., : tree.count, :])
-    for each in tree.up:
+
+    def up(state: tuple[Any, Any], each: Round) -> tuple[Any, Any]:
+        e, hung = state
         for links, _, last in each.links:
             if not len(links.index):
                 continue
@@ -211,6 +224,9 @@ def scan_inward(tree: JoinTree, transfers: Transfers, op: str, leaving: Any, lik
             if len(joins.index):
                 moved = transfers.through(op, joins.left, take(e, joins.right))
                 e = ops.assign(e, (..., joins.index, HERE), take(e, joins.left) + moved)
+        return e, hung
+
+    e, hung = ops.fold(tree.up, up, (e, hung))
     return _spread_inward(tree, transfers, op, e, hung)
 
 
@@ -219,7 +235,9 @@ def _spread_inward(tree: JoinTree, transfers: Transfers, op: str, e: Any, s: Any
     ops = transfers.fields.ops
     take, xp = ops.take, ops.xp
     outer = xp.zeros_like(e)
-    for each in tree.down_alone:
+
+    def down(state: tuple[Any, Any], each: Round) -> tuple[Any, Any]:
+        outer, s = state
         for joins, closed in each.joins:
             if not len(joins.index):
                 continue
@@ -242,7 +260,9 @@ def _spread_inward(tree: JoinTree, transfers: Transfers, op: str, e: Any, s: Any
                     here = here + transfers.through(op, links.next, beyond)
                     outer = ops.assign(outer, (..., links.next, HERE), beyond)
             s = ops.assign(s, (..., links.index, HERE), here)
-    return s
+        return outer, s
+
+    return ops.fold(tree.down_alone, down, (outer, s))[1]
 
 
 def _room(fields: LinkFields, tree: JoinTree, like: Any) -> Any:

@@ -31,6 +31,7 @@ from __future__ import annotations
 from typing import Any
 
 from phistar.arrays import Array
+from phistar.sweeps.parallel.array_ops import fold_arrays
 from phistar.sweeps.parallel.join_tree import Joins, JoinTree, Links, Round
 from phistar.sweeps.parallel.link_fields import LinkFields
 
@@ -66,6 +67,12 @@ class StarFactor:
         """Store what some segments, links or joins have."""
         place = (..., index, slice(None))
         setattr(self, name, self.ops.assign(getattr(self, name), place, value))
+
+    ARRAYS = ("F", "C", "J", "loaded", "G", "D_inverse", "E", "EF", "EC")
+
+    def all_up(self) -> None:
+        """All rounds."""
+        fold_arrays(self.ops, self.tree.up, [(self, self.ARRAYS)], self.up)
 
     def up(self, each: Round) -> None:
         """One round."""
@@ -133,7 +140,9 @@ class StarFactor:
         tree, take = self.tree, self.ops.take
         beyond = self.ops.xp.zeros((6, 6, tree.size, self.fields.samples), dtype=self.dtype)
         total = self.loaded - self.inertia
-        for each in tree.down_alone:
+
+        def down(state: tuple[Any, Any], each: Round) -> tuple[Any, Any]:
+            beyond, total = state
             for links, closed, last in each.links:
                 if closed or not len(links.index):
                     continue
@@ -154,7 +163,9 @@ class StarFactor:
                     inner = inner + self._through(joins.right, outer)
                     beyond = self.ops.assign(beyond, (..., joins.right, slice(None)), outer)
                 beyond = self.ops.assign(beyond, (..., joins.left, slice(None)), inner)
-        return total
+            return beyond, total
+
+        return self.ops.fold(tree.down_alone, down, (beyond, total))[1]
 
     def _through(self, segments: Array, outer: Any) -> Any:
         """F* J (I + C J)⁻¹ F: an inertia beyond a segment as it is felt before it."""
@@ -197,6 +208,22 @@ class StarSolve:
         """Store what some segments, links or joins have."""
         place = (..., index, slice(None))
         setattr(self, name, self.ops.assign(getattr(self, name), place, value))
+
+    def all_up_and_down(self, with_factor: bool) -> None:
+        """All rounds, the way up together with those of the matrices unless these are done."""
+        tree, factor = self.factor.tree, self.factor
+
+        def both_up(each: Round) -> None:
+            factor.up(each)
+            self.up(each)
+
+        own = (self, ("c", "d", "w", "nu"))
+        if with_factor:
+            fold_arrays(self.ops, tree.up, [(factor, factor.ARRAYS), own], both_up)
+        else:
+            fold_arrays(self.ops, tree.up, [own], self.up)
+        names = ("alpha_in", "f_out", "acceleration", "entering", "joint_acceleration")
+        fold_arrays(self.ops, tree.down, [(self, names)], self.down)
 
     def up(self, each: Round) -> None:
         """One round, after that of the matrices."""

@@ -283,7 +283,7 @@ class UnrolledEmitter(NodeEmitter):
 class _RowLoopEmitter:
     """Code for each of some rows: a loop over pairs of them, the last of an odd number overlapping.
 
-    Two rows at a time, because they share what they read.
+    Two rows at a time, because they share what they read; rounds of an iteration one by one.
     """
 
     def __init__(self, block: SampleBlock, repeat: RowLoop) -> None:
@@ -291,10 +291,22 @@ class _RowLoopEmitter:
         self.w = block.w
         self.repeat = repeat
         self.graph = repeat.block.graph
-        self.rows_per_round = min(2, len(repeat.rows))
+        self.rows_per_round = 1 if repeat.in_order else min(2, len(repeat.rows))
 
     def write(self) -> None:
-        """The loop."""
+        """The loop, perhaps for some lanes only."""
+        if self.repeat.condition < 0:
+            self._loop()
+            return
+        w, finite = self.w, self.block.finite_sum
+        idle = w.compare_lanes("ole", w.load_slot(self.repeat.condition), w.constant(0.0))
+        with w.if_(w.all_lanes(idle), negated=True, stem="seldom"):
+            self._loop()
+            w.start_block()
+        # Slots are not checked, so that the sum is what it was.
+        self.block.finite_sum = finite
+
+    def _loop(self) -> None:
         w, count = self.w, len(self.repeat.rows)
         last = count - self.rows_per_round
         with self.block.loop(count, self.rows_per_round, "rows") as i:
@@ -308,6 +320,7 @@ class _RowLoopEmitter:
         first = repeat.rows.start
         self.row_starts = [w.mul(w.add(row, first), repeat.row_width) for row in rows]
         self.names: list[dict[int, str]] = [{} for _ in rows]
+        self.angles: dict[str, tuple[str, str]] = {}
         groups = _PendingStores(repeat.block, w.lanes)
         for group in groups.constant:
             self._store(group)
@@ -330,8 +343,16 @@ class _RowLoopEmitter:
             elif number in self.fused:
                 product = self.fused[number]
                 names[number] = emit_fused(self.w, self.graph, number, product, names)
+            elif node[0] in ("sin", "cos"):
+                names[number] = self._angle(names[node[1]])[0 if node[0] == "sin" else 1]
             else:
                 names[number] = emit_node(self.w, self.graph, number, names, UNFUSED_FLAGS)
+
+    def _angle(self, name: str) -> tuple[str, str]:
+        """Sine and cosine."""
+        if name not in self.angles:
+            (self.angles[name],) = emit_sincos_any_angle(self.w, [name])
+        return self.angles[name]
 
     def _store(self, group: _StoreGroup) -> None:
         w = self.w

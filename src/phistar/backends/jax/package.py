@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""JAX itself: imported here and nowhere else, when a program is first built with it."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from phistar.arrays import Array
+from phistar.errors import ArgumentError, MissingExtraError
+
+PRECISIONS = ("float32", "float64", "complex64", "complex128")
+
+
+@cache
+def jax() -> Any:
+    """The package.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        import jax
+        import jax.numpy
+    except ImportError:
+        raise MissingExtraError("jax", "jax", "the backend 'jax'") from None
+    return jax
+
+
+def double_precision() -> AbstractContextManager[object]:
+    """Inside, float64 is float64, whatever the user's setting is; only this thread notices."""
+    context: AbstractContextManager[object] = jax().enable_x64(True)
+    return context
+
+
+def has_double_precision() -> bool:
+    """Whether the user's own JAX code computes in float64."""
+    return bool(jax().config.jax_enable_x64)
+
+
+def is_jax_array(x: object) -> bool:
+    """Whether a value is an array of JAX, traced or not; JAX is not imported to find out."""
+    loaded = sys.modules.get("jax")
+    return loaded is not None and isinstance(x, loaded.Array)
+
+
+def as_jax_array(x: Any, argument: str) -> Array:
+    """A value as an array of JAX in the precision that it has.
+
+    Raises:
+        ArgumentError: JAX would make another one of it without a word, or programs do not know it.
+    """
+    array = x if is_jax_array(x) else np.asarray(x)
+    kind = str(array.dtype)
+    if not is_jax_array(x) and array.dtype.kind in "biu":
+        kind = "float64" if has_double_precision() else "float32"
+        array = array.astype(kind)
+    if kind not in PRECISIONS:
+        raise ArgumentError(
+            f"{argument} has dtype {kind}; programs compute in {', '.join(PRECISIONS)}: "
+            f"convert it first, {argument}.astype('float32')"
+        )
+    if not is_jax_array(x) and kind in ("float64", "complex128") and not has_double_precision():
+        raise ArgumentError(
+            f"{argument} is a NumPy array in {kind}, of which JAX would silently make a "
+            "float32 one: enable float64 first, jax.config.update('jax_enable_x64', True), or pass "
+            f"{argument}.astype('float32') if that is meant"
+        )
+    found: Array = jax().numpy.asarray(array)
+    return found

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where points touch: gaps, and unit forces on links along normals and tangents, in scalars.
+
+    ball, corner on a plane    the plane is taken out to the link that may touch it
+    ball on a box              at the nearest point of the box; from inside by the nearest face
+    corner on a box            on the face of the box along which both are furthest apart
+
+Corners are the four of the face that looks at the surface, chosen by selects: a box has four points
+rather than eight. Two boxes touch by corners of each on faces of the other; edges that cross do
+not.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from phistar.model.components import GROUND
+from phistar.model.model import Model
+from phistar.scalar.graph import Scalar, select, sqrt
+from phistar.scalar.linear.elementary import larger, smaller
+from phistar.scalar.linear.vectors import (
+    Matrix,
+    Vector,
+    cross,
+    dot,
+    minus,
+    plus,
+    scaled,
+    times,
+    transposed,
+    zeros,
+)
+from phistar.scalar.robot.link_numbers import placement_in_link
+from phistar.scalar.trace.traced_links import TracedLinks
+from phistar.scalar.trace.unilateral_rows import (
+    Ball,
+    ContactRow,
+    Corner,
+    Cuboid,
+    GivenPlane,
+    HalfSpace,
+    Triple,
+)
+from phistar.thresholds import POLICY
+
+PLANES = "planes"
+"""Input of planes: normals and offsets."""
+_TINY = sys.float_info.min
+
+
+@dataclass(frozen=True)
+class TouchingPoint:
+    """A pair that may touch.
+
+    Attributes:
+        gap: Distance, negative for a penetration.
+        forces: Of each link that moves, unit forces [moment; force] along the normal, out of the
+            surface for the feature's link, and along two tangents; in the link's axes.
+        rates: Of the gap, and along the tangents.
+        position: Where it touches, in the world.
+        axes: Normal and tangents in the world.
+    """
+
+    gap: Scalar
+    forces: Mapping[int, Matrix]
+    rates: Vector
+    position: Vector
+    axes: Matrix
+
+
+class ContactFrames:
+    """Planes, places and velocities on the links of a robot.
+
+    Args:
+        model: The robot.
+        robot: Its links.
+        v: Joint velocities in body order.
+    """
+
+    def __init__(self, model: Model, robot: TracedLinks, v: Vector) -> None:
+        self.model = model
+        self.robot = robot
+        self.v = v
+        self._velocities: dict[int, Vector] = {GROUND: zeros()}
+
+    def velocity(self, k: int) -> Vector:
+        """A link's velocity [angular; linear] in its axes."""
+        if k not in self._velocities:
+            link, place = self.robot.links[k], self.robot.placed_links[k]
+            own = self.v[link.v : link.v + len(place.link.columns)]
+            inner = place.shift_out(self.velocity(link.parent))
+            self._velocities[k] = plus(inner, place.apply_H_adjoint(own))
+        return self._velocities[k]
+
+    def plane_on(self, k: int, plane: Vector) -> Vector:
+        """A function of place [n; d] in the world as one on a link."""
+        for step in self.robot.path(k):
+            plane = self.robot.placed_links[step].plane_out(plane)
+        return plane
+
+    def world(self, k: int) -> tuple[Matrix, Vector]:
+        """The world's axes, and a link's origin in the world, as seen from that link."""
+        planes = [self.plane_on(k, [*row, 0.0]) for row in np.eye(3).tolist()]
+        return [plane[:3] for plane in planes], [plane[3] for plane in planes]
+
+    def touching(self, row: ContactRow) -> TouchingPoint:
+        """A pair at the robot's configuration."""
+        feature, surface = row.feature, row.surface
+        if isinstance(surface, Cuboid):
+            if isinstance(feature, Ball):
+                return self._ball_on_box(feature, surface)
+            return self._corner_on_box(feature, surface)
+        if isinstance(surface, GivenPlane):
+            loads = [self.robot.graph.load(PLANES, 4 * surface.number + i) for i in range(4)]
+            normal: Vector = [*loads[:3]]
+            return self._on_plane(feature, [*normal, -loads[3]], across(normal))
+        n = np.array(surface.normal)
+        tangent: Vector = [float(x) for x in across(n.tolist())]  # type: ignore[arg-type]
+        return self._on_plane(feature, [*n.tolist(), -surface.offset], tangent)
+
+    def _on_plane(self, feature: Ball | Corner, plane: Vector, tangent: Vector) -> TouchingPoint:
+        """On a half space of the world."""
+        k = feature.body
+        *normal, offset = self.plane_on(k, plane)
+        *along, _ = self.plane_on(k, [*tangent, 0.0])
+        if isinstance(feature, Ball):
+            center = self._point(k, feature.center)
+            gap = dot(normal, center) + offset - feature.radius
+            point = plus(center, scaled(-feature.radius, normal))
+        else:
+            point = self._corner(feature, normal)
+            gap = dot(normal, point) + offset
+        forces = _unit_forces(point, [normal, along, cross(normal, along)])
+        rates = [dot(column, self.velocity(k)) for column in forces]
+        rows, origin = self.world(k)
+        axes = [plane[:3], tangent, cross(plane[:3], tangent)]
+        return TouchingPoint(gap, {k: forces}, rates, plus(times(rows, point), origin), axes)
+
+    def _ball_on_box(self, ball: Ball, box: Cuboid) -> TouchingPoint:
+        center = self._to_world(ball.body, self._point(ball.body, ball.center))
+        middle, edges = self._box_in_world(box)
+        seen = times(edges, minus(center, middle))
+        inside = [smaller(larger(x, -h), h) for x, h in zip(seen, box.half, strict=True)]
+        out = minus(seen, inside)
+        square = dot(out, out)
+        distance = sqrt(square + _TINY)
+        depth, marks = _largest([larger(x, -x) - h for x, h in zip(seen, box.half, strict=True)])
+        face = [m * select(x, 0.0, 1.0, -1.0) for m, x in zip(marks, seen, strict=True)]
+        least = POLICY.smallest_contact_distance**2
+        own = [select(square, least, x / distance, f) for x, f in zip(out, face, strict=True)]
+        gap = select(square, least, distance, depth) - ball.radius
+        normal = times(transposed(edges), own)
+        tangent = across(normal)
+        point = plus(center, scaled(-ball.radius, normal))
+        return self._between(ball.body, box.body, gap, point, normal, tangent)
+
+    def _corner_on_box(self, corner: Corner, box: Cuboid) -> TouchingPoint:
+        k, other = corner.body, corner.box
+        middle, edges = self._box_in_world(box)
+        center, sides = self._box_in_world(other)
+        seen = times(edges, minus(center, middle))
+        apart = []
+        for i, edge in enumerate(edges):
+            reach: Scalar = box.half[i]
+            for side, half in zip(sides, other.half, strict=True):
+                part = dot(edge, side)
+                reach = reach + half * larger(part, -part)
+            apart.append(larger(seen[i], -seen[i]) - reach)
+        _, marks = _largest(apart)
+        signs = [m * select(x, 0.0, 1.0, -1.0) for m, x in zip(marks, seen, strict=True)]
+        normal = times(transposed(edges), signs)
+        tangent = [dot([marks[2], marks[0], marks[1]], column) for column in transposed(edges)]
+        point = self._to_world(k, self._corner(corner, self._to_link(k, normal)))
+        place = times(edges, minus(point, middle))
+        beyond: Scalar = -1.0
+        for x, half, mark in zip(place, box.half, marks, strict=True):
+            beyond = larger(beyond, larger(x, -x) - half - mark * POLICY.contact_out_of_reach)
+        gap = dot(signs, place) - dot(marks, list(box.half))
+        margin = POLICY.contact_edge_margin * min(box.half)
+        gap = select(beyond, margin, POLICY.contact_out_of_reach, gap)
+        return self._between(k, box.body, gap, point, normal, tangent)
+
+    def _between(
+        self,
+        k: int,
+        other: int,
+        gap: Scalar,
+        point: Vector,
+        normal: Vector,
+        tangent: Vector,
+    ) -> TouchingPoint:
+        """A link that touches another, or the ground, at a point of the world."""
+        axes = [normal, tangent, cross(normal, tangent)]
+        forces: dict[int, Matrix] = {}
+        rates: Vector = zeros(3)
+        for body, sign in ((k, 1.0), (other, -1.0)):
+            if body == GROUND:
+                continue
+            rows, origin = self.world(body)
+            back = transposed(rows)
+            here = times(back, minus(point, origin))
+            columns = _unit_forces(here, [scaled(sign, times(back, axis)) for axis in axes])
+            forces[body] = columns
+            rates = plus(rates, [dot(column, self.velocity(body)) for column in columns])
+        return TouchingPoint(gap, forces, rates, point, axes)
+
+    def _point(self, body: int, point: Sequence[float]) -> Vector:
+        """A point of a model's body in our link's axes."""
+        pose = np.eye(4)
+        pose[:3, 3] = point
+        found: Vector = placement_in_link(self.robot.links, body, pose).p.tolist()
+        return found
+
+    def _direction(self, body: int, direction: Triple) -> Vector:
+        """A direction of a model's body in our link's axes."""
+        return minus(self._point(body, direction), self._point(body, (0.0, 0.0, 0.0)))
+
+    def _corner(self, corner: Corner, normal: Vector) -> Vector:
+        """A corner of the face that looks against a normal; both in the axes of its link."""
+        box = corner.box
+        edges = [self._direction(box.body, axis) for axis in box.axes]
+        facing = [dot(edge, normal) for edge in edges]
+        _, marks = _largest([larger(x, -x) for x in facing])
+        first, second = (1.0 if corner.number & bit else -1.0 for bit in (1, 2))
+        point = self._point(box.body, box.center)
+        for i in range(3):
+            a, b = (i + 1) % 3, (i + 2) % 3
+            sign = marks[i] * select(facing[i], 0.0, -1.0, 1.0) + marks[b] * first
+            point = plus(point, scaled((sign + marks[a] * second) * box.half[i], edges[i]))
+        return point
+
+    def _to_world(self, k: int, point: Vector) -> Vector:
+        if k == GROUND:
+            return point
+        rows, origin = self.world(k)
+        return plus(times(rows, point), origin)
+
+    def _to_link(self, k: int, direction: Vector) -> Vector:
+        return times(transposed(self.world(k)[0]), direction)
+
+    def _box_in_world(self, box: Cuboid) -> tuple[Vector, Matrix]:
+        """Middle and edges."""
+        if box.body == GROUND:
+            return list(box.center), [list(axis) for axis in box.axes]
+        rows, origin = self.world(box.body)
+        middle = plus(times(rows, self._point(box.body, box.center)), origin)
+        return middle, [times(rows, self._direction(box.body, axis)) for axis in box.axes]
+
+
+def across(normal: Vector) -> Vector:
+    """A unit vector across a normal: the cross product with the axis that is furthest from it."""
+    _, marks = _largest([-larger(x, -x) for x in normal])
+    along = cross(marks, normal)
+    return scaled(1.0 / sqrt(dot(along, along)), along)
+
+
+def _unit_forces(point: Vector, axes: Matrix) -> Matrix:
+    """Unit forces [moment; force] at a point."""
+    return [[*cross(point, axis), *axis] for axis in axes]
+
+
+def _largest(values: Vector) -> tuple[Scalar, Vector]:
+    """The largest of three values, and a vector with a one at its place; the last of equal ones."""
+    best, marks = values[2], [0.0, 0.0, 1.0]
+    found: Vector = list(marks)
+    for i in (1, 0):
+        old = best
+        best = select(values[i], old, values[i], old)
+        found = [select(values[i], old, float(j == i), found[j]) for j in range(3)]
+    return best, found
+
+
+__all__ = ["PLANES", "ContactFrames", "HalfSpace", "TouchingPoint", "across"]

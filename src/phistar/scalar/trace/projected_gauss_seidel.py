@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One sweep of projected Gauss-Seidel over rows σ = Δλ + g with bounded multipliers λ.
+
+A joint's row is solved exactly for the others: dry friction takes as much of the velocity as it
+may, what is left is held between the stops. A contact's normal row has 0 <= λ ⟂ σ >= 0, its
+tangential pair goes against σ and is projected onto the disc of radius μλ(normal).
+"""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from phistar.scalar.graph import Scalar, select, sqrt
+from phistar.scalar.linear.elementary import larger, smaller
+from phistar.scalar.linear.vectors import Matrix, Vector
+from phistar.scalar.trace.row_systems import RowSystem
+
+_TINY = sys.float_info.min
+"""Keeps quotients finite that are not used."""
+
+
+class RowGroup(ABC):
+    """Rows that are solved together.
+
+    Args:
+        first: Number of the first one.
+        delta: Δ of all rows.
+    """
+
+    def __init__(self, first: int, delta: Matrix) -> None:
+        self.first = first
+        self.delta = delta
+
+    @abstractmethod
+    def update(self, system: RowSystem) -> None:
+        """Solve these rows for the others."""
+
+
+@dataclass(frozen=True)
+class JointBounds:
+    """What a joint's row allows in a step: impulses of friction, and velocities."""
+
+    friction: Scalar
+    lower: Scalar | None
+    upper: Scalar | None
+
+
+class JointGroup(RowGroup):
+    """A joint that rubs, stops, or both."""
+
+    def __init__(self, first: int, delta: Matrix, bounds: JointBounds) -> None:
+        super().__init__(first, delta)
+        self.bounds = bounds
+
+    @cached_property
+    def _inverse(self) -> Scalar:
+        return 1.0 / self.delta[self.first][self.first]
+
+    @property
+    def is_stop(self) -> bool:
+        """Whether it only stops."""
+        return isinstance(self.bounds.friction, float) and self.bounds.friction == 0.0
+
+    def violation(self, v: Scalar) -> Scalar:
+        """How far a velocity is beyond the bounds."""
+        total: Scalar = 0.0
+        if self.bounds.lower is not None:
+            total = total + larger(self.bounds.lower - v, 0.0)
+        if self.bounds.upper is not None:
+            total = total + larger(v - self.bounds.upper, 0.0)
+        return total
+
+    @cached_property
+    def _rubbed(self) -> Scalar:
+        """Velocity that friction can take away."""
+        return self.delta[self.first][self.first] * self.bounds.friction
+
+    def update(self, system: RowSystem) -> None:
+        """See ``RowGroup``."""
+        free, bounds = system.rate(self.first, own=False), self.bounds
+        ahead = free
+        if bounds.friction != 0.0:
+            ahead = larger(free - self._rubbed, 0.0) + smaller(free + self._rubbed, 0.0)
+        if bounds.lower is not None:
+            ahead = larger(ahead, bounds.lower)
+        if bounds.upper is not None:
+            ahead = smaller(ahead, bounds.upper)
+        system.assign(self.first, (ahead - free) * self._inverse)
+
+
+class ContactGroup(RowGroup):
+    """A point that touches: normal, two tangents."""
+
+    def __init__(self, first: int, delta: Matrix, friction: float) -> None:
+        super().__init__(first, delta)
+        self.friction = friction
+
+    @cached_property
+    def _steps(self) -> tuple[Scalar, Scalar]:
+        """1/Δ of the normal, and 1/λmax(Δ) of the tangents."""
+        n, a, b = range(self.first, self.first + 3)
+        x, y, z = self.delta[a][a], self.delta[a][b], self.delta[b][b]
+        spread = 0.5 * (x - z)
+        largest = 0.5 * (x + z) + sqrt(spread * spread + y * y)
+        return 1.0 / self.delta[n][n], 1.0 / largest
+
+    def update(self, system: RowSystem) -> None:
+        """See ``RowGroup``."""
+        n, a, b = range(self.first, self.first + 3)
+        normal, tangential = self._steps
+        pushed = larger(system.multiplier(n) - system.rate(n) * normal, 0.0)
+        system.assign(n, pushed)
+        if self.friction == 0.0:
+            system.assign(a, 0.0)
+            system.assign(b, 0.0)
+            return
+        x = system.multiplier(a) - system.rate(a) * tangential
+        y = system.multiplier(b) - system.rate(b) * tangential
+        bound = self.friction * pushed
+        length = x * x + y * y
+        scale = select(length, bound * bound, bound / sqrt(length + _TINY), 1.0)
+        system.assign(a, scale * x)
+        system.assign(b, scale * y)
+
+
+def sweep(groups: Sequence[RowGroup], system: RowSystem) -> Vector:
+    """The iterated numbers after one sweep over all rows."""
+    for group in groups:
+        group.update(system)
+    return system.state

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rows with one-sided or bounded multipliers, as data: joints that rub and stop, points that touch.
+
+Lengths in metres, angles in radians, forces in newtons or newton metres; places of points and
+surfaces in the frame of the model's body that carries them, the world's for the ground.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from phistar.model.components import GROUND
+from phistar.thresholds import POLICY
+
+Triple = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class JointRow:
+    """A coordinate of a joint that rubs, stops, is damped or has a spring.
+
+    Attributes:
+        v: Its entry in the robot's joint vectors.
+        q: Its entry in configurations; -1 if velocities are not the rates of one: then it has no
+            stops and no spring.
+        lower, upper: Where it stops; infinite if it does not.
+        friction: Largest force of dry friction.
+        restitution: Fraction of its speed with which it comes back from a stop.
+        damping: Viscous, taken at the end of the step.
+        stiffness, rest: Of a spring, taken at the end of the step, and where it is slack.
+    """
+
+    v: int
+    q: int
+    lower: float = -math.inf
+    upper: float = math.inf
+    friction: float = 0.0
+    restitution: float = 0.0
+    damping: float = 0.0
+    stiffness: float = 0.0
+    rest: float = 0.0
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether it has a multiplier: it rubs or stops."""
+        return self.friction > 0.0 or math.isfinite(self.lower) or math.isfinite(self.upper)
+
+
+@dataclass(frozen=True)
+class Ball:
+    """A sphere on a body, or a point if its radius is zero."""
+
+    body: int
+    center: Triple
+    radius: float = 0.0
+
+
+@dataclass(frozen=True)
+class Cuboid:
+    """A box on a body, or on the ground.
+
+    Attributes:
+        body: Its body, or ``GROUND``.
+        center: Its middle.
+        axes: Its edges' directions, unit vectors.
+        half: Half its edges' lengths.
+    """
+
+    body: int
+    center: Triple
+    axes: tuple[Triple, Triple, Triple]
+    half: Triple
+
+
+@dataclass(frozen=True)
+class Corner:
+    """One of four corners of a box: those of the face that a surface's normal sees."""
+
+    box: Cuboid
+    number: int
+
+    @property
+    def body(self) -> int:
+        """That carries it."""
+        return self.box.body
+
+
+@dataclass(frozen=True)
+class HalfSpace:
+    """All places x of the world with normal · x <= offset."""
+
+    normal: Triple = (0.0, 0.0, 1.0)
+    offset: float = 0.0
+    body: int = GROUND
+
+
+@dataclass(frozen=True)
+class GivenPlane:
+    """A half space of the world that is an input of the step: four numbers, normal and offset."""
+
+    number: int
+    body: int = GROUND
+
+
+Feature = Ball | Corner
+Surface = HalfSpace | GivenPlane | Cuboid
+
+
+@dataclass(frozen=True)
+class ContactRow:
+    """A pair that may touch: a normal and two tangential rows.
+
+    Attributes:
+        feature: What touches; corners do not touch planes that are inputs.
+        surface: What is touched.
+        friction: Coulomb's coefficient.
+        restitution: Fraction of the normal speed that is left after an impact, reversed.
+    """
+
+    feature: Feature
+    surface: Surface
+    friction: float = 1.0
+    restitution: float = 0.0
+
+
+@dataclass(frozen=True)
+class StepRows:
+    """What acts in a step besides smooth forces.
+
+    Attributes:
+        joints: Joints that rub, stop, are damped or have springs.
+        contacts: Pairs that may touch.
+        sweeps: Rounds of the solver.
+        correction: Fraction of a penetration that a step takes back.
+    """
+
+    joints: tuple[JointRow, ...] = ()
+    contacts: tuple[ContactRow, ...] = ()
+    sweeps: int = POLICY.contact_sweeps
+    correction: float = POLICY.contact_correction
+
+    @property
+    def bounded(self) -> tuple[JointRow, ...]:
+        """Joints that have a multiplier."""
+        return tuple(row for row in self.joints if row.is_bounded)
+
+    @property
+    def count(self) -> int:
+        """Multipliers: one of each joint that rubs or stops, three of each contact."""
+        return len(self.bounded) + 3 * len(self.contacts)
+
+    @property
+    def given_planes(self) -> int:
+        """Planes that are inputs of the step."""
+        return sum(isinstance(row.surface, GivenPlane) for row in self.contacts)

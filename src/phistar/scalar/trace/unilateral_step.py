@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A step of time with joints that rub and stop and points that touch, as a program for one robot.
+
+With v⁻ before the step of length h, and impulses λ of the rows L,
+
+    v⁺ = v⁻ + 𝓜ₕ⁻¹(h(τ - 𝒞 - passive forces) + L*λ)        q⁺ = q ⊕ h v⁺
+    σ = L v⁺ + ... = Δλ + g,    Δ = L𝓜ₕ⁻¹L*
+
+in which 𝓜ₕ has h·damping + h²·stiffness added to the joints' own inertia A: springs and damping act
+at the end of the step. Δ and Lv⁺ without λ come from the tree's sweep inward, rows as forces on
+links (Γ, see ``loop_join``); λ from sweeps of projected Gauss-Seidel that begin with the impulses
+of the step before; v⁺ from the sweep outward.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from phistar.model.joint_map import joint_map
+from phistar.model.model import Model
+from phistar.scalar.graph import Scalar, Value, select
+from phistar.scalar.linear.elementary import larger, smaller
+from phistar.scalar.linear.vectors import Matrix, Vector, plus, scaled, zeros
+from phistar.scalar.lower import LoweringOptions, link_number_choices, quaternion_entries
+from phistar.scalar.program import Signature, Store, Unrolled, count_arithmetic
+from phistar.scalar.robot.link_numbers import LinkNumbers
+from phistar.scalar.trace.configuration_programs import integrated
+from phistar.scalar.trace.contact_geometry import PLANES, ContactFrames, TouchingPoint
+from phistar.scalar.trace.iterated_line import ChangingSlots, IterationStage, iterated_line
+from phistar.scalar.trace.loop_join import JoinSweep
+from phistar.scalar.trace.projected_gauss_seidel import (
+    ContactGroup,
+    JointBounds,
+    JointGroup,
+    RowGroup,
+    sweep,
+)
+from phistar.scalar.trace.row_systems import PairSystem, PathSystem, RowSystem, prefers_paths
+from phistar.scalar.trace.traced_bias import traced_bias
+from phistar.scalar.trace.traced_links import TracedLinks
+from phistar.scalar.trace.unilateral_rows import JointRow, StepRows
+from phistar.sweeps.schedule import Schedule
+from phistar.thresholds import POLICY
+
+
+@dataclass(frozen=True)
+class TreeBias:
+    """The sweeps of 𝒞, and inputs that they are not given."""
+
+    schedule: Schedule
+    absent: Set[str]
+
+
+def unilateral_step(
+    model: Model, rows: StepRows, bias: TreeBias, by_paths: bool | None = None
+) -> Unrolled:
+    """q, v, tau, dt, impulses, planes -> ``q_next``, ``v_next``, ``impulses_next``.
+
+    Impulses [N s] or [N m s]: of joints that rub or stop, then normal and two tangential ones of
+    each contact. Planes, if any are given: normal and offset of each. The solver works in pairs of
+    rows or along their paths, whichever takes fewer products, or as ``by_paths`` says.
+    """
+    options = LoweringOptions(regroup=True)
+    found = [
+        _StepTrace(model, links, rows, bias, by_paths).program()
+        for links in link_number_choices(model, frozenset(), options, flat=True)
+    ]
+    return min(found, key=lambda program: count_arithmetic(program.count()))
+
+
+class _StepTrace:
+    def __init__(
+        self,
+        model: Model,
+        links: Sequence[LinkNumbers],
+        rows: StepRows,
+        bias: TreeBias,
+        by_paths: bool | None,
+    ) -> None:
+        self.model = model
+        self.rows = rows
+        self.robot = TracedLinks(links)
+        self.graph = self.robot.graph
+        self.order = joint_map(model).v_indices.tolist()
+        self.h = self.graph.load("dt", 0)
+        self.v: Vector = [self.graph.load("v", i) for i in self.order]
+        self._bias = bias
+        self.by_paths = by_paths
+        self.frames = ContactFrames(model, self.robot, self.v)
+
+    @cached_property
+    def rate_of_step(self) -> Scalar:
+        """1/h."""
+        return 1.0 / self.h
+
+    def q(self, i: int) -> Scalar:
+        """An entry of the configuration."""
+        return self.graph.load("q", i)
+
+    def force(self) -> Vector:
+        """h(τ - 𝒞 - passive forces), in body order."""
+        bias = traced_bias(self.model, self._bias.schedule, self._bias.absent, self.robot)
+        tau = [self.graph.load("tau", i) for i in self.order]
+        force = [x - y for x, y in zip(tau, bias, strict=True)]
+        for row in self.rows.joints:
+            i = self.order.index(row.v)
+            if row.damping:
+                force[i] = force[i] - row.damping * self.v[i]
+            if row.stiffness:
+                ahead = self.q(row.q) - row.rest + self.h * self.v[i]
+                force[i] = force[i] - row.stiffness * ahead
+        return scaled(self.h, force)
+
+    def stiffen(self) -> None:
+        """Add h·damping + h²·stiffness to the joints' own inertia."""
+        added: dict[int, Scalar] = {
+            row.v: self.h * (row.damping + row.stiffness * self.h)
+            for row in self.rows.joints
+            if row.damping or row.stiffness
+        }
+        if not added:
+            return
+        for k, (link, place) in enumerate(
+            zip(self.robot.links, self.robot.placed_links, strict=True)
+        ):
+            own = [added.get(self.order[link.v + i], 0.0) for i in range(len(place.link.columns))]
+            heavier = replace(place.link, armature=plus(place.link.armature, own))
+            self.robot.placed_links[k] = replace(place, link=heavier)
+
+    def program(self) -> Unrolled:
+        """The program."""
+        rows = self.rows
+        force = self.force()
+        self.stiffen()
+        points = [self.frames.touching(row) for row in rows.contacts]
+        inward = self._inward(force, points)
+        offset = self._velocities(points)
+        offset = plus(offset, inward.moved)
+        delta = [[inward.between(i, j) for j in range(rows.count)] for i in range(rows.count)]
+        solver = _Solver(self, inward, delta, offset, self._groups(delta, offset, points))
+        return solver.program()
+
+    def _groups(
+        self, delta: Matrix, offset: Vector, points: Sequence[TouchingPoint]
+    ) -> list[RowGroup]:
+        """Rows that are solved together; what normal rows add is put into the offsets."""
+        rows, bounded = self.rows, self.rows.bounded
+        groups: list[RowGroup] = [
+            JointGroup(i, delta, self._bounds(row, offset[i])) for i, row in enumerate(bounded)
+        ]
+        for k, (row, point) in enumerate(zip(rows.contacts, points, strict=True)):
+            i = len(bounded) + 3 * k
+            offset[i] = offset[i] + self._approach(row.restitution, point, offset[i])
+            groups.append(ContactGroup(i, delta, row.friction))
+        return groups
+
+    def stores(self, change: Vector, impulses: Vector) -> list[Store]:
+        """The state after the step, of the change of v in body order."""
+        model = self.model
+        ahead = zeros(model.nv)
+        for i, x, y in zip(self.order, self.v, change, strict=True):
+            ahead[i] = x + y
+        q: Vector = [self.q(i) for i in range(model.nq)]
+        results = {
+            "q_next": integrated(model, q, scaled(self.h, ahead)),
+            "v_next": ahead,
+            "impulses_next": impulses,
+        }
+        return [Store(n, i, "", x) for n, values in results.items() for i, x in enumerate(values)]
+
+    def signature(self) -> Signature:
+        model, rows, count = self.model, self.rows, max(self.rows.count, 1)
+        inputs = {"q": model.nq, "v": model.nv, "tau": model.nv, "dt": 1, "impulses": count}
+        if rows.given_planes:
+            inputs[PLANES] = 4 * rows.given_planes
+        outputs = {"q_next": model.nq, "v_next": model.nv, "impulses_next": count}
+        return Signature(inputs, outputs, quaternion_entries(model))
+
+    def _inward(self, force: Vector, points: Sequence[TouchingPoint]) -> JoinSweep:
+        """The sweep inward with all rows."""
+        L: Matrix = [zeros(self.model.nv) for _ in range(self.rows.count)]
+        for i, row in enumerate(self.rows.bounded):
+            L[i][self.order.index(row.v)] = 1.0
+        inward = JoinSweep(self.robot, L, zeros(len(L)), None)
+        first = len(self.rows.bounded)
+        for k, point in enumerate(points):
+            for body, columns in point.forces.items():
+                for i, column in enumerate(columns):
+                    inward.links[body].rows[first + 3 * k + i] = scaled(-1.0, column)
+        for k in reversed(range(len(self.robot.links))):
+            inward.pass_joint(k, force)
+        return inward
+
+    def _velocities(self, points: Sequence[TouchingPoint]) -> Vector:
+        """L v⁻."""
+        found = [self.v[self.order.index(row.v)] for row in self.rows.bounded]
+        return found + [rate for point in points for rate in point.rates]
+
+    def _bounds(self, row: JointRow, free: Scalar) -> JointBounds:
+        """What a joint may do in this step."""
+        friction: Scalar = row.friction * self.h if row.friction else 0.0
+        v = self.v[self.order.index(row.v)]
+        lower = upper = None
+        if row.lower > -float("inf"):
+            lower = -self._approach_of(row.restitution, self.q(row.q) - row.lower, v, free)
+        if row.upper < float("inf"):
+            upper = self._approach_of(row.restitution, row.upper - self.q(row.q), -v, -free)
+        return JointBounds(friction, lower, upper)
+
+    def _approach(self, restitution: float, point: TouchingPoint, free: Scalar) -> Scalar:
+        """What the normal row adds to the velocity."""
+        return self._approach_of(restitution, point.gap, point.rates[0], free)
+
+    def _approach_of(self, restitution: float, gap: Scalar, speed: Scalar, free: Scalar) -> Scalar:
+        """c of σ = v⁺ + c: the gap may be used up, or the speed comes back.
+
+        Args:
+            restitution: Of the row.
+            gap: Distance, negative for a penetration.
+            speed: Its rate before the step.
+            free: Its rate after the step if nothing touched.
+        """
+        back = self.rows.correction * smaller(gap, 0.0) * self.rate_of_step
+        back = larger(back, -POLICY.max_correction_speed)
+        held = larger(gap, 0.0) * self.rate_of_step + back
+        if restitution == 0.0:
+            return held
+        gravity = math.hypot(*self.model.gravity.tolist())
+        fast = select(
+            -speed, POLICY.resting_gravity_steps * gravity * self.h, restitution * speed, held
+        )
+        return select(0.0, gap + self.h * free, fast, held)
+
+
+class _Solver:
+    """The iteration of a step.
+
+    Stops that nothing holds are idle rows in most steps. They are left out at first; where the step
+    violates one, or one was active in the step before, all rows are solved together: a stage that
+    is skipped where no lane needs it, and that no other lane feels.
+    """
+
+    def __init__(
+        self,
+        step: _StepTrace,
+        inward: JoinSweep,
+        delta: Matrix,
+        offset: Vector,
+        groups: Sequence[RowGroup],
+    ) -> None:
+        self.step = step
+        self.inward = inward
+        self.delta = delta
+        self.offset = offset
+        self.groups = groups
+        self.graph = step.graph
+        self.slots = ChangingSlots(step.graph)
+        self.count = len(offset)
+        self.paths, self.weighted = inward.paths(self.count)
+        self.stops = [group for group in groups if isinstance(group, JointGroup) and group.is_stop]
+
+    def program(self) -> Unrolled:
+        """The program of the step."""
+        step, rounds = self.step, self.step.rows.sweeps
+        given: Vector = [self.graph.load("impulses", i) for i in range(max(self.count, 1))]
+        if not self.stops:
+            start, stage, change = self._iteration(given, self.groups)
+            state = self.slots.load(range(len(given)))
+            stores = step.stores(change, state)
+            return self._line({**dict(enumerate(given)), **start}, [stage], stores)
+        idle = {group.first for group in self.stops}
+        main = [group for group in self.groups if group.first not in idle]
+        begun: Vector = [0.0 if i in idle else x for i, x in enumerate(given)]
+        start, stage, change = self._iteration(begun, main)
+        found = self._multipliers(begun, min(start, default=0))
+        results, flag = self.slots.take(len(change) + self.count), self.slots.take(1)[0]
+        needed = self._needed(given, change)
+        left = dict(zip(results, [*change, *found], strict=True))
+        stages = [stage] if main else []
+        stages.append(IterationStage({**left, flag: needed}))
+        again, whole, change = self._iteration(given, self.groups)
+        found = self._multipliers(given, min(again))
+        kept, chosen = self.slots.load(results), self.slots.load([flag])[0]
+        final = [select(chosen, 0.0, x, y) for x, y in zip([*change, *found], kept, strict=True)]
+        stages += [
+            IterationStage(again, condition=flag),
+            replace(whole, rounds=rounds, condition=flag),
+            IterationStage(dict(zip(results, final, strict=True)), condition=flag),
+        ]
+        nv = len(change)
+        return self._line(start, stages, step.stores(kept[:nv], kept[nv:]))
+
+    def _line(
+        self, start: Mapping[int, Scalar], stages: Sequence[IterationStage], stores: list[Store]
+    ) -> Unrolled:
+        signature = self.step.signature()
+        return iterated_line(signature, self.graph, self.slots.count, start, stages, stores)
+
+    def _iteration(
+        self, given: Vector, groups: Sequence[RowGroup]
+    ) -> tuple[dict[int, Scalar], IterationStage, Vector]:
+        """What changing slots begin with, a sweep over some rows, and the change of v after all.
+
+        Rows whose multipliers are given as zero are not there.
+        """
+        rows = [i for i, x in enumerate(given) if isinstance(x, Value)]
+        there = [i for i in rows if i < self.count]
+        own = self.slots.take(len(rows))
+        state: Vector = zeros(len(given))
+        for i, x in zip(rows, self.slots.load(own), strict=True):
+            state[i] = x
+        begun: dict[int, Scalar] = dict(zip(own, (given[i] for i in rows), strict=True))
+        by_paths = self.step.by_paths
+        if by_paths is None:
+            block = [[self.delta[i][j] for j in there] for i in there]
+            by_paths = prefers_paths(block, [self.paths[i] for i in there])
+        system: RowSystem
+        if by_paths:
+            sums = zeros(self.step.model.nv)
+            for i in there:
+                for k, x in self.weighted[i].items():
+                    sums[k] = sums[k] + x * given[i]
+            more = self.slots.take(len(sums))
+            begun |= dict(zip(more, sums, strict=True))
+            moved = self.slots.load(more)
+            system = PathSystem(
+                self.delta, self.offset, [*state[: self.count], *moved], self.paths, self.weighted
+            )
+            change, _ = self.inward.outward(moved=moved)
+            own = range(own.start, more.stop)
+            places = [*there, *range(self.count, self.count + len(moved))]
+        else:
+            system = PairSystem(self.delta, self.offset, state)
+            change, _ = self.inward.outward(state)
+            places = rows
+        following = sweep(groups, system)
+        updates = {slot: following[i] for slot, i in zip(own, places, strict=True)}
+        return begun, IterationStage(updates, self.step.rows.sweeps), change
+
+    def _multipliers(self, given: Vector, first: int) -> Vector:
+        """Of all rows, after an iteration whose slots begin there."""
+        rows = [i for i, x in enumerate(given[: self.count]) if isinstance(x, Value)]
+        found = zeros(self.count)
+        for i, x in zip(rows, self.slots.load(range(first, first + len(rows))), strict=True):
+            found[i] = x
+        return found
+
+    def _needed(self, given: Vector, change: Vector) -> Scalar:
+        """Above zero where a stop is violated after a step without stops, or was active before."""
+        total: Scalar = 0.0
+        for group in self.stops:
+            impulse = given[group.first]
+            row = self.step.rows.bounded[group.first]
+            k = self.step.order.index(row.v)
+            total = total + larger(impulse, -impulse) + group.violation(self.step.v[k] + change[k])
+        return total

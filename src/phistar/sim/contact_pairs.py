@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which parts of a robot may touch what: pairs of its collision shapes and of the ground.
+
+Spheres, capsules (their two ends), boxes (corners) and points of frames touch planes, boxes and
+height fields of the world, and boxes and spheres of other trees of the same forest. Robots do not
+touch themselves. Other shapes are not used, and are listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from phistar.arrays import Array
+from phistar.errors import ArgumentError, UnknownNameError
+from phistar.model.components import GROUND, Link, Shape
+from phistar.model.model import Model
+from phistar.scalar.trace.unilateral_rows import (
+    Ball,
+    ContactRow,
+    Corner,
+    Cuboid,
+    Feature,
+    GivenPlane,
+    HalfSpace,
+    Surface,
+    Triple,
+)
+from phistar.sim.surfaces import Box, GroundPart, HeightField, Plane, check_material
+from phistar.spatial import pose_product
+from phistar.thresholds import POLICY
+
+Ground = bool | GroundPart | Sequence[GroundPart]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A pair that may touch.
+
+    Attributes:
+        name: Of the part that touches: its shape, its frame or its link.
+        link: That carries it.
+        surface: Name of what is touched.
+        row: Its rows.
+        terrain: The height field, if it is one.
+    """
+
+    name: str
+    link: str
+    surface: str
+    row: ContactRow
+    terrain: HeightField | None = None
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A part of the robot: what it touches with, and with what it is touched."""
+
+    name: str
+    link: str
+    body: int
+    shape: Shape | None
+    pose: Array
+    radius: float = 0.0
+
+    @property
+    def friction(self) -> float | None:
+        return None if self.shape is None else self.shape.friction
+
+    @property
+    def box(self) -> Cuboid:
+        assert self.shape is not None
+        return _cuboid(self.body, self.pose, np.array(self.shape.size))
+
+    def features(self, *, corners: bool) -> list[Feature]:
+        """Four corners of a box if they may be chosen by the surface, otherwise eight points."""
+        kind = "point" if self.shape is None else self.shape.kind
+        if kind == "box":
+            if corners:
+                return [Corner(self.box, number) for number in range(4)]
+            half = 0.5 * np.array(self.shape.size)  # type: ignore[union-attr]
+            signs = product((-1.0, 1.0), repeat=3)
+            return [Ball(self.body, _triple(self._place(half * s))) for s in signs]
+        if kind == "capsule":
+            radius, length = self.shape.size  # type: ignore[union-attr]
+            ends = ([0.0, 0.0, z] for z in (-0.5 * length, 0.5 * length))
+            return [Ball(self.body, _triple(self._place(np.array(x))), radius) for x in ends]
+        radius = self.radius if self.shape is None else self.shape.size[0]
+        return [Ball(self.body, _triple(self.pose[:3, 3]), radius)]
+
+    def _place(self, x: Array) -> Array:
+        return np.asarray(self.pose[:3, :3] @ x + self.pose[:3, 3])
+
+
+@dataclass(frozen=True)
+class ContactPairs:
+    """Pairs that may touch, and what was not used.
+
+    Attributes:
+        pairs: In order of the rows.
+        unused: Shapes that touch nothing, with the reason.
+    """
+
+    pairs: tuple[Pair, ...] = ()
+    unused: tuple[str, ...] = ()
+
+
+def contact_pairs(
+    model: Model,
+    ground: Ground,
+    points: Sequence[str] | Mapping[str, float] = (),
+    friction: float | None = None,
+    restitution: float | None = None,
+) -> ContactPairs:
+    """The pairs of a robot.
+
+    Args:
+        model: The robot.
+        ground: True: planes and boxes of the file's world, or the plane z = 0; or surfaces.
+        points: Frames whose origins touch the ground, too; with radii [m] as a mapping.
+        friction, restitution: Of all pairs, in place of what file and surfaces say.
+    """
+    if friction is not None or restitution is not None:
+        check_material("all contacts", friction, restitution or 0.0)
+    parts, unused = _parts(model, points)
+    if ground is False:
+        return ContactPairs((), tuple(unused))
+    found: list[Pair] = []
+    for surface in _surfaces(model, ground):
+        found += _on_ground(parts, surface)
+    found += _between_trees(model, parts)
+    if friction is not None or restitution is not None:
+        found = [_with_material(pair, friction, restitution) for pair in found]
+    return ContactPairs(_numbered(found), tuple(unused))
+
+
+def _with_material(pair: Pair, friction: float | None, restitution: float | None) -> Pair:
+    row = pair.row
+    mu = row.friction if friction is None else friction
+    e = row.restitution if restitution is None else restitution
+    row = ContactRow(row.feature, row.surface, float(mu), float(e))
+    return Pair(pair.name, pair.link, pair.surface, row, pair.terrain)
+
+
+def _numbered(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
+    """Planes that are inputs get their numbers."""
+    found, number = [], 0
+    for pair in pairs:
+        if pair.terrain is not None:
+            row = pair.row
+            row = ContactRow(row.feature, GivenPlane(number), row.friction, row.restitution)
+            pair = Pair(pair.name, pair.link, pair.surface, row, pair.terrain)
+            number += 1
+        found.append(pair)
+    return tuple(found)
+
+
+def _parts(
+    model: Model, points: Sequence[str] | Mapping[str, float]
+) -> tuple[list[_Part], list[str]]:
+    """What moves and may touch, and shapes that may not."""
+    parts, unused = [], []
+    for link in model.links:
+        frame = model.frame(link.name)
+        for shape in link.collisions if frame.body != GROUND else ():
+            if shape.kind not in ("sphere", "capsule", "box"):
+                unused.append(f"{_shape_name(link, shape)}: a {shape.kind} touches nothing")
+                continue
+            pose = pose_product(frame.body_pose, shape.pose)
+            name = _shape_name(link, shape)
+            parts.append(_Part(name, link.name, frame.body, shape, np.asarray(pose)))
+    if isinstance(points, str):
+        points = (points,)
+    for name in points:
+        if name not in model.frames:
+            raise UnknownNameError("frame", name, model.frames)
+        frame = model.frame(name)
+        if frame.body == GROUND:
+            raise ArgumentError(
+                f"points: frame '{name}' does not move; name frames of moving links"
+            )
+        radius = float(points[name]) if isinstance(points, Mapping) else 0.0
+        if not 0.0 <= radius < np.inf:
+            raise ArgumentError(f"points: radius {radius} of '{name}', expected 0 or more [m]")
+        parts.append(_Part(name, frame.link or name, frame.body, None, frame.body_pose, radius))
+    return parts, unused
+
+
+def _shape_name(link: Link, shape: Shape) -> str:
+    return shape.name or link.name
+
+
+def _surfaces(model: Model, ground: Ground) -> list[GroundPart]:
+    """The ground that is asked for."""
+    if ground is True:
+        return _file_surfaces(model) or [Plane()]
+    given = [ground] if isinstance(ground, GroundPart) else ground
+    if not isinstance(given, Sequence) or not all(isinstance(x, GroundPart) for x in given):
+        raise ArgumentError(
+            f"ground is {ground!r}; expected True, False, or Plane, Box, HeightField of phistar.sim"
+        )
+    return list(given)
+
+
+def _file_surfaces(model: Model) -> list[GroundPart]:
+    """Planes and boxes of links that do not move."""
+    found: list[GroundPart] = []
+    for link in model.links:
+        frame = model.frame(link.name)
+        for shape in link.collisions if frame.body == GROUND else ():
+            pose = np.asarray(pose_product(frame.body_pose, shape.pose))
+            name = _shape_name(link, shape)
+            if shape.kind == "plane":
+                n = pose[:3, 2]
+                found.append(Plane(n, float(n @ pose[:3, 3]), shape.friction, name=name))
+            elif shape.kind == "box":
+                found.append(Box(np.array(shape.size), pose, shape.friction, name=name))
+    return found
+
+
+def _on_ground(parts: Sequence[_Part], ground: GroundPart) -> list[Pair]:
+    """All parts on one surface of the world."""
+    terrain = ground if isinstance(ground, HeightField) else None
+    surface: Surface
+    if isinstance(ground, Plane):
+        surface = HalfSpace(_triple(np.asarray(ground.normal)), float(ground.offset))
+    elif isinstance(ground, Box):
+        surface = _cuboid(GROUND, np.asarray(ground.pose), np.asarray(ground.size))
+    else:
+        surface = GivenPlane(0)
+    found = []
+    for part in parts:
+        mu = _friction(part.friction, ground.friction)
+        for feature in part.features(corners=terrain is None):
+            row = ContactRow(feature, surface, mu, float(ground.restitution))
+            found.append(Pair(part.name, part.link, ground.name, row, terrain))
+    return found
+
+
+def _between_trees(model: Model, parts: Sequence[_Part]) -> list[Pair]:
+    """Parts on boxes of other trees."""
+    roots = {part.body: model.ancestors(part.body)[0] for part in parts}
+    found = []
+    for part, other in product(parts, parts):
+        boxed = other.shape is not None and other.shape.kind == "box"
+        if roots[part.body] == roots[other.body] or not boxed:
+            continue
+        mu = _friction(part.friction, other.friction)
+        for feature in part.features(corners=True):
+            row = ContactRow(feature, other.box, mu)
+            found.append(Pair(part.name, part.link, other.name, row))
+    return found
+
+
+def _friction(one: float | None, other: float | None) -> float:
+    """Of a pair: the larger one, as in MuJoCo."""
+    known = [x for x in (one, other) if x is not None]
+    return float(max(known)) if known else POLICY.default_friction
+
+
+def _cuboid(body: int, pose: Array, size: Array) -> Cuboid:
+    axes = tuple(_triple(pose[:3, i]) for i in range(3))
+    return Cuboid(body, _triple(pose[:3, 3]), axes, _triple(0.5 * size))  # type: ignore[arg-type]
+
+
+def _triple(x: Array) -> Triple:
+    a, b, c = (float(y) for y in x)
+    return a, b, c

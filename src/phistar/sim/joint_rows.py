@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Dry friction and limits of joints over a step of time: forces that are held during it.
+
+With v' = v + h v̇ the velocity that the step of length h leads to, and φ the way to a limit,
+
+    |λ| <= F,       λ v' <= 0, λ = -F sign(v') where v' is not zero         dry friction
+    0 <= λ  ⊥  φ / h ∓ v' >= 0                                              limits
+
+for the joint forces λ. A joint at rest stays at rest as long as friction can hold it, and none goes
+beyond its limit; one that begins outside may come back and goes no farther. There are at most two
+kinds of joints: those that move freely under known forces, and those whose v' is known: 0 or what
+leads to the limit. A set of them is guessed and corrected until it fits (an active-set method, or
+Newton's on the projection y = prox(y - λ/ρ)); each guess is one linear system. The forces are then
+held during the step of any scheme, which so keeps its order between events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from phistar import dynamics
+from phistar.arrays import Array
+from phistar.errors import ArgumentError
+from phistar.joint_physics.implicit import SMOOTH_PARTS, implicit_numbers
+from phistar.joint_physics.passive_forces import passive_force_unchecked
+from phistar.loops.system import motion_at
+from phistar.model.joint_physics import Passive, passive_numbers, passive_parts
+from phistar.model.kinematic_loops import active_loops
+from phistar.model.model import Model
+from phistar.sim.variables import Variable
+
+if TYPE_CHECKING:
+    from phistar.sim.simulation import Simulation
+
+MAX_GUESSES = 30
+"""Sets of joints that are tried; a few are enough unless sets repeat."""
+
+Step = Callable[[Array, Array, Array, Array], tuple[Array, Array]]
+"""q, v, tau, dt -> q and v at the end of a smooth step."""
+
+
+def used_parts(model: Model, passive: Passive) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What a robot has of the chosen joint physics: smooth forces, and rows (friction, limits)."""
+    given = passive_numbers(model).given(passive_parts(passive))
+    smooth = tuple(part for part in given if part in SMOOTH_PARTS)
+    return smooth, tuple(part for part in given if part not in SMOOTH_PARTS)
+
+
+def refuse_scheme(model: Model, scheme: str, smooth: tuple[str, ...], variables: str = "v") -> None:
+    """Raise for what the implicit scheme cannot do.
+
+    Raises:
+        ArgumentError: With what to use instead.
+    """
+    if scheme != "implicit":
+        return
+    if active_loops(model.loops) and smooth:
+        raise ArgumentError(
+            f"scheme is 'implicit', and robot '{model.name}' has loops, with which springs and "
+            "damping are explicit; use scheme='semi_implicit' or 'rk4'"
+        )
+    if variables != "v":
+        raise ArgumentError(
+            f"variables is {variables!r}, but 'implicit' steps v only; leave it out"
+        )
+
+
+def rows_error(model: Model, scheme: str, rows: tuple[str, ...]) -> ArgumentError:
+    """For schemes that have no fixed steps over which friction and limits could be found."""
+    told = " and ".join(rows)
+    return ArgumentError(
+        f"{scheme} has no {told}, which robot '{model.name}' has: use a scheme with fixed steps "
+        "('implicit', 'semi_implicit', 'rk4'), or leave them out by "
+        "passive={'springs', 'damping'}"
+    )
+
+
+def require_inside(sim: Simulation) -> Simulation:
+    """A smooth motion whose knots are within the limits, or no farther out than its start.
+
+    Raises:
+        ArgumentError: A joint goes beyond a limit; with its name, the time, and what to do.
+    """
+    numbers = passive_numbers(sim.model)
+    place = np.maximum(numbers.coordinates, 0)
+    q = sim.q[..., place]
+    low, high = np.minimum(numbers.lower, q[0]), np.maximum(numbers.upper, q[0])
+    with np.errstate(invalid="ignore"):
+        beyond = (q < low) | (q > high)
+    if beyond.any():
+        knot = int(np.argmax(beyond.reshape(len(q), -1).any(axis=-1)))
+        entry = int(np.argmax(beyond[knot].reshape(-1, sim.model.nv).any(axis=0)))
+        joints = (sim.model.joints[name] for name in sim.model.joint_names)
+        joint = next(j.name for j in joints if j.v_slice.start <= entry < j.v_slice.stop)
+        raise ArgumentError(
+            f"joint '{joint}' of robot '{sim.model.name}' goes beyond its limit before "
+            f"{sim.t[knot]:.6g} s, and {sim.scheme} has no limits: use a scheme with fixed steps "
+            "('implicit', 'semi_implicit', 'rk4'), or leave them out by "
+            "passive={'springs', 'damping'}"
+        )
+    return replace(sim, passive=(*sim.passive, "limits"))
+
+
+def passive_used(variable: Variable, rows: JointRows | None) -> tuple[str, ...]:
+    """The parts of the joint physics that a simulation used."""
+    return variable.smooth + (() if rows is None else rows.parts)
+
+
+@dataclass(frozen=True)
+class _Guess:
+    """Which joints move freely, under which forces, and what the others do.
+
+    Attributes:
+        free: (B, nv).
+        force: (B, nv) of friction on the free ones.
+        velocity: (B, nv) v' of the others.
+    """
+
+    free: Array
+    force: Array
+    velocity: Array
+
+
+class JointRows:
+    """Dry friction and limits of a robot's joints."""
+
+    def __init__(self, variable: Variable, parts: tuple[str, ...], implicit: bool) -> None:
+        """Args:
+        variable: The robot and what pushes it.
+        parts: ``"friction"``, ``"limits"`` or both.
+        implicit: Whether springs and dampers push as they do at the end of the step.
+        """
+        model, numbers = variable.model, passive_numbers(variable.model)
+        self.model, self.parts = model, parts
+        self._variable, self.implicit = variable, implicit and bool(variable.smooth)
+        infinite = np.full(model.nv, np.inf)
+        limited = "limits" in parts
+        self.friction = numbers.friction if "friction" in parts else np.zeros(model.nv)
+        self.lower = numbers.lower if limited else -infinite
+        self.upper = numbers.upper if limited else infinite
+        self._places = np.maximum(numbers.coordinates, 0)
+        self._bounded = np.flatnonzero(np.isfinite(self.lower) | np.isfinite(self.upper))
+        self._closed = bool(active_loops(model.loops))
+
+    # -- a step
+
+    def step(
+        self, start: tuple[Array, Array, Array], dt: Array, smooth: Step
+    ) -> tuple[Array, Array]:
+        """q and v after a step, samples (..., n).
+
+        Args:
+            start: q, v and tau, checked.
+            dt: (..., 1) [s].
+            smooth: What takes steps without friction and limits.
+        """
+        batch = np.broadcast_shapes(*(x.shape[:-1] for x in (*start, dt)))
+        dtype = np.result_type(*start)
+        q, v, tau, h = (
+            np.ascontiguousarray(np.broadcast_to(x, (*batch, x.shape[-1])), dtype).reshape(
+                -1, x.shape[-1]
+            )
+            for x in (*start, dt)
+        )
+        ahead, velocity = self.advanced(q, v, tau, h, smooth)
+        return ahead.reshape(*batch, -1), velocity.reshape(*batch, -1)
+
+    def advanced(
+        self,
+        q: Array,
+        x: Array,
+        tau: Array,
+        dt: Array,
+        smooth: Step,
+        velocity: Callable[[Array, Array], Array] = lambda q, x: x,
+    ) -> tuple[Array, Array]:
+        """The same for samples (B, n) of q and a variable x for the velocity.
+
+        Without friction a smooth step that ends inside the limits is the step.
+        """
+        if self.friction.any():
+            _refuse_complex(q, x, tau)
+            force = self.forces(q, velocity(q, x), tau, dt)
+            ahead, later = smooth(q, x, tau + force, dt)
+            return self.clamped(q, ahead), later
+        ahead, later = smooth(q, x, tau, dt)
+        beyond = self.beyond(q, ahead)
+        if beyond.any():
+            _refuse_complex(ahead)
+            ahead, later = np.array(ahead), np.array(later)
+            start, some, push, h = q[beyond], x[beyond], tau[beyond], dt[beyond]
+            force = self.forces(start, velocity(start, some), push, h)
+            stopped, later[beyond] = smooth(start, some, push + force, h)
+            ahead[beyond] = self.clamped(start, stopped)
+        return ahead, later
+
+    def beyond(self, before: Array, after: Array) -> Array:
+        """Which steps (...) lead beyond a limit, from q before to q after (..., nq)."""
+        there = after.real
+        return np.asarray((self.clamped(before.real, there) > there).any(axis=-1)) | np.asarray(
+            (self.clamped(before.real, there) < there).any(axis=-1)
+        )
+
+    def clamped(self, before: Array, after: Array) -> Array:
+        """A configuration after a step, on the limits where it is beyond: of order h too far.
+
+        Joints that began outside are no farther out.
+        """
+        if not self._bounded.size:
+            return after
+        place = self._places[self._bounded]
+        low = np.minimum(self.lower[self._bounded], before[..., place]).astype(after.dtype)
+        high = np.maximum(self.upper[self._bounded], before[..., place]).astype(after.dtype)
+        result = np.array(after)
+        result[..., place] = np.clip(after[..., place], low, high)
+        return result
+
+    # -- forces
+
+    def forces(self, q: Array, v: Array, tau: Array, dt: Array | float) -> Array:
+        """Joint forces λ (B, nv) that friction and limits hold during a step.
+
+        Args:
+            q, v, tau: (B, n) at its start.
+            dt: (B, 1) or a number [s].
+        """
+        h = np.broadcast_to(np.asarray(dt, float), (len(q), 1))
+        q, v, tau = (x.astype(float) for x in (q, v, tau))
+        return self._solved(q, v, tau, h)
+
+    def _bounds(self, q: Array, h: Array) -> tuple[Array, Array]:
+        """Least and largest v' (B, nv)."""
+        here = q[:, self._places]
+        low = np.minimum(self.lower - here, 0.0) / h
+        return low, np.maximum(self.upper - here, 0.0) / h
+
+    def _solved(self, q: Array, v: Array, tau: Array, h: Array) -> Array:
+        """λ (B, nv)."""
+        low, high = self._bounds(q, h)
+        system = self._system(q, v, tau, h)
+        scale = system.diagonal / h
+        guess = self._guessed(v, scale, low, high)
+        for _ in range(MAX_GUESSES):
+            rate, force = system.solved(v, h, guess)
+            before, guess = guess, self._guessed(v + h * rate - force / scale, scale, low, high)
+            same = (before.free == guess.free).all() and (before.force == guess.force).all()
+            if same and (before.velocity == guess.velocity).all():
+                break
+        # Whatever set the guesses ended with: friction is never larger than it can be, limits push.
+        stopped = guess.velocity != 0.0
+        return np.where(
+            stopped,
+            force,
+            np.clip(force, -self._largest(low, high, 0), self._largest(low, high, 1)),
+        )
+
+    def _largest(self, low: Array, high: Array, side: int) -> Array:
+        """Largest force at v' = 0 against (0) or along (1) the coordinate."""
+        at_limit = (high <= 0.0) if side == 0 else (low >= 0.0)
+        return np.where(at_limit, np.inf, self.friction)
+
+    def _guessed(self, w: Array, scale: Array, low: Array, high: Array) -> _Guess:
+        """What v' = prox(w) says of the joints."""
+        slack = self.friction / scale
+        soft = np.sign(w) * np.maximum(np.abs(w) - slack, 0.0)
+        velocity = np.clip(soft, low, high)
+        stopped = (velocity != soft) | ((soft == 0.0) & (self.friction > 0.0))
+        force = np.where(stopped, 0.0, -self.friction * np.sign(w))
+        return _Guess(~stopped, force, np.where(stopped, velocity, 0.0))
+
+    def _system(self, q: Array, v: Array, tau: Array, h: Array) -> _System:
+        model, variable = self.model, self._variable
+        total = tau + (
+            passive_force_unchecked(model, q, v, variable.smooth) if variable.smooth else 0
+        )
+        mass = dynamics.mass_matrix(model, q)
+        if self.implicit:
+            added, K = implicit_numbers(model, variable.smooth, h)
+            mass = mass + added[..., None] * np.eye(model.nv)
+            total = total - h * K * v
+        total = total - dynamics.bias_force(model, q, v, variable.wrenches)
+        if not self._closed:
+            return _System(mass, total)
+        rows = motion_at(model, q, v)
+        return _System(mass, total, rows.L, -rows.bias)
+
+
+def _refuse_complex(*arrays: Array) -> None:
+    """Raise for complex numbers: friction and limits have no derivatives along them."""
+    if any(np.iscomplexobj(x) for x in arrays):
+        raise ArgumentError(
+            "friction and limits are not defined for complex numbers; leave them out by "
+            "passive={'springs', 'damping'}"
+        )
+
+
+@dataclass(frozen=True)
+class _System:
+    """𝓜 v̇ = total + λ, and L v̇ = bias on closed loops."""
+
+    mass: Array
+    total: Array
+    L: Array | None = None
+    bias: Array | None = None
+
+    @property
+    def diagonal(self) -> Array:
+        """(B, nv) inertia that joints feel with the others at rest."""
+        return np.asarray(np.diagonal(self.mass, axis1=-2, axis2=-1))
+
+    def solved(self, v: Array, h: Array, guess: _Guess) -> tuple[Array, Array]:
+        """v̇ and λ (B, nv) of a guess."""
+        known = np.where(guess.free, 0.0, (guess.velocity - v) / h)
+        if self.L is None:
+            left = self.total + guess.force - (self.mass @ known[..., None])[..., 0]
+            both = guess.free[..., :, None] & guess.free[..., None, :]
+            eye = np.eye(v.shape[-1])
+            masked = np.where(both, self.mass, eye)
+            rate = known + dynamics.solve(masked, np.where(guess.free, left, 0.0))
+            force = (self.mass @ rate[..., None])[..., 0] - self.total
+            return rate, np.where(guess.free, guess.force, force)
+        return self._on_loops(known, guess)
+
+    def _on_loops(self, known: Array, guess: _Guess) -> tuple[Array, Array]:
+        """The same with multipliers of the loops; of forces that are not unique the smallest."""
+        assert self.L is not None
+        assert self.bias is not None
+        nv, rows = self.mass.shape[-1], self.L.shape[-2]
+        held = (~guess.free).astype(float)
+        size = 2 * nv + rows
+        matrix = np.zeros((len(known), size, size))
+        matrix[:, :nv, :nv] = self.mass
+        matrix[:, :nv, nv : nv + rows] = -np.swapaxes(self.L, -1, -2)
+        matrix[:, nv : nv + rows, :nv] = self.L
+        own = np.arange(nv)
+        matrix[:, own, nv + rows + own] = -held
+        matrix[:, nv + rows + own, own] = held
+        matrix[:, nv + rows + own, nv + rows + own] = 1.0 - held
+        right = np.concatenate([self.total + guess.force, self.bias, known], axis=-1)
+        found = (np.linalg.pinv(matrix, rcond=1e-12) @ right[..., None])[..., 0]
+        force = np.where(guess.free, guess.force, found[:, nv + rows :])
+        return found[:, :nv], force

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A step with joints that rub and stop and points that touch, as a row of traced quantities."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from phistar.backends import OPTIONAL_INPUTS
+from phistar.backends.policy import TracedWork, UnilateralWork
+from phistar.compile import Traced, add_traced, joint_map
+from phistar.loops.traced_rows import loop_bias
+from phistar.model.kinematic_loops import active_loops
+from phistar.model.model import Model
+from phistar.model.singular import singular_hinges
+from phistar.scalar.trace.unilateral_rows import (
+    Ball,
+    ContactRow,
+    GivenPlane,
+    HalfSpace,
+    JointRow,
+    StepRows,
+)
+
+if TYPE_CHECKING:
+    from phistar.scalar.program import Unrolled
+
+
+def joint_rows(model: Model) -> tuple[JointRow, ...]:
+    """Stops, dry friction, damping and springs of the joints, as the robot's file has them."""
+    found = []
+    for joint in (model.joints[name] for name in model.joint_names):
+        kind, drive, limits = joint.joint_kind, joint.drive, joint.limits
+        plain = kind.is_euclidean and kind.nq == kind.nv
+        for i in range(kind.nv):
+            row = JointRow(
+                joint.v_slice.start + i,
+                joint.q_slice.start + i if plain else -1,
+                limits.lower[i] if plain else -math.inf,
+                limits.upper[i] if plain else math.inf,
+                friction=drive.friction[i],
+                damping=drive.damping[i],
+                stiffness=drive.stiffness[i] if plain else 0.0,
+                rest=drive.spring_reference[i] if plain else 0.0,
+            )
+            if row.is_bounded or row.damping or row.stiffness:
+                found.append(row)
+    return tuple(found)
+
+
+def _rows(model: Model, rows: StepRows | None) -> StepRows:
+    return StepRows(joint_rows(model)) if rows is None else rows
+
+
+def impulse_count(rows: StepRows) -> int:
+    """Entries of the impulses; a robot without rows has one that is never used."""
+    return max(rows.count, 1)
+
+
+def _trace(model: Model, rows: StepRows | None) -> Unrolled:
+    from phistar.scalar.trace.unilateral_step import TreeBias, unilateral_step
+
+    bias = loop_bias(model.turning_rotors).schedule.classical
+    return unilateral_step(model, _rows(model, rows), TreeBias(bias, frozenset(OPTIONAL_INPUTS)))
+
+
+def _shapes(model: Model, rows: StepRows | None) -> Mapping[str, tuple[int, ...]]:
+    count = impulse_count(_rows(model, rows))
+    return {"q_next": (model.nq,), "v_next": (model.nv,), "impulses_next": (count,)}
+
+
+def _work(model: Model, rows: StepRows | None) -> UnilateralWork | None:
+    """None: closed loops, joints without coordinates or inertia of their own, turning rotors."""
+    if why_no_step(model):
+        return None
+    return UnilateralWork(impulse_count(_rows(model, rows)))
+
+
+def why_no_step(model: Model) -> str:
+    """What a robot has that steps with contacts do not know; empty: nothing."""
+    joints = joint_map(model)
+    if active_loops(model.loops):
+        return "closed loops"
+    if not joints.one_to_one or (joints.scales != 1.0).any():
+        return "mimic joints that are reduced"
+    if model.turning_rotors:
+        return "rotors that turn with its links"
+    if not model.bodies:
+        return "no moving links"
+    return "joints that move no inertia" if singular_hinges(model) else ""
+
+
+def _touching(model: Model, rows: StepRows | None) -> StepRows:
+    """By default the origin of the last link on the ground."""
+    if rows is not None:
+        return rows
+    return StepRows((), (ContactRow(Ball(len(model.bodies) - 1, (0.0, 0.0, 0.0)), HalfSpace()),))
+
+
+def _on_terrain(model: Model, rows: StepRows | None) -> StepRows:
+    """By default the same on a plane that is given."""
+    if rows is not None:
+        return rows
+    (row,) = _touching(model, None).contacts
+    return StepRows((), (replace(row, surface=GivenPlane(0)),))
+
+
+def _points(model: Model, rows: StepRows) -> Unrolled:
+    from phistar.scalar.trace.contact_programs import contact_points
+
+    return contact_points(model, rows)
+
+
+def _point_shapes(rows: StepRows) -> Mapping[str, tuple[int, ...]]:
+    count = len(rows.contacts)
+    return {"gap": (count,), "position": (count, 3), "axes": (count, 3, 3), "rates": (count, 3)}
+
+
+def _point_work(model: Model, rows: StepRows) -> TracedWork | None:
+    joints = joint_map(model)
+    if not model.bodies or not joints.one_to_one or (joints.scales != 1.0).any():
+        return None
+    return TracedWork(len(model.bodies), len(rows.contacts))
+
+
+_STEP = "v⁺ = v + 𝓜ₕ⁻¹(h(τ - 𝒞) + L*λ), λ by projected Gauss-Seidel on Δ = L𝓜ₕ⁻¹L*"
+_STATE = ("q", "v", "tau", "dt", "impulses")
+_POINTS = "gaps, places, axes and velocities of pairs that may touch"
+
+UNILATERAL_STEP = add_traced(
+    Traced("unilateral_step", _STATE, _shapes, _trace, _work, choices={"rows": None}, defined=_STEP)
+)
+"""The choice is ``StepRows``; None: what the robot's file says of its joints."""
+
+TERRAIN_STEP = add_traced(
+    Traced(
+        "terrain_step",
+        (*_STATE, "planes"),
+        lambda model, rows: _shapes(model, _on_terrain(model, rows)),
+        lambda model, rows: _trace(model, _on_terrain(model, rows)),
+        lambda model, rows: _work(model, _on_terrain(model, rows)),
+        choices={"rows": None},
+        defined=f"{_STEP}, on planes that are given",
+    )
+)
+"""The same with planes that are inputs; None: the last link's origin on one."""
+
+CONTACT_POINTS = add_traced(
+    Traced(
+        "contact_points",
+        ("q", "v"),
+        lambda model, rows: _point_shapes(_touching(model, rows)),
+        lambda model, rows: _points(model, _touching(model, rows)),
+        lambda model, rows: _point_work(model, _touching(model, rows)),
+        choices={"rows": None},
+        defined=_POINTS,
+    )
+)
+"""The choice is ``StepRows``; None: the last link's origin on the plane z = 0."""
+
+TERRAIN_POINTS = add_traced(
+    Traced(
+        "terrain_points",
+        ("q", "v", "planes"),
+        lambda model, rows: _point_shapes(_on_terrain(model, rows)),
+        lambda model, rows: _points(model, _on_terrain(model, rows)),
+        lambda model, rows: _point_work(model, _on_terrain(model, rows)),
+        choices={"rows": None},
+        defined=f"{_POINTS}, on planes that are given",
+    )
+)
+"""The same with planes that are inputs."""

@@ -296,6 +296,10 @@ class Policy:
     solver: along paths each row waits for the one before it. The quadruped with four feet and
     twelve stops has 576 of the former in 0.07 µs, or 400 of the latter in 0.12 µs."""
 
+    smallest_row_mobility: float = 1e-12
+    """Fraction of a contact's mobility in all directions below which it has none along its normal:
+    a point of a planar robot that cannot leave its plane. Such a row does nothing."""
+
     contact_sweeps: int = 20
     """Sweeps of projected Gauss-Seidel over all rows in a step. They begin with the impulses of the
     step before, so that what rests or slides is solved in a few steps whatever their number."""

@@ -317,6 +317,10 @@ class Policy:
     steps_of_a_row_step: int = 50
     """Compiled steps for which friction and limits of one step take as long in NumPy."""
 
+    smallest_row_mobility: float = 1e-12
+    """Fraction of a contact's mobility in all directions below which it has none along its normal:
+    a point of a planar robot that cannot leave its plane. Such a row does nothing."""
+
     contact_sweeps: int = 20
     """Sweeps of projected Gauss-Seidel over all rows in a step. They begin with the impulses of the
     step before, so that what rests or slides is solved in a few steps whatever their number."""

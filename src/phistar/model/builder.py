@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.errors import ArgumentError
+from phistar.model.actuators import UNLIMITED, Actuator, actuator_kind
 from phistar.model.components import (
     IDENTITY,
     Coupling,
@@ -109,6 +110,7 @@ class ModelBuilder:
         self.frames: list[Frame] = []
         self.loops: list[Loop] = []
         self.actuated: list[str] = []
+        self.actuators: list[Actuator] = []
         self.configurations: dict[str, Mapping[str, ArrayLike] | ArrayLike] = {}
 
     def link(
@@ -271,6 +273,47 @@ class ModelBuilder:
         """Say which joints have motors; by default nothing is known of motors."""
         self.actuated += joints
 
+    def actuator(
+        self,
+        name: str,
+        joints: str | Sequence[str],
+        *,
+        gear: PerDof = 1.0,
+        gain: Sequence[float] = (1.0, 0.0, 0.0),
+        bias: Sequence[float] = (0.0, 0.0, 0.0),
+        ctrlrange: Sequence[float] = UNLIMITED,
+        forcerange: Sequence[float] = UNLIMITED,
+        where: str = "",
+    ) -> Actuator:
+        """Add an actuator (see ``Actuator``) on a joint, or on a sum of joints; a motor by default.
+
+        Args:
+            name: Unique name.
+            joints: Name of a joint with one coordinate, or several.
+            gear: Length per unit of the joints' coordinates, one number or one for each.
+            gain, bias: Coefficients of 1, length and its rate. A servo for positions with
+                stiffness k and damping d has gain ``(k, 0, 0)`` and bias ``(0, -k, -d)``, one for
+                velocities with gain ``(d, 0, 0)`` and bias ``(0, 0, -d)``.
+            ctrlrange, forcerange: Least and largest control signal and force.
+            where: ``file:line``.
+        """
+        names = (joints,) if isinstance(joints, str) else tuple(joints)
+        numbers = partial(_per_coordinate, f"actuator '{name}'")
+        gains, biases = (
+            cast("tuple[float, float, float]", numbers(np.asarray(x, dtype=float), 3, what))
+            for x, what in ((gain, "gain"), (bias, "bias"))
+        )
+        signals, forces = (
+            cast("tuple[float, float]", numbers(np.asarray(x, dtype=float), 2, what))
+            for x, what in ((ctrlrange, "ctrlrange"), (forcerange, "forcerange"))
+        )
+        gears = numbers(gear, len(names), "gear")
+        kind = actuator_kind(gains, biases)
+        made = Actuator(name, kind, names, gears, gains, biases, signals, forces, where)
+        self.actuators.append(made)
+        self.actuated += names
+        return made
+
     def build(
         self,
         *,
@@ -308,6 +351,7 @@ class ModelBuilder:
             order=order,
             single_root=single_root,
             actuated=self.actuated,
+            actuators=self.actuators,
         )
         named = {k: configuration(model, q, k) for k, q in self.configurations.items()}
         return model.with_configurations(named) if named else model

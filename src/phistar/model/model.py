@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, ModelError, Problem, UnknownNameError
+from phistar.model.actuators import Actuator, check_actuators
 from phistar.model.assemble import assemble
 from phistar.model.components import GROUND, Body, Frame, Joint, Link, Loop, frozen
 from phistar.model.fingerprint import fingerprint
@@ -52,6 +53,7 @@ class Model:
         configurations: Named configurations (nq,) such as a file's keyframes.
         problems: Warnings and notes of the build.
         actuated: Joints that a file gives motors, in its order; none if it says nothing of motors.
+        actuators: What makes joint forces out of control signals, as far as a file says it.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Model:
     configurations: Mapping[str, Array] = field(repr=False)
     problems: tuple[Problem, ...] = field(repr=False)
     actuated: tuple[str, ...] = field(default=(), repr=False)
+    actuators: tuple[Actuator, ...] = field(default=(), repr=False)
 
     @classmethod
     def build(
@@ -80,6 +83,7 @@ class Model:
         order: Sequence[str] | None = None,
         single_root: bool = False,
         actuated: Sequence[str] = (),
+        actuators: Sequence[Actuator] = (),
     ) -> Model:
         """A model from links, joints and frames.
 
@@ -93,10 +97,12 @@ class Model:
             order: Independent moving joints in the order of coordinates.
             single_root: Reject forests.
             actuated: Names of moving joints that have motors.
+            actuators: What drives joints, if more is known of it.
 
         Raises:
             ModelError: With every problem found, if one of them is an error.
             UnknownNameError: An actuated joint that there is not.
+            ArgumentError: An actuator makes no sense, see ``check_actuators``.
         """
         problems = structure_problems(links, joints, single_root=single_root)
         problems += mimic_problems(joints) + link_problems(links) + joint_problems(joints)
@@ -126,6 +132,7 @@ class Model:
             configurations=MappingProxyType({}),
             problems=tuple(problems),
             actuated=tuple(dict.fromkeys(actuated)),
+            actuators=check_actuators(actuators, assembled.joints, name),
         )
         return model.with_configurations(configurations or {})
 
@@ -250,6 +257,7 @@ class Model:
             configurations=named,
             order=names,
             actuated=self.actuated,
+            actuators=self.actuators,
         )
 
     @cached_property

@@ -15,6 +15,9 @@ On ``<robot>``:
     </phistar:loop>``               type: a row of ``LOOP_KINDS``; the link ``world`` is the ground.
     ``<phistar:coupling name="c" joint="y" source="x" coefficients="0 1" references="0 0"
     active="true"/>``               source may be absent or empty.
+    ``<phistar:actuator name="a" gain="1 0 0" bias="0 0 0" ctrlrange="-1 1" forcerange="-1 1">
+    <phistar:joint name="j" gear="1"/>...</phistar:actuator>``
+                                    see ``model.actuators``; only the name and a joint are needed.
     ``<phistar:order><phistar:joint name="j"/>...</phistar:order>``
                                     order of the coordinates, every independent joint once.
     ``<phistar:configuration name="home" values="0 0.5 0" base="0 0 1 0 0 0 1"/>``

@@ -17,6 +17,7 @@ from phistar.loaders.urdf.values import (
     children_by_tag,
     read_axis,
     read_flag,
+    read_number,
     read_numbers,
     read_pose,
 )
@@ -33,6 +34,7 @@ _FRAME_ATTRIBUTES = frozenset({"name", "link"})
 _ENDS = (qname("predecessor"), qname("successor"))
 _LOOP_CHILDREN = frozenset({*_ENDS, "axis"})
 _LOOP_ATTRIBUTES = frozenset({"name", "type", "active"})
+_ACTUATOR_ATTRIBUTES = frozenset({"name", "gain", "bias", "ctrlrange", "forcerange"})
 _COUPLING_ATTRIBUTES = frozenset(
     {"name", "joint", "source", "coefficients", "references", "active"}
 )
@@ -58,6 +60,7 @@ class ExtensionReader:
             qname("gravity"): self._gravity,
             qname("order"): self._order,
             qname("configuration"): self._configuration,
+            qname("actuator"): self._actuator,
         }
 
     def start(self) -> None:
@@ -174,6 +177,52 @@ class ExtensionReader:
             self.builder.couple(
                 Coupling(name, joint, source, coefficients, references, active, where)
             )
+
+    def _actuator(self, element: _Element) -> None:
+        """``<phistar:actuator>``: what drives joints, see ``model.actuators.Actuator``."""
+        context, name = self.context, self.context.name(element)
+        label = f"actuator {quote(name or '')}"
+        check_attributes(context, element, _ACTUATOR_ATTRIBUTES, label)
+        if name in {each.name for each in self.builder.actuators}:
+            what = f"{label} has the name of another actuator."
+            context.error("duplicate-actuator", element, what, "Rename it.")
+            return
+        kinds = {joint.name: joint.joint_kind for joint in self.builder.joints}
+        driven: dict[str, float] = {}
+        for row in (child for child in element if child.tag == qname("joint")):
+            joint = self._known(row, "name", "joint", self.joints, label)
+            if joint is not None and kinds[joint].nv != 1:
+                what = f'{label} drives the {kinds[joint].name} joint "{joint}".'
+                cure = "Actuators are on joints with one coordinate."
+                context.error("actuator-joint", row, what, cure)
+            elif joint is not None:
+                gear = read_number(context, row, "gear", label, thing="gear")
+                driven[joint] = 1.0 if gear is None else gear
+        numbers = self._actuator_numbers(element, label)
+        if not driven:
+            what = f"{label} drives no joint."
+            context.error("actuator-joint", element, what, 'Add <phistar:joint name="..."/>.')
+        elif name:
+            where = context.where(element)
+            self.builder.actuator(
+                name, tuple(driven), gear=tuple(driven.values()), where=where, **numbers
+            )
+
+    def _actuator_numbers(self, element: _Element, label: str) -> dict[str, Vector]:
+        """Gain, bias and ranges, as far as they are given."""
+        found: dict[str, Vector] = {}
+        for name, size in {"gain": 3, "bias": 3, "ctrlrange": 2, "forcerange": 2}.items():
+            values = read_numbers(
+                self.context, element, name, (size,), label, thing=name, infinite=size == 2
+            )
+            if values is None:
+                continue
+            if size == 2 and not values[0] <= values[1]:
+                what = f"{label}: {name} is from {values[0]:g} to {values[1]:g}."
+                self.context.error("actuator-range", element, what, "Swap or correct them.")
+                continue
+            found[name] = values
+        return found
 
     def _gravity(self, element: _Element) -> None:
         gravity = read_numbers(self.context, element, "xyz", (3,), "robot", thing="gravity")

@@ -22,6 +22,7 @@ from phistar.errors import ArgumentError
 from phistar.loaders.urdf.context import MAX_NAME_CHARACTERS
 from phistar.loaders.urdf.dialect import NAMESPACE, qname
 from phistar.model import GROUND_NAME, Coupling, Joint, Link, LoopJoint, Model, Shape, make_pose
+from phistar.model.actuators import Actuator
 from phistar.model.components import IDENTITY, Drive, Limits
 from phistar.model.model import STANDARD_GRAVITY
 from phistar.spatial import rotation_to_rpy
@@ -70,6 +71,8 @@ def export_urdf(model: Model) -> str:
     for loop in model.loops:
         writer.loop(loop)
     writer.transmissions(model.actuated)
+    for actuator in model.actuators:
+        writer.actuator(actuator)
     writer.order(model)
     for name, q in model.configurations.items():
         writer.add(root, f"{_DIALECT_PREFIX}configuration", name=name, values=_numbers(q))
@@ -310,6 +313,16 @@ class _UrdfWriter:
             self.add(element, "type").text = "transmission_interface/SimpleTransmission"
             self.add(element, "joint", name=name)
             self.add(element, "actuator", name=name)
+
+    def actuator(self, actuator: Actuator) -> None:
+        """What drives joints, without what is the default."""
+        plain = Actuator("", "", (), ())
+        names = ("gain", "bias", "ctrlrange", "forcerange")
+        told = {name: getattr(actuator, name) for name in names}
+        lists = {k: _numbers(x) for k, x in told.items() if x != getattr(plain, k)}
+        element = self.add(self.root, f"{_DIALECT_PREFIX}actuator", name=actuator.name, **lists)
+        for joint, gear in zip(actuator.joints, actuator.gear, strict=True):
+            self.add(element, f"{_DIALECT_PREFIX}joint", name=joint, gear=_number(gear))
 
     def order(self, model: Model) -> None:
         """The order of coordinates, where it is not that of the tree."""

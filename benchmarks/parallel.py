@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 import time
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from benchmarks.timing import Ratio, Timing, best_of, exponent, interleaved
 from phistar import Robot, robots
+from phistar.gc_pause import gc_paused
 
 LENGTHS = (1000, 10_000)
 """Links of the chains."""
@@ -86,16 +88,20 @@ def measure(budget: float) -> tuple[list[ParallelRow], list[str]]:
     return [row for row, _ in found], [fault for _, fault in found if fault]
 
 
+def _solve(robot: Robot, state: tuple[np.ndarray, ...]) -> object:
+    return robot.system(*state).solve()
+
+
 def measure_system(quick: bool) -> SystemGrowth:
     """The sparse system of chains, made and solved."""
     lengths = SYSTEM_LENGTHS[:3] if quick else SYSTEM_LENGTHS
     seconds = []
     for links in lengths:
         robot = robots.chain(links)
-        state = _state(robot)
-        seconds.append(
-            best_of(lambda r=robot, s=state: r.system(*s).solve(), 1 if links > 3000 else 3)
-        )
+        solved = partial(_solve, robot, _state(robot))
+        # Collecting garbage costs more than linearly, with all the blocks by name.
+        with gc_paused:
+            seconds.append(best_of(solved, 1 if links > 10_000 else 3))
     return SystemGrowth(lengths, tuple(seconds), exponent(lengths, seconds))
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import phistar
 from phistar import robots
+from phistar.compile import kernel
 from phistar.errors import (
     ArgumentError,
     LoopError,
@@ -28,13 +29,13 @@ SPAN_PER_DOUBLING = 4000
 """c: on a chain of N links forward dynamics takes at most c log₂ N operations in a row."""
 WORK_RATIO = 8
 """At most so many times the operations of the sequential recursion."""
-REFERENCE = ("panda", "anymal", "talos", "hand")
+REFERENCE = ("panda", "anymal", "talos")
 
 
 @pytest.fixture(scope="module")
 def chain() -> phistar.Robot:
     """Long enough that links are joined."""
-    return robots.chain(150)
+    return robots.chain(80)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +54,7 @@ def counted(robot: phistar.Robot) -> ParallelCount:
 def test_methods_agree(chain: phistar.Robot, state: tuple[np.ndarray, ...]) -> None:
     """Both dynamics, with wrenches, into an array; machine code is the witness; relative 1e-10."""
     q, v, x = state
-    forces = {chain.link_names[70]: np.arange(6.0)}
+    forces = {chain.link_names[40]: np.arange(6.0)}
     out = np.empty_like(v)
     for method in (chain.forward_dynamics, chain.inverse_dynamics):
         expected = method(q, v, x, forces=forces)
@@ -63,33 +64,54 @@ def test_methods_agree(chain: phistar.Robot, state: tuple[np.ndarray, ...]) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "inputs"),
+    "name",
     [
-        ("link_velocities", ("v",)),
-        ("mass_matrix_times", ("vdot",)),
-        ("mass_matrix_solve", ("tau",)),
-        ("inverse_dynamics_vjp", ("v", "vdot", "w")),
-        ("forward_dynamics_jvp", ("v", "tau", "dq", "dv", "dtau")),
-        ("forward_dynamics_vjp", ("v", "tau", "w")),
+        "link_velocities",
+        "mass_matrix_times",
+        "mass_matrix_solve",
+        "inverse_dynamics_vjp",
+        "forward_dynamics_jvp",
+        "forward_dynamics_vjp",
     ],
 )
 def test_compiled_programs_agree(
-    chain: phistar.Robot, state: tuple[np.ndarray, ...], name: str, inputs: tuple[str, ...]
+    chain: phistar.Robot, state: tuple[np.ndarray, ...], name: str
 ) -> None:
     """Products, solves, velocities and linearized products; relative 1e-9."""
-    kernel = chain.compile(name, schedule="parallel")
-    given = dict(zip(kernel.inputs, (state[1] * (1 + i) for i in range(9)), strict=False))
-    given.pop("f_ext", None)
-    found = kernel(state[0], **given)
-    expected = chain.compile(name, backend="numpy")(state[0], **given)
-    for have, want in zip(*(x.values() if isinstance(x, dict) else [x] for x in (found, expected)),
-                          strict=True):  # fmt: skip
+    program = chain.compile(name, schedule="parallel")
+    names = [each for each in program.inputs if each != "f_ext"]
+    given = {each: state[1] * (1 + number) for number, each in enumerate(names)}
+    outputs = [
+        x if isinstance(x, dict) else {"only": x}
+        for x in (
+            program(state[0], **given),
+            chain.compile(name, backend="numpy")(state[0], **given),
+        )
+    ]
+    for have, want in zip(outputs[0].values(), outputs[1].values(), strict=True):
         np.testing.assert_allclose(have, want, rtol=0, atol=1e-9 * np.abs(want).max())
+
+
+def test_complex_steps_are_the_derivative(
+    chain: phistar.Robot, state: tuple[np.ndarray, ...]
+) -> None:
+    """Rounds are analytic: a complex step is the product with the derivative; relative 1e-9."""
+    q, v, tau = (x[0] for x in state)
+    direction = state[1][1]
+    rounds = kernel("forward_dynamics", schedule="parallel").executable(
+        chain.model, backend="numpy"
+    )
+    step = rounds(q + 1e-30j * direction, {"v": v + 0j, "tau": tau + 0j})["vdot"].imag / 1e-30
+    zeros = np.zeros_like(v)
+    given = {"v": v, "tau": tau, "dq": direction, "dv": zeros, "dtau": zeros}
+    product = chain.compile("forward_dynamics_jvp", schedule="parallel")
+    found = product(q, **given)
+    np.testing.assert_allclose(found, step, rtol=0, atol=1e-9 * np.abs(step).max())
 
 
 def test_span_of_chains_is_logarithmic() -> None:
     """At most c log₂ N operations one after the other, and at most 8 times the work."""
-    for count in (16, 64, 512, 2048):
+    for count in (16, 64, 1024):
         robot = robots.chain(count)
         cost = counted(robot)
         assert cost.span <= SPAN_PER_DOUBLING * math.log2(count)
@@ -143,13 +165,13 @@ def test_reference_robots_agree(folder: str) -> None:
 
 def test_program_explains_itself(chain: phistar.Robot) -> None:
     """Sweeps, passes, source and cost are those of the rounds."""
-    kernel = chain.compile("forward_dynamics", schedule="parallel")
-    assert kernel.backend == "numpy"
-    assert "star products" in kernel.sweeps
-    assert "φ*(p,k) V(p)" in kernel.sweeps
-    assert any("star products" in stage.text for stage in kernel.passes)
-    assert kernel.source() == kernel.sweeps
-    assert "longest path" in str(kernel.cost)
+    program = chain.compile("forward_dynamics", schedule="parallel")
+    assert program.backend == "numpy"
+    assert "star products" in program.sweeps
+    assert "φ*(p,k) V(p)" in program.sweeps
+    assert any("star products" in stage.text for stage in program.passes)
+    assert program.source() == program.sweeps
+    assert "longest path" in str(program.cost)
     text = phistar.explain("forward_dynamics", level="transition", schedule="parallel")
     assert "star products" in text
 
@@ -168,9 +190,9 @@ def test_other_samples_keep_their_bits(chain: phistar.Robot, state: tuple[np.nda
 
 def test_precisions(chain: phistar.Robot, state: tuple[np.ndarray, ...]) -> None:
     """Single precision stays; half precision, whose products overflow, is refused."""
-    kernel = chain.compile("inverse_dynamics", schedule="parallel")
+    program = chain.compile("inverse_dynamics", schedule="parallel")
     single = [x.astype(np.float32) for x in state]
-    expected = kernel(state[0], v=state[1], vdot=state[2])
+    expected = program(state[0], v=state[1], vdot=state[2])
     found = chain.inverse_dynamics(*single, method="parallel")
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3 * np.abs(expected).max())
@@ -182,12 +204,17 @@ def test_precisions(chain: phistar.Robot, state: tuple[np.ndarray, ...]) -> None
 def test_broadcast_and_empty_batches(chain: phistar.Robot, state: tuple[np.ndarray, ...]) -> None:
     """Batch axes broadcast; no sample gives none."""
     q, v, tau = state
-    kernel = chain.compile("forward_dynamics", schedule="parallel")
-    wide = kernel(q[:, None], v=v[None], tau=tau[0])
+    program = chain.compile("forward_dynamics", schedule="parallel")
+    wide = program(q[:, None], v=v[None], tau=tau[0])
     assert wide.shape == (2, 2, chain.nv)
-    one = kernel(q[1], v=v[0], tau=tau[0])
+    one = program(q[1], v=v[0], tau=tau[0])
     np.testing.assert_allclose(wide[1, 0], one, rtol=0, atol=1e-11 * np.abs(one).max())
-    assert kernel(q[:0], v=v[:0], tau=tau[:0]).shape == (0, chain.nv)
+    assert program(q[:0], v=v[:0], tau=tau[:0]).shape == (0, chain.nv)
+    builder = ModelBuilder("stone")
+    builder.link("base", 1.0)
+    stone = phistar.Robot(builder.build())
+    empty = np.zeros((3, 0)), np.zeros(0), np.zeros(0)
+    assert stone.forward_dynamics(*empty, method="parallel").shape == (3, 0)
 
 
 def test_wrong_names_and_backends(chain: phistar.Robot) -> None:

@@ -280,6 +280,10 @@ class Policy:
     elimination_steps_per_link_row: int = 20
     """Entries of Δ that change as rows are eliminated, as long as carrying a row over one link."""
 
+    max_dependent_steps_linearized: int = 4000
+    """Entries of Δ that change as its largest pivots are taken, up to which linearizations with
+    rows that depend on each other are machine code: about ten operations each, with selects."""
+
     max_links_of_loops_compared: int = 100
     """Links up to which programs of rows of loops are traced in several choices of link frames, of
     which the shortest is taken: the first result of a chain of 1000 links on a pin waits for two of
@@ -312,6 +316,10 @@ class Policy:
 
     steps_of_a_row_step: int = 50
     """Compiled steps for which friction and limits of one step take as long in NumPy."""
+
+    smallest_row_mobility: float = 1e-12
+    """Fraction of a contact's mobility in all directions below which it has none along its normal:
+    a point of a planar robot that cannot leave its plane. Such a row does nothing."""
 
     contact_sweeps: int = 20
     """Sweeps of projected Gauss-Seidel over all rows in a step. They begin with the impulses of the

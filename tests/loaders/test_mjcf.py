@@ -406,7 +406,7 @@ def test_geoms_are_shapes() -> None:
     geoms = (
         '<geom name="box" type="box" size="0.1 0.2 0.3" pos="1 2 3" rgba="1 0 0 1"/>'
         '<geom name="seen" type="capsule" size="0.1 0.2" contype="0" conaffinity="0"/>'
-        '<geom name="felt" type="sphere" size="0.1" group="3" material="m"/>'
+        '<geom name="felt" type="sphere" size="0.1" group="3" material="m" friction="0.4"/>'
         '<geom name="lost" size="0.1" group="4" contype="0" conaffinity="0"/>'
     )
     head = '<asset><material name="m" rgba="0 1 0 1"/></asset>'
@@ -420,6 +420,7 @@ def test_geoms_are_shapes() -> None:
     assert box.rgba == (1, 0, 0, 1)
     assert seen.size == pytest.approx((0.1, 0.4))
     assert link.collisions[1].rgba == (0, 1, 0, 1)
+    assert [shape.friction for shape in link.collisions] == [1.0, 0.4]
     assert any(entry.what == "1 geoms" for entry in report.ignored)
 
 

@@ -234,6 +234,16 @@ def test_shapes_are_kept_with_their_colours() -> None:
     assert report.read["meshes"] == 1
 
 
+def test_friction_of_shapes() -> None:
+    """In our dialect; a negative one is warned of, and the shape is not used."""
+    sphere = '<collision><geometry><sphere radius="1"/></geometry>{}</collision>'
+    tag = '<phistar:friction xmlns:phistar="urn:phistar:urdf" value="{}"/>'
+    shapes = "".join(sphere.format(x) for x in ("", tag.format(0.3), tag.format(-1)))
+    model, report = read(link("a", shapes))
+    assert [shape.friction for shape in model.link("a").collisions] == [None, 0.3]
+    assert any("coefficient of friction of -1" in x.what for x in report.warnings)
+
+
 @pytest.mark.parametrize(
     "shape",
     [

@@ -127,7 +127,7 @@ def one_link(**changes: object) -> ModelBuilder:
 
 SHAPES = [
     Shape("box", (1, 2, 3)),
-    Shape("sphere", (0.1,), name="ball"),
+    Shape("sphere", (0.1,), name="ball", friction=0.3),
     Shape("cylinder", (0.1, 0.2), make_pose((1, 2, 3), (0.1, 0.2, 0.3)), (0.1, 0.2, 0.3, 1.0)),
     Shape("capsule", (0.1, 0.2), rgba=(1.0, 0.0, 0.0, 0.5)),
     Shape("ellipsoid", (0.1, 0.2, 0.3)),

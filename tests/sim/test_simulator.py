@@ -260,6 +260,20 @@ def test_what_cannot_be_simulated_is_refused(ball: phistar.Robot) -> None:
         _ = ball.simulator(1, dt=DT, ground=False).contacts
 
 
+def test_points_that_cannot_move_along_the_normal() -> None:
+    """On the axis of a joint, or in a plane along the ground: no division by nothing."""
+    robot = phistar.load("double_pendulum")
+    fixed = robot.link_names[-2]
+    across = Plane([0.0, 1.0, 0.0], offset=0.5)
+    sim = robot.simulator(1, dt=DT, ground=[Plane(), across], points=[fixed, robot.link_names[-1]])
+    sim.reset(q=[0.3, 0.4])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PenetrationWarning)
+        state = sim.step(substeps=20)
+    assert np.isfinite(state.q).all()
+    assert np.abs(state.v).max() < 10.0
+
+
 def test_unused_shapes_are_listed() -> None:
     """Cylinders and meshes touch nothing, and that is said; points of frames do."""
     xml = b"""<mujoco><worldbody><body name="can"><freejoint/>

@@ -140,4 +140,4 @@ def _samples_first(x: Array, tail: int, shape: tuple[int, ...]) -> Array:
     own, rest = x.shape[: x.ndim - tail], x.shape[x.ndim - tail :]
     if math.prod(own) == 1 and math.prod(shape) != 0:
         return x.reshape(1, *rest)
-    return np.broadcast_to(x, shape + rest).reshape(-1, *rest)
+    return np.broadcast_to(x, shape + rest).reshape(math.prod(shape), *rest)

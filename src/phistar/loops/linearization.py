@@ -256,6 +256,8 @@ def _by_code(
     """The linearization by machine code, if that is at hand and all states are on the loops."""
     if wrenches is None and (found := _by_entry(model, q, v, tau, held)) is not None:
         return found
+    if wrenches is not None and has_dependent_rows(model, usual_rank(model)):
+        return None
     states = check_shapes(model, q=q, v=v, tau=tau)
     refuse_large_tensors(model, 2, *states.values(), count=3)
     by_code = results_by_code("linearize", model, q, v, tau, wrenches, held)
@@ -286,7 +288,7 @@ def _from_results(
     by_q, by_v, by_tau = (found[f"change_{name}"] for name in ("q", "v", "tau"))
     return LoopLinearization(
         vdot,
-        by_q[..., :nv, :],
+        found.get("along_q", by_q)[..., :nv, :],
         by_v[..., :nv, :],
         by_tau[..., :nv, :],
         model,

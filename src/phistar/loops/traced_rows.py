@@ -314,16 +314,28 @@ def _multipliers_work(
 
 
 def _linearization_work(model: Model, precision: str, held: tuple[str, ...]) -> BundleWork | None:
-    """Besides: None where rows depend on each other, so that derivatives are along the loops."""
-    if loop_work(model) is None or usual_rank(model) < len(live_rows(model)):
+    """None as of dynamics, and where so many rows depend on each other that choosing among them
+    takes longer than all else."""
+    rows, rank = len(live_rows(model)), usual_rank(model)
+    if loop_work(model) is None:
+        return None
+    if rank < rows and rank * rows**2 > POLICY.max_dependent_steps_linearized:
         return None
     return BundleWork(model.nv + loop_system(model).count)
 
 
-def _linearization_shapes(model: Model, precision: str, held: tuple[str, ...]) -> Shapes:
+def _step_rate_shapes(model: Model, *_: object) -> Shapes:
     nv, rows = model.nv, loop_system(model).count
     changes = dict.fromkeys(("change_q", "change_v", "change_tau"), (nv + rows, nv))
     return {"vdot": (nv,), "multipliers": (rows,), **changes}
+
+
+def _linearization_shapes(model: Model, precision: str, held: tuple[str, ...]) -> Shapes:
+    """Where rows depend on each other, derivatives along the loops besides."""
+    found = _step_rate_shapes(model)
+    if usual_rank(model) == len(live_rows(model)):
+        return found
+    return {**found, "along_q": found["change_q"]}
 
 
 def _discretization_shapes(model: Model) -> Shapes:
@@ -377,7 +389,7 @@ for _name, _inputs, _shapes, _trace, _work, _choices, _defined in (
     (
         "loop_step_rates",
         (*_STATE, "dt"),
-        _linearization_shapes,
+        _step_rate_shapes,
         _step_rates,
         _linearization_work,
         _CHOICES,

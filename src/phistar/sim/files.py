@@ -131,6 +131,7 @@ def _write_npz(sim: Simulation, path: Path) -> None:
         "robot": sim.model.name,
         "names": names,
         "external": _acted(sim),
+        "passive": list(sim.passive),
         **{name: getattr(sim, name) for name in (*_TEXTS, *_NUMBERS)},
     }
     arrays = {"t": sim.t, "q": sim.q, "v": sim.v, "tau": sim.tau, "energy": sim.energy()}
@@ -150,6 +151,7 @@ def _read_npz(path: Path, model: Model) -> dict[str, Any]:
         found: dict[str, Any] = {name: archive[name] for name in ("t", "q", "v", "tau")}
         if "diverged" in archive:
             found["diverged"] = archive["diverged"]
+    found["passive"] = tuple(about["passive"])
     return found | {name: about[name] for name in (*_TEXTS, *_NUMBERS, "external")}
 
 

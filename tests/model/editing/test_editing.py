@@ -464,3 +464,74 @@ def test_parts_are_all_of_a_model() -> None:
     made_again = {"bodies", "joint_names", "problems"}
     parts = {each.name for each in fields(Parts)} - {"order"}
     assert parts == {each.name for each in fields(Model)} - made_again
+
+
+def driven_arm() -> Robot:
+    """A turn and a slide with a motor, servos, and a tendon over both."""
+    builder = ModelBuilder("driven")
+    builder.link("l0")
+    for k, kind in ((1, "revolute"), (2, "prismatic")):
+        builder.link(f"l{k}", 1.0, (0, 0, 0.2), (0.02, 0.02, 0.01))
+        builder.joint(f"j{k}", kind, f"l{k - 1}", f"l{k}", axis=(0, 1, 0))
+    builder.actuator("motor", "j1", gear=2.0, forcerange=(-3.0, 3.0))
+    builder.actuator("servo", "j2", gain=(5.0, 0, 0), bias=(0, -5.0, -0.4))
+    builder.actuator("speed", "j1", gain=(0.7, 0, 0), bias=(0, 0, -0.7))
+    builder.actuator("tendon", ("j1", "j2"), gear=(0.5, 2.0), gain=(1, 0.2, 0.1), bias=(1, 2, 3))
+    return load(builder.build())
+
+
+def joint_forces(robot: Robot, q: Array, v: Array, ctrl: dict[str, float]) -> dict[str, float]:
+    """Forces of all actuators on the joints, by the law as it is written."""
+    at, moving = robot.configuration_dict(q), robot.tangent_dict(v)
+    total = dict.fromkeys(robot.joint_names, 0.0)
+    for each in robot.model.actuators:
+        rows = list(zip(each.joints, each.gear, strict=True))
+        length = sum(gear * float(at[joint]) for joint, gear in rows)
+        rate = sum(gear * float(moving[joint]) for joint, gear in rows)
+        gain, bias = (x[0] + x[1] * length + x[2] * rate for x in (each.gain, each.bias))
+        force = float(np.clip(gain * ctrl[each.name] + bias, *each.forcerange))
+        for joint, gear in rows:
+            total[joint] += gear * force
+    return total
+
+
+CONTROL = {"motor": 0.4, "servo": 0.3, "speed": -0.6, "tendon": 1.2}
+
+
+def test_actuators_of_locked_joints() -> None:
+    """The joint that is left feels the same; an actuator of the locked one alone is gone."""
+    arm = driven_arm()
+    held = arm.lock({"j1": 0.3})
+    assert [each.name for each in held.model.actuators] == ["servo", "tendon"]
+    ours = joint_forces(held, [0.2], [0.5], CONTROL)
+    theirs = joint_forces(arm, [0.3, 0.2], [0.0, 0.5], CONTROL)
+    assert ours["j2"] == pytest.approx(theirs["j2"], rel=1e-14)
+
+
+def test_actuators_go_with_their_joints() -> None:
+    """Whole actuators go or stay; attached ones are renamed."""
+    arm = driven_arm()
+    with pytest.raises(ArgumentError, match="'tendon'"):
+        arm.without("l2")
+    both = load("panda").attach(arm, "panda_link8", prefix="tool_")
+    assert [each.name for each in both.model.actuators] == [f"tool_{name}" for name in CONTROL]
+    assert both.model.actuators[3].joints == ("tool_j1", "tool_j2")
+    assert both.without("tool_l0").model.actuators == ()
+    assert load(both.to_urdf().encode()).model == both.model
+
+
+def test_actuators_of_a_scaled_robot() -> None:
+    """Forces grow as those that move it alike: times m l on turns, times m on slides."""
+    length, mass = 2.0, 3.0
+    arm = driven_arm()
+    made = arm.scaled(length, mass)
+    root = math.sqrt(length)
+    q, v = np.array([0.3, 0.2]), np.array([-0.4, 0.5])
+    slower = {**CONTROL, "speed": CONTROL["speed"] / root}
+    stretch = np.array([1.0, length])
+    ours = joint_forces(made, q * stretch, v * stretch / root, slower)
+    theirs = joint_forces(arm, q, v, CONTROL)
+    # Of the tendon's gain the part per rate is taken along, too.
+    assert ours["j1"] == pytest.approx(theirs["j1"] * mass * length, rel=1e-13)
+    assert ours["j2"] == pytest.approx(theirs["j2"] * mass, rel=1e-13)
+    assert [each.kind for each in made.model.actuators] == [x.kind for x in arm.model.actuators]

@@ -13,6 +13,7 @@ from phistar.arrays import Array
 from phistar.errors import ArgumentError
 from phistar.model.components import Coupling, Frame, Joint, Loop, frozen
 from phistar.model.configuration import neutral
+from phistar.model.editing.actuators import renamed
 from phistar.model.editing.frames import checked_pose
 from phistar.model.editing.parts import Edit, Parts, by_joint
 from phistar.model.joints import Fixed
@@ -45,6 +46,7 @@ def attach(model: Model, other: Model, frame: str, pose: ArrayLike | None, prefi
         _configurations(model, other, prefix),
         (*parts.order, *added.order),
         (*parts.actuated, *added.actuated),
+        (*parts.actuators, *added.actuators),
     ).build()
     note = f"'{other.name}' on '{frame}', added by attach"
     return Edit(made, "robot", note)
@@ -74,6 +76,7 @@ def _prefixed(parts: Parts, prefix: str) -> Parts:
         loops=tuple(_prefixed_loop(loop, new(loop.name), prefix) for loop in parts.loops),
         order=tuple(new(name) for name in parts.order),
         actuated=tuple(new(name) for name in parts.actuated),
+        actuators=renamed(parts.actuators, prefix),
     )
 
 
@@ -123,6 +126,7 @@ def _refuse_equal_names(model: Model, parts: Parts, added: Parts, prefix: str) -
         ("frame", {*model.frames, *model.link_table}, frames),
         ("joint", set(model.joints), [x.name for x in added.joints]),
         ("loop", {x.name for x in parts.loops}, [x.name for x in added.loops]),
+        ("actuator", {x.name for x in parts.actuators}, [x.name for x in added.actuators]),
     )
     for kind, taken, names in rows:
         if twice := [name for name in names if name in taken]:

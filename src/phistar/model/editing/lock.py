@@ -13,6 +13,7 @@ from phistar.arrays import Array
 from phistar.errors import ArgumentError
 from phistar.model.components import Coupling, Joint, Loop, frozen
 from phistar.model.configuration import configuration
+from phistar.model.editing.actuators import with_held_joints
 from phistar.model.editing.parts import Edit, Parts, by_joint
 from phistar.model.joints import Fixed
 from phistar.model.model import Model
@@ -31,7 +32,8 @@ def lock(model: Model, joints: Mapping[str, ArrayLike]) -> Edit:
         made.append(_fixed(joint, held[joint.name]) if joint.name in held else joint)
     parts = Parts.of(model)
     loops = tuple(x for loop in parts.loops for x in _coupling_after(model, loop, held))
-    edited = replace(parts, joints=tuple(made), loops=loops).build()
+    actuators = with_held_joints(parts.actuators, held)
+    edited = replace(parts, joints=tuple(made), loops=loops, actuators=actuators).build()
     texts = [f"{name} = {_text(value)}" for name, value in held.items()]
     return Edit(edited, "locked joints", f"{', '.join(texts)}, by lock")
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.errors import ArgumentError
+from phistar.model.actuators import Actuator
 from phistar.model.components import Frame, Joint, Link, Loop
 from phistar.model.configuration import neutral
 from phistar.model.model import Model
@@ -36,7 +37,7 @@ class Parts:
     """What a model is built of; configurations by joint, so that coordinates may change.
 
     Attributes:
-        name, links, joints, loops, gravity, actuated: As of ``Model``.
+        name, links, joints, loops, gravity, actuated, actuators: As of ``Model``.
         frames: Those that are no links.
         configurations: Values of each independent joint by name, for each named configuration.
         order: The independent joints in the order of coordinates.
@@ -51,6 +52,7 @@ class Parts:
     configurations: Mapping[str, Mapping[str, Array]]
     order: tuple[str, ...]
     actuated: tuple[str, ...]
+    actuators: tuple[Actuator, ...]
 
     @classmethod
     def of(cls, model: Model) -> Parts:
@@ -65,6 +67,7 @@ class Parts:
             {name: by_joint(model, q) for name, q in model.configurations.items()},
             model.joint_names,
             model.actuated,
+            model.actuators,
         )
 
     def build(self) -> Model:
@@ -80,6 +83,7 @@ class Parts:
             gravity=self.gravity,
             order=[name for name in self.order if name in independent],
             actuated=[name for name in self.actuated if name in moving],
+            actuators=self.actuators,
         )
         return model.with_configurations(
             {name: _configuration(model, named) for name, named in self.configurations.items()}

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from phistar.errors import ArgumentError
 from phistar.model.components import Coupling, Loop
+from phistar.model.editing.actuators import without_joints
 from phistar.model.editing.parts import Edit, Parts
 from phistar.model.model import Model
 
@@ -35,6 +36,7 @@ def without(model: Model, links: Sequence[str]) -> Edit:
         joints=tuple(joint for joint in parts.joints if joint.name not in lost),
         frames=tuple(frame for frame in parts.frames if frame.link not in gone),
         loops=tuple(loop for loop in parts.loops if _stays(model, loop, gone, lost)),
+        actuators=without_joints(parts.actuators, lost, model.name),
     ).build()
     names = [link.name for link in model.links if link.name in gone and not link.virtual]
     return Edit(made, "links", f"{', '.join(names)}, taken off by without")

@@ -23,6 +23,7 @@ from phistar.scalar.lower import quaternion_entries
 from phistar.scalar.program import BasicBlock, MatrixProduct, Signature, Store, Unrolled
 from phistar.scalar.trace.inline import inline
 from phistar.scalar.trace.loop_dynamics import off_loops, output_stores
+from phistar.scalar.trace.loop_solvers import PseudoInverse
 from phistar.scalar.trace.loop_tracer import LineRows, LoopTracer
 from phistar.thresholds import POLICY
 
@@ -74,7 +75,7 @@ class _Solution:
 
     inverse: Matrix
     carried: Matrix
-    factor: SymmetricFactor
+    factor: SymmetricFactor | PseudoInverse
 
 
 class _Linearization:
@@ -99,7 +100,8 @@ class _Linearization:
         by_q, by_v, loops = self._force_changes(q, v, vdot, multipliers)
         by_q += self._row_changes(loops["acceleration_q"])
         by_v += self._row_changes(loops["acceleration_v"])
-        return self._finished(G, by_q, by_v, ())
+        along = {} if self.tracer.independent else {"along_q": self._along(rows, by_q)}
+        return self._finished(G, {"change_q": by_q, "change_v": by_v, **along}, ())
 
     def step_program(self) -> Unrolled:
         """Of the rate (v' - v)/dt of a step."""
@@ -121,7 +123,19 @@ class _Linearization:
         held: Matrix = [zeros(self.nv) for _ in range(self.count)]
         for i, unit, row in zip(rows.numbers, rows.units, rows.L, strict=True):
             held[i] = scaled(per_time, scaled(1.0 / unit, row))
-        return self._finished(G, by_q, by_v + held, ("dt",))
+        return self._finished(G, {"change_q": by_q, "change_v": by_v + held}, ("dt",))
+
+    def _along(self, rows: LineRows, by_q: Matrix) -> Matrix:
+        """Derivatives along q of what is left of steps on the loops: times I - L*(LL*)⁺L."""
+        squares = [[dot(x, y) for y in rows.L] for x in rows.L]
+        least = self.tracer.scales.smallest_pivot
+        inverse = PseudoInverse(squares, self.tracer.rank, least, [1.0] * len(rows.L))
+        columns = [inverse.solve([row[j] for row in rows.L]) for j in range(self.nv)]
+        result = []
+        for change in by_q:
+            moved = [dot(row, change) for row in rows.L]
+            result.append([x - dot(moved, c) for x, c in zip(change, columns, strict=True)])
+        return result
 
     def _inputs(self) -> tuple[Vector, Vector, Vector]:
         sizes = {"q": self.tracer.model.nq, "v": self.nv, "tau": self.nv}
@@ -130,12 +144,14 @@ class _Linearization:
         }
         return found["q"], found["v"], found["tau"]
 
-    def _finished(self, G: Matrix, by_q: Matrix, by_v: Matrix, more: Sequence[str]) -> Unrolled:
+    def _finished(
+        self, G: Matrix, residuals: Mapping[str, Matrix], more: Sequence[str]
+    ) -> Unrolled:
         """The program with all derivatives; ``more`` are numbers that it reads."""
         model, nv = self.tracer.model, self.nv
         self.stores += output_stores("change_tau", [x for row in G for x in row[:nv]])
-        self._multiply(G, {"change_q": by_q, "change_v": by_v})
-        changes = dict.fromkeys(("change_q", "change_v", "change_tau"), len(G) * nv)
+        self._multiply(G, residuals)
+        changes = dict.fromkeys((*residuals, "change_tau"), len(G) * nv)
         outputs = {"vdot": nv, "multipliers": self.count, **changes}
         inputs = {"q": model.nq, "v": nv, "tau": nv, **dict.fromkeys(more, 1)}
         signature = Signature(inputs, outputs, quaternion_entries(model))
@@ -153,7 +169,13 @@ class _Linearization:
         for i, row in enumerate(rows.L):
             for j in range(i + 1):
                 delta[i][j] = delta[j][i] = dot(row, carried[j])
-        return _Solution(inverse, carried, SymmetricFactor(delta, self.tracer.least_pivots(rows)))
+        return _Solution(inverse, carried, self._factor(delta, rows))
+
+    def _factor(self, delta: Matrix, rows: LineRows) -> SymmetricFactor | PseudoInverse:
+        tracer = self.tracer
+        if tracer.independent:
+            return SymmetricFactor(delta, tracer.least_pivots(rows))
+        return PseudoInverse(delta, tracer.rank, tracer.scales.smallest_pivot, rows.units)
 
     def _accelerations(
         self,
@@ -181,6 +203,8 @@ class _Linearization:
     def _solution_matrix(self, rows: LineRows, solution: _Solution) -> Matrix:
         """G, zero at rows that are always zero."""
         nv, factor = self.nv, solution.factor
+        if isinstance(factor, PseudoInverse):
+            return self._tangential_matrix(rows, solution, factor)
         G: Matrix = [zeros(nv + self.count) for _ in range(nv + self.count)]
         units = self.tracer.scales.rows.tolist()
         halves = [factor.forward([a[k] for a in solution.carried]) for k in range(nv)]
@@ -199,6 +223,26 @@ class _Linearization:
             for row in range(column, len(found)):
                 j = rows.numbers[row]
                 G[nv + i][nv + j] = G[nv + j][nv + i] = units[j] * found[row]
+        return G
+
+    def _tangential_matrix(
+        self, rows: LineRows, solution: _Solution, factor: PseudoInverse
+    ) -> Matrix:
+        """The same with Δ⁺, where rows depend on each other."""
+        nv, units = self.nv, self.tracer.scales.rows.tolist()
+        G: Matrix = [zeros(nv + self.count) for _ in range(nv + self.count)]
+        carried = [[a[k] for a in solution.carried] for k in range(nv)]
+        weighted = [factor.solve(x) for x in carried]
+        for k in range(nv):
+            for other in range(k + 1):
+                taken = dot(carried[k], weighted[other])
+                G[k][other] = G[other][k] = solution.inverse[k][other] - taken
+            for i, x in zip(rows.numbers, weighted[k], strict=True):
+                G[k][nv + i] = units[i] * x
+                G[nv + i][k] = -units[i] * x
+        for i, row in zip(rows.numbers, factor.matrix, strict=True):
+            for j, x in zip(rows.numbers, row, strict=True):
+                G[nv + i][nv + j] = units[i] * units[j] * x
         return G
 
     def _row_changes(self, entries: Vector) -> Matrix:

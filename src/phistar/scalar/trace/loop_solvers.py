@@ -17,12 +17,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from phistar.scalar.graph import Graph, Scalar, guard, select
 from phistar.scalar.linear.symmetric_factor import SymmetricFactor
-from phistar.scalar.linear.vectors import Matrix, Vector, dot, plus, scaled, zeros
+from phistar.scalar.linear.vectors import Matrix, Vector, dot, plus, scaled, times, zeros
 from phistar.scalar.lower import LoweringOptions, link_number_choices, quaternion_entries
 from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled, count_arithmetic
 from phistar.scalar.trace.ground_rows import LinkMotions, with_ground_rows
@@ -205,7 +205,23 @@ def _solvers(tracer: LoopTracer) -> Iterator[LoopSolver]:
 
 def _solve_pivoted(delta: Matrix, right: Vector, rank: int, least: float) -> Vector:
     """The rows with the largest pivots, one after the other; multipliers of the others are zero."""
-    work, y = [list(row) for row in delta], list(right)
+    y, values = list(right), []
+    chosen = _pivots(delta, rank, least)
+    for marks, column, _, inverse in chosen:
+        value = dot(marks, y) * inverse
+        values.append(value)
+        y = [x - c * value for x, c in zip(y, column, strict=True)]
+    x: Vector = zeros(len(delta))
+    for (marks, column, _, inverse), value in zip(reversed(chosen), reversed(values), strict=True):
+        own = value - dot(column, x) * inverse
+        x = plus(x, scaled(own, marks))
+    return x
+
+
+def _pivots(delta: Matrix, rank: int, least: float) -> list[tuple[Vector, Vector, Scalar, Scalar]]:
+    """The largest pivots, each with a one at its row, its column of what is left, and its inverse;
+    Δ is the sum of these columns' squares, each divided by its pivot."""
+    work = [list(row) for row in delta]
     count = len(delta)
     left: Vector = [1.0] * count
     chosen: list[tuple[Vector, Vector, Scalar, Scalar]] = []
@@ -213,21 +229,52 @@ def _solve_pivoted(delta: Matrix, right: Vector, rank: int, least: float) -> Vec
     for _ in range(rank):
         best, marks = _largest([work[i][i] * left[i] for i in range(count)])
         largest = best if not chosen else largest
-        inverse = 1.0 / (guard(best, least * largest) if least else best)
+        pivot = guard(best, least * largest) if least else best
+        inverse = 1.0 / pivot
         column = [dot(marks, [work[i][j] for i in range(count)]) for j in range(count)]
-        value = dot(marks, y) * inverse
-        chosen.append((marks, column, inverse, value))
+        chosen.append((marks, column, pivot, inverse))
         for i in range(count):
-            y[i] = y[i] - column[i] * value
             left[i] = left[i] * (1.0 - marks[i])
             factor = column[i] * inverse
             for j in range(i + 1):
                 work[i][j] = work[j][i] = work[i][j] - factor * column[j]
-    x: Vector = zeros(count)
-    for marks, column, inverse, value in reversed(chosen):
-        own = value - dot(column, x) * inverse
-        x = plus(x, scaled(own, marks))
-    return x
+    return chosen
+
+
+class PseudoInverse:
+    """What stands for Δ⁻¹ where rows depend on each other: multipliers with units are shortest.
+
+    With Δ = T E T* by the largest pivots, and T with units: Δ⁺ = T(T*T)⁻¹ E⁻¹ (T*T)⁻¹T*.
+
+    Attributes:
+        matrix: For rows without units.
+    """
+
+    def __init__(self, delta: Matrix, rank: int, least: float, units: Sequence[float]) -> None:
+        """Args:
+        delta: Of rows without units.
+        rank: Of it.
+        least: Fraction of the largest pivot below which the last ones are none.
+        units: What rows were multiplied by.
+        """
+        chosen = _pivots(delta, rank, least)
+        columns = [
+            [(1.0 / unit) * x for unit, x in zip(units, column, strict=True)]
+            for _, column, _, _ in chosen
+        ]
+        gram = SymmetricFactor([[dot(x, y) for y in columns] for x in columns])
+        rows = [gram.solve([column[i] for column in columns]) for i in range(len(delta))]
+        pivots = [pivot for _, _, pivot, _ in chosen]
+        weighted = [[p * x for p, x in zip(pivots, row, strict=True)] for row in rows]
+        self.matrix: Matrix = [zeros(len(delta)) for _ in delta]
+        for i, row in enumerate(weighted):
+            for j in range(i + 1):
+                value = (1.0 / (units[i] * units[j])) * dot(row, rows[j])
+                self.matrix[i][j] = self.matrix[j][i] = value
+
+    def solve(self, right: Vector) -> Vector:
+        """Δ⁺ right."""
+        return times(self.matrix, right)
 
 
 def _largest(values: Vector) -> tuple[Scalar, Vector]:

@@ -14,10 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from phistar.scalar.graph import Scalar, select, sqrt
+from phistar.scalar.graph import Scalar, Value, select, sqrt
 from phistar.scalar.linear.elementary import larger, smaller
 from phistar.scalar.linear.vectors import Matrix, Vector
 from phistar.scalar.trace.row_systems import RowSystem
+from phistar.thresholds import POLICY
 
 _TINY = sys.float_info.min
 """Keeps quotients finite that are not used."""
@@ -101,12 +102,13 @@ class ContactGroup(RowGroup):
 
     @cached_property
     def _steps(self) -> tuple[Scalar, Scalar]:
-        """1/Δ of the normal, and 1/λmax(Δ) of the tangents."""
+        """1/Δ of the normal, and 1/λmax(Δ) of the tangents; zero where nothing can move."""
         n, a, b = range(self.first, self.first + 3)
         x, y, z = self.delta[a][a], self.delta[a][b], self.delta[b][b]
         spread = 0.5 * (x - z)
         largest = 0.5 * (x + z) + sqrt(spread * spread + y * y)
-        return 1.0 / self.delta[n][n], 1.0 / largest
+        least = POLICY.smallest_row_mobility * (self.delta[n][n] + x + z)
+        return _reciprocal(self.delta[n][n], least), _reciprocal(largest, least)
 
     def update(self, system: RowSystem) -> None:
         """See ``RowGroup``."""
@@ -125,6 +127,13 @@ class ContactGroup(RowGroup):
         scale = select(length, bound * bound, bound / sqrt(length + _TINY), 1.0)
         system.assign(a, scale * x)
         system.assign(b, scale * y)
+
+
+def _reciprocal(x: Scalar, least: Scalar) -> Scalar:
+    """1/x, or zero if that is not above a limit."""
+    if not isinstance(x, Value):
+        return 1.0 / x if x > 0.0 else 0.0
+    return select(x, least, 1.0 / x, 0.0)
 
 
 def sweep(groups: Sequence[RowGroup], system: RowSystem) -> Vector:

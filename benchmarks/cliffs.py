@@ -179,7 +179,9 @@ def quantities(state: State) -> dict[str, Act]:
     found["regressor"] = lambda: robot.regressor(q, v, vdot)
     found["log_determinant"] = lambda: robot.log_determinant(q)
     for scheme in SCHEMES:
-        found[f"step {scheme}"] = lambda s=scheme: robot.step(q, v, tau, DT, scheme=s)  # type: ignore[misc]
+        found[f"step {scheme}"] = lambda s=scheme: robot.step(
+            q, v, tau, DT, scheme=s, passive=False
+        )  # type: ignore[misc]
     return found
 
 
@@ -222,7 +224,7 @@ def precisions(robot: Robot) -> Iterator[Finding]:
     state = draw_state(robot, (8,)).as_float32()
     named = dict(quantities(state))
     named["simulate"] = lambda: robot.simulate(
-        state.q, 0.1 * state.v, tau=state.tau, dt=DT, steps=2, scheme="semi_implicit"
+        state.q, 0.1 * state.v, tau=state.tau, dt=DT, steps=2, scheme="semi_implicit", passive=False
     )
     for name, act in named.items():
         try:

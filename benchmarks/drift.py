@@ -93,7 +93,7 @@ def _ours(case: Case, how: dict[str, str]) -> Run:
         every = max(1, steps // 100)
         steps -= steps % every
         sim = case.robot.simulate(
-            case.q, case.v, dt=dt, steps=steps, every=every, progress=False, **how
+            case.q, case.v, dt=dt, steps=steps, every=every, progress=False, **how, passive=False
         )
         return sim.q, sim.v
 

@@ -171,7 +171,7 @@ class DenseRun:
 
 def simulated(robot: Robot, q: Array, v: Array, h: float, steps: int) -> tuple[Array, Array]:
     """States (steps + 1, n) of ``robot.simulate``."""
-    sim = robot.simulate(q, v, dt=h, steps=steps, progress=False)
+    sim = robot.simulate(q, v, dt=h, steps=steps, progress=False, passive=False)
     return sim.q, sim.v
 
 
@@ -299,7 +299,9 @@ def _run(state: State, h: float, duration: float, known: dict[str, Any] | None =
     """A simulation, and where B0 or the mass is against the reference."""
     robot, q, v = state
     begin = time.perf_counter()
-    sim = robot.simulate(q, v, dt=h, duration=duration, every=round(0.1 / h), progress=False)
+    sim = robot.simulate(
+        q, v, dt=h, duration=duration, every=round(0.1 / h), progress=False, passive=False
+    )
     seconds = time.perf_counter() - begin
     half = len(sim.q) // 2
     error = ""
@@ -349,7 +351,9 @@ def beside_peers(duration: float = 0.5, h: float = 2e-3, budget: float = 0.1) ->
 def _engines(robot: Robot, q: Array, v: Array) -> dict[str, _Run]:
     def ours(scheme: str) -> _Run:
         def run(h: float, steps: int) -> tuple[Array, Array]:
-            sim = robot.simulate(q, v, dt=h, steps=steps, scheme=scheme, progress=False)
+            sim = robot.simulate(
+                q, v, dt=h, steps=steps, scheme=scheme, progress=False, passive=False
+            )
             return sim.q, sim.v
 
         return run

@@ -225,7 +225,9 @@ def simulate_four_bars(quick: bool = False) -> tuple[Stepping, str]:
     q, v, _ = _four_bars(one)
     steps = QUICK_STEPS if quick else STEPS
     acts: dict[str, Act] = {
-        "ours": lambda: one.simulate(q, v, dt=DT, steps=steps, threads=1, progress=False)
+        "ours": lambda: one.simulate(
+            q, v, dt=DT, steps=steps, threads=1, progress=False, passive=False
+        )
     }
     acts["ours"]()
     missing = "" if find_spec("mujoco") else "not installed"
@@ -235,7 +237,9 @@ def simulate_four_bars(quick: bool = False) -> tuple[Stepping, str]:
         begin = peer.starts(q[:PEER_BATCH], v[:PEER_BATCH])
         acts["theirs"] = lambda: peer.rollout(begin, PEER_STEPS)
         theirs, _ = peer.ours(peer.rollout(begin, PEER_STEPS))
-        ours = one.simulate(q[:PEER_BATCH], v[:PEER_BATCH], dt=DT, steps=PEER_STEPS, progress=False)
+        ours = one.simulate(
+            q[:PEER_BATCH], v[:PEER_BATCH], dt=DT, steps=PEER_STEPS, progress=False, passive=False
+        )
         error = float(np.abs(np.swapaxes(theirs, 0, 1) - ours.q[1:]).max())
     rounds = interleaved(acts, 1.0 if quick else 6.0, least=3, most=6, tries=1)
     mine = [t / (MAIN * steps) for t in rounds["ours"]]

@@ -57,13 +57,17 @@ def measure(quick: bool = False) -> tuple[Stepping, str]:
     v = 0.3 * rng.normal(size=(BATCH, robot.nv))
     steps = QUICK_STEPS if quick else STEPS
     acts: dict[str, Act] = {
-        "ours": lambda: robot.simulate(q, v, dt=DT, steps=steps, threads=1, progress=False)
+        "ours": lambda: robot.simulate(
+            q, v, dt=DT, steps=steps, threads=1, progress=False, passive=False
+        )
     }
     missing = peers.why_not("mujoco", ROBOT)
     error = 0.0
     if not missing:
         theirs, converted = rolled(q[:PEER_BATCH], v[:PEER_BATCH])
-        ours = robot.simulate(q[:PEER_BATCH], v[:PEER_BATCH], dt=DT, steps=PEER_STEPS)
+        ours = robot.simulate(
+            q[:PEER_BATCH], v[:PEER_BATCH], dt=DT, steps=PEER_STEPS, passive=False
+        )
         found = converted(theirs())
         error = float(np.abs(found - np.concatenate([ours.q, ours.v], -1)[1:]).max())
         error /= float(np.abs(found).max())

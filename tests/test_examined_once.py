@@ -45,7 +45,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "linearize, forces": lambda r, q, v, x, w: r.linearize(q, v, x, forces=w),
     "linearize_inverse": lambda r, q, v, x, w: r.linearize_inverse(q, v, x),
     "discretize": lambda r, q, v, x, w: r.discretize(q, v, x, 1e-3),
-    "step": lambda r, q, v, x, w: r.step(q, v, x, 1e-3),
+    "step": lambda r, q, v, x, w: r.step(q, v, x, 1e-3, passive=False),
     "integrate": lambda r, q, v, x, w: r.integrate(q, v),
     "difference": lambda r, q, v, x, w: r.difference(q, q),
     "jvp": lambda r, q, v, x, w: r.jvp("forward_dynamics", q, v, x, dq=v, dv=v, dtau=x),

@@ -112,7 +112,7 @@ def test_a_free_body_flies_straight() -> None:
     q, v = puck.neutral(), np.array([0.0, 0.0, 3.0, 2.0, 0.0, 0.0])
     vdot = puck.forward_dynamics(q, v, np.zeros(6))
     _close(vdot[3:] + np.cross(v[:3], v[3:]), np.zeros(3))
-    path = puck.simulate(q, v, duration=1.0, dt=1e-3)
+    path = puck.simulate(q, v, duration=1.0, dt=1e-3, passive=False)
     _close(path.q[-1, :3], np.array([2.0, 0.0, 0.0]), 1e-9)
 
 
@@ -121,7 +121,7 @@ def test_energy_is_kept(robot, state) -> None:
     q, v, _ = state
     start = robot.kinetic_energy(q, v) + robot.potential_energy(q)
     for variable in ("v", "zeta"):
-        path = robot.simulate(q, v, steps=20, dt=1e-3, variables=variable)
+        path = robot.simulate(q, v, steps=20, dt=1e-3, variables=variable, passive=False)
         end = robot.kinetic_energy(path.q[-1], path.v[-1]) + robot.potential_energy(path.q[-1])
         _close(end, start, 1e-9)
 

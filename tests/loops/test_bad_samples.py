@@ -150,17 +150,17 @@ def test_simulations(prepared: tuple[Robot, State, Array], how: str) -> None:
     robot, state, turns = prepared
     q, v, _ = spoil(state, how, turns)
     options = {"dt": 1e-3, "steps": 60}
-    good = robot.simulate(*state[:2], **options)
+    good = robot.simulate(*state[:2], **options, passive=False)
     others = [i for i in range(5) if i != BAD]
     if how == "singular":
         v[BAD] = 0.5 * turns
     else:
         with pytest.raises(REPORTED[how]) as caught:
-            robot.simulate(q, v, **options)
+            robot.simulate(q, v, **options, passive=False)
         assert caught.value.bad.tolist() == [i == BAD for i in range(5)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SingularConfigurationWarning)
-        found = robot.simulate(q, v, on_error="nan", **options)
+        found = robot.simulate(q, v, on_error="nan", **options, passive=False)
     assert np.array_equal(found.q[:, others], good.q[:, others])
     assert np.array_equal(found.v[:, others], good.v[:, others])
     assert found.diverged is not None

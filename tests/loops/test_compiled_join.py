@@ -152,11 +152,11 @@ def test_mimic_joints_and_loops_in_time(monkeypatch: pytest.MonkeyPatch) -> None
     """All steps in one call of machine code, against one after the other: 1e-12."""
     gripper = mechanism("gripper_mimic")
     robot, (q, v, _) = gripper.robot, gripper.state
-    found = robot.simulate(q, v, dt=1e-3, steps=50, progress=False)
+    found = robot.simulate(q, v, dt=1e-3, steps=50, progress=False, passive=False)
     assert found.engine == "machine code"
     assert np.abs(found.loop_error()).max() < 1e-12
     monkeypatch.setattr(loop_stepper, "make_loop_rollouts", lambda *_: ())
-    single = robot.simulate(q, v, dt=1e-3, steps=50, progress=False)
+    single = robot.simulate(q, v, dt=1e-3, steps=50, progress=False, passive=False)
     assert error(found.q, single.q) < 1e-12
 
 

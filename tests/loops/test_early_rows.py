@@ -151,10 +151,10 @@ def test_a_leg_may_pass_through_straight() -> None:
     knee = feet.joints["FL_KFE"]
     v = np.zeros(feet.nv)
     v[knee.v_slice], v[feet.joints["FL_HFE"].v_slice] = -2.0, 1.0
-    back = feet.simulate(*feet.project(q[1], v), dt=1e-3, steps=20, progress=False)
+    back = feet.simulate(*feet.project(q[1], v), dt=1e-3, steps=20, progress=False, passive=False)
     q0, v0 = feet.project(back.q[-1], -back.v[-1])
-    coarse = feet.simulate(q0, v0, dt=1e-3, steps=40, progress=False)
-    fine = feet.simulate(q0, v0, dt=5e-4, steps=80, progress=False)
+    coarse = feet.simulate(q0, v0, dt=1e-3, steps=40, progress=False, passive=False)
+    fine = feet.simulate(q0, v0, dt=5e-4, steps=80, progress=False, passive=False)
     angles = coarse.q[:, knee.q_slice.start]
     assert angles.min() < -1e-3
     assert angles.max() > 1e-3

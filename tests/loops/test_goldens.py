@@ -123,7 +123,9 @@ def test_trajectory(name: str) -> None:
     robot, duration = case.robot, float(case.golden["traj_T"])
     q, v, _ = case.state
     coarse, fine = (
-        robot.simulate(q[1], v[1], dt=duration / steps, steps=steps, every=steps // 4)
+        robot.simulate(
+            q[1], v[1], dt=duration / steps, steps=steps, every=steps // 4, passive=False
+        )
         for steps in ((300, 600) if name == "quadruped_stand" else (100, 200))
     )
     assert np.abs(fine.loop_error()).max() < 1e-11

@@ -423,7 +423,7 @@ def test_steps_are_compiled() -> None:
     robot = gripper_chain(2)
     q, v_, tau_ = _state(robot, 40)
     found = robot.compile("step", scheme="rk4")(q, v=v_, tau=tau_, dt=1e-3)
-    slow = robot.step(q.astype(np.longdouble), v_, tau_, 1e-3, "rk4")
+    slow = robot.step(q.astype(np.longdouble), v_, tau_, 1e-3, "rk4", passive=False)
     assert error(found["q_next"], np.asarray(slow[0], float)) < 1e-12
     assert error(found["v_next"], np.asarray(slow[1], float)) < 1e-12
 
@@ -438,7 +438,8 @@ def test_derivatives_of_steps(scheme: str) -> None:
     columns, size = [], 1e-5
     for k in range(robot.nv):
         ends = [
-            robot.step(q, v_ + x * np.eye(robot.nv)[k], tau_, 1e-2, scheme) for x in (size, -size)
+            robot.step(q, v_ + x * np.eye(robot.nv)[k], tau_, 1e-2, scheme, passive=False)
+            for x in (size, -size)
         ]
         columns.append(
             np.concatenate([(a - b) / (2 * size) for a, b in zip(*ends, strict=True)], -1)

@@ -57,7 +57,13 @@ def test_a_crank_at_constant_speed(scheme: str) -> None:
     torque from inverse dynamics with the crank as motor; the drive's work is the energy gained."""
     robot, q, v = turning()
     sim = robot.simulate(
-        q, v, dt=2e-3, duration=1.0, scheme=scheme, constraints=[Prescribed(CRANK, SPEED)]
+        q,
+        v,
+        dt=2e-3,
+        duration=1.0,
+        scheme=scheme,
+        constraints=[Prescribed(CRANK, SPEED)],
+        passive=False,
     )
     assert np.abs(sim.q[:, 0] - (0.4 + SPEED * sim.t)).max() < 1e-12
     assert np.abs(sim.v[:, 0] - SPEED).max() < 1e-11
@@ -140,7 +146,14 @@ def test_a_pendulum_on_a_driven_cart(kind: str) -> None:
     told = Prescribed("slide", motion=arrays if kind == "arrays" else shaken)  # type: ignore[arg-type]
     scheme = "dopri5" if kind == "adaptive" else "rk4"
     sim = robot.simulate(
-        q, v, dt=5e-3, steps=steps, scheme=scheme, tolerance=1e-10, constraints=[told]
+        q,
+        v,
+        dt=5e-3,
+        steps=steps,
+        scheme=scheme,
+        tolerance=1e-10,
+        constraints=[told],
+        passive=False,
     )
     assert np.abs(sim.q[:, 0] - arrays[0]).max() < 1e-12
     assert np.abs(sim.v[:, 0] - arrays[1]).max() < 1e-11
@@ -161,7 +174,7 @@ def test_steps_keep_their_order_with_arrays() -> None:
     for steps in (50, 100):
         arrays = by_arrays(shaken, np.linspace(0.0, 2.0, steps + 1))
         told = Prescribed("slide", motion=arrays)  # type: ignore[arg-type]
-        sim = robot.simulate(q, v, duration=2.0, dt=2.0 / steps, constraints=[told])
+        sim = robot.simulate(q, v, duration=2.0, dt=2.0 / steps, constraints=[told], passive=False)
         left.append(abs(sim.q[-1, 1] - pendulum(2.0, 100)[-1]))
     assert left[0] > 1e-7
     assert left[1] < left[0] / 12
@@ -176,7 +189,7 @@ def test_a_frame_moves_as_it_is_told() -> None:
     q, v = arm.project(q, np.zeros((2, 6)), constraints=[told])
     speed = arm.frame_velocity(q, v, "tool0", "local")
     assert np.abs(speed - twist).max() < 1e-9
-    sim = arm.simulate(q, v, dt=5e-3, steps=100, constraints=[told])
+    sim = arm.simulate(q, v, dt=5e-3, steps=100, constraints=[told], passive=False)
     start = arm.frame_pose(q, "tool0")
     for k in (50, 100):
         expected = pose_product(start, exp_se3(np.array(twist) * sim.t[k]))
@@ -196,7 +209,14 @@ def test_a_frame_moves_as_it_is_told() -> None:
         motion=lambda t: (pose_product(start[0], exp_se3(np.array(twist) * t)), twist, np.zeros(6)),
     )
     again = arm.simulate(
-        q[0], v[0], dt=0.1, duration=0.5, scheme="dopri5", tolerance=1e-11, constraints=[function]
+        q[0],
+        v[0],
+        dt=0.1,
+        duration=0.5,
+        scheme="dopri5",
+        tolerance=1e-11,
+        constraints=[function],
+        passive=False,
     )
     assert np.abs(again.q[-1] - sim.q[-1, 0]).max() < 1e-8
     assert np.abs(again.loop_error()).max() < 1e-12
@@ -226,7 +246,12 @@ def test_other_constraints_hold_where_frames_are() -> None:
     )
     place = arm.frame_pose(q, hand)[:3, 3]
     sim = arm.simulate(
-        q, v, dt=2e-3, steps=50, constraints=[Point(hand), Prescribed(joint, 0.2, name="motor")]
+        q,
+        v,
+        dt=2e-3,
+        steps=50,
+        constraints=[Point(hand), Prescribed(joint, 0.2, name="motor")],
+        passive=False,
     )
     assert np.abs(arm.frame_pose(sim.q, hand)[:, :3, 3] - place).max() < 1e-11
     assert np.abs(sim.q[:, 0] - q[0] - 0.2 * sim.t).max() < 1e-11
@@ -240,48 +265,50 @@ def test_motions_that_cannot_be_are_refused() -> None:
     robot, q, v = turning()
     held = [Prescribed(CRANK, SPEED)]
     with pytest.raises(LoopVelocityError, match=r"project\(q, v, constraints"):
-        robot.simulate(q, 0.5 * v, dt=1e-3, steps=2, constraints=held)
+        robot.simulate(q, 0.5 * v, dt=1e-3, steps=2, constraints=held, passive=False)
     early = Prescribed(CRANK, motion=lambda t: (0.5 + SPEED * t, SPEED, 0.0))
     with pytest.raises(LoopOpenError, match=f"drive of {CRANK}"):
-        robot.simulate(q, v, dt=1e-3, steps=2, constraints=[early])
+        robot.simulate(q, v, dt=1e-3, steps=2, constraints=[early], passive=False)
     wrong = Prescribed(CRANK, motion=lambda t: (0.4 + SPEED * t, 2.0, 0.0))
     with pytest.raises(ArgumentError, match=r"velocity of .* is not the rate of its position"):
-        robot.simulate(q, v, dt=1e-3, steps=2, constraints=[wrong])
+        robot.simulate(q, v, dt=1e-3, steps=2, constraints=[wrong], passive=False)
     t = np.linspace(0.0, 0.01, 11)
     jerky = Prescribed(CRANK, motion=(0.4 + SPEED * t, 0 * t + SPEED, 0 * t + 1.0))
     with pytest.raises(ArgumentError, match=r"acceleration of .* is not the rate of its velocity"):
-        robot.simulate(q, v, dt=1e-3, steps=10, constraints=[jerky])
+        robot.simulate(q, v, dt=1e-3, steps=10, constraints=[jerky], passive=False)
     with pytest.raises(ShapeError, match="one for each end of a step"):
-        robot.simulate(q, v, dt=1e-3, steps=9, constraints=[jerky])
+        robot.simulate(q, v, dt=1e-3, steps=9, constraints=[jerky], passive=False)
     with pytest.raises(ArgumentError, match="function of time"):
-        robot.simulate(q, v, duration=0.01, scheme="dopri5", constraints=[jerky])
+        robot.simulate(q, v, duration=0.01, scheme="dopri5", constraints=[jerky], passive=False)
     lone = Prescribed(CRANK, motion=lambda t: t)  # type: ignore[arg-type,return-value]
     with pytest.raises(ArgumentError, match="expected position"):
-        robot.simulate(q, v, dt=1e-3, steps=2, constraints=[lone])
+        robot.simulate(q, v, dt=1e-3, steps=2, constraints=[lone], passive=False)
     arm, dog = phistar.load("ur5"), phistar.load("quadruped")
     pushed = Prescribed("tool0", (0.0,) * 6, (1.0,) * 6)
     with pytest.raises(ArgumentError, match="does not say where"):
-        arm.simulate(arm.home, np.zeros(6), dt=1e-3, steps=2, constraints=[pushed])
+        arm.simulate(arm.home, np.zeros(6), dt=1e-3, steps=2, constraints=[pushed], passive=False)
     rest, root = np.zeros(dog.nv), [Prescribed("root_joint")]
     with pytest.raises(ArgumentError, match="one coordinate"):
-        dog.simulate(dog.home, rest, dt=1e-3, steps=2, constraints=root)
+        dog.simulate(dog.home, rest, dt=1e-3, steps=2, constraints=root, passive=False)
     with pytest.raises(ArgumentError, match="expected a number for a joint"):
         robot.project(q, v, constraints=[Prescribed(CRANK, position=np.eye(4))])
-    sim = robot.simulate(q, v, dt=1e-3, steps=2, constraints=held)
+    sim = robot.simulate(q, v, dt=1e-3, steps=2, constraints=held, passive=False)
     with pytest.raises(UnknownNameError):
         sim.drive_force("rocker_joint")
     rocker = robot.joint_names[2]
     both = [*held, Prescribed(rocker, float(v[2]))]
     with pytest.raises(DivergenceError, match="cannot move as prescribed"):
-        robot.simulate(q, v, dt=1e-2, steps=100, constraints=both)
+        robot.simulate(q, v, dt=1e-2, steps=100, constraints=both, passive=False)
 
 
 def test_bad_samples_leave_the_others_alone() -> None:
     """One NaN sample of a batch."""
     robot, q, v = turning()
     held = [Prescribed(CRANK, SPEED)]
-    alone = robot.simulate(q, v, dt=2e-3, steps=20, constraints=held)
+    alone = robot.simulate(q, v, dt=2e-3, steps=20, constraints=held, passive=False)
     both = np.stack([np.full(3, np.nan), q])
-    sim = robot.simulate(both, v, dt=2e-3, steps=20, on_error="nan", constraints=held)
+    sim = robot.simulate(
+        both, v, dt=2e-3, steps=20, on_error="nan", constraints=held, passive=False
+    )
     assert sim.ok.tolist() == [False, True]
     assert np.abs(sim.q[:, 1] - alone.q).max() < 1e-13

@@ -37,7 +37,7 @@ def test_pendulum_on_a_row() -> None:
     """IFToMM A01, 10 s: a point that a distance row holds, to the 1e-9 of the problem's setting."""
     given = reference("A01")
     robot, q, v = mechanisms.pendulum()
-    sim = robot.simulate(q, v, dt=1e-3, duration=10.0, every=100)
+    sim = robot.simulate(q, v, dt=1e-3, duration=10.0, every=100, passive=False)
     assert np.abs(sim.q[:, 0] - given["x"]).max() < 1e-9
     assert np.abs(sim.q[:, 1] - given["y"]).max() < 1e-9
     assert np.ptp(sim.energy()) < 1e-9
@@ -49,7 +49,7 @@ def test_two_windows() -> None:
     """IFToMM A02, N = 2: 10 s through singular configurations, which are events; to 1e-9."""
     given = reference("A02_N2")
     robot, q, v = windows(2)
-    sim = robot.simulate(q, v, dt=1e-3, duration=10.0, every=100)
+    sim = robot.simulate(q, v, dt=1e-3, duration=10.0, every=100, passive=False)
     angle = sim.q[:, 0]
     assert np.abs(-np.sin(angle) - given["B0_x"]).max() < 1e-9
     assert np.abs(np.cos(angle) - given["B0_y"]).max() < 1e-9
@@ -107,7 +107,7 @@ def test_andrews_mechanism() -> None:
 def twenty_seconds(robot: Robot, dt: float) -> None:
     """Loop errors of rounding, and no more energy lost or won in the second half than before."""
     robot, q, v = in_motion(robot)
-    sim = robot.simulate(q, v, dt=dt, duration=20.0, every=10)
+    sim = robot.simulate(q, v, dt=dt, duration=20.0, every=10, passive=False)
     error = np.abs(sim.loop_error()).max(axis=-1)
     half = len(error) // 2
     assert error.max() < 1e-13
@@ -134,7 +134,7 @@ def test_bricard_from_a_file() -> None:
     """The same linkage with goldens, from one of its states, for 5 s."""
     case = mechanism("bricard")
     q, v, _ = case.state
-    sim = case.robot.simulate(q[1], v[1], dt=1e-2, duration=5.0, every=10)
+    sim = case.robot.simulate(q[1], v[1], dt=1e-2, duration=5.0, every=10, passive=False)
     assert np.abs(sim.loop_error()).max() < 1e-12
     energy = sim.energy()
     half = len(energy) // 2

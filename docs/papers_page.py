@@ -174,7 +174,7 @@ def _python_place(name: str) -> str:
     found = _owner(owner)
     if not hasattr(found, last):
         raise UnknownNameError(f"name in {owner}", last, dir(found))
-    value = getattr(found, last)
+    value = inspect.unwrap(getattr(found, last))
     if inspect.isclass(value) or inspect.isfunction(value):
         file, line = inspect.getsourcefile(value), inspect.getsourcelines(value)[1]
     else:

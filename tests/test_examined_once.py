@@ -58,6 +58,16 @@ METHODS: dict[str, Callable[..., Any]] = {
     "link_poses": lambda r, q, v, x, w: r.link_poses(q),
     "center_of_mass": lambda r, q, v, x, w: r.center_of_mass(q),
     "momentum": lambda r, q, v, x, w: r.momentum(q, v),
+    "center_of_mass_jacobian": lambda r, q, v, x, w: r.center_of_mass_jacobian(q),
+    "center_of_mass_jacobian_rate": lambda r, q, v, x, w: r.center_of_mass_jacobian_rate(q, v),
+    "centroidal_momentum_matrix": lambda r, q, v, x, w: r.centroidal_momentum_matrix(q),
+    "centroidal_momentum_matrix_rate": lambda r, q, v, x, w: r.centroidal_momentum_matrix_rate(
+        q, v
+    ),
+    "frame_bias_acceleration": lambda r, q, v, x, w: r.frame_bias_acceleration(
+        q, v, r.link_names[-1]
+    ),
+    "passive_force": lambda r, q, v, x, w: r.passive_force(q, v),
     "kinetic_energy": lambda r, q, v, x, w: r.kinetic_energy(q, v),
     "potential_energy": lambda r, q, v, x, w: r.potential_energy(q),
     "hybrid_dynamics": lambda r, q, v, x, w: r.hybrid_dynamics(q, v, x, x, r.joint_names[-1:]),

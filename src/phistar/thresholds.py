@@ -395,6 +395,12 @@ class Policy:
     numpy_piece_samples: int = 1024
     """Samples that NumPy works on together; the inertias of a few links then fit into a cache."""
 
+    jax_smallest_batch: int = 8
+    """Samples to which smaller batches of JAX are filled up, so that few sizes are compiled."""
+
+    max_kept_slices: int = 20_000
+    """Index arrays of parallel schedules of which is known that they are slices."""
+
     jax_gathered_children: int = 8
     """Children of a link up to which JAX gathers them side by side and adds; beyond, it scatters,
     which XLA does one after the other on processors."""

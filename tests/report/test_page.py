@@ -30,7 +30,7 @@ def _tables(page: str) -> dict[str, list[list[str]]]:
 def page() -> str:
     """A report of a robot and a motion that leaves its limits."""
     robot = phistar.load("panda")
-    sim = robot.simulate(robot.home, np.full(7, 20.0), dt=1e-3, duration=0.2)
+    sim = robot.simulate(robot.home, np.full(7, 20.0), dt=1e-3, duration=0.2, passive=False)
     return report_html(robot, sim, timings=False)
 
 

@@ -297,3 +297,23 @@ def test_numpy_takes_the_same_steps(ball: phistar.Robot, monkeypatch: pytest.Mon
     for sim in (fast, slow):
         sim.reset(q=place, v=[0.0, 1.0, 0.0, 0.5, 0.0, 0.0])
     np.testing.assert_allclose(slow.step(substeps=80).v, fast.step(substeps=80).v, atol=1e-9)
+
+
+def test_control_signals_go_through_the_actuators() -> None:
+    """Clamped forces of the state at each step, as joint forces that are worked out by hand."""
+    text = PENDULUM.decode().format(
+        range="0 0", limited="false", friction=0.0, damping=0.5, stiffness=0.0
+    )
+    servo = '<actuator><position joint="hinge" kp="20" forcerange="-8 8"/></actuator></mujoco>'
+    robot = phistar.load(text.replace("</mujoco>", servo).encode())
+    driven, told = robot.simulator(2, dt=DT), robot.simulator(2, dt=DT)
+    goals = np.array([[0.1], [2.0]])
+    for sim in (driven, told):
+        sim.reset(q=[0.3])
+    driven.step(ctrl=goals, substeps=50)
+    for _ in range(50):
+        told.step(np.clip(20.0 * (goals - told.q), -8.0, 8.0))
+    assert np.abs(driven.q[:, 0] - 0.3).min() > 1e-3
+    assert driven.q == pytest.approx(told.q, rel=1e-12)
+    with pytest.raises(ShapeError, match="ctrl"):
+        driven.step(ctrl=[1.0, 2.0, 3.0])

@@ -51,13 +51,15 @@ y = vector("y", MOTION)
 f = vector("f", FORCE)
 
 RESULTS = {name: t.result for name, t in catalogue().items() if t.result.domain is ONE}
+SEGMENTS = {row.symbol for name, row in SYMBOLS.items() if name.startswith("segment_")}
 UNSWEPT = {
     n: e
     for n, e in RESULTS.items()
     if {D_root, D_root_dot, mass_matrix.inv} & set(nodes((e,)))
     or not {LOOP, MINIMAL}.isdisjoint(node.codomain for node in nodes((e,)))
+    or not SEGMENTS.isdisjoint(nodes((e,)))
 }
-"""What is about the root of D, the inverse before it is factored, or rows of closed loops."""
+"""About the root of D, the inverse before it is factored, rows of closed loops, or segments."""
 
 VECTORS: dict[str, Expr] = {
     **{name: expr for name, expr in RESULTS.items() if name not in UNSWEPT},

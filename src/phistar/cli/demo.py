@@ -16,6 +16,7 @@ from rich.text import Text
 import phistar
 from phistar.cli.demo_dynamics import DYNAMICS_STEPS
 from phistar.cli.demo_step import DemoStep, Names
+from phistar.cli.demo_world import WORLD_STEPS
 from phistar.cli.info import print_tree
 from phistar.cli.terminal import clean, make_console, problem_text, vector
 from phistar.cli.tree_drawing import loop_text, mimic_text
@@ -214,12 +215,13 @@ def _print_outlook(console: Console) -> None:
     console.print()
     console.print(Text("What comes next", style="bold"))
     console.print(
-        "Contacts and identification. This version has robots, kinematics, dynamics compiled to "
-        "machine code, closed loops, derivatives, diagonal rates, simulation and controllers."
+        "Identification and adapters. This version has robots, kinematics, dynamics compiled to "
+        "machine code, closed loops, contacts, derivatives, diagonal rates, simulation, "
+        "controllers and a viewer."
     )
     console.print(
         "Try: phistar explain forward_dynamics panda, phistar prove, phistar simulate quadruped, "
-        "phistar control ur5, make examples."
+        "phistar view panda, phistar control ur5, make examples."
     )
 
 
@@ -343,6 +345,7 @@ vdot = dog.forward_dynamics(states, rest, rest, on_error="nan")
 good = np.isfinite(vdot).all(axis=-1).sum()""",
         _show_bad_sample,
     ),
+    *WORLD_STEPS,
     DemoStep(
         "A four-bar linkage has a loop, and keeps it closed",
         """\

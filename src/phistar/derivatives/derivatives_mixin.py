@@ -290,9 +290,13 @@ class Derivatives:
             return discretized_with_passive(step, self.model, q, v, parts)
         method = "semi_implicit" if method == "implicit" else method
         if forces is None and reference == "world_aligned" and isinstance(dt, float) and dt > 0.0:
-            found = self._discretize_by_entry(q, v, tau, dt, method)
-            if found is not None:
-                return found
+            entry: Any = self._entries.get(("discretize", method)) if type(method) is str else None
+            if entry is not None and type(q) is ndarray:
+                rows = number_rows(dt) if q.ndim == 1 else number_rows(dt, len(q) if q.ndim else 0)
+                if (found := entry(q, v, tau, rows)) is not None:
+                    result = new(Discretization)
+                    result.__dict__.update(found)
+                    return result
         if on_error != "raise":
             return nan_where_bad(
                 self.model,
@@ -303,21 +307,6 @@ class Derivatives:
             )
         wrenches = check_wrenches(self.model, q, forces, reference)
         return discrete.discretize(self.model, q, v, tau, dt, method, wrenches)
-
-    def _discretize_by_entry(
-        self, q: Coordinates, v: Coordinates, tau: Coordinates, dt: float, method: str
-    ) -> Discretization | None:
-        """A step of plain arrays, without further looks at them, if that is at hand."""
-        entry: Any = self._entries.get(("discretize", method)) if type(method) is str else None
-        if entry is None or type(q) is not ndarray:
-            return None
-        rows = number_rows(dt) if q.ndim == 1 else number_rows(dt, len(q) if q.ndim else 0)
-        found = entry(q, v, tau, rows)
-        if found is None:
-            return None
-        result = new(Discretization)
-        result.__dict__.update(found)
-        return result
 
     def _discretize_implicitly(
         self,

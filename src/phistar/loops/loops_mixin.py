@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from phistar.arguments import checked_state
+from phistar.arguments import checked_state, number_rows
 from phistar.arrays import Array
 from phistar.compile import quantity_on
+from phistar.derivatives.discrete import Discretization
 from phistar.derivatives.passive_terms import discretized_with_passive, linearized_with_passive
 from phistar.errors import LoopError, SampleError, UnknownNameError
 from phistar.joint_physics.passive_forces import force_parts, with_passive_force
@@ -44,7 +45,6 @@ from phistar.model.wrenches import check_wrenches
 
 if TYPE_CHECKING:
     from phistar.constraints import Constraint
-    from phistar.derivatives.discrete import Discretization
 
 T = TypeVar("T")
 
@@ -312,11 +312,6 @@ class ClosesLoops(Constrained):
     if TYPE_CHECKING:
         name: str
 
-        def _discretize_by_entry(
-            self, q: Coordinates, v: Coordinates, tau: Coordinates, dt: float, method: str
-        ) -> Discretization | None:
-            """See ``derivatives.derivatives_mixin``."""
-
     def forward_dynamics(
         self,
         q: Coordinates,
@@ -471,9 +466,11 @@ class ClosesLoops(Constrained):
             )  # fmt: skip
             return discretized_with_passive(step, self.model, q, v, parts)
         if forces is None and reference == "world_aligned" and isinstance(dt, float) and dt > 0.0:
-            found = self._discretize_by_entry(q, v, tau, dt, method)
-            if found is not None:
-                return found
+            entry: Any = self._entries.get(("discretize", method)) if type(method) is str else None
+            if entry is not None and type(q) is np.ndarray and 0 < q.ndim < 3:
+                rows = number_rows(dt, len(q) if q.ndim == 2 else None)
+                if (found := entry(q, v, tau, rows)) is not None:
+                    return Discretization(**found)
         if on_error != "raise":
             return self._nan_where_bad(
                 on_error,

@@ -16,10 +16,9 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.compile import joint_map, traced_executable
-from phistar.model.joint_physics import passive_numbers
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_for_equal_models
-from phistar.scalar.trace.unilateral_rows import JointRow, StepRows
+from phistar.scalar.trace.unilateral_rows import StepRows
 from phistar.sim.compiled_stepper import (
     CompiledStepper,
     forced_kernel,
@@ -30,6 +29,7 @@ from phistar.sim.joint_rows import JointRows
 from phistar.sim.loop_stepper import LoopStepper, LoopVelocity
 from phistar.sim.row_stepper import RowStepper
 from phistar.sim.schemes import EvaluateRates, Scheme
+from phistar.sim.unilateral_row import joint_rows
 from phistar.sim.variables import RatePrograms, Variable
 from phistar.thresholds import POLICY
 
@@ -38,41 +38,12 @@ if TYPE_CHECKING:
     from phistar.backends.llvm.run.rollout import StepCall
 
 
-def step_rows(model: Model, parts: tuple[str, ...], implicit: bool) -> StepRows:
-    """Rows of a robot's joints.
-
-    Args:
-        model: The robot.
-        parts: Of the joint physics.
-        implicit: Whether springs and dampers push as at the end of the step; else they are given.
-    """
-    numbers, inf = passive_numbers(model), np.inf
-    found = []
-    for i in range(model.nv):
-        place = int(numbers.coordinates[i])
-        limited = "limits" in parts
-        springs = implicit and "springs" in parts
-        found.append(
-            JointRow(
-                i,
-                place,
-                float(numbers.lower[i]) if limited else -inf,
-                float(numbers.upper[i]) if limited else inf,
-                friction=float(numbers.friction[i]) if "friction" in parts else 0.0,
-                damping=float(numbers.damping[i]) if implicit and "damping" in parts else 0.0,
-                stiffness=float(numbers.stiffness[i]) if springs else 0.0,
-                rest=float(numbers.spring_reference[place]) if place >= 0 else 0.0,
-            )
-        )
-    kept = [row for row in found if row.is_bounded or row.damping or row.stiffness]
-    return StepRows(tuple(kept), sweeps=POLICY.joint_row_sweeps, correction=0.0)
-
-
 class RowProgram:
     """The program of rows, which forces its impulses are, and whether some are of limits."""
 
     def __init__(self, model: Model, parts: tuple[str, ...], implicit: bool) -> None:
-        rows = step_rows(model, parts, implicit)
+        joints = joint_rows(model, parts, implicit=implicit)
+        rows = StepRows(joints, sweeps=POLICY.joint_row_sweeps, correction=0.0)
         self.key = ("unilateral_step", rows)
         self.entries = tuple(row.v for row in rows.bounded)
         self.count = max(len(self.entries), 1)

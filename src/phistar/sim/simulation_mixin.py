@@ -121,7 +121,7 @@ class Simulates:
         dt: float,
         scheme: str = "semi_implicit",
         ground: Ground = True,
-        passive: bool | Sequence[str] | set[str] = True,
+        passive: Passive = True,
         points: Sequence[str] | Mapping[str, float] = (),
         friction: float | None = None,
         restitution: float | None = None,

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,13 @@ from phistar.errors import (
     UnknownNameError,
     warn,
 )
+from phistar.joint_physics.actuator_forces import Actuators
 from phistar.model.configuration import Coordinates, integrate, read_coordinates, require_finite
+from phistar.model.joint_physics import Passive, passive_parts
 from phistar.model.model import Model
 from phistar.model.wrenches import check_wrenches
 from phistar.reprs import one_line_repr
-from phistar.scalar.trace.unilateral_rows import JointRow, StepRows
+from phistar.scalar.trace.unilateral_rows import StepRows
 from phistar.sim.contact_pairs import Ground, Pair, contact_pairs
 from phistar.sim.contact_report import Contacts, contacts_of
 from phistar.sim.contact_stepper import BatchState, ContactStepper
@@ -36,8 +39,6 @@ from phistar.sim.step import step as plain_step
 from phistar.sim.unilateral_row import impulse_count, joint_rows
 from phistar.thresholds import POLICY
 
-PASSIVE = ("springs", "damping", "friction", "limits")
-"""What joints have besides inertia."""
 ON_ERROR = ("raise", "freeze")
 CONTACT_SCHEME = "semi_implicit"
 
@@ -70,7 +71,7 @@ class SimulatorOptions:
     dt: float
     scheme: str = CONTACT_SCHEME
     ground: Ground = True
-    passive: bool | Sequence[str] | frozenset[str] | set[str] = True
+    passive: Passive = True
     points: Sequence[str] | Mapping[str, float] = ()
     friction: float | None = None
     restitution: float | None = None
@@ -133,12 +134,7 @@ class Simulator(HasSensors):
             raise ArgumentError(f"sweeps is {options.sweeps}, expected 1 or more")
 
     def _step_rows(self, pairs: Sequence[Pair]) -> StepRows:
-        wanted = self._options.passive
-        names = set(PASSIVE) if wanted is True else set(wanted or ())
-        for name in names - set(PASSIVE):
-            raise UnknownNameError("passive part", name, PASSIVE)
-        joints = tuple(_chosen(row, names) for row in joint_rows(self._model)) if names else ()
-        joints = tuple(row for row in joints if row.is_bounded or row.damping or row.stiffness)
+        joints = joint_rows(self._model, passive_parts(self._options.passive))
         sweeps = self._options.sweeps or POLICY.contact_sweeps
         return StepRows(joints, tuple(pair.row for pair in pairs), sweeps)
 
@@ -273,6 +269,7 @@ class Simulator(HasSensors):
         self,
         tau: Coordinates | None = None,
         *,
+        ctrl: ArrayLike | None = None,
         substeps: int = 1,
         forces: Mapping[str, ArrayLike] | None = None,
         reference: str = "world_aligned",
@@ -281,6 +278,8 @@ class Simulator(HasSensors):
 
         Args:
             tau: (nv,) or (batch, nv) joint forces [N m, N], held; none by default.
+            ctrl: (nu,) or (batch, nu) signals of the robot's actuators, whose forces (clamped, see
+                ``robot.actuators``) are found afresh in each step and added.
             substeps: Steps of ``dt``.
             forces: External wrenches (..., 6) on named frames; what they are as joint forces at
                 the beginning is held.
@@ -301,8 +300,28 @@ class Simulator(HasSensors):
             raise ArgumentError(f"substeps is {substeps!r}, expected 1 or more")
         if self._begun.any():
             self._warn_of_penetrations()
-        self._take(self._forces(tau, forces, reference), int(substeps))
+        total = self._forces(tau, forces, reference)
+        if ctrl is None:
+            self._take(total, int(substeps))
+            return self.state
+        for _ in range(int(substeps)):
+            self._take(total + self._actuated(ctrl), 1)
         return self.state
+
+    def _actuated(self, ctrl: ArrayLike) -> Array:
+        """Joint forces (batch, nv) of the actuators; none of samples that are not finite."""
+        state = self._state
+        good = np.isfinite(state.q).all(axis=-1) & np.isfinite(state.v).all(axis=-1)
+        signals = np.asarray(ctrl)
+        if signals.ndim == 2 and signals.shape[0] == self.batch:
+            signals = signals[good]
+        result = np.zeros((self.batch, self._model.nv))
+        result[good] = self._actuators.force(signals, state.q[good], state.v[good])
+        return result
+
+    @cached_property
+    def _actuators(self) -> Actuators:
+        return Actuators(self._model)
 
     def run(self, policy: Policy, steps: int, *, substeps: int = 1) -> SimulatorState:
         """Steps under a policy, which is called once a step for the whole batch.
@@ -398,17 +417,3 @@ class Simulator(HasSensors):
             f"<Simulator: {self.batch} x '{self._model.name}', dt {self.dt:g} s, {pairs}, "
             f"{self._joint_count} joints that rub or stop, {self.engine}>"
         )
-
-
-def _chosen(row: JointRow, names: set[str]) -> JointRow:
-    """The parts of a joint's physics that are wanted."""
-    plain = JointRow(row.v, row.q)
-    if "limits" in names:
-        plain = replace(plain, lower=row.lower, upper=row.upper)
-    if "friction" in names:
-        plain = replace(plain, friction=row.friction)
-    if "damping" in names:
-        plain = replace(plain, damping=row.damping)
-    if "springs" in names:
-        plain = replace(plain, stiffness=row.stiffness, rest=row.rest)
-    return plain

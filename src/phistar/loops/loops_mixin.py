@@ -317,7 +317,6 @@ class ClosesLoops(Constrained):
         q: Coordinates,
         v: Coordinates,
         tau: Coordinates,
-        *,
         forces: Mapping[str, ArrayLike] | None = None,
         reference: str = "world_aligned",
         method: str = "auto",

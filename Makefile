@@ -16,7 +16,7 @@ SOAK_CYCLES ?= 20000
 unexport PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help demo examples test test-jax test-viewer lint bench bench-quick bench-against bench-loading bench-size bench-drift bench-cliffs docs fuzz soak parallel robots clean distclean
+.PHONY: help demo examples test test-jax test-scale test-viewer lint bench bench-quick bench-against bench-loading bench-size bench-drift bench-cliffs docs tutorials fuzz soak parallel robots identify clean distclean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -36,7 +36,7 @@ examples: $(VENV)/.examples  ## control a cart-pole, a UR5 and a Panda, diagonal
 test: $(VENV)/.test  ## run all tests (those of the viewer: make test-viewer)
 	@$(BIN)/python -m pytest -q -n $(JOBS) --maxprocesses=4 --dist worksteal --ignore=tests/with_viewer $(PYTEST_ARGS)
 
-test-viewer: $(VENV)/.viewer-tests  ## the viewer in a browser: viser, playwright, Debian's chromium
+test-viewer: $(VENV)/.viewer-tests docs/_build/html/index.html  ## the viewer and the pages in a browser: viser, playwright, Debian's chromium
 	@$(BIN)/python -m pytest -q tests/with_viewer $(PYTEST_ARGS)
 
 # Programs are compiled as XLA does it without optimising, which takes half the time.
@@ -44,6 +44,9 @@ test-jax: $(VENV)/.test $(VENV)/.jax  ## run the tests of the backend jax, which
 	@JAX_PLATFORMS=cpu JAX_DISABLE_MOST_OPTIMIZATIONS=1 PHISTAR_TEST_BACKENDS=jax $(BIN)/python -m pytest -q -n $(JOBS) \
 	    --maxprocesses=4 --dist worksteal tests/with_jax tests/backends/test_contract.py \
 	    "tests/test_docs.py::test_page_runs_as_pasted[jax]" $(PYTEST_ARGS)
+
+test-scale: $(VENV)/.test $(VENV)/.dask $(VENV)/.parquet  ## run the tests of phistar.scale, which make test leaves out: Dask and Zarr
+	@PHISTAR_TEST_SCALE=1 $(BIN)/python -m pytest -q tests/with_dask "tests/test_docs.py::test_page_runs_as_pasted[scaling]" $(PYTEST_ARGS)
 
 lint: $(VENV)/.lint  ## ruff, mypy and the layers of imports
 	$(BIN)/ruff check .
@@ -79,6 +82,12 @@ docs: $(VENV)/.docs  ## build the documentation into docs/_build/html; a warning
 	$(BIN)/python docs/offline.py docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
+docs/_build/html/index.html:
+	@$(MAKE) docs
+
+tutorials: $(VENV)/.docs  ## run the tutorials as scripts; figures in plots
+	@$(BIN)/python docs/page_script.py docs/start_here.md docs/small_compiler.md $(sort $(wildcard docs/tutorials/*.md))
+
 fuzz: $(VENV)/.test  ## random robot files and programs, FUZZ_SECONDS (120) for each kind
 	@PHISTAR_FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest -q -x tests/fuzz \
 	    tests/backends/llvm/test_fuzz.py tests/backends/llvm/test_robustness.py \
@@ -92,6 +101,9 @@ parallel: $(VENV)/.test  ## forward dynamics in rounds on every robot of ../shar
 
 robots: $(VENV)/.test  ## compare every robot of ../shared/robots with its golden values; prints a table
 	@PHISTAR_TIER=$${PHISTAR_TIER:-rolled} $(BIN)/python -m tools.robots_table
+
+identify: $(VENV)/.test  ## identify simulated logs of a Panda and a UR5; fails where a figure is beyond its bound
+	@$(BIN)/python -m tools.identification
 
 joint-physics: $(VENV)/.test  ## springs and damping of every robot of ../shared/robots, one second beside MuJoCo
 	@$(BIN)/python -m tools.joint_physics
@@ -120,7 +132,7 @@ $(VENV)/.viewer-tests: $(VENV)/.test $(VENV)/.browser
 	    echo "chromium is missing: apt-get install chromium"
 	@touch $@
 
-$(VENV)/.demo $(VENV)/.examples $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.browser $(VENV)/.jax: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/pip
+$(VENV)/.demo $(VENV)/.examples $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.browser $(VENV)/.jax $(VENV)/.dask $(VENV)/.parquet: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/pip
 	@echo "installing phistar[$*]"
 	@$(PIP) -e ".[$*]"
 	@touch $@

@@ -21,6 +21,8 @@ from benchmarks import (
     growth,
     inverse_kinematics,
     jax_backend,
+    joint_physics,
+    laws,
     loops,
     parallel,
     readme,
@@ -120,6 +122,16 @@ def _steps(found: Results, limits: Limits, quick: bool) -> dict[str, Callable[[]
         found.contacts, fault = contacts.measure(quick)
         found.faults += [fault] if fault else []
 
+    def rub() -> None:
+        os.environ[THREADS] = "1"
+        found.joint_physics, fault = joint_physics.measure(quick)
+        found.faults += [fault] if fault else []
+
+    def roll_out() -> None:
+        os.environ[THREADS] = "1"
+        found.laws, faults = laws.measure(quick)
+        found.faults += faults
+
     def reach() -> None:
         os.environ[THREADS] = "1"
         found.inverse_kinematics, fault = inverse_kinematics.measure(quick)
@@ -135,7 +147,9 @@ def _steps(found: Results, limits: Limits, quick: bool) -> dict[str, Callable[[]
         "simulation of many robots": step,
         "parallel schedules": in_rounds,
         "contacts": touch,
+        "joint physics": rub,
         "closed loops": close_loops,
+        "rollouts under laws": roll_out,
         "inverse kinematics": reach,
         "growth over chains": grow,
         "first results in new processes": start,

@@ -156,7 +156,11 @@ def cells(quick: bool = False) -> list[Cell]:
             if robot in robots_for(method):
                 found += _both(robot, method, [third[name] for name in names])
     for robot in STEPPED:
-        stepping: dict[str, Any] = {"dt": 1e-3, "steps": STEPS, "threads": 1, "progress": False}
+        stepping: dict[str, Any] = {
+            **{"dt": 1e-3, "steps": STEPS, "threads": 1, "progress": False},
+            # Revisions before joint physics simulate without damping and limits.
+            "passive?": False,
+        }
         note, samples = f" {STEPS} steps", MAIN * STEPS
         found.append(Cell(robot, "simulate", MAIN, ("$q", "$v"), stepping, samples, note))
     for robot in FURTHER_ROBOTS:

@@ -12,7 +12,8 @@ Orders and answers, one line each:
 
 A cell has ``robot``, ``method``, ``arguments``, ``options`` and ``batch``. Arguments and options
 that begin with ``$`` stand for arrays and names of the robot: ``$q``, ``$v``, ``$x``, ``$frame``,
-``$forces``. A batch of 1 stands for ``SINGLES`` samples that are given one by one.
+``$forces``. An option that ends with ``?`` is left out where the method does not have it. A batch
+of 1 stands for ``SINGLES`` samples that are given one by one.
 
 ``against_worker.py first ROBOT METHOD`` prints instead the seconds to load a robot and to get the
 first result of a method with joint vectors as arguments; imports are not counted.
@@ -30,6 +31,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from importlib import import_module
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -84,12 +86,23 @@ def values(robot: phistar.Robot, batch: int) -> dict[str, Any]:
     }
 
 
+def options_of(method: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options by their names in this revision; ``name?`` is left out where it is unknown."""
+    known = signature(method).parameters
+    return {
+        name.removesuffix("?"): value
+        for name, value in options.items()
+        if not name.endswith("?") or name.removesuffix("?") in known
+    }
+
+
 def prepared(cell: Mapping[str, Any]) -> Act:
     """A run of a cell: one call with a batch, or calls with one sample after the other."""
     robot = load_robot(cell["robot"])
     method = getattr(robot, cell["method"])
     single = cell["batch"] == 1
     known = values(robot, SINGLES if single else cell["batch"])
+    chosen = options_of(method, cell["options"])
 
     def given(wanted: Any, row: int | None) -> Any:
         if not (isinstance(wanted, str) and wanted.startswith("$")):
@@ -99,13 +112,13 @@ def prepared(cell: Mapping[str, Any]) -> Act:
 
     def call(row: int | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
         arguments = tuple(given(each, row) for each in cell["arguments"])
-        return arguments, {name: given(each, row) for name, each in cell["options"].items()}
+        return arguments, {name: given(each, row) for name, each in chosen.items()}
 
     if not single:
         arguments, options = call(None)
         return lambda: method(*arguments, **options)
     calls = [call(row) for row in range(SINGLES)]
-    if not cell["options"]:
+    if not chosen:
         plain = [arguments for arguments, _ in calls]
         return lambda: [method(*arguments) for arguments in plain]
     return lambda: [method(*arguments, **options) for arguments, options in calls]

@@ -7,12 +7,14 @@
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
+from benchmarks.exact_residual import forward_error
 from benchmarks.timing import Ratio, Timing, best_of, exponent, interleaved
 from phistar import Robot, robots
 from phistar.gc_pause import gc_paused
@@ -47,11 +49,19 @@ class ParallelRow:
 
 @dataclass(frozen=True)
 class SystemGrowth:
-    """Seconds of the sparse system of all links, made and solved, against the number of links."""
+    """The sparse system of all links, made and solved, against the number of links.
+
+    Attributes:
+        lengths: Links.
+        seconds: Of each.
+        exponent: Of the seconds.
+        error: Of the solution with the most links, see ``exact_residual.forward_error``.
+    """
 
     lengths: tuple[int, ...]
     seconds: tuple[float, ...]
     exponent: float
+    error: float
 
 
 def _state(robot: Robot) -> tuple[np.ndarray, ...]:
@@ -92,17 +102,24 @@ def _solve(robot: Robot, state: tuple[np.ndarray, ...]) -> object:
     return robot.system(*state).solve()
 
 
+def _error(robot: Robot, state: tuple[np.ndarray, ...]) -> float:
+    system = robot.system(*state)
+    return forward_error(system, system.solve().unknowns)
+
+
 def measure_system(quick: bool) -> SystemGrowth:
     """The sparse system of chains, made and solved."""
     lengths = SYSTEM_LENGTHS[:3] if quick else SYSTEM_LENGTHS
-    seconds = []
+    seconds, error = [], math.nan
     for links in lengths:
         robot = robots.chain(links)
         solved = partial(_solve, robot, _state(robot))
         # Collecting garbage costs more than linearly, with all the blocks by name.
         with gc_paused:
             seconds.append(best_of(solved, 1 if links > 10_000 else 3))
-    return SystemGrowth(lengths, tuple(seconds), exponent(lengths, seconds))
+        if links == lengths[-1]:
+            error = _error(robot, _state(robot))
+    return SystemGrowth(lengths, tuple(seconds), exponent(lengths, seconds), error)
 
 
 def main() -> int:
@@ -122,7 +139,7 @@ def main() -> int:
     times = ", ".join(
         f"{n}: {t:.3f} s" for n, t in zip(growth.lengths, growth.seconds, strict=True)
     )
-    print(f"sparse system: {times}; exponent {growth.exponent:.3f}")
+    print(f"sparse system: {times}; exponent {growth.exponent:.3f}; error {growth.error:.1e}")
     for fault in faults:
         print(f"FAULT: {fault}")
     return 1 if faults else 0

@@ -7,6 +7,7 @@ import textwrap
 from pathlib import Path
 
 from benchmarks.cases import ARMS, MAIN, QUANTITIES, Cell, robot
+from benchmarks.laws import MAIN as LAW
 from benchmarks.loops import QUANTITIES as LOOP_QUANTITIES
 from benchmarks.loops import ROBOTS as LOOP_ROBOTS
 from benchmarks.report import duration, times
@@ -45,6 +46,7 @@ def section(results: Results) -> str:
         "One sample a call, from Python:",
         *_table(results, 1),
         *_loops(results),
+        *_laws(results),
         # On lines of its own: the rest does not move with the length of a processor's name.
         _wrapped(machine),
         _wrapped(how),
@@ -87,6 +89,20 @@ def _loops(results: Results) -> list[str]:
             f"{times(found.ratio.median).replace('x', '×')} faster than MuJoCo's `rollout`"
         )
     return [_wrapped(f"{text}:"), "", *lines, ""]
+
+
+def _laws(results: Results) -> list[str]:
+    """A sentence on rollouts; nothing if none was timed."""
+    row = results.law_row(*LAW)
+    if row is None:
+        return []
+    name, law = LAW
+    text = (
+        f"A step of one of {row.batch} samples of {name} under {law} takes "
+        f"{duration(row.ours.median)} in `control.rollout`, {row.over.median:.1f} times as long as "
+        "in `simulate`."
+    )
+    return [_wrapped(text), ""]
 
 
 def _loop_cell(ours: Timing, ratio: Ratio | None) -> str:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from benchmarks.cases import BATCHES, MAIN, QUANTITIES, ROBOTS, Cell
 from benchmarks.inverse_kinematics import InverseKinematicsRow
+from benchmarks.laws import LawRow
 from benchmarks.loops import LoopRow
 from benchmarks.results import Results, Rival, Row
 from benchmarks.stepping import Stepping
@@ -61,6 +62,10 @@ def tables(results: Results) -> Iterator[Table]:
         yield stepping(results.loop_stepping)
     if results.contacts:
         yield stepping(results.contacts, "semi_implicit on four feet")
+    if results.joint_physics:
+        yield stepping(results.joint_physics, "implicit, limits and damping")
+    if results.laws:
+        yield laws(results.laws)
     if results.inverse_kinematics:
         yield inverse_kinematics(results.inverse_kinematics)
     if results.parallel:
@@ -183,6 +188,20 @@ def stepping(found: Stepping, scheme: str = "rk4") -> Table:
     return table
 
 
+def laws(rows: Sequence[LawRow]) -> Table:
+    """Rollouts under laws next to ``simulate``, and to calls of the law."""
+    title = f"Rollouts under laws: {rows[0].batch} samples, {rows[0].steps} steps, one thread"
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for name in ("robot", "law", "rollout", "simulate", "over simulate", "called", "difference"):
+        table.add_column(name, justify="left" if name in ("robot", "law") else "right")
+    for row in rows:
+        over = f"{row.over.median:.2f}x ({row.over.low:.2f}–{row.over.high:.2f})"
+        spent = [duration(t.median) for t in (row.ours, row.simulated)]
+        called = duration(row.called.median)
+        table.add_row(row.robot, row.law, *spent, over, called, f"{row.error:.0e}")
+    return table
+
+
 def inverse_kinematics(found: InverseKinematicsRow) -> Table:
     """Goals a second of inverse kinematics, from one start and with restarts."""
     title = f"Inverse kinematics: {found.batch} poses of {found.robot}, one thread"
@@ -240,7 +259,8 @@ def parallel(results: Results) -> Table:
         found = results.system
         pairs = zip(found.lengths, found.seconds, strict=True)
         spent = ", ".join(f"{links} links {duration(seconds)}" for links, seconds in pairs)
-        table.caption = f"sparse system of all links: {spent}; exponent {found.exponent:.3f}"
+        growth = f"exponent {found.exponent:.3f}; error of the last {found.error:.1e}"
+        table.caption = f"sparse system of all links: {spent}; {growth}"
     return table
 
 

@@ -18,6 +18,7 @@ from benchmarks.cases import Cell
 from benchmarks.counts import Count, Figure
 from benchmarks.growth import Growth
 from benchmarks.inverse_kinematics import InverseKinematicsRow
+from benchmarks.laws import LawRow
 from benchmarks.loops import LoopRow
 from benchmarks.parallel import ParallelRow, SystemGrowth
 from benchmarks.starts import Start, Sweep
@@ -92,7 +93,9 @@ class Results:
     loops: list[LoopRow] = field(default_factory=list)
     loop_stepping: Stepping | None = None
     contacts: Stepping | None = None
+    joint_physics: Stepping | None = None
     inverse_kinematics: InverseKinematicsRow | None = None
+    laws: list[LawRow] = field(default_factory=list)
     parallel: list[ParallelRow] = field(default_factory=list)
     system: SystemGrowth | None = None
     verdicts: list[Verdict] = field(default_factory=list)
@@ -107,6 +110,10 @@ class Results:
         """The row of a robot with loops, if it was timed."""
         found = (r for r in self.loops if (r.robot, r.quantity) == (robot, quantity))
         return next(found, None)
+
+    def law_row(self, robot: str, law: str) -> LawRow | None:
+        """The row of a robot under a law, if it was timed."""
+        return next((r for r in self.laws if (r.robot, r.law) == (robot, law)), None)
 
     def count(self, robot: str, quantity: str) -> Count | None:
         """Operations of a program on a robot."""

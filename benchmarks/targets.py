@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from benchmarks import cases, growth, inverse_kinematics, loops, parallel
+from benchmarks import cases, growth, inverse_kinematics, laws, loops, parallel
 from benchmarks.cases import ARMS, Cell
 
 if TYPE_CHECKING:
@@ -39,6 +39,11 @@ FOUR_BARS = 50.0
 """Times MuJoCo's rollout."""
 CONTACTS = 10.0
 """The same of quadrupeds on four feet."""
+JOINT_PHYSICS = 20.0
+"""The same of Pandas with limits and damping."""
+
+LAW = 2.0
+"""How many times longer a rollout under a law may take than ``simulate`` of the same steps."""
 
 INVERSE_KINEMATICS = 30.0
 """Times a loop over Pinocchio that takes the same steps."""
@@ -46,6 +51,8 @@ ROUNDS = 10.0
 """Times NumPy's recursion, one sample of a chain of 10 000 links."""
 SYSTEM = 1.1
 """The growth exponent of the sparse system of all links."""
+SYSTEM_ERROR = 1e-10
+"""Of its solution with the most links, relative to the largest unknown."""
 
 EXPONENT = 1.05
 SQUARE = 2.05
@@ -78,9 +85,9 @@ def at_least(what: str, goal: float, found: float | None, spread: str = "") -> V
     return Verdict(what, f">= {goal:g}x", text, None if found is None else found >= goal)
 
 
-def at_most(what: str, goal: float, found: float | None, unit: str, digits: int = 2) -> Verdict:
+def at_most(what: str, goal: float, found: float | None, unit: str, form: str = ".2f") -> Verdict:
     """A cost that should be small."""
-    text = "" if found is None else f"{found:.{digits}f}{unit}"
+    text = "" if found is None else f"{found:{form}}{unit}"
     return Verdict(what, f"<= {goal:g}{unit}", text, None if found is None else found <= goal)
 
 
@@ -91,6 +98,7 @@ def verdicts(results: Results) -> list[Verdict]:
         *_primals(results),
         *_loops(results),
         *_contacts(results),
+        *_laws(results),
         *_inverse_kinematics(results),
         *_parallel(results),
         *_growth(results),
@@ -126,7 +134,7 @@ def _primals(results: Results) -> list[Verdict]:
         times = [row.ours.median for row in rows if row and row.ours]
         ratio = times[0] / times[1] if len(times) == 2 else None
         what = f"{robot}, derivatives of inverse dynamics, against itself"
-        found.append(at_most(what, PRIMAL, ratio, "x", 1))
+        found.append(at_most(what, PRIMAL, ratio, "x", ".1f"))
     return found
 
 
@@ -151,7 +159,18 @@ def _loops(results: Results) -> list[Verdict]:
 def _contacts(results: Results) -> list[Verdict]:
     ratio = results.contacts.ratio if results.contacts else None
     what = "quadruped on four feet, simulator, against MuJoCo"
-    return [at_least(what, CONTACTS, ratio.median if ratio else None)]
+    rubbed = results.joint_physics.ratio if results.joint_physics else None
+    damped = "panda with limits and damping, simulate, against MuJoCo"
+    return [
+        at_least(what, CONTACTS, ratio.median if ratio else None),
+        at_least(damped, JOINT_PHYSICS, rubbed.median if rubbed else None),
+    ]
+
+
+def _laws(results: Results) -> list[Verdict]:
+    row = results.law_row(*laws.MAIN)
+    what = f"{', '.join(laws.MAIN)}, rollout, against simulate"
+    return [at_most(what, LAW, row.over.median if row else None, "x")]
 
 
 def _inverse_kinematics(results: Results) -> list[Verdict]:
@@ -168,9 +187,11 @@ def _parallel(results: Results) -> list[Verdict]:
     spread = f" ({ratio.low:.1f} to {ratio.high:.1f})" if ratio else ""
     what = f"chain{parallel.LENGTHS[-1]}, forward_dynamics, NumPy in rounds against its recursion"
     slope = results.system.exponent if results.system else None
+    error = results.system.error if results.system else None
     return [
         at_least(what, ROUNDS, ratio.median if ratio else None, spread),
-        at_most("sparse system of all links, growth exponent", SYSTEM, slope, "", 3),
+        at_most("sparse system of all links, growth exponent", SYSTEM, slope, "", ".3f"),
+        at_most("sparse system of all links, error", SYSTEM_ERROR, error, "", ".1e"),
     ]
 
 
@@ -178,14 +199,14 @@ def _growth(results: Results) -> list[Verdict]:
     known = {(growth.quantity, growth.code): growth.exponent for growth in results.growth}
     codes = {"final": "growth exponent over chains", "rolled": "the same, loops alone"}
     found = [
-        at_most(f"{x}, {what}", EXPONENT, known.get((x, code)), "", 3)
+        at_most(f"{x}, {what}", EXPONENT, known.get((x, code)), "", ".3f")
         for x in cases.VECTORS
         for code, what in codes.items()
     ]
     for x in growth.DERIVATIVES:
         goal = SQUARE if x.startswith("linearize") else EXPONENT
         found += [
-            at_most(f"{x}, {what}", goal, known.get((x, code)), "", 3)
+            at_most(f"{x}, {what}", goal, known.get((x, code)), "", ".3f")
             for code, what in codes.items()
         ]
     return found
@@ -207,7 +228,9 @@ def _starts(results: Results) -> list[Verdict]:
     return [
         at_most(f"loops compiled, worst of {robots}", ROLLED, longest, " s"),
         at_most(f"{ARMS[-1]}, first result after the import", FIRST, first, " s"),
-        at_most("new process, first call from the cache, beyond imports", CACHED, cached, " s", 3),
+        at_most(
+            "new process, first call from the cache, beyond imports", CACHED, cached, " s", ".3f"
+        ),
     ]
 
 

@@ -2,6 +2,7 @@
 """Sphinx configuration. Built by ``make docs`` with warnings as errors."""
 
 import logging
+import os
 import re
 import sys
 from importlib.metadata import version as installed_version
@@ -11,12 +12,15 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
+import example_pages  # noqa: E402
 import papers_page  # noqa: E402
 import pictures  # noqa: E402
 import registry  # noqa: E402
+import speed_plots  # noqa: E402
 
-# What is compiled on the way is no news here.
-logging.getLogger("phistar").setLevel(logging.WARNING)
+# What is compiled and executed on the way is no news here.
+for name in ("phistar", "traitlets"):
+    logging.getLogger(name).setLevel(logging.WARNING)
 
 project = "phistar"
 author = "phistar developers"
@@ -24,7 +28,9 @@ project_copyright = "2026, phistar developers"
 version = release = installed_version("phistar")
 
 extensions = [
+    "gallery",
     "mathml",
+    "narrow_tables",
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
@@ -41,6 +47,8 @@ html_math_renderer = "mathml"
 myst_heading_anchors = 3
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
+nb_execution_in_temp = True
+nb_execution_timeout = 120
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
@@ -83,10 +91,22 @@ def spell_aliases(_app: Any, _page: str, _template: str, context: Any, _tree: An
         context["body"] = ALIAS.sub(r"\1\2\3\4", context["body"])
 
 
+def configure_kernels(folder: Path) -> None:
+    """Let cells run without a user's settings of IPython, and without its history and remarks."""
+    profile = folder / "profile_default"
+    profile.mkdir(parents=True, exist_ok=True)
+    quiet = "c.IPKernelApp.log_level = 40\nc.HistoryManager.enabled = False\n"
+    (profile / "ipython_kernel_config.py").write_text(quiet, encoding="utf-8")
+    os.environ["IPYTHONDIR"] = str(folder)
+
+
 def setup(app: Any) -> None:
     """Write the generated pages, draw pictures, connect the hooks, one before napoleon's (500)."""
+    configure_kernels(HERE / "_generated" / "ipython")
     registry.write(HERE / "_generated")
     pictures.draw(HERE / "_generated" / "pictures")
+    example_pages.write(HERE / "_generated" / "examples")
+    speed_plots.draw(HERE / "_generated" / "speed")
     app.connect("source-read", locate_names)
     # Lines move without the page being touched.
     app.connect("env-get-outdated", lambda *_: ["papers"])

@@ -3,10 +3,13 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from html import escape
 from pathlib import Path
 
+from phistar.algebra.identities import with_adjoints
 from phistar.algebra.phases import IDENTITIES
+from phistar.algebra.printing import to_text
 from phistar.algebra.proof import SCALAR_ADJOINT
 from phistar.algebra.symbols import SYMBOLS
 from phistar.algorithms.catalogue import catalogue, where
@@ -49,7 +52,15 @@ def link(name: str, root: str = "") -> str:
     """A name in code letters that leads to its place; ``root`` leads to the generated pages."""
     place = target(name)
     assert place, f"{name} stands on no page"
-    return f'<a href="{root}{place}"><code>{escape(name)}</code></a>'
+    says = f' title="{escape(_rules()[name])}"' if name in _rules() else ""
+    return f'<a href="{root}{place}"{says}><code>{escape(name)}</code></a>'
+
+
+@cache
+def _rules() -> dict[str, str]:
+    """What each rule says, its adjoint included, to be read where its name is."""
+    rows = with_adjoints(IDENTITIES)
+    return {row.name: f"{to_text(row.lhs)} → {to_text(row.rhs)}" for row in rows}
 
 
 def spot(place: str) -> str:

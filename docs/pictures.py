@@ -9,9 +9,10 @@ import contextlib
 import re
 from pathlib import Path
 
+import page_script
+
 HERE = Path(__file__).parent
 PICTURE = re.compile(r"\]\(_generated/pictures/(\w+\.png)\)")
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def names(text: str) -> list[str]:
@@ -30,10 +31,8 @@ def draw(folder: Path) -> None:
         text = page.read_text(encoding="utf-8")
         if not (wanted := names(text)):
             continue
-        found: dict[str, object] = {}
         with contextlib.chdir(folder), contextlib.redirect_stdout(None):
-            for block in BLOCK.findall(text):
-                exec(compile(block, page.name, "exec"), found)
+            page_script.run_all(page)
         for name in wanted:
             if not (folder / name).is_file():
                 raise FileNotFoundError(f"{page.name} shows {name}, which none of its blocks draws")

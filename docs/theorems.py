@@ -12,7 +12,9 @@ from markup import anchor, cite, count, link, plain, sentence, table, target
 
 from phistar.algebra.printing import to_latex
 from phistar.algebra.proof import Outcome, Proof, Theorem, open_lets, prove
-from phistar.algebra.proof_text import hypotheses_text, outcome_text, steps_lines
+from phistar.algebra.proof_text import hypotheses_text, outcome_text, steps_lines, sum_text
+from phistar.algebra.rewrite import RewriteStep, RewriteTrace
+from phistar.algebra.words import WordSum
 from phistar.algorithms.catalogue import THEOREM_MODULES, catalogue, where
 
 ROOT = "../"
@@ -91,15 +93,22 @@ def _folded(proof: Proof) -> Iterator[str]:
     assert proof.outcome is Outcome.PROVED, f"{proof.theorem.name} is {proof.outcome.value}"
     steps = count(len(proof.left) + len(proof.right), "step")
     yield f'<details class="proof"><summary><b>Proved</b> in {steps}</summary>'
+    shown = ((trace, step) for trace in proof.traces for step in trace.steps[:SHOWN])
     for line in steps_lines(proof, limit=SHOWN):
-        yield _step(*found.groups()) if (found := STEP.match(line)) else _remark(line)
+        found = STEP.match(line)
+        yield _step(*found.groups(), *next(shown)) if found else _remark(line)
     yield f"<p>{escape(outcome_text(proof).capitalize())}.</p></details>"
 
 
-def _step(number: str, rule: str, size: str, word: str) -> str:
+def _step(
+    number: str, rule: str, size: str, word: str, trace: RewriteTrace, step: RewriteStep
+) -> str:
+    """A word, what the rule makes of it, and how many words the whole sum has then."""
     # Rows that cancel the inverses of a theorem are made for it and stand on no page.
     named = link(rule, ROOT) if target(rule) else _code(rule)
-    return f'<p class="step">{number}. {named} on {_code(word)}, then {size}</p>'
+    put = WordSum(trace.start.codomain, trace.start.domain, dict(step.results()))
+    change = f"{_code(word)} → {_code(sum_text(put, full=False))}"
+    return f'<p class="step">{number}. {named}: {change}; {size} in all</p>'
 
 
 def _remark(line: str) -> str:

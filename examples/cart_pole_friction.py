@@ -80,8 +80,8 @@ def plot(found: dict[str, phistar.sim.Simulation], path: Path) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Simulate, check, tell and plot."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("plots"), help="folder of the plots")
     parser.add_argument("--no-plots", action="store_true")
-    parser.add_argument("--out", type=Path, default=Path())
     options = parser.parse_args(arguments)
     robot = cart_pole()
     print(robot.limits)
@@ -92,6 +92,7 @@ def main(arguments: list[str] | None = None) -> None:
     check(robot, found["and end stops"])
     print("between the stops, friction within its bound, energy never rises")
     if not options.no_plots:
+        options.out.mkdir(parents=True, exist_ok=True)
         path = options.out / "cart_pole_friction.png"
         plot(found, path)
         print(path)

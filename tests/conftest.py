@@ -2,8 +2,9 @@
 """Settings of the whole test suite: how hypothesis searches, where compiled code is kept.
 
 Every scalar program that a test compiles is verified first. Outside of ``USERS_CODE`` LLVM does not
-optimise, which takes a third of the time: what phistar writes is the same, and that machine code of
-the users' level gives the same numbers is tested there, program by program and on reference robots.
+optimise and code works on one sample at a time, which takes a tenth of the time: the operations are
+the same, and that machine code as users have it, on several samples side by side, gives the same
+numbers is tested there, program by program and on reference robots.
 Tests of bits elsewhere have the mark ``users_code``: how products and sums are fused is LLVM's.
 PHISTAR_USERS_CODE=1 has all tests run what users run.
 
@@ -40,6 +41,9 @@ COMPILATION_SECONDS = 60.0
 COLOUR_SETTINGS = ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
 """What a machine may want of every terminal; tests of colours say it for themselves."""
 
+GC_THRESHOLD = 20_000
+"""New objects after which garbage is collected; Python's 700 take one part in forty of the time."""
+
 MAX_VERIFIED_VISITS = 2000
 """Visits of links up to which loops are verified: it takes some 20 us each."""
 
@@ -52,6 +56,7 @@ USERS_CODE = (
     "sim/test_bits.py",
     "test_batches_of_one.py",
     "test_dynamics.py",
+    "with_dask/",
 )
 """Where tests run machine code of the level that users have: folders and files about it."""
 
@@ -114,10 +119,10 @@ _LEVELS = pytest.StashKey[dict[bool, _CodeLevel]]()
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Levels of code for the tests to come; no collection of garbage looks at what is there."""
     bytecode = Path(os.environ["PHISTAR_CACHE"], "bytecode")
-    names = ("opt_level", "max_optimised_characters")
+    names = ("opt_level", "max_optimised_characters", "max_lanes")
     session.config.stash[_LEVELS] = {
         True: _CodeLevel("users", **{name: vars(POLICY)[name] for name in names}),
-        False: _CodeLevel("quick", opt_level=0, max_optimised_characters=sys.maxsize),
+        False: _CodeLevel("quick", opt_level=0, max_optimised_characters=sys.maxsize, max_lanes=1),
     }
     if sys.dont_write_bytecode:
         # Python of the processes that tests start compiles phistar once, not each time.
@@ -125,6 +130,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         os.environ["PYTHONPYCACHEPREFIX"] = str(bytecode)
     gc.collect()
     gc.freeze()
+    # Frozen objects do not count for how often the others are looked through.
+    gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -33,7 +33,10 @@ LAYERS: dict[str, tuple[str, str]] = {
     "jobs": ("", ""),
     "gc_pause": ("", ""),
     "fork_locks": ("", ""),
+    "progress": ("", "rich"),
+    "whole_files": ("", ""),
     "memory_limits": ("errors", ""),
+    "file_packages": ("errors", "mcap pyarrow rosbags zarr"),
     "reprs": ("", "numpy"),
     "settings": ("errors", "platformdirs"),
     "spatial": ("errors", "numpy"),
@@ -47,7 +50,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "sweeps": ("errors algebra spatial model", "numpy"),
     "scalar": ("errors jobs spatial model algebra sweeps", "numpy"),
     "backends": (
-        "errors settings jobs gc_pause spatial model algebra sweeps scalar",
+        "errors settings jobs gc_pause whole_files spatial model algebra sweeps scalar",
         "numpy llvmlite jax platformdirs filelock",
     ),
     "derive": ("errors model algebra algorithms sweeps", ""),
@@ -78,9 +81,10 @@ LAYERS: dict[str, tuple[str, str]] = {
     "inverse_kinematics": ("errors spatial model scalar backends compile", "numpy"),
     "c_export": (f"errors model arguments {LEVELS} compile explain kernels", ""),
     "sim": (
-        "errors memory_limits reprs spatial model arguments constraints scalar backends compile "
-        "dynamics kinematics energies joint_physics diagonal loops drawing viewer",
-        "numpy rich mcap",
+        "errors file_packages memory_limits progress reprs spatial model arguments constraints "
+        "scalar backends compile dynamics kinematics energies joint_physics derivatives diagonal "
+        "loops drawing viewer",
+        "numpy rich",
     ),
     "constraints": ("errors spatial model", "numpy"),
     "loops": (
@@ -101,17 +105,25 @@ LAYERS: dict[str, tuple[str, str]] = {
     "robots": ("errors model loaders robot", "numpy"),
     "testing": (f"{BASE} {LEVELS} compile robot robots", "numpy"),
     "control": ("errors reprs spatial model derivatives loops robot sim", "numpy scipy rich"),
-    "ident": ("errors spatial model robot", "numpy scipy"),
-    "scale": ("errors model robot", "numpy dask zarr"),
+    "ident": (
+        "errors file_packages whole_files progress reprs spatial model arguments joint_physics "
+        "derivatives robot sim drawing",
+        "numpy scipy",
+    ),
+    "scale": (
+        "errors file_packages settings progress compile kernels ident robot",
+        "numpy dask distributed threadpoolctl",
+    ),
     "interop": ("errors model robot", "numpy jax torch casadi gymnasium"),
     "viewer": (
-        "errors spatial model sweeps dynamics derivatives diagonal energies explain drawing",
+        "errors spatial model sweeps dynamics derivatives diagonal energies explain drawing "
+        "inverse_kinematics",
         "numpy viser",
     ),
     "report": ("errors reprs spatial model robots robot sim drawing", "numpy"),
     "cli": (
-        f"{BASE} settings robot robots backends compile explain c_export sim control viewer report "
-        "drawing phistar",
+        f"{BASE} settings robot robots backends compile explain c_export sim control ident scale "
+        "viewer report drawing progress whole_files phistar",
         "numpy rich platformdirs llvmlite",
     ),
     "__main__": ("cli", ""),
@@ -119,9 +131,16 @@ LAYERS: dict[str, tuple[str, str]] = {
 
 # Engines and where the one file that imports each of them lives.
 ENGINES = {
+    "dask": "scale/packages.py",
+    "distributed": "scale/packages.py",
     "jax": "backends/jax/package.py",
+    "mcap": "file_packages.py",
     "mujoco": "loaders/mjcf/mjcf_reader.py",
+    "pyarrow": "file_packages.py",
+    "rosbags": "file_packages.py",
     "xacro": "loaders/xacro.py",
+    "threadpoolctl": "scale/packages.py",
+    "zarr": "file_packages.py",
 }
 
 

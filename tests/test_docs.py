@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the pages show must run as it is pasted, print what they say and ask nobody outside."""
 
+import ast
 import contextlib
 import io
+import os
 import re
 import shlex
 from pathlib import Path
@@ -14,9 +16,9 @@ import phistar
 from phistar.cli import main
 from tests.helpers import ROOT, chosen_backends, docs_module
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *TUTORIALS]
 FENCE = re.compile(r"^```(python|text)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-SHAPE = re.compile(r"^(\w+) = .*# \(([\w, ]*)\)", re.MULTILINE)
 COMMAND = re.compile(r"^ {4}(?:\$ )?phistar (.+)$", re.MULTILINE)
 PLACEHOLDER = re.compile(r"\b[A-Z]{3,}\b")
 
@@ -30,6 +32,7 @@ WITH_CODE = [
     for page in PAGES
     if any(kind == "python" for kind, _ in _fences(page))
     and (page.stem != "jax" or "jax" in chosen_backends())
+    and (page.stem != "scaling" or os.environ.get("PHISTAR_TEST_SCALE"))
 ]
 
 
@@ -46,7 +49,7 @@ def test_page_runs_as_pasted(page: Path, tmp_path: Path, monkeypatch: pytest.Mon
         with contextlib.redirect_stdout(io.StringIO()) as out:
             exec(compile(source, page.name, "exec"), names)
         printed = out.getvalue()
-        _check_shapes(source, names)
+        docs_module("page_script").check_shapes(source, names)
     for picture in docs_module("pictures").names(page.read_text(encoding="utf-8")):
         assert (tmp_path / picture).stat().st_size > 10_000
 
@@ -66,16 +69,93 @@ def test_pictures_are_drawn_by_their_pages(tmp_path: Path, monkeypatch: pytest.M
         pictures.draw(tmp_path / "pictures")
 
 
-def _check_shapes(source: str, names: dict[str, object]) -> None:
-    """A comment such as "(6, nv)" after an assignment is the shape of what was assigned."""
-    robots = [value for value in names.values() if isinstance(value, phistar.Robot)]
-    for name, shape in SHAPE.findall(source):
-        sizes = re.findall(r"\w+", shape)
-        shapes = [
-            tuple(getattr(robot, size) if size in ("nq", "nv") else int(size) for size in sizes)
-            for robot in robots
-        ]
-        assert np.shape(names[name]) in shapes, name
+CELLS = """
+```{code-cell}
+x = 1  # no figure
+x + 1
+```
+```{code-cell}
+:tags: [remove-input]
+raise ValueError("for the page alone")
+```
+```python
+from matplotlib.figure import Figure
+Figure(figsize=(1, 1))
+```
+"""
+
+
+def test_a_page_is_a_script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Values are printed and figures written; cells that belong to the page alone are left out."""
+    (tmp_path / "page.md").write_text(CELLS, encoding="utf-8")
+    script = docs_module("page_script")
+    assert script.main([str(tmp_path / "page.md"), "--out", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.splitlines()[1] == "2"
+    assert (tmp_path / "page_1.png").is_file()
+    assert script.main([str(tmp_path / "page.md"), "--print"]) == 0
+    printed = capsys.readouterr().out
+    assert "x + 1\n\nfrom matplotlib" in printed
+
+
+def test_wrong_shapes_are_found() -> None:
+    """A comment that gives another shape than the array has."""
+    names: dict[str, object] = {"q": np.zeros(3), "robot": phistar.load("cartpole")}
+    check = docs_module("page_script").check_shapes
+    check("q = f()  # (3,)", names)
+    with pytest.raises(ValueError, match=r"q has shape \(3,\), its comment says \(nq,\)"):
+        check("q = f()  # (nq,)", names)
+
+
+def test_the_compiler_in_200_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    """Cells that define things have no more lines than that, and the result is phistar's."""
+    page = ROOT / "docs" / "small_compiler.md"
+    script = docs_module("page_script")
+    defined = [x for x in script.blocks(page.read_text(encoding="utf-8")) if "print(" not in x]
+    assert sum(map(_code_lines, defined)) <= 200
+    script.run_all(page)
+    shown = capsys.readouterr().out
+    assert "25 steps: forward dynamics" in shown
+    assert "below 1e-12: True" in shown
+
+
+def _code_lines(source: str) -> int:
+    """Lines without blank ones, comments and docstrings."""
+    tree = ast.parse(source)
+    texts = [n for n in ast.walk(tree) if isinstance(n, ast.Expr) and _is_text(n.value)]
+    hidden = {line for n in texts for line in range(n.lineno, (n.end_lineno or n.lineno) + 1)}
+    lines = enumerate(source.splitlines(), 1)
+    return sum(bool(x.strip()) and x.strip()[0] != "#" and k not in hidden for k, x in lines)
+
+
+def _is_text(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
+
+
+def test_cells_of_narrow_tables_have_titles() -> None:
+    """Titles of columns stand in their cells; text around the table stays."""
+    table = (
+        "<thead><tr><th>a b</th><th></th></tr></thead><tbody><tr><td>1</td><td>2</td></tr></tbody>"
+    )
+    found = docs_module("narrow_tables").titled(f"before<table>{table}</table><p>after</p>")
+    assert found.startswith("before<table>")
+    assert '<td data-title="a b">1</td><td>2</td>' in found
+    assert found.endswith("<p>after</p>")
+
+
+def test_pictures_of_speed_are_the_table_of_the_readme() -> None:
+    """All cells are read; a table that cannot be read stops the build."""
+    plots = docs_module("speed_plots")
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    batch, single, *_ = plots.tables(text)
+    assert list(batch) == list(single)
+    assert all(row.keys() >= {"inverse dynamics", "mass matrix"} for row in batch.values())
+    ratios = [cell.ratio for row in batch.values() for cell in row.values()]
+    assert sum(f" ({ratio:g}×)" in text for ratio in ratios) == len(ratios)
+    with pytest.raises(ValueError, match="no table of speed"):
+        plots.tables("")
+    broken = "<!-- speed: -->\n| | a |\n|---|---|\n| x, 1 | fast |\n<!-- end of speed -->"
+    with pytest.raises(ValueError, match="'fast'"):
+        plots.tables(broken)
 
 
 def _commands() -> list[str]:
@@ -146,3 +226,16 @@ def test_theorems_show_their_derivations() -> None:
     steps = re.findall(r'<p class="step">.*', text)
     assert len(steps) >= len(theorems)
     assert all("href=" in step for step in steps)
+
+
+def test_examples_are_shown_with_what_they_print(tmp_path: Path) -> None:
+    """A section each: docstring, command, output, pictures."""
+    (tmp_path / "drawn" / "small_example").mkdir(parents=True)
+    (tmp_path / "drawn" / "small_example" / "a.png").touch()
+    file = tmp_path / "small_example.py"
+    file.write_text('"""What it is."""\n', encoding="utf-8")
+    page = docs_module("example_pages").page({file: "said\n"}, tmp_path / "drawn")
+    text = "\n".join(page)
+    assert "## Small example\n\nWhat it is.\n\n    python examples/small_example.py\n" in text
+    assert "```text\nsaid\n```" in text
+    assert "](drawn/small_example/a.png)" in text

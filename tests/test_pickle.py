@@ -59,6 +59,8 @@ THINGS: dict[str, Callable[[], Any]] = {
     "adaptive simulation": lambda: ROBOT.simulate(Q, V, duration=0.05, scheme="dopri5"),
     "PD with gravity": lambda: control.pd_gravity(ROBOT, Q),
     "computed torque": lambda: control.computed_torque(ROBOT, Q),
+    "gravity compensation": lambda: control.gravity_compensation(ROBOT),
+    "following": lambda: control.follow(control.pd_gravity(ROBOT, Q), np.stack([Q, Q])),
     "rates": lambda: control.rate_feedback(ROBOT),
     "pose": lambda: control.pose_control(ROBOT, TIP, np.eye(4)),
     "operational space": lambda: control.operational_space(ARM, "link7", np.eye(4)),

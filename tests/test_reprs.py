@@ -29,6 +29,8 @@ def things() -> list[Any]:
         control.pose_control(robot, frame, np.broadcast_to(np.eye(4), (50, 4, 4))),
         control.pd_gravity(robot, q),
         control.computed_torque(robot, q),
+        control.gravity_compensation(robot),
+        control.follow(control.pd_gravity(robot, q[0]), q),
         control.operational_space(phistar.load("ur5"), "tool0", np.eye(4)),
     ]
     goal = control.FrameGoal(frame, np.eye(4))

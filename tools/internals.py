@@ -43,6 +43,7 @@ from phistar.scalar.program import ScalarProgram, count_arithmetic
 from phistar.scalar.trace.state_update import joint_offsets, to_state_update
 from phistar.sim import compiled_stepper as simulation
 from phistar.sim.schemes import SCHEMES, UpdateStage
+from phistar.sim.stepper import SteppingOptions
 from phistar.sim.variables import Velocity
 from phistar.sweeps.matrix_requests import MatrixForm, matrix_forms
 
@@ -199,7 +200,9 @@ def strategies(model: Model) -> Mapping[str, Callable[[], str]]:
 
     def steps() -> str:
         with patch.object(simulation, "CompiledStepper", lambda *_: True):
-            found = simulation.make_compiled_stepper(model, Velocity(model), SCHEMES["rk4"], 1)
+            found = simulation.make_compiled_stepper(
+                model, Velocity(model), SteppingOptions(SCHEMES["rk4"])
+            )
         return "NumPy" if found is None else "machine code"
 
     named: dict[str, Callable[[], str]] = {"simulate": steps}

@@ -67,7 +67,10 @@ def compared(path: Path, seed: int = 0) -> Agreement | str:
         return "neither springs nor damping"
     if robot.nv > MAX_COORDINATES or robot.singular_hinges:
         return f"{robot.nv} coordinates, or joints without inertia"
-    return compare(robot, peer, seed)
+    found = compare(robot, peer, seed)
+    if found.rk4 is None and found.implicit is None:
+        return f"a free joint, and damping that is stiff at {STEP_LENGTHS[-1]:g} s"
+    return found
 
 
 def compare(robot: phistar.Robot, peer: Any, seed: int = 0) -> Agreement:

@@ -18,7 +18,7 @@ with importing():
     from phistar.robot import Robot, load
 
 if TYPE_CHECKING:
-    from phistar import control
+    from phistar import control, ident
 
 __version__ = "0.1.0"
 
@@ -34,6 +34,7 @@ __all__ = [
     "errors",
     "explain",
     "from_dh",
+    "ident",
     "load",
     "prove",
     "random_model",
@@ -43,9 +44,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """``phistar.control`` is imported when it is first used: loading a robot does not need it."""
-    if name == "control":
-        return import_module("phistar.control")
+    """Users of robots are imported when they are first used: loading a robot does not need them."""
+    if name in ("control", "ident"):
+        return import_module(f"phistar.{name}")
     raise AttributeError(f"module 'phistar' has no attribute {name!r}")
 
 

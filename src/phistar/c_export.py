@@ -84,6 +84,7 @@ RESULT_MEANINGS: Mapping[str, str] = {
     "terrain_step": "",
     "contact_points": "",
     "terrain_points": "",
+    "row_solver": "",
     "loop_dynamics": "rates of v; NaN where a state is not on the loops, or they lose rank",
 }
 """What the results of traced quantities hold."""

@@ -63,6 +63,10 @@ class PenetrationWarning(PhistarWarning):
     """A simulation begins with something deep inside the ground or another body."""
 
 
+class ModelMismatchWarning(PhistarWarning):
+    """A log does not seem to belong to the robot: exchanged joints, a wrong sign, degrees."""
+
+
 class RenamedWarning(PhistarWarning, DeprecationWarning):
     """An argument has another name now; the old one still works."""
 

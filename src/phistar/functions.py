@@ -68,13 +68,10 @@ from phistar.model.model import Model
 from phistar.model.node_tree import NodeTree
 from phistar.model.numpy_kinematics import check_reference, frame_pose, jacobian, reference_pose
 from phistar.spatial import motion_transform, pose_inverse
+from phistar.thresholds import POLICY
 
 _ARTICULATED_SYMBOLS = frozenset({P, D, G, K, E_psi, psi, Upsilon})
 """Symbols that need D > 0."""
-
-
-SINGULAR_ROUNDINGS = 4096
-"""Eigenvalues below this many roundings count as directions in which frames cannot move."""
 
 
 def operational_inertia(
@@ -137,7 +134,7 @@ def _traced_inertia(
         rows = np.full(1, damping, q.dtype)
         return run_traced(model, ("damped_operational_inertia", frames, reference), q, rows)
     # What counts as singular in single precision is in roundings of double precision, too.
-    roundings = SINGULAR_ROUNDINGS * float(np.finfo(q.dtype).eps / np.finfo(float).eps)
+    roundings = POLICY.singular_roundings * float(np.finfo(q.dtype).eps / np.finfo(float).eps)
     return run_traced(model, ("operational_inertia", frames, reference, roundings), q)
 
 
@@ -164,7 +161,7 @@ def _refuse_singular_pose(model: Model, frames: Sequence[str], compliance: Array
     size = np.sqrt(np.diagonal(compliance, axis1=-2, axis2=-1))
     size = np.where(size > 0, size, 1.0)
     values = np.linalg.eigvalsh(compliance / (size[..., :, None] * size[..., None, :]))
-    bad = values <= SINGULAR_ROUNDINGS * np.finfo(values.dtype).eps
+    bad = values <= POLICY.singular_roundings * np.finfo(values.dtype).eps
     if not bad.any():
         return
     samples = np.asarray(bad.any(axis=-1))

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import base64
 import html
 from collections.abc import Sequence
 from dataclasses import fields
+from string import Template
 from typing import Any, TypeVar
 
 import numpy as np
@@ -48,6 +50,35 @@ def truncate_lines(lines: list[str], max_lines: int = 10) -> list[str]:
     if len(lines) <= max_lines:
         return lines
     return [*lines[:max_lines], f"... and {len(lines) - max_lines} more"]
+
+
+_PAGE = Template("""<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:;
+ style-src 'unsafe-inline'; script-src 'unsafe-inline'; frame-src 'self'">
+<title>$title</title><link rel="icon" href="data:,">
+<style>
+  :root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif; }
+  body { max-width: 62rem; margin: 1.5rem auto; padding: 0 1rem; }
+  table { border-collapse: collapse; display: block; overflow-x: auto; margin: 0.6rem 0; }
+  td, th { border-bottom: 1px solid #8884; padding: 0.15rem 0.7rem 0.15rem 0; text-align: left; }
+  pre { overflow-x: auto; font-size: 0.85rem; }
+  img { max-width: 100%; background: #fff; }
+</style></head>
+<body><h1>$title</h1>$body</body></html>
+""")
+
+
+def html_document(title: str, body: str) -> str:
+    """A whole page of a body in HTML: it needs no other file and asks nobody outside."""
+    return _PAGE.substitute(title=html.escape(title), body=body)
+
+
+def html_picture(svg: bytes, description: str) -> str:
+    """A drawing as a part of a page."""
+    data = base64.b64encode(svg).decode()
+    return f'<img alt="{html.escape(description)}" src="data:image/svg+xml;base64,{data}">'
 
 
 def html_card(title: str, *parts: str) -> str:

@@ -30,7 +30,7 @@ from phistar.errors import (
     close_matches,
     pluralize,
 )
-from phistar.functions import SINGULAR_ROUNDINGS, Function, operational_inertia
+from phistar.functions import Function, operational_inertia
 from phistar.geometry.curvature_mixin import Geometry
 from phistar.inverse_kinematics.inverse_kinematics_mixin import SolvesInverseKinematics
 from phistar.joint_physics.joint_physics_mixin import HasJointPhysics
@@ -59,6 +59,7 @@ from phistar.model.singular import singular_problems
 from phistar.model.wrenches import check_wrenches
 from phistar.operators import Operators
 from phistar.sim.simulation_mixin import Simulates
+from phistar.thresholds import POLICY
 from phistar.viewer.view_mixin import Viewable
 from phistar.whole_body import WholeBody
 from phistar.whole_system.whole_system_mixin import HasWholeSystem
@@ -129,7 +130,7 @@ class Robot(
         """What notebooks show."""
         from phistar.drawing.notebook_cards import robot_card
 
-        return robot_card(repr(self)[1:-1], self.model, self.load_report.source, self.home)
+        return robot_card(repr(self)[1:-1], self.model, self.load_report.folder, self.home)
 
     def with_gravity(self, gravity: ArrayLike) -> Robot:
         """The same robot in another gravity field (3,) [m/s^2]."""
@@ -508,7 +509,7 @@ class Robot(
                 entry = self._entries.get(("damped_operational_inertia", names, reference))
                 more = (number_rows(damping, len(q) if q.ndim == 2 else None),)
             else:
-                key = ("operational_inertia", names, reference, SINGULAR_ROUNDINGS)
+                key = ("operational_inertia", names, reference, POLICY.singular_roundings)
                 entry = self._entries.get(key) if damping == 0.0 else None
             if entry is not None and (result := entry(q, *more)) is not None:
                 return result

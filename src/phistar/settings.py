@@ -8,6 +8,9 @@ Variables are read when they are needed, so a program may change them, all but t
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from phistar.errors import SettingError
@@ -21,6 +24,19 @@ DEFAULT_CACHE_MEGABYTES = 256.0
 """Megabytes."""
 
 
+_reproducible: ContextVar[bool] = ContextVar("reproducible", default=False)
+
+
+@contextmanager
+def reproducible_on_one_thread() -> Iterator[None]:
+    """Inside, batches of this thread run on it alone, and by final code from the first one on."""
+    token = _reproducible.set(True)
+    try:
+        yield
+    finally:
+        _reproducible.reset(token)
+
+
 def backend() -> str:
     """PHISTAR_BACKEND: name of the backend that runs where none is named; empty: the default."""
     return _read_variable("PHISTAR_BACKEND")
@@ -28,6 +44,8 @@ def backend() -> str:
 
 def tier() -> str:
     """PHISTAR_TIER: one of ``TIERS``."""
+    if _reproducible.get():
+        return "wait"
     value = _read_variable("PHISTAR_TIER") or TIERS[0]
     if value not in TIERS:
         raise SettingError("PHISTAR_TIER", value, f"one of {', '.join(TIERS)}")
@@ -36,6 +54,8 @@ def tier() -> str:
 
 def threads() -> int | None:
     """PHISTAR_THREADS: threads for a large batch; None: the available processors."""
+    if _reproducible.get():
+        return 1
     value = _read_variable("PHISTAR_THREADS")
     if not value:
         return None

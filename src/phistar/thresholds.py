@@ -206,6 +206,11 @@ class Policy:
     opt_level: int = 2
     """Of instruction selection and register allocation; programs come simplified."""
 
+    max_lanes: int = 16
+    """Samples that are worked on side by side, if the widest registers hold as many. One alone is
+    for code that must be there soon: without optimisation (``opt_level`` 0) loops of single numbers
+    compile in a third of the time of loops of vectors."""
+
     max_optimised_characters: int = 375_000
     """Characters of a module beyond which one level less is enough: it compiles in less than half
     the time, to code of the same length."""
@@ -217,6 +222,10 @@ class Policy:
     max_background_characters: int = 60_000
     """Beyond it, a process compiles in the background, where nobody waits for it to start; and when
     this process ends, nothing takes longer than these."""
+
+    cache_share_unseen: float = 0.1
+    """Share of the free room of the cache on disk that a process fills before it looks at all files
+    again: so ten processes at the same time stay within the limit."""
 
     seconds_per_character: float = 1.5e-6
     """That a compilation takes, about."""
@@ -310,6 +319,11 @@ class Policy:
     impulses of the step before as a start, seven of an arm agree with an exact solution to 1e-12
     after 20."""
 
+    gain_products_per_call: int = 128
+    """Products of gains and errors in one of the calls that linear feedback is made of, about: a
+    straight line of all 648 of a quadruped compiles for seconds, and six calls of 108 take no
+    longer than it."""
+
     max_explicit_joint_rate: float = 1.0
     """Length of a step times the rate at which a damper stops, or a spring swings, a joint, up to
     which ``"auto"`` takes explicit steps: rk4 is stable up to 2.8."""
@@ -351,6 +365,15 @@ class Policy:
 
     resting_gravity_steps: float = 2.0
     """Steps of free fall: what comes slower than they make it does not bounce, but rests."""
+
+    row_set_margin: float = 1e-6
+    """Fraction of a step of free fall, and of what rows move in a step, below which impulses and
+    rates of contacts and joints count as none: derivatives of a step say there that another law is
+    near."""
+
+    redundant_row_share: float = 1e-9
+    """Share of the largest one up to which singular values of the rows that act in a step count as
+    none: four corners of a box have twelve rows on six coordinates."""
 
     max_node_links_unrolled: int = 1000
     """Links, and columns of nodes of links that move together, up to which dynamics over nodes is
@@ -434,6 +457,28 @@ class Policy:
     monitor_numbers_per_chunk: int = 1 << 20
     """Numbers of v that monitors look at together: energies of links take ten times the memory."""
 
+    # -- rank and equality
+
+    singular_roundings: int = 4096
+    """Roundings below which an eigenvalue counts as a direction in which frames cannot move."""
+
+    equal_steps_tolerance: float = 1e-9
+    """Relative difference of steps of a simulation that count as equally long."""
+
+    # -- identification
+
+    base_rank_tolerance: float = 1e-9
+    """Pivot, relative to the first, of the regressor at random states with columns of unit length
+    below which a column depends on others. Of the bundled robots the smallest that count are above
+    1e-2, the largest that do not below 1e-14."""
+
+    excitation_tolerance: float = 1e-7
+    """Singular value, relative to the first, of a log's base regressor with columns of unit length
+    below which a direction was not excited: what noise makes of it is no information."""
+
+    identification_piece_samples: int = 4096
+    """Samples of a log whose regressor is formed together: those of an arm are 16 MB."""
+
     # -- threads and the interpreter
 
     operations_per_lane_nanosecond: float = 0.6
@@ -453,6 +498,23 @@ class Policy:
 
     simulation_piece_nanoseconds: float = 2e8
     """Machine code after which a simulation looks at the keyboard and moves its progress bar."""
+
+    step_tangent_numbers: int = 8_000_000
+    """Numbers of the derivatives of steps of a simulation that are computed at once, 64 MB: enough
+    for the batch to be long, and small beside the memory of any machine."""
+
+    # -- tasks of phistar.scale
+
+    task_operations: int = 4_000_000_000
+    """Operations of a task beyond which it is cut: about a second of one core. Progress is shown,
+    and what was done is kept, from task to task."""
+
+    task_bytes: int = 128_000_000
+    """Bytes of the inputs and results of a task beyond which it is cut: a worker with 2 GB holds
+    several tasks, and copies of them on their way to a store."""
+
+    task_rows: int = 1_000_000
+    """Rows of a task at most; at 20 ns each they take longer than Dask's own 1 to 8 ms per task."""
 
 
 POLICY = Policy()

@@ -80,3 +80,12 @@ def test_worker_says_what_is_missing() -> None:
     cell = {"robot": "double_pendulum", "method": "fly", "batch": 1}
     answer = against_worker.Worker().prepare({**cell, "arguments": [], "options": {}})
     assert "fly" in answer["missing"]
+
+
+def test_options_that_a_revision_does_not_know() -> None:
+    """``name?`` is given where the method has it, and left out where it has not."""
+    robot = phistar.load("double_pendulum")
+    options = {"dt": 1e-3, "passive?": False}
+    known = against_worker.options_of(robot.simulate, options)
+    assert known == {"dt": 1e-3, "passive": False}
+    assert against_worker.options_of(robot.jacobian, options) == {"dt": 1e-3}

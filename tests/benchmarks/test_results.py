@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from benchmarks import cases, counts, loops, readme, report, results, starts, targets
+from benchmarks import cases, counts, laws, loops, readme, report, results, starts, targets
 from benchmarks.cases import ARMS, QUANTITIES, VECTORS, Cell
 from benchmarks.counts import Count, Figure
 from benchmarks.growth import DERIVATIVES, Growth
 from benchmarks.inverse_kinematics import InverseKinematicsRow
+from benchmarks.laws import LawRow
 from benchmarks.loops import LoopRow
 from benchmarks.parallel import LENGTHS, ParallelRow, SystemGrowth
 from benchmarks.results import Results, Rival, Row
@@ -58,11 +59,14 @@ def _results(ratio: float = 30.0, growth: float = 1.0) -> Results:
     found.loop_stepping = Stepping("four_bar", 4096, 200, ours, times, many, 1e-8)
     links = f"chain{LENGTHS[-1]}"
     found.parallel = [ParallelRow(links, (1.0, 2.0), ours, times, spread, 1e-12)]
-    found.system = SystemGrowth((10, 100), (1e-3, 1e-2), growth)
+    found.system = SystemGrowth((10, 100), (1e-3, 1e-2), growth, 1e-14)
     found.contacts = Stepping("quadruped", 4096, 50, ours, times, many, 1e-3)
+    found.joint_physics = Stepping("panda", 4096, 50, ours, times, many, 1e-15)
     found.inverse_kinematics = InverseKinematicsRow(
         "panda", 4096, 0.85, 14.0, 0.999, ours, ours, times, many
     )
+    over = Ratio(1.5 * growth + 0.3, growth, growth + 1, growth)
+    found.laws = [LawRow(*each, 4096, 50, ours, ours, over, times, 1e-15) for each in laws.LAWS]
     found.sweep = Sweep(272, 272, 0.05, 0.25, "large.xml, forward_dynamics")
     found.verdicts = targets.verdicts(found)
     return found
@@ -110,6 +114,7 @@ def test_tables_show_times_ratios_and_reasons() -> None:
         "looped 4096",
         "100 (1.5x)",
         "4096 x four_bar",
+        "1.80x (1.00–2.00)",
     ):
         assert part in text
     assert "looped 1 " not in text
@@ -119,6 +124,7 @@ def test_tables_show_times_ratios_and_reasons() -> None:
         "Growth over chains",
         "First result",
         "Forward dynamics in rounds",
+        "Rollouts under laws",
         "Decisions",
         "Goals",
     ):
@@ -165,7 +171,8 @@ def test_goals_missed_and_not_measured() -> None:
     """Slower than asked for is missed; what was not measured is not met."""
     slow = _results(ratio=0.5, growth=1.2)
     by_name = {verdict.what: verdict for verdict in slow.verdicts}
-    assert not any(v.met for what, v in by_name.items() if "Pinocchio" in what or "growth" in what)
+    slower = ("Pinocchio", "growth", "rollout, against simulate")
+    assert not any(v.met for what, v in by_name.items() if any(x in what for x in slower))
     nothing = targets.verdicts(Results("make bench"))
     assert {verdict.met for verdict in nothing} == {None}
     assert len(nothing) == len(slow.verdicts) - len(slow.figures)

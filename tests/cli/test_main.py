@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The front door: help, exit codes, one line for every failure, pipes and terminals."""
 
+import argparse
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from phistar.cli import COMMANDS, main
+from phistar.cli import COMMANDS, FIRST_STEPS, command_and_parser, main
 from phistar.cli import robots as robots_command
 
 
@@ -24,9 +26,28 @@ def run_module(*arguments: str, **environment: str) -> subprocess.CompletedProce
     )
 
 
-@pytest.mark.parametrize("argv", [[], ["--help"], ["-h"], ["help"]])
+def test_first_steps_without_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """Five commands that exist and are typed as they stand, and how to see all of them."""
+    assert main([]) == 0
+    out = capsys.readouterr().out
+    assert len(FIRST_STEPS) == 5
+    for line in FIRST_STEPS:
+        assert f"  {line} " in out
+        assert _parsed(line)
+    assert f"phistar --help lists all {len(COMMANDS)} commands" in out
+
+
+def _parsed(line: str) -> argparse.Namespace:
+    """The options of a command line, which must be understood."""
+    program, name, *arguments = shlex.split(line.partition(">")[0])
+    assert program == "phistar"
+    _, parser = command_and_parser(name)
+    return parser.parse_args(arguments)
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["-h"], ["help"]])
 def test_help_lists_every_command(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """Help, asked for or not, names each command with its purpose."""
+    """Help names each command with its purpose."""
     assert main(argv) == 0
     out = capsys.readouterr().out
     for name, summary in COMMANDS.items():
@@ -44,6 +65,25 @@ def test_every_command_explains_itself(
     out = capsys.readouterr().out
     assert f"usage: phistar {name}" in out
     assert COMMANDS[name][1:] in " ".join(out.split())
+    example = out.partition("example:\n")[2].strip()
+    assert example.startswith(f"phistar {name}")
+    assert _parsed(example)
+
+
+@pytest.mark.parametrize("columns", ["30", "200"])
+def test_help_fits_eighty_columns_everywhere(
+    columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever the terminal is: the same lines, none wider than 80."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    pages = [[], ["--help"], *([name, "--help"] for name in COMMANDS)]
+    texts = []
+    for width in (columns, "80"):
+        monkeypatch.setenv("COLUMNS", width)
+        assert [main(page) for page in pages] == [0] * len(pages)
+        texts.append(capsys.readouterr().out)
+    assert texts[0] == texts[1]
+    assert max(map(len, texts[0].splitlines())) <= 80
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -287,7 +287,9 @@ def test_ilqr_of_a_batch_with_bounds() -> None:
     found = control.ilqr(cost, starts, dt=0.01, steps=40, limits=bound)
     assert found.converged.all()
     assert np.isclose(np.abs(found.trajectory.tau).max(), bound)
-    assert (found.cost >= free.cost).all()
+    # The start that the bound does not touch ends elsewhere within the solver's tolerance.
+    assert (found.cost >= (1 - 1e-6) * free.cost).all()
+    assert found.cost[1] > (1 + 1e-4) * free.cost[1]
 
 
 def test_second_derivatives_through_loops_are_refused() -> None:

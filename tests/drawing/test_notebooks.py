@@ -62,3 +62,9 @@ def test_names_are_text() -> None:
     outside = re.sub(r'srcdoc="[^"]*"', "", card)
     assert "<script>" not in outside
     assert html.escape("<i>") in outside
+
+
+def test_figures_are_pictures() -> None:
+    """IPython shows figures of matplotlib by themselves only where pyplot is imported."""
+    pytest.importorskip("matplotlib")
+    assert phistar.load("cartpole").plot()._repr_png_()[:4] == b"\x89PNG"

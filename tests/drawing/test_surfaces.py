@@ -140,6 +140,29 @@ def test_meshes_are_found_in_their_package_and_nowhere_else(tmp_path: Path) -> N
             find_mesh(name, [folder])
 
 
+def test_meshes_beside_the_file_are_found_from_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder of the robot's file counts, not that of the process; editing keeps it."""
+    text = (
+        '<robot name="arm"><link name="base"/><link name="tip"><inertial><mass value="1"/>'
+        '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial><visual>'
+        '<geometry><mesh filename="part.stl"/></geometry></visual></link><joint name="hinge" '
+        'type="continuous"><parent link="base"/><child link="tip"/></joint></robot>'
+    )
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    here.mkdir()
+    elsewhere.mkdir()
+    (here / "robot.urdf").write_text(text, "utf-8")
+    (here / "part.stl").write_bytes(_binary_stl(box(0.5, 0.25, 2.0)))
+    monkeypatch.chdir(here)
+    found = phistar.load("robot.urdf")
+    monkeypatch.chdir(elsewhere)
+    for each in (found, found.with_gravity((0.0, 0.0, -1.0)), phistar.load(here / "robot.urdf")):
+        (part,) = each.scene().parts
+        assert part.surface.volume == pytest.approx(0.25, rel=1e-6)
+
+
 def test_missing_meshes_are_named_once_and_drawn_as_boxes() -> None:
     """Two links with one missing mesh: one line; both are boxes with the inertia of the link."""
     builder = ModelBuilder("arm")

@@ -119,3 +119,35 @@ def test_commands_for_trees_refuse_loops_in_one_line(
     assert "--tree" in error
     assert main([*arguments, "--tree"]) == 0
     assert out.exists()
+
+
+def test_shapes_without_contacts_are_listed_by_kind() -> None:
+    """Meshes and ellipsoids that move, spheres of the world; edits count again."""
+    pytest.importorskip("mujoco")
+    text = b"""<mujoco><worldbody><geom type="plane" size="1 1 1"/>
+    <geom name="knob" type="sphere" size=".1"/>
+    <body name="a"><freejoint/><geom name="egg" type="ellipsoid" size=".1 .1 .2"/>
+    <body name="b"><joint name="j"/><geom name="can" type="cylinder" size=".1 .2"/>
+    <geom name="pea" type="ellipsoid" size=".1 .1 .1"/></body></body></worldbody></mujoco>"""
+    robot = phistar.load(text)
+    told = [entry for entry in robot.load_report.unused if "shape" in entry.what]
+    assert [(entry.where, entry.what, entry.note) for entry in told] == [
+        (
+            "",
+            "1 collision shape of kind sphere (knob)",
+            "no contacts in robot.simulator, where plane, box are touched in the world",
+        ),
+        (
+            "",
+            "2 collision shapes of kind ellipsoid (egg, pea)",
+            "no contacts in robot.simulator, where sphere, capsule, cylinder, box touch",
+        ),
+    ]
+    assert [str(entry) for entry in robot.without("b").load_report.unused][1].startswith(
+        "1 collision shape of kind ellipsoid (egg)"
+    )
+    assert robot.simulator(1, dt=1e-3).unused_shapes == (
+        "knob: nothing touches a sphere of the world",
+        "egg: an ellipsoid touches nothing",
+        "pea: an ellipsoid touches nothing",
+    )

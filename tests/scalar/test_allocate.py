@@ -9,7 +9,8 @@ import pytest
 
 import phistar
 from phistar.compile import cheapest_equivalent, kernel
-from phistar.scalar.allocate import allocate_forward_slots, allocate_link_slots
+from phistar.scalar.allocate import accesses_by_sweep, allocate_forward_slots, allocate_link_slots
+from phistar.scalar.graph import SlotKey
 from phistar.scalar.lower import LoweringOptions, to_looped
 from phistar.scalar.program import (
     BasicBlock,
@@ -38,7 +39,7 @@ def _loop(
 
 
 def _shared(*loops: LinkSweep, held: str = "") -> bool:
-    slots = allocate_link_slots(loops, {(key, 0) for key in held})
+    slots = allocate_link_slots(loops, accesses_by_sweep(loops), {(key, 0) for key in held})
     return slots["a", 0] == slots["b", 0]
 
 
@@ -104,22 +105,24 @@ def test_numbers_kept_at_a_link(robot: str, counts: tuple[tuple[int, int], ...])
 # -- handed on
 
 
+def _handed(*loops: LinkSweep, held: str = "") -> dict[SlotKey, int]:
+    return allocate_forward_slots(loops, accesses_by_sweep(loops), {(key, 0) for key in held})
+
+
 def test_what_is_handed_on() -> None:
     """What children read outward, parents inward: in the loop that writes it, nowhere else."""
     down = _loop(OUTWARD, [("a", "parent"), ("b", "parent")], [("a", "link"), ("b", "link")])
-    assert allocate_forward_slots([down]) == {("a", 0): 0, ("b", 0): 1}
-    assert allocate_forward_slots([down], {("a", 0)}) == {("b", 0): 0}
-    assert allocate_forward_slots([down, _loop(OUTWARD, [("a", "link")])]) == {("b", 0): 0}
-    assert allocate_forward_slots([_loop(INWARD, [("a", "parent")], [("a", "link")])]) == {}
+    assert _handed(down) == {("a", 0): 0, ("b", 0): 1}
+    assert _handed(down, held="a") == {("b", 0): 0}
+    assert _handed(down, _loop(OUTWARD, [("a", "link")])) == {("b", 0): 0}
+    assert _handed(_loop(INWARD, [("a", "parent")], [("a", "link")])) == {}
     up = _loop(INWARD, [("c", "link")], [("c", "parent")])
-    assert allocate_forward_slots([up]) == {("c", 0): 0}
-    assert allocate_forward_slots([_loop(OUTWARD, [("c", "link")], [("c", "parent")])]) == {}
-    assert (
-        allocate_forward_slots([_loop(INWARD, [("c", "link")], [("c", "parent"), ("c", "link")])])
-        == {}
-    )
-    assert allocate_forward_slots([down, up]) == {("a", 0): 0, ("b", 0): 1, ("c", 0): 0}
-    assert allocate_link_slots([down, up], handed=allocate_forward_slots([down, up])) == {}
+    assert _handed(up) == {("c", 0): 0}
+    assert _handed(_loop(OUTWARD, [("c", "link")], [("c", "parent")])) == {}
+    assert _handed(_loop(INWARD, [("c", "link")], [("c", "parent"), ("c", "link")])) == {}
+    assert _handed(down, up) == {("a", 0): 0, ("b", 0): 1, ("c", 0): 0}
+    both = [down, up]
+    assert allocate_link_slots(both, accesses_by_sweep(both), handed=_handed(*both)) == {}
 
 
 def _trees() -> list[list[int]]:

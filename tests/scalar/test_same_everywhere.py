@@ -35,15 +35,19 @@ def _files() -> list[Path]:
 
 
 def _settings() -> Iterator[dict[str, str]]:
-    """Kernels and threads of BLAS and vector loops of NumPy that this processor can run."""
+    """Kernels and threads of BLAS and vector loops of NumPy that this processor can run.
+
+    The last kernel is left out where there are others: it is the processor's own, which a process
+    without settings takes.
+    """
     from numpy._core import _multiarray_umath as core
 
     present = [x for x in core.__cpu_dispatch__ if core.__cpu_features__[x]]
     features = {x[1:] for x in jit.host_cpu().features.split(",") if x.startswith("+")}
     blas = {"Prescott": "sse3", "Sandybridge": "avx", "Haswell": "avx2", "SkylakeX": "avx512f"}
     blas = {name: needs for name, needs in blas.items() if needs in features}
-    without = [present, present[-1:], [], []]
-    for (name, _), off in zip(blas.items(), without, strict=False):
+    without = [present, present[-1:], []]
+    for name, off in zip(list(blas)[: max(1, len(blas) - 1)], without, strict=False):
         yield {
             "OPENBLAS_CORETYPE": name,
             "OPENBLAS_NUM_THREADS": str(2 + len(off) % 2),

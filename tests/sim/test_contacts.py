@@ -7,6 +7,7 @@ import pytest
 import phistar
 from phistar.sim import Box, HeightField, Plane
 from phistar.sim.simulator import Simulator
+from tests.sim.contact_laws import LawfulSteps
 
 GRAVITY = 9.81
 DT = 1e-3
@@ -27,16 +28,12 @@ def _on_slope(angle: float, height: float) -> np.ndarray:
     return np.r_[place, 0.0, np.sin(half), 0.0, np.cos(half)]
 
 
-def _require_laws(sim: Simulator) -> None:
-    """Forces push and stay in the cone; with the weight they are the rate of the momentum."""
-    c = sim.contacts
-    assert (c.normal_force >= -1e-9).all()
-    slack = 1e-9 * (1.0 + c.normal_force)
-    assert (c.tangential_force <= c.friction * c.normal_force + slack).all()
-
-
-def _momentum(robot: phistar.Robot, sim: Simulator) -> np.ndarray:
-    return np.asarray(robot.momentum(sim.q, sim.v))
+def _lawful(robot: phistar.Robot, sim: Simulator, steps: int, **slack: float) -> np.ndarray:
+    """Configurations (steps + 1, batch, nq) of a free motion whose every step was looked at."""
+    motion = LawfulSteps(robot, sim)
+    motion.take(steps=steps)
+    motion.require_laws(**slack)
+    return motion.q
 
 
 @pytest.fixture(scope="module")
@@ -56,19 +53,7 @@ def test_a_box_slides_as_coulomb_says(crate: phistar.Robot) -> None:
     angle, mu = np.radians(25.0), 0.3
     sim = crate.simulator(1, dt=DT, ground=Plane.slope(angle), friction=mu)
     sim.reset(q=_on_slope(angle, HALF[2]))
-    mass = crate.model.links[-1].mass
-    energy = sim.energy()
-    for _ in range(200):
-        before = _momentum(crate, sim)
-        sim.step()
-        _require_laws(sim)
-        assert (sim.energy() <= energy + 1e-9).all()
-        energy = sim.energy()
-        # Newton: what the ground gives, with the weight, is the change of momentum.
-        c = sim.contacts
-        force = c.force.sum(axis=1) + mass * crate.model.gravity
-        change = (_momentum(crate, sim) - before)[:, 3:] / DT
-        np.testing.assert_allclose(change, force, atol=1e-6 * mass * GRAVITY)
+    _lawful(crate, sim, 200)
     down = np.array([np.cos(angle), 0.0, -np.sin(angle)])
     speed = sim.frame_velocity("box")[0, 3:] @ down
     expected = GRAVITY * (np.sin(angle) - mu * np.cos(angle)) * sim.state.time[0]
@@ -82,7 +67,8 @@ def test_a_box_rests_below_the_cone(crate: phistar.Robot) -> None:
     sim = crate.simulator(1, dt=4 * DT, ground=Plane.slope(angle), friction=0.6)
     start = _on_slope(angle, HALF[2])
     sim.reset(q=start)
-    q = sim.step(substeps=2500).q[0]
+    _lawful(crate, sim, 2500)
+    q = sim.q[0]
     assert np.linalg.norm(q[:3] - start[:3]) < 1e-6
     assert np.abs(crate.difference(start, q)[:3]).max() < 1e-6
     weight = crate.model.links[-1].mass * GRAVITY
@@ -91,22 +77,16 @@ def test_a_box_rests_below_the_cone(crate: phistar.Robot) -> None:
 
 
 def test_a_ball_bounces_to_e2_h(ball: phistar.Robot) -> None:
-    """Relative 2e-3 with steps of 0.1 ms, once and twice; energy never rises."""
+    """Relative 3e-3 with steps of 0.2 ms, once and twice."""
     e, height = np.array(0.7), 1.0
-    sim = ball.simulator(1, dt=1e-4, ground=Plane(restitution=float(e)))
+    sim = ball.simulator(1, dt=2e-4, ground=Plane(restitution=float(e)))
     sim.reset(q=[0.0, 0.0, 0.1 + height, 0.0, 0.0, 0.0, 1.0])
-    heights, energies = [], []
-    for _ in range(2700):
-        sim.step(substeps=5)
-        heights.append(sim.q[0, 2] - 0.1)
-        energies.append(sim.energy()[0])
-    assert (np.diff(energies) <= 1e-9).all()
-    h = np.array(heights)
+    h = _lawful(ball, sim, 6750)[:, 0, 2] - 0.1
     turns = np.flatnonzero((h[1:-1] < h[:-2]) & (h[1:-1] <= h[2:])) + 1
     first = h[turns[0] : turns[1]].max()
     second = h[turns[1] :].max()
-    assert abs(first - e**2 * height) < 2e-3 * height
-    assert abs(second - e**4 * height) < 2e-3 * height
+    assert abs(first - e**2 * height) < 3e-3 * height
+    assert abs(second - e**4 * height) < 3e-3 * height
 
 
 def test_a_ball_rolls_down(ball: phistar.Robot) -> None:
@@ -115,8 +95,7 @@ def test_a_ball_rolls_down(ball: phistar.Robot) -> None:
     for mu, factor in ((0.5, 5.0 / 7.0), (0.0, 1.0)):
         sim = ball.simulator(1, dt=DT, ground=Plane.slope(angle), friction=mu)
         sim.reset(q=_on_slope(angle, 0.1))
-        sim.step(substeps=300)
-        _require_laws(sim)
+        _lawful(ball, sim, 300)
         speed = np.linalg.norm(sim.frame_velocity("ball")[0, 3:])
         assert abs(speed - factor * GRAVITY * np.sin(angle) * 0.3) < 1e-3 * speed
 
@@ -128,9 +107,8 @@ def test_three_boxes_stand() -> None:
     sim = robot.simulator(1, dt=5e-3)
     start = np.concatenate([[0.0, 0.0, z, 0.0, 0.0, 0.0, 1.0] for z in (0.1, 0.3, 0.5)])
     sim.reset(q=start)
-    for _ in range(4):
-        sim.step(substeps=500)
-        _require_laws(sim)
+    # It sinks by 4 µm while the impulses of the tower are found, and is lifted again.
+    _lawful(robot, sim, 2000, energy_slack=5e-6, solved=0.03)
     assert np.abs(sim.q[0] - start).max() < 1e-4
     weight = robot.model.links[-1].mass * GRAVITY
     on_ground = sim.contacts["ground"].force.sum(axis=1)[0]
@@ -152,7 +130,7 @@ def test_boxes_and_height_fields_of_the_world(ball: phistar.Robot) -> None:
     pose[:3, 3] = [0.0, 0.0, 0.1]
     on_box = ball.simulator(1, dt=DT, ground=[Plane(), Box([1.0, 1.0, 0.2], pose, name="step")])
     on_box.reset(q=place)
-    on_box.step(substeps=600)
+    _lawful(ball, on_box, 600)
     assert abs(on_box.q[0, 2] - 0.3) < 1e-6
     assert on_box.contacts["step"].touching.all()
     assert not on_box.contacts["ground"].touching.any()
@@ -160,7 +138,7 @@ def test_boxes_and_height_fields_of_the_world(ball: phistar.Robot) -> None:
     field = HeightField(0.1 * x * 0.5, 0.5, (-2.0, -1.0), friction=0.5)
     sim = ball.simulator(1, dt=DT, ground=field)
     sim.reset(q=[0.0, 0.0, 0.2 + 0.1 * np.hypot(1.0, 0.1), 0.0, 0.0, 0.0, 1.0])
-    sim.step(substeps=200)
+    _lawful(ball, sim, 200)
     speed = np.linalg.norm(sim.frame_velocity("ball")[0, 3:])
     slope = np.arctan(0.1)
     assert abs(speed - 5.0 / 7.0 * GRAVITY * np.sin(slope) * 0.2) < 1e-3 * speed
@@ -210,13 +188,153 @@ def test_the_quadruped_stands_and_is_pushed() -> None:
         return tau
 
     weight = sum(link.mass for link in robot.model.links) * GRAVITY
-    for _ in range(10):
-        sim.run(pd, 250)
-        _require_laws(sim)
-        assert np.isfinite(sim.q).all()
+    steps = LawfulSteps(robot, sim)
+    for _ in range(2500):
+        steps.take(pd(sim.q, sim.v, sim.state.time))
+    steps.require_laws()
     assert np.abs(sim.q[0] - start).max() < 0.02
     np.testing.assert_allclose(
         sim.contacts["ground"].force.sum(axis=1)[0], [0, 0, weight], atol=1e-3 * weight
     )
     assert abs(sim.q[1, 2] - start[2]) < 0.02
     assert np.abs(sim.v).max() < 0.1
+
+
+@pytest.mark.parametrize(("sweeps", "steps", "solved"), [(20, 1000, 5.0), (400, 300, 4e-3)])
+def test_a_dropped_quadruped_gains_no_energy(sweeps: int, steps: int, solved: float) -> None:
+    """Unactuated, it falls on its feet and collapses, joints hitting their stops: laws at every
+    step, and energy rises by no more than first-order steps of fast legs make of it. 20 rounds do
+    not solve the hardest impacts, which then lose energy; 400 do."""
+    robot = phistar.load("quadruped")
+    sim = robot.simulator(1, dt=1e-3, sweeps=sweeps)
+    start, _ = _stand(robot)
+    start[2] += 0.05
+    sim.reset(q=start)
+    motion = LawfulSteps(robot, sim)
+    motion.take(steps=steps)
+    motion.require_laws(energy_slack=1e-4, solved=solved)
+    energy = motion.energy()[:, 0]
+    assert energy[-1] < energy[0] - 0.1 * motion.weight
+    stops = [np.abs(x[0, : len(sim._bounded)]).max() for x in motion._impulses]
+    assert max(stops) > 0.0
+
+
+def test_impulses_that_no_longer_fit_add_no_energy(crate: phistar.Robot) -> None:
+    """A start that is far too large, and one round of the solver: energy does not rise."""
+    sim = crate.simulator(1, dt=DT, sweeps=1)
+    sim.reset(q=[0.0, 0.0, HALF[2], 0.0, 0.0, 0.0, 1.0], v=[0.0, 0.0, 0.0, 0.3, 0.0, 0.0])
+    sim._state.impulses[:] = np.tile([5.0, -1.0, 1.0], 4)
+    motion = LawfulSteps(crate, sim)
+    motion.take()
+    motion.require_laws(solved=5.0)  # one round does not solve it
+
+
+def test_balls_of_two_trees_collide() -> None:
+    """Head on, without ground: momentum is kept, an inelastic impact leaves a common speed, and
+    what one feels the other feels the other way; a capsule's end, too."""
+    other = '<body name="rod"><freejoint/><geom name="rod" type="capsule" size=".05 .2"/></body>'
+    robot = _robot(BALL, other)
+    sim = robot.simulator(1, dt=DT, ground=[], friction=0.4)
+    # The rod lies along x, its end at -0.2 - 0.05.
+    turn = np.sqrt(0.5)
+    q = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.4, 0.0, 0.0, 0.0, turn, 0.0, turn]
+    sim.reset(q=q, v=[0, 0, 0, 1.0, 0, 0] + [0.0] * 6)
+    assert sorted(set(sim.contacts.surfaces)) == ["rod"]
+    assert sim.contacts.gap.min() == pytest.approx(0.4 - 0.2 - 0.05 - 0.1, abs=1e-12)
+    before = robot.momentum(sim.q, sim.v)[0]
+    time = 0.1
+    motion = LawfulSteps(robot, sim)
+    motion.take(steps=round(time / DT))
+    motion.require_laws(energy_slack=1e-9)
+    masses = [link.mass for link in robot.model.links[1:]]
+    after = robot.momentum(sim.q, sim.v)[0]
+    fallen = -sum(masses) * GRAVITY * time
+    np.testing.assert_allclose(after[3:] - before[3:], [0.0, 0.0, fallen], atol=1e-9)
+    common = masses[0] / sum(masses)
+    speeds = [sim.frame_velocity(name)[0, 3] for name in ("ball", "rod")]
+    np.testing.assert_allclose(speeds, common, rtol=1e-9)
+
+
+def test_a_robot_and_a_free_body_in_one_forest() -> None:
+    """An arm swings into a box on the ground and shoves it: laws at every step for both trees."""
+    arm = """<body name="arm" pos="0 0 1"><joint name="shoulder" axis="0 1 0"/>
+    <geom name="club" type="capsule" size=".05 .4" pos="0 0 -.4"/></body>"""
+    crate = """<body name="box"><freejoint/>
+    <geom name="crate" type="box" size=".1 .1 .15" mass="0.5"/></body>"""
+    robot = _robot(arm, crate)
+    sim = robot.simulator(1, dt=DT, friction=0.3)
+    sim.reset(q=[0.9, -0.2, 0.0, 0.15, 0.0, 0.0, 0.0, 1.0])
+    motion = LawfulSteps(robot, sim)
+    motion.take(steps=700)
+    motion.require_laws(energy_slack=5e-5, solved=2e-4)  # of first order, by the swing
+    felt = [np.abs(x[0]).max() for x in motion._impulses]
+    assert max(felt) > 0.01
+    assert sim.q[0, 1] > 0.2
+    names = set(zip(sim.contacts.names, sim.contacts.surfaces, strict=True))
+    assert names == {("club", "ground"), ("crate", "ground"), ("club", "crate")}
+
+
+CAN = '<body name="can"><freejoint/><geom name="can" type="cylinder" size=".1 .2"/></body>'
+
+
+@pytest.fixture(scope="module")
+def can() -> phistar.Robot:
+    """A full cylinder, 0.1 m in radius and 0.4 m long."""
+    return _robot(CAN)
+
+
+def test_gaps_of_cylinders(can: phistar.Robot) -> None:
+    """However it lies: the least gap to a plane and to a box's face is that of the nearest of many
+    points of its rims; the chosen points are on the rims; 1e-12 and the fineness of the points."""
+    rng = np.random.default_rng(3)
+    places = np.array([0.0, 0.0, 1.0]) + rng.uniform(-0.05, 0.05, (24, 3))
+    turns = rng.normal(size=(24, 4))
+    turns[0], turns[1] = [0.0, 0.0, 0.0, 1.0], [0.0, np.sqrt(0.5), 0.0, np.sqrt(0.5)]
+    turns /= np.linalg.norm(turns, axis=1, keepdims=True)
+    box = Box([4.0, 4.0, 0.2], name="table")
+    sim = can.simulator(24, dt=DT, ground=[Plane((0.1, 0.2, 1.0), 0.05), box])
+    sim.reset(q=np.concatenate([places, turns], axis=1))
+    pose = can.frame_pose(sim.q, "can")
+    angle = np.linspace(0.0, 2 * np.pi, 2001)
+    rim = 0.1 * np.stack([np.cos(angle), np.sin(angle), 0 * angle], axis=-1)
+    local = np.concatenate([rim + np.array([0.0, 0.0, z]) for z in (-0.2, 0.2)])
+    points = np.einsum("bij,kj->bki", pose[:, :3, :3], local) + pose[:, None, :3, 3]
+    n = np.array([0.1, 0.2, 1.0]) / np.linalg.norm([0.1, 0.2, 1.0])
+    for name, gaps in (("ground", points @ n - 0.05), ("table", points[..., 2] - 0.1)):
+        c = sim.contacts[name]
+        np.testing.assert_allclose(c.gap.min(axis=1), gaps.min(axis=1), atol=1e-6)
+        seen = np.einsum("bji,bkj->bki", pose[:, :3, :3], c.position - pose[:, None, :3, 3])
+        np.testing.assert_allclose(np.abs(seen[..., 2]), 0.2, atol=1e-12)
+        np.testing.assert_allclose(np.hypot(seen[..., 0], seen[..., 1]), 0.1, atol=1e-12)
+
+
+def test_a_cylinder_rolls_stands_and_slides(can: phistar.Robot) -> None:
+    """Rolling 2/3 g sin θ, sliding on its end g (sin θ - μ cos θ), relative 1e-3; standing on a
+    box it does not move by a micrometre in 2 s; laws at every step."""
+    angle, mu = np.radians(15.0), 0.1
+    lying = _on_slope(angle, 0.1)
+    axis_across = np.array([np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5)])
+    half = 0.5 * angle
+    tilt = np.array([0.0, np.sin(half), 0.0, np.cos(half)])
+    lying[3:] = _product(tilt, axis_across)
+    for friction, start, gain in (
+        (0.6, lying, 2.0 / 3.0 * np.sin(angle)),
+        (mu, _on_slope(angle, 0.2), np.sin(angle) - mu * np.cos(angle)),
+    ):
+        sim = can.simulator(1, dt=DT, ground=Plane.slope(angle), friction=friction)
+        sim.reset(q=start)
+        _lawful(can, sim, 200, energy_slack=1e-7, solved=4e-3)
+        speed = np.linalg.norm(sim.frame_velocity("can")[0, 3:])
+        assert abs(speed - gain * GRAVITY * 0.2) < 1e-3 * speed
+    sim = can.simulator(1, dt=4 * DT, ground=Box([1.0, 1.0, 0.2], friction=0.5))
+    start = [0.1, 0.2, 0.3, 0.0, 0.0, 0.0, 1.0]
+    sim.reset(q=start)
+    # It sinks by 26 nm while the impulses of five points are found, and is lifted again.
+    _lawful(can, sim, 500, energy_slack=5e-8, solved=1e-3)
+    assert np.abs(sim.q[0] - start).max() < 1e-6
+
+
+def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Of quaternions (x, y, z, w)."""
+    vector = a[3] * b[:3] + b[3] * a[:3] + np.cross(a[:3], b[:3])
+    return np.r_[vector, a[3] * b[3] - a[:3] @ b[:3]]

@@ -99,11 +99,8 @@ def test_each_part_acts_alone(scheme: str) -> None:
 def exact(monkeypatch: pytest.MonkeyPatch, robot: phistar.Robot, *state: Array, **how: Any) -> Any:
     """The same simulation with friction and limits by the active-set method."""
 
-    def stepper(model, var, scheme, rows, work, threads, dtype, keep_going):  # type: ignore[no-untyped-def]
-        return RowStepper(model, var, scheme, keep_going, rows)
-
     with monkeypatch.context() as patch:
-        patch.setattr(run, "make_row_stepper", stepper)
+        patch.setattr(run, "make_row_stepper", RowStepper)
         return robot.simulate(*state, **how)
 
 
@@ -288,3 +285,20 @@ def test_reference_robots_swing_as_in_mujoco(file: str) -> None:
     assert found.rk4 is not None
     assert found.rk4 < TOLERANCE
     assert found.implicit is None or found.implicit < TOLERANCE
+
+
+@pytest.mark.parametrize("scheme", ["semi_implicit", "rk4"])
+def test_a_pendulum_that_hits_its_limits_gains_no_energy(scheme: str) -> None:
+    """It swings to and fro between stops, which take energy and never give any."""
+    robot = arm(lower=-0.4, upper=0.4)
+    start = np.array([0.3, -0.2, 0.1]), np.array([3.0, -2.0, 4.0])
+    sim = robot.simulate(*start, dt=1e-3, duration=2.0, scheme=scheme)
+    assert np.abs(sim.q).max() <= 0.4
+    energy = sim.energy()
+    slack = {"semi_implicit": 2e-3, "rk4": 1e-6}[scheme] * np.ptp(energy)
+    assert (energy - np.minimum.accumulate(energy)).max() <= slack
+    assert energy[0] - energy[-1] > 0.3 * np.ptp(energy)
+    many = robot.simulator(1, dt=1e-3)
+    many.reset(q=start[0], v=start[1])
+    worst = max(float(np.abs(many.step(substeps=5).q).max()) for _ in range(200))
+    assert worst - 0.4 < 1e-3

@@ -11,6 +11,7 @@ from phistar.model.model import Model
 from phistar.model.random import random_model
 from phistar.sim.numpy_stepper import NumpyStepper
 from phistar.sim.schemes import SCHEMES
+from phistar.sim.stepper import SteppingOptions, StepSpan
 from phistar.sim.variables import variable
 from phistar.spatial import quat_to_rotation
 from tests.helpers import patch_policy
@@ -93,9 +94,9 @@ def test_machine_code_takes_the_steps_of_the_loop(case: tuple) -> None:
         sim = robot.simulate(
             q, speeds, tau_steps=push, dt=1e-2, steps=6, scheme=name, every=2, passive=False
         )
-        loop = NumpyStepper(robot.model, variable("v", robot.model), scheme)
+        loop = NumpyStepper(robot.model, variable("v", robot.model), SteppingOptions(scheme))
         qs, vs = np.empty((3, 5, robot.nq)), np.empty((3, 5, robot.nv))
-        assert loop.run(places, speeds, push, 1e-2, 6, 2, (qs, vs))
+        assert loop.run(StepSpan.of_batch((places, speeds), push, 1e-2, 6, 2, (qs, vs)))
         assert np.abs(sim.q[1:] - qs).max() < 1e-11
         assert np.abs(sim.v[1:] - vs).max() < 1e-11 * np.abs(vs).max()
 

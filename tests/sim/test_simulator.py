@@ -91,7 +91,7 @@ def test_passive_parts_are_chosen() -> None:
     assert free.engine == "step"
     free.reset(q=[0.1])
     found = free.step(substeps=10)
-    known = robot.simulate([0.1], [0.0], dt=DT, steps=10)
+    known = robot.simulate([0.1], [0.0], dt=DT, steps=10, scheme="rk4", passive=False)
     np.testing.assert_allclose(found.q[0], known.q[-1], rtol=1e-12)
     with pytest.raises(UnknownNameError, match="springs"):
         robot.simulator(1, dt=DT, passive={"spring"})
@@ -159,7 +159,7 @@ def test_reset_of_some_samples(ball: phistar.Robot) -> None:
 
 def test_a_bad_sample_freezes_alone(ball: phistar.Robot) -> None:
     """NaN in one lane: it keeps its state until a reset, the others have the same bits."""
-    place = np.array([0.0, 0.0, 0.3, 0.0, 0.0, 0.0, 1.0])
+    place = np.array([0.0, 0.0, 0.1, 0.0, 0.0, 0.0, 1.0])
     tau = np.random.default_rng(1).normal(size=(5, 6))
     sim = ball.simulator(5, dt=DT, on_error="freeze")
     fine = ball.simulator(5, dt=DT)
@@ -229,16 +229,11 @@ def test_robots_in_the_ground_are_warned_of(ball: phistar.Robot) -> None:
 
 def test_what_cannot_be_simulated_is_refused(ball: phistar.Robot) -> None:
     """By name, with the cure."""
-    with pytest.raises(ArgumentError, match="closed loops"):
-        phistar.load("four_bar").simulator(
-            1, dt=DT, points=phistar.load("four_bar").link_names[-1:]
-        )
     crowd = dict.fromkeys(phistar.robots.chain(200).link_names[1:], 0.01)
     with pytest.raises(ArgumentError, match="fewer shapes"):
         phistar.robots.chain(200).simulator(1, dt=DT, points=crowd)
-    many = [Plane(offset=-0.1 * i, name=f"floor {i}") for i in range(1_000)]
-    with pytest.raises(ArgumentError, match="1000 pairs that may touch has 3000 rows"):
-        ball.simulator(1, dt=DT, ground=many)
+    with pytest.raises(ArgumentError, match="1000000 pairs that may touch has 3000000 rows"):
+        ball.simulator(1, dt=DT, ground=[Plane()] * 1_000_000)
     for wrong in ({"dt": 0.0}, {"dt": DT, "batch": 0}, {"dt": DT, "on_error": "nan"}):
         with pytest.raises(ArgumentError):
             ball.simulator(**wrong)
@@ -275,12 +270,16 @@ def test_points_that_cannot_move_along_the_normal() -> None:
 
 
 def test_unused_shapes_are_listed() -> None:
-    """Cylinders and meshes touch nothing, and that is said; points of frames do."""
-    xml = b"""<mujoco><worldbody><body name="can"><freejoint/>
-    <geom name="tin" type="cylinder" size=".1 .1"/></body></worldbody></mujoco>"""
+    """Ellipsoids and meshes touch nothing, and that is said; points of frames do."""
+    xml = b"""<mujoco><worldbody><geom name="pole" type="cylinder" size=".1 1" pos="3 0 1"/>
+    <geom name="floor" type="plane" size="1 1 1"/><body name="can"><freejoint/>
+    <geom name="tin" type="ellipsoid" size=".1 .1 .1"/></body></worldbody></mujoco>"""
     robot = phistar.load(xml)
     sim = robot.simulator(1, dt=DT, points={"can": 0.1})
-    assert sim.unused_shapes == ("tin: a cylinder touches nothing",)
+    assert sim.unused_shapes == (
+        "pole: nothing touches a cylinder of the world",
+        "tin: an ellipsoid touches nothing",
+    )
     sim.reset(q=[0.0, 0.0, 0.1, 0.0, 0.0, 0.0, 1.0])
     sim.step(substeps=20)
     assert sim.contacts.names == ("can",)

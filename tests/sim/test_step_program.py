@@ -8,6 +8,7 @@ import phistar
 from phistar.backends import OPTIONAL_INPUTS
 from phistar.compile import cheapest_equivalent, kernel
 from phistar.model import Model
+from phistar.model.builder import ModelBuilder
 from phistar.model.configuration import random_configuration
 from phistar.model.random import random_model
 from phistar.scalar.interpret import run
@@ -17,6 +18,7 @@ from phistar.scalar.verify import verify
 from phistar.sim.numpy_stepper import NumpyStepper
 from phistar.sim.schemes import SCHEMES
 from phistar.sim.step_program import step_operations, step_program
+from phistar.sim.stepper import SteppingOptions, StepSpan
 from phistar.sim.variables import Velocity
 
 
@@ -41,7 +43,8 @@ def test_steps(robot: str, scheme: str) -> None:
     verify(program)
     found = run(program, {"q": q, "v": v, "tau": tau, "dt": np.full((2, 1), dt)})
     known = np.empty((1, 2, model.nq)), np.empty((1, 2, model.nv))
-    NumpyStepper(model, Velocity(model), SCHEMES[scheme], False).run(q, v, tau, dt, 1, 1, known)
+    stepper = NumpyStepper(model, Velocity(model), SteppingOptions(SCHEMES[scheme]))
+    stepper.run(StepSpan.of_batch((q, v), tau, dt, 1, 1, known))
     for name, expected in zip(("q_next", "v_next"), known, strict=True):
         scale = max(1.0, np.abs(expected).max())
         np.testing.assert_allclose(found[name], expected[0], rtol=0, atol=1e-12 * scale)
@@ -54,3 +57,21 @@ def test_estimate_of_operations() -> None:
     one, four = (step_operations(SCHEMES[name], found) for name in ("semi_implicit", "rk4"))
     assert four == 4 * one > 0
     assert four <= sum(step_program(model, SCHEMES["rk4"], found).count().values())
+
+
+def test_steps_beyond_a_limit_have_no_result() -> None:
+    """So that whoever reads it takes the step again with the limit; steps inside are as they are.
+
+    A joint that begins outside may go no farther.
+    """
+    builder = ModelBuilder("hinge")
+    builder.link("base")
+    builder.link("arm", 1.0, (0.0, 0.0, -0.5), (0.1, 0.1, 0.01))
+    builder.joint("hinge", "revolute", "base", "arm", axis=(0, 1, 0), lower=-0.3, upper=0.3)
+    model = builder.build()
+    program = step_program(model, SCHEMES["semi_implicit"], rates(model), ("limits",))
+    q = np.array([[0.0], [0.29], [-0.29], [0.4], [0.4]])
+    v = np.array([[1.0], [3.0], [-3.0], [3.0], [-3.0]])
+    still = {"tau": np.zeros((5, 1)), "dt": np.full((5, 1), 0.01)}
+    found = run(program, {"q": q, "v": v, **still})["q_next"][:, 0]
+    assert np.isnan(found).tolist() == [False, True, True, True, False]

@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +21,11 @@ import numpy as np
 import pytest
 
 import phistar
+from phistar.cli import main
 from phistar.errors import ArgumentError
+from phistar.report import write_report
+from phistar.spatial import quat_to_rotation, wxyz_to_xyzw
+from phistar.viewer import Viewer, contact_arrows
 from phistar.viewer.algebra_panels import PANELS, eigenvalues_panel, mass_matrix_panel
 from phistar.viewer.overlays import articulated_inertias, equivalent_ellipsoid
 from phistar.viewer.view_state import ViewState
@@ -41,6 +47,8 @@ FLAGS = (
     "--disable-dev-shm-usage",
 )
 PATIENCE_MS = 120_000
+ENDS_OF_CURVES = "Object.values(window.__viserTestpoints.uplots).map(x => x.chart.scales.x.max)"
+"""The last time [s] on the axes of all live plots."""
 
 
 class Browser:
@@ -138,6 +146,11 @@ def test_a_slider_moves_the_picture_and_the_value(browser: Browser) -> None:
                 break
             browser.page.wait_for_timeout(100)
         assert np.abs(viewer.q - start).max() > 1e-3
+        viewer._player.pause()
+        viewer._player.go_to(8)
+        browser.page.wait_for_timeout(2000)
+        ends = browser.page.evaluate(ENDS_OF_CURVES)
+        assert ends == [0.3, 0.3]
     assert browser.errors == []
     assert browser.outside == []
 
@@ -166,7 +179,191 @@ def test_an_exported_page_plays_without_network(browser: Browser, tmp_path: Path
     assert browser.outside == []
 
 
-def test_a_port_in_use_gives_the_next(capsys: pytest.CaptureFixture[str]) -> None:
+def _pixel(browser: Browser, viewer: Viewer, point: np.ndarray) -> tuple[float, float]:
+    """Where a point of the world is on the page."""
+    (client,) = viewer._server.get_clients().values()
+    camera = client.camera
+    turn = quat_to_rotation(wxyz_to_xyzw(np.asarray(camera.wxyz)))
+    x, y, z = turn.T @ (point - np.asarray(camera.position))
+    box = browser.page.locator("canvas").first.bounding_box()
+    focal = box["height"] / 2 / np.tan(camera.fov / 2)
+    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    return middle[0] + focal * x / z, middle[1] + focal * y / z
+
+
+def test_a_frame_is_dragged_by_the_mouse(browser: Browser) -> None:
+    """The frame goes where it is pulled, and is not turned."""
+    robot = phistar.load("panda")
+    browser.errors.clear()
+    with robot.view(port=0) as viewer:
+        dragger = viewer._dragger
+        browser.open(viewer.url)
+        browser.page.wait_for_timeout(3000)
+        dragger._choice.value = "panda_link8"
+        browser.page.wait_for_timeout(2000)
+        start, pose = viewer.q, robot.frame_pose(viewer.q, "panda_link8")
+        handle = pose[:3, 3] + 0.25 * dragger._gizmo.scale * (pose[:3, 0] + pose[:3, 2])
+        x, y = _pixel(browser, viewer, handle)
+        mouse = browser.page.mouse
+        mouse.move(x, y, steps=5)
+        browser.page.wait_for_timeout(2000)
+        mouse.down()
+        browser.page.wait_for_timeout(1000)
+        for k in range(1, 7):
+            mouse.move(x - 6 * k, y)
+            browser.page.wait_for_timeout(400)
+        mouse.up()
+        for _ in range(100):
+            if dragger.status == "reached":
+                break
+            browser.page.wait_for_timeout(100)
+        assert dragger.status == "reached"
+        found = robot.frame_pose(viewer.q, "panda_link8")
+        assert np.abs(viewer.q - start).max() > 0.02
+        assert 0.02 < np.linalg.norm(found[:3, 3] - pose[:3, 3]) < 0.5
+        assert found[:3, :3] == pytest.approx(pose[:3, :3], abs=1e-3)
+    assert browser.errors == []
+
+
+def test_a_frame_is_pulled_out_of_reach() -> None:
+    """It goes as far as it can inside the limits, which is told; the gizmo comes back to it."""
+    robot = phistar.load("panda")
+    with robot.view(port=0) as viewer:
+        dragger = viewer._dragger
+        dragger._choice.value = "panda_link8"
+        dragger._choose()
+        dragger._gizmo.position = (3.0, 0.0, 0.5)
+        dragger._release()
+        assert dragger.status.startswith("out of reach")
+        lower, upper = robot.limits.lower, robot.limits.upper
+        assert ((viewer.q >= lower) & (viewer.q <= upper)).all()
+        reached = robot.frame_pose(viewer.q, "panda_link8")[:3, 3]
+        assert dragger._gizmo.position == pytest.approx(reached, abs=1e-9)
+
+
+def test_joints_of_all_kinds_have_controls() -> None:
+    """A gizmo of a ball joint behind another joint, and one of a free base, set what they show."""
+    builder = phistar.model.builder.ModelBuilder("arm")
+    builder.link("world")
+    for name in ("base", "upper", "lower"):
+        builder.link(name, mass=1.0, com=(0.1, 0.0, 0.0), inertia=np.eye(3))
+    shift = np.eye(4)
+    shift[:3, 3] = 0.3, 0.2, 0.1
+    builder.joint("root", "free", "world", "base")
+    builder.joint("turn", "revolute", "base", "upper", axis=(0, 0, 1), origin=shift)
+    builder.joint("ball", "spherical", "upper", "lower", origin=shift)
+    robot = phistar.Robot(builder.build())
+    wanted = robot.random_configuration(1)
+    with robot.view(port=0) as viewer:
+        controls = viewer._controls
+        viewer.show(wanted)
+        gizmos = {joint.name: (joint, gizmo) for joint, gizmo in controls._gizmos}
+        assert sorted(gizmos) == ["ball", "root"]
+        places = {name: (g.position.copy(), g.wxyz.copy()) for name, (_, g) in gizmos.items()}
+        start = robot.neutral()
+        start[robot.joints["turn"].q_slice] = wanted[robot.joints["turn"].q_slice]
+        viewer.show(start)
+        for name in ("root", "ball"):
+            joint, gizmo = gizmos[name]
+            gizmo.position, gizmo.wxyz = places[name]
+            controls._pulled(joint, gizmo)
+            tip = robot.link_poses(viewer.q)["lower"][:3, 3]
+            assert gizmos["ball"][1].position == pytest.approx(tip, abs=1e-6)
+        expected = robot.link_poses(wanted)
+        for link, pose in robot.link_poses(viewer.q).items():
+            assert pose == pytest.approx(expected[link], abs=1e-9)
+
+
+def test_contacts_are_drawn_while_a_simulator_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forces as long as they are large at the places of the feet, energies, ghosts of others."""
+    drawn: dict[str, np.ndarray] = {}
+    monkeypatch.setattr(
+        contact_arrows, "draw_arrows", lambda server, name, arrows, *_: drawn.update({name: arrows})
+    )
+    robot = phistar.load("quadruped")
+    stand = robot.neutral()
+    stand[7:] = np.tile([0.0, 0.7, -1.4], 4)
+    stand[2] = 0.0125 - robot.frame_pose(stand, "FL_FOOT")[2, 3]
+    sim = robot.simulator(3, dt=1e-3)
+    sim.reset(q=stand)
+    with sim.view(port=0) as viewer:
+        for _ in range(30):
+            tau = np.zeros((3, robot.nv))
+            tau[:, 6:] = 4.0 * (stand[7:] - sim.q[:, 7:]) - 0.1 * sim.v[:, 6:]
+            sim.step(tau, substeps=2)
+            time.sleep(0.05)
+        for _ in range(100):
+            if np.array_equal(viewer.q, sim.q[0]):
+                break
+            time.sleep(0.05)
+        assert np.array_equal(viewer.q, sim.q[0])
+        time.sleep(0.2)
+        contacts = sim.contacts
+        touching = np.linalg.norm(contacts.force[0], axis=-1) > 0.0
+        arrows = drawn["/contacts/forces"]
+        assert arrows[:, 0] == pytest.approx(contacts.position[0][touching], abs=1e-9)
+        lengths = np.linalg.norm(arrows[:, 1] - arrows[:, 0], axis=-1)
+        weight = 9.81 * robot.total_mass
+        forces = np.linalg.norm(contacts.force[0][touching], axis=-1)
+        assert lengths == pytest.approx(viewer._size * forces / weight, rel=1e-6)
+        rows = viewer._player._curves.rows
+        assert rows[1, -1] == pytest.approx(robot.kinetic_energy(sim.q[0], sim.v[0]), rel=1e-6)
+        assert len(viewer._player._ghosts._robots) == 2
+
+
+def test_texts_of_gaps() -> None:
+    """The closest first; wide ones are left out; no negative zero."""
+    texts = contact_arrows.gap_texts(("a", "b", "c"), np.array([0.012, -1e-6, 0.5]))
+    assert texts == [(1, "b 0.0 mm"), (0, "a 12.0 mm")]
+
+
+def test_a_report_opens_without_network(browser: Browser, tmp_path: Path) -> None:
+    """Its drawing too; nothing is asked for, nothing complains."""
+    robot = phistar.load("double_pendulum")
+    sim = robot.simulate([1.5, 0.5], [0.0, 0.0], dt=1e-3, duration=0.5, every=10)
+    page = write_report(robot, tmp_path / "report.html", sim, timings=False)
+    browser.errors.clear()
+    browser.page.context.set_offline(True)
+    try:
+        browser.page.goto(page.as_uri(), wait_until="domcontentloaded")
+        browser.page.frame_locator("iframe").locator("canvas[data-ready]").wait_for()
+        assert browser.page.get_by_text("Operations").count() > 0
+    finally:
+        browser.page.context.set_offline(False)
+    assert browser.errors == []
+    assert browser.outside == []
+
+
+def test_dae_meshes_of_a_package() -> None:
+    """A robot of another package: every mesh is found by package:// and has its size in metres."""
+    share = Path(sys.prefix) / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
+    folder = share / "cmeel.prefix" / "share" / "example-robot-data" / "robots"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scene = phistar.load(folder / "panda_description" / "urdf" / "panda.urdf").scene()
+    assert scene.missing == ()
+    (part,) = [part for part in scene.parts if part.link == "panda_link0"]
+    assert np.ptp(part.surface.vertices, axis=0) == pytest.approx([0.226, 0.189, 0.14], abs=2e-3)
+
+
+def test_what_the_command_says(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A port in use and the next one, the address, and that there is no browser."""
+    monkeypatch.setattr(Viewer, "wait", lambda self: None)
+    monkeypatch.setattr("webbrowser.open", lambda url: False)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert main(["view", "double_pendulum", "--port", str(port)]) == 0
+    first, second, third = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"port {port} is in use, taking ")
+    assert second == f"double_pendulum: http://127.0.0.1:{first.split()[-1]}  (Ctrl-C ends it)"
+    assert third == "no browser was found here: open the address above"
+
+
+def test_a_port_in_use_gives_the_next() -> None:
     """And ports that are none are refused."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

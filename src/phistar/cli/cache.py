@@ -14,6 +14,7 @@ from phistar.backends.llvm.run.jit import llvm_versions
 from phistar.cli.terminal import clean, make_console, make_table, print_line
 from phistar.errors import pluralize
 
+EXAMPLE = "phistar cache clear"
 MAX_KERNELS_LISTED = 40
 """Largest number of kernels listed."""
 

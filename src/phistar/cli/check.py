@@ -29,6 +29,7 @@ from phistar.loaders import LoadReport, Source, load_model, read_source
 from phistar.loaders.advice import advice
 from phistar.model import Model
 
+EXAMPLE = "phistar check robot.urdf other.xml --strict"
 _LINE = re.compile(r":(\d+)(?::\d+)?$")
 
 

@@ -8,6 +8,8 @@ import argparse
 from phistar.cli.usage_errors import usage_errors
 from phistar.explain import cite
 
+EXAMPLE = "phistar cite mass_matrix"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""

@@ -23,6 +23,7 @@ from phistar.errors import pluralize
 from phistar.model.kinematic_loops import active_loops
 from phistar.robot import Robot
 
+EXAMPLE = "phistar control ur5 --law pose --frame tool0 --out motion.csv"
 LAWS = ("pose", "rate", "computed_torque", "pd_gravity", "operational")
 GAINS = ("damping", "stiffness", "length", "inner")
 """Options that are passed to a law by name, if the law has them."""

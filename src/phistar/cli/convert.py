@@ -17,6 +17,7 @@ from phistar.errors import pluralize
 from phistar.loaders import load_model
 from phistar.robot import Robot
 
+EXAMPLE = "phistar convert in.xml out.urdf"
 _DIALECT_TAG = re.compile(r'<phistar:(\w+)|type="phistar:(?=\w)')
 _DIALECT_MEANINGS = {
     "actuator": "actuators",

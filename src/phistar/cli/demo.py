@@ -23,6 +23,7 @@ from phistar.cli.tree_drawing import loop_text, mimic_text
 from phistar.errors import ModelError
 from phistar.explain import derivation
 
+EXAMPLE = "phistar demo"
 BROKEN = b"""<robot name="broken">
   <link name="base"/>
   <link name="upper_arm">

@@ -21,7 +21,8 @@ from phistar.cli.terminal import clean, make_console, print_line
 from phistar.errors import PhistarError, pluralize
 from phistar.robot import load
 
-EXTRAS = ("mjcf", "xacro", "examples", "viewer", "logs")
+EXAMPLE = "phistar doctor"
+EXTRAS = ("mjcf", "xacro", "examples", "viewer", "logs", "jax", "dask")
 """Extras for users, without those for developers."""
 
 SIMD = ("sse2", "sse4.2", "avx", "avx2", "fma", "avx512f", "avx512dq", "neon", "sve")

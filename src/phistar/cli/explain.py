@@ -13,6 +13,8 @@ from phistar.compile import SCHEDULES
 from phistar.errors import ArgumentError
 from phistar.explain import LEVELS, explain, listing
 
+EXAMPLE = "phistar explain forward_dynamics panda"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""

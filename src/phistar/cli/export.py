@@ -12,6 +12,7 @@ from phistar.cli.usage_errors import usage_errors
 from phistar.compile import quantity_on
 from phistar.errors import pluralize
 
+EXAMPLE = "phistar export panda mass_matrix jacobian:panda_link8 --out c"
 TREE_OPTION = "With --tree the robot moves without its loops."
 _FRAME_QUANTITIES = ", ".join(name for name in quantity_names() if needs_frame(name))
 

@@ -33,6 +33,7 @@ from phistar.model.kinematic_loops import active_loops
 from phistar.model.unused import ARMATURE, PROPERTIES, join_values, range_parts
 from phistar.robot import Robot
 
+EXAMPLE = "phistar info panda"
 MAX_ROWS = 40
 """Rows of each section without --all."""
 

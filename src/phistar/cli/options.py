@@ -42,6 +42,12 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_meshes(parser: argparse.ArgumentParser) -> None:
+    """Folders of meshes."""
+    text = "folder with meshes, besides that of the robot's file; may be repeated"
+    parser.add_argument("--meshes", metavar="DIR", action="append", default=[], help=text)
+
+
 def seed(text: str) -> int:
     """A seed of random numbers."""
     if not text.isdecimal():

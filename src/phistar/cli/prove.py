@@ -12,6 +12,8 @@ from phistar.cli.usage_errors import usage_errors
 from phistar.errors import pluralize
 from phistar.explain import derivation, identity, is_identity, prove, theorem_names
 
+EXAMPLE = "phistar prove forward_dynamics"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""

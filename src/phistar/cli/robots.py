@@ -13,6 +13,7 @@ from phistar import robots
 from phistar.cli.terminal import clean, make_console, make_table, number
 from phistar.robot import load
 
+EXAMPLE = "phistar robots"
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 
 

@@ -25,6 +25,7 @@ from phistar.sim.run import SCHEME_NAMES
 from phistar.sim.scheme_choice import AUTO
 from phistar.sim.variables import VARIABLES
 
+EXAMPLE = "phistar simulate quadruped --seconds 1 --out motion.npz"
 DEFAULT_STEP_SECONDS = 1e-3
 """Seconds of a step, if none are given."""
 MAX_EVENTS = 5

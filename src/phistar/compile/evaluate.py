@@ -280,6 +280,14 @@ def chained_entry(
     return make_chained_entry(ahead, behind, order, second.program.sample_shapes, names)
 
 
+def finish_compilations() -> None:
+    """Wait until all code that is being compiled in the background is there."""
+    if backends.default() == "llvm":
+        from phistar.backends.llvm.run.tiers import compile_queue
+
+        compile_queue.finish()
+
+
 def keep_entry(model: Model, key: Hashable, code: Executable, order: Sequence[str]) -> None:
     """Keep the entry of a request, as soon as there is one."""
     table = entries(model)

@@ -13,6 +13,7 @@ from phistar.control.trajectory import Trajectory
 from phistar.errors import ArgumentError
 from phistar.model.configuration import Coordinates
 from phistar.reprs import one_line_repr
+from phistar.sim.law_calls import LawProgram, gain_parts
 
 
 @one_line_repr
@@ -49,6 +50,27 @@ class Feedback:
             columns = self.actuation.columns
             tau[..., columns] = np.clip(tau[..., columns], self.lower, self.upper)
         return np.asarray(tau)
+
+    def at_step(self, k: int, q: Coordinates, v: Coordinates) -> Array:
+        """The same under the name that regulators have it."""
+        return self(k, q, v)
+
+    def program(self) -> LawProgram | None:
+        """The feedback for machine code, see ``rollout``; None for a class that does another."""
+        if type(self).__call__ is not Feedback.__call__ or type(self).error is not Feedback.error:
+            return None
+        at, columns, n = self.trajectory, self.actuation.columns, self.trajectory.steps
+        numbers = {"goal": at.q[:n], "goal_velocity": at.v[:n], "force": at.tau}
+        numbers |= gain_parts(self.K)
+        moving = frozenset(numbers)
+        if self.lower is not None and self.upper is not None:
+            for name, bound, open_end in (
+                ("lower", self.lower, -np.inf),
+                ("upper", self.upper, np.inf),
+            ):
+                numbers[name] = np.full(self.actuation.robot.nv, open_end)
+                numbers[name][columns] = bound
+        return LawProgram("linear", numbers, moving, columns=tuple(columns.tolist()))
 
     def errors(self, other: Trajectory) -> Array:
         """(N + 1, ..., 2 nv): the error of another motion at every knot."""

@@ -30,11 +30,14 @@ from phistar.control.loop_states import (
     independent_motions,
     inverse_inertia_on_loops,
 )
+from phistar.derivatives.lie_jacobians import step_adjoint
 from phistar.loops.minimal import MinimalCoordinates
 from phistar.model.configuration import Coordinates
 from phistar.model.joint_physics import Passive
 from phistar.reprs import one_line_repr
 from phistar.robot import Robot
+from phistar.sim.law_calls import LawProgram
+from phistar.sim.manifold import is_euclidean, lie_bracket
 
 _HELD = 1e-9
 """Fraction of its own inertia's inverse at which a joint moves, below which the loops hold it."""
@@ -48,20 +51,50 @@ class JointLaw(Law):
         goal: (..., nq).
         stiffness: k_p (..., nv).
         damping: k_d (..., nv).
+        goal_velocity: (..., nv) of the goal, in its own axes; None: it rests.
+        goal_acceleration: (..., nv), the rate of that; None: zero.
     """
 
     goal: Array
     stiffness: Array
     damping: Array
+    goal_velocity: Array | None = field(default=None, kw_only=True)
+    goal_acceleration: Array | None = field(default=None, kw_only=True)
 
     def error(self, q: Array, v: Array) -> Array:
         """δ (..., nv): the tangent step to the goal."""
         return self.robot.difference(q, self.goal)
 
+    def _carried(self, q: Array, x: Array) -> Array:
+        """A velocity (..., nv) of the goal in the axes at q."""
+        if is_euclidean(self.robot.model):
+            return x
+        return matvec(step_adjoint(self.robot.model, self.robot.difference(self.goal, q)), x)
+
+    def _relative(self, q: Array, v: Array) -> Array:
+        """The velocity (..., nv) less that of the goal: δ̇ = -E of it."""
+        if self.goal_velocity is None:
+            return v
+        return np.asarray(v - self._carried(q, self.goal_velocity))
+
+    def _goal_rates(self, q: Array, v: Array) -> Array | None:
+        """The rate (..., nv) of the goal's velocity in the axes at q, which move; None: zero."""
+        total: Array | None = None
+        if self.goal_acceleration is not None:
+            total = self._carried(q, self.goal_acceleration)
+        if self.goal_velocity is not None and not is_euclidean(self.robot.model):
+            turned = lie_bracket(self.robot.model, v, self._carried(q, self.goal_velocity))
+            total = -turned if total is None else total - turned
+        return total
+
+    def _goal_numbers(self) -> dict[str, Array | None]:
+        """For machine code."""
+        names = ("goal", "stiffness", "damping", "goal_velocity", "goal_acceleration")
+        return {name: getattr(self, name) for name in names}
+
     def _step_rate(self, q: Array) -> Array | None:
         """E (..., nv, nv) of δ̇ = -E v; None where it is the identity."""
-        joints = (self.robot.joints[name] for name in self.robot.joint_names)
-        if all(joint.joint_kind.is_euclidean for joint in joints):
+        if is_euclidean(self.robot.model):
             return None
         # The step to the goal is minus the step from it.
         return self.robot.difference_q(self.goal, q)
@@ -81,13 +114,18 @@ class PDGravity(JointLaw):
         return spring if E is None else matvec(np.swapaxes(E, -1, -2), spring)
 
     def require(self, q: Array, v: Array) -> Array:
-        """g(q) + E*k_p δ - k_d v (..., nv)."""
-        return self.held(q, self.pull(q) - self.damping * v)
+        """g(q) + E*k_p δ - k_d v (..., nv), v less that of the goal."""
+        return self.held(q, self.pull(q) - self.damping * self._relative(q, v))
+
+    def _program(self) -> LawProgram:
+        numbers = self._goal_numbers()
+        del numbers["goal_acceleration"]
+        return self._named("pd", numbers)
 
     def lyapunov(self, q: Array, v: Array) -> Array:
-        """½v*𝓜v + ½δ*k_p δ (...) [J]; its rate is -v*k_d v."""
+        """½v*𝓜v + ½δ*k_p δ (...) [J]; its rate is -v*k_d v, v less that of the goal."""
         spring = squared_norm(np.sqrt(self.stiffness) * self.error(q, v)) / 2
-        return np.asarray(self.robot.kinetic_energy(q, v) + spring)
+        return np.asarray(self.robot.kinetic_energy(q, self._relative(q, v)) + spring)
 
 
 @one_line_repr
@@ -113,23 +151,30 @@ class ComputedTorque(JointLaw):
             return self.robot.inverse_dynamics(q, v, self._acceleration(q, v))
         return self.robot.inverse_dynamics(q, v, self._acceleration_on_loops(self.free, q, v))
 
+    def _program(self) -> LawProgram | None:
+        return self._named("computed_torque", self._goal_numbers()) if self.free is None else None
+
     def _acceleration(self, q: Array, v: Array) -> Array:
-        step, E = self.error(q, v), self._step_rate(q)
+        step, E, speed = self.error(q, v), self._step_rate(q), self._relative(q, v)
         if E is None:
-            return np.asarray(self.stiffness * step - self.damping * v)
-        # -δ = difference(goal, q) has the rate E v and the second rate E a + bias.
-        bias = self.robot.difference_bias(self.goal, q, v)
-        right_side = self.stiffness * step - self.damping * matvec(E, v) - bias
-        return np.asarray(np.linalg.solve(E, right_side[..., None])[..., 0])
+            found = np.asarray(self.stiffness * step - self.damping * speed)
+        else:
+            # -δ = difference(goal, q) has the rate E v and the second rate E a + bias.
+            bias = self.robot.difference_bias(self.goal, q, speed)
+            right_side = self.stiffness * step - self.damping * matvec(E, speed) - bias
+            found = np.asarray(np.linalg.solve(E, right_side[..., None])[..., 0])
+        carried = self._goal_rates(q, v)
+        return found if carried is None else found + carried
 
     def _acceleration_on_loops(self, free: MinimalCoordinates, q: Array, v: Array) -> Array:
         """Xv̇_R + x̄ (..., nv), v̇_R such that the independent entries of δ obey the equation."""
-        step, E = self.error(q, v), self._step_rate(q)
+        step, E, speed = self.error(q, v), self._step_rate(q), self._relative(q, v)
         X, rest = independent_motions(self.robot, free.entries, q, v)
-        speed, drift, rate = v, rest, X
+        carried = self._goal_rates(q, v)
+        drift, rate = rest if carried is None else rest - carried, X
         if E is not None:
-            drift = matvec(E, rest) + self.robot.difference_bias(self.goal, q, v)
-            speed, rate = matvec(E, v), E @ X
+            drift = matvec(E, drift) + self.robot.difference_bias(self.goal, q, speed)
+            speed, rate = matvec(E, speed), E @ X
         right_side = self.stiffness * step - self.damping * speed - drift
         chosen = rate[..., free.entries, :], right_side[..., free.entries, None]
         return np.asarray(matvec(X, np.linalg.solve(*chosen)[..., 0]) + rest)
@@ -139,8 +184,8 @@ class ComputedTorque(JointLaw):
 
         With loops of independent coordinates.
         """
-        E = self._step_rate(q)
-        speed = v if E is None else matvec(E, v)
+        E, speed = self._step_rate(q), self._relative(q, v)
+        speed = speed if E is None else matvec(E, speed)
         spring = np.sqrt(self.stiffness) * self.error(q, v)
         if self.free is not None:
             speed, spring = speed[..., self.free.entries], spring[..., self.free.entries]

@@ -9,9 +9,9 @@ would (``at_motors``). Loops do no work: Lyapunov functions of trees hold with l
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +23,7 @@ from phistar.errors import ArgumentError, ShapeError
 from phistar.model.configuration import Coordinates
 from phistar.model.joint_physics import Passive
 from phistar.robot import Robot
+from phistar.sim.law_calls import LawProgram
 from phistar.spatial import is_rotation
 
 
@@ -80,6 +81,25 @@ class Law(ABC):
     def __call__(self, k: int, q: Coordinates, v: Coordinates) -> Array:
         """The same as a policy, for ``rollout``; k is ignored."""
         return self.forces(q, v)
+
+    def at_step(self, k: int, q: Coordinates, v: Coordinates) -> Array:
+        """The same under the name that regulators have it."""
+        return self(k, q, v)
+
+    def program(self) -> LawProgram | None:
+        """The law for machine code, see ``rollout``; None for one that does not say.
+
+        A class says it by ``_program``; one derived from it may do something else, and says so
+        again.
+        """
+        own = type(self).__dict__.get("_program")
+        return None if own is None else own(self)
+
+    def _named(self, kind: str, numbers: Mapping[str, ArrayLike | None], **more: Any) -> LawProgram:
+        """A program of a kind, with the law's limits."""
+        given = {**numbers, "lower": self.lower, "upper": self.upper}
+        arrays = {k: np.atleast_1d(np.asarray(x, float)) for k, x in given.items() if x is not None}
+        return LawProgram(kind, arrays, gravity=self.gravity, passive=self.passive, **more)
 
     def saturated(self, tau: Array) -> Array:
         """Where demanded forces (..., nv) lie outside the limits."""
@@ -155,6 +175,11 @@ def goal_pose(robot: Robot, frame: str, pose: ArrayLike) -> Array:
             "and (0, 0, 0, 1) in the last row"
         )
     return goal
+
+
+def flat_pose(pose: Array) -> Array:
+    """(..., 4, 4) -> (..., 16), rows one after the other."""
+    return pose.reshape(*pose.shape[:-2], 16)
 
 
 def squared_norm(x: Array) -> Array:

@@ -34,6 +34,7 @@ from phistar.model.configuration import Coordinates
 from phistar.model.joint_physics import Passive
 from phistar.reprs import one_line_repr
 from phistar.robot import Robot
+from phistar.sim.law_calls import LawProgram, gain_parts
 
 _MARGINAL_DECAY = 1e-7
 """Modes that decay by less than this, relative to the fastest, count as not decaying."""
@@ -76,6 +77,17 @@ class Regulator:
     def __call__(self, q: Coordinates, v: Coordinates) -> Array:
         """Joint forces (..., nv) in a state."""
         return self.tau - self.actuation.spread(matvec(self.K, self.error(q, v)))
+
+    def at_step(self, k: int, q: Coordinates, v: Coordinates) -> Array:
+        """The same as a policy, for ``rollout``; k is ignored."""
+        return self(q, v)
+
+    def program(self) -> LawProgram | None:
+        """The regulator for machine code, see ``rollout``; None for a class derived from it."""
+        if type(self) is not Regulator:
+            return None
+        numbers = {"goal": self.q, "force": self.tau, **gain_parts(self.K)}
+        return LawProgram("linear", numbers, columns=tuple(self.actuation.columns.tolist()))
 
 
 def lqr(

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Operational-space control: a frame moves to a pose like a free body of unit inertia.
 
-    τ = h(q, v) + J*Λ(a - J̇v) - c(𝓜 - J*ΛJ)v        a = k_p e - k_d V
+    τ = h(q, v) + J*Λ(a - J̇v) - c(𝓜 - J*ΛJ)v        a = a° + k_p e - k_d (V - V°)
 
-In world axes, at the frame's origin: V = Jv its velocity, e = (rotation vector, difference of
-positions) to the goal, Λ the operational inertia. The origin moves straight to its goal. The last
-term damps motions without effect on the frame. With loops Λ⁻¹ = JX(X*𝓜X)⁻¹X*J*, and J̇v is what the
-frame's acceleration is under τ = h.
+In world axes, at the frame's origin: V = Jv its velocity, V° and a° velocity and acceleration of
+the goal, e = (rotation vector, difference of positions) to it, Λ the operational inertia. The
+origin moves straight to its goal. The last term damps motions without effect on the frame. With
+loops Λ⁻¹ = JX(X*𝓜X)⁻¹X*J*, and J̇v is what the frame's acceleration is under τ = h.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.control.actuation import matvec, require_positive
-from phistar.control.law import Law, goal_pose, motors, squared_norm
+from phistar.control.law import Law, flat_pose, goal_pose, motors, squared_norm
 from phistar.control.loop_states import closes_loops, inverse_inertia_on_loops
 from phistar.control.pose_law import jacobian_along, smallest_singular_value
 from phistar.errors import ArgumentError
@@ -28,6 +28,7 @@ from phistar.loops.assembly import usual_rank
 from phistar.model.joint_physics import Passive
 from phistar.reprs import one_line_repr
 from phistar.robot import Robot
+from phistar.sim.law_calls import LawProgram
 from phistar.sim.loop_stepper import loop_accelerations
 from phistar.spatial import log_so3
 
@@ -46,6 +47,8 @@ class OperationalSpace(Law):
         stiffness: k_p [1/s²].
         damping: k_d [1/s].
         inner: c [1/s], damping of motions without effect on the frame.
+        goal_velocity: (..., 6) of the goal [rad/s, m/s], world axes at its origin; None: it rests.
+        goal_acceleration: (..., 6), the rate of that; None: zero.
     """
 
     frame: str
@@ -53,7 +56,16 @@ class OperationalSpace(Law):
     stiffness: float
     damping: float
     inner: float
+    goal_velocity: Array | None = field(default=None, kw_only=True)
+    goal_acceleration: Array | None = field(default=None, kw_only=True)
     name: ClassVar[str] = "operational"
+
+    def _program(self) -> LawProgram:
+        names = ("stiffness", "damping", "inner", "goal_velocity", "goal_acceleration")
+        numbers = {name: getattr(self, name) for name in names}
+        return self._named(
+            "operational", {"goal": flat_pose(self.goal), **numbers}, frame=self.frame
+        )
 
     def error(self, q: Array, v: Array) -> Array:
         """e (..., 6) [rad, m]: rotation vector and translation to the goal, world axes."""
@@ -72,9 +84,13 @@ class OperationalSpace(Law):
         return matvec(np.swapaxes(jacobian, -1, -2), wrench)
 
     def lyapunov(self, q: Array, v: Array) -> Array:
-        """½V*V + ½k_p e*e (...)."""
-        speed = self.robot.frame_velocity(q, v, self.frame)
+        """½V*V + ½k_p e*e (...), V less that of the goal."""
+        speed = self._relative(self.robot.frame_velocity(q, v, self.frame))
         return (squared_norm(speed) + self.stiffness * squared_norm(self.error(q, v))) / 2
+
+    def _relative(self, speed: Array) -> Array:
+        """A velocity (..., 6) of the frame less that of the goal."""
+        return speed if self.goal_velocity is None else np.asarray(speed - self.goal_velocity)
 
     def require(self, q: Array, v: Array) -> Array:
         """Joint forces (..., nv)."""
@@ -86,7 +102,9 @@ class OperationalSpace(Law):
         if closes_loops(robot):
             coasting = loop_accelerations(robot.model, q, v, bias)
         drift = robot.frame_acceleration(q, v, coasting, self.frame)
-        acceleration = self.stiffness * self.error(q, v) - self.damping * speed
+        acceleration = self.stiffness * self.error(q, v) - self.damping * self._relative(speed)
+        if self.goal_acceleration is not None:
+            acceleration = acceleration + self.goal_acceleration
         wrench = matvec(inertia, acceleration - drift + self.inner * speed)
         internal = -self.inner * matvec(robot.mass_matrix(q), v)
         across = matvec(np.swapaxes(jacobian, -1, -2), wrench)

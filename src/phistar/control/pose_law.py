@@ -22,13 +22,14 @@ from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.control.actuation import matvec, require_positive
-from phistar.control.law import Law, goal_pose, motors, squared_norm
+from phistar.control.law import Law, flat_pose, goal_pose, motors, squared_norm
 from phistar.control.loop_states import closes_loops, free_motions
 from phistar.control.rate_law import damping_force, read_damping
 from phistar.errors import ArgumentError
 from phistar.model.joint_physics import Passive
 from phistar.reprs import one_line_repr
 from phistar.robot import Robot
+from phistar.sim.law_calls import LawProgram
 
 
 @one_line_repr
@@ -50,6 +51,18 @@ class PoseControl(Law):
     stiffness: float
     length: float
     name: ClassVar[str] = "pose"
+
+    def _program(self) -> LawProgram | None:
+        if not isinstance(self.damping, float):
+            return None
+        numbers: dict[str, ArrayLike] = {
+            "goal": flat_pose(self.goal),
+            "inner": self.damping,
+            "rest": np.zeros(self.robot.nv),
+            "stiffness": self.stiffness,
+            "length": self.length,
+        }
+        return self._named("pose", numbers, frame=self.frame)
 
     def error(self, q: Array, v: Array) -> Array:
         """e (..., 12) [m]: of the origin, then of the ends of the axes relative to it."""

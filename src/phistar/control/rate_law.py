@@ -21,6 +21,7 @@ from phistar.control.law import Law, motors
 from phistar.model.joint_physics import Passive
 from phistar.reprs import one_line_repr
 from phistar.robot import Robot
+from phistar.sim.law_calls import LawProgram
 
 
 @one_line_repr
@@ -34,6 +35,11 @@ class RateFeedback(Law):
 
     damping: float | Array
     name: ClassVar[str] = "rate"
+
+    def _program(self) -> LawProgram | None:
+        if not isinstance(self.damping, float):
+            return None
+        return self._named("rate", {"inner": self.damping, "rest": np.zeros(self.robot.nv)})
 
     def pull(self, q: Array) -> Array:
         """None: the law has no goal but rest."""

@@ -102,7 +102,9 @@ def discretize_implicitly(
     by_q = inverse @ (along_q - at.tau_q)
     by_v = inverse @ (along_v - h * np.diag(stiffness) - at.tau_v)
     q, v = (np.broadcast_to(x, (*vdot.shape[:-1], x.shape[-1])) for x in (q, v))
-    return _semi_implicit(model, q, v, h, Linearization(vdot, by_q, by_v, inverse, model, v))
+    return semi_implicit_discretization(
+        model, q, v, h, Linearization(vdot, by_q, by_v, inverse, model, v)
+    )
 
 
 def _by_program(
@@ -144,9 +146,10 @@ def _euler(model: Model, q: Array, v: Array, dt: float, at: Linearization) -> Di
     return Discretization(integrate(model, q, step), v + dt * at.vdot, A, B)
 
 
-def _semi_implicit(
+def semi_implicit_discretization(
     model: Model, q: Array, v: Array, dt: float, at: Linearization
 ) -> Discretization:
+    """A semi-implicit step under accelerations whose derivatives are known."""
     later = v + dt * at.vdot
     step = dt * later
     way = dt * right_jacobian(model, step)
@@ -162,6 +165,6 @@ def _semi_implicit(
 
 DISCRETIZATION_SCHEMES: dict[str, Callable[..., Discretization]] = {
     "euler": _euler,
-    "semi_implicit": _semi_implicit,
+    "semi_implicit": semi_implicit_discretization,
 }
 """Schemes by name."""

@@ -50,7 +50,7 @@ class Drawn:
         """
         from phistar.drawing.scene import scene
 
-        return scene(self.model, self.load_report.source, mesh_folders)
+        return scene(self.model, self.load_report.folder, mesh_folders)
 
     def plot(
         self,
@@ -146,6 +146,22 @@ class Drawn:
                 f"expected one of '{model.name}' with {model.nq}"
             )
         return motion
+
+
+def finite_pictures(motion: Motion, fps: float = FRAMES_PER_SECOND) -> tuple[Array, Array]:
+    """As ``pictures``, of a motion whose first sample is finite to the end.
+
+    Raises:
+        ArgumentError: It is not.
+    """
+    t, q = pictures(motion, fps)
+    lost = ~np.isfinite(q[:, 0]).all(axis=-1)
+    if lost.any():
+        raise ArgumentError(
+            f"the motion has numbers that are not finite, from {t[lost][0]:.6g} s on; show a "
+            "sample that is (sim.ok)"
+        )
+    return t, q
 
 
 def pictures(motion: Motion, fps: float = FRAMES_PER_SECOND) -> tuple[Array, Array]:

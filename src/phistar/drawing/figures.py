@@ -6,6 +6,7 @@ Figures belong to no window: save them by ``figure.savefig``, or let a notebook 
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -64,7 +65,16 @@ def figure(width: float, height: float) -> Any:
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtraError("matplotlib", "examples", "Drawing a plot") from None
-    return Figure(figsize=(width, height), layout="constrained")
+
+    class NotebookFigure(Figure):
+        """A figure that notebooks show, also where ``pyplot`` is not imported."""
+
+        def _repr_png_(self) -> bytes:
+            picture = io.BytesIO()
+            self.savefig(picture, format="png")
+            return picture.getvalue()
+
+    return NotebookFigure(figsize=(width, height), layout="constrained")
 
 
 def suffixes() -> tuple[str, ...]:
@@ -103,17 +113,11 @@ def motion_figure(sim: Motion) -> Any:
 def pose_figure(scene: Scene, q: Array, frames: Sequence[str] = ()) -> Any:
     """A robot at a configuration (nq,), shaded, with the axes of some frames."""
     page = figure(6.0, 6.0)
-    from mpl_toolkits.mplot3d.art3d import Poly3DCollection
-
     axes = page.add_subplot(projection="3d")
     poses = body_poses(scene.model, q)
-    for part in scene.parts:
-        at = np.eye(4) if part.body == GROUND else poses[part.body]
-        surface = part.surface.moved(at)
-        corners = surface.vertices[surface.faces]
-        axes.add_collection3d(Poly3DCollection(corners, facecolors=_shaded(corners, part.rgba)))
+    add_robot(axes, scene, poses)
     low, high = scene.bounds(poses[None])
-    _cube(axes, (low + high) / 2, max(float((high - low).max()) / 2, 1e-3))
+    frame_cube(axes, (low + high) / 2, max(float((high - low).max()) / 2, 1e-3))
     size = 0.12 * float((high - low).max())
     for name in frames:
         at = frame_pose(scene.model, q, name)
@@ -123,6 +127,22 @@ def pose_figure(scene: Scene, q: Array, frames: Sequence[str] = ()) -> Any:
         axes.text(*at[:3, 3], _plain(name), fontsize="small")
     axes.set(xlabel="x [m]", ylabel="y [m]", zlabel="z [m]", title=_plain(scene.model.name))
     return page
+
+
+def add_robot(axes: Any, scene: Scene, poses: Array) -> None:
+    """Draw the surfaces of a robot into axes in space, its bodies at poses (bodies, 4, 4)."""
+    from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+
+    corners, colours = [], []
+    for part in scene.parts:
+        at = np.eye(4) if part.body == GROUND else poses[part.body]
+        surface = part.surface.moved(at)
+        corners.append(surface.vertices[surface.faces])
+        colours.append(_shaded(corners[-1], part.rgba))
+    if corners:
+        axes.add_collection3d(
+            Poly3DCollection(np.concatenate(corners), facecolors=np.concatenate(colours))
+        )
 
 
 def _shaded(corners: Array, rgba: Sequence[float]) -> Array:
@@ -135,7 +155,7 @@ def _shaded(corners: Array, rgba: Sequence[float]) -> Array:
     return colours
 
 
-def _cube(axes: Any, center: Array, half: float) -> None:
+def frame_cube(axes: Any, center: Array, half: float) -> None:
     """Limits of the same length along x, y and z."""
     for axis, middle in zip("xyz", center, strict=True):
         getattr(axes, f"set_{axis}lim")(middle - half, middle + half)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -23,29 +24,29 @@ MOST_CHARACTERS = 3_000_000
 """Size of a drawing up to which it is part of a notebook."""
 
 
-def robot_card(title: str, model: Model, source: str, q: Array) -> str:
+def robot_card(title: str, model: Model, folder: Path | None, q: Array) -> str:
     """A robot: its joints, and a drawing at a configuration (nq,)."""
     names = model.joint_names
     rows = [_joint_row(model.joints[name]) for name in names[:MOST_ROWS]]
     if len(names) > MOST_ROWS:
         rows.append((f"... and {len(names) - MOST_ROWS} more", "", "", "", ""))
     head = ("joint", "kind", "from", "to", "limits")
-    surfaces, missing = _quiet_scene(model, source)
+    surfaces, missing = _quiet_scene(model, folder)
     drawing = _drawing(surfaces, np.zeros(1), q[None, None], missing)
     return html_card(title, drawing, html_table(head, rows))
 
 
 def motion_card(title: str, model: Model, t: Array, q: Array) -> str:
     """A motion: times (N,) and configurations (N, copies, nq), drawn."""
-    surfaces, missing = _quiet_scene(model, "")
+    surfaces, missing = _quiet_scene(model, None)
     return html_card(title, _drawing(surfaces, t, q, missing))
 
 
-def _quiet_scene(model: Model, source: str) -> tuple[Scene, Sequence[str]]:
+def _quiet_scene(model: Model, folder: Path | None) -> tuple[Scene, Sequence[str]]:
     """The surfaces, and what of them is missing: said in the card rather than by a warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MissingShapeWarning)
-        found = scene(model, source)
+        found = scene(model, folder)
     return found, found.missing
 
 

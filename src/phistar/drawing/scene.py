@@ -86,7 +86,9 @@ class Scene:
         return every.min(axis=0), every.max(axis=0)
 
 
-def scene(model: Model, source: str = "", mesh_folders: Sequence[str | Path] = ()) -> Scene:
+def scene(
+    model: Model, folder: Path | None = None, mesh_folders: Sequence[str | Path] = ()
+) -> Scene:
     """The surfaces of a robot.
 
     Visual shapes are drawn, collision shapes of links that have none. Meshes that are missing or
@@ -94,12 +96,12 @@ def scene(model: Model, source: str = "", mesh_folders: Sequence[str | Path] = (
 
     Args:
         model: The robot.
-        source: File it was read from; its folder is where meshes are looked for.
-        mesh_folders: More folders for meshes.
+        folder: Where the robot's file is, and its meshes.
+        mesh_folders: More folders for meshes, looked at first.
     """
-    folders = [Path(folder) for folder in mesh_folders]
-    if source and Path(source).is_file():
-        folders.append(Path(source).parent)
+    folders = [Path(name) for name in mesh_folders]
+    if folder is not None:
+        folders.append(folder)
     parts: list[Part] = []
     missing: dict[str, str] = {}
     for number, link in enumerate(model.links):

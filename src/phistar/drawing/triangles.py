@@ -112,6 +112,18 @@ def plane(x: float = 0.0, y: float = 0.0) -> Triangles:
     return Triangles(corners, np.array([[0, 1, 2], [0, 2, 3]]))
 
 
+def height_map(heights: Array, spacing: float, origin: tuple[float, float]) -> Triangles:
+    """Heights (rows, columns) [m] over a grid of the x-y plane, rows along y; looks up."""
+    rows, columns = heights.shape
+    x = origin[0] + spacing * np.arange(columns)
+    y = origin[1] + spacing * np.arange(rows)
+    vertices = np.stack([*np.meshgrid(x, y), heights], axis=-1).reshape(-1, 3)
+    i, j = np.meshgrid(np.arange(rows - 1), np.arange(columns - 1), indexing="ij")
+    a = i * columns + j
+    c = a + columns
+    return Triangles(vertices, np.stack([a, a + 1, c + 1, a, c + 1, c], -1).reshape(-1, 3))
+
+
 PRIMITIVES: Mapping[str, Callable[..., Triangles]] = {
     "box": box,
     "capsule": capsule,

@@ -139,7 +139,7 @@ METHOD_MEANINGS: Mapping[str, Method] = {
     "diagonalize": Method("rates and forces that decouple the robot", ("new_rates", "new_forces")),
     "simulator": Method(
         "steps of many robots with contacts and joint physics",
-        ("unilateral_step", "terrain_step", "contact_points", "terrain_points"),
+        ("unilateral_step", "terrain_step", "contact_points", "terrain_points", "row_solver"),
     ),
     "simulate": Method("a scheme of steps, each with accelerations from", ("forward_dynamics_3",)),
     "discretize": Method("a step of time, linearized: see linearize", ("forward_dynamics_q",)),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from phistar.arrays import Array
-from phistar.compile import cheapest_equivalent, kernel
+from phistar.compile import kernel
 from phistar.errors import ArgumentError
 from phistar.model.configuration import Coordinates, configuration, tangent
 from phistar.model.joint_map import joint_map
@@ -66,7 +66,7 @@ def sweep_steps(name: str, model: Model, q: Coordinates, **inputs: Coordinates) 
             f"robot '{model.name}' has reduced mimic joints, and links that move together are "
             "no steps of a sweep; load it with mimic='independent'"
         )
-    schedule = kernel(cheapest_equivalent(name), model).schedule
+    schedule = kernel(name, model).schedule
     given = {key: joints.spread(tangent(model, value)) for key, value in inputs.items()}
     machine = Interpreter(schedule, model, configuration(model, q), given)
     links = range(len(model.bodies))

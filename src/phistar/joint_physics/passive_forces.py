@@ -81,6 +81,12 @@ def stretch(model: Model, q: Array) -> Array:
     return result
 
 
+def spring_energy(model: Model, q: Array) -> Array:
+    """½ e*K e (...) [J] of the springs at checked configurations (..., nq)."""
+    e = stretch(model, q)
+    return np.asarray(0.5 * (passive_numbers(model).stiffness * e * e).sum(axis=-1))
+
+
 def passive_derivatives(
     model: Model, q: Array, v: Array, parts: tuple[str, ...]
 ) -> tuple[Array, Array]:
@@ -105,7 +111,7 @@ def passive_derivatives(
     return along_q, along_v
 
 
-_DIFFERENCE = 1e-30
+IMAGINARY_STEP = 1e-30
 """Imaginary step of derivatives: nothing cancels, so it may be as small as one likes."""
 
 
@@ -113,10 +119,10 @@ def _stretch_derivative(kind: JointKind, rest: Array, q: Array) -> Array:
     """(..., nv, nv): how the stretch of one joint follows tangent steps, by imaginary steps."""
     columns = []
     for unit in np.eye(kind.nv):
-        moved = kind.integrate(q.astype(complex), 1j * _DIFFERENCE * unit)
+        moved = kind.integrate(q.astype(complex), 1j * IMAGINARY_STEP * unit)
         start = np.broadcast_to(rest.astype(complex), moved.shape)
         found = kind.displacement(split_entries(start), split_entries(moved), ARRAY_OPS)
-        columns.append(join_entries(found, (start, moved)).imag / _DIFFERENCE)
+        columns.append(join_entries(found, (start, moved)).imag / IMAGINARY_STEP)
     return np.stack(columns, axis=-1)
 
 

@@ -58,6 +58,7 @@ def load_model(
     """
     source = _as_source(description)
     report = LoadReport(source.name, "unknown") if report is None else report
+    report.folder = source.path.absolute().parent if source.path else None
     if xacro_arguments is not None or (source.path and source.path.suffix == ".xacro"):
         from phistar.loaders.xacro import expand_xacro
 

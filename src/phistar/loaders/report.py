@@ -6,10 +6,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from phistar.errors import ModelError, PhistarWarning, Problem, Severity, warn
 from phistar.model.components import Joint, Loop
 from phistar.model.editing.parts import Edit
+from phistar.model.idle_shapes import IdleShape, idle_shape_rows, idle_shapes
 from phistar.model.model import Model
 from phistar.model.singular import singular_problems
 from phistar.model.unused import closed_loops, simulated_properties, unused_properties
@@ -41,6 +43,8 @@ class LoadReport:
         problems: Errors, warnings and notes, in file order.
         edited: What was changed after loading, in order.
         joints, loops: Those of the loaded robot, if any.
+        folder: Where the file is, and its meshes; None for bytes and robots made in Python.
+        idle_shapes: Its collision shapes that have no contacts.
     """
 
     source: str
@@ -53,6 +57,8 @@ class LoadReport:
     joints: tuple[Joint, ...] = field(default=(), repr=False)
     loops: tuple[Loop, ...] = field(default=(), repr=False)
     edited: list[Entry] = field(default_factory=list)
+    folder: Path | None = field(default=None, repr=False, compare=False)
+    idle_shapes: tuple[IdleShape, ...] = field(default=(), repr=False)
 
     def extended(self, edit: Edit) -> LoadReport:
         """The report of an edited robot: this one, what was done, and new problems."""
@@ -71,8 +77,10 @@ class LoadReport:
 
     @property
     def unused(self) -> list[Entry]:
-        """Data of the model that neither uses: loops switched off, speed and effort limits."""
-        return [Entry(*row) for row in unused_properties(self.joints, self.loops)]
+        """Data of the model that neither uses: loops switched off, speed and effort limits, and
+        collision shapes that touch nothing in ``robot.simulator``."""
+        rows = (*idle_shape_rows(self.idle_shapes), *unused_properties(self.joints, self.loops))
+        return [Entry(*row) for row in rows]
 
     @property
     def closed(self) -> list[Entry]:
@@ -80,8 +88,9 @@ class LoadReport:
         return [Entry(*row) for row in closed_loops(self.loops)]
 
     def describes(self, model: Model) -> None:
-        """Store joints and loops of the loaded robot, for the lists that they decide."""
+        """Store joints, loops and idle shapes of the loaded robot, for the lists they decide."""
         self.joints, self.loops = tuple(model.joints.values()), model.loops
+        self.idle_shapes = idle_shapes(model)
 
     def add_problem(
         self,

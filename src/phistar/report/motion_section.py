@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import base64
 import io
 
 import numpy as np
 
 from phistar.drawing.figures import motion_figure
-from phistar.reprs import html_folded, html_table
+from phistar.reprs import html_folded, html_picture, html_table
 from phistar.robot import Robot
 from phistar.sim import Simulation
 
@@ -29,8 +28,7 @@ def motion_section(robot: Robot, sim: Simulation) -> str:
 def _picture(sim: Simulation) -> str:
     file = io.BytesIO()
     motion_figure(sim).savefig(file, format="svg")
-    data = base64.b64encode(file.getvalue()).decode()
-    return f'<img alt="joints, speed and energy over time" src="data:image/svg+xml;base64,{data}">'
+    return html_picture(file.getvalue(), "joints, speed and energy over time")
 
 
 def _ranges(robot: Robot, sim: Simulation) -> list[tuple[str, ...]]:

@@ -3,39 +3,20 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from pathlib import Path
-from string import Template
 
 import numpy as np
 
-from phistar.drawing.drawing_mixin import pictures
+from phistar.drawing.drawing_mixin import finite_pictures
 from phistar.drawing.web_page import web_page
 from phistar.errors import ArgumentError
 from phistar.report.figures_of_speed import operations_table, times_table
 from phistar.report.model_card import model_card
 from phistar.report.motion_section import motion_section
-from phistar.reprs import html_page_inside
+from phistar.reprs import html_document, html_page_inside
 from phistar.robot import Robot
 from phistar.sim import Simulation
-
-_PAGE = Template("""<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:;
- style-src 'unsafe-inline'; script-src 'unsafe-inline'; frame-src 'self'">
-<title>$title</title><link rel="icon" href="data:,">
-<style>
-  :root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif; }
-  body { max-width: 62rem; margin: 1.5rem auto; padding: 0 1rem; }
-  table { border-collapse: collapse; display: block; overflow-x: auto; margin: 0.6rem 0; }
-  td, th { border-bottom: 1px solid #8884; padding: 0.15rem 0.7rem 0.15rem 0; text-align: left; }
-  pre { overflow-x: auto; font-size: 0.85rem; }
-  img { max-width: 100%; background: #fff; }
-</style></head>
-<body><h1>$title</h1>$body</body></html>
-""")
 
 
 def report_html(
@@ -54,12 +35,12 @@ def report_html(
         timings: Whether programs are compiled and timed on this machine.
 
     Raises:
-        ArgumentError: The motion is of another robot.
+        ArgumentError: The motion is of another robot, or not finite.
         MissingExtraError: A motion is drawn by matplotlib, and that is not installed.
     """
     if sim is not None and sim.model.joint_names != robot.joint_names:
         raise ArgumentError(f"the motion is of '{sim.model.name}', expected one of '{robot.name}'")
-    t, q = (np.zeros(1), robot.home[None, None]) if sim is None else pictures(sim)
+    t, q = (np.zeros(1), robot.home[None, None]) if sim is None else finite_pictures(sim)
     drawing = web_page(robot.scene(mesh_folders), t, q, robot.name, plays=False)
     sections = {
         "": html_page_inside(drawing, height=420),
@@ -71,7 +52,7 @@ def report_html(
     body = "".join(
         (f"<h2>{title}</h2>" if title else "") + content for title, content in sections.items()
     )
-    return _PAGE.substitute(title=html.escape(robot.name), body=body)
+    return html_document(robot.name, body)
 
 
 def write_report(

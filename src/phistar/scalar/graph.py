@@ -154,17 +154,19 @@ class Graph:
 
     def loads(self, numbers: Iterable[int]) -> Iterator[tuple[int, Place]]:
         """Those of some nodes that are loads, and where they read."""
+        nodes = self.nodes
         for number in numbers:
-            op, place, *_ = self.nodes[number]
-            if op == "load" and isinstance(place, Place):
-                yield number, place
+            node = nodes[number]
+            if node[0] == "load" and isinstance(node[1], Place):
+                yield number, node[1]
 
     def keyed_loads(self, numbers: Iterable[int]) -> Iterator[tuple[int, KeyedPlace]]:
         """The same for loads that have no slot yet."""
+        nodes = self.nodes
         for number in numbers:
-            op, place, *_ = self.nodes[number]
-            if op == "load" and isinstance(place, KeyedPlace):
-                yield number, place
+            node = nodes[number]
+            if node[0] == "load" and isinstance(node[1], KeyedPlace):
+                yield number, node[1]
 
     def as_value(self, x: Scalar) -> Value:
         """A scalar as a value, constants included."""
@@ -172,6 +174,10 @@ class Graph:
 
     def constant(self, x: float) -> Value:
         """The value of a constant; that of an earlier one if they differ by rounding alone."""
+        number = self.table.get(("const", x))
+        if number is not None:
+            # It was none of the earlier ones, so it is none of those that stand before it.
+            return Value(self, number)
         if x == 0.0 or not math.isfinite(x):
             return self.intern("const", x)
         m, exponent = math.frexp(abs(x))
@@ -192,13 +198,14 @@ class Graph:
         for root in roots:
             live[root.id] = 1
         # Operands come before their users: whoever needs a node is seen before it.
-        number = live.rfind(1)
-        while number >= 0:
-            node = nodes[number]
-            if node[0] not in LEAF_OPS:
-                for operand in node[1:]:
-                    live[operand] = 1
-            number = live.rfind(1, 0, number)
+        for number in range(live.rfind(1), -1, -1):
+            if live[number]:
+                node = nodes[number]
+                if len(node) == 3:
+                    live[node[1]] = live[node[2]] = 1
+                elif node[0] not in LEAF_OPS:
+                    for operand in node[1:]:
+                        live[operand] = 1
         return list(compress(range(len(nodes)), live))
 
     def count(self, roots: Iterable[Value]) -> Counter[str]:

@@ -23,6 +23,7 @@ from functools import cached_property
 
 import numpy as np
 
+from phistar.model.fast_init import fast_init
 from phistar.scalar.graph import WORK, Graph, Place, Scalar, SlotKey, Value
 from phistar.scalar.linear_scan import LiveRange, linear_scan
 from phistar.scalar.robot.link_relations import ABOVE, AFTER, AT, BEFORE, BELOW
@@ -37,14 +38,17 @@ class Signature:
         inputs, outputs: Sizes by name.
         quaternions: Entries of configurations with which unit quaternions begin.
         configurations: Inputs that are configurations.
+        common: Inputs whose rows are the same for all samples; of unrolled programs.
     """
 
     inputs: Mapping[str, int]
     outputs: Mapping[str, int]
     quaternions: Sequence[int] = ()
     configurations: Sequence[str] = ("q",)
+    common: Sequence[str] = ()
 
 
+@fast_init
 @dataclass(frozen=True)
 class Store:
     """A store.

@@ -3,7 +3,8 @@
 
 from phistar.sim.contact_report import Contacts
 from phistar.sim.simulation import Simulation
-from phistar.sim.simulator import Simulator, SimulatorState
+from phistar.sim.simulator import Simulator
+from phistar.sim.simulator_options import SimulatorState
 from phistar.sim.surfaces import Box, HeightField, Plane
 
 __all__ = [

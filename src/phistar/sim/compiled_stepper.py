@@ -7,17 +7,15 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from phistar import backends
 from phistar.arrays import Array
 from phistar.backends.policy import NUMPY, StepWork, decide
-from phistar.compile import joint_map, kernel, traced_executable
+from phistar.compile import RequestKey, joint_map, traced_executable
 from phistar.model.model import Model
-from phistar.model.model_cache import cached_for_equal_models
-from phistar.model.wrenches import Wrenches
 from phistar.scalar.trace.state_update import (
     JointOffsets,
     StateUpdate,
@@ -25,63 +23,55 @@ from phistar.scalar.trace.state_update import (
     own_joint_offsets,
     to_state_update,
 )
+from phistar.sim.kernels import quantity_kernel, small_kernel
+from phistar.sim.law_calls import law_calls
 from phistar.sim.manifold import is_euclidean
 from phistar.sim.schemes import EvaluateRates, Scheme, UpdateStage
+from phistar.sim.stepper import Stepper, SteppingOptions, StepSpan
 from phistar.sim.variables import RatePrograms, Variable
 
 if TYPE_CHECKING:
     from phistar.backends.llvm.run.machine_kernel import MachineKernel
     from phistar.backends.llvm.run.rollout import StepCall
 
-DOUBLE = np.dtype(np.float64)
 
-
-class CompiledStepper:
+class CompiledStepper(Stepper):
     """Steps of a scheme, compiled.
 
-    Attributes:
-        engine: Its name in results.
-        failure_text: Message for a diverged sample; it stays NaN, the others are unaffected.
-        cost_ns: Nanoseconds per step and sample, about.
-        dtype: Precision of the steps.
+    Args:
+        model: The robot.
+        program: Rates of the state.
+        options: Scheme, work, threads and precision, and a law.
+
+    Raises:
+        NoLawCodeError: A program of the law is not there.
     """
 
     engine = "machine code"
-    failure_text = "diverges: not finite"
 
-    def __init__(
-        self,
-        model: Model,
-        program: RatePrograms,
-        scheme: Scheme,
-        work: int,
-        threads: int | None,
-        dtype: np.dtype[Any] = DOUBLE,
-    ) -> None:
-        """Args:
-        model: The robot.
-        program: Rates of the state.
-        scheme: Instructions of a step.
-        work: Steps times samples.
-        threads: Largest number; default: by the work.
-        dtype: float64 or float32: precision of the steps.
-        """
+    def __init__(self, model: Model, program: RatePrograms, options: SteppingOptions) -> None:
         from phistar.backends.llvm.run.batches import LLVM_REAL_BY_DTYPE
         from phistar.backends.llvm.run.rollout import Rollout
 
         self.joints = joint_map(model)
-        self.dtype = dtype
-        self._real = LLVM_REAL_BY_DTYPE[dtype]
+        self.dtype = options.dtype
+        self._real = LLVM_REAL_BY_DTYPE[options.dtype]
         self._model = model
-        self._threads = threads
+        self._threads = options.threads
         self._program = program
         self._is_euclidean = is_euclidean(model)
         # Traced programs are in the robot's own coordinates, all others in body order.
         self._in_own_coordinates = program.is_traced or self.joints.is_identity
         offsets = own_joint_offsets if program.is_traced else joint_offsets
         self._joint_offsets = offsets(model)
-        self._wait_for_optimised = is_patient(model, scheme, work)
-        self._rollout = Rollout(self._calls(scheme), ("h",))
+        self._wait_for_optimised = is_patient(model, options)
+        self._law = options.law
+        calls = self._calls(options.scheme)
+        if self._law is not None:
+            own, patient = self._in_own_coordinates, self._wait_for_optimised
+            calls = [*law_calls(model, self._law, self._real, patient, own), *calls]
+        self._constants = {} if self._law is None else self._law.constants(options.dtype)
+        self._rollout = Rollout(calls, ("h", *self._constants))
         self.cost_ns = self._rollout.cost_ns
 
     def _calls(self, scheme: Scheme) -> list[StepCall]:
@@ -118,11 +108,13 @@ class CompiledStepper:
         calls = []
         if names.smooth and not instruction.velocity_only:
             own = self._in_own_coordinates
-            pushed = forced_kernel(self._model, names.smooth, own, self._real)
+            pushed = small_kernel(
+                self._model, "passive_programs.forced", (names.smooth, own), self._real
+            )
             calls.append(StepCall(pushed, (f"q{stage}", f"x{stage}", tau), (f"tau{stage}",)))
             stage_names["tau"] = f"tau{stage}"
         wrenches = names.wrenches
-        code = _code(
+        code = quantity_kernel(
             program, self._model, self._real, self._wait_for_optimised, wrenches, names.choices
         )
         buffers = {key: stage_names[name] for key, name in self._program.names.items()}
@@ -148,60 +140,54 @@ class CompiledStepper:
             update_kernel(self._joint_offsets, update, self._real), tuple(read), written
         )
 
-    def run(
-        self,
-        q: Array,
-        x: Array,
-        tau: Array,
-        dt: float,
-        steps: int,
-        every: int,
-        results: tuple[Array, Array],
-    ) -> bool:
-        """See ``NumpyStepper.run``; results are of ``dtype``."""
-        return self._run(q, x, tau, dt, steps, every, results, {}, {})
+    def run(self, span: StepSpan) -> bool:
+        """See ``Stepper``."""
+        return self._run(span, {}, {})
 
     def _run(
         self,
-        q: Array,
-        x: Array,
-        tau: Array,
-        dt: float,
-        steps: int,
-        every: int,
-        results: tuple[Array, Array],
+        span: StepSpan,
         more_inputs: Mapping[str, Array],
         more_results: Mapping[str, Array],
     ) -> bool:
         """The same with more buffers that are given and kept."""
-        as_is = self._in_own_coordinates
-        spread = [each if as_is else self.joints.spread(each) for each in (x, tau)]
-        rows = [np.ascontiguousarray(each, self.dtype) for each in spread]
-        out = results[1] if as_is else np.empty_like(results[1])
-        inputs = {"q0": np.ascontiguousarray(q, self.dtype), "x0": rows[0], "tau": rows[1]}
+        as_is, (q_results, *others) = self._in_own_coordinates, span.results
+        inputs = {"q0": np.ascontiguousarray(span.q, self.dtype), "x0": self._spread(span.x)}
+        if self._law is None:
+            inputs["tau"] = self._spread(span.tau)
+        else:
+            inputs |= self._law.buffers(span.tau)
+        outs = {
+            name: each if as_is else np.empty_like(each)
+            for name, each in zip(("x0", "tau"), others, strict=False)
+        }
         wrenches = self._program.wrenches
         for name, wrench in () if wrenches is None else wrenches.inputs.items():
-            inputs[name] = np.ascontiguousarray(np.broadcast_to(wrench, (len(q), 6)), self.dtype)
+            rows_of = np.broadcast_to(wrench, (len(span.q), 6))
+            inputs[name] = np.ascontiguousarray(rows_of, self.dtype)
         finite = self._rollout(
             {**inputs, **more_inputs},
-            {"q0": results[0], "x0": out, **more_results},
-            {"h": np.array([dt], self.dtype)},
-            steps,
-            every,
+            {"q0": q_results, **outs, **more_results},
+            {"h": np.array([span.dt], self.dtype), **self._constants},
+            span.steps,
+            span.every,
             self._threads,
         )
         if not as_is:
-            results[1][...] = self.joints.gather(out)
+            for each, out in zip(others, outs.values(), strict=True):
+                each[...] = self.joints.gather(out)
         return finite
+
+    def _spread(self, x: Array) -> Array:
+        """A joint vector in the order of the programs."""
+        own = x if self._in_own_coordinates else self.joints.spread(x)
+        return np.ascontiguousarray(own, self.dtype)
 
 
 def make_compiled_stepper(
     model: Model,
     variable: Variable,
-    scheme: Scheme,
-    work: int,
-    threads: int | None = None,
-    dtype: np.dtype[Any] = DOUBLE,
+    options: SteppingOptions,
     kind: type[CompiledStepper] = CompiledStepper,
 ) -> CompiledStepper | None:
     """The machine code of a scheme, or None where there is none.
@@ -216,85 +202,45 @@ def make_compiled_stepper(
         return None
     joints = joint_map(model)
     if program.is_traced:
-        if not _has_code(model, program, scheme, work, dtype):
+        key: RequestKey = (program.rates, *(program.choices or ()))
+        if not has_traced_code(model, key, options):
             return None
     elif not joints.one_to_one or (joints.scales != 1.0).any():
         return None
-    if decide(StepWork(work), len(model.bodies)).shape == NUMPY:
+    if decide(StepWork(options.work), len(model.bodies)).shape == NUMPY:
         return None
-    if program.wrenches is not None and not _reads_wrenches(model, program, scheme, work, dtype):
+    if program.wrenches is not None and not _reads_wrenches(model, program, options):
         return None
-    return kind(model, program, scheme, work, threads, dtype)
+    return kind(model, program, options)
 
 
-def _has_code(
-    model: Model, program: RatePrograms, scheme: Scheme, work: int, dtype: np.dtype[Any]
-) -> bool:
+def has_traced_code(model: Model, key: RequestKey, options: SteppingOptions) -> bool:
     """Whether a traced program is compiled, or worth waiting for; there are no loops for it."""
     from phistar.backends.llvm.run.batches import LLVM_REAL_BY_DTYPE
     from phistar.backends.to_llvm import MachineCode
 
-    code = traced_executable(model, (program.rates, *(program.choices or ())))
+    code = traced_executable(model, key)
     if not isinstance(code, MachineCode):
         return False
-    if code.program.decision.eager or is_patient(model, scheme, work):
+    if code.program.decision.eager or is_patient(model, options):
         return True
-    return code.tiers((), LLVM_REAL_BY_DTYPE[dtype], None).kernel_if_ready is not None
+    return code.tiers((), LLVM_REAL_BY_DTYPE[options.dtype], None).kernel_if_ready is not None
 
 
-def is_patient(model: Model, scheme: Scheme, work: int) -> bool:
+def is_patient(model: Model, options: SteppingOptions) -> bool:
     """Whether a simulation waits for optimised code."""
-    evaluations = work * len(scheme.instructions) // 2
+    evaluations = options.work * len(options.scheme.instructions) // 2
     return decide(StepWork(evaluations), len(model.bodies)).eager
 
 
-def _reads_wrenches(
-    model: Model, program: RatePrograms, scheme: Scheme, work: int, dtype: np.dtype[Any]
-) -> bool:
+def _reads_wrenches(model: Model, program: RatePrograms, options: SteppingOptions) -> bool:
     """Whether the code that will run has the wrenches on frames among its inputs."""
     from phistar.backends.llvm.run.batches import LLVM_REAL_BY_DTYPE
 
     assert program.wrenches is not None
-    patient, real = is_patient(model, scheme, work), LLVM_REAL_BY_DTYPE[dtype]
-    code = _code(program.rates, model, real, patient, program.wrenches)
+    patient, real = is_patient(model, options), LLVM_REAL_BY_DTYPE[options.dtype]
+    code = quantity_kernel(program.rates, model, real, patient, program.wrenches)
     return set(program.wrenches.inputs) <= set(code.call.signature.inputs)
-
-
-def _code(
-    name: str,
-    model: Model,
-    real: str,
-    patient: bool,
-    wrenches: Wrenches | None = None,
-    choices: tuple[object, ...] | None = None,
-) -> MachineKernel:
-    """The kernel of a program of the catalogue; the best one for who is patient."""
-    from phistar.backends.to_llvm import MachineCode
-
-    code = kernel(name, model).build(model, choices=choices or ())
-    assert isinstance(code, MachineCode)
-    tiers = code.tiers((), real, None if wrenches is None else wrenches.at)
-    return tiers.wait_for_final() if patient else tiers.kernel
-
-
-@cached_for_equal_models(64)
-def forced_kernel(model: Model, parts: tuple[str, ...], own: bool, real: str) -> MachineKernel:
-    """The kernel q, v, tau -> tau with the forces of springs and dampers.
-
-    Args:
-        model: The robot.
-        parts: What pushes.
-        own: Whether joint vectors are in the robot's own coordinates, or in body order.
-        real: Precision.
-    """
-    from phistar.backends.llvm.run.key import compiler_digest
-    from phistar.backends.llvm.run.tiers import TieredKernel
-    from phistar.scalar.trace.passive_programs import forced
-
-    text = "\n".join([compiler_digest(), "forced", model.fingerprint, repr((parts, own))])
-    name = hashlib.sha256(text.encode()).hexdigest()
-    title = f"{model.name}: joint forces with {', '.join(parts)}"
-    return TieredKernel(name, real, title, None, lambda: forced(model, parts, own)).kernel
 
 
 @lru_cache(maxsize=256)

@@ -28,7 +28,8 @@ from phistar.arrays import Array
 from phistar.kinematics import center_of_mass
 from phistar.model.configuration import integrate_unchecked
 from phistar.model.model import Model
-from phistar.sim.divergence import call_around_singular, diverged_samples, park_lost
+from phistar.sim.divergence import call_around_singular, diverged_samples
+from phistar.sim.numpy_stepper import NumpyLoop
 from phistar.sim.variables import NormalisedRate
 
 ITERATION_TOLERANCE = 4e-15
@@ -46,15 +47,9 @@ MIN_RELATIVE_SQUARE = 1e-12
 """η_m*η_m below this fraction of the change in a step gives no direction for the correction."""
 
 
-class ConservingStepper:
-    """Steps that conserve energy.
+class ConservingStepper(NumpyLoop):
+    """Steps that conserve energy."""
 
-    Attributes:
-        engine: Its name in results.
-        failure_text: Message for a diverged sample.
-    """
-
-    engine = "numpy loop"
     failure_text = "has steps whose equations do not converge, use shorter steps: no state"
 
     def __init__(self, model: Model, variable: NormalisedRate, keep_going: bool = False) -> None:
@@ -63,46 +58,26 @@ class ConservingStepper:
         variable: η.
         keep_going: Whether the rest of a batch continues when a sample diverges.
         """
-        self.model = model
+        super().__init__(model, keep_going)
         self.variable = variable
-        self.keep_going = keep_going
         self.cost_ns = 4e5
 
-    def run(
-        self,
-        q: Array,
-        x: Array,
-        tau: Array,
-        dt: float,
-        steps: int,
-        every: int,
-        results: tuple[Array, Array],
-    ) -> bool:
-        """See ``NumpyStepper.run``."""
-        lost = diverged_samples(q, x)
-        q, x = park_lost(self.model, q, x, lost)
-        potential = self._potential_energy(q)
-        guess = (self.variable.velocity(q, x), x)
-        last: tuple[Array, Array] | None = None
-        with np.errstate(over="ignore", invalid="ignore"):
-            for k in range(steps):
-                tau_k = tau if tau.ndim == 2 else tau[k]
-                q, x, potential, middle = self.step(q, x, guess, potential, tau_k, dt, lost)
-                if lost.all() or (lost.any() and not self.keep_going):
-                    for result, state in zip(results, (q, x), strict=True):
-                        result[k // every :] = state
-                        result[k // every :, lost] = np.nan
-                    return False
-                # Linear extrapolation of the last two middles.
-                guess = middle
-                if last is not None:
-                    guess = (2 * middle[0] - last[0], 2 * middle[1] - last[1])
-                last = middle
-                if (k + 1) % every == 0:
-                    for result, state in zip(results, (q, x), strict=True):
-                        result[k // every] = state
-                        result[k // every][lost] = np.nan
-        return not lost.any()
+    def begin(self, q: Array, x: Array) -> None:
+        """Energy, and a guess of the middle of the first step."""
+        self._energy = self._potential_energy(q)
+        self._guess = (self.variable.velocity(q, x), x)
+        self._last: tuple[Array, Array] | None = None
+
+    def advance(
+        self, q: Array, x: Array, tau: Array, dt: float, t: float, lost: Array
+    ) -> tuple[Array, Array]:
+        """See ``NumpyLoop``."""
+        q, x, self._energy, middle = self.step(q, x, self._guess, self._energy, tau, dt, lost)
+        # Linear extrapolation of the last two middles.
+        last, self._last, self._guess = self._last, middle, middle
+        if last is not None:
+            self._guess = (2 * middle[0] - last[0], 2 * middle[1] - last[1])
+        return q, x
 
     def step(
         self,

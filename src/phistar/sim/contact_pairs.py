@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which parts of a robot may touch what: pairs of its collision shapes and of the ground.
 
-Spheres, capsules (their two ends), boxes (corners) and points of frames touch planes, boxes and
-height fields of the world, and boxes and spheres of other trees of the same forest. Robots do not
-touch themselves. Other shapes are not used, and are listed.
+Spheres, capsules (their two ends), cylinders (rims), boxes (corners) and points of frames touch
+planes, boxes and height fields of the world, and boxes of other trees of the same forest; spheres
+and ends of capsules of two trees touch each other. Robots do not touch themselves. Other shapes are
+not used, and are listed.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, UnknownNameError
-from phistar.model.components import GROUND, Link, Shape
+from phistar.model.components import GROUND, Shape
+from phistar.model.idle_shapes import TOUCHING_KINDS, idle_shapes, shape_name
 from phistar.model.model import Model
 from phistar.scalar.trace.unilateral_rows import (
     Ball,
+    Can,
     ContactRow,
     Corner,
     Cuboid,
@@ -30,6 +33,7 @@ from phistar.scalar.trace.unilateral_rows import (
     Triple,
 )
 from phistar.sim.surfaces import Box, GroundPart, HeightField, Plane, check_material
+from phistar.sim.unilateral_row import refuse_many
 from phistar.spatial import pose_product
 from phistar.thresholds import POLICY
 
@@ -71,6 +75,15 @@ class _Part:
         return None if self.shape is None else self.shape.friction
 
     @property
+    def is_box(self) -> bool:
+        return self.shape is not None and self.shape.kind == "box"
+
+    @property
+    def is_round(self) -> bool:
+        """Whether it may be touched by spheres: a sphere, or a capsule's ends."""
+        return self.shape is not None and self.shape.kind in ("sphere", "capsule")
+
+    @property
     def box(self) -> Cuboid:
         assert self.shape is not None
         return _cuboid(self.body, self.pose, np.array(self.shape.size))
@@ -84,12 +97,27 @@ class _Part:
             half = 0.5 * np.array(self.shape.size)  # type: ignore[union-attr]
             signs = product((-1.0, 1.0), repeat=3)
             return [Ball(self.body, _triple(self._place(half * s))) for s in signs]
+        if kind == "cylinder":
+            return self._rims(corners)
         if kind == "capsule":
             radius, length = self.shape.size  # type: ignore[union-attr]
             ends = ([0.0, 0.0, z] for z in (-0.5 * length, 0.5 * length))
             return [Ball(self.body, _triple(self._place(np.array(x))), radius) for x in ends]
         radius = self.radius if self.shape is None else self.shape.size[0]
         return [Ball(self.body, _triple(self.pose[:3, 3]), radius)]
+
+    def _rims(self, chosen: bool) -> list[Feature]:
+        """Points that the surface chooses, or four of each rim."""
+        radius, length = self.shape.size  # type: ignore[union-attr]
+        if chosen:
+            x, y, z = (_triple(self.pose[:3, i]) for i in range(3))
+            center = _triple(self.pose[:3, 3])
+            return [*Can(self.body, center, (z, x, y), radius, 0.5 * length).rims]
+        ways = ([1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0])
+        places = [
+            np.array([*(radius * np.array(way)), z * length]) for way in ways for z in (-0.5, 0.5)
+        ]
+        return [Ball(self.body, _triple(self._place(x))) for x in places]
 
     def _place(self, x: Array) -> Array:
         return np.asarray(self.pose[:3, :3] @ x + self.pose[:3, 3])
@@ -125,16 +153,21 @@ def contact_pairs(
     """
     if friction is not None or restitution is not None:
         check_material("all contacts", friction, restitution or 0.0)
-    parts, unused = _parts(model, points)
+    parts = _parts(model, points)
+    unused = tuple(str(x) for x in idle_shapes(model) if x.moves or ground is True)
     if ground is False:
-        return ContactPairs((), tuple(unused))
+        return ContactPairs((), unused)
+    surfaces = ground_surfaces(model, ground)
+    trees = _trees(model, parts)
+    refuse_many(model, _count(trees, surfaces), 0)
     found: list[Pair] = []
-    for surface in _surfaces(model, ground):
+    for surface in surfaces:
         found += _on_ground(parts, surface)
-    found += _between_trees(model, parts)
+    for part, other in _touching_parts(trees):
+        found += _on_part(part, other)
     if friction is not None or restitution is not None:
         found = [_with_material(pair, friction, restitution) for pair in found]
-    return ContactPairs(_numbered(found), tuple(unused))
+    return ContactPairs(_numbered(found), unused)
 
 
 def _with_material(pair: Pair, friction: float | None, restitution: float | None) -> Pair:
@@ -158,19 +191,16 @@ def _numbered(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
     return tuple(found)
 
 
-def _parts(
-    model: Model, points: Sequence[str] | Mapping[str, float]
-) -> tuple[list[_Part], list[str]]:
-    """What moves and may touch, and shapes that may not."""
-    parts, unused = [], []
+def _parts(model: Model, points: Sequence[str] | Mapping[str, float]) -> list[_Part]:
+    """What moves and may touch."""
+    parts = []
     for link in model.links:
         frame = model.frame(link.name)
         for shape in link.collisions if frame.body != GROUND else ():
-            if shape.kind not in ("sphere", "capsule", "box"):
-                unused.append(f"{_shape_name(link, shape)}: a {shape.kind} touches nothing")
+            if shape.kind not in TOUCHING_KINDS:
                 continue
             pose = pose_product(frame.body_pose, shape.pose)
-            name = _shape_name(link, shape)
+            name = shape_name(link, shape)
             parts.append(_Part(name, link.name, frame.body, shape, np.asarray(pose)))
     if isinstance(points, str):
         points = (points,)
@@ -186,17 +216,15 @@ def _parts(
         if not 0.0 <= radius < np.inf:
             raise ArgumentError(f"points: radius {radius} of '{name}', expected 0 or more [m]")
         parts.append(_Part(name, frame.link or name, frame.body, None, frame.body_pose, radius))
-    return parts, unused
+    return parts
 
 
-def _shape_name(link: Link, shape: Shape) -> str:
-    return shape.name or link.name
-
-
-def _surfaces(model: Model, ground: Ground) -> list[GroundPart]:
+def ground_surfaces(model: Model, ground: Ground) -> list[GroundPart]:
     """The ground that is asked for."""
+    if ground is False:
+        return []
     if ground is True:
-        return _file_surfaces(model) or [Plane()]
+        return file_surfaces(model) or [Plane()]
     given = [ground] if isinstance(ground, GroundPart) else ground
     if not isinstance(given, Sequence) or not all(isinstance(x, GroundPart) for x in given):
         raise ArgumentError(
@@ -205,14 +233,14 @@ def _surfaces(model: Model, ground: Ground) -> list[GroundPart]:
     return list(given)
 
 
-def _file_surfaces(model: Model) -> list[GroundPart]:
+def file_surfaces(model: Model) -> list[GroundPart]:
     """Planes and boxes of links that do not move."""
     found: list[GroundPart] = []
     for link in model.links:
         frame = model.frame(link.name)
         for shape in link.collisions if frame.body == GROUND else ():
             pose = np.asarray(pose_product(frame.body_pose, shape.pose))
-            name = _shape_name(link, shape)
+            name = shape_name(link, shape)
             if shape.kind == "plane":
                 n = pose[:3, 2]
                 found.append(Plane(n, float(n @ pose[:3, 3]), shape.friction, name=name))
@@ -240,19 +268,57 @@ def _on_ground(parts: Sequence[_Part], ground: GroundPart) -> list[Pair]:
     return found
 
 
-def _between_trees(model: Model, parts: Sequence[_Part]) -> list[Pair]:
-    """Parts on boxes of other trees."""
-    roots = {part.body: model.ancestors(part.body)[0] for part in parts}
-    found = []
-    for part, other in product(parts, parts):
-        boxed = other.shape is not None and other.shape.kind == "box"
-        if roots[part.body] == roots[other.body] or not boxed:
-            continue
-        mu = _friction(part.friction, other.friction)
-        for feature in part.features(corners=True):
-            row = ContactRow(feature, other.box, mu)
-            found.append(Pair(part.name, part.link, other.name, row))
-    return found
+def _trees(model: Model, parts: Sequence[_Part]) -> list[list[_Part]]:
+    """Parts of each tree of a forest."""
+    trees: dict[int, list[_Part]] = {}
+    for part in parts:
+        trees.setdefault(model.ancestors(part.body)[0], []).append(part)
+    return list(trees.values())
+
+
+def _count(trees: Sequence[Sequence[_Part]], surfaces: Sequence[GroundPart]) -> int:
+    """Pairs that there would be: on the ground, on boxes of other trees, round ones on each other.
+
+    They are counted before they are made, of which there may be very many.
+    """
+    fields = sum(isinstance(x, HeightField) for x in surfaces)
+    boxes = [sum(part.is_box for part in tree) for tree in trees]
+    total = squares = rounds = 0
+    for tree, own in zip(trees, boxes, strict=True):
+        points = [len(part.features(corners=True)) for part in tree]
+        fixed = sum(len(part.features(corners=False)) for part in tree)
+        total += fields * fixed + (len(surfaces) - fields + sum(boxes) - own) * sum(points)
+        round_ones = sum(x for x, part in zip(points, tree, strict=True) if part.is_round)
+        squares, rounds = squares + round_ones**2, rounds + round_ones
+    return total + (rounds**2 - squares) // 2
+
+
+def _touching_parts(trees: Sequence[Sequence[_Part]]) -> list[tuple[_Part, _Part]]:
+    """What touches and what is touched, of different trees: boxes by all, round ones once."""
+    return [
+        (part, other)
+        for i, tree in enumerate(trees)
+        for k, others in enumerate(trees)
+        if i != k
+        for part in tree
+        for other in others
+        if other.is_box or (i < k and part.is_round and other.is_round)
+    ]
+
+
+def _on_part(part: _Part, other: _Part) -> list[Pair]:
+    """A part on a box or the round ends of another tree."""
+    mu = _friction(part.friction, other.friction)
+    surfaces: list[Surface]
+    if other.is_box:
+        surfaces = [other.box]
+    else:
+        surfaces = [x for x in other.features(corners=True) if isinstance(x, Ball)]
+    return [
+        Pair(part.name, part.link, other.name, ContactRow(feature, surface, mu))
+        for surface in surfaces
+        for feature in part.features(corners=True)
+    ]
 
 
 def _friction(one: float | None, other: float | None) -> float:

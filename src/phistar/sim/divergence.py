@@ -158,3 +158,23 @@ def refuse_lost(
         knot,
         knot_interval * knot,
     )
+
+
+def refuse_lost_samples(lost: Array, times: Array, steps: int) -> None:
+    """Raise if a sample of a simulator is lost, and name it.
+
+    Args:
+        lost: (batch,) booleans.
+        times: (batch,) after so many steps [s].
+        steps: Since the last state that is kept.
+    """
+    if lost.any():
+        sample = int(np.flatnonzero(lost)[0])
+        time = float(times[sample])
+        raise DivergenceError(
+            f"sample {sample} diverges: not finite at {time:.6g} s; take a shorter dt or "
+            'smaller forces, or on_error="freeze"',
+            (sample,),
+            steps,
+            time,
+        )

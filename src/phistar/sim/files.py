@@ -12,12 +12,13 @@ import csv
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from phistar.arrays import Array
-from phistar.errors import ArgumentError, MissingExtraError
+from phistar.errors import ArgumentError
+from phistar.file_packages import mcap
 from phistar.model.model import Model
 
 if TYPE_CHECKING:
@@ -172,11 +173,16 @@ def _write_csv(sim: Simulation, path: Path) -> None:
         writer.writerows([repr(float(x)) for x in row] for row in rows)
 
 
-def _read_csv(path: Path, model: Model) -> dict[str, Any]:
+def csv_table(path: Path) -> tuple[list[str], Array]:
+    """Names and rows of a table of numbers; an empty cell is NaN."""
     with path.open(newline="", encoding="utf-8") as file:
         head, *lines = csv.reader(file)
-        rows = np.array([[float(x) for x in line] for line in lines]).reshape(-1, len(head))
-    return _table(path, head, rows, model)
+        numbers = [[float(x) if x.strip() else np.nan for x in line] for line in lines if line]
+    return [name.strip() for name in head], np.array(numbers).reshape(-1, len(head))
+
+
+def _read_csv(path: Path, model: Model) -> dict[str, Any]:
+    return _table(path, *csv_table(path), model)
 
 
 def _table(path: Path, head: list[str], rows: Array, model: Model) -> dict[str, Any]:
@@ -204,20 +210,10 @@ def _table(path: Path, head: list[str], rows: Array, model: Model) -> dict[str, 
     }
 
 
-def _mcap() -> Any:
-    """The package that reads and writes logs."""
-    try:
-        import mcap.reader
-        import mcap.writer
-    except ImportError:
-        raise MissingExtraError("mcap", "logs", "Reading or writing a log") from None
-    return mcap
-
-
 def _write_mcap(sim: Simulation, path: Path) -> None:
     names, rows = _columns(sim)
     with path.open("wb") as file:
-        writer = _mcap().writer.Writer(file)
+        writer = mcap().writer.Writer(file)
         writer.start(profile="", library="phistar")
         schema = json.dumps({"type": "object", "properties": _SCHEMA}).encode()
         number = writer.register_schema("sensor_msgs/JointState", "jsonschema", schema)
@@ -233,7 +229,10 @@ def _write_mcap(sim: Simulation, path: Path) -> None:
 _SCHEMA = {
     "t": {"type": "number"},
     "name": {"type": "array", "items": {"type": "string"}},
-    **{field: {"type": "array", "items": {"type": "number"}} for field in ("position", "velocity")},
+    **{
+        field: {"type": "array", "items": {"type": "number"}}
+        for field in ("position", "velocity", "effort")
+    },
     "values": {"type": "object"},
 }
 
@@ -247,18 +246,40 @@ def _joint_state(model: Model, values: Mapping[str, float]) -> dict[str, Any]:
         "name": single,
         "position": [finite[f"q.{name}"] for name in single],
         "velocity": [finite[f"v.{name}"] for name in single],
+        "effort": [finite[f"tau.{name}"] for name in single],
         "values": finite,
     }
 
 
-def _messages(path: Path) -> Iterator[dict[str, Any]]:
+class LogMessage(NamedTuple):
+    """A message of a log: names of its topic, schema and encoding, its time [ns], its data."""
+
+    topic: str
+    schema: str
+    encoding: str
+    nanoseconds: int
+    data: bytes
+
+
+def mcap_messages(path: Path, topic: str | None = TOPIC) -> Iterator[LogMessage]:
+    """The messages of a log, in order of time.
+
+    Args:
+        path: An MCAP file.
+        topic: Of one channel; None: of all.
+    """
+    topics = None if topic is None else [topic]
     with path.open("rb") as file:
-        for _, _, message in _mcap().reader.make_reader(file).iter_messages(topics=[TOPIC]):
-            yield json.loads(message.data)
+        reader = mcap().reader.make_reader(file)
+        for schema, channel, message in reader.iter_messages(topics=topics):
+            name = "" if schema is None else str(schema.name)
+            yield LogMessage(
+                channel.topic, name, channel.message_encoding, message.log_time, message.data
+            )
 
 
 def _read_mcap(path: Path, model: Model) -> dict[str, Any]:
-    values = [message["values"] for message in _messages(path)]
+    values = [json.loads(message.data)["values"] for message in mcap_messages(path)]
     if not values:
         raise ArgumentError(f"'{path}' has no message on {TOPIC}")
     head = list(values[0])

@@ -25,10 +25,12 @@ from phistar.loops.traced_rows import (
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_on_model
 from phistar.scalar.trace.state_update import JointOffsets
-from phistar.sim.compiled_stepper import forced_kernel, update_kernel
+from phistar.sim.compiled_stepper import update_kernel
 from phistar.sim.divergence import not_finite
+from phistar.sim.kernels import small_kernel
 from phistar.sim.manifold import is_euclidean
 from phistar.sim.schemes import EvaluateRates, Scheme, UpdateStage
+from phistar.sim.stepper import StepSpan
 from phistar.thresholds import POLICY
 
 if TYPE_CHECKING:
@@ -58,7 +60,9 @@ class LoopRollout:
     ) -> None:
         from phistar.backends.llvm.run.rollout import Rollout, StepCall
 
-        push = forced_kernel(model, smooth, True, REAL) if smooth else None
+        push = (
+            small_kernel(model, "passive_programs.forced", (smooth, True), REAL) if smooth else None
+        )
         calls: list[StepCall] = []
         for p in scheme.instructions:
             if not isinstance(p, EvaluateRates):
@@ -77,33 +81,24 @@ class LoopRollout:
         self._threads = threads
         self.cost_ns = self._rollout.cost_ns
 
-    def run(
-        self,
-        q: Array,
-        x: Array,
-        tau: Array,
-        dt: float,
-        steps: int,
-        every: int,
-        results: tuple[Array, Array],
-    ) -> Array:
-        """Fill the results as ``NumpyStepper.run`` does.
+    def run(self, span: StepSpan) -> Array:
+        """Fill the results as a ``Stepper`` does.
 
         Returns:
             (batch,) booleans: samples that are not finite, or left the loops.
         """
-        inputs = {"q0": q, "x0": x, "tau": tau}
+        inputs = {"q0": span.q, "x0": span.x, "tau": span.tau}
         finite = self._rollout(
             {name: np.ascontiguousarray(each, float) for name, each in inputs.items()},
-            {"q0": results[0], "x0": results[1]},
-            {"h": np.array([dt])},
-            steps,
-            every,
+            {"q0": span.results[0], "x0": span.results[1]},
+            {"h": np.array([span.dt])},
+            span.steps,
+            span.every,
             self._threads,
         )
-        last = tuple(result[-1] for result in results)
+        last = tuple(result[-1] for result in span.results)
         if finite and all(np.isfinite(each).all() for each in last):
-            return np.zeros(len(q), dtype=bool)
+            return np.zeros(len(span.q), dtype=bool)
         return not_finite(*last)
 
 

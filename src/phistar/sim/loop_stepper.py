@@ -8,9 +8,9 @@ where loops are a little open; see ``loops.rank``.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -48,14 +48,12 @@ from phistar.sim.divergence import parking_configuration
 from phistar.sim.loop_rollout import LoopRollout, make_loop_rollouts
 from phistar.sim.numpy_stepper import NumpyStepper
 from phistar.sim.schemes import SCHEMES, EvaluateRates, Scheme
+from phistar.sim.stepper import PerSample, SteppingOptions, StepSpan
 from phistar.sim.variables import RatePrograms, Velocity
 from phistar.thresholds import POLICY
 
 if TYPE_CHECKING:
     from phistar.scalar.program import Unrolled
-
-T = TypeVar("T")
-
 
 _ABOVE_ZERO = sys.float_info.min
 
@@ -164,84 +162,45 @@ def onto_loops(model: Model, q: Array, v: Array, held: Held = NOT_HELD) -> tuple
 
 
 class LoopStepper(NumpyStepper):
-    """Steps of a scheme, each followed by a projection: in one program where that is compiled."""
+    """Steps of a scheme, each followed by a projection: in one program where that is compiled.
 
-    def __init__(
-        self,
-        model: Model,
-        variable: LoopVelocity,
-        scheme: Scheme,
-        keep_going: bool = False,
-        steps: int = 0,
-        threads: int | None = None,
-    ) -> None:
-        """Args:
-        model, variable, scheme, keep_going: As of ``NumpyStepper``.
-        steps: Of all samples together; many wait for machine code.
-        threads: Of machine code; default: by the work.
-        """
-        super().__init__(model, variable, scheme, keep_going)
+    Args:
+        model, variable, options: As of ``NumpyStepper``; much work waits for machine code.
+    """
+
+    def __init__(self, model: Model, variable: LoopVelocity, options: SteppingOptions) -> None:
+        super().__init__(model, variable, options)
         self.cost_ns = 2e5
         self._has_program = variable.wrenches is None and variable.drives is None
         if variable.drives is not None:
             self.failure_text = "cannot move as prescribed, or diverges: no state"
         self._rollouts: tuple[LoopRollout, ...] = ()
-        if steps >= POLICY.min_loop_steps_to_wait and self._has_program:
-            self._rollouts = make_loop_rollouts(model, scheme, threads, variable.smooth)
+        scheme = options.scheme
+        if options.work >= POLICY.min_loop_steps_to_wait and self._has_program:
+            self._rollouts = make_loop_rollouts(model, scheme, options.threads, variable.smooth)
             if self._rollouts:
                 self.engine = CompiledStepper.engine
                 self.piece = POLICY.loop_steps_in_piece
                 self.cost_ns = self._rollouts[0].cost_ns
             else:
                 _wait_for_code(model, scheme, variable.smooth)
-        self._levels: Array = np.zeros(0, dtype=int)
+        self._levels = PerSample(dtype=np.dtype(int))
 
-    def run(
-        self,
-        q: Array,
-        x: Array,
-        tau: Array,
-        dt: float,
-        steps: int,
-        every: int,
-        results: tuple[Array, Array],
-    ) -> bool:
-        """See ``NumpyStepper.run``: all at once, where machine code is at hand.
+    def run(self, span: StepSpan) -> bool:
+        """See ``Stepper``: all at once, where machine code is at hand.
 
         A sample whose loops open too far takes the way with more Newton steps, in the end steps one
         by one, and keeps to it. The others do not notice.
         """
-        if len(self._levels) != len(q):
-            self._levels = np.zeros(len(q), dtype=int)
-        left = np.ones(len(q), dtype=bool)
+        levels, left = self._levels.of(span), np.ones(len(span.q), dtype=bool)
         for level, rollout in enumerate(self._rollouts):
-            chosen = np.flatnonzero(left & (self._levels <= level))
-            if not chosen.size:
-                continue
-            if chosen.size == len(q):
-                bad = rollout.run(q, x, tau, dt, steps, every, results)
-            else:
-                given = (q[chosen], x[chosen], tau[..., chosen, :], dt, steps, every)
-                bad = self._run_some(rollout.run, given, chosen, results)
-            self._levels[chosen[bad]] = level + 1
-            left[chosen[~bad]] = False
-        if not left.any():
-            return True
-        if left.all():
-            return super().run(q, x, tau, dt, steps, every, results)
-        given = (q[left], x[left], tau[..., left, :], dt, steps, every)
-        return self._run_some(super().run, given, np.flatnonzero(left), results)
-
-    @staticmethod
-    def _run_some(
-        run: Callable[..., T], given: tuple[Any, ...], chosen: Array, results: tuple[Array, Array]
-    ) -> T:
-        """Results of some samples."""
-        own = tuple(np.empty((len(each), len(chosen), each.shape[-1])) for each in results)
-        found = run(*given, own)
-        for result, each in zip(results, own, strict=True):
-            result[:, chosen] = each
-        return found
+            chosen = np.flatnonzero(left & (levels <= level))
+            if chosen.size:
+                bad = span.on_some(chosen, rollout.run)
+                levels[chosen[bad]] = level + 1
+                left[chosen[~bad]] = False
+        self._levels.put(span, levels)
+        return span.on_some(np.flatnonzero(left), super().run) if left.any() else True
 
     def step(self, q: Array, x: Array, tau: Array, dt: float, t: float) -> tuple[Array, Array]:
         """One step; samples that diverge in it are NaN after it."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from phistar import energies
 from phistar.arrays import Array
+from phistar.joint_physics.passive_forces import spring_energy
 from phistar.model.components import GROUND
 from phistar.model.model import Model
 from phistar.sim.divergence import map_finite_samples
@@ -132,12 +133,13 @@ def conserved_quantities(
     return ConservedQuantities(nothing.energy, conserved, names)
 
 
-def energy(model: Model, q: Array, v: Array) -> Array:
-    """Kinetic and potential energy (N + 1, ...) [J] along a motion."""
+def energy(model: Model, q: Array, v: Array, springs: bool = False) -> Array:
+    """Kinetic and potential energy (N + 1, ...) [J] along a motion, with that of springs or not."""
 
     def total(some_q: Array, some_v: Array) -> Array:
-        kinetic = energies.kinetic_energy(model, some_q, some_v)
-        return kinetic + energies.potential_energy(model, some_q)
+        found = energies.kinetic_energy(model, some_q, some_v)
+        found = found + energies.potential_energy(model, some_q)
+        return found + spring_energy(model, some_q) if springs else found
 
     return map_knots(model, total, q, v)
 

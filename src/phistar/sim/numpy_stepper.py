@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from functools import partial
 
@@ -13,82 +14,73 @@ from phistar.kinematics import integrate_unchecked
 from phistar.model.model import Model
 from phistar.scalar.trace.state_update import StateUpdate
 from phistar.sim.divergence import call_around_singular, diverged_samples, park_lost
-from phistar.sim.schemes import EvaluateRates, Scheme
+from phistar.sim.schemes import EvaluateRates
 from phistar.sim.stages import increments
+from phistar.sim.stepper import Stepper, SteppingOptions, StepSpan
 from phistar.sim.variables import Variable
 
 
-class NumpyStepper:
-    """Steps of a scheme.
+class NumpyLoop(Stepper):
+    """A loop over steps.
 
-    Attributes:
-        engine: Its name in results.
-        failure_text: Message for a diverged sample.
-        piece: Steps in a call, if their number must not depend on the batch.
+    Args:
+        model: The robot.
+        keep_going: Whether the rest of a batch continues when a sample diverges.
     """
 
     engine = "numpy loop"
-    failure_text = "diverges: not finite"
-    piece: int | None = None
 
-    def __init__(
-        self, model: Model, variable: Variable, scheme: Scheme, keep_going: bool = False
-    ) -> None:
-        """Args:
+    def __init__(self, model: Model, keep_going: bool) -> None:
+        self.model = model
+        self.keep_going = keep_going
+
+    def run(self, span: StepSpan) -> bool:
+        """See ``Stepper``."""
+        lost = diverged_samples(span.q, span.x)
+        q, x = park_lost(self.model, span.q, span.x, lost)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.begin(q, x)
+            for k in range(span.steps):
+                t = (span.first + k) * span.dt
+                q, x = self.advance(q, x, span.tau_at(k), span.dt, t, lost)
+                if lost.all() or (lost.any() and not self.keep_going):
+                    span.store_rest(k, q, x, lost)
+                    return False
+                span.store(k, q, x, lost)
+        return not lost.any()
+
+    def begin(self, q: Array, x: Array) -> None:
+        """Look at the state from which a span begins; lost samples are parked."""
+
+    @abstractmethod
+    def advance(
+        self, q: Array, x: Array, tau: Array, dt: float, t: float, lost: Array
+    ) -> tuple[Array, Array]:
+        """One step from time t on; samples (samples,) that diverge in it are marked as lost."""
+
+
+class NumpyStepper(NumpyLoop):
+    """Steps of a scheme.
+
+    Args:
         model: The robot.
         variable: What represents the velocity.
-        scheme: Instructions of a step.
-        keep_going: Whether the rest of a batch continues when a sample diverges.
-        """
-        self.model = model
+        options: Scheme, and whether others continue when a sample diverges.
+    """
+
+    def __init__(self, model: Model, variable: Variable, options: SteppingOptions) -> None:
+        super().__init__(model, options.keep_going)
         self.variable = variable
-        self.scheme = scheme
-        self.keep_going = keep_going
+        self.scheme = options.scheme
         self.cost_ns = 2e4
-        self._taken = 0
 
-    def run(
-        self,
-        q: Array,
-        x: Array,
-        tau: Array,
-        dt: float,
-        steps: int,
-        every: int,
-        results: tuple[Array, Array],
-    ) -> bool:
-        """Fill the results; diverged samples are NaN from there on. Time goes on from call to call.
-
-        Args:
-            q: (batch, nq) at the beginning.
-            x: (batch, nv).
-            tau: (batch, nv), or (steps, batch, nv): joint forces held during each step.
-            dt: [s].
-            steps: Number of steps.
-            every: Steps from one result to the next; divides ``steps``.
-            results: q and x after each ``every`` steps, (steps / every, batch, n).
-
-        Returns:
-            Whether all numbers are finite.
-        """
-        lost = diverged_samples(q, x)
-        with np.errstate(over="ignore", invalid="ignore"):
-            for k in range(steps):
-                tau_k = tau if tau.ndim == 2 else tau[k]
-                t = self._taken * dt
-                q, x = self.step(*park_lost(self.model, q, x, lost), tau_k, dt, t)
-                self._taken += 1
-                lost |= diverged_samples(q, x)
-                if lost.all() or (lost.any() and not self.keep_going):
-                    for result, state in zip(results, (q, x), strict=True):
-                        result[k // every :] = state
-                        result[k // every :, lost] = np.nan
-                    return False
-                if (k + 1) % every == 0:
-                    for result, state in zip(results, (q, x), strict=True):
-                        result[k // every] = state
-                        result[k // every][lost] = np.nan
-        return not lost.any()
+    def advance(
+        self, q: Array, x: Array, tau: Array, dt: float, t: float, lost: Array
+    ) -> tuple[Array, Array]:
+        """See ``NumpyLoop``."""
+        q, x = self.step(*park_lost(self.model, q, x, lost), tau, dt, t)
+        lost |= diverged_samples(q, x)
+        return q, x
 
     def step(self, q: Array, x: Array, tau: Array, dt: float, t: float) -> tuple[Array, Array]:
         """One step from time t on; samples that diverge in it are NaN after it."""

@@ -9,7 +9,7 @@ from phistar.arrays import Array
 from phistar.model.model import Model
 from phistar.sim.joint_rows import JointRows
 from phistar.sim.numpy_stepper import NumpyStepper
-from phistar.sim.schemes import Scheme
+from phistar.sim.stepper import SteppingOptions
 from phistar.sim.variables import Variable
 
 
@@ -20,15 +20,14 @@ class RowStepper(NumpyStepper):
         self,
         model: Model,
         variable: Variable,
-        scheme: Scheme,
-        keep_going: bool,
+        options: SteppingOptions,
         rows: JointRows,
     ) -> None:
         """Args:
-        model, variable, scheme, keep_going: As of ``NumpyStepper``.
+        model, variable, options: As of ``NumpyStepper``.
         rows: Friction and limits.
         """
-        super().__init__(model, variable, scheme, keep_going)
+        super().__init__(model, variable, options)
         self.rows = rows
         self.cost_ns = 1e5
 

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +24,8 @@ from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
 from phistar.model.wrenches import Forces, check_wrenches
 from phistar.sim.adaptive_stepper import AcceptedSteps, AdaptiveStepper
-from phistar.sim.compiled_rows import LimitStepper, make_row_stepper
-from phistar.sim.compiled_stepper import CompiledStepper, make_compiled_stepper
+from phistar.sim.compiled_rows import make_row_stepper
+from phistar.sim.compiled_stepper import make_compiled_stepper
 from phistar.sim.conserving_stepper import ConservingStepper
 from phistar.sim.divergence import (
     call_around_singular,
@@ -53,10 +51,12 @@ from phistar.sim.joint_rows import (
 from phistar.sim.loop_stepper import LoopStepper, LoopVelocity
 from phistar.sim.monitors import map_knots
 from phistar.sim.numpy_stepper import NumpyStepper
+from phistar.sim.pieces import progress_bar, run_in_pieces
 from phistar.sim.result_size import refuse_large_simulation
 from phistar.sim.scheme_choice import AUTO, scheme_of_simulation
 from phistar.sim.schemes import IMPLICIT, SCHEMES
 from phistar.sim.simulation import Simulation
+from phistar.sim.stepper import Stepper, SteppingOptions
 from phistar.sim.variables import (
     VARIABLES,
     ImplicitVelocity,
@@ -65,12 +65,9 @@ from phistar.sim.variables import (
     Velocity,
     variable,
 )
-from phistar.thresholds import POLICY
 
 if TYPE_CHECKING:
     from phistar.constraints import Prescribed
-
-Stepper = CompiledStepper | LimitStepper | NumpyStepper | ConservingStepper
 
 ADAPTIVE, CONSERVING = "dopri5", "implicit_midpoint"
 
@@ -79,9 +76,6 @@ SCHEME_NAMES = (*SCHEMES, CONSERVING, ADAPTIVE)
 
 PROGRESS_TICKS = 1000
 """Resolution of the progress bar of a simulation that chooses its steps."""
-
-MIN_PROGRESS_NANOSECONDS = 1e9
-"""Nanoseconds of a simulation from which a progress bar is shown."""
 
 
 def simulate(
@@ -240,31 +234,25 @@ def _fixed(
     """Steps of a fixed length."""
     dt, count, every = times
     samples, knots = len(start.q), count // every
-    work = samples * count
-    engine = _choose_stepper(model, var, scheme, work, threads, start.dtype, keep_going, constraint)
-    # NumPy steps in double precision whatever the results are.
-    compiled = engine if isinstance(engine, CompiledStepper | LimitStepper) else None
-    dtype = np.dtype(float) if compiled is None else compiled.dtype
-    qs = np.empty((knots + 1, samples, model.nq), dtype)
-    xs = np.empty((knots + 1, samples, model.nv), dtype)
+    engine: Stepper
+    if scheme == CONSERVING:
+        assert isinstance(var, NormalisedRate)
+        engine = ConservingStepper(model, var, keep_going)
+    else:
+        chosen = SCHEMES[scheme]
+        options = SteppingOptions(chosen, samples * count, threads, start.dtype, keep_going)
+        engine = _choose_stepper(model, var, options, constraint)
+    qs = np.empty((knots + 1, samples, model.nq), engine.dtype)
+    xs = np.empty((knots + 1, samples, model.nv), engine.dtype)
     qs[0], xs[0] = start.q, _initial_variable(var, start, keep_going)
     first = np.where(start.lost, 0, -1)
-    if samples and model.nv:
-        step_ns = engine.cost_ns * samples
-        length = engine.piece if isinstance(engine, NumpyStepper) else None
-        length = length or int(POLICY.simulation_piece_nanoseconds / step_ns)
-        piece = max(1, length // every) * every
-        with progress_bar(progress, count, model.name, step_ns * count) as advance:
-            for begin in range(0, count, piece):
-                end = min(begin + piece, count)
-                _run_piece(engine, start.tau, dt, (begin, end), every, (qs, xs))
-                last = end // every
-                if not (
-                    keep_going or (np.isfinite(qs[last]).all() and np.isfinite(xs[last]).all())
-                ):
-                    lost_knots = first_lost_knots(qs[: last + 1], xs[: last + 1])
-                    refuse_lost(model, lost_knots, dt * every, start.batch, engine.failure_text)
-                advance(end - begin)
+
+    def look(last: int) -> None:
+        if not (keep_going or (np.isfinite(qs[last]).all() and np.isfinite(xs[last]).all())):
+            lost_knots = first_lost_knots(qs[: last + 1], xs[: last + 1])
+            refuse_lost(model, lost_knots, dt * every, start.batch, engine.failure_text)
+
+    run_in_pieces(engine, model.name, start.tau, times, (qs, xs), progress, look)
     if keep_going:
         lost_knots = first_lost_knots(qs, xs)
         first = np.where((lost_knots >= 0) & (first < 0), lost_knots, first)
@@ -287,28 +275,15 @@ def _fixed(
 
 
 def _choose_stepper(
-    model: Model,
-    var: Variable,
-    scheme: str,
-    work: int,
-    threads: int | None,
-    dtype: np.dtype[Any],
-    keep_going: bool,
-    constraint: JointRows | None = None,
+    model: Model, var: Variable, options: SteppingOptions, constraint: JointRows | None
 ) -> Stepper:
-    if scheme == CONSERVING:
-        assert isinstance(var, NormalisedRate)
-        return ConservingStepper(model, var, keep_going)
-    instructions = SCHEMES[scheme]
+    """What takes the steps of a scheme of ``SCHEMES``."""
     if constraint is not None:
-        return make_row_stepper(
-            model, var, instructions, constraint, work, threads, dtype, keep_going
-        )
+        return make_row_stepper(model, var, options, constraint)
     if isinstance(var, LoopVelocity):
-        return LoopStepper(model, var, instructions, keep_going, work, threads)
-    return make_compiled_stepper(model, var, instructions, work, threads, dtype) or NumpyStepper(
-        model, var, instructions, keep_going
-    )
+        return LoopStepper(model, var, options)
+    compiled = make_compiled_stepper(model, var, options)
+    return compiled or NumpyStepper(model, var, options)
 
 
 def _adaptive(
@@ -384,23 +359,6 @@ def _told(var: Variable, times: Array) -> Held | None:
     return var.drives.at(times) if isinstance(var, LoopVelocity) and var.drives else None
 
 
-def _run_piece(
-    engine: Stepper,
-    tau: Array,
-    dt: float,
-    steps: tuple[int, int],
-    every: int,
-    results: tuple[Array, Array],
-) -> None:
-    """Some of the steps, from the knot at their start."""
-    first, last = steps
-    qs, xs = results
-    begin, end = first // every, last // every
-    piece_tau = tau if tau.ndim == 2 else tau[first:last]
-    pieces = (qs[begin + 1 : end + 1], xs[begin + 1 : end + 1])
-    engine.run(qs[begin], xs[begin], piece_tau, dt, last - first, every, pieces)
-
-
 def _initial_variable(var: Variable, start: InitialState, keep_going: bool) -> Array:
     """x (batch, nv) at the start, NaN where the configuration is singular."""
     initial = call_around_singular(
@@ -413,31 +371,3 @@ def _velocities(var: Variable, qs: Array, xs: Array) -> Array:
     if isinstance(var, Velocity):
         return xs
     return map_knots(var.model, var.velocity, qs, xs)
-
-
-@contextmanager
-def progress_bar(
-    progress: bool | None, total: int, name: str, nanoseconds: float
-) -> Iterator[Callable[[float], None]]:
-    """A function of the number of steps done that moves the bar, if there is one.
-
-    Default: a bar on a terminal, if it takes long.
-    """
-    if progress is None:
-        progress = sys.stderr.isatty() and nanoseconds > MIN_PROGRESS_NANOSECONDS
-    if not progress:
-        yield lambda steps: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("steps"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(f"simulating {name}", total=total)
-        yield lambda steps: bar.update(task, advance=steps)

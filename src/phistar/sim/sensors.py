@@ -10,10 +10,11 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.errors import UnknownNameError
+from phistar.joint_physics.passive_forces import spring_energy
 from phistar.model.model import Model
 from phistar.scalar.trace.unilateral_rows import JointRow
+from phistar.sim.batch_stepper import BatchState
 from phistar.sim.contact_report import Contacts
-from phistar.sim.contact_stepper import BatchState
 
 
 class HasSensors(ABC):
@@ -24,6 +25,7 @@ class HasSensors(ABC):
     _model: Model
     _state: BatchState
     _bounded: tuple[JointRow, ...]
+    _smooth: tuple[str, ...]
     _before: Array
     _elapsed: float
 
@@ -73,6 +75,11 @@ class HasSensors(ABC):
         return np.asarray(np.einsum("bij,bi->bj", R, found[:, 3:] - self._model.gravity))
 
     def energy(self) -> Array:
-        """(batch,) kinetic and potential energy [J], springs not included."""
+        """(batch,) kinetic energy, that of the rotors included, potential energy in gravity, and
+        that of the springs which act (``passive=``) [J].
+        """
         q, v = self._state.q, self._state.v
-        return np.asarray(self._robot.kinetic_energy(q, v) + self._robot.potential_energy(q))
+        total = self._robot.kinetic_energy(q, v) + self._robot.potential_energy(q)
+        if "springs" in self._smooth:
+            total = total + spring_energy(self._model, q)
+        return np.asarray(total)

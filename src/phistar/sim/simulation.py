@@ -26,12 +26,14 @@ from phistar.model.configuration import difference, integrate, limits
 from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
 from phistar.sim import monitors
+from phistar.sim import sensitivity as sensitivities
 from phistar.sim.divergence import parking_configuration
 from phistar.sim.manifold import coordinate_rate, velocity_of
 from phistar.sim.monitors import Drift
 
 if TYPE_CHECKING:
     from phistar.sim.files import HasModel
+    from phistar.sim.sensitivity import CostGradient, MotionCost, Sensitivity
     from phistar.viewer.viewer import Viewer
 
 DenseOutput = Callable[[Array], tuple[Array, Array]]
@@ -325,17 +327,41 @@ class Simulation:
         """
         from phistar.drawing.scene import scene
         from phistar.viewer.viewer import Viewer
-        from phistar.viewer.web_server import DEFAULT_PORT
 
         start = self._flat(self.q)[0, 0].astype(float)
-        surfaces = scene(self.model, mesh_folders=mesh_folders)
-        viewer = Viewer(surfaces, start, DEFAULT_PORT if port is None else port)
-        viewer.play(self)
-        return viewer
+        return Viewer(scene(self.model, mesh_folders=mesh_folders), start, port, self)
+
+    def sensitivity(self, parameters: Sequence[str] | str = ()) -> Sensitivity:
+        """How the motion follows its start and parameters of the robot, exactly for these steps.
+
+        Args:
+            parameters: Names such as ``"m.link"``, ``"Ixx.link"``, ``"viscous.joint"``,
+                ``"spring.joint"``, ``"rotor.joint"``, ``"offset.joint"`` (a constant joint force
+                against the motion), or whole groups: ``"inertia"``, ``"viscous"``, ``"spring"``,
+                ``"rotor"``, ``"offset"``.
+
+        Raises:
+            ArgumentError: Wrenches, friction or limits of joints acted, steps were not kept, or the
+                scheme chose its own.
+        """
+        self._refuse_external()
+        return sensitivities.sensitivity(self, parameters)
+
+    def gradient(self, cost: MotionCost, parameters: Sequence[str] | str = ()) -> CostGradient:
+        """A cost of the motion, and its derivatives by one sweep back in time.
+
+        Args:
+            cost: Such as ``control.QuadraticCost``, or your own ``control.Cost``.
+            parameters: As for ``sensitivity``.
+        """
+        self._refuse_external()
+        return sensitivities.gradient(self, cost, parameters)
 
     def energy(self) -> Array:
-        """Kinetic and potential energy (N + 1, ...) [J]."""
-        return monitors.energy(self.model, self.q, self.v)
+        """Kinetic energy, that of the rotors included, potential energy in gravity, and that of
+        springs if they acted (``"springs" in sim.passive``), (N + 1, ...) [J].
+        """
+        return monitors.energy(self.model, self.q, self.v, "springs" in self.passive)
 
     def momentum(self) -> Array:
         """Spatial momentum (N + 1, ..., 6) [angular; linear] about the world's origin."""

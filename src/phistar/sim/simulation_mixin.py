@@ -24,7 +24,8 @@ from phistar.sim.joint_rows import used_parts
 from phistar.sim.scheme_choice import AUTO, scheme_of_step
 from phistar.sim.schemes import SCHEMES
 from phistar.sim.simulation import Simulation
-from phistar.sim.simulator import Simulator, SimulatorOptions
+from phistar.sim.simulator import Simulator
+from phistar.sim.simulator_options import SimulatorOptions
 
 if TYPE_CHECKING:
     from phistar.constraints import Constraint, Prescribed

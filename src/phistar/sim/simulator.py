@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -16,72 +15,45 @@ from phistar.arguments import checked_state, refuse_singular
 from phistar.arrays import Array
 from phistar.errors import (
     ArgumentError,
-    DivergenceError,
     PenetrationWarning,
     ShapeError,
-    UnknownNameError,
     warn,
 )
 from phistar.joint_physics.actuator_forces import Actuators
 from phistar.model.configuration import Coordinates, integrate, read_coordinates, require_finite
-from phistar.model.joint_physics import Passive, passive_parts
+from phistar.model.joint_physics import passive_parts
+from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
 from phistar.model.wrenches import check_wrenches
-from phistar.reprs import one_line_repr
 from phistar.scalar.trace.unilateral_rows import StepRows
-from phistar.sim.contact_pairs import Ground, Pair, contact_pairs
+from phistar.sim.batch_stepper import BatchState, BatchStepper, PlainStepper
+from phistar.sim.contact_pairs import Pair, contact_pairs
+from phistar.sim.contact_points import ContactPoints
 from phistar.sim.contact_report import Contacts, contacts_of
-from phistar.sim.contact_stepper import BatchState, ContactStepper
-from phistar.sim.divergence import diverged_samples
-from phistar.sim.schemes import SCHEMES
+from phistar.sim.contact_stepper import ContactStepper
+from phistar.sim.divergence import diverged_samples, refuse_lost_samples
+from phistar.sim.general_stepper import GeneralStepper
+from phistar.sim.joint_rows import used_parts
+from phistar.sim.law_calls import Controller
+from phistar.sim.live_view import ShownLive
+from phistar.sim.sample_choice import chosen_samples, random_rows, rows_for_samples
 from phistar.sim.sensors import HasSensors
-from phistar.sim.step import step as plain_step
-from phistar.sim.unilateral_row import impulse_count, joint_rows
+from phistar.sim.simulator_laws import SimulatorLaw
+from phistar.sim.simulator_options import (
+    CONTACT_SCHEME,
+    SimulatorOptions,
+    SimulatorState,
+    require_count,
+)
+from phistar.sim.step_linearization import StepLinearization, linearize_step
+from phistar.sim.unilateral_row import impulse_count, is_tree, joint_rows, refuse_many
 from phistar.thresholds import POLICY
-
-ON_ERROR = ("raise", "freeze")
-CONTACT_SCHEME = "semi_implicit"
 
 Policy = Callable[[Array, Array, Array], ArrayLike]
 """Configurations (batch, nq), velocities (batch, nv), times (batch,) -> joint forces."""
 
 
-@one_line_repr
-@dataclass(frozen=True)
-class SimulatorState:
-    """The state of a batch.
-
-    Attributes:
-        q: (batch, nq).
-        v: (batch, nv).
-        time: (batch,) since the last reset [s].
-        frozen: (batch,) booleans: samples that diverged and wait for a reset.
-    """
-
-    q: Array
-    v: Array
-    time: Array
-    frozen: Array
-
-
-@dataclass(frozen=True)
-class SimulatorOptions:
-    """What a simulator is made of; see ``Robot.simulator``."""
-
-    dt: float
-    scheme: str = CONTACT_SCHEME
-    ground: Ground = True
-    passive: Passive = True
-    points: Sequence[str] | Mapping[str, float] = ()
-    friction: float | None = None
-    restitution: float | None = None
-    sweeps: int | None = None
-    seed: int = 0
-    on_error: str = "raise"
-    threads: int | None = None
-
-
-class Simulator(HasSensors):
+class Simulator(HasSensors, ShownLive):
     """A batch of one robot in time; made by ``robot.simulator(...)``.
 
     Attributes:
@@ -91,11 +63,11 @@ class Simulator(HasSensors):
     """
 
     def __init__(self, robot: Any, batch: int, options: SimulatorOptions) -> None:
-        self._check(batch, options)
+        options.check()
+        self.batch = require_count("batch", batch, "the number of robots, 1 or more")
         self._robot = robot
         self._model: Model = robot.model
         self._options = options
-        self.batch = int(batch)
         self.dt = float(options.dt)
         refuse_singular(self._model)
         found = contact_pairs(
@@ -104,10 +76,9 @@ class Simulator(HasSensors):
         self._pairs: tuple[Pair, ...] = found.pairs
         self.unused_shapes = found.unused
         rows = self._step_rows(found.pairs)
-        self._stepper: ContactStepper | None = None
-        if rows.contacts or rows.joints:
-            self._require_scheme(rows)
-            self._stepper = ContactStepper(self._model, rows, found.pairs, self.dt, options.threads)
+        self._smooth, _ = used_parts(self._model, options.passive)
+        self._points = ContactPoints(self._model, rows, found.pairs)
+        self._stepper = self._make_stepper(rows)
         self._bounded = rows.bounded
         self._joint_count = len(rows.bounded)
         model, n = self._model, self.batch
@@ -117,35 +88,28 @@ class Simulator(HasSensors):
         self._resets = np.zeros(n, dtype=int)
         self._begun = np.zeros(n, dtype=bool)
         self._before, self._elapsed = self._state.v, self.dt
+        self._law: SimulatorLaw | None = None
         self.reset()
-
-    @staticmethod
-    def _check(batch: int, options: SimulatorOptions) -> None:
-        if not isinstance(batch, (int, np.integer)) or batch < 1:
-            raise ArgumentError(f"batch is {batch!r}, expected the number of robots, 1 or more")
-        if not 0.0 < options.dt < np.inf:
-            raise ArgumentError(f"dt is {options.dt!r}, expected a time above 0 [s]")
-        if options.scheme not in SCHEMES:
-            raise UnknownNameError("scheme", options.scheme, SCHEMES)
-        if options.on_error not in ON_ERROR:
-            known = " or ".join(map(repr, ON_ERROR))
-            raise ArgumentError(f"on_error is {options.on_error!r}, expected {known}")
-        if options.sweeps is not None and options.sweeps < 1:
-            raise ArgumentError(f"sweeps is {options.sweeps}, expected 1 or more")
 
     def _step_rows(self, pairs: Sequence[Pair]) -> StepRows:
         joints = joint_rows(self._model, passive_parts(self._options.passive))
         sweeps = self._options.sweeps or POLICY.contact_sweeps
         return StepRows(joints, tuple(pair.row for pair in pairs), sweeps)
 
-    def _require_scheme(self, rows: StepRows) -> None:
-        if self._options.scheme != CONTACT_SCHEME:
-            raise ArgumentError(
-                f"scheme '{self._options.scheme}' with {len(rows.contacts)} pairs that may touch "
-                f"and {len(rows.joints)} joints with springs, damping, friction or limits: impacts "
-                f"and friction are solved at the end of a step, by '{CONTACT_SCHEME}' alone. Use "
-                "that, or ground=False and passive=False."
-            )
+    def _make_stepper(self, rows: StepRows) -> BatchStepper:
+        """What takes the steps: one program of a tree, matrices of others, without rows ``step``.
+
+        Raises:
+            ArgumentError: There are too many rows, no links that move, or another scheme.
+        """
+        model, options, keep_going = self._model, self._options, self._options.on_error == "freeze"
+        if not (rows.contacts or rows.joints):
+            return PlainStepper(model, self.dt, keep_going, options.scheme)
+        options.require_scheme(rows)
+        refuse_many(model, len(rows.contacts), len(rows.bounded))
+        if not is_tree(model):
+            return GeneralStepper(self._points, self.dt, keep_going, self._smooth)
+        return ContactStepper(self._points, self.dt, options.threads)
 
     @property
     def _owner(self) -> str:
@@ -154,7 +118,7 @@ class Simulator(HasSensors):
     @property
     def engine(self) -> str:
         """What takes the steps: ``"machine code"``, ``"NumPy"``, or ``"step"`` without rows."""
-        return "step" if self._stepper is None else self._stepper.engine
+        return self._stepper.engine
 
     @property
     def state(self) -> SimulatorState:
@@ -186,66 +150,45 @@ class Simulator(HasSensors):
 
         Args:
             mask: (batch,) booleans, or numbers of samples; None: all.
-            q: (nq,), (samples, nq) or (batch, nq); None: the robot's home.
+            q: (nq,), (samples, nq) or (batch, nq); None: the robot's home, its loops closed.
             v: The same of velocities; None: at rest.
             spread: Standard deviation of a random step of q and v [rad, m; per s]. What a sample
                 gets depends on ``seed``, its number and how often it was reset, on nothing else.
+                Robots with loops are then put into the nearest state on them.
 
         Raises:
             ShapeError: A shape fits neither the samples nor the batch.
             NotFiniteError, QuaternionError: A number is not finite, a quaternion not unit.
+            LoopOpenError: Loops cannot be closed near a random state.
         """
-        chosen = self._chosen(mask)
+        chosen = chosen_samples(mask, self.batch, self._owner)
         model, state = self._model, self._state
-        given_q = self._robot.home if q is None else q
+        given_q = self._home if q is None else q
         given_v = np.zeros(model.nv) if v is None else v
-        new_q, new_v = checked_state(model, q=given_q, v=given_v)
-        new_q, new_v = self._rows_for("q", new_q, chosen), self._rows_for("v", new_v, chosen)
+        new_q, new_v = (
+            rows_for_samples(name, given, chosen, self.batch, self._owner)
+            for name, given in zip("qv", checked_state(model, q=given_q, v=given_v), strict=True)
+        )
         self._resets[chosen] += 1
         if spread:
-            moved, faster = self._random(chosen, spread)
-            new_q, new_v = integrate(model, new_q, moved), new_v + faster
+            rows = spread * random_rows(self._options.seed, chosen, self._resets, model.nv)
+            new_q, new_v = integrate(model, new_q, rows[:, 0]), new_v + rows[:, 1]
+            if active_loops(model.loops):
+                new_q, new_v = self._robot.project(new_q, new_v)
         for array, values in ((state.q, new_q), (state.v, new_v), (state.impulses, 0.0)):
             array[chosen] = values
         self._time[chosen], self._frozen[chosen] = 0.0, False
         self._before = np.array(self._before)
         self._before[chosen] = state.v[chosen]
         self._begun[chosen] = True
+        self._tell_viewers()
         return self.state
 
-    def _chosen(self, mask: ArrayLike | None) -> Array:
-        if mask is None:
-            return np.arange(self.batch)
-        given = np.asarray(mask)
-        if given.dtype == bool:
-            if given.shape != (self.batch,):
-                raise ShapeError("mask", given.shape, f"({self.batch},)", self._owner)
-            return np.flatnonzero(given)
-        numbers = np.atleast_1d(given)
-        if numbers.dtype.kind not in "iu" or ((numbers < 0) | (numbers >= self.batch)).any():
-            raise ArgumentError(
-                f"mask is {mask!r}, expected booleans (batch,) or numbers of samples below "
-                f"{self.batch}"
-            )
-        return np.asarray(numbers)
-
-    def _rows_for(self, name: str, given: Array, chosen: Array) -> Array:
-        """One state for all, one for each sample that is reset, or one for each of the batch."""
-        size = given.shape[-1]
-        if given.ndim == 1 or given.shape == (len(chosen), size):
-            return np.array(np.broadcast_to(given, (len(chosen), size)), float)
-        if given.shape == (self.batch, size):
-            return np.array(given[chosen], float)
-        rows = f"({size},), ({len(chosen)}, {size}) for the samples that are reset, or"
-        raise ShapeError(name, given.shape, f"{rows} ({self.batch}, {size})", self._owner)
-
-    def _random(self, chosen: Array, spread: float) -> tuple[Array, Array]:
-        nv = self._model.nv
-        found = np.empty((len(chosen), 2, nv))
-        for row, sample in zip(found, chosen.tolist(), strict=True):
-            source = np.random.default_rng((self._options.seed, sample, self._resets[sample]))
-            row[...] = spread * source.normal(size=(2, nv))
-        return found[:, 0], found[:, 1]
+    @cached_property
+    def _home(self) -> Array:
+        """The robot's home, on its loops."""
+        home: Array = self._robot.home
+        return self._robot.assemble(home) if active_loops(self._model.loops) else home
 
     def _warn_of_penetrations(self) -> None:
         """Say that something was put into the ground since the last step."""
@@ -253,7 +196,7 @@ class Simulator(HasSensors):
         self._begun[:] = False
         if not self._pairs or not len(chosen):
             return
-        gap = self._points(chosen)["gap"]
+        gap = self._points.at(self._state.q[chosen], self._state.v[chosen])["gap"]
         sample, pair = np.unravel_index(int(np.argmin(gap)), gap.shape)
         depth = -float(gap[sample, pair])
         if depth > POLICY.deep_penetration:
@@ -267,7 +210,7 @@ class Simulator(HasSensors):
 
     def step(
         self,
-        tau: Coordinates | None = None,
+        tau: Coordinates | Controller | None = None,
         *,
         ctrl: ArrayLike | None = None,
         substeps: int = 1,
@@ -277,7 +220,11 @@ class Simulator(HasSensors):
         """Take the batch through time.
 
         Args:
-            tau: (nv,) or (batch, nv) joint forces [N m, N], held; none by default.
+            tau: (nv,) or (batch, nv) joint forces [N m, N], held; none by default. Or a law,
+                regulator or feedback of ``phistar.control``, whose forces are found afresh in each
+                step, by one call for the whole batch, in machine code where it has a program
+                (``law_engine`` tells); the goals of one that follows a motion are counted from the
+                last reset of each sample.
             ctrl: (nu,) or (batch, nu) signals of the robot's actuators, whose forces (clamped, see
                 ``robot.actuators``) are found afresh in each step and added.
             substeps: Steps of ``dt``.
@@ -292,21 +239,31 @@ class Simulator(HasSensors):
             DivergenceError: A sample is no longer finite, unless ``on_error="freeze"``.
             NotFiniteError: A joint force is not finite, unless ``on_error="freeze"``.
         """
-        if (
-            isinstance(substeps, bool)
-            or not isinstance(substeps, (int, np.integer))
-            or substeps < 1
-        ):
-            raise ArgumentError(f"substeps is {substeps!r}, expected 1 or more")
+        count = require_count("substeps", substeps)
         if self._begun.any():
             self._warn_of_penetrations()
-        total = self._forces(tau, forces, reference)
-        if ctrl is None:
-            self._take(total, int(substeps))
-            return self.state
-        for _ in range(int(substeps)):
-            self._take(total + self._actuated(ctrl), 1)
+        law = tau if isinstance(tau, Controller) else None
+        held = self._forces(None if isinstance(tau, Controller) else tau, forces, reference)
+        if law is None and ctrl is None:
+            self._take(held, count)
+        else:
+            for _ in range(count):
+                total = held if law is None else held + self._law_forces(law)
+                self._take(total if ctrl is None else total + self._actuated(ctrl), 1)
+        self._tell_viewers()
         return self.state
+
+    def _law_forces(self, controller: Controller) -> Array:
+        """Joint forces (batch, nv) of a controller in the state."""
+        if self._law is None or self._law.controller is not controller:
+            self._law = SimulatorLaw(controller, self._model, self.batch, self._options.threads)
+        steps = np.rint(self._time / self.dt).astype(int)
+        return self._law.forces(steps, self._state.q, self._state.v)
+
+    @property
+    def law_engine(self) -> str:
+        """What evaluates the law of the last step; empty without one."""
+        return "" if self._law is None else self._law.engine
 
     def _actuated(self, ctrl: ArrayLike) -> Array:
         """Joint forces (batch, nv) of the actuators; none of samples that are not finite."""
@@ -323,17 +280,55 @@ class Simulator(HasSensors):
     def _actuators(self) -> Actuators:
         return Actuators(self._model)
 
-    def run(self, policy: Policy, steps: int, *, substeps: int = 1) -> SimulatorState:
+    def run(self, policy: Policy | Controller, steps: int, *, substeps: int = 1) -> SimulatorState:
         """Steps under a policy, which is called once a step for the whole batch.
 
         Args:
-            policy: q (batch, nq), v (batch, nv), time (batch,) -> tau (nv,) or (batch, nv).
+            policy: q (batch, nq), v (batch, nv), time (batch,) -> tau (nv,) or (batch, nv); or a
+                law, regulator or feedback, as in ``step``.
             steps: Calls of the policy.
             substeps: Steps of ``dt`` under what a call gives.
         """
         for _ in range(steps):
-            self.step(policy(self.q, self.v, self._time.copy()), substeps=substeps)
+            if isinstance(policy, Controller):
+                tau: ArrayLike = self._law_forces(policy)
+            else:
+                tau = policy(self.q, self.v, self._time.copy())
+            self.step(np.asarray(tau), substeps=substeps)
         return self.state
+
+    def linearize(self, tau: Coordinates | None = None) -> StepLinearization:
+        """The next step of ``dt`` and its derivatives, without taking it: A and B of the batch.
+
+        Contacts, friction and stops act as they do in that step: sticking ones as equations on
+        velocities, sliding ones by Coulomb's law. ``found.sets`` says which, ``found.smooth`` is
+        false for samples where another set is near. Derivatives are those of the exact solution, so
+        the solver has to come near it (``sweeps=``).
+
+        Args:
+            tau: (nv,) or (batch, nv) joint forces [N m, N]; none by default.
+
+        Raises:
+            ArgumentError: The robot has closed loops, or steps by another scheme.
+            DivergenceError: A sample is not finite after the step.
+        """
+        if active_loops(self._model.loops):
+            raise ArgumentError(
+                f"robot '{self._model.name}' has closed loops, for which there are no derivatives "
+                "of steps with contacts and joint physics; use robot.discretize"
+            )
+        if self._options.scheme != CONTACT_SCHEME:
+            raise ArgumentError(
+                f"linearize is for scheme '{CONTACT_SCHEME}', not '{self._options.scheme}'; "
+                "use that"
+            )
+        total = self._forces(tau, None, "world_aligned")
+        ahead = self._stepper.run(self._state, total, 1)
+        lost = diverged_samples(ahead.q, ahead.v, ahead.impulses)
+        refuse_lost_samples(lost, self._time + self.dt, 1)
+        joints = tuple(self._joint_name(row.v) for row in self._bounded)
+        names = (*joints, *(f"{pair.name} on {pair.surface}" for pair in self._pairs))
+        return linearize_step(self._points, self.dt, self._smooth, self._state, total, ahead, names)
 
     def _forces(
         self, tau: Coordinates | None, forces: Mapping[str, ArrayLike] | None, reference: str
@@ -355,18 +350,10 @@ class Simulator(HasSensors):
 
     def _take(self, tau: Array, substeps: int) -> None:
         before, moving = self._state, ~self._frozen
-        ahead = self._ahead(tau, substeps)
+        ahead = self._stepper.run(self._state, tau, substeps)
         lost = diverged_samples(ahead.q, ahead.v, ahead.impulses) & moving
-        if lost.any() and self._options.on_error == "raise":
-            sample = int(np.flatnonzero(lost)[0])
-            time = float(self._time[sample]) + substeps * self.dt
-            raise DivergenceError(
-                f"sample {sample} diverges: not finite at {time:.6g} s; take a shorter dt or "
-                'smaller forces, or on_error="freeze"',
-                (sample,),
-                substeps,
-                time,
-            )
+        if self._options.on_error == "raise":
+            refuse_lost_samples(lost, self._time + substeps * self.dt, substeps)
         stays = lost | self._frozen
         if stays.any():
             ahead.q[stays], ahead.v[stays] = before.q[stays], before.v[stays]
@@ -375,23 +362,6 @@ class Simulator(HasSensors):
         self._before, self._elapsed = before.v, substeps * self.dt
         self._state = ahead
         self._time = np.where(stays, self._time, self._time + substeps * self.dt)
-
-    def _ahead(self, tau: Array, substeps: int) -> BatchState:
-        if self._stepper is not None:
-            return self._stepper.run(self._state, tau, substeps)
-        q, v = self._state.q, self._state.v
-        fine = np.isfinite(tau).all(axis=-1)
-        for _ in range(substeps):
-            new_q, new_v = plain_step(
-                self._model, q[fine], v[fine], tau[fine], self.dt, self._options.scheme
-            )
-            q, v = np.full_like(q, np.nan), np.full_like(v, np.nan)
-            q[fine], v[fine] = new_q, new_v
-        return BatchState(q, v, self._state.impulses.copy())
-
-    def _points(self, chosen: Array | slice = slice(None)) -> dict[str, Array]:
-        assert self._stepper is not None
-        return self._stepper.points(self._state.q[chosen], self._state.v[chosen])
 
     @property
     def contacts(self) -> Contacts:
@@ -407,9 +377,14 @@ class Simulator(HasSensors):
                 f"{self._options.ground!r} and it has no sphere, capsule or box that may{unused}. "
                 "Name frames as points=."
             )
-        impulses = self._state.impulses[:, self._joint_count :]
-        impulses = impulses.reshape(self.batch, len(self._pairs), 3)
-        return contacts_of(self._pairs, impulses, self.dt, self._points())
+        return self._contacts_at(self._state)
+
+    def _contacts_at(self, state: BatchState) -> Contacts:
+        """What touches at states of some samples, and forces of the step that led there."""
+        impulses = state.impulses[:, self._joint_count :]
+        impulses = impulses.reshape(len(impulses), len(self._pairs), 3)
+        found = self._points.at(state.q, state.v)
+        return contacts_of(self._pairs, impulses, self.dt, found)
 
     def __repr__(self) -> str:
         pairs = f"{len(self._pairs)} pairs that may touch"

@@ -105,23 +105,30 @@ class HeightField:
         check_material(self.name, self.friction, self.restitution)
 
     def planes_at(self, x: Array, y: Array) -> Array:
-        """Tangent planes (..., 4), unit normal and offset, over places (...) of the x-y plane."""
+        """Tangent planes (..., 4), unit normal and offset, over places (...) of the x-y plane.
+
+        Places may be complex, for derivatives by imaginary steps.
+        """
         h = np.asarray(self.heights)
         rows, columns = h.shape
-        u = np.clip((x - self.origin[0]) / self.spacing, 0.0, columns - 1.0)
-        w = np.clip((y - self.origin[1]) / self.spacing, 0.0, rows - 1.0)
-        i, j = np.minimum(w.astype(int), rows - 2), np.minimum(u.astype(int), columns - 2)
+        u, inside_x = _clipped((x - self.origin[0]) / self.spacing, columns - 1.0)
+        w, inside_y = _clipped((y - self.origin[1]) / self.spacing, rows - 1.0)
+        i, j = np.minimum(w.real.astype(int), rows - 2), np.minimum(u.real.astype(int), columns - 2)
         a, b = w - i, u - j
         p, q, r, s = h[i, j], h[i, j + 1], h[i + 1, j], h[i + 1, j + 1]
         height = (1 - a) * ((1 - b) * p + b * q) + a * ((1 - b) * r + b * s)
-        inside_x = (u > 0.0) & (u < columns - 1.0)
-        inside_y = (w > 0.0) & (w < rows - 1.0)
         dx = np.where(inside_x, ((1 - a) * (q - p) + a * (s - r)) / self.spacing, 0.0)
         dy = np.where(inside_y, ((1 - b) * (r - p) + b * (s - q)) / self.spacing, 0.0)
         normal = np.stack([-dx, -dy, np.ones_like(dx)], axis=-1)
-        normal /= np.linalg.norm(normal, axis=-1, keepdims=True)
+        normal /= np.sqrt((normal * normal).sum(axis=-1, keepdims=True))
         offset = normal[..., 0] * x + normal[..., 1] * y + normal[..., 2] * height
         return np.concatenate([normal, offset[..., None]], axis=-1)
+
+
+def _clipped(x: Array, end: float) -> tuple[Array, Array]:
+    """A number between 0 and an end, and whether it was there before; complex numbers may be."""
+    inside = (x.real > 0.0) & (x.real < end)
+    return np.where(inside, x, np.clip(x.real, 0.0, end)), np.asarray(inside)
 
 
 GroundPart = Plane | Box | HeightField

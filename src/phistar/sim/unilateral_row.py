@@ -8,9 +8,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from phistar.arrays import Array
 from phistar.backends import OPTIONAL_INPUTS
-from phistar.backends.policy import TracedWork, UnilateralWork
+from phistar.backends.policy import NUMPY, TracedWork, UnilateralWork, decide
 from phistar.compile import Traced, add_traced, joint_map
+from phistar.errors import ArgumentError
 from phistar.loops.traced_rows import loop_bias
 from phistar.model.joint_physics import PASSIVE_PARTS, passive_numbers
 from phistar.model.kinematic_loops import active_loops
@@ -24,6 +28,7 @@ from phistar.scalar.trace.unilateral_rows import (
     JointRow,
     StepRows,
 )
+from phistar.thresholds import POLICY
 
 if TYPE_CHECKING:
     from phistar.scalar.program import Unrolled
@@ -52,7 +57,7 @@ def joint_rows(
             float(numbers.upper[i]) if limits else math.inf,
             friction=float(numbers.friction[i]) if "friction" in parts else 0.0,
             damping=float(numbers.damping[i]) if damping else 0.0,
-            stiffness=float(numbers.stiffness[i]) if springs and place >= 0 else 0.0,
+            stiffness=float(numbers.stiffness[i]) if springs else 0.0,
             rest=float(numbers.spring_reference[place]) if springs and place >= 0 else 0.0,
         )
         if row.is_bounded or row.damping or row.stiffness:
@@ -83,23 +88,34 @@ def _shapes(model: Model, rows: StepRows | None) -> Mapping[str, tuple[int, ...]
 
 def _work(model: Model, rows: StepRows | None) -> UnilateralWork | None:
     """None: closed loops, joints without coordinates or inertia of their own, turning rotors."""
-    if why_no_step(model):
+    if not is_tree(model) or singular_hinges(model):
         return None
     return UnilateralWork(impulse_count(_rows(model, rows)))
 
 
-def why_no_step(model: Model) -> str:
-    """What a robot has that steps with contacts do not know; empty: nothing."""
+def is_tree(model: Model) -> bool:
+    """Whether a step with rows is one program: each joint has coordinates of its own, no loops."""
     joints = joint_map(model)
-    if active_loops(model.loops):
-        return "closed loops"
-    if not joints.one_to_one or (joints.scales != 1.0).any():
-        return "mimic joints that are reduced"
-    if model.turning_rotors:
-        return "rotors that turn with its links"
-    if not model.bodies:
-        return "no moving links"
-    return "joints that move no inertia" if singular_hinges(model) else ""
+    own = joints.one_to_one and not (joints.scales != 1.0).any()
+    return bool(model.bodies) and own and not active_loops(model.loops) and not model.turning_rotors
+
+
+def refuse_many(model: Model, pairs: int, joints: int) -> None:
+    """Raise where the program of a step would be too long.
+
+    Args:
+        model: The robot.
+        pairs: That may touch.
+        joints: That rub or stop.
+    """
+    count, bodies = max(joints + 3 * pairs, 1), len(model.bodies)
+    if decide(UnilateralWork(count), bodies).shape == NUMPY:
+        raise ArgumentError(
+            f"robot '{model.name}' with {pairs} pairs that may touch has {count} rows: rows times "
+            f"rows and links are {count * (count + bodies)}, at most "
+            f"{POLICY.max_unilateral_pairs} make a program. Give fewer shapes or surfaces, or name "
+            "points= of frames instead of shapes."
+        )
 
 
 def _touching(model: Model, rows: StepRows | None) -> StepRows:
@@ -129,10 +145,7 @@ def _point_shapes(rows: StepRows) -> Mapping[str, tuple[int, ...]]:
 
 
 def _point_work(model: Model, rows: StepRows) -> TracedWork | None:
-    joints = joint_map(model)
-    if not model.bodies or not joints.one_to_one or (joints.scales != 1.0).any():
-        return None
-    return TracedWork(len(model.bodies), len(rows.contacts))
+    return TracedWork(len(model.bodies), len(rows.contacts)) if model.bodies else None
 
 
 _STEP = "v⁺ = v + 𝓜ₕ⁻¹(h(τ - 𝒞) + L*λ), λ by projected Gauss-Seidel on Δ = L𝓜ₕ⁻¹L*"
@@ -156,6 +169,34 @@ TERRAIN_STEP = add_traced(
     )
 )
 """The same with planes that are inputs; None: the last link's origin on one."""
+
+
+def _solver(model: Model, rows: StepRows | None) -> Unrolled:
+    from phistar.scalar.trace.row_solver import row_solver
+
+    return row_solver(model, _touching(model, rows))
+
+
+def _well_posed(model: Model, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+    """Inputs with a Δ that is symmetric and positive, and a time step above zero."""
+    half = inputs["delta"].reshape(len(inputs["delta"]), 3, 3)
+    delta = half @ np.swapaxes(half, 1, 2) + np.eye(3)
+    return {**inputs, "delta": delta.reshape(-1, 9), "dt": 0.1 + np.abs(inputs["dt"])}
+
+
+ROW_SOLVER = add_traced(
+    Traced(
+        "row_solver",
+        ("delta", "places", "rates", "free", "dt", "impulses"),
+        lambda model, rows: {"impulses_next": (_touching(model, rows).count,)},
+        _solver,
+        lambda model, rows: UnilateralWork(_touching(model, rows).count),
+        choices={"rows": None},
+        admit=_well_posed,
+        defined="λ by projected Gauss-Seidel on a given Δ",
+    )
+)
+"""Impulses of rows whose Δ is given; None: the last link's origin on the plane z = 0."""
 
 CONTACT_POINTS = add_traced(
     Traced(

@@ -20,7 +20,7 @@ from phistar.explain.sweep_steps import sweep_steps
 from phistar.model.model import Model
 from phistar.viewer.view_state import ViewState
 
-MOST_NAMED = 16
+MOST_NAMED = 60
 """Coordinates up to which rows of a heat map have names."""
 _CELL = "width:{0}px;height:{0}px;background:rgb({1},{2},{3})"
 
@@ -46,7 +46,7 @@ def mass_matrix_panel(state: ViewState) -> str:
 def heat_map(relative: Array, labels: Sequence[str], shown: Array) -> str:
     """A square table; blue is positive, red negative; numbers appear under the pointer."""
     count = len(labels)
-    size = max(5, min(22, 320 // max(count, 1)))
+    size = max(5, min(22, 220 // max(count, 1)))
     rows = []
     for i in range(count):
         cells = "".join(
@@ -55,7 +55,8 @@ def heat_map(relative: Array, labels: Sequence[str], shown: Array) -> str:
             for j in range(count)
         )
         name = html.escape(labels[i]) if count <= MOST_NAMED else ""
-        rows.append(f'<tr>{cells}<td style="font-size:10px;padding-left:4px">{name}</td></tr>')
+        text = f"font-size:{min(size + 1, 10)}px;line-height:{size}px;padding:0 0 0 4px"
+        rows.append(f'<tr>{cells}<td style="{text};white-space:nowrap">{name}</td></tr>')
     return f'<table style="border-spacing:1px;border-collapse:separate">{"".join(rows)}</table>'
 
 
@@ -91,6 +92,7 @@ def rates_panel(state: ViewState) -> str:
 def _bars(labels: Sequence[str], rows: Mapping[str, Array], limit: float, note: str = "") -> str:
     """Bars from a line in the middle, one above the other for each name."""
     colours = dict(zip(rows, ("#8aa", "#27c"), strict=False))
+    legend = ", ".join(f'<b style="color:{colours[name]}">{name}</b>' for name in rows)
     lines = []
     for k, label in enumerate(labels):
         for name, values in rows.items():
@@ -103,7 +105,7 @@ def _bars(labels: Sequence[str], rows: Mapping[str, Array], limit: float, note: 
                 f'background:{colours[name]}"></div></div>'
             )
         lines.append(f'<div style="font-size:9px;opacity:0.7">{html.escape(label)}</div>')
-    return f'<p style="font-size:11px">{html.escape(note)}</p>{"".join(lines)}'
+    return f'<p style="font-size:11px">{legend}; {html.escape(note)}</p>{"".join(lines)}'
 
 
 def eigenvalues_panel(state: ViewState) -> str:

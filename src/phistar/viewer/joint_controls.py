@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sliders for the joints of a robot, with limits and units; a free base has a gizmo."""
+"""Sliders for the joints of a robot, with limits and units; free and ball joints have gizmos."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from phistar.arrays import Array
 from phistar.model.components import Joint
 from phistar.model.configuration import normalized_configuration
 from phistar.model.model import Model
-from phistar.spatial import quat_to_rotation, rotation_to_quat, wxyz_to_xyzw, xyzw_to_wxyz
+from phistar.spatial import quat_to_rotation, rotation_to_quat, wxyz_to_xyzw
+from phistar.viewer.view_state import ViewState, place
 
 UNLIMITED = {"rad": math.pi, "m": 2.0}
 """Range of sliders of coordinates without limits, by unit."""
 FASTEST = 3.0
 """Range of the sliders of velocities [rad/s, m/s]."""
 STEPS = 400
+QUATERNION = 4
+"""Coordinates of a joint that turns in all ways and does not move otherwise."""
 
 
 class JointControls:
@@ -27,16 +30,21 @@ class JointControls:
 
     Args:
         server: The server.
-        model: The robot.
-        q: (nq,) where they start.
+        state: Where they start.
+        size: Size of the robot [m].
         changed: Called with (q, v) when somebody moves one.
     """
 
     def __init__(
-        self, server: Any, model: Model, q: Array, changed: Callable[[Array, Array], None]
+        self,
+        server: Any,
+        state: ViewState,
+        size: float,
+        changed: Callable[[Array, Array], None],
     ) -> None:
-        self.model, self.changed = model, changed
-        self.q, self.v = q.copy(), np.zeros(model.nv)
+        model = state.model
+        self.model, self.size, self.changed = model, size, changed
+        self.q, self.v = state.q.copy(), state.v.copy()
         self._following = False
         self._sliders: list[tuple[int, Any]] = []
         self._gizmos: list[tuple[Joint, Any]] = []
@@ -45,17 +53,24 @@ class JointControls:
                 self._add_joint(server, model.joints[name])
         with server.gui.add_folder("velocities", expand_by_default=False):
             self._speeds = [self._add_speed(server, k, label) for k, label in _speed_labels(model)]
+        self.follow(state)
 
     def _add_joint(self, server: Any, joint: Joint) -> None:
         kind = joint.joint_kind
-        if kind.is_euclidean:
+        if kind.quaternion is None:
             for k, unit in enumerate(kind.q_units):
                 suffix = f" {kind.coordinate_names[k]}" if kind.nq > 1 else ""
                 self._add_slider(server, joint, k, f"{joint.name}{suffix} [{unit}]", unit)
-        elif joint.kind == "free":
-            gizmo = server.scene.add_transform_controls(f"/gizmo/{joint.name}", scale=0.25)
-            gizmo.on_update(lambda _, joint=joint, gizmo=gizmo: self._pulled(joint, gizmo))
-            self._gizmos.append((joint, gizmo))
+            return
+        turns_only = kind.nq == QUATERNION
+        gizmo = server.scene.add_transform_controls(
+            f"/gizmo/{joint.name}",
+            scale=0.2 * self.size,
+            disable_axes=turns_only,
+            disable_sliders=turns_only,
+        )
+        gizmo.on_update(lambda _, joint=joint, gizmo=gizmo: self._pulled(joint, gizmo))
+        self._gizmos.append((joint, gizmo))
 
     def _add_slider(self, server: Any, joint: Joint, k: int, label: str, unit: str) -> None:
         index = joint.q_slice.start + k
@@ -77,36 +92,46 @@ class JointControls:
     def _slid(self, index: int, slider: Any) -> None:
         if not self._following:
             self.q[index] = slider.value
-            self.changed(self.q.copy(), self.v.copy())
+            self._tell()
 
     def _sped(self, index: int, slider: Any) -> None:
         if not self._following:
             self.v[index] = slider.value
-            self.changed(self.q.copy(), self.v.copy())
+            self._tell()
 
     def _pulled(self, joint: Joint, gizmo: Any) -> None:
         if self._following:
             return
-        turn = rotation_to_quat(quat_to_rotation(wxyz_to_xyzw(np.asarray(gizmo.wxyz))))
-        origin = joint.origin
-        position = origin[:3, :3].T @ (np.asarray(gizmo.position) - origin[:3, 3])
-        self.q[joint.q_slice] = np.concatenate([position, turn])
+        body = self.model.bodies[joint.bodies[-1]]
+        state = ViewState(self.model, self.q, self.v)
+        joint_frame = state.pose(body.parent, body.placement)
+        turn = joint_frame[:3, :3].T @ quat_to_rotation(wxyz_to_xyzw(np.asarray(gizmo.wxyz)))
+        position = joint_frame[:3, :3].T @ (np.asarray(gizmo.position) - joint_frame[:3, 3])
+        coordinates = np.concatenate([position, rotation_to_quat(turn)])
+        self.q[joint.q_slice] = coordinates[-joint.joint_kind.nq :]
         self.q = normalized_configuration(self.model, self.q)
+        self._tell(gizmo)
+
+    def _tell(self, held: Any = None) -> None:
+        """Say where the robot is now; gizmos follow, but for the one that somebody holds."""
+        self._place_gizmos(ViewState(self.model, self.q, self.v), held)
         self.changed(self.q.copy(), self.v.copy())
 
-    def follow(self, q: Array, v: Array) -> None:
+    def _place_gizmos(self, state: ViewState, held: Any = None) -> None:
+        for joint, gizmo in self._gizmos:
+            if gizmo is not held:
+                place(gizmo, state.poses[joint.bodies[-1]])
+
+    def follow(self, state: ViewState) -> None:
         """Move the controls to a state without telling anybody."""
         self._following = True
         try:
-            self.q, self.v = q.copy(), v.copy()
+            self.q, self.v = state.q.copy(), state.v.copy()
             for index, slider in self._sliders:
-                slider.value = float(np.clip(q[index], slider.min, slider.max))
+                slider.value = float(np.clip(self.q[index], slider.min, slider.max))
             for index, slider in self._speeds:
-                slider.value = float(np.clip(v[index], slider.min, slider.max))
-            for joint, gizmo in self._gizmos:
-                x = q[joint.q_slice]
-                gizmo.position = joint.origin[:3, :3] @ x[:3] + joint.origin[:3, 3]
-                gizmo.wxyz = xyzw_to_wxyz(x[3:])
+                slider.value = float(np.clip(self.v[index], slider.min, slider.max))
+            self._place_gizmos(state)
         finally:
             self._following = False
 

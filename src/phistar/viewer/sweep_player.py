@@ -1,99 +1,112 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The sweep: forward dynamics link by link, as arrows on the robot beside the printed program.
-
-Forces and motions are drawn at the origin of their link: the linear part in one colour, the angular
-part in another. Each name has one scale for all links, so that its arrows can be compared.
-"""
+"""The sweep in the viewer: a button, a slider over the steps, arrows, the printed program."""
 
 from __future__ import annotations
 
 import html
+import threading
+import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from phistar.arrays import Array
-from phistar.explain.sweep_steps import SweepStep, SweepSteps, sweep_steps
-from phistar.model.model import Model
-from phistar.sweeps.ir import Type
+from phistar.errors import PhistarError
+from phistar.viewer.sweep_arrows import ANGULAR, LINEAR, SweepArrows
 from phistar.viewer.view_state import ViewState
+from phistar.viewer.web_server import padded
 
-LINEAR = (40, 120, 220)
-ANGULAR = (220, 130, 30)
-SHOWN = (Type.MOTION, Type.FORCE)
+SECONDS_OF_A_STEP = 0.35
+"""Time of a statement at a link, while the sweep is played."""
 
 
 class SweepPlayer:
-    """Arrows and the lit line of a step.
+    """Walks through forward dynamics at the state that is shown.
 
     Args:
         server: The server.
-        model: The robot.
-        size: Its size [m]: the longest arrow is a quarter of it.
+        size: Size of the robot [m].
+        lock: Held while something changes.
+        state: Gives the shown state.
     """
 
-    def __init__(self, server: Any, model: Model, size: float) -> None:
-        self.server, self.model, self.size = server, model, size
-        self.work: SweepSteps | None = None
-        self.scales: dict[tuple[str, int], float] = {}
-        self.state: ViewState | None = None
+    def __init__(
+        self, server: Any, size: float, lock: threading.RLock, state: Callable[[], ViewState]
+    ) -> None:
+        self._server, self._size, self._lock, self._state = server, size, lock, state
+        self._work: SweepArrows | None = None
+        self._playing, self._last = False, 0.0
+        gui = server.gui
+        with gui.add_folder("the sweep", expand_by_default=False):
+            button = gui.add_button("walk through forward dynamics")
+            button.on_click(lambda _: self.begin())
+            pause = gui.add_button("pause / go on")
+            pause.on_click(lambda _: self.toggle())
+            self._step = gui.add_slider("step", 0, 1, 1, 0, disabled=True)
+            self._step.on_update(lambda _: self._show())
+            self._text = gui.add_html("")
 
-    def prepare(self, state: ViewState) -> int:
-        """Work out all steps at a state without joint forces; their number."""
-        model = self.model
-        self.state = state
-        self.work = sweep_steps("forward_dynamics", model, state.q, v=state.v, tau=0.0 * state.v)
-        self.scales = {}
-        for step in self.work.steps:
-            for half in (0, 1) if step.type in SHOWN else ():
-                key = step.name, half
-                length = float(np.linalg.norm(step.value[3 * half : 3 * half + 3]))
-                self.scales[key] = max(self.scales.get(key, 0.0), length)
-        return len(self.work.steps)
+    def begin(self) -> None:
+        """Work out all steps at the shown state, and start with the first."""
+        with self._lock:
+            try:
+                self._work = SweepArrows(self._state(), self._size)
+            except PhistarError as error:
+                self._text.content = padded(html.escape(str(error)))
+                return
+            self._step.max = max(len(self._work.steps) - 1, 1)
+            self._step.disabled = False
+            self._step.value = 0
+            self._playing, self._last = True, time.monotonic()
+            self._show()
 
-    def show(self, number: int) -> str:
-        """Draw a step; the program in HTML with its line lit."""
-        assert self.work is not None
-        step = self.work.steps[number]
-        self._draw(self.work.steps[: number + 1], step)
-        return program_html(self.work.lines, step, self.model)
+    def toggle(self) -> None:
+        """Pause, or go on."""
+        with self._lock:
+            self._playing = not self._playing and self._work is not None
 
-    def clear(self) -> None:
-        """Take the arrows away."""
-        for name in ("linear", "angular"):
-            self.server.scene.add_arrows(
-                f"/sweep/{name}", np.zeros((1, 2, 3)), LINEAR, visible=False
-            )
-
-    def _draw(self, done: tuple[SweepStep, ...], current: SweepStep) -> None:
-        """The current name at all links where this pass has computed it."""
-        assert self.state is not None
-        found = {step.body: step for step in done if step.line == current.line}
-        if current.type not in SHOWN:
-            self.clear()
+    def tick(self) -> None:
+        """Go on to the next step when it is time for it."""
+        if not self._playing or time.monotonic() - self._last < SECONDS_OF_A_STEP:
             return
-        for half, name, colour in ((1, "linear", LINEAR), (0, "angular", ANGULAR)):
-            arrows = np.array([self._arrow(step, half) for step in found.values()])
-            self.server.scene.add_arrows(
-                f"/sweep/{name}", arrows, colour, shaft_radius=0.006 * self.size,
-                head_radius=0.014 * self.size, head_length=0.03 * self.size,
-            )  # fmt: skip
+        self._last = time.monotonic()
+        following = int(self._step.value) + 1
+        if following > self._step.max:
+            self._playing = False
+            return
+        self._step.value = following
+        self._show()
 
-    def _arrow(self, step: SweepStep, half: int) -> Array:
-        assert self.state is not None
-        pose = self.state.poses[step.body]
-        vector = pose[:3, :3] @ step.value[3 * half : 3 * half + 3]
-        longest = self.scales[step.name, half] or 1.0
-        return np.array([pose[:3, 3], pose[:3, 3] + 0.25 * self.size * vector / longest])
+    def leave(self) -> None:
+        """The robot moved: what the sweep shows is over."""
+        if self._work is not None:
+            self._work, self._playing = None, False
+            self._step.disabled = True
+            self._text.content = padded("The robot moved: walk through it again.")
+            self._draw(np.empty((0, 2, 3)), np.empty((0, 2, 3)))
+
+    def _show(self) -> None:
+        with self._lock:
+            if self._work is not None:
+                number = min(int(self._step.value), len(self._work.steps) - 1)
+                self._text.content = padded(self._work.text(number))
+                self._draw(*self._work.at(number))
+
+    def _draw(self, linear: Any, angular: Any) -> None:
+        for name, arrows, colour in (("linear", linear, LINEAR), ("angular", angular, ANGULAR)):
+            draw_arrows(self._server, f"/sweep/{name}", arrows, colour, self._size)
 
 
-def program_html(lines: tuple[str, ...], step: SweepStep, model: Model) -> str:
-    """The program with the line of a step lit, and the value at its link."""
-    rows = []
-    for number, line in enumerate(lines):
-        lit = "background:#fd6;color:#000" if number == step.line else ""
-        rows.append(f'<div style="white-space:pre;{lit}">{html.escape(line)}</div>')
-    link = html.escape(model.bodies[step.body].link)
-    value = np.array2string(np.asarray(step.value), precision=3, suppress_small=True)
-    note = f"<p>at <b>{link}</b>: {html.escape(step.name)} = {html.escape(value)}</p>"
-    return f'<div style="font:11px monospace;overflow-x:auto">{"".join(rows)}</div>{note}'
+def draw_arrows(
+    server: Any, name: str, arrows: Any, colour: tuple[int, int, int], size: float
+) -> None:
+    """Arrows (n, 2, 3) of a scene, in place of those that had their name."""
+    server.scene.add_arrows(
+        name,
+        arrows if len(arrows) else np.zeros((1, 2, 3)),
+        colour,
+        shaft_radius=0.006 * size,
+        head_radius=0.014 * size,
+        head_length=0.03 * size,
+        visible=len(arrows) > 0,
+    )

@@ -42,9 +42,10 @@ class Viewable:
     ) -> Viewer:
         """Show the robot in a browser: open ``viewer.url``.
 
-        It has a slider for each joint, a gizmo for a free base, overlays (frames, centres of mass,
-        ellipsoids of rigid and articulated inertia), the mass matrix, D, diagonal rates and
-        eigenvalues of the shown state, and forward dynamics step by step. The server listens on
+        It has a slider for each joint, gizmos for a free base and ball joints, one to drag any
+        frame by inverse kinematics, overlays (frames, centres of mass, ellipsoids of rigid and
+        articulated inertia), the mass matrix, D, diagonal rates and eigenvalues of the shown
+        state, and forward dynamics step by step. The server listens on
         this machine only and ends with the process, or by ``viewer.close()``.
 
         Args:
@@ -60,12 +61,8 @@ class Viewable:
             MissingExtraError: viser is not installed (the extra ``viewer``).
         """
         from phistar.viewer.viewer import Viewer
-        from phistar.viewer.web_server import DEFAULT_PORT
 
         at = self.home if q is None else configuration(self.model, q)
         if at.ndim != 1:
             raise ArgumentError(f"q has shape {at.shape}, expected one configuration (nq,) to show")
-        viewer = Viewer(self.scene(mesh_folders), at, DEFAULT_PORT if port is None else port)
-        if motion is not None:
-            viewer.play(motion)
-        return viewer
+        return Viewer(self.scene(mesh_folders), at, port, motion)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a viewer shows: a state of the robot, and everybody who wants to know when it changes."""
+"""What a viewer shows: a state of the robot, with the poses of its bodies."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 
 from phistar.arrays import Array
@@ -11,8 +10,6 @@ from phistar.model.components import GROUND
 from phistar.model.model import Model
 from phistar.model.numpy_kinematics import body_poses
 from phistar.spatial import rotation_to_quat, xyzw_to_wxyz
-
-Listener = Callable[["ViewState"], None]
 
 
 class ViewState:

@@ -5,22 +5,24 @@ from __future__ import annotations
 
 import html
 import threading
-import time
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
 from phistar.arrays import Array
-from phistar.drawing.drawing_mixin import pictures
 from phistar.drawing.figures import Motion
 from phistar.drawing.scene import Scene
-from phistar.energies import kinetic_energy, potential_energy
+from phistar.drawing.triangles import Triangles
 from phistar.errors import ArgumentError, PhistarError
 from phistar.model.configuration import Coordinates, configuration, tangent
 from phistar.model.numpy_kinematics import body_poses
 from phistar.viewer.algebra_panels import PANELS
+from phistar.viewer.contact_arrows import ContactArrows
+from phistar.viewer.frame_dragger import FrameDragger
 from phistar.viewer.joint_controls import JointControls
+from phistar.viewer.motion_player import FRAMES_PER_SECOND, LivePicture, MotionPlayer, shown_motion
 from phistar.viewer.overlays import OVERLAYS
 from phistar.viewer.robot_nodes import RobotNodes
 from phistar.viewer.sweep_player import SweepPlayer
@@ -28,15 +30,13 @@ from phistar.viewer.view_state import ViewState
 from phistar.viewer.web_server import (
     DEFAULT_PORT,
     HOST,
-    curve,
     free_port,
+    padded,
     start_server,
     stop_server,
 )
 
-FRAMES_PER_SECOND = 30.0
-SECONDS_OF_A_SWEEP = 0.35
-"""Time of a statement at a link, while the sweep is played."""
+GROUND_COLOUR = (170, 175, 180)
 
 
 class Viewer:
@@ -49,30 +49,43 @@ class Viewer:
     Args:
         surfaces: What is drawn.
         q: (nq,) where it starts.
-        port: The port; the next free one is taken if it is in use.
+        port: The port, 8571 by default; the next free one is taken if it is in use.
+        motion: A motion to play.
+
+    Raises:
+        ArgumentError: The motion is of another robot or not finite.
+        MissingExtraError: viser is not installed (the extra ``viewer``).
     """
 
-    def __init__(self, surfaces: Scene, q: Array, port: int = DEFAULT_PORT) -> None:
+    def __init__(
+        self, surfaces: Scene, q: Array, port: int | None = None, motion: Motion | None = None
+    ) -> None:
         self.model = surfaces.model
-        self.port = free_port(port)
+        shown = None if motion is None else shown_motion(motion, self.model)
+        self.port = free_port(DEFAULT_PORT if port is None else port)
         self._lock = threading.RLock()
-        self._scene = surfaces
         low, high = surfaces.bounds(body_poses(self.model, q)[None])
         self._size = max(float(np.linalg.norm(high - low)), 1e-3)
         self._server = start_server(self.port, self.model.name)
         self._state = ViewState(self.model, q, np.zeros(self.model.nv))
         self._ended = threading.Event()
-        self._ghosts: list[RobotNodes] = []
-        self._motion: tuple[Array, Array, Array] | None = None
-        self._playing = False
-        self._bar: Any = None
         self._place_camera(low, high)
         self._robot = RobotNodes(self._server, surfaces, "/robot")
-        self._controls = JointControls(self._server, self.model, q, self._moved)
+        self._controls = JointControls(self._server, self._state, self._size, self._moved)
+        self._dragger = FrameDragger(
+            self._server, self.model, self._size, self._lock, self._shown, self._dragged
+        )
         self._add_overlays()
         self._add_panels()
-        self._add_sweep()
+        self._sweep = SweepPlayer(self._server, self._size, self._lock, self._shown)
+        weight = sum(float(body.inertia[0]) for body in self.model.bodies) * np.linalg.norm(
+            self.model.gravity
+        )
+        contacts = ContactArrows(self._server, self._size, float(weight))
+        self._player = MotionPlayer(self._server, surfaces, contacts, self._lock, self._set)
         self._draw()
+        if shown is not None:
+            self._player.load(shown)
         threading.Thread(target=self._run, name="phistar viewer", daemon=True).start()
 
     # -- what a user calls
@@ -102,26 +115,24 @@ class Viewer:
 
     def play(self, motion: Motion) -> None:
         """Show a motion, with a play bar; samples of a batch after the first are ghosts."""
-        if motion.model.joint_names != self.model.joint_names or motion.model.nq != self.model.nq:
-            raise ArgumentError(
-                f"the motion is of '{motion.model.name}', expected one of '{self.model.name}'"
+        self._player.load(shown_motion(motion, self.model))
+
+    def follow(self, ground: Sequence[Triangles] = ()) -> Callable[[LivePicture], None]:
+        """Make room for a simulator; what is returned takes its pictures as they come.
+
+        Args:
+            ground: Surfaces that it stands on.
+        """
+        for number, surface in enumerate(ground):
+            self._server.scene.add_mesh_simple(
+                f"/ground/{number}",
+                surface.vertices.astype("float32"),
+                surface.faces.astype("uint32"),
+                color=GROUND_COLOUR,
+                opacity=0.5,
+                side="double",
             )
-        t, q = pictures(motion, FRAMES_PER_SECOND)
-        if not np.isfinite(q[:, 0]).all():
-            raise ArgumentError(
-                "the motion has numbers that are not finite; show a sample that is (sim.ok)"
-            )
-        v = motion.v.reshape(len(motion.t), -1, self.model.nv)[:, 0]
-        knots = np.searchsorted(motion.t, t)
-        with self._lock:
-            self._motion = t, q, v[knots]
-            for number in range(len(self._ghosts), q.shape[1] - 1):
-                root = f"/ghosts/{number}"
-                self._ghosts.append(RobotNodes(self._server, self._scene, root, ghost=True))
-            for number, ghost in enumerate(self._ghosts):
-                ghost.visible = number < q.shape[1] - 1
-            self._add_play_bar(t, q, v[knots])
-        self._show_picture(0)
+        return self._player.follow()
 
     def wait(self) -> None:
         """Block until the viewer is closed, or the user presses Ctrl-C."""
@@ -155,17 +166,33 @@ class Viewer:
 
     # -- state
 
+    def _shown(self) -> ViewState:
+        return self._state
+
     def _moved(self, q: Array, v: Array) -> None:
-        """Somebody moved a slider or the gizmo."""
+        """Somebody moved a slider or the gizmo of a base."""
         with self._lock:
-            self._playing = False
+            self._player.pause()
             self._state = ViewState(self.model, q, v)
+            self._sweep.leave()
+            self._draw()
+            self._dragger.follow(self._state)
+
+    def _dragged(self, q: Array) -> None:
+        """Somebody pulled at a frame: the robot and the sliders follow, its gizmo stays."""
+        with self._lock:
+            self._player.pause()
+            self._state = ViewState(self.model, q, self._state.v)
+            self._sweep.leave()
+            self._controls.follow(self._state)
             self._draw()
 
     def _set(self, state: ViewState) -> None:
         with self._lock:
             self._state = state
-            self._controls.follow(state.q, state.v)
+            self._sweep.leave()
+            self._controls.follow(state)
+            self._dragger.follow(state)
             self._draw()
 
     def _draw(self) -> None:
@@ -222,99 +249,19 @@ class Viewer:
             part.visible = visible
             self._draw()
 
-    def _add_sweep(self) -> None:
-        gui = self._server.gui
-        self._sweep = SweepPlayer(self._server, self.model, self._size)
-        self._sweeping = False
-        with gui.add_folder("the sweep", expand_by_default=False):
-            button = gui.add_button("walk through forward dynamics")
-            button.on_click(lambda _: self._begin_sweep())
-            self._sweep_step = gui.add_slider("step", 0, 1, 1, 0, disabled=True)
-            self._sweep_step.on_update(lambda _: self._show_step())
-            self._sweep_text = gui.add_html("")
-
-    def _begin_sweep(self) -> None:
-        with self._lock:
-            try:
-                count = self._sweep.prepare(self._state)
-            except PhistarError as error:
-                self._sweep_text.content = f"<p>{html.escape(str(error))}</p>"
-                return
-            self._sweep_step.max = max(count - 1, 1)
-            self._sweep_step.disabled = False
-            self._sweep_step.value = 0
-            self._sweeping = True
-            self._show_step()
-
-    def _show_step(self) -> None:
-        with self._lock:
-            if self._sweep.work is not None:
-                self._sweep_text.content = self._sweep.show(int(self._sweep_step.value))
-
-    # -- motions
-
-    def _add_play_bar(self, t: Array, q: Array, v: Array) -> None:
-        gui = self._server.gui
-        if self._bar is not None:
-            self._bar.remove()
-        self._bar = gui.add_folder("motion", order=-1)
-        with self._bar:
-            self._play_button = gui.add_button("play / pause")
-            self._play_button.on_click(lambda _: self._toggle_playing())
-            self._picture = gui.add_slider("picture", 0, max(len(t) - 1, 1), 1, 0)
-            self._picture.on_update(lambda _: self._show_picture(int(self._picture.value)))
-            self._clock = gui.add_text("time", f"{t[0]:.3f} s", disabled=True)
-            kinetic = kinetic_energy(self.model, q[:, 0], v)
-            potential = potential_energy(self.model, q[:, 0])
-            data = (t, kinetic, potential - potential[0], kinetic + potential - potential[0])
-            lines = (
-                curve("t [s]", "#000"), curve("kinetic [J]", "#27c"),
-                curve("potential, gained", "#c72"), curve("total", "#393"),
-            )  # fmt: skip
-            gui.add_uplot(tuple(np.asarray(x, dtype=float) for x in data), lines, aspect=1.6)
-
-    def _toggle_playing(self) -> None:
-        self._playing = not self._playing
-
-    def _show_picture(self, number: int) -> None:
-        with self._lock:
-            if self._motion is None:
-                return
-            t, q, v = self._motion
-            number = min(number, len(t) - 1)
-            self._clock.value = f"{t[number]:.3f} s"
-            self._set(ViewState(self.model, q[number, 0], v[number], float(t[number])))
-            for ghost, at in zip(self._ghosts, q[number, 1:], strict=False):
-                if np.isfinite(at).all():
-                    ghost.show(ViewState(self.model, at, self._state.v))
-
     def _run(self) -> None:
         """What happens by itself: pictures of a motion, steps of the sweep."""
-        last = time.monotonic()
         while not self._ended.wait(1.0 / FRAMES_PER_SECOND):
             with self._lock:
                 if self._ended.is_set():
                     return
-                if self._playing and self._motion is not None:
-                    following = (int(self._picture.value) + 1) % len(self._motion[0])
-                    self._picture.value = following
-                    self._show_picture(following)
-                if self._sweeping and time.monotonic() - last > SECONDS_OF_A_SWEEP:
-                    last = time.monotonic()
-                    self._advance_sweep()
-
-    def _advance_sweep(self) -> None:
-        step = int(self._sweep_step.value) + 1
-        if step > self._sweep_step.max:
-            self._sweeping = False
-            return
-        self._sweep_step.value = step
-        self._show_step()
+                self._player.tick()
+                self._sweep.tick()
 
 
 def panel_html(title: str, state: ViewState) -> str:
     """A panel, or why this robot has none here."""
     try:
-        return PANELS[title](state)
+        return padded(PANELS[title](state))
     except PhistarError as error:
-        return f"<p>{html.escape(str(error))}</p>"
+        return padded(f"<p>{html.escape(str(error))}</p>")

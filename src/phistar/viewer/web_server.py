@@ -66,6 +66,11 @@ def curve(label: str, colour: str) -> Any:
     return viser.uplot.Series(label=label, stroke=colour, width=2)
 
 
+def padded(content: str) -> str:
+    """HTML as far from the edge of the panel as its other rows are."""
+    return f'<div style="padding:0 10px">{content}</div>'
+
+
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
     """viser prints a banner; a line with the address is for the caller to print."""

@@ -51,12 +51,14 @@ class SystemSolution:
         accelerations: (links, 6) [angular; linear] of links relative to free fall, in their axes.
         forces: For each joint (6,) [moment; force] through it on its link, in the link's axes.
         multipliers: (rows,) of closed loops.
+        unknowns: (size,) all of them, in the order of ``WholeSystem.blocks``.
     """
 
     vdot: Array
     accelerations: Array = field(repr=False)
     forces: Mapping[str, Array] = field(repr=False)
     multipliers: Array = field(repr=False)
+    unknowns: Array = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -308,7 +310,7 @@ class WholeSystem:
                 )
             forces[k] = beta @ space.T.T + active @ space.S
         return SystemSolution(
-            vdot, accelerations, by_joint(self._model, forces), unknowns[order.rows]
+            vdot, accelerations, by_joint(self._model, forces), unknowns[order.rows], unknowns
         )
 
     @cached_property

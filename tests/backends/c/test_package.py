@@ -122,7 +122,7 @@ def test_hostile_robot_names(
     make: Callable[..., Any], compiler: str, tmp_path: Path, name: str
 ) -> None:
     """Any name gives files that compile and pass; names that clash are told apart."""
-    (one,), robot = _exported(make, "panda", ("inverse_dynamics", "straight"))
+    (one,), robot = _exported(make, "double_pendulum", ("inverse_dynamics", "straight"))
     programs = [
         ExportedProgram(label, one.program, one.inputs, name, name, [name])
         for label in (name, "a b", "a-b", "NQ", "h")

@@ -61,6 +61,9 @@ EDITS: dict[str, Callable[[Robot], Robot]] = {
     "attach": lambda r: r.attach(load("double_pendulum"), r.link_names[-1], prefix="tool_"),
     "without": lambda r: r.without(r.link_names[-1]),
     "with_limits": lambda r: r.with_limits(velocity=1.25, lower={r.joint_names[-1]: -0.5}),
+    "with_joint_physics": lambda r: r.with_joint_physics(
+        damping=0.5, friction={r.joint_names[-1]: 0.25}, armature={r.joint_names[-1]: 0.125}
+    ),
     "scaled": lambda r: r.scaled(2.0),
 }
 
@@ -137,6 +140,14 @@ def test_payloads_are_numbered_and_quiet(panda: Robot) -> None:
         (lambda r: r.with_limits(lower={"panda_joint1": 9}), ArgumentError, "above"),
         (lambda r: r.with_limits(effort={"panda_joint1": -1}), ArgumentError, "panda_joint1"),
         (lambda r: r.with_limits(velocity=[1, 2]), ShapeError, "velocity"),
+        (
+            lambda r: r.with_joint_physics(damping=-1),
+            ArgumentError,
+            "damping.*panda_joint1",
+        ),
+        (lambda r: r.with_joint_physics(stiffness=math.inf), ArgumentError, "0 means none"),
+        (lambda r: r.with_joint_physics(friction=[1, 2]), ShapeError, "friction"),
+        (lambda r: r.with_joint_physics(armature={"joint1": 1}), UnknownNameError, "panda_joint1"),
         (lambda r: r.with_limits(upper={"panda_joint1": [1, 2]}), ShapeError, "panda_joint1"),
         (lambda r: r.scaled(0.0), ArgumentError, "above 0"),
         (lambda r: r.scaled(1.0, -2.0), ArgumentError, "mass"),

@@ -8,7 +8,6 @@ import phistar
 from phistar import dynamics
 from phistar.algorithms.operational_space import compliance
 from phistar.compile import Full, matrix_plan
-from phistar.functions import SINGULAR_ROUNDINGS
 from phistar.model import Model
 from phistar.model import numpy_kinematics as witness
 from phistar.model.configuration import random_configuration
@@ -18,13 +17,14 @@ from phistar.scalar.program import Unrolled
 from phistar.scalar.trace.kinematics_programs import RESULT_OUTPUT
 from phistar.scalar.trace.operational_programs import operational_inertia
 from phistar.scalar.verify import verify
+from phistar.thresholds import POLICY
 
 
 def program(model: Model, frames: list[str], reference: str, damped: bool = False) -> Unrolled:
     """Ours."""
     form = matrix_plan(compliance, Full(), model, tuple(frames)).form
     giving = to_unrolled_matrix([form], model, frames)
-    found = operational_inertia(model, frames, reference, giving, SINGULAR_ROUNDINGS, damped)
+    found = operational_inertia(model, frames, reference, giving, POLICY.singular_roundings, damped)
     verify(found)
     return found
 

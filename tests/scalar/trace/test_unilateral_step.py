@@ -88,6 +88,13 @@ def _dense(
         i = count + 3 * k
         gap = robot.frame_pose(q, foot)[2, 3] - RADIUS - 0.01
         g[i] += _held(row, gap, L[i] @ v, g[i])
+    worked = g.copy()
+    for i, row in enumerate(rows.bounded):
+        low = -_held(row, q[row.q] - row.lower, v[row.v], g[i])
+        high = _held(row, row.upper - q[row.q], -v[row.v], -g[i])
+        bound = low if x[i] > 0.0 else high
+        worked[i] -= bound if np.isfinite(bound) else 0.0
+    x *= np.clip(-x @ worked / max(x @ delta @ x, np.finfo(float).tiny), 0.0, 1.0)
     for _ in range(rows.sweeps):
         for i, row in enumerate(rows.bounded):
             s = g[i] + delta[i] @ x - delta[i, i] * x[i]

@@ -43,6 +43,7 @@ from phistar.backends.c.translation_unit import (
 )
 from phistar.errors import ArgumentError
 from phistar.scalar.program import ScalarProgram
+from phistar.whole_files import write_whole
 
 _CHECKSUM_LINE = re.compile(rb"\A[^\n]*written by phistar \S+, checksum ([0-9a-f]{16})[^\n]*\n")
 """The first line of an exported file."""
@@ -105,7 +106,7 @@ def write_package(
             _refuse_foreign_file(place / name)
     place.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
-        _write(place / name, text)
+        write_whole(place / name, text)
     return [place / name for name in files]
 
 
@@ -291,15 +292,3 @@ def _refuse_foreign_file(path: Path) -> None:
         )
     if found.group(1).decode() != _checksum(data[found.end() :]):
         raise ArgumentError(f"'{path}' was changed since its export; force (--force) overwrites it")
-
-
-def _write(path: Path, text: str) -> None:
-    """Replace a file in one step, so that nobody sees half of it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(temporary, "x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

@@ -169,6 +169,41 @@ class Edited:
         given = {"lower": lower, "upper": upper, "velocity": velocity, "effort": effort}
         return self._edited(limits.with_limits(self.model, given))
 
+    def with_joint_physics(
+        self,
+        *,
+        damping: Coordinates | None = None,
+        friction: Coordinates | None = None,
+        armature: Coordinates | None = None,
+        rotor_inertia: Coordinates | None = None,
+        stiffness: Coordinates | None = None,
+        spring_reference: Coordinates | None = None,
+    ) -> Self:
+        """The robot with other damping, dry friction, rotor inertia or springs of its joints.
+
+        Args:
+            damping: [N m s/rad, N s/m] by joint name (others stay), or (nv,), or one number.
+            friction: Dry friction [N m, N], in the same way.
+            armature: Inertia added along the joint's axes [kg m^2, kg].
+            rotor_inertia: Of the motor about its own axis [kg m^2]; the joint feels it times the
+                gear ratio squared.
+            stiffness: Of springs [N m/rad, N/m].
+            spring_reference: Where springs rest [rad, m] by joint name, or (nq,), or one number.
+
+        Raises:
+            ArgumentError: A number is not finite, or negative where a size is meant.
+            UnknownNameError: No such joint.
+        """
+        given = {
+            "damping": damping,
+            "friction": friction,
+            "armature": armature,
+            "rotor_inertia": rotor_inertia,
+            "stiffness": stiffness,
+            "spring_reference": spring_reference,
+        }
+        return self._edited(limits.with_joint_physics(self.model, given))
+
     def scaled(self, length: float = 1.0, mass: float | None = None) -> Self:
         """The robot with all lengths and masses multiplied, names and angles kept.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A robot with other limits of its joints."""
+"""A robot with other limits, or another physics, of its joints: numbers by joint and coordinate."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from dataclasses import replace
 import numpy as np
 
 from phistar.errors import ArgumentError, ShapeError
-from phistar.model.components import Joint, Limits
+from phistar.model.components import Drive, Joint, Limits
 from phistar.model.configuration import Coordinates, as_numbers
 from phistar.model.editing.parts import Edit, Parts
 from phistar.model.model import Model
 
 Given = Mapping[str, tuple[float, ...]]
+_BY_COORDINATE = ("lower", "upper", "spring_reference")
+"""Fields with a number per entry of q; the others have one per entry of v."""
 
 
 def with_limits(model: Model, given: Mapping[str, Coordinates | None]) -> Edit:
@@ -24,26 +26,58 @@ def with_limits(model: Model, given: Mapping[str, Coordinates | None]) -> Edit:
         model: The robot.
         given: Of ``lower``, ``upper``, ``velocity``, ``effort`` those that change.
     """
-    changes: dict[str, dict[str, tuple[float, ...]]] = {}
-    for field, values in given.items():
-        if values is not None:
-            for joint, numbers in _by_joint(model, field, values).items():
-                changes.setdefault(joint, {})[field] = numbers
+    changes = _changes(model, given)
     joints = tuple(
         replace(joint, limits=_checked(joint, replace(joint.limits, **changes[joint.name])))
         if joint.name in changes
         else joint
         for joint in model.joints.values()
     )
-    made = replace(Parts.of(model), joints=joints).build()
+    return Edit(_with_joints(model, joints), "limits", _note(given, changes, "with_limits"))
+
+
+def with_joint_physics(model: Model, given: Mapping[str, Coordinates | None]) -> Edit:
+    """The model with some of what joints do by themselves replaced.
+
+    Args:
+        model: The robot.
+        given: Of the fields of ``Drive`` those that change.
+    """
+    changes = _changes(model, given)
+    joints = tuple(
+        replace(joint, drive=_checked_drive(joint, replace(joint.drive, **changes[joint.name])))
+        if joint.name in changes
+        else joint
+        for joint in model.joints.values()
+    )
+    note = _note(given, changes, "with_joint_physics")
+    return Edit(_with_joints(model, joints), "joint physics", note)
+
+
+def _changes(
+    model: Model, given: Mapping[str, Coordinates | None]
+) -> dict[str, dict[str, tuple[float, ...]]]:
+    """New numbers by joint and field."""
+    changes: dict[str, dict[str, tuple[float, ...]]] = {}
+    for field, values in given.items():
+        if values is not None:
+            for joint, numbers in _by_joint(model, field, values).items():
+                changes.setdefault(joint, {})[field] = numbers
+    return changes
+
+
+def _with_joints(model: Model, joints: tuple[Joint, ...]) -> Model:
+    return replace(Parts.of(model), joints=joints).build()
+
+
+def _note(given: Mapping[str, Coordinates | None], changes: Mapping[str, object], by: str) -> str:
     fields = ", ".join(field for field, values in given.items() if values is not None)
-    note = f"{fields or 'none'} of {', '.join(changes) or 'no joint'}, changed by with_limits"
-    return Edit(made, "limits", note)
+    return f"{fields or 'none'} of {', '.join(changes) or 'no joint'}, changed by {by}"
 
 
 def _by_joint(model: Model, field: str, values: Coordinates) -> Given:
     """Numbers of each joint that changes: of those in a dict, or of all."""
-    in_q = field in ("lower", "upper")
+    in_q = field in _BY_COORDINATE
     if isinstance(values, Mapping):
         return {name: _of_joint(model, name, field, x, in_q) for name, x in values.items()}
     size = model.nq if in_q else model.nv
@@ -90,3 +124,20 @@ def _checked(joint: Joint, limits: Limits) -> Limits:
                 "give both"
             )
     return limits
+
+
+def _checked_drive(joint: Joint, drive: Drive) -> Drive:
+    """What a joint can have.
+
+    Raises:
+        ArgumentError: A number is not finite, or negative where a size is meant.
+    """
+    for field, values in vars(drive).items():
+        sized = field not in ("spring_reference", "gear_ratio")
+        if any(not np.isfinite(x) or (sized and x < 0.0) for x in values):
+            expected = "finite and no less than 0" if sized else "finite"
+            raise ArgumentError(
+                f"{field} of joint '{joint.name}' is {list(values)}, expected {expected}; "
+                "0 means none"
+            )
+    return drive

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 
 from phistar.scalar.graph import Scalar, cos, select, sin, sqrt
-from phistar.scalar.linear.vectors import Vector, dot, scaled
+from phistar.scalar.linear.vectors import Matrix, Vector, dot, scaled
 
 SQUARED_ANGLE_FLOOR = 1e-36
 """Added to squares of angles, so that quotients of small angles are their limits, not 0 / 0. It and
@@ -125,6 +125,27 @@ def quaternion_log(q: Sequence[Scalar]) -> Vector:
         sign = select(0.0, number, -1.0, select(number, 0.0, 1.0, sign))
     u = scaled(sign, [x, y, z])
     return scaled(2.0 * arctan_ratio(sqrt(dot(u, u)), sign * w), u)
+
+
+def rotation_log(R: Matrix) -> Vector:
+    """The shortest rotation vector [rad] of a rotation matrix, accurate up to half a turn.
+
+    4 qᵢqⱼ are sums of entries; the row of the largest qᵢ² is the quaternion, but for its length.
+    """
+    x, y, z = R[0][0], R[1][1], R[2][2]
+    xw, yw, zw = R[2][1] - R[1][2], R[0][2] - R[2][0], R[1][0] - R[0][1]
+    yz, xz, xy = R[2][1] + R[1][2], R[0][2] + R[2][0], R[1][0] + R[0][1]
+    rows: Matrix = [
+        [xw, yw, zw, 1.0 + x + y + z],
+        [1.0 + x - y - z, xy, xz, xw],
+        [xy, 1.0 - x + y - z, yz, yw],
+        [xz, yz, 1.0 - x - y + z, zw],
+    ]
+    best, row = rows[0][3], rows[0]
+    for i, other in enumerate(rows[1:]):
+        row = [select(other[i], best, a, b) for a, b in zip(other, row, strict=True)]
+        best = larger(other[i], best)
+    return quaternion_log(row)
 
 
 def horner(coefficients: Sequence[float], z: Scalar) -> Scalar:

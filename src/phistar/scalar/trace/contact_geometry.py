@@ -2,12 +2,13 @@
 """Where points touch: gaps, and unit forces on links along normals and tangents, in scalars.
 
     ball, corner on a plane    the plane is taken out to the link that may touch it
+    ball on a ball             on the line of their centres
     ball on a box              at the nearest point of the box; from inside by the nearest face
-    corner on a box            on the face of the box along which both are furthest apart
+    corner, rim on a box       on the face of the box along which both are furthest apart
 
 Corners are the four of the face that looks at the surface, chosen by selects: a box has four points
 rather than eight. Two boxes touch by corners of each on faces of the other; edges that cross do
-not.
+not. A cylinder touches with the lowest points of its rims and four more of the lower end.
 """
 
 from __future__ import annotations
@@ -38,11 +39,14 @@ from phistar.scalar.robot.link_numbers import placement_in_link
 from phistar.scalar.trace.traced_links import TracedLinks
 from phistar.scalar.trace.unilateral_rows import (
     Ball,
+    Can,
     ContactRow,
     Corner,
     Cuboid,
+    Feature,
     GivenPlane,
     HalfSpace,
+    Rim,
     Triple,
 )
 from phistar.thresholds import POLICY
@@ -113,7 +117,10 @@ class ContactFrames:
         if isinstance(surface, Cuboid):
             if isinstance(feature, Ball):
                 return self._ball_on_box(feature, surface)
-            return self._corner_on_box(feature, surface)
+            return self._outermost_on_box(feature, surface)
+        if isinstance(surface, Ball):
+            assert isinstance(feature, Ball)
+            return self._ball_on_ball(feature, surface)
         if isinstance(surface, GivenPlane):
             loads = [self.robot.graph.load(PLANES, 4 * surface.number + i) for i in range(4)]
             normal: Vector = [*loads[:3]]
@@ -122,7 +129,7 @@ class ContactFrames:
         tangent: Vector = [float(x) for x in across(n.tolist())]  # type: ignore[arg-type]
         return self._on_plane(feature, [*n.tolist(), -surface.offset], tangent)
 
-    def _on_plane(self, feature: Ball | Corner, plane: Vector, tangent: Vector) -> TouchingPoint:
+    def _on_plane(self, feature: Feature, plane: Vector, tangent: Vector) -> TouchingPoint:
         """On a half space of the world."""
         k = feature.body
         *normal, offset = self.plane_on(k, plane)
@@ -132,13 +139,25 @@ class ContactFrames:
             gap = dot(normal, center) + offset - feature.radius
             point = plus(center, scaled(-feature.radius, normal))
         else:
-            point = self._corner(feature, normal)
+            point = self._outermost(feature, normal)
             gap = dot(normal, point) + offset
         forces = _unit_forces(point, [normal, along, cross(normal, along)])
         rates = [dot(column, self.velocity(k)) for column in forces]
         rows, origin = self.world(k)
         axes = [plane[:3], tangent, cross(plane[:3], tangent)]
         return TouchingPoint(gap, {k: forces}, rates, plus(times(rows, point), origin), axes)
+
+    def _ball_on_ball(self, ball: Ball, other: Ball) -> TouchingPoint:
+        """Along the line of their centres; of one centre along the world's z."""
+        center = self._to_world(ball.body, self._point(ball.body, ball.center))
+        away = minus(center, self._to_world(other.body, self._point(other.body, other.center)))
+        square = dot(away, away)
+        distance, least = sqrt(square + _TINY), POLICY.smallest_contact_distance**2
+        up: Vector = [0.0, 0.0, 1.0]
+        normal = [select(square, least, x / distance, z) for x, z in zip(away, up, strict=True)]
+        gap = distance - ball.radius - other.radius
+        point = plus(center, scaled(-ball.radius, normal))
+        return self._between(ball.body, other.body, gap, point, normal, across(normal))
 
     def _ball_on_box(self, ball: Ball, box: Cuboid) -> TouchingPoint:
         center = self._to_world(ball.body, self._point(ball.body, ball.center))
@@ -158,23 +177,20 @@ class ContactFrames:
         point = plus(center, scaled(-ball.radius, normal))
         return self._between(ball.body, box.body, gap, point, normal, tangent)
 
-    def _corner_on_box(self, corner: Corner, box: Cuboid) -> TouchingPoint:
-        k, other = corner.body, corner.box
+    def _outermost_on_box(self, feature: Corner | Rim, box: Cuboid) -> TouchingPoint:
+        k, other = feature.body, feature.box if isinstance(feature, Corner) else feature.can
         middle, edges = self._box_in_world(box)
         center, sides = self._box_in_world(other)
         seen = times(edges, minus(center, middle))
-        apart = []
-        for i, edge in enumerate(edges):
-            reach: Scalar = box.half[i]
-            for side, half in zip(sides, other.half, strict=True):
-                part = dot(edge, side)
-                reach = reach + half * larger(part, -part)
-            apart.append(larger(seen[i], -seen[i]) - reach)
+        apart = [
+            larger(x, -x) - half - _reach(other, [dot(edge, side) for side in sides])
+            for x, half, edge in zip(seen, box.half, edges, strict=True)
+        ]
         _, marks = _largest(apart)
         signs = [m * select(x, 0.0, 1.0, -1.0) for m, x in zip(marks, seen, strict=True)]
         normal = times(transposed(edges), signs)
         tangent = [dot([marks[2], marks[0], marks[1]], column) for column in transposed(edges)]
-        point = self._to_world(k, self._corner(corner, self._to_link(k, normal)))
+        point = self._to_world(k, self._outermost(feature, self._to_link(k, normal)))
         place = times(edges, minus(point, middle))
         beyond: Scalar = -1.0
         for x, half, mark in zip(place, box.half, marks, strict=True):
@@ -219,6 +235,29 @@ class ContactFrames:
         """A direction of a model's body in our link's axes."""
         return minus(self._point(body, direction), self._point(body, (0.0, 0.0, 0.0)))
 
+    def _outermost(self, feature: Corner | Rim, normal: Vector) -> Vector:
+        """A corner or a point of a rim that looks against a normal; in the axes of its link."""
+        if isinstance(feature, Corner):
+            return self._corner(feature, normal)
+        return self._rim(feature, normal)
+
+    def _rim(self, rim: Rim, normal: Vector) -> Vector:
+        can = rim.can
+        axis, *sides = (self._direction(can.body, x) for x in can.axes)
+        along = dot(axis, normal)
+        lower = select(along, 0.0, -1.0, 1.0)
+        end = -lower if rim.number == 1 else lower
+        if rim.number < 2:
+            down = minus(scaled(along, axis), normal)
+            square, least = dot(down, down), POLICY.smallest_contact_distance**2
+            length = sqrt(square + _TINY)
+            pairs = zip(down, sides[0], strict=True)
+            way = [select(square, least, x / length, y) for x, y in pairs]
+        else:
+            way = scaled(1.0 if rim.number < 4 else -1.0, sides[rim.number % 2])
+        point = plus(self._point(can.body, can.center), scaled(end * can.half, axis))
+        return plus(point, scaled(can.radius, way))
+
     def _corner(self, corner: Corner, normal: Vector) -> Vector:
         """A corner of the face that looks against a normal; both in the axes of its link."""
         box = corner.box
@@ -242,13 +281,27 @@ class ContactFrames:
     def _to_link(self, k: int, direction: Vector) -> Vector:
         return times(transposed(self.world(k)[0]), direction)
 
-    def _box_in_world(self, box: Cuboid) -> tuple[Vector, Matrix]:
-        """Middle and edges."""
+    def _box_in_world(self, box: Cuboid | Can) -> tuple[Vector, Matrix]:
+        """Middle and edges, of a cylinder its axes."""
         if box.body == GROUND:
             return list(box.center), [list(axis) for axis in box.axes]
         rows, origin = self.world(box.body)
         middle = plus(times(rows, self._point(box.body, box.center)), origin)
         return middle, [times(rows, self._direction(box.body, axis)) for axis in box.axes]
+
+
+def _reach(shape: Cuboid | Can, parts: Vector) -> Scalar:
+    """How far a shape reaches from its middle along a direction.
+
+    Args:
+        shape: The shape.
+        parts: Of a unit vector along the shape's axes.
+    """
+    sizes = [larger(x, -x) for x in parts]
+    if isinstance(shape, Cuboid):
+        return dot(list(shape.half), sizes)
+    across_axis = sqrt(larger(1.0 - parts[0] * parts[0], 0.0) + _TINY)
+    return shape.half * sizes[0] + shape.radius * across_axis
 
 
 def across(normal: Vector) -> Vector:

@@ -20,7 +20,11 @@ def contact_points(model: Model, rows: StepRows) -> Unrolled:
     """
     *_, links = link_number_choices(model, frozenset(), DEFAULT_OPTIONS)
     robot = TracedLinks(links)
-    v: Vector = [robot.graph.load("v", int(i)) for i in joint_map(model).v_indices]
+    joints = joint_map(model)
+    v: Vector = [
+        float(scale) * robot.graph.load("v", int(i))
+        for i, scale in zip(joints.v_indices, joints.scales, strict=True)
+    ]
     frames = ContactFrames(model, robot, v)
     stores: list[Store] = []
     for k, row in enumerate(rows.contacts):

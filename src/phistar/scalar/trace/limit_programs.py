@@ -42,8 +42,9 @@ def count_outside(model: Model, start: Vector, end: Vector) -> Scalar:
 
 def outside_limits(model: Model, start: Vector, end: Vector) -> Scalar:
     """Zero, or not a number where a step ends beyond a limit."""
-    slack = 0.5 - count_outside(model, start, end)
-    return guard(slack, 0.0) - slack
+    # A guard against zero is one that is switched off.
+    slack = 1.0 - count_outside(model, start, end)
+    return guard(slack, 0.5) - slack
 
 
 def _clamped(model: Model, start: Vector, end: Vector) -> Vector:

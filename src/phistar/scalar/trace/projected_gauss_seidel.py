@@ -16,7 +16,7 @@ from functools import cached_property
 
 from phistar.scalar.graph import Scalar, Value, select, sqrt
 from phistar.scalar.linear.elementary import larger, smaller
-from phistar.scalar.linear.vectors import Matrix, Vector
+from phistar.scalar.linear.vectors import Matrix, Vector, dot
 from phistar.scalar.trace.row_systems import RowSystem
 from phistar.thresholds import POLICY
 
@@ -39,6 +39,10 @@ class RowGroup(ABC):
     @abstractmethod
     def update(self, system: RowSystem) -> None:
         """Solve these rows for the others."""
+
+    @abstractmethod
+    def work(self, multipliers: Vector, offset: Vector) -> Scalar:
+        """λ*g of these rows: the work of given multipliers on rates, bounds taken off."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,12 @@ class JointGroup(RowGroup):
         if self.bounds.upper is not None:
             total = total + larger(v - self.bounds.upper, 0.0)
         return total
+
+    def work(self, multipliers: Vector, offset: Vector) -> Scalar:
+        """See ``RowGroup``."""
+        given, bounds = multipliers[self.first], self.bounds
+        low, high = (0.0 if x is None else x for x in (bounds.lower, bounds.upper))
+        return given * (offset[self.first] - select(given, 0.0, low, high))
 
     @cached_property
     def _rubbed(self) -> Scalar:
@@ -128,12 +138,38 @@ class ContactGroup(RowGroup):
         system.assign(a, scale * x)
         system.assign(b, scale * y)
 
+    def work(self, multipliers: Vector, offset: Vector) -> Scalar:
+        """See ``RowGroup``."""
+        rows = range(self.first, self.first + 3)
+        return dot([multipliers[i] for i in rows], [offset[i] for i in rows])
+
 
 def _reciprocal(x: Scalar, least: Scalar) -> Scalar:
     """1/x, or zero if that is not above a limit."""
     if not isinstance(x, Value):
         return 1.0 / x if x > 0.0 else 0.0
     return select(x, least, 1.0 / x, 0.0)
+
+
+def start_scale(
+    groups: Sequence[RowGroup], multipliers: Vector, offset: Vector, weight: Scalar
+) -> Scalar:
+    """How much of given multipliers is a good start: the best part of them, 0 to 1.
+
+    It makes ½λ*Δλ + λ*g least along the given λ, so that this is not above zero, and sweeps only
+    lower it: however few they are, impulses do not put energy in. Parts of what is in its cones are
+    in them.
+
+    Args:
+        groups: All rows.
+        multipliers: λ.
+        offset: g.
+        weight: λ*Δλ.
+    """
+    work: Scalar = 0.0
+    for group in groups:
+        work = work - group.work(multipliers, offset)
+    return select(work, weight, 1.0, larger(work, 0.0) / (weight + _TINY))
 
 
 def sweep(groups: Sequence[RowGroup], system: RowSystem) -> Vector:

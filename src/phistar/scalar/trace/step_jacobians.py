@@ -25,22 +25,34 @@ def step_jacobians(kind: JointKind, step: Vector) -> tuple[Matrix, Matrix]:
     if kind.is_euclidean:
         eye: Matrix = [[float(i == j) for j in range(kind.nv)] for i in range(kind.nv)]
         return eye, eye
-    motion: Vector = [0.0] * 6
-    for column, speed in zip(kind.columns(), step, strict=True):
-        for component, factor in column:
-            motion[component] = motion[component] + factor * speed
+    motion = joint_motion(kind, step)
     return _in_joint(kind, se3_adjoint(motion)), _in_joint(kind, se3_right_jacobian(motion))
 
 
-def _in_joint(kind: JointKind, matrix: Matrix) -> Matrix:
-    """(H*)⁺ X H* of a matrix (6, 6) that takes motions of the joint to such."""
+def joint_motion(kind: JointKind, speeds: Vector) -> Vector:
+    """H* v, six numbers."""
+    motion: Vector = [0.0] * 6
+    for column, speed in zip(kind.columns(), speeds, strict=True):
+        for component, factor in column:
+            motion[component] = motion[component] + factor * speed
+    return motion
+
+
+def joint_speeds(kind: JointKind) -> Matrix:
+    """(H*)⁺ (nv, 6): the joint velocities of a motion of the joint."""
     H = np.zeros((6, kind.nv))
     for j, column in enumerate(kind.columns()):
         for component, factor in column:
             H[component, j] = factor
     back = H.T if np.array_equal(H.T @ H, np.eye(kind.nv)) else np.linalg.pinv(H)
-    rows: Matrix = [list(row) for row in back.tolist()]
-    columns = [times(rows, times(matrix, column)) for column in H.T.tolist()]
+    return [list(row) for row in back.tolist()]
+
+
+def _in_joint(kind: JointKind, matrix: Matrix) -> Matrix:
+    """(H*)⁺ X H* of a matrix (6, 6) that takes motions of the joint to such."""
+    rows = joint_speeds(kind)
+    units = [[float(i == j) for j in range(kind.nv)] for i in range(kind.nv)]
+    columns = [times(rows, times(matrix, joint_motion(kind, list(unit)))) for unit in units]
     return [list(row) for row in zip(*columns, strict=True)]
 
 

@@ -23,7 +23,7 @@ class JointRow:
     Attributes:
         v: Its entry in the robot's joint vectors.
         q: Its entry in configurations; -1 if velocities are not the rates of one: then it has no
-            stops and no spring.
+            stops, and its spring rests where the model says.
         lower, upper: Where it stops; infinite if it does not.
         friction: Largest force of dry friction.
         restitution: Fraction of its speed with which it comes back from a stop.
@@ -87,6 +87,47 @@ class Corner:
 
 
 @dataclass(frozen=True)
+class Can:
+    """A cylinder on a body.
+
+    Attributes:
+        body: Its body.
+        center: Its middle.
+        axes: Its axis and two directions across it, unit vectors.
+        radius: Of its rims.
+        half: Half its length.
+    """
+
+    body: int
+    center: Triple
+    axes: tuple[Triple, Triple, Triple]
+    radius: float
+    half: float
+
+    @property
+    def rims(self) -> list[Rim]:
+        """The points with which it touches."""
+        return [Rim(self, number) for number in range(6)]
+
+
+@dataclass(frozen=True)
+class Rim:
+    """A point on a rim of a cylinder.
+
+    0 and 1: that of the end that looks at the surface, and of the other, which is nearest to it; 2
+    to 5: four of the former, fixed to the cylinder, on which it stands.
+    """
+
+    can: Can
+    number: int
+
+    @property
+    def body(self) -> int:
+        """That carries it."""
+        return self.can.body
+
+
+@dataclass(frozen=True)
 class HalfSpace:
     """All places x of the world with normal · x <= offset."""
 
@@ -103,8 +144,8 @@ class GivenPlane:
     body: int = GROUND
 
 
-Feature = Ball | Corner
-Surface = HalfSpace | GivenPlane | Cuboid
+Feature = Ball | Corner | Rim
+Surface = HalfSpace | GivenPlane | Cuboid | Ball
 
 
 @dataclass(frozen=True)
@@ -112,8 +153,8 @@ class ContactRow:
     """A pair that may touch: a normal and two tangential rows.
 
     Attributes:
-        feature: What touches; corners do not touch planes that are inputs.
-        surface: What is touched.
+        feature: What touches; corners and rims do not touch planes that are inputs.
+        surface: What is touched; balls only touch balls.
         friction: Coulomb's coefficient.
         restitution: Fraction of the normal speed that is left after an impact, reversed.
     """

@@ -14,15 +14,13 @@ of the step before; v⁺ from the sweep outward.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from phistar.model.joint_map import joint_map
 from phistar.model.model import Model
 from phistar.scalar.graph import Scalar, Value, select
-from phistar.scalar.linear.elementary import larger, smaller
+from phistar.scalar.linear.elementary import larger
 from phistar.scalar.linear.vectors import Matrix, Vector, plus, scaled, zeros
 from phistar.scalar.lower import LoweringOptions, link_number_choices, quaternion_entries
 from phistar.scalar.program import Signature, Store, Unrolled, count_arithmetic
@@ -31,19 +29,19 @@ from phistar.scalar.trace.configuration_programs import integrated
 from phistar.scalar.trace.contact_geometry import PLANES, ContactFrames, TouchingPoint
 from phistar.scalar.trace.iterated_line import ChangingSlots, IterationStage, iterated_line
 from phistar.scalar.trace.loop_join import JoinSweep
+from phistar.scalar.trace.passive_programs import stretch
 from phistar.scalar.trace.projected_gauss_seidel import (
-    ContactGroup,
-    JointBounds,
     JointGroup,
     RowGroup,
+    start_scale,
     sweep,
 )
+from phistar.scalar.trace.row_laws import RowLaws, RowState
 from phistar.scalar.trace.row_systems import PairSystem, PathSystem, RowSystem, prefers_paths
 from phistar.scalar.trace.traced_bias import traced_bias
 from phistar.scalar.trace.traced_links import TracedLinks
 from phistar.scalar.trace.unilateral_rows import JointRow, StepRows
 from phistar.sweeps.schedule import Schedule
-from phistar.thresholds import POLICY
 
 
 @dataclass(frozen=True)
@@ -91,11 +89,6 @@ class _StepTrace:
         self.by_paths = by_paths
         self.frames = ContactFrames(model, self.robot, self.v)
 
-    @cached_property
-    def rate_of_step(self) -> Scalar:
-        """1/h."""
-        return 1.0 / self.h
-
     def q(self, i: int) -> Scalar:
         """An entry of the configuration."""
         return self.graph.load("q", i)
@@ -110,9 +103,15 @@ class _StepTrace:
             if row.damping:
                 force[i] = force[i] - row.damping * self.v[i]
             if row.stiffness:
-                ahead = self.q(row.q) - row.rest + self.h * self.v[i]
+                ahead = self._stretch(row) + self.h * self.v[i]
                 force[i] = force[i] - row.stiffness * ahead
         return scaled(self.h, force)
+
+    def _stretch(self, row: JointRow) -> Scalar:
+        """How far a spring is from where it rests."""
+        if row.q >= 0:
+            return self.q(row.q) - row.rest
+        return stretch(self.model, [self.q(i) for i in range(self.model.nq)])[row.v]
 
     def stiffen(self) -> None:
         """Add h·damping + h²·stiffness to the joints' own inertia."""
@@ -140,22 +139,16 @@ class _StepTrace:
         offset = self._velocities(points)
         offset = plus(offset, inward.moved)
         delta = [[inward.between(i, j) for j in range(rows.count)] for i in range(rows.count)]
-        solver = _Solver(self, inward, delta, offset, self._groups(delta, offset, points))
+        groups, offset = self._laws(points).groups(delta, offset)
+        solver = _Solver(self, inward, delta, offset, groups)
         return solver.program()
 
-    def _groups(
-        self, delta: Matrix, offset: Vector, points: Sequence[TouchingPoint]
-    ) -> list[RowGroup]:
-        """Rows that are solved together; what normal rows add is put into the offsets."""
-        rows, bounded = self.rows, self.rows.bounded
-        groups: list[RowGroup] = [
-            JointGroup(i, delta, self._bounds(row, offset[i])) for i, row in enumerate(bounded)
-        ]
-        for k, (row, point) in enumerate(zip(rows.contacts, points, strict=True)):
-            i = len(bounded) + 3 * k
-            offset[i] = offset[i] + self._approach(row.restitution, point, offset[i])
-            groups.append(ContactGroup(i, delta, row.friction))
-        return groups
+    def _laws(self, points: Sequence[TouchingPoint]) -> RowLaws:
+        """What joints and pairs may do in this step."""
+        v = dict(zip(self.order, self.v, strict=True))
+        joints = [RowState(self.q(max(row.q, 0)), v[row.v]) for row in self.rows.bounded]
+        contacts = [RowState(point.gap, point.rates[0]) for point in points]
+        return RowLaws(self.model, self.rows, self.h, joints, contacts)
 
     def stores(self, change: Vector, impulses: Vector) -> list[Store]:
         """The state after the step, of the change of v in body order."""
@@ -198,41 +191,6 @@ class _StepTrace:
         """L v⁻."""
         found = [self.v[self.order.index(row.v)] for row in self.rows.bounded]
         return found + [rate for point in points for rate in point.rates]
-
-    def _bounds(self, row: JointRow, free: Scalar) -> JointBounds:
-        """What a joint may do in this step."""
-        friction: Scalar = row.friction * self.h if row.friction else 0.0
-        v = self.v[self.order.index(row.v)]
-        lower = upper = None
-        if row.lower > -float("inf"):
-            lower = -self._approach_of(row.restitution, self.q(row.q) - row.lower, v, free)
-        if row.upper < float("inf"):
-            upper = self._approach_of(row.restitution, row.upper - self.q(row.q), -v, -free)
-        return JointBounds(friction, lower, upper)
-
-    def _approach(self, restitution: float, point: TouchingPoint, free: Scalar) -> Scalar:
-        """What the normal row adds to the velocity."""
-        return self._approach_of(restitution, point.gap, point.rates[0], free)
-
-    def _approach_of(self, restitution: float, gap: Scalar, speed: Scalar, free: Scalar) -> Scalar:
-        """c of σ = v⁺ + c: the gap may be used up, or the speed comes back.
-
-        Args:
-            restitution: Of the row.
-            gap: Distance, negative for a penetration.
-            speed: Its rate before the step.
-            free: Its rate after the step if nothing touched.
-        """
-        back = self.rows.correction * smaller(gap, 0.0) * self.rate_of_step
-        back = larger(back, -POLICY.max_correction_speed)
-        held = larger(gap, 0.0) * self.rate_of_step + back
-        if restitution == 0.0:
-            return held
-        gravity = math.hypot(*self.model.gravity.tolist())
-        fast = select(
-            -speed, POLICY.resting_gravity_steps * gravity * self.h, restitution * speed, held
-        )
-        return select(0.0, gap + self.h * free, fast, held)
 
 
 class _Solver:
@@ -312,17 +270,19 @@ class _Solver:
         state: Vector = zeros(len(given))
         for i, x in zip(rows, self.slots.load(own), strict=True):
             state[i] = x
-        begun: dict[int, Scalar] = dict(zip(own, (given[i] for i in rows), strict=True))
         by_paths = self.step.by_paths
         if by_paths is None:
             block = [[self.delta[i][j] for j in there] for i in there]
             by_paths = prefers_paths(block, [self.paths[i] for i in there])
+        sums = zeros(self.step.model.nv)
+        for i in there:
+            for k, x in self.weighted[i].items():
+                sums[k] = sums[k] + x * given[i]
+        scale = start_scale(groups, given, self.offset, self._weight(there, given, sums))
+        given, sums = scaled(scale, given), scaled(scale, sums)
+        begun: dict[int, Scalar] = dict(zip(own, (given[i] for i in rows), strict=True))
         system: RowSystem
         if by_paths:
-            sums = zeros(self.step.model.nv)
-            for i in there:
-                for k, x in self.weighted[i].items():
-                    sums[k] = sums[k] + x * given[i]
             more = self.slots.take(len(sums))
             begun |= dict(zip(more, sums, strict=True))
             moved = self.slots.load(more)
@@ -339,6 +299,14 @@ class _Solver:
         following = sweep(groups, system)
         updates = {slot: following[i] for slot, i in zip(own, places, strict=True)}
         return begun, IterationStage(updates, self.step.rows.sweeps), change
+
+    def _weight(self, rows: Sequence[int], given: Vector, sums: Vector) -> Scalar:
+        """λ*Δλ of some rows, along their paths: of D⁻¹Zλ."""
+        total: Scalar = 0.0
+        for i in rows:
+            for k, z in self.paths[i].items():
+                total = total + z * sums[k] * given[i]
+        return total
 
     def _multipliers(self, given: Vector, first: int) -> Vector:
         """Of all rows, after an iteration whose slots begin there."""

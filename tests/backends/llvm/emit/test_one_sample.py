@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -45,24 +47,37 @@ def machine_code(model: Model) -> MachineCode:
 def test_bits(real: str, products: bool, row_width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lanes side by side and one alone agree to the last bit, with loops for products or not."""
     patch_policy(monkeypatch, max_product_rows_unrolled=0 if products else 100)
+    program, given = _case(products)
+    assert bool(program.products) == products
+    alone = _results(products, real, Lanes(1, real, row_width))
+    for ours, batch in zip(
+        alone, _results(products, real, jit.lanes_for(jit.host_cpu(), real)), strict=True
+    ):
+        np.testing.assert_array_equal(ours, batch)
+    if real == "double":
+        expected = run(program, given)
+        for name, ours in zip(program.signature.outputs, alone, strict=True):
+            np.testing.assert_allclose(ours, expected[name], rtol=1e-9, atol=1e-9)
+
+
+@cache
+def _case(products: bool) -> tuple[Unrolled, dict[str, np.ndarray]]:
+    """A linearization and three samples of its inputs; who asks has chosen the policy."""
     rng = np.random.default_rng(7)
     model = random_model(rng, 3, kinds=["revolute", "prismatic"], floating_base=True)
     program = to_fused(lowered_bundle("linearize_product"), model, ABSENT)
-    assert bool(program.products) == products
-    dtype = np.dtype(np.float64 if real == "double" else np.float32)
     given = {n: rng.normal(size=(3, size)) for n, size in program.signature.inputs.items()}
-    given["q"] = random_configuration(model, rng, (3,))
-    rows = [x.astype(dtype) for x in given.values()]
-    found = []
-    for lanes in (jit.lanes_for(jit.host_cpu(), real), Lanes(1, real, row_width)):
-        found.append([np.full((3, n), np.nan, dtype) for n in program.signature.outputs.values()])
-        assert caller(program, lanes)(rows, found[-1])
-    for batch, alone in zip(*found, strict=True):
-        np.testing.assert_array_equal(alone, batch)
-    if real == "double":
-        for name, alone in zip(program.signature.outputs, found[1], strict=True):
-            expected = run(program, given)[name]
-            np.testing.assert_allclose(alone, expected, rtol=1e-9, atol=1e-9)
+    return program, {**given, "q": random_configuration(model, rng, (3,))}
+
+
+@cache
+def _results(products: bool, real: str, lanes: Lanes) -> list[np.ndarray]:
+    """What machine code with some lanes makes of it."""
+    program, given = _case(products)
+    dtype = np.dtype(np.float64 if real == "double" else np.float32)
+    found = [np.full((3, n), np.nan, dtype) for n in program.signature.outputs.values()]
+    assert caller(program, lanes)([x.astype(dtype) for x in given.values()], found)
+    return found
 
 
 def test_results_that_are_not_finite_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

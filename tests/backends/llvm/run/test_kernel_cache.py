@@ -271,12 +271,39 @@ def test_what_was_used_last_stays(folder: Path, monkeypatch: pytest.MonkeyPatch)
     assert kernel_cache.lookup(kernel_cache.cache_key("huge")) is None
 
 
+def test_files_are_looked_at_again_when_room_runs_out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not after each kernel, but before the limit is passed; the limit may change meanwhile."""
+    looks: list[float] = []
+    shrink = kernel_cache._shrink
+
+    def counted(where: Path, most: float) -> float:
+        looks.append(most)
+        return shrink(where, most)
+
+    monkeypatch.setattr(kernel_cache, "_shrink", counted)
+    monkeypatch.setenv("PHISTAR_CACHE_SIZE", "1")
+    for i in range(9):
+        kernel_cache.save(kernel_cache.cache_key(f"{i}"), bytes(10_000), META)
+        assert kernel_cache.total_bytes() <= 1e6
+    assert len(looks) == 1
+    for i in range(9, 200):
+        kernel_cache.save(kernel_cache.cache_key(f"{i}"), bytes(10_000), META)
+        assert kernel_cache.total_bytes() <= 1e6
+    assert 10 < len(looks) < 200
+    monkeypatch.setenv("PHISTAR_CACHE_SIZE", "0.1")
+    kernel_cache.save(kernel_cache.cache_key("last"), bytes(10_000), META)
+    assert kernel_cache.total_bytes() <= 1e5
+
+
 def test_remains_are_swept(folder: Path) -> None:
     """Unfinished files of processes that died go; those of running ones and strange ones stay."""
     kernel_cache.save(kernel_cache.cache_key("0"), CODE, META)
     for name, age in ((".a.unfinished", 7200), (".b.unfinished", 10), ("note.txt", 7200)):
         (folder / name).write_text("x")
         os.utime(folder / name, (time.time() - age,) * 2)
+    kernel_cache._seen_bytes.clear()  # as in another process
     kernel_cache.save(kernel_cache.cache_key("1"), CODE, META)
     assert not (folder / ".a.unfinished").exists()
     assert (folder / ".b.unfinished").exists()

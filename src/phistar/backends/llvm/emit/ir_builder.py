@@ -15,6 +15,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -48,7 +49,7 @@ class Lanes:
     real: str = "double"
     row_width: int = 1
 
-    @property
+    @cached_property
     def type(self) -> str:
         """A vector of reals; with one lane, a real."""
         return self.type_of(self.real)
@@ -63,7 +64,7 @@ class Lanes:
             return str(value)
         return f"splat ({kind} {value})"
 
-    @property
+    @cached_property
     def suffix(self) -> str:
         """Of intrinsics on such vectors."""
         return f"f{self.bits}" if self.width == 1 else f"v{self.width}f{self.bits}"

@@ -9,7 +9,7 @@ again for each column.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -374,28 +374,49 @@ class _LinkBlock:
             return own if base == "body" else w(f"sub i64 {own}, {6 * (len(links) - links.frames)}")
         return self.loops._table_entry(f"{base}_start", self.k)
 
-    def _matrix_address(self, store: Store, columns: ColumnLoop) -> str:
-        """Of an entry of a matrix: rows below each other are a row apart."""
+    def _matrix_base(self, store: Store) -> str:
+        """Address of the first entry of this link in a column of a matrix."""
         w, loops = self.w, self.loops
-        across = columns.row_width if loops.tiles is None else POLICY.tile_columns
         key = f"{store.base}.{store.transposed}"
         if key not in self.addresses:
             row, column = self._start(store.base), self.column
             row, column = (column, row) if store.transposed else (row, column)
-            entry = w.add(w.mul(row, across), column)
+            entry = w.add(w.mul(row, self._row_width), column)
             self.addresses[key] = w.slot_address(w.add(entry, loops.bases[f"={store.space}"]))
-        step = 1 if store.transposed else across
-        return w.gep(self.addresses[key], store.index * step, w.lanes.type)
+        return self.addresses[key]
+
+    @property
+    def _row_width(self) -> int:
+        """From an entry of a matrix to the one below it."""
+        columns = self.loops.program.column_loop
+        assert columns is not None
+        return columns.row_width if self.loops.tiles is None else POLICY.tile_columns
+
+    def _is_in_matrix(self, store: Store) -> bool:
+        return bool(self.column) and store.space not in ("work", "forward")
 
     def _address(self, space: str, index: int, base: str) -> str:
         return self.w.gep(self._base(space, base), index, self.w.lanes.type)
+
+    def _resolve_bases(self, live: Sequence[int]) -> None:
+        """Addresses before all else: LLVM without optimisation is quick only after the last one."""
+        for _, place in self.body.graph.loads(live):
+            self._base(place.space, place.base)
+        for store in self.body.stores:
+            if self._is_in_matrix(store):
+                self._matrix_base(store)
+                continue
+            for space in _stored_spaces(store):
+                self._base(space, store.base)
 
     def write(self) -> None:
         w, graph = self.w, self.body.graph
         roots = [s.value for s in self.body.stores if isinstance(s.value, Value)]
         names: dict[int, str] = {}
         pairs: dict[int, tuple[str, str]] = {}
-        for number in graph.live_nodes(roots):
+        live = graph.live_nodes(roots)
+        self._resolve_bases(live)
+        for number in live:
             node = graph.nodes[number]
             if node[0] == "load" and node[1][0] == "table":
                 pointer = w.gep(self._base("table", "link"), node[1][1])
@@ -414,17 +435,22 @@ class _LinkBlock:
     def _store(self, store: Store, names: dict[int, str]) -> None:
         w, value = self.w, store.value
         known = names[value.id] if isinstance(value, Value) else w.constant(value)
-        columns = self.loops.program.column_loop if self.column else None
-        if columns is not None and store.space not in ("work", "forward"):
-            pointer = self._matrix_address(store, columns)
+        if self._is_in_matrix(store):
+            step = 1 if store.transposed else self._row_width
+            before = pointer = w.gep(self._matrix_base(store), store.index * step, w.lanes.type)
         else:
-            space = store.space if store.space in ("work", "forward") else f"={store.space}"
-            pointer = self._address(space, store.index, store.base)
+            pointer, *started = (
+                self._address(space, store.index, store.base) for space in _stored_spaces(store)
+            )
+            before = started[0] if started else pointer
         if store.add:
-            before = pointer
-            if store.first_child_stores:
-                before = self._address(
-                    f"{_FIRST_CHILD_PREFIX}{store.space}", store.index, store.base
-                )
             known = w.binary("fadd", w.load_vector(before), known)
         w.store_vector(known, pointer)
+
+
+def _stored_spaces(store: Store) -> Iterator[str]:
+    """The space that a store writes; and what a sum over children begins with, if it may begin."""
+    kept = store.space in ("work", "forward")
+    yield store.space if kept else f"={store.space}"
+    if store.add and store.first_child_stores:
+        yield f"{_FIRST_CHILD_PREFIX}{store.space}"

@@ -157,6 +157,11 @@ class SampleBlock:
             self.accumulate_finite_check(value)
         return value
 
+    def common_entry(self, name: str, entry: int) -> str:
+        """An entry that is the same for all lanes: that of the first one, not checked."""
+        w = self.w
+        return w.splat(w.load(w.lanes.real, w.gep(self.rows[name][0], entry), w.lanes.bits // 8))
+
     def gather_tile(self, name: str, entry: int | str) -> list[str]:
         """As many entries as there are lanes."""
         return self.gather_entries(name, entry, self.w.lanes.width)

@@ -60,7 +60,10 @@ def _words(w: FunctionBuilder, start: str, indices: range) -> list[str]:
 
 
 def _copy_function(real: str) -> str:
-    """``@move(row, work, time, sample, rows, out)``: so many rows of an input or a result."""
+    """``@move(row, work, time, sample, rows, out)``: so many rows of an input or a result.
+
+    Of an input that is the same for all samples, its sample stride zero, one row is enough.
+    """
     w = FunctionBuilder(Lanes(1, real))
     base = _word(w, "%row")
     across, step, size, place = _words(w, "%row", range(1, BUFFER_ROW_WORDS))
@@ -68,7 +71,8 @@ def _copy_function(real: str) -> str:
     start = w.add(w.mul("%time", step), w.mul("%sample", across))
     outside = _address(w, w(f"inttoptr i64 {base} to ptr"), start, real)
     buffer = _address(w, "%work", place, "i8")
-    with w.while_less(0, "%rows") as (i, _):
+    rows = w.select(w.compare("eq", across, 0), 1, "%rows")
+    with w.while_less(0, rows) as (i, _):
         theirs = _address(w, outside, w.mul(i, across), real)
         ours = _address(w, buffer, w.mul(i, size), real)
         to, of = w.select("%out", theirs, ours, "ptr"), w.select("%out", ours, theirs, "ptr")

@@ -158,7 +158,7 @@ class NodeEmitter:
         self.inputs: dict[tuple[str, int], str] = {}
 
     def load_inputs(self, only: Collection[str] | None = None) -> None:
-        """Read inputs, so that all are checked; quaternions are normalized.
+        """Read inputs, so that all are checked but common ones; quaternions are normalized.
 
         Args:
             only: Names of those that are read now; the others are read where they are used.
@@ -209,7 +209,9 @@ class NodeEmitter:
 
     def _load(self, name: str, entry: int) -> str:
         key = (name, entry)
-        if key not in self.inputs:
+        if name in self.signature.common:
+            self.inputs.setdefault(key, self.block.common_entry(name, entry))
+        elif key not in self.inputs:
             size = self.signature.inputs[name]
             start, count = next(p for p in row_tiles(size, self.w.lanes) if p[0] + p[1] > entry)
             for i, value in enumerate(self.block.gather_entries(name, start, count)):

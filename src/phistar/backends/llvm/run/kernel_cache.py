@@ -28,6 +28,7 @@ from pathlib import Path
 from phistar import settings
 from phistar.backends.llvm.run.jit import TargetCpu, host_cpu, llvm_versions
 from phistar.errors import CacheWarning, warn
+from phistar.thresholds import POLICY
 
 FORMAT_VERSION = 1
 """Number of the file format and of what kernels expect from their callers; part of every key."""
@@ -42,6 +43,9 @@ _LENGTH_BYTES = 4
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
 _warned_paths: set[Path] = set()
+
+_seen_bytes: dict[Path, tuple[float, int]] = {}
+"""By folder: bytes when this process last looked at all files, and bytes that it kept since."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +138,7 @@ def save(name: str, code: bytes, meta: Mapping[str, object]) -> None:
         except BaseException:
             _ignore_os_errors(lambda: os.unlink(unfinished))
             raise
-        _shrink(folder, most)
+        _shrink_if_near(folder, most, len(content))
     except OSError as error:
         _warn(folder, f"cannot be written ({error.strerror}); kernels are compiled every time.")
 
@@ -237,8 +241,21 @@ def _files(folder: Path) -> list[tuple[str, int, float]]:
     return found
 
 
-def _shrink(folder: Path, most: float) -> None:
-    """Delete what was not used for the longest time until the rest fits, and remains."""
+def _shrink_if_near(folder: Path, most: float, added: int) -> None:
+    """Delete what is too much, unless what was kept since the last look cannot be.
+
+    To look at thousands of files takes longer than to write one. Other processes may keep as much
+    meanwhile.
+    """
+    seen, kept = _seen_bytes.get(folder, (most, 0))
+    kept += added
+    if kept > POLICY.cache_share_unseen * (most - seen):
+        seen, kept = _shrink(folder, most), 0
+    _seen_bytes[folder] = seen, kept
+
+
+def _shrink(folder: Path, most: float) -> float:
+    """Delete what was not used for the longest time until the rest fits, and remains; its bytes."""
     files = sorted(_files(folder), key=lambda file: file[2])
     size = sum(file[1] for file in files)
     now = time.time()
@@ -247,6 +264,7 @@ def _shrink(folder: Path, most: float) -> None:
         if abandoned or (size > most and name.endswith(SUFFIX)):
             _ignore_os_errors((folder / name).unlink)
             size -= part
+    return size
 
 
 # -- files

@@ -158,9 +158,10 @@ def _lanes_for(program: ScalarProgram, real: str, alone: bool) -> Lanes:
     lanes = jit.lanes_for(jit.host_cpu(), real)
     if alone:
         return Lanes(1, real, lanes.width)
+    most = POLICY.max_lanes
     if isinstance(program, Unrolled) and program.short_lived:
-        lanes = Lanes(min(lanes.width, POLICY.max_short_lived_vector_bits // lanes.bits), real)
-    return lanes
+        most = min(most, POLICY.max_short_lived_vector_bits // lanes.bits)
+    return Lanes(min(lanes.width, most), real)
 
 
 def _load_kernel(object_code: bytes, meta: dict[str, Any]) -> MachineKernel:

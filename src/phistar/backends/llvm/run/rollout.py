@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -94,7 +94,7 @@ class Rollout:
         Args:
             inputs: What buffers hold before the first step, (batch, size) or, before each step,
                 (steps, batch, size); of the kernels' dtype, numbers of a sample side by side, other
-                strides free.
+                strides free: zero over the batch for what all samples share, unless it is written.
             results: Buffers kept after each ``every`` steps, (steps / every, batch, size).
             constants: Of the buffers that are constants, (size,).
             steps: How many.
@@ -107,7 +107,7 @@ class Rollout:
         assert set(constants) == set(self._constants)
         assert steps % every == 0
         batch = next(iter(results.values())).shape[1]
-        tables = self._argument_table(constants)
+        tables = self._argument_table(constants, self._common(inputs))
         calls: list[int] = []
         place = ARGUMENTS_OFFSET_BYTES
         for call in self._calls:
@@ -138,7 +138,17 @@ class Rollout:
             count,
         )
 
-    def _argument_table(self, constants: Mapping[str, Array]) -> list[int]:
+    def _common(self, inputs: Mapping[str, Array]) -> Set[str]:
+        """Inputs whose numbers are the same for all samples, of which a block has one row.
+
+        Raises:
+            AssertionError: A kernel would write rows of it.
+        """
+        found = {name for name, given in inputs.items() if given.strides[-2] == 0}
+        assert not any(found & set(call.outputs) for call in self._calls)
+        return found
+
+    def _argument_table(self, constants: Mapping[str, Array], common: Set[str]) -> list[int]:
         """Pairs (value, whether it is a place in the workspace) of all kernels' arguments."""
         table: list[int] = []
         for call in self._calls:
@@ -146,7 +156,8 @@ class Rollout:
                 if name in constants:
                     table += [data_address(constants[name]), 0, 0, 0]
                 else:
-                    table += [self._places[name], 1, self._sizes[name], 0]
+                    stride = 0 if name in common else self._sizes[name]
+                    table += [self._places[name], 1, stride, 0]
             table += [0, 0]
         return table
 

@@ -80,6 +80,7 @@ class TieredKernel:
             with self._lock:
                 if self._kernel is None:
                     self._kernel = self._first_kernel()
+        self._settle()
         return self._kernel
 
     @property
@@ -98,7 +99,14 @@ class TieredKernel:
                     else:
                         ready = ready or self._compile_now("straight")
                         self._kernel = self._with_single(ready)
+        self._settle()
         return self._kernel
+
+    def _settle(self) -> None:
+        """In the tier ``wait``: wait for the final one, should that be on its way."""
+        compiling = self._compilation
+        if compiling is not None and settings.tier() == "wait":
+            compiling.wait()
 
     @property
     def has_kernel(self) -> bool:
@@ -289,6 +297,15 @@ class _CompileQueue:
 
     def __len__(self) -> int:
         return len(self.running) + len(self._waiting)
+
+    def finish(self) -> None:
+        """Wait until nothing is compiled."""
+        while len(self):
+            with self._lock:
+                present = (*self._waiting, *self.running)
+            for compilation in present:
+                compilation.wait()
+                compilation.thread.join()
 
     def close(self) -> None:
         """Abandon all: the process ends."""

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Equations of an identification: rows [Y | τ] of a log, made piece by piece.
+
+``TorqueEquations`` has one row per sample and joint, from the equation of motion. ``accumulate``
+turns equations into triangles; a log is cut into folds first, so that the parameters of some folds
+can be tried on the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+
+from phistar.arrays import Array
+from phistar.ident.base_parameters import BaseParameters
+from phistar.ident.triangles import Pile, Triangles
+from phistar.thresholds import POLICY
+
+Weights = Callable[[int, int], Array]
+"""Weights (n, groups) of the samples from a first to before a last, for robust estimates."""
+
+
+class Equations(Protocol):
+    """Rows of a log.
+
+    Attributes:
+        base: The base parameters they are in.
+        groups: Names of groups of rows with a scale of noise each: joints, or the energy.
+        support: For each group the base parameters that are in its rows.
+        samples: How many there are.
+    """
+
+    @property
+    def base(self) -> BaseParameters:
+        """The base parameters."""
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of groups."""
+
+    @property
+    def support(self) -> tuple[Array, ...]:
+        """Base parameters of each group."""
+
+    @property
+    def samples(self) -> int:
+        """How many."""
+
+    def rows(self, first: int, last: int) -> tuple[list[Array], Array]:
+        """Rows (n, p + 1) [Y | τ] of each group, and (n, groups) which of them count."""
+
+
+@dataclass(frozen=True, eq=False)
+class TorqueEquations:
+    """Joint forces of samples: Y β = τ - known.
+
+    Attributes:
+        base: The base parameters.
+        q, v, vdot, tau: (N, nq), (N, nv) ... the log.
+        rest_speed: (nv,) speed up to which a joint counts as at rest: there dry friction may be
+            anything, and the row is left out.
+    """
+
+    base: BaseParameters
+    q: Array
+    v: Array
+    vdot: Array
+    tau: Array
+    rest_speed: Array
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the entries of v."""
+        model = self.base.columns.robot.model
+        names = [""] * model.nv
+        for name in model.joint_names:
+            entries = range(model.nv)[model.joints[name].v_slice]
+            for i, entry in enumerate(entries):
+                names[entry] = name + (f".{i}" if len(entries) > 1 else "")
+        return tuple(names)
+
+    @property
+    def support(self) -> tuple[Array, ...]:
+        """Base parameters of each joint's rows."""
+        return self.base.support
+
+    @property
+    def samples(self) -> int:
+        """N."""
+        return int(self.q.shape[0])
+
+    def rows(self, first: int, last: int) -> tuple[list[Array], Array]:
+        """Rows [Y | τ - known] of each entry of v."""
+        base = self.base
+        q, v, vdot = (x[first:last] for x in (self.q, self.v, self.vdot))
+        at = base.columns.at(q, v, vdot)
+        whole = base.columns.robot.inverse_dynamics(q, v, vdot, passive=True)
+        wanted = self.tau[first:last] - whole + at.force(base.columns.values)
+        counted = np.ones(v.shape, dtype=bool)
+        if "coulomb" in base.columns.kinds:
+            counted = np.abs(v) > self.rest_speed
+        found = []
+        for entry, own in enumerate(base.support):
+            rows = np.column_stack([at.row(entry, base.kept[own]), wanted[:, entry]])
+            rows[~counted[:, entry]] = 0.0
+            found.append(rows)
+        return found, counted
+
+
+def accumulate(
+    equations: Equations, folds: int = 1, weights: Weights | None = None
+) -> list[Triangles]:
+    """The triangles of each of some folds, which follow one another in time.
+
+    Args:
+        equations: The rows.
+        folds: How many.
+        weights: Of rows, beside those of groups.
+    """
+    return [
+        pile_of(equations, first, last, weights=weights).total()
+        for first, last in fold_edges(equations.samples, folds)
+    ]
+
+
+def fold_edges(samples: int, folds: int) -> list[tuple[int, int]]:
+    """The first sample of each fold, and the one after its last."""
+    return list(pairwise(np.linspace(0, samples, folds + 1).astype(int).tolist()))
+
+
+def pile_of(
+    equations: Equations,
+    first: int,
+    last: int,
+    first_piece: int = 0,
+    weights: Weights | None = None,
+) -> Pile:
+    """Triangles of the samples from ``first`` to before ``last``, piece by piece.
+
+    Args:
+        equations: The rows.
+        first, last: Samples.
+        first_piece: Number of their first piece; a fold's pieces are counted from its beginning.
+        weights: Of rows, beside those of groups.
+    """
+    pile = Pile()
+    starts = range(first, last, POLICY.identification_piece_samples)
+    for piece, start in enumerate(starts, first_piece):
+        stop = min(start + POLICY.identification_piece_samples, last)
+        rows, counted = equations.rows(start, stop)
+        if weights is not None:
+            factors = np.sqrt(weights(start, stop))
+            rows = [x * factors[:, k : k + 1] for k, x in enumerate(rows)]
+        pile.add(piece, Triangles.of(rows, counted.sum(axis=0).tolist()))
+    return pile
+
+
+def residuals(equations: Equations, beta: Array) -> tuple[Array, Array]:
+    """(N, groups) Yβ - τ of all samples, zero where a row does not count; and which do."""
+    left = np.zeros((equations.samples, len(equations.groups)))
+    counts = np.zeros(left.shape, dtype=bool)
+    for start in range(0, equations.samples, POLICY.identification_piece_samples):
+        stop = min(start + POLICY.identification_piece_samples, equations.samples)
+        rows, counts[start:stop] = equations.rows(start, stop)
+        for k, (each, own) in enumerate(zip(rows, equations.support, strict=True)):
+            left[start:stop, k] = each[:, :-1] @ beta[own] - each[:, -1]
+    return left, counts
+
+
+def merged(triangles: Sequence[Triangles]) -> Triangles:
+    """The triangles of several folds together."""
+    total = triangles[0]
+    for each in triangles[1:]:
+        total = total.merge(each)
+    return total

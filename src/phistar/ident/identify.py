@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Identification in one call: from a log to a robot with error bars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from phistar.arguments import checked_state
+from phistar.arrays import Array
+from phistar.errors import ArgumentError, ModelMismatchWarning, ShapeError, UnknownNameError, warn
+from phistar.ident.balances import BALANCES
+from phistar.ident.base_parameters import BaseParameters, base_parameters
+from phistar.ident.columns import Columns
+from phistar.ident.consistent import consistent_fit
+from phistar.ident.doubts import doubts
+from phistar.ident.equations import Equations, TorqueEquations, accumulate, merged
+from phistar.ident.filtering import differentiate
+from phistar.ident.least_squares import cross_validation, weighted_fit
+from phistar.ident.logs import Log, log_samples
+from phistar.ident.result import Identification, ResidualSample
+from phistar.ident.robust import LOSSES, robust_fit
+from phistar.ident.samples import Samples
+from phistar.ident.triangles import Triangles
+from phistar.model.configuration import Coordinates
+from phistar.robot import Robot
+
+REST_SHARE = 0.01
+"""Share of a joint's largest speed up to which it counts as at rest."""
+SHOWN_SAMPLES = 8192
+"""Samples whose residuals are kept, in a few runs of the log."""
+RUNS = 4
+CORRELATED = 1.5
+"""Samples worth one that is independent from which it is noted."""
+
+
+def identify(
+    robot: Robot,
+    q: Coordinates | Log,
+    v: Coordinates | None = None,
+    vdot: Coordinates | None = None,
+    tau: Coordinates | None = None,
+    *,
+    dt: float | None = None,
+    cutoff: float | None = None,
+    friction: Sequence[str] | bool = True,
+    rotors: bool = True,
+    springs: bool = False,
+    bodies: Sequence[str] | None = None,
+    loss: str = "squares",
+    consistent: bool = True,
+    prior_weight: float = 1.0,
+    folds: int = 5,
+    rest_speed: ArrayLike | None = None,
+    method: str = "torque",
+    window: float = 0.1,
+) -> Identification:
+    """Inertia, friction and rotors of a robot from a log of its motion.
+
+    Joints are weighted by their own residuals. What the log does not tell stays as the robot has
+    it; of the rest ``result.fit`` has estimates with their covariance, ``result.robot`` is a robot.
+
+    Args:
+        robot: What is known: a model with masses, exact or rough, without closed loops.
+        q: (N, nq) positions; or a log of ``read_log``, which has all that follows.
+        v: (N, nv) velocities; default: differentiated from q.
+        vdot: (N, nv) accelerations; default: differentiated from v or q.
+        tau: (N, nv) joint forces that were measured [N m, N].
+        dt: Time between samples [s], if something is to be differentiated.
+        cutoff: Of the filter that differentiates [Hz]; default from the spectrum of q.
+        friction: True, False, or some of ``"viscous"``, ``"coulomb"``, ``"offset"``.
+        rotors, springs: Whether inertia of rotors and stiffness of joints are identified.
+        bodies: Links whose bodies are identified; default: all with mass.
+        loss: ``"squares"``, or ``"huber"`` or ``"tukey"`` for logs with bad samples.
+        consistent: Whether the robot has to be physically possible.
+        prior_weight: How strongly bodies are held at the robot's own: a divergence of ½ counts as
+            ``prior_weight`` standard deviations squared.
+        folds: Parts of the log for cross-validation; 1 does without.
+        rest_speed: Speed up to which a joint is at rest and its row left out, if dry friction is
+            identified [rad/s, m/s], one number or (nv,); default: 1 % of its largest speed.
+        method: ``"torque"``, the equation of motion at every sample; or ``"momentum"`` or
+            ``"energy"``, their balances over windows, which need no accelerations but ``dt``.
+        window: Length of those windows [s].
+
+    Raises:
+        ArgumentError: There is no force or motion in the log, too few samples, or no time.
+        ShapeError, NotFiniteError: An array does not fit the robot.
+        LoopError: The robot has closed loops.
+    """
+    if loss not in LOSSES:
+        raise UnknownNameError("loss", loss, LOSSES)
+    if folds < 1:
+        raise ArgumentError(f"folds is {folds}, expected 1 or more")
+    columns = Columns.of(robot, friction=friction, rotors=rotors, springs=springs, bodies=bodies)
+    if method not in ("torque", *BALANCES):
+        raise UnknownNameError("method", method, ("torque", *BALANCES))
+    if isinstance(q, Log):
+        dt = _step_of(robot, q, method, v, vdot, tau, dt)
+        samples = log_samples(q, cutoff)
+    else:
+        samples = read_samples(robot, q, v, vdot, tau, dt, cutoff, method != "torque")
+    if method != "torque" and dt is None:
+        raise ArgumentError(f"dt is missing: the balance of {method} is integrated over time")
+    base = base_parameters(columns)
+    said = doubts(robot, samples.q, samples.v, samples.vdot, samples.tau)
+    for text in said:
+        warn(text, ModelMismatchWarning)
+    equations: Equations
+    if method == "torque":
+        rest = _rest_speed(samples.v, rest_speed)
+        equations = TorqueEquations(base, samples.q, samples.v, samples.vdot, samples.tau, rest)
+    else:
+        equations = _balance(base, samples, method, dt, window)
+    return solve(equations, samples.notes, said, loss, consistent, prior_weight, folds)
+
+
+def solve(
+    equations: Equations,
+    notes: Sequence[str],
+    said: Sequence[str],
+    loss: str = "squares",
+    consistent: bool = True,
+    prior_weight: float = 1.0,
+    folds: int = 5,
+) -> Identification:
+    """The identification of equations; arguments as of ``identify``."""
+    return solve_parts(
+        equations, accumulate(equations, folds), notes, said, loss, consistent, prior_weight
+    )
+
+
+def solve_parts(
+    equations: Equations,
+    parts: Sequence[Triangles],
+    notes: Sequence[str],
+    said: Sequence[str],
+    loss: str = "squares",
+    consistent: bool = True,
+    prior_weight: float = 1.0,
+) -> Identification:
+    """The identification of equations whose rows are in triangles, one set for each fold."""
+    base = equations.base
+    fit = weighted_fit(merged(parts), equations.support, base.values)
+    checked = cross_validation(parts, equations.support, base.values) if len(parts) > 1 else None
+    if loss != "squares":
+        fit = robust_fit(equations, fit, loss, base.values)
+    sample = residual_sample(equations, fit.beta)
+    possible = consistent_fit(base, fit, prior_weight) if consistent else None
+    told = [*notes, *_notes(base, fit.rank, fit.rows, equations, sample)]
+    if possible is not None and possible.filled:
+        told.append(f"without extent or impossible at first: {', '.join(possible.filled)}")
+    return Identification(
+        base.columns, base, equations.groups, fit, checked, possible, sample, tuple(told),
+        tuple(said),
+    )  # fmt: skip
+
+
+def read_samples(
+    robot: Robot,
+    q: Coordinates,
+    v: Coordinates | None,
+    vdot: Coordinates | None,
+    tau: Coordinates | None,
+    dt: float | None,
+    cutoff: float | None,
+    without_vdot: bool = False,
+) -> Samples:
+    """Arrays of a user, checked and differentiated where something is missing."""
+    if tau is None:
+        raise ArgumentError("tau is missing: identification needs the joint forces of the log")
+    q, tau = checked_state(robot.model, q=q, tau=tau)
+    if q.ndim != 2 or tau.shape[:-1] != q.shape[:-1]:
+        raise ShapeError("q", q.shape, f"(N, {robot.nq}), one row for each of tau", "a log")
+    if not tau.any():
+        raise ArgumentError("tau is zero everywhere; was it recorded?")
+    if without_vdot and v is not None and vdot is None:
+        (v,) = checked_state(robot.model, v=v)
+        vdot = np.gradient(v, axis=0) / dt if dt else np.zeros_like(v)
+    samples = _with_derivatives(robot, q, v, vdot, tau, dt, cutoff)
+    if not samples.v.any() and not samples.vdot.any():
+        raise ArgumentError("the robot is at rest in the whole log: v and vdot are zero everywhere")
+    return samples
+
+
+def _step_of(robot: Robot, log: Log, method: str, *given: object) -> float:
+    """Time between samples of a log [s], which is given alone."""
+    if log.q.shape[-1] != robot.nq:
+        raise ShapeError("q", log.q.shape, f"(N, {robot.nq})", f"a log of '{robot.name}'")
+    if any(each is not None for each in given):
+        raise ArgumentError(f"'{log.source}' is a log: v, vdot, tau and dt are its own, give none")
+    if method != "torque" and len(log.runs) > 1:
+        raise ArgumentError(
+            f"'{log.source}' has {len(log.runs)} runs with gaps between them, and the balance of "
+            f"{method} is integrated over time; use method='torque'"
+        )
+    return log.dt
+
+
+def _with_derivatives(
+    robot: Robot,
+    q: Array,
+    v: Coordinates | None,
+    vdot: Coordinates | None,
+    tau: Array,
+    dt: float | None,
+    cutoff: float | None,
+) -> Samples:
+    """The samples that have all derivatives."""
+    if vdot is not None:
+        if v is None:
+            raise ArgumentError("vdot is given and v is not; give both, or neither")
+        v, vdot, _ = checked_state(robot.model, v=v, vdot=vdot, q=q)
+        if v.shape != tau.shape or vdot.shape != tau.shape:
+            raise ShapeError("v", v.shape, f"{tau.shape}, as tau and vdot have", "a log")
+        return Samples(q, v, vdot, tau)
+    if dt is None:
+        raise ArgumentError("dt is missing: accelerations have to be differentiated; give dt in s")
+    if v is None and robot.nq != robot.nv:
+        raise ArgumentError(
+            f"v is missing: '{robot.name}' has joints with several coordinates, whose positions "
+            "are not differentiated one by one"
+        )
+    if v is None:
+        found = differentiate(q, dt, cutoff)
+        q, v, vdot, base = found.x, found.first, found.second, "q"
+    else:
+        (v,) = checked_state(robot.model, v=v)
+        found = differentiate(v, dt, cutoff)
+        q, v, vdot, base = q[found.kept], found.x, found.first, "v"
+    cut = len(tau) - (found.kept.stop - found.kept.start)
+    note = (
+        f"{base} was smoothed up to {found.cutoff:.4g} Hz and differentiated; {cut} samples at the "
+        "ends, which a symmetric filter does not reach, are left out"
+    )
+    return Samples(q, v, vdot, tau[found.kept], (note,))
+
+
+def _balance(
+    base: BaseParameters, samples: Samples, method: str, dt: float | None, window: float
+) -> Equations:
+    """Equations without accelerations."""
+    assert dt is not None
+    steps = round(window / dt)
+    if steps < 1:
+        raise ArgumentError(f"window is {window:g} s, expected at least one step of {dt:g} s")
+    return BALANCES[method](base, samples.q, samples.v, samples.tau, dt, steps)
+
+
+def _rest_speed(v: Array, given: ArrayLike | None) -> Array:
+    largest = np.abs(v).max(axis=0)
+    if given is None:
+        return np.asarray(REST_SHARE * largest)
+    return np.broadcast_to(np.asarray(given, dtype=float), largest.shape)
+
+
+def residual_sample(equations: Equations, beta: Array) -> ResidualSample:
+    """Residuals of a few runs of samples, and how they are correlated in time."""
+    length = min(SHOWN_SAMPLES // RUNS, equations.samples)
+    starts = np.unique(np.linspace(0, equations.samples - length, RUNS).astype(int))
+    places, forces, left = [], [], []
+    total = np.zeros((2, length // 2 + 1, len(equations.groups)))
+    for start in starts:
+        rows, counted = equations.rows(start, start + length)
+        measured = np.column_stack([each[:, -1] for each in rows])
+        predicted = np.column_stack(
+            [each[:, :-1] @ beta[own] for each, own in zip(rows, equations.support, strict=True)]
+        )
+        error = predicted - measured
+        places.append(np.arange(start, start + length))
+        forces.append(np.where(counted, measured, np.nan))
+        left.append(np.where(counted, error, np.nan))
+        for lag in range(total.shape[1]):
+            pairs = counted[lag:] & counted[: length - lag]
+            total[0, lag] += (error[lag:] * error[: length - lag] * pairs).sum(axis=0)
+            total[1, lag] += pairs.sum(axis=0)
+    return ResidualSample(
+        np.concatenate(places), np.concatenate(forces), np.concatenate(left), _worth(*total)
+    )
+
+
+def _worth(products: Array, pairs: Array) -> Array:
+    """(groups,) 1 + 2 Σ ρ_k up to the first lag at which ρ is not clear of zero."""
+    mean = products / np.maximum(pairs, 1)
+    rho = mean / np.where(mean[0] > 0.0, mean[0], 1.0)
+    clear = np.cumprod(rho[1:] > 2.0 / np.sqrt(np.maximum(pairs[1:], 1)), axis=0)
+    return np.asarray(1.0 + 2.0 * (rho[1:] * clear).sum(axis=0))
+
+
+def _notes(
+    base: BaseParameters, rank: int, rows: Array, equations: Equations, sample: ResidualSample
+) -> list[str]:
+    """What a user should know of an estimate."""
+    notes = []
+    if rank < len(base):
+        notes.append(
+            f"{len(base) - rank} of {len(base)} directions of the base parameters are not excited "
+            "by this motion and stay as the robot has them; ident.excitation finds a better motion"
+        )
+    unused = equations.samples * len(rows) - int(rows.sum())
+    if unused:
+        notes.append(
+            f"{unused} rows of joints at rest are left out, where dry friction may be anything"
+        )
+    notes += [
+        f"no row of '{name}' is left: it is at rest in the whole log"
+        for name, count in zip(equations.groups, rows, strict=True)
+        if not count
+    ]
+    worst = int(np.argmax(sample.correlation))
+    if sample.correlation[worst] > CORRELATED:
+        notes.append(
+            f"residuals are correlated in time: {sample.correlation[worst]:.3g} samples of "
+            f"'{equations.groups[worst]}' are worth one, so that standard deviations are up to "
+            f"{np.sqrt(sample.correlation[worst]):.2g} times as large as given"
+        )
+    return notes

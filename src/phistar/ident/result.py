@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What an identification gives: estimates with error bars, a robot, notes, doubts, a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from phistar.arrays import Array
+from phistar.errors import ArgumentError
+from phistar.ident.base_parameters import BaseParameters
+from phistar.ident.columns import Columns, joint_of
+from phistar.ident.consistent import ConsistentFit, nearest
+from phistar.ident.least_squares import CrossValidation, LinearFit
+from phistar.model.configuration import Coordinates
+from phistar.robot import Robot
+from phistar.whole_files import write_whole
+
+LEVEL = 0.95
+"""Confidence of intervals, where none is asked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualSample:
+    """Residuals of some of the log's samples, for plots and their correlation in time.
+
+    Attributes:
+        samples: (n,) indices into the log.
+        measured: (n, groups) forces less what is known [N m, N].
+        residual: (n, groups) what the estimate predicts less what was measured.
+        correlation: (groups,) 1 + 2 Σ ρ_k: how many samples are worth one that is independent.
+    """
+
+    samples: Array
+    measured: Array
+    residual: Array
+    correlation: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Identification:
+    """An identified robot.
+
+    Attributes:
+        columns: What was identified.
+        base: Its base parameters, with names, units and how clear their number is.
+        groups: Names of the groups of rows: joints.
+        fit: Estimate of the base parameters by least squares: covariance, condition, noise.
+        validation: Errors on parts of the log that were not used; None with one fold.
+        consistent: The physically possible estimate; None if it was not wanted.
+        sample: Residuals.
+        notes: What was done to the log, in sentences.
+        doubts: What seems to be wrong with the log or the model, in sentences.
+    """
+
+    columns: Columns
+    base: BaseParameters
+    groups: tuple[str, ...]
+    fit: LinearFit
+    validation: CrossValidation | None
+    consistent: ConsistentFit | None
+    sample: ResidualSample
+    notes: tuple[str, ...]
+    doubts: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        doubted = f", {len(self.doubts)} doubts" if self.doubts else ""
+        return (
+            f"<Identification of '{self.columns.robot.name}': {self.fit.rank} of {len(self.base)} "
+            f"base parameters from {int(self.fit.rows.sum())} rows, condition "
+            f"{self.fit.condition:.3g}{doubted}>"
+        )
+
+    @property
+    def parameters(self) -> Array:
+        """(columns,) parameters by column: possible ones, or those nearest to the robot's own."""
+        if self.consistent is not None:
+            return self.consistent.theta
+        return nearest(self.base, self.fit.beta)
+
+    @cached_property
+    def robot(self) -> Robot:
+        """The robot with what was identified; offsets are no part of a robot, see ``offsets``.
+
+        Raises:
+            ModelError, ArgumentError: Without ``consistent`` a body or a joint is impossible.
+        """
+        columns, theta = self.columns, self.parameters
+        robot = columns.robot
+        whole = np.array(robot.parameters)
+        whole[columns.inertial_entries] = theta[: columns.inertial]
+        return robot.with_parameters(whole).with_joint_physics(**self._joint_physics())
+
+    def _joint_physics(self) -> dict[str, Mapping[str, float]]:
+        """Numbers of joints; those of followers are counted with their leaders."""
+        model = self.columns.robot.model
+        fields = {"viscous": "damping", "coulomb": "friction", "spring": "stiffness"}
+        given: dict[str, Mapping[str, float]] = {}
+        for kind, values in self.joint_values.items():
+            if kind in fields:
+                given[fields[kind]] = self._with_followers(values)
+            elif kind == "rotor":
+                given["armature"] = self._with_followers(values)
+                given["rotor_inertia"] = {
+                    name: 0.0
+                    for name in given["armature"]
+                    if any(model.joints[name].drive.rotor_inertia)
+                }
+        return given
+
+    def _with_followers(self, values: Mapping[str, float]) -> dict[str, float]:
+        followers = {
+            joint.name: 0.0
+            for joint in self.columns.robot.model.joints.values()
+            if joint.mimic is not None and joint.mimic.joint in values
+        }
+        return {**values, **followers}
+
+    @property
+    def joint_values(self) -> dict[str, dict[str, float]]:
+        """Joint numbers by kind (``"viscous"``, ``"coulomb"`` ...) and name of the joint."""
+        columns, model = self.columns, self.columns.robot.model
+        rows = self.parameters[columns.inertial :].reshape(len(columns.kinds), len(columns.joints))
+        names = [joint_of(model, entry) for entry in columns.joints]
+        return {
+            kind: dict(zip(names, (float(x) for x in row), strict=True))
+            for kind, row in zip(columns.kinds, rows, strict=True)
+        }
+
+    @property
+    def offsets(self) -> dict[str, float]:
+        """Constant forces by joint [N m, N] that were measured beside those of the robot."""
+        return self.joint_values.get("offset", {})
+
+    def predict(self, q: Coordinates, v: Coordinates, vdot: Coordinates) -> Array:
+        """Joint forces (..., nv) of a motion: those of ``robot``, its friction and the offsets."""
+        whole = self.robot.inverse_dynamics(q, v, vdot, passive=True)
+        model = self.robot.model
+        for name, value in self.offsets.items():
+            whole[..., model.joints[name].v_slice] += value
+        return whole
+
+    def interval(self, level: float = LEVEL) -> Array:
+        """(b,) half widths of the confidence intervals of the base parameters.
+
+        Args:
+            level: Share of logs in whose intervals the true value would lie.
+        """
+        from scipy.special import ndtri
+
+        if not 0.0 < level < 1.0:
+            raise ArgumentError(f"level is {level}, expected one between 0 and 1")
+        return np.asarray(float(ndtri(0.5 + level / 2.0)) * self.fit.deviation)
+
+    def contains(self, beta: Array, level: float = LEVEL) -> bool:
+        """Whether base parameters (b,) are inside the joint confidence ellipsoid."""
+        from scipy.special import chdtri
+
+        far = self.fit.information @ (np.asarray(beta) - self.fit.beta)
+        return bool(far @ far <= chdtri(self.fit.rank, 1.0 - level))
+
+    def table(self) -> str:
+        """Base parameters with intervals and the robot's own values, as text."""
+        width = self.interval()
+        rows = []
+        for k, name in enumerate(self.base.names):
+            error = f"± {width[k]:.2g}" if np.isfinite(width[k]) else "not excited"
+            rows.append(
+                f"{self.fit.beta[k]: .5g} {error} {self.base.units[k]} "
+                f"(was {self.base.values[k]:.5g})  {name}"
+            )
+        return "\n".join(rows)
+
+    def page(self) -> str:
+        """All of it as the text of one page that needs nothing else; matplotlib draws.
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+        """
+        from phistar.ident.report_page import report_html
+
+        return report_html(self)
+
+    def report(self, path: str | Path) -> Path:
+        """Write ``page`` to a file, whole or not at all.
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+        """
+        target = Path(path)
+        write_whole(target, self.page())
+        return target
+
+
+def changed_numbers(result: Identification) -> list[tuple[str, float, float, str]]:
+    """Joint numbers that were identified: name, the robot's own, the estimate, unit."""
+    columns = result.columns
+    start = columns.inertial
+    rows = zip(
+        columns.names[start:], columns.values[start:], result.parameters[start:],
+        columns.units[start:], strict=True,
+    )  # fmt: skip
+    return [(name, float(old), float(new), unit) for name, old, new, unit in rows]

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Identification of a robot from a log that is larger than memory, in one pass over it.
+
+Tasks turn their samples into triangles (``ident.triangles``), a few hundred kB each, which are
+merged in the order of the samples: the result has the same bits whatever the tasks and workers are,
+and those of ``ident.identify`` of the whole log by final code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from phistar.arrays import Array
+from phistar.errors import ArgumentError, ModelMismatchWarning, pluralize, warn
+from phistar.ident.base_parameters import BaseParameters, base_parameters
+from phistar.ident.columns import Columns
+from phistar.ident.doubts import doubts
+from phistar.ident.equations import TorqueEquations, fold_edges, pile_of
+from phistar.ident.identify import REST_SHARE, solve_parts
+from phistar.ident.result import Identification
+from phistar.ident.triangles import Pile
+from phistar.progress import progress_bar
+from phistar.robot import Robot
+from phistar.scale.executors import executor
+from phistar.scale.final_code import final_code
+from phistar.scale.stores import open_inputs, row_count
+from phistar.scale.travel import travelling
+from phistar.thresholds import POLICY
+
+LOG = ("q", "v", "vdot", "tau")
+"""Arrays of a log."""
+
+LOOKED_AT = 20_000
+"""Samples, evenly chosen, by which a log is judged beforehand."""
+
+
+class _StoredLog:
+    """Equations of a log in a store, which are made on workers."""
+
+    def __init__(
+        self, robot: Robot, options: Mapping[str, Any], arrays: Mapping[str, Any], rest: Array
+    ) -> None:
+        self._made_of = (robot, dict(options), dict(arrays), rest)
+        self.arrays = arrays
+        with final_code():
+            self.base: BaseParameters = base_parameters(Columns.of(robot, **options))
+        self.equations = self._equations(arrays)
+
+    def __reduce__(self) -> tuple[Any, tuple[str, bytes]]:
+        robot, options, arrays, rest = self._made_of
+        told = blake2b(robot.model.fingerprint.encode(), digest_size=16)
+        told.update(repr(sorted(options.items())).encode() + rest.tobytes())
+        told.update(repr([str(arrays[name].store) for name in LOG]).encode())
+        return travelling(told.hexdigest(), _StoredLog, *self._made_of)
+
+    def pile(self, piece: tuple[int, int, int]) -> Pile:
+        """The triangles of some samples: first, last, and the number of their first piece."""
+        first, last, number = piece
+        read = _read(self.arrays, first, last)
+        with final_code():
+            return pile_of(self._equations(read), 0, last - first, number)
+
+    def _equations(self, arrays: Mapping[str, Any]) -> TorqueEquations:
+        rest = self._made_of[3]
+        return TorqueEquations(
+            self.base, arrays["q"], arrays["v"], arrays["vdot"], arrays["tau"], rest
+        )
+
+
+def identify(
+    robot: Robot,
+    inputs: Any,
+    *,
+    friction: Sequence[str] | bool = True,
+    rotors: bool = True,
+    springs: bool = False,
+    bodies: Sequence[str] | None = None,
+    consistent: bool = True,
+    prior_weight: float = 1.0,
+    folds: int = 5,
+    rest_speed: ArrayLike | None = None,
+    scheduler: Any = None,
+    threads: int = 2,
+    progress: bool = True,
+) -> Identification:
+    """Inertia, friction and rotors of a robot from a log in a Zarr store.
+
+    Args:
+        robot: What is known, as for ``ident.identify``.
+        inputs: A Zarr group or its path, with arrays ``q``, ``v``, ``vdot`` and ``tau``, or a
+            mapping from these names to Zarr arrays or paths.
+        friction, rotors, springs, bodies, consistent, prior_weight, folds: As for
+            ``ident.identify``.
+        rest_speed: The same; default: 1 % of the largest speed of 20 000 samples.
+        scheduler, threads, progress: As for ``scale.run``.
+
+    Raises:
+        ArgumentError: Arrays are missing, of different lengths, or not finite.
+    """
+    if folds < 1:
+        raise ArgumentError(f"folds is {folds}, expected 1 or more")
+    arrays = open_inputs(inputs, LOG)
+    count = row_count(arrays)
+    few = _some_samples(arrays, count)
+    said = doubts(robot, *(few[name] for name in LOG))
+    for text in said:
+        warn(text, ModelMismatchWarning)
+    largest = np.abs(few["v"]).max(axis=0)
+    rest = REST_SHARE * largest if rest_speed is None else np.asarray(rest_speed, dtype=float)
+    options = {"friction": friction, "rotors": rotors, "springs": springs, "bodies": bodies}
+    log = _StoredLog(robot, options, arrays, np.broadcast_to(rest, largest.shape).copy())
+    piles = [Pile() for _ in range(folds)]
+    tasks = _tasks(count, folds, sum(x.shape[1] for x in arrays.values()))
+    with (
+        final_code(),
+        executor(scheduler, threads, progress) as results,
+        progress_bar(progress, f"identifying {robot.name}", len(tasks), "tasks") as advance,
+    ):
+        for fold, pile in results(partial(_do_task, log), tasks):
+            piles[fold].update(pile)
+            advance(1)
+        parts = [pile.total() for pile in piles]
+        return solve_parts(
+            log.equations, parts, (), said, consistent=consistent, prior_weight=prior_weight
+        )
+
+
+def _do_task(log: _StoredLog, task: tuple[int, int, int, int]) -> tuple[int, Pile]:
+    fold, *piece = task
+    return fold, log.pile((piece[0], piece[1], piece[2]))
+
+
+def _tasks(count: int, folds: int, numbers: int) -> list[tuple[int, int, int, int]]:
+    """Fold, first sample, one beyond the last, and number of the first piece in the fold."""
+    size = POLICY.identification_piece_samples
+    pieces = max(1, POLICY.task_bytes // (8 * numbers * size))
+    found = []
+    for fold, (first, last) in enumerate(fold_edges(count, folds)):
+        for k, start in enumerate(range(first, last, pieces * size)):
+            found.append((fold, start, min(start + pieces * size, last), k * pieces))
+    return found
+
+
+def _some_samples(arrays: Mapping[str, Any], count: int) -> dict[str, Array]:
+    """Samples by which the log is judged, in a few runs of it."""
+    if count < 1:
+        raise ArgumentError("the log has no samples")
+    length = min(LOOKED_AT // 4, count)
+    starts = sorted({int(s) for s in np.linspace(0, count - length, 4)})
+    return {
+        name: np.concatenate([_read({name: x}, s, s + length)[name] for s in starts])
+        for name, x in arrays.items()
+    }
+
+
+def _read(arrays: Mapping[str, Any], first: int, last: int) -> dict[str, Array]:
+    """Some rows of all arrays, all of them finite."""
+    found = {name: np.asarray(x[first:last], dtype=float) for name, x in arrays.items()}
+    for name, rows in found.items():
+        bad = ~np.isfinite(rows).all(axis=1)
+        if bad.any():
+            raise ArgumentError(
+                f"{name} of the log is not finite at {pluralize(int(bad.sum()), 'sample')}, the "
+                f"first is {first + int(bad.argmax())}; leave them out of the store"
+            )
+    return found

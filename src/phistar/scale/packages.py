@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Dask and threadpoolctl: imported here and nowhere else, when they are first needed."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from typing import Any
+
+from phistar.errors import MissingExtraError
+
+EXTRA = "dask"
+
+
+@cache
+def dask_array() -> Any:
+    """The module ``dask.array``."""
+    try:
+        import dask.array as found
+    except ImportError:
+        raise MissingExtraError("dask", EXTRA, "phistar.scale") from None
+    return found
+
+
+@cache
+def distributed() -> Any:
+    """The package ``distributed``."""
+    try:
+        import distributed as found
+    except ImportError:
+        raise MissingExtraError("distributed", EXTRA, "a cluster") from None
+    return found
+
+
+@cache
+def thread_limits() -> Any:
+    """``threadpool_limits`` of ``threadpoolctl``."""
+    try:
+        from threadpoolctl import threadpool_limits as found
+    except ImportError:
+        raise MissingExtraError("threadpoolctl", EXTRA, "phistar.scale") from None
+    return found
+
+
+def is_dask_array(x: object) -> bool:
+    """Whether a value is a Dask array; Dask is not imported to find out."""
+    loaded = sys.modules.get("dask.array")
+    return loaded is not None and isinstance(x, loaded.Array)
+
+
+def is_zarr_array(x: object) -> bool:
+    """Whether a value is a Zarr array; Zarr is not imported to find out."""
+    loaded = sys.modules.get("zarr")
+    return loaded is not None and isinstance(x, loaded.Array)
+
+
+def is_client(x: object) -> bool:
+    """Whether a value is a client of a Dask cluster; ``distributed`` is not imported for it."""
+    loaded = sys.modules.get("distributed")
+    return loaded is not None and isinstance(x, loaded.Client)

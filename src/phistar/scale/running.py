@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From store to store: tasks that read their rows, compute and write them, wherever they run.
+
+A task that fails for its rows is reported and the others go on; what has been written stays, and
+``resume=True`` does the rest.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from phistar.arrays import Array
+from phistar.errors import ArgumentError, PhistarError, UnknownNameError
+from phistar.progress import progress_bar
+from phistar.robot import Robot
+from phistar.scale.chunking import rows_per_task
+from phistar.scale.executors import executor
+from phistar.scale.stores import ResultStore, open_inputs, row_count
+from phistar.scale.work import Output, Quantity, Work, argument_names
+
+ON_ERROR = ("raise", "report")
+
+
+@dataclass(frozen=True)
+class FailedTask:
+    """A task whose rows have no result.
+
+    Attributes:
+        task: Its number.
+        rows: Its rows, first and one beyond the last.
+        reason: What was said.
+    """
+
+    task: int
+    rows: tuple[int, int]
+    reason: str
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """What a run did.
+
+    Attributes:
+        path: The store of results.
+        tasks: Number of tasks.
+        computed: How many were computed in this run.
+        kept: How many were there already.
+        failed: Those that have no result.
+        unused: Arrays of the group of inputs that the quantity does not take.
+    """
+
+    path: str
+    tasks: int
+    computed: int
+    kept: int
+    failed: tuple[FailedTask, ...]
+    unused: tuple[str, ...] = ()
+
+
+class TasksFailedError(PhistarError):
+    """Tasks have no result; all others are in the store. ``report`` has them all."""
+
+    def __init__(self, report: RunReport) -> None:
+        self.report = report
+        first = report.failed[0]
+        many = len(report.failed)
+        super().__init__(
+            f"{many} of {report.tasks} tasks failed, the others are in {report.path!r}. Task "
+            f"{first.task}, rows {first.rows[0]} to {first.rows[1] - 1}, counted from 0 there: "
+            f"{first.reason}. Mend these rows and go on with resume=True"
+        )
+
+
+class StoreFullError(PhistarError, OSError):
+    """Results could not be written; those that were are safe."""
+
+
+def run(
+    robot: Robot,
+    quantity: Quantity,
+    inputs: Any,
+    out: str | Path,
+    *,
+    options: Mapping[str, Any] | None = None,
+    rows: int | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    scheduler: Any = None,
+    threads: int = 2,
+    on_error: str = "raise",
+    progress: bool = True,
+) -> RunReport:
+    """A quantity of a robot for every row of a store, into another store.
+
+    Workers read their rows and write their results themselves; nothing passes through the caller.
+
+    Args:
+        robot: The robot.
+        quantity: As for ``scale.map``; arrays are given by their names.
+        inputs: A Zarr group or its path, with arrays named as the arguments (``q``, ``v``, ...), or
+            a mapping from names to Zarr arrays or paths. Rows are the first axis.
+        out: Path of the Zarr group of results, one array per output. It must not exist unless
+            ``resume`` or ``overwrite`` is given.
+        options: Further arguments, the same for all rows.
+        rows: Of a task; default: by the cost of the quantity.
+        resume: Compute only tasks that are missing in ``out`` or whose rows do not have their
+            checksum.
+        overwrite: Remove what is at ``out``.
+        scheduler: None: threads of this process; a ``distributed.Client``, or its address.
+        threads: How many, without a scheduler.
+        on_error: ``"raise"`` TasksFailedError after all tasks, or ``"report"`` the failed ones.
+        progress: Show a bar, and the address of a cluster's dashboard.
+
+    Raises:
+        TasksFailedError: Rows have no result, such as NaN or impossible ones.
+        StoreFullError: No space is left.
+    """
+    if on_error not in ON_ERROR:
+        raise ArgumentError(f"on_error is {on_error!r}, expected one of {', '.join(ON_ERROR)}")
+    path = str(out)
+    arrays, unused = _taken(robot, quantity, inputs)
+    work = Work(robot, quantity, 0, tuple(arrays), options)
+    count = row_count(arrays)
+    outputs, constant = work.outputs(work.example_rows(list(arrays.values())))
+    numbers = sum(int(np.prod(x.shape[1:])) for x in arrays.values())
+    each = rows or rows_per_task(work, numbers + sum(output.size for output in outputs))
+    store = ResultStore(path, count, min(each, max(1, count)), outputs)
+    identity = {
+        **{"robot": robot.name, "quantity": work.name, "work": work.digest},
+        **{"rows": count, "rows_per_task": store.rows_per_task},
+    }
+    if resume:
+        store.check_identity(identity)
+    elif Path(path).exists() and not overwrite:
+        raise ArgumentError(
+            f"{path!r} exists; resume=True goes on with it, overwrite=True replaces it"
+        )
+    else:
+        with _space_on(path):
+            store.create(identity, constant)
+    report = _run_tasks(work, arrays, store, resume, scheduler, threads, progress)
+    report = replace(report, unused=unused)
+    if report.failed and on_error == "raise":
+        raise TasksFailedError(report)
+    return report
+
+
+def _taken(robot: Robot, quantity: Quantity, inputs: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Arrays that a quantity takes, and the names of others in the group."""
+    arrays = open_inputs(inputs)
+    known = argument_names(robot, quantity)
+    unused = tuple(name for name in arrays if known and name not in known)
+    if unused and (isinstance(inputs, Mapping) or len(unused) == len(arrays)):
+        raise UnknownNameError("argument", unused[0], known)
+    return {name: x for name, x in arrays.items() if name not in unused}, unused
+
+
+def _run_tasks(
+    work: Work,
+    arrays: Mapping[str, Any],
+    store: ResultStore,
+    resume: bool,
+    scheduler: Any,
+    threads: int,
+    progress: bool,
+) -> RunReport:
+    task = partial(_do_task, work, dict(arrays), store, resume)
+    done, failed = {"computed": 0, "kept": 0}, []
+    with executor(scheduler, threads, progress) as results:
+        title = f"{work.name} of {work.robot.name}"
+        with progress_bar(progress, title, store.tasks, "tasks") as advance:
+            for outcome in results(task, range(store.tasks)):
+                if isinstance(outcome, FailedTask):
+                    failed.append(outcome)
+                else:
+                    done[outcome] += 1
+                advance(1)
+    failed.sort(key=lambda each: each.task)
+    return RunReport(store.path, store.tasks, done["computed"], done["kept"], tuple(failed))
+
+
+def _do_task(
+    work: Work, inputs: Mapping[str, Any], store: ResultStore, resume: bool, task: int
+) -> str | FailedTask:
+    """One task, on a worker."""
+    if resume and store.is_done(task):
+        return "kept"
+    rows = store.rows_of(task)
+    try:
+        blocks = [np.asarray(array[rows]) for array in inputs.values()]
+        packed = work.packed(store.outputs, blocks)
+    except (PhistarError, ValueError, FloatingPointError) as error:
+        return FailedTask(task, (rows.start, rows.stop), str(error).rstrip("."))
+    with _space_on(store.path):
+        store.write(task, {output.name: _unpacked(packed, output) for output in store.outputs})
+    return "computed"
+
+
+def _unpacked(packed: Array, output: Output) -> Array:
+    part = packed[:, output.part].reshape(len(packed), *output.shape)
+    return np.ascontiguousarray(part, output.dtype)
+
+
+@contextmanager
+def _space_on(path: str) -> Iterator[None]:
+    """Inside, a full disk is an error that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise StoreFullError(
+            errno.ENOSPC,
+            f"no space is left for {path!r}; what was written before is safe: free some space and "
+            "go on with resume=True",
+        ) from None

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a simulator of many robots is made of, checked, and the state that it is in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from phistar.arrays import Array
+from phistar.errors import ArgumentError, UnknownNameError
+from phistar.model.joint_physics import Passive
+from phistar.reprs import one_line_repr
+from phistar.scalar.trace.unilateral_rows import StepRows
+from phistar.sim.contact_pairs import Ground
+from phistar.sim.schemes import SCHEMES
+
+ON_ERROR = ("raise", "freeze")
+CONTACT_SCHEME = "semi_implicit"
+
+
+@one_line_repr
+@dataclass(frozen=True)
+class SimulatorState:
+    """The state of a batch.
+
+    Attributes:
+        q: (batch, nq).
+        v: (batch, nv).
+        time: (batch,) since the last reset [s].
+        frozen: (batch,) booleans: samples that diverged and wait for a reset.
+    """
+
+    q: Array
+    v: Array
+    time: Array
+    frozen: Array
+
+
+@dataclass(frozen=True)
+class SimulatorOptions:
+    """What a simulator is made of; see ``Robot.simulator``."""
+
+    dt: float
+    scheme: str = CONTACT_SCHEME
+    ground: Ground = True
+    passive: Passive = True
+    points: Sequence[str] | Mapping[str, float] = ()
+    friction: float | None = None
+    restitution: float | None = None
+    sweeps: int | None = None
+    seed: int = 0
+    on_error: str = "raise"
+    threads: int | None = None
+
+    def check(self) -> None:
+        """Raise unless numbers and names are possible."""
+        if not 0.0 < self.dt < np.inf:
+            raise ArgumentError(f"dt is {self.dt!r}, expected a time above 0 [s]")
+        if self.scheme not in SCHEMES:
+            raise UnknownNameError("scheme", self.scheme, SCHEMES)
+        if self.on_error not in ON_ERROR:
+            known = " or ".join(map(repr, ON_ERROR))
+            raise ArgumentError(f"on_error is {self.on_error!r}, expected {known}")
+        if self.sweeps is not None and self.sweeps < 1:
+            raise ArgumentError(f"sweeps is {self.sweeps}, expected 1 or more")
+
+    def require_scheme(self, rows: StepRows) -> None:
+        """Raise unless the scheme takes these rows."""
+        if self.scheme != CONTACT_SCHEME:
+            raise ArgumentError(
+                f"scheme '{self.scheme}' with {len(rows.contacts)} pairs that may touch "
+                f"and {len(rows.joints)} joints with springs, damping, friction or limits: impacts "
+                f"and friction are solved at the end of a step, by '{CONTACT_SCHEME}' alone. Use "
+                "that, or ground=False and passive=False."
+            )
+
+
+def require_count(name: str, given: object, what: str = "1 or more") -> int:
+    """A whole number above 0, or an error that names it."""
+    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 1:
+        raise ArgumentError(f"{name} is {given!r}, expected {what}")
+    return int(given)

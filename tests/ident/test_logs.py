@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Logs of all formats give the same samples; what is wrong with one is one line."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from mcap.writer import Writer
+from rosbags.rosbag1 import Writer as Rosbag1
+from rosbags.rosbag2 import Writer as Rosbag2
+from rosbags.typesys import Stores, get_typestore
+
+import phistar
+from phistar import ident
+from phistar.arrays import Array
+from phistar.errors import ArgumentError, PhistarError, UnknownNameError
+from tests.ident.conftest import DT, Recorded
+
+STATE = "sensor_msgs/msg/JointState"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers to write, joints in the order of ``names``."""
+
+    t: Array
+    names: tuple[str, ...]
+    q: Array
+    v: Array
+    tau: Array
+
+    def rows(self) -> Iterator[tuple[float, Array, Array, Array]]:
+        return zip(self.t, self.q, self.v, self.tau, strict=True)
+
+
+@pytest.fixture(scope="module")
+def table(recorded: Recorded) -> Table:
+    """A hundred samples, joints in another order than the robot's."""
+    few = slice(0, 100)
+    names = recorded.known.joint_names[::-1]
+    motion = (x[few, ::-1] for x in (recorded.q, recorded.v, recorded.tau))
+    return Table(DT * np.arange(100.0), names, *motion)
+
+
+def write_csv(path: Path, table: Table) -> Path:
+    """A table."""
+    head = ["t", *(f"{kind}.{name}" for kind in ("q", "v", "tau") for name in table.names)]
+    rows = np.column_stack([table.t, table.q, table.v, table.tau])
+    lines = [",".join(head), *(",".join(repr(float(x)) for x in row) for row in rows)]
+    target = path / "log.csv"
+    target.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return target
+
+
+def write_npz(path: Path, table: Table) -> Path:
+    """An archive."""
+    target = path / "log.npz"
+    np.savez(target, t=table.t, q=table.q, v=table.v, tau=table.tau, names=np.array(table.names))
+    return target
+
+
+def write_json_mcap(path: Path, table: Table) -> Path:
+    """Messages as JSON, on a topic of their own."""
+    target = path / "log.mcap"
+    with target.open("wb") as file:
+        writer = Writer(file)
+        writer.start()
+        schema = writer.register_schema("sensor_msgs/JointState", "jsonschema", b"{}")
+        channel = writer.register_channel("/arm/states", "json", schema)
+        for t, q, v, tau in table.rows():
+            stamp = {"sec": int(t), "nanosec": round((t - int(t)) * 1e9)}
+            fields = {"position": q.tolist(), "velocity": v.tolist(), "effort": tau.tolist()}
+            message = {"header": {"stamp": stamp}, "name": table.names, **fields}
+            writer.add_message(channel, 0, json.dumps(message).encode(), 0)
+        writer.finish()
+    return target
+
+
+def states(store: Any, table: Table, ros1: bool) -> Iterator[tuple[int, Any]]:
+    """Stamps and messages."""
+    types = store.types
+    Header, Time = types["std_msgs/msg/Header"], types["builtin_interfaces/msg/Time"]
+    first = 1_700_000_000
+    for k, (t, q, v, tau) in enumerate(table.rows()):
+        stamp = Time(first + int(t), round((t - int(t)) * 1e9))
+        header = Header(k, stamp, "") if ros1 else Header(stamp, "")
+        message = types[STATE](header, list(table.names), q.copy(), v.copy(), tau.copy())
+        yield first * 10**9 + round(t * 1e9), message
+
+
+def write_ros2_bag(path: Path, table: Table) -> Path:
+    """A folder of ROS 2."""
+    store = get_typestore(Stores.ROS2_HUMBLE)
+    target = path / "bag"
+    with Rosbag2(target, version=9) as writer:
+        connection = writer.add_connection("/joint_states", STATE, typestore=store)
+        for stamp, message in states(store, table, False):
+            writer.write(connection, stamp, store.serialize_cdr(message, STATE))
+    return target
+
+
+def write_ros1_bag(path: Path, table: Table) -> Path:
+    """A file of ROS 1."""
+    store = get_typestore(Stores.ROS1_NOETIC)
+    target = path / "log.bag"
+    with Rosbag1(target) as writer:
+        connection = writer.add_connection("/joint_states", STATE, typestore=store)
+        for stamp, message in states(store, table, True):
+            writer.write(connection, stamp, store.serialize_ros1(message, STATE))
+    return target
+
+
+def write_cdr_mcap(path: Path, table: Table) -> Path:
+    """Messages as ROS 2 encodes them."""
+    store = get_typestore(Stores.ROS2_HUMBLE)
+    target = path / "log.mcap"
+    with target.open("wb") as file:
+        writer = Writer(file)
+        writer.start()
+        schema = writer.register_schema(STATE, "ros2msg", b"")
+        channel = writer.register_channel("/joint_states", "cdr", schema)
+        for stamp, message in states(store, table, False):
+            writer.add_message(channel, stamp, bytes(store.serialize_cdr(message, STATE)), stamp)
+        writer.finish()
+    return target
+
+
+WRITERS = [write_csv, write_npz, write_json_mcap, write_cdr_mcap, write_ros2_bag, write_ros1_bag]
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_every_format_gives_the_same_samples(
+    write: Callable[[Path, Table], Path], table: Table, recorded: Recorded, tmp_path: Path
+) -> None:
+    """Joints in the robot's order, bit by bit; times to a nanosecond."""
+    log = ident.read_log(write(tmp_path, table), recorded.known)
+    np.testing.assert_array_equal(log.q, recorded.q[:100])
+    np.testing.assert_array_equal(log.v, recorded.v[:100])
+    np.testing.assert_array_equal(log.tau, recorded.tau[:100])
+    np.testing.assert_allclose(log.t, table.t, rtol=0.0, atol=1e-9)
+    assert log.dt == pytest.approx(DT, rel=1e-6)
+    assert (log.runs, log.notes) == ((slice(0, 100),), ())
+
+
+def refused(path: Path, robot: phistar.Robot, kind: type = ArgumentError, **options: bool) -> str:
+    """What is said of a log, which has to be one line that names the file or the joint."""
+    with pytest.raises(kind) as caught:
+        ident.read_log(path, robot, **options)
+    text = str(caught.value)
+    assert "\n" not in text
+    return text
+
+
+BAD: dict[str, tuple[Callable[[Table], Table], str]] = {
+    "unsorted": (lambda x: replace(x, t=np.random.default_rng(0).permutation(x.t)), "not sorted"),
+    "all stamps equal": (lambda x: replace(x, t=0.0 * x.t), "has 1 usable sample of 100"),
+    "one sample": (
+        lambda x: Table(x.t[:1], x.names, x.q[:1], x.v[:1], x.tau[:1]),
+        "has 1 usable sample of 1",
+    ),
+    "no sample": (
+        lambda x: Table(x.t[:0], x.names, x.q[:0], x.v[:0], x.tau[:0]),
+        "has 0 usable samples of 0",
+    ),
+    "degrees": (lambda x: replace(x, q=np.rad2deg(x.q)), "are these degrees"),
+    "zero positions": (lambda x: replace(x, q=0.0 * x.q), "all positions are zero"),
+    "zero forces": (lambda x: replace(x, tau=0.0 * x.tau), "all joint forces are zero"),
+    "no forces": (lambda x: replace(x, tau=np.nan * x.tau), "has no joint forces"),
+    "a joint less": (lambda x: replace(x, names=(x.names[0], "other")), "does not have joint"),
+    "at rest": (lambda x: replace(x, q=np.ones_like(x.q)), "no joint moves"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_refused(case: str, table: Table, recorded: Recorded, tmp_path: Path) -> None:
+    """A line that names the file and what is wrong."""
+    spoil, text = BAD[case]
+    path = write_csv(tmp_path, spoil(table))
+    robot = recorded.known.with_limits(lower=-3.0, upper=3.0)
+    assert text in refused(path, robot)
+    assert str(path) in refused(path, robot)
+
+
+def test_joints_of_another_robot(table: Table, recorded: Recorded, tmp_path: Path) -> None:
+    """The first unknown name, and those that the robot has."""
+    path = write_csv(tmp_path, replace(table, names=("hip", "knee")))
+    text = refused(path, recorded.known, UnknownNameError)
+    assert "hip" in text
+    assert recorded.known.joint_names[0] in text
+
+
+def test_degrees_on_request(table: Table, recorded: Recorded, tmp_path: Path) -> None:
+    """Read as degrees they are the same motion."""
+    degrees = replace(table, q=np.rad2deg(table.q), v=np.rad2deg(table.v))
+    log = ident.read_log(write_csv(tmp_path, degrees), recorded.known, degrees=True)
+    np.testing.assert_allclose(log.q, recorded.q[:100], rtol=1e-14)
+    np.testing.assert_allclose(log.v, recorded.v[:100], rtol=1e-14)
+
+
+def test_what_is_put_right_is_noted(table: Table, recorded: Recorded, tmp_path: Path) -> None:
+    """A gap, a clock that jumps back, a repeated stamp, a missing number, a turn."""
+    t, q, v = table.t.copy(), table.q.copy(), table.v.copy()
+    t[30:] += 1.0
+    t[60:] -= 7.0
+    t[80] = t[79]
+    q[90, 0] = np.nan
+    v[10, 1] = np.nan
+    q[70:, 1] += 2.0 * np.pi
+    log = ident.read_log(write_csv(tmp_path, replace(table, t=t, q=q, v=v)), recorded.known)
+    assert log.runs == (slice(0, 30), slice(30, 60), slice(60, 98))
+    assert log.v is None
+    kept = np.delete(np.arange(100), [80, 90])
+    np.testing.assert_allclose(log.q, recorded.q[kept], rtol=0.0, atol=1e-12)
+    said = " | ".join(log.notes)
+    for text in (
+        "a position, a force or the time is missing: 1 sample",
+        "repeat the stamp before: 1 sample",
+        "some velocities are missing",
+        "1 gap of up to 1.004 s",
+        "clock jumps back by 6.996 s at sample 60",
+        f"whole turns are taken out: {table.names[1]}",
+        "stamps are not even",
+    ):
+        assert text in said
+
+
+def test_messages_that_complete_each_other(
+    table: Table, recorded: Recorded, tmp_path: Path
+) -> None:
+    """Joints in messages of their own with the same stamp; other topics; lists that do not fit."""
+    target = tmp_path / "log.mcap"
+    with target.open("wb") as file:
+        writer = Writer(file)
+        writer.start()
+        schema = writer.register_schema("sensor_msgs/JointState", "jsonschema", b"{}")
+        channels = [
+            writer.register_channel(name, "json", schema) for name in ("/joint_states", "/wanted")
+        ]
+        for k, (t, q, _, tau) in enumerate(table.rows()):
+            for joint, name in enumerate(table.names):
+                message = {"t": t, "name": [name], "position": [q[joint]], "effort": [tau[joint]]}
+                message["velocity"] = [1.0, 2.0] if k == 5 else []
+                data = json.dumps(message).encode()
+                writer.add_message(channels[0], k, data, k)
+            writer.add_message(channels[1], k, data, k)
+        writer.finish()
+    log = ident.read_log(target, recorded.known)
+    np.testing.assert_array_equal(log.q, recorded.q[:100])
+    assert log.notes == (
+        "of /joint_states; not used: /wanted",
+        "2 lists are not as long as those of names, and are not used",
+    )
+    with pytest.raises(ArgumentError, match=r"no joint states on '/x'; .* /joint_states, /wanted"):
+        ident.read_log(target, recorded.known, topic="/x")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".npz", ".mcap", ".bag", ".txt"])
+@pytest.mark.parametrize("content", [b"", b"\x00\x01 nothing\n\xff", b"a,b\n1\n2,x,3\n"])
+def test_damaged_files(suffix: str, content: bytes, recorded: Recorded, tmp_path: Path) -> None:
+    """Whatever a file has, one line says that it is no log."""
+    path = tmp_path / f"log{suffix}"
+    path.write_bytes(content)
+    assert "log" in refused(path, recorded.known)
+
+
+@pytest.mark.parametrize("write", [write_npz, write_json_mcap, write_ros1_bag])
+def test_cut_files(
+    write: Callable[[Path, Table], Path], table: Table, recorded: Recorded, tmp_path: Path
+) -> None:
+    """A file that was not written to its end."""
+    path = write(tmp_path, table)
+    path.write_bytes(path.read_bytes()[:-200])
+    assert str(path) in refused(path, recorded.known)
+
+
+def test_a_simulation_is_a_log(recorded: Recorded, tmp_path: Path) -> None:
+    """What ``save`` writes, in all formats, is read as a log; the last state has no force."""
+    sim = recorded.known.simulate([0.3, 0.2], [0.0, 0.1], tau=[0.1, 0.0], duration=0.05, dt=1e-3)
+    for suffix in (".csv", ".npz", ".mcap"):
+        log = ident.read_log(sim.save(tmp_path / f"sim{suffix}"), recorded.known)
+        np.testing.assert_array_equal(log.q, sim.q[:-1])
+        np.testing.assert_array_equal(log.tau, sim.tau)
+        np.testing.assert_allclose(log.t, sim.t[:-1], rtol=0.0, atol=1e-9)
+
+
+def test_identified_from_runs(recorded: Recorded, tmp_path: Path) -> None:
+    """A log with a gap gives the torques of the true robot: nothing is taken across it."""
+    t = DT * np.arange(len(recorded.q))
+    t[1200:] += 3.0
+    motion = Table(t, recorded.known.joint_names, recorded.q, recorded.v, recorded.tau)
+    log = ident.read_log(write_npz(tmp_path, motion), recorded.known)
+    assert "2 runs" in repr(log)
+    found = ident.identify(recorded.known, log, cutoff=10.0)
+    predicted = found.predict(recorded.q, recorded.v, recorded.vdot)
+    moving = np.abs(recorded.v) > 0.05
+    error = np.abs(predicted - recorded.tau)[moving].max()
+    assert error < 2e-3 * np.abs(recorded.tau).max()
+    assert any("1 gap" in note for note in found.notes)
+    with pytest.raises(ArgumentError, match="2 runs"):
+        ident.identify(recorded.known, log, method="energy")
+    with pytest.raises(ArgumentError, match="its own, give none"):
+        ident.identify(recorded.known, log, tau=recorded.tau)
+    with pytest.raises(PhistarError, match="a log of 'panda'"):
+        ident.identify(phistar.load("panda"), log)

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Simulators of robots that are no trees: the step of trees in matrices, loops, mimic joints."""
+
+import numpy as np
+import pytest
+
+import phistar
+from phistar.errors import ArgumentError, LoopOpenError
+from phistar.model import Mimic, ModelBuilder
+from phistar.sim import Plane
+from phistar.sim.batch_stepper import BatchState
+from phistar.sim.general_stepper import GeneralStepper
+
+DT = 1e-3
+ARM = b"""<mujoco><worldbody><body name="arm">
+<joint name="hinge" axis="0 1 0" range="-90 30" limited="true" frictionloss="0.2" damping=".3"
+ stiffness="5" springref="20"/>
+<inertial mass="1" pos="0.5 0 0" diaginertia="0.01 0.01 0.01"/>
+<body name="hand" pos="1 0 0"><joint type="ball" stiffness="2" damping=".1"/>
+<inertial mass=".3" pos="0.2 0 0" diaginertia="0.01 0.02 0.01"/>
+<geom name="fist" type="sphere" size=".05"/></body></body></worldbody></mujoco>"""
+
+
+def test_trees_take_the_same_steps_in_matrices() -> None:
+    """Friction, stops, springs (of a ball joint, too), damping, contacts: 1e-10 after 0.6 s."""
+    robot = phistar.load(ARM)
+    sim = robot.simulator(3, dt=DT, ground=Plane(offset=-0.4))
+    sim.reset(v=np.random.default_rng(0).normal(size=(3, 4)))
+    assert sim.engine == "machine code"
+    general = GeneralStepper(sim._points, DT, False, sim._smooth)
+    state = BatchState(sim.q, sim.v, np.zeros_like(sim._state.impulses))
+    touched, tau = np.zeros(3, dtype=bool), np.zeros((3, 4))
+    for _ in range(6):
+        found, state = sim.step(tau, substeps=100), general.run(state, tau, 100)
+        np.testing.assert_allclose(state.q, found.q, atol=1e-10)
+        np.testing.assert_allclose(state.v, found.v, atol=1e-10)
+        touched |= sim.contacts.touching[:, 0]
+    assert touched.any()
+    assert np.abs(sim.joint_force("hinge")).max() > 0.1
+
+
+def test_springs_are_in_the_energy() -> None:
+    """A spring with neither gravity nor damping keeps ½mv² + ½Kx² to first order in the step."""
+    text = b"""<mujoco><option gravity="0 0 0"/><worldbody><body><joint name="s" type="slide"
+    stiffness="40" springref="0.1"/><inertial mass="1" pos="0 0 0" diaginertia="1 1 1"/></body>
+    </worldbody></mujoco>"""
+    robot = phistar.load(text)
+    sim = robot.simulator(1, dt=1e-5)
+    sim.reset(q=[0.3])
+    assert sim.energy()[0] == pytest.approx(0.5 * 40 * 0.2**2, rel=1e-12)
+    sim.step(substeps=20000)
+    x, v = sim.q[0, 0], sim.v[0, 0]
+    assert sim.energy()[0] == pytest.approx(0.5 * v * v + 20 * (x - 0.1) ** 2, rel=1e-12)
+    assert sim.energy()[0] == pytest.approx(0.8, rel=1e-2)
+    motion = robot.simulate([0.3], [0.0], dt=1e-3, steps=500, scheme="rk4")
+    np.testing.assert_allclose(motion.energy(), 0.8, rtol=1e-8)
+    rigid = robot.simulate([0.3], [1.0], dt=1e-3, steps=5, scheme="rk4", passive=False)
+    np.testing.assert_allclose(rigid.energy(), 0.5, rtol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def rubbing_four_bar() -> phistar.Robot:
+    """A four-bar whose joints rub."""
+    text = phistar.robots.path("four_bar").read_text()
+    rubs = '<dynamics damping="0.0" friction="0.02"/></joint>'
+    return phistar.load(text.replace("</joint>", rubs).encode())
+
+
+def test_loops_rub_as_in_simulate(rubbing_four_bar: phistar.Robot) -> None:
+    """The same motion as by the active-set method of ``simulate``, 1e-11; loops stay closed."""
+    robot = rubbing_four_bar
+    sim = robot.simulator(2, dt=DT, ground=False)
+    assert sim.engine == "NumPy"
+    q = robot.assemble(robot.home)
+    known = robot.simulate(q, np.zeros(robot.nv), dt=DT, steps=40, scheme="semi_implicit")
+    sim.step(substeps=40)
+    assert np.abs(known.q[-1] - q).max() > 1e-4
+    np.testing.assert_allclose(sim.q, np.tile(known.q[-1], (2, 1)), atol=1e-11)
+    np.testing.assert_allclose(sim.v, np.tile(known.v[-1], (2, 1)), atol=1e-10)
+    assert np.abs(robot.loop_error(sim.q).values).max() < 1e-12
+    sim.reset(spread=0.05)
+    assert np.abs(robot.loop_error(sim.q).values).max() < 1e-9
+    with pytest.raises(ArgumentError, match="closed loops"):
+        sim.linearize()
+    sim.reset(q=q + np.array([0.2, 0.0, 0.0]))
+    with pytest.raises(LoopOpenError, match="assemble"):
+        sim.step()
+
+
+def test_a_linkage_stands_on_the_ground() -> None:
+    """A four-bar falls onto a plane and rests there, loops closed, forces in the cone; energy
+    never rises; a bad sample freezes alone."""
+    robot = phistar.load("four_bar")
+    q = robot.assemble(robot.home)
+    tip = robot.frame_pose(q, "coupler")[2, 3]
+    sims = [
+        robot.simulator(
+            2,
+            dt=DT,
+            points={"coupler": 0.0},
+            ground=Plane(offset=tip - 0.02, friction=0.2),
+            friction=0.2,
+            on_error="freeze",
+        )
+        for _ in range(2)
+    ]
+    bad = np.zeros((2, robot.nv))
+    bad[1, 0] = np.nan
+    energies = [sims[0].energy()[0]]
+    for k in range(30):
+        for sim, tau in zip(sims, (None, bad if k == 5 else None), strict=True):
+            sim.step(tau, substeps=10)
+        energies.append(sims[0].energy()[0])
+    fine, spoilt = sims
+    assert spoilt.state.frozen.tolist() == [False, True]
+    assert (spoilt.q[0] == fine.q[0]).all()
+    assert np.diff(energies).max() <= 1e-5 * abs(energies[0])  # penetrations are taken back
+    c = fine.contacts
+    assert c.touching.all()
+    assert np.abs(c.gap).max() < 1e-6
+    assert (c.tangential_force <= c.friction * c.normal_force * (1 + 1e-9)).all()
+    assert np.abs(fine.v).max() < 1e-6
+    assert np.abs(robot.loop_error(fine.q).values).max() < 1e-12
+
+
+def test_mimic_joints_touch_and_stop() -> None:
+    """Two fingers on one coordinate: the follower's finger rests on the ground, the force on it
+    holds both, by their common lever; and a stop of the leader stops both."""
+    builder = ModelBuilder("fingers")
+    builder.link("base")
+    for name in ("left", "right"):
+        builder.link(name, 1.0, inertia=(1e-3, 1e-3, 1e-3))
+    builder.joint("lead", "prismatic", "base", "left", axis=(0, 0, 1), lower=-0.5, upper=0.5)
+    builder.joint(
+        "follow", "prismatic", "base", "right", axis=(0, 0, 1), mimic=Mimic("lead", 2.0, 0.1)
+    )
+    robot = phistar.load(builder.build())
+    assert robot.nv == 1
+    sim = robot.simulator(1, dt=DT, points=["right"], ground=Plane(offset=-0.1))
+    assert sim.engine == "NumPy"
+    sim.step(substeps=400)
+    # The right finger is at 2 q + 0.1; weights (1 + 2) g do work on q, the ground's force twice.
+    assert sim.q[0, 0] == pytest.approx(-0.1, abs=1e-9)
+    assert sim.contact_force("right")[0, 2] == pytest.approx(1.5 * 9.81, rel=1e-9)
+    stopped = robot.simulator(1, dt=DT, ground=False)
+    stopped.step(substeps=600)
+    assert stopped.q[0, 0] == pytest.approx(-0.5, abs=1e-9)
+    assert stopped.joint_force("lead")[0] == pytest.approx(3 * 9.81, rel=1e-9)
+    free = robot.simulator(1, dt=DT, ground=False, passive=False)
+    assert free.engine == "step"
+    # (1 + 4) q̈ = -3 g
+    assert free.step(substeps=100).v[0, 0] == pytest.approx(-0.6 * 9.81 * 0.1, rel=1e-9)

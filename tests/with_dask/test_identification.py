@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Identification from a store is that of the whole log in memory, bit by bit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+
+import phistar
+from phistar import Robot, ident, scale
+from phistar.arrays import Array
+from phistar.errors import ArgumentError, UnknownNameError
+from phistar.scale.final_code import final_code
+from phistar.thresholds import POLICY
+
+SAMPLES = 6000
+
+
+@pytest.fixture(scope="module")
+def pendulum() -> Robot:
+    """Two joints."""
+    return phistar.load("double_pendulum")
+
+
+@pytest.fixture(scope="module")
+def log(pendulum: Robot) -> dict[str, Array]:
+    """Samples with noise."""
+    rng = np.random.default_rng(0)
+    q, v, vdot = rng.normal(size=(3, SAMPLES, 2))
+    tau = pendulum.inverse_dynamics(q, v, vdot) + 0.01 * rng.normal(size=q.shape)
+    return {"q": q, "v": v, "vdot": vdot, "tau": tau}
+
+
+@pytest.fixture
+def stored(tmp_path: Path, log: dict[str, Array]) -> str:
+    """The same as a Zarr group."""
+    path = str(tmp_path / "log.zarr")
+    group = zarr.open_group(path, mode="w")
+    for name, array in log.items():
+        group.create_array(name, data=array, chunks=(1000, 2))
+    return path
+
+
+@pytest.mark.parametrize("where", ["threads", "cluster"])
+def test_same_bits_as_in_memory(
+    pendulum: Robot,
+    log: dict[str, Array],
+    stored: str,
+    where: str,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By threads with many small tasks, and by two processes with the sizes of every day."""
+    options: dict[str, Any] = {"friction": ["viscous"], "folds": 3, "rest_speed": 0.0}
+    scheduler = None
+    if where == "cluster":
+        scheduler = request.getfixturevalue("cluster")
+    else:
+        monkeypatch.setitem(vars(POLICY), "task_bytes", 1)
+        monkeypatch.setitem(vars(POLICY), "identification_piece_samples", 256)
+    found = scale.identify(pendulum, stored, scheduler=scheduler, progress=False, **options)
+    with final_code():
+        expected = ident.identify(pendulum, *log.values(), **options)
+    np.testing.assert_array_equal(found.fit.beta, expected.fit.beta)
+    np.testing.assert_array_equal(found.parameters, expected.parameters)
+    assert found.robot.model == expected.robot.model
+
+
+PROGRAM = """
+import hashlib, sys
+import numpy as np
+import phistar
+from phistar import scale
+
+robot = phistar.load("panda")
+found = scale.identify(robot, sys.argv[1], progress=False, threads=2, rest_speed=0.0)
+print(hashlib.sha256(found.fit.beta.tobytes() + found.parameters.tobytes()).hexdigest())
+"""
+
+
+def test_threads_of_blas_do_not_matter(panda: Robot, tmp_path: Path) -> None:
+    """The same bits where linear algebra has one thread and where it has two."""
+    rng = np.random.default_rng(1)
+    q = panda.random_configuration(rng, 9000)
+    v, vdot = rng.normal(size=(2, *q.shape))
+    group = zarr.open_group(str(tmp_path / "log.zarr"), mode="w")
+    tau = panda.inverse_dynamics(q, v, vdot) + rng.normal(size=q.shape)
+    for name, array in {"q": q, "v": v, "vdot": vdot, "tau": tau}.items():
+        group.create_array(name, data=array, chunks=(3000, 7))
+    said = set()
+    for threads in ("1", "2"):
+        told = {**os.environ, "OPENBLAS_NUM_THREADS": threads}
+        order = [sys.executable, "-c", PROGRAM, str(tmp_path / "log.zarr")]
+        done = subprocess.run(order, env=told, capture_output=True, text=True, check=True)
+        said.add(done.stdout.strip())
+    assert len(said) == 1
+
+
+def test_what_does_not_fit(pendulum: Robot, stored: str, log: dict[str, Array]) -> None:
+    """A missing array, arrays of different lengths, folds; NaN names the array."""
+    group = zarr.open_group(stored, mode="r+")
+    with pytest.raises(ArgumentError, match="folds is 0"):
+        scale.identify(pendulum, stored, folds=0)
+    group["tau"][4000, 1] = np.nan
+    with pytest.raises(ArgumentError, match=r"tau of the log is not finite at 1 sample.* is 4000"):
+        scale.identify(pendulum, stored, progress=False)
+    del group["tau"]
+    with pytest.raises(UnknownNameError, match="tau"):
+        scale.identify(pendulum, stored)
+    group.create_array("tau", data=log["tau"][:100], chunks=(1000, 2))
+    with pytest.raises(ArgumentError, match=r"different numbers of rows.*tau 100"):
+        scale.identify(pendulum, stored)

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From store to store: nothing is lost when workers die, rows are bad or the disk is full."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+
+from phistar import Robot, scale
+from phistar.arrays import Array
+from phistar.errors import ArgumentError, UnknownNameError
+from phistar.scale.stores import CHECKSUMS, ResultStore
+from tests.with_dask import functions
+
+QUIET: dict[str, Any] = {"rows": 100, "progress": False}
+
+
+def _result(path: str) -> Array:
+    return np.asarray(zarr.open_group(path, mode="r")["result"][:])
+
+
+@pytest.fixture
+def expected(panda: Robot, motions: dict[str, Array]) -> Array:
+    """What must be in the store."""
+    return panda.inverse_dynamics(*motions.values())
+
+
+@pytest.mark.parametrize("rows", [1003, 100, 64])
+def test_results_whatever_the_tasks(
+    panda: Robot, store: str, tmp_path: Path, expected: Array, rows: int
+) -> None:
+    """The same bits for tasks that do not fit the chunks of the inputs, too."""
+    out = str(tmp_path / "out.zarr")
+    report = scale.run(panda, "inverse_dynamics", store, out, rows=rows, progress=False)
+    assert (report.tasks, report.computed, report.kept) == (-(-1003 // rows),) * 2 + (0,)
+    np.testing.assert_array_equal(_result(out), expected)
+
+
+def test_resume_computes_what_is_missing_or_damaged(
+    panda: Robot, store: str, tmp_path: Path, expected: Array
+) -> None:
+    """A chunk that cannot be read, one with other numbers, one that is gone: these three."""
+    out = tmp_path / "out.zarr"
+    scale.run(panda, "inverse_dynamics", store, out, **QUIET)
+    chunks = out / "result" / "c"
+    (chunks / "3" / "0").write_bytes(b"junk")
+    (chunks / "7" / "0").unlink()
+    zarr.open_group(str(out), mode="r+")["result"][520, 3] += 1e-9
+    report = scale.run(panda, "inverse_dynamics", store, out, resume=True, **QUIET)
+    assert (report.computed, report.kept) == (3, 8)
+    np.testing.assert_array_equal(_result(str(out)), expected)
+
+
+def test_stores_of_other_work(panda: Robot, store: str, tmp_path: Path) -> None:
+    """What exists is not overwritten; other work does not go on in it; nothing to go on with."""
+    out = tmp_path / "out.zarr"
+    with pytest.raises(ArgumentError, match="no store of results"):
+        scale.run(panda, "inverse_dynamics", store, out, resume=True, **QUIET)
+    scale.run(panda, "inverse_dynamics", store, out, **QUIET)
+    with pytest.raises(ArgumentError, match="resume=True goes on"):
+        scale.run(panda, "inverse_dynamics", store, out, **QUIET)
+    heavier = panda.with_payload(panda.frame_names[-1], mass=1.0)
+    with pytest.raises(ArgumentError, match="made by other work: work was"):
+        scale.run(heavier, "inverse_dynamics", store, out, resume=True, **QUIET)
+    assert scale.run(heavier, "inverse_dynamics", store, out, overwrite=True, **QUIET).computed
+
+
+def test_bad_rows_are_reported_and_the_rest_is_done(
+    panda: Robot, store: str, tmp_path: Path, expected: Array
+) -> None:
+    """The task, its rows and the number are named; mended, resume does this task alone."""
+    out = str(tmp_path / "out.zarr")
+    inputs = zarr.open_group(store, mode="r+")
+    good = inputs["q"][250, 3]
+    inputs["q"][250, 3] = np.nan
+    with pytest.raises(
+        scale.TasksFailedError, match=r"1 of 11 tasks.*Task 2, rows 200 to 299.*q\[50, 3\]"
+    ):
+        scale.run(panda, "inverse_dynamics", store, out, **QUIET)
+    found = _result(out)
+    np.testing.assert_array_equal(
+        np.delete(found, np.s_[200:300], 0), np.delete(expected, np.s_[200:300], 0)
+    )
+    assert np.isnan(found[200:300]).all()
+    inputs["q"][250, 3] = good
+    report = scale.run(
+        panda, "inverse_dynamics", store, out, resume=True, on_error="report", **QUIET
+    )
+    assert (report.computed, report.kept, report.failed) == (1, 10, ())
+    np.testing.assert_array_equal(_result(out), expected)
+
+
+def test_a_worker_is_killed(
+    panda: Robot, store: str, tmp_path: Path, expected: Array, cluster: Any
+) -> None:
+    """SIGKILL in the middle of a task changes nothing in the result."""
+    out = str(tmp_path / "out.zarr")
+    marker = tmp_path / "killed"
+    report = scale.run(
+        panda,
+        functions.dies_once,
+        store,
+        out,
+        options={"marker": str(marker)},
+        scheduler=cluster,
+        **QUIET,
+    )
+    assert marker.exists()
+    assert report.computed == 11
+    np.testing.assert_array_equal(_result(out), expected)
+
+
+_SCHEDULED = """
+import sys
+import phistar
+from distributed import Client, LocalCluster
+from phistar import scale
+from tests.with_dask import functions
+
+if __name__ == "__main__":
+    settings = dict(host="127.0.0.1", n_workers=1, threads_per_worker=1, dashboard_address=None)
+    with LocalCluster(**settings) as cluster, Client(cluster) as client:
+        scale.run(phistar.load("panda"), functions.slow, *sys.argv[1:], rows=100, scheduler=client)
+"""
+
+
+def test_the_scheduler_is_killed(panda: Robot, store: str, tmp_path: Path, expected: Array) -> None:
+    """All processes are killed; ``resume`` does the rest and what is there is kept."""
+    out = tmp_path / "out.zarr"
+    script = tmp_path / "scheduled.py"
+    script.write_text(_SCHEDULED)
+    root = Path(__file__).parent.parent.parent
+    process = subprocess.Popen(
+        [sys.executable, str(script), store, str(out)],
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        end = time.monotonic() + 60
+        while time.monotonic() < end and _tasks_done(out) < 2:
+            assert process.poll() is None, "ended before it was killed"
+            time.sleep(0.02)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    done = _tasks_done(out)
+    assert 2 <= done < 11
+    report = scale.run(panda, functions.slow, store, out, resume=True, **QUIET)
+    assert report.kept >= done - 1
+    assert report.kept + report.computed == 11
+    np.testing.assert_array_equal(_result(str(out)), expected)
+
+
+def _tasks_done(out: Path) -> int:
+    folder = out / CHECKSUMS / "c"
+    return len(list(folder.iterdir())) if folder.exists() else 0
+
+
+def test_no_space_is_left(
+    panda: Robot, store: str, tmp_path: Path, expected: Array, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full after four tasks: one clear error, a store that can be read, and resume."""
+    out = str(tmp_path / "out.zarr")
+    write = ResultStore.write
+
+    def full(self: ResultStore, task: int, arrays: Any) -> None:
+        if task >= 4:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(self, task, arrays)
+
+    monkeypatch.setattr(ResultStore, "write", full)
+    with pytest.raises(scale.StoreFullError, match="free some space and go on with resume"):
+        scale.run(panda, "inverse_dynamics", store, out, threads=1, **QUIET)
+    np.testing.assert_array_equal(_result(out)[:400], expected[:400])
+    monkeypatch.undo()
+    assert scale.run(panda, "inverse_dynamics", store, out, resume=True, **QUIET).kept == 4
+    np.testing.assert_array_equal(_result(out), expected)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 kB, where the system lets us have one."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "phistar-test", str(folder)]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        pytest.skip(f"no file system of our own: {error}")
+    if found.returncode:
+        pytest.skip(f"no file system of our own: {found.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_small_disk(
+    panda: Robot, store: str, small_disk: Path, motions: dict[str, Array]
+) -> None:
+    """The same with a disk that really is full; what was written can be read."""
+    out = small_disk / "out.zarr"
+    with pytest.raises(scale.StoreFullError, match="no space is left"):
+        scale.run(panda, "linearize_inverse", store, out, threads=1, **QUIET)
+    assert zarr.open_group(str(out), mode="r")[CHECKSUMS].shape == (11,)
+
+
+def test_what_does_not_fit(
+    panda: Robot, store: str, tmp_path: Path, motions: dict[str, Array]
+) -> None:
+    """No group, no array, NumPy arrays, an unknown scheduler."""
+    out = tmp_path / "out.zarr"
+    arrays = dict(zarr.open_group(store, mode="r").arrays())
+    with pytest.raises(UnknownNameError, match="velocity"):
+        scale.run(panda, "mass_matrix", {"q": arrays["q"], "velocity": arrays["v"]}, out, **QUIET)
+    assert scale.run(panda, "mass_matrix", store, out, **QUIET).unused == ("v", "vdot")
+    out = tmp_path / "other.zarr"
+    with pytest.raises(ArgumentError, match="cannot read a Zarr group"):
+        scale.run(panda, "inverse_dynamics", tmp_path / "nothing.zarr", out, **QUIET)
+    with pytest.raises(ArgumentError, match="would travel with every task"):
+        scale.run(panda, "inverse_dynamics", motions, out, **QUIET)
+    with pytest.raises(ArgumentError, match="scheduler is 3"):
+        scale.run(panda, "inverse_dynamics", store, out, scheduler=3, **QUIET)
+    with pytest.raises(ArgumentError, match="on_error is 'ignore'"):
+        scale.run(panda, "inverse_dynamics", store, out, on_error="ignore", **QUIET)

@@ -189,9 +189,8 @@ def joint_inertia(link: LinkNumbers, u: Array) -> Array:
     if link.min_pivots is None or not size:
         return found
     diagonal = xp.diagonal(found, axis1=-2, axis2=-1).real
-    small = (diagonal <= xp.asarray(link.min_pivots)).any(axis=-1)
-    found = xp.where(small[..., None, None], xp.nan, found)
-    return found
+    small = xp.asarray((diagonal <= xp.asarray(link.min_pivots)).any(axis=-1))
+    return xp.where(small[..., None, None], np.nan, found)
 
 
 def gain(link: LinkNumbers, u: Array, d: Array) -> Array:

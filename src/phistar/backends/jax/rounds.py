@@ -9,7 +9,7 @@ all arrays: it reads something, and what it writes is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any
@@ -21,7 +21,7 @@ from phistar.backends.jax.links import LinkTables
 from phistar.backends.jax.package import jax
 from phistar.model.model import Model
 from phistar.sweeps.ir import Type
-from phistar.sweeps.parallel.array_ops import FoldStep
+from phistar.sweeps.parallel.array_ops import State
 from phistar.sweeps.parallel.execute import run_stages
 from phistar.sweeps.parallel.join_tree import Joins, JoinTree, Links, Round
 from phistar.sweeps.parallel.link_fields import LinkFields, LinkNumbers
@@ -61,7 +61,9 @@ class JaxOps:
         total = self.xp.zeros((*array.shape[:-2], count, array.shape[-1]), array.dtype)
         return total.at[..., _as_index(groups), :].add(array, mode="drop")
 
-    def fold(self, rounds: Sequence[Round], step: FoldStep, state: Any) -> Any:
+    def fold(
+        self, rounds: Sequence[Round], step: Callable[[State, Round], State], state: State
+    ) -> State:
         """See ``ArrayOps``: a scan for each group of rounds."""
         for arrays in round_groups(tuple(rounds)):
             if len(next(iter(arrays.values()))) == 1:

@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 from phistar.errors import MissingExtraError
 
 
-@cache
 def mcap() -> Any:
     """The package ``mcap``, with its reader and writer."""
     try:
@@ -22,7 +20,6 @@ def mcap() -> Any:
     return found
 
 
-@cache
 def rosbags() -> Any:
     """The package ``rosbags``, with its readers and types of messages."""
     try:
@@ -34,7 +31,6 @@ def rosbags() -> Any:
     return found
 
 
-@cache
 def parquet() -> Any:
     """The module ``pyarrow.parquet``."""
     try:
@@ -44,7 +40,6 @@ def parquet() -> Any:
     return found
 
 
-@cache
 def zarr() -> Any:
     """The package ``zarr``."""
     try:

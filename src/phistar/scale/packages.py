@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import sys
-from functools import cache
 from typing import Any
 
 from phistar.errors import MissingExtraError
@@ -12,7 +11,6 @@ from phistar.errors import MissingExtraError
 EXTRA = "dask"
 
 
-@cache
 def dask_array() -> Any:
     """The module ``dask.array``."""
     try:
@@ -22,7 +20,6 @@ def dask_array() -> Any:
     return found
 
 
-@cache
 def distributed() -> Any:
     """The package ``distributed``."""
     try:
@@ -32,7 +29,6 @@ def distributed() -> Any:
     return found
 
 
-@cache
 def thread_limits() -> Any:
     """``threadpool_limits`` of ``threadpoolctl``."""
     try:

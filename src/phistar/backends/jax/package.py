@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from phistar.errors import ArgumentError, MissingExtraError
 PRECISIONS = ("float32", "float64", "complex64", "complex128")
 
 
-@cache
 def jax() -> Any:
     """The package.
 

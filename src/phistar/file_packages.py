@@ -7,8 +7,11 @@ from typing import Any
 
 from phistar.errors import MissingExtraError
 
+Package = Any
+"""A module, the types of which are known only where it is installed."""
 
-def mcap() -> Any:
+
+def mcap() -> Package:
     """The package ``mcap``, with its reader and writer."""
     try:
         import mcap as found
@@ -20,7 +23,7 @@ def mcap() -> Any:
     return found
 
 
-def rosbags() -> Any:
+def rosbags() -> Package:
     """The package ``rosbags``, with its readers and types of messages."""
     try:
         import rosbags as found
@@ -31,7 +34,7 @@ def rosbags() -> Any:
     return found
 
 
-def parquet() -> Any:
+def parquet() -> Package:
     """The module ``pyarrow.parquet``."""
     try:
         import pyarrow.parquet as found
@@ -40,7 +43,7 @@ def parquet() -> Any:
     return found
 
 
-def zarr() -> Any:
+def zarr() -> Package:
     """The package ``zarr``."""
     try:
         import zarr as found

@@ -24,10 +24,10 @@ from phistar.model.model import Model
 from phistar.sweeps.ir import Type
 from phistar.sweeps.op_costs import OperationCount
 from phistar.sweeps.parallel.array_ops import NUMPY_OPS
-from phistar.sweeps.parallel.costs import count_parallel
 from phistar.sweeps.parallel.execute import run_stages
 from phistar.sweeps.parallel.join_tree import JoinTree
-from phistar.sweeps.parallel.link_fields import LinkFields, LinkNumbers
+from phistar.sweeps.parallel.link_fields import AllLinkNumbers, LinkFields
+from phistar.sweeps.parallel.parallel_costs import count_parallel
 from phistar.sweeps.parallel.printing import to_text
 from phistar.sweeps.parallel.robot_tree import parallel_tree
 from phistar.thresholds import POLICY
@@ -130,9 +130,9 @@ class NumpyRounds(SweptExecutable):
 
 def _constants_in_rounds(
     tree: JoinTree, model: Model, frames: tuple[str, ...], locked: Set[int], precision: DType
-) -> tuple[LinkTables, LinkNumbers]:
+) -> tuple[LinkTables, AllLinkNumbers]:
     """What places the links, and their numbers in the order of their rounds."""
-    numbers = LinkNumbers.of(model, frames, locked, precision).renumbered(tree.order)
+    numbers = AllLinkNumbers.of(model, frames, locked, precision).renumbered(tree.order)
     return LinkTables(model, frames, locked, precision), numbers
 
 

@@ -155,7 +155,9 @@ def _types(release: str) -> Any:
 
 
 def _cdr_state(topic: str, data: bytes, nanoseconds: int) -> JointState:
-    return _ros_state(topic, _types("ROS2_HUMBLE").deserialize_cdr(data, JOINT_STATES[1]), nanoseconds)
+    return _ros_state(
+        topic, _types("ROS2_HUMBLE").deserialize_cdr(data, JOINT_STATES[1]), nanoseconds
+    )
 
 
 def _ros1_state(topic: str, data: bytes, nanoseconds: int) -> JointState:

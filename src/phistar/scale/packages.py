@@ -7,11 +7,17 @@ import sys
 from typing import Any
 
 from phistar.errors import MissingExtraError
+from phistar.file_packages import Package
 
 EXTRA = "dask"
 
+StoredArray = Any
+"""An array of NumPy, Dask or Zarr, the types of which are known only where they are installed."""
+Scheduler = Any
+"""None, a name, an address, or a client of a Dask cluster."""
 
-def dask_array() -> Any:
+
+def dask_array() -> Package:
     """The module ``dask.array``."""
     try:
         import dask.array as found
@@ -20,7 +26,7 @@ def dask_array() -> Any:
     return found
 
 
-def distributed() -> Any:
+def distributed() -> Package:
     """The package ``distributed``."""
     try:
         import distributed as found
@@ -29,7 +35,7 @@ def distributed() -> Any:
     return found
 
 
-def thread_limits() -> Any:
+def thread_limits() -> Package:
     """``threadpool_limits`` of ``threadpoolctl``."""
     try:
         from threadpoolctl import threadpool_limits as found

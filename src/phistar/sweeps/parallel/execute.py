@@ -12,6 +12,14 @@ from phistar.sweeps.ops import Reduction
 from phistar.sweeps.parallel.join_tree import JoinTree
 from phistar.sweeps.parallel.linear_forms import defining
 from phistar.sweeps.parallel.link_fields import CROSSING, LOCAL, LinkFields
+from phistar.sweeps.parallel.parallel_schedule import (
+    Local,
+    ParallelSchedule,
+    RiccatiScan,
+    RoundStage,
+    Scan,
+    StarPair,
+)
 from phistar.sweeps.parallel.scans import (
     MatrixTransfers,
     PoseTransfers,
@@ -19,14 +27,6 @@ from phistar.sweeps.parallel.scans import (
     linear_part,
     scan_inward,
     scan_outward,
-)
-from phistar.sweeps.parallel.schedule import (
-    Local,
-    ParallelSchedule,
-    Riccati,
-    Scan,
-    Stage,
-    StarPair,
 )
 from phistar.sweeps.parallel.star import StarFactor, StarSolve
 from phistar.sweeps.stream_types import GROUND_COMPONENTS
@@ -74,13 +74,13 @@ class _Machine:
         """The value of a stream that was computed."""
         return self.values[stream]
 
-    def run(self, stage: Stage) -> None:
+    def run(self, stage: RoundStage) -> None:
         """One stage."""
         if isinstance(stage, Local):
             self._put(stage.gives[0], self.computed(stage.gives[0]))
         elif isinstance(stage, Scan):
             self._scan(stage)
-        elif isinstance(stage, Riccati):
+        elif isinstance(stage, RiccatiScan):
             self._articulated(stage)
         else:
             assert isinstance(stage, StarPair)
@@ -169,7 +169,7 @@ class _Machine:
 
     # -- recursions
 
-    def _members(self, stage: Scan | Riccati, known: Mapping[int, Array]) -> None:
+    def _members(self, stage: Scan | RiccatiScan, known: Mapping[int, Array]) -> None:
         """The streams of a recursion, from what crossed the joints."""
         self.values.update(known)
         for stream in stage.gives:
@@ -217,11 +217,11 @@ class _Machine:
                 self.transfers[key] = MatrixTransfers(self.fields, self.tree, L, stage.direction)
         return self.transfers[key]
 
-    def _star(self, riccati: Riccati) -> StarFactor:
+    def _star(self, riccati: RiccatiScan) -> StarFactor:
         inertia = self._over_links(self.value(riccati.inertia))
         return StarFactor(self.fields, self.tree, inertia)
 
-    def _articulated(self, stage: Riccati) -> None:
+    def _articulated(self, stage: RiccatiScan) -> None:
         if self.factor is None:
             self.factor = self._star(stage)
             self.factor.all_up()

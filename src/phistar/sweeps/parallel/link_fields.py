@@ -25,7 +25,7 @@ from phistar.sweeps.parallel.array_ops import Algebra, ArrayOps
 
 
 @dataclass(frozen=True, eq=False)
-class LinkNumbers:
+class AllLinkNumbers:
     """What does not depend on the configuration; arrays (..., links, 1) of one precision.
 
     Attributes:
@@ -61,7 +61,7 @@ class LinkNumbers:
     @classmethod
     def of(
         cls, model: Model, frames: Sequence[str], locked: Set[int], precision: DType
-    ) -> LinkNumbers:
+    ) -> AllLinkNumbers:
         """Those of a robot."""
         bodies = model.bodies
         count = len(bodies)
@@ -101,7 +101,7 @@ class LinkNumbers:
             bool(np.isfinite(pivots).any()),
         )
 
-    def renumbered(self, order: Array) -> LinkNumbers:
+    def renumbered(self, order: Array) -> AllLinkNumbers:
         """The same with links in another order; joint vectors keep theirs."""
         label = np.empty(self.count + 1, dtype=np.intp)
         label[order] = np.arange(self.count)
@@ -148,7 +148,7 @@ class LinkFields:
         R, p: Pose of each link in its parent's frame, (3, 3, links, samples), (3, links, samples).
     """
 
-    def __init__(self, ops: ArrayOps, numbers: LinkNumbers, R: Array, p: Array) -> None:
+    def __init__(self, ops: ArrayOps, numbers: AllLinkNumbers, R: Array, p: Array) -> None:
         self.ops = ops
         self.algebra = Algebra(ops)
         self.numbers = numbers

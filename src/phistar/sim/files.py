@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import json
+import struct
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -264,15 +265,23 @@ def mcap_messages(path: Path, topic: str | None = TOPIC) -> Iterator[LogMessage]
     Args:
         path: An MCAP file.
         topic: Of one channel; None: of all.
+
+    Raises:
+        ArgumentError: It is none, or not whole.
     """
     topics = None if topic is None else [topic]
+    package = mcap()
     with path.open("rb") as file:
-        reader = mcap().reader.make_reader(file)
-        for schema, channel, message in reader.iter_messages(topics=topics):
-            name = "" if schema is None else str(schema.name)
-            yield LogMessage(
-                channel.topic, name, channel.message_encoding, message.log_time, message.data
-            )
+        try:
+            messages = package.reader.make_reader(file).iter_messages(topics=topics)
+            for schema, channel, message in messages:
+                name = "" if schema is None else str(schema.name)
+                yield LogMessage(
+                    channel.topic, name, channel.message_encoding, message.log_time, message.data
+                )
+        except (package.exceptions.McapError, struct.error) as error:
+            said = str(error) or type(error).__name__
+            raise ArgumentError(f"'{path}' is no whole MCAP file: {said}") from None
 
 
 def _read_mcap(path: Path, model: Model) -> Fields:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from phistar.arguments import require_count, require_time
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.model.joint_physics import Passive
@@ -56,15 +57,17 @@ class SimulatorOptions:
 
     def check(self) -> None:
         """Raise unless numbers and names are possible."""
-        if not 0.0 < self.dt < np.inf:
-            raise ArgumentError(f"dt is {self.dt!r}, expected a time above 0 [s]")
+        require_time("dt", self.dt)
         if self.scheme not in SCHEMES:
             raise UnknownNameError("scheme", self.scheme, SCHEMES)
         if self.on_error not in ON_ERROR:
             known = " or ".join(map(repr, ON_ERROR))
             raise ArgumentError(f"on_error is {self.on_error!r}, expected {known}")
-        if self.sweeps is not None and self.sweeps < 1:
-            raise ArgumentError(f"sweeps is {self.sweeps}, expected 1 or more")
+        for name, given in (("sweeps", self.sweeps), ("threads", self.threads)):
+            if given is not None:
+                require_count(name, given)
+        if not isinstance(self.seed, (int, np.integer)) or self.seed < 0:
+            raise ArgumentError(f"seed is {self.seed!r}, expected a whole number, 0 or more")
 
     def require_scheme(self, rows: StepRows) -> None:
         """Raise unless the scheme takes these rows."""
@@ -75,10 +78,3 @@ class SimulatorOptions:
                 f"and friction are solved at the end of a step, by '{CONTACT_SCHEME}' alone. Use "
                 "that, or ground=False and passive=False."
             )
-
-
-def require_count(name: str, given: object, what: str = "1 or more") -> int:
-    """A whole number above 0, or an error that names it."""
-    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 1:
-        raise ArgumentError(f"{name} is {given!r}, expected {what}")
-    return int(given)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import phistar
+from phistar.cli import COMMANDS
 from tests.helpers import ROOT
 
 SRC = ROOT / "src" / "phistar"
@@ -240,6 +241,27 @@ def test_both_layer_tables_know_the_same_units() -> None:
     contracts = config["tool"]["importlinter"]["contracts"]
     layers = next(c["layers"] for c in contracts if c["type"] == "layers")
     assert set(re.findall(r"\w+", " ".join(layers))) == set(LAYERS)
+
+
+def test_the_page_has_a_row_of_every_unit() -> None:
+    """ARCHITECTURE.md, its table; and the row of the commands has all of them."""
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    table = page[page.index("| unit | ") : page.index("\n## Rules of the structure")]
+    rows = [line.split("|")[1:] for line in table.splitlines()[2:] if line.startswith("| ")]
+    named = {unit for row in rows for unit in re.findall(r"`(\w+)/?`", row[0])}
+    package = {p.stem for p in (ROOT / "src" / "phistar").iterdir() if p.name != "py.typed"}
+    assert named == {unit for unit in package if not unit.startswith("__")}
+    (commands,) = (row[1] for row in rows if row[0].strip() == "`cli/`")
+    assert set(re.findall(r"`(\w+)`", commands)) == set(COMMANDS)
+
+
+def test_files_that_the_page_names_exist() -> None:
+    """Files of the package, each somewhere below it."""
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    known = [f"/{path.relative_to(ROOT).as_posix()}" for path in MODULES]
+    named = re.findall(r"`([\w/]+\.py)`", page)
+    lost = [x for x in named if not any(path.endswith(f"/{x}") for path in known)]
+    assert [x for x in lost if not (ROOT / x).exists()] == []
 
 
 def test_import_is_light() -> None:

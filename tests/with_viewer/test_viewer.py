@@ -5,7 +5,7 @@
 """
 
 import io
-import os
+import re
 import shutil
 import socket
 import subprocess
@@ -31,8 +31,7 @@ from phistar.viewer.overlays import articulated_inertias, equivalent_ellipsoid
 from phistar.viewer.view_state import ViewState
 from phistar.viewer.viewer import panel_html
 from phistar.viewer.web_server import free_port
-
-pytest.importorskip("viser", reason="the viewer needs viser: make test-viewer installs it")
+from tests.helpers import require
 
 FLAGS = (
     "--no-sandbox",
@@ -96,22 +95,29 @@ class Browser:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Chromium without a window."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        if os.environ.get("CI"):
-            pytest.fail("chromium is not installed: apt-get install chromium")
-        pytest.skip("chromium is not installed: apt-get install chromium")
-    with sync_api.sync_playwright() as play, tempfile.TemporaryDirectory() as folder:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as play, tempfile.TemporaryDirectory() as folder:
         context = play.chromium.launch_persistent_context(
             folder,
-            executable_path=chromium,
+            executable_path=shutil.which("chromium"),
             headless=True,
             args=list(FLAGS),
             viewport={"width": 640, "height": 480},
         )
         yield Browser(context)
         context.close()
+
+
+def test_what_is_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a package the tests are skipped; where CI is set they fail."""
+    monkeypatch.delenv("CI", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="apt-get"):
+        require(False, "apt-get install chromium")
+    monkeypatch.setenv("CI", "1")
+    with pytest.raises(pytest.fail.Exception, match="apt-get"):
+        require(False, "apt-get install chromium")
+    require(True, "nothing is missing")
 
 
 def test_a_slider_moves_the_picture_and_the_value(browser: Browser) -> None:
@@ -414,6 +420,19 @@ def test_numbers_of_panels() -> None:
     upright = ViewState(robot.model, np.array([np.pi, 0.0]), np.zeros(2))
     counts = {eigenvalues_panel(x).split(">")[1][:1] for x in (hanging, upright)}
     assert counts == {"0", "2"}
+
+
+def test_eigenvalues_of_a_base_that_turns() -> None:
+    """Its tangent steps turn with it: the values are those of the whole state matrix."""
+    robot = phistar.load("quadruped")
+    v = np.zeros(robot.nv)
+    v[:6] = [0.5, -2.0, 3.0, 1.0, 0.4, -0.7]
+    at = robot.linearize(robot.home, v, robot.bias_force(robot.home, v))
+    found = re.findall(
+        r"<title>(.*?)</title>", eigenvalues_panel(ViewState(robot.model, robot.home, v))
+    )
+    expected = sorted(np.abs(np.linalg.eigvals(at.A)))
+    assert sorted(abs(complex(x)) for x in found) == pytest.approx(expected, rel=1e-3, abs=1e-5)
 
 
 def test_ellipsoids_have_the_inertia() -> None:

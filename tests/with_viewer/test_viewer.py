@@ -315,6 +315,9 @@ def test_contacts_are_drawn_while_a_simulator_steps(monkeypatch: pytest.MonkeyPa
         rows = viewer._player._curves.rows
         assert rows[1, -1] == pytest.approx(robot.kinetic_energy(sim.q[0], sim.v[0]), rel=1e-6)
         assert len(viewer._player._ghosts._robots) == 2
+        for pair, label in viewer._player._contacts._labels.items():
+            assert label.text.split()[0] == contacts.names[pair]
+            assert label.position == pytest.approx(contacts.position[0, pair], abs=1e-6)
 
 
 def test_texts_of_gaps() -> None:

@@ -280,6 +280,24 @@ def test_joints_of_all_kinds_have_controls() -> None:
             assert pose == pytest.approx(expected[link], abs=1e-9)
 
 
+def test_a_batch_of_configurations_has_ghosts() -> None:
+    """The first is the robot, the others are ghosts of it, up to the 16 that are drawn."""
+    robot = phistar.load("panda")
+    many = robot.random_configuration(np.random.default_rng(0), 20)
+    with robot.view(many[:3], port=0) as viewer:
+        ghosts = viewer._player._ghosts._robots
+        assert np.array_equal(viewer.q, many[0])
+        assert len(ghosts) == 2
+        for ghost, q in zip(ghosts, many[1:3], strict=True):
+            wanted = robot.link_poses(q)["panda_link7"][:3, 3]
+            assert ghost.bodies[-1].position == pytest.approx(wanted, abs=1e-9)
+        viewer.show(many)
+        assert sum(ghost.visible for ghost in ghosts) == 15
+        viewer.show(many[5])
+        assert np.array_equal(viewer.q, many[5])
+        assert not any(ghost.visible for ghost in ghosts)
+
+
 def test_contacts_are_drawn_while_a_simulator_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forces as long as they are large at the places of the feet, energies, ghosts of others."""
     drawn: dict[str, np.ndarray] = {}
@@ -471,6 +489,8 @@ def test_wrong_motions_and_poses() -> None:
             viewer.play(motion)
         with pytest.raises(ArgumentError, match="not finite"):
             viewer.play(lost)
-        with pytest.raises(ArgumentError, match="expected one configuration"):
-            viewer.show(np.zeros((2, 2)))
+        with pytest.raises(ArgumentError, match=r"expected \(nq,\) or a batch \(n, nq\)"):
+            viewer.show(np.zeros((2, 2, 2)))
+        with pytest.raises(ArgumentError, match="not finite"):
+            viewer.show([[0.0, 0.0], [0.0, np.nan]])
     assert "closed" in repr(viewer)

@@ -165,6 +165,23 @@ def _commands() -> list[str]:
     return [line for line in dict.fromkeys(found) if not PLACEHOLDER.search(line)]
 
 
+LINK = re.compile(r"\]\(([^)\s#]+)[^)]*\)")
+
+
+def _dead_links(page: Path) -> list[str]:
+    """Files that a page leads to and that do not exist; what the build writes is left out."""
+    links = LINK.findall(page.read_text(encoding="utf-8"))
+    inside = [link for link in links if "://" not in link and "_generated/" not in link]
+    return [f"{page.name}: {link}" for link in inside if not (page.parent / link).exists()]
+
+
+def test_links_between_pages_lead_somewhere(tmp_path: Path) -> None:
+    """Found here at once, and not minutes later when the pages are built."""
+    assert [link for page in PAGES for link in _dead_links(page)] == []
+    (tmp_path / "page.md").write_text("[a](b.md#c), [d](https://e.org/f), [g](page.md#h)")
+    assert _dead_links(tmp_path / "page.md") == ["page.md: b.md"]
+
+
 @pytest.mark.parametrize("command", _commands())
 def test_command_runs(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture

@@ -214,16 +214,20 @@ def _show_broken(console: Console, names: Names, seconds: float) -> None:
 
 def _print_outlook(console: Console) -> None:
     console.print()
-    console.print(Text("What comes next", style="bold"))
-    console.print(
-        "Identification and adapters. This version has robots, kinematics, dynamics compiled to "
-        "machine code, closed loops, contacts, derivatives, diagonal rates, simulation, "
-        "controllers and a viewer."
-    )
-    console.print(
-        "Try: phistar explain forward_dynamics panda, phistar prove, phistar simulate quadruped, "
-        "phistar view panda, phistar control ur5, make examples."
-    )
+    console.print(Text("What to do next", style="bold"))
+    for line, what in NEXT.items():
+        console.print(f"{line:<42}{what}", soft_wrap=True)
+
+
+NEXT = {
+    "phistar view panda": "move it by the mouse, see its algebra at work",
+    "phistar view quadruped --ground": "let it fall: contact forces, gaps, energies",
+    "phistar explain forward_dynamics panda": "from operators to operation counts",
+    "phistar check robot.urdf": "your own robot",
+    "make examples": "controllers at work, with plots",
+    "make docs": "ten minutes to start with, eight tutorials",
+}
+"""Lines to type, and what they do."""
 
 
 STEPS = (

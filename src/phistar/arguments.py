@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Set
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from phistar.arrays import Array
+from phistar.arrays import Array, DType
 from phistar.errors import ArgumentError, ShapeError, SingularHingeError
 from phistar.model.configuration import (
     Coordinates,
@@ -129,7 +128,7 @@ def refuse_mimic(model: Model) -> None:
         )
 
 
-def check_out(out: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+def check_out(out: object, shape: tuple[int, ...], dtype: DType) -> None:
     """Raise unless results of this shape and dtype can be written to ``out``."""
     if not isinstance(out, np.ndarray):
         raise ArgumentError(f"out is a {type(out).__name__}, expected an array")

@@ -19,7 +19,7 @@ from phistar.algebra.ir import Expr
 from phistar.arguments import check_shapes, number_rows
 from phistar.arrays import Array
 from phistar.constraints import Constraint, Prescribed
-from phistar.derivatives.derivatives_mixin import Derivatives
+from phistar.derivatives.derivatives_mixin import Differentiates
 from phistar.diagonal.diagonal_mixin import Diagonalized
 from phistar.drawing.drawing_mixin import Drawn
 from phistar.energies import Energies
@@ -76,7 +76,7 @@ class Robot(
     Edited,
     Kinematics,
     Energies,
-    Derivatives,
+    Differentiates,
     Diagonalized,
     Geometry,
     WholeBody,
@@ -111,11 +111,11 @@ class Robot(
         self._entries = entries(self.model)
         self._nv = self.model.nv
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Its data; machine code is made, or found on disk, where it is needed."""
         return {name: value for name, value in vars(self).items() if name != "_entries"}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         vars(self).update(state)
         self._find_tables()
 

@@ -35,8 +35,8 @@ from phistar.compile.node_rows import embedded_request, is_embedded, node_loads,
 from phistar.compile.on_loops import quantity_on
 from phistar.compile.passes import LEVELS, PASSES, Draft, Pass, Stage, Stages
 from phistar.compile.pipeline import (
+    BuildTarget,
     Kernel,
-    Target,
     cheapest_equivalent,
     compile_outputs,
     compile_request,
@@ -65,6 +65,7 @@ __all__ = [
     "TRACED",
     "Apply",
     "Block",
+    "BuildTarget",
     "Bundle",
     "Col",
     "Diag",
@@ -82,7 +83,6 @@ __all__ = [
     "Row",
     "Stage",
     "Stages",
-    "Target",
     "Traced",
     "Vectors",
     "add_traced",

@@ -40,7 +40,7 @@ TRIES = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Limits:
+class MotionLimits:
     """Limits that a motion keeps.
 
     Attributes:
@@ -53,7 +53,7 @@ class Limits:
     effort: Array
 
     @classmethod
-    def of(cls, robot: Robot, margin: float) -> Limits:
+    def of(cls, robot: Robot, margin: float) -> MotionLimits:
         """A share of the robot's own; joints without limits get ``WIDEST``, ``FASTEST``."""
         own = robot.limits
         lower = np.where(np.isfinite(own.lower), own.lower, -WIDEST)
@@ -155,7 +155,7 @@ def excitation(
 
 
 def random_series(
-    robot: Robot, rng: np.random.Generator, harmonics: int, period: float, limits: Limits
+    robot: Robot, rng: np.random.Generator, harmonics: int, period: float, limits: MotionLimits
 ) -> FourierSeries:
     """A random motion as wide as position and velocity limits allow, joint by joint."""
     raw = FourierSeries(np.zeros(robot.nv), rng.normal(size=(robot.nv, 2 * harmonics)), period)
@@ -185,7 +185,7 @@ class _Search:
     ) -> None:
         self.robot, self.period, self.harmonics = robot, period, harmonics
         self.criterion = criterion
-        self.limits = Limits.of(robot, margin)
+        self.limits = MotionLimits.of(robot, margin)
         self.base = base_parameters(Columns.of(robot, friction=friction, rotors=rotors))
         finite = np.isfinite(robot.limits.effort) & (robot.limits.effort > 0.0)
         usual = np.where(finite, robot.limits.effort, 1.0)

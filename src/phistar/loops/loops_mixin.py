@@ -11,10 +11,10 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from phistar.arguments import checked_state, number_rows
 from phistar.arrays import Array
@@ -75,7 +75,7 @@ class NamedRows:
         rows = self.slices[loop]
         return self.values[..., rows, :] if self.tail else self.values[..., rows]
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
         return np.array(self.values, dtype=dtype, copy=copy)
 
     @property
@@ -613,27 +613,27 @@ class ClosesLoops(Constrained):
             q, v, tau, dt, scheme, forces=forces, reference=reference, passive=passive
         )
 
-    def _not_with_loops(self, purpose: str) -> Any:
+    def _not_with_loops(self, purpose: str) -> NoReturn:
         raise LoopError(self.model.name, purpose, active_loops(self.model.loops), TREE_CURE)
 
-    def linearize_hybrid(self, *args: Any, **kwargs: Any) -> Any:
+    def linearize_hybrid(self, *args: object, **kwargs: object) -> NoReturn:
         """Not with loops: ``robot.tree`` has it."""
-        return self._not_with_loops("linearize_hybrid")
+        self._not_with_loops("linearize_hybrid")
 
-    def forward_dynamics_second(self, *args: Any, **kwargs: Any) -> Any:
+    def forward_dynamics_second(self, *args: object, **kwargs: object) -> NoReturn:
         """Not with loops: ``robot.tree`` has it."""
-        return self._not_with_loops("forward_dynamics_second")
+        self._not_with_loops("forward_dynamics_second")
 
-    def vdot_parameters(self, *args: Any, **kwargs: Any) -> Any:
+    def vdot_parameters(self, *args: object, **kwargs: object) -> NoReturn:
         """Not with loops: ``robot.tree`` has it."""
-        return self._not_with_loops("vdot_parameters")
+        self._not_with_loops("vdot_parameters")
 
-    def diagonal_forward_dynamics(self, *args: Any, **kwargs: Any) -> Any:
+    def diagonal_forward_dynamics(self, *args: object, **kwargs: object) -> NoReturn:
         """Not with loops: ``robot.tree`` has it."""
-        return self._not_with_loops("diagonal_forward_dynamics")
+        self._not_with_loops("diagonal_forward_dynamics")
 
-    def hvp(self, function: str, *args: Any, **kwargs: Any) -> Any:
+    def hvp(self, function: str, *args: object, **kwargs: object) -> NoReturn:
         """Of inverse dynamics as of a tree; not of forward dynamics."""
         if function == "forward_dynamics":
-            return self._not_with_loops("hvp of forward_dynamics")
+            self._not_with_loops("hvp of forward_dynamics")
         return super().hvp(function, *args, **kwargs)  # type: ignore[misc]

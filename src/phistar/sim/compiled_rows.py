@@ -25,10 +25,10 @@ from phistar.sim.compiled_stepper import (
     make_compiled_stepper,
 )
 from phistar.sim.joint_rows import JointRows
-from phistar.sim.kernels import small_kernel
 from phistar.sim.loop_stepper import LoopStepper, LoopVelocity
 from phistar.sim.row_stepper import RowStepper
 from phistar.sim.schemes import EvaluateRates, Scheme
+from phistar.sim.step_kernels import small_kernel
 from phistar.sim.stepper import PerSample, Stepper, SteppingOptions, StepSpan
 from phistar.sim.unilateral_row import joint_rows
 from phistar.sim.variables import RatePrograms, Variable
@@ -36,7 +36,7 @@ from phistar.thresholds import POLICY
 
 if TYPE_CHECKING:
     from phistar.backends.llvm.run.machine_kernel import MachineKernel
-    from phistar.backends.llvm.run.rollout import StepCall
+    from phistar.backends.llvm.run.step_loop import StepCall
 
 
 class RowProgram:
@@ -63,7 +63,7 @@ class GuardedStepper(CompiledStepper, TellsLimits):
     """Smooth steps, compiled, that tell which samples went beyond a limit."""
 
     def _calls(self, scheme: Scheme) -> list[StepCall]:
-        from phistar.backends.llvm.run.rollout import StepCall
+        from phistar.backends.llvm.run.step_loop import StepCall
 
         keep = small_kernel(self._model, "limit_programs.kept", (), self._real)
         flag = small_kernel(self._model, "limit_programs.flagged", (), self._real)
@@ -110,7 +110,7 @@ class CompiledRowStepper(CompiledStepper):
         self._impulses = PerSample(rows.count, dtype=options.dtype)
 
     def _calls(self, scheme: Scheme) -> list[StepCall]:
-        from phistar.backends.llvm.run.rollout import StepCall
+        from phistar.backends.llvm.run.step_loop import StepCall
 
         model, real = self._model, self._real
         # Where velocity is stepped first, rows that do nothing leave the smooth step as it is.

@@ -13,7 +13,7 @@ from phistar.sim.batch_stepper import BatchState, BatchStepper
 from phistar.sim.contact_points import ContactPoints
 
 if TYPE_CHECKING:
-    from phistar.backends.llvm.run.rollout import Rollout
+    from phistar.backends.llvm.run.step_loop import Rollout
 
 _BUFFERS = {"q": "q", "v": "v", "tau": "tau", "dt": "h", "impulses": "impulses", "planes": "planes"}
 REAL = "double"
@@ -39,7 +39,7 @@ class ContactStepper(BatchStepper):
         self.engine = "NumPy" if self._rollout is None else "machine code"
 
     def _compiled(self) -> Rollout | None:
-        from phistar.backends.llvm.run.rollout import Rollout, StepCall
+        from phistar.backends.llvm.run.step_loop import Rollout, StepCall
         from phistar.backends.to_llvm import MachineCode
 
         code = traced_executable(self.model, self._key)

@@ -14,14 +14,14 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from phistar.arrays import Array
 from phistar.errors import ArgumentError
 from phistar.file_packages import mcap
-from phistar.model.model import Model
+from phistar.model.model import HasModel, Model
 
 if TYPE_CHECKING:
     from phistar.sim.simulation import Simulation
@@ -36,11 +36,8 @@ _DAMAGES = (KeyError, ValueError, EOFError, IndexError, zipfile.BadZipFile, zlib
 _TEXTS = ("scheme", "variables", "engine")
 _NUMBERS = ("steps", "rejected")
 
-
-class HasModel(Protocol):
-    """A robot, or anything that has a model."""
-
-    model: Model
+Fields = dict[str, Any]
+"""What a simulation is made of, or a message, by name."""
 
 
 def coordinate_names(model: Model, space: str) -> list[str]:
@@ -146,7 +143,7 @@ def _write_npz(sim: Simulation, path: Path) -> None:
     np.savez_compressed(path, about=np.array(json.dumps(about)), **arrays)  # type: ignore[arg-type]
 
 
-def _read_npz(path: Path, model: Model) -> dict[str, Any]:
+def _read_npz(path: Path, model: Model) -> Fields:
     if not zipfile.is_zipfile(path):
         path.stat()  # says so if there is none
         raise ValueError("it is no archive of NumPy, or its end is missing")
@@ -157,7 +154,7 @@ def _read_npz(path: Path, model: Model) -> dict[str, Any]:
                 f"'{path}' has format {about['format']}, and this phistar reads {FORMAT}"
             )
         _check_names(path, about["names"], model)
-        found: dict[str, Any] = {name: archive[name] for name in ("t", "q", "v", "tau")}
+        found: Fields = {name: archive[name] for name in ("t", "q", "v", "tau")}
         if "diverged" in archive:
             found["diverged"] = archive["diverged"]
     found["passive"] = tuple(about["passive"])
@@ -198,11 +195,11 @@ def csv_table(path: Path) -> tuple[list[str], Array]:
     return [name.strip() for name in head], np.array(numbers).reshape(-1, len(head))
 
 
-def _read_csv(path: Path, model: Model) -> dict[str, Any]:
+def _read_csv(path: Path, model: Model) -> Fields:
     return _table(path, *csv_table(path), model)
 
 
-def _table(path: Path, head: list[str], rows: Array, model: Model) -> dict[str, Any]:
+def _table(path: Path, head: list[str], rows: Array, model: Model) -> Fields:
     """A simulation from the columns of a table, in any order; forces may be absent."""
     column = {name: rows[:, k] for k, name in enumerate(head)}
     q_names, v_names = coordinate_names(model, "q"), coordinate_names(model, "v")
@@ -254,7 +251,7 @@ _SCHEMA = {
 }
 
 
-def _joint_state(model: Model, values: Mapping[str, float]) -> dict[str, Any]:
+def _joint_state(model: Model, values: Mapping[str, float]) -> Fields:
     """A message: joints with one coordinate as JointState has them, and all numbers by name."""
     single = [name for name in model.joint_names if f"q.{name}" in values]
     finite = {name: x if np.isfinite(x) else None for name, x in values.items()}
@@ -301,7 +298,7 @@ def mcap_messages(path: Path, topic: str | None = TOPIC) -> Iterator[LogMessage]
             raise ArgumentError(f"'{path}' is damaged, or no MCAP log: {said}") from None
 
 
-def _read_mcap(path: Path, model: Model) -> dict[str, Any]:
+def _read_mcap(path: Path, model: Model) -> Fields:
     values = [json.loads(message.data)["values"] for message in mcap_messages(path)]
     if not values:
         raise ArgumentError(f"'{path}' has no message on {TOPIC}")
@@ -315,7 +312,7 @@ _WRITERS: Mapping[str, Callable[[Simulation, Path], None]] = {
     ".csv": _write_csv,
     ".mcap": _write_mcap,
 }
-_READERS: Mapping[str, Callable[[Path, Model], dict[str, Any]]] = {
+_READERS: Mapping[str, Callable[[Path, Model], Fields]] = {
     ".npz": _read_npz,
     ".csv": _read_csv,
     ".mcap": _read_mcap,

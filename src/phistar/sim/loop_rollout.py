@@ -27,15 +27,15 @@ from phistar.model.model_cache import cached_on_model
 from phistar.scalar.trace.state_update import JointOffsets
 from phistar.sim.compiled_stepper import update_kernel
 from phistar.sim.divergence import not_finite
-from phistar.sim.kernels import small_kernel
 from phistar.sim.manifold import is_euclidean
 from phistar.sim.schemes import EvaluateRates, Scheme, UpdateStage
+from phistar.sim.step_kernels import small_kernel
 from phistar.sim.stepper import StepSpan
 from phistar.thresholds import POLICY
 
 if TYPE_CHECKING:
     from phistar.backends.llvm.run.machine_kernel import MachineKernel
-    from phistar.backends.llvm.run.rollout import StepCall
+    from phistar.backends.llvm.run.step_loop import StepCall
     from phistar.scalar.program import Unrolled
 
 REAL = "double"
@@ -58,7 +58,7 @@ class LoopRollout:
         threads: int | None,
         smooth: tuple[str, ...] = (),
     ) -> None:
-        from phistar.backends.llvm.run.rollout import Rollout, StepCall
+        from phistar.backends.llvm.run.step_loop import Rollout, StepCall
 
         push = (
             small_kernel(model, "passive_programs.forced", (smooth, True), REAL) if smooth else None
@@ -128,7 +128,7 @@ def _rate_calls(
     instruction: EvaluateRates, dynamics: MachineKernel, push: MachineKernel | None
 ) -> list[StepCall]:
     """v̇ at a stage, after the forces of springs and dampers there."""
-    from phistar.backends.llvm.run.rollout import StepCall
+    from phistar.backends.llvm.run.step_loop import StepCall
 
     stage = instruction.stage
     at = (f"q{stage}", f"x{stage}")
@@ -141,7 +141,7 @@ def _rate_calls(
 
 def _update_call(model: Model, instruction: UpdateStage) -> StepCall:
     """The state of a stage, or the next one."""
-    from phistar.backends.llvm.run.rollout import StepCall
+    from phistar.backends.llvm.run.step_loop import StepCall
 
     update = instruction.update
     if is_euclidean(model):

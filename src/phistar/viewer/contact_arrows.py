@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from phistar.arrays import Array
 from phistar.viewer.sweep_player import draw_arrows
+from phistar.viewer.web_server import Handle, Server
 
 FORCE = (200, 30, 120)
 LONGEST = 1.0
@@ -49,9 +50,9 @@ class ContactArrows:
         weight: Its weight [N].
     """
 
-    def __init__(self, server: Any, size: float, weight: float) -> None:
+    def __init__(self, server: Server, size: float, weight: float) -> None:
         self._server, self._size, self._weight = server, size, max(weight, 1e-12)
-        self._labels: dict[int, Any] = {}
+        self._labels: dict[int, Handle] = {}
         self.visible = True
 
     def show(self, contacts: Touching) -> None:

@@ -7,7 +7,6 @@ import html
 import threading
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from phistar.arrays import Array
 from phistar.drawing.drawing_mixin import MOST_COPIES
 from phistar.drawing.figures import Motion
 from phistar.drawing.scene import Scene
-from phistar.drawing.triangles import Triangles
+from phistar.drawing.shape_triangles import Triangles
 from phistar.errors import ArgumentError, PhistarError
 from phistar.model.configuration import Coordinates, configuration, tangent
 from phistar.model.numpy_kinematics import body_poses
@@ -31,6 +30,7 @@ from phistar.viewer.view_state import ViewState
 from phistar.viewer.web_server import (
     DEFAULT_PORT,
     HOST,
+    Handle,
     free_port,
     padded,
     start_server,
@@ -236,7 +236,7 @@ class Viewer:
                 box = gui.add_checkbox(name, initial_value=False)
                 box.on_update(lambda _, box=box, overlay=overlay: self._toggle(overlay, box.value))
 
-    def _toggle(self, overlay: Any, visible: bool) -> None:
+    def _toggle(self, overlay: Handle, visible: bool) -> None:
         with self._lock:
             overlay.visible = visible
             if visible:
@@ -244,7 +244,7 @@ class Viewer:
 
     def _add_panels(self) -> None:
         gui = self._server.gui
-        self._panels: dict[str, tuple[Any, Any]] = {}
+        self._panels: dict[str, tuple[Handle, Handle]] = {}
         with gui.add_folder("algebra", expand_by_default=False):
             for title in PANELS:
                 box = gui.add_checkbox(title, initial_value=False)
@@ -252,7 +252,7 @@ class Viewer:
                 self._panels[title] = box, part
                 box.on_update(lambda _, box=box, part=part: self._open(box.value, part))
 
-    def _open(self, visible: bool, part: Any) -> None:
+    def _open(self, visible: bool, part: Handle) -> None:
         with self._lock:
             part.visible = visible
             self._draw()

@@ -17,6 +17,12 @@ PORTS_TRIED = 50
 """Ports that are tried after one that is taken."""
 
 
+Server = Any
+"""A server of viser, which is not installed where types are checked."""
+Handle = Any
+"""What such a server gives for a thing that it shows."""
+
+
 def free_port(wanted: int = DEFAULT_PORT) -> int:
     """The first free port from ``wanted`` on; any free one if that is 0.
 
@@ -35,7 +41,7 @@ def free_port(wanted: int = DEFAULT_PORT) -> int:
     )
 
 
-def start_server(port: int, title: str) -> Any:
+def start_server(port: int, title: str) -> Server:
     """A server of viser on a free port of this machine.
 
     Raises:
@@ -53,13 +59,13 @@ def start_server(port: int, title: str) -> Any:
     return server
 
 
-def stop_server(server: Any) -> None:
+def stop_server(server: Server) -> None:
     """Stop a server and what it started."""
     with _silence():
         server.stop()
 
 
-def curve(label: str, colour: str) -> Any:
+def curve(label: str, colour: str) -> Handle:
     """A line of a live plot."""
     import viser
 

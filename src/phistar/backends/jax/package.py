@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,11 @@ import numpy as np
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, MissingExtraError
 
+JaxArray = Any
+"""An array of JAX, or a tree of them; its types are known only where it is installed."""
 PRECISIONS = ("float32", "float64", "complex64", "complex128")
 
 
-@cache
 def jax() -> Any:
     """The package.
 
@@ -48,7 +48,7 @@ def is_jax_array(x: object) -> bool:
     return loaded is not None and isinstance(x, loaded.Array)
 
 
-def as_jax_array(x: Any, argument: str) -> Array:
+def as_jax_array(x: JaxArray, argument: str) -> Array:
     """A value as an array of JAX in the precision that it has.
 
     Raises:

@@ -23,7 +23,7 @@ from phistar.ident.logs import Log, log_samples
 from phistar.ident.result import Identification, ResidualSample
 from phistar.ident.robust import LOSSES, robust_fit
 from phistar.ident.samples import Samples
-from phistar.ident.triangles import Triangles
+from phistar.ident.triangles import RowTriangles
 from phistar.model.configuration import Coordinates
 from phistar.robot import Robot
 
@@ -133,7 +133,7 @@ def solve(
 
 def solve_parts(
     equations: Equations,
-    parts: Sequence[Triangles],
+    parts: Sequence[RowTriangles],
     notes: Sequence[str],
     said: Sequence[str],
     loss: str = "squares",

@@ -196,6 +196,23 @@ def test_minimum_of_a_convex_cost(found: ident.Identification) -> None:
         assert abs(rise) <= 1e-3 * bend + 1e-8
 
 
+def test_rotors_that_the_robot_did_not_have(recorded: Recorded) -> None:
+    """Forces tell the sum of a rotor and the first body's inertia: a large rotor is no reason for a
+    possible estimate to leave what the log asks for, on which ‖R(β - β̂)‖ would be far above 1.
+    """
+    rng = np.random.default_rng(12)
+    state = recorded.q, recorded.v, recorded.vdot
+    true = recorded.true.with_joint_physics(armature=[0.3, 0.05])
+    tau = true.inverse_dynamics(*state, passive=True)
+    found = ident.identify(
+        recorded.known, *state, tau + NOISE * rng.normal(size=tau.shape), folds=1
+    )
+    assert found.consistent is not None
+    assert found.consistent.distance < 1.0
+    assert found.joint_values["rotor"]["elbow"] == pytest.approx(0.05, rel=0.2)
+    assert found.consistent.divergence.max() < 5.0
+
+
 def test_prior_weight_must_be_positive(found: ident.Identification) -> None:
     """Without a prior there is no single possible robot."""
     with pytest.raises(ArgumentError, match="prior_weight is 0"):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``make identify-scale``: identification of a log that is larger than memory, by Dask from Zarr.
 
-Workers make the log of a robot (a hundred million rows by default, each a sample of all joints) and
-write it; ``scale.identify`` reads it once. Memory of each worker and equality with the identification
-in memory of a part have bounds, exit code 1 if one is not kept. The efficiency of two workers against
-one is printed with the load of the machine: its aim, 0.9, is for an idle one.
+Workers make the log of a robot (a hundred million rows by default, each a sample of all joints)
+and write it; ``scale.identify`` reads it once. Memory of each worker and equality with the
+identification in memory of a part have bounds, exit code 1 if one is not kept. The efficiency of
+two workers against one is printed with the load of the machine: its aim, 0.9, is for an idle one.
 """
 
 from __future__ import annotations

@@ -269,6 +269,9 @@ def test_report_needs_nothing_else(found: ident.Identification, tmp_path: Path) 
     assert "http" not in text.replace("http-equiv", "")
     assert "hz.upper_rod - 0.5 m.lower_rod" in text
     assert "condition number" in text
+    assert [len(found.plot(what).axes) for what in ("samples", "residuals")] == [2, 4]
+    with pytest.raises(UnknownNameError, match="residuals"):
+        found.plot("residual")
 
 
 @pytest.mark.parametrize(
@@ -291,7 +294,7 @@ def test_wrong_logs_are_recognised(
     assert words in found.doubts[0]
 
 
-def test_payload(recorded: Recorded) -> None:
+def test_payload(recorded: Recorded, tmp_path: Path) -> None:
     """Mass, centre and moment of a load on a turned frame; no load is said to be none."""
     seat = np.array([[1, 0, 0, 0.1], [0, 0, -1, 0], [0, 1, 0, -0.2], [0, 0, 0, 1.0]])
     robot = recorded.true.with_frame("seat", "lower_rod", seat)
@@ -307,6 +310,13 @@ def test_payload(recorded: Recorded) -> None:
     assert found.mass > 0.0
     assert ident.is_possible(found.parameters)
     assert "on 'seat'" in repr(found)
+    t, names = DT * np.arange(len(forces)), np.array(robot.joint_names)
+    np.savez(tmp_path / "log.npz", t=t, q=recorded.q, tau=forces, names=names)
+    log = ident.read_log(tmp_path / "log.npz", robot)
+    again = ident.payload(robot, "seat", log, cutoff=10.0)
+    assert again.mass == pytest.approx(found.mass, rel=0.02)
+    with pytest.raises(ArgumentError, match="its own, give none"):
+        ident.payload(robot, "seat", log, tau=forces)
     with pytest.raises(ArgumentError, match="no load on 'seat' is clear"):
         ident.payload(loaded, "seat", *state, forces)
     with pytest.raises(ArgumentError, match="ground"):

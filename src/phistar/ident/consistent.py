@@ -140,6 +140,20 @@ class PossibleProblem:
         return found, float(np.sum((whole @ found) ** 2))
 
 
+def prior_cost(columns: Columns, theta: Array, own: Array) -> float:
+    """Σ D of bodies and positive joint numbers from what is expected of them (columns,)."""
+    bodies = theta[: columns.inertial].reshape(-1, PER_BODY)
+    prior = feasible(own[: columns.inertial].reshape(-1, PER_BODY), LEAST_RADIUS)
+    positive = np.flatnonzero(columns.positive)
+    x, usual = theta[positive], own[positive]
+    told = (x > 0.0) & (usual > 0.0)
+    ratio = x[told] / usual[told]
+    return float(
+        divergence(feasible(bodies, LEAST_RADIUS), prior)[0].sum()
+        + np.sum(ratio - np.log(ratio) - 1.0)
+    )
+
+
 def consistent_fit(base: BaseParameters, fit: LinearFit, weight: float = 1.0) -> ConsistentFit:
     """The possible parameters that fit best.
 
@@ -216,6 +230,8 @@ def expected(base: BaseParameters, beta: Array) -> Array:
     columns = base.columns
     found = np.array(columns.values)
     rotors = columns.of_kind("rotor")
+    if not len(rotors):
+        return found
     least = np.maximum(nearest(base, beta)[rotors], ROTOR_SHARE * _joint_inertia(columns))
     found[rotors] = np.where(found[rotors] > 0.0, found[rotors], least)
     return found

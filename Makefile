@@ -16,7 +16,7 @@ SOAK_CYCLES ?= 20000
 unexport PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help demo examples test test-jax test-scale test-viewer lint bench bench-quick bench-against bench-loading bench-size bench-drift bench-cliffs docs tutorials fuzz soak parallel robots identify clean distclean
+.PHONY: help demo examples test test-jax test-scale test-viewer lint bench bench-quick bench-against bench-loading bench-size bench-drift bench-cliffs docs tutorials fuzz soak parallel robots identify identify-scale clean distclean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -101,6 +101,9 @@ parallel: $(VENV)/.test  ## forward dynamics in rounds on every robot of ../shar
 
 robots: $(VENV)/.test  ## compare every robot of ../shared/robots with its golden values; prints a table
 	@PHISTAR_TIER=$${PHISTAR_TIER:-rolled} $(BIN)/python -m tools.robots_table
+
+identify-scale: $(VENV)/.dask  ## identify a log of 10^8 rows by Dask from Zarr (11 GB on disk); ROWS=1e7 for fewer
+	@$(BIN)/python -m tools.identify_scale $(if $(ROWS),--rows $(ROWS))
 
 identify: $(VENV)/.test  ## identify simulated logs of a Panda and a UR5; fails where a figure is beyond its bound
 	@$(BIN)/python -m tools.identification

@@ -43,6 +43,9 @@ class Field(Protocol):
     def zeros_like(self, x: Values) -> Values:
         """Zeros."""
 
+    def stack(self, entries: Sequence[Values]) -> Values:
+        """Arrays (...) as (..., n)."""
+
     def refuse(self, text: str) -> None:
         """Raise: there is no such derivative."""
 

@@ -63,6 +63,10 @@ class JaxField:
         """See ``Field``."""
         return jax().numpy.zeros_like(x)
 
+    def stack(self, entries: Sequence[Any]) -> Any:
+        """See ``Field``."""
+        return jax().numpy.stack(entries, -1)
+
     def refuse(self, text: str) -> None:
         """See ``Field``."""
         raise ArgumentError(f"robot '{self.robot.name}': there are no {text}")

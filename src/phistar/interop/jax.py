@@ -13,7 +13,7 @@ from typing import Any
 from phistar.backends.jax.package import as_jax_array, jax
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.interop.jax_calculations import REALS, FfiField, XlaField
-from phistar.interop.wrapped import WrappedRobot
+from phistar.interop.wrapped import WrappedRobot, require_robot
 from phistar.robot import Robot
 
 ENGINES = ("ffi", "xla", "callback")
@@ -70,10 +70,12 @@ def wrap(robot: Robot, engine: str = "ffi") -> JaxRobot:
     Raises:
         MissingExtraError: JAX is not installed.
         UnknownNameError: No such engine.
+        ArgumentError: It is no robot.
     """
     if engine not in ENGINES:
         raise UnknownNameError("engine", engine, ENGINES)
     jax()
+    require_robot(robot)
     if engine == "ffi":
         from phistar.interop.jax_ffi import handler
 

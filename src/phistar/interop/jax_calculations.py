@@ -16,7 +16,7 @@ from phistar.backends.jax.package import jax
 from phistar.errors import ArgumentError
 from phistar.interop.jax_primitives import fill_batches, kernel_primitive, quantity_primitive
 from phistar.interop.quantities import Calculation, calculation, gathered
-from phistar.interop.tangents import ArrayNamespace, is_euclidean, velocity_of
+from phistar.interop.tangents import ArrayNamespace, ConfigurationSpace
 from phistar.model.joint_map import joint_map
 from phistar.model.kinematic_loops import active_loops
 from phistar.robot import Robot
@@ -30,12 +30,14 @@ class JaxField:
 
     Attributes:
         robot: Whose quantities are called.
+        space: Its configurations.
     """
 
     def __init__(self, robot: Robot) -> None:
         self.robot = robot
         jnp = jax().numpy
-        self.namespace = ArrayNamespace(jnp, lambda parts: jnp.concatenate(parts, -1))
+        namespace = ArrayNamespace(jnp, lambda parts: jnp.concatenate(parts, -1))
+        self.space = ConfigurationSpace(robot.model, namespace)
 
     @property
     def nv(self) -> int:
@@ -135,10 +137,9 @@ class JaxCalculation:
 
     def tangent(self, argument: int, x: Any, change: Any) -> Any:
         """The change of an argument along its directions: tangent steps of configurations."""
-        model = self.made.model
-        if not self.made.is_configuration(argument) or is_euclidean(model):
+        if not self.made.is_configuration(argument):
             return change
-        return velocity_of(model, x, change, self.field.namespace)
+        return self.field.space.velocity_of(x, change)
 
     def linearized(
         self, arrays: tuple[Any, ...], moved: Sequence[Any | None]

@@ -94,48 +94,59 @@ class _Arc:
         return self._either(closed, 1.0 / 6.0, lambda k: -1.0 / ((2 * k + 4) * (2 * k + 5)))
 
 
-def is_euclidean(model: Model) -> bool:
-    """Whether the numbers of q change as v does, in the same order."""
-    return all(
-        kind is None and (q.start, q.stop) == (v.start, v.stop) for kind, q, v in _runs(model)
-    )
+class ConfigurationSpace:
+    """The configurations of a robot, on arrays of a package.
 
+    Attributes:
+        is_euclidean: Whether the numbers of q change as v does, in the same order.
+    """
 
-def velocity_of(model: Model, q: Values, rates: Values, xp: ArrayNamespace) -> Values:
-    """Tangents (..., nv) along which q (..., nq) changes by rates (..., nq)."""
-    parts = []
-    for kind, own, _ in _runs(model):
-        if kind is None:
-            parts.append(rates[..., own])
-        else:
-            parts.append(_joined(kind.velocity(_split(q, own), _split(rates, own), xp), xp))
-    return parts[0] if len(parts) == 1 else xp.concatenate(parts)
+    def __init__(self, model: Model, xp: ArrayNamespace) -> None:
+        self._xp = xp
+        self._runs = _runs(model)
+        self.is_euclidean = all(
+            kind is None and (q.start, q.stop) == (v.start, v.stop) for kind, q, v in self._runs
+        )
 
+    def velocity_of(self, q: Values, rates: Values) -> Values:
+        """Tangents (..., nv) along which q (..., nq) changes by rates (..., nq)."""
+        if self.is_euclidean:
+            return rates
+        xp, parts = self._xp, []
+        for kind, own, _ in self._runs:
+            if kind is None:
+                parts.append(rates[..., own])
+            else:
+                parts.append(_joined(kind.velocity(_split(q, own), _split(rates, own), xp), xp))
+        return parts[0] if len(parts) == 1 else xp.concatenate(parts)
 
-def integrated(model: Model, q: Values, dv: Values, xp: ArrayNamespace) -> Values:
-    """q ⊕ dv (..., nq)."""
-    runs = _runs(model)
-    parts: list[tuple[int, Values]] = []
-    for kind, own, step in runs:
-        if kind is None:
-            parts.append((own.start, q[..., own] + dv[..., step]))
-        else:
-            ahead = kind.step(_split(q, own), _split(dv, step), xp)
-            parts.append((own.start, _joined(ahead, xp)))
-    parts.sort(key=lambda part: part[0])
-    return parts[0][1] if len(parts) == 1 else xp.concatenate([part for _, part in parts])
+    def integrated(self, q: Values, dv: Values) -> Values:
+        """q ⊕ dv (..., nq)."""
+        if self.is_euclidean:
+            return q + dv
+        xp = self._xp
+        parts: list[tuple[int, Values]] = []
+        for kind, own, step in self._runs:
+            if kind is None:
+                parts.append((own.start, q[..., own] + dv[..., step]))
+            else:
+                ahead = kind.step(_split(q, own), _split(dv, step), xp)
+                parts.append((own.start, _joined(ahead, xp)))
+        parts.sort(key=lambda part: part[0])
+        return parts[0][1] if len(parts) == 1 else xp.concatenate([part for _, part in parts])
 
 
 def _runs(model: Model) -> list[tuple[JointKind | None, slice, slice]]:
     """Joints in the order of v: kind, entries of q and of v; None for neighbours that are sums."""
     found: list[tuple[JointKind | None, slice, slice]] = []
-    joints = sorted((model.joints[name] for name in model.joint_names), key=lambda j: j.v_slice.start)
-    for joint in joints:
+    joints = [model.joints[name] for name in model.joint_names]
+    for joint in sorted(joints, key=lambda each: each.v_slice.start):
         kind, q, v = joint.joint_kind, joint.q_slice, joint.v_slice
+        last = found[-1] if found else None
         if not kind.is_euclidean:
             found.append((kind, q, v))
-        elif found and found[-1][0] is None and found[-1][1].stop == q.start:
-            found[-1] = (None, slice(found[-1][1].start, q.stop), slice(found[-1][2].start, v.stop))
+        elif last is not None and last[0] is None and last[1].stop == q.start:
+            found[-1] = (None, slice(last[1].start, q.stop), slice(last[2].start, v.stop))
         else:
             found.append((None, q, v))
     return found

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from phistar.errors import ArgumentError
-from phistar.interop.torch_calculations import TorchField, quantity_operator
-from phistar.interop.torch_package import torch
-from phistar.interop.wrapped import WrappedRobot
+from phistar.interop.torch_calculations import TorchField
+from phistar.interop.torch_import import torch
+from phistar.interop.wrapped import WrappedRobot, require_robot
 from phistar.robot import Robot
 
 __all__ = ("TorchRobot", "wrap")
@@ -33,7 +33,7 @@ class TorchRobot(WrappedRobot):
         return wrap, (self.robot, self._move)
 
     def _array(self, value: Any, name: str) -> Any:
-        package = torch()
+        package = self.field.torch
         tensor = value if isinstance(value, package.Tensor) else package.as_tensor(value)
         if tensor.device.type != "cpu":
             if not self._move:
@@ -57,7 +57,8 @@ class TorchRobot(WrappedRobot):
             return list(arrays.values())
         # Numbers without axes, a length of time for example, have no precision of their own.
         wide = {x.dtype for x in arrays.values() if x.ndim} or dtypes
-        dtype = torch().float64 if torch().float64 in wide else torch().float32
+        package = self.field.torch
+        dtype = package.float64 if package.float64 in wide else package.float32
         return [x.to(dtype) for x in arrays.values()]
 
 
@@ -72,7 +73,8 @@ def wrap(robot: Robot, move: bool = False) -> TorchRobot:
     Raises:
         MissingExtraError: PyTorch is not installed.
         PackageVersionError: It is too old.
+        ArgumentError: It is no robot.
     """
     torch()
-    quantity_operator()
+    require_robot(robot)
     return TorchRobot(robot, move)

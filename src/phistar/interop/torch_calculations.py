@@ -10,6 +10,7 @@ operator ``phistar::quantity`` of ``torch.library``, with the same backward rule
 from __future__ import annotations
 
 import itertools
+import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -20,14 +21,23 @@ import numpy as np
 from phistar.errors import ArgumentError
 from phistar.interop.product_rules import PULLS, PUSHES
 from phistar.interop.quantities import Calculation, calculation
-from phistar.interop.tangents import ArrayNamespace, is_euclidean, velocity_of
-from phistar.interop.torch_package import torch
+from phistar.interop.tangents import ArrayNamespace, ConfigurationSpace
+from phistar.interop.torch_import import torch
 from phistar.model.kinematic_loops import active_loops
 from phistar.robot import Robot
 
 _numbers = itertools.count(1)
-_by_number: weakref.WeakValueDictionary[int, TorchCalculation] = weakref.WeakValueDictionary()
-"""Quantities as operators name them: graphs hold numbers, not objects."""
+_by_number: weakref.WeakValueDictionary[int, TorchField] = weakref.WeakValueDictionary()
+"""Robots as operators name them: graphs hold numbers and names, not objects."""
+
+
+class _Traced(threading.local):
+    """Whether quantities are operators in this thread, because a graph is being made."""
+
+    on = False
+
+
+_traced = _Traced()
 
 
 class TorchField:
@@ -35,24 +45,22 @@ class TorchField:
 
     Attributes:
         robot: The robot.
-        namespace: Formulas of joints.
+        space: Its configurations.
+        number: Its name in graphs.
     """
 
     def __init__(self, robot: Robot) -> None:
         self.robot = robot
-        package = torch()
-        self.namespace = ArrayNamespace(package, lambda parts: package.cat(list(parts), -1))
+        self.torch = package = torch()
+        namespace = ArrayNamespace(package, lambda parts: package.cat(list(parts), -1))
+        self.space = ConfigurationSpace(robot.model, namespace)
+        self.nv = robot.nv
+        self.on_loops = bool(active_loops(robot.model.loops))
+        self.number = next(_numbers)
+        self._operator = quantity_operator()
+        self._apply = function_class().apply
+        _by_number[self.number] = self
         self._known: dict[tuple[object, ...], TorchCalculation] = {}
-
-    @property
-    def nv(self) -> int:
-        """See ``Field``."""
-        return self.robot.nv
-
-    @property
-    def on_loops(self) -> bool:
-        """See ``Field``."""
-        return bool(active_loops(self.robot.model.loops))
 
     def calculation(self, name: str, choices: Mapping[str, Any]) -> TorchCalculation:
         """A quantity; the same object for the same choices."""
@@ -67,37 +75,33 @@ class TorchField:
 
     def call(self, name: str, *arrays: Any, **choices: Any) -> Sequence[Any]:
         """See ``Field``."""
-        package = torch()
-        number = self.number(name, choices)
+        package = self.torch
         batch = package.broadcast_shapes(*(x.shape[:-1] for x in arrays))
         whole = [x.expand(*batch, x.shape[-1]) for x in arrays]
-        if package.compiler.is_compiling():
-            return list(quantity_operator()(whole, number))
-        return function_class().apply(number, *whole)
-
-    def number(self, name: str, choices: Mapping[str, Any]) -> int:
-        """That of a quantity, for graphs."""
-        return self.calculation(name, choices).number
+        if package.compiler.is_compiling() or _traced.on:
+            return list(self._operator(whole, self.number, name, _encoded(choices)))
+        found: Sequence[Any] = self._apply(self.calculation(name, choices), *whole)
+        return found
 
     def einsum(self, text: str, *arrays: Any) -> Any:
         """See ``Field``."""
-        return torch().einsum(text, *arrays)
+        return self.torch.einsum(text, *arrays)
 
     def moveaxis(self, x: Any, source: int, target: int) -> Any:
         """See ``Field``."""
-        return torch().moveaxis(x, source, target)
+        return self.torch.moveaxis(x, source, target)
 
     def eye(self, size: int, like: Any) -> Any:
         """See ``Field``."""
-        return torch().eye(size, dtype=like.dtype, device=like.device)
+        return self.torch.eye(size, dtype=like.dtype, device=like.device)
 
     def zeros_like(self, x: Any) -> Any:
         """See ``Field``."""
-        return torch().zeros_like(x)
+        return self.torch.zeros_like(x)
 
     def stack(self, entries: Sequence[Any]) -> Any:
         """See ``Field``."""
-        return torch().stack(list(entries), -1)
+        return self.torch.stack(list(entries), -1)
 
     def refuse(self, text: str) -> None:
         """See ``Field``."""
@@ -110,14 +114,11 @@ class TorchCalculation:
     Attributes:
         field: The robot's quantities.
         made: What it is.
-        number: Its name in graphs.
     """
 
     def __init__(self, field: TorchField, made: Calculation) -> None:
         self.field = field
         self.made = made
-        self.number = next(_numbers)
-        _by_number[self.number] = self
 
     # -- values
 
@@ -200,23 +201,19 @@ class TorchCalculation:
 
     def _tangent(self, argument: int, x: Any, change: Any) -> Any:
         """The change of an argument along its directions: tangent steps of configurations."""
-        model = self.made.model
-        if not self.made.is_configuration(argument) or is_euclidean(model):
+        if not self.made.is_configuration(argument):
             return change
-        return velocity_of(model, x, change, self.field.namespace)
+        return self.field.space.velocity_of(x, change)
 
     def _to_numbers(self, argument: int, x: Any, gradient: Any) -> Any:
         """A gradient along directions as one with respect to the numbers of an argument."""
-        model = self.made.model
-        if not self.made.is_configuration(argument) or is_euclidean(model):
+        if not self.made.is_configuration(argument) or self.field.space.is_euclidean:
             return gradient
+        nq = x.shape[-1]
         # The adjoint of velocity_of, which is linear in the rates: its columns.
-        units = torch().eye(model.nq, dtype=x.dtype, device=x.device)
-        columns = velocity_of(
-            model,
-            x[..., None, :].expand(*x.shape[:-1], model.nq, model.nq),
-            units.expand(*x.shape[:-1], model.nq, model.nq),
-            self.field.namespace,
+        units = self.field.eye(nq, x)
+        columns = self.field.space.velocity_of(
+            x[..., None, :].expand(*x.shape[:-1], nq, nq), units.expand(*x.shape[:-1], nq, nq)
         )
         return (columns * gradient[..., None, :]).sum(-1)
 
@@ -227,19 +224,51 @@ def _owned(x: Any, shape: tuple[int, ...]) -> Any:
     return x if x.flags.writeable and x.flags.c_contiguous else np.array(x)
 
 
-def found(number: int) -> TorchCalculation:
-    """The quantity with a number.
+# -- names in graphs
+
+
+_BETWEEN = "\x1f"
+"""Between words; no name has it."""
+
+
+def _encoded(choices: Mapping[str, Any]) -> str:
+    """Choices as words."""
+    words: list[str] = []
+    for name, value in choices.items():
+        if isinstance(value, str):
+            words += [name, "word", value]
+        elif isinstance(value, bool):
+            words += [name, "yes" if value else "no", ""]
+        else:
+            words += [name, "list", str(len(value)), *value]
+    return _BETWEEN.join(words)
+
+
+def _decoded(words: str) -> dict[str, Any]:
+    choices: dict[str, Any] = {}
+    rest = words.split(_BETWEEN) if words else []
+    while rest:
+        name, kind, value, *rest = rest
+        if kind == "list":
+            choices[name], rest = tuple(rest[: int(value)]), rest[int(value) :]
+        else:
+            choices[name] = value if kind == "word" else kind == "yes"
+    return choices
+
+
+def _named(number: int, name: str, words: str) -> TorchCalculation:
+    """The quantity that an operator names.
 
     Raises:
         ArgumentError: Its robot is gone.
     """
-    calc = _by_number.get(number)
-    if calc is None:
+    field = _by_number.get(number)
+    if field is None:
         raise ArgumentError(
             "a graph of PyTorch calls a robot that is gone: keep what wrap(robot) gave as long as "
             "graphs and compiled functions made with it are used"
         )
-    return calc
+    return field.calculation(name, _decoded(words))
 
 
 @cache
@@ -248,17 +277,17 @@ def function_class() -> Any:
     package = torch()
 
     class Quantity(package.autograd.Function):  # type: ignore[name-defined,misc]
-        """A quantity, by its number."""
+        """A quantity, and its arguments in one batch."""
 
         generate_vmap_rule = False
 
         @staticmethod
-        def forward(number: int, *tensors: Any) -> Any:
-            return tuple(found(number).run(tensors))
+        def forward(calc: TorchCalculation, *tensors: Any) -> Any:
+            return tuple(calc.run(tensors))
 
         @staticmethod
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-            ctx.calc = found(inputs[0])
+            ctx.calc = inputs[0]
             ctx.save_for_backward(*inputs[1:])
             ctx.save_for_forward(*inputs[1:])
 
@@ -278,9 +307,9 @@ def function_class() -> Any:
             return tuple(ctx.calc.push(tensors, given))
 
         @staticmethod
-        def vmap(info: Any, dims: Any, number: int, *tensors: Any) -> Any:
+        def vmap(info: Any, dims: Any, calc: TorchCalculation, *tensors: Any) -> Any:
             moved = _mapped(info.batch_size, dims[1:], tensors)
-            results = Quantity.apply(number, *moved)
+            results = Quantity.apply(calc, *moved)
             return results, (0,) * len(results)
 
     return Quantity
@@ -294,31 +323,44 @@ def _mapped(size: int, dims: Sequence[int | None], tensors: Sequence[Any]) -> li
     ]
 
 
+_SCHEMA = "(Tensor[] tensors, int robot, str name, str choices) -> Tensor[]"
+
+
 @cache
 def quantity_operator() -> Any:
     """The operator of all quantities, for ``torch.compile``."""
-    package = torch()
-    library = package.library
+    library = torch().library
 
-    def run(tensors: list[Any], number: int) -> list[Any]:
-        return found(number).run(tensors)
+    def run(tensors: list[Any], robot: int, name: str, choices: str) -> list[Any]:
+        return _named(robot, name, choices).run(tensors)
 
-    schema = "(Tensor[] tensors, int number) -> Tensor[]"
-    operator = library.custom_op("phistar::quantity", run, mutates_args=(), schema=schema)
-    operator.register_fake(lambda tensors, number: found(number).shaped(tensors))
+    def fake(tensors: list[Any], robot: int, name: str, choices: str) -> list[Any]:
+        return _named(robot, name, choices).shaped(tensors)
+
+    operator = library.custom_op("phistar::quantity", run, mutates_args=(), schema=_SCHEMA)
+    operator.register_fake(fake)
 
     def setup(ctx: Any, inputs: Any, output: Any) -> None:
-        tensors, ctx.number = inputs
+        tensors, *ctx.names = inputs
         ctx.save_for_backward(*tensors)
 
     def backward(ctx: Any, gradients: Any) -> Any:
-        calc = found(ctx.number)
-        return calc.pull(ctx.saved_tensors, gradients), None
+        calc, tensors = _named(*ctx.names), ctx.saved_tensors
+        before, _traced.on = _traced.on, True
+        try:
+            like = calc.shaped(tensors)
+            given = [
+                x.new_zeros(x.shape) if g is None else g
+                for g, x in zip(gradients, like, strict=True)
+            ]
+            return calc.pull(tensors, given), None, None, None
+        finally:
+            _traced.on = before
 
     operator.register_autograd(backward, setup_context=setup)
 
-    def mapped(info: Any, dims: Any, tensors: Any, number: int) -> Any:
-        results = operator(_mapped(info.batch_size, dims[0], tensors), number)
+    def mapped(info: Any, dims: Any, tensors: Any, *names: Any) -> Any:
+        results = operator(_mapped(info.batch_size, dims[0], tensors), *names)
         return results, [0] * len(results)
 
     operator.register_vmap(mapped)

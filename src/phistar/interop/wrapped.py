@@ -17,7 +17,6 @@ from typing import Any
 from phistar.errors import ArgumentError, ShapeError, UnknownNameError
 from phistar.interop import derivative_rules as rules
 from phistar.interop.quantities import QUANTITIES, Quantity
-from phistar.interop.tangents import integrated
 from phistar.joint_physics.passive_forces import force_parts
 from phistar.model.joint_physics import Passive
 from phistar.robot import Robot
@@ -25,6 +24,14 @@ from phistar.robot import Robot
 Values = Any
 COMPOSED_SCHEMES = ("semi_implicit", "euler")
 """Schemes of ``step`` that are made of forward dynamics and ``integrate``."""
+
+
+def require_robot(robot: object) -> None:
+    """Raise unless it is one."""
+    if not isinstance(robot, Robot):
+        raise ArgumentError(
+            f"wrap takes a phistar.Robot, got {type(robot).__name__}; phistar.load makes one"
+        )
 
 
 class WrappedRobot(ABC):
@@ -37,17 +44,15 @@ class WrappedRobot(ABC):
     Attributes:
         robot: The robot.
         field: Its quantities, and the package's arithmetic.
+        nq, nv: Numbers of a configuration, and of a joint vector.
     """
 
     package: str
 
     def __init__(self, robot: Robot, field: Any) -> None:
-        if not isinstance(robot, Robot):
-            raise ArgumentError(
-                f"wrap takes a phistar.Robot, got {type(robot).__name__}; phistar.load makes one"
-            )
         self.robot = robot
         self.field = field
+        self.nq, self.nv = robot.nq, robot.nv
 
     def __repr__(self) -> str:
         return f"<{self.robot!r:.{len(repr(self.robot)) - 1}} in {self.package}>".replace("<<", "<")
@@ -59,18 +64,6 @@ class WrappedRobot(ABC):
     @abstractmethod
     def _promoted(self, arrays: Mapping[str, Values]) -> list[Values]:
         """Arrays in one precision."""
-
-    # -- sizes and names of the robot
-
-    @property
-    def nq(self) -> int:
-        """Numbers of a configuration."""
-        return self.robot.nq
-
-    @property
-    def nv(self) -> int:
-        """Numbers of a joint vector."""
-        return self.robot.nv
 
     # -- what is not a row
 
@@ -104,7 +97,7 @@ class WrappedRobot(ABC):
     def integrate(self, q: Values, dv: Values) -> Values:
         """The configuration (..., nq) reached from q by a tangent step ``dv`` (..., nv)."""
         q, dv = self._read(q=q, dv=dv)
-        return integrated(self.robot.model, q, dv, self.field.namespace)
+        return self.field.space.integrated(q, dv)
 
     def step(
         self,
@@ -140,7 +133,7 @@ class WrappedRobot(ABC):
             tau = tau + self.field.call("passive_force", q, v, parts=parts)[0]
         ahead = v + h * self.field.call("forward_dynamics", q, v, tau)[0]
         moved = h * (v if scheme == "euler" else ahead)
-        return integrated(self.robot.model, q, moved, self.field.namespace), ahead
+        return self.field.space.integrated(q, moved), ahead
 
     def link_poses(self, q: Values) -> dict[str, Values]:
         """Poses (..., 4, 4) of all links by name."""

@@ -170,6 +170,55 @@ def linearize(
     ]
 
 
+def _change(name: str) -> Rule:
+    """Of the change of a result along directions, ``name_jvp``, by the matrices."""
+
+    def rule(
+        f: Field, _: str, choices: Mapping[str, Any], x: tuple[Values, ...]
+    ) -> tuple[Sequence[Values], Partials]:
+        at, along = x[:3], x[3:]
+        values, partials = SECOND[name](f, MATRICES[name], choices, at)
+        total = sum((m * d[..., None, :]).sum(-1) for m, d in zip(values[1:], along, strict=True))
+        by: list[Values | None] = [None] * 3
+        for d, row in zip(along, partials[1:], strict=True):
+            for k, tensor in enumerate(row):
+                if tensor is not None:
+                    term = (tensor * d[..., None, :, None]).sum(-2)
+                    by[k] = term if by[k] is None else by[k] + term
+        return (total,), [[*by, *values[1:]]]
+
+    return rule
+
+
+def _gradient(name: str) -> Rule:
+    """Of the gradient of w · result, ``name_vjp``, by the matrices."""
+
+    def rule(
+        f: Field, _: str, choices: Mapping[str, Any], x: tuple[Values, ...]
+    ) -> tuple[Sequence[Values], Partials]:
+        *at, w = x
+        values, partials = SECOND[name](f, MATRICES[name], choices, tuple(at))
+        found = [(m * w[..., :, None]).sum(-2) for m in values[1:]]
+        rows: Partials = []
+        for m, row in zip(values[1:], partials[1:], strict=True):
+            by = [None if t is None else (t * w[..., :, None, None]).sum(-3) for t in row]
+            rows.append([*by, m.swapaxes(-1, -2)])
+        return found, rows
+
+    return rule
+
+
+SECOND: dict[str, Rule] = {
+    "inverse_dynamics": linearize_inverse,
+    "forward_dynamics": linearize,
+}
+"""Rules of the matrices of a quantity, by its name."""
+MATRICES = {"inverse_dynamics": "linearize_inverse", "forward_dynamics": "linearize"}
+"""What has them."""
+inverse_dynamics_jvp, forward_dynamics_jvp = (_change(name) for name in SECOND)
+inverse_dynamics_vjp, forward_dynamics_vjp = (_gradient(name) for name in SECOND)
+
+
 def by_own_program(
     f: Field, name: str, choices: Mapping[str, Any], x: tuple[Values, ...]
 ) -> tuple[Sequence[Values], Partials]:

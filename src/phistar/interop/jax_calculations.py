@@ -14,6 +14,7 @@ import numpy as np
 
 from phistar.backends.jax.package import jax
 from phistar.errors import ArgumentError
+from phistar.interop import derivative_rules as rules
 from phistar.interop.jax_primitives import fill_batches, kernel_primitive, quantity_primitive
 from phistar.interop.quantities import Calculation, calculation, gathered
 from phistar.interop.tangents import ArrayNamespace, ConfigurationSpace
@@ -145,6 +146,8 @@ class JaxCalculation:
         self, arrays: tuple[Any, ...], moved: Sequence[Any | None]
     ) -> tuple[Sequence[Any], Sequence[Any]]:
         """The results, and their changes along changes of the arguments; None: no change."""
+        if self.name in rules.MATRICES and not self.field.on_loops:
+            return self._pushed(arrays, moved)
         rule = self.made.rule
         if rule is None:
             raise ArgumentError(
@@ -164,6 +167,52 @@ class JaxCalculation:
                 total = term if total is None else total + term
             changes.append(self.field.zeros_like(value) if total is None else total)
         return values, changes
+
+    def _pushed(
+        self, arrays: tuple[Any, ...], moved: Sequence[Any | None]
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        """The same by a product in O(n), which JAX can transpose."""
+        values = quantity_primitive().bind(*arrays, calc=self)
+        batch = values[0].shape[:-1]
+        nothing = jax().numpy.zeros((*(1,) * len(batch), self.field.nv), values[0].dtype)
+        given = [nothing if x is None else x for x in moved]
+        return values, self.field.call(f"{self.name}_jvp", *arrays, *given)
+
+    @property
+    def is_change(self) -> bool:
+        """Whether it is the change of a quantity along directions."""
+        return self.name.removesuffix("_jvp") in rules.MATRICES and self.name.endswith("_jvp")
+
+    @property
+    def is_gradient(self) -> bool:
+        """Whether it is the gradient of weights times a quantity."""
+        return self.name.removesuffix("_vjp") in rules.MATRICES and self.name.endswith("_vjp")
+
+    def pulled(self, arrays: Sequence[Any], gradient: Any) -> Sequence[Any]:
+        """Of a change: gradients with respect to the directions."""
+        return self.field.call(self.name.replace("_jvp", "_vjp"), *arrays, gradient)
+
+    def has_one_state(self, dims: Sequence[int | None]) -> bool:
+        """Whether a map is over directions or weights alone, of a change or a gradient."""
+        if not (self.is_change or self.is_gradient):
+            return False
+        return all(axis is None for axis in dims[:3]) and self.field.nv > 1
+
+    def by_matrices(
+        self, arrays: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Sequence[Any], Sequence[int]]:
+        """The same for such a map, by the matrices of the quantity."""
+        jnp = jax().numpy
+        matrices = self.field.call(rules.MATRICES[self.name[:-4]], *arrays[:3])[1:]
+        rest = [
+            x[None] if axis is None else jnp.moveaxis(x, axis, 0)
+            for x, axis in zip(arrays[3:], dims[3:], strict=True)
+        ]
+        if self.is_change:
+            found = [sum((m * d[..., None, :]).sum(-1) for m, d in zip(matrices, rest, strict=True))]
+        else:
+            found = [(m * rest[0][..., :, None]).sum(-2) for m in matrices]
+        return found, (0,) * len(found)
 
     # -- what XLA gets
 

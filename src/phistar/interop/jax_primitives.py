@@ -54,6 +54,7 @@ def quantity_primitive() -> Any:
     made.def_impl(lambda *arrays, calc: calc.compiled(*arrays))
     made.def_abstract_eval(_quantity_shapes)
     ext.ad.primitive_jvps[made] = _quantity_jvp
+    ext.ad.primitive_transposes[made] = _quantity_transpose
     ext.batching.primitive_batchers[made] = _quantity_batch
     ext.mlir.register_lowering(made, _lower_quantity)
     return made
@@ -76,10 +77,40 @@ def _quantity_jvp(
     return calc.linearized(tuple(primals), moved)
 
 
+def _quantity_transpose(
+    gradients: Sequence[Any], *arrays: Any, calc: JaxCalculation
+) -> list[Any | None]:
+    """Of a change along directions, which is linear in them: the product in O(n) backward."""
+    ad = jax_extension().ad
+    if not calc.is_change:
+        raise ArgumentError(f"{calc.name} is not linear in its arguments")
+    (gradient,) = gradients
+    count = len(arrays) // 2
+    if type(gradient) is ad.Zero:
+        return [None] * len(arrays)
+    found = calc.pulled(arrays[:count], gradient)
+    wanted = [ad.is_undefined_primal(x) for x in arrays[count:]]
+    shapes = [x.aval.shape if ad.is_undefined_primal(x) else None for x in arrays[count:]]
+    back = [
+        summed_to(g, shape) if want else None
+        for g, want, shape in zip(found, wanted, shapes, strict=True)
+    ]
+    return [*(None,) * count, *back]
+
+
+def summed_to(x: Any, shape: Any) -> Any:
+    """Summed over the axes along which an array of a shape was broadcast."""
+    axes = tuple(i for i, (a, b) in enumerate(zip(x.shape, shape, strict=True)) if a != b)
+    return x.sum(axes, keepdims=True) if axes else x
+
+
 def _quantity_batch(
     arrays: Sequence[Any], dims: Sequence[int | None], *, calc: JaxCalculation
 ) -> tuple[Any, Any]:
     jnp = jax().numpy
+    if calc.has_one_state(dims):
+        # Many directions at the same states: matrices once, and their products.
+        return calc.by_matrices(arrays, dims)
     ready = [
         x[None] if axis is None else jnp.moveaxis(x, axis, 0)
         for x, axis in zip(arrays, dims, strict=True)

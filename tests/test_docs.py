@@ -31,7 +31,8 @@ WITH_CODE = [
     page
     for page in PAGES
     if any(kind == "python" for kind, _ in _fences(page))
-    and (page.stem != "jax" or "jax" in chosen_backends())
+    and (page.stem not in ("jax", "interop_jax") or "jax" in chosen_backends())
+    and (page.stem != "torch" or os.environ.get("PHISTAR_TEST_TORCH"))
     and (page.stem != "scaling" or os.environ.get("PHISTAR_TEST_SCALE"))
 ]
 

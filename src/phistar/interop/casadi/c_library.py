@@ -60,13 +60,8 @@ def external(
     objects = [_compiled(compiler, place / file) for file in files]
     base = _linked(compiler, place / f"{core}.so", objects)
     composer = Composer(layout)
-    loaded = {kind: _load(f"{core}_{kind}", base) for kind in ("value", "first", "second")}
-    composer.functions = Functions(
-        loaded["value"], loaded["first"], _load(f"{core}_products", base), loaded["second"]
-    )
-    composer.functions = Functions(
-        loaded["value"], loaded["first"], _with_jacobian(composer, core), loaded["second"]
-    )
+    kinds = ("value", "first", "products", "second")
+    composer.functions = Functions(*(_load(f"{core}_{kind}", base) for kind in kinds))
     generated = _generated(composer, name, place)
     whole = _linked(compiler, place / f"{name}.so", [*objects, _compiled(compiler, generated)])
     return _load(name, whole)
@@ -121,20 +116,6 @@ def _sparsities(layout: Layout) -> dict[str, list[list[int]]]:
     }
 
 
-def _with_jacobian(composer: Composer, core: str) -> Any:
-    """The products as a function whose Jacobian CasADi is told."""
-    ca = casadi()
-    assert composer.functions is not None
-    inner = composer.functions.products
-    given = [ca.MX.sym(inner.name_in(k), inner.sparsity_in(k)) for k in range(inner.n_in())]
-    count = inner.n_in() * inner.n_out()
-    names = [f"i{k}" for k in range(inner.n_in() + inner.n_out())]
-    name = f"{core}_weighted"
-    jacobian = composer.products_jacobian(f"jac_{name}", names, [f"o{k}" for k in range(count)])
-    options = {"custom_jacobian": jacobian, "jac_penalty": 0, "never_inline": True}
-    return ca.Function(name, given, ca.Function.call(inner, given), options)
-
-
 def _generated(composer: Composer, name: str, place: Path) -> Path:
     """The C of CasADi for the function, its Jacobian, its adjoint and the adjoint's Jacobian."""
     ca, quantity = casadi(), composer.layout.quantity
@@ -147,13 +128,15 @@ def _generated(composer: Composer, name: str, place: Path) -> Path:
     jacobian = composer.jacobian(
         f"jac_{name}", [*inputs, f"out_{output}"], [f"jac_{output}_{x}" for x in inputs]
     )
-    adjoint = composer.adjoint(
-        f"adj1_{name}",
-        [*inputs, f"out_{output}", f"adj_{output}"],
-        [f"adj_{x}" for x in inputs],
+    weighted = [*inputs, f"out_{output}", f"adj_{output}"]
+    gradients = [f"adj_{x}" for x in inputs]
+    adjoint = composer.adjoint(f"adj1_{name}", weighted, gradients)
+    pairs = [f"jac_{x}_{y}" for x in gradients for y in weighted]
+    second = composer.adjoint_jacobian(
+        f"jac_adj1_{name}", [*weighted, *(f"out_{x}" for x in gradients)], pairs
     )
     written = ca.CodeGenerator(f"{name}_casadi.c", {"with_header": False})
-    for each in (function, jacobian, adjoint, adjoint.jacobian()):
+    for each in (function, jacobian, adjoint, second):
         written.add(each)
     write_whole(place / f"{name}_casadi.c", written.dump())
     return place / f"{name}_casadi.c"

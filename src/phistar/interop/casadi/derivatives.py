@@ -7,7 +7,7 @@ tangent map T(q) of ``interop.tangent_maps``, which CasADi differentiates by its
 
     jacobian            y_q T,  y_v,  ...
     adjoint             T* g_q,  g_v,  ...                  g_i = w y_i
-    its jacobian        d(T* g_q) = T* (H_qq T dq + H_qv dv + ...) + (dT)* g_q
+    its jacobian        d(T* g_q) = T* (H_qq T dq + H_qv dv + ...) + (dT)* g_q, and so on
 """
 
 from __future__ import annotations
@@ -100,6 +100,15 @@ def tangent_map_function(model: Model, samples: int) -> Any:
     return ca.Function("tangent_map", [q], [ca.diagcat(*blocks)], ["q"], ["T"])
 
 
+def _bend_function(tangent_map: Any, model: Model, samples: int) -> Any:
+    """The derivative of T* g with respect to the numbers of q, g held: block-diagonal."""
+    ca = casadi()
+    q, g = ca.SX.sym("q", model.nq, samples), ca.SX.sym("g", model.nv, samples)
+    turned = tangent_map(q).T @ ca.vec(g)
+    bend = ca.jacobian(turned, ca.vec(q))
+    return ca.Function("bend", [q, g], [bend], ["q", "g"], ["bend"])
+
+
 def _filled(entries: Mapping[Pair, Any] | Mapping[Any, Any], rows: int, columns: int) -> Any:
     ca = casadi()
     places = sorted(entries, key=lambda place: (place[1], place[0]))
@@ -131,6 +140,7 @@ class Composer:
         model = layout.model
         flat = adds_steps(model)
         self._tangent_map = None if flat else tangent_map_function(model, layout.samples)
+        self._bend = None if flat else _bend_function(self._tangent_map, model, layout.samples)
 
     def _symbols(self, *names: str) -> list[Any]:
         return [casadi().MX.sym(name, self.layout.argument(name)) for name in names]
@@ -155,44 +165,74 @@ class Composer:
     def adjoint(self, name: str, inputs: list[str], outputs: list[str]) -> Any:
         """Products of weights with the value's Jacobian."""
         ca = casadi()
-        given = self._symbols(*self.layout.quantity.inputs)
-        none = ca.MX.sym("result", ca.Sparsity(*self.layout.result.shape))
-        weights = ca.MX.sym(WEIGHTS, self.layout.result)
+        given, none, weights = self._adjoint_symbols()
         found = ca.Function.call(self._functions().products, [*given, self._as_column(weights)])
         if self._tangent_map:
             turned = self._tangent_map(given[0]).T @ ca.vec(found[0])
             found[0] = ca.reshape(turned, *given[0].shape)
-        return ca.Function(name, [*given, none, weights], found, inputs, outputs)
+        names = [*inputs, *(f"out_{x}" for x in outputs)]
+        pairs = [f"jac_{x}_{y}" for x in outputs for y in inputs]
+        jacobian = self.adjoint_jacobian(f"jac_{name}", names, pairs)
+        options = {"custom_jacobian": jacobian, "jac_penalty": 0, "never_inline": True}
+        return ca.Function(name, [*given, none, weights], found, inputs, outputs, options)
+
+    def _adjoint_symbols(self) -> tuple[list[Any], Any, Any]:
+        """Arguments of ``adjoint``: the quantity's, its result (not read), weights of it."""
+        ca = casadi()
+        given = self._symbols(*self.layout.quantity.inputs)
+        none = ca.MX.sym("result", ca.Sparsity(*self.layout.result.shape))
+        return given, none, ca.MX.sym(WEIGHTS, self.layout.result)
+
+    def adjoint_jacobian(self, name: str, inputs: list[str], outputs: list[str]) -> Any:
+        """Of ``adjoint``, written out: CasADi would look for it by many directions."""
+        ca, quantity = casadi(), self.layout.quantity
+        given, none, weights = self._adjoint_symbols()
+        arguments = [*given, self._as_column(weights)]
+        rows = self._gradient_blocks(arguments)
+        results = [ca.MX.sym(f"out{k}", ca.Sparsity(*x.shape)) for k, x in enumerate(given)]
+        if self._tangent_map:
+            turn = self._tangent_map(given[0]).T
+            rows["q"] = {key: turn @ block for key, block in rows["q"].items()}
+            gradient = ca.Function.call(self._functions().products, arguments)[0]
+            rows["q"]["q"] += self._bend(given[0], gradient)
+        blocks = []
+        for key, argument in zip(quantity.inputs, given, strict=True):
+            row = rows[key]
+            blocks += [row[each] for each in quantity.inputs]
+            blocks += [ca.MX(argument.numel(), none.numel()), row[WEIGHTS]]
+        arguments = [*given, none, weights, *results]
+        return ca.Function(name, arguments, blocks, inputs, outputs)
 
     def _as_column(self, weights: Any) -> Any:
         """Weights of results side by side, (rows, columns samples) -> (size, samples)."""
         return casadi().reshape(weights, self.layout.quantity.size, self.layout.samples)
 
+    def _gradient_blocks(self, arguments: Sequence[Any]) -> dict[str, dict[str, Any]]:
+        """Derivatives of gradients along tangent steps, by argument and by what changes."""
+        ca, quantity = casadi(), self.layout.quantity
+        found = ca.Function.call(self._functions().second, arguments)
+        second = dict(zip(quantity.second_patterns, found, strict=True))
+        first = ca.Function.call(self._functions().first, arguments[:-1])
+        size = self.layout.argument("v").numel()
+        rows: dict[str, dict[str, Any]] = {}
+        for key, block in zip(quantity.inputs, first, strict=True):
+            rows[key] = {WEIGHTS: block.T}
+            for other, argument in zip(quantity.inputs, arguments[:-1], strict=True):
+                if (key, other) in second:
+                    along = self._along_numbers(other, second[key, other], arguments[0])
+                else:
+                    along = ca.MX(size, argument.numel())
+                rows[key][other] = along
+        return rows
+
     def products_jacobian(self, name: str, inputs: list[str], outputs: list[str]) -> Any:
         """Of ``Functions.products``: gradients along tangent steps, with respect to numbers."""
         ca, quantity = casadi(), self.layout.quantity
         given = self._symbols(*quantity.inputs, WEIGHTS)
-        sizes = [self.layout.argument("v").shape] * len(quantity.inputs)
-        none = [ca.MX.sym(f"out{k}", ca.Sparsity(*size)) for k, size in enumerate(sizes)]
-        found = ca.Function.call(self._functions().second, given)
-        second = dict(zip(quantity.second_patterns, found, strict=True))
-        first = dict(
-            zip(
-                quantity.inputs,
-                ca.Function.call(self._functions().first, given[:-1]),
-                strict=True,
-            )
-        )
-        blocks = []
-        for row in quantity.inputs:
-            for column in quantity.inputs:
-                block = second.get((row, column))
-                size = (sizes[0][0] * sizes[0][1], given[0 if column == "q" else 1].numel())
-                if block is None:
-                    blocks.append(ca.MX(*size))
-                else:
-                    blocks.append(self._along_numbers(column, block, given[0]))
-            blocks.append(first[row].T)
+        shape = self.layout.argument("v").shape
+        none = [ca.MX.sym(f"out_{key}", ca.Sparsity(*shape)) for key in quantity.inputs]
+        rows = self._gradient_blocks(given)
+        blocks = [rows[x][y] for x in quantity.inputs for y in (*quantity.inputs, WEIGHTS)]
         return ca.Function(name, [*given, *none], blocks, inputs, outputs)
 
 

@@ -2,7 +2,7 @@
 """Robots for SciPy: right-hand sides of ``solve_ivp`` with Jacobians, costs of ``optimize``.
 
 ``from phistar.interop import scipy as ps``. A state of ``solve_ivp`` is y = [q, v], nq + nv numbers
-without an axis for samples, and ẏ = [G(q) v, v̇]. Quaternions in q are numbers as any others: what
+without an axis for samples, and ẏ = [G v, v̇]. Quaternions in q are numbers as any others: what
 is computed is that of the unit quaternion, F(q) = f(normalize(q)), and Jacobians are partial
 derivatives with respect to the numbers (``interop.tangent_maps``). Their length is kept by the flow
 exactly, and by a solver within its tolerance; ``ode.state(y)`` makes them unit.
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, LoopError, ShapeError
-from phistar.interop.tangent_maps import adds_steps, matrix_entries, rate_map, tangent_map
+from phistar.interop.tangent_maps import adds_steps, rate_map, tangent_map
 from phistar.model.configuration import Coordinates, normalize, read_coordinates
 from phistar.model.joint_physics import Passive
 from phistar.model.kinematic_loops import active_loops
@@ -86,7 +86,6 @@ class Ode:
         given = np.asarray(y, dtype=float)
         q, v = self._parts(given)
         vdot = self.robot.forward_dynamics(q, v, self._forces(t, q, v), passive=self._passive)
-        # Rates of quaternions of another length are as much longer.
         qdot = v if self._flat else (self._rates(given) @ v[..., None])[..., 0]
         return np.concatenate([qdot, vdot], axis=-1).T
 
@@ -151,7 +150,7 @@ class Ode:
 
 
 def _rate_rows(robot: Robot, q: Array, v: Array) -> Array:
-    """∂(G(q) v)/∂q (nq, nq): G is analytic, so an imaginary step gives all digits."""
+    """∂(G v)/∂q (nq, nq): G is analytic, so an imaginary step gives all digits."""
     result = np.empty((robot.nq, robot.nq))
     for k in range(robot.nq):
         moved = q.astype(complex)
@@ -185,7 +184,7 @@ def ode(
         raise LoopError(robot.name, "a right-hand side", loops, cure)
     if tau_y is not None and not callable(tau):
         raise ArgumentError("tau_y is given, but tau is no function of t, q and v")
-    matrix_entries(robot.model, [0.5] * robot.nq, lambda x: (x, x), rates=True)
+    rate_map(robot.model, robot.home)
     return Ode(robot, tau, tau_y, passive)
 
 

@@ -11,7 +11,7 @@ from phistar.interop.casadi.callbacks import CallbackFunction
 from phistar.interop.casadi.derivatives import rate_function
 from phistar.interop.casadi.package import casadi
 from phistar.interop.casadi.quantities import QUANTITIES, quantity_of
-from phistar.interop.tangent_maps import matrix_entries
+from phistar.interop.tangent_maps import tangent_map
 from phistar.model.fingerprint import fingerprint
 from phistar.robot import Robot
 
@@ -65,7 +65,7 @@ def function(
         raise ArgumentError(f"engine is {engine!r}, expected {' or '.join(map(repr, ENGINES))}")
     count = _sample_count(samples)
     quantity = quantity_of(robot, name, frame)
-    matrix_entries(robot.model, [0.5] * robot.nq, lambda x: (x, x), rates=True)
+    tangent_map(robot.model, robot.home)
     if engine == "c":
         from phistar.interop.casadi.c_library import external
 

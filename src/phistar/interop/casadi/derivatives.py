@@ -20,8 +20,8 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.interop.casadi.package import casadi
-from phistar.interop.casadi.quantities import Pair, Quantity
-from phistar.interop.tangent_maps import adds_steps, matrix_entries
+from phistar.interop.casadi.quantities import Quantity
+from phistar.interop.tangent_maps import adds_steps, matrix_entries, unit_columns
 from phistar.model.model import Model
 
 WEIGHTS = "w"
@@ -88,6 +88,20 @@ class Functions:
     second: Any
 
 
+class SymbolOps:
+    """Functions of symbols, as kinds of joints call them."""
+
+    @staticmethod
+    def cos_sin(x: Any) -> tuple[Any, Any]:
+        """Cosine and sine."""
+        return casadi().cos(x), casadi().sin(x)
+
+    @staticmethod
+    def sqrt(x: Any) -> Any:
+        """Square root."""
+        return casadi().sqrt(x)
+
+
 def tangent_map_function(model: Model, samples: int) -> Any:
     """T of q (nq, samples) as a block-diagonal matrix (nv samples, nq samples)."""
     ca = casadi()
@@ -95,7 +109,7 @@ def tangent_map_function(model: Model, samples: int) -> Any:
     blocks = []
     for k in range(samples):
         column = [q[i, k] for i in range(model.nq)]
-        entries = matrix_entries(model, column, lambda x: (ca.cos(x), ca.sin(x)), rates=False)
+        entries = matrix_entries(model, column, SymbolOps(), rates=False)
         blocks.append(_filled(entries, model.nv, model.nq))
     return ca.Function("tangent_map", [q], [ca.diagcat(*blocks)], ["q"], ["T"])
 
@@ -109,19 +123,21 @@ def _bend_function(tangent_map: Any, model: Model, samples: int) -> Any:
     return ca.Function("bend", [q, g], [bend], ["q", "g"], ["bend"])
 
 
-def _filled(entries: Mapping[Pair, Any] | Mapping[Any, Any], rows: int, columns: int) -> Any:
+def _filled(entries: Mapping[tuple[int, int], Any], rows: int, columns: int) -> Any:
     ca = casadi()
-    places = sorted(entries, key=lambda place: (place[1], place[0]))
+    entries = {place: ca.SX(entry) for place, entry in entries.items()}
+    kept = [place for place, entry in entries.items() if not entry.is_zero()]
+    places = sorted(kept, key=lambda place: (place[1], place[0]))
     pattern = ca.Sparsity.triplet(rows, columns, [i for i, _ in places], [j for _, j in places])
-    return ca.SX(pattern, ca.vertcat(*[ca.SX(entries[place]) for place in places]))
+    return ca.SX(pattern, ca.vertcat(*[entries[place] for place in places]))
 
 
 def rate_function(model: Model) -> Any:
-    """G(q) v: rates of the nq numbers of q, as an expression of CasADi."""
+    """G(normalize(q)) v: rates of the nq numbers of q, as an expression of CasADi."""
     ca = casadi()
     q, v = ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
-    column = [q[i] for i in range(model.nq)]
-    entries = matrix_entries(model, column, lambda x: (ca.cos(x), ca.sin(x)), rates=True)
+    column = unit_columns(model, [q[i] for i in range(model.nq)], SymbolOps())
+    entries = matrix_entries(model, column, SymbolOps(), rates=True)
     rates = _filled(entries, model.nq, model.nv) @ v
     return ca.Function("coordinate_rates", [q, v], [rates], ["q", "v"], ["qdot"])
 

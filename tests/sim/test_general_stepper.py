@@ -7,9 +7,10 @@ import pytest
 import phistar
 from phistar.errors import ArgumentError, LoopOpenError
 from phistar.model import Mimic, ModelBuilder
-from phistar.sim import Plane
-from phistar.sim.batch_stepper import BatchState
+from phistar.sim import Plane, run
+from phistar.sim.contact_stepper import ContactStepper
 from phistar.sim.general_stepper import GeneralStepper
+from phistar.sim.row_stepper import RowStepper
 
 DT = 1e-3
 ARM = b"""<mujoco><worldbody><body name="arm">
@@ -27,11 +28,12 @@ def test_trees_take_the_same_steps_in_matrices() -> None:
     sim = robot.simulator(3, dt=DT, ground=Plane(offset=-0.4))
     sim.reset(v=np.random.default_rng(0).normal(size=(3, 4)))
     assert sim.engine == "machine code"
-    general = GeneralStepper(sim._points, DT, False, sim._smooth)
-    state = BatchState(sim.q, sim.v, np.zeros_like(sim._state.impulses))
+    other = robot.simulator(3, dt=DT, ground=Plane(offset=-0.4))
+    other.reset(v=sim.v)
+    other._stepper = GeneralStepper(sim._points, sim._smooth, False)
     touched, tau = np.zeros(3, dtype=bool), np.zeros((3, 4))
     for _ in range(6):
-        found, state = sim.step(tau, substeps=100), general.run(state, tau, 100)
+        found, state = sim.step(tau, substeps=100), other.step(tau, substeps=100)
         np.testing.assert_allclose(state.q, found.q, atol=1e-10)
         np.testing.assert_allclose(state.v, found.v, atol=1e-10)
         touched |= sim.contacts.touching[:, 0]
@@ -66,17 +68,27 @@ def rubbing_four_bar() -> phistar.Robot:
     return phistar.load(text.replace("</joint>", rubs).encode())
 
 
-def test_loops_rub_as_in_simulate(rubbing_four_bar: phistar.Robot) -> None:
-    """The same motion as by the active-set method of ``simulate``, 1e-11; loops stay closed."""
+def test_loops_rub_as_in_matrices_and_active_sets(
+    rubbing_four_bar: phistar.Robot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Machine code, matrices in NumPy and the active-set method of ``simulate``: one motion, 1e-11;
+    loops stay closed."""
     robot = rubbing_four_bar
-    sim = robot.simulator(2, dt=DT, ground=False)
-    assert sim.engine == "NumPy"
+    sim, other = (robot.simulator(2, dt=DT, ground=False) for _ in range(2))
+    assert sim.engine == "machine code"
+    other._stepper = GeneralStepper(other._points, other._smooth, False)
+    assert other.engine == "numpy loop"
     q = robot.assemble(robot.home)
-    known = robot.simulate(q, np.zeros(robot.nv), dt=DT, steps=40, scheme="semi_implicit")
-    sim.step(substeps=40)
+    for each in (sim, other):
+        each.step(substeps=40)
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "make_row_stepper", RowStepper)
+        known = robot.simulate(q, np.zeros(robot.nv), dt=DT, steps=40, scheme="semi_implicit")
+    assert known.engine == "numpy loop"
     assert np.abs(known.q[-1] - q).max() > 1e-4
-    np.testing.assert_allclose(sim.q, np.tile(known.q[-1], (2, 1)), atol=1e-11)
-    np.testing.assert_allclose(sim.v, np.tile(known.v[-1], (2, 1)), atol=1e-10)
+    for each in (sim, other):
+        np.testing.assert_allclose(each.q, np.tile(known.q[-1], (2, 1)), atol=1e-11)
+        np.testing.assert_allclose(each.v, np.tile(known.v[-1], (2, 1)), atol=1e-10)
     assert np.abs(robot.loop_error(sim.q).values).max() < 1e-12
     sim.reset(spread=0.05)
     assert np.abs(robot.loop_error(sim.q).values).max() < 1e-9
@@ -85,6 +97,62 @@ def test_loops_rub_as_in_simulate(rubbing_four_bar: phistar.Robot) -> None:
     sim.reset(q=q + np.array([0.2, 0.0, 0.0]))
     with pytest.raises(LoopOpenError, match="assemble"):
         sim.step()
+    frozen = robot.simulator(2, dt=DT, ground=False, on_error="freeze")
+    frozen.reset([1], q=q + np.array([0.2, 0.0, 0.0]))
+    assert frozen.step(substeps=40).frozen.tolist() == [False, True]
+    np.testing.assert_allclose(frozen.q[0], known.q[-1], atol=1e-11)
+
+
+def test_a_step_that_opens_loops_too_far_is_taken_in_numpy() -> None:
+    """Long steps of a fast linkage: the compiled projection gives up for one sample, which goes on
+    in NumPy; its neighbour keeps the bits it has alone."""
+    robot = phistar.load("four_bar")
+    q = robot.assemble(robot.home)
+    fast = robot.project(q, np.array([40.0, 0.0, 0.0]))[1]
+    slow = robot.project(q, np.array([1.0, 0.0, 0.0]))[1]
+    how = {"dt": 5 * DT, "points": {"coupler": 0.0}, "ground": Plane(offset=-5.0)}
+    both, alone = robot.simulator(2, **how), robot.simulator(1, **how)
+    both.reset(q=q, v=np.stack([slow, fast]))
+    alone.reset(q=q, v=slow)
+    assert both.engine == "machine code"
+    taken: list[int] = []
+    stepper = both._stepper
+    assert isinstance(stepper, ContactStepper)
+    in_numpy = stepper._otherwise.run
+    stepper._otherwise.run = lambda span: taken.append(len(span.q)) or in_numpy(span)  # type: ignore[method-assign]
+    for _ in range(4):
+        both.step()
+        alone.step()
+    assert set(taken) == {1}
+    assert (both.q[0] == alone.q[0]).all()
+    assert np.abs(robot.loop_error(both.q).values).max() < 1e-9
+
+
+@pytest.mark.parametrize("scheme", ["semi_implicit", "rk4"])
+@pytest.mark.parametrize(
+    "physics", ['friction="0.02"', 'damping="0.01" friction="0.02"', 'damping="0.01"']
+)
+def test_simulate_rubs_and_stops_on_loops_in_machine_code(
+    scheme: str, physics: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Friction and limits of a four-bar: the motion of the active-set method, 1e-9."""
+    text = phistar.robots.path("four_bar").read_text()
+    robot = phistar.load(text.replace("</joint>", f"<dynamics {physics}/></joint>").encode())
+    q = robot.assemble(robot.home)
+    name = robot.joint_names[0]
+    robot = robot.with_limits(lower={name: q[0] - 0.05}, upper={name: q[0] + 0.05})
+    v = robot.project(q, np.array([1.0, 0.0, 0.0]))[1]
+    how = {"dt": DT, "steps": 150, "scheme": scheme}
+    starts = np.stack([v, -0.5 * v, 0.0 * v])
+    found = robot.simulate(q, starts, **how)
+    assert found.engine == "machine code"
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "make_row_stepper", RowStepper)
+        known = robot.simulate(q, starts, **how)
+    assert known.engine == "numpy loop"
+    assert np.abs(found.q[:, :, 0] - q[0]).max() == pytest.approx(0.05, abs=1e-12)
+    np.testing.assert_allclose(found.q, known.q, atol=1e-9)
+    np.testing.assert_allclose(found.v, known.v, atol=1e-7)
 
 
 def test_a_linkage_stands_on_the_ground() -> None:
@@ -137,7 +205,7 @@ def test_mimic_joints_touch_and_stop() -> None:
     robot = phistar.load(builder.build())
     assert robot.nv == 1
     sim = robot.simulator(1, dt=DT, points=["right"], ground=Plane(offset=-0.1))
-    assert sim.engine == "NumPy"
+    assert sim.engine == "numpy loop"
     sim.step(substeps=400)
     # The right finger is at 2 q + 0.1; weights (1 + 2) g do work on q, the ground's force twice.
     assert sim.q[0, 0] == pytest.approx(-0.1, abs=1e-9)
@@ -147,6 +215,6 @@ def test_mimic_joints_touch_and_stop() -> None:
     assert stopped.q[0, 0] == pytest.approx(-0.5, abs=1e-9)
     assert stopped.joint_force("lead")[0] == pytest.approx(3 * 9.81, rel=1e-9)
     free = robot.simulator(1, dt=DT, ground=False, passive=False)
-    assert free.engine == "step"
+    assert free.engine == "machine code"
     # (1 + 4) q̈ = -3 g
     assert free.step(substeps=100).v[0, 0] == pytest.approx(-0.6 * 9.81 * 0.1, rel=1e-9)

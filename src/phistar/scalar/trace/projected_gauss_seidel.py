@@ -55,15 +55,23 @@ class JointBounds:
 
 
 class JointGroup(RowGroup):
-    """A joint that rubs, stops, or both."""
+    """A joint that rubs, stops, or both.
 
-    def __init__(self, first: int, delta: Matrix, bounds: JointBounds) -> None:
+    Args:
+        first, delta: As of ``RowGroup``.
+        bounds: What it may do.
+        least: Mobility below which loops hold it, so that its row does nothing; 0: it always moves.
+    """
+
+    def __init__(self, first: int, delta: Matrix, bounds: JointBounds, least: float = 0.0) -> None:
         super().__init__(first, delta)
         self.bounds = bounds
+        self.least = least
 
     @cached_property
     def _inverse(self) -> Scalar:
-        return 1.0 / self.delta[self.first][self.first]
+        mobility = self.delta[self.first][self.first]
+        return _reciprocal(mobility, self.least) if self.least else 1.0 / mobility
 
     @property
     def is_stop(self) -> bool:

@@ -7,6 +7,8 @@ and the laws of its rows alone, whose slopes derivatives need.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from phistar.model.model import Model
 from phistar.scalar.graph import Graph
 from phistar.scalar.linear.vectors import Matrix, Vector, dot, scaled, times
@@ -24,24 +26,27 @@ def row_state_sizes(rows: StepRows) -> dict[str, int]:
     return {"places": places, "rates": places, "free": rows.count, "dt": 1}
 
 
-def _laws(model: Model, rows: StepRows, g: Graph) -> tuple[RowLaws, Vector]:
+def _laws(
+    model: Model, rows: StepRows, g: Graph, least: Sequence[float] = ()
+) -> tuple[RowLaws, Vector]:
     sizes = row_state_sizes(rows)
     states = [RowState(g.load("places", i), g.load("rates", i)) for i in range(sizes["places"])]
     first = len(rows.bounded)
-    laws = RowLaws(model, rows, g.load("dt", 0), states[:first], states[first:])
+    laws = RowLaws(model, rows, g.load("dt", 0), states[:first], states[first:], least)
     return laws, [g.load("free", i) for i in range(rows.count)]
 
 
-def row_solver(model: Model, rows: StepRows) -> Unrolled:
+def row_solver(model: Model, rows: StepRows, least: Sequence[float] = ()) -> Unrolled:
     """delta, places, rates, free, dt, impulses -> ``impulses_next``.
 
     Args:
         model: The robot, for its gravity.
         rows: Of which there is at least one.
+        least: As of ``RowLaws``.
     """
     g, count = Graph(), rows.count
     delta: Matrix = [[g.load("delta", i * count + j) for j in range(count)] for i in range(count)]
-    laws, free = _laws(model, rows, g)
+    laws, free = _laws(model, rows, g, least)
     groups, offset = laws.groups(delta, free)
     slots = ChangingSlots(g)
     own = slots.take(count)

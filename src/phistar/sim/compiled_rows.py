@@ -214,35 +214,26 @@ def _with_rows(options: SteppingOptions) -> SteppingOptions:
 def _make_loop_row_stepper(
     model: Model, variable: LoopVelocity, options: SteppingOptions, rows: JointRows
 ) -> Stepper:
-    """Steps with rows of a robot with loops.
-
-    Friction and stops of joints that depend on each other are found slowly by sweeps: samples that
-    rub and come to a limit go on by the exact way in NumPy.
-    """
-    numpy = RowStepper(model, variable, options, rows)
-    rubs, stops = ("friction" in rows.parts), ("limits" in rows.parts)
-    if not rubs:
-        smooth = make_loop_stepper(model, variable, options)
-        stopped = _compiled_on_loops(model, variable, options, rows) or numpy
-        return LimitStepper(GuardedLoopStepper(smooth, rows), stopped)
-    friction = JointRows(variable, ("friction",), rows.implicit)
-    rubbing = _compiled_on_loops(model, variable, options, friction)
-    if rubbing is None:
-        return numpy
-    return LimitStepper(GuardedLoopStepper(rubbing, rows), numpy) if stops else rubbing
+    """Steps with rows of a robot with loops."""
+    stopped = _loop_row_stepper(model, variable, options, rows)
+    if "friction" in rows.parts:
+        return stopped
+    smooth = make_loop_stepper(model, variable, options)
+    return LimitStepper(GuardedLoopStepper(smooth, rows), stopped)
 
 
-def _compiled_on_loops(
+def _loop_row_stepper(
     model: Model, variable: LoopVelocity, options: SteppingOptions, rows: JointRows
-) -> Stepper | None:
-    """The machine code of steps with rows on loops, or None where there is none."""
+) -> Stepper:
+    """The machine code of steps with rows on loops where there is some."""
+    numpy = RowStepper(model, variable, options, rows)
     code = RowProgram(model, variable.smooth, rows.parts, rows.implicit)
     longer = _with_rows(options)
     patient = longer.work >= POLICY.min_loop_steps_to_wait
     if not (patient and variable.is_free and has_traced_code(model, code.key, longer)):
-        return None
+        return numpy
     found = make_loop_rollouts(model, options.scheme, options.threads, variable.smooth, code)
-    return LoopLevels(found, RowStepper(model, variable, options, rows)) if found else None
+    return LoopLevels(found, numpy) if found else numpy
 
 
 def _has_rows(model: Model, program: RatePrograms) -> bool:

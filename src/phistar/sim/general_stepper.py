@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Steps with contacts and joint physics of any robot, in matrices: mimic joints, redundant loops.
 
-The step is that of ``unilateral_step``. 𝓜ₕ, 𝒞, the rows L of joints and pairs and the rows G of
-loops are matrices here, and velocities that keep the loops are Xy, with X a basis of the null space
-of G:
+The step is that of ``unilateral_step``, with W of ``mobility`` in the place of 𝓜ₕ⁻¹:
 
-    𝓜ₕ⁻¹ becomes W = X(X*𝓜ₕX)⁻¹X*      Δ = LWL*      v⁺ = v + h v̇(loops) + WL*λ
+    Δ = LWL*      v⁺ = v + h v̇ + WL*λ
 
 Impulses λ are found by the same compiled sweeps of projected Gauss-Seidel; then the state goes to
 the nearest one on the loops, as in ``simulate``.
@@ -22,14 +20,13 @@ from phistar.errors import SampleError
 from phistar.joint_physics.implicit import implicit_numbers
 from phistar.joint_physics.passive_forces import passive_force_unchecked
 from phistar.kinematics import integrate_unchecked
-from phistar.loops.assembly import open_loop_error, usual_rank
-from phistar.loops.constrained_dynamics import require_on_loops
-from phistar.loops.rank import factored
-from phistar.loops.system import motion_at, rows_at
+from phistar.loops.assembly import open_loop_error
+from phistar.loops.system import rows_at
 from phistar.model.kinematic_loops import active_loops
 from phistar.sim.contact_points import ContactPoints
 from phistar.sim.divergence import diverged_samples, park_lost
 from phistar.sim.loop_stepper import onto_loops
+from phistar.sim.mobility import free_rates
 from phistar.sim.numpy_stepper import NumpyLoop
 from phistar.sim.stepper import StepSpan
 
@@ -133,14 +130,5 @@ class GeneralStepper(NumpyLoop):
         total = tau - dynamics.bias_force(model, q, v)
         if self.smooth:
             total = total + passive_force_unchecked(model, q, v, self.smooth) - h * K * v
-        if not self.closed:
-            W = np.linalg.inv(mass)
-            return v + h * (W @ total[..., None])[..., 0], W
-        loops = motion_at(model, q, v)
-        require_on_loops(model, loops, v, "step", float(np.finfo(float).eps))
-        rows = factored(loops.L, usual_rank(model))
-        start = rows.least_norm(-loops.bias)
-        X, Xt = rows.X, np.swapaxes(rows.X, -1, -2)
-        W = X @ np.linalg.solve(Xt @ mass @ X, Xt)
-        left = total - (mass @ start[..., None])[..., 0]
-        return v + h * (start + (W @ left[..., None])[..., 0]), W
+        rate, W = free_rates(model, q, v, mass, total)
+        return v + h * rate, W

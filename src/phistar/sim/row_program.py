@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from phistar.compile import traced_executable
+from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
 from phistar.scalar.trace.unilateral_rows import StepRows
 from phistar.sim.kernels import small_kernel
@@ -32,6 +33,7 @@ class RowProgram:
         entries: Which joint force each impulse is.
         count: Of impulses.
         rubs, stops: Whether some are of friction, of limits.
+        closed: Whether the robot has loops.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class RowProgram:
         self.entries = tuple(row.v for row in rows.bounded)
         self.count = max(len(self.entries), 1)
         self.rubs, self.stops = "friction" in parts, "limits" in parts
+        self.closed = bool(active_loops(model.loops))
 
     def tries_smooth(self, scheme: Scheme) -> bool:
         """Whether a step without rows comes first, and counts if it ends inside the limits.
@@ -72,14 +75,17 @@ class RowProgram:
         ]
 
     def end_calls(self, scheme: Scheme, real: str) -> list[StepCall]:
-        """What follows the steps: the smooth one is chosen, or q is clamped to the limits."""
+        """What follows the steps: the smooth one is chosen, or q is clamped to the limits.
+
+        Clamping would open loops: those stay closed, and a stop is met up to dt squared.
+        """
         from phistar.backends.llvm.run.rollout import StepCall
 
         if self.tries_smooth(scheme):
-            choose = small_kernel(self.model, "limit_programs.chosen", (), real)
+            choose = small_kernel(self.model, "limit_programs.chosen", (not self.closed,), real)
             ends = ("q_kept", "q_smooth", "x_smooth", "q_stopped", "x_stopped")
             return [StepCall(choose, ends, ("q0", "x0"))]
-        if not self.stops:
+        if self.closed or not self.stops:
             return []
         clamp = small_kernel(self.model, "limit_programs.clamped", (), real)
         return [StepCall(clamp, ("q_kept", "q0"), ("q0",))]

@@ -14,7 +14,7 @@ from phistar.scalar.graph import Graph
 from phistar.scalar.linear.vectors import Matrix, Vector, dot, scaled, times
 from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled
 from phistar.scalar.trace.iterated_line import ChangingSlots, IterationStage, iterated_line
-from phistar.scalar.trace.projected_gauss_seidel import start_scale, sweep
+from phistar.scalar.trace.projected_gauss_seidel import start_scale, stay_at_stops, sweep
 from phistar.scalar.trace.row_laws import RowLaws, RowState
 from phistar.scalar.trace.row_systems import PairSystem
 from phistar.scalar.trace.unilateral_rows import StepRows
@@ -56,11 +56,14 @@ def row_solver(model: Model, rows: StepRows, least: Sequence[float] = ()) -> Unr
     scale = start_scale(groups, given, offset, weight)
     begun = dict(zip(own, scaled(scale, given), strict=True))
     after = sweep(groups, PairSystem(delta, offset, state))
-    stage = IterationStage(dict(zip(own, after, strict=True)), rows.sweeps)
+    stages = [IterationStage(dict(zip(own, after, strict=True)), rows.sweeps)]
+    last = stay_at_stops(groups, PairSystem(delta, offset, state)) if least else None
+    if last is not None:
+        stages.append(IterationStage(dict(zip(own, last, strict=True))))
     stores = [Store("impulses_next", i, "", x) for i, x in enumerate(state)]
     inputs = {"delta": count * count, **row_state_sizes(rows), "impulses": count}
     signature = Signature(inputs, {"impulses_next": count}, ())
-    return iterated_line(signature, g, slots.count, begun, [stage], stores)
+    return iterated_line(signature, g, slots.count, begun, stages, stores)
 
 
 def row_bounds(model: Model, rows: StepRows) -> Unrolled:

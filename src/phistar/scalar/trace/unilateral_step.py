@@ -40,6 +40,7 @@ from phistar.scalar.trace.projected_gauss_seidel import (
     JointGroup,
     RowGroup,
     start_scale,
+    stay_at_stops,
     sweep,
 )
 from phistar.scalar.trace.row_laws import RowLaws, RowState
@@ -259,22 +260,22 @@ class _Solver:
 
     def program(self) -> Unrolled:
         """The program of the step."""
-        step, rounds = self.step, self.step.rows.sweeps
+        step = self.step
         given: Vector = [self.graph.load("impulses", i) for i in range(max(self.count, 1))]
         if not self.stops:
-            start, stage, change = self._iteration(given, self.groups)
+            start, stages, change = self._iteration(given, self.groups)
             state = self.slots.load(range(len(given)))
             stores = step.stores(change, state)
-            return self._line({**dict(enumerate(given)), **start}, [stage], stores)
+            return self._line({**dict(enumerate(given)), **start}, stages, stores)
         idle = {group.first for group in self.stops}
         main = [group for group in self.groups if group.first not in idle]
         begun: Vector = [0.0 if i in idle else x for i, x in enumerate(given)]
-        start, stage, change = self._iteration(begun, main)
+        start, first, change = self._iteration(begun, main)
         found = self._multipliers(begun, min(start, default=0))
         results, flag = self.slots.take(len(change) + self.count), self.slots.take(1)[0]
         needed = self._needed(given, change)
         left = dict(zip(results, [*change, *found], strict=True))
-        stages = [stage] if main else []
+        stages = first if main else []
         stages.append(IterationStage({**left, flag: needed}))
         again, whole, change = self._iteration(given, self.groups)
         found = self._multipliers(given, min(again))
@@ -282,7 +283,7 @@ class _Solver:
         final = [select(chosen, 0.0, x, y) for x, y in zip([*change, *found], kept, strict=True)]
         stages += [
             IterationStage(again, condition=flag),
-            replace(whole, rounds=rounds, condition=flag),
+            *(replace(stage, condition=flag) for stage in whole),
             IterationStage(dict(zip(results, final, strict=True)), condition=flag),
         ]
         nv = len(change)
@@ -296,8 +297,8 @@ class _Solver:
 
     def _iteration(
         self, given: Vector, groups: Sequence[RowGroup]
-    ) -> tuple[dict[int, Scalar], IterationStage, Vector]:
-        """What changing slots begin with, a sweep over some rows, and the change of v after all.
+    ) -> tuple[dict[int, Scalar], list[IterationStage], Vector]:
+        """What changing slots begin with, sweeps over some rows, and the change of v after all.
 
         Rows whose multipliers are given as zero are not there.
         """
@@ -313,12 +314,11 @@ class _Solver:
         scale = start_scale(groups, given, self.offset, weight)
         given, sums = scaled(scale, given), scaled(scale, sums)
         begun: dict[int, Scalar] = dict(zip(own, (given[i] for i in rows), strict=True))
-        system: RowSystem
         if by_paths:
             more = self.slots.take(len(sums))
             begun |= dict(zip(more, sums, strict=True))
             moved = self.slots.load(more)
-            system = PathSystem(
+            system: RowSystem = PathSystem(
                 self.delta, self.offset, [*state[: self.count], *moved], self.paths, self.weighted
             )
             change, _ = self.inward.outward(moved=moved)
@@ -328,9 +328,16 @@ class _Solver:
             system = PairSystem(self.delta, self.offset, state)
             change, _ = self.inward.outward([*state[: self.count], *zeros(self.loop_count)])
             places = rows
-        following = sweep(groups, system)
-        updates = {slot: following[i] for slot, i in zip(own, places, strict=True)}
-        return begun, IterationStage(updates, self.step.rows.sweeps), change
+
+        def stage(following: Vector, rounds: int) -> IterationStage:
+            updates = {slot: following[i] for slot, i in zip(own, places, strict=True)}
+            return IterationStage(updates, rounds)
+
+        stages = [stage(sweep(groups, system), self.step.rows.sweeps)]
+        if not self.is_tree:
+            last = stay_at_stops(groups, PairSystem(self.delta, self.offset, state))
+            stages += [] if last is None else [stage(last, 1)]
+        return begun, stages, change
 
     def _weight(self, rows: Sequence[int], given: Vector) -> tuple[Scalar, Vector]:
         """λ*Δλ of some rows, and of a tree D⁻¹Zλ, by which it is found."""

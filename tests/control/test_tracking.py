@@ -273,8 +273,8 @@ def test_wrong_use_is_refused(arm: phistar.Robot, plan: tuple[Trajectory, np.nda
 
 @pytest.mark.parametrize("closed", [False, True])
 def test_springs_and_damping_are_tracked(closed: bool) -> None:
-    """``passive=`` of plans and trackers: the joint forces of a plan keep a damped robot on it, without
-    the switch it stays behind; a tree and a linkage."""
+    """``passive=`` of plans and trackers: the joint forces of a plan keep a damped robot on it,
+    without the switch it stays behind; a tree and a linkage."""
     text = phistar.robots.path("four_bar" if closed else "double_pendulum").read_text()
     rubbed = text.replace("</joint>", '<dynamics damping="0.8"/></joint>')
     robot = phistar.load(rubbed.encode())

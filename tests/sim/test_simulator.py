@@ -93,6 +93,10 @@ def test_passive_parts_are_chosen() -> None:
     found = free.step(substeps=10)
     known = robot.simulate([0.1], [0.0], dt=DT, steps=10, scheme="rk4", passive=False)
     np.testing.assert_allclose(found.q[0], known.q[-1], rtol=1e-12)
+    for name in ("semi_implicit", "implicit"):  # the same step by its other names
+        same = robot.simulator(1, dt=0.02, passive={"springs", "damping"}, scheme=name)
+        same.reset(q=[0.0])
+        assert (same.step(substeps=200).q == held.q).all()
     with pytest.raises(UnknownNameError, match="springs"):
         robot.simulator(1, dt=DT, passive={"spring"})
     with pytest.raises(ArgumentError, match="semi_implicit"):

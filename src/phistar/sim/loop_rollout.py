@@ -171,8 +171,8 @@ def projection_calls(
         read, written = (f"q{at}", f"x{at}"), (f"q{after}", f"x{after}", "gap")
         calls.append(StepCall(projection, read, written))
         at = after
-    read, written = (f"q{at}", f"x{at}", "gap"), (f"q{end}", f"x{end}")
-    return [*calls, StepCall(_kept_kernel(model), read, written)]
+    last = StepCall(_kept_kernel(model), (f"q{at}", f"x{at}", "gap"), (f"q{end}", f"x{end}"))
+    return [*calls, last]
 
 
 def projection_kernel(model: Model) -> MachineKernel | None:

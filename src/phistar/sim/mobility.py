@@ -18,9 +18,7 @@ from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
 
 
-def free_rates(
-    model: Model, q: Array, v: Array, mass: Array, force: Array
-) -> tuple[Array, Array]:
+def free_rates(model: Model, q: Array, v: Array, mass: Array, force: Array) -> tuple[Array, Array]:
     """v̇ (batch, nv) under joint forces, and W (batch, nv, nv).
 
     Args:

@@ -54,7 +54,9 @@ class RowProgram:
         It need not where velocity is stepped first: rows that do nothing leave it as it is.
         """
         told = scheme.instructions
-        return not (self.rubs or any(isinstance(p, EvaluateRates) and p.velocity_only for p in told))
+        return not (
+            self.rubs or any(isinstance(p, EvaluateRates) and p.velocity_only for p in told)
+        )
 
     def hold_calls(self, scheme: Scheme, real: str) -> list[StepCall]:
         """From ``q0``, ``x0``, ``tau``, ``h`` and ``impulses`` to ``tau_held`` and ``q_kept``."""

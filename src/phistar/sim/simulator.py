@@ -40,11 +40,10 @@ from phistar.sim.law_calls import Controller
 from phistar.sim.live_view import ShownLive
 from phistar.sim.loop_stepper import LoopVelocity, samples_off_loops
 from phistar.sim.sample_choice import chosen_samples, random_rows, rows_for_samples
-from phistar.sim.schemes import SCHEMES
+from phistar.sim.schemes import SCHEMES, SEMI_IMPLICIT
 from phistar.sim.sensors import HasSensors
 from phistar.sim.simulator_laws import SimulatorLaw
 from phistar.sim.simulator_options import (
-    CONTACT_SCHEME,
     SimulatorOptions,
     SimulatorState,
     require_count,
@@ -111,8 +110,9 @@ class Simulator(HasSensors, ShownLive):
             ArgumentError: There are too many rows, or another scheme.
         """
         model, options = self._model, self._options
+        scheme = SEMI_IMPLICIT if options.has_row_step else SCHEMES[options.scheme]
         stepping = SteppingOptions(
-            SCHEMES[options.scheme],
+            scheme,
             POLICY.simulator_steps * self.batch,
             options.threads,
             keep_going=options.on_error == "freeze",
@@ -345,9 +345,9 @@ class Simulator(HasSensors, ShownLive):
                 f"robot '{self._model.name}' has closed loops, for which there are no derivatives "
                 "of steps with contacts and joint physics; use robot.discretize"
             )
-        if self._options.scheme != CONTACT_SCHEME:
+        if not self._options.has_row_step:
             raise ArgumentError(
-                f"linearize is for scheme '{CONTACT_SCHEME}', not '{self._options.scheme}'; "
+                f"linearize is for scheme '{SEMI_IMPLICIT.name}', not '{self._options.scheme}'; "
                 "use that"
             )
         total = self._forces(tau, None, "world_aligned")

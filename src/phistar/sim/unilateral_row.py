@@ -83,9 +83,7 @@ def _trace(model: Model, rows: StepRows | None) -> Unrolled:
     loops = loop_tracer(model, ANYWHERE) if active_loops(model.loops) else None
     found = _rows(model, rows)
     least = least_mobilities(model, found)
-    return unilateral_step(
-        model, found, TreeBias(bias, frozenset(OPTIONAL_INPUTS)), loops, least
-    )
+    return unilateral_step(model, found, TreeBias(bias, frozenset(OPTIONAL_INPUTS)), loops, least)
 
 
 def _shapes(model: Model, rows: StepRows | None) -> Mapping[str, tuple[int, ...]]:

@@ -217,8 +217,8 @@ class _StepTrace:
         """Rows G of loops in body order, and G(v⁺ - v⁻)."""
         if self.loops is None:
             return [], []
-        model, g = self.model, self.graph
-        q, v = ([g.load(name, i) for i in range(n)] for name, n in (("q", model.nq), ("v", model.nv)))
+        q: Vector = [self.q(i) for i in range(self.model.nq)]
+        v: Vector = [self.graph.load("v", i) for i in range(self.model.nv)]
         found = self.loops.rows(q, v)
         return [self.loops.in_body_order(row) for row in found.L], scaled(-self.h, found.bias)
 
@@ -344,7 +344,9 @@ class _Solver:
         total: Scalar = 0.0
         if not self.is_tree:
             for i in rows:
-                total = total + given[i] * dot([self.delta[i][j] for j in rows], [given[j] for j in rows])
+                total = total + given[i] * dot(
+                    [self.delta[i][j] for j in rows], [given[j] for j in rows]
+                )
             return total, []
         sums = zeros(self.step.model.nv)
         for i in rows:

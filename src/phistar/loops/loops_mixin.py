@@ -235,6 +235,7 @@ class Constrained:
         reference: str = "world_aligned",
         constraints: Sequence[Constraint] | None = None,
         allow_residual: bool = False,
+        passive: Passive = False,
     ) -> ConstrainedInverse:
         """Efforts of actuators that give the accelerations ``vdot`` on the loops.
 
@@ -250,6 +251,8 @@ class Constrained:
             forces, reference: As in ``inverse_dynamics``.
             constraints: More constraints, for this call.
             allow_residual: Give the nearest efforts if the actuators cannot drive the motion.
+            passive: As in ``inverse_dynamics``: forces of the joints themselves that the efforts
+                make up for.
 
         Raises:
             UnderactuatedError: The actuators cannot give this acceleration; it names the motion.
@@ -258,7 +261,7 @@ class Constrained:
         if constraints is not None:
             return self._for_call(constraints).constrained_inverse_dynamics(  # type: ignore[no-any-return]
                 q, v, vdot, actuated=actuated, forces=forces, reference=reference,
-                allow_residual=allow_residual,
+                allow_residual=allow_residual, passive=passive,
             )  # fmt: skip
         wrenches = check_wrenches(self.model, q, forces, reference)
         return inverse.constrained_inverse_dynamics(
@@ -270,6 +273,7 @@ class Constrained:
             wrenches,
             allow_residual=allow_residual,
             held=self._held,
+            passive=passive,
         )
 
     def _nan_where_bad(

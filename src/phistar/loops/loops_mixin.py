@@ -42,6 +42,7 @@ from phistar.model.kinematic_loops import TREE_CURE, active_loops
 from phistar.model.model import Model
 from phistar.model.model_cache import Entry, entries, front_key, try_other_frames
 from phistar.model.wrenches import check_wrenches
+from phistar.reprs import one_line_repr
 
 if TYPE_CHECKING:
     from phistar.constraints import Constraint
@@ -53,6 +54,7 @@ PUSHING = "generalised_force"
 _PUSHING_FRONT = front_key(PUSHING)
 
 
+@one_line_repr
 @dataclass(frozen=True)
 class NamedRows:
     """An array with rows of loops: ``rows["pin"]`` are those of one loop; NumPy takes it whole.

@@ -90,7 +90,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "constraints": ("errors spatial model", "numpy"),
     "loops": (
         "errors reprs spatial model arguments constraints algebra algorithms scalar backends "
-        "compile dynamics joint_physics derivatives linear operators kernels",
+        "compile dynamics joint_physics derivatives diagonal linear operators kernels",
         "numpy",
     ),
     "whole_system": (
@@ -115,7 +115,10 @@ LAYERS: dict[str, tuple[str, str]] = {
         "errors file_packages settings progress arguments compile kernels ident robot",
         "numpy dask distributed threadpoolctl",
     ),
-    "interop": ("errors model robot", "numpy jax torch casadi gymnasium"),
+    "interop": (
+        "errors whole_files model arguments scalar backends compile joint_physics c_export robot",
+        "numpy jax torch casadi gymnasium",
+    ),
     "viewer": (
         "errors spatial model sweeps dynamics derivatives diagonal energies explain drawing "
         "inverse_kinematics",
@@ -141,6 +144,7 @@ ENGINES = {
     "rosbags": "file_packages.py",
     "xacro": "loaders/xacro.py",
     "threadpoolctl": "scale/packages.py",
+    "torch": "interop/torch_import.py",
     "zarr": "file_packages.py",
 }
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import csv
 import json
-import struct
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,6 +31,8 @@ FORMAT = 1
 TOPIC = "/joint_states"
 """Channel of a log; its messages have the fields of ROS's JointState."""
 _NANOSECONDS = 1e9
+_DAMAGES = (KeyError, ValueError, EOFError, IndexError, zipfile.BadZipFile, zlib.error)
+"""What readers raise of files that are damaged, or of another kind."""
 _TEXTS = ("scheme", "variables", "engine")
 _NUMBERS = ("steps", "rejected")
 
@@ -83,10 +86,11 @@ def load(path: str | Path, robot: HasModel | Model) -> Simulation:
         raise _unknown_suffix(source)
     try:
         found = read(source, model)
-    except (KeyError, ValueError, EOFError, IndexError) as error:
+    except _DAMAGES as error:
         if isinstance(error, ArgumentError):
             raise
-        raise ArgumentError(f"'{source}' is no simulation that phistar wrote: {error}") from None
+        said = " ".join(str(error).split())
+        raise ArgumentError(f"'{source}' is no simulation that phistar wrote: {said}") from None
     states = len(found["t"])
     expected = {"q": (states, model.nq), "v": (states, model.nv)}
     for name, (rows, columns) in expected.items():
@@ -140,6 +144,9 @@ def _write_npz(sim: Simulation, path: Path) -> None:
 
 
 def _read_npz(path: Path, model: Model) -> Fields:
+    if not zipfile.is_zipfile(path):
+        path.stat()  # says so if there is none
+        raise ValueError("it is no archive of NumPy, or its end is missing")
     with np.load(path, allow_pickle=False) as archive:
         about = json.loads(str(archive["about"]))
         if about["format"] != FORMAT:
@@ -172,9 +179,18 @@ def _write_csv(sim: Simulation, path: Path) -> None:
 
 
 def csv_table(path: Path) -> tuple[list[str], Array]:
-    """Names and rows of a table of numbers; an empty cell is NaN."""
+    """Names and rows of a table of numbers; an empty cell is NaN.
+
+    Raises:
+        ValueError: It is none.
+    """
     with path.open(newline="", encoding="utf-8") as file:
-        head, *lines = csv.reader(file)
+        try:
+            head, *lines = list(csv.reader(file)) or [[]]
+        except csv.Error as error:
+            raise ValueError(f"it is no table: {error}") from None
+        if not head:
+            raise ValueError("its first line is empty, expected names of columns")
         numbers = [[float(x) if x.strip() else np.nan for x in line] for line in lines if line]
     return [name.strip() for name in head], np.array(numbers).reshape(-1, len(head))
 
@@ -267,21 +283,19 @@ def mcap_messages(path: Path, topic: str | None = TOPIC) -> Iterator[LogMessage]
         topic: Of one channel; None: of all.
 
     Raises:
-        ArgumentError: It is none, or not whole.
+        ArgumentError: It is damaged, or no log.
     """
-    topics = None if topic is None else [topic]
-    package = mcap()
+    topics, make_reader = None if topic is None else [topic], mcap().reader.make_reader
     with path.open("rb") as file:
         try:
-            messages = package.reader.make_reader(file).iter_messages(topics=topics)
-            for schema, channel, message in messages:
+            for schema, channel, message in make_reader(file).iter_messages(topics=topics):
                 name = "" if schema is None else str(schema.name)
                 yield LogMessage(
                     channel.topic, name, channel.message_encoding, message.log_time, message.data
                 )
-        except (package.exceptions.McapError, struct.error) as error:
-            said = str(error) or type(error).__name__
-            raise ArgumentError(f"'{path}' is no whole MCAP file: {said}") from None
+        except Exception as error:  # mcap raises what unpacks and decompresses its parts
+            said = " ".join(str(error).split()) or type(error).__name__
+            raise ArgumentError(f"'{path}' is damaged, or no MCAP log: {said}") from None
 
 
 def _read_mcap(path: Path, model: Model) -> Fields:

@@ -15,10 +15,12 @@ from phistar.model.joint_physics import Passive
 from phistar.reprs import one_line_repr
 from phistar.scalar.trace.unilateral_rows import StepRows
 from phistar.sim.contact_pairs import Ground
-from phistar.sim.schemes import SCHEMES
+from phistar.sim.scheme_choice import AUTO
+from phistar.sim.schemes import IMPLICIT, SCHEMES, SEMI_IMPLICIT
 
 ON_ERROR = ("raise", "freeze")
-CONTACT_SCHEME = "semi_implicit"
+ROW_SCHEMES = (AUTO, SEMI_IMPLICIT.name, IMPLICIT.name)
+"""Names of the step with contacts and joint physics: v first, springs and damping at its end."""
 
 
 @one_line_repr
@@ -44,7 +46,7 @@ class SimulatorOptions:
     """What a simulator is made of; see ``Robot.simulator``."""
 
     dt: float
-    scheme: str = CONTACT_SCHEME
+    scheme: str = AUTO
     ground: Ground = True
     passive: Passive = True
     points: Sequence[str] | Mapping[str, float] = ()
@@ -58,8 +60,8 @@ class SimulatorOptions:
     def check(self) -> None:
         """Raise unless numbers and names are possible."""
         require_time("dt", self.dt)
-        if self.scheme not in SCHEMES:
-            raise UnknownNameError("scheme", self.scheme, SCHEMES)
+        if self.scheme not in (AUTO, *SCHEMES):
+            raise UnknownNameError("scheme", self.scheme, (AUTO, *SCHEMES))
         if self.on_error not in ON_ERROR:
             known = " or ".join(map(repr, ON_ERROR))
             raise ArgumentError(f"on_error is {self.on_error!r}, expected {known}")
@@ -69,12 +71,17 @@ class SimulatorOptions:
         if not isinstance(self.seed, (int, np.integer)) or self.seed < 0:
             raise ArgumentError(f"seed is {self.seed!r}, expected a whole number, 0 or more")
 
+    @property
+    def has_row_step(self) -> bool:
+        """Whether the scheme is that of steps with contacts and joint physics."""
+        return self.scheme in ROW_SCHEMES
+
     def require_scheme(self, rows: StepRows) -> None:
         """Raise unless the scheme takes these rows."""
-        if self.scheme != CONTACT_SCHEME:
+        if not self.has_row_step:
             raise ArgumentError(
                 f"scheme '{self.scheme}' with {len(rows.contacts)} pairs that may touch "
                 f"and {len(rows.joints)} joints with springs, damping, friction or limits: impacts "
-                f"and friction are solved at the end of a step, by '{CONTACT_SCHEME}' alone. Use "
-                "that, or ground=False and passive=False."
+                f"and friction are solved at the end of a step, by '{SEMI_IMPLICIT.name}' alone. "
+                "Use that, or ground=False and passive=False."
             )

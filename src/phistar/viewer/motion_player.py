@@ -135,6 +135,11 @@ class MotionPlayer:
             self._contacts.hide()
         self.go_to(0)
 
+    def show_ghosts(self, q: Array) -> None:
+        """Other robots at configurations (copies, nq), in place of those that were shown."""
+        with self._lock:
+            self._ghosts.show(q)
+
     def toggle(self) -> None:
         """Play, or pause."""
         self._playing = not self._playing

@@ -114,7 +114,10 @@ LAYERS: dict[str, tuple[str, str]] = {
         "errors file_packages settings progress compile kernels ident robot",
         "numpy dask distributed threadpoolctl",
     ),
-    "interop": ("errors model robot", "numpy jax torch casadi gymnasium"),
+    "interop": (
+        "errors model arguments scalar backends compile joint_physics robot",
+        "numpy jax torch casadi gymnasium",
+    ),
     "viewer": (
         "errors spatial model sweeps dynamics derivatives diagonal energies explain drawing "
         "inverse_kinematics",
@@ -140,6 +143,7 @@ ENGINES = {
     "rosbags": "file_packages.py",
     "xacro": "loaders/xacro.py",
     "threadpoolctl": "scale/packages.py",
+    "torch": "interop/torch_import.py",
     "zarr": "file_packages.py",
 }
 

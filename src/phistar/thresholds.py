@@ -339,6 +339,17 @@ class Policy:
     """Fraction of a contact's mobility in all directions below which it has none along its normal:
     a point of a planar robot that cannot leave its plane. Such a row does nothing."""
 
+    simulator_steps: int = 1000
+    """Steps that a simulator is expected to take: they decide whether it waits for machine code."""
+
+    simulator_projections: int = 2
+    """Newton steps with which each step of a simulator goes back to closed loops; samples that need
+    more take their steps in NumPy."""
+
+    smallest_joint_mobility: float = 2.0**-33
+    """Fraction of the mobility of a joint that nothing holds below which closed loops hold it: what
+    is left is rounding, and its friction and stops have nothing to do."""
+
     contact_sweeps: int = 20
     """Sweeps of projected Gauss-Seidel over all rows in a step. They begin with the impulses of the
     step before, so that what rests or slides is solved in a few steps whatever their number."""

@@ -6,13 +6,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
 from phistar import dynamics
 from phistar.arguments import check_out, check_shapes, checked_state
-from phistar.arrays import Array
+from phistar.arrays import Array, DType
 from phistar.compile import run_traced_results, traced_executable
 from phistar.errors import (
     LoopVelocityError,
@@ -274,7 +273,7 @@ def posed(
     purpose: str,
     method: str = "auto",
     held: Held = NOT_HELD,
-) -> tuple[LoopProblem, np.dtype[Any]]:
+) -> tuple[LoopProblem, DType]:
     """The problem of checked arguments, and the precision of its results.
 
     Args:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from phistar.arguments import checked_state, number_rows
 from phistar.arrays import Array
@@ -43,6 +43,7 @@ from phistar.model.kinematic_loops import TREE_CURE, active_loops
 from phistar.model.model import Model
 from phistar.model.model_cache import Entry, entries, front_key, try_other_frames
 from phistar.model.wrenches import check_wrenches
+from phistar.reprs import one_line_repr
 
 if TYPE_CHECKING:
     from phistar.constraints import Constraint
@@ -58,6 +59,7 @@ PUSHING = "generalised_force"
 _PUSHING_FRONT = front_key(PUSHING)
 
 
+@one_line_repr
 @dataclass(frozen=True)
 class NamedRows:
     """An array with rows of loops: ``rows["pin"]`` are those of one loop; NumPy takes it whole.
@@ -80,7 +82,7 @@ class NamedRows:
         rows = self.slices[loop]
         return self.values[..., rows, :] if self.tail else self.values[..., rows]
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
         return np.array(self.values, dtype=dtype, copy=copy)
 
     @property
@@ -240,6 +242,7 @@ class Constrained:
         reference: str = "world_aligned",
         constraints: Sequence[Constraint] | None = None,
         allow_residual: bool = False,
+        passive: Passive = False,
     ) -> ConstrainedInverse:
         """Efforts of actuators that give the accelerations ``vdot`` on the loops.
 
@@ -255,6 +258,8 @@ class Constrained:
             forces, reference: As in ``inverse_dynamics``.
             constraints: More constraints, for this call.
             allow_residual: Give the nearest efforts if the actuators cannot drive the motion.
+            passive: As in ``inverse_dynamics``: forces of the joints themselves that the efforts
+                make up for.
 
         Raises:
             UnderactuatedError: The actuators cannot give this acceleration; it names the motion.
@@ -263,7 +268,7 @@ class Constrained:
         if constraints is not None:
             return self._for_call(constraints).constrained_inverse_dynamics(  # type: ignore[no-any-return]
                 q, v, vdot, actuated=actuated, forces=forces, reference=reference,
-                allow_residual=allow_residual,
+                allow_residual=allow_residual, passive=passive,
             )  # fmt: skip
         wrenches = check_wrenches(self.model, q, forces, reference)
         return inverse.constrained_inverse_dynamics(
@@ -275,6 +280,7 @@ class Constrained:
             wrenches,
             allow_residual=allow_residual,
             held=self._held,
+            passive=passive,
         )
 
     def _nan_where_bad(
@@ -618,16 +624,16 @@ class ClosesLoops(Constrained):
             q, v, tau, dt, scheme, forces=forces, reference=reference, passive=passive
         )
 
-    def _not_with_loops(self, purpose: str, cure: str = TREE_CURE) -> Any:
+    def _not_with_loops(self, purpose: str, cure: str = TREE_CURE) -> NoReturn:
         raise LoopError(self.model.name, purpose, active_loops(self.model.loops), cure)
 
-    def linearize_hybrid(self, *args: Any, **kwargs: Any) -> Any:
+    def linearize_hybrid(self, *args: object, **kwargs: object) -> NoReturn:
         """Not with loops: ``robot.tree`` has it."""
-        return self._not_with_loops("linearize_hybrid")
+        self._not_with_loops("linearize_hybrid")
 
-    def forward_dynamics_second(self, *args: Any, **kwargs: Any) -> Any:
+    def forward_dynamics_second(self, *args: object, **kwargs: object) -> NoReturn:
         """Not with loops: ``robot.tree`` has it."""
-        return self._not_with_loops("forward_dynamics_second")
+        self._not_with_loops("forward_dynamics_second")
 
     def vdot_parameters(
         self, q: Coordinates, v: Coordinates, tau: Coordinates, *, on_error: str = "raise"
@@ -646,13 +652,13 @@ class ClosesLoops(Constrained):
         asked = parameters.regressor(loop_system(self.model).tree, q, v, at.vdot)
         return np.asarray(-(at.vdot_tau @ asked))
 
-    def diagonal_forward_dynamics(self, *args: Any, **kwargs: Any) -> Any:
+    def diagonal_forward_dynamics(self, *args: object, **kwargs: object) -> NoReturn:
         """Not with loops: ``robot.tree`` has it, and ``robot.minimal(q).operators()`` η of the
         embedded tree."""
-        return self._not_with_loops("diagonal_forward_dynamics", EMBEDDED_CURE)
+        self._not_with_loops("diagonal_forward_dynamics", EMBEDDED_CURE)
 
-    def hvp(self, function: str, *args: Any, **kwargs: Any) -> Any:
+    def hvp(self, function: str, *args: object, **kwargs: object) -> NoReturn:
         """Of inverse dynamics as of a tree; not of forward dynamics."""
         if function == "forward_dynamics":
-            return self._not_with_loops("hvp of forward_dynamics")
+            self._not_with_loops("hvp of forward_dynamics")
         return super().hvp(function, *args, **kwargs)  # type: ignore[misc]

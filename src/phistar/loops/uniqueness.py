@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from phistar.arrays import Array
 from phistar.errors import UnknownNameError
@@ -55,7 +55,7 @@ class UniqueComponents:
         fine: Array = np.all(self.values.reshape(-1, 6), axis=0)
         return tuple(name for name, good in zip(COMPONENTS, fine, strict=True) if not good)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
         return np.array(self.values, dtype=dtype, copy=copy)
 
 

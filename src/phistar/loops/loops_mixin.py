@@ -51,7 +51,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 EMBEDDED_CURE = (
-    f"{TREE_CURE} On the loops, robot.minimal(q).operators().eta has η of the independent coordinates."
+    f"{TREE_CURE} On the loops, robot.minimal(q).operators().eta has η of the independent "
+    "coordinates."
 )
 PUSHING = "generalised_force"
 """The program of joint forces of wrenches."""

@@ -215,12 +215,12 @@ def _print_outlook(console: Console) -> None:
     console.print()
     console.print(Text("What to do next", style="bold"))
     for line, what in NEXT.items():
-        console.print(f"{line:<42}{what}", soft_wrap=True)
+        console.print(f"{line:<46}{what}", soft_wrap=True)
 
 
 NEXT = {
-    "phistar view panda": "move it by the mouse, see its algebra at work",
-    "phistar view quadruped --ground": "let it fall: contact forces, gaps, energies",
+    "make view": "move the arm by the mouse, see its algebra at work",
+    "make view ROBOT=quadruped VIEW_ARGS=--ground": "let one fall: contact forces, gaps",
     "phistar explain forward_dynamics panda": "from operators to operation counts",
     "phistar check robot.urdf": "your own robot",
     "make examples": "controllers at work, with plots",

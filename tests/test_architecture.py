@@ -78,7 +78,7 @@ LAYERS: dict[str, tuple[str, str]] = {
         "errors spatial model arguments algebra compile kinematics derivatives",
         "numpy",
     ),
-    "inverse_kinematics": ("errors spatial model scalar backends compile", "numpy"),
+    "inverse_kinematics": ("errors reprs spatial model scalar backends compile", "numpy"),
     "c_export": (f"errors model arguments {LEVELS} compile explain kernels", ""),
     "sim": (
         "errors file_packages memory_limits progress reprs spatial model arguments constraints "
@@ -89,7 +89,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "constraints": ("errors spatial model", "numpy"),
     "loops": (
         "errors reprs spatial model arguments constraints algebra algorithms scalar backends "
-        "compile dynamics joint_physics derivatives linear operators kernels",
+        "compile dynamics joint_physics derivatives diagonal linear operators kernels",
         "numpy",
     ),
     "whole_system": (
@@ -111,10 +111,13 @@ LAYERS: dict[str, tuple[str, str]] = {
         "numpy scipy",
     ),
     "scale": (
-        "errors file_packages settings progress compile kernels ident robot",
+        "errors file_packages settings progress arguments compile kernels ident robot",
         "numpy dask distributed threadpoolctl",
     ),
-    "interop": ("errors model robot", "numpy jax torch casadi gymnasium"),
+    "interop": (
+        "errors whole_files model arguments scalar backends compile joint_physics c_export robot",
+        "numpy jax torch casadi gymnasium",
+    ),
     "viewer": (
         "errors spatial model sweeps dynamics derivatives diagonal energies explain drawing "
         "inverse_kinematics",
@@ -140,6 +143,7 @@ ENGINES = {
     "rosbags": "file_packages.py",
     "xacro": "loaders/xacro.py",
     "threadpoolctl": "scale/packages.py",
+    "torch": "interop/torch_import.py",
     "zarr": "file_packages.py",
 }
 

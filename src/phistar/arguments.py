@@ -41,6 +41,36 @@ def checked_state(model: Model, **arguments: Coordinates) -> tuple[Array, ...]:
     return checked_numbers(model, **check_shapes(model, **arguments))
 
 
+def require_real(**arrays: Array) -> None:
+    """Raise for complex numbers, of which a part would be cut off."""
+    for name, array in arrays.items():
+        if array.dtype.kind == "c":
+            raise ArgumentError(f"{name} is complex, expected real numbers: {name}.real")
+
+
+def require_count(name: str, given: object, what: str = "1 or more") -> int:
+    """A whole number above 0, or an error that names it."""
+    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 1:
+        raise ArgumentError(f"{name} is {given!r}, expected {what}")
+    return int(given)
+
+
+def require_time(name: str, given: object) -> float:
+    """A time greater than zero [s], or an error that names it."""
+    known = isinstance(given, (int, float, np.integer, np.floating)) and 0.0 < given < np.inf
+    if not known or isinstance(given, bool):
+        raise ArgumentError(f"{name} is {given!r}, expected a time greater than zero [s]")
+    return float(given)  # type: ignore[arg-type]
+
+
+def require_robot(robot: object) -> None:
+    """Raise unless something has the model of a robot."""
+    if not isinstance(getattr(robot, "model", None), Model):
+        raise ArgumentError(
+            f"robot is {robot!r:.80}, expected a phistar.Robot, such as phistar.load('panda')"
+        )
+
+
 def checked_numbers(model: Model, **arrays: Array) -> tuple[Array, ...]:
     """What ``check_shapes`` leaves to others: the same arrays, finite, quaternions unit.
 

@@ -178,6 +178,12 @@ class Robot(
             if name not in known:
                 raise UnknownNameError("loop", name, known, self.name)
         kept = [replace(x, active=x.active and x.name not in off) for x in self.model.loops]
+        for given in constraints:
+            if not isinstance(given, Constraint | Loop):
+                raise ArgumentError(
+                    f"with_loops got a {type(given).__name__}, expected constraints one by one, "
+                    'such as with_loops(phistar.constraints.Point("foot"), off=["pin"])'
+                )
         added = [x.on(self.model, at) if isinstance(x, Constraint) else x for x in constraints]
         return Robot(self.model.with_loops((*kept, *added)), self.load_report)
 

@@ -3,6 +3,7 @@
 
 requests       kinds of requests: vectors, matrices, bundles of both, traced quantities
 traced         the quantities that are traced directly, a row each
+derivative_rows    derivatives of those, from their own programs
 node_rows      those of robots whose mimic joints are reduced, over nodes of links
 request_table  REQUESTS, every quantity of a robot by name
 on_loops       names of quantities on robots with loops
@@ -13,6 +14,7 @@ reduced_expressions  own expressions on robots whose mimic joints are reduced
 """
 
 from phistar.backends import Executable
+from phistar.compile.derivative_rows import derivative_row, input_sizes
 from phistar.compile.evaluate import (
     RequestKey,
     chained_entry,
@@ -90,6 +92,8 @@ __all__ = [
     "cheapest_equivalent",
     "cheapest_inner_products",
     "compile_outputs",
+    "derivative_row",
+    "input_sizes",
     "compile_request",
     "embedded_request",
     "evaluate_bundle",

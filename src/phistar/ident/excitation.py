@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from phistar.arguments import require_count, require_robot, require_time
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.ident.base_parameters import BaseParameters, base_parameters
@@ -133,6 +134,10 @@ def excitation(
     """
     if criterion not in CRITERIA:
         raise UnknownNameError("criterion", criterion, CRITERIA)
+    require_robot(robot)
+    require_time("period", period)
+    for name, given in (("harmonics", harmonics), ("starts", starts), ("samples", samples)):
+        require_count(name, given)
     shifts_of(robot)
     search = _Search(robot, period, harmonics, criterion, friction, rotors, noise, samples, margin)
     rng = np.random.default_rng(seed)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from phistar.errors import ArgumentError, pluralize
-from phistar.file_packages import mcap, rosbags
+from phistar.file_packages import rosbags
 from phistar.ident.recording import FIELDS, Recording, shown
 from phistar.sim.files import TOPIC, mcap_messages
 
@@ -43,10 +43,7 @@ class JointState:
 
 def read_mcap(source: Path, topic: str | None) -> Recording:
     """The messages of an MCAP file, encoded as JSON or as ROS does."""
-    try:
-        return recording_of(source, list(_mcap_states(source)), topic)
-    except mcap().exceptions.McapError as error:
-        raise ArgumentError(f"'{source}' is no whole MCAP file: {error}") from None
+    return recording_of(source, list(_mcap_states(source)), topic)
 
 
 def _mcap_states(source: Path) -> Iterator[JointState]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import html
 import io
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,7 +36,9 @@ def report_html(result: Identification) -> str:
         "Doubts": _list(result.doubts, "None: the robot's model and the log belong together."),
         "Notes": _list(result.notes, "None."),
         "Residuals": _table_of_joints(result),
-        "Forces and residuals over samples": _picture(_force_figure(result), "forces, residuals"),
+        f"{result.sample.signal.capitalize()}s and residuals over samples": _picture(
+            _force_figure(result), f"{result.sample.signal}s, residuals"
+        ),
         "Distribution of residuals": _picture(_residual_figure(result), "residual histograms"),
         "Base parameters": _base_table(result),
         "Links": _links(result),
@@ -74,6 +77,7 @@ def _list(texts: tuple[str, ...], otherwise: str) -> str:
 
 
 def _table_of_joints(result: Identification) -> str:
+    signal = result.sample.signal
     size = np.sqrt(np.nanmean(result.sample.measured**2, axis=0))
     rows = []
     for k, name in enumerate(result.groups):
@@ -91,7 +95,7 @@ def _table_of_joints(result: Identification) -> str:
             )
         )
     head = (
-        "joint", "rows", "force, rms", "residual, rms", "of the force",
+        "joint", "rows", f"{signal}, rms", "residual, rms", f"of the {signal}",
         "residual on unseen parts", "samples worth one",
     )  # fmt: skip
     return html_table(head, rows)
@@ -191,3 +195,10 @@ def _residual_figure(result: Identification) -> Figure:
 def _plain(text: str) -> str:
     """A name that matplotlib does not read as mathematics."""
     return text.replace("$", r"\$")
+
+
+PLOTS: Mapping[str, Callable[[Identification], Any]] = {
+    "samples": _force_figure,
+    "residuals": _residual_figure,
+}
+"""Figures of an identification."""

@@ -87,7 +87,9 @@ def uniqueness(system: LoopSystem, rows: Array, relative: Array, rank: int) -> U
         whole = UniqueComponents(np.ones((*batch, 6), dtype=bool))
         return Uniqueness(every, {loop.name: whole for _, loop, _ in system.joints()})
     # Stresses of unit length without units: moments, and forces times the mechanism's size.
-    stress = np.linalg.svd(system.scaled(rows))[0][..., rank:]
+    scaled = system.scaled(rows)
+    wide = scaled.shape[-2] <= scaled.shape[-1]
+    stress = np.linalg.svd(scaled, full_matrices=not wide)[0][..., rank:]
     size = np.sqrt((stress * stress).sum(axis=-1))
     loops = {
         loop.name: np.asarray((size[..., own] < RANK_TOLERANCE).all(axis=-1))

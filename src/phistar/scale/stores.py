@@ -39,8 +39,9 @@ def open_inputs(source: StoredArray, names: Sequence[str] | None = None) -> dict
         return {name: _opened_array(name, each) for name, each in source.items()}
     group = source
     if isinstance(source, str | Path):
+        package = zarr()
         try:
-            group = zarr().open_group(str(source), mode="r")
+            group = package.open_group(str(source), mode="r")
         except Exception as error:
             # Zarr's errors for a path without a group differ from version to version.
             raise ArgumentError(f"cannot read a Zarr group from {str(source)!r}: {error}") from None

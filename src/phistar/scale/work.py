@@ -17,6 +17,7 @@ from inspect import signature
 
 import numpy as np
 
+from phistar.arguments import require_robot
 from phistar.arrays import Array, DType
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.kernels import RobotKernel
@@ -85,6 +86,7 @@ class Work:
         keywords: Sequence[str] = (),
         options: Mapping[str, object] | None = None,
     ) -> None:
+        require_robot(robot)
         if isinstance(quantity, str) and not callable(getattr(robot, quantity, None)):
             methods = [name for name in dir(robot) if not name.startswith("_")]
             raise UnknownNameError("quantity", quantity, methods)

@@ -243,16 +243,19 @@ class Simulation:
             tau = tau + passive_force_unchecked(self.model, q, v, smooth)
         return constrained_dynamics(self.model, q, v, tau, held=held)
 
-    def _refuse_external(self) -> None:
+    def _refuse_external(self, friction_known: bool = False) -> None:
+        """Raise if forces acted that are not kept; those of friction may be found again."""
         if self.external:
             raise ArgumentError(
                 "wrenches acted on frames, which the simulation does not keep; "
                 "robot.constrained_dynamics(sim.q[k], sim.v[k], sim.tau[k], forces=...) takes them"
             )
-        if "friction" in self.passive or self._touched_limits():
+        rubbed = "friction" in self.passive and not friction_known
+        if rubbed or self._touched_limits():
+            acted = "limits" if friction_known else "friction or limits"
             raise ArgumentError(
-                "friction or limits of joints acted, whose forces the simulation does not keep; "
-                "leave them out by passive={'springs', 'damping'}"
+                f"{acted} of joints acted, whose forces the simulation does not keep; leave them "
+                "out by passive={'springs', 'damping'}"
             )
 
     def _touched_limits(self) -> bool:
@@ -337,14 +340,15 @@ class Simulation:
         Args:
             parameters: Names such as ``"m.link"``, ``"Ixx.link"``, ``"viscous.joint"``,
                 ``"spring.joint"``, ``"rotor.joint"``, ``"offset.joint"`` (a constant joint force
-                against the motion), or whole groups: ``"inertia"``, ``"viscous"``, ``"spring"``,
-                ``"rotor"``, ``"offset"``.
+                against the motion), ``"coulomb.joint"`` (dry friction, held during each step), or
+                whole groups: ``"inertia"``, ``"viscous"``, ``"spring"``, ``"rotor"``, ``"offset"``,
+                ``"coulomb"``.
 
         Raises:
-            ArgumentError: Wrenches, friction or limits of joints acted, steps were not kept, or the
-                scheme chose its own.
+            ArgumentError: Wrenches or limits of joints acted, steps were not kept, or the scheme
+                chose its own.
         """
-        self._refuse_external()
+        self._refuse_external(friction_known=True)
         return sensitivities.sensitivity(self, parameters)
 
     def gradient(self, cost: MotionCost, parameters: Sequence[str] | str = ()) -> CostGradient:
@@ -354,7 +358,7 @@ class Simulation:
             cost: Such as ``control.QuadraticCost``, or your own ``control.Cost``.
             parameters: As for ``sensitivity``.
         """
-        self._refuse_external()
+        self._refuse_external(friction_known=True)
         return sensitivities.gradient(self, cost, parameters)
 
     def energy(self) -> Array:

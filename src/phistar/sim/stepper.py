@@ -56,10 +56,12 @@ class StepSpan:
         steps: Number of steps.
         every: Steps from one result to the next; divides ``steps``.
         results: q and x after each ``every`` steps, (steps / every, samples, n), to be filled;
-            under a law the joint forces of the last step before, too.
+            under a law the joint forces of the last step before, too, and where impulses are given
+            those of that step.
         samples: (samples,) their numbers in the batch.
         batch: Samples of the whole batch.
         first: Steps that were taken before.
+        impulses: (samples, rows) of the step before, of steppers that do not keep them.
     """
 
     q: Array
@@ -72,6 +74,7 @@ class StepSpan:
     samples: Array
     batch: int
     first: int = 0
+    impulses: Array | None = None
 
     @classmethod
     def of_batch(
@@ -104,23 +107,24 @@ class StepSpan:
             tau=self.tau[..., chosen, :],
             results=places,
             samples=self.samples[chosen],
+            impulses=None if self.impulses is None else self.impulses[chosen],
         )
         found = take(part)
         for result, place in zip(self.results, places, strict=True):
             result[:, chosen] = place
         return found
 
-    def store(self, step: int, q: Array, x: Array, lost: Array) -> None:
+    def store(self, step: int, q: Array, x: Array, lost: Array, *more: Array) -> None:
         """Put a state after a step where it belongs, if it is a result; NaN where it is lost."""
         if (step + 1) % self.every:
             return
-        for result, state in zip(self.results, (q, x), strict=True):
+        for result, state in zip(self.results, (q, x, *more), strict=True):
             result[step // self.every] = state
             result[step // self.every][lost] = np.nan
 
-    def store_rest(self, step: int, q: Array, x: Array, lost: Array) -> None:
+    def store_rest(self, step: int, q: Array, x: Array, lost: Array, *more: Array) -> None:
         """The same for this and all later results."""
-        for result, state in zip(self.results, (q, x), strict=True):
+        for result, state in zip(self.results, (q, x, *more), strict=True):
             result[step // self.every :] = state
             result[step // self.every :, lost] = np.nan
 

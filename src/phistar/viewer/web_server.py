@@ -29,8 +29,8 @@ def free_port(wanted: int = DEFAULT_PORT) -> int:
     Raises:
         ArgumentError: No port number, or none of those is free.
     """
-    if not 0 <= wanted <= 65535:
-        raise ArgumentError(f"port is {wanted}, expected a number from 0 to 65535")
+    if not isinstance(wanted, int) or not 0 <= wanted <= 65535:
+        raise ArgumentError(f"port is {wanted!r}, expected a number from 0 to 65535")
     for port in range(wanted, min(wanted + PORTS_TRIED, 65536)):
         with contextlib.suppress(OSError), socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,23 @@ def jax() -> Any:
     except ImportError:
         raise MissingExtraError("jax", "jax", "the backend 'jax'") from None
     return jax
+
+
+def jax_extension() -> Any:
+    """What primitives of one's own are made with: ``.core .ad .batching .mlir .ffi .ShapedArray``.
+
+    Raises:
+        MissingExtraError: JAX is not installed.
+    """
+    jax()
+    from jax import ffi
+    from jax.core import ShapedArray
+    from jax.extend import core
+    from jax.interpreters import ad, batching, mlir
+
+    return SimpleNamespace(
+        core=core, ad=ad, batching=batching, mlir=mlir, ffi=ffi, ShapedArray=ShapedArray
+    )
 
 
 def double_precision() -> AbstractContextManager[object]:

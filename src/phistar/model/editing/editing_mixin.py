@@ -125,7 +125,8 @@ class Edited:
 
         Args:
             other: A robot or model.
-            frame: Name of the link or frame of this robot.
+            frame: Name of the link or frame of this robot; or ``"world"``: both stand on the
+                ground, each a tree of its own, and their shapes may touch in ``simulator``.
             pose: (4, 4) of the other's ground in that frame; default: the same.
             prefix: Put in front of all names of the other robot.
 

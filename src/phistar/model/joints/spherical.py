@@ -35,6 +35,23 @@ class Spherical(JointKind):
     def step_between(self, q0: Entries, q1: Entries, ops: LogOps) -> list[Number]:
         return rotation_vector_between(q0, q1, ops)
 
+    def coordinate_rates(self, q: Entries, v: Entries, ops: Ops) -> list[Number]:
+        return quaternion_rates(q, v)
+
+    def velocity(self, q: Entries, rates: Entries, ops: Ops) -> list[Number]:
+        return angular_velocity(q, rates)
+
+
+def quaternion_rates(q: Entries, w: Entries) -> list[Number]:
+    """How a quaternion xyzw changes as its axes turn with w, in the moving axes: q w / 2."""
+    return scaled(0.5, quaternion_product(q, [*w, 0.0]))
+
+
+def angular_velocity(q: Entries, rates: Entries) -> list[Number]:
+    """The angular velocity in moving axes of a quaternion that changes, its length aside."""
+    back = quaternion_product([-q[0], -q[1], -q[2], q[3]], rates)
+    return scaled(2.0 / dot(q, q), back[:3])
+
 
 def turned_quaternion(q: Entries, u: Entries, ops: Ops) -> list[Number]:
     """The unit quaternion xyzw of R(q) exp(ũ)."""

@@ -183,6 +183,13 @@ def test_links_between_pages_lead_somewhere(tmp_path: Path) -> None:
     assert _dead_links(tmp_path / "page.md") == ["page.md: b.md"]
 
 
+def test_every_page_is_in_the_table_of_contents() -> None:
+    """A page that is not makes the build fail, minutes later."""
+    listed = (ROOT / "docs" / "index.md").read_text(encoding="utf-8").split()
+    pages = [path.relative_to(ROOT / "docs").with_suffix("") for path in PAGES[1:]]
+    assert [page.as_posix() for page in pages if page.as_posix() not in [*listed, "index"]] == []
+
+
 @pytest.mark.parametrize("command", _commands())
 def test_command_runs(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture

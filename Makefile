@@ -16,7 +16,7 @@ SOAK_CYCLES ?= 20000
 unexport PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help demo examples test test-jax test-scale test-viewer lint bench bench-quick bench-against bench-loading bench-size bench-drift bench-cliffs docs tutorials fuzz soak parallel robots identify clean distclean
+.PHONY: help demo examples test test-jax test-torch test-scale test-viewer lint bench bench-quick bench-against bench-loading bench-size bench-drift bench-cliffs docs tutorials fuzz soak parallel robots identify identify-scale joint-physics clean distclean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -43,7 +43,12 @@ test-viewer: $(VENV)/.viewer-tests docs/_build/html/index.html  ## the viewer an
 test-jax: $(VENV)/.test $(VENV)/.jax  ## run the tests of the backend jax, which make test leaves out: JAX is large
 	@JAX_PLATFORMS=cpu JAX_DISABLE_MOST_OPTIMIZATIONS=1 PHISTAR_TEST_BACKENDS=jax $(BIN)/python -m pytest -q -n $(JOBS) \
 	    --maxprocesses=4 --dist worksteal tests/with_jax tests/backends/test_contract.py \
-	    "tests/test_docs.py::test_page_runs_as_pasted[jax]" $(PYTEST_ARGS)
+	    "tests/test_docs.py::test_page_runs_as_pasted[jax]" \
+	    "tests/test_docs.py::test_page_runs_as_pasted[interop_jax]" $(PYTEST_ARGS)
+
+test-torch: $(VENV)/.test $(VENV)/.torch  ## run the tests of phistar.interop.torch, which make test leaves out: PyTorch is large
+	@PHISTAR_TEST_TORCH=1 $(BIN)/python -m pytest -q -n $(JOBS) --maxprocesses=4 --dist worksteal tests/with_torch \
+	    "tests/test_docs.py::test_page_runs_as_pasted[torch]" $(PYTEST_ARGS)
 
 test-scale: $(VENV)/.test $(VENV)/.dask $(VENV)/.parquet  ## run the tests of phistar.scale, which make test leaves out: Dask and Zarr
 	@PHISTAR_TEST_SCALE=1 $(BIN)/python -m pytest -q tests/with_dask "tests/test_docs.py::test_page_runs_as_pasted[scaling]" $(PYTEST_ARGS)
@@ -102,6 +107,9 @@ parallel: $(VENV)/.test  ## forward dynamics in rounds on every robot of ../shar
 robots: $(VENV)/.test  ## compare every robot of ../shared/robots with its golden values; prints a table
 	@PHISTAR_TIER=$${PHISTAR_TIER:-rolled} $(BIN)/python -m tools.robots_table
 
+identify-scale: $(VENV)/.dask  ## identify a log of 10^8 rows by Dask from Zarr (11 GB on disk); ROWS=1e7 for fewer
+	@$(BIN)/python -m tools.identify_scale $(if $(ROWS),--rows $(ROWS))
+
 identify: $(VENV)/.test  ## identify simulated logs of a Panda and a UR5; fails where a figure is beyond its bound
 	@$(BIN)/python -m tools.identification
 
@@ -132,7 +140,7 @@ $(VENV)/.viewer-tests: $(VENV)/.test $(VENV)/.browser
 	    echo "chromium is missing: apt-get install chromium"
 	@touch $@
 
-$(VENV)/.demo $(VENV)/.examples $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.browser $(VENV)/.jax $(VENV)/.dask $(VENV)/.parquet: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/pip
+$(VENV)/.demo $(VENV)/.examples $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.browser $(VENV)/.jax $(VENV)/.torch $(VENV)/.dask $(VENV)/.parquet: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/pip
 	@echo "installing phistar[$*]"
 	@$(PIP) -e ".[$*]"
 	@touch $@

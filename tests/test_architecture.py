@@ -89,7 +89,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "constraints": ("errors spatial model", "numpy"),
     "loops": (
         "errors reprs spatial model arguments constraints algebra algorithms scalar backends "
-        "compile dynamics joint_physics derivatives linear operators kernels",
+        "compile dynamics joint_physics derivatives diagonal linear operators kernels",
         "numpy",
     ),
     "whole_system": (
@@ -114,7 +114,10 @@ LAYERS: dict[str, tuple[str, str]] = {
         "errors file_packages settings progress compile kernels ident robot",
         "numpy dask distributed threadpoolctl",
     ),
-    "interop": ("errors model robot", "numpy jax torch casadi gymnasium"),
+    "interop": (
+        "errors model arguments scalar backends compile joint_physics robot",
+        "numpy jax torch casadi gymnasium",
+    ),
     "viewer": (
         "errors spatial model sweeps dynamics derivatives diagonal energies explain drawing "
         "inverse_kinematics",
@@ -140,6 +143,7 @@ ENGINES = {
     "rosbags": "file_packages.py",
     "xacro": "loaders/xacro.py",
     "threadpoolctl": "scale/packages.py",
+    "torch": "interop/torch_import.py",
     "zarr": "file_packages.py",
 }
 

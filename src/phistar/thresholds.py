@@ -298,6 +298,10 @@ class Policy:
     which the shortest is taken: the first result of a chain of 1000 links on a pin waits for two of
     them, 3 s each."""
 
+    max_chain_joints_traced: int = 300
+    """Joints on the chains of loops up to which their rows are a program in a straight line: of
+    1000 it takes 3 s to make and 10 ms a call in NumPy, all joints at once take 1 ms."""
+
     max_link_loop_rows_at_once: int = 40
     """Links times rows of loops up to which it is compiled by the first call that wants it."""
 
@@ -425,6 +429,10 @@ class Policy:
     max_coordinates_of_dense_loops: int = 14
     """Coordinates up to which loops are closed by one dense solution for v̇ and λ; beyond them the
     factors of the tree take fewer operations."""
+
+    max_coordinates_of_dense_loop_mass: int = 200
+    """Coordinates up to which NumPy closes loops with 𝓜 or its inverse; beyond them each row goes
+    through the tree's sweeps: a chain of 1000 on a pin takes 2 ms in place of 260."""
 
     numpy_piece_samples: int = 1024
     """Samples that NumPy works on together; the inertias of a few links then fit into a cache."""

@@ -15,12 +15,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from phistar.arguments import check_shapes
-from phistar.arrays import Array
+from phistar.arrays import Array, DType
 from phistar.compile import chained_entry, run_traced_results, traced_executable
 from phistar.derivatives.discrete import Discretization
 from phistar.derivatives.first import (
@@ -302,7 +301,7 @@ def _from_results(
     )
 
 
-def _copy(x: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def _copy(x: Array, shape: tuple[int, ...], dtype: DType) -> Array:
     """An array of its own, with the axes of a batch."""
     return np.array(x if x.shape == shape else np.broadcast_to(x, shape), dtype=dtype)
 

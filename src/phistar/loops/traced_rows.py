@@ -23,8 +23,8 @@ from phistar.backends import OPTIONAL_INPUTS, Tuning
 from phistar.backends.policy import BundleWork, LoopWork
 from phistar.compile import (
     TRACED,
+    BuildTarget,
     Kernel,
-    Target,
     Traced,
     add_traced,
     compile_outputs,
@@ -258,7 +258,7 @@ def _inverse_mass_matrix(tree: Model) -> Unrolled:
     if not joint_map(tree).one_to_one:
         return TRACED[embedded_request("mass_matrix_inverse", tree)].trace(tree)
     found = kernel("mass_matrix_inverse").on(
-        tree, Target("llvm", tuning=Tuning(regroup_inertia=True))
+        tree, BuildTarget("llvm", tuning=Tuning(regroup_inertia=True))
     )
     assert found is not None
     return found.unrolled(frozenset(OPTIONAL_INPUTS))

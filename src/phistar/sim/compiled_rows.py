@@ -24,18 +24,18 @@ from phistar.sim.compiled_stepper import (
     make_compiled_stepper,
 )
 from phistar.sim.joint_rows import JointRows
-from phistar.sim.kernels import small_kernel
 from phistar.sim.loop_rollout import LoopLevels, make_loop_rollouts
 from phistar.sim.loop_stepper import LoopVelocity, make_loop_stepper
 from phistar.sim.row_program import RowProgram
 from phistar.sim.row_stepper import RowStepper
 from phistar.sim.schemes import Scheme
+from phistar.sim.step_kernels import small_kernel
 from phistar.sim.stepper import PerSample, Stepper, SteppingOptions, StepSpan
 from phistar.sim.variables import RatePrograms, Variable
 from phistar.thresholds import POLICY
 
 if TYPE_CHECKING:
-    from phistar.backends.llvm.run.rollout import StepCall
+    from phistar.backends.llvm.run.step_loop import StepCall
 
 
 class TellsLimits(Stepper):
@@ -50,7 +50,7 @@ class GuardedStepper(CompiledStepper, TellsLimits):
     """Smooth steps, compiled, that tell which samples went beyond a limit."""
 
     def _calls(self, scheme: Scheme) -> list[StepCall]:
-        from phistar.backends.llvm.run.rollout import StepCall
+        from phistar.backends.llvm.run.step_loop import StepCall
 
         keep = small_kernel(self._model, "limit_programs.kept", (), self._real)
         flag = small_kernel(self._model, "limit_programs.flagged", (), self._real)

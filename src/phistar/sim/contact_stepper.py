@@ -49,7 +49,7 @@ class ContactStepper(Stepper):
         threads: int | None,
         otherwise: GeneralStepper,
     ) -> None:
-        from phistar.backends.llvm.run.rollout import Rollout, StepCall
+        from phistar.backends.llvm.run.step_loop import Rollout, StepCall
 
         self.points = points
         self._threads = threads

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from phistar.arguments import check_shapes
-from phistar.arrays import Array
+from phistar.arrays import Array, DType
 from phistar.errors import ArgumentError, ShapeError
 from phistar.model.configuration import (
     Coordinates,
@@ -44,7 +44,7 @@ class InitialState:
     tau: Array
     forces: dict[str, Array]
     batch: tuple[int, ...]
-    dtype: np.dtype[Any]
+    dtype: DType
     lost: Array
 
     def to_user_shape(self, array: Array, lead: int = 1) -> Array:

@@ -28,16 +28,16 @@ from phistar.model.model_cache import cached_on_model
 from phistar.scalar.trace.state_update import JointOffsets
 from phistar.sim.compiled_stepper import CompiledStepper, update_kernel
 from phistar.sim.divergence import not_finite
-from phistar.sim.kernels import small_kernel
 from phistar.sim.manifold import is_euclidean
 from phistar.sim.row_program import RowProgram
 from phistar.sim.schemes import EvaluateRates, Scheme, UpdateStage
+from phistar.sim.step_kernels import small_kernel
 from phistar.sim.stepper import PerSample, Stepper, StepSpan
 from phistar.thresholds import POLICY
 
 if TYPE_CHECKING:
     from phistar.backends.llvm.run.machine_kernel import MachineKernel
-    from phistar.backends.llvm.run.rollout import StepCall
+    from phistar.backends.llvm.run.step_loop import StepCall
     from phistar.scalar.program import Unrolled
 
 REAL = "double"
@@ -63,7 +63,7 @@ class LoopRollout:
         smooth: tuple[str, ...] = (),
         rows: RowProgram | None = None,
     ) -> None:
-        from phistar.backends.llvm.run.rollout import Rollout
+        from phistar.backends.llvm.run.step_loop import Rollout
 
         push = (
             small_kernel(model, "passive_programs.forced", (smooth, True), REAL) if smooth else None
@@ -163,7 +163,7 @@ def projection_calls(
 
     That is not a number where the gap before the last of them was too wide.
     """
-    from phistar.backends.llvm.run.rollout import StepCall
+    from phistar.backends.llvm.run.step_loop import StepCall
 
     calls = []
     for number in range(count):
@@ -215,7 +215,7 @@ def _rate_calls(
     instruction: EvaluateRates, dynamics: MachineKernel, push: MachineKernel | None, tau: str
 ) -> list[StepCall]:
     """v̇ at a stage, after the forces of springs and dampers there."""
-    from phistar.backends.llvm.run.rollout import StepCall
+    from phistar.backends.llvm.run.step_loop import StepCall
 
     stage = instruction.stage
     at = (f"q{stage}", f"x{stage}")
@@ -228,7 +228,7 @@ def _rate_calls(
 
 def _update_call(model: Model, instruction: UpdateStage) -> StepCall:
     """The state of a stage, or the next one."""
-    from phistar.backends.llvm.run.rollout import StepCall
+    from phistar.backends.llvm.run.step_loop import StepCall
 
     update = instruction.update
     if is_euclidean(model):

@@ -9,14 +9,14 @@ from phistar.compile import traced_executable
 from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
 from phistar.scalar.trace.unilateral_rows import StepRows
-from phistar.sim.kernels import small_kernel
 from phistar.sim.schemes import EvaluateRates, Scheme
+from phistar.sim.step_kernels import small_kernel
 from phistar.sim.unilateral_row import joint_rows
 from phistar.thresholds import POLICY
 
 if TYPE_CHECKING:
     from phistar.backends.llvm.run.machine_kernel import MachineKernel
-    from phistar.backends.llvm.run.rollout import StepCall
+    from phistar.backends.llvm.run.step_loop import StepCall
 
 
 class RowProgram:
@@ -60,7 +60,7 @@ class RowProgram:
 
     def hold_calls(self, scheme: Scheme, real: str) -> list[StepCall]:
         """From ``q0``, ``x0``, ``tau``, ``h`` and ``impulses`` to ``tau_held`` and ``q_kept``."""
-        from phistar.backends.llvm.run.rollout import StepCall
+        from phistar.backends.llvm.run.step_loop import StepCall
 
         calls, given = [], "tau"
         if self.smooth and not scheme.implicit:
@@ -81,7 +81,7 @@ class RowProgram:
 
         Clamping would open loops: those stay closed, and a stop is met up to dt squared.
         """
-        from phistar.backends.llvm.run.rollout import StepCall
+        from phistar.backends.llvm.run.step_loop import StepCall
 
         if self.tries_smooth(scheme):
             choose = small_kernel(self.model, "limit_programs.chosen", (not self.closed,), real)

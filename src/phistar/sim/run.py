@@ -50,12 +50,12 @@ from phistar.sim.joint_rows import (
 from phistar.sim.loop_stepper import LoopVelocity, samples_off_loops
 from phistar.sim.monitors import map_knots
 from phistar.sim.numpy_stepper import NumpyStepper
-from phistar.sim.pieces import progress_bar, run_in_pieces
 from phistar.sim.result_size import refuse_large_simulation
 from phistar.sim.scheme_choice import AUTO, scheme_of_simulation
 from phistar.sim.schemes import IMPLICIT, SCHEMES
 from phistar.sim.simulation import Simulation
 from phistar.sim.smooth_stepper import make_smooth_stepper
+from phistar.sim.step_pieces import progress_bar, run_in_pieces
 from phistar.sim.stepper import Stepper, SteppingOptions
 from phistar.sim.variables import (
     VARIABLES,

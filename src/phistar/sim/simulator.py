@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from phistar import dynamics
-from phistar.arguments import checked_state, refuse_singular
+from phistar.arguments import checked_state, refuse_singular, require_count, require_real
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, ShapeError
 from phistar.joint_physics.actuator_forces import Actuators
@@ -39,7 +40,6 @@ from phistar.sim.simulator_laws import SimulatorLaw
 from phistar.sim.simulator_options import (
     SimulatorOptions,
     SimulatorState,
-    require_count,
 )
 from phistar.sim.simulator_starts import off_loops, warn_of_penetrations
 from phistar.sim.smooth_stepper import make_smooth_stepper
@@ -51,6 +51,9 @@ from phistar.thresholds import POLICY
 
 Policy = Callable[[Array, Array, Array], ArrayLike]
 """Configurations (batch, nq), velocities (batch, nv), times (batch,) -> joint forces."""
+
+
+_CARRIED = ("_state", "_time", "_frozen", "_resets", "_begun", "_before", "_elapsed")
 
 
 class Simulator(HasSensors, ShownLive):
@@ -91,6 +94,11 @@ class Simulator(HasSensors, ShownLive):
         self._before, self._elapsed = self._state.v, self.dt
         self._law: SimulatorLaw | None = None
         self.reset()
+
+    def __reduce__(self) -> tuple[Callable[..., Simulator], tuple[object, ...]]:
+        """What it is made of and the state it is in; programs are made again where it arrives."""
+        own = {name: copy.deepcopy(getattr(self, name)) for name in _CARRIED}
+        return _as_it_was, (self._robot, self.batch, self._options, own)
 
     def _step_rows(self, pairs: Sequence[Pair]) -> StepRows:
         joints = joint_rows(self._model, passive_parts(self._options.passive))
@@ -173,9 +181,11 @@ class Simulator(HasSensors, ShownLive):
         model, state = self._model, self._state
         given_q = self._home if q is None else q
         given_v = np.zeros(model.nv) if v is None else v
+        checked = dict(zip("qv", checked_state(model, q=given_q, v=given_v), strict=True))
+        require_real(**checked)
         new_q, new_v = (
             rows_for_samples(name, given, chosen, self.batch, self._owner)
-            for name, given in zip("qv", checked_state(model, q=given_q, v=given_v), strict=True)
+            for name, given in checked.items()
         )
         self._resets[chosen] += 1
         if spread:
@@ -340,6 +350,7 @@ class Simulator(HasSensors, ShownLive):
             total = np.zeros(shape)
         else:
             given = read_coordinates(model, tau, "v", "tau")
+            require_real(tau=given)
             if given.shape not in (shape, shape[1:]):
                 raise ShapeError("tau", given.shape, f"{shape[1:]} or {shape}", self._owner)
             if self._options.on_error == "raise":
@@ -404,3 +415,12 @@ class Simulator(HasSensors, ShownLive):
             f"<Simulator: {self.batch} x '{self._model.name}', dt {self.dt:g} s, {pairs}, "
             f"{self._joint_count} joints that rub or stop, {self.engine}>"
         )
+
+
+def _as_it_was(
+    robot: object, batch: int, options: SimulatorOptions, own: dict[str, object]
+) -> Simulator:
+    """A simulator that came from elsewhere, ready for its next step."""
+    sim = Simulator(robot, batch, options)
+    vars(sim).update(own)
+    return sim

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from phistar.arguments import require_count, require_time
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.model.joint_physics import Passive
@@ -58,15 +59,17 @@ class SimulatorOptions:
 
     def check(self) -> None:
         """Raise unless numbers and names are possible."""
-        if not 0.0 < self.dt < np.inf:
-            raise ArgumentError(f"dt is {self.dt!r}, expected a time above 0 [s]")
+        require_time("dt", self.dt)
         if self.scheme not in (AUTO, *SCHEMES):
             raise UnknownNameError("scheme", self.scheme, (AUTO, *SCHEMES))
         if self.on_error not in ON_ERROR:
             known = " or ".join(map(repr, ON_ERROR))
             raise ArgumentError(f"on_error is {self.on_error!r}, expected {known}")
-        if self.sweeps is not None and self.sweeps < 1:
-            raise ArgumentError(f"sweeps is {self.sweeps}, expected 1 or more")
+        for name, given in (("sweeps", self.sweeps), ("threads", self.threads)):
+            if given is not None:
+                require_count(name, given)
+        if not isinstance(self.seed, (int, np.integer)) or self.seed < 0:
+            raise ArgumentError(f"seed is {self.seed!r}, expected a whole number, 0 or more")
 
     @property
     def has_row_step(self) -> bool:
@@ -82,10 +85,3 @@ class SimulatorOptions:
                 f"and friction are solved at the end of a step, by '{SEMI_IMPLICIT.name}' alone. "
                 "Use that, or ground=False and passive=False."
             )
-
-
-def require_count(name: str, given: object, what: str = "1 or more") -> int:
-    """A whole number above 0, or an error that names it."""
-    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 1:
-        raise ArgumentError(f"{name} is {given!r}, expected {what}")
-    return int(given)

@@ -6,11 +6,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from phistar.arrays import Array
+from phistar.arrays import Array, DType
 from phistar.sim.schemes import Scheme
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class SteppingOptions:
     scheme: Scheme
     work: int = 1
     threads: int | None = None
-    dtype: np.dtype[Any] = DOUBLE
+    dtype: DType = DOUBLE
     keep_going: bool = False
     law: LawProgram | None = None
 
@@ -143,7 +143,7 @@ class Stepper(ABC):
     engine: str
     failure_text: str = "diverges: not finite"
     cost_ns: float
-    dtype: np.dtype[Any] = DOUBLE
+    dtype: DType = DOUBLE
     piece: int | None = None
 
     @abstractmethod
@@ -161,7 +161,7 @@ class Stepper(ABC):
 class PerSample:
     """Numbers (batch, ...) that a stepper keeps for each sample; zero where steps begin."""
 
-    def __init__(self, *shape: int, dtype: np.dtype[Any] = DOUBLE) -> None:
+    def __init__(self, *shape: int, dtype: DType = DOUBLE) -> None:
         self._kept: Array = np.zeros((0, *shape), dtype)
 
     def of(self, span: StepSpan) -> Array:

@@ -13,7 +13,7 @@ from phistar.arrays import Array
 from phistar.errors import ArgumentError
 from phistar.model.components import Coupling, Frame, Joint, Link, Loop, frozen
 from phistar.model.configuration import neutral
-from phistar.model.editing.actuators import renamed
+from phistar.model.editing.edited_actuators import renamed
 from phistar.model.editing.frames import checked_pose
 from phistar.model.editing.parts import Edit, Parts, by_joint
 from phistar.model.joints import Fixed

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from phistar.errors import ArgumentError
 from phistar.model.components import Coupling, Loop
-from phistar.model.editing.actuators import without_joints
+from phistar.model.editing.edited_actuators import without_joints
 from phistar.model.editing.parts import Edit, Parts
 from phistar.model.model import Model
 

@@ -160,7 +160,7 @@ class _StepTrace:
         offset = plus(offset, inward.moved[: rows.count])
         delta = [[inward.between(i, j) for j in range(rows.count)] for i in range(rows.count)]
         groups, offset = self._laws(points).groups(delta, offset)
-        solver = _Solver(self, inward, delta, offset, groups)
+        solver = _RowSolver(self, inward, delta, offset, groups)
         return solver.program()
 
     def _laws(self, points: Sequence[TouchingPoint]) -> RowLaws:
@@ -228,7 +228,7 @@ class _StepTrace:
         return found + [rate for point in points for rate in point.rates]
 
 
-class _Solver:
+class _RowSolver:
     """The iteration of a step.
 
     Stops that nothing holds are idle rows in most steps. They are left out at first; where the step

@@ -9,12 +9,12 @@ from itertools import groupby
 
 from phistar.sweeps.ir import Direction
 from phistar.sweeps.parallel.linear_forms import defining
-from phistar.sweeps.parallel.schedule import (
+from phistar.sweeps.parallel.parallel_schedule import (
     Local,
     ParallelSchedule,
-    Riccati,
+    RiccatiScan,
+    RoundStage,
     Scan,
-    Stage,
     StarPair,
 )
 from phistar.sweeps.printing import Printer
@@ -51,22 +51,22 @@ def sections(schedule: ParallelSchedule) -> Iterator[tuple[str, list[str]]]:
             matrices = matrices and isinstance(stage, Scan)
 
 
-def _title(stage: Stage) -> str:
+def _title(stage: RoundStage) -> str:
     if isinstance(stage, Scan):
         way = "outward" if stage.direction is Direction.OUTWARD else "inward"
         joined = "poses: R₁R₂, p₁ + R₁p₂" if stage.by_poses else "matrices: T₁T₂"
         kind = "congruence" if stage.two_sided else "affine"
         return f"{way}, {kind}, in rounds, joined by {joined}"
-    if isinstance(stage, Riccati):
+    if isinstance(stage, RiccatiScan):
         return "inward, Riccati, in rounds, joined by star products:"
     return "forces inward and motions outward through free joints, up and down by star products:"
 
 
-def _stage_lines(printer: Printer, stage: Stage, matrices: bool) -> list[str]:
+def _stage_lines(printer: Printer, stage: RoundStage, matrices: bool) -> list[str]:
     if isinstance(stage, Scan):
         return _statements(printer, stage.gives)
     head = list(STAR_LINES) if matrices else []
-    if isinstance(stage, Riccati):
+    if isinstance(stage, RiccatiScan):
         return [*head, *_statements(printer, stage.gives)]
     assert isinstance(stage, StarPair)
     a, b, tau = (printer.term(each) for each in (stage.a, stage.b, stage.tau))

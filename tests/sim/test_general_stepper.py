@@ -263,7 +263,9 @@ def test_mimic_joints_touch_and_stop() -> None:
     assert robot.nv == 1
     sim = robot.simulator(1, dt=DT, points=["right"], ground=Plane(offset=-0.1))
     assert sim.engine == "numpy loop"
-    sim.step(substeps=400)
+    motion = LawfulSteps(robot, sim)
+    motion.take(steps=400)
+    motion.require_laws()
     # The right finger is at 2 q + 0.1; weights (1 + 2) g do work on q, the ground's force twice.
     assert sim.q[0, 0] == pytest.approx(-0.1, abs=1e-9)
     assert sim.contact_force("right")[0, 2] == pytest.approx(1.5 * 9.81, rel=1e-9)

@@ -78,7 +78,7 @@ LAYERS: dict[str, tuple[str, str]] = {
         "errors spatial model arguments algebra compile kinematics derivatives",
         "numpy",
     ),
-    "inverse_kinematics": ("errors spatial model scalar backends compile", "numpy"),
+    "inverse_kinematics": ("errors reprs spatial model scalar backends compile", "numpy"),
     "c_export": (f"errors model arguments {LEVELS} compile explain kernels", ""),
     "sim": (
         "errors file_packages memory_limits progress reprs spatial model arguments constraints "
@@ -111,11 +111,11 @@ LAYERS: dict[str, tuple[str, str]] = {
         "numpy scipy",
     ),
     "scale": (
-        "errors file_packages settings progress compile kernels ident robot",
+        "errors file_packages settings progress arguments compile kernels ident robot",
         "numpy dask distributed threadpoolctl",
     ),
     "interop": (
-        "errors model arguments scalar backends compile joint_physics robot",
+        "errors whole_files model arguments scalar backends compile joint_physics c_export robot",
         "numpy jax torch casadi gymnasium",
     ),
     "viewer": (

@@ -33,6 +33,8 @@ WITH_CODE = [
     if any(kind == "python" for kind, _ in _fences(page))
     and (page.stem != "jax" or "jax" in chosen_backends())
     and (page.stem != "scaling" or os.environ.get("PHISTAR_TEST_SCALE"))
+    and (page.stem != "casadi" or os.environ.get("PHISTAR_TEST_CASADI"))
+    and (page.stem != "gymnasium" or os.environ.get("PHISTAR_TEST_GYM"))
 ]
 
 

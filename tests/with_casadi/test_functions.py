@@ -332,7 +332,7 @@ def test_wrong_requests(arguments: dict[str, Any], kind: type[Exception], text: 
 
 def test_something_else_than_a_robot() -> None:
     """A model is not the user's object."""
-    with pytest.raises(ArgumentError, match="expected a phistar.Robot"):
+    with pytest.raises(ArgumentError, match=r"expected a phistar\.Robot"):
         pc.function(phistar.load("cartpole").model, "forward_dynamics")  # type: ignore[arg-type]
 
 

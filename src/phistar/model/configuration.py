@@ -83,6 +83,11 @@ def read_coordinates(model: Model, x: Coordinates, space: Space, argument: str) 
     return array
 
 
+def _lent(x: Any) -> Array:
+    """The memory of another package's array, by DLPack."""
+    return np.asarray(np.from_dlpack(x))
+
+
 def as_numbers(x: ArrayLike, argument: str) -> Array:
     """``x`` as an array of float or complex numbers.
 
@@ -94,7 +99,7 @@ def as_numbers(x: ArrayLike, argument: str) -> Array:
     try:
         # Arrays of other packages may offer their memory and nothing else.
         lends = hasattr(x, "__dlpack__") and not hasattr(x, "__array__")
-        array = np.from_dlpack(x) if lends else np.asarray(x)
+        array = _lent(x) if lends else np.asarray(x)
         if array.dtype.kind in "biu":
             array = array.astype(np.float64)
     except (BufferError, ValueError, TypeError, RuntimeError) as error:

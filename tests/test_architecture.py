@@ -117,8 +117,9 @@ LAYERS: dict[str, tuple[str, str]] = {
     ),
     "interop": (
         "errors whole_files model arguments scalar backends compile joint_physics c_export robot",
-        "numpy jax torch casadi gymnasium",
+        "numpy jax torch casadi",
     ),
+    "envs": ("errors spatial model robot", "numpy gymnasium"),
     "viewer": (
         "errors spatial model sweeps dynamics derivatives diagonal energies explain drawing "
         "inverse_kinematics",
@@ -135,8 +136,10 @@ LAYERS: dict[str, tuple[str, str]] = {
 
 # Engines and where the one file that imports each of them lives.
 ENGINES = {
+    "casadi": "interop/casadi/package.py",
     "dask": "scale/packages.py",
     "distributed": "scale/packages.py",
+    "gymnasium": "envs/environments.py",
     "jax": "backends/jax/package.py",
     "mcap": "file_packages.py",
     "mujoco": "loaders/mjcf/mjcf_reader.py",
@@ -274,7 +277,10 @@ def test_import_is_light() -> None:
     out = subprocess.run(
         [sys.executable, "-c", script], check=True, capture_output=True, text=True, cwd=ROOT
     ).stdout.split()
-    heavy = "mujoco xacro pinocchio jax torch dask zarr viser matplotlib scipy llvmlite rich yaml"
+    heavy = (
+        "mujoco xacro pinocchio jax torch casadi gymnasium dask zarr viser matplotlib scipy "
+        "llvmlite rich yaml"
+    )
     assert "numpy" in out
     assert set(out) & set(heavy.split()) == set()
 

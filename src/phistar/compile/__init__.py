@@ -4,6 +4,7 @@
 requests       kinds of requests: vectors, matrices, bundles of both, traced quantities
 traced         the quantities that are traced directly, a row each
 node_rows      those of robots whose mimic joints are reduced, over nodes of links
+part_rows      parts of matrices that nobody needs in full
 request_table  REQUESTS, every quantity of a robot by name
 on_loops       names of quantities on robots with loops
 passes         PASSES, from expressions to sweeps to scalars to code
@@ -33,6 +34,7 @@ from phistar.compile.evaluate import (
 )
 from phistar.compile.node_rows import embedded_request, is_embedded, node_loads, refuse_on_nodes
 from phistar.compile.on_loops import quantity_on
+from phistar.compile.part_rows import entry_pattern
 from phistar.compile.passes import LEVELS, PASSES, Draft, Pass, Stage, Stages
 from phistar.compile.pipeline import (
     Kernel,
@@ -92,6 +94,7 @@ __all__ = [
     "compile_outputs",
     "compile_request",
     "embedded_request",
+    "entry_pattern",
     "evaluate_bundle",
     "evaluate_matrix",
     "finish_compilations",

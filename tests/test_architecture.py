@@ -55,14 +55,15 @@ LAYERS: dict[str, tuple[str, str]] = {
         "numpy llvmlite jax platformdirs filelock",
     ),
     "derive": ("errors model algebra algorithms sweeps", ""),
-    "compile": (f"{BASE} {LEVELS} memory_limits derive", "numpy platformdirs filelock"),
+    "compile": (f"{BASE} {LEVELS} memory_limits packed derive", "numpy platformdirs filelock"),
     "explain": (f"errors refs spatial model {LEVELS} derive compile", "numpy"),
     "functions": ("errors spatial model arguments algebra algorithms compile", "numpy"),
     "linear": ("errors", "numpy"),
+    "packed": ("errors", "numpy"),
     "operators": ("errors model arguments algebra dynamics functions linear", "numpy"),
-    "dynamics": ("errors gc_pause spatial model arguments compile", "numpy"),
+    "dynamics": ("errors gc_pause spatial model arguments packed compile", "numpy"),
     "derivatives": (
-        "errors memory_limits reprs spatial model arguments backends compile dynamics kinematics "
+        "errors memory_limits packed reprs spatial model arguments backends compile dynamics kinematics "
         "joint_physics",
         "numpy",
     ),
@@ -100,7 +101,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "robot": (
         f"{BASE} arguments algebra algorithms compile dynamics kinematics energies derivatives "
         "joint_physics diagonal geometry kernels functions operators constraints loops sim "
-        "settings whole_system whole_body inverse_kinematics drawing viewer",
+        "settings packed whole_system whole_body inverse_kinematics drawing viewer",
         "numpy",
     ),
     "robots": ("errors model loaders robot", "numpy"),

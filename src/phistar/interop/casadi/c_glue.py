@@ -17,7 +17,7 @@ import numpy as np
 from phistar.arrays import Array
 from phistar.backends.c.interface import Interface
 from phistar.c_export import function_c
-from phistar.interop.casadi.quantities import Quantity
+from phistar.interop.casadi.casadi_quantities import CasadiQuantity
 from phistar.model.configuration import quaternion_starts
 
 _HEAD = """\
@@ -170,7 +170,7 @@ class CoreFunction:
         )
 
 
-def _call(face: Interface, names: Mapping[str, str] = {}) -> str:  # noqa: B006 - read only
+def _call(face: Interface, names: Mapping[str, str] = {}) -> str:
     """A call of an exported function on variables of the same names."""
     arrays = [names.get(name, name) for name, _, _ in (*face.inputs, *face.outputs)]
     return f"{face.name}({', '.join([*arrays, 'work'] if face.work_entries else arrays)})"
@@ -195,7 +195,7 @@ class GlueWriter:
 
     def __init__(
         self,
-        quantity: Quantity,
+        quantity: CasadiQuantity,
         samples: int,
         name: str,
         patterns: Mapping[str, Sequence[Sequence[int]]],
@@ -259,9 +259,7 @@ class GlueWriter:
             if x == "q":
                 lines.append(f"        unit(given(arg[{k}], s, {size}, q_zero), q);")
             else:
-                lines.append(
-                    f"        const double *{x} = given(arg[{k}], s, {size}, {x}_zero);"
-                )
+                lines.append(f"        const double *{x} = given(arg[{k}], s, {size}, {x}_zero);")
         name = f"{self._name}_{kind}"
         lead = f"int {name}(const double **arg, double **res, long long *iw, double *workspace, "
         lines = [*tables, lead + "int mem)", "{", *lines, body.rstrip("\n"), "    }"]

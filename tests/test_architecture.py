@@ -55,14 +55,15 @@ LAYERS: dict[str, tuple[str, str]] = {
         "numpy llvmlite jax platformdirs filelock",
     ),
     "derive": ("errors model algebra algorithms sweeps", ""),
-    "compile": (f"{BASE} {LEVELS} memory_limits derive", "numpy platformdirs filelock"),
+    "compile": (f"{BASE} {LEVELS} memory_limits packed derive", "numpy platformdirs filelock"),
     "explain": (f"errors refs spatial model {LEVELS} derive compile", "numpy"),
     "functions": ("errors spatial model arguments algebra algorithms compile", "numpy"),
     "linear": ("errors", "numpy"),
+    "packed": ("errors", "numpy"),
     "operators": ("errors model arguments algebra dynamics functions linear", "numpy"),
-    "dynamics": ("errors gc_pause spatial model arguments compile", "numpy"),
+    "dynamics": ("errors gc_pause spatial model arguments packed compile", "numpy"),
     "derivatives": (
-        "errors memory_limits reprs spatial model arguments backends compile dynamics kinematics "
+        "errors memory_limits packed reprs spatial model arguments backends compile dynamics kinematics "
         "joint_physics",
         "numpy",
     ),
@@ -100,7 +101,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "robot": (
         f"{BASE} arguments algebra algorithms compile dynamics kinematics energies derivatives "
         "joint_physics diagonal geometry kernels functions operators constraints loops sim "
-        "settings whole_system whole_body inverse_kinematics drawing viewer",
+        "settings packed whole_system whole_body inverse_kinematics drawing viewer",
         "numpy",
     ),
     "robots": ("errors model loaders robot", "numpy"),
@@ -117,8 +118,9 @@ LAYERS: dict[str, tuple[str, str]] = {
     ),
     "interop": (
         "errors whole_files model arguments scalar backends compile joint_physics c_export robot",
-        "numpy jax torch casadi gymnasium",
+        "numpy jax torch casadi",
     ),
+    "envs": ("errors spatial model robot", "numpy gymnasium"),
     "viewer": (
         "errors spatial model sweeps dynamics derivatives diagonal energies explain drawing "
         "inverse_kinematics",
@@ -135,8 +137,10 @@ LAYERS: dict[str, tuple[str, str]] = {
 
 # Engines and where the one file that imports each of them lives.
 ENGINES = {
+    "casadi": "interop/casadi/package.py",
     "dask": "scale/packages.py",
     "distributed": "scale/packages.py",
+    "gymnasium": "envs/environments.py",
     "jax": "backends/jax/package.py",
     "mcap": "file_packages.py",
     "mujoco": "loaders/mjcf/mjcf_reader.py",
@@ -274,7 +278,10 @@ def test_import_is_light() -> None:
     out = subprocess.run(
         [sys.executable, "-c", script], check=True, capture_output=True, text=True, cwd=ROOT
     ).stdout.split()
-    heavy = "mujoco xacro pinocchio jax torch dask zarr viser matplotlib scipy llvmlite rich yaml"
+    heavy = (
+        "mujoco xacro pinocchio jax torch casadi gymnasium dask zarr viser matplotlib scipy "
+        "llvmlite rich yaml"
+    )
     assert "numpy" in out
     assert set(out) & set(heavy.split()) == set()
 

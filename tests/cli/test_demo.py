@@ -75,7 +75,7 @@ def test_the_load_is_found_in_the_log(story: str) -> None:
 def test_what_to_do_next(story: str) -> None:
     """Commands and make targets exist, and the lines fit a terminal."""
     last = story[story.index("What to do next") :].splitlines()[1:]
-    assert max(map(len, last)) <= 90
+    assert max(map(len, last)) <= 80
     for line in demo.NEXT:
         program, name, *_ = line.split()
         targets = (ROOT / "Makefile").read_text(encoding="utf-8")

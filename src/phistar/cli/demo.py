@@ -215,16 +215,16 @@ def _print_outlook(console: Console) -> None:
     console.print()
     console.print(Text("What to do next", style="bold"))
     for line, what in NEXT.items():
-        console.print(f"{line:<42}{what}", soft_wrap=True)
+        console.print(f"{line:<41}{what}", soft_wrap=True)
 
 
 NEXT = {
-    "phistar view panda": "move it by the mouse, see its algebra at work",
-    "phistar view quadruped --ground": "let it fall: contact forces, gaps, energies",
+    "make view": "drag the arm, see its algebra at work",
+    "make view ROBOT=quadruped": "another one, in your browser too",
     "phistar explain forward_dynamics panda": "from operators to operation counts",
     "phistar check robot.urdf": "your own robot",
     "make examples": "controllers at work, with plots",
-    "make docs": "ten minutes to start with, eight tutorials",
+    "make docs": "start here, and eight tutorials",
 }
 """Lines to type, and what they do."""
 

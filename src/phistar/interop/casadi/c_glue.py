@@ -179,7 +179,7 @@ def _call(face: Interface, names: Mapping[str, str] = {}) -> str:
 def _places(pattern: Array) -> list[int]:
     """Nonzeros, column by column, as places in a matrix row by row."""
     columns, rows = np.nonzero(pattern.T)
-    return (rows * pattern.shape[1] + columns).tolist()
+    return [int(place) for place in rows * pattern.shape[1] + columns]
 
 
 class GlueWriter:

@@ -23,7 +23,7 @@ from phistar.errors import (
     UnknownNameError,
 )
 from phistar.interop import casadi as pc
-from phistar.interop.casadi import c_library, package
+from phistar.interop.casadi import c_library, casadi_package
 from tests.helpers import SHARED, needs_shared
 
 BUNDLED = phistar.robots.names()

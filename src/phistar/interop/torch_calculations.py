@@ -281,7 +281,7 @@ def function_class() -> Any:
     """The ``torch.autograd.Function`` of all quantities."""
     package = torch()
 
-    class Quantity(package.autograd.Function):  # type: ignore[name-defined,misc]
+    class TorchQuantity(package.autograd.Function):  # type: ignore[name-defined,misc]
         """A quantity, and its arguments in one batch."""
 
         generate_vmap_rule = False
@@ -314,10 +314,10 @@ def function_class() -> Any:
         @staticmethod
         def vmap(info: Any, dims: Any, calc: TorchCalculation, *tensors: Any) -> Any:
             moved = _mapped(info.batch_size, dims[1:], tensors)
-            results = Quantity.apply(calc, *moved)
+            results = TorchQuantity.apply(calc, *moved)
             return results, (0,) * len(results)
 
-    return Quantity
+    return TorchQuantity
 
 
 def _mapped(size: int, dims: Sequence[int | None], tensors: Sequence[Any]) -> list[Any]:

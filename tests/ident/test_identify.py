@@ -21,7 +21,7 @@ from phistar.ident.consistent import PossibleProblem, consistent_fit, minimum, n
 from phistar.ident.equations import TorqueEquations, accumulate, merged
 from phistar.ident.least_squares import weighted_fit
 from phistar.ident.pseudo_inertia import feasible
-from phistar.ident.triangles import Triangles
+from phistar.ident.triangles import RowTriangles
 from tests.ident.conftest import DT, Recorded
 
 NOISE = np.array([0.2, 0.02])
@@ -103,7 +103,7 @@ def test_coverage_of_the_ellipsoid(recorded: Recorded) -> None:
             noisy[:p, :p], noisy[:p, p], noisy[p, p] = Y, force, rest
             factors.append(noisy)
         fit = weighted_fit(
-            Triangles(tuple(factors), whole.counts), equations.support, equations.base.values
+            RowTriangles(tuple(factors), whole.counts), equations.support, equations.base.values
         )
         far = fit.information @ (beta - fit.beta)
         inside += far @ far <= 22.362  # χ² of 13 at 95 %

@@ -17,7 +17,7 @@ from phistar.cli.series import check_target
 from phistar.cli.terminal import FALLBACK_WIDTH, clean, number
 from phistar.errors import ModelMismatchWarning, pluralize
 from phistar.ident.columns import FRICTION
-from phistar.ident.identify import METHODS
+from phistar.ident.identify_robot import METHODS
 from phistar.ident.robust import LOSSES
 from phistar.progress import progress_bar
 from phistar.whole_files import write_whole

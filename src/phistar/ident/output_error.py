@@ -28,7 +28,7 @@ from phistar.ident.correlation import samples_worth_one
 from phistar.ident.least_squares import LinearFit, weighted_fit
 from phistar.ident.result import Identification, ResidualSample
 from phistar.ident.robot_of import offset_force, robot_of
-from phistar.ident.triangles import Triangles, triangle
+from phistar.ident.triangles import RowTriangles, triangle
 from phistar.sim import Simulation
 from phistar.thresholds import POLICY
 
@@ -175,7 +175,7 @@ class _Search:
         count = point.residual.size - nv2 * len(R)
         every = [np.arange(len(self.base))]
         return weighted_fit(
-            Triangles((whole,), np.array([count])), every, self.base.values, np.ones(1)
+            RowTriangles((whole,), np.array([count])), every, self.base.values, np.ones(1)
         )
 
     def moved(self, point: _Point, R: Array, theta: Array, length: float) -> _Point | None:

@@ -19,7 +19,7 @@ from phistar.ident.base_parameters import base_parameters
 from phistar.ident.columns import PER_BODY, Columns
 from phistar.ident.consistent import PossibleProblem, minimum
 from phistar.ident.equations import TorqueEquations, accumulate, merged
-from phistar.ident.identify import read_samples, step_of
+from phistar.ident.identify_robot import read_samples, step_of
 from phistar.ident.least_squares import LinearFit, weighted_fit
 from phistar.ident.logs import Log, log_samples
 from phistar.model.components import GROUND

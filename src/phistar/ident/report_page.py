@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from phistar.arrays import Array
-from phistar.drawing.figures import figure
+from phistar.drawing.figures import Figure, figure
 from phistar.ident.columns import PER_BODY
 from phistar.reprs import html_document, html_picture, html_table
 from phistar.spatial import inertia_components
@@ -147,7 +147,7 @@ def _joints(result: Identification) -> str:
     return html_table(("number", "before", "now", "unit"), rows) if rows else "<p>None.</p>"
 
 
-def _picture(page: Any, description: str) -> str:
+def _picture(page: Figure, description: str) -> str:
     file = io.BytesIO()
     page.savefig(file, format="svg", metadata={"Date": None})
     return html_picture(file.getvalue(), description)
@@ -157,7 +157,7 @@ def _shown(result: Identification) -> range:
     return range(min(len(result.groups), MOST_JOINTS))
 
 
-def _force_figure(result: Identification) -> Any:
+def _force_figure(result: Identification) -> Figure:
     """Measured forces and what is left of them, joint by joint."""
     sample = result.sample
     picked = np.unique(np.linspace(0, len(sample.samples) - 1, MOST_POINTS).astype(int))
@@ -174,7 +174,7 @@ def _force_figure(result: Identification) -> Any:
     return page
 
 
-def _residual_figure(result: Identification) -> Any:
+def _residual_figure(result: Identification) -> Figure:
     """Residuals over their standard deviation beside the normal distribution."""
     shown = _shown(result)
     page = figure(8.0, 2.0 * ((len(shown) + 3) // 4) + 0.3)

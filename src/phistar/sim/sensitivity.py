@@ -105,6 +105,11 @@ def sensitivity(sim: Simulation, wanted: Sequence[str] | str) -> Sensitivity:
 
 def gradient(sim: Simulation, cost: MotionCost, wanted: Sequence[str] | str) -> CostGradient:
     """Derivatives of a cost, backward in time."""
+    if not all(hasattr(cost, name) for name in ("actuation", "value", "expansion")):
+        raise ArgumentError(
+            f"cost is a {type(cost).__name__}, expected a control.QuadraticCost or your own "
+            "subclass of control.Cost"
+        )
     columns = ParameterColumns(sim.model, wanted)
     dt, nv = _step_length(sim), sim.model.nv
     u = cost.actuation.pick(sim.tau)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,7 +24,7 @@ from phistar.loops.system import loop_system, rows_at
 from phistar.model.components import Joint, LoopJoint
 from phistar.model.configuration import difference, integrate, limits
 from phistar.model.kinematic_loops import active_loops
-from phistar.model.model import Model
+from phistar.model.model import HasModel, Model
 from phistar.sim import monitors
 from phistar.sim import sensitivity as sensitivities
 from phistar.sim.divergence import parking_configuration
@@ -32,7 +32,7 @@ from phistar.sim.manifold import coordinate_rate, velocity_of
 from phistar.sim.monitors import Drift
 
 if TYPE_CHECKING:
-    from phistar.sim.files import HasModel
+    from phistar.drawing.figures import Figure
     from phistar.sim.sensitivity import CostGradient, MotionCost, Sensitivity
     from phistar.viewer.viewer import Viewer
 
@@ -301,7 +301,7 @@ class Simulation:
 
         return load(path, robot)
 
-    def plot(self, path: str | Path | None = None) -> Any:
+    def plot(self, path: str | Path | None = None) -> Figure:
         """Joint coordinates, speed and energy over time, as matplotlib's figure.
 
         Args:

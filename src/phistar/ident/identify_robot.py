@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from phistar.arguments import checked_state
+from phistar.arguments import checked_state, require_real, require_robot
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, ModelMismatchWarning, ShapeError, UnknownNameError, warn
 from phistar.ident.balances import BALANCES
@@ -25,7 +25,7 @@ from phistar.ident.output_error import Windows, output_error
 from phistar.ident.result import Identification, ResidualSample
 from phistar.ident.robust import LOSSES, robust_fit
 from phistar.ident.samples import Samples
-from phistar.ident.triangles import Triangles
+from phistar.ident.triangles import RowTriangles
 from phistar.model.configuration import Coordinates
 from phistar.robot import Robot
 
@@ -99,6 +99,7 @@ def identify(
         ShapeError, NotFiniteError: An array does not fit the robot.
         LoopError: The robot has closed loops.
     """
+    require_robot(robot)
     if loss not in LOSSES:
         raise UnknownNameError("loss", loss, LOSSES)
     if folds < 1:
@@ -154,7 +155,7 @@ def solve(
 
 def solve_parts(
     equations: Equations,
-    parts: Sequence[Triangles],
+    parts: Sequence[RowTriangles],
     notes: Sequence[str],
     said: Sequence[str],
     loss: str = "squares",
@@ -194,6 +195,9 @@ def read_samples(
     q, tau = checked_state(robot.model, q=q, tau=tau)
     if q.ndim != 2 or tau.shape[:-1] != q.shape[:-1]:
         raise ShapeError("q", q.shape, f"(N, {robot.nq}), one row for each of tau", "a log")
+    if not len(q):
+        raise ArgumentError("q has no samples; a log has one row (nq,) for each of them")
+    require_real(q=q, tau=tau)
     if not tau.any():
         raise ArgumentError("tau is zero everywhere; was it recorded?")
     if without_vdot and v is not None and vdot is None:
@@ -238,6 +242,7 @@ def _with_derivatives(
         v, vdot, _ = checked_state(robot.model, v=v, vdot=vdot, q=q)
         if v.shape != tau.shape or vdot.shape != tau.shape:
             raise ShapeError("v", v.shape, f"{tau.shape}, as tau and vdot have", "a log")
+        require_real(v=v, vdot=vdot)
         return Samples(q, v, vdot, tau)
     if dt is None:
         raise ArgumentError("dt is missing: accelerations have to be differentiated; give dt in s")

@@ -206,7 +206,7 @@ def _do_task(
     return "computed"
 
 
-def _read(name: str, array: Any, rows: slice) -> Array:
+def _read(name: str, array: StoredArray, rows: slice) -> Array:
     """Some rows of an input."""
     try:
         return np.asarray(array[rows])

@@ -321,8 +321,8 @@ def test_contacts_are_drawn_while_a_simulator_steps(monkeypatch: pytest.MonkeyPa
                 break
             time.sleep(0.05)
         assert np.array_equal(viewer.q, sim.q[0])
-        time.sleep(0.2)
-        contacts = sim.contacts
+        with viewer._lock:  # what is drawn after the robot is drawn
+            contacts = sim.contacts
         touching = np.linalg.norm(contacts.force[0], axis=-1) > 0.0
         arrows = drawn["/contacts/forces"]
         assert arrows[:, 0] == pytest.approx(contacts.position[0][touching], abs=1e-9)

@@ -154,8 +154,11 @@ def test_a_slider_moves_the_picture_and_the_value(browser: Browser) -> None:
         assert np.abs(viewer.q - start).max() > 1e-3
         viewer._player.pause()
         viewer._player.go_to(8)
-        browser.page.wait_for_timeout(2000)
-        ends = browser.page.evaluate(ENDS_OF_CURVES)
+        for _ in range(60):
+            browser.page.wait_for_timeout(500)
+            ends = browser.page.evaluate(ENDS_OF_CURVES)
+            if ends == [0.3, 0.3]:
+                break
         assert ends == [0.3, 0.3]
     assert browser.errors == []
     assert browser.outside == []

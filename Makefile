@@ -18,7 +18,7 @@ SOAK_CYCLES ?= 20000
 unexport PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help demo view examples test test-jax test-torch test-scale test-viewer lint bench bench-quick bench-against bench-loading bench-size bench-drift bench-cliffs docs tutorials fuzz soak parallel robots identify identify-scale joint-physics clean distclean
+.PHONY: help demo view examples test test-jax test-torch test-casadi test-gym test-scale test-viewer lint bench bench-quick bench-against bench-loading bench-size bench-drift bench-cliffs docs tutorials fuzz soak parallel robots identify identify-scale joint-physics clean distclean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -57,6 +57,14 @@ test-torch: $(VENV)/.test $(VENV)/.torch  ## run the tests of phistar.interop.to
 
 test-scale: $(VENV)/.test $(VENV)/.dask $(VENV)/.parquet  ## run the tests of phistar.scale, which make test leaves out: Dask and Zarr
 	@PHISTAR_TEST_SCALE=1 $(BIN)/python -m pytest -q tests/with_dask "tests/test_docs.py::test_page_runs_as_pasted[scaling]" $(PYTEST_ARGS)
+
+test-casadi: $(VENV)/.test $(VENV)/.casadi  ## run the tests of phistar.interop.casadi, which make test leaves out; C is compiled
+	@PHISTAR_TEST_CASADI=1 $(BIN)/python -m pytest -q -n $(JOBS) --maxprocesses=4 --dist worksteal tests/with_casadi \
+	    "tests/test_docs.py::test_page_runs_as_pasted[casadi]" $(PYTEST_ARGS)
+
+test-gym: $(VENV)/.test $(VENV)/.gym  ## run the tests of phistar.envs, which make test leaves out: Gymnasium
+	@PHISTAR_TEST_GYM=1 $(BIN)/python -m pytest -q -n $(JOBS) --maxprocesses=4 --dist worksteal tests/with_gym \
+	    "tests/test_docs.py::test_page_runs_as_pasted[gymnasium]" $(PYTEST_ARGS)
 
 lint: $(VENV)/.lint  ## ruff, mypy and the layers of imports
 	$(BIN)/ruff check .
@@ -145,7 +153,7 @@ $(VENV)/.viewer-tests: $(VENV)/.test $(VENV)/.browser
 	    echo "chromium is missing: apt-get install chromium"
 	@touch $@
 
-$(VENV)/.demo $(VENV)/.viewer $(VENV)/.examples $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.browser $(VENV)/.jax $(VENV)/.torch $(VENV)/.dask $(VENV)/.parquet: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/pip
+$(VENV)/.demo $(VENV)/.viewer $(VENV)/.examples $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.browser $(VENV)/.jax $(VENV)/.torch $(VENV)/.casadi $(VENV)/.gym $(VENV)/.dask $(VENV)/.parquet: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/pip
 	@echo "installing phistar[$*]"
 	@$(PIP) -e ".[$*]"
 	@touch $@

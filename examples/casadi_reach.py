@@ -94,7 +94,7 @@ def reach(robot: phistar.Robot, steps: int, engine: str = "callback") -> Reach:
 
 
 def missed(robot: phistar.Robot, motion: Reach) -> tuple[float, float]:
-    """Where the robot itself ends up under the same forces: hand from its goal [m], speed [rad/s]."""
+    """Where the robot ends up under the same forces: hand from its goal [m], speed [rad/s]."""
     q, v = motion.q[0], motion.v[0]
     for tau in motion.tau:
         q, v = robot.step(q, v, tau, motion.dt)

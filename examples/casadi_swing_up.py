@@ -27,7 +27,7 @@ INTERVALS = 50
 
 @dataclass(frozen=True)
 class Motion:
-    """Knots and middles of intervals, alternating: t (2n + 1,), q, v (2n + 1, 2), push (2n + 1,)."""
+    """Knots and middles of intervals, alternating: t, push (2n + 1,), q, v (2n + 1, 2)."""
 
     t: np.ndarray
     q: np.ndarray

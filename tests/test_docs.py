@@ -34,6 +34,8 @@ WITH_CODE = [
     and (page.stem not in ("jax", "interop_jax") or "jax" in chosen_backends())
     and (page.stem != "torch" or os.environ.get("PHISTAR_TEST_TORCH"))
     and (page.stem != "scaling" or os.environ.get("PHISTAR_TEST_SCALE"))
+    and (page.stem != "casadi" or os.environ.get("PHISTAR_TEST_CASADI"))
+    and (page.stem != "gymnasium" or os.environ.get("PHISTAR_TEST_GYM"))
 ]
 
 

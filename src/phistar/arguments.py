@@ -57,6 +57,8 @@ def require_count(name: str, given: object, what: str = "1 or more") -> int:
 
 def require_time(name: str, given: object) -> float:
     """A time greater than zero [s], or an error that names it."""
+    if isinstance(given, np.ndarray) and given.ndim == 0:
+        given = given.item()
     known = isinstance(given, (int, float, np.integer, np.floating)) and 0.0 < given < np.inf
     if not known or isinstance(given, bool):
         raise ArgumentError(f"{name} is {given!r}, expected a time greater than zero [s]")

@@ -29,6 +29,7 @@ from phistar.compile import (
     Full,
     cheapest_equivalent,
     embedded_request,
+    entry_pattern,
     joint_map,
     kernel,
     matrix,
@@ -43,6 +44,7 @@ from phistar.model.model_cache import entries, keep_entry_on_frames
 from phistar.model.node_tree import NodeTree, mimic_node_rates
 from phistar.model.singular import require_finite_results, require_pivots
 from phistar.model.wrenches import Wrenches, check_batch, check_numbers
+from phistar.packed import PackedMatrix
 from phistar.thresholds import POLICY
 
 FORWARD_DYNAMICS_METHODS = {
@@ -255,6 +257,16 @@ def mass_matrix(model: Model, q: Coordinates) -> Array:
     """Joint-space inertia (..., nv, nv), rotor inertia included."""
     (q,) = checked_state(model, q=q)
     return _matrix(model, "mass_matrix", q)
+
+
+def packed_mass_matrix(model: Model, q: Coordinates) -> PackedMatrix:
+    """The lower triangle of the joint-space inertia without the zeros that the tree has there."""
+    (q,) = checked_state(model, q=q)
+    pattern = entry_pattern(model, "packed")
+    found = run_traced(model, ("mass_matrix_packed",), q)
+    if found is None:
+        found = _matrix(model, "mass_matrix", q)[..., pattern.rows, pattern.columns]
+    return PackedMatrix(pattern, found)
 
 
 def mass_matrix_inverse(model: Model, q: Coordinates) -> Array:

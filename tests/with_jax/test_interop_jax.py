@@ -246,6 +246,35 @@ def test_the_hessian_on_a_manifold() -> None:
     assert abs(gradient[own] @ q[own]) < 1e-9 * np.abs(gradient).max()
 
 
+@pytest.mark.parametrize("quantity", ["frame_pose", "kinetic_energy", "mass_matrix", "step"])
+def test_second_derivatives_of_other_quantities(quantity: str) -> None:
+    """Differentiated again, against differences of the first derivative, 1e-7."""
+    robot = cases.load("double_pendulum" if quantity == "step" else "mixed")
+    wrapped = pj.wrap(robot)
+    arrays, choices = cases.arguments(robot, quantity)
+    choices |= {"scheme": "rk4"} if quantity == "step" else {}
+    along = cases.directions(robot, arrays)
+    names = list(arrays)
+
+    @jax.jit
+    def slope(t):
+        def at(t):
+            moved = [
+                wrapped.integrate(x, t * along[n]) if n == "q" else x + t * along[n]
+                for n, x in arrays.items()
+            ]
+            return wrapped.field.call(quantity, *moved, **choices)
+
+        return jax.jvp(at, (t,), (1.0,))[1]
+
+    assert names[0] == "q"
+    h = 1e-4
+    ahead, behind, far, back = (slope(t * h) for t in (1.0, -1.0, 2.0, -2.0))
+    found = jax.jit(jax.jacfwd(slope))(0.0)
+    for ours, a, b, c, d in zip(found, ahead, behind, far, back, strict=True):
+        close(ours, (8 * (a - b) - (c - d)) / (12 * h), 1e-7)
+
+
 def test_third_derivatives_are_refused(panda) -> None:
     """By name, and not by a wrong number."""
     wrapped = pj.wrap(panda)

@@ -5,6 +5,7 @@ requests       kinds of requests: vectors, matrices, bundles of both, traced qua
 traced         the quantities that are traced directly, a row each
 derivative_rows    derivatives of those, from their own programs
 node_rows      those of robots whose mimic joints are reduced, over nodes of links
+part_rows      parts of matrices that nobody needs in full
 request_table  REQUESTS, every quantity of a robot by name
 on_loops       names of quantities on robots with loops
 passes         PASSES, from expressions to sweeps to scalars to code
@@ -35,6 +36,7 @@ from phistar.compile.evaluate import (
 )
 from phistar.compile.node_rows import embedded_request, is_embedded, node_loads, refuse_on_nodes
 from phistar.compile.on_loops import quantity_on
+from phistar.compile.part_rows import entry_pattern
 from phistar.compile.passes import LEVELS, PASSES, Draft, Pass, Stage, Stages
 from phistar.compile.pipeline import (
     BuildTarget,
@@ -96,6 +98,7 @@ __all__ = [
     "input_sizes",
     "compile_request",
     "embedded_request",
+    "entry_pattern",
     "evaluate_bundle",
     "evaluate_matrix",
     "finish_compilations",

@@ -7,25 +7,25 @@ without it.
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
 from phistar.envs.task import Bounds, Moment, Start, Task
 from phistar.envs.tasks import TASKS
+from phistar.errors import MissingExtraError
 
 __all__ = ["TASKS", "Bounds", "Moment", "RobotEnv", "RobotVectorEnv", "Start", "Task"]
 
+try:
+    from phistar.envs.environments import RobotEnv, RobotVectorEnv, register
+except MissingExtraError:
 
-def __getattr__(name: str) -> Any:
-    """Classes that need Gymnasium, when they are first asked for."""
-    if name in ("RobotEnv", "RobotVectorEnv", "register"):
-        from phistar.envs import environments
+    def __getattr__(name: str) -> Any:
+        """Classes that need Gymnasium: asking for them says what is missing."""
+        if name in __all__:
+            from phistar.envs import environments
 
-        return getattr(environments, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return getattr(environments, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
-
-if importlib.util.find_spec("gymnasium") is not None:
-    from phistar.envs.environments import register
-
+else:
     register()

@@ -104,10 +104,11 @@ class TaskBatch:
         if not np.isfinite(given).all():
             bad = ~np.isfinite(given).all(axis=-1)
             raise NotFiniteError(
-                f"action of environment {int(np.argmax(bad))} is not finite: {given[np.argmax(bad)]}",
+                f"action of environment {int(np.argmax(bad))} is not finite: "
+                f"{given[np.argmax(bad)]}",
                 bad,
             )
-        return np.clip(given, self.actions.low, self.actions.high)
+        return np.asarray(np.clip(given, self.actions.low, self.actions.high))
 
     def step(self, actions: Array) -> Outcome:
         """One step of all; samples that diverge are terminated without a reward."""

@@ -52,9 +52,7 @@ class RobotEnv(gymnasium.Env):  # type: ignore[misc]
     metadata: Mapping[str, Any] = {"render_modes": []}
     render_mode = None
 
-    def __init__(
-        self, task: Task | str, *, dtype: DTypeLike = np.float32, **options: Any
-    ) -> None:
+    def __init__(self, task: Task | str, *, dtype: DTypeLike = np.float32, **options: Any) -> None:
         self._batch = TaskBatch(task_of(task, options), 1, dtype, threads=1)
         self.observation_space, self.action_space = _spaces(self._batch)
         self._seeded = self._begun = self._over = False
@@ -175,7 +173,7 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
 
     def _keys(self, seed: int | list[int | None] | None) -> Array:
         if seed is None:
-            return self.np_random.integers(_MOST_SEEDS, size=self.num_envs)
+            return np.asarray(self.np_random.integers(_MOST_SEEDS, size=self.num_envs))
         if isinstance(seed, int | np.integer):
             return np.arange(self.num_envs, dtype=np.uint64) + np.uint64(seed)
         if len(seed) != self.num_envs or any(each is None for each in seed):

@@ -16,7 +16,7 @@ def _mixed(x: Array) -> Array:
     """The finaliser of splitmix64: 64 bits of which each depends on all of the argument's."""
     x = (x ^ (x >> np.uint64(30))) * _FIRST
     x = (x ^ (x >> np.uint64(27))) * _SECOND
-    return x ^ (x >> np.uint64(31))
+    return np.asarray(x ^ (x >> np.uint64(31)))
 
 
 def uniform(keys: Array, counts: Array, draws: int) -> Array:

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from phistar.scalar.trace.differentiated import derivative_name
+
 Values = Any
 """An array of some package."""
 
@@ -30,6 +32,9 @@ class Field(Protocol):
 
     def call(self, name: str, *arrays: Values, **choices: Any) -> Sequence[Values]:
         """The results of a quantity."""
+
+    def names(self, name: str, **choices: Any) -> tuple[Sequence[str], Sequence[str]]:
+        """Names of the results of a quantity, and of its arguments."""
 
     def einsum(self, text: str, *arrays: Values) -> Values:
         """As of NumPy."""
@@ -117,6 +122,16 @@ def mass_matrix_q(f: Field, q: Values) -> Values:
     """∂𝓜/∂q (..., nv, nv, nv): [i, j, k] along the step e_k."""
     (found,) = f.call("mass_matrix_q", q[..., None, :], f.eye(f.nv, q))
     return f.moveaxis(found, -3, -2)
+
+
+def mass_matrix_times_q(
+    f: Field, name: str, choices: Mapping[str, Any], x: tuple[Values, ...]
+) -> tuple[Sequence[Values], Partials]:
+    """Of ∂(𝓜 x)/∂q with respect to q and x."""
+    q, vdot = x
+    (second,) = f.call("mass_matrix_qq", q[..., None, :], vdot[..., None, :], f.eye(f.nv, q))
+    by_x = mass_matrix_q(f, q).swapaxes(-1, -2)
+    return f.call(name, *x), [[f.moveaxis(second, -3, -2), by_x]]
 
 
 def inverse_second(f: Field, q: Values, v: Values, vdot: Values) -> tuple[Values, ...]:
@@ -223,7 +238,10 @@ def by_own_program(
     f: Field, name: str, choices: Mapping[str, Any], x: tuple[Values, ...]
 ) -> tuple[Sequence[Values], Partials]:
     """Operation by operation, by the program of the quantity itself."""
-    found = f.call(name + "'", *x, **choices)
-    count = len(found) // (1 + len(x))
-    values, by = found[:count], found[count:]
-    return values, [list(by[i * len(x) : (i + 1) * len(x)]) for i in range(count)]
+    results, arguments = f.names(name, **choices)
+    prime = name + "'"
+    found = dict(zip(f.names(prime, **choices)[0], f.call(prime, *x, **choices), strict=True))
+    partials: Partials = [
+        [found[derivative_name(result, argument)] for argument in arguments] for result in results
+    ]
+    return [found[result] for result in results], partials

@@ -95,6 +95,11 @@ class FfiField(JaxField):
             self._known[key] = JaxCalculation(self, made)
         return self._known[key]
 
+    def names(self, name: str, **choices: Any) -> tuple[Sequence[str], Sequence[str]]:
+        """See ``Field``."""
+        made = self.calculation(name, choices).made
+        return made.results, made.arguments
+
     def call(self, name: str, *arrays: Any, **choices: Any) -> Sequence[Any]:
         """See ``Field``."""
         calc = self.calculation(name, choices)

@@ -27,6 +27,7 @@ from phistar.compile import (
     TRACED,
     RequestKey,
     Traced,
+    cheapest_equivalent,
     compile_request,
     derivative_row,
     embedded_request,
@@ -62,9 +63,7 @@ class Quantity:
         doc: What it is, one line.
         rule: Its derivatives; None: operation by operation from its own program, if it is traced.
         results: Names of its results; none: there is one.
-        row: Name of the request; default: the quantity's.
         divides: Whether it divides by inertias of joints.
-        order: Names of choices as the row of ``TRACED`` takes them.
     """
 
     name: str
@@ -73,7 +72,6 @@ class Quantity:
     choices: Mapping[str, Any] = ()  # type: ignore[assignment]
     rule: Rule | None = None
     results: tuple[str, ...] = ()
-    row: str = ""
     divides: bool = False
 
 
@@ -206,7 +204,9 @@ _PARTS = (
     Quantity("inverse_dynamics_qq", ("q", "v", "vdot", "dq"), "Of tau_q along dq."),
     Quantity("inverse_dynamics_qv", ("q", "v", "dq"), "Of tau_v along dq."),
     Quantity("inverse_dynamics_vv", ("q", "v", "dv"), "Of tau_v along dv."),
-    Quantity("mass_matrix_q", ("q", "vdot"), "How 𝓜 vdot follows q."),
+    Quantity(
+        "mass_matrix_q", ("q", "vdot"), "How 𝓜 vdot follows q.", rule=rules.mass_matrix_times_q
+    ),
     Quantity("mass_matrix_qq", ("q", "vdot", "dq"), "How that follows q."),
     Quantity(
         "inverse_dynamics_vjp",
@@ -363,7 +363,7 @@ class Calculation:
         """The row that is traced for the robot, if it is of that kind."""
         if self._on_loops:
             return None
-        name = embedded_request(self.quantity.row or self.quantity.name, self.model)
+        name = embedded_request(self.quantity.name, self.model)
         row = TRACED.get(name)
         if row is None and self.quantity.name == "coriolis_matrix":
             row = _matrix_as_traced(name) if self._identity else None
@@ -396,7 +396,7 @@ class Calculation:
             return None
         if self._traced is not None:
             return compile_request(self._traced).build(self.model, choices=self._row_choices)
-        return kernel(self.quantity.row or self.quantity.name, self.model).build(self.model)
+        return kernel(cheapest_equivalent(self.quantity.name), self.model).build(self.model)
 
     @cached_property
     def _program(self) -> RobotProgram:
@@ -404,7 +404,8 @@ class Calculation:
         from phistar.compile import BuildTarget
 
         row = self._traced
-        request = kernel(self.quantity.name, self.model) if row is None else compile_request(row)
+        name = cheapest_equivalent(self.quantity.name)
+        request = kernel(name, self.model) if row is None else compile_request(row)
         target = BuildTarget("numpy", choices=() if row is None else self._row_choices)
         found = request.on(self.model, target)
         if found is None:

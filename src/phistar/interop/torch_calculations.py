@@ -73,6 +73,11 @@ class TorchField:
             )
         return found
 
+    def names(self, name: str, **choices: Any) -> tuple[Sequence[str], Sequence[str]]:
+        """See ``Field``."""
+        made = self.calculation(name, choices).made
+        return made.results, made.arguments
+
     def call(self, name: str, *arrays: Any, **choices: Any) -> Sequence[Any]:
         """See ``Field``."""
         package = self.torch

@@ -232,7 +232,7 @@ def _accelerated(
 ) -> ConstrainedDynamics | None:
     """With accelerations by machine code, where rows depend on each other: the shortest of all
     multipliers that go with them are looked for here. None as of ``results_by_code``."""
-    if held.loops:
+    if not _takes_accelerations(model, held):
         return None
     by_code = results_by_code("forward_dynamics", model, q, v, tau, wrenches, held)
     if by_code is None:
@@ -298,6 +298,8 @@ def posed(
     _refuse_singular_tree(model, method)
     if purpose in _CODE and method == "auto" and not held.drives and dtype.name in PRECISIONS:
         key = _CODE[purpose](PRECISIONS[dtype.name], held.loops)
+        if purpose == "constrained_dynamics" and _takes_accelerations(model, held):
+            key = dynamics_key(PRECISIONS[dtype.name], held.loops)
         _keep_code_apart(model, key, arrays[0], arrays[1], arrays[2], wrenches)
     problem = LoopProblem(model, q, v, tau, wrenches, rows, rank, -rows.bias)
     return problem, dtype
@@ -310,6 +312,11 @@ _CODE: Mapping[str, Callable[[str, Iterable[str]], _Key]] = {
     "linearize": linearization_key,
 }
 """Keys of the programs that may have been tried, by purpose."""
+
+
+def _takes_accelerations(model: Model, held: Held) -> bool:
+    """Whether there is no program of multipliers, so that accelerations come from machine code."""
+    return not held.loops and traced_executable(model, multipliers_key("double")) is None
 
 
 def _keep_code_apart(

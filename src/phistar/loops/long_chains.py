@@ -188,7 +188,7 @@ def long_chains(model: Model) -> tuple[LongChain | Coupling, ...] | None:
 def chain_results(
     chains: Sequence[LongChain | Coupling], model: Model, q: Array, v: Array | None = None
 ) -> dict[str, Array]:
-    """``poses`` (..., loop joints, 4, 4) and ``rows`` (..., rows, nv), with v also ``rate``, ``bias``.
+    """``poses`` (..., loop joints, 4, 4), ``rows`` (..., rows, nv), with v ``rate`` and ``bias``.
 
     Args:
         chains: Of the active loops.

@@ -22,7 +22,7 @@ from phistar.compile import quantity_on
 from phistar.derivatives import parameters
 from phistar.derivatives.discrete import Discretization
 from phistar.derivatives.passive_terms import discretized_with_passive, linearized_with_passive
-from phistar.errors import LoopError, SampleError, UnknownNameError
+from phistar.errors import ArgumentError, LoopError, SampleError, UnknownNameError
 from phistar.joint_physics.passive_forces import force_parts, with_passive_force
 from phistar.kernels import RobotKernel
 from phistar.loops import assembly, constrained_dynamics, inverse, linearization
@@ -51,7 +51,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 EMBEDDED_CURE = (
-    f"{TREE_CURE} On the loops, robot.minimal(q).operators().eta has η of the independent coordinates."
+    f"{TREE_CURE} On the loops, robot.minimal(q).operators().eta has η of the independent "
+    "coordinates."
 )
 PUSHING = "generalised_force"
 """The program of joint forces of wrenches."""
@@ -417,6 +418,9 @@ class ClosesLoops(Constrained):
         reference: str = "world_aligned",
         method: str = "auto",
         passive: Passive = False,
+        wrt: Sequence[str] | None = None,
+        rows: Sequence[str] | None = None,
+        columns: Sequence[str] | None = None,
         on_error: str = "raise",
     ) -> LoopLinearization:
         """Accelerations on the loops and their derivatives; ``.reduced()`` in minimal coordinates.
@@ -429,8 +433,14 @@ class ClosesLoops(Constrained):
             q, v, tau, forces, reference: As of a tree's ``linearize``; states on the loops.
             method: As in ``constrained_dynamics``.
             passive: As of a tree.
+            wrt, rows, columns: Not with loops, where the whole is needed on the way.
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
         """
+        if not (wrt is None and rows is None and columns is None):
+            raise ArgumentError(
+                "parts of a linearization are those of trees; with loops leave wrt, rows and "
+                "columns out and take parts of the result"
+            )
         if passive is not False and (parts := force_parts(self.model, passive)):
             total = with_passive_force(self.model, q, v, tau, parts)
             at = self.linearize(

@@ -21,11 +21,12 @@ import numpy as np
 
 from phistar import dynamics
 from phistar.arrays import Array
-from phistar.errors import ArgumentError, UnknownNameError
+from phistar.errors import ArgumentError, LoopError, UnknownNameError
 from phistar.loops.join import join
 from phistar.loops.rank import Factored, factored, independent_rows, take_rows
 from phistar.loops.system import LoopMotion, LoopSystem, loop_system
 from phistar.model.joint_map import joint_map
+from phistar.model.kinematic_loops import TREE_CURE
 from phistar.model.model import Model
 from phistar.model.singular import singular_hinges
 from phistar.model.wrenches import Wrenches
@@ -257,9 +258,13 @@ def accelerations(problem: LoopProblem, method: str = "auto") -> Array:
 
     Raises:
         UnknownNameError: No such method.
+        LoopError: The method is one of trees.
     """
     if method == "auto":
         method = cheapest_route(problem.model)
+    elif method == "parallel":
+        loops = problem.system.loops
+        raise LoopError(problem.model.name, "method='parallel'", loops, TREE_CURE)
     elif method not in ROUTES:
         raise UnknownNameError("forward-dynamics method", method, ("auto", *ROUTES))
     return ROUTES[method](problem)

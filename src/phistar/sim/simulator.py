@@ -15,15 +15,8 @@ from numpy.typing import ArrayLike
 from phistar import dynamics
 from phistar.arguments import checked_state, refuse_singular, require_count, require_real
 from phistar.arrays import Array
-from phistar.errors import (
-    ArgumentError,
-    PenetrationWarning,
-    ShapeError,
-    warn,
-)
+from phistar.errors import ArgumentError, ShapeError
 from phistar.joint_physics.actuator_forces import Actuators
-from phistar.loops.constrained_dynamics import require_on_loops
-from phistar.loops.system import motion_at
 from phistar.model.configuration import Coordinates, integrate, read_coordinates, require_finite
 from phistar.model.joint_physics import passive_parts
 from phistar.model.kinematic_loops import active_loops
@@ -39,7 +32,7 @@ from phistar.sim.divergence import diverged_samples, refuse_lost_samples
 from phistar.sim.joint_rows import used_parts
 from phistar.sim.law_calls import Controller
 from phistar.sim.live_view import ShownLive
-from phistar.sim.loop_stepper import LoopVelocity, samples_off_loops
+from phistar.sim.loop_stepper import LoopVelocity
 from phistar.sim.sample_choice import chosen_samples, random_rows, rows_for_samples
 from phistar.sim.schemes import SCHEMES, SEMI_IMPLICIT
 from phistar.sim.sensors import HasSensors
@@ -48,6 +41,7 @@ from phistar.sim.simulator_options import (
     SimulatorOptions,
     SimulatorState,
 )
+from phistar.sim.simulator_starts import off_loops, warn_of_penetrations
 from phistar.sim.smooth_stepper import make_smooth_stepper
 from phistar.sim.step_linearization import StepLinearization, linearize_step
 from phistar.sim.stepper import Stepper, SteppingOptions, StepSpan
@@ -218,33 +212,13 @@ class Simulator(HasSensors, ShownLive):
         """Look at the samples that were reset since the last step."""
         chosen = np.flatnonzero(self._begun & ~self._frozen)
         self._begun[:] = False
-        if chosen.size and active_loops(self._model.loops):
-            self._require_on_loops(chosen)
-        if chosen.size and self._pairs:
-            self._warn_of_penetrations(chosen)
-
-    def _require_on_loops(self, chosen: Array) -> None:
-        """Raise for samples that were put off the loops, or freeze them."""
+        if not chosen.size:
+            return
         model, q, v = self._model, self._state.q[chosen], self._state.v[chosen]
-        precision = float(np.finfo(float).eps)
-        if self._options.on_error == "freeze":
-            self._frozen[chosen] = samples_off_loops(model, q, v, precision)
-        else:
-            require_on_loops(model, motion_at(model, q, v), v, "step", precision)
-
-    def _warn_of_penetrations(self, chosen: Array) -> None:
-        """Say that something was put into the ground."""
-        gap = self._points.at(self._state.q[chosen], self._state.v[chosen])["gap"]
-        sample, pair = np.unravel_index(int(np.argmin(gap)), gap.shape)
-        depth = -float(gap[sample, pair])
-        if depth > POLICY.deep_penetration:
-            worst = self._pairs[int(pair)]
-            warn(
-                f"'{worst.name}' of sample {int(chosen[sample])} is {depth:.3g} m inside "
-                f"'{worst.surface}'. It is pushed out at no more than "
-                f"{POLICY.max_correction_speed:g} m/s; reset to a configuration above the ground.",
-                PenetrationWarning,
-            )
+        if active_loops(model.loops):
+            self._frozen[chosen] = off_loops(model, q, v, self._options.on_error == "freeze")
+        if self._pairs:
+            warn_of_penetrations(self._points.at(q, v)["gap"], self._pairs, chosen)
 
     def step(
         self,

@@ -170,7 +170,7 @@ class CoreFunction:
         )
 
 
-def _call(face: Interface, names: Mapping[str, str] = {}) -> str:  # noqa: B006 - read only
+def _call(face: Interface, names: Mapping[str, str] = {}) -> str:
     """A call of an exported function on variables of the same names."""
     arrays = [names.get(name, name) for name, _, _ in (*face.inputs, *face.outputs)]
     return f"{face.name}({', '.join([*arrays, 'work'] if face.work_entries else arrays)})"
@@ -179,7 +179,7 @@ def _call(face: Interface, names: Mapping[str, str] = {}) -> str:  # noqa: B006 
 def _places(pattern: Array) -> list[int]:
     """Nonzeros, column by column, as places in a matrix row by row."""
     columns, rows = np.nonzero(pattern.T)
-    return (rows * pattern.shape[1] + columns).tolist()
+    return [int(place) for place in rows * pattern.shape[1] + columns]
 
 
 class GlueWriter:
@@ -259,9 +259,7 @@ class GlueWriter:
             if x == "q":
                 lines.append(f"        unit(given(arg[{k}], s, {size}, q_zero), q);")
             else:
-                lines.append(
-                    f"        const double *{x} = given(arg[{k}], s, {size}, {x}_zero);"
-                )
+                lines.append(f"        const double *{x} = given(arg[{k}], s, {size}, {x}_zero);")
         name = f"{self._name}_{kind}"
         lead = f"int {name}(const double **arg, double **res, long long *iw, double *workspace, "
         lines = [*tables, lead + "int mem)", "{", *lines, body.rstrip("\n"), "    }"]

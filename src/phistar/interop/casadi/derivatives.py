@@ -155,8 +155,8 @@ class Composer:
         self.functions = functions
         model = layout.model
         flat = adds_steps(model)
-        self._tangent_map = None if flat else tangent_map_function(model, layout.samples)
-        self._bend = None if flat else _bend_function(self._tangent_map, model, layout.samples)
+        self._tangent_map: Any = None if flat else tangent_map_function(model, layout.samples)
+        self._bend: Any = None if flat else _bend_function(self._tangent_map, model, layout.samples)
 
     def _symbols(self, *names: str) -> list[Any]:
         return [casadi().MX.sym(name, self.layout.argument(name)) for name in names]

@@ -29,11 +29,12 @@ def casadi() -> Any:
         ArgumentError: It is too old.
     """
     try:
-        import casadi
+        import casadi as found
     except ImportError:
         raise MissingExtraError("casadi", "casadi", "phistar.interop.casadi") from None
-    check_version(casadi.__version__)
-    return casadi
+    package: Any = found
+    check_version(package.__version__)
+    return package
 
 
 def check_version(version: str) -> None:

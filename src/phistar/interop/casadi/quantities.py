@@ -124,7 +124,8 @@ class InverseDynamics(_Dynamics):
         return {"q": at.tau_q, "v": at.tau_v, "vdot": at.tau_vdot}
 
     def second(self, given: Sequence[Array], weights: Array) -> Mapping[Pair, Array]:
-        qq, vq, vv, mass_q = self._inverse_second(*given, weights)
+        q, v, vdot = given
+        qq, vq, vv, mass_q = self._inverse_second(q, v, vdot, weights)
         back, mass_back = np.swapaxes(vq, -1, -2), np.swapaxes(mass_q, -1, -2)
         return {
             ("q", "q"): qq, ("q", "v"): back, ("v", "q"): vq, ("v", "v"): vv,

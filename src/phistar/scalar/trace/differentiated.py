@@ -69,6 +69,9 @@ def differentiated(model: Model, program: Unrolled) -> Unrolled:
     for name, row in values.items():
         for argument, (start, width) in starts.items():
             own = derivative_name(name, argument)
+            if own in outputs:
+                # Of a derivative: what it differentiates is among its own outputs.
+                continue
             outputs[own] = len(row) * width
             body.stores += [
                 Store(own, i * width + k, "", changes[name][i].get(start + k, 0.0))

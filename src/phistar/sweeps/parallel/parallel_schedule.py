@@ -358,6 +358,25 @@ class _PairFinder:
 
     def found(self, scans: list[Cycle]) -> StarPair | None:
         """The pair, or None."""
+        program, fed = self.program, self._sources()
+        if fed is None:
+            return None
+        own, driven = fed
+        nu = defining(program, driven)
+        node = program.nodes[nu]
+        if node.op != "Dsolve" or defining(program, node.operands[0]) != self.D:
+            return None
+        for inward in scans:
+            found = self._fed_by(inward, nu, node.operands[1], own)
+            if found is not None:
+                return found
+        return None
+
+    def _sources(self) -> tuple[dict[int, Fraction], int] | None:
+        """What the outward recursion adds at links with factors, and the rates ν in H*ν.
+
+        None if it is another recursion than a = (I - G H)* φ* a + own + H*ν.
+        """
         outward, program = self.outward, self.program
         if program.nodes[outward.shift].op != "shift_out":
             return None
@@ -373,15 +392,7 @@ class _PairFinder:
         driven = {source: c for (w, source), c in sources.items() if w == (("Ht", ()),)}
         if len(own) + len(driven) != len(sources) or list(driven.values()) != [1]:
             return None
-        nu = defining(program, next(iter(driven)))
-        node = program.nodes[nu]
-        if node.op != "Dsolve" or defining(program, node.operands[0]) != self.D:
-            return None
-        for inward in scans:
-            found = self._fed_by(inward, nu, node.operands[1], own)
-            if found is not None:
-                return found
-        return None
+        return own, next(iter(driven))
 
     def _fed_by(
         self, inward: Cycle, nu: int, innovation: int, own: dict[int, Fraction]

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from itertools import groupby
 
-from phistar.sweeps.ir import Direction
+from phistar.sweeps.ir import Direction, StreamProgram
 from phistar.sweeps.parallel.linear_forms import defining
 from phistar.sweeps.parallel.parallel_schedule import (
     Local,
@@ -90,9 +91,23 @@ def _statements(printer: Printer, streams: list[int] | tuple[int, ...]) -> list[
 def _own_lines(schedule: ParallelSchedule) -> set[int]:
     """Streams with a line of their own: read twice, read from other links, recursive, wanted."""
     program = schedule.program
+    uses, kept = _uses_and_kept(schedule)
+    named = {s for s in map(partial(defining, program), program.names) if _op(program, s) != "sum"}
+    often = {s for s, count in uses.items() if count > 1}
+    computed = {s for stage in schedule.stages for s in stage.gives if _op(program, s) != "rec"}
+    given = {s for s in computed if program.nodes[s].spec.is_given}
+    return (computed - given) & (kept | often | named)
+
+
+def _op(program: StreamProgram, stream: int) -> str:
+    return program.nodes[stream].op
+
+
+def _uses_and_kept(schedule: ParallelSchedule) -> tuple[Counter[int], set[int]]:
+    """How often each stream is read; those that other links, recursions or users read."""
+    program = schedule.program
     uses: Counter[int] = Counter()
     kept = {defining(program, s) for s in program.outputs.values()}
-    computed = [s for stage in schedule.stages for s in stage.gives]
     for stage in schedule.stages:
         if isinstance(stage, StarPair):
             kept.update(stage.gives)
@@ -106,11 +121,4 @@ def _own_lines(schedule: ParallelSchedule) -> set[int]:
             uses.update(operands)
             if node.spec.shift is not None or node.spec.reduction is not None:
                 kept |= operands
-    named = {defining(program, s) for s in program.names}
-    return {
-        s
-        for s in computed
-        if not program.nodes[s].spec.is_given
-        and program.nodes[s].op != "rec"
-        and (s in kept or uses[s] > 1 or (s in named and program.nodes[s].op != "sum"))
-    }
+    return uses, kept

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from phistar.arguments import (
     refuse_singular,
     require_valid_inputs,
 )
-from phistar.arrays import Array
+from phistar.arrays import Array, DType
 from phistar.compile import (
     SCHEDULES,
     Diag,
@@ -441,7 +440,7 @@ def _keep_entry(
     executable: Executable,
     vectors: tuple[str, ...],
     wrenches: Wrenches | None,
-    dtype: np.dtype[Any],
+    dtype: DType,
 ) -> None:
     """Later calls with plain arrays go straight to the code, as soon as it has its final shape."""
     table = entries(model)

@@ -20,7 +20,7 @@ from phistar.arguments import check_shapes, number_rows
 from phistar.arrays import Array
 from phistar.compile import entry_pattern
 from phistar.constraints import Constraint, Prescribed
-from phistar.derivatives.derivatives_mixin import Derivatives
+from phistar.derivatives.derivatives_mixin import Differentiates
 from phistar.diagonal.diagonal_mixin import Diagonalized
 from phistar.drawing.drawing_mixin import Drawn
 from phistar.energies import Energies
@@ -78,7 +78,7 @@ class Robot(
     Edited,
     Kinematics,
     Energies,
-    Derivatives,
+    Differentiates,
     Diagonalized,
     Geometry,
     WholeBody,
@@ -113,11 +113,11 @@ class Robot(
         self._entries = entries(self.model)
         self._nv = self.model.nv
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Its data; machine code is made, or found on disk, where it is needed."""
         return {name: value for name, value in vars(self).items() if name != "_entries"}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         vars(self).update(state)
         self._find_tables()
 
@@ -180,6 +180,12 @@ class Robot(
             if name not in known:
                 raise UnknownNameError("loop", name, known, self.name)
         kept = [replace(x, active=x.active and x.name not in off) for x in self.model.loops]
+        for given in constraints:
+            if not isinstance(given, Constraint | Loop):
+                raise ArgumentError(
+                    f"with_loops got a {type(given).__name__}, expected constraints one by one, "
+                    'such as with_loops(phistar.constraints.Point("foot"), off=["pin"])'
+                )
         added = [x.on(self.model, at) if isinstance(x, Constraint) else x for x in constraints]
         return Robot(self.model.with_loops((*kept, *added)), self.load_report)
 

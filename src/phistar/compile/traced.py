@@ -69,12 +69,12 @@ def _derived(name: str) -> Callable[[Model], Unrolled]:
             options=LoweringOptions(regroup=compiled.regroup_inertia),
             own_coordinates=True,
         )
-        return _with_result_name(program)
+        return with_result_name(program)
 
     return trace
 
 
-def _with_result_name(program: Unrolled) -> Unrolled:
+def with_result_name(program: Unrolled) -> Unrolled:
     """The same program, its only output called as tracers do."""
     (size,) = program.signature.outputs.values()
     signature = replace(program.signature, outputs={RESULT_OUTPUT: size})
@@ -245,7 +245,7 @@ def _jacobian(model: Model, frame: str, reference: str) -> Unrolled:
 
     walked = _tracer("kinematics_programs", "jacobian")(model, frame, reference)
     derived = frame_jacobian(model, frame) if reference == "local" else None
-    return walked if derived is None else _cheapest(_with_result_name(derived), walked)
+    return walked if derived is None else _cheapest(with_result_name(derived), walked)
 
 
 def _closed_loops(model: Model) -> TracedWork | None:

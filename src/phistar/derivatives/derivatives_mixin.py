@@ -54,7 +54,7 @@ new = object.__new__
 _LINEARIZE_INVERSE_ON_FRAMES = front_key("linearize_inverse")
 
 
-class Derivatives:
+class Differentiates:
     """Derivatives of a robot's dynamics and kinematics.
 
     Derivatives with respect to q are along tangent steps (..., nv): entry k says what changes as

@@ -8,8 +8,19 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.model.joints.kind import Columns, JointKind, JointLabels
-from phistar.model.joints.number_ops import JointRotation, LogOps, Ops, Orientation, split_entries
-from phistar.model.joints.spherical import rotation_vector_between, turned_quaternion
+from phistar.model.joints.number_ops import (
+    JointRotation,
+    LogOps,
+    Ops,
+    QuaternionTurn,
+    split_entries,
+)
+from phistar.model.joints.spherical import (
+    angular_velocity,
+    quaternion_rates,
+    rotation_vector_between,
+    turned_quaternion,
+)
 from phistar.spatial import quat_to_rotation, rotation_to_quat
 from phistar.spatial.entries import (
     Entries,
@@ -38,7 +49,7 @@ class Free(JointKind):
 
     def placement(self, q: Entries, ops: Ops) -> tuple[JointRotation, Entries]:
         place = q[0], q[1], q[2]
-        return (Orientation([q[i] for i in range(3, 7)]),), place
+        return (QuaternionTurn([q[i] for i in range(3, 7)]),), place
 
     def bracket(self, a: Entries, b: Entries) -> list[Number]:
         linear = minus(cross(a[:3], b[3:]), cross(b[:3], a[3:]))
@@ -63,6 +74,14 @@ class Free(JointKind):
             minus(shift, scaled(0.5, turn)), scaled(ops.cotangent_defect(dot(w, w)), cross(w, turn))
         )
         return [*w, *linear]
+
+    def coordinate_rates(self, q: Entries, v: Entries, ops: Ops) -> list[Number]:
+        return [*quaternion_rotate(q[3:], v[3:]), *quaternion_rates(q[3:], v[:3])]
+
+    def velocity(self, q: Entries, rates: Entries, ops: Ops) -> list[Number]:
+        turn = scaled(1.0 / ops.sqrt(dot(q[3:], q[3:])), q[3:])
+        back = [-turn[0], -turn[1], -turn[2], turn[3]]
+        return [*angular_velocity(q[3:], rates[3:]), *quaternion_rotate(back, rates[:3])]
 
     def displacement(self, q0: Entries, q1: Entries, ops: LogOps) -> list[Number]:
         """The rotation, and the straight way of the origin: not the screw between the two."""

@@ -7,6 +7,7 @@ A kind is written once, over numbers that may be arrays or values of a scalar gr
     placement   the transform X_J(q), as factors of a rotation and an offset
     step        X_J(q) exp(H* u); the sum of q and u unless said otherwise
     step_between    what leads from one configuration to another by a step
+    coordinate_rates    how q changes with v, and ``velocity``, the way back
     bracket     of two joint velocities; from H* unless said otherwise
 
 The rest follows: how the link's frame may be chosen, matrices on arrays, units, random values. A
@@ -116,6 +117,32 @@ class JointKind(ABC):
     def step_between(self, q0: Entries, q1: Entries, ops: LogOps) -> list[Number]:
         """The tangent u with step(q0, u) = q1; the shortest one on rotations."""
         return minus(q1, q0)
+
+    def coordinate_rates(self, q: Entries, v: Entries, ops: Ops) -> list[Number]:
+        """How fast q changes as the joint moves with v: the derivative of ``step`` at u = 0.
+
+        Raises:
+            ArgumentError: The kind steps in its own way and does not say.
+        """
+        self._require_sum("coordinate_rates")
+        return list(v)
+
+    def velocity(self, q: Entries, rates: Entries, ops: Ops) -> list[Number]:
+        """The joint velocity with which q changes by ``rates``; what leaves the unit quaternions
+        does not count, and quaternions need not be unit.
+
+        Raises:
+            ArgumentError: As of ``coordinate_rates``.
+        """
+        self._require_sum("velocity")
+        return list(rates)
+
+    def _require_sum(self, method: str) -> None:
+        if not self.is_euclidean:
+            raise ArgumentError(
+                f"joint kind '{self.name}' has a step of its own, but no {method}(): derivatives "
+                "with respect to its coordinates need it"
+            )
 
     def displacement(self, q0: Entries, q1: Entries, ops: LogOps) -> list[Number]:
         """How far a spring that rests at q0 is stretched at q1, in the axes of v.

@@ -48,6 +48,14 @@ class Planar(AxisKind):
         ahead = 1.0 - square * ops.cotangent_defect(square)
         return [ahead * x + half * y, ahead * y - half * x, turn]
 
+    def coordinate_rates(self, q: Entries, v: Entries, ops: Ops) -> list[Number]:
+        c, s = ops.cos_sin(q[2])
+        return [c * v[0] - s * v[1], s * v[0] + c * v[1], v[2]]
+
+    def velocity(self, q: Entries, rates: Entries, ops: Ops) -> list[Number]:
+        c, s = ops.cos_sin(q[2])
+        return [c * rates[0] + s * rates[1], c * rates[1] - s * rates[0], rates[2]]
+
     def displacement(self, q0: Entries, q1: Entries, ops: LogOps) -> list[Number]:
         """The angle, and the straight way of the origin: not the arc between the two."""
         c, s = ops.cos_sin(q1[2])

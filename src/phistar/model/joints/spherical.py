@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from phistar.model.joints.kind import Columns, JointKind
-from phistar.model.joints.number_ops import JointRotation, LogOps, Ops, Orientation
+from phistar.model.joints.number_ops import JointRotation, LogOps, Ops, QuaternionTurn
 from phistar.spatial.entries import Entries, Number, cross, dot, quaternion_product, scaled
 
 
@@ -24,7 +24,7 @@ class Spherical(JointKind):
         return tuple(((i, 1.0),) for i in range(3))
 
     def placement(self, q: Entries, ops: Ops) -> tuple[JointRotation, Entries]:
-        return (Orientation([q[i] for i in range(4)]),), (0.0, 0.0, 0.0)
+        return (QuaternionTurn([q[i] for i in range(4)]),), (0.0, 0.0, 0.0)
 
     def bracket(self, a: Entries, b: Entries) -> list[Number]:
         return cross(a, b)
@@ -34,6 +34,23 @@ class Spherical(JointKind):
 
     def step_between(self, q0: Entries, q1: Entries, ops: LogOps) -> list[Number]:
         return rotation_vector_between(q0, q1, ops)
+
+    def coordinate_rates(self, q: Entries, v: Entries, ops: Ops) -> list[Number]:
+        return quaternion_rates(q, v)
+
+    def velocity(self, q: Entries, rates: Entries, ops: Ops) -> list[Number]:
+        return angular_velocity(q, rates)
+
+
+def quaternion_rates(q: Entries, w: Entries) -> list[Number]:
+    """How a quaternion xyzw changes as its axes turn with w, in the moving axes: q w / 2."""
+    return scaled(0.5, quaternion_product(q, [*w, 0.0]))
+
+
+def angular_velocity(q: Entries, rates: Entries) -> list[Number]:
+    """The angular velocity in moving axes of a quaternion that changes, its length aside."""
+    back = quaternion_product([-q[0], -q[1], -q[2], q[3]], rates)
+    return scaled(2.0 / dot(q, q), back[:3])
 
 
 def turned_quaternion(q: Entries, u: Entries, ops: Ops) -> list[Number]:

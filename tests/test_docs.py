@@ -156,6 +156,12 @@ def test_pictures_of_speed_are_the_table_of_the_readme() -> None:
     assert sum(f" ({ratio:g}×)" in text for ratio in ratios) == len(ratios)
     with pytest.raises(ValueError, match="no table of speed"):
         plots.tables("")
+    peak, rates, rows = plots.floors((ROOT / "docs" / "performance.md").read_text(encoding="utf-8"))
+    assert peak > 0
+    assert rates
+    assert {row["robot"] for row in rows} == {"quadruped", "humanoid"}
+    with pytest.raises(ValueError, match="no table of floors"):
+        plots.floors("")
     broken = "<!-- speed: -->\n| | a |\n|---|---|\n| x, 1 | fast |\n<!-- end of speed -->"
     with pytest.raises(ValueError, match="'fast'"):
         plots.tables(broken)

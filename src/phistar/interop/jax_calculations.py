@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Quantities of one robot on arrays of JAX: by machine code (``FfiField``) or by XLA (``XlaField``).
+"""Quantities of a robot on arrays of JAX: by machine code (``FfiField``) or by XLA (``XlaField``).
 
 Both are a ``derivative_rules.Field``.
 """
@@ -89,7 +89,10 @@ class FfiField(JaxField):
 
     def calculation(self, name: str, choices: Mapping[str, Any]) -> JaxCalculation:
         """A quantity; the same object for the same choices."""
-        key = (name, *sorted((k, tuple(x) if isinstance(x, list) else x) for k, x in choices.items()))
+        key = (
+            name,
+            *sorted((k, tuple(x) if isinstance(x, list) else x) for k, x in choices.items()),
+        )
         if key not in self._known:
             made = calculation(self.robot, name, **choices)
             self._known[key] = JaxCalculation(self, made)
@@ -214,7 +217,9 @@ class JaxCalculation:
             for x, axis in zip(arrays[3:], dims[3:], strict=True)
         ]
         if self.is_change:
-            found = [sum((m * d[..., None, :]).sum(-1) for m, d in zip(matrices, rest, strict=True))]
+            found = [
+                sum((m * d[..., None, :]).sum(-1) for m, d in zip(matrices, rest, strict=True))
+            ]
         else:
             found = [(m * rest[0][..., :, None]).sum(-2) for m in matrices]
         return found, (0,) * len(found)

@@ -169,6 +169,4 @@ def _lower_kernel(ctx: Any, *operands: Any, handle: Any, shapes: Shapes) -> Any:
     batches = {aval.shape[:-1] for aval in ctx.avals_in}
     whole = len(batches) == 1 and math.prod(next(iter(batches))) > 1
     lower = jax_extension().ffi.ffi_lowering(BATCH_TARGET if whole else TARGET)
-    return lower(
-        ctx, *operands, kernel=np.int64(handle.address), process=np.int64(handle.process)
-    )
+    return lower(ctx, *operands, kernel=np.int64(handle.address), process=np.int64(handle.process))

@@ -137,9 +137,7 @@ def large_log(verdicts: Verdicts, samples: int) -> None:
     rng = np.random.default_rng(0)
     known = phistar.load("panda")
     true = true_robot(known, rng)
-    q, v, vdot = random_motion(known, rng, period=100.0, harmonics=40).at(
-        1e-3 * np.arange(samples)
-    )
+    q, v, vdot = random_motion(known, rng, period=100.0, harmonics=40).at(1e-3 * np.arange(samples))
     tau = true.inverse_dynamics(q, v, vdot, passive=True)
     tau += torque_noise(known) * rng.normal(size=tau.shape)
     begin = time.perf_counter()

@@ -106,9 +106,7 @@ class LawfulSteps:
         slack = TOLERANCE * (self.weight + c.normal_force)
         assert (c.tangential_force <= c.friction * c.normal_force + slack).all()
 
-    def _require_complementarity(
-        self, c: Contacts, found: dict[str, Array], solved: float
-    ) -> None:
+    def _require_complementarity(self, c: Contacts, found: dict[str, Array], solved: float) -> None:
         """Pairs that push neither close nor open, none closes too far, and friction is Coulomb's.
 
         Args:

@@ -9,6 +9,8 @@ JOBS ?= auto
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 REV ?=
+ROBOT ?= panda
+VIEW_ARGS ?=
 FUZZ_SECONDS ?= 120
 SOAK_CYCLES ?= 20000
 
@@ -16,13 +18,16 @@ SOAK_CYCLES ?= 20000
 unexport PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help demo examples test test-jax test-torch test-scale test-viewer lint bench bench-quick bench-against bench-loading bench-size bench-drift bench-cliffs docs tutorials fuzz soak parallel robots identify clean distclean
+.PHONY: help demo view examples test test-jax test-torch test-casadi test-gym test-scale test-viewer lint bench bench-quick bench-against bench-loading bench-size bench-drift bench-cliffs docs tutorials fuzz soak parallel robots identify identify-scale joint-physics clean distclean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 
 demo: $(VENV)/.demo  ## show what phistar does, on bundled robots
 	@$(BIN)/phistar demo
+
+view: $(VENV)/.viewer  ## a robot in a browser, ROBOT=quadruped another; VIEW_ARGS=--ground and other options
+	@$(BIN)/phistar view $(ROBOT) $(VIEW_ARGS)
 
 examples: $(VENV)/.examples  ## control a cart-pole, a UR5 and a Panda, diagonal rates of an arm, a quadruped on slopes; writes plots
 	@$(BIN)/python examples/cart_pole.py
@@ -52,6 +57,14 @@ test-torch: $(VENV)/.test $(VENV)/.torch  ## run the tests of phistar.interop.to
 
 test-scale: $(VENV)/.test $(VENV)/.dask $(VENV)/.parquet  ## run the tests of phistar.scale, which make test leaves out: Dask and Zarr
 	@PHISTAR_TEST_SCALE=1 $(BIN)/python -m pytest -q tests/with_dask "tests/test_docs.py::test_page_runs_as_pasted[scaling]" $(PYTEST_ARGS)
+
+test-casadi: $(VENV)/.test $(VENV)/.casadi  ## run the tests of phistar.interop.casadi, which make test leaves out; C is compiled
+	@PHISTAR_TEST_CASADI=1 $(BIN)/python -m pytest -q -n $(JOBS) --maxprocesses=4 --dist worksteal tests/with_casadi \
+	    "tests/test_docs.py::test_page_runs_as_pasted[casadi]" $(PYTEST_ARGS)
+
+test-gym: $(VENV)/.test $(VENV)/.gym  ## run the tests of phistar.envs, which make test leaves out: Gymnasium
+	@PHISTAR_TEST_GYM=1 $(BIN)/python -m pytest -q -n $(JOBS) --maxprocesses=4 --dist worksteal tests/with_gym \
+	    "tests/test_docs.py::test_page_runs_as_pasted[gymnasium]" $(PYTEST_ARGS)
 
 lint: $(VENV)/.lint  ## ruff, mypy and the layers of imports
 	$(BIN)/ruff check .
@@ -107,6 +120,9 @@ parallel: $(VENV)/.test  ## forward dynamics in rounds on every robot of ../shar
 robots: $(VENV)/.test  ## compare every robot of ../shared/robots with its golden values; prints a table
 	@PHISTAR_TIER=$${PHISTAR_TIER:-rolled} $(BIN)/python -m tools.robots_table
 
+identify-scale: $(VENV)/.dask  ## identify a log of 10^8 rows by Dask from Zarr (11 GB on disk); ROWS=1e7 for fewer
+	@$(BIN)/python -m tools.identify_scale $(if $(ROWS),--rows $(ROWS))
+
 identify: $(VENV)/.test  ## identify simulated logs of a Panda and a UR5; fails where a figure is beyond its bound
 	@$(BIN)/python -m tools.identification
 
@@ -137,7 +153,7 @@ $(VENV)/.viewer-tests: $(VENV)/.test $(VENV)/.browser
 	    echo "chromium is missing: apt-get install chromium"
 	@touch $@
 
-$(VENV)/.demo $(VENV)/.examples $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.browser $(VENV)/.jax $(VENV)/.torch $(VENV)/.dask $(VENV)/.parquet: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/pip
+$(VENV)/.demo $(VENV)/.viewer $(VENV)/.examples $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.browser $(VENV)/.jax $(VENV)/.torch $(VENV)/.casadi $(VENV)/.gym $(VENV)/.dask $(VENV)/.parquet: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/pip
 	@echo "installing phistar[$*]"
 	@$(PIP) -e ".[$*]"
 	@touch $@

@@ -458,9 +458,12 @@ FOREIGN = {
         r"vjp.*detach\(\)\.numpy\(\)"),
     "torch float32": (
         array_like("torch", "Tensor", "torch.float32", requires_grad=False), "double"),
-    "symbol": (fake("casadi.casadi", "SX", __array__=_no_array), "CasADi SX.*Callback.*jvp"),
+    "symbol": (
+        fake("casadi.casadi", "SX", __array__=_no_array), r"CasADi SX.*phistar\.interop\.casadi"),
     "DM": (fake("casadi.casadi", "DM"), "full"),
     "masked": (np.ma.array([0.1, 0.2], mask=[True, False]), "1 entries masked"),
+    "matrix": (np.ones((1, 2)).view(np.matrix), r"np\.matrix.*ravel"),
+    "unit": (np.ones(2).view(type("Quantity", (np.ndarray,), {"unit": "deg"})), "unit 'deg'.*rad"),
     "words": (["a", "b"], "not an array of numbers"),
 }  # fmt: skip
 

@@ -23,6 +23,9 @@ from phistar.backends import Tuning
 from phistar.backends.base import inputs_read
 from phistar.backends.c import ExportedProgram, RobotInfo, c_source, random_inputs
 from phistar.backends.c import write_package as export_files
+from phistar.backends.c.interface import Interface, interface
+from phistar.backends.c.tokens import c_precision, identifier
+from phistar.backends.c.translation_unit import workspace_entries
 from phistar.backends.to_c import (
     CFunction,
     lower_bundle,
@@ -174,6 +177,18 @@ def source_c(model: Model, name: str, *, real: str = "double", shape: str = "aut
     each = _exported(model, wanted, options)
     robot = RobotInfo.of(model)
     return c_source(each.program, f"{robot.name}_{each.name}", each.origin(robot), real)
+
+
+def function_c(model: Model, name: str) -> tuple[str, Interface]:
+    """One quantity as C99 in double precision, and how the function is called."""
+    options = ExportOptions()
+    (wanted,) = _wanted([name], options)
+    each = _exported(model, wanted, options)
+    robot = RobotInfo.of(model)
+    symbol = identifier(f"{robot.name}_{each.name}", "robot")
+    source = c_source(each.program, symbol, each.origin(robot))
+    work = workspace_entries(each.program)
+    return source, interface(symbol, each.program, c_precision("double"), work, robot)
 
 
 def quantity_names() -> tuple[str, ...]:

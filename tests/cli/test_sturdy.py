@@ -179,4 +179,14 @@ def test_extras_exist() -> None:
     extras = project["optional-dependencies"]
     assert "torch" not in extras
     assert set(doctor.EXTRAS) <= set(extras)
-    assert set(doctor.EXTRAS) == {"mjcf", "xacro", "examples", "viewer", "logs", "jax", "dask"}
+    assert set(doctor.EXTRAS) == {
+        "mjcf",
+        "xacro",
+        "examples",
+        "viewer",
+        "logs",
+        "jax",
+        "casadi",
+        "gym",
+        "dask",
+    }

@@ -5,6 +5,7 @@ requests       kinds of requests: vectors, matrices, bundles of both, traced qua
 traced         the quantities that are traced directly, a row each
 derivative_rows    derivatives of those, from their own programs
 node_rows      those of robots whose mimic joints are reduced, over nodes of links
+part_rows      parts of matrices that nobody needs in full
 request_table  REQUESTS, every quantity of a robot by name
 on_loops       names of quantities on robots with loops
 passes         PASSES, from expressions to sweeps to scalars to code
@@ -35,10 +36,11 @@ from phistar.compile.evaluate import (
 )
 from phistar.compile.node_rows import embedded_request, is_embedded, node_loads, refuse_on_nodes
 from phistar.compile.on_loops import quantity_on
+from phistar.compile.part_rows import entry_pattern
 from phistar.compile.passes import LEVELS, PASSES, Draft, Pass, Stage, Stages
 from phistar.compile.pipeline import (
+    BuildTarget,
     Kernel,
-    Target,
     cheapest_equivalent,
     compile_outputs,
     compile_request,
@@ -67,6 +69,7 @@ __all__ = [
     "TRACED",
     "Apply",
     "Block",
+    "BuildTarget",
     "Bundle",
     "Col",
     "Diag",
@@ -84,7 +87,6 @@ __all__ = [
     "Row",
     "Stage",
     "Stages",
-    "Target",
     "Traced",
     "Vectors",
     "add_traced",
@@ -95,6 +97,7 @@ __all__ = [
     "compile_request",
     "derivative_row",
     "embedded_request",
+    "entry_pattern",
     "evaluate_bundle",
     "evaluate_matrix",
     "finish_compilations",

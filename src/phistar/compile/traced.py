@@ -18,6 +18,7 @@ from phistar.algorithms.operational_space import compliance
 from phistar.backends.policy import BundleWork, MatrixWork, TracedWork, VectorWork
 from phistar.backends.robot_programs import OPTIONAL_INPUTS
 from phistar.compile.node_rows import NODE_ROWS
+from phistar.compile.part_rows import PART_ROWS
 from phistar.compile.requests import RESULT_OUTPUT, Shape, Traced
 from phistar.model.components import LoopJoint
 from phistar.model.configuration import random_configuration
@@ -516,7 +517,7 @@ _ROWS = (
     ),
 )
 
-TRACED: dict[str, Traced] = {row.name: row for row in (*_ROWS, *NODE_ROWS)}
+TRACED: dict[str, Traced] = {row.name: row for row in (*_ROWS, *NODE_ROWS, *PART_ROWS)}
 """Traced quantities by name; units above the compiler may ``add_traced`` rows of their own."""
 
 

@@ -397,12 +397,12 @@ class Calculation:
     @cached_property
     def _program(self) -> RobotProgram:
         """The program, also where no backend has compiled it."""
-        from phistar.compile import Target
+        from phistar.compile import BuildTarget
 
         row = self._traced
         name = cheapest_equivalent(self.quantity.name)
         request = kernel(name, self.model) if row is None else compile_request(row)
-        target = Target("numpy", choices=() if row is None else self._row_choices)
+        target = BuildTarget("numpy", choices=() if row is None else self._row_choices)
         found = request.on(self.model, target)
         if found is None:
             raise ArgumentError(f"there is no {self.name} of robot '{self.robot.name}'")
@@ -525,11 +525,11 @@ _MATRICES: dict[str, Traced] = {}
 def _make_matrix_row(name: str) -> Traced:
     from phistar.backends.policy import MatrixWork
     from phistar.backends.robot_programs import OPTIONAL_INPUTS
-    from phistar.compile import RESULT_OUTPUT, Target
+    from phistar.compile import RESULT_OUTPUT, BuildTarget
     from phistar.compile.traced import with_result_name
 
     def trace(model: Model) -> Any:
-        program = kernel(name, model).on(model, Target("llvm"))
+        program = kernel(name, model).on(model, BuildTarget("llvm"))
         assert program is not None
         return with_result_name(program.unrolled(frozenset(OPTIONAL_INPUTS)))
 

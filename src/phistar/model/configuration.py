@@ -8,7 +8,7 @@ to values, and keeps the dtype, complex included.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +22,7 @@ from phistar.errors import (
     UnknownNameError,
     first_index,
 )
-from phistar.model.foreign_arrays import refuse_foreign
+from phistar.model.foreign_arrays import labelled_columns, refuse_foreign
 from phistar.model.joints import JointKind
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_on_model
@@ -69,14 +69,23 @@ def tangent(model: Model, v: Coordinates, argument: str = "v") -> Array:
 def read_coordinates(model: Model, x: Coordinates, space: Space, argument: str) -> Array:
     """Coordinates as an array of the right shape; values are not checked."""
     size = model.nq if space == "q" else model.nv
-    if isinstance(x, Mapping):
-        return _from_mapping(model, x, space, argument)
+    if type(x) is not np.ndarray:
+        if isinstance(x, Mapping):
+            return _from_mapping(model, x, space, argument)
+        columns = labelled_columns(x)
+        if columns is not None:
+            return _from_mapping(model, columns, space, argument)
     array = as_numbers(x, argument)
     if array.ndim == 0 or array.shape[-1] != size:
         names = ", ".join(model.joint_names[:12]) + (", ..." if len(model.joint_names) > 12 else "")
         expected = f"(..., {size})"
         raise ShapeError(argument, array.shape, expected, f"robot '{model.name}'", names)
     return array
+
+
+def _lent(x: Any) -> Array:
+    """The memory of another package's array, by DLPack."""
+    return np.asarray(np.from_dlpack(x))
 
 
 def as_numbers(x: ArrayLike, argument: str) -> Array:
@@ -88,10 +97,12 @@ def as_numbers(x: ArrayLike, argument: str) -> Array:
     if type(x) is not np.ndarray:
         refuse_foreign(x, argument)
     try:
-        array = np.asarray(x)
+        # Arrays of other packages may offer their memory and nothing else.
+        lends = hasattr(x, "__dlpack__") and not hasattr(x, "__array__")
+        array = _lent(x) if lends else np.asarray(x)
         if array.dtype.kind in "biu":
             array = array.astype(np.float64)
-    except (ValueError, TypeError, RuntimeError) as error:
+    except (BufferError, ValueError, TypeError, RuntimeError) as error:
         raise ArgumentError(f"{argument} is not an array of numbers: {error}") from None
     if array.dtype.kind not in "fc":
         raise ArgumentError(f"{argument} is not an array of numbers: dtype {array.dtype}")
@@ -196,7 +207,7 @@ def raise_length_error(argument: str, joint: str, quats: Array, bad: Array) -> N
 
 
 def _from_mapping(
-    model: Model, values: Mapping[str, ArrayLike], space: Space, argument: str
+    model: Model, values: Mapping[Any, ArrayLike], space: Space, argument: str
 ) -> Array:
     known = set(model.joint_names)
     parts: dict[str, Array] = {}

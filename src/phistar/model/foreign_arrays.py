@@ -7,7 +7,10 @@ They are recognised by the module of their type, without importing those package
 from __future__ import annotations
 
 import sys
+from collections.abc import Hashable, Mapping
 from typing import Any
+
+import numpy as np
 
 from phistar.errors import ArgumentError
 
@@ -39,6 +42,8 @@ def refuse_foreign(x: Any, argument: str) -> None:
                 "masked; fill them (x.filled(...)) or leave those samples out"
             )
         return
+    if isinstance(x, np.ndarray) and type(x) is not np.ndarray:
+        _refuse_subclass(x, argument)
     package = PACKAGES.get(type(x).__module__.partition(".")[0])
     if package is None:
         return
@@ -47,8 +52,9 @@ def refuse_foreign(x: Any, argument: str) -> None:
         if kind == "DM":
             raise ArgumentError(f"{argument} is a CasADi DM, a matrix; pass x.full().ravel()")
         raise ArgumentError(
-            f"{argument} is a CasADi {kind}, a symbol without a value; wrap the robot in a CasADi "
-            f"Callback, {_DERIVATIVES}"
+            f"{argument} is a CasADi {kind}, a symbol without a value; take "
+            "phistar.interop.casadi.function(robot, name), a function of CasADi with its "
+            "derivatives"
         )
     if "Tracer" in kind:
         raise ArgumentError(
@@ -68,3 +74,40 @@ def refuse_foreign(x: Any, argument: str) -> None:
             f"{argument} is a {package} array in {dtype}, the default there, and the result would "
             f"be as coarse; pass {pure}, or np.asarray(x) if {dtype} is meant"
         )
+
+
+def _refuse_subclass(x: Any, argument: str) -> None:
+    """Raise if a kind of NumPy array means something that its numbers do not say.
+
+    All others are taken as arrays, and results are arrays of NumPy.
+
+    Raises:
+        ArgumentError: It is a matrix, or has a unit.
+    """
+    kind = type(x)
+    if isinstance(x, np.matrix):
+        raise ArgumentError(
+            f"{argument} is a np.matrix, which has two axes whatever it holds; pass "
+            "np.asarray(x), or np.asarray(x).ravel() for one sample"
+        )
+    unit = getattr(x, "unit", getattr(x, "units", None))
+    if unit is not None:
+        raise ArgumentError(
+            f"{argument} is a {kind.__module__}.{kind.__name__} with unit '{unit}', which an array "
+            "would lose; pass its numbers in rad, m, s, N and N m"
+        )
+
+
+def labelled_columns(x: Any) -> Mapping[Hashable, Any] | None:
+    """The columns of a pandas object by their labels, where these are names; None otherwise.
+
+    Labels that are numbers count positions, and the values are an array as any other.
+    """
+    if type(x).__module__.partition(".")[0] != "pandas":
+        return None
+    labels = getattr(x, "columns", getattr(x, "index", ()))
+    if not any(isinstance(label, str) for label in labels):
+        return None
+    if len(set(labels)) != len(labels):
+        raise ArgumentError(f"labels of a pandas {type(x).__name__} are not unique: {list(labels)}")
+    return {label: np.asarray(x[label]) for label in labels}

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager
-from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,10 +13,11 @@ import numpy as np
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, MissingExtraError
 
+JaxArray = Any
+"""An array of JAX, or a tree of them; its types are known only where it is installed."""
 PRECISIONS = ("float32", "float64", "complex64", "complex128")
 
 
-@cache
 def jax() -> Any:
     """The package.
 
@@ -32,7 +32,6 @@ def jax() -> Any:
     return jax
 
 
-@cache
 def jax_extension() -> Any:
     """What primitives of one's own are made with: ``.core .ad .batching .mlir .ffi .ShapedArray``.
 
@@ -67,7 +66,7 @@ def is_jax_array(x: object) -> bool:
     return loaded is not None and isinstance(x, loaded.Array)
 
 
-def as_jax_array(x: Any, argument: str) -> Array:
+def as_jax_array(x: JaxArray, argument: str) -> Array:
     """A value as an array of JAX in the precision that it has.
 
     Raises:

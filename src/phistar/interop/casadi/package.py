@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""CasADi itself: imported here and nowhere else, and what Python functions need to be one of its.
+
+CasADi is under the LGPL-3; it is an extra of its own and nothing else needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from phistar.arrays import Array
+from phistar.errors import ArgumentError, MissingExtraError
+
+OLDEST = (3, 6)
+"""Since then Jacobians have an output for each pair of output and input."""
+
+
+@cache
+def casadi() -> Any:
+    """The package.
+
+    Raises:
+        MissingExtraError: It is not installed.
+        ArgumentError: It is too old.
+    """
+    try:
+        import casadi as found
+    except ImportError:
+        raise MissingExtraError("casadi", "casadi", "phistar.interop.casadi") from None
+    package: Any = found
+    check_version(package.__version__)
+    return package
+
+
+def check_version(version: str) -> None:
+    """Refuse versions of CasADi whose functions have another interface."""
+    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+    if numbers < OLDEST:
+        wanted = ".".join(map(str, OLDEST))
+        raise ArgumentError(
+            f"phistar.interop.casadi needs CasADi {wanted} or newer, this is {version}: "
+            'pip install --upgrade "phistar[casadi]"'
+        )
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An input or output of a function: its name and sparsity (CasADi's)."""
+
+    name: str
+    sparsity: Any
+
+
+Derivative = Callable[[str, list[str], list[str]], Any]
+"""Name, names of inputs and of outputs -> a function of CasADi."""
+
+
+@dataclass(frozen=True)
+class PythonFunction:
+    """A function on nonzeros, with what CasADi may ask about its derivatives.
+
+    Attributes:
+        name: Of the function.
+        inputs, outputs: Its arguments.
+        evaluate: Nonzeros of the inputs -> nonzeros of the outputs, flat arrays.
+        jacobian: Makes its Jacobian, or None.
+        reverse: Makes its products with weights from the left, or None.
+    """
+
+    name: str
+    inputs: Sequence[Argument]
+    outputs: Sequence[Argument]
+    evaluate: Callable[[list[Array]], Sequence[Array]]
+    jacobian: Derivative | None = None
+    reverse: Derivative | None = None
+
+
+@cache
+def _callback_class() -> Any:
+    """The class of callbacks; made when CasADi is there."""
+
+    class RobotFunction(casadi().Callback):  # type: ignore[misc]
+        """A function of CasADi whose values come from Python, by the buffers of both sides."""
+
+        def __init__(self, given: PythonFunction) -> None:
+            casadi().Callback.__init__(self)
+            self.given = given
+            self._jacobian: Any = None
+            self.construct(given.name, {})
+
+        def get_n_in(self) -> int:
+            return len(self.given.inputs)
+
+        def get_n_out(self) -> int:
+            return len(self.given.outputs)
+
+        def get_name_in(self, i: int) -> str:
+            return self.given.inputs[i].name
+
+        def get_name_out(self, i: int) -> str:
+            return self.given.outputs[i].name
+
+        def get_sparsity_in(self, i: int) -> Any:
+            return self.given.inputs[i].sparsity
+
+        def get_sparsity_out(self, i: int) -> Any:
+            return self.given.outputs[i].sparsity
+
+        def has_eval_buffer(self) -> bool:
+            return True
+
+        def eval_buffer(self, arg: Sequence[Any], res: Sequence[Any]) -> int:
+            given = [
+                np.zeros(x.sparsity.nnz()) if data is None else np.frombuffer(data)
+                for x, data in zip(self.given.inputs, arg, strict=True)
+            ]
+            for values, data in zip(self.given.evaluate(given), res, strict=True):
+                if data is not None:
+                    np.frombuffer(data)[:] = values.reshape(-1)
+            return 0
+
+        def has_jacobian(self) -> bool:
+            return self.given.jacobian is not None
+
+        def get_jacobian(self, name: str, inputs: Any, outputs: Any, options: Any) -> Any:
+            assert self.given.jacobian is not None
+            return self.given.jacobian(name, list(inputs), list(outputs))
+
+        def has_jac_sparsity(self, output: int, given: int) -> bool:
+            return self.given.jacobian is not None
+
+        def get_jac_sparsity(self, output: int, given: int, symmetric: bool) -> Any:
+            if self._jacobian is None:
+                assert self.given.jacobian is not None
+                inputs, outputs = len(self.given.inputs), len(self.given.outputs)
+                names = [f"i{k}" for k in range(inputs + outputs)]
+                results = [f"o{k}" for k in range(inputs * outputs)]
+                self._jacobian = self.given.jacobian(f"{self.given.name}_sparsity", names, results)
+            return self._jacobian.sparsity_out(output * len(self.given.inputs) + given)
+
+        def has_reverse(self, count: int) -> bool:
+            return count == 1 and self.given.reverse is not None
+
+        def get_reverse(
+            self, count: int, name: str, inputs: Any, outputs: Any, options: Any
+        ) -> Any:
+            assert self.given.reverse is not None
+            return self.given.reverse(name, list(inputs), list(outputs))
+
+    return RobotFunction
+
+
+def callback(given: PythonFunction) -> Any:
+    """A Python function as one of CasADi; it has to be kept as long as it is used."""
+    return _callback_class()(given)

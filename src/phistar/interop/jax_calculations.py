@@ -147,7 +147,8 @@ class JaxCalculation:
     def compiled(self) -> Callable[..., Any]:
         """The quantity outside of any other function of JAX."""
         bind = quantity_primitive().bind
-        return jax().jit(lambda *arrays: bind(*arrays, calc=self.reference))
+        made: Callable[..., Any] = jax().jit(lambda *arrays: bind(*arrays, calc=self.reference))
+        return made
 
     # -- derivatives
 

@@ -153,11 +153,15 @@ class TorchCalculation:
             found = rule(self.field, model, tuple(tensors), gradients)
         else:
             found = self._pull_by_matrices(tensors, gradients)
-        return [self._to_numbers(i, x, g) for i, (x, g) in enumerate(zip(tensors, found, strict=True))]
+        return [
+            self._to_numbers(i, x, g) for i, (x, g) in enumerate(zip(tensors, found, strict=True))
+        ]
 
     def push(self, tensors: Sequence[Any], changes: Sequence[Any]) -> list[Any]:
         """Changes of the results, from those of the arguments."""
-        moved = [self._tangent(i, x, d) for i, (x, d) in enumerate(zip(tensors, changes, strict=True))]
+        moved = [
+            self._tangent(i, x, d) for i, (x, d) in enumerate(zip(tensors, changes, strict=True))
+        ]
         rule = PUSHES.get(self.made.name)
         if rule is not None and not self.field.on_loops:
             return rule(self.field, self.made.model, tuple(tensors), moved)

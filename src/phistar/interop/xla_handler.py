@@ -39,7 +39,8 @@ declare void @free(ptr)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 {declare_yield}
 @type_id_word = global i64 0
-@type_info_words = global [3 x i64] [i64 {type_info_size}, i64 0, i64 ptrtoint (ptr @release to i64)]
+@type_info_words = global [3 x i64] [i64 {type_info_size}, i64 0,
+                                     i64 ptrtoint (ptr @release to i64)]
 @wrong_process = constant [{text_size} x i8] c"{text}\\00"
 
 define ptr @type_id() {{

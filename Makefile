@@ -9,6 +9,8 @@ JOBS ?= auto
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 REV ?=
+ROBOT ?= panda
+VIEW_ARGS ?=
 FUZZ_SECONDS ?= 120
 SOAK_CYCLES ?= 20000
 
@@ -16,13 +18,16 @@ SOAK_CYCLES ?= 20000
 unexport PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help demo examples test test-jax test-scale test-casadi test-gym test-viewer lint bench bench-quick bench-against bench-loading bench-size bench-drift bench-cliffs docs tutorials fuzz soak parallel robots identify clean distclean
+.PHONY: help demo view examples test test-jax test-torch test-casadi test-gym test-scale test-viewer lint bench bench-quick bench-against bench-loading bench-size bench-drift bench-cliffs docs tutorials fuzz soak parallel robots identify identify-scale joint-physics clean distclean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 
 demo: $(VENV)/.demo  ## show what phistar does, on bundled robots
 	@$(BIN)/phistar demo
+
+view: $(VENV)/.viewer  ## a robot in a browser, ROBOT=quadruped another; VIEW_ARGS=--ground and other options
+	@$(BIN)/phistar view $(ROBOT) $(VIEW_ARGS)
 
 examples: $(VENV)/.examples  ## control a cart-pole, a UR5 and a Panda, diagonal rates of an arm, a quadruped on slopes; writes plots
 	@$(BIN)/python examples/cart_pole.py
@@ -43,7 +48,12 @@ test-viewer: $(VENV)/.viewer-tests docs/_build/html/index.html  ## the viewer an
 test-jax: $(VENV)/.test $(VENV)/.jax  ## run the tests of the backend jax, which make test leaves out: JAX is large
 	@JAX_PLATFORMS=cpu JAX_DISABLE_MOST_OPTIMIZATIONS=1 PHISTAR_TEST_BACKENDS=jax $(BIN)/python -m pytest -q -n $(JOBS) \
 	    --maxprocesses=4 --dist worksteal tests/with_jax tests/backends/test_contract.py \
-	    "tests/test_docs.py::test_page_runs_as_pasted[jax]" $(PYTEST_ARGS)
+	    "tests/test_docs.py::test_page_runs_as_pasted[jax]" \
+	    "tests/test_docs.py::test_page_runs_as_pasted[interop_jax]" $(PYTEST_ARGS)
+
+test-torch: $(VENV)/.test $(VENV)/.torch  ## run the tests of phistar.interop.torch, which make test leaves out: PyTorch is large
+	@PHISTAR_TEST_TORCH=1 $(BIN)/python -m pytest -q -n $(JOBS) --maxprocesses=4 --dist worksteal tests/with_torch \
+	    "tests/test_docs.py::test_page_runs_as_pasted[torch]" $(PYTEST_ARGS)
 
 test-scale: $(VENV)/.test $(VENV)/.dask $(VENV)/.parquet  ## run the tests of phistar.scale, which make test leaves out: Dask and Zarr
 	@PHISTAR_TEST_SCALE=1 $(BIN)/python -m pytest -q tests/with_dask "tests/test_docs.py::test_page_runs_as_pasted[scaling]" $(PYTEST_ARGS)
@@ -110,6 +120,9 @@ parallel: $(VENV)/.test  ## forward dynamics in rounds on every robot of ../shar
 robots: $(VENV)/.test  ## compare every robot of ../shared/robots with its golden values; prints a table
 	@PHISTAR_TIER=$${PHISTAR_TIER:-rolled} $(BIN)/python -m tools.robots_table
 
+identify-scale: $(VENV)/.dask  ## identify a log of 10^8 rows by Dask from Zarr (11 GB on disk); ROWS=1e7 for fewer
+	@$(BIN)/python -m tools.identify_scale $(if $(ROWS),--rows $(ROWS))
+
 identify: $(VENV)/.test  ## identify simulated logs of a Panda and a UR5; fails where a figure is beyond its bound
 	@$(BIN)/python -m tools.identification
 
@@ -140,7 +153,7 @@ $(VENV)/.viewer-tests: $(VENV)/.test $(VENV)/.browser
 	    echo "chromium is missing: apt-get install chromium"
 	@touch $@
 
-$(VENV)/.bench $(VENV)/.demo $(VENV)/.examples $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.browser $(VENV)/.jax $(VENV)/.casadi $(VENV)/.gym $(VENV)/.dask $(VENV)/.parquet: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/pip
+$(VENV)/.bench $(VENV)/.demo $(VENV)/.viewer $(VENV)/.examples $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.browser $(VENV)/.jax $(VENV)/.torch $(VENV)/.casadi $(VENV)/.gym $(VENV)/.dask $(VENV)/.parquet: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/pip
 	@echo "installing phistar[$*]"
 	@$(PIP) -e ".[$*]"
 	@touch $@

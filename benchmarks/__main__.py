@@ -20,6 +20,7 @@ from benchmarks import (
     contacts,
     counts,
     growth,
+    interop,
     inverse_kinematics,
     jax_backend,
     joint_physics,
@@ -180,6 +181,7 @@ def main() -> int:
     found = run(options.quick, console)
     report.show(found, console)
     jax_backend.show(console, options.quick)
+    interop.show(console, options.quick)
     casadi_gym.show(console, options.quick)
     path = results.write(found)
     console.print(f"written to {path}")

@@ -259,7 +259,8 @@ def parallel(results: Results) -> Table:
         found = results.system
         pairs = zip(found.lengths, found.seconds, strict=True)
         spent = ", ".join(f"{links} links {duration(seconds)}" for links, seconds in pairs)
-        growth = f"exponent {found.exponent:.3f}; error of the last {found.error:.1e}"
+        growth = f"exponent {found.exponent:.3f}; errors of the last {found.error:.1e}, of the "
+        growth += f"solver {found.solver_error:.1e}"
         table.caption = f"sparse system of all links: {spent}; {growth}"
     return table
 

@@ -52,7 +52,7 @@ ROUNDS = 10.0
 SYSTEM = 1.1
 """The growth exponent of the sparse system of all links."""
 SYSTEM_ERROR = 1e-10
-"""Of its solution with the most links, relative to the largest unknown."""
+"""Of its accelerations with the most links, relative to the largest."""
 
 EXPONENT = 1.05
 SQUARE = 2.05

@@ -49,6 +49,7 @@ nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_in_temp = True
 nb_execution_timeout = 120
+nb_merge_streams = True
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"

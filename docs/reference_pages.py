@@ -12,7 +12,7 @@ from types import FunctionType
 from markup import plain, table
 
 import phistar
-from phistar.derivatives.derivatives_mixin import Derivatives
+from phistar.derivatives.derivatives_mixin import Differentiates
 from phistar.diagonal.diagonal_mixin import Diagonalized
 from phistar.drawing.drawing_mixin import Drawn
 from phistar.energies import Energies
@@ -37,7 +37,7 @@ TOPICS: dict[str, type | frozenset[str]] = {
     "Momentum and energy": Energies,
     "Whole body": WholeBody,
     "Inverse kinematics": SolvesInverseKinematics,
-    "Derivatives": Derivatives,
+    "Derivatives": Differentiates,
     "Simulation": Simulates,
     "Joint physics": HasJointPhysics,
     "Closed loops": Constrained,
@@ -98,7 +98,7 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
         "Pictures",
         (
             "phistar.drawing.scene:Scene, Part, MissingShapeWarning",
-            "phistar.drawing.triangles:Triangles",
+            "phistar.drawing.shape_triangles:Triangles",
             "phistar.viewer.viewer:Viewer",
             "phistar.report",
         ),

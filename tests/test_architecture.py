@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import phistar
+from phistar.cli import COMMANDS
 from tests.helpers import ROOT
 
 SRC = ROOT / "src" / "phistar"
@@ -54,14 +55,15 @@ LAYERS: dict[str, tuple[str, str]] = {
         "numpy llvmlite jax platformdirs filelock",
     ),
     "derive": ("errors model algebra algorithms sweeps", ""),
-    "compile": (f"{BASE} {LEVELS} memory_limits derive", "numpy platformdirs filelock"),
+    "compile": (f"{BASE} {LEVELS} memory_limits packed derive", "numpy platformdirs filelock"),
     "explain": (f"errors refs spatial model {LEVELS} derive compile", "numpy"),
     "functions": ("errors spatial model arguments algebra algorithms compile", "numpy"),
     "linear": ("errors", "numpy"),
+    "packed": ("errors", "numpy"),
     "operators": ("errors model arguments algebra dynamics functions linear", "numpy"),
-    "dynamics": ("errors gc_pause spatial model arguments compile", "numpy"),
+    "dynamics": ("errors gc_pause spatial model arguments packed compile", "numpy"),
     "derivatives": (
-        "errors memory_limits reprs spatial model arguments backends compile dynamics kinematics "
+        "errors memory_limits packed reprs spatial model arguments backends compile dynamics kinematics "
         "joint_physics",
         "numpy",
     ),
@@ -78,7 +80,7 @@ LAYERS: dict[str, tuple[str, str]] = {
         "errors spatial model arguments algebra compile kinematics derivatives",
         "numpy",
     ),
-    "inverse_kinematics": ("errors spatial model scalar backends compile", "numpy"),
+    "inverse_kinematics": ("errors reprs spatial model scalar backends compile", "numpy"),
     "c_export": (f"errors model arguments {LEVELS} compile explain kernels", ""),
     "sim": (
         "errors file_packages memory_limits progress reprs spatial model arguments constraints "
@@ -89,7 +91,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "constraints": ("errors spatial model", "numpy"),
     "loops": (
         "errors reprs spatial model arguments constraints algebra algorithms scalar backends "
-        "compile dynamics joint_physics derivatives linear operators kernels",
+        "compile dynamics joint_physics derivatives diagonal linear operators kernels",
         "numpy",
     ),
     "whole_system": (
@@ -99,7 +101,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "robot": (
         f"{BASE} arguments algebra algorithms compile dynamics kinematics energies derivatives "
         "joint_physics diagonal geometry kernels functions operators constraints loops sim "
-        "settings whole_system whole_body inverse_kinematics drawing viewer",
+        "settings packed whole_system whole_body inverse_kinematics drawing viewer",
         "numpy",
     ),
     "robots": ("errors model loaders robot", "numpy"),
@@ -111,10 +113,13 @@ LAYERS: dict[str, tuple[str, str]] = {
         "numpy scipy",
     ),
     "scale": (
-        "errors file_packages settings progress compile kernels ident robot",
+        "errors file_packages settings progress arguments compile kernels ident robot",
         "numpy dask distributed threadpoolctl",
     ),
-    "interop": ("errors model robot backends c_export whole_files", "numpy jax torch casadi"),
+    "interop": (
+        "errors whole_files model arguments scalar backends compile joint_physics c_export robot",
+        "numpy jax torch casadi",
+    ),
     "envs": ("errors spatial model robot", "numpy gymnasium"),
     "viewer": (
         "errors spatial model sweeps dynamics derivatives diagonal energies explain drawing "
@@ -143,6 +148,7 @@ ENGINES = {
     "rosbags": "file_packages.py",
     "xacro": "loaders/xacro.py",
     "threadpoolctl": "scale/packages.py",
+    "torch": "interop/torch_import.py",
     "zarr": "file_packages.py",
 }
 
@@ -243,6 +249,27 @@ def test_both_layer_tables_know_the_same_units() -> None:
     contracts = config["tool"]["importlinter"]["contracts"]
     layers = next(c["layers"] for c in contracts if c["type"] == "layers")
     assert set(re.findall(r"\w+", " ".join(layers))) == set(LAYERS)
+
+
+def test_the_page_has_a_row_of_every_unit() -> None:
+    """ARCHITECTURE.md, its table; and the row of the commands has all of them."""
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    table = page[page.index("| unit | ") : page.index("\n## Rules of the structure")]
+    rows = [line.split("|")[1:] for line in table.splitlines()[2:] if line.startswith("| ")]
+    named = {unit for row in rows for unit in re.findall(r"`(\w+)/?`", row[0])}
+    package = {p.stem for p in (ROOT / "src" / "phistar").iterdir() if p.name != "py.typed"}
+    assert named == {unit for unit in package if not unit.startswith("__")}
+    (commands,) = (row[1] for row in rows if row[0].strip() == "`cli/`")
+    assert set(re.findall(r"`(\w+)`", commands)) == set(COMMANDS)
+
+
+def test_files_that_the_page_names_exist() -> None:
+    """Files of the package, each somewhere below it."""
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    known = [f"/{path.relative_to(ROOT).as_posix()}" for path in MODULES]
+    named = re.findall(r"`([\w/]+\.py)`", page)
+    lost = [x for x in named if not any(path.endswith(f"/{x}") for path in known)]
+    assert [x for x in lost if not (ROOT / x).exists()] == []
 
 
 def test_import_is_light() -> None:

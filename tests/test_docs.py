@@ -31,7 +31,8 @@ WITH_CODE = [
     page
     for page in PAGES
     if any(kind == "python" for kind, _ in _fences(page))
-    and (page.stem != "jax" or "jax" in chosen_backends())
+    and (page.stem not in ("jax", "interop_jax") or "jax" in chosen_backends())
+    and (page.stem != "torch" or os.environ.get("PHISTAR_TEST_TORCH"))
     and (page.stem != "scaling" or os.environ.get("PHISTAR_TEST_SCALE"))
     and (page.stem != "casadi" or os.environ.get("PHISTAR_TEST_CASADI"))
     and (page.stem != "gymnasium" or os.environ.get("PHISTAR_TEST_GYM"))
@@ -165,6 +166,30 @@ def _commands() -> list[str]:
     pages = [page.read_text(encoding="utf-8") for page in PAGES]
     found = [line.partition(" #")[0].strip() for page in pages for line in COMMAND.findall(page)]
     return [line for line in dict.fromkeys(found) if not PLACEHOLDER.search(line)]
+
+
+LINK = re.compile(r"\]\(([^)\s#]+)[^)]*\)")
+
+
+def _dead_links(page: Path) -> list[str]:
+    """Files that a page leads to and that do not exist; what the build writes is left out."""
+    links = LINK.findall(page.read_text(encoding="utf-8"))
+    inside = [link for link in links if "://" not in link and "_generated/" not in link]
+    return [f"{page.name}: {link}" for link in inside if not (page.parent / link).exists()]
+
+
+def test_links_between_pages_lead_somewhere(tmp_path: Path) -> None:
+    """Found here at once, and not minutes later when the pages are built."""
+    assert [link for page in PAGES for link in _dead_links(page)] == []
+    (tmp_path / "page.md").write_text("[a](b.md#c), [d](https://e.org/f), [g](page.md#h)")
+    assert _dead_links(tmp_path / "page.md") == ["page.md: b.md"]
+
+
+def test_every_page_is_in_the_table_of_contents() -> None:
+    """A page that is not makes the build fail, minutes later."""
+    listed = (ROOT / "docs" / "index.md").read_text(encoding="utf-8").split()
+    pages = [path.relative_to(ROOT / "docs").with_suffix("") for path in PAGES[1:]]
+    assert [page.as_posix() for page in pages if page.as_posix() not in [*listed, "index"]] == []
 
 
 @pytest.mark.parametrize("command", _commands())

@@ -20,8 +20,8 @@ from phistar.model import ModelBuilder
 from phistar.model.random import random_model
 from phistar.sweeps.costs import count_operations
 from phistar.sweeps.op_costs import link_types
-from phistar.sweeps.parallel.costs import ParallelCount, count_parallel
 from phistar.sweeps.parallel.join_tree import JoinTree
+from phistar.sweeps.parallel.parallel_costs import ParallelCount, count_parallel
 from phistar.sweeps.parallel.robot_tree import parallel_tree
 from tests.helpers import SHARED
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``make identify``: identification of simulated logs of a Panda and a UR5, each figure to its bound.
+"""``make identify``: identification of simulated logs of a Panda and a UR5, figures and bounds.
 
 Logs have positions of encoders (quantised), joint forces with white noise (quantised too), friction
 and rotors that the model does not know, and masses that it has wrong by up to a fifth. Velocities
@@ -9,6 +9,7 @@ and accelerations are differentiated from positions. Exit code 1 if a bound is n
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 import warnings
@@ -137,14 +138,13 @@ def large_log(verdicts: Verdicts, samples: int) -> None:
     rng = np.random.default_rng(0)
     known = phistar.load("panda")
     true = true_robot(known, rng)
-    q, v, vdot = random_motion(known, rng, period=100.0, harmonics=40).at(
-        1e-3 * np.arange(samples)
-    )
+    q, v, vdot = random_motion(known, rng, period=100.0, harmonics=40).at(1e-3 * np.arange(samples))
     tau = true.inverse_dynamics(q, v, vdot, passive=True)
     tau += torque_noise(known) * rng.normal(size=tau.shape)
-    begin = time.perf_counter()
+    begin, worked = time.perf_counter(), time.process_time()
     found = ident.identify(known, q, v, vdot, tau)
     seconds = time.perf_counter() - begin
+    print(f"     {time.process_time() - worked:.2f} s of processors, load {os.getloadavg()[0]:.1f}")
     verdicts.say(
         f"panda: {samples:.0e} samples", f"{seconds:.2f} s", f"< {MOST_SECONDS:g} s",
         seconds < MOST_SECONDS and found.fit.rank == len(found.base),
@@ -152,7 +152,7 @@ def large_log(verdicts: Verdicts, samples: int) -> None:
 
 
 def wrong_models(verdicts: Verdicts) -> None:
-    """Joints exchanged, the sign of a force, a joint counted the other way: all pairs and joints."""
+    """Joints exchanged, the sign of a force: all pairs and joints."""
     for name in ROBOTS:
         rng = np.random.default_rng(7)
         known = phistar.load(name)
@@ -200,7 +200,9 @@ def exciting_motion(verdicts: Verdicts) -> None:
     ratio = found.first_condition / found.condition
     print(f"     condition {found.first_condition:.0f} at random, {found.condition:.0f} found in "
           f"{seconds:.1f} s")  # fmt: skip
-    verdicts.say("panda: condition falls by excitation", f"{ratio:.1f} x", f">= {FALL:g} x", ratio >= FALL)  # fmt: skip
+    verdicts.say(
+        "panda: condition falls by excitation", f"{ratio:.1f} x", f">= {FALL:g} x", ratio >= FALL
+    )
     q, v, vdot = found.at(np.linspace(0.0, found.series.period, 20011))
     limits = panda.limits
     tau = panda.inverse_dynamics(q, v, vdot, passive=True)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 import phistar
 from phistar.arrays import Array
 from phistar.ident import FourierSeries
-from phistar.ident.excitation import Limits, random_series
+from phistar.ident.excitation import MotionLimits, random_series
 
 
 def true_robot(robot: phistar.Robot, rng: np.random.Generator) -> phistar.Robot:
@@ -27,7 +27,7 @@ def random_motion(
     robot: phistar.Robot, rng: np.random.Generator, harmonics: int = 5, period: float = 10.0
 ) -> FourierSeries:
     """A random periodic motion, as large as position and velocity limits allow."""
-    return random_series(robot, rng, harmonics, period, Limits.of(robot, 0.9))
+    return random_series(robot, rng, harmonics, period, MotionLimits.of(robot, 0.9))
 
 
 def torque_noise(robot: phistar.Robot) -> Array:

@@ -17,8 +17,8 @@ from unittest.mock import patch
 import numpy as np
 
 from phistar import Robot
+from phistar.backends.llvm.emit.emitted_steps import stepper_module
 from phistar.backends.llvm.emit.ir_builder import Lanes
-from phistar.backends.llvm.emit.stepper import stepper_module
 from phistar.backends.llvm.run import machine_kernel
 from phistar.backends.llvm.run import tiers as compilation
 from phistar.c_export import source_c

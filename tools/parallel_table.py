@@ -17,7 +17,7 @@ import numpy as np
 import phistar
 from phistar.backends import VectorProgram
 from phistar.backends.numpy_rounds import NumpyRounds
-from phistar.compile import Target, kernel
+from phistar.compile import BuildTarget, kernel
 from phistar.errors import PhistarError
 from phistar.sweeps.parallel.join_tree import JoinTree
 from phistar.sweeps.parallel.robot_tree import may_end_runs
@@ -71,7 +71,9 @@ def compare(path: Path) -> Outcome:
     except PhistarError as error:
         return Outcome(path, len(robot.model.bodies), note=str(error))
     found = robot.forward_dynamics(q, v, tau, method="parallel")
-    program = kernel("forward_dynamics", robot.model, "parallel").on(robot.model, Target("numpy"))
+    program = kernel("forward_dynamics", robot.model, "parallel").on(
+        robot.model, BuildTarget("numpy")
+    )
     assert isinstance(program, VectorProgram)
     parents = [body.parent for body in robot.model.bodies]
     tree = JoinTree(parents, 1, may_end_runs(robot.model))

@@ -11,7 +11,7 @@ with importing():
     from phistar import fork_locks as fork_locks  # it registers itself with os.fork
     from phistar.explain import cite, explain, prove, where
     from phistar.loaders.dh import DHRow, from_dh
-    from phistar.loaders.report import LoadReport
+    from phistar.loaders.load_report import LoadReport
     from phistar.model.builder import ModelBuilder
     from phistar.model.model import Model
     from phistar.model.random import random_model

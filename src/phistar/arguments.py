@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Set
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from phistar.arrays import Array
+from phistar.arrays import Array, DType
 from phistar.errors import ArgumentError, ShapeError, SingularHingeError
 from phistar.model.configuration import (
     Coordinates,
@@ -40,6 +39,38 @@ def checked_state(model: Model, **arguments: Coordinates) -> tuple[Array, ...]:
         ArgumentError: Something is not a number.
     """
     return checked_numbers(model, **check_shapes(model, **arguments))
+
+
+def require_real(**arrays: Array) -> None:
+    """Raise for complex numbers, of which a part would be cut off."""
+    for name, array in arrays.items():
+        if array.dtype.kind == "c":
+            raise ArgumentError(f"{name} is complex, expected real numbers: {name}.real")
+
+
+def require_count(name: str, given: object, what: str = "1 or more") -> int:
+    """A whole number above 0, or an error that names it."""
+    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 1:
+        raise ArgumentError(f"{name} is {given!r}, expected {what}")
+    return int(given)
+
+
+def require_time(name: str, given: object) -> float:
+    """A time greater than zero [s], or an error that names it."""
+    if isinstance(given, np.ndarray) and given.ndim == 0:
+        given = given.item()
+    known = isinstance(given, (int, float, np.integer, np.floating)) and 0.0 < given < np.inf
+    if not known or isinstance(given, bool):
+        raise ArgumentError(f"{name} is {given!r}, expected a time greater than zero [s]")
+    return float(given)  # type: ignore[arg-type]
+
+
+def require_robot(robot: object) -> None:
+    """Raise unless something has the model of a robot."""
+    if not isinstance(getattr(robot, "model", None), Model):
+        raise ArgumentError(
+            f"robot is {robot!r:.80}, expected a phistar.Robot, such as phistar.load('panda')"
+        )
 
 
 def checked_numbers(model: Model, **arrays: Array) -> tuple[Array, ...]:
@@ -129,7 +160,7 @@ def refuse_mimic(model: Model) -> None:
         )
 
 
-def check_out(out: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+def check_out(out: object, shape: tuple[int, ...], dtype: DType) -> None:
     """Raise unless results of this shape and dtype can be written to ``out``."""
     if not isinstance(out, np.ndarray):
         raise ArgumentError(f"out is a {type(out).__name__}, expected an array")

@@ -248,10 +248,10 @@ def derive(outputs: Mapping[str, Expr], model: Model | None = None) -> Derivatio
         LoweringError: No form of it has sweeps.
         RewriteError: A form could not be proved equal to the definition.
     """
-    return _Search(outputs, model or _RULES.model).best()
+    return _FormSearch(outputs, model or _RULES.model).best()
 
 
-class _Search:
+class _FormSearch:
     """The pieces of a program and the forms they may take."""
 
     def __init__(self, outputs: Mapping[str, Expr], model: Model) -> None:

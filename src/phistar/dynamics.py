@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from phistar.arguments import (
     refuse_singular,
     require_valid_inputs,
 )
-from phistar.arrays import Array
+from phistar.arrays import Array, DType
 from phistar.compile import (
     SCHEDULES,
     Diag,
@@ -30,6 +29,7 @@ from phistar.compile import (
     Full,
     cheapest_equivalent,
     embedded_request,
+    entry_pattern,
     joint_map,
     kernel,
     matrix,
@@ -44,6 +44,7 @@ from phistar.model.model_cache import entries, keep_entry_on_frames
 from phistar.model.node_tree import NodeTree, mimic_node_rates
 from phistar.model.singular import require_finite_results, require_pivots
 from phistar.model.wrenches import Wrenches, check_batch, check_numbers
+from phistar.packed import PackedMatrix
 from phistar.thresholds import POLICY
 
 FORWARD_DYNAMICS_METHODS = {
@@ -258,6 +259,16 @@ def mass_matrix(model: Model, q: Coordinates) -> Array:
     return _matrix(model, "mass_matrix", q)
 
 
+def packed_mass_matrix(model: Model, q: Coordinates) -> PackedMatrix:
+    """The lower triangle of the joint-space inertia without the zeros that the tree has there."""
+    (q,) = checked_state(model, q=q)
+    pattern = entry_pattern(model, "packed")
+    found = run_traced(model, ("mass_matrix_packed",), q)
+    if found is None:
+        found = _matrix(model, "mass_matrix", q)[..., pattern.rows, pattern.columns]
+    return PackedMatrix(pattern, found)
+
+
 def mass_matrix_inverse(model: Model, q: Coordinates) -> Array:
     """Inverse of the joint-space inertia (..., nv, nv); it is not formed on the way."""
     refuse_singular(model)
@@ -429,7 +440,7 @@ def _keep_entry(
     executable: Executable,
     vectors: tuple[str, ...],
     wrenches: Wrenches | None,
-    dtype: np.dtype[Any],
+    dtype: DType,
 ) -> None:
     """Later calls with plain arrays go straight to the code, as soon as it has its final shape."""
     table = entries(model)

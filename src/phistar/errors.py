@@ -429,6 +429,19 @@ class MissingExtraError(PhistarError, ImportError):
         )
 
 
+class PackageVersionError(PhistarError, ImportError):
+    """An optional package is there, but too old; ``found`` and ``needed`` are versions."""
+
+    def __init__(self, package: str, found: str, needed: str, extra: str) -> None:
+        self.package = package
+        self.found = found
+        self.needed = needed
+        super().__init__(
+            f"the package '{package}' is version {found}, and phistar needs {needed} or newer. "
+            f'Install it with: pip install --upgrade "phistar[{extra}]"'
+        )
+
+
 class DerivativeError(PhistarError, AssertionError):
     """Derivatives are wrong; ``errors`` are relative errors by name."""
 

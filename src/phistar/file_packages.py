@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 from phistar.errors import MissingExtraError
 
+Package = Any
+"""A module, the types of which are known only where it is installed."""
 
-@cache
-def mcap() -> Any:
+
+def mcap() -> Package:
     """The package ``mcap``, with its reader and writer."""
     try:
         import mcap as found
@@ -22,8 +23,7 @@ def mcap() -> Any:
     return found
 
 
-@cache
-def rosbags() -> Any:
+def rosbags() -> Package:
     """The package ``rosbags``, with its readers and types of messages."""
     try:
         import rosbags as found
@@ -34,8 +34,7 @@ def rosbags() -> Any:
     return found
 
 
-@cache
-def parquet() -> Any:
+def parquet() -> Package:
     """The module ``pyarrow.parquet``."""
     try:
         import pyarrow.parquet as found
@@ -44,8 +43,7 @@ def parquet() -> Any:
     return found
 
 
-@cache
-def zarr() -> Any:
+def zarr() -> Package:
     """The package ``zarr``."""
     try:
         import zarr as found

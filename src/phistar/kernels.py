@@ -30,13 +30,13 @@ from phistar.backends.policy import (
 from phistar.compile import (
     RESULT_OUTPUT,
     SCHEDULES,
+    BuildTarget,
     Bundle,
     Kernel,
     MatrixOf,
     Pieces,
     Stage,
     Stages,
-    Target,
     Traced,
     Vectors,
     cheapest_equivalent,
@@ -121,7 +121,7 @@ class RobotKernel:
         self._joints = joint_map(model)
         self._refuse(own=not isinstance(wanted, str))
         tuning = Tuning(self._kernel.regroup_inertia, snap, shape)
-        self._target = Target(self.backend, self.frames, tuning=tuning, choices=self._choices)
+        self._target = BuildTarget(self.backend, self.frames, tuning=tuning, choices=self._choices)
         self._program = self._on_robot()
         self._executable = self._built(self.backend)
         self._leaves = self._leaf_nodes()
@@ -532,7 +532,7 @@ def _in_rounds(kernel: Kernel, model: Model) -> Kernel:
 
 
 def _inputs_of(request: MatrixOf, model: Model) -> set[str]:
-    program = compile_request(request).on(model, Target("numpy"))
+    program = compile_request(request).on(model, BuildTarget("numpy"))
     assert program is not None
     return set(program.input_axes)
 

@@ -17,6 +17,9 @@ T = TypeVar("T")
 MAX_NUMBERS_SHOWN = 6
 """Largest number of array entries written out."""
 
+MAX_CHARACTERS_FOLDED = 60_000
+"""Of a text in a card: a notebook keeps all of them."""
+
 MAX_CHARACTERS_SHOWN = 90
 """Largest number of characters of another value."""
 
@@ -97,9 +100,13 @@ def html_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def html_folded(title: str, text: object, *, is_open: bool = False) -> str:
-    """A text under a title that a click opens."""
+    """A text under a title that a click opens; of a long one the beginning."""
     opened = " open" if is_open else ""
-    body = f"<pre>{html.escape(str(text))}</pre>"
+    shown = str(text)
+    if len(shown) > MAX_CHARACTERS_FOLDED:
+        shown = shown[: shown.rfind("\n", 0, MAX_CHARACTERS_FOLDED) + 1]
+        shown += f"... and {str(text).count(chr(10)) - shown.count(chr(10)) + 1} more lines"
+    body = f"<pre>{html.escape(shown)}</pre>"
     return f"<details{opened}><summary>{html.escape(title)}</summary>{body}</details>"
 
 

@@ -9,7 +9,7 @@ from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,8 +18,9 @@ from phistar import dynamics, settings
 from phistar.algebra.ir import Expr
 from phistar.arguments import check_shapes, number_rows
 from phistar.arrays import Array
+from phistar.compile import entry_pattern
 from phistar.constraints import Constraint, Prescribed
-from phistar.derivatives.derivatives_mixin import Derivatives
+from phistar.derivatives.derivatives_mixin import Differentiates
 from phistar.diagonal.diagonal_mixin import Diagonalized
 from phistar.drawing.drawing_mixin import Drawn
 from phistar.energies import Energies
@@ -58,6 +59,7 @@ from phistar.model.model_cache import entries, front_key, try_other_frames
 from phistar.model.singular import singular_problems
 from phistar.model.wrenches import check_wrenches
 from phistar.operators import Operators
+from phistar.packed import PackedMatrix
 from phistar.sim.simulation_mixin import Simulates
 from phistar.thresholds import POLICY
 from phistar.viewer.view_mixin import Viewable
@@ -76,7 +78,7 @@ class Robot(
     Edited,
     Kinematics,
     Energies,
-    Derivatives,
+    Differentiates,
     Diagonalized,
     Geometry,
     WholeBody,
@@ -111,11 +113,11 @@ class Robot(
         self._entries = entries(self.model)
         self._nv = self.model.nv
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Its data; machine code is made, or found on disk, where it is needed."""
         return {name: value for name, value in vars(self).items() if name != "_entries"}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         vars(self).update(state)
         self._find_tables()
 
@@ -178,6 +180,12 @@ class Robot(
             if name not in known:
                 raise UnknownNameError("loop", name, known, self.name)
         kept = [replace(x, active=x.active and x.name not in off) for x in self.model.loops]
+        for given in constraints:
+            if not isinstance(given, Constraint | Loop):
+                raise ArgumentError(
+                    f"with_loops got a {type(given).__name__}, expected constraints one by one, "
+                    'such as with_loops(phistar.constraints.Point("foot"), off=["pin"])'
+                )
         added = [x.on(self.model, at) if isinstance(x, Constraint) else x for x in constraints]
         return Robot(self.model.with_loops((*kept, *added)), self.load_report)
 
@@ -397,8 +405,28 @@ class Robot(
         wrenches = check_wrenches(self.model, q, forces, reference)
         return dynamics.hybrid_dynamics(self.model, q, v, tau, vdot, prescribed, wrenches)
 
-    def mass_matrix(self, q: Coordinates, *, on_error: str = "raise") -> Array:
-        """Joint-space inertia (..., nv, nv), rotor inertia included."""
+    @overload
+    def mass_matrix(
+        self, q: Coordinates, form: Literal["packed"], *, on_error: str = "raise"
+    ) -> PackedMatrix: ...
+    @overload
+    def mass_matrix(
+        self, q: Coordinates, form: Literal["dense"] = "dense", *, on_error: str = "raise"
+    ) -> Array: ...
+    def mass_matrix(
+        self, q: Coordinates, form: str = "dense", *, on_error: str = "raise"
+    ) -> Array | PackedMatrix:
+        """Joint-space inertia (..., nv, nv), rotor inertia included.
+
+        Args:
+            q: (..., nq).
+            form: ``"dense"``, or ``"packed"``: the lower triangle without the zeros that branches
+                of the robot leave there, 458 numbers rather than 1681 on the humanoid. A
+                ``PackedMatrix`` has ``values``, ``@``, ``solve`` and ``to_dense``.
+            on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
+        """
+        if form != "dense":
+            return self._packed_mass_matrix(q, form, on_error)
         entry = self._entries.get("mass_matrix")
         if entry is not None and (result := entry(q)) is not None:
             return result
@@ -407,6 +435,18 @@ class Robot(
                 self.model, on_error, self.mass_matrix, {"q": q}, fast_path_tried=True
             )
         return dynamics.mass_matrix(self.model, q)
+
+    def _packed_mass_matrix(self, q: Coordinates, form: str, on_error: str) -> PackedMatrix:
+        if form != "packed":
+            raise UnknownNameError("form", form, ("dense", "packed"), "mass_matrix")
+        entry: Any = self._entries.get(("mass_matrix_packed",))
+        if entry is not None and (values := entry(q)) is not None:
+            return PackedMatrix(entry_pattern(self.model, "packed"), values)
+        if on_error != "raise":
+            pattern = entry_pattern(self.model, "packed")
+            whole = self.mass_matrix(q, on_error=on_error)
+            return PackedMatrix(pattern, whole[..., pattern.rows, pattern.columns])
+        return dynamics.packed_mass_matrix(self.model, q)
 
     def mass_matrix_inverse(self, q: Coordinates, *, on_error: str = "raise") -> Array:
         """Inverse of the mass matrix (..., nv, nv), from its factors."""

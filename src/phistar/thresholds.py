@@ -237,8 +237,18 @@ class Policy:
 
     # -- memory: streaming stores, tiles, pools, blocks
 
-    min_streamed_bytes: int = 16 << 20
-    """Bytes of large outputs beyond which they bypass the caches: they would not stay there."""
+    min_streamed_caches: float = 1.0
+    """Sizes of the second-level cache from which on large outputs bypass the caches: beyond it
+    ordinary stores first read each line. Results of 2 to 16 MB take 12 to 30 % less time then on a
+    Xeon with 2 MB (AVX-512)."""
+
+    min_streamed_victim_share: float = 0.375
+    """The same as a share of a third-level cache that takes what the second one drops. With 32 MB
+    of it (Zen 4), a humanoid's mass matrices take 414 ns in the caches and 479 past them if they
+    fill 3.4 MB, 440 and 470 if 14 MB, 845 and 481 if 27 MB; derivatives cross over at 10 MB."""
+
+    assumed_second_level_bytes: int = 1 << 20
+    """Size of that cache where the system does not say."""
 
     min_streamed_entries: int = 64
     """Entries of an output from which on it may bypass the caches."""
@@ -298,6 +308,10 @@ class Policy:
     which the shortest is taken: the first result of a chain of 1000 links on a pin waits for two of
     them, 3 s each."""
 
+    max_chain_joints_traced: int = 300
+    """Joints on the chains of loops up to which their rows are a program in a straight line: of
+    1000 it takes 3 s to make and 10 ms a call in NumPy, all joints at once take 1 ms."""
+
     max_link_loop_rows_at_once: int = 40
     """Links times rows of loops up to which it is compiled by the first call that wants it."""
 
@@ -334,6 +348,17 @@ class Policy:
     smallest_row_mobility: float = 1e-12
     """Fraction of a contact's mobility in all directions below which it has none along its normal:
     a point of a planar robot that cannot leave its plane. Such a row does nothing."""
+
+    simulator_steps: int = 1000
+    """Steps that a simulator is expected to take: they decide whether it waits for machine code."""
+
+    simulator_projections: int = 2
+    """Newton steps with which each step of a simulator goes back to closed loops; samples that need
+    more take their steps in NumPy."""
+
+    smallest_joint_mobility: float = 2.0**-33
+    """Fraction of the mobility of a joint that nothing holds below which closed loops hold it: what
+    is left is rounding, and its friction and stops have nothing to do."""
 
     contact_sweeps: int = 20
     """Sweeps of projected Gauss-Seidel over all rows in a step. They begin with the impulses of the
@@ -414,6 +439,10 @@ class Policy:
     max_coordinates_of_dense_loops: int = 14
     """Coordinates up to which loops are closed by one dense solution for v̇ and λ; beyond them the
     factors of the tree take fewer operations."""
+
+    max_coordinates_of_dense_loop_mass: int = 200
+    """Coordinates up to which NumPy closes loops with 𝓜 or its inverse; beyond them each row goes
+    through the tree's sweeps: a chain of 1000 on a pin takes 2 ms in place of 260."""
 
     numpy_piece_samples: int = 1024
     """Samples that NumPy works on together; the inertias of a few links then fit into a cache."""

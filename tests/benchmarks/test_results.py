@@ -59,7 +59,7 @@ def _results(ratio: float = 30.0, growth: float = 1.0) -> Results:
     found.loop_stepping = Stepping("four_bar", 4096, 200, ours, times, many, 1e-8)
     links = f"chain{LENGTHS[-1]}"
     found.parallel = [ParallelRow(links, (1.0, 2.0), ours, times, spread, 1e-12)]
-    found.system = SystemGrowth((10, 100), (1e-3, 1e-2), growth, 1e-14)
+    found.system = SystemGrowth((10, 100), (1e-3, 1e-2), growth, 1e-14, 1e-16)
     found.contacts = Stepping("quadruped", 4096, 50, ours, times, many, 1e-3)
     found.joint_physics = Stepping("panda", 4096, 50, ours, times, many, 1e-15)
     found.inverse_kinematics = InverseKinematicsRow(

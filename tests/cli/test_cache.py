@@ -43,6 +43,19 @@ def test_show_and_clear(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "No kernels." in shown(capsys)
 
 
+def test_long_names_are_cut(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The choices of a simulator are in its kernel's name: a kernel is two lines all the same."""
+    monkeypatch.setenv("COLUMNS", "80")
+    name = f"quadruped: contact_points StepRows({'joint, ' * 300})"
+    kernel_cache.save(kernel_cache.cache_key("1"), b"code", {"name": name, "cpu": "zen9"})
+    assert main(["cache"]) == 0
+    out = capsys.readouterr().out
+    assert "contact_points" in out
+    assert len(out.splitlines()) < 10
+
+
 def test_switched_off(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """It says so."""
     monkeypatch.setenv("PHISTAR_CACHE", "off")

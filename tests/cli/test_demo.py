@@ -5,8 +5,9 @@ import re
 
 import pytest
 
-from phistar.cli import demo, main
+from phistar.cli import COMMANDS, demo, main
 from phistar.compile import kernel
+from tests.helpers import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +61,25 @@ def test_forward_dynamics_is_derived(story: str) -> None:
     assert "𝓜⁻¹ (τ - H φ (M φ* a + b)) = ν - K* α" in story
     assert "proved in 45 steps" in story
     assert kernel("forward_dynamics").sweeps in story
+
+
+def test_the_load_is_found_in_the_log(story: str) -> None:
+    """The true mass is within the error that is told."""
+    found = re.search(r"torques: (\S+) kg ± (\S+) kg, and it was (\S+) kg", story)
+    assert found is not None
+    mass, error, true = map(float, found.groups())
+    assert 0.0 < error < 0.05
+    assert abs(mass - true) < 2.0 * error
+
+
+def test_what_to_do_next(story: str) -> None:
+    """Commands and make targets exist, and the lines fit a terminal."""
+    last = story[story.index("What to do next") :].splitlines()[1:]
+    assert max(map(len, last)) <= 80
+    for line in demo.NEXT:
+        program, name, *_ = line.split()
+        targets = (ROOT / "Makefile").read_text(encoding="utf-8")
+        assert name in COMMANDS if program == "phistar" else f"\n{name}: " in targets
 
 
 def test_the_gripper_opens_both_fingers(story: str) -> None:

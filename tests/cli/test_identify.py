@@ -55,6 +55,8 @@ def test_writes_a_robot_and_a_page(
         "log.npz",
         "page.html",
     ]
+    assert main(["identify", "double_pendulum", str(log), "--method", "momentum"]) == 0
+    assert "base parameters from" in capsys.readouterr().out
     assert main([*arguments, "--out", str(out)]) == 2
     assert "--force overwrites it" in capsys.readouterr().err
 

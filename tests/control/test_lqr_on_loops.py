@@ -7,7 +7,7 @@ import pytest
 from phistar import control
 from phistar.arrays import Array
 from phistar.control.backward import costates, gradient
-from phistar.control.ilqr import _Solver
+from phistar.control.ilqr import _TrajectorySolver
 from phistar.control.line_search import TrajectoryBatch
 from phistar.control.loop_states import holding_force, loop_states
 from phistar.control.loop_steps import reduced_steps
@@ -229,7 +229,7 @@ def cost_gradient(
     spread = cost.actuation.spread
     motion = control.rollout(robot, q, v, lambda k, q, v: spread(u[k]), dt, len(u))
     batch = TrajectoryBatch(motion.q[:, None], motion.v[:, None], u[:, None], np.zeros(1))
-    solver = _Solver(cost, batch, dt, (np.full(u.shape[1], -np.inf),) * 2, False, 1e-8)
+    solver = _TrajectorySolver(cost, batch, dt, (np.full(u.shape[1], -np.inf),) * 2, False, 1e-8)
     at = solver._linear(batch)
     return np.asarray(gradient(at, costates(at))[:, 0])
 

@@ -269,3 +269,33 @@ def test_wrong_use_is_refused(arm: phistar.Robot, plan: tuple[Trajectory, np.nda
             rollout(arm, READY, np.zeros(7), lambda k, q, v: v, dt, steps)
         with pytest.raises(ArgumentError):
             minimum_jerk(arm, READY, READY, dt, steps)
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_springs_and_damping_are_tracked(closed: bool) -> None:
+    """``passive=`` of plans and trackers: the joint forces of a plan keep a damped robot on it,
+    without the switch it stays behind; a tree and a linkage."""
+    text = phistar.robots.path("four_bar" if closed else "double_pendulum").read_text()
+    rubbed = text.replace("</joint>", '<dynamics damping="0.8"/></joint>')
+    robot = phistar.load(rubbed.encode())
+    assert (robot.limits.damping == 0.8).all()
+    start = robot.assemble(robot.home) if closed else robot.home
+    goal = start + 0.3
+    if closed:
+        free = robot.minimal(start)
+        goal = robot.assemble(start + 0.2, fixed=free.independent)
+    motion, vdot = minimum_jerk(robot, start, goal, 0.3, 150, passive=True)
+    lossless, _ = minimum_jerk(robot, start, goal, 0.3, 150)
+    assert np.abs(motion.tau - lossless.tau).max() > 0.1
+    for make in (
+        lambda plan, passive: tv_lqr(robot, plan, 100.0, 1.0, passive=passive),
+        lambda plan, passive: feedforward(robot, plan, vdot, passive=passive),
+    ):
+        known = make(motion, True)
+        how = {"dt": motion.dt, "steps": motion.steps, "passive": {"damping"}}
+        with_it = rollout(robot, start, np.zeros(robot.nv), known, **how)
+        without = rollout(robot, start, np.zeros(robot.nv), make(lossless, False), **how)
+        error = np.abs(robot.difference(motion.q, with_it.q)).max()
+        assert error < 2e-3
+        assert np.abs(robot.difference(motion.q, without.q)).max() > 5 * error
+    assert tv_lqr(robot, motion, passive=True).defect < 0.1 * tv_lqr(robot, motion).defect

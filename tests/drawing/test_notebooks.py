@@ -9,6 +9,7 @@ import pytest
 from lxml import etree
 
 import phistar
+from phistar import reprs
 from phistar.drawing import notebook_cards
 from phistar.model.builder import ModelBuilder
 
@@ -50,6 +51,18 @@ def test_programs_and_proofs_are_folded_texts() -> None:
     proof = phistar.prove("innovations_factorisation")
     (text,) = _parsed(proof._repr_html_()).xpath("//details[@open]/pre/text()")
     assert text == str(proof)
+
+
+def test_long_texts_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All passes of a large robot would be a megabyte: the rest is counted, nothing is lost."""
+    kernel = phistar.load("double_pendulum").compile("inverse_dynamics")
+    monkeypatch.setattr(reprs, "MAX_CHARACTERS_FOLDED", 1000)
+    text = _parsed(kernel._repr_html_()).xpath("//pre/text()")[-1]
+    shown, last = text.rsplit("\n", 1)
+    whole = str(kernel.passes).splitlines()
+    assert len(text) < 1100
+    assert whole[: shown.count("\n") + 1] == shown.splitlines()
+    assert last == f"... and {len(whole) - len(shown.splitlines())} more lines"
 
 
 def test_names_are_text() -> None:

@@ -12,7 +12,7 @@ import phistar
 from phistar.drawing import mesh_files
 from phistar.drawing.mesh_files import MeshError, find_mesh, read_mesh
 from phistar.drawing.scene import MissingShapeWarning, scene
-from phistar.drawing.triangles import AROUND, PRIMITIVES, Triangles, box
+from phistar.drawing.shape_triangles import AROUND, PRIMITIVES, Triangles, box
 from phistar.model.builder import ModelBuilder
 from phistar.model.components import Shape
 

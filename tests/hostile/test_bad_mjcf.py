@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from phistar.errors import ModelError, UnsafeFileError
+from phistar.loaders.load_report import LoadReport
 from phistar.loaders.mjcf.mjcf_reader import read_mjcf
-from phistar.loaders.report import LoadReport
 from phistar.loaders.robot_source import Source, read_source
 from tests.helpers import SHARED, needs_shared
 

@@ -15,7 +15,7 @@ import pytest
 
 from phistar.errors import PhistarError, RobotFileError, RobotNotFoundError, UnsafeFileError
 from phistar.loaders import load_model
-from phistar.loaders.report import LoadReport
+from phistar.loaders.load_report import LoadReport
 from phistar.loaders.robot_source import Source
 from phistar.model import Model
 from tests.helpers import ROOT, SHARED, needs_shared

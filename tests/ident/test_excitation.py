@@ -8,7 +8,7 @@ import phistar
 from phistar import ident
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.ident import excitation as excitation_call
-from phistar.ident.excitation import PRICE, Limits, _Search
+from phistar.ident.excitation import PRICE, MotionLimits, _Search
 from phistar.ident.regressor_slope import regressor_slope, shifts_of
 
 
@@ -63,8 +63,8 @@ def test_gradient_of_the_search(robot: phistar.Robot, criterion: str) -> None:
 
     for tight in (False, True):
         factor = 0.7 if tight else 1e3
-        own = Limits.of(robot.with_limits(lower=-2.0, upper=2.0), 1.0)
-        search.limits = Limits(
+        own = MotionLimits.of(robot.with_limits(lower=-2.0, upper=2.0), 1.0)
+        search.limits = MotionLimits(
             0.3 * factor * own.lower, 0.3 * factor * own.upper, 0.5 * factor * own.velocity,
             0.5 * factor * own.effort,
         )  # fmt: skip

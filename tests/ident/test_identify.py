@@ -21,7 +21,7 @@ from phistar.ident.consistent import PossibleProblem, consistent_fit, minimum, n
 from phistar.ident.equations import TorqueEquations, accumulate, merged
 from phistar.ident.least_squares import weighted_fit
 from phistar.ident.pseudo_inertia import feasible
-from phistar.ident.triangles import Triangles
+from phistar.ident.triangles import RowTriangles
 from tests.ident.conftest import DT, Recorded
 
 NOISE = np.array([0.2, 0.02])
@@ -103,7 +103,7 @@ def test_coverage_of_the_ellipsoid(recorded: Recorded) -> None:
             noisy[:p, :p], noisy[:p, p], noisy[p, p] = Y, force, rest
             factors.append(noisy)
         fit = weighted_fit(
-            Triangles(tuple(factors), whole.counts), equations.support, equations.base.values
+            RowTriangles(tuple(factors), whole.counts), equations.support, equations.base.values
         )
         far = fit.information @ (beta - fit.beta)
         inside += far @ far <= 22.362  # χ² of 13 at 95 %
@@ -196,6 +196,23 @@ def test_minimum_of_a_convex_cost(found: ident.Identification) -> None:
         assert abs(rise) <= 1e-3 * bend + 1e-8
 
 
+def test_rotors_that_the_robot_did_not_have(recorded: Recorded) -> None:
+    """Forces tell the sum of a rotor and the first body's inertia: a large rotor is no reason for a
+    possible estimate to leave what the log asks for, on which ‖R(β - β̂)‖ would be far above 1.
+    """
+    rng = np.random.default_rng(12)
+    state = recorded.q, recorded.v, recorded.vdot
+    true = recorded.true.with_joint_physics(armature=[0.3, 0.05])
+    tau = true.inverse_dynamics(*state, passive=True)
+    found = ident.identify(
+        recorded.known, *state, tau + NOISE * rng.normal(size=tau.shape), folds=1
+    )
+    assert found.consistent is not None
+    assert found.consistent.distance < 1.0
+    assert found.joint_values["rotor"]["elbow"] == pytest.approx(0.05, rel=0.2)
+    assert found.consistent.divergence.max() < 5.0
+
+
 def test_prior_weight_must_be_positive(found: ident.Identification) -> None:
     """Without a prior there is no single possible robot."""
     with pytest.raises(ArgumentError, match="prior_weight is 0"):
@@ -252,6 +269,9 @@ def test_report_needs_nothing_else(found: ident.Identification, tmp_path: Path) 
     assert "http" not in text.replace("http-equiv", "")
     assert "hz.upper_rod - 0.5 m.lower_rod" in text
     assert "condition number" in text
+    assert [len(found.plot(what).axes) for what in ("samples", "residuals")] == [2, 4]
+    with pytest.raises(UnknownNameError, match="residuals"):
+        found.plot("residual")
 
 
 @pytest.mark.parametrize(
@@ -274,7 +294,7 @@ def test_wrong_logs_are_recognised(
     assert words in found.doubts[0]
 
 
-def test_payload(recorded: Recorded) -> None:
+def test_payload(recorded: Recorded, tmp_path: Path) -> None:
     """Mass, centre and moment of a load on a turned frame; no load is said to be none."""
     seat = np.array([[1, 0, 0, 0.1], [0, 0, -1, 0], [0, 1, 0, -0.2], [0, 0, 0, 1.0]])
     robot = recorded.true.with_frame("seat", "lower_rod", seat)
@@ -290,6 +310,13 @@ def test_payload(recorded: Recorded) -> None:
     assert found.mass > 0.0
     assert ident.is_possible(found.parameters)
     assert "on 'seat'" in repr(found)
+    t, names = DT * np.arange(len(forces)), np.array(robot.joint_names)
+    np.savez(tmp_path / "log.npz", t=t, q=recorded.q, tau=forces, names=names)
+    log = ident.read_log(tmp_path / "log.npz", robot)
+    again = ident.payload(robot, "seat", log, cutoff=10.0)
+    assert again.mass == pytest.approx(found.mass, rel=0.02)
+    with pytest.raises(ArgumentError, match="its own, give none"):
+        ident.payload(robot, "seat", log, tau=forces)
     with pytest.raises(ArgumentError, match="no load on 'seat' is clear"):
         ident.payload(loaded, "seat", *state, forces)
     with pytest.raises(ArgumentError, match="ground"):

@@ -3,14 +3,14 @@
 
 import numpy as np
 
-from phistar.ident.triangles import Pile, Triangles
+from phistar.ident.triangles import Pile, RowTriangles
 
 
-def pieces(count: int) -> list[Triangles]:
+def pieces(count: int) -> list[RowTriangles]:
     """Rows of two joints with three and two parameters."""
     rng = np.random.default_rng(0)
     return [
-        Triangles.of([rng.normal(size=(20, 4)), rng.normal(size=(20, 3))]) for _ in range(count)
+        RowTriangles.of([rng.normal(size=(20, 4)), rng.normal(size=(20, 3))]) for _ in range(count)
     ]
 
 
@@ -43,7 +43,7 @@ def test_squares_are_those_of_all_rows() -> None:
     rows = rng.normal(size=(300, 4))
     pile = Pile()
     for k, start in enumerate(range(0, 300, 70)):
-        pile.add(k, Triangles.of([rows[start : start + 70]]))
+        pile.add(k, RowTriangles.of([rows[start : start + 70]]))
     theta = rng.normal(size=3)
     direct = np.sum((rows[:, :3] @ theta - rows[:, 3]) ** 2)
     assert abs(pile.total().squares([theta])[0] - direct) <= 1e-12 * direct

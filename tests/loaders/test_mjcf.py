@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from phistar.errors import ArgumentError, MissingExtraError, ModelError
+from phistar.loaders.load_report import LoadReport
 from phistar.loaders.mjcf.mjcf_reader import read_mjcf
-from phistar.loaders.report import LoadReport
 from phistar.loaders.robot_source import Source
 from phistar.model.components import Coupling, LoopJoint
 from phistar.model.model import Model

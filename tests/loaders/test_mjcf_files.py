@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from phistar.errors import ModelError, UnsafeFileError
+from phistar.loaders.load_report import LoadReport
 from phistar.loaders.mjcf import files
 from phistar.loaders.mjcf.mjcf_reader import read_mjcf
-from phistar.loaders.report import LoadReport
 from phistar.loaders.robot_source import Source, read_source
 from phistar.model.model import Model
 from phistar.model.numpy_kinematics import link_poses

@@ -51,7 +51,7 @@ def test_an_odd_version_of_xml_is_read_as_one(encoding: str) -> None:
     text = (mark + head + ARM.replace('"a"', '"ä"')).encode(encoding)
     if encoding.startswith("utf-16"):
         # A start tag in two-byte characters is found by the parser only.
-        from phistar.loaders.report import LoadReport
+        from phistar.loaders.load_report import LoadReport
         from phistar.loaders.robot_source import Source
         from phistar.loaders.xml import parse_xml
 

@@ -19,7 +19,7 @@ from phistar.errors import (
     StructureWarning,
     UnitWarning,
 )
-from phistar.loaders.report import LoadReport
+from phistar.loaders.load_report import LoadReport
 from phistar.loaders.robot_source import Source
 from phistar.loaders.urdf.urdf_reader import read_urdf
 from phistar.loaders.urdf.values import parse_number

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from phistar.errors import ModelError, UnsafeFileError
-from phistar.loaders.report import LoadReport
+from phistar.loaders.load_report import LoadReport
 from phistar.loaders.robot_source import Source
 from phistar.loaders.xml import parse_xml
 

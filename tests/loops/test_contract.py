@@ -455,9 +455,30 @@ REFUSED: dict[str, Callable[[Robot, Array], object]] = {
     "linearize_hybrid": lambda r, x: r.linearize_hybrid(x, x, x, x, ["crank_joint"]),
     "forward_dynamics_second": lambda r, x: r.forward_dynamics_second(x, x, x),
     "diagonal_forward_dynamics": lambda r, x: r.diagonal_forward_dynamics(x, x, x),
-    "vdot_parameters": lambda r, x: r.vdot_parameters(x, x, x),
+    "parallel": lambda r, x: r.forward_dynamics(r.assemble(x), x, x, method="parallel"),
     "hvp of forward_dynamics": lambda r, x: r.hvp("forward_dynamics", x, x, x, x),
 }
+
+
+@pytest.mark.parametrize("name", ["four_bar", "delta"])
+def test_parameters_on_the_loops(name: str) -> None:
+    """∂v̇/∂π beside central differences over the parameters, relative 1e-6; NaN where asked for."""
+    robot = phistar.load(name)
+    rng = np.random.default_rng(3)
+    q, v = robot.project(robot.assemble(robot.neutral()), rng.normal(size=robot.nv))
+    tau = rng.normal(size=robot.nv)
+    given = robot.parameters
+    way = rng.normal(size=len(given)) * np.abs(given)
+    ahead, behind = (
+        robot.with_parameters(given + h * way).forward_dynamics(q, v, tau) for h in (1e-6, -1e-6)
+    )
+    found = robot.vdot_parameters(q, v, tau)
+    expected = (ahead - behind) / 2e-6
+    assert np.abs(found @ way - expected).max() < 1e-6 * np.abs(expected).max()
+    assert not np.allclose(found, robot.tree.vdot_parameters(q, v, tau), rtol=1e-2)
+    both = robot.vdot_parameters(q, np.stack([v, v * np.nan]), tau, on_error="nan")
+    assert np.array_equal(both[0], robot.vdot_parameters(q, v[None], tau)[0])
+    assert np.isnan(both[1]).all()
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -29,7 +29,7 @@ from tests.loops.mechanisms import NAMES, error, mechanism, needs_loops
 from tests.loops.test_mimic import gripper_chain
 
 LINKS = ("phi", "psi", "E_phi", "P", "Upsilon")
-ALL = ("M", "N", "D", "X", "H", "G", "K", *LINKS)
+ALL = ("M", "N", "D", "R", "eta", "X", "H", "G", "K", *LINKS)
 
 
 @cache
@@ -80,6 +80,9 @@ def _check(robot: Robot, q: Array, tolerance: float) -> EmbeddedOperators:
             inverse,
         ),
         "D": (D, H @ P @ H.T + _rotors(robot.model, m.X)),
+        "R": (dense["R"] @ dense["R"].T, D),
+        "eta": (dense["eta"].T @ dense["eta"], mass),
+        "eta inverse": (op.eta.inv.dense() @ dense["eta"], rates),
         "G": (G @ D, P @ H.T),
         "K": (K, E @ G),
         "N": (N, rates + H @ phi @ K),

@@ -86,7 +86,35 @@ def test_timings_are_made_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figures_of_speed, "BATCH", 8)
     rows = _tables(figures_of_speed.times_table(phistar.load("double_pendulum")))["program"]
     assert [row[0] for row in rows] == list(figures_of_speed.ARGUMENTS)
-    assert all(row[1].endswith("µs") and row[2].endswith("ns") for row in rows)
+    times = [cell.split() for row in rows for cell in row[1:]]
+    assert all(unit in ("ns", "µs", "ms") and 0.0 < float(x) < 1000.0 for x, unit in times)
+
+
+def test_units_of_times() -> None:
+    """Three digits and a unit that keeps them before the exponent."""
+    pairs = {2.54e-8: "25.4 ns", 9.996e-7: "1 µs", 3.389e-5: "33.9 µs", 0.0125: "12.5 ms"}
+    assert {x: figures_of_speed.duration_text(x) for x in pairs} == pairs
+    assert figures_of_speed.duration_text(2.0) == "2000 ms"
+
+
+def test_printed_counts_are_of_robots_that_papers_count() -> None:
+    """Without branches; for others there is no column, and the page says why."""
+    arm = figures_of_speed.operations_table(phistar.load("panda"))
+    dog = figures_of_speed.operations_table(phistar.load("quadruped"))
+    assert "in print" in arm
+    assert len(_tables(dog)["program"][0]) == 3
+    assert "revolute joints in a row" in dog
+
+
+def test_noise_is_zero_among_ranges() -> None:
+    """Of a robot that only falls the joints do not move, whatever is left of rounding."""
+    robot = phistar.load("quadruped")
+    sim = robot.simulate(robot.home, np.zeros(robot.nv), dt=1e-3, steps=50, passive=False)
+    rows = [
+        row for row in _tables(report_html(robot, sim, timings=False))["joint"] if len(row) == 5
+    ]
+    fastest = {row[3] for row in rows if row[-1] == "yes"}
+    assert fastest == {"0"}
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

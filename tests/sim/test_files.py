@@ -81,6 +81,23 @@ def test_files_that_are_no_motions(tmp_path: Path, robot: phistar.Robot) -> None
         Simulation.load(tmp_path / "absent.csv", robot)
 
 
+def test_damaged_files(tmp_path: Path, robot: phistar.Robot, motion: Simulation) -> None:
+    """Cut off, of other bytes, or with a bit that fell: one line that names the file."""
+    for suffix in (".npz", ".csv", ".mcap"):
+        whole = motion.save(tmp_path / f"whole{suffix}").read_bytes()
+        middle = len(whole) // 2
+        fallen = whole[:middle] + bytes(8) + whole[middle + 8 :]
+        files = {"cut": whole[:middle], "other": b"nothing of the kind", "empty": b""}
+        files["fallen"] = fallen
+        for name, data in files.items():
+            path = tmp_path / f"{name}{suffix}"
+            path.write_bytes(data)
+            with pytest.raises(ArgumentError, match=f"{name}{suffix}'") as said:
+                Simulation.load(path, robot)
+            assert "\n" not in str(said.value)
+            assert "pickle" not in str(said.value)
+
+
 def test_times_that_go_back_are_refused(
     tmp_path: Path, robot: phistar.Robot, motion: Simulation
 ) -> None:

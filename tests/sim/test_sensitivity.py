@@ -127,6 +127,76 @@ def _changed(motion: Motion, name: str, h: float) -> Simulation:
     return motion.run(_sprung(joint, field, h))
 
 
+RUBBING = {"slide": 0.4, "hinge": 9.0}
+"""Dry friction: the slide keeps sliding, the hinge comes to rest within a few steps."""
+
+
+@pytest.mark.parametrize("scheme", ["semi_implicit", "implicit", "rk4"])
+def test_dry_friction(scheme: str) -> None:
+    """Joints that slide and joints that come to rest and are held: start, forces, parameters, 1e-6;
+    adjoint as forward, 1e-12.
+    """
+    robot = _sprung().with_joint_physics(friction=RUBBING)
+    motion = Motion(robot, scheme, passive={"springs", "damping", "friction"})
+    motion.q, motion.v = 0.1 * motion.q, np.array([[0.4, 0.3], [-0.5, 0.25]])
+    sim = motion.run()
+    rates = np.abs(sim.v[1:])
+    assert (rates[..., 0] > 1e-3).all()
+    assert (rates[-1, :, 1] < 1e-4).all()
+    assert (rates[0, :, 1] > 1e-3).any()
+    groups = ["coulomb", "viscous", "rotor", "m.pole"]
+    found = sim.sensitivity(groups)
+    assert found.names[:2] == ("coulomb.slide", "coulomb.hinge")
+    np.testing.assert_array_equal(found.values[:2], [0.4, 9.0])
+    way = motion.rng.normal(size=(2, 4))
+    expected = motion.difference(
+        lambda h: motion.run(q=motion.q + h * way[:, :2], v=motion.v + h * way[:, 2:]), 1e-4
+    )
+    start = np.concatenate([found.q_start[-1], found.v_start[-1]], axis=-2)
+    _agree((start @ way[..., None])[..., 0], expected, 1e-6)
+    for place, name in enumerate(found.names):
+        expected = motion.difference(lambda h, name=name: _rubbing(motion, name, h), 1e-4)
+        own = np.concatenate([found.q[-1, ..., place], found.v[-1, ..., place]], axis=-1)
+        _agree(own, expected, 1e-6)
+    cost = QuadraticCost(robot, robot.neutral(), tau=np.zeros(robot.nv))
+    back = sim.gradient(cost, groups)
+    slopes = cost.expansion(sim.q, sim.v, sim.tau, DT).x
+    whole = np.concatenate([found.q, found.v], axis=-2)
+    expected = (np.swapaxes(whole, -1, -2) @ slopes[..., None])[..., 0].sum(axis=0)
+    _agree(back.parameters, expected, 1e-12)
+    way = motion.rng.normal(size=motion.tau.shape)
+
+    def value(h: float) -> Array:
+        moved = motion.run(tau=motion.tau + h * way)
+        return cost.value(moved.q, moved.v, moved.tau, DT)
+
+    _agree((back.tau * way).sum(axis=(0, 2)), (value(1e-5) - value(-1e-5)) / 2e-5, 1e-6)
+
+
+def _rubbing(motion: Motion, name: str, h: float) -> Simulation:
+    """The motion with one parameter changed."""
+    kind, where = name.split(".")
+    robot = motion.robot
+    if kind == "m":
+        more = np.zeros(20)
+        more[10] = h
+        return motion.run(robot.with_parameters(robot.parameters + more))
+    field = {"coulomb": "friction", "viscous": "damping", "rotor": "armature"}[kind]
+    own = {"friction": RUBBING, "damping": {where: 0.3}, "armature": {where: 0.02}}[field]
+    return motion.run(robot.with_joint_physics(**{field: {where: own[where] + h}}))
+
+
+def test_the_first_bit_of_dry_friction() -> None:
+    """Of a robot without friction: the slope towards having some, 1e-5 by a difference."""
+    motion = Motion(_sprung(), "semi_implicit", passive={"springs", "damping", "friction"})
+    found = motion.run().sensitivity("coulomb")
+    little = 1e-6
+    for place, joint in enumerate(("slide", "hinge")):
+        moved = motion.run(motion.robot.with_joint_physics(friction={joint: little}))
+        slope = (moved.v[-1] - motion.run().v[-1]) / little
+        _agree(found.v[-1, ..., place], slope, 1e-5)
+
+
 @pytest.mark.parametrize("name", ["double_pendulum", "quadruped"])
 def test_adjoint(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One sweep back gives what all forward derivatives give, 1e-12, in pieces too; forces 1e-6."""
@@ -157,7 +227,7 @@ def test_adjoint(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_has_no_derivative_here() -> None:
-    """Unknown parameters, steps that are not kept, other variables, schemes and friction."""
+    """Unknown parameters, steps that are not kept, other variables and schemes, a limit."""
     robot = phistar.load("double_pendulum")
     q, v = robot.neutral(), np.ones(2)
     options: dict[str, Any] = {"dt": 1e-3, "steps": 4, "progress": False}
@@ -170,3 +240,6 @@ def test_what_has_no_derivative_here() -> None:
         robot.simulate(q, v, variables="eta", **options).sensitivity()
     with pytest.raises(ArgumentError, match="scheme 'dopri5'"):
         robot.simulate(q, v, scheme="dopri5", duration=0.1, progress=False).sensitivity()
+    stopped = robot.with_limits(lower=-1.0, upper=1e-3).simulate(q, v, passive=True, **options)
+    with pytest.raises(ArgumentError, match="limits of joints acted"):
+        stopped.sensitivity()

@@ -17,7 +17,7 @@ from phistar.scalar.program import Unrolled
 from phistar.scalar.verify import verify
 from phistar.sim.numpy_stepper import NumpyStepper
 from phistar.sim.schemes import SCHEMES
-from phistar.sim.step_program import step_operations, step_program
+from phistar.sim.step_program import step_program
 from phistar.sim.stepper import SteppingOptions, StepSpan
 from phistar.sim.variables import Velocity
 
@@ -48,15 +48,6 @@ def test_steps(robot: str, scheme: str) -> None:
     for name, expected in zip(("q_next", "v_next"), known, strict=True):
         scale = max(1.0, np.abs(expected).max())
         np.testing.assert_allclose(found[name], expected[0], rtol=0, atol=1e-12 * scale)
-
-
-def test_estimate_of_operations() -> None:
-    """Stages count, velocities alone do not."""
-    model = phistar.robots.chain(2).model
-    found = rates(model)
-    one, four = (step_operations(SCHEMES[name], found) for name in ("semi_implicit", "rk4"))
-    assert four == 4 * one > 0
-    assert four <= sum(step_program(model, SCHEMES["rk4"], found).count().values())
 
 
 def test_steps_beyond_a_limit_have_no_result() -> None:

@@ -67,7 +67,7 @@ def test_against_numpy(robot: phistar.Robot, dtype: type, monkeypatch: pytest.Mo
         assert found.engine == CompiledStepper.engine
         assert found.q.dtype == dtype
         with monkeypatch.context() as patch:
-            patch.setattr("phistar.sim.run.make_compiled_stepper", lambda *_: None)
+            patch.setattr("phistar.sim.smooth_stepper.make_compiled_stepper", lambda *_: None)
             expected = robot.simulate(q, v, **options, passive=False)
         assert expected.engine == NumpyStepper.engine
         tolerance = 1e-11 if dtype is np.float64 else 2e-4

@@ -10,7 +10,7 @@ import phistar
 from phistar import robots
 from phistar.arrays import Array
 from phistar.constraints import Gear, Point
-from phistar.errors import ArgumentError, UnknownNameError
+from phistar.errors import ArgumentError, SingularHingeError, UnknownNameError
 from phistar.model import ModelBuilder
 from phistar.model.components import GROUND
 from phistar.model.random import random_model
@@ -234,3 +234,13 @@ def test_forces_that_do_no_work() -> None:
     assert np.abs(T.T @ T - np.eye(4)).max() < 1e-14
     assert workless_forces(np.eye(6)).shape == (6, 0)
     assert GROUND == -1
+
+
+def test_a_joint_without_inertia_is_named() -> None:
+    """Not the equations are to blame."""
+    builder = ModelBuilder("loose")
+    builder.link("base")
+    builder.link("tip")
+    builder.joint("hinge", "revolute", "base", "tip")
+    with pytest.raises(SingularHingeError, match=r"hinge.*armature"):
+        Robot(builder.build()).system([0.0], [0.0], [0.0]).solve()

@@ -9,8 +9,6 @@ from tests.helpers import ROOT, docs_module
 
 BUILT = ROOT / "docs" / "_build" / "html"
 
-pytest.importorskip("playwright", reason="pages are looked at with playwright: make test-viewer")
-
 
 def test_pages_fit_and_can_be_read_in_the_dark() -> None:
     """At 1280 and 400 px nothing sticks out; text stands out from its background."""

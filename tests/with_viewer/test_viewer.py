@@ -5,7 +5,7 @@
 """
 
 import io
-import os
+import re
 import shutil
 import socket
 import subprocess
@@ -31,8 +31,7 @@ from phistar.viewer.overlays import articulated_inertias, equivalent_ellipsoid
 from phistar.viewer.view_state import ViewState
 from phistar.viewer.viewer import panel_html
 from phistar.viewer.web_server import free_port
-
-pytest.importorskip("viser", reason="the viewer needs viser: make test-viewer installs it")
+from tests.helpers import require
 
 FLAGS = (
     "--no-sandbox",
@@ -96,22 +95,29 @@ class Browser:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Chromium without a window."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        if os.environ.get("CI"):
-            pytest.fail("chromium is not installed: apt-get install chromium")
-        pytest.skip("chromium is not installed: apt-get install chromium")
-    with sync_api.sync_playwright() as play, tempfile.TemporaryDirectory() as folder:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as play, tempfile.TemporaryDirectory() as folder:
         context = play.chromium.launch_persistent_context(
             folder,
-            executable_path=chromium,
+            executable_path=shutil.which("chromium"),
             headless=True,
             args=list(FLAGS),
             viewport={"width": 640, "height": 480},
         )
         yield Browser(context)
         context.close()
+
+
+def test_what_is_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a package the tests are skipped; where CI is set they fail."""
+    monkeypatch.delenv("CI", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="apt-get"):
+        require(False, "apt-get install chromium")
+    monkeypatch.setenv("CI", "1")
+    with pytest.raises(pytest.fail.Exception, match="apt-get"):
+        require(False, "apt-get install chromium")
+    require(True, "nothing is missing")
 
 
 def test_a_slider_moves_the_picture_and_the_value(browser: Browser) -> None:
@@ -274,6 +280,24 @@ def test_joints_of_all_kinds_have_controls() -> None:
             assert pose == pytest.approx(expected[link], abs=1e-9)
 
 
+def test_a_batch_of_configurations_has_ghosts() -> None:
+    """The first is the robot, the others are ghosts of it, up to the 16 that are drawn."""
+    robot = phistar.load("panda")
+    many = robot.random_configuration(np.random.default_rng(0), 20)
+    with robot.view(many[:3], port=0) as viewer:
+        ghosts = viewer._player._ghosts._robots
+        assert np.array_equal(viewer.q, many[0])
+        assert len(ghosts) == 2
+        for ghost, q in zip(ghosts, many[1:3], strict=True):
+            wanted = robot.link_poses(q)["panda_link7"][:3, 3]
+            assert ghost.bodies[-1].position == pytest.approx(wanted, abs=1e-9)
+        viewer.show(many)
+        assert sum(ghost.visible for ghost in ghosts) == 15
+        viewer.show(many[5])
+        assert np.array_equal(viewer.q, many[5])
+        assert not any(ghost.visible for ghost in ghosts)
+
+
 def test_contacts_are_drawn_while_a_simulator_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forces as long as they are large at the places of the feet, energies, ghosts of others."""
     drawn: dict[str, np.ndarray] = {}
@@ -309,6 +333,9 @@ def test_contacts_are_drawn_while_a_simulator_steps(monkeypatch: pytest.MonkeyPa
         rows = viewer._player._curves.rows
         assert rows[1, -1] == pytest.approx(robot.kinetic_energy(sim.q[0], sim.v[0]), rel=1e-6)
         assert len(viewer._player._ghosts._robots) == 2
+        for pair, label in viewer._player._contacts._labels.items():
+            assert label.text.split()[0] == contacts.names[pair]
+            assert label.position == pytest.approx(contacts.position[0, pair], abs=1e-6)
 
 
 def test_texts_of_gaps() -> None:
@@ -416,6 +443,19 @@ def test_numbers_of_panels() -> None:
     assert counts == {"0", "2"}
 
 
+def test_eigenvalues_of_a_base_that_turns() -> None:
+    """Its tangent steps turn with it: the values are those of the whole state matrix."""
+    robot = phistar.load("quadruped")
+    v = np.zeros(robot.nv)
+    v[:6] = [0.5, -2.0, 3.0, 1.0, 0.4, -0.7]
+    at = robot.linearize(robot.home, v, robot.bias_force(robot.home, v))
+    found = re.findall(
+        r"<title>(.*?)</title>", eigenvalues_panel(ViewState(robot.model, robot.home, v))
+    )
+    expected = sorted(np.abs(np.linalg.eigvals(at.A)))
+    assert sorted(abs(complex(x)) for x in found) == pytest.approx(expected, rel=1e-3, abs=1e-5)
+
+
 def test_ellipsoids_have_the_inertia() -> None:
     """Moments of the ellipsoid are those of the body; P(k) of a tip is its rigid inertia."""
     robot = phistar.load("panda")
@@ -449,6 +489,8 @@ def test_wrong_motions_and_poses() -> None:
             viewer.play(motion)
         with pytest.raises(ArgumentError, match="not finite"):
             viewer.play(lost)
-        with pytest.raises(ArgumentError, match="expected one configuration"):
-            viewer.show(np.zeros((2, 2)))
+        with pytest.raises(ArgumentError, match=r"expected \(nq,\) or a batch \(n, nq\)"):
+            viewer.show(np.zeros((2, 2, 2)))
+        with pytest.raises(ArgumentError, match="not finite"):
+            viewer.show([[0.0, 0.0], [0.0, np.nan]])
     assert "closed" in repr(viewer)

@@ -281,14 +281,19 @@ def _symmetrised(side: Expr) -> Expr:
     return Fraction(1, 2) * side + Fraction(1, 2) * side.T
 
 
+def _rows_of_no_phase(theorem: Theorem) -> list[Identity]:
+    """Other theorems that a proof uses."""
+    phased = {row for phase in PHASES for row in phase.rows}
+    return [row for row in theorem.rules if row not in phased]
+
+
 def phase_rows(theorem: Theorem) -> Iterator[tuple[Identity, ...]]:
     """The rows of each phase that a proof goes through, in order."""
     assumed = [row for need in sorted(theorem.needs) for row in HYPOTHESES[need].rows]
     cancels = cancellation_rows(theorem.sides, assumed)
     if cancels:
         yield cancels
-    phased = {row for phase in PHASES for row in phase.rows}
-    theorems = [row for row in theorem.rules if row not in phased]
+    theorems = _rows_of_no_phase(theorem)
     usable = [row for row in (*assumed, *theorem.rules) if row.needs <= theorem.needs]
     core_rows: tuple[Identity, ...] = ()
     for phase in PHASES:

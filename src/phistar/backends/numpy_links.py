@@ -38,7 +38,7 @@ _dot = np.einsum
 
 
 @dataclass(frozen=True)
-class JointGroup:
+class SameJoints:
     """Bodies whose joints are of the very same kind, so that one call gives all transforms."""
 
     joint_kind: JointKind
@@ -49,7 +49,7 @@ class JointGroup:
     is_affine: bool
 
     @classmethod
-    def of(cls, joint_kind: JointKind, bodies: Sequence[Body]) -> JointGroup:
+    def of(cls, joint_kind: JointKind, bodies: Sequence[Body]) -> SameJoints:
         """The group of some bodies."""
         coordinates = np.array([range(b.q_slice.start, b.q_slice.stop) for b in bodies], dtype=int)
         scale = np.array([[b.scale] for b in bodies])
@@ -93,7 +93,7 @@ class LinkTables:
         kinds: dict[JointKind, list[Body]] = {}
         for body in bodies:
             kinds.setdefault(body.joint_kind, []).append(body)
-        self.groups = [JointGroup.of(motion, members) for motion, members in kinds.items()]
+        self.groups = [SameJoints.of(motion, members) for motion, members in kinds.items()]
 
     def _set_numbers(self, model: Model, precision: DType) -> None:
         placements = np.array([body.placement for body in model.bodies]).reshape(-1, 4, 4)

@@ -24,10 +24,10 @@ from phistar.model.model import Model
 from phistar.sweeps.ir import Type
 from phistar.sweeps.op_costs import OperationCount
 from phistar.sweeps.parallel.array_ops import NUMPY_OPS
-from phistar.sweeps.parallel.costs import count_parallel
 from phistar.sweeps.parallel.execute import run_stages
 from phistar.sweeps.parallel.join_tree import JoinTree
-from phistar.sweeps.parallel.link_fields import LinkFields, LinkNumbers
+from phistar.sweeps.parallel.link_fields import AllLinkNumbers, LinkFields
+from phistar.sweeps.parallel.parallel_costs import count_parallel
 from phistar.sweeps.parallel.printing import to_text
 from phistar.sweeps.parallel.robot_tree import parallel_tree
 from phistar.thresholds import POLICY
@@ -51,8 +51,7 @@ class NumpyRounds(SweptExecutable):
         self._leaves = {n.data: n for n in nodes if n.spec.is_input}
         self._output_types = {name: program.nodes[s].type for name, s in program.outputs.items()}
         given = (vectors.model, tuple(vectors.frames), vectors.locked)
-        self._numbers = lru_cache(maxsize=4)(partial(_numbers_in_rounds, self.tree, *given))
-        self._tables = lru_cache(maxsize=4)(partial(LinkTables, *given))
+        self._constants = lru_cache(maxsize=4)(partial(_constants_in_rounds, self.tree, *given))
 
     @property
     def source(self) -> str:
@@ -102,11 +101,12 @@ class NumpyRounds(SweptExecutable):
         self, real: DType, names: list[str], arrays: list[Array], count: int
     ) -> dict[str, Array]:
         """Results (samples, ...) of arrays (samples or 1, ...)."""
-        R, p = link_transforms(self._tables(real), np.moveaxis(arrays[0], 0, -1))
+        tables, numbers = self._constants(real)
+        R, p = link_transforms(tables, np.moveaxis(arrays[0], 0, -1))
         tree = self.tree
         R = np.ascontiguousarray(np.moveaxis(R[tree.order], 0, 2))
         p = np.ascontiguousarray(p[tree.order].swapaxes(0, 1))
-        fields = LinkFields(NUMPY_OPS, self._numbers(real), R, p)
+        fields = LinkFields(NUMPY_OPS, numbers, R, p)
         given = {}
         for name, x in zip(names, arrays[1:], strict=True):
             inner = np.moveaxis(x, 0, -1)
@@ -128,11 +128,12 @@ class NumpyRounds(SweptExecutable):
         return np.broadcast_to(first, (count, *first.shape[1:]))
 
 
-def _numbers_in_rounds(
+def _constants_in_rounds(
     tree: JoinTree, model: Model, frames: tuple[str, ...], locked: Set[int], precision: DType
-) -> LinkNumbers:
-    """The numbers of a robot's links in the order of their rounds."""
-    return LinkNumbers.of(model, frames, locked, precision).renumbered(tree.order)
+) -> tuple[LinkTables, AllLinkNumbers]:
+    """What places the links, and their numbers in the order of their rounds."""
+    numbers = AllLinkNumbers.of(model, frames, locked, precision).renumbered(tree.order)
+    return LinkTables(model, frames, locked, precision), numbers
 
 
 def _samples_first(x: Array, tail: int, shape: tuple[int, ...]) -> Array:

@@ -113,16 +113,16 @@ def _row_loop_lines(repeat: RowLoop, results: Mapping[str, str]) -> Iterator[str
 
 def _product_lines(product: MatrixProduct, result: str) -> Iterator[str]:
     """Minus the left matrix times the right one, whose numbers that are not zero are kept."""
-    rows, columns = product.rows, len(product.right_slots)
+    rows, inner, columns = product.rows, product.inner, len(product.right_slots)
     places = [
         (k, j, slot) for j, column in enumerate(product.right_slots) for k, slot in column.items()
     ]
-    yield f"    left = kept[..., {product.left_slot}:{product.left_slot + rows**2}]"
-    yield f"    right = np.zeros((*batch, {rows}, {columns}), dtype)"
+    yield f"    left = kept[..., {product.left_slot}:{product.left_slot + rows * inner}]"
+    yield f"    right = np.zeros((*batch, {inner}, {columns}), dtype)"
     if places:
         k, j, slots = zip(*places, strict=True)
         yield f"    right[..., {list(k)}, {list(j)}] = kept[..., {list(slots)}]"
-    yield f"    product = left.reshape((*batch, {rows}, {rows})) @ right"
+    yield f"    product = left.reshape((*batch, {rows}, {inner})) @ right"
     yield f"    {result}[...] = -product.reshape({result}.shape)"
 
 

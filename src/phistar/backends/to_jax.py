@@ -23,8 +23,8 @@ from phistar.backends.base import (
     with_link_forces,
 )
 from phistar.backends.batch_axes import all_valid, as_inexact, copy_into_out
-from phistar.backends.jax.arguments import read_arrays
-from phistar.backends.jax.links import LinkTables
+from phistar.backends.jax.function_arguments import read_arrays
+from phistar.backends.jax.links import DepthTables
 from phistar.backends.jax.mapped import CompiledFunction, Pure
 from phistar.backends.jax.matrices import BundleFunction, MatrixFunction, columns_form
 from phistar.backends.jax.package import jax
@@ -124,7 +124,7 @@ class JaxVectors(JaxCode, SweptExecutable):
     def __init__(self, program: VectorProgram) -> None:
         SweptExecutable.__init__(self, program)
         given = (program.model, program.frames, program.locked)
-        pure: Pure = StreamFunction(program.schedule, LinkTables(*given))
+        pure: Pure = StreamFunction(program.schedule, DepthTables(*given))
         if program.parallel is not None:
             pure = RoundsFunction(program.parallel, *given)
         JaxCode.__init__(self, program, pure)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from textwrap import shorten
 
 from rich.console import Console
 from rich.text import Text
@@ -17,6 +18,8 @@ from phistar.errors import pluralize
 EXAMPLE = "phistar cache clear"
 MAX_KERNELS_LISTED = 40
 """Largest number of kernels listed."""
+MAX_NAME = 44
+"""Characters of a name: those of simulators have all choices in them."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +59,7 @@ def _show(console: Console, entries: list[kernel_cache.CachedKernel]) -> None:
     for entry in entries[:MAX_KERNELS_LISTED]:
         name = entry.meta.get("name", entry.key[:12] if entry.meta else "(damaged)")
         table.add_row(
-            Text(clean(name), style="cyan"),
+            Text(shorten(clean(name), MAX_NAME, placeholder=" …"), style="cyan"),
             Text(clean(entry.meta.get("cpu", ""))),
             f"{entry.size / 1e3:.1f}",
             _ago(time.time() - entry.used),

@@ -17,7 +17,7 @@ from phistar.sim.variables import VARIABLES
 
 
 @dataclass(frozen=True)
-class Place:
+class WordPlace:
     """What may stand at a place of a command line.
 
     Attributes:
@@ -28,10 +28,10 @@ class Place:
     words: tuple[str, ...] = ()
     paths: str = ""
 
-    def __add__(self, other: Place) -> Place:
+    def __add__(self, other: WordPlace) -> WordPlace:
         """Whatever may stand at one of two places."""
         words = dict.fromkeys((*self.words, *other.words))
-        return Place(tuple(words), self.paths or other.paths)
+        return WordPlace(tuple(words), self.paths or other.paths)
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class CommandWords:
     name: str
     summary: str
     flags: Mapping[str, str]
-    values: Mapping[str, Place]
-    names: Place
+    values: Mapping[str, WordPlace]
+    names: WordPlace
 
 
 _ROBOT = ("robot", "source", "files")
@@ -72,8 +72,8 @@ def command_words() -> Iterator[CommandWords]:
     for name, summary in COMMANDS.items():
         _, parser = command_and_parser(name)
         flags: dict[str, str] = {}
-        values: dict[str, Place] = {}
-        names = Place()
+        values: dict[str, WordPlace] = {}
+        names = WordPlace()
         for action in parser._actions:
             if not action.option_strings:
                 names += _place(action)
@@ -84,6 +84,6 @@ def command_words() -> Iterator[CommandWords]:
         yield CommandWords(name, summary, flags, values, names)
 
 
-def _place(action: argparse.Action) -> Place:
+def _place(action: argparse.Action) -> WordPlace:
     words = _NAMES[action.dest]() if action.dest in _NAMES else action.choices or ()
-    return Place(tuple(words), _PATHS.get(str(action.metavar), ""))
+    return WordPlace(tuple(words), _PATHS.get(str(action.metavar), ""))

@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from phistar.cli.command_words import CommandWords, Place, command_words
+from phistar.cli.command_words import CommandWords, WordPlace, command_words
 
 EXAMPLE = "phistar completion bash > ~/.local/share/bash-completion/completions/phistar"
 HOMES = {
@@ -44,7 +44,7 @@ _BASH_PATHS = {"files": "-f", "folders": "-d", "": ""}
 
 
 def _bash(commands: Sequence[CommandWords]) -> str:
-    def choice(place: Place) -> str:
+    def choice(place: WordPlace) -> str:
         return f"words={_quoted(' '.join(place.words))} paths={_BASH_PATHS[place.paths]}"
 
     first = " ".join((*(command.name for command in commands), *_GENERAL))
@@ -79,7 +79,7 @@ _ZSH_PATHS = {"files": "_files", "folders": "'_files -/'", "": ""}
 
 
 def _zsh(commands: Sequence[CommandWords]) -> str:
-    def choice(place: Place) -> str:
+    def choice(place: WordPlace) -> str:
         return f"names=({' '.join(place.words)}) paths={_ZSH_PATHS[place.paths]}"
 
     first = "\n".join(f"        {_quoted(f'{c.name}:{c.summary}')}" for c in commands)
@@ -115,7 +115,9 @@ _phistar() {{
 _phistar "$@\""""
 
 
-def _value_rows(commands: Iterable[CommandWords], choice: Callable[[Place], str]) -> Iterator[str]:
+def _value_rows(
+    commands: Iterable[CommandWords], choice: Callable[[WordPlace], str]
+) -> Iterator[str]:
     """Cases of what follows an option."""
     for command in commands:
         for flag, place in command.values.items():
@@ -123,7 +125,7 @@ def _value_rows(commands: Iterable[CommandWords], choice: Callable[[Place], str]
 
 
 def _name_rows(
-    commands: Iterable[CommandWords], choice: Callable[[Place], str], flags: str
+    commands: Iterable[CommandWords], choice: Callable[[WordPlace], str], flags: str
 ) -> Iterator[str]:
     """Cases of what stands elsewhere."""
     for command in commands:
@@ -154,7 +156,7 @@ def _fish_command(command: CommandWords) -> Iterator[str]:
         yield here + place
 
 
-def _fish_place(place: Place) -> str:
+def _fish_place(place: WordPlace) -> str:
     """Words, files or folders as options of ``complete``."""
     words = " ".join((*place.words, *_FISH_PATHS[place.paths]))
     return f' -a "{words}"' if words else ""

@@ -85,8 +85,7 @@ def _show_arm(console: Console, names: Names, seconds: float) -> None:
 def _show_poses(console: Console, names: Names, seconds: float) -> None:
     poses, shoulder = names["T"], np.array([0.0, 0.0, 0.333])
     reach = np.linalg.norm(poses[:, :3, 3] - shoulder, axis=-1).max()
-    each = 1e6 * seconds / len(poses)
-    console.print(f"T has shape {poses.shape}: {1e3 * seconds:.0f} ms, {each:.1f} us per pose")
+    console.print(f"T has shape {poses.shape}: {1e3 * seconds:.0f} ms, its compilation included")
     console.print(f"farthest flange: {reach:.3f} m from the shoulder")
 
 
@@ -214,16 +213,20 @@ def _show_broken(console: Console, names: Names, seconds: float) -> None:
 
 def _print_outlook(console: Console) -> None:
     console.print()
-    console.print(Text("What comes next", style="bold"))
-    console.print(
-        "Identification and adapters. This version has robots, kinematics, dynamics compiled to "
-        "machine code, closed loops, contacts, derivatives, diagonal rates, simulation, "
-        "controllers and a viewer."
-    )
-    console.print(
-        "Try: phistar explain forward_dynamics panda, phistar prove, phistar simulate quadruped, "
-        "phistar view panda, phistar control ur5, make examples."
-    )
+    console.print(Text("What to do next", style="bold"))
+    for line, what in NEXT.items():
+        console.print(f"{line:<41}{what}", soft_wrap=True)
+
+
+NEXT = {
+    "make view": "drag the arm, see its algebra at work",
+    "make view ROBOT=quadruped": "another one, in your browser too",
+    "phistar explain forward_dynamics panda": "from operators to operation counts",
+    "phistar check robot.urdf": "your own robot",
+    "make examples": "controllers at work, with plots",
+    "make docs": "start here, and eight tutorials",
+}
+"""Lines to type, and what they do."""
 
 
 STEPS = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Steps of ``phistar demo``: goals, loads, the ground, long chains, pages."""
+"""Steps of ``phistar demo``: goals, loads, logs, the ground, long chains, pages."""
 
 from __future__ import annotations
 
@@ -18,6 +18,12 @@ def _show_reach(console: Console, names: Names, seconds: float) -> None:
     )
 
 
+def _show_load(console: Console, names: Names, seconds: float) -> None:
+    load = names["load"]
+    console.print(f"{len(names['tau'])} samples of noisy torques: {load.mass:.3f} kg", end=" ")
+    console.print(f"± {2.0 * load.deviation[0]:.3f} kg, and it was {names['mass']:.3f} kg")
+
+
 def _show_stand(console: Console, names: Names, seconds: float) -> None:
     robots = names["robots"]
     down = names["height"] * 1000.0
@@ -31,12 +37,10 @@ def _show_parallel(console: Console, names: Names, seconds: float) -> None:
     console.print(f"next to the recursion  {names['error']:.1e} of the largest acceleration")
 
 
-def _show_page(console: Console, names: Names, seconds: float) -> None:
-    page = names["page"]
-    console.print(
-        f"{page.name}: {page.stat().st_size / 1e6:.1f} MB, needs no network; open it from"
-    )
-    console.print(str(page.parent), soft_wrap=True)
+def _show_pages(console: Console, names: Names, seconds: float) -> None:
+    for page in (names["page"], names["report"]):
+        console.print(f"{page.stat().st_size / 1e6:.1f} MB  {page}", soft_wrap=True)
+    console.print("open them in a browser; they need no network")
 
 
 WORLD_STEPS = (
@@ -48,6 +52,16 @@ found = arm.inverse_kinematics({"panda_link8": goals})
 loaded = arm.with_payload("panda_link8", mass=2.0)
 more = abs(loaded.gravity_force(arm.home) - arm.gravity_force(arm.home)).max()""",
         _show_reach,
+    ),
+    DemoStep(
+        "What does the hand carry? A log of its motion tells",
+        """\
+from phistar import ident
+path, mass = ident.FourierSeries(arm.home, 0.1 * rng.normal(size=(7, 10)), period=5.0), 2.0
+q, v, vdot = path.at(np.arange(0.0, 5.0, 0.005))
+tau = loaded.inverse_dynamics(q, v, vdot, passive=True) + 0.5 * rng.normal(size=q.shape)
+load = ident.payload(arm, "panda_link8", q, v, vdot, tau)""",
+        _show_load,
     ),
     DemoStep(
         "Sixty-four quadrupeds on the ground",
@@ -75,9 +89,11 @@ error = abs(chain.forward_dynamics(*state, method="parallel") - one).max() / abs
         _show_parallel,
     ),
     DemoStep(
-        "The motion as a page for any browser",
+        "Pages for any browser: the motion, and a report on the robot",
         """\
-page = arm.save_html(f"{folder}/panda.html", sim)""",
-        _show_page,
+from phistar.report import write_report
+page = arm.save_html(f"{folder}/panda.html", sim)
+report = write_report(arm, f"{folder}/report.html", timings=False)""",
+        _show_pages,
     ),
 )

@@ -17,6 +17,7 @@ from phistar.cli.series import check_target
 from phistar.cli.terminal import FALLBACK_WIDTH, clean, number
 from phistar.errors import ModelMismatchWarning, pluralize
 from phistar.ident.columns import FRICTION
+from phistar.ident.identify_robot import METHODS
 from phistar.ident.robust import LOSSES
 from phistar.progress import progress_bar
 from phistar.whole_files import write_whole
@@ -46,6 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--springs", action="store_true", help="identify springs of joints too")
     text = "huber or tukey for logs with bad samples (default: squares)"
     parser.add_argument("--loss", choices=tuple(LOSSES), default="squares", help=text)
+    text = "torque, momentum, energy, or output_error: positions alone (default: torque)"
+    parser.add_argument("--method", choices=METHODS, default="torque", help=text)
     text = "overwrite files; write even if the log seems not to fit the robot"
     parser.add_argument("--force", action="store_true", help=text)
     add_loading(parser)
@@ -72,6 +75,7 @@ def run(options: argparse.Namespace) -> int:
                 rotors=not options.no_rotors,
                 springs=options.springs,
                 loss=options.loss,
+                method=options.method,
             )
         advance(1)
     _print_table(found)

@@ -3,7 +3,9 @@
 
 requests       kinds of requests: vectors, matrices, bundles of both, traced quantities
 traced         the quantities that are traced directly, a row each
+derivative_rows    derivatives of those, from their own programs
 node_rows      those of robots whose mimic joints are reduced, over nodes of links
+part_rows      parts of matrices that nobody needs in full
 request_table  REQUESTS, every quantity of a robot by name
 on_loops       names of quantities on robots with loops
 passes         PASSES, from expressions to sweeps to scalars to code
@@ -13,6 +15,7 @@ reduced_expressions  own expressions on robots whose mimic joints are reduced
 """
 
 from phistar.backends import Executable
+from phistar.compile.derivative_rows import derivative_row, input_sizes
 from phistar.compile.evaluate import (
     RequestKey,
     chained_entry,
@@ -33,10 +36,11 @@ from phistar.compile.evaluate import (
 )
 from phistar.compile.node_rows import embedded_request, is_embedded, node_loads, refuse_on_nodes
 from phistar.compile.on_loops import quantity_on
+from phistar.compile.part_rows import entry_pattern
 from phistar.compile.passes import LEVELS, PASSES, Draft, Pass, Stage, Stages
 from phistar.compile.pipeline import (
+    BuildTarget,
     Kernel,
-    Target,
     cheapest_equivalent,
     compile_outputs,
     compile_request,
@@ -65,6 +69,7 @@ __all__ = [
     "TRACED",
     "Apply",
     "Block",
+    "BuildTarget",
     "Bundle",
     "Col",
     "Diag",
@@ -82,7 +87,6 @@ __all__ = [
     "Row",
     "Stage",
     "Stages",
-    "Target",
     "Traced",
     "Vectors",
     "add_traced",
@@ -90,8 +94,11 @@ __all__ = [
     "cheapest_equivalent",
     "cheapest_inner_products",
     "compile_outputs",
+    "derivative_row",
+    "input_sizes",
     "compile_request",
     "embedded_request",
+    "entry_pattern",
     "evaluate_bundle",
     "evaluate_matrix",
     "finish_compilations",

@@ -37,8 +37,8 @@ from phistar.sweeps.matrix_requests import (
     matrix_candidates,
 )
 from phistar.sweeps.matrix_requests import Request as MatrixPart
+from phistar.sweeps.parallel.parallel_schedule import ParallelSchedule, parallel_schedule
 from phistar.sweeps.parallel.printing import to_text as parallel_text
-from phistar.sweeps.parallel.schedule import ParallelSchedule, parallel_schedule
 from phistar.sweeps.printing import to_text
 from phistar.sweeps.prune import program_listing, prune
 from phistar.sweeps.schedule import Schedule, schedule

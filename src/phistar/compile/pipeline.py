@@ -41,7 +41,7 @@ from phistar.sweeps.schedule import Schedule
 
 
 @dataclass(frozen=True)
-class Target:
+class BuildTarget:
     """What an executable is for, besides the robot.
 
     Attributes:
@@ -182,10 +182,10 @@ class Kernel:
         name = backends.default() if backend is None else backend
         tuning = Tuning(self.regroup_inertia, snap, shape)
         return _executable(
-            model, self, Target(name, tuple(frames), frozenset(locked), tuning, choices)
+            model, self, BuildTarget(name, tuple(frames), frozenset(locked), tuning, choices)
         )
 
-    def on(self, model: Model, target: Target) -> RobotProgram | None:
+    def on(self, model: Model, target: BuildTarget) -> RobotProgram | None:
         """The program on a robot, of which backends make code; None: there is none."""
         request, draft, tuning = self.request, self.draft, target.tuning
         if isinstance(request, Vectors):
@@ -270,14 +270,14 @@ def lowered_bundle(name: str, turning_rotors: bool = False) -> LoweredBundle:
 
 
 @cached_for_equal_models(1024)
-def _executable(model: Model, kernel: Kernel, target: Target) -> Executable | None:
+def _executable(model: Model, kernel: Kernel, target: BuildTarget) -> Executable | None:
     program = kernel.on(model, target)
     if program is None or (isinstance(program, TracedProgram) and _is_too_large(program, target)):
         return None
     return backends.get(target.backend).build(program)
 
 
-def _is_too_large(program: TracedProgram, target: Target) -> bool:
+def _is_too_large(program: TracedProgram, target: BuildTarget) -> bool:
     return target.backend == "llvm" and program.decision.shape != UNROLLED
 
 

@@ -18,6 +18,7 @@ from phistar.algorithms.operational_space import compliance
 from phistar.backends.policy import BundleWork, MatrixWork, TracedWork, VectorWork
 from phistar.backends.robot_programs import OPTIONAL_INPUTS
 from phistar.compile.node_rows import NODE_ROWS
+from phistar.compile.part_rows import PART_ROWS
 from phistar.compile.requests import RESULT_OUTPUT, Shape, Traced
 from phistar.model.components import LoopJoint
 from phistar.model.configuration import random_configuration
@@ -68,12 +69,12 @@ def _derived(name: str) -> Callable[[Model], Unrolled]:
             options=LoweringOptions(regroup=compiled.regroup_inertia),
             own_coordinates=True,
         )
-        return _with_result_name(program)
+        return with_result_name(program)
 
     return trace
 
 
-def _with_result_name(program: Unrolled) -> Unrolled:
+def with_result_name(program: Unrolled) -> Unrolled:
     """The same program, its only output called as tracers do."""
     (size,) = program.signature.outputs.values()
     signature = replace(program.signature, outputs={RESULT_OUTPUT: size})
@@ -244,7 +245,7 @@ def _jacobian(model: Model, frame: str, reference: str) -> Unrolled:
 
     walked = _tracer("kinematics_programs", "jacobian")(model, frame, reference)
     derived = frame_jacobian(model, frame) if reference == "local" else None
-    return walked if derived is None else _cheapest(_with_result_name(derived), walked)
+    return walked if derived is None else _cheapest(with_result_name(derived), walked)
 
 
 def _closed_loops(model: Model) -> TracedWork | None:
@@ -516,7 +517,7 @@ _ROWS = (
     ),
 )
 
-TRACED: dict[str, Traced] = {row.name: row for row in (*_ROWS, *NODE_ROWS)}
+TRACED: dict[str, Traced] = {row.name: row for row in (*_ROWS, *NODE_ROWS, *PART_ROWS)}
 """Traced quantities by name; units above the compiler may ``add_traced`` rows of their own."""
 
 

@@ -24,6 +24,7 @@ from phistar.control.feedback import Feedback
 from phistar.control.loop_states import closes_loops, loop_states, require_driven
 from phistar.control.trajectory import Trajectory
 from phistar.errors import ArgumentError, ShapeError
+from phistar.model.joint_physics import Passive
 from phistar.robot import Robot
 
 
@@ -36,6 +37,7 @@ def feedforward(
     *,
     actuated: Sequence[str] | None = None,
     limits: ArrayLike | str | None = None,
+    passive: Passive = False,
 ) -> Feedback:
     """Feed-forward by inverse dynamics with linear feedback.
 
@@ -49,6 +51,8 @@ def feedforward(
             must have one.
         limits: Bounds of forces: a number, (nu,), (2, nu) as lower and upper, or ``"robot"`` for
             those of its file; the forces are clipped to them.
+        passive: Forces of the joints themselves that the motors make up for, as in
+            ``robot.linearize_inverse``: springs, damping and sliding friction, if wanted.
 
     Returns:
         The policy; its ``trajectory.tau`` is the feed-forward.
@@ -64,13 +68,16 @@ def feedforward(
     if len(rates) not in (steps, steps + 1):
         raise ShapeError("vdot", rates.shape, f"({steps}, ..., {robot.nv})", "the trajectory")
     if closes_loops(robot):
-        return _on_loops(actuation, trajectory, rates[:steps], kp, kd, (lower, upper))
+        bounds = (lower, upper)
+        return _on_loops(actuation, trajectory, rates[:steps], kp, kd, bounds, passive)
     if actuation.size < robot.nv:
         raise ArgumentError(
             f"feedforward of robot '{robot.name}': it has no loops, so every joint needs a motor; "
             "tv_lqr tracks with fewer"
         )
-    at = robot.linearize_inverse(trajectory.q[:-1], trajectory.v[:-1], rates[:steps])
+    at = robot.linearize_inverse(
+        trajectory.q[:-1], trajectory.v[:-1], rates[:steps], passive=passive
+    )
     position = at.tau_vdot * kp - at.tau_q
     velocity = at.tau_vdot * kd - at.tau_v
     nominal = Trajectory(trajectory.t, trajectory.q, trajectory.v, at.tau)
@@ -85,10 +92,13 @@ def _on_loops(
     kp: Array,
     kd: Array,
     bounds: tuple[Array | None, Array | None],
+    passive: Passive,
 ) -> Feedback:
     robot, q, v = actuation.robot, motion.q[:-1], motion.v[:-1]
-    wanted = robot.constrained_inverse_dynamics(q, v, vdot, actuated=actuation.names)
-    at, states = robot.linearize(q, v, wanted.tau), loop_states(robot, q, v)
+    wanted = robot.constrained_inverse_dynamics(
+        q, v, vdot, actuated=actuation.names, passive=passive
+    )
+    at, states = robot.linearize(q, v, wanted.tau, passive=passive), loop_states(robot, q, v)
     n = states.X.shape[-1]
     pick = states.pick
     rates = np.concatenate([at.vdot_q, at.vdot_v], axis=-1) @ states.expand

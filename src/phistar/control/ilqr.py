@@ -164,7 +164,7 @@ def ilqr(
     forces = _initial_forces(actuation, start_q, tau, steps, batch)
     guess = np.clip(actuation.pick(forces), *bounds)
     motions = _initial_trajectories(cost, start_q, start_v, guess, dt, bounds, passive)
-    solver = _Solver(cost, motions, dt, bounds, second_order, tolerance, passive)
+    solver = _TrajectorySolver(cost, motions, dt, bounds, second_order, tolerance, passive)
     with _bar(progress, max_iterations) as show:
         for _ in range(max_iterations):
             solver.iterate()
@@ -174,7 +174,7 @@ def ilqr(
     return solver.solution(batch, (low, high))
 
 
-class _Solver:
+class _TrajectorySolver:
     """The state of the iteration over a batch of problems."""
 
     def __init__(
@@ -375,7 +375,7 @@ def _initial_trajectories(
 
 
 @contextmanager
-def _bar(progress: bool, total: int) -> Iterator[Callable[[_Solver], None]]:
+def _bar(progress: bool, total: int) -> Iterator[Callable[[_TrajectorySolver], None]]:
     """A function to call after each iteration, which moves a bar with ``progress``."""
     if not progress:
         yield lambda solver: None
@@ -392,7 +392,7 @@ def _bar(progress: bool, total: int) -> Iterator[Callable[[_Solver], None]]:
     with Progress(*columns) as bar:
         task = bar.add_task("", total=total)
 
-        def show(solver: _Solver) -> None:
+        def show(solver: _TrajectorySolver) -> None:
             open_ = solver.active.size
             text = f"cost {solver.motions.cost.sum():.6g}, gradient {solver.slope.max():.1e}"
             text += f", {open_} of {len(solver.slope)} open" if len(solver.slope) > 1 else ""

@@ -13,6 +13,7 @@ from phistar.arrays import Array
 from phistar.control.loop_paths import follow_on_loops
 from phistar.errors import ArgumentError, ShapeError
 from phistar.model.configuration import Coordinates
+from phistar.model.joint_physics import Passive
 from phistar.model.kinematic_loops import active_loops
 from phistar.robot import Robot
 
@@ -125,6 +126,7 @@ def minimum_jerk(
     steps: int,
     *,
     actuated: Sequence[str] | None = None,
+    passive: Passive = False,
 ) -> tuple[Trajectory, Array]:
     """A smooth motion from rest to rest, with the joint forces of inverse dynamics.
 
@@ -139,6 +141,8 @@ def minimum_jerk(
         duration: [s].
         steps: Number of steps N.
         actuated: Names of the joints that have motors; by default all.
+        passive: Forces of the joints themselves that the motors make up for, as in
+            ``robot.inverse_dynamics``; by default none.
 
     Returns:
         The trajectory, and its accelerations (N + 1, ..., nv).
@@ -167,9 +171,11 @@ def minimum_jerk(
         _require_end(robot, free.independent, q[-1], q1)
     if closed or actuated is not None:
         driven = robot.joint_names if actuated is None else actuated
-        tau = robot.constrained_inverse_dynamics(q[:-1], v[:-1], vdot[:-1], actuated=driven).tau
+        tau = robot.constrained_inverse_dynamics(
+            q[:-1], v[:-1], vdot[:-1], actuated=driven, passive=passive
+        ).tau
     else:
-        tau = robot.inverse_dynamics(q[:-1], v[:-1], vdot[:-1])
+        tau = robot.inverse_dynamics(q[:-1], v[:-1], vdot[:-1], passive=passive)
     return Trajectory(duration * s.reshape(-1), q, v, tau), vdot
 
 

@@ -21,6 +21,7 @@ from phistar.control.feedback import Feedback
 from phistar.control.loop_states import closes_loops, loop_states, reduced_weight
 from phistar.control.loop_steps import reduced_steps
 from phistar.control.trajectory import Trajectory
+from phistar.model.joint_physics import Passive
 from phistar.reprs import one_line_repr
 from phistar.robot import Robot
 
@@ -50,6 +51,7 @@ def tv_lqr(
     *,
     actuated: Sequence[str] | None = None,
     limits: ArrayLike | str | None = None,
+    passive: Passive = False,
 ) -> Tracker:
     """Time-varying gains that keep a robot on a trajectory.
 
@@ -64,6 +66,8 @@ def tv_lqr(
         actuated: Names of the joints that have motors; by default all.
         limits: Bounds of forces: a number, (nu,), (2, nu) as lower and upper, or ``"robot"`` for
             those of its file; the forces are clipped to them.
+        passive: As in ``robot.discretize``: springs, damping and sliding friction of the joints, if
+            wanted.
 
     Raises:
         LoopOpenError, LoopVelocityError: A knot is not on the loops.
@@ -73,10 +77,11 @@ def tv_lqr(
     R = weight_matrix(R, actuation.size, "R", definite=True)
     end = Q if Q_final is None else weight_matrix(Q_final, 2 * robot.nv, "Q_final")
     if closes_loops(robot):
-        return _track_on_loops(actuation, trajectory, Q, R, end, actuation.bounds(limits))
+        bounds = actuation.bounds(limits)
+        return _track_on_loops(actuation, trajectory, Q, R, end, bounds, passive)
     lower, upper = actuation.bounds(limits)
     dt, at = trajectory.dt, trajectory
-    step = robot.discretize(at.q[:-1], at.v[:-1], at.tau, dt)
+    step = robot.discretize(at.q[:-1], at.v[:-1], at.tau, dt, passive=passive)
     K, S = riccati(step.A, step.B[..., actuation.columns], dt * Q, dt * R, end)
     missed = state_error(robot, at.q[1:], at.v[1:], step.q, step.v)
     defect = float(np.abs(missed).max())
@@ -90,11 +95,12 @@ def _track_on_loops(
     R: Array,
     end: Array,
     bounds: tuple[Array | None, Array | None],
+    passive: Passive,
 ) -> Tracker:
     robot, dt = actuation.robot, at.dt
     knots = loop_states(robot, at.q, at.v)
     step = reduced_steps(
-        robot, at.q[:-1], at.v[:-1], at.tau, dt, knots.at(slice(-1)), knots.entries[1:]
+        robot, at.q[:-1], at.v[:-1], at.tau, dt, knots.at(slice(-1)), knots.entries[1:], passive
     )
     weights = reduced_weight(knots.at(slice(-1)), dt * Q, "Q")
     final = reduced_weight(knots.at(slice(-1, None)), end, "Q_final")[0]

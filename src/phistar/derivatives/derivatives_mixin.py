@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy import ndarray
@@ -25,6 +25,14 @@ from phistar.derivatives import (
 from phistar.derivatives.discrete import Discretization
 from phistar.derivatives.first import InverseLinearization, Linearization
 from phistar.derivatives.hybrid import HybridLinearization
+from phistar.derivatives.partial_results import (
+    SparseInverseLinearization,
+    is_sparse,
+    linearize_inverse_part,
+    linearize_inverse_sparse,
+    linearize_part,
+    part_choice,
+)
 from phistar.derivatives.passive_terms import (
     discretized_with_passive,
     inverse_with_passive,
@@ -46,7 +54,7 @@ new = object.__new__
 _LINEARIZE_INVERSE_ON_FRAMES = front_key("linearize_inverse")
 
 
-class Derivatives:
+class Differentiates:
     """Derivatives of a robot's dynamics and kinematics.
 
     Derivatives with respect to q are along tangent steps (..., nv): entry k says what changes as
@@ -81,6 +89,9 @@ class Derivatives:
         reference: str = "world_aligned",
         method: str = "auto",
         passive: Passive = False,
+        wrt: Sequence[str] | None = None,
+        rows: Sequence[str] | None = None,
+        columns: Sequence[str] | None = None,
         on_error: str = "raise",
     ) -> Linearization:
         """Joint accelerations and their derivatives: ``.vdot_q .vdot_v .vdot_tau .A .B``.
@@ -99,11 +110,24 @@ class Derivatives:
                 O(n²), no mass matrix, by the rigid inertias of links. ``"split"`` (``"6"``): by
                 single walks along the branches, in O(n²), too.
             passive: As in ``forward_dynamics``: springs and damping enter the derivatives, too.
+            wrt: Derivatives that are wanted, some of ``"q"``, ``"v"`` and ``"tau"``; the others are
+                neither computed nor stored, and not there. Default: all.
+            rows, columns: Names of joints whose rows and columns of the derivatives are wanted, in
+                this order; default: all. ``vdot`` is that of all joints in any case.
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
 
         Raises:
             SingularHingeError: A joint moves no inertia.
         """
+        if not (wrt is None and rows is None and columns is None):
+            choice = part_choice(self.model, "linearize", wrt, rows, columns)
+            plain = forces is None and passive is False and method == "auto"
+            whole = partial(
+                self.linearize, q, v, tau, forces=forces, reference=reference, method=method,
+                passive=passive, on_error=on_error,
+            )  # fmt: skip
+            usual = plain and on_error == "raise"
+            return linearize_part(self.model, choice, q, v, tau, None if usual else whole)
         if passive is not False and (parts := force_parts(self.model, passive)):
             total = with_passive_force(self.model, q, v, tau, parts)
             at = self.linearize(
@@ -166,25 +190,76 @@ class Derivatives:
         wrenches = check_wrenches(self.model, knots[0], forces, reference)
         return first.linearize(self.model, *knots, wrenches, method)
 
+    @overload
     def linearize_inverse(
         self,
         q: Coordinates,
         v: Coordinates,
         vdot: Coordinates,
         *,
+        form: Literal["sparse"],
         forces: Mapping[str, ArrayLike] | None = None,
         reference: str = "world_aligned",
         passive: Passive = False,
         on_error: str = "raise",
-    ) -> InverseLinearization:
+    ) -> SparseInverseLinearization: ...
+    @overload
+    def linearize_inverse(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        vdot: Coordinates,
+        *,
+        form: Literal["dense"] = "dense",
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        passive: Passive = False,
+        wrt: Sequence[str] | None = None,
+        rows: Sequence[str] | None = None,
+        columns: Sequence[str] | None = None,
+        on_error: str = "raise",
+    ) -> InverseLinearization: ...
+    def linearize_inverse(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        vdot: Coordinates,
+        *,
+        form: str = "dense",
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        passive: Passive = False,
+        wrt: Sequence[str] | None = None,
+        rows: Sequence[str] | None = None,
+        columns: Sequence[str] | None = None,
+        on_error: str = "raise",
+    ) -> InverseLinearization | SparseInverseLinearization:
         """Joint forces and their derivatives: ``.tau .tau_q .tau_v .tau_vdot``.
 
         Args:
             q: (..., nq).
             v, vdot: (..., nv).
+            form: ``"dense"``, or ``"sparse"``: matrices without the entries that are zero for every
+                state, because their joints are on different branches. Where the others stand is
+                told once, values for each sample (``SparseMatrix``).
             forces, reference, passive: As in ``linearize``.
+            wrt, rows, columns: As in ``linearize``, of ``"q"``, ``"v"`` and ``"vdot"``.
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
         """
+        if not (wrt is None and rows is None and columns is None and form == "dense"):
+            choice = part_choice(self.model, "linearize_inverse", wrt, rows, columns)
+            usual = forces is None and passive is False and on_error == "raise"
+
+            def whole() -> InverseLinearization:
+                return self.linearize_inverse(
+                    q, v, vdot, forces=forces, reference=reference, passive=passive,
+                    on_error=on_error,
+                )  # fmt: skip
+
+            otherwise = None if usual else whole
+            if is_sparse(form, choice):
+                return linearize_inverse_sparse(self.model, q, v, vdot, otherwise)
+            return linearize_inverse_part(choice, self.model, q, v, vdot, otherwise)
         if passive is not False and (parts := force_parts(self.model, passive)):
             at = self.linearize_inverse(
                 q, v, vdot, forces=forces, reference=reference, on_error=on_error
@@ -195,8 +270,11 @@ class Derivatives:
             entry: Any = self._entries.get("linearize_inverse")
             found = None if entry is None else entry(q, v, vdot)
         elif forces is not None:
-            given = (q, v, vdot, forces, reference)
-            found = self._on_frames("linearize_inverse", _LINEARIZE_INVERSE_ON_FRAMES, given)
+            found = self._on_frames(
+                "linearize_inverse",
+                _LINEARIZE_INVERSE_ON_FRAMES,
+                (q, v, vdot, forces, reference),
+            )
         if found is not None:
             result = new(InverseLinearization)
             result.__dict__.update(found)

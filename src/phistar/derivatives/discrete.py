@@ -15,12 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phistar.arguments import checked_state, refuse_singular, step_lengths
+from phistar.arguments import checked_state, refuse_singular, require_time, step_lengths
 from phistar.arrays import Array
 from phistar.compile import chained_entry, joint_map, run_traced_results
 from phistar.derivatives.first import Linearization, linearize_checked, linearize_inverse
 from phistar.derivatives.lie_jacobians import right_jacobian, step_adjoint
-from phistar.errors import ArgumentError, UnknownNameError
+from phistar.errors import UnknownNameError
 from phistar.joint_physics.implicit import implicit_acceleration, implicit_numbers
 from phistar.joint_physics.passive_forces import passive_derivatives
 from phistar.model.configuration import Coordinates, integrate
@@ -61,8 +61,7 @@ def discretize(
     """A step of time and its derivatives."""
     if method not in DISCRETIZATION_SCHEMES:
         raise UnknownNameError("method", method, DISCRETIZATION_SCHEMES)
-    if not (np.isfinite(dt) and dt > 0):
-        raise ArgumentError(f"dt is {dt}, expected a time greater than zero [s]")
+    require_time("dt", dt)
     require_tree(model, "linearize")
     refuse_singular(model)
     q, v, tau = checked_state(model, q=q, v=v, tau=tau)

@@ -352,11 +352,7 @@ def jvp(
     method: str = "rigid",
 ) -> Array:
     """The change (..., nv) of a function's result along changes of its arguments, in O(n)."""
-    names = _names(function)
-    known = [f"d{name}" for name in names]
-    for name in changes:
-        if name not in known:
-            raise UnknownNameError("change", name, known, function)
+    names, known = _names_of_changes(function, changes)
     if method not in JVP_METHODS:
         raise UnknownNameError("method", method, JVP_METHODS)
     request, method = ("jvp", function, method), JVP_METHODS[method]
@@ -368,13 +364,10 @@ def jvp(
     check_numbers(model, dict(zip((*names, *known), checked, strict=True)), wrenches)
     if forward:
         refuse_singular(model)
-    if forward and not joint_map(model).one_to_one:
-        return _jvp_on_nodes(model, checked, wrenches, request)
-    if forward and method == "conventional":
-        vdot = dynamics.forward_dynamics(model, q, v, x, wrenches)
-        along = {"dq": dq, "dv": dv}
-        bent = jvp(model, "inverse_dynamics", (q, v, vdot), along, wrenches)
-        return dynamics.solve(dynamics.mass_matrix(model, q), dx - bent)
+        if not joint_map(model).one_to_one:
+            return _jvp_on_nodes(model, checked, wrenches, request)
+        if method == "conventional":
+            return _jvp_by_inverse(model, checked, wrenches)
     joints = joint_map(model)
     turned = wrench_stiffness(model, q, wrenches)
     if turned is not None and forward:
@@ -385,6 +378,26 @@ def jvp(
     (change,) = _run_program(program, model, q, inputs, wrenches, order, request, term).values()
     found = joints.gather(change)
     return found if turned is None or forward else found - matvec(turned, dq)
+
+
+def _names_of_changes(
+    function: str, changes: Mapping[str, Coordinates]
+) -> tuple[tuple[str, str, str], list[str]]:
+    """Names of a function's arguments and of their changes; those that are given are among them."""
+    names = _names(function)
+    known = [f"d{name}" for name in names]
+    for name in changes:
+        if name not in known:
+            raise UnknownNameError("change", name, known, function)
+    return names, known
+
+
+def _jvp_by_inverse(model: Model, arrays: tuple[Array, ...], wrenches: Wrenches | None) -> Array:
+    """δv̇ = 𝓜⁻¹(δτ - the change of inverse dynamics along δq and δv)."""
+    q, v, tau, dq, dv, dtau = arrays
+    vdot = dynamics.forward_dynamics(model, q, v, tau, wrenches)
+    bent = jvp(model, "inverse_dynamics", (q, v, vdot), {"dq": dq, "dv": dv}, wrenches)
+    return dynamics.solve(dynamics.mass_matrix(model, q), dtau - bent)
 
 
 def _jvp_on_nodes(

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What joint forces are linear in: ten numbers of each body, a few of each joint, by name.
 
-    τ = Y(q, v, v̇) π + A v̇ + B v + K e(q) + b
+    τ = Y(q, v, v̇) π + A v̇ + B v + K e(q) + b + F sign(v)
 
-with rotor inertia A, damping B, springs K whose stretch is e, and an offset b (of a sensor or a
-motor). Names are ``m.link``, ``Ixx.link``, ``rotor.joint``, ``viscous.joint``, ``spring.joint``,
-``offset.joint``.
+with rotor inertia A, damping B, springs K whose stretch is e, an offset b (of a sensor or a motor)
+and dry friction F. Names are ``m.link``, ``Ixx.link``, ``rotor.joint``, ``viscous.joint``,
+``spring.joint``, ``offset.joint``, ``coulomb.joint``.
 """
 
 from __future__ import annotations
@@ -33,9 +33,11 @@ SIGNALS: Mapping[str, Signal] = {
     "viscous": lambda model, q, v, a, h: v + h * a,
     "spring": lambda model, q, v, a, h: stretch(model, q) + h * (v + h * a),
     "offset": lambda model, q, v, a, h: np.ones_like(v),
+    "coulomb": lambda model, q, v, a, h: np.zeros_like(v),
 }
 """What numbers of joints are multiplied by: of model, q, v, v̇ and how far ahead springs and
-dampers look [s], as they do in implicit steps."""
+dampers look [s], as they do in implicit steps. Dry friction is no function of a state: it is held
+during a step, and ``sim.friction_tangents`` has what it does."""
 
 
 class ParameterColumns:
@@ -75,6 +77,11 @@ class ParameterColumns:
             found |= {f"{kind}.{name}": (kind, entry) for name, entry in single.items()}
         return found
 
+    def entries(self, kind: str) -> list[tuple[int, int]]:
+        """Places of the parameters of a kind, each with its column, or its entry of v."""
+        known = (self._known[name] for name in self.names)
+        return [(place, entry) for place, (own, entry) in enumerate(known) if own == kind]
+
     @property
     def values(self) -> Array:
         """(parameters,) the robot's own."""
@@ -85,6 +92,7 @@ class ParameterColumns:
             "viscous": numbers.damping,
             "spring": numbers.stiffness,
             "offset": np.zeros(model.nv),
+            "coulomb": numbers.friction,
         }
         places = (self._known[name] for name in self.names)
         return np.array([own[kind][column] for kind, column in places])

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from phistar.algebra.ir import Expr
 from phistar.algorithms.diagonal_dynamics import LAGGED_START, LAGGED_STEP
@@ -22,16 +21,8 @@ from phistar.arrays import Array
 from phistar.compile import Kernel, compile_outputs, joint_map
 from phistar.errors import ArgumentError
 from phistar.model.configuration import Coordinates, integrate
-from phistar.model.model import Model
+from phistar.model.model import HasModel
 from phistar.reprs import one_line_repr
-
-
-class HasModel(Protocol):
-    """A robot."""
-
-    @property
-    def model(self) -> Model:
-        """Its model."""
 
 
 @one_line_repr

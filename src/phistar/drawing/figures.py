@@ -19,6 +19,8 @@ from phistar.model.components import GROUND
 from phistar.model.model import Model
 from phistar.model.numpy_kinematics import body_poses, frame_pose
 
+Figure = Any
+"""A figure of matplotlib, or its axes; typed only where it is installed."""
 MAX_LEGEND_LINES = 12
 """Largest number of lines in the legend."""
 _LIGHT = np.array([0.4, -0.5, 0.77])
@@ -55,7 +57,7 @@ class Motion(Protocol):
         """(N + 1, ...) [J]."""
 
 
-def figure(width: float, height: float) -> Any:
+def figure(width: float, height: float) -> Figure:
     """An empty figure of a size in inches; no window is opened.
 
     Raises:
@@ -83,7 +85,7 @@ def suffixes() -> tuple[str, ...]:
     return tuple(sorted(known, key=lambda ending: ending != ".png"))
 
 
-def motion_figure(sim: Motion) -> Any:
+def motion_figure(sim: Motion) -> Figure:
     """Joint coordinates, the norm of v, and energy less its first value, over time."""
     page = figure(7.0, 7.5)
     upper, middle, lower = page.subplots(3, 1, sharex=True, height_ratios=(2, 1, 1))
@@ -110,7 +112,7 @@ def motion_figure(sim: Motion) -> Any:
     return page
 
 
-def pose_figure(scene: Scene, q: Array, frames: Sequence[str] = ()) -> Any:
+def pose_figure(scene: Scene, q: Array, frames: Sequence[str] = ()) -> Figure:
     """A robot at a configuration (nq,), shaded, with the axes of some frames."""
     page = figure(6.0, 6.0)
     axes = page.add_subplot(projection="3d")
@@ -129,7 +131,7 @@ def pose_figure(scene: Scene, q: Array, frames: Sequence[str] = ()) -> Any:
     return page
 
 
-def add_robot(axes: Any, scene: Scene, poses: Array) -> None:
+def add_robot(axes: Figure, scene: Scene, poses: Array) -> None:
     """Draw the surfaces of a robot into axes in space, its bodies at poses (bodies, 4, 4)."""
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
@@ -155,7 +157,7 @@ def _shaded(corners: Array, rgba: Sequence[float]) -> Array:
     return colours
 
 
-def frame_cube(axes: Any, center: Array, half: float) -> None:
+def frame_cube(axes: Figure, center: Array, half: float) -> None:
     """Limits of the same length along x, y and z."""
     for axis, middle in zip("xyz", center, strict=True):
         getattr(axes, f"set_{axis}lim")(middle - half, middle + half)

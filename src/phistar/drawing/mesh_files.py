@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from phistar.drawing.triangles import Triangles
+from phistar.drawing.shape_triangles import Triangles
 from phistar.errors import PhistarError
 
 LARGEST_MEGABYTES = 100.0

@@ -14,7 +14,7 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.drawing.mesh_files import MeshError, find_mesh, read_mesh
-from phistar.drawing.triangles import PRIMITIVES, Triangles, box
+from phistar.drawing.shape_triangles import PRIMITIVES, Triangles, box
 from phistar.errors import PhistarWarning, warn
 from phistar.model.components import GROUND, Link, Shape
 from phistar.model.model import Model

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 
 from phistar.algebra.ir import Adjoint, Expr, IdentityOperator, Inverse, Product, Symbol
 from phistar.algebra.proof import Theorem
@@ -37,7 +36,6 @@ def _theorems_used(theorem: Theorem) -> list[Theorem]:
     return [known[rule.name] for rule in theorem.rules if rule.name in known]
 
 
-@cache
 def _result_variants(theorem: Theorem) -> frozenset[Expr]:
     return frozenset({theorem.result, in_motion(theorem.result), at_rest(theorem.result)})
 

@@ -24,8 +24,8 @@ from phistar.compile import (
     ARGUMENTS,
     REQUESTS,
     SCHEDULES,
+    BuildTarget,
     Kernel,
-    Target,
     Traced,
     Vectors,
     cheapest_inner_products,
@@ -149,7 +149,9 @@ def _explain_request(name: str, model: Model | None) -> str:
             "traced for the robot directly: robot.compile(...).scalars has every operation",
         ]
         if model is not None and not {"frame", "frames"} & set(request.choices):
-            code = kernel(name).on(model, Target("llvm", choices=tuple(request.choices.values())))
+            code = kernel(name).on(
+                model, BuildTarget("llvm", choices=tuple(request.choices.values()))
+            )
             if code is not None:
                 lines.append(
                     f"on '{model.name}': {code.final_scalars().count().total()} operations"

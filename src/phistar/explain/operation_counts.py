@@ -13,7 +13,7 @@ from phistar.model.model import Model
 from phistar.sweeps.costs import NO_OPERATIONS, CostReport, OperationCount, count_operations
 from phistar.sweeps.ir import Type
 from phistar.sweeps.ops import OPS
-from phistar.sweeps.parallel.costs import count_parallel
+from phistar.sweeps.parallel.parallel_costs import count_parallel
 from phistar.sweeps.parallel.robot_tree import parallel_tree
 from phistar.sweeps.printing import Statement, statements
 

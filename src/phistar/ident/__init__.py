@@ -10,7 +10,7 @@ from phistar.ident.consistent import ConsistentFit
 from phistar.ident.excitation import Excitation, excitation
 from phistar.ident.filtering import Derivatives, differentiate
 from phistar.ident.fourier import FourierSeries
-from phistar.ident.identify import identify
+from phistar.ident.identify_robot import identify
 from phistar.ident.least_squares import CrossValidation, LinearFit
 from phistar.ident.logs import Log, read_log
 from phistar.ident.payload import Payload, payload

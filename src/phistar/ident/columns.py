@@ -133,6 +133,13 @@ class Columns:
             *(f"{kind}.{joint}" for kind in self.kinds for joint in joints),
         )
 
+    def of_kind(self, kind: str) -> Array:
+        """(joints,) indices of the joint columns of a kind; none if it is not identified."""
+        if kind not in self.kinds:
+            return np.zeros(0, dtype=int)
+        start = self.inertial + self.kinds.index(kind) * len(self.joints)
+        return np.arange(start, start + len(self.joints))
+
     @cached_property
     def units(self) -> tuple[str, ...]:
         """A unit for each column."""

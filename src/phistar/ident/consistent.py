@@ -21,7 +21,7 @@ import numpy as np
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, ConvergenceWarning, warn
 from phistar.ident.base_parameters import BaseParameters
-from phistar.ident.columns import PER_BODY
+from phistar.ident.columns import PER_BODY, Columns
 from phistar.ident.least_squares import LinearFit
 from phistar.ident.pseudo_inertia import divergence, feasible, is_possible
 
@@ -33,6 +33,10 @@ LEAST_RADIUS = 0.005
 """Spread of mass [m] that bodies of the robot are given where they have less."""
 LEAST_SHARE = 1e-3
 """Joint numbers begin at what moves the joint's forces by this share of all their noise."""
+ROTOR_SHARE = 0.1
+"""Least of a joint's own inertia that a rotor is expected to have where the robot has none: forces
+tell its sum with the inertia of bodies, and a rotor that is expected to be nothing would have the
+bodies pay for it."""
 NOTHING = 1e-9
 """Joint numbers [SI] that neither the robot has nor the log tells."""
 HALVINGS = 60
@@ -68,7 +72,7 @@ class PossibleProblem:
         prior: (bodies, 10) possible bodies.
         joint: Joint numbers to begin with.
         positive: Indices into θ of joint numbers that are positive.
-        own: The robot's own values of those; where one is 0, what it begins with takes its place.
+        own: What they are expected to be; where that is 0, what they begin with takes its place.
         weight: w.
     """
 
@@ -136,6 +140,20 @@ class PossibleProblem:
         return found, float(np.sum((whole @ found) ** 2))
 
 
+def prior_cost(columns: Columns, theta: Array, own: Array) -> float:
+    """Σ D of bodies and positive joint numbers from what is expected of them (columns,)."""
+    bodies = theta[: columns.inertial].reshape(-1, PER_BODY)
+    prior = feasible(own[: columns.inertial].reshape(-1, PER_BODY), LEAST_RADIUS)
+    positive = np.flatnonzero(columns.positive)
+    x, usual = theta[positive], own[positive]
+    told = (x > 0.0) & (usual > 0.0)
+    ratio = x[told] / usual[told]
+    return float(
+        divergence(feasible(bodies, LEAST_RADIUS), prior)[0].sum()
+        + np.sum(ratio - np.log(ratio) - 1.0)
+    )
+
+
 def consistent_fit(base: BaseParameters, fit: LinearFit, weight: float = 1.0) -> ConsistentFit:
     """The possible parameters that fit best.
 
@@ -163,7 +181,7 @@ def consistent_fit(base: BaseParameters, fit: LinearFit, weight: float = 1.0) ->
         prior,
         nearest(base, fit.beta)[columns.inertial :],
         positive,
-        columns.values[positive],
+        expected(base, fit.beta)[positive],
         weight,
     )
     theta, steps = minimum(problem)
@@ -207,8 +225,30 @@ def _along(
     return theta, cost, False
 
 
+def expected(base: BaseParameters, beta: Array) -> Array:
+    """(columns,) the robot's own parameters; rotors that it does not have as the log would have."""
+    columns = base.columns
+    found = np.array(columns.values)
+    rotors = columns.of_kind("rotor")
+    if not len(rotors):
+        return found
+    least = np.maximum(nearest(base, beta)[rotors], ROTOR_SHARE * _joint_inertia(columns))
+    found[rotors] = np.where(found[rotors] > 0.0, found[rotors], least)
+    return found
+
+
+def _joint_inertia(columns: Columns) -> Array:
+    """(joints,) inertia that joints with columns feel at the neutral configuration."""
+    mass = columns.robot.mass_matrix(columns.robot.neutral())
+    return np.asarray(np.diagonal(mass)[list(columns.joints)])
+
+
 def nearest(base: BaseParameters, beta: Array) -> Array:
     """(columns,) the parameters with base parameters β that differ least from the robot's own."""
-    values = base.columns.values
+    columns = base.columns
+    values = columns.values
     size = np.maximum(np.abs(values), 1e-3)
+    rotors = columns.of_kind("rotor")
+    if len(rotors):
+        size[rotors] = np.maximum(size[rotors], _joint_inertia(columns))
     return np.asarray(values + size * (np.linalg.pinv(base.matrix * size) @ (beta - base.values)))

@@ -17,7 +17,7 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.ident.base_parameters import BaseParameters
-from phistar.ident.triangles import Pile, Triangles
+from phistar.ident.triangles import Pile, RowTriangles
 from phistar.thresholds import POLICY
 
 Weights = Callable[[int, int], Array]
@@ -113,7 +113,7 @@ class TorqueEquations:
 
 def accumulate(
     equations: Equations, folds: int = 1, weights: Weights | None = None
-) -> list[Triangles]:
+) -> list[RowTriangles]:
     """The triangles of each of some folds, which follow one another in time.
 
     Args:
@@ -155,7 +155,7 @@ def pile_of(
         if weights is not None:
             factors = np.sqrt(weights(start, stop))
             rows = [x * factors[:, k : k + 1] for k, x in enumerate(rows)]
-        pile.add(piece, Triangles.of(rows, counted.sum(axis=0).tolist()))
+        pile.add(piece, RowTriangles.of(rows, counted.sum(axis=0).tolist()))
     return pile
 
 
@@ -171,7 +171,7 @@ def residuals(equations: Equations, beta: Array) -> tuple[Array, Array]:
     return left, counts
 
 
-def merged(triangles: Sequence[Triangles]) -> Triangles:
+def merged(triangles: Sequence[RowTriangles]) -> RowTriangles:
     """The triangles of several folds together."""
     total = triangles[0]
     for each in triangles[1:]:

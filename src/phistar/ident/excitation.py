@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from phistar.arguments import require_count, require_robot, require_time
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.ident.base_parameters import BaseParameters, base_parameters
@@ -40,7 +41,7 @@ TRIES = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Limits:
+class MotionLimits:
     """Limits that a motion keeps.
 
     Attributes:
@@ -53,7 +54,7 @@ class Limits:
     effort: Array
 
     @classmethod
-    def of(cls, robot: Robot, margin: float) -> Limits:
+    def of(cls, robot: Robot, margin: float) -> MotionLimits:
         """A share of the robot's own; joints without limits get ``WIDEST``, ``FASTEST``."""
         own = robot.limits
         lower = np.where(np.isfinite(own.lower), own.lower, -WIDEST)
@@ -133,6 +134,10 @@ def excitation(
     """
     if criterion not in CRITERIA:
         raise UnknownNameError("criterion", criterion, CRITERIA)
+    require_robot(robot)
+    require_time("period", period)
+    for name, given in (("harmonics", harmonics), ("starts", starts), ("samples", samples)):
+        require_count(name, given)
     shifts_of(robot)
     search = _Search(robot, period, harmonics, criterion, friction, rotors, noise, samples, margin)
     rng = np.random.default_rng(seed)
@@ -155,7 +160,7 @@ def excitation(
 
 
 def random_series(
-    robot: Robot, rng: np.random.Generator, harmonics: int, period: float, limits: Limits
+    robot: Robot, rng: np.random.Generator, harmonics: int, period: float, limits: MotionLimits
 ) -> FourierSeries:
     """A random motion as wide as position and velocity limits allow, joint by joint."""
     raw = FourierSeries(np.zeros(robot.nv), rng.normal(size=(robot.nv, 2 * harmonics)), period)
@@ -185,7 +190,7 @@ class _Search:
     ) -> None:
         self.robot, self.period, self.harmonics = robot, period, harmonics
         self.criterion = criterion
-        self.limits = Limits.of(robot, margin)
+        self.limits = MotionLimits.of(robot, margin)
         self.base = base_parameters(Columns.of(robot, friction=friction, rotors=rotors))
         finite = np.isfinite(robot.limits.effort) & (robot.limits.effort > 0.0)
         usual = np.where(finite, robot.limits.effort, 1.0)

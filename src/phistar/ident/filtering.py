@@ -14,8 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from phistar.arguments import require_real, require_time
 from phistar.arrays import Array
 from phistar.errors import ArgumentError
+from phistar.model.configuration import as_numbers, require_finite
+from phistar.reprs import one_line_repr
 
 ATTENUATION = 80.0
 """Of noise beyond the transition [dB]."""
@@ -32,6 +35,7 @@ CUTOFF_MARGIN = 4.0
 """The default cutoff over the frequency with that share."""
 
 
+@one_line_repr
 @dataclass(frozen=True, eq=False)
 class Derivatives:
     """Smoothed samples and their derivatives.
@@ -104,9 +108,10 @@ def differentiate(x: Array, dt: float, cutoff: float | None = None) -> Derivativ
     Raises:
         ArgumentError: The cutoff does not fit the sampling, or the log is shorter than the kernel.
     """
-    x = np.asarray(x, dtype=float)
-    if not (math.isfinite(dt) and dt > 0.0):
-        raise ArgumentError(f"dt is {dt}, expected a time greater than zero [s]")
+    x = as_numbers(x, "x")
+    require_real(x=x)
+    require_finite("x", x)
+    require_time("dt", dt)
     chosen = default_cutoff(x, dt) if cutoff is None else cutoff
     highest = HIGHEST / dt
     if not 0.0 < chosen <= highest:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from phistar.errors import ArgumentError, pluralize
-from phistar.file_packages import mcap, rosbags
+from phistar.file_packages import rosbags
 from phistar.ident.recording import FIELDS, Recording, shown
 from phistar.sim.files import TOPIC, mcap_messages
 
@@ -43,10 +43,7 @@ class JointState:
 
 def read_mcap(source: Path, topic: str | None) -> Recording:
     """The messages of an MCAP file, encoded as JSON or as ROS does."""
-    try:
-        return recording_of(source, list(_mcap_states(source)), topic)
-    except mcap().exceptions.McapError as error:
-        raise ArgumentError(f"'{source}' is no whole MCAP file: {error}") from None
+    return recording_of(source, list(_mcap_states(source)), topic)
 
 
 def _mcap_states(source: Path) -> Iterator[JointState]:
@@ -66,7 +63,7 @@ def read_bag(source: Path, topic: str | None) -> Recording:
     """The messages of a bag of ROS 1 or 2."""
     package = rosbags()
     try:
-        reader = package.highlevel.AnyReader([source], default_typestore=_types())
+        reader = package.highlevel.AnyReader([source], default_typestore=_types("ROS2_HUMBLE"))
         with reader:
             wanted = [each for each in reader.connections if each.msgtype in JOINT_STATES]
             messages = reader.messages(connections=wanted) if wanted else ()
@@ -148,19 +145,20 @@ def _json_state(topic: str, data: bytes, nanoseconds: int) -> JointState:
 
 
 @cache
-def _types() -> Any:
-    """Types of messages; those of joint states are the same in all releases of ROS 2."""
+def _types(release: str) -> Any:
+    """Types of messages; those of joint states are the same in all releases of a ROS."""
     types = rosbags().typesys
-    return types.get_typestore(types.Stores.ROS2_HUMBLE)
+    return types.get_typestore(types.Stores[release])
 
 
 def _cdr_state(topic: str, data: bytes, nanoseconds: int) -> JointState:
-    return _ros_state(topic, _types().deserialize_cdr(data, JOINT_STATES[1]), nanoseconds)
+    return _ros_state(
+        topic, _types("ROS2_HUMBLE").deserialize_cdr(data, JOINT_STATES[1]), nanoseconds
+    )
 
 
 def _ros1_state(topic: str, data: bytes, nanoseconds: int) -> JointState:
-    types = rosbags().typesys
-    store = types.get_typestore(types.Stores.ROS1_NOETIC)
+    store = _types("ROS1_NOETIC")
     return _ros_state(topic, store.deserialize_ros1(data, JOINT_STATES[1]), nanoseconds)
 
 

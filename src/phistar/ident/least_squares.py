@@ -16,7 +16,7 @@ import numpy as np
 from phistar.arrays import Array
 from phistar.errors import ArgumentError
 from phistar.ident.equations import merged
-from phistar.ident.triangles import Triangles, triangle
+from phistar.ident.triangles import RowTriangles, triangle
 from phistar.thresholds import POLICY
 
 ROUNDS = 100
@@ -55,7 +55,7 @@ class LinearFit:
 
 
 def weighted_fit(
-    triangles: Triangles,
+    triangles: RowTriangles,
     support: Sequence[Array],
     start: Array,
     noise: Array | None = None,
@@ -89,14 +89,16 @@ def weighted_fit(
     return fit
 
 
-def _first_noise(triangles: Triangles) -> Array:
+def _first_noise(triangles: RowTriangles) -> Array:
     """Sizes of the forces of each group, for the first estimate."""
     lengths = np.array([np.linalg.norm(R[:, -1]) for R in triangles.factors])
     sizes = lengths / np.sqrt(np.maximum(triangles.counts, 1))
     return np.where(sizes > 0.0, sizes, max(float(sizes.max(initial=0.0)), 1.0))
 
 
-def _noise(triangles: Triangles, support: Sequence[Array], fit: LinearFit, sigma: Array) -> Array:
+def _noise(
+    triangles: RowTriangles, support: Sequence[Array], fit: LinearFit, sigma: Array
+) -> Array:
     """Standard deviations of residuals, each group having lost its share of b."""
     squares = triangles.squares([fit.beta[own] for own in support])
     least = LEAST_NOISE * _first_noise(triangles)
@@ -110,7 +112,7 @@ def _noise(triangles: Triangles, support: Sequence[Array], fit: LinearFit, sigma
 
 
 def _solved(
-    triangles: Triangles, support: Sequence[Array], start: Array, sigma: Array
+    triangles: RowTriangles, support: Sequence[Array], start: Array, sigma: Array
 ) -> LinearFit:
     """The estimate with given standard deviations."""
     size = len(start)
@@ -161,7 +163,7 @@ class CrossValidation:
 
 
 def cross_validation(
-    folds: Sequence[Triangles], support: Sequence[Array], start: Array
+    folds: Sequence[RowTriangles], support: Sequence[Array], start: Array
 ) -> CrossValidation:
     """Each fold predicted by an estimate from the others; takes the triangles only."""
     squares, counts, ranks = [], [], []

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.errors import ArgumentError
@@ -68,7 +68,7 @@ def _time_name(source: Path, names: Sequence[str]) -> str:
     raise ArgumentError(f"'{source}' has no times: none of {', '.join(TIMES)} in {shown([*names])}")
 
 
-def _seconds(times: Any) -> Array:
+def _seconds(times: ArrayLike) -> Array:
     """(N,) numbers; dates are counted from the first."""
     found = np.asarray(times)
     if found.dtype.kind == "M":
@@ -76,7 +76,9 @@ def _seconds(times: Any) -> Array:
     return np.asarray(found, dtype=float)
 
 
-def _from_table(source: Path, names: Sequence[str], column: Callable[[str], Any]) -> Recording:
+def _from_table(
+    source: Path, names: Sequence[str], column: Callable[[str], ArrayLike]
+) -> Recording:
     """Columns ``t``, ``q.joint``, ``v.joint``, ``tau.joint`` in any order."""
     time = _time_name(source, names)
     found: dict[str, dict[str, str]] = {field: {} for field in FIELDS}
@@ -112,7 +114,10 @@ def _read_parquet(source: Path, _: tuple[str, ...]) -> Recording:
 
 
 def _from_arrays(
-    source: Path, arrays: Mapping[str, Any], named: Sequence[str] | None, other: tuple[str, ...]
+    source: Path,
+    arrays: Mapping[str, ArrayLike],
+    named: Sequence[str] | None,
+    other: tuple[str, ...],
 ) -> Recording:
     """Arrays ``t`` (N,), ``q``, ``v``, ``tau`` (N, joints) and the names of their columns."""
     t = _seconds(arrays[_time_name(source, [*arrays])])
@@ -148,7 +153,7 @@ def _read_npz(source: Path, other: tuple[str, ...]) -> Recording:
 
 def _read_zarr(source: Path, other: tuple[str, ...]) -> Recording:
     group = zarr().open_group(str(source), mode="r")
-    arrays: dict[str, Any] = {name: array[...] for name, array in group.arrays()}
+    arrays: dict[str, ArrayLike] = {name: array[...] for name, array in group.arrays()}
     about = group.attrs.asdict()
     named = next((about[key] for key in NAMES if key in about), None)
     return _from_arrays(source, arrays, named, other)

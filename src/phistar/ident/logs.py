@@ -257,15 +257,26 @@ def log_samples(log: Log, cutoff: float | None = None) -> Samples:
     return Samples(q, v, vdot, tau, tuple(notes))
 
 
-def _differentiated(log: Log, run: slice, dt: float, cutoff: float) -> tuple[Array, ...]:
-    """q, v, vdot, tau of a run on an even grid."""
+def even_runs(log: Log) -> list[tuple[int, Array, Array]]:
+    """The first sample, positions and forces (N, n) of each run, on an even grid of ``log.dt``."""
+    return [(run.start, *_even(log, run, log.dt)[:2]) for run in log.runs]
+
+
+def _even(log: Log, run: slice, dt: float) -> list[Array]:
+    """q, tau and, if there are any, v of a run on an even grid."""
     t = log.t[run]
     columns = [log.q[run], log.tau[run], *([] if log.v is None else [log.v[run]])]
-    if _is_uneven(t, dt):
-        from scipy.interpolate import CubicSpline
+    if not _is_uneven(t, dt):
+        return columns
+    from scipy.interpolate import CubicSpline
 
-        even = np.arange(t[0], t[-1], dt)
-        columns = [CubicSpline(t, each)(even) for each in columns]
+    even = np.arange(t[0], t[-1], dt)
+    return [np.asarray(CubicSpline(t, each)(even)) for each in columns]
+
+
+def _differentiated(log: Log, run: slice, dt: float, cutoff: float) -> tuple[Array, ...]:
+    """q, v, vdot, tau of a run on an even grid."""
+    columns = _even(log, run, dt)
     if log.v is None:
         found = differentiate(columns[0], dt, cutoff)
         q, v, vdot = found.x, found.first, found.second

@@ -19,8 +19,9 @@ from phistar.ident.base_parameters import base_parameters
 from phistar.ident.columns import PER_BODY, Columns
 from phistar.ident.consistent import PossibleProblem, minimum
 from phistar.ident.equations import TorqueEquations, accumulate, merged
-from phistar.ident.identify import read_samples
+from phistar.ident.identify_robot import read_samples, step_of
 from phistar.ident.least_squares import LinearFit, weighted_fit
+from phistar.ident.logs import Log, log_samples
 from phistar.model.components import GROUND
 from phistar.model.configuration import Coordinates
 from phistar.robot import Robot
@@ -89,7 +90,7 @@ class Payload:
 def payload(
     robot: Robot,
     frame: str,
-    q: Coordinates,
+    q: Coordinates | Log,
     v: Coordinates | None = None,
     vdot: Coordinates | None = None,
     tau: Coordinates | None = None,
@@ -104,7 +105,7 @@ def payload(
     Args:
         robot: Without the load; its springs, damping and friction count.
         frame: Name of the link or frame that carries it.
-        q, v, vdot, tau, dt, cutoff: The log, as in ``identify``.
+        q, v, vdot, tau, dt, cutoff: The log, as in ``identify``: arrays, or one of ``read_log``.
         offsets: Whether constant forces of the joints are identified along.
         prior_weight: How strongly the load is held at a ball of its mass, for what forces do not
             tell; as in ``identify``.
@@ -120,7 +121,11 @@ def payload(
     columns = Columns.of(
         robot, friction=("offset",) if offsets else False, rotors=False, bodies=[link]
     )
-    samples = read_samples(robot, q, v, vdot, tau, dt, cutoff)
+    if isinstance(q, Log):
+        step_of(robot, q, v, vdot, tau, dt)
+        samples = log_samples(q, cutoff)
+    else:
+        samples = read_samples(robot, q, v, vdot, tau, dt, cutoff)
     base = base_parameters(columns)
     rest = np.full(robot.nv, -1.0)
     equations = TorqueEquations(base, samples.q, samples.v, samples.vdot, samples.tau, rest)

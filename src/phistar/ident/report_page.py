@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import html
 import io
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from phistar.arrays import Array
-from phistar.drawing.figures import figure
+from phistar.drawing.figures import Figure, figure
 from phistar.ident.columns import PER_BODY
 from phistar.reprs import html_document, html_picture, html_table
 from phistar.spatial import inertia_components
@@ -35,7 +36,9 @@ def report_html(result: Identification) -> str:
         "Doubts": _list(result.doubts, "None: the robot's model and the log belong together."),
         "Notes": _list(result.notes, "None."),
         "Residuals": _table_of_joints(result),
-        "Forces and residuals over samples": _picture(_force_figure(result), "forces, residuals"),
+        f"{result.sample.signal.capitalize()}s and residuals over samples": _picture(
+            _force_figure(result), f"{result.sample.signal}s, residuals"
+        ),
         "Distribution of residuals": _picture(_residual_figure(result), "residual histograms"),
         "Base parameters": _base_table(result),
         "Links": _links(result),
@@ -74,6 +77,7 @@ def _list(texts: tuple[str, ...], otherwise: str) -> str:
 
 
 def _table_of_joints(result: Identification) -> str:
+    signal = result.sample.signal
     size = np.sqrt(np.nanmean(result.sample.measured**2, axis=0))
     rows = []
     for k, name in enumerate(result.groups):
@@ -91,7 +95,7 @@ def _table_of_joints(result: Identification) -> str:
             )
         )
     head = (
-        "joint", "rows", "force, rms", "residual, rms", "of the force",
+        "joint", "rows", f"{signal}, rms", "residual, rms", f"of the {signal}",
         "residual on unseen parts", "samples worth one",
     )  # fmt: skip
     return html_table(head, rows)
@@ -143,7 +147,7 @@ def _joints(result: Identification) -> str:
     return html_table(("number", "before", "now", "unit"), rows) if rows else "<p>None.</p>"
 
 
-def _picture(page: Any, description: str) -> str:
+def _picture(page: Figure, description: str) -> str:
     file = io.BytesIO()
     page.savefig(file, format="svg", metadata={"Date": None})
     return html_picture(file.getvalue(), description)
@@ -153,7 +157,7 @@ def _shown(result: Identification) -> range:
     return range(min(len(result.groups), MOST_JOINTS))
 
 
-def _force_figure(result: Identification) -> Any:
+def _force_figure(result: Identification) -> Figure:
     """Measured forces and what is left of them, joint by joint."""
     sample = result.sample
     picked = np.unique(np.linspace(0, len(sample.samples) - 1, MOST_POINTS).astype(int))
@@ -170,7 +174,7 @@ def _force_figure(result: Identification) -> Any:
     return page
 
 
-def _residual_figure(result: Identification) -> Any:
+def _residual_figure(result: Identification) -> Figure:
     """Residuals over their standard deviation beside the normal distribution."""
     shown = _shown(result)
     page = figure(8.0, 2.0 * ((len(shown) + 3) // 4) + 0.3)
@@ -191,3 +195,10 @@ def _residual_figure(result: Identification) -> Any:
 def _plain(text: str) -> str:
     """A name that matplotlib does not read as mathematics."""
     return text.replace("$", r"\$")
+
+
+PLOTS: Mapping[str, Callable[[Identification], Any]] = {
+    "samples": _force_figure,
+    "residuals": _residual_figure,
+}
+"""Figures of an identification."""

@@ -3,19 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from phistar.arrays import Array
-from phistar.errors import ArgumentError
+from phistar.errors import ArgumentError, UnknownNameError
 from phistar.ident.base_parameters import BaseParameters
-from phistar.ident.columns import Columns, joint_of
+from phistar.ident.columns import Columns
 from phistar.ident.consistent import ConsistentFit, nearest
 from phistar.ident.least_squares import CrossValidation, LinearFit
+from phistar.ident.robot_of import joint_values, offset_force, robot_of
 from phistar.model.configuration import Coordinates
 from phistar.robot import Robot
 from phistar.whole_files import write_whole
@@ -30,15 +31,17 @@ class ResidualSample:
 
     Attributes:
         samples: (n,) indices into the log.
-        measured: (n, groups) forces less what is known [N m, N].
+        measured: (n, groups) forces less what is known [N m, N]; or positions.
         residual: (n, groups) what the estimate predicts less what was measured.
         correlation: (groups,) 1 + 2 Σ ρ_k: how many samples are worth one that is independent.
+        signal: ``"force"``, or ``"position"`` where positions are predicted.
     """
 
     samples: Array
     measured: Array
     residual: Array
     correlation: Array
+    signal: str = "force"
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,47 +92,12 @@ class Identification:
         Raises:
             ModelError, ArgumentError: Without ``consistent`` a body or a joint is impossible.
         """
-        columns, theta = self.columns, self.parameters
-        robot = columns.robot
-        whole = np.array(robot.parameters)
-        whole[columns.inertial_entries] = theta[: columns.inertial]
-        return robot.with_parameters(whole).with_joint_physics(**self._joint_physics())
-
-    def _joint_physics(self) -> dict[str, Mapping[str, float]]:
-        """Numbers of joints; those of followers are counted with their leaders."""
-        model = self.columns.robot.model
-        fields = {"viscous": "damping", "coulomb": "friction", "spring": "stiffness"}
-        given: dict[str, Mapping[str, float]] = {}
-        for kind, values in self.joint_values.items():
-            if kind in fields:
-                given[fields[kind]] = self._with_followers(values)
-            elif kind == "rotor":
-                given["armature"] = self._with_followers(values)
-                given["rotor_inertia"] = {
-                    name: 0.0
-                    for name in given["armature"]
-                    if any(model.joints[name].drive.rotor_inertia)
-                }
-        return given
-
-    def _with_followers(self, values: Mapping[str, float]) -> dict[str, float]:
-        followers = {
-            joint.name: 0.0
-            for joint in self.columns.robot.model.joints.values()
-            if joint.mimic is not None and joint.mimic.joint in values
-        }
-        return {**values, **followers}
+        return robot_of(self.columns, self.parameters)
 
     @property
     def joint_values(self) -> dict[str, dict[str, float]]:
         """Joint numbers by kind (``"viscous"``, ``"coulomb"`` ...) and name of the joint."""
-        columns, model = self.columns, self.columns.robot.model
-        rows = self.parameters[columns.inertial :].reshape(len(columns.kinds), len(columns.joints))
-        names = [joint_of(model, entry) for entry in columns.joints]
-        return {
-            kind: dict(zip(names, (float(x) for x in row), strict=True))
-            for kind, row in zip(columns.kinds, rows, strict=True)
-        }
+        return joint_values(self.columns, self.parameters)
 
     @property
     def offsets(self) -> dict[str, float]:
@@ -139,10 +107,7 @@ class Identification:
     def predict(self, q: Coordinates, v: Coordinates, vdot: Coordinates) -> Array:
         """Joint forces (..., nv) of a motion: those of ``robot``, its friction and the offsets."""
         whole = self.robot.inverse_dynamics(q, v, vdot, passive=True)
-        model = self.robot.model
-        for name, value in self.offsets.items():
-            whole[..., model.joints[name].v_slice] += value
-        return whole
+        return np.asarray(whole + offset_force(self.columns, self.parameters))
 
     def interval(self, level: float = LEVEL) -> Array:
         """(b,) half widths of the confidence intervals of the base parameters.
@@ -174,6 +139,23 @@ class Identification:
                 f"(was {self.base.values[k]:.5g})  {name}"
             )
         return "\n".join(rows)
+
+    def plot(self, what: str = "samples") -> Any:
+        """A figure of matplotlib.
+
+        Args:
+            what: ``"samples"``: what was measured and what is left of it, joint by joint;
+                ``"residuals"``: their distributions beside the normal one.
+
+        Raises:
+            UnknownNameError: No such plot.
+            MissingExtraError: matplotlib is not installed.
+        """
+        from phistar.ident.report_page import PLOTS
+
+        if what not in PLOTS:
+            raise UnknownNameError("plot", what, PLOTS)
+        return PLOTS[what](self)
 
     def page(self) -> str:
         """All of it as the text of one page that needs nothing else; matplotlib draws.

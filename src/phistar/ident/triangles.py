@@ -18,7 +18,7 @@ from phistar.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Triangles:
+class RowTriangles:
     """What is left of rows: for each joint a triangle and how many rows it had.
 
     Attributes:
@@ -30,7 +30,7 @@ class Triangles:
     counts: Array
 
     @classmethod
-    def of(cls, rows: Sequence[Array], counts: Sequence[int] | None = None) -> Triangles:
+    def of(cls, rows: Sequence[Array], counts: Sequence[int] | None = None) -> RowTriangles:
         """The triangles of rows (N, p + 1) of each joint, the force last.
 
         Args:
@@ -40,10 +40,10 @@ class Triangles:
         numbers = [len(each) for each in rows] if counts is None else counts
         return cls(tuple(triangle(each) for each in rows), np.array(numbers))
 
-    def merge(self, other: Triangles) -> Triangles:
+    def merge(self, other: RowTriangles) -> RowTriangles:
         """The triangles of the rows of both, those of ``other`` after these."""
         pairs = zip(self.factors, other.factors, strict=True)
-        return Triangles(
+        return RowTriangles(
             tuple(triangle(np.concatenate(pair)) for pair in pairs), self.counts + other.counts
         )
 
@@ -68,9 +68,9 @@ class Pile:
     The triangle at (level, k) is that of the pieces 2^level k to 2^level (k + 1) - 1.
     """
 
-    nodes: dict[tuple[int, int], Triangles] = field(default_factory=dict)
+    nodes: dict[tuple[int, int], RowTriangles] = field(default_factory=dict)
 
-    def add(self, piece: int, triangles: Triangles) -> None:
+    def add(self, piece: int, triangles: RowTriangles) -> None:
         """Add a piece, in any order; each number once."""
         self._put(0, piece, triangles)
 
@@ -79,13 +79,13 @@ class Pile:
         for (level, k), triangles in sorted(other.nodes.items(), key=lambda item: item[0]):
             self._put(level, k, triangles)
 
-    def _put(self, level: int, k: int, triangles: Triangles) -> None:
+    def _put(self, level: int, k: int, triangles: RowTriangles) -> None:
         while (beside := self.nodes.pop((level, k ^ 1), None)) is not None:
             triangles = beside.merge(triangles) if k % 2 else triangles.merge(beside)
             level, k = level + 1, k // 2
         self.nodes[level, k] = triangles
 
-    def total(self) -> Triangles:
+    def total(self) -> RowTriangles:
         """The triangles of all rows; what is left at the end is merged from left to right."""
         ordered = sorted(self.nodes.items(), key=lambda item: item[0][1] << item[0][0])
         result = ordered[0][1]

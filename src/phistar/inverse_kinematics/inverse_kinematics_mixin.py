@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, LoopError, NotFiniteError
-from phistar.inverse_kinematics.search import Places, Problem, search
+from phistar.inverse_kinematics.search import Places, SearchProblem, search
 from phistar.inverse_kinematics.solution import (
     AT_LIMITS,
     NOT_A_NUMBER,
@@ -94,7 +94,7 @@ class SolvesInverseKinematics:
         wanted.goals[bad] = 0.0
         if limits:
             flat = _clamped(model, flat, fixed)
-        problem = Problem(
+        problem = SearchProblem(
             model, wanted.rows, wanted.scales, tuple(fixed), bool(limits), tolerance, max_iterations
         )
         good = np.flatnonzero(~bad)
@@ -165,7 +165,7 @@ def _clamped(model: Model, q: Array, fixed: Sequence[str]) -> Array:
     return np.asarray(inside)
 
 
-def _drawn(problem: Problem, rng: np.random.Generator) -> Array:
+def _drawn(problem: SearchProblem, rng: np.random.Generator) -> Array:
     """A random configuration (nq,); NaN for joints with quaternions and those that stay."""
     model, fixed = problem.model, problem.fixed
     q = random_configuration(model, rng)
@@ -179,7 +179,7 @@ def _drawn(problem: Problem, rng: np.random.Generator) -> Array:
 
 
 def _solution(
-    problem: Problem, wanted: Wanted, q: Array, good: Array, found: Places, starts: Array
+    problem: SearchProblem, wanted: Wanted, q: Array, good: Array, found: Places, starts: Array
 ) -> InverseKinematics:
     """What was found, with the errors there."""
     from phistar.scalar.trace.target_programs import row_counts

@@ -36,7 +36,7 @@ FIRST_ROUND = 3
 
 
 @dataclass(frozen=True)
-class Problem:
+class SearchProblem:
     """What is searched for.
 
     Attributes:
@@ -77,7 +77,7 @@ class Problem:
         scales = np.repeat(self.scales[None], len(q), axis=0)
         return take_step(self.model, self.key, q, goals, scales, mu)
 
-    def first_alone(self, goals: Array) -> tuple[Problem, Array]:
+    def first_alone(self, goals: Array) -> tuple[SearchProblem, Array]:
         """The problem of the first priority alone, and its goals."""
         from phistar.scalar.trace.target_programs import goal_slices
 
@@ -114,7 +114,7 @@ class Places:
     unfinished: Array
 
 
-def attempt(problem: Problem, starts: Array, goals: Array) -> Places:
+def attempt(problem: SearchProblem, starts: Array, goals: Array) -> Places:
     """Search from one start (m, nq) for each row of goals (m, numbers).
 
     Lower priorities move the first one by little while they move: a few steps of it alone, the
@@ -131,7 +131,7 @@ def attempt(problem: Problem, starts: Array, goals: Array) -> Places:
     return found
 
 
-def descend(problem: Problem, starts: Array, goals: Array) -> Places:
+def descend(problem: SearchProblem, starts: Array, goals: Array) -> Places:
     """Steps from one start (m, nq) for each row of goals (m, numbers)."""
     count = len(starts)
     found = Places(
@@ -165,7 +165,7 @@ class _Batch:
         goals: (m, numbers).
     """
 
-    problem: Problem
+    problem: SearchProblem
     found: Places
     rows: Array
     q: Array
@@ -178,7 +178,7 @@ class _Batch:
     goals: Array
 
     @classmethod
-    def of(cls, problem: Problem, found: Places, starts: Array, goals: Array) -> _Batch:
+    def of(cls, problem: SearchProblem, found: Places, starts: Array, goals: Array) -> _Batch:
         count = len(starts)
         return cls(
             problem, found, np.arange(count), starts.copy(), starts.copy(), found.merit.copy(),
@@ -232,7 +232,7 @@ class _Batch:
 
 
 def search(
-    problem: Problem, q0: Array, goals: Array, drawn: Callable[[], Array], restarts: int
+    problem: SearchProblem, q0: Array, goals: Array, drawn: Callable[[], Array], restarts: int
 ) -> tuple[Places, Array]:
     """Search from q0 (m, nq), then from random starts where it does not work.
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.errors import pluralize
+from phistar.reprs import one_line_repr
 
 REASONS = (
     "reached",
@@ -22,6 +23,7 @@ REASONS = (
 REACHED, STUCK, AT_LIMITS, UNFINISHED, NOT_A_NUMBER = range(len(REASONS))
 
 
+@one_line_repr
 @dataclass(frozen=True, eq=False)
 class InverseKinematics:
     """Configurations for targets; ``print`` it.

@@ -259,6 +259,24 @@ def _as_target(label: str, value: Target | ArrayLike) -> Target:
 
 def _rows(model: Model, targets: Mapping[str, Target]) -> tuple[TargetRows, ...]:
     """What targets ask for, with priorities that are numbered on."""
+    asked = _priorities(targets)
+    numbered = {priority: k for k, priority in enumerate(sorted(set(asked)))}
+    found = []
+    for (label, target), priority in zip(targets.items(), asked, strict=True):
+        frame = (target.frame or label) if target.about_frame else ""
+        if frame:
+            model.frame(frame)
+        x, y, z = (float(value) for value in target.vector(label))
+        found.append(TargetRows(target.kind, frame, numbered[priority], (x, y, z)))
+    return tuple(found)
+
+
+def _priorities(targets: Mapping[str, Target]) -> list[int]:
+    """Of each target, as it says; else the first, and of postures the last.
+
+    Raises:
+        ArgumentError: One is no whole number from 0 on.
+    """
     given = [t.priority for t in targets.values() if t.priority is not None]
     default = [0 for t in targets.values() if t.priority is None and t.kind != "posture"]
     last = max([*given, *default], default=-1) + 1
@@ -272,15 +290,7 @@ def _rows(model: Model, targets: Mapping[str, Target]) -> tuple[TargetRows, ...]
                 f"priority of target '{label}' is {priority!r}, expected 0, 1, 2 or so on"
             )
         asked.append(int(priority))
-    numbered = {priority: k for k, priority in enumerate(sorted(set(asked)))}
-    found = []
-    for (label, target), priority in zip(targets.items(), asked, strict=True):
-        frame = (target.frame or label) if target.about_frame else ""
-        if frame:
-            model.frame(frame)
-        x, y, z = (float(value) for value in target.vector(label))
-        found.append(TargetRows(target.kind, frame, numbered[priority], (x, y, z)))
-    return tuple(found)
+    return asked
 
 
 def _weight(label: str, weight: float) -> float:

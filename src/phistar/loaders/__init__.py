@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from phistar.errors import ArgumentError, ModelError, Problem
 from phistar.gc_pause import gc_paused
-from phistar.loaders.report import Entry, LoadReport
+from phistar.loaders.load_report import Entry, LoadReport
 from phistar.loaders.robot_source import Source, read_source
 from phistar.model.builder import MimicMode
 from phistar.model.model import Model

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from phistar.errors import ModelError, Problem, StructureWarning, UnsafeFileError
-from phistar.loaders.report import LoadReport
+from phistar.loaders.load_report import LoadReport
 from phistar.loaders.robot_source import Source, check_size
 
 if TYPE_CHECKING:

@@ -22,7 +22,8 @@ from phistar.errors import (
     first_index,
 )
 from phistar.loops.held import NOT_HELD, Held
-from phistar.loops.rank import factored, rank_of
+from phistar.loops.long_chains import long_chains
+from phistar.loops.rank import rank_of
 from phistar.loops.system import LoopSystem, loop_system, motion_at, refuse_complex, rows_at
 from phistar.model.configuration import Coordinates, integrate_unchecked
 from phistar.model.model import Model
@@ -145,11 +146,7 @@ def _levenberg(model: Model, q: Array, free: Array) -> tuple[Array, Array]:
         rows = system.scaled(at.L) * free
         e = system.row_scale * at.error
         total = (rows * rows).sum(axis=(-1, -2))
-        normal = np.swapaxes(rows, -1, -2) @ rows
-        index = np.arange(model.nv)
-        normal[:, index, index] += (damping * np.maximum(total, 1e-300))[:, None] + 1e-300
-        slope = (np.swapaxes(rows, -1, -2) @ e[..., None])[..., 0]
-        step = -np.linalg.solve(normal, slope[..., None])[..., 0]
+        step = -_damped(rows, e, damping * np.maximum(total, 1e-300) + 1e-300)
         tried = integrate_unchecked(model, q, step * system.column_scale)
         ahead = rows_at(model, tried)
         left = _size_of(system, ahead.error)
@@ -169,6 +166,18 @@ def _levenberg(model: Model, q: Array, free: Array) -> tuple[Array, Array]:
         if ((error <= CLOSED_TOLERANCE) | stalled).all():
             break
     return q, error
+
+
+def _damped(rows: Array, e: Array, damping: Array) -> Array:
+    """(L*L + μ)⁻¹L*e (B, nv); where rows are few, L*(LL* + μ)⁻¹e, which is the same."""
+    across = np.swapaxes(rows, -1, -2)
+    few = 2 * rows.shape[-2] < rows.shape[-1]
+    square = rows @ across if few else across @ rows
+    index = np.arange(square.shape[-1])
+    square[:, index, index] += damping[:, None]
+    if few:
+        return np.asarray((across @ np.linalg.solve(square, e[..., None]))[..., 0])
+    return np.asarray(np.linalg.solve(square, across @ e[..., None])[..., 0])
 
 
 def _newton(model: Model, q: Array, free: Array) -> tuple[Array, Array]:
@@ -224,7 +233,9 @@ def usual_mobility(model: Model) -> Array:
 def usual_configurations(model: Model) -> Array:
     """A few assembled configurations (count, nq); any, where none is found."""
     rng = np.random.default_rng(0)
-    starts = np.stack([_start(model, rng, spread) for spread in (0.0, 0.1, 0.3, 0.3, 1.0)])
+    # Steps of a radian in each of many joints lead far off, from where the way back is long.
+    spreads = (0.0, 0.1, 0.3, 0.3, 1.0) if long_chains(model) is None else (0.0, 0.1, 0.3)
+    starts = np.stack([_start(model, rng, spread) for spread in spreads])
     q, error = _descend(model, starts, np.ones(model.nv))
     closed = error <= ASSEMBLED_TOLERANCE
     return q[closed] if closed.any() else starts
@@ -265,7 +276,7 @@ def nearest_configuration(
         size = _size_of(system, at.error)
         if (size <= CLOSED_TOLERANCE).all():
             break
-        step = _mass_metric_step(model, q, at.L, np.where(system.holonomic, at.error, 0.0), rank)
+        step = _metric_step(model, q, at.L, np.where(system.holonomic, at.error, 0.0), rank)
         q = integrate_unchecked(model, q, -step)
     return q
 
@@ -281,29 +292,22 @@ def projection_step(
     at = held.placed(model, rows_at(model, q))
     error = np.where(system.holonomic, at.error, 0.0)
     gap = _size_of(system, error)
-    mass = dynamics.mass_matrix(system.tree, q)
-    q = integrate_unchecked(model, q, -_metric_step(mass, at.L, error, rank))
-    ahead = held.driven(model, motion_at(model, q, v))
-    return q, v - _metric_step(mass, ahead.L, ahead.rate, rank), gap * gap
+    closer = integrate_unchecked(model, q, -_metric_step(model, q, at.L, error, rank))
+    ahead = held.driven(model, motion_at(model, closer, v))
+    return closer, v - _metric_step(model, q, ahead.L, ahead.rate, rank), gap * gap
 
 
 def nearest_velocity(model: Model, q: Array, v: Array, rank: int, held: Held = NOT_HELD) -> Array:
     """Velocities (..., nv) that keep the loops, nearest in the mass metric: v - 𝓜⁻¹L*Δ⁻¹Lv."""
     at = held.driven(model, motion_at(model, q, v))
-    return np.asarray(v - _mass_metric_step(model, q, at.L, at.rate, rank))
+    return np.asarray(v - _metric_step(model, q, at.L, at.rate, rank))
 
 
-def _mass_metric_step(model: Model, q: Array, rows: Array, c: Array, rank: int) -> Array:
+def _metric_step(model: Model, q: Array, rows: Array, c: Array, rank: int) -> Array:
     """The x (..., nv) of least x*𝓜x with Lx = c."""
-    return _metric_step(dynamics.mass_matrix(loop_system(model).tree, q), rows, c, rank)
+    from phistar.loops.routes import metric_step
 
-
-def _metric_step(mass: Array, rows: Array, c: Array, rank: int) -> Array:
-    from phistar.loops.routes import solve_saddle
-
-    batch = np.broadcast_shapes(mass.shape[:-2], c.shape[:-1])
-    nothing = np.zeros((*batch, mass.shape[-1]))
-    return solve_saddle(mass, factored(rows, rank), nothing, c)[0]
+    return metric_step(model, q, rows, c, rank)
 
 
 def on_loops_inputs(model: Model, inputs: Mapping[str, Array]) -> dict[str, Array]:

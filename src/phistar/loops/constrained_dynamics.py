@@ -6,13 +6,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
 from phistar import dynamics
 from phistar.arguments import check_out, check_shapes, checked_state
-from phistar.arrays import Array
+from phistar.arrays import Array, DType
 from phistar.compile import run_traced_results, traced_executable
 from phistar.errors import (
     LoopVelocityError,
@@ -28,7 +27,12 @@ from phistar.loops.apart import ApartError, each_its_way, is_reported
 from phistar.loops.assembly import open_loop_error, usual_rank
 from phistar.loops.held import NOT_HELD as NOT_HELD
 from phistar.loops.held import Held as Held
-from phistar.loops.rank import RANK_TOLERANCE, factored, singular_values
+from phistar.loops.rank import (
+    RANK_TOLERANCE,
+    factored,
+    shortest_multipliers,
+    singular_values,
+)
 from phistar.loops.routes import NEEDS_TREE_INERTIA, LoopProblem, accelerations, solve_saddle
 from phistar.loops.system import (
     LoopMotion,
@@ -207,12 +211,38 @@ def constrained_dynamics(
             states = np.broadcast_to(arrays["q"], (*vdot.shape[:-1], model.nq)).astype(float)
             at = rows_at(model, states)
             return _reactions(system, at, vdot, results["multipliers"], usual_rank(model))
+        found = _accelerated(model, q, v, tau, wrenches, held)
+        if found is not None:
+            return found
     problem, dtype = posed(model, q, v, tau, wrenches, "constrained_dynamics", method, held)
     vdot = _solved(problem, method)
     system, rows = problem.system, problem.rows
     net = dynamics.inverse_dynamics(system.tree, problem.q, problem.v, vdot, wrenches) - problem.tau
-    multipliers = factored(rows.L, problem.rank).multipliers(net)
+    multipliers = shortest_multipliers(rows.L, problem.rank, net)
     return _reactions(system, rows, vdot.astype(dtype), multipliers, problem.rank)
+
+
+def _accelerated(
+    model: Model,
+    q: Coordinates,
+    v: Coordinates,
+    tau: Coordinates,
+    wrenches: Wrenches | None,
+    held: Held,
+) -> ConstrainedDynamics | None:
+    """With accelerations by machine code, where rows depend on each other: the shortest of all
+    multipliers that go with them are looked for here. None as of ``results_by_code``."""
+    if not _takes_accelerations(model, held):
+        return None
+    by_code = results_by_code("forward_dynamics", model, q, v, tau, wrenches, held)
+    if by_code is None:
+        return None
+    arrays, vdot = by_code[0], by_code[1]["vdot"]
+    states, rates, pushed = (arrays[name].astype(float) for name in ("q", "v", "tau"))
+    system, rank = loop_system(model), usual_rank(model)
+    at = rows_at(model, np.broadcast_to(states, (*vdot.shape[:-1], model.nq)))
+    net = dynamics.inverse_dynamics(system.tree, states, rates, vdot, wrenches) - pushed
+    return _reactions(system, at, vdot, shortest_multipliers(at.L, rank, net), rank)
 
 
 def _reactions(
@@ -243,7 +273,7 @@ def posed(
     purpose: str,
     method: str = "auto",
     held: Held = NOT_HELD,
-) -> tuple[LoopProblem, np.dtype[Any]]:
+) -> tuple[LoopProblem, DType]:
     """The problem of checked arguments, and the precision of its results.
 
     Args:
@@ -268,6 +298,8 @@ def posed(
     _refuse_singular_tree(model, method)
     if purpose in _CODE and method == "auto" and not held.drives and dtype.name in PRECISIONS:
         key = _CODE[purpose](PRECISIONS[dtype.name], held.loops)
+        if purpose == "constrained_dynamics" and _takes_accelerations(model, held):
+            key = dynamics_key(PRECISIONS[dtype.name], held.loops)
         _keep_code_apart(model, key, arrays[0], arrays[1], arrays[2], wrenches)
     problem = LoopProblem(model, q, v, tau, wrenches, rows, rank, -rows.bias)
     return problem, dtype
@@ -280,6 +312,11 @@ _CODE: Mapping[str, Callable[[str, Iterable[str]], _Key]] = {
     "linearize": linearization_key,
 }
 """Keys of the programs that may have been tried, by purpose."""
+
+
+def _takes_accelerations(model: Model, held: Held) -> bool:
+    """Whether there is no program of multipliers, so that accelerations come from machine code."""
+    return not held.loops and traced_executable(model, multipliers_key("double")) is None
 
 
 def _keep_code_apart(

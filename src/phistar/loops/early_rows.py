@@ -17,6 +17,7 @@ import numpy as np
 from phistar import dynamics
 from phistar.arrays import Array
 from phistar.loops.assembly import usual_configurations, usual_rank
+from phistar.loops.long_chains import long_chains
 from phistar.loops.system import loop_system, rows_at
 from phistar.model.components import GROUND
 from phistar.model.joint_map import joint_map
@@ -46,7 +47,7 @@ def early_rows(model: Model) -> tuple[EarlyRow, ...]:
     from phistar.scalar.trace.ground_rows import ground_loops
 
     loops = list(ground_loops(model))
-    if not loops or not joint_map(model).one_to_one:
+    if not loops or not joint_map(model).one_to_one or long_chains(model) is not None:
         return ()
     usual = _UsualRows(model)
     if usual_rank(model) < len(usual.live):

@@ -8,7 +8,7 @@ N = I + HφK, N⁻¹ = I - HψK, K = Eφ G, and so on (``algebra.loop_identities
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from phistar import dynamics
 from phistar.arguments import checked_state
 from phistar.arrays import Array
+from phistar.diagonal.roots import ROOTS
 from phistar.errors import ArgumentError, pluralize
 from phistar.linear import LinearOperator, VectorMap
 from phistar.loops.minimal import MinimalCoordinates
@@ -27,7 +28,7 @@ from phistar.model.node_tree import NodeTree
 from phistar.model.numpy_kinematics import jacobian
 from phistar.spatial import motion_transform, pose_inverse
 
-_NAMES = "M, N, D, X, J(frame), phi, psi, E_phi, H, P, G, K, Upsilon"
+_NAMES = "M, N, D, R, eta, X, J(frame), phi, psi, E_phi, H, P, G, K, Upsilon"
 
 
 class EmbeddedOperators:
@@ -141,6 +142,32 @@ class EmbeddedOperators:
         inverse = self._made("D", self._square, tree.D_solve, tree.D_solve)
         return self._made("D", self._square, tree.D, tree.D, lambda: inverse)
 
+    @cached_property
+    def _roots(self) -> tuple[Sequence[Array], Sequence[Array]]:
+        """Of D, and their inverses, by node."""
+        found = [ROOTS["cholesky"].of(own.D) for own in self._tree.factors]
+        return found, [np.linalg.inv(root) for root in found]
+
+    @property
+    def R(self) -> LinearOperator:
+        """Cholesky's root of D, R R* = D, a block per node."""
+        (roots, inverses), by_node = self._roots, self._tree.by_node
+        back, across = ([_adjoint(x) for x in blocks] for blocks in self._roots)
+        inverse = self._made(
+            "R", self._square, lambda y: by_node(y, inverses), lambda y: by_node(y, across)
+        )
+        return self._made(
+            "R", self._square, lambda y: by_node(y, roots), lambda y: by_node(y, back),
+            lambda: inverse,
+        )  # fmt: skip
+
+    @property
+    def eta(self) -> LinearOperator:
+        """R*N*: minimal rates to normalised ones η [√J], in which the kinetic energy is half the
+        sum of η²; ``eta.inv.T`` takes forces on the rates to ε, and ``eta.inv`` η back."""
+        found: LinearOperator = self.R.T @ self.N.T
+        return found
+
     # -- over links
 
     @property
@@ -217,6 +244,10 @@ class EmbeddedOperators:
             raise ArgumentError(f"frame '{frame}' is fixed to the ground: nothing moves it")
         turn = motion_transform(pose_inverse(target.body_pose))
         return np.asarray(turn @ self._tree.compliances[..., target.body, :, :] @ turn.T)
+
+
+def _adjoint(x: Array) -> Array:
+    return np.swapaxes(x, -1, -2)
 
 
 def _unflat(apply: VectorMap) -> VectorMap:

@@ -22,6 +22,7 @@ from phistar.errors import (
     first_index,
     sample_text,
 )
+from phistar.joint_physics.passive_forces import force_parts, passive_force_unchecked
 from phistar.loops.apart import each_its_way
 from phistar.loops.constrained_dynamics import (
     NOT_HELD,
@@ -42,6 +43,7 @@ from phistar.loops.system import (
 )
 from phistar.loops.uniqueness import UniqueComponents, uniqueness
 from phistar.model.configuration import Coordinates
+from phistar.model.joint_physics import Passive
 from phistar.model.model import Model
 from phistar.model.wrenches import Wrenches, check_batch, check_numbers
 from phistar.reprs import one_line_repr
@@ -93,6 +95,7 @@ def constrained_inverse_dynamics(
     *,
     allow_residual: bool = False,
     held: Held = NOT_HELD,
+    passive: Passive = False,
 ) -> ConstrainedInverse:
     """Efforts of actuators that give the accelerations ``vdot``; see ``Robot``."""
     arrays = checked_state(model, q=q, v=v, vdot=vdot)
@@ -112,6 +115,8 @@ def constrained_inverse_dynamics(
     entries = actuated_entries(model, actuated)
     names = tuple(coordinate_names(model)[k] for k in entries)
     wanted = dynamics.inverse_dynamics(system.tree, at, rate, push, wrenches)
+    if parts := force_parts(model, passive):
+        wanted = wanted - passive_force_unchecked(model, at, rate, parts)
     factor = factored(rows.L, rank)
     Xt = np.swapaxes(factor.X, -1, -2)
     right = (Xt @ wanted[..., None])[..., 0]

@@ -15,12 +15,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from phistar.arguments import check_shapes
-from phistar.arrays import Array
+from phistar.arguments import check_shapes, require_time
+from phistar.arrays import Array, DType
 from phistar.compile import chained_entry, run_traced_results, traced_executable
 from phistar.derivatives.discrete import Discretization
 from phistar.derivatives.first import (
@@ -30,7 +29,7 @@ from phistar.derivatives.first import (
     refuse_large_tensors,
 )
 from phistar.derivatives.lie_jacobians import right_jacobian, step_adjoint
-from phistar.errors import ArgumentError, UnknownNameError
+from phistar.errors import UnknownNameError
 from phistar.loops.apart import ApartError, each_its_way
 from phistar.loops.assembly import usual_rank
 from phistar.loops.constrained_dynamics import (
@@ -302,7 +301,7 @@ def _from_results(
     )
 
 
-def _copy(x: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def _copy(x: Array, shape: tuple[int, ...], dtype: DType) -> Array:
     """An array of its own, with the axes of a batch."""
     return np.array(x if x.shape == shape else np.broadcast_to(x, shape), dtype=dtype)
 
@@ -337,8 +336,7 @@ def discretize(
     """A velocity step that keeps the loops: 𝓜(v' - v) = dt(τ - 𝒞) + L*Λ, Lv' = 0."""
     if method != "semi_implicit":
         raise UnknownNameError("method of a robot with loops", method, ("semi_implicit",))
-    if not (np.isfinite(dt) and dt > 0):
-        raise ArgumentError(f"dt is {dt}, expected a time greater than zero [s]")
+    require_time("dt", dt)
     by_code, lost = _step_by_code(model, q, v, tau, float(dt), wrenches)
     if by_code is not None:
         return by_code

@@ -11,17 +11,18 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from phistar.arguments import checked_state, number_rows
 from phistar.arrays import Array
 from phistar.compile import quantity_on
+from phistar.derivatives import parameters
 from phistar.derivatives.discrete import Discretization
 from phistar.derivatives.passive_terms import discretized_with_passive, linearized_with_passive
-from phistar.errors import LoopError, SampleError, UnknownNameError
+from phistar.errors import ArgumentError, LoopError, SampleError, UnknownNameError
 from phistar.joint_physics.passive_forces import force_parts, with_passive_force
 from phistar.kernels import RobotKernel
 from phistar.loops import assembly, constrained_dynamics, inverse, linearization
@@ -42,17 +43,23 @@ from phistar.model.kinematic_loops import TREE_CURE, active_loops
 from phistar.model.model import Model
 from phistar.model.model_cache import Entry, entries, front_key, try_other_frames
 from phistar.model.wrenches import check_wrenches
+from phistar.reprs import one_line_repr
 
 if TYPE_CHECKING:
     from phistar.constraints import Constraint
 
 T = TypeVar("T")
 
+EMBEDDED_CURE = (
+    f"{TREE_CURE} On the loops, robot.minimal(q).operators().eta has η of the independent "
+    "coordinates."
+)
 PUSHING = "generalised_force"
 """The program of joint forces of wrenches."""
 _PUSHING_FRONT = front_key(PUSHING)
 
 
+@one_line_repr
 @dataclass(frozen=True)
 class NamedRows:
     """An array with rows of loops: ``rows["pin"]`` are those of one loop; NumPy takes it whole.
@@ -75,7 +82,7 @@ class NamedRows:
         rows = self.slices[loop]
         return self.values[..., rows, :] if self.tail else self.values[..., rows]
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
         return np.array(self.values, dtype=dtype, copy=copy)
 
     @property
@@ -235,6 +242,7 @@ class Constrained:
         reference: str = "world_aligned",
         constraints: Sequence[Constraint] | None = None,
         allow_residual: bool = False,
+        passive: Passive = False,
     ) -> ConstrainedInverse:
         """Efforts of actuators that give the accelerations ``vdot`` on the loops.
 
@@ -250,6 +258,8 @@ class Constrained:
             forces, reference: As in ``inverse_dynamics``.
             constraints: More constraints, for this call.
             allow_residual: Give the nearest efforts if the actuators cannot drive the motion.
+            passive: As in ``inverse_dynamics``: forces of the joints themselves that the efforts
+                make up for.
 
         Raises:
             UnderactuatedError: The actuators cannot give this acceleration; it names the motion.
@@ -258,7 +268,7 @@ class Constrained:
         if constraints is not None:
             return self._for_call(constraints).constrained_inverse_dynamics(  # type: ignore[no-any-return]
                 q, v, vdot, actuated=actuated, forces=forces, reference=reference,
-                allow_residual=allow_residual,
+                allow_residual=allow_residual, passive=passive,
             )  # fmt: skip
         wrenches = check_wrenches(self.model, q, forces, reference)
         return inverse.constrained_inverse_dynamics(
@@ -270,6 +280,7 @@ class Constrained:
             wrenches,
             allow_residual=allow_residual,
             held=self._held,
+            passive=passive,
         )
 
     def _nan_where_bad(
@@ -407,6 +418,9 @@ class ClosesLoops(Constrained):
         reference: str = "world_aligned",
         method: str = "auto",
         passive: Passive = False,
+        wrt: Sequence[str] | None = None,
+        rows: Sequence[str] | None = None,
+        columns: Sequence[str] | None = None,
         on_error: str = "raise",
     ) -> LoopLinearization:
         """Accelerations on the loops and their derivatives; ``.reduced()`` in minimal coordinates.
@@ -419,8 +433,14 @@ class ClosesLoops(Constrained):
             q, v, tau, forces, reference: As of a tree's ``linearize``; states on the loops.
             method: As in ``constrained_dynamics``.
             passive: As of a tree.
+            wrt, rows, columns: Not with loops, where the whole is needed on the way.
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
         """
+        if not (wrt is None and rows is None and columns is None):
+            raise ArgumentError(
+                "parts of a linearization are those of trees; with loops leave wrt, rows and "
+                "columns out and take parts of the result"
+            )
         if passive is not False and (parts := force_parts(self.model, passive)):
             total = with_passive_force(self.model, q, v, tau, parts)
             at = self.linearize(
@@ -613,27 +633,41 @@ class ClosesLoops(Constrained):
             q, v, tau, dt, scheme, forces=forces, reference=reference, passive=passive
         )
 
-    def _not_with_loops(self, purpose: str) -> Any:
-        raise LoopError(self.model.name, purpose, active_loops(self.model.loops), TREE_CURE)
+    def _not_with_loops(self, purpose: str, cure: str = TREE_CURE) -> NoReturn:
+        raise LoopError(self.model.name, purpose, active_loops(self.model.loops), cure)
 
-    def linearize_hybrid(self, *args: Any, **kwargs: Any) -> Any:
+    def linearize_hybrid(self, *args: object, **kwargs: object) -> NoReturn:
         """Not with loops: ``robot.tree`` has it."""
-        return self._not_with_loops("linearize_hybrid")
+        self._not_with_loops("linearize_hybrid")
 
-    def forward_dynamics_second(self, *args: Any, **kwargs: Any) -> Any:
+    def forward_dynamics_second(self, *args: object, **kwargs: object) -> NoReturn:
         """Not with loops: ``robot.tree`` has it."""
-        return self._not_with_loops("forward_dynamics_second")
+        self._not_with_loops("forward_dynamics_second")
 
-    def vdot_parameters(self, *args: Any, **kwargs: Any) -> Any:
-        """Not with loops: ``robot.tree`` has it."""
-        return self._not_with_loops("vdot_parameters")
+    def vdot_parameters(
+        self, q: Coordinates, v: Coordinates, tau: Coordinates, *, on_error: str = "raise"
+    ) -> Array:
+        """∂v̇/∂π (..., nv, 10 bodies) on the loops: how accelerations follow inertial parameters.
 
-    def diagonal_forward_dynamics(self, *args: Any, **kwargs: Any) -> Any:
-        """Not with loops: ``robot.tree`` has it."""
-        return self._not_with_loops("diagonal_forward_dynamics")
+        -(∂v̇/∂τ)Y, Y the tree's regressor: what a parameter asks for acts like a joint force.
 
-    def hvp(self, function: str, *args: Any, **kwargs: Any) -> Any:
+        Args:
+            q, v, tau: (..., nq), (..., nv), (..., nv), on the loops.
+            on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
+        """
+        if on_error != "raise":
+            return self._nan_where_bad(on_error, self.vdot_parameters, {"q": q, "v": v, "tau": tau})
+        at = self.linearize(q, v, tau)
+        asked = parameters.regressor(loop_system(self.model).tree, q, v, at.vdot)
+        return np.asarray(-(at.vdot_tau @ asked))
+
+    def diagonal_forward_dynamics(self, *args: object, **kwargs: object) -> NoReturn:
+        """Not with loops: ``robot.tree`` has it, and ``robot.minimal(q).operators()`` η of the
+        embedded tree."""
+        self._not_with_loops("diagonal_forward_dynamics", EMBEDDED_CURE)
+
+    def hvp(self, function: str, *args: object, **kwargs: object) -> NoReturn:
         """Of inverse dynamics as of a tree; not of forward dynamics."""
         if function == "forward_dynamics":
-            return self._not_with_loops("hvp of forward_dynamics")
+            self._not_with_loops("hvp of forward_dynamics")
         return super().hvp(function, *args, **kwargs)  # type: ignore[misc]

@@ -111,6 +111,13 @@ def factored(rows: Array, rank: int) -> Factored:
     return Factored(U[..., :rank], S[..., :rank], V[..., :rank], V[..., rank:])
 
 
+def shortest_multipliers(rows: Array, rank: int, force: Array) -> Array:
+    """The shortest λ (..., rows) with L*λ nearest to joint forces, L as if it had this rank."""
+    U, S, Vt = np.linalg.svd(rows, full_matrices=False)
+    inner = (Vt[..., :rank, :] @ force[..., None])[..., 0] / S[..., :rank]
+    return np.asarray((U[..., :rank] @ inner[..., None])[..., 0])
+
+
 def self_stress(system: LoopSystem, rows: Array, rank: int) -> Array:
     """A basis (..., rows, rows - rank) of multipliers without joint forces, L*λ = 0."""
     U = np.linalg.svd(system.scaled(rows))[0][..., rank:]

@@ -21,11 +21,12 @@ import numpy as np
 
 from phistar import dynamics
 from phistar.arrays import Array
-from phistar.errors import ArgumentError, UnknownNameError
+from phistar.errors import ArgumentError, LoopError, UnknownNameError
 from phistar.loops.join import join
 from phistar.loops.rank import Factored, factored, independent_rows, take_rows
 from phistar.loops.system import LoopMotion, LoopSystem, loop_system
 from phistar.model.joint_map import joint_map
+from phistar.model.kinematic_loops import TREE_CURE
 from phistar.model.model import Model
 from phistar.model.singular import singular_hinges
 from phistar.model.wrenches import Wrenches
@@ -129,10 +130,37 @@ def _delta(problem: LoopProblem) -> tuple[Array, Array, Array, Array]:
     """Accelerations a₀ of the tree; 𝓜⁻¹L*, Δ and c - La₀ of independent rows."""
     tree = problem.system.tree
     free = dynamics.forward_dynamics(tree, problem.q, problem.v, problem.tau, problem.wrenches)
-    inverse = dynamics.mass_matrix_inverse(tree, problem.q)
     L, c = problem.chosen()
-    carried = inverse @ np.swapaxes(L, -1, -2)
+    carried = carried_rows(problem.model, problem.q, L)
     return free, carried, L @ carried, c - _times(L, free)
+
+
+def is_long(model: Model) -> bool:
+    """Whether matrices over all coordinates are avoided: there are many, each with inertia."""
+    few = model.nv <= POLICY.max_coordinates_of_dense_loop_mass
+    return not few and joint_map(model).one_to_one and not singular_hinges(model)
+
+
+def carried_rows(model: Model, q: Array, L: Array) -> Array:
+    """𝓜⁻¹L* (..., nv, rows); of long robots by a sweep per row."""
+    tree = loop_system(model).tree
+    if not is_long(model):
+        return dynamics.mass_matrix_inverse(tree, q) @ np.swapaxes(L, -1, -2)
+    return np.swapaxes(dynamics.mass_matrix_solve(tree, q[..., None, :], L), -1, -2)
+
+
+def metric_step(model: Model, q: Array, L: Array, c: Array, rank: int) -> Array:
+    """The x (..., nv) of least x*𝓜x with Lx = c, L of a rank."""
+    system = loop_system(model)
+    if is_long(model):
+        if rank < system.count:
+            picked = independent_rows(system, L, rank)
+            L, c = take_rows(L, picked), np.take_along_axis(c, picked, axis=-1)
+        carried = carried_rows(model, q, L)
+        return _times(carried, dynamics.solve(L @ carried, c))
+    mass = dynamics.mass_matrix(system.tree, q)
+    nothing = np.zeros((*np.broadcast_shapes(mass.shape[:-2], c.shape[:-1]), mass.shape[-1]))
+    return solve_saddle(mass, factored(L, rank), nothing, c)[0]
 
 
 def _by_range(problem: LoopProblem) -> Array:
@@ -230,9 +258,13 @@ def accelerations(problem: LoopProblem, method: str = "auto") -> Array:
 
     Raises:
         UnknownNameError: No such method.
+        LoopError: The method is one of trees.
     """
     if method == "auto":
         method = cheapest_route(problem.model)
+    elif method == "parallel":
+        loops = problem.system.loops
+        raise LoopError(problem.model.name, "method='parallel'", loops, TREE_CURE)
     elif method not in ROUTES:
         raise UnknownNameError("forward-dynamics method", method, ("auto", *ROUTES))
     return ROUTES[method](problem)

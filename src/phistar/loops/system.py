@@ -16,6 +16,7 @@ import numpy as np
 from phistar.arrays import Array
 from phistar.compile import traced_results
 from phistar.errors import ArgumentError
+from phistar.loops.long_chains import chain_results, long_chains
 from phistar.model.components import Coupling, Loop, LoopJoint
 from phistar.model.kinematic_loops import active_loops, loop_ends, loop_label
 from phistar.model.loop_kinds import LOOP_KINDS, LowerPair, wrench_columns
@@ -190,8 +191,8 @@ def rows_at(model: Model, q: Array) -> RowsAtStates:
     system = loop_system(model)
     if not system.loops:
         return RowsAtStates(*_nothing(model, q))
-    found = traced_results(model, ("loop_rows",), q)
-    relative = _poses(found["poses"])
+    found = _results(model, "loop_rows", q)
+    relative = found["poses"]
     return RowsAtStates(relative, found["rows"], partial(_errors, model, system, q, relative))
 
 
@@ -201,10 +202,19 @@ def motion_at(model: Model, q: Array, v: Array) -> LoopMotion:
     if not system.loops:
         batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
         return LoopMotion(*_nothing(model, q), np.zeros((*batch, 0)), np.zeros((*batch, 0)))
-    found = traced_results(model, ("loop_motion",), q, v)
-    relative = _poses(found["poses"])
+    found = _results(model, "loop_motion", q, v)
+    relative = found["poses"]
     find_error = partial(_errors, model, system, q, relative)
     return LoopMotion(relative, found["rows"], find_error, found["rate"], found["bias"])
+
+
+def _results(model: Model, name: str, q: Array, *velocity: Array) -> Mapping[str, Array]:
+    """What a program of rows gives, with whole poses; of long chains without a program."""
+    chains = long_chains(model)
+    if chains is not None:
+        return chain_results(chains, model, q, *velocity)
+    found = traced_results(model, (name,), q, *velocity)
+    return {**found, "poses": _poses(found["poses"])}
 
 
 def tangents_at(

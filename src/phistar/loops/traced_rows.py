@@ -23,8 +23,8 @@ from phistar.backends import OPTIONAL_INPUTS, Tuning
 from phistar.backends.policy import BundleWork, LoopWork
 from phistar.compile import (
     TRACED,
+    BuildTarget,
     Kernel,
-    Target,
     Traced,
     add_traced,
     compile_outputs,
@@ -137,7 +137,7 @@ def loop_bias(turning_rotors: bool) -> Kernel:
     return compile_outputs("loop_bias", tuple(outputs.items()), regroup_inertia=True)
 
 
-def _tracer(
+def loop_tracer(
     model: Model, precision: str, held: tuple[str, ...] = (), regular: bool = False
 ) -> LoopTracer:
     """Args:
@@ -195,7 +195,7 @@ def _dynamics(
 ) -> Unrolled:
     from phistar.scalar.trace.loop_dynamics import loop_dynamics
 
-    tracer = _tracer(model, precision, held, regular)
+    tracer = loop_tracer(model, precision, held, regular)
     return loop_dynamics(tracer, guarded=precision != ANYWHERE)
 
 
@@ -204,7 +204,7 @@ def _multipliers(
 ) -> Unrolled:
     from phistar.scalar.trace.loop_dynamics import loop_dynamics
 
-    tracer = _tracer(model, precision, held, regular)
+    tracer = loop_tracer(model, precision, held, regular)
     return loop_dynamics(tracer, guarded=True, with_multipliers=True)
 
 
@@ -218,13 +218,13 @@ def _on_straight_legs(
 def _linearization(model: Model, precision: str, held: tuple[str, ...]) -> Unrolled:
     from phistar.scalar.trace.loop_linearization import loop_linearization
 
-    return loop_linearization(_tracer(model, precision, held), _tree_programs(model))
+    return loop_linearization(loop_tracer(model, precision, held), _tree_programs(model))
 
 
 def _step_rates(model: Model, precision: str, held: tuple[str, ...]) -> Unrolled:
     from phistar.scalar.trace.loop_linearization import loop_step_rates
 
-    return loop_step_rates(_tracer(model, precision, held), _tree_programs(model))
+    return loop_step_rates(loop_tracer(model, precision, held), _tree_programs(model))
 
 
 def _discretization(model: Model) -> Unrolled:
@@ -258,7 +258,7 @@ def _inverse_mass_matrix(tree: Model) -> Unrolled:
     if not joint_map(tree).one_to_one:
         return TRACED[embedded_request("mass_matrix_inverse", tree)].trace(tree)
     found = kernel("mass_matrix_inverse").on(
-        tree, Target("llvm", tuning=Tuning(regroup_inertia=True))
+        tree, BuildTarget("llvm", tuning=Tuning(regroup_inertia=True))
     )
     assert found is not None
     return found.unrolled(frozenset(OPTIONAL_INPUTS))
@@ -268,14 +268,14 @@ def anywhere_programs(model: Model) -> tuple[Unrolled, Unrolled]:
     """Dynamics that does not look whether states are on the loops, and projection."""
     from phistar.scalar.trace.loop_dynamics import loop_dynamics, loop_projection
 
-    tracer = _tracer(model, ANYWHERE)
+    tracer = loop_tracer(model, ANYWHERE)
     return loop_dynamics(tracer, guarded=False), loop_projection(tracer)
 
 
 def _projection(model: Model) -> Unrolled:
     from phistar.scalar.trace.loop_dynamics import loop_projection
 
-    return loop_projection(_tracer(model, ANYWHERE))
+    return loop_projection(loop_tracer(model, ANYWHERE))
 
 
 @cached_on_model

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from phistar.arrays import Array
 from phistar.errors import UnknownNameError
@@ -55,7 +55,7 @@ class UniqueComponents:
         fine: Array = np.all(self.values.reshape(-1, 6), axis=0)
         return tuple(name for name, good in zip(COMPONENTS, fine, strict=True) if not good)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
         return np.array(self.values, dtype=dtype, copy=copy)
 
 
@@ -87,7 +87,9 @@ def uniqueness(system: LoopSystem, rows: Array, relative: Array, rank: int) -> U
         whole = UniqueComponents(np.ones((*batch, 6), dtype=bool))
         return Uniqueness(every, {loop.name: whole for _, loop, _ in system.joints()})
     # Stresses of unit length without units: moments, and forces times the mechanism's size.
-    stress = np.linalg.svd(system.scaled(rows))[0][..., rank:]
+    scaled = system.scaled(rows)
+    wide = scaled.shape[-2] <= scaled.shape[-1]
+    stress = np.linalg.svd(scaled, full_matrices=not wide)[0][..., rank:]
     size = np.sqrt((stress * stress).sum(axis=-1))
     loops = {
         loop.name: np.asarray((size[..., own] < RANK_TOLERANCE).all(axis=-1))

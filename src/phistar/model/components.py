@@ -59,7 +59,7 @@ def _constant(array: Array) -> Array:
     return shared_default(array, repr=False)
 
 
-class _Part:
+class _NamedPart:
     """Keeps arrays read-only in copies, e.g. by pickle."""
 
     def __setstate__(self, state: dict[str, object]) -> None:
@@ -70,7 +70,7 @@ class _Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Shape(_Part):
+class Shape(_NamedPart):
     """A visual or collision shape, fixed to a link.
 
     Attributes:
@@ -99,7 +99,7 @@ class Shape(_Part):
 
 @fast_init
 @dataclass(frozen=True, eq=False)
-class Link(_Part):
+class Link(_NamedPart):
     """A rigid link as its file describes it.
 
     Attributes:
@@ -196,7 +196,7 @@ class Drive:
 
 @fast_init
 @dataclass(frozen=True, eq=False)
-class Joint(_Part):
+class Joint(_NamedPart):
     """A joint between two links.
 
     Attributes:
@@ -253,7 +253,7 @@ class Joint(_Part):
 
 @fast_init
 @dataclass(frozen=True, eq=False)
-class Frame(_Part):
+class Frame(_NamedPart):
     """A named frame fixed to a link; every link is one.
 
     Attributes:
@@ -271,7 +271,7 @@ class Frame(_Part):
 
 
 @dataclass(frozen=True, eq=False)
-class LoopJoint(_Part):
+class LoopJoint(_NamedPart):
     """A joint that closes a loop between a frame of one link and a frame of another.
 
     Attributes:
@@ -323,7 +323,7 @@ Loop = LoopJoint | Coupling
 
 @fast_init
 @dataclass(frozen=True, eq=False)
-class Body(_Part):
+class Body(_NamedPart):
     """A moving rigid body of the algorithms, with the simple joint that moves it.
 
     Fixed joints are merged into bodies and compound joints are split, so a model has as many

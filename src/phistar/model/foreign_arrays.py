@@ -58,15 +58,14 @@ def refuse_foreign(x: Any, argument: str) -> None:
         )
     if "Tracer" in kind:
         raise ArgumentError(
-            f"{argument} is a JAX tracer ({kind}): machine code cannot run inside jit, grad or "
-            'vmap; robot.compile(name, backend="jax").function can, or call the robot by '
-            f"jax.pure_callback in a function with jax.custom_jvp, {_DERIVATIVES}"
+            f"{argument} is a JAX tracer ({kind}): methods of a robot cannot run inside jit, grad "
+            "or vmap; those of phistar.interop.jax.wrap(robot) can, with its derivatives"
         )
     if getattr(x, "requires_grad", False):
         raise ArgumentError(
             f"{argument} is a torch tensor that requires a gradient, which an array would lose; "
-            f"write a torch.autograd.Function, {_DERIVATIVES}, or pass x.detach().numpy() if no "
-            "gradient is wanted"
+            "phistar.interop.torch.wrap(robot) keeps it, with the robot's derivatives, or pass "
+            "x.detach().numpy() if no gradient is wanted"
         )
     dtype = str(getattr(x, "dtype", "")).removeprefix("torch.")
     if dtype not in ("float64", "double") and "float" in dtype:

@@ -22,11 +22,11 @@ def frame_motions(model: Model, frames: Sequence[str], motions: Array) -> Array:
     xp, placed = namespace(motions), [model.frame(name) for name in frames]
     moving = np.array([frame.body != GROUND for frame in placed], dtype=bool)
     if not moving.any():
-        return xp.zeros((*motions.shape[:-2], len(placed), 6), dtype=motions.dtype)  # type: ignore[no-any-return]
+        return xp.zeros((*motions.shape[:-2], len(placed), 6), dtype=motions.dtype)
     poses = np.array([frame.body_pose for frame in placed])
     carry = motion_transform(pose_inverse(poses)).astype(np.finfo(motions.dtype).dtype)
     bodies = np.array(
         [frame.body if frame.body != GROUND else 0 for frame in placed], dtype=np.int32
     )
     moved = (carry @ motions[..., bodies, :, None])[..., 0]
-    return xp.where(moving[:, None], moved, xp.zeros_like(moved))  # type: ignore[no-any-return]
+    return xp.where(moving[:, None], moved, xp.zeros_like(moved))

@@ -50,12 +50,11 @@ class JointMap:
         tau = self._scale(tau)
         if self.one_to_one:
             return tau[..., self._joints_of_v]
-        columns: list[Array | None] = [None] * self.size
+        columns: dict[int, Array] = {}
         for k, index in enumerate(self.v_indices):
-            known, own = columns[index], tau[..., k]
-            columns[index] = own if known is None else known + own
-        found: Array = namespace(tau).stack(columns, axis=-1)
-        return found
+            own = tau[..., k]
+            columns[index] = columns[index] + own if index in columns else own
+        return namespace(tau).stack([columns[i] for i in range(self.size)], axis=-1)
 
     def _scale(self, x: Array) -> Array:
         """In the precision of x."""

@@ -16,7 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
-from phistar.arrays import Array
+from phistar.arrays import Array, DType
 from phistar.model.components import LoopJoint
 from phistar.model.joints import Axis
 from phistar.spatial import log_se3, pose, pose_inverse, rotation_about
@@ -331,10 +331,20 @@ LOWER_PAIRS = ("weld", "revolute", "prismatic", "spherical", "cylindrical", "pla
 
 def wrench_columns(loop: LoopJoint, relative: Array) -> Array:
     """N (..., rows, 6), a row per multiplier, of relative poses (..., 4, 4)."""
-    kind = LOOP_KINDS[loop.kind]
-    found = kind.columns(loop, pose_entries(relative), _ARRAY_ROOTS)
-    result = np.empty((*relative.shape[:-2], kind.rows, 6), relative.dtype)
-    for i, column in enumerate(found):
+    found = LOOP_KINDS[loop.kind].columns(loop, pose_entries(relative), _ARRAY_ROOTS)
+    return _stacked(found, relative.shape[:-2], relative.dtype)
+
+
+def wrench_rates(loop: LoopJoint, relative: Array, velocity: Array) -> Array | None:
+    """dN/dt (..., rows, 6) as F₂ moves by V_r (..., 6); None if N is constant."""
+    entries = [velocity[..., i] for i in range(6)]
+    found = LOOP_KINDS[loop.kind].column_rates(loop, pose_entries(relative), entries, _ARRAY_ROOTS)
+    return None if found is None else _stacked(found, velocity.shape[:-1], velocity.dtype)
+
+
+def _stacked(columns: Columns, batch: tuple[int, ...], dtype: DType) -> Array:
+    result = np.empty((*batch, len(columns), 6), dtype)
+    for i, column in enumerate(columns):
         for j, entry in enumerate(column):
             result[..., i, j] = entry
     return result

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,6 +35,15 @@ T = TypeVar("T")
 _MAPPINGS = ("joints", "frames", "configurations")
 
 STANDARD_GRAVITY = frozen([0.0, 0.0, -9.81], (3,))
+
+
+class HasModel(Protocol):
+    """A robot, or anything that has a model."""
+
+    @property
+    def model(self) -> Model:
+        """Its model."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)

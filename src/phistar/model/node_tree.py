@@ -240,13 +240,14 @@ class NodeTree:
 
     def D(self, y: Array) -> Array:
         """Dₐ y."""
-        return self._by_node(y, [own.D for own in self.factors])
+        return self.by_node(y, [own.D for own in self.factors])
 
     def D_solve(self, y: Array) -> Array:
         """Dₐ⁻¹ y."""
-        return self._by_node(y, [own.D_inverse for own in self.factors])
+        return self.by_node(y, [own.D_inverse for own in self.factors])
 
-    def _by_node(self, y: Array, blocks: Sequence[Array]) -> Array:
+    def by_node(self, y: Array, blocks: Sequence[Array]) -> Array:
+        """Vectors (..., n) multiplied by a block for the rates of each node."""
         result = self._over_rates(y.shape[:-1], y.dtype)
         for part, block in zip(self.parts, blocks, strict=True):
             result[..., part.rates] = _times(block, y[..., part.rates])

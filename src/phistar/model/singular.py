@@ -85,7 +85,7 @@ def singular_hinges(
             everywhere.
         tolerance: D counts as zero below this fraction of the inertia that moves with the joint.
     """
-    bodies = _with_descendants(model, bodies_without_own_inertia(model))
+    bodies = _with_descendants(model, _suspects(model))
     if not bodies:
         return ()
     q = random_configuration(model, np.random.default_rng(0)) if at is None else at
@@ -105,6 +105,11 @@ def singular_hinges(
     if followed:
         nulls = [f for f in nulls if not _follower_resists(model, q, *f, followed)]
     return tuple(_hinge(model.bodies[k], column) for k, column in reversed(nulls))
+
+
+@cached_on_model
+def _suspects(model: Model) -> list[int]:
+    return bodies_without_own_inertia(model)
 
 
 @cached_on_model

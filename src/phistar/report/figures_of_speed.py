@@ -14,6 +14,10 @@ from phistar.errors import PhistarError
 from phistar.reprs import html_table
 from phistar.robot import Robot
 
+UNITS = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3}
+"""Units of times [s]."""
+REVOLUTE = ("revolute", "continuous")
+"""Joints of the robots that papers count."""
 BATCH = 4096
 """Samples of a timed batch."""
 TIMED_SECONDS = 0.2
@@ -36,24 +40,28 @@ revolute joints: Algorithms 2 and 6."""
 
 def operations_table(robot: Robot) -> str:
     """Multiplications and additions of a sample, exact, beside those that papers print."""
-    serial = all(body.parent == body.index - 1 for body in robot.model.bodies)
-    serial = serial and all(body.joint_kind.nv == 1 for body in robot.model.bodies)
+    bodies = robot.model.bodies
+    in_a_row = all(body.parent == body.index - 1 for body in bodies)
+    in_a_row = in_a_row and all(body.joint_kind.name in REVOLUTE for body in bodies)
     rows = []
     for name in ARGUMENTS:
         try:
             cost = robot.tree.compile(name).cost
         except PhistarError as error:
-            rows.append((name, "", "", str(error)))
-            continue
-        printed = f"{PRINTED[name](robot.nv):.0f}" if serial and name in PRINTED else ""
-        rows.append((name, f"{cost.multiplications}", f"{cost.additions}", printed))
-    head = ("program", "multiplications", "additions", "both, as printed in the literature")
-    note = (
-        "<p>Of one sample, counted in the program that runs. Printed: Jain &amp; Rodriguez 1993, "
-        "Algorithms 2 and 6, for n revolute joints in a row; these figures could not be reproduced "
-        "from the algorithms.</p>"
-    )
-    return html_table(head, rows) + note
+            rows.append([name, str(error), ""])
+        else:
+            rows.append([name, f"{cost.multiplications}", f"{cost.additions}"])
+        if in_a_row:
+            rows[-1].append(f"{PRINTED[name](robot.nv):.0f}" if name in PRINTED else "")
+    head = ["program", "multiplications", "additions"]
+    note = "Of one sample, counted in the program that runs."
+    paper = "Jain &amp; Rodriguez 1993, Algorithms 2 and 6"
+    if in_a_row:
+        head.append("both, in print")
+        note += f" In print: {paper}, whose counts could not be derived from the algorithms."
+    else:
+        note += f" Papers ({paper}) print counts for revolute joints in a row only."
+    return html_table(head, rows) + f"<p>{note}</p>"
 
 
 def times_table(robot: Robot) -> str:
@@ -69,8 +77,14 @@ def times_table(robot: Robot) -> str:
         except PhistarError as error:
             rows.append((name, str(error), ""))
             continue
-        rows.append((name, f"{1e6 * alone:.3g} µs", f"{1e9 * batch:.4g} ns"))
+        rows.append((name, duration_text(alone), duration_text(batch)))
     return html_table(("program", "one call", f"per sample of {BATCH}"), rows)
+
+
+def duration_text(seconds: float) -> str:
+    """A time in ns, µs or ms, with three digits."""
+    unit = next((name for name, size in UNITS.items() if seconds < 999.5 * size), "ms")
+    return f"{float(f'{seconds / UNITS[unit]:.3g}'):g} {unit}"
 
 
 def _argument(robot: Robot, name: str, rng: np.random.Generator) -> Array:

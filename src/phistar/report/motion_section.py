@@ -12,6 +12,9 @@ from phistar.reprs import html_folded, html_picture, html_table
 from phistar.robot import Robot
 from phistar.sim import Simulation
 
+NOISE = 1e-12
+"""Coordinates and speeds [rad, m, rad/s, m/s] that are rounding."""
+
 
 def motion_section(robot: Robot, sim: Simulation) -> str:
     """Curves, what is conserved, and where joints come near their limits."""
@@ -46,5 +49,10 @@ def _ranges(robot: Robot, sim: Simulation) -> list[tuple[str, ...]]:
             *(["speed"] if fast > limits.velocity[0] else []),
         ]
         kept = f"no: {' and '.join(over)}" if over else "yes"
-        rows.append((name, f"{low:.4g}", f"{high:.4g}", f"{fast:.4g}", kept))
+        rows.append((name, *(_number(x) for x in (low, high, fast)), kept))
     return rows
+
+
+def _number(x: float) -> str:
+    """Four digits; what rounding leaves of zero is zero."""
+    return f"{x if abs(x) > NOISE else 0.0:.4g}"

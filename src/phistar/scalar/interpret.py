@@ -77,11 +77,9 @@ def run(program: ScalarProgram, inputs: Mapping[str, Array]) -> dict[str, Array]
 
 def _matrix_product(product: MatrixProduct, work: Array) -> Array:
     """Minus the left matrix times the right one, rows one after the other."""
-    size = product.rows**2
-    left = work[:, product.left_slot : product.left_slot + size].reshape(
-        -1, product.rows, product.rows
-    )
-    right = np.zeros((len(work), product.rows, len(product.right_slots)), work.dtype)
+    rows, inner = product.rows, product.inner
+    left = work[:, product.left_slot : product.left_slot + rows * inner].reshape(-1, rows, inner)
+    right = np.zeros((len(work), inner, len(product.right_slots)), work.dtype)
     for j, column in enumerate(product.right_slots):
         for row, slot in column.items():
             right[:, row, j] = work[:, slot]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from phistar.errors import LoweringError
 from phistar.model.model import Model
@@ -42,6 +42,32 @@ from phistar.sweeps.matrix_requests import LoweredBundle, MatrixForm
 from phistar.thresholds import POLICY
 
 MatrixEntries = Mapping[tuple[int, int], Scalar]
+Places = Sequence[tuple[int, int]]
+"""Rows and columns of entries."""
+
+
+@dataclass(frozen=True)
+class BundlePart:
+    """What is wanted of the matrices of a bundle.
+
+    Attributes:
+        names: The matrices.
+        rows, columns: Those of all of them that are wanted, in order.
+        places: Entries that are wanted of some, in place of all of their rows and columns; not of
+            products.
+        with_vectors: Whether the vectors of the bundle are wanted, too.
+    """
+
+    names: Sequence[str]
+    rows: Sequence[int]
+    columns: Sequence[int]
+    places: Mapping[str, Places] = field(default_factory=dict)
+    with_vectors: bool = True
+
+    def places_of(self, name: str) -> Places:
+        """The entries of a matrix that are wanted, in order."""
+        return self.places.get(name) or [(i, j) for i in self.rows for j in self.columns]
+
 
 FORCE_BY_Q = "tau_q"
 """Name of the derivatives of joint forces along steps of q, with forces held in link axes."""
@@ -53,6 +79,7 @@ def to_fused(
     absent: Set[str] = frozenset(),
     options: LoweringOptions = DEFAULT_OPTIONS,
     wrenches: WrenchFrames | None = None,
+    part: BundlePart | None = None,
 ) -> Unrolled:
     """An assembly, unrolled for a robot.
 
@@ -63,8 +90,11 @@ def to_fused(
         options: What may be chosen.
         wrenches: Frames on which wrenches are given, in place of external forces on links. Those
             that are held in the world are known to products of matrices only.
+        part: What is wanted of its matrices, by products where there are some; None: all.
     """
     rest = (assembly, model, absent, options, wrenches)
+    if part is not None:
+        return _ProductTracer(*rest, part).program()
     if wrenches is not None and wrenches.turn:
         return _ProductTracer(*rest).program()
     if not assembly.matrices and assembly.split is not None:
@@ -101,6 +131,7 @@ class _FusedTracer(ABC):
         absent: Set[str],
         options: LoweringOptions,
         wrenches: WrenchFrames | None = None,
+        part: BundlePart | None = None,
     ) -> None:
         self.assembly = assembly
         self.model = model
@@ -112,6 +143,8 @@ class _FusedTracer(ABC):
         if self.seated is not None:
             self.wrenches = link_wrenches(self.traced_links, self.seated)
         self.size = sum(body.joint_kind.nv for body in model.bodies)
+        every = range(self.size)
+        self.part = part or BundlePart(assembly.outputs, every, every)
         self.stores: list[Store] = []
         self.products: list[MatrixProduct] = []
         self.row_loops: list[RowLoop] = []
@@ -119,9 +152,9 @@ class _FusedTracer(ABC):
 
     def program(self) -> Unrolled:
         """The unrolled program."""
-        vectors = self._vectors()
+        vectors = self._vectors() if self.part.with_vectors else {}
         programs, unread = self._matrices()
-        sizes = dict.fromkeys(self.assembly.outputs, self.size**2)
+        sizes = {name: len(self.part.places_of(name)) for name in self.part.names}
         given: dict[str, int] = {}
         for program in (self.assembly.vectors.program, *programs):
             unused = self.absent | unread
@@ -160,13 +193,11 @@ class _FusedTracer(ABC):
         return self.slots - 1
 
     def _store(self, name: str, entries: MatrixEntries, others: Set[int] = frozenset()) -> None:
-        """All entries but some; what has no number is zero."""
-        size = self.size
+        """All entries that are wanted but some; what has no number is zero."""
         self.stores += [
-            Store(name, i * size + j, "", entries.get((i, j), 0.0))
-            for i in range(size)
-            for j in range(size)
-            if i * size + j not in others
+            Store(name, place, "", entries.get(at, 0.0))
+            for place, at in enumerate(self.part.places_of(name))
+            if place not in others
         ]
 
 
@@ -181,11 +212,13 @@ class _ProductTracer(_FusedTracer):
             found[FORCE_BY_Q] = _difference(found[FORCE_BY_Q], stiffness(self.wrenches))
         kept: dict[str, int] = {}
         for name, (left, right) in assembly.products.items():
+            if name not in self.part.names:
+                continue
             if self.size <= POLICY.max_product_rows_unrolled:
                 found[name] = self._expanded(found[left], found[right])
             else:
                 self._product(name, left, right, found, kept)
-        for name in assembly.outputs:
+        for name in self.part.names:
             if name in found:
                 self._store(name, found[name])
         programs = [form.schedule.program for form in chosen.values()]
@@ -222,14 +255,16 @@ class _ProductTracer(_FusedTracer):
             raise LoweringError(f"{left} is itself a product; it cannot be a factor of {name}")
         if left not in kept:
             kept[left] = self.slots
-            for i in range(self.size):
+            for i in self.part.rows:
                 for k in range(self.size):
                     self._spill(found[left].get((i, k), 0.0))
         columns: list[dict[int, int]] = [{} for _ in range(self.size)]
+        wanted = frozenset(self.part.columns)
         for (k, j), x in sorted(found[right].items(), key=lambda item: item[0][::-1]):
-            if not (isinstance(x, float) and x == 0.0):
+            if j in wanted and not (isinstance(x, float) and x == 0.0):
                 columns[j][k] = self._spill(x)
-        self.products.append(MatrixProduct(name, kept[left], self.size, columns))
+        rows, chosen = len(self.part.rows), [columns[j] for j in self.part.columns]
+        self.products.append(MatrixProduct(name, kept[left], rows, chosen, self.size))
 
 
 class _BranchTracer(_FusedTracer):

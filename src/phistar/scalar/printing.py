@@ -53,7 +53,7 @@ def _unrolled_lines(program: Unrolled) -> Iterator[str]:
     yield from _block_lines(program.block, "")
     for product in program.products:
         filled = sum(map(len, product.right_slots))
-        shape = f"{product.rows} x {product.rows} at slot {product.left_slot}"
+        shape = f"{product.rows} x {product.inner} at slot {product.left_slot}"
         right_slots = f"{len(product.right_slots)} columns with {filled} numbers"
         yield f"{product.output} = -({shape}) ({right_slots})"
     for repeat in program.row_loops:

@@ -130,15 +130,22 @@ class MatrixProduct:
     Attributes:
         output: Its name; rows one after the other.
         left_slot: The slot of the first entry of the left matrix, whose rows follow one another.
-        rows: How many rows and columns the left matrix has.
+        rows: How many rows the left matrix has.
         right_slots: For each column of the right matrix, the rows that are not zero and their
             slots.
+        left_columns: Columns of the left matrix; 0: as many as rows.
     """
 
     output: str
     left_slot: int
     rows: int
     right_slots: Sequence[Mapping[int, int]]
+    left_columns: int = 0
+
+    @property
+    def inner(self) -> int:
+        """Columns of the left matrix, which are rows of the right one."""
+        return self.left_columns or self.rows
 
     def count(self) -> Counter[str]:
         """Operations on a sample."""

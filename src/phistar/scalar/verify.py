@@ -162,9 +162,9 @@ def _verify_unrolled(program: Unrolled) -> None:
 
 def _verify_product(product: MatrixProduct, kept: set[int], outputs: _Outputs) -> None:
     where = f"product {product.output}"
-    read = {*range(product.left_slot, product.left_slot + product.rows**2)}
+    read = {*range(product.left_slot, product.left_slot + product.rows * product.inner)}
     for column in product.right_slots:
-        if not all(_is_entry(row, product.rows) for row in column):
+        if not all(_is_entry(row, product.inner) for row in column):
             raise VerifyError(f"{where}: a column has rows that the left matrix does not have")
         read.update(column.values())
     if not read <= kept:

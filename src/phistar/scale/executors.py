@@ -10,13 +10,14 @@ from functools import partial
 from typing import Any
 
 from phistar.errors import ArgumentError
-from phistar.scale.packages import distributed, is_client
+from phistar.scale.packages import Scheduler, distributed, is_client
 
-Results = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
+Task = Callable[[Any], object]
+Results = Callable[[Task, Iterable[object]], Iterator[Any]]
 
 
 @contextmanager
-def executor(scheduler: Any, threads: int, progress: bool) -> Iterator[Results]:
+def executor(scheduler: Scheduler, threads: int, progress: bool) -> Iterator[Results]:
     """Something that gives the results of a function for tasks, in the order they are ready."""
     if scheduler is None or scheduler == "threads":
         with ThreadPoolExecutor(threads) as pool:
@@ -33,9 +34,7 @@ def executor(scheduler: Any, threads: int, progress: bool) -> Iterator[Results]:
         )
 
 
-def _by_pool(
-    pool: ThreadPoolExecutor, function: Callable[[Any], Any], tasks: Iterable[Any]
-) -> Iterator[Any]:
+def _by_pool(pool: ThreadPoolExecutor, function: Task, tasks: Iterable[object]) -> Iterator[Any]:
     futures = [pool.submit(function, task) for task in tasks]
     try:
         for future in as_completed(futures):
@@ -46,7 +45,7 @@ def _by_pool(
 
 
 def _by_cluster(
-    client: Any, progress: bool, function: Callable[[Any], Any], tasks: Iterable[Any]
+    client: Scheduler, progress: bool, function: Task, tasks: Iterable[object]
 ) -> Iterator[Any]:
     if progress and client.dashboard_link:
         print(f"Dask's dashboard: {client.dashboard_link}")

@@ -22,15 +22,16 @@ from phistar.ident.base_parameters import BaseParameters, base_parameters
 from phistar.ident.columns import Columns
 from phistar.ident.doubts import doubts
 from phistar.ident.equations import TorqueEquations, fold_edges, pile_of
-from phistar.ident.identify import REST_SHARE, solve_parts
+from phistar.ident.identify_robot import REST_SHARE, solve_parts
 from phistar.ident.result import Identification
 from phistar.ident.triangles import Pile
 from phistar.progress import progress_bar
 from phistar.robot import Robot
 from phistar.scale.executors import executor
 from phistar.scale.final_code import final_code
+from phistar.scale.packages import Scheduler, StoredArray
 from phistar.scale.stores import open_inputs, row_count
-from phistar.scale.travel import travelling
+from phistar.scale.travel import Travelling, travelling
 from phistar.thresholds import POLICY
 
 LOG = ("q", "v", "vdot", "tau")
@@ -44,7 +45,11 @@ class _StoredLog:
     """Equations of a log in a store, which are made on workers."""
 
     def __init__(
-        self, robot: Robot, options: Mapping[str, Any], arrays: Mapping[str, Any], rest: Array
+        self,
+        robot: Robot,
+        options: Mapping[str, Any],
+        arrays: Mapping[str, StoredArray],
+        rest: Array,
     ) -> None:
         self._made_of = (robot, dict(options), dict(arrays), rest)
         self.arrays = arrays
@@ -52,7 +57,7 @@ class _StoredLog:
             self.base: BaseParameters = base_parameters(Columns.of(robot, **options))
         self.equations = self._equations(arrays)
 
-    def __reduce__(self) -> tuple[Any, tuple[str, bytes]]:
+    def __reduce__(self) -> Travelling:
         robot, options, arrays, rest = self._made_of
         told = blake2b(robot.model.fingerprint.encode(), digest_size=16)
         told.update(repr(sorted(options.items())).encode() + rest.tobytes())
@@ -66,7 +71,7 @@ class _StoredLog:
         with final_code():
             return pile_of(self._equations(read), 0, last - first, number)
 
-    def _equations(self, arrays: Mapping[str, Any]) -> TorqueEquations:
+    def _equations(self, arrays: Mapping[str, StoredArray]) -> TorqueEquations:
         rest = self._made_of[3]
         return TorqueEquations(
             self.base, arrays["q"], arrays["v"], arrays["vdot"], arrays["tau"], rest
@@ -75,7 +80,7 @@ class _StoredLog:
 
 def identify(
     robot: Robot,
-    inputs: Any,
+    inputs: object,
     *,
     friction: Sequence[str] | bool = True,
     rotors: bool = True,
@@ -85,7 +90,7 @@ def identify(
     prior_weight: float = 1.0,
     folds: int = 5,
     rest_speed: ArrayLike | None = None,
-    scheduler: Any = None,
+    scheduler: Scheduler = None,
     threads: int = 2,
     progress: bool = True,
 ) -> Identification:
@@ -147,7 +152,7 @@ def _tasks(count: int, folds: int, numbers: int) -> list[tuple[int, int, int, in
     return found
 
 
-def _some_samples(arrays: Mapping[str, Any], count: int) -> dict[str, Array]:
+def _some_samples(arrays: Mapping[str, StoredArray], count: int) -> dict[str, Array]:
     """Samples by which the log is judged, in a few runs of it."""
     if count < 1:
         raise ArgumentError("the log has no samples")
@@ -159,7 +164,7 @@ def _some_samples(arrays: Mapping[str, Any], count: int) -> dict[str, Array]:
     }
 
 
-def _read(arrays: Mapping[str, Any], first: int, last: int) -> dict[str, Array]:
+def _read(arrays: Mapping[str, StoredArray], first: int, last: int) -> dict[str, Array]:
     """Some rows of all arrays, all of them finite."""
     found = {name: np.asarray(x[first:last], dtype=float) for name, x in arrays.items()}
     for name, rows in found.items():

@@ -13,11 +13,11 @@ from phistar.arrays import Array
 from phistar.errors import ArgumentError
 from phistar.robot import Robot
 from phistar.scale.chunking import rows_per_task
-from phistar.scale.packages import dask_array, is_dask_array, is_zarr_array
+from phistar.scale.packages import StoredArray, dask_array, is_dask_array, is_zarr_array
 from phistar.scale.work import RESULT, Output, Quantity, Work, common_dtype
 
 
-def map(robot: Robot, quantity: Quantity, *arrays: Any, **options: Any) -> Any:
+def map(robot: Robot, quantity: Quantity, *arrays: StoredArray, **options: Any) -> StoredArray:
     """A quantity of a robot for every row of some arrays, as Dask arrays.
 
     Nothing is computed yet: ``compute()``, ``to_zarr()`` or any further Dask operation does, with
@@ -51,7 +51,7 @@ def map(robot: Robot, quantity: Quantity, *arrays: Any, **options: Any) -> Any:
     numbers = sum(x.shape[-1] for x in given) + sum(output.size for output in outputs)
     blocks = _in_chunks(given, fixed, lead, rows_per_task(work, numbers))
     packed = _packed(work, outputs, blocks, len(lead))
-    found: dict[str, Any] = {output.name: _part(packed, output, lead) for output in outputs}
+    found: dict[str, StoredArray] = {output.name: _part(packed, output, lead) for output in outputs}
     if set(found) == {RESULT} and not constant:
         return found[RESULT]
     return {**found, **constant}
@@ -61,7 +61,7 @@ def _has_rows(x: object) -> bool:
     return is_dask_array(x) or is_zarr_array(x) or (isinstance(x, np.ndarray) and x.ndim > 1)
 
 
-def _with_rows(x: Any) -> Any:
+def _with_rows(x: StoredArray) -> StoredArray:
     if isinstance(x, str | Path):
         raise ArgumentError(
             f"an array is {str(x)!r}, a path; open it first, zarr.open_array(path), or let "
@@ -70,7 +70,7 @@ def _with_rows(x: Any) -> Any:
     return x if is_dask_array(x) or is_zarr_array(x) else np.asarray(x)
 
 
-def _common_lead(work: Work, arrays: Sequence[Any]) -> tuple[int, ...]:
+def _common_lead(work: Work, arrays: Sequence[StoredArray]) -> tuple[int, ...]:
     leads = {tuple(x.shape[:-1]) for x in arrays if x.ndim > 1}
     if len(leads) != 1:
         shapes = ", ".join(str(tuple(x.shape)) for x in arrays)
@@ -80,14 +80,14 @@ def _common_lead(work: Work, arrays: Sequence[Any]) -> tuple[int, ...]:
 
 
 def _in_chunks(
-    arrays: Sequence[Any], fixed: Sequence[bool], lead: tuple[int, ...], rows: int
-) -> list[Any]:
+    arrays: Sequence[StoredArray], fixed: Sequence[bool], lead: tuple[int, ...], rows: int
+) -> list[StoredArray]:
     """Dask arrays with the same chunks of rows; vectors as they are."""
     da = dask_array()
     told = next((x for x in arrays if is_dask_array(x) and x.ndim > 1), None)
     inner = int(np.prod(lead[1:]))
     chunks: Any = (max(1, rows // max(1, inner)), *lead[1:]) if told is None else told.chunks[:-1]
-    found: list[Any] = []
+    found: list[StoredArray] = []
     for x, same in zip(arrays, fixed, strict=True):
         if same:
             found.append(np.asarray(x))
@@ -100,11 +100,13 @@ def _in_chunks(
     return found
 
 
-def _packed(work: Work, outputs: Sequence[Output], blocks: Sequence[Any], axes: int) -> Any:
+def _packed(
+    work: Work, outputs: Sequence[Output], blocks: Sequence[StoredArray], axes: int
+) -> StoredArray:
     """(..., numbers) of all outputs side by side."""
     da = dask_array()
     rows = tuple(range(axes))
-    arguments: list[Any] = []
+    arguments: list[StoredArray] = []
     vectors: dict[int, Array] = {}
     for place, block in enumerate(blocks):
         if is_dask_array(block):
@@ -145,7 +147,7 @@ def _block(
     return packed.reshape(*lead, packed.shape[-1])
 
 
-def _part(packed: Any, output: Output, lead: tuple[int, ...]) -> Any:
+def _part(packed: StoredArray, output: Output, lead: tuple[int, ...]) -> StoredArray:
     """One output of packed rows, in its own shape and type."""
     part = packed[..., output.part].reshape(*lead, *output.shape)
     return part.astype(output.dtype)

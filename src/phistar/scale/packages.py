@@ -4,16 +4,20 @@
 from __future__ import annotations
 
 import sys
-from functools import cache
 from typing import Any
 
 from phistar.errors import MissingExtraError
+from phistar.file_packages import Package
 
 EXTRA = "dask"
 
+StoredArray = Any
+"""An array of NumPy, Dask or Zarr, the types of which are known only where they are installed."""
+Scheduler = Any
+"""None, a name, an address, or a client of a Dask cluster."""
 
-@cache
-def dask_array() -> Any:
+
+def dask_array() -> Package:
     """The module ``dask.array``."""
     try:
         import dask.array as found
@@ -22,8 +26,7 @@ def dask_array() -> Any:
     return found
 
 
-@cache
-def distributed() -> Any:
+def distributed() -> Package:
     """The package ``distributed``."""
     try:
         import distributed as found
@@ -32,8 +35,7 @@ def distributed() -> Any:
     return found
 
 
-@cache
-def thread_limits() -> Any:
+def thread_limits() -> Package:
     """``threadpool_limits`` of ``threadpoolctl``."""
     try:
         from threadpoolctl import threadpool_limits as found

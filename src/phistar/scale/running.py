@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from phistar.progress import progress_bar
 from phistar.robot import Robot
 from phistar.scale.chunking import rows_per_task
 from phistar.scale.executors import executor
+from phistar.scale.packages import Scheduler, StoredArray
 from phistar.scale.stores import ResultStore, open_inputs, row_count
 from phistar.scale.work import Output, Quantity, Work, argument_names
 
@@ -86,14 +86,14 @@ class StoreFullError(PhistarError, OSError):
 def run(
     robot: Robot,
     quantity: Quantity,
-    inputs: Any,
+    inputs: object,
     out: str | Path,
     *,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
     rows: int | None = None,
     resume: bool = False,
     overwrite: bool = False,
-    scheduler: Any = None,
+    scheduler: Scheduler = None,
     threads: int = 2,
     on_error: str = "raise",
     progress: bool = True,
@@ -153,7 +153,9 @@ def run(
     return report
 
 
-def _taken(robot: Robot, quantity: Quantity, inputs: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _taken(
+    robot: Robot, quantity: Quantity, inputs: object
+) -> tuple[dict[str, StoredArray], tuple[str, ...]]:
     """Arrays that a quantity takes, and the names of others in the group."""
     arrays = open_inputs(inputs)
     known = argument_names(robot, quantity)
@@ -165,10 +167,10 @@ def _taken(robot: Robot, quantity: Quantity, inputs: Any) -> tuple[dict[str, Any
 
 def _run_tasks(
     work: Work,
-    arrays: Mapping[str, Any],
+    arrays: Mapping[str, StoredArray],
     store: ResultStore,
     resume: bool,
-    scheduler: Any,
+    scheduler: Scheduler,
     threads: int,
     progress: bool,
 ) -> RunReport:
@@ -188,7 +190,7 @@ def _run_tasks(
 
 
 def _do_task(
-    work: Work, inputs: Mapping[str, Any], store: ResultStore, resume: bool, task: int
+    work: Work, inputs: Mapping[str, StoredArray], store: ResultStore, resume: bool, task: int
 ) -> str | FailedTask:
     """One task, on a worker."""
     if resume and store.is_done(task):

@@ -12,14 +12,13 @@ import json
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.file_packages import zarr
-from phistar.scale.packages import is_zarr_array
+from phistar.scale.packages import StoredArray, is_zarr_array
 from phistar.scale.work import Output
 
 CHECKSUMS = "checksums"
@@ -29,7 +28,7 @@ IDENTITY = "phistar"
 """Attribute of a store that says what made it."""
 
 
-def open_inputs(source: Any, names: Sequence[str] | None = None) -> dict[str, Any]:
+def open_inputs(source: StoredArray, names: Sequence[str] | None = None) -> dict[str, StoredArray]:
     """Zarr arrays by name, of a group, its path, or a mapping from names to arrays or their paths.
 
     Args:
@@ -40,8 +39,9 @@ def open_inputs(source: Any, names: Sequence[str] | None = None) -> dict[str, An
         return {name: _opened_array(name, each) for name, each in source.items()}
     group = source
     if isinstance(source, str | Path):
+        package = zarr()
         try:
-            group = zarr().open_group(str(source), mode="r")
+            group = package.open_group(str(source), mode="r")
         except Exception as error:
             # Zarr's errors for a path without a group differ from version to version.
             raise ArgumentError(f"cannot read a Zarr group from {str(source)!r}: {error}") from None
@@ -54,7 +54,7 @@ def open_inputs(source: Any, names: Sequence[str] | None = None) -> dict[str, An
     return {name: found[name] for name in names}
 
 
-def _opened_array(name: str, source: Any) -> Any:
+def _opened_array(name: str, source: StoredArray) -> StoredArray:
     if is_zarr_array(source):
         return source
     if isinstance(source, np.ndarray):
@@ -70,7 +70,7 @@ def _opened_array(name: str, source: Any) -> Any:
         ) from None
 
 
-def row_count(arrays: Mapping[str, Any]) -> int:
+def row_count(arrays: Mapping[str, StoredArray]) -> int:
     """Rows of arrays that all have the same number of them."""
     lengths = {name: x.shape[0] for name, x in arrays.items()}
     if len(set(lengths.values())) != 1:
@@ -104,7 +104,7 @@ class ResultStore:
         start = task * self.rows_per_task
         return slice(start, min(start + self.rows_per_task, self.rows))
 
-    def create(self, identity: Mapping[str, Any], constant: Mapping[str, Array]) -> None:
+    def create(self, identity: Mapping[str, object], constant: Mapping[str, Array]) -> None:
         """Make the arrays, with no numbers in them; arrays that are the same for all rows too."""
         group = zarr().open_group(self.path, mode="w")
         for output in self.outputs:
@@ -121,7 +121,7 @@ class ResultStore:
             group.create_array(name, data=array)
         group.attrs[IDENTITY] = dict(identity)
 
-    def check_identity(self, identity: Mapping[str, Any]) -> None:
+    def check_identity(self, identity: Mapping[str, object]) -> None:
         """Refuse to go on with a store that other work made.
 
         Raises:
@@ -173,5 +173,5 @@ def checksum(arrays: Sequence[Array]) -> int:
     return int.from_bytes(told.digest(), "little") or 1
 
 
-def _as_json(value: Any) -> Any:
+def _as_json(value: object) -> object:
     return json.loads(json.dumps(value))

@@ -10,23 +10,23 @@ import pickle
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
 
 KEPT = 16
 """Objects that a process keeps, with their robots and compiled code."""
 
-_kept: OrderedDict[str, Any] = OrderedDict()
+Travelling = tuple[Callable[[str, bytes], object], tuple[str, bytes]]
+"""What ``__reduce__`` gives."""
+
+_kept: OrderedDict[str, object] = OrderedDict()
 _lock = threading.Lock()
 
 
-def travelling(
-    digest: str, make: Callable[..., Any], *arguments: Any
-) -> tuple[Callable[[str, bytes], Any], tuple[str, bytes]]:
+def travelling(digest: str, make: Callable[..., object], *arguments: object) -> Travelling:
     """What ``__reduce__`` gives for an object that is made of some arguments."""
     return _arrive, (digest, pickle.dumps((make, arguments)))
 
 
-def _arrive(digest: str, pickled: bytes) -> Any:
+def _arrive(digest: str, pickled: bytes) -> object:
     """The object that a digest stands for: the one that is kept, or the one that was sent."""
     with _lock:
         if digest not in _kept:

@@ -14,18 +14,19 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from hashlib import blake2b
 from inspect import signature
-from typing import Any
 
 import numpy as np
 
-from phistar.arrays import Array
+from phistar.arguments import require_robot
+from phistar.arrays import Array, DType
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.kernels import RobotKernel
 from phistar.robot import Robot
 from phistar.scale.final_code import final_code
-from phistar.scale.travel import travelling
+from phistar.scale.packages import StoredArray
+from phistar.scale.travel import Travelling, travelling
 
-Quantity = str | RobotKernel | Callable[..., Any]
+Quantity = str | RobotKernel | Callable[..., object]
 
 RESULT = "result"
 """Name of a result that is one array."""
@@ -83,8 +84,9 @@ class Work:
         quantity: Quantity,
         positional: int,
         keywords: Sequence[str] = (),
-        options: Mapping[str, Any] | None = None,
+        options: Mapping[str, object] | None = None,
     ) -> None:
+        require_robot(robot)
         if isinstance(quantity, str) and not callable(getattr(robot, quantity, None)):
             methods = [name for name in dir(robot) if not name.startswith("_")]
             raise UnknownNameError("quantity", quantity, methods)
@@ -94,7 +96,7 @@ class Work:
         self.keywords = tuple(keywords)
         self.options = dict(options or {})
 
-    def __reduce__(self) -> tuple[Callable[[str, bytes], Any], tuple[str, bytes]]:
+    def __reduce__(self) -> Travelling:
         made_of = (self.robot, self.quantity, self.positional, self.keywords, self.options)
         return travelling(self.digest, Work, *made_of)
 
@@ -118,16 +120,16 @@ class Work:
             told.update(name.encode() + pickle.dumps(value))
         return told.hexdigest()
 
-    def call(self, blocks: Sequence[Array]) -> Any:
+    def call(self, blocks: Sequence[Array]) -> object:
         """The result for blocks (rows, ...), on this thread alone."""
         given = list(blocks[: self.positional])
         named = dict(zip(self.keywords, blocks[self.positional :], strict=True))
         with final_code():
             return self._function()(*given, **named, **self.options)
 
-    def _function(self) -> Callable[..., Any]:
+    def _function(self) -> Callable[..., object]:
         if isinstance(self.quantity, str):
-            method: Callable[..., Any] = getattr(self.robot, self.quantity)
+            method: Callable[..., object] = getattr(self.robot, self.quantity)
             return method
         if isinstance(self.quantity, RobotKernel):
             return self.quantity
@@ -178,7 +180,7 @@ class Work:
             raise ArgumentError(f"{self.name} gives no array that has a row for each row given")
         return found, constant
 
-    def example_rows(self, arrays: Sequence[Any]) -> list[Array]:
+    def example_rows(self, arrays: Sequence[StoredArray]) -> list[Array]:
         """A few rows of each array (..., n).
 
         For the robot's own quantities the neutral configuration and zeros, so that nothing is
@@ -199,7 +201,7 @@ class Work:
         return [*argument_names(self.robot, self.quantity)[: self.positional], *self.keywords]
 
 
-def _first_rows(x: Any) -> Array:
+def _first_rows(x: StoredArray) -> Array:
     """The first rows of an array (..., n), again and again if it has few."""
     rows = max(_PROBES)
     lead = (slice(rows),) + (0,) * (x.ndim - 2)
@@ -218,12 +220,12 @@ def argument_names(robot: Robot, quantity: Quantity) -> list[str]:
     return []
 
 
-def common_dtype(outputs: Sequence[Output]) -> Any:
+def common_dtype(outputs: Sequence[Output]) -> DType:
     """The type that holds the numbers of all outputs."""
     return np.result_type(*(output.dtype for output in outputs))
 
 
-def result_arrays(result: Any) -> dict[str, Array]:
+def result_arrays(result: object) -> dict[str, Array]:
     """All arrays of a result, by the names of its attributes.
 
     Raises:

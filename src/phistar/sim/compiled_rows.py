@@ -16,39 +16,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from phistar.arrays import Array
-from phistar.compile import joint_map, traced_executable
+from phistar.compile import joint_map
 from phistar.model.model import Model
-from phistar.scalar.trace.unilateral_rows import StepRows
 from phistar.sim.compiled_stepper import (
     CompiledStepper,
     has_traced_code,
     make_compiled_stepper,
 )
 from phistar.sim.joint_rows import JointRows
-from phistar.sim.kernels import small_kernel
-from phistar.sim.loop_stepper import LoopStepper, LoopVelocity
+from phistar.sim.loop_rollout import LoopLevels, make_loop_rollouts
+from phistar.sim.loop_stepper import LoopVelocity, make_loop_stepper
+from phistar.sim.row_program import RowProgram
 from phistar.sim.row_stepper import RowStepper
-from phistar.sim.schemes import EvaluateRates, Scheme
+from phistar.sim.schemes import Scheme
+from phistar.sim.step_kernels import small_kernel
 from phistar.sim.stepper import PerSample, Stepper, SteppingOptions, StepSpan
-from phistar.sim.unilateral_row import joint_rows
 from phistar.sim.variables import RatePrograms, Variable
 from phistar.thresholds import POLICY
 
 if TYPE_CHECKING:
-    from phistar.backends.llvm.run.machine_kernel import MachineKernel
-    from phistar.backends.llvm.run.rollout import StepCall
-
-
-class RowProgram:
-    """The program of rows, which forces its impulses are, and whether some are of limits."""
-
-    def __init__(self, model: Model, parts: tuple[str, ...], implicit: bool) -> None:
-        joints = joint_rows(model, parts, implicit=implicit)
-        rows = StepRows(joints, sweeps=POLICY.joint_row_sweeps, correction=0.0)
-        self.key = ("unilateral_step", rows)
-        self.entries = tuple(row.v for row in rows.bounded)
-        self.count = max(len(self.entries), 1)
-        self.stops = "limits" in parts
+    from phistar.backends.llvm.run.step_loop import StepCall
 
 
 class TellsLimits(Stepper):
@@ -63,7 +50,7 @@ class GuardedStepper(CompiledStepper, TellsLimits):
     """Smooth steps, compiled, that tell which samples went beyond a limit."""
 
     def _calls(self, scheme: Scheme) -> list[StepCall]:
-        from phistar.backends.llvm.run.rollout import StepCall
+        from phistar.backends.llvm.run.step_loop import StepCall
 
         keep = small_kernel(self._model, "limit_programs.kept", (), self._real)
         flag = small_kernel(self._model, "limit_programs.flagged", (), self._real)
@@ -92,55 +79,23 @@ class CompiledRowStepper(CompiledStepper):
     Args:
         model, program, options: As of ``CompiledStepper``.
         rows: The program of rows.
-        smooth: Springs and dampers that push.
-        rubs: Whether there is friction: rows count in every step then.
     """
 
     def __init__(
-        self,
-        model: Model,
-        program: RatePrograms,
-        options: SteppingOptions,
-        rows: RowProgram,
-        smooth: tuple[str, ...],
-        rubs: bool,
+        self, model: Model, program: RatePrograms, options: SteppingOptions, rows: RowProgram
     ) -> None:
-        self.rows, self._smooth, self._rubs = rows, smooth, rubs
+        self.rows = rows
         super().__init__(model, program, options)
         self._impulses = PerSample(rows.count, dtype=options.dtype)
 
     def _calls(self, scheme: Scheme) -> list[StepCall]:
-        from phistar.backends.llvm.run.rollout import StepCall
-
-        model, real = self._model, self._real
-        # Where velocity is stepped first, rows that do nothing leave the smooth step as it is.
-        steps_velocity = any(
-            isinstance(p, EvaluateRates) and p.velocity_only for p in scheme.instructions
-        )
-        again = not (self._rubs or steps_velocity)
-        calls = self._stage_calls(scheme, end=("q_smooth", "x_smooth")) if again else []
-        given = "tau"
-        if self._smooth and not scheme.implicit:
-            push = small_kernel(model, "passive_programs.forced", (self._smooth, True), real)
-            calls.append(StepCall(push, ("q0", "x0", "tau"), ("tau_pushed",)))
-            given = "tau_pushed"
-        solved = ("q_rows", "x_rows", "impulses_next")
-        read = ("q0", "x0", given, "h", "impulses")
-        calls.append(StepCall(row_kernel(model, self.rows, real), read, solved))
-        hold = small_kernel(model, "limit_programs.held", (self.rows.entries,), real)
-        calls.append(
-            StepCall(hold, ("q0", "tau", "h", "impulses_next"), ("q_kept", "tau_held", "impulses"))
-        )
-        if again:
-            calls += self._stage_calls(scheme, "tau_held", ("q_stopped", "x_stopped"))
-            choose = small_kernel(model, "limit_programs.chosen", (), real)
-            ends = ("q_kept", "q_smooth", "x_smooth", "q_stopped", "x_stopped")
-            return [*calls, StepCall(choose, ends, ("q0", "x0"))]
-        calls += self._stage_calls(scheme, "tau_held")
-        if not self.rows.stops:
-            return calls
-        clamp = small_kernel(model, "limit_programs.clamped", (), real)
-        return [*calls, StepCall(clamp, ("q_kept", "q0"), ("q0",))]
+        rows, real = self.rows, self._real
+        hold, end = rows.hold_calls(scheme, real), rows.end_calls(scheme, real)
+        if not rows.tries_smooth(scheme):
+            return [*hold, *self._stage_calls(scheme, "tau_held"), *end]
+        smooth = self._stage_calls(scheme, end=("q_smooth", "x_smooth"))
+        stopped = self._stage_calls(scheme, "tau_held", ("q_stopped", "x_stopped"))
+        return [*smooth, *hold, *stopped, *end]
 
     def run(self, span: StepSpan) -> bool:
         """See ``Stepper``; impulses go on from call to call."""
@@ -151,19 +106,22 @@ class CompiledRowStepper(CompiledStepper):
         return finite
 
 
-class GuardedLoopStepper(LoopStepper, TellsLimits):
+class GuardedLoopStepper(TellsLimits):
     """Steps of a robot with loops that tell which samples went beyond a limit.
 
     Args:
-        model, variable, options: As of ``LoopStepper``.
+        smooth: Takes the steps.
         rows: Limits.
     """
 
-    def __init__(
-        self, model: Model, variable: LoopVelocity, options: SteppingOptions, rows: JointRows
-    ) -> None:
-        super().__init__(model, variable, options)
-        self._rows = rows
+    def __init__(self, smooth: Stepper, rows: JointRows) -> None:
+        self._smooth, self._rows = smooth, rows
+        self.engine, self.failure_text = smooth.engine, smooth.failure_text
+        self.cost_ns, self.piece = smooth.cost_ns, smooth.piece
+
+    def run(self, span: StepSpan) -> bool:
+        """See ``Stepper``."""
+        return self._smooth.run(span)
 
     def run_flagged(self, span: StepSpan) -> tuple[bool, Array]:
         """See ``TellsLimits``; every step is looked at."""
@@ -211,11 +169,9 @@ def make_row_stepper(
         model, variable, options: As of other steppers.
         rows: Friction and limits.
     """
-    numpy = RowStepper(model, variable, options, rows)
     if isinstance(variable, LoopVelocity):
-        if "friction" in rows.parts:
-            return numpy
-        return LimitStepper(GuardedLoopStepper(model, variable, options, rows), numpy)
+        return _make_loop_row_stepper(model, variable, options, rows)
+    numpy = RowStepper(model, variable, options, rows)
     return make_compiled_row_stepper(model, variable, options, rows, numpy) or numpy
 
 
@@ -241,26 +197,46 @@ def make_compiled_row_stepper(
     guarded = make_compiled_stepper(model, variable, options, kind)
     if guarded is None or program is None:
         return None
-    code = RowProgram(model, (*variable.smooth, *rows.parts), rows.implicit)
+    code = RowProgram(model, variable.smooth, rows.parts, rows.implicit)
     stopped: Stepper | None = otherwise
-    patient = replace(options, work=POLICY.steps_of_a_row_step * options.work)
-    if _has_rows(model, program) and has_traced_code(model, code.key, patient):
-        stopped = CompiledRowStepper(model, program, options, code, variable.smooth, rubs)
+    if _has_rows(model, program) and has_traced_code(model, code.key, _with_rows(options)):
+        stopped = CompiledRowStepper(model, program, options, code)
     if stopped is None or not isinstance(guarded, GuardedStepper):
         return stopped
     return LimitStepper(guarded, stopped)
+
+
+def _with_rows(options: SteppingOptions) -> SteppingOptions:
+    """Whoever takes steps with rows waits for machine code sooner."""
+    return replace(options, work=POLICY.steps_of_a_row_step * options.work)
+
+
+def _make_loop_row_stepper(
+    model: Model, variable: LoopVelocity, options: SteppingOptions, rows: JointRows
+) -> Stepper:
+    """Steps with rows of a robot with loops."""
+    stopped = _loop_row_stepper(model, variable, options, rows)
+    if "friction" in rows.parts:
+        return stopped
+    smooth = make_loop_stepper(model, variable, options)
+    return LimitStepper(GuardedLoopStepper(smooth, rows), stopped)
+
+
+def _loop_row_stepper(
+    model: Model, variable: LoopVelocity, options: SteppingOptions, rows: JointRows
+) -> Stepper:
+    """The machine code of steps with rows on loops where there is some."""
+    numpy = RowStepper(model, variable, options, rows)
+    code = RowProgram(model, variable.smooth, rows.parts, rows.implicit)
+    longer = _with_rows(options)
+    patient = longer.work >= POLICY.min_loop_steps_to_wait
+    if not (patient and variable.is_free and has_traced_code(model, code.key, longer)):
+        return numpy
+    found = make_loop_rollouts(model, options.scheme, options.threads, variable.smooth, code)
+    return LoopLevels(found, numpy) if found else numpy
 
 
 def _has_rows(model: Model, program: RatePrograms) -> bool:
     """Whether rows may be part of the steps of a program."""
     in_order = joint_map(model).is_identity or program.is_traced
     return in_order and program.wrenches is None and program.velocity is None
-
-
-def row_kernel(model: Model, rows: RowProgram, real: str) -> MachineKernel:
-    """The kernel of the program of rows, which is waited for."""
-    from phistar.backends.to_llvm import MachineCode
-
-    code = traced_executable(model, rows.key)
-    assert isinstance(code, MachineCode)
-    return code.tiers((), real, None).wait_for_final()

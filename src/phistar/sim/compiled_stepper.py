@@ -23,16 +23,16 @@ from phistar.scalar.trace.state_update import (
     own_joint_offsets,
     to_state_update,
 )
-from phistar.sim.kernels import quantity_kernel, small_kernel
 from phistar.sim.law_calls import law_calls
 from phistar.sim.manifold import is_euclidean
 from phistar.sim.schemes import EvaluateRates, Scheme, UpdateStage
+from phistar.sim.step_kernels import quantity_kernel, small_kernel
 from phistar.sim.stepper import Stepper, SteppingOptions, StepSpan
 from phistar.sim.variables import RatePrograms, Variable
 
 if TYPE_CHECKING:
     from phistar.backends.llvm.run.machine_kernel import MachineKernel
-    from phistar.backends.llvm.run.rollout import StepCall
+    from phistar.backends.llvm.run.step_loop import StepCall
 
 
 class CompiledStepper(Stepper):
@@ -51,7 +51,7 @@ class CompiledStepper(Stepper):
 
     def __init__(self, model: Model, program: RatePrograms, options: SteppingOptions) -> None:
         from phistar.backends.llvm.run.batches import LLVM_REAL_BY_DTYPE
-        from phistar.backends.llvm.run.rollout import Rollout
+        from phistar.backends.llvm.run.step_loop import Rollout
 
         self.joints = joint_map(model)
         self.dtype = options.dtype
@@ -98,7 +98,7 @@ class CompiledStepper(Stepper):
 
     def _rate_calls(self, instruction: EvaluateRates, tau: str) -> list[StepCall]:
         """Calls that evaluate the dynamics at a stage."""
-        from phistar.backends.llvm.run.rollout import StepCall
+        from phistar.backends.llvm.run.step_loop import StepCall
 
         names, stage = self._program, instruction.stage
         stage_names = {name: f"{name}{stage}" for name in "qxva"} | {"tau": tau, "h": "h"}
@@ -126,7 +126,7 @@ class CompiledStepper(Stepper):
 
     def _update_call(self, instruction: UpdateStage, end: tuple[str, str]) -> StepCall:
         """Call that updates the state."""
-        from phistar.backends.llvm.run.rollout import StepCall
+        from phistar.backends.llvm.run.step_loop import StepCall
 
         # Without brackets fewer buffers are read.
         update = instruction.update

@@ -1,82 +1,120 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Steps of a tree with contacts and joint physics, each one program of machine code or NumPy."""
+"""Steps with contacts and joint physics as machine code, each one program.
+
+With closed loops Newton steps of the projection follow. A sample whose loops open too far for them
+takes the steps of that span again, in NumPy; the others do not notice.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from phistar.arrays import Array
-from phistar.compile import TRACED, compile_request, traced_executable
-from phistar.sim.batch_stepper import BatchState, BatchStepper
+from phistar.compile import RequestKey, traced_executable
+from phistar.model.kinematic_loops import active_loops
+from phistar.model.model import Model
 from phistar.sim.contact_points import ContactPoints
+from phistar.sim.divergence import not_finite
+from phistar.sim.general_stepper import GeneralStepper
+from phistar.sim.loop_rollout import REAL, projection_calls, projection_kernel
+from phistar.sim.stepper import Stepper, SteppingOptions, StepSpan
+from phistar.thresholds import POLICY
 
 if TYPE_CHECKING:
-    from phistar.backends.llvm.run.rollout import Rollout
+    from phistar.backends.llvm.run.machine_kernel import MachineKernel
 
-_BUFFERS = {"q": "q", "v": "v", "tau": "tau", "dt": "h", "impulses": "impulses", "planes": "planes"}
-REAL = "double"
+_BUFFERS = {"q": "q0", "v": "x0", "tau": "tau", "dt": "h"}
+_STATE = ("q0", "x0", "impulses")
 
 
-class ContactStepper(BatchStepper):
-    """Steps of semi-implicit Euler with the rows of a tree, each one program.
+class ContactStepper(Stepper):
+    """Steps of semi-implicit Euler with the rows of a robot.
 
     Args:
         points: Pairs that may touch, and joints that rub and stop.
-        dt: Length of a step [s].
+        kernel: The program of a step.
         threads: Largest number; None: by the work.
+        otherwise: Takes the steps of samples whose loops open too far.
     """
 
-    def __init__(self, points: ContactPoints, dt: float, threads: int | None) -> None:
+    engine = "machine code"
+
+    def __init__(
+        self,
+        points: ContactPoints,
+        kernel: MachineKernel,
+        threads: int | None,
+        otherwise: GeneralStepper,
+    ) -> None:
+        from phistar.backends.llvm.run.step_loop import Rollout, StepCall
+
         self.points = points
-        self.model = points.model
-        self.dt = np.array([dt])
         self._threads = threads
-        step = "terrain_step" if points.on_terrain else "unilateral_step"
-        self._key = (step, points.rows)
-        self._rollout = self._compiled()
-        self.engine = "NumPy" if self._rollout is None else "machine code"
+        self._otherwise = otherwise
+        self._closed = bool(active_loops(points.model.loops))
+        read = tuple(_BUFFERS.get(name, name) for name in kernel.call.signature.inputs)
+        calls = [StepCall(kernel, read, _STATE)]
+        if self._closed:
+            calls = [StepCall(kernel, read, ("q_open", "x_open", "impulses"))]
+            projection, count = projection_kernel(points.model), POLICY.simulator_projections
+            assert projection is not None  # a robot without has no program of a step, either
+            calls += projection_calls(points.model, projection, count, "_open", "0")
+        self._rollout = Rollout(calls, ("h",))
+        self.cost_ns = self._rollout.cost_ns
 
-    def _compiled(self) -> Rollout | None:
-        from phistar.backends.llvm.run.rollout import Rollout, StepCall
-        from phistar.backends.to_llvm import MachineCode
+    def run(self, span: StepSpan) -> bool:
+        """See ``Stepper``; planes of height fields are those at the beginning of each step."""
+        if not self.points.on_terrain:
+            return self._run(span, {})
+        finite = True
+        for k in range(span.steps):
+            places = tuple(np.empty((1, *each.shape[1:])) for each in span.results)
+            one = replace(span, tau=span.tau_at(k), steps=1, every=1, results=places)
+            finite &= self._run(one, {"planes": self.points.planes(span.q)})
+            q, x, impulses = (each[0] for each in places)
+            span.store(k, q, x, np.zeros(len(q), dtype=bool), impulses)
+            span = replace(span, q=q, x=x, impulses=impulses)
+        return finite
 
-        code = traced_executable(self.model, self._key)
-        if not isinstance(code, MachineCode):
-            return None
-        kernel = code.tiers((), REAL).wait_for_final()
-        read = tuple(_BUFFERS[name] for name in kernel.call.signature.inputs)
-        return Rollout([StepCall(kernel, read, ("q", "v", "impulses"))], ("h",))
-
-    def run(self, state: BatchState, tau: Array, steps: int) -> BatchState:
-        """The state after some steps under the same forces (batch, nv)."""
-        if self.points.on_terrain:
-            for _ in range(steps):
-                state = self._steps(state, tau, 1, self.points.planes(state.q))
-            return state
-        return self._steps(state, tau, steps, None)
-
-    def _steps(self, state: BatchState, tau: Array, steps: int, planes: Array | None) -> BatchState:
-        given = {"q": state.q, "v": state.v, "tau": tau, "impulses": state.impulses}
-        if planes is not None:
-            given["planes"] = planes
-        if self._rollout is None:
-            return self._by_numpy(given, steps)
-        names = ("q", "v", "impulses")
-        results = {name: np.empty((1, *given[name].shape)) for name in names}
-        self._rollout(given, results, {"h": self.dt}, steps, steps, self._threads)
-        return BatchState(*(results[name][0] for name in names))
-
-    def _by_numpy(self, given: dict[str, Array], steps: int) -> BatchState:
-        code = compile_request(TRACED[self._key[0]]).build(
-            self.model, backend="numpy", choices=self._key[1:]
+    def _run(self, span: StepSpan, more: dict[str, Array]) -> bool:
+        assert span.impulses is not None
+        given = {"q0": span.q, "x0": span.x, "tau": span.tau, "impulses": span.impulses, **more}
+        finite = self._rollout(
+            {name: np.ascontiguousarray(each, float) for name, each in given.items()},
+            dict(zip(_STATE, span.results, strict=True)),
+            {"h": np.array([span.dt])},
+            span.steps,
+            span.every,
+            self._threads,
         )
-        assert code is not None
-        dt = np.broadcast_to(self.dt, (len(given["q"]), 1))
-        for _ in range(steps):
-            found = code.try_run({**given, "dt": dt})
-            assert found is not None
-            for name in ("q", "v", "impulses"):
-                given[name] = found[0][f"{name}_next"]
-        return BatchState(given["q"], given["v"], given["impulses"])
+        if not self._closed or finite:
+            return finite
+        lost = not_finite(*(result[-1] for result in span.results))
+        again = lost & ~not_finite(span.q, span.x, span.impulses)
+        return span.on_some(np.flatnonzero(again), self._otherwise.run) if again.any() else False
+
+
+def make_contact_stepper(
+    points: ContactPoints, smooth: tuple[str, ...], options: SteppingOptions
+) -> Stepper:
+    """What takes steps with rows: machine code, which is waited for, or matrices in NumPy.
+
+    Args:
+        points: Pairs that may touch, and joints that rub and stop.
+        smooth: Springs and dampers that push.
+        options: Threads, and whether others continue when a sample diverges.
+    """
+    general = GeneralStepper(points, smooth, options.keep_going)
+    name = "terrain_step" if points.on_terrain else "unilateral_step"
+    kernel = _kernel(points.model, (name, points.rows))
+    return general if kernel is None else ContactStepper(points, kernel, options.threads, general)
+
+
+def _kernel(model: Model, key: RequestKey) -> MachineKernel | None:
+    from phistar.backends.to_llvm import MachineCode
+
+    code = traced_executable(model, key)
+    return code.tiers((), REAL).wait_for_final() if isinstance(code, MachineCode) else None

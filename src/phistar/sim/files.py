@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import csv
 import json
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from phistar.arrays import Array
 from phistar.errors import ArgumentError
 from phistar.file_packages import mcap
-from phistar.model.model import Model
+from phistar.model.model import HasModel, Model
 
 if TYPE_CHECKING:
     from phistar.sim.simulation import Simulation
@@ -29,14 +31,13 @@ FORMAT = 1
 TOPIC = "/joint_states"
 """Channel of a log; its messages have the fields of ROS's JointState."""
 _NANOSECONDS = 1e9
+_DAMAGES = (KeyError, ValueError, EOFError, IndexError, zipfile.BadZipFile, zlib.error)
+"""What readers raise of files that are damaged, or of another kind."""
 _TEXTS = ("scheme", "variables", "engine")
 _NUMBERS = ("steps", "rejected")
 
-
-class HasModel(Protocol):
-    """A robot, or anything that has a model."""
-
-    model: Model
+Fields = dict[str, Any]
+"""What a simulation is made of, or a message, by name."""
 
 
 def coordinate_names(model: Model, space: str) -> list[str]:
@@ -85,10 +86,11 @@ def load(path: str | Path, robot: HasModel | Model) -> Simulation:
         raise _unknown_suffix(source)
     try:
         found = read(source, model)
-    except (KeyError, ValueError, EOFError, IndexError) as error:
+    except _DAMAGES as error:
         if isinstance(error, ArgumentError):
             raise
-        raise ArgumentError(f"'{source}' is no simulation that phistar wrote: {error}") from None
+        said = " ".join(str(error).split())
+        raise ArgumentError(f"'{source}' is no simulation that phistar wrote: {said}") from None
     states = len(found["t"])
     expected = {"q": (states, model.nq), "v": (states, model.nv)}
     for name, (rows, columns) in expected.items():
@@ -141,7 +143,10 @@ def _write_npz(sim: Simulation, path: Path) -> None:
     np.savez_compressed(path, about=np.array(json.dumps(about)), **arrays)  # type: ignore[arg-type]
 
 
-def _read_npz(path: Path, model: Model) -> dict[str, Any]:
+def _read_npz(path: Path, model: Model) -> Fields:
+    if not zipfile.is_zipfile(path):
+        path.stat()  # says so if there is none
+        raise ValueError("it is no archive of NumPy, or its end is missing")
     with np.load(path, allow_pickle=False) as archive:
         about = json.loads(str(archive["about"]))
         if about["format"] != FORMAT:
@@ -149,7 +154,7 @@ def _read_npz(path: Path, model: Model) -> dict[str, Any]:
                 f"'{path}' has format {about['format']}, and this phistar reads {FORMAT}"
             )
         _check_names(path, about["names"], model)
-        found: dict[str, Any] = {name: archive[name] for name in ("t", "q", "v", "tau")}
+        found: Fields = {name: archive[name] for name in ("t", "q", "v", "tau")}
         if "diverged" in archive:
             found["diverged"] = archive["diverged"]
     found["passive"] = tuple(about["passive"])
@@ -174,18 +179,27 @@ def _write_csv(sim: Simulation, path: Path) -> None:
 
 
 def csv_table(path: Path) -> tuple[list[str], Array]:
-    """Names and rows of a table of numbers; an empty cell is NaN."""
+    """Names and rows of a table of numbers; an empty cell is NaN.
+
+    Raises:
+        ValueError: It is none.
+    """
     with path.open(newline="", encoding="utf-8") as file:
-        head, *lines = csv.reader(file)
+        try:
+            head, *lines = list(csv.reader(file)) or [[]]
+        except csv.Error as error:
+            raise ValueError(f"it is no table: {error}") from None
+        if not head:
+            raise ValueError("its first line is empty, expected names of columns")
         numbers = [[float(x) if x.strip() else np.nan for x in line] for line in lines if line]
     return [name.strip() for name in head], np.array(numbers).reshape(-1, len(head))
 
 
-def _read_csv(path: Path, model: Model) -> dict[str, Any]:
+def _read_csv(path: Path, model: Model) -> Fields:
     return _table(path, *csv_table(path), model)
 
 
-def _table(path: Path, head: list[str], rows: Array, model: Model) -> dict[str, Any]:
+def _table(path: Path, head: list[str], rows: Array, model: Model) -> Fields:
     """A simulation from the columns of a table, in any order; forces may be absent."""
     column = {name: rows[:, k] for k, name in enumerate(head)}
     q_names, v_names = coordinate_names(model, "q"), coordinate_names(model, "v")
@@ -237,7 +251,7 @@ _SCHEMA = {
 }
 
 
-def _joint_state(model: Model, values: Mapping[str, float]) -> dict[str, Any]:
+def _joint_state(model: Model, values: Mapping[str, float]) -> Fields:
     """A message: joints with one coordinate as JointState has them, and all numbers by name."""
     single = [name for name in model.joint_names if f"q.{name}" in values]
     finite = {name: x if np.isfinite(x) else None for name, x in values.items()}
@@ -267,18 +281,24 @@ def mcap_messages(path: Path, topic: str | None = TOPIC) -> Iterator[LogMessage]
     Args:
         path: An MCAP file.
         topic: Of one channel; None: of all.
+
+    Raises:
+        ArgumentError: It is damaged, or no log.
     """
-    topics = None if topic is None else [topic]
+    topics, make_reader = None if topic is None else [topic], mcap().reader.make_reader
     with path.open("rb") as file:
-        reader = mcap().reader.make_reader(file)
-        for schema, channel, message in reader.iter_messages(topics=topics):
-            name = "" if schema is None else str(schema.name)
-            yield LogMessage(
-                channel.topic, name, channel.message_encoding, message.log_time, message.data
-            )
+        try:
+            for schema, channel, message in make_reader(file).iter_messages(topics=topics):
+                name = "" if schema is None else str(schema.name)
+                yield LogMessage(
+                    channel.topic, name, channel.message_encoding, message.log_time, message.data
+                )
+        except Exception as error:  # mcap raises what unpacks and decompresses its parts
+            said = " ".join(str(error).split()) or type(error).__name__
+            raise ArgumentError(f"'{path}' is damaged, or no MCAP log: {said}") from None
 
 
-def _read_mcap(path: Path, model: Model) -> dict[str, Any]:
+def _read_mcap(path: Path, model: Model) -> Fields:
     values = [json.loads(message.data)["values"] for message in mcap_messages(path)]
     if not values:
         raise ArgumentError(f"'{path}' has no message on {TOPIC}")
@@ -292,7 +312,7 @@ _WRITERS: Mapping[str, Callable[[Simulation, Path], None]] = {
     ".csv": _write_csv,
     ".mcap": _write_mcap,
 }
-_READERS: Mapping[str, Callable[[Path, Model], dict[str, Any]]] = {
+_READERS: Mapping[str, Callable[[Path, Model], Fields]] = {
     ".npz": _read_npz,
     ".csv": _read_csv,
     ".mcap": _read_mcap,

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from phistar.arguments import check_shapes
-from phistar.arrays import Array
+from phistar.arguments import check_shapes, require_time
+from phistar.arrays import Array, DType
 from phistar.errors import ArgumentError, ShapeError
 from phistar.model.configuration import (
     Coordinates,
@@ -44,7 +44,7 @@ class InitialState:
     tau: Array
     forces: dict[str, Array]
     batch: tuple[int, ...]
-    dtype: np.dtype[Any]
+    dtype: DType
     lost: Array
 
     def to_user_shape(self, array: Array, lead: int = 1) -> Array:
@@ -192,14 +192,12 @@ def count_of_steps(dt: float, steps: int | None, duration: float | None, every: 
     Raises:
         ArgumentError: Neither or both of steps and duration are given, or the number is not whole.
     """
-    if not (np.isfinite(dt) and dt > 0):
-        raise ArgumentError(f"dt is {dt}, expected a time greater than zero [s]")
+    require_time("dt", dt)
     if (steps is None) == (duration is None):
         both = "both" if steps is not None else "neither"
         raise ArgumentError(f"{both} of steps and duration are given; pass one of them")
     if duration is not None:
-        if not (np.isfinite(duration) and duration > 0):
-            raise ArgumentError(f"duration is {duration}, expected a time greater than zero [s]")
+        require_time("duration", duration)
         steps = round(duration / dt)
         if steps < 1 or abs(steps * dt - duration) > 1e-9 * duration:
             raise ArgumentError(

@@ -10,8 +10,9 @@ for the joint forces λ. A joint at rest stays at rest as long as friction can h
 beyond its limit; one that begins outside may come back and goes no farther. There are at most two
 kinds of joints: those that move freely under known forces, and those whose v' is known: 0 or what
 leads to the limit. A set of them is guessed and corrected until it fits (an active-set method, or
-Newton's on the projection y = prox(y - λ/ρ)); each guess is one linear system. The forces are then
-held during the step of any scheme, which so keeps its order between events.
+Newton's on the projection y = prox(y - λ/ρ)); each guess is one linear system. On closed loops
+projected Gauss-Seidel finds them. The forces are then held during the step of any scheme, which so
+keeps its order between events.
 """
 
 from __future__ import annotations
@@ -24,14 +25,18 @@ import numpy as np
 
 from phistar import dynamics
 from phistar.arrays import Array
+from phistar.compile import traced_results
 from phistar.errors import ArgumentError
 from phistar.joint_physics.implicit import SMOOTH_PARTS, implicit_numbers
 from phistar.joint_physics.passive_forces import passive_force_unchecked
-from phistar.loops.system import motion_at
 from phistar.model.joint_physics import Passive, passive_numbers, passive_parts
 from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
+from phistar.scalar.trace.unilateral_rows import StepRows
+from phistar.sim.mobility import free_rates
+from phistar.sim.unilateral_row import joint_rows
 from phistar.sim.variables import Variable
+from phistar.thresholds import POLICY
 
 if TYPE_CHECKING:
     from phistar.sim.simulation import Simulation
@@ -186,7 +191,7 @@ class JointRows:
             _refuse_complex(q, x, tau)
             force = self.forces(q, velocity(q, x), tau, dt)
             ahead, later = smooth(q, x, tau + force, dt)
-            return self.clamped(q, ahead), later
+            return self._inside(q, ahead), later
         ahead, later = smooth(q, x, tau, dt)
         beyond = self.beyond(q, ahead)
         if beyond.any():
@@ -195,8 +200,12 @@ class JointRows:
             start, some, push, h = q[beyond], x[beyond], tau[beyond], dt[beyond]
             force = self.forces(start, velocity(start, some), push, h)
             stopped, later[beyond] = smooth(start, some, push + force, h)
-            ahead[beyond] = self.clamped(start, stopped)
+            ahead[beyond] = self._inside(start, stopped)
         return ahead, later
+
+    def _inside(self, before: Array, after: Array) -> Array:
+        """A configuration clamped to the limits, unless that would open loops."""
+        return after if self._closed else self.clamped(before, after)
 
     def beyond(self, before: Array, after: Array) -> Array:
         """Which steps (...) lead beyond a limit, from q before to q after (..., nq)."""
@@ -230,7 +239,26 @@ class JointRows:
         """
         h = np.broadcast_to(np.asarray(dt, float), (len(q), 1))
         q, v, tau = (x.astype(float) for x in (q, v, tau))
-        return self._solved(q, v, tau, h)
+        return self._by_sweeps(q, v, tau, h) if self._closed else self._solved(q, v, tau, h)
+
+    def _by_sweeps(self, q: Array, v: Array, tau: Array, h: Array) -> Array:
+        """λ (B, nv) on closed loops, whose joints depend on each other: by Gauss-Seidel.
+
+        Sets that fit are hard to find there, and forces are not unique.
+        """
+        mass, total = self._equation(q, v, tau, h)
+        rate, W = free_rates(self.model, q, v, mass, total)
+        joints = joint_rows(self.model, (*self._variable.smooth, *self.parts), implicit=False)
+        rows = StepRows(joints, sweeps=POLICY.joint_row_sweeps, correction=0.0)
+        entries = [row.v for row in rows.bounded]
+        delta = W[:, entries][:, :, entries].reshape(len(q), -1)
+        free = (v + h * rate)[:, entries]
+        places = q[:, [max(row.q, 0) for row in rows.bounded]]
+        given = (delta, places, v[:, entries], free, h, np.zeros_like(free))
+        found = traced_results(self.model, ("row_solver", rows), *given)["impulses_next"]
+        force = np.zeros_like(v)
+        force[:, entries] = found / h
+        return force
 
     def _bounds(self, q: Array, h: Array) -> tuple[Array, Array]:
         """Least and largest v' (B, nv)."""
@@ -241,7 +269,7 @@ class JointRows:
     def _solved(self, q: Array, v: Array, tau: Array, h: Array) -> Array:
         """λ (B, nv)."""
         low, high = self._bounds(q, h)
-        system = self._system(q, v, tau, h)
+        system = _System(*self._equation(q, v, tau, h))
         scale = system.diagonal / h
         guess = self._guessed(v, scale, low, high)
         for _ in range(MAX_GUESSES):
@@ -272,7 +300,8 @@ class JointRows:
         force = np.where(stopped, 0.0, -self.friction * np.sign(w))
         return _Guess(~stopped, force, np.where(stopped, velocity, 0.0))
 
-    def _system(self, q: Array, v: Array, tau: Array, h: Array) -> _System:
+    def _equation(self, q: Array, v: Array, tau: Array, h: Array) -> tuple[Array, Array]:
+        """𝓜 (B, nv, nv) and forces (B, nv) without friction and limits."""
         model, variable = self.model, self._variable
         total = tau + (
             passive_force_unchecked(model, q, v, variable.smooth) if variable.smooth else 0
@@ -282,11 +311,7 @@ class JointRows:
             added, K = implicit_numbers(model, variable.smooth, h)
             mass = mass + added[..., None] * np.eye(model.nv)
             total = total - h * K * v
-        total = total - dynamics.bias_force(model, q, v, variable.wrenches)
-        if not self._closed:
-            return _System(mass, total)
-        rows = motion_at(model, q, v)
-        return _System(mass, total, rows.L, -rows.bias)
+        return mass, total - dynamics.bias_force(model, q, v, variable.wrenches)
 
 
 def _refuse_complex(*arrays: Array) -> None:
@@ -300,12 +325,10 @@ def _refuse_complex(*arrays: Array) -> None:
 
 @dataclass(frozen=True)
 class _System:
-    """𝓜 v̇ = total + λ, and L v̇ = bias on closed loops."""
+    """𝓜 v̇ = total + λ."""
 
     mass: Array
     total: Array
-    L: Array | None = None
-    bias: Array | None = None
 
     @property
     def diagonal(self) -> Array:
@@ -315,32 +338,10 @@ class _System:
     def solved(self, v: Array, h: Array, guess: _Guess) -> tuple[Array, Array]:
         """v̇ and λ (B, nv) of a guess."""
         known = np.where(guess.free, 0.0, (guess.velocity - v) / h)
-        if self.L is None:
-            left = self.total + guess.force - (self.mass @ known[..., None])[..., 0]
-            both = guess.free[..., :, None] & guess.free[..., None, :]
-            eye = np.eye(v.shape[-1])
-            masked = np.where(both, self.mass, eye)
-            rate = known + dynamics.solve(masked, np.where(guess.free, left, 0.0))
-            force = (self.mass @ rate[..., None])[..., 0] - self.total
-            return rate, np.where(guess.free, guess.force, force)
-        return self._on_loops(known, guess)
-
-    def _on_loops(self, known: Array, guess: _Guess) -> tuple[Array, Array]:
-        """The same with multipliers of the loops; of forces that are not unique the smallest."""
-        assert self.L is not None
-        assert self.bias is not None
-        nv, rows = self.mass.shape[-1], self.L.shape[-2]
-        held = (~guess.free).astype(float)
-        size = 2 * nv + rows
-        matrix = np.zeros((len(known), size, size))
-        matrix[:, :nv, :nv] = self.mass
-        matrix[:, :nv, nv : nv + rows] = -np.swapaxes(self.L, -1, -2)
-        matrix[:, nv : nv + rows, :nv] = self.L
-        own = np.arange(nv)
-        matrix[:, own, nv + rows + own] = -held
-        matrix[:, nv + rows + own, own] = held
-        matrix[:, nv + rows + own, nv + rows + own] = 1.0 - held
-        right = np.concatenate([self.total + guess.force, self.bias, known], axis=-1)
-        found = (np.linalg.pinv(matrix, rcond=1e-12) @ right[..., None])[..., 0]
-        force = np.where(guess.free, guess.force, found[:, nv + rows :])
-        return found[:, :nv], force
+        left = self.total + guess.force - (self.mass @ known[..., None])[..., 0]
+        both = guess.free[..., :, None] & guess.free[..., None, :]
+        eye = np.eye(v.shape[-1])
+        masked = np.where(both, self.mass, eye)
+        rate = known + dynamics.solve(masked, np.where(guess.free, left, 0.0))
+        force = (self.mass @ rate[..., None])[..., 0] - self.total
+        return rate, np.where(guess.free, guess.force, force)

@@ -11,11 +11,11 @@ import math
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from phistar.arrays import Array
+from phistar.arrays import Array, DType
 from phistar.compile import RequestKey, joint_map, traced_executable
 from phistar.errors import ShapeError
 from phistar.joint_physics.passive_forces import force_parts
@@ -24,12 +24,12 @@ from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
 from phistar.scalar.trace.law_numbers import LawNumbers
 from phistar.sim.divergence import MAX_FINITE
-from phistar.sim.kernels import quantity_kernel, small_kernel
+from phistar.sim.step_kernels import quantity_kernel, small_kernel
 from phistar.thresholds import POLICY
 
 if TYPE_CHECKING:
     from phistar.backends.llvm.run.machine_kernel import MachineKernel
-    from phistar.backends.llvm.run.rollout import StepCall
+    from phistar.backends.llvm.run.step_loop import StepCall
 
 GAINS = ("stiffness", "damping")
 _STATE = {"q": "q0", "v": "x0"}
@@ -116,7 +116,7 @@ class LawProgram:
         """Axes of its own samples."""
         return np.broadcast_shapes(*(x.shape[1:-1] for x in self.varying.values()))
 
-    def constants(self, dtype: np.dtype[Any]) -> dict[str, Array]:
+    def constants(self, dtype: DType) -> dict[str, Array]:
         """The fixed numbers as buffers of the step."""
         most = min(MAX_FINITE, float(np.finfo(dtype).max))
         return {
@@ -124,7 +124,7 @@ class LawProgram:
             for name, x in self.fixed.items()
         }
 
-    def rows(self, batch: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    def rows(self, batch: tuple[int, ...], dtype: DType) -> Array:
         """The reference (N, B, size), or (B, size) if nothing moves, for a batch of B samples."""
         size, count = self.size, math.prod(batch)
         steps = self.steps or 1
@@ -188,7 +188,7 @@ class _Calls:
         return free and (self._same_order or not self._own)
 
     def _add(self, kernel: MachineKernel, buffers: Mapping[str, str]) -> None:
-        from phistar.backends.llvm.run.rollout import StepCall
+        from phistar.backends.llvm.run.step_loop import StepCall
 
         signature = kernel.call.signature
         read, written = (

@@ -19,9 +19,9 @@ from phistar.sim.divergence import fill_nan_after, first_lost_knots
 from phistar.sim.initial_state import InitialState, read_initial_state
 from phistar.sim.joint_rows import JointRows, refuse_scheme, used_parts
 from phistar.sim.law_calls import LawProgram, NoLawCodeError, refuse_batch, refuse_uncompiled
-from phistar.sim.pieces import run_in_pieces
 from phistar.sim.result_size import refuse_large_simulation
 from phistar.sim.schemes import SCHEMES
+from phistar.sim.step_pieces import run_in_pieces
 from phistar.sim.stepper import DOUBLE, Stepper, SteppingOptions
 from phistar.sim.variables import ImplicitVelocity, Velocity
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.drawing.drawing_mixin import MOST_COPIES
-from phistar.drawing.triangles import Triangles, box, height_map, plane
+from phistar.drawing.shape_triangles import Triangles, box, height_map, plane
 from phistar.model.model import Model
-from phistar.sim.batch_stepper import BatchState
+from phistar.sim.batch_state import BatchState
 from phistar.sim.contact_pairs import Ground, Pair, file_surfaces, ground_surfaces
 from phistar.sim.contact_report import Contacts
 from phistar.sim.surfaces import Box, GroundPart, HeightField

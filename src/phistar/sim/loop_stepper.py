@@ -26,7 +26,9 @@ from phistar.compile import (
     run_traced_results,
     traced_executable,
 )
+from phistar.errors import LoopOpenError, LoopVelocityError
 from phistar.loops.assembly import on_loops_inputs, projection_step, usual_rank
+from phistar.loops.constrained_dynamics import require_on_loops
 from phistar.loops.held import NOT_HELD, Drives, Held
 from phistar.loops.routes import LoopProblem, accelerations
 from phistar.loops.system import motion_at
@@ -43,12 +45,11 @@ from phistar.loops.traced_rows import (
 from phistar.model.model import Model
 from phistar.model.model_cache import entries
 from phistar.model.wrenches import Wrenches
-from phistar.sim.compiled_stepper import CompiledStepper
 from phistar.sim.divergence import parking_configuration
-from phistar.sim.loop_rollout import LoopRollout, make_loop_rollouts
+from phistar.sim.loop_rollout import LoopLevels, make_loop_rollouts
 from phistar.sim.numpy_stepper import NumpyStepper
 from phistar.sim.schemes import SCHEMES, EvaluateRates, Scheme
-from phistar.sim.stepper import PerSample, SteppingOptions, StepSpan
+from phistar.sim.stepper import Stepper, SteppingOptions
 from phistar.sim.variables import RatePrograms, Velocity
 from phistar.thresholds import POLICY
 
@@ -67,6 +68,11 @@ class LoopVelocity(Velocity):
     """
 
     drives: Drives | None = None
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing but joint forces and the loops act on it."""
+        return self.wrenches is None and self.drives is None
 
     @property
     def program(self) -> RatePrograms | None:
@@ -137,6 +143,27 @@ def accelerates_on_loops(model: Model, q: Array, v: Array, tau: Array) -> bool:
     return run_traced(model, key, q, v, tau) is not None
 
 
+def samples_off_loops(model: Model, q: Array, v: Array, precision: float) -> Array:
+    """Which samples (batch,) are not on the loops.
+
+    Args:
+        model: The robot.
+        q, v: (batch, nq), (batch, nv), finite.
+        precision: Of their numbers.
+    """
+    bad = np.zeros(len(q), dtype=bool)
+    while not bad.all():
+        q_left, v_left = q[~bad], v[~bad]
+        rows = motion_at(model, q_left, v_left)
+        try:
+            require_on_loops(model, rows, v_left, "simulate", precision)
+        except (LoopOpenError, LoopVelocityError) as error:
+            bad[~bad] = error.bad
+        else:
+            break
+    return bad
+
+
 def onto_loops(model: Model, q: Array, v: Array, held: Held = NOT_HELD) -> tuple[Array, Array]:
     """The nearest state (..., nq), (..., nv) on the loops, from nearby; NaN where none is found.
 
@@ -165,42 +192,15 @@ class LoopStepper(NumpyStepper):
     """Steps of a scheme, each followed by a projection: in one program where that is compiled.
 
     Args:
-        model, variable, options: As of ``NumpyStepper``; much work waits for machine code.
+        model, variable, options: As of ``NumpyStepper``.
     """
 
     def __init__(self, model: Model, variable: LoopVelocity, options: SteppingOptions) -> None:
         super().__init__(model, variable, options)
         self.cost_ns = 2e5
-        self._has_program = variable.wrenches is None and variable.drives is None
+        self._has_program = variable.is_free
         if variable.drives is not None:
             self.failure_text = "cannot move as prescribed, or diverges: no state"
-        self._rollouts: tuple[LoopRollout, ...] = ()
-        scheme = options.scheme
-        if options.work >= POLICY.min_loop_steps_to_wait and self._has_program:
-            self._rollouts = make_loop_rollouts(model, scheme, options.threads, variable.smooth)
-            if self._rollouts:
-                self.engine = CompiledStepper.engine
-                self.piece = POLICY.loop_steps_in_piece
-                self.cost_ns = self._rollouts[0].cost_ns
-            else:
-                _wait_for_code(model, scheme, variable.smooth)
-        self._levels = PerSample(dtype=np.dtype(int))
-
-    def run(self, span: StepSpan) -> bool:
-        """See ``Stepper``: all at once, where machine code is at hand.
-
-        A sample whose loops open too far takes the way with more Newton steps, in the end steps one
-        by one, and keeps to it. The others do not notice.
-        """
-        levels, left = self._levels.of(span), np.ones(len(span.q), dtype=bool)
-        for level, rollout in enumerate(self._rollouts):
-            chosen = np.flatnonzero(left & (levels <= level))
-            if chosen.size:
-                bad = span.on_some(chosen, rollout.run)
-                levels[chosen[bad]] = level + 1
-                left[chosen[~bad]] = False
-        self._levels.put(span, levels)
-        return span.on_some(np.flatnonzero(left), super().run) if left.any() else True
 
     def step(self, q: Array, x: Array, tau: Array, dt: float, t: float) -> tuple[Array, Array]:
         """One step; samples that diverge in it are NaN after it."""
@@ -211,6 +211,18 @@ class LoopStepper(NumpyStepper):
             if ahead is not None:
                 return ahead
         return self.variable.settle(*super().step(q, x, tau, dt, t), t + dt)
+
+
+def make_loop_stepper(model: Model, variable: LoopVelocity, options: SteppingOptions) -> Stepper:
+    """What takes steps on the loops; much work waits for machine code, and goes that way."""
+    numpy = LoopStepper(model, variable, options)
+    if options.work < POLICY.min_loop_steps_to_wait or not variable.is_free:
+        return numpy
+    scheme, smooth = options.scheme, variable.smooth
+    if rollouts := make_loop_rollouts(model, scheme, options.threads, smooth):
+        return LoopLevels(rollouts, numpy)
+    _wait_for_code(model, scheme, smooth)
+    return numpy
 
 
 def step_key(scheme: Scheme, smooth: tuple[str, ...]) -> RequestKey:

@@ -44,13 +44,17 @@ class NumpyLoop(Stepper):
                 t = (span.first + k) * span.dt
                 q, x = self.advance(q, x, span.tau_at(k), span.dt, t, lost)
                 if lost.all() or (lost.any() and not self.keep_going):
-                    span.store_rest(k, q, x, lost)
+                    span.store_rest(k, q, x, lost, *self.carried())
                     return False
-                span.store(k, q, x, lost)
+                span.store(k, q, x, lost, *self.carried())
         return not lost.any()
 
     def begin(self, q: Array, x: Array) -> None:
         """Look at the state from which a span begins; lost samples are parked."""
+
+    def carried(self) -> tuple[Array, ...]:
+        """What belongs to the state besides q and x."""
+        return ()
 
     @abstractmethod
     def advance(

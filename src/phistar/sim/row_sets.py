@@ -14,7 +14,7 @@ from phistar.arrays import Array
 from phistar.joint_physics.passive_forces import IMAGINARY_STEP
 from phistar.scalar import interpret
 from phistar.scalar.trace.row_solver import row_bounds
-from phistar.sim.batch_stepper import BatchState
+from phistar.sim.batch_state import BatchState
 from phistar.sim.contact_points import ContactPoints
 from phistar.thresholds import POLICY
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from phistar.arguments import refuse_singular
 from phistar.arrays import Array
-from phistar.errors import ArgumentError, LoopOpenError, LoopVelocityError, UnknownNameError
+from phistar.errors import ArgumentError, UnknownNameError
 from phistar.loops.assembly import rank_near
 from phistar.loops.constrained_dynamics import require_on_loops
 from phistar.loops.held import NOT_HELD, Drives, Held
@@ -25,7 +25,6 @@ from phistar.model.model import Model
 from phistar.model.wrenches import Forces, check_wrenches
 from phistar.sim.adaptive_stepper import AcceptedSteps, AdaptiveStepper
 from phistar.sim.compiled_rows import make_row_stepper
-from phistar.sim.compiled_stepper import make_compiled_stepper
 from phistar.sim.conserving_stepper import ConservingStepper
 from phistar.sim.divergence import (
     call_around_singular,
@@ -48,14 +47,15 @@ from phistar.sim.joint_rows import (
     rows_error,
     used_parts,
 )
-from phistar.sim.loop_stepper import LoopStepper, LoopVelocity
+from phistar.sim.loop_stepper import LoopVelocity, samples_off_loops
 from phistar.sim.monitors import map_knots
 from phistar.sim.numpy_stepper import NumpyStepper
-from phistar.sim.pieces import progress_bar, run_in_pieces
 from phistar.sim.result_size import refuse_large_simulation
 from phistar.sim.scheme_choice import AUTO, scheme_of_simulation
 from phistar.sim.schemes import IMPLICIT, SCHEMES
 from phistar.sim.simulation import Simulation
+from phistar.sim.smooth_stepper import make_smooth_stepper
+from phistar.sim.step_pieces import progress_bar, run_in_pieces
 from phistar.sim.stepper import Stepper, SteppingOptions
 from phistar.sim.variables import (
     VARIABLES,
@@ -204,19 +204,14 @@ def _variable(
 
 def _lose_open(model: Model, start: InitialState) -> InitialState:
     """The start with the samples lost that are not on the loops."""
-    while not start.lost.all():
-        here = ~start.lost
-        q, v = start.q[here], start.v[here]
-        precision = float(np.finfo(start.dtype).eps)
-        try:
-            require_on_loops(model, motion_at(model, q, v), v, "simulate", precision)
-        except (LoopOpenError, LoopVelocityError) as error:
-            lost = np.array(start.lost)
-            lost[here] |= error.bad
-            start = without_lost(model, start, lost)
-        else:
-            break
-    return start
+    here = ~start.lost
+    precision = float(np.finfo(start.dtype).eps)
+    opened = samples_off_loops(model, start.q[here], start.v[here], precision)
+    if not opened.any():
+        return start
+    lost = np.array(start.lost)
+    lost[here] |= opened
+    return without_lost(model, start, lost)
 
 
 def _fixed(
@@ -280,10 +275,7 @@ def _choose_stepper(
     """What takes the steps of a scheme of ``SCHEMES``."""
     if constraint is not None:
         return make_row_stepper(model, var, options, constraint)
-    if isinstance(var, LoopVelocity):
-        return LoopStepper(model, var, options)
-    compiled = make_compiled_stepper(model, var, options)
-    return compiled or NumpyStepper(model, var, options)
+    return make_smooth_stepper(model, var, options)
 
 
 def _adaptive(

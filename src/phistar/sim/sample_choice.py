@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, ShapeError
+from phistar.reprs import MAX_NUMBERS_SHOWN
 
 
 def chosen_samples(mask: ArrayLike | None, batch: int, owner: str) -> Array:
@@ -26,9 +27,17 @@ def chosen_samples(mask: ArrayLike | None, batch: int, owner: str) -> Array:
     numbers = np.atleast_1d(given)
     if numbers.dtype.kind not in "iu" or ((numbers < 0) | (numbers >= batch)).any():
         raise ArgumentError(
-            f"mask is {mask!r}, expected booleans (batch,) or numbers of samples below {batch}"
+            f"mask is {_said(given)}, expected booleans (batch,) or numbers of samples below "
+            f"{batch}"
         )
     return np.asarray(numbers)
+
+
+def _said(given: Array) -> str:
+    """A short array, or the shape and type of a long one."""
+    if given.size <= MAX_NUMBERS_SHOWN:
+        return repr(given.tolist())
+    return f"an array {given.shape} of {given.dtype}"
 
 
 def rows_for_samples(name: str, given: Array, chosen: Array, batch: int, owner: str) -> Array:

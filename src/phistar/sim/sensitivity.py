@@ -20,6 +20,7 @@ from phistar.errors import ArgumentError
 from phistar.joint_physics.implicit import SMOOTH_PARTS
 from phistar.model.kinematic_loops import require_tree
 from phistar.reprs import one_line_repr
+from phistar.sim.friction_tangents import held_friction
 from phistar.sim.schemes import SCHEMES
 from phistar.sim.step_tangents import StepTangents, step_tangents
 from phistar.thresholds import POLICY
@@ -104,6 +105,11 @@ def sensitivity(sim: Simulation, wanted: Sequence[str] | str) -> Sensitivity:
 
 def gradient(sim: Simulation, cost: MotionCost, wanted: Sequence[str] | str) -> CostGradient:
     """Derivatives of a cost, backward in time."""
+    if not all(hasattr(cost, name) for name in ("actuation", "value", "expansion")):
+        raise ArgumentError(
+            f"cost is a {type(cost).__name__}, expected a control.QuadraticCost or your own "
+            "subclass of control.Cost"
+        )
     columns = ParameterColumns(sim.model, wanted)
     dt, nv = _step_length(sim), sim.model.nv
     u = cost.actuation.pick(sim.tau)
@@ -139,10 +145,28 @@ def _steps(
     for first in reversed(starts) if backward else starts:
         last = min(first + many, sim.steps)
         state = sim.q[first:last], sim.v[first:last], sim.tau[first:last]
-        at = step_tangents(columns, SCHEMES[sim.scheme], state, dt, parts)
+        at = _tangents(sim, columns, state, dt, parts)
         steps = range(last - first)
         for k in reversed(steps) if backward else steps:
             yield first + k, StepTangents(at.A[k], at.B[k], at.G[k])
+
+
+def _tangents(
+    sim: Simulation,
+    columns: ParameterColumns,
+    state: tuple[Array, Array, Array],
+    dt: float,
+    parts: tuple[str, ...],
+) -> StepTangents:
+    """Derivatives of steps; dry friction is a joint force that is held and follows the rest."""
+    scheme, acts = SCHEMES[sim.scheme], "friction" in sim.passive
+    if not acts and not columns.entries("coulomb"):
+        return step_tangents(columns, scheme, state, dt, parts)
+    q, v, tau = state
+    force, along = held_friction(columns, state, dt, parts, scheme.implicit, acts)
+    at = step_tangents(columns, scheme, (q, v, tau + force), dt, parts)
+    by_state, by_force, by_parameters = np.split(along, [2 * v.shape[-1], 3 * v.shape[-1]], axis=-1)
+    return StepTangents(at.A + at.B @ by_state, at.B + at.B @ by_force, at.G + at.B @ by_parameters)
 
 
 def _step_length(sim: Simulation) -> float:

@@ -13,7 +13,7 @@ from phistar.errors import UnknownNameError
 from phistar.joint_physics.passive_forces import spring_energy
 from phistar.model.model import Model
 from phistar.scalar.trace.unilateral_rows import JointRow
-from phistar.sim.batch_stepper import BatchState
+from phistar.sim.batch_state import BatchState
 from phistar.sim.contact_report import Contacts
 
 

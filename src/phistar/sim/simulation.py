@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,7 +24,7 @@ from phistar.loops.system import loop_system, rows_at
 from phistar.model.components import Joint, LoopJoint
 from phistar.model.configuration import difference, integrate, limits
 from phistar.model.kinematic_loops import active_loops
-from phistar.model.model import Model
+from phistar.model.model import HasModel, Model
 from phistar.sim import monitors
 from phistar.sim import sensitivity as sensitivities
 from phistar.sim.divergence import parking_configuration
@@ -32,7 +32,7 @@ from phistar.sim.manifold import coordinate_rate, velocity_of
 from phistar.sim.monitors import Drift
 
 if TYPE_CHECKING:
-    from phistar.sim.files import HasModel
+    from phistar.drawing.figures import Figure
     from phistar.sim.sensitivity import CostGradient, MotionCost, Sensitivity
     from phistar.viewer.viewer import Viewer
 
@@ -243,16 +243,19 @@ class Simulation:
             tau = tau + passive_force_unchecked(self.model, q, v, smooth)
         return constrained_dynamics(self.model, q, v, tau, held=held)
 
-    def _refuse_external(self) -> None:
+    def _refuse_external(self, friction_known: bool = False) -> None:
+        """Raise if forces acted that are not kept; those of friction may be found again."""
         if self.external:
             raise ArgumentError(
                 "wrenches acted on frames, which the simulation does not keep; "
                 "robot.constrained_dynamics(sim.q[k], sim.v[k], sim.tau[k], forces=...) takes them"
             )
-        if "friction" in self.passive or self._touched_limits():
+        rubbed = "friction" in self.passive and not friction_known
+        if rubbed or self._touched_limits():
+            acted = "limits" if friction_known else "friction or limits"
             raise ArgumentError(
-                "friction or limits of joints acted, whose forces the simulation does not keep; "
-                "leave them out by passive={'springs', 'damping'}"
+                f"{acted} of joints acted, whose forces the simulation does not keep; leave them "
+                "out by passive={'springs', 'damping'}"
             )
 
     def _touched_limits(self) -> bool:
@@ -298,7 +301,7 @@ class Simulation:
 
         return load(path, robot)
 
-    def plot(self, path: str | Path | None = None) -> Any:
+    def plot(self, path: str | Path | None = None) -> Figure:
         """Joint coordinates, speed and energy over time, as matplotlib's figure.
 
         Args:
@@ -337,14 +340,15 @@ class Simulation:
         Args:
             parameters: Names such as ``"m.link"``, ``"Ixx.link"``, ``"viscous.joint"``,
                 ``"spring.joint"``, ``"rotor.joint"``, ``"offset.joint"`` (a constant joint force
-                against the motion), or whole groups: ``"inertia"``, ``"viscous"``, ``"spring"``,
-                ``"rotor"``, ``"offset"``.
+                against the motion), ``"coulomb.joint"`` (dry friction, held during each step), or
+                whole groups: ``"inertia"``, ``"viscous"``, ``"spring"``, ``"rotor"``, ``"offset"``,
+                ``"coulomb"``.
 
         Raises:
-            ArgumentError: Wrenches, friction or limits of joints acted, steps were not kept, or the
-                scheme chose its own.
+            ArgumentError: Wrenches or limits of joints acted, steps were not kept, or the scheme
+                chose its own.
         """
-        self._refuse_external()
+        self._refuse_external(friction_known=True)
         return sensitivities.sensitivity(self, parameters)
 
     def gradient(self, cost: MotionCost, parameters: Sequence[str] | str = ()) -> CostGradient:
@@ -354,7 +358,7 @@ class Simulation:
             cost: Such as ``control.QuadraticCost``, or your own ``control.Cost``.
             parameters: As for ``sensitivity``.
         """
-        self._refuse_external()
+        self._refuse_external(friction_known=True)
         return sensitivities.gradient(self, cost, parameters)
 
     def energy(self) -> Array:

@@ -120,7 +120,7 @@ class Simulates:
         batch: int = 1,
         *,
         dt: float,
-        scheme: str = "semi_implicit",
+        scheme: str = AUTO,
         ground: Ground = True,
         passive: Passive = True,
         points: Sequence[str] | Mapping[str, float] = (),
@@ -135,12 +135,14 @@ class Simulates:
 
         Contacts are rigid, with Coulomb friction: v⁺ and impulses of a step of semi-implicit Euler
         satisfy them together, by projected Gauss-Seidel; see docs/contacts.md. All of a step is
-        one program of machine code.
+        one program of machine code; ``sim.engine`` tells where it is not.
 
         Args:
             batch: Number of robots.
             dt: Length of a step [s].
-            scheme: ``"semi_implicit"``; without ground and joint physics any of ``step``.
+            scheme: ``"auto"``: semi-implicit Euler with springs and damping at the end of the step,
+                which ``"semi_implicit"`` and ``"implicit"`` name, too; without ground and joint
+                physics any of ``step``.
             ground: True: planes and boxes of the file's world, or the plane z = 0; False: none; or
                 ``Plane``, ``Box``, ``HeightField`` of ``phistar.sim``, one or several.
             passive: Springs, damping, dry friction and limits of joints: all, none, or some of
@@ -155,8 +157,8 @@ class Simulates:
             threads: Number of threads; default: by the work. Results do not depend on it.
 
         Raises:
-            ArgumentError: The robot has closed loops or reduced mimic joints and would need
-                contacts or joint physics, or there are too many pairs that may touch.
+            ArgumentError: Another scheme and contacts or joint physics, or too many pairs that may
+                touch.
         """
         options = SimulatorOptions(
             dt,

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -11,14 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from phistar import dynamics
-from phistar.arguments import checked_state, refuse_singular
+from phistar.arguments import checked_state, refuse_singular, require_count, require_real
 from phistar.arrays import Array
-from phistar.errors import (
-    ArgumentError,
-    PenetrationWarning,
-    ShapeError,
-    warn,
-)
+from phistar.errors import ArgumentError, ShapeError
 from phistar.joint_physics.actuator_forces import Actuators
 from phistar.model.configuration import Coordinates, integrate, read_coordinates, require_finite
 from phistar.model.joint_physics import passive_parts
@@ -26,31 +23,37 @@ from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
 from phistar.model.wrenches import check_wrenches
 from phistar.scalar.trace.unilateral_rows import StepRows
-from phistar.sim.batch_stepper import BatchState, BatchStepper, PlainStepper
+from phistar.sim.batch_state import BatchState
 from phistar.sim.contact_pairs import Pair, contact_pairs
 from phistar.sim.contact_points import ContactPoints
 from phistar.sim.contact_report import Contacts, contacts_of
-from phistar.sim.contact_stepper import ContactStepper
+from phistar.sim.contact_stepper import make_contact_stepper
 from phistar.sim.divergence import diverged_samples, refuse_lost_samples
-from phistar.sim.general_stepper import GeneralStepper
 from phistar.sim.joint_rows import used_parts
 from phistar.sim.law_calls import Controller
 from phistar.sim.live_view import ShownLive
+from phistar.sim.loop_stepper import LoopVelocity
 from phistar.sim.sample_choice import chosen_samples, random_rows, rows_for_samples
+from phistar.sim.schemes import SCHEMES, SEMI_IMPLICIT
 from phistar.sim.sensors import HasSensors
 from phistar.sim.simulator_laws import SimulatorLaw
 from phistar.sim.simulator_options import (
-    CONTACT_SCHEME,
     SimulatorOptions,
     SimulatorState,
-    require_count,
 )
+from phistar.sim.simulator_starts import off_loops, warn_of_penetrations
+from phistar.sim.smooth_stepper import make_smooth_stepper
 from phistar.sim.step_linearization import StepLinearization, linearize_step
-from phistar.sim.unilateral_row import impulse_count, is_tree, joint_rows, refuse_many
+from phistar.sim.stepper import Stepper, SteppingOptions, StepSpan
+from phistar.sim.unilateral_row import impulse_count, joint_rows, refuse_many
+from phistar.sim.variables import Velocity
 from phistar.thresholds import POLICY
 
 Policy = Callable[[Array, Array, Array], ArrayLike]
 """Configurations (batch, nq), velocities (batch, nv), times (batch,) -> joint forces."""
+
+
+_CARRIED = ("_state", "_time", "_frozen", "_resets", "_begun", "_before", "_elapsed")
 
 
 class Simulator(HasSensors, ShownLive):
@@ -78,6 +81,7 @@ class Simulator(HasSensors, ShownLive):
         rows = self._step_rows(found.pairs)
         self._smooth, _ = used_parts(self._model, options.passive)
         self._points = ContactPoints(self._model, rows, found.pairs)
+        self._has_rows = bool(rows.contacts or rows.joints)
         self._stepper = self._make_stepper(rows)
         self._bounded = rows.bounded
         self._joint_count = len(rows.bounded)
@@ -91,25 +95,37 @@ class Simulator(HasSensors, ShownLive):
         self._law: SimulatorLaw | None = None
         self.reset()
 
+    def __reduce__(self) -> tuple[Callable[..., Simulator], tuple[object, ...]]:
+        """What it is made of and the state it is in; programs are made again where it arrives."""
+        own = {name: copy.deepcopy(getattr(self, name)) for name in _CARRIED}
+        return _as_it_was, (self._robot, self.batch, self._options, own)
+
     def _step_rows(self, pairs: Sequence[Pair]) -> StepRows:
         joints = joint_rows(self._model, passive_parts(self._options.passive))
         sweeps = self._options.sweeps or POLICY.contact_sweeps
         return StepRows(joints, tuple(pair.row for pair in pairs), sweeps)
 
-    def _make_stepper(self, rows: StepRows) -> BatchStepper:
-        """What takes the steps: one program of a tree, matrices of others, without rows ``step``.
+    def _make_stepper(self, rows: StepRows) -> Stepper:
+        """What takes the steps.
 
         Raises:
-            ArgumentError: There are too many rows, no links that move, or another scheme.
+            ArgumentError: There are too many rows, or another scheme.
         """
-        model, options, keep_going = self._model, self._options, self._options.on_error == "freeze"
-        if not (rows.contacts or rows.joints):
-            return PlainStepper(model, self.dt, keep_going, options.scheme)
+        model, options = self._model, self._options
+        scheme = SEMI_IMPLICIT if options.has_row_step else SCHEMES[options.scheme]
+        stepping = SteppingOptions(
+            scheme,
+            POLICY.simulator_steps * self.batch,
+            options.threads,
+            keep_going=options.on_error == "freeze",
+        )
+        if not self._has_rows:
+            closed = bool(active_loops(model.loops))
+            variable = LoopVelocity(model) if closed else Velocity(model)
+            return make_smooth_stepper(model, variable, stepping)
         options.require_scheme(rows)
         refuse_many(model, len(rows.contacts), len(rows.bounded))
-        if not is_tree(model):
-            return GeneralStepper(self._points, self.dt, keep_going, self._smooth)
-        return ContactStepper(self._points, self.dt, options.threads)
+        return make_contact_stepper(self._points, self._smooth, stepping)
 
     @property
     def _owner(self) -> str:
@@ -117,7 +133,7 @@ class Simulator(HasSensors, ShownLive):
 
     @property
     def engine(self) -> str:
-        """What takes the steps: ``"machine code"``, ``"NumPy"``, or ``"step"`` without rows."""
+        """What takes the steps: ``"machine code"``, or ``"numpy loop"``."""
         return self._stepper.engine
 
     @property
@@ -165,9 +181,11 @@ class Simulator(HasSensors, ShownLive):
         model, state = self._model, self._state
         given_q = self._home if q is None else q
         given_v = np.zeros(model.nv) if v is None else v
+        checked = dict(zip("qv", checked_state(model, q=given_q, v=given_v), strict=True))
+        require_real(**checked)
         new_q, new_v = (
             rows_for_samples(name, given, chosen, self.batch, self._owner)
-            for name, given in zip("qv", checked_state(model, q=given_q, v=given_v), strict=True)
+            for name, given in checked.items()
         )
         self._resets[chosen] += 1
         if spread:
@@ -190,23 +208,17 @@ class Simulator(HasSensors, ShownLive):
         home: Array = self._robot.home
         return self._robot.assemble(home) if active_loops(self._model.loops) else home
 
-    def _warn_of_penetrations(self) -> None:
-        """Say that something was put into the ground since the last step."""
-        chosen = np.flatnonzero(self._begun)
+    def _look_at_starts(self) -> None:
+        """Look at the samples that were reset since the last step."""
+        chosen = np.flatnonzero(self._begun & ~self._frozen)
         self._begun[:] = False
-        if not self._pairs or not len(chosen):
+        if not chosen.size:
             return
-        gap = self._points.at(self._state.q[chosen], self._state.v[chosen])["gap"]
-        sample, pair = np.unravel_index(int(np.argmin(gap)), gap.shape)
-        depth = -float(gap[sample, pair])
-        if depth > POLICY.deep_penetration:
-            worst = self._pairs[int(pair)]
-            warn(
-                f"'{worst.name}' of sample {int(chosen[sample])} is {depth:.3g} m inside "
-                f"'{worst.surface}'. It is pushed out at no more than "
-                f"{POLICY.max_correction_speed:g} m/s; reset to a configuration above the ground.",
-                PenetrationWarning,
-            )
+        model, q, v = self._model, self._state.q[chosen], self._state.v[chosen]
+        if active_loops(model.loops):
+            self._frozen[chosen] = off_loops(model, q, v, self._options.on_error == "freeze")
+        if self._pairs:
+            warn_of_penetrations(self._points.at(q, v)["gap"], self._pairs, chosen)
 
     def step(
         self,
@@ -241,7 +253,7 @@ class Simulator(HasSensors, ShownLive):
         """
         count = require_count("substeps", substeps)
         if self._begun.any():
-            self._warn_of_penetrations()
+            self._look_at_starts()
         law = tau if isinstance(tau, Controller) else None
         held = self._forces(None if isinstance(tau, Controller) else tau, forces, reference)
         if law is None and ctrl is None:
@@ -317,13 +329,13 @@ class Simulator(HasSensors, ShownLive):
                 f"robot '{self._model.name}' has closed loops, for which there are no derivatives "
                 "of steps with contacts and joint physics; use robot.discretize"
             )
-        if self._options.scheme != CONTACT_SCHEME:
+        if not self._options.has_row_step:
             raise ArgumentError(
-                f"linearize is for scheme '{CONTACT_SCHEME}', not '{self._options.scheme}'; "
+                f"linearize is for scheme '{SEMI_IMPLICIT.name}', not '{self._options.scheme}'; "
                 "use that"
             )
         total = self._forces(tau, None, "world_aligned")
-        ahead = self._stepper.run(self._state, total, 1)
+        ahead = self._ahead(total, 1)
         lost = diverged_samples(ahead.q, ahead.v, ahead.impulses)
         refuse_lost_samples(lost, self._time + self.dt, 1)
         joints = tuple(self._joint_name(row.v) for row in self._bounded)
@@ -338,6 +350,7 @@ class Simulator(HasSensors, ShownLive):
             total = np.zeros(shape)
         else:
             given = read_coordinates(model, tau, "v", "tau")
+            require_real(tau=given)
             if given.shape not in (shape, shape[1:]):
                 raise ShapeError("tau", given.shape, f"{shape[1:]} or {shape}", self._owner)
             if self._options.on_error == "raise":
@@ -348,9 +361,19 @@ class Simulator(HasSensors, ShownLive):
             total = total + dynamics.generalised_force(model, self._state.q, wrenches)
         return np.ascontiguousarray(total)
 
+    def _ahead(self, tau: Array, steps: int) -> BatchState:
+        """The state after some steps under joint forces that are held."""
+        state = self._state
+        arrays = [state.q, state.v, *([state.impulses] if self._has_rows else [])]
+        results = tuple(np.empty((1, *each.shape)) for each in arrays)
+        span = StepSpan.of_batch((state.q, state.v), tau, self.dt, steps, steps, results)
+        self._stepper.run(replace(span, impulses=state.impulses if self._has_rows else None))
+        q, v, *impulses = (each[0] for each in results)
+        return BatchState(q, v, impulses[0] if impulses else state.impulses.copy())
+
     def _take(self, tau: Array, substeps: int) -> None:
         before, moving = self._state, ~self._frozen
-        ahead = self._stepper.run(self._state, tau, substeps)
+        ahead = self._ahead(tau, substeps)
         lost = diverged_samples(ahead.q, ahead.v, ahead.impulses) & moving
         if self._options.on_error == "raise":
             refuse_lost_samples(lost, self._time + substeps * self.dt, substeps)
@@ -392,3 +415,12 @@ class Simulator(HasSensors, ShownLive):
             f"<Simulator: {self.batch} x '{self._model.name}', dt {self.dt:g} s, {pairs}, "
             f"{self._joint_count} joints that rub or stop, {self.engine}>"
         )
+
+
+def _as_it_was(
+    robot: object, batch: int, options: SimulatorOptions, own: dict[str, object]
+) -> Simulator:
+    """A simulator that came from elsewhere, ready for its next step."""
+    sim = Simulator(robot, batch, options)
+    vars(sim).update(own)
+    return sim

@@ -21,7 +21,7 @@ from phistar.sim.law_calls import (
 from phistar.sim.stepper import DOUBLE
 
 if TYPE_CHECKING:
-    from phistar.backends.llvm.run.rollout import Rollout
+    from phistar.backends.llvm.run.step_loop import Rollout
 
 COMPILED, CALLED = "machine code", "Python"
 
@@ -48,7 +48,7 @@ class SimulatorLaw:
             self.engine = f"{CALLED}: {error}"
 
     def _compiled(self) -> Rollout:
-        from phistar.backends.llvm.run.rollout import Rollout
+        from phistar.backends.llvm.run.step_loop import Rollout
 
         law = self._program
         if law is None:

@@ -8,16 +8,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from phistar.arguments import require_count, require_time
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.model.joint_physics import Passive
 from phistar.reprs import one_line_repr
 from phistar.scalar.trace.unilateral_rows import StepRows
 from phistar.sim.contact_pairs import Ground
-from phistar.sim.schemes import SCHEMES
+from phistar.sim.scheme_choice import AUTO
+from phistar.sim.schemes import IMPLICIT, SCHEMES, SEMI_IMPLICIT
 
 ON_ERROR = ("raise", "freeze")
-CONTACT_SCHEME = "semi_implicit"
+ROW_SCHEMES = (AUTO, SEMI_IMPLICIT.name, IMPLICIT.name)
+"""Names of the step with contacts and joint physics: v first, springs and damping at its end."""
 
 
 @one_line_repr
@@ -43,7 +46,7 @@ class SimulatorOptions:
     """What a simulator is made of; see ``Robot.simulator``."""
 
     dt: float
-    scheme: str = CONTACT_SCHEME
+    scheme: str = AUTO
     ground: Ground = True
     passive: Passive = True
     points: Sequence[str] | Mapping[str, float] = ()
@@ -56,29 +59,29 @@ class SimulatorOptions:
 
     def check(self) -> None:
         """Raise unless numbers and names are possible."""
-        if not 0.0 < self.dt < np.inf:
-            raise ArgumentError(f"dt is {self.dt!r}, expected a time above 0 [s]")
-        if self.scheme not in SCHEMES:
-            raise UnknownNameError("scheme", self.scheme, SCHEMES)
+        require_time("dt", self.dt)
+        if self.scheme not in (AUTO, *SCHEMES):
+            raise UnknownNameError("scheme", self.scheme, (AUTO, *SCHEMES))
         if self.on_error not in ON_ERROR:
             known = " or ".join(map(repr, ON_ERROR))
             raise ArgumentError(f"on_error is {self.on_error!r}, expected {known}")
-        if self.sweeps is not None and self.sweeps < 1:
-            raise ArgumentError(f"sweeps is {self.sweeps}, expected 1 or more")
+        for name, given in (("sweeps", self.sweeps), ("threads", self.threads)):
+            if given is not None:
+                require_count(name, given)
+        if not isinstance(self.seed, (int, np.integer)) or self.seed < 0:
+            raise ArgumentError(f"seed is {self.seed!r}, expected a whole number, 0 or more")
+
+    @property
+    def has_row_step(self) -> bool:
+        """Whether the scheme is that of steps with contacts and joint physics."""
+        return self.scheme in ROW_SCHEMES
 
     def require_scheme(self, rows: StepRows) -> None:
         """Raise unless the scheme takes these rows."""
-        if self.scheme != CONTACT_SCHEME:
+        if not self.has_row_step:
             raise ArgumentError(
                 f"scheme '{self.scheme}' with {len(rows.contacts)} pairs that may touch "
                 f"and {len(rows.joints)} joints with springs, damping, friction or limits: impacts "
-                f"and friction are solved at the end of a step, by '{CONTACT_SCHEME}' alone. Use "
-                "that, or ground=False and passive=False."
+                f"and friction are solved at the end of a step, by '{SEMI_IMPLICIT.name}' alone. "
+                "Use that, or ground=False and passive=False."
             )
-
-
-def require_count(name: str, given: object, what: str = "1 or more") -> int:
-    """A whole number above 0, or an error that names it."""
-    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 1:
-        raise ArgumentError(f"{name} is {given!r}, expected {what}")
-    return int(given)

@@ -32,7 +32,7 @@ from phistar.joint_physics.implicit import implicit_numbers
 from phistar.joint_physics.passive_forces import IMAGINARY_STEP, passive_derivatives
 from phistar.model.configuration import integrate_unchecked
 from phistar.reprs import one_line_repr
-from phistar.sim.batch_stepper import BatchState
+from phistar.sim.batch_state import BatchState
 from phistar.sim.contact_points import ContactPoints
 from phistar.sim.row_sets import RowSets, row_sets
 from phistar.thresholds import POLICY

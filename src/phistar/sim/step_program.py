@@ -8,19 +8,13 @@ from phistar.model.model import Model
 from phistar.scalar.graph import Graph
 from phistar.scalar.linear.vectors import Vector, plus
 from phistar.scalar.lower import quaternion_entries
-from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled, count_arithmetic
+from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled
 from phistar.scalar.trace.implicit_programs import implicit_scalars
 from phistar.scalar.trace.inline import inline
 from phistar.scalar.trace.limit_programs import outside_limits
 from phistar.scalar.trace.passive_programs import passive_scalars
 from phistar.scalar.trace.state_update import joint_offsets, own_joint_offsets, to_state_update
 from phistar.sim.schemes import EvaluateRates, Scheme
-
-
-def step_operations(scheme: Scheme, rates: Unrolled) -> int:
-    """About how many operations a step takes: those of the dynamics at its stages."""
-    stages = sum(isinstance(p, EvaluateRates) and not p.velocity_only for p in scheme.instructions)
-    return stages * count_arithmetic(rates.count())
 
 
 def step_program(

@@ -6,11 +6,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from phistar.arrays import Array
+from phistar.arrays import Array, DType
 from phistar.sim.schemes import Scheme
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class SteppingOptions:
     scheme: Scheme
     work: int = 1
     threads: int | None = None
-    dtype: np.dtype[Any] = DOUBLE
+    dtype: DType = DOUBLE
     keep_going: bool = False
     law: LawProgram | None = None
 
@@ -56,10 +56,12 @@ class StepSpan:
         steps: Number of steps.
         every: Steps from one result to the next; divides ``steps``.
         results: q and x after each ``every`` steps, (steps / every, samples, n), to be filled;
-            under a law the joint forces of the last step before, too.
+            under a law the joint forces of the last step before, too, and where impulses are given
+            those of that step.
         samples: (samples,) their numbers in the batch.
         batch: Samples of the whole batch.
         first: Steps that were taken before.
+        impulses: (samples, rows) of the step before, of steppers that do not keep them.
     """
 
     q: Array
@@ -72,6 +74,7 @@ class StepSpan:
     samples: Array
     batch: int
     first: int = 0
+    impulses: Array | None = None
 
     @classmethod
     def of_batch(
@@ -104,23 +107,24 @@ class StepSpan:
             tau=self.tau[..., chosen, :],
             results=places,
             samples=self.samples[chosen],
+            impulses=None if self.impulses is None else self.impulses[chosen],
         )
         found = take(part)
         for result, place in zip(self.results, places, strict=True):
             result[:, chosen] = place
         return found
 
-    def store(self, step: int, q: Array, x: Array, lost: Array) -> None:
+    def store(self, step: int, q: Array, x: Array, lost: Array, *more: Array) -> None:
         """Put a state after a step where it belongs, if it is a result; NaN where it is lost."""
         if (step + 1) % self.every:
             return
-        for result, state in zip(self.results, (q, x), strict=True):
+        for result, state in zip(self.results, (q, x, *more), strict=True):
             result[step // self.every] = state
             result[step // self.every][lost] = np.nan
 
-    def store_rest(self, step: int, q: Array, x: Array, lost: Array) -> None:
+    def store_rest(self, step: int, q: Array, x: Array, lost: Array, *more: Array) -> None:
         """The same for this and all later results."""
-        for result, state in zip(self.results, (q, x), strict=True):
+        for result, state in zip(self.results, (q, x, *more), strict=True):
             result[step // self.every :] = state
             result[step // self.every :, lost] = np.nan
 
@@ -139,7 +143,7 @@ class Stepper(ABC):
     engine: str
     failure_text: str = "diverges: not finite"
     cost_ns: float
-    dtype: np.dtype[Any] = DOUBLE
+    dtype: DType = DOUBLE
     piece: int | None = None
 
     @abstractmethod
@@ -157,7 +161,7 @@ class Stepper(ABC):
 class PerSample:
     """Numbers (batch, ...) that a stepper keeps for each sample; zero where steps begin."""
 
-    def __init__(self, *shape: int, dtype: np.dtype[Any] = DOUBLE) -> None:
+    def __init__(self, *shape: int, dtype: DType = DOUBLE) -> None:
         self._kept: Array = np.zeros((0, *shape), dtype)
 
     def of(self, span: StepSpan) -> Array:

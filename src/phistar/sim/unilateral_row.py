@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from phistar import dynamics
 from phistar.arrays import Array
 from phistar.backends import OPTIONAL_INPUTS
 from phistar.backends.policy import NUMPY, TracedWork, UnilateralWork, decide
 from phistar.compile import Traced, add_traced, joint_map
 from phistar.errors import ArgumentError
-from phistar.loops.traced_rows import loop_bias
+from phistar.loops.assembly import usual_configurations, usual_rank
+from phistar.loops.traced_rows import ANYWHERE, live_rows, loop_bias, loop_tracer, loop_work
 from phistar.model.joint_physics import PASSIVE_PARTS, passive_numbers
 from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
@@ -78,7 +80,10 @@ def _trace(model: Model, rows: StepRows | None) -> Unrolled:
     from phistar.scalar.trace.unilateral_step import TreeBias, unilateral_step
 
     bias = loop_bias(model.turning_rotors).schedule.classical
-    return unilateral_step(model, _rows(model, rows), TreeBias(bias, frozenset(OPTIONAL_INPUTS)))
+    loops = loop_tracer(model, ANYWHERE) if active_loops(model.loops) else None
+    found = _rows(model, rows)
+    least = least_mobilities(model, found)
+    return unilateral_step(model, found, TreeBias(bias, frozenset(OPTIONAL_INPUTS)), loops, least)
 
 
 def _shapes(model: Model, rows: StepRows | None) -> Mapping[str, tuple[int, ...]]:
@@ -87,17 +92,32 @@ def _shapes(model: Model, rows: StepRows | None) -> Mapping[str, tuple[int, ...]
 
 
 def _work(model: Model, rows: StepRows | None) -> UnilateralWork | None:
-    """None: closed loops, joints without coordinates or inertia of their own, turning rotors."""
-    if not is_tree(model) or singular_hinges(model):
-        return None
-    return UnilateralWork(impulse_count(_rows(model, rows)))
-
-
-def is_tree(model: Model) -> bool:
-    """Whether a step with rows is one program: each joint has coordinates of its own, no loops."""
+    """None: joints without coordinates or inertia of their own, turning rotors, loops whose rows
+    depend on each other."""
     joints = joint_map(model)
     own = joints.one_to_one and not (joints.scales != 1.0).any()
-    return bool(model.bodies) and own and not active_loops(model.loops) and not model.turning_rotors
+    if not model.bodies or not own or model.turning_rotors or singular_hinges(model):
+        return None
+    count = impulse_count(_rows(model, rows))
+    if not active_loops(model.loops):
+        return UnilateralWork(count)
+    closed = loop_work(model)
+    if closed is None or usual_rank(model) < len(live_rows(model)):
+        return None
+    return UnilateralWork(count + closed.rows)
+
+
+def least_mobilities(model: Model, rows: StepRows) -> tuple[float, ...]:
+    """Of joints that rub or stop, below which loops hold them; () for trees, whose joints move.
+
+    Powers of two, so that code in which they stand does not depend on how libraries round.
+    """
+    if not active_loops(model.loops):
+        return ()
+    mass = dynamics.mass_matrix(model, usual_configurations(model))
+    heaviest = np.diagonal(mass, axis1=-2, axis2=-1).max(axis=0)
+    least = np.ldexp(POLICY.smallest_joint_mobility, -np.frexp(heaviest)[1])
+    return tuple(float(least[row.v]) for row in rows.bounded)
 
 
 def refuse_many(model: Model, pairs: int, joints: int) -> None:
@@ -174,7 +194,8 @@ TERRAIN_STEP = add_traced(
 def _solver(model: Model, rows: StepRows | None) -> Unrolled:
     from phistar.scalar.trace.row_solver import row_solver
 
-    return row_solver(model, _touching(model, rows))
+    found = _touching(model, rows)
+    return row_solver(model, found, least_mobilities(model, found))
 
 
 def _well_posed(model: Model, inputs: Mapping[str, Array]) -> Mapping[str, Array]:

@@ -7,25 +7,52 @@ axes of any number; the functions of the same names beside this module are for u
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Protocol, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from phistar.arrays import Array
+from phistar.arrays import Array, DType
 from phistar.spatial import entries
 
 
-def namespace(x: Any) -> Any:
+class Namespace(Protocol):
+    """What formulas call of an array library; arrays of another one are typed as NumPy's are."""
+
+    # As in NumPy, where their arguments are said.
+    # ruff: noqa: D102
+    def asarray(self, x: ArrayLike, dtype: DType | None = None) -> Array: ...
+    def zeros(self, shape: tuple[int, ...], dtype: DType | type = ...) -> Array: ...
+    def zeros_like(self, x: Array) -> Array: ...
+    def eye(self, n: int, dtype: DType | type = ...) -> Array: ...
+    def einsum(self, subscripts: str, *operands: Array) -> Array: ...
+    def concatenate(self, arrays: Sequence[Array], axis: int = 0) -> Array: ...
+    def stack(self, arrays: Sequence[Array], axis: int = 0) -> Array: ...
+    def where(self, condition: Array, x: ArrayLike, y: ArrayLike) -> Array: ...
+    def swapaxes(self, x: Array, first: int, second: int) -> Array: ...
+    def diagonal(self, x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array: ...
+    def broadcast_to(self, x: Array, shape: tuple[int, ...]) -> Array: ...
+    def broadcast_arrays(self, *arrays: Array) -> Sequence[Array]: ...
+    def cos(self, x: Array) -> Array: ...
+    def sin(self, x: Array) -> Array: ...
+    def sqrt(self, x: Array) -> Array: ...
+    def result_type(self, *arrays: object) -> DType: ...
+
+
+NUMPY = cast(Namespace, np)
+
+
+def namespace(x: object) -> Namespace:
     """The module whose functions take x: that which x names, else NumPy."""
     named = getattr(x, "__array_namespace__", None)
-    return np if named is None else named()
+    return NUMPY if named is None else cast(Namespace, named())
 
 
 def cross(a: Array, b: Array) -> Array:
     """a × b over the last axis."""
     x, y = ([each[..., i] for i in range(3)] for each in (a, b))
-    found: Array = namespace(a).stack(entries.cross(x, y), axis=-1)
-    return found
+    return namespace(a).stack(entries.cross(x, y), axis=-1)
 
 
 def skew(a: Array) -> Array:
@@ -34,15 +61,13 @@ def skew(a: Array) -> Array:
     x, y, z = (a[..., i] for i in range(3))
     zero = xp.zeros_like(x)
     rows = ((zero, -z, y), (z, zero, -x), (-y, x, zero))
-    found: Array = xp.stack([xp.stack(row, axis=-1) for row in rows], axis=-2)
-    return found
+    return xp.stack([xp.stack(row, axis=-1) for row in rows], axis=-2)
 
 
 def blocks(rows: tuple[tuple[Array, Array], tuple[Array, Array]]) -> Array:
     """Four 3x3 blocks as (..., 6, 6)."""
     xp = namespace(rows[0][0])
-    found: Array = xp.concatenate([xp.concatenate(row, axis=-1) for row in rows], axis=-2)
-    return found
+    return xp.concatenate([xp.concatenate(row, axis=-1) for row in rows], axis=-2)
 
 
 def crf(X: Array) -> Array:
@@ -54,15 +79,13 @@ def crf(X: Array) -> Array:
 def crm_apply(X: Array, Y: Array) -> Array:
     """X × Y of two motions."""
     a, b, c, d = X[..., :3], X[..., 3:], Y[..., :3], Y[..., 3:]
-    found: Array = namespace(X).concatenate([cross(a, c), cross(b, c) + cross(a, d)], axis=-1)
-    return found
+    return namespace(X).concatenate([cross(a, c), cross(b, c) + cross(a, d)], axis=-1)
 
 
 def crf_apply(X: Array, F: Array) -> Array:
     """X ×* F of a motion and a force."""
     a, b, n, f = X[..., :3], X[..., 3:], F[..., :3], F[..., 3:]
-    found: Array = namespace(X).concatenate([cross(a, n) + cross(b, f), cross(a, f)], axis=-1)
-    return found
+    return namespace(X).concatenate([cross(a, n) + cross(b, f), cross(a, f)], axis=-1)
 
 
 def force_transform(T: Array) -> Array:
@@ -71,21 +94,21 @@ def force_transform(T: Array) -> Array:
     return blocks(((R, skew(p) @ R), (namespace(T).zeros_like(R), R)))
 
 
-def solve_positive(d: Any, x: Any) -> Array:
+def solve_positive(d: Array, x: Array) -> Array:
     """d⁻¹ x of small symmetric positive matrices (..., n, n) and (..., n, m).
 
     By LAPACK in NumPy. Elsewhere eliminated without a choice of pivots, which positive matrices do
     not need: a handful of products that a compiler joins, where a call per matrix would be slow.
     """
-    if isinstance(d, np.ndarray):
+    if namespace(d) is NUMPY:
         return np.linalg.solve(d, x)
     size = d.shape[-1]
     if size == 1:
-        return x / d  # type: ignore[no-any-return]
+        return x / d
     unit = np.eye(size).astype(d.dtype)
     for j in range(size):
         # Row j is divided by its pivot, and its multiples are taken from all others.
         factor = (d[..., :, j : j + 1] - unit[:, j : j + 1]) / d[..., j : j + 1, j : j + 1]
         x = x - factor * x[..., j : j + 1, :]
         d = d - factor * d[..., j : j + 1, :]
-    return x  # type: ignore[no-any-return]
+    return x

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from phistar.algebra.spaces import JOINT, TASK_FORCE, TASK_MOTION, Space
 from phistar.model.components import GROUND
@@ -54,9 +55,17 @@ class BlockPartition:
         """The set of all blocks."""
         return (1 << len(self.sizes)) - 1
 
+    @cached_property
+    def _blocks_by_size(self) -> tuple[tuple[int, int], ...]:
+        """Sizes that blocks have, each with the bits of its blocks."""
+        bits: dict[int, int] = {}
+        for block, size in enumerate(self.sizes):
+            bits[size] = bits.get(size, 0) | 1 << block
+        return tuple(bits.items())
+
     def width(self, chosen: int) -> int:
         """Number of columns of a set of blocks."""
-        return sum(self.sizes[block] for block in set_bits(chosen))
+        return sum(size * (chosen & own).bit_count() for size, own in self._blocks_by_size)
 
     def sources(self, chosen: int) -> dict[int, int]:
         """The chosen blocks that each link holds."""

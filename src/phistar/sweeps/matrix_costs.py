@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from functools import lru_cache
 
 from phistar.model.model import Model
 from phistar.sweeps.column_support import BlockPartition, ColumnSupport
@@ -56,7 +55,7 @@ class _MatrixCounter:
         self.type_numbers = [numbers[place] for place in where]
         self.costs: dict[tuple[int, int, frozenset[int]], OperationCount] = {}
         self.scaled: dict[int, list[bool]] = {}
-        self.width = lru_cache(maxsize=None)(columns.width)
+        self.width = columns.width
         self.unit: dict[tuple[int, int], int] = {}
         self.axes: dict[tuple[int, int], int] = {}
 

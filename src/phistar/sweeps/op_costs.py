@@ -61,7 +61,7 @@ class OperationCount:
     def span(self) -> int:
         """Operations on the longest path, with processors enough: all, where one waits for another.
 
-        Of a parallel schedule fewer, see ``sweeps.parallel.costs``.
+        Of a parallel schedule fewer, see ``sweeps.parallel.parallel_costs``.
         """
         return self.total
 

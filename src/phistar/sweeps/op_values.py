@@ -87,7 +87,7 @@ class GroundState:
         return cls(mass or math.nan, moving or math.nan, model.gravity, point)
 
 
-class LinkNumbers(Protocol):
+class OneLink(Protocol):
     """What an operation reads of a link, or of many side by side; see ``LinkState``."""
 
     @property
@@ -133,37 +133,37 @@ def _identity(size: int, like: Array) -> Array:
     return found
 
 
-def project(link: LinkNumbers, x: Array) -> Array:
+def project(link: OneLink, x: Array) -> Array:
     """H x."""
     return times(link.H, x)
 
 
-def expand(link: LinkNumbers, x: Array) -> Array:
+def expand(link: OneLink, x: Array) -> Array:
     """H* x."""
     return times(adjoint(link.H), x)
 
 
-def multiply(link: LinkNumbers, matrix: Array, x: Array) -> Array:
+def multiply(link: OneLink, matrix: Array, x: Array) -> Array:
     """A matrix times a vector, whatever they are."""
     return times(matrix, x)
 
 
-def multiply_adjoint(link: LinkNumbers, matrix: Array, x: Array) -> Array:
+def multiply_adjoint(link: OneLink, matrix: Array, x: Array) -> Array:
     """The adjoint of a matrix times a vector."""
     return times(adjoint(matrix), x)
 
 
-def rotor_product(link: LinkNumbers, x: Array) -> Array:
+def rotor_product(link: OneLink, x: Array) -> Array:
     """A x."""
     return link.armature * x
 
 
-def solve_joint_inertia(link: LinkNumbers, d: Array, x: Array) -> Array:
+def solve_joint_inertia(link: OneLink, d: Array, x: Array) -> Array:
     """D⁻¹ x."""
     return solve_positive(d, x[..., None])[..., 0]
 
 
-def gyroscopic(link: LinkNumbers, v: Array) -> Array:
+def gyroscopic(link: OneLink, v: Array) -> Array:
     """M̂ = ½(crf[V] M - M crm[V] - Q[MV]) without what cancels in it: its right half is zero."""
     xp, inertia = namespace(v), link.rigid_inertia
     J, h = inertia[..., :3, :3], inertia[..., :3, 3:]
@@ -177,41 +177,40 @@ def gyroscopic(link: LinkNumbers, v: Array) -> Array:
     return found
 
 
-def joint_block(link: LinkNumbers, p: Array) -> Array:
+def joint_block(link: OneLink, p: Array) -> Array:
     """P H*."""
     return p @ adjoint(link.H)
 
 
-def joint_inertia(link: LinkNumbers, u: Array) -> Array:
+def joint_inertia(link: OneLink, u: Array) -> Array:
     """D = H U + A; not a number where it is but rounding."""
     xp, size = namespace(u), link.armature.shape[-1]
     found: Array = link.H @ u + _identity(size, link.armature) * link.armature[..., None]
     if link.min_pivots is None or not size:
         return found
     diagonal = xp.diagonal(found, axis1=-2, axis2=-1).real
-    small = (diagonal <= xp.asarray(link.min_pivots)).any(axis=-1)
-    found = xp.where(small[..., None, None], xp.nan, found)
-    return found
+    small = xp.asarray((diagonal <= xp.asarray(link.min_pivots)).any(axis=-1))
+    return xp.where(small[..., None, None], np.nan, found)
 
 
-def gain(link: LinkNumbers, u: Array, d: Array) -> Array:
+def gain(link: OneLink, u: Array, d: Array) -> Array:
     """U D⁻¹."""
     return adjoint(solve_positive(d, adjoint(u)))
 
 
-def articulated_downdate(link: LinkNumbers, p: Array, u: Array, g: Array) -> Array:
+def articulated_downdate(link: OneLink, p: Array, u: Array, g: Array) -> Array:
     """P - G U*."""
     found: Array = p - g @ adjoint(u)
     return found
 
 
-def project_across(link: LinkNumbers, s: Array, g: Array) -> Array:
+def project_across(link: OneLink, s: Array, g: Array) -> Array:
     """S - G H S."""
     found: Array = s - g @ (link.H @ s)
     return found
 
 
-def inertia_rate(link: LinkNumbers, x: Array, s: Array) -> Array:
+def inertia_rate(link: OneLink, x: Array, s: Array) -> Array:
     """crf[x] S - S crm[x], which is crf[x] S and its transpose."""
     half = crf(x) @ s
     return half + adjoint(half)
@@ -221,12 +220,12 @@ def _congruence(a: Array, s: Array) -> Array:
     return a @ s @ adjoint(a)
 
 
-def congruence_across(link: LinkNumbers, s: Array, g: Array) -> Array:
+def congruence_across(link: OneLink, s: Array, g: Array) -> Array:
     """(I - G H) S (I - G H)*."""
     return _congruence(_identity(6, s) - g @ link.H, s)
 
 
-def compliance_update(link: LinkNumbers, s: Array, g: Array, d: Array) -> Array:
+def compliance_update(link: OneLink, s: Array, g: Array, d: Array) -> Array:
     """(I - G H)* S (I - G H) + H* D⁻¹ H."""
     H = link.H
     across = _identity(6, s) - g @ H
@@ -235,25 +234,25 @@ def compliance_update(link: LinkNumbers, s: Array, g: Array, d: Array) -> Array:
     return found
 
 
-def bias_gain(link: LinkNumbers, n: Array, s: Array, g: Array, d: Array) -> Array:
+def bias_gain(link: OneLink, n: Array, s: Array, g: Array, d: Array) -> Array:
     """N* H* D⁻¹ - S* G."""
     own = adjoint(solve_positive(d, link.H @ n))
     found: Array = own - adjoint(s) @ g
     return found
 
 
-def transfer_update(link: LinkNumbers, s: Array, b: Array) -> Array:
+def transfer_update(link: OneLink, s: Array, b: Array) -> Array:
     """S + H* B*."""
     found: Array = s + adjoint(link.H) @ adjoint(b)
     return found
 
 
-def cross_motion(link: LinkNumbers, x: Array, y: Array) -> Array:
+def cross_motion(link: OneLink, x: Array, y: Array) -> Array:
     """x × y."""
     return crm_apply(x, y)
 
 
-def cross_force(link: LinkNumbers, x: Array, f: Array) -> Array:
+def cross_force(link: OneLink, x: Array, f: Array) -> Array:
     """x ×* f."""
     return crf_apply(x, f)
 
@@ -261,23 +260,23 @@ def cross_force(link: LinkNumbers, x: Array, f: Array) -> Array:
 # -- numbers
 
 
-def link_energy(link: LinkNumbers, x: Array) -> Array:
+def link_energy(link: OneLink, x: Array) -> Array:
     """½ x* M x."""
     return dot(link, x, times(link.rigid_inertia, x)) / 2
 
 
-def rotor_energy(link: LinkNumbers, x: Array) -> Array:
+def rotor_energy(link: OneLink, x: Array) -> Array:
     """½ x* A x."""
     return dot(link, x, rotor_product(link, x)) / 2
 
 
-def dot(link: LinkNumbers, x: Array, y: Array) -> Array:
+def dot(link: OneLink, x: Array, y: Array) -> Array:
     """x* y, as one entry."""
     found: Array = (x * y).sum(axis=-1, keepdims=True)
     return found
 
 
-def unchanged(link: LinkNumbers, x: Array) -> Array:
+def unchanged(link: OneLink, x: Array) -> Array:
     """x: what is added up over the links as it is."""
     return x
 
@@ -285,17 +284,17 @@ def unchanged(link: LinkNumbers, x: Array) -> Array:
 # -- weighted points
 
 
-def point_in(link: LinkNumbers, x: Array) -> Array:
+def point_in(link: OneLink, x: Array) -> Array:
     """[R h + m p; m]."""
     return times(link.transform, x)
 
 
-def plane_out(link: LinkNumbers, y: Array) -> Array:
+def plane_out(link: OneLink, y: Array) -> Array:
     """[R* n; n · p + d]."""
     return times(adjoint(link.transform), y)
 
 
-def to_world(link: LinkNumbers, x: Array, y: Array, z: Array, motion: Array) -> Array:
+def to_world(link: OneLink, x: Array, y: Array, z: Array, motion: Array) -> Array:
     """[R w; R v + p × R w] of the pose with rows x, y, z."""
     xp = namespace(motion)
     rows = xp.stack(xp.broadcast_arrays(x, y, z), axis=-2)
@@ -324,27 +323,27 @@ def moving_center(ground: GroundState, x: Array) -> Array:
 # -- shifts
 
 
-def shift_in(link: LinkNumbers, x: Array) -> Array:
+def shift_in(link: OneLink, x: Array) -> Array:
     """φ x."""
     return times(link.phi, x)
 
 
-def shift_out(link: LinkNumbers, x: Array) -> Array:
+def shift_out(link: OneLink, x: Array) -> Array:
     """φ* x."""
     return times(adjoint(link.phi), x)
 
 
-def congruence_in(link: LinkNumbers, s: Array) -> Array:
+def congruence_in(link: OneLink, s: Array) -> Array:
     """φ S φ*."""
     return _congruence(link.phi, s)
 
 
-def congruence_out(link: LinkNumbers, s: Array) -> Array:
+def congruence_out(link: OneLink, s: Array) -> Array:
     """φ* S φ."""
     return adjoint(link.phi) @ s @ link.phi
 
 
-def similarity_out(link: LinkNumbers, s: Array) -> Array:
+def similarity_out(link: OneLink, s: Array) -> Array:
     """φ* S φ*⁻¹."""
     # A rigid motion is undone by its blocks transposed, also where q left its manifold: those of
     # φ* are the blocks of φ, transposed back.

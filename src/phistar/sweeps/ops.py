@@ -17,7 +17,7 @@ from phistar.arrays import Array
 from phistar.sweeps import op_costs as cost
 from phistar.sweeps import op_values as value
 from phistar.sweeps.op_costs import LinkType, Operand, OperationCount
-from phistar.sweeps.op_values import GroundState, LinkNumbers
+from phistar.sweeps.op_values import GroundState, OneLink
 from phistar.sweeps.stream_types import GROUND_COMPONENTS, Direction, OpSignature, Type
 
 MOTION, FORCE, JOINT = Type.MOTION, Type.FORCE, Type.JOINT
@@ -100,7 +100,7 @@ class Op:
         """Whether it takes no operations: it is given, or but another name."""
         return self.cost is None and not self.is_variadic
 
-    def evaluate(self, link: LinkNumbers | GroundState, *operands: Array) -> Array:
+    def evaluate(self, link: OneLink | GroundState, *operands: Array) -> Array:
         """The value at a link or at the ground; of a shift, what crosses the link's joint."""
         assert self.value is not None, f"the operation {self.name!r} has no value of its own"
         return self.value(link, *operands)

@@ -112,9 +112,7 @@ def eigenvalues_panel(state: ViewState) -> str:
     """Eigenvalues of the linearized motion [1/s] at this state, under forces that balance it."""
     model = state.model
     tau = bias_force(model, state.q, state.v)
-    at = linearize(model, state.q, state.v, tau)
-    top = np.hstack([np.zeros((model.nv, model.nv)), np.eye(model.nv)])
-    values = np.linalg.eigvals(np.vstack([top, np.hstack([at.vdot_q, at.vdot_v])]))
+    values = np.linalg.eigvals(linearize(model, state.q, state.v, tau).A)
     size = max(float(np.abs(values).max(initial=0.0)), 1e-9)
     dots = "".join(
         f'<circle cx="{100 + 90 * x.real / size:.2f}" cy="{100 - 90 * x.imag / size:.2f}" r="3" '

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from phistar.arrays import Array
 from phistar.viewer.sweep_player import draw_arrows
+from phistar.viewer.web_server import Handle, Server
 
 FORCE = (200, 30, 120)
 LONGEST = 1.0
@@ -49,9 +50,9 @@ class ContactArrows:
         weight: Its weight [N].
     """
 
-    def __init__(self, server: Any, size: float, weight: float) -> None:
+    def __init__(self, server: Server, size: float, weight: float) -> None:
         self._server, self._size, self._weight = server, size, max(weight, 1e-12)
-        self._labels: list[Any] = []
+        self._labels: dict[int, Handle] = {}
         self.visible = True
 
     def show(self, contacts: Touching) -> None:
@@ -63,20 +64,19 @@ class ContactArrows:
         moving = np.linalg.norm(force, axis=-1) > 0.0
         ends = np.stack([position, position + scale * force], axis=1)[moving]
         draw_arrows(self._server, "/contacts/forces", ends, FORCE, self._size)
-        texts = gap_texts(contacts.names, contacts.gap[0])
-        while len(self._labels) < len(texts):
-            name = f"/contacts/gaps/{len(self._labels)}"
-            self._labels.append(self._server.scene.add_label(name, "", font_screen_scale=0.7))
-        for number, label in enumerate(self._labels):
-            label.visible = number < len(texts)
+        texts = dict(gap_texts(contacts.names, contacts.gap[0]))
+        for pair in texts.keys() - self._labels.keys():
+            name = f"/contacts/gaps/{pair}"
+            self._labels[pair] = self._server.scene.add_label(name, "", font_screen_scale=0.7)
+        for pair, label in self._labels.items():
+            label.visible = pair in texts
             if label.visible:
-                pair, text = texts[number]
-                label.text, label.position = text, position[pair]
+                label.text, label.position = texts[pair], position[pair]
 
     def hide(self) -> None:
         """Take everything away."""
         draw_arrows(self._server, "/contacts/forces", np.empty((0, 2, 3)), FORCE, self._size)
-        for label in self._labels:
+        for label in self._labels.values():
             label.visible = False
 
 

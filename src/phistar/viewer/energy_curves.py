@@ -12,7 +12,7 @@ import numpy as np
 from phistar.arrays import Array
 from phistar.energies import kinetic_energy, potential_energy
 from phistar.model.model import Model
-from phistar.viewer.web_server import curve, padded
+from phistar.viewer.web_server import Server, curve, padded
 
 SECONDS_BETWEEN = 0.1
 """Curves are drawn no more often than this."""
@@ -32,7 +32,7 @@ class EnergyCurves:
         model: The robot.
     """
 
-    def __init__(self, server: Any, model: Model) -> None:
+    def __init__(self, server: Server, model: Model) -> None:
         self._model, self._last = model, 0.0
         self._span: Span = (0.0, 1.0)
         empty = np.zeros(2)

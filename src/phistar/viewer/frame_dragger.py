@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from phistar.model.components import GROUND
 from phistar.model.model import Model
 from phistar.spatial import quat_to_rotation, wxyz_to_xyzw
 from phistar.viewer.view_state import ViewState, place
+from phistar.viewer.web_server import Handle, Server
 
 NO_FRAME = "none"
 ITERATIONS_WHILE_DRAGGED = 15
@@ -48,7 +48,7 @@ class FrameDragger:
 
     def __init__(
         self,
-        server: Any,
+        server: Server,
         model: Model,
         size: float,
         lock: threading.RLock,
@@ -99,7 +99,7 @@ class FrameDragger:
         finally:
             self._following = False
 
-    def _dragged(self, event: Any) -> None:
+    def _dragged(self, event: Handle) -> None:
         if event.phase == "end":
             self._release()
         else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from phistar.model.configuration import normalized_configuration
 from phistar.model.model import Model
 from phistar.spatial import quat_to_rotation, rotation_to_quat, wxyz_to_xyzw
 from phistar.viewer.view_state import ViewState, place
+from phistar.viewer.web_server import Handle, Server
 
 UNLIMITED = {"rad": math.pi, "m": 2.0}
 """Range of sliders of coordinates without limits, by unit."""
@@ -37,7 +37,7 @@ class JointControls:
 
     def __init__(
         self,
-        server: Any,
+        server: Server,
         state: ViewState,
         size: float,
         changed: Callable[[Array, Array], None],
@@ -46,8 +46,8 @@ class JointControls:
         self.model, self.size, self.changed = model, size, changed
         self.q, self.v = state.q.copy(), state.v.copy()
         self._following = False
-        self._sliders: list[tuple[int, Any]] = []
-        self._gizmos: list[tuple[Joint, Any]] = []
+        self._sliders: list[tuple[int, Handle]] = []
+        self._gizmos: list[tuple[Joint, Handle]] = []
         with server.gui.add_folder("joints"):
             for name in model.joint_names:
                 self._add_joint(server, model.joints[name])
@@ -55,7 +55,7 @@ class JointControls:
             self._speeds = [self._add_speed(server, k, label) for k, label in _speed_labels(model)]
         self.follow(state)
 
-    def _add_joint(self, server: Any, joint: Joint) -> None:
+    def _add_joint(self, server: Server, joint: Joint) -> None:
         kind = joint.joint_kind
         if kind.quaternion is None:
             for k, unit in enumerate(kind.q_units):
@@ -72,7 +72,7 @@ class JointControls:
         gizmo.on_update(lambda _, joint=joint, gizmo=gizmo: self._pulled(joint, gizmo))
         self._gizmos.append((joint, gizmo))
 
-    def _add_slider(self, server: Any, joint: Joint, k: int, label: str, unit: str) -> None:
+    def _add_slider(self, server: Server, joint: Joint, k: int, label: str, unit: str) -> None:
         index = joint.q_slice.start + k
         span = UNLIMITED.get(unit, 1.0)
         low, high = joint.limits.lower[k], joint.limits.upper[k]
@@ -84,22 +84,22 @@ class JointControls:
         slider.on_update(lambda _, index=index, slider=slider: self._slid(index, slider))
         self._sliders.append((index, slider))
 
-    def _add_speed(self, server: Any, index: int, label: str) -> tuple[int, Any]:
+    def _add_speed(self, server: Server, index: int, label: str) -> tuple[int, Handle]:
         slider = server.gui.add_slider(label, -FASTEST, FASTEST, FASTEST / 100, 0.0)
         slider.on_update(lambda _, index=index, slider=slider: self._sped(index, slider))
         return index, slider
 
-    def _slid(self, index: int, slider: Any) -> None:
+    def _slid(self, index: int, slider: Handle) -> None:
         if not self._following:
             self.q[index] = slider.value
             self._tell()
 
-    def _sped(self, index: int, slider: Any) -> None:
+    def _sped(self, index: int, slider: Handle) -> None:
         if not self._following:
             self.v[index] = slider.value
             self._tell()
 
-    def _pulled(self, joint: Joint, gizmo: Any) -> None:
+    def _pulled(self, joint: Joint, gizmo: Handle) -> None:
         if self._following:
             return
         body = self.model.bodies[joint.bodies[-1]]
@@ -112,12 +112,12 @@ class JointControls:
         self.q = normalized_configuration(self.model, self.q)
         self._tell(gizmo)
 
-    def _tell(self, held: Any = None) -> None:
+    def _tell(self, held: Handle = None) -> None:
         """Say where the robot is now; gizmos follow, but for the one that somebody holds."""
         self._place_gizmos(ViewState(self.model, self.q, self.v), held)
         self.changed(self.q.copy(), self.v.copy())
 
-    def _place_gizmos(self, state: ViewState, held: Any = None) -> None:
+    def _place_gizmos(self, state: ViewState, held: Handle = None) -> None:
         for joint, gizmo in self._gizmos:
             if gizmo is not held:
                 place(gizmo, state.poses[joint.bodies[-1]])

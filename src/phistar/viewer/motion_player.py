@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from phistar.viewer.contact_arrows import ContactArrows, Touching
 from phistar.viewer.energy_curves import SHORTEST_SPAN, EnergyCurves, growing_span
 from phistar.viewer.robot_nodes import RobotNodes
 from phistar.viewer.view_state import ViewState
+from phistar.viewer.web_server import Handle, Server
 
 FRAMES_PER_SECOND = 30.0
 MOST_LIVE_POINTS = 600
@@ -70,7 +70,7 @@ class Ghosts:
         surfaces: What is drawn.
     """
 
-    def __init__(self, server: Any, surfaces: Scene) -> None:
+    def __init__(self, server: Server, surfaces: Scene) -> None:
         self._server, self._surfaces = server, surfaces
         self._robots: list[RobotNodes] = []
 
@@ -101,7 +101,7 @@ class MotionPlayer:
 
     def __init__(
         self,
-        server: Any,
+        server: Server,
         surfaces: Scene,
         contacts: ContactArrows,
         lock: threading.RLock,
@@ -112,7 +112,7 @@ class MotionPlayer:
         self._ghosts = Ghosts(server, surfaces)
         self._motion: ShownMotion | None = None
         self._playing = False
-        self._bar: Any = None
+        self._bar: Handle = None
         self._curves: EnergyCurves | None = None
         self._news: LivePicture | None = None
         self._history: list[LivePicture] = []
@@ -135,6 +135,11 @@ class MotionPlayer:
             self._contacts.hide()
         self.go_to(0)
 
+    def show_ghosts(self, q: Array) -> None:
+        """Other robots at configurations (copies, nq), in place of those that were shown."""
+        with self._lock:
+            self._ghosts.show(q)
+
     def toggle(self) -> None:
         """Play, or pause."""
         self._playing = not self._playing
@@ -155,7 +160,7 @@ class MotionPlayer:
             self._ghosts.show(q[number, 1:])
             self._curves.show(number + 1, now=not self._playing)
 
-    def _new_bar(self, title: str) -> Any:
+    def _new_bar(self, title: str) -> Handle:
         if self._bar is not None:
             self._bar.remove()
         self._bar = self._server.gui.add_folder(title, order=-1)

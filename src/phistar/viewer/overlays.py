@@ -10,16 +10,17 @@ mass), so that directions in which a link gives way are thin.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from phistar.arrays import Array
-from phistar.drawing.triangles import ellipsoid, sphere
+from phistar.drawing.shape_triangles import ellipsoid, sphere
 from phistar.explain.sweep_steps import sweep_steps
 from phistar.model.model import Model
 from phistar.spatial import inertia_matrix
 from phistar.viewer.view_state import ViewState, place
+from phistar.viewer.web_server import Handle, Server
 
 RIGID = (80, 130, 200)
 ARTICULATED = (220, 120, 50)
@@ -43,7 +44,7 @@ class Nodes:
         places: Body and pose on it for each of them.
     """
 
-    def __init__(self, nodes: Sequence[Any], places: Sequence[tuple[int, Array]]) -> None:
+    def __init__(self, nodes: Sequence[Handle], places: Sequence[tuple[int, Array]]) -> None:
         self.nodes, self.places = nodes, places
         self.visible = False
 
@@ -64,7 +65,7 @@ class Nodes:
             place(node, state.pose(body, offset))
 
 
-def frames(server: Any, model: Model, size: float) -> Nodes:
+def frames(server: Server, model: Model, size: float) -> Nodes:
     """Axes of all links and named frames."""
     rows = list(model.frames.values())
     nodes = [
@@ -76,7 +77,7 @@ def frames(server: Any, model: Model, size: float) -> Nodes:
     return Nodes(nodes, [(row.body, row.body_pose) for row in rows])
 
 
-def centres_of_mass(server: Any, model: Model, size: float) -> Nodes:
+def centres_of_mass(server: Server, model: Model, size: float) -> Nodes:
     """A ball at the centre of mass of each body, as large as the cube root of its mass."""
     nodes, places = [], []
     masses = np.array([body.inertia[0] for body in model.bodies])
@@ -91,7 +92,7 @@ def centres_of_mass(server: Any, model: Model, size: float) -> Nodes:
     return Nodes(nodes, places)
 
 
-def rigid_ellipsoids(server: Any, model: Model, size: float) -> Nodes:
+def rigid_ellipsoids(server: Server, model: Model, size: float) -> Nodes:
     """The homogeneous ellipsoid with the mass and inertia of each body."""
     nodes, places = [], []
     for body in model.bodies:
@@ -108,7 +109,7 @@ def rigid_ellipsoids(server: Any, model: Model, size: float) -> Nodes:
 class ArticulatedEllipsoids(Nodes):
     """P(k): the inertia that a joint feels of everything outboard, all joints there being free."""
 
-    def __init__(self, server: Any, model: Model, size: float) -> None:
+    def __init__(self, server: Server, model: Model, size: float) -> None:
         ball = sphere(1.0)
         names = (f"/overlays/articulated/{body.index}" for body in model.bodies)
         nodes = [_mesh(server, n, ball.vertices, ball.faces, ARTICULATED, 0.35) for n in names]
@@ -158,13 +159,13 @@ def _pose(rotation: Array, position: Array) -> Array:
 
 
 def _mesh(
-    server: Any,
+    server: Server,
     name: str,
     vertices: Array,
     faces: Array,
     colour: tuple[int, int, int],
     opacity: float,
-) -> Any:
+) -> Handle:
     return server.scene.add_mesh_simple(
         name,
         vertices.astype("float32"),
@@ -176,7 +177,7 @@ def _mesh(
     )
 
 
-OVERLAYS: Mapping[str, Callable[[Any, Model, float], Overlay]] = {
+OVERLAYS: Mapping[str, Callable[[Server, Model, float], Overlay]] = {
     "frames": frames,
     "centres of mass": centres_of_mass,
     "rigid inertia": rigid_ellipsoids,

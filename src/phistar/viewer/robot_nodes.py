@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from phistar.drawing.scene import Scene
 from phistar.model.components import GROUND
 from phistar.viewer.view_state import ViewState, place
+from phistar.viewer.web_server import Server
 
 GHOST_OPACITY = 0.25
 
@@ -22,7 +21,7 @@ class RobotNodes:
         ghost: Whether it is drawn transparent, and without what stands on the ground.
     """
 
-    def __init__(self, server: Any, surfaces: Scene, root: str, *, ghost: bool = False) -> None:
+    def __init__(self, server: Server, surfaces: Scene, root: str, *, ghost: bool = False) -> None:
         self.bodies = [
             server.scene.add_frame(f"{root}/{body.index}", show_axes=False)
             for body in surfaces.model.bodies

@@ -7,14 +7,13 @@ import html
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from phistar.errors import PhistarError
 from phistar.viewer.sweep_arrows import ANGULAR, LINEAR, SweepArrows
 from phistar.viewer.view_state import ViewState
-from phistar.viewer.web_server import padded
+from phistar.viewer.web_server import Handle, Server, padded
 
 SECONDS_OF_A_STEP = 0.35
 """Time of a statement at a link, while the sweep is played."""
@@ -31,7 +30,7 @@ class SweepPlayer:
     """
 
     def __init__(
-        self, server: Any, size: float, lock: threading.RLock, state: Callable[[], ViewState]
+        self, server: Server, size: float, lock: threading.RLock, state: Callable[[], ViewState]
     ) -> None:
         self._server, self._size, self._lock, self._state = server, size, lock, state
         self._work: SweepArrows | None = None
@@ -92,13 +91,13 @@ class SweepPlayer:
                 self._text.content = padded(self._work.text(number))
                 self._draw(*self._work.at(number))
 
-    def _draw(self, linear: Any, angular: Any) -> None:
+    def _draw(self, linear: Handle, angular: Handle) -> None:
         for name, arrows, colour in (("linear", linear, LINEAR), ("angular", angular, ANGULAR)):
             draw_arrows(self._server, f"/sweep/{name}", arrows, colour, self._size)
 
 
 def draw_arrows(
-    server: Any, name: str, arrows: Any, colour: tuple[int, int, int], size: float
+    server: Server, name: str, arrows: Handle, colour: tuple[int, int, int], size: float
 ) -> None:
     """Arrows (n, 2, 3) of a scene, in place of those that had their name."""
     server.scene.add_arrows(

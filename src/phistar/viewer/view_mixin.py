@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from phistar.arrays import Array
-from phistar.errors import ArgumentError
 from phistar.model.configuration import Coordinates, configuration
 from phistar.model.model import Model
 
@@ -49,7 +48,8 @@ class Viewable:
         this machine only and ends with the process, or by ``viewer.close()``.
 
         Args:
-            q: (nq,) where it starts; ``home`` by default.
+            q: (nq,) where it starts; ``home`` by default. Of a batch (n, nq) the first 16 are
+                shown, all but the first as ghosts.
             motion: A ``Simulation`` to play.
             port: The port, 8571 by default; the next free one is taken if it is in use.
             mesh_folders: Folders in which meshes are looked for, besides that of the robot's file.
@@ -63,6 +63,4 @@ class Viewable:
         from phistar.viewer.viewer import Viewer
 
         at = self.home if q is None else configuration(self.model, q)
-        if at.ndim != 1:
-            raise ArgumentError(f"q has shape {at.shape}, expected one configuration (nq,) to show")
         return Viewer(self.scene(mesh_folders), at, port, motion)

@@ -7,14 +7,14 @@ import html
 import threading
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any
 
 import numpy as np
 
 from phistar.arrays import Array
+from phistar.drawing.drawing_mixin import MOST_COPIES
 from phistar.drawing.figures import Motion
 from phistar.drawing.scene import Scene
-from phistar.drawing.triangles import Triangles
+from phistar.drawing.shape_triangles import Triangles
 from phistar.errors import ArgumentError, PhistarError
 from phistar.model.configuration import Coordinates, configuration, tangent
 from phistar.model.numpy_kinematics import body_poses
@@ -30,6 +30,7 @@ from phistar.viewer.view_state import ViewState
 from phistar.viewer.web_server import (
     DEFAULT_PORT,
     HOST,
+    Handle,
     free_port,
     padded,
     start_server,
@@ -48,7 +49,7 @@ class Viewer:
 
     Args:
         surfaces: What is drawn.
-        q: (nq,) where it starts.
+        q: (nq,) where it starts; or (n, nq), all but the first as ghosts.
         port: The port, 8571 by default; the next free one is taken if it is in use.
         motion: A motion to play.
 
@@ -64,6 +65,7 @@ class Viewer:
         shown = None if motion is None else shown_motion(motion, self.model)
         self.port = free_port(DEFAULT_PORT if port is None else port)
         self._lock = threading.RLock()
+        q, ghosts = _first_and_others(q)
         low, high = surfaces.bounds(body_poses(self.model, q)[None])
         self._size = max(float(np.linalg.norm(high - low)), 1e-3)
         self._server = start_server(self.port, self.model.name)
@@ -84,6 +86,7 @@ class Viewer:
         contacts = ContactArrows(self._server, self._size, float(weight))
         self._player = MotionPlayer(self._server, surfaces, contacts, self._lock, self._set)
         self._draw()
+        self._player.show_ghosts(ghosts)
         if shown is not None:
             self._player.load(shown)
         threading.Thread(target=self._run, name="phistar viewer", daemon=True).start()
@@ -106,12 +109,17 @@ class Viewer:
         return self._state.v.copy()
 
     def show(self, q: Coordinates, v: Coordinates | None = None) -> None:
-        """Show a configuration (nq,), and a velocity (nv,) for what depends on it."""
-        at = configuration(self.model, q)
+        """Show a configuration (nq,), and a velocity (nv,) for what depends on it.
+
+        Of a batch (n, nq) the first 16 are shown, all but the first as ghosts; the velocity is that
+        of the first.
+        """
+        at, ghosts = _first_and_others(configuration(self.model, q))
         rate = np.zeros(self.model.nv) if v is None else tangent(self.model, v)
-        if at.ndim != 1 or rate.ndim != 1:
-            raise ArgumentError(f"q has shape {at.shape}, expected one configuration (nq,)")
+        if rate.ndim != 1:
+            raise ArgumentError(f"v has shape {rate.shape}, expected (nv,)")
         self._set(ViewState(self.model, at, rate))
+        self._player.show_ghosts(ghosts)
 
     def play(self, motion: Motion) -> None:
         """Show a motion, with a play bar; samples of a batch after the first are ghosts."""
@@ -228,7 +236,7 @@ class Viewer:
                 box = gui.add_checkbox(name, initial_value=False)
                 box.on_update(lambda _, box=box, overlay=overlay: self._toggle(overlay, box.value))
 
-    def _toggle(self, overlay: Any, visible: bool) -> None:
+    def _toggle(self, overlay: Handle, visible: bool) -> None:
         with self._lock:
             overlay.visible = visible
             if visible:
@@ -236,7 +244,7 @@ class Viewer:
 
     def _add_panels(self) -> None:
         gui = self._server.gui
-        self._panels: dict[str, tuple[Any, Any]] = {}
+        self._panels: dict[str, tuple[Handle, Handle]] = {}
         with gui.add_folder("algebra", expand_by_default=False):
             for title in PANELS:
                 box = gui.add_checkbox(title, initial_value=False)
@@ -244,7 +252,7 @@ class Viewer:
                 self._panels[title] = box, part
                 box.on_update(lambda _, box=box, part=part: self._open(box.value, part))
 
-    def _open(self, visible: bool, part: Any) -> None:
+    def _open(self, visible: bool, part: Handle) -> None:
         with self._lock:
             part.visible = visible
             self._draw()
@@ -257,6 +265,14 @@ class Viewer:
                     return
                 self._player.tick()
                 self._sweep.tick()
+
+
+def _first_and_others(q: Array) -> tuple[Array, Array]:
+    """A configuration (nq,) and those that are drawn beside it (ghosts, nq)."""
+    if q.ndim not in (1, 2) or not len(q):
+        raise ArgumentError(f"q has shape {q.shape}, expected (nq,) or a batch (n, nq)")
+    batch = q[None] if q.ndim == 1 else q[:MOST_COPIES]
+    return batch[0], batch[1:]
 
 
 def panel_html(title: str, state: ViewState) -> str:

@@ -17,14 +17,20 @@ PORTS_TRIED = 50
 """Ports that are tried after one that is taken."""
 
 
+Server = Any
+"""A server of viser, which is not installed where types are checked."""
+Handle = Any
+"""What such a server gives for a thing that it shows."""
+
+
 def free_port(wanted: int = DEFAULT_PORT) -> int:
     """The first free port from ``wanted`` on; any free one if that is 0.
 
     Raises:
         ArgumentError: No port number, or none of those is free.
     """
-    if not 0 <= wanted <= 65535:
-        raise ArgumentError(f"port is {wanted}, expected a number from 0 to 65535")
+    if not isinstance(wanted, int) or not 0 <= wanted <= 65535:
+        raise ArgumentError(f"port is {wanted!r}, expected a number from 0 to 65535")
     for port in range(wanted, min(wanted + PORTS_TRIED, 65536)):
         with contextlib.suppress(OSError), socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -35,7 +41,7 @@ def free_port(wanted: int = DEFAULT_PORT) -> int:
     )
 
 
-def start_server(port: int, title: str) -> Any:
+def start_server(port: int, title: str) -> Server:
     """A server of viser on a free port of this machine.
 
     Raises:
@@ -53,13 +59,13 @@ def start_server(port: int, title: str) -> Any:
     return server
 
 
-def stop_server(server: Any) -> None:
+def stop_server(server: Server) -> None:
     """Stop a server and what it started."""
     with _silence():
         server.stop()
 
 
-def curve(label: str, colour: str) -> Any:
+def curve(label: str, colour: str) -> Handle:
     """A line of a live plot."""
     import viser
 

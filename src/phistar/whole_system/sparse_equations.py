@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from phistar.arrays import Array
-from phistar.errors import ArgumentError, UnknownNameError
+from phistar.errors import ArgumentError, SingularHingeError, UnknownNameError
 from phistar.model.components import GROUND
 from phistar.model.model import Model
+from phistar.model.singular import singular_hinges
 from phistar.reprs import one_line_repr
 from phistar.whole_system.block_cyclic_reduction import solve_block_tridiagonal
 from phistar.whole_system.link_blocks import (
@@ -290,6 +291,8 @@ class WholeSystem:
         try:
             return np.asarray(splu(self.matrix).solve(right))
         except RuntimeError:
+            if not len(self._loops.wanted) and (hinges := singular_hinges(self._model)):
+                raise SingularHingeError(hinges) from None
             raise ArgumentError(
                 f"the equations of robot '{self._model.name}' are singular: a joint moves no "
                 "inertia, or rows of loops depend on each other"

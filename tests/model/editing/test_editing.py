@@ -315,6 +315,25 @@ def test_attached_in_the_middle_and_configurations() -> None:
     assert np.array_equal(made.home, np.concatenate([base.home, tool.home]))
 
 
+def test_robots_stand_beside_each_other() -> None:
+    """On ``"world"``: each where its pose says, of URDF (no such frame) and MJCF (a link of that
+    name); the mass matrix is that of both, apart."""
+    body = b"""<mujoco><worldbody><body name="arm" pos="0 0 1"><joint name="hinge" axis="0 1 0"/>
+    <geom type="box" size=".1 .1 .2"/></body></worldbody></mujoco>"""
+    seat = make_pose((0.5, -0.2, 0.1), rpy=(0.0, 0.0, 0.4))
+    for first in (load(body), load("double_pendulum"), load("quadruped")):
+        for second in (load(body), load("double_pendulum"), load("quadruped")):
+            made = first.attach(second, "world", seat, prefix="b_")
+            q, p = first.random_configuration(1), second.random_configuration(2)
+            both, frame = np.r_[q, p], second.link_names[-1]
+            there = made.frame_pose(both, f"b_{frame}")
+            assert close(there, seat @ second.frame_pose(p, frame))
+            M = made.mass_matrix(both)
+            assert close(M[: first.nv, : first.nv], first.mass_matrix(q))
+            assert close(M[first.nv :, first.nv :], second.mass_matrix(p))
+            assert not M[: first.nv, first.nv :].any()
+
+
 def test_attached_loops_keep_closing() -> None:
     """A four-bar on the hand of an arm: its ground is the hand, its loop error is the same."""
     bar, arm = load("four_bar"), load("ur5")

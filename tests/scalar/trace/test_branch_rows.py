@@ -12,6 +12,7 @@ from phistar.algebra.dense import Dense
 from phistar.algebra.symbols import mass_matrix
 from phistar.algorithms.linearized import A_D, B_D
 from phistar.algorithms.linearized_forward import with_forward_acceleration
+from phistar.backends.llvm.emit.unrolled_module import needs_outlining
 from phistar.backends.llvm.run import machine_kernel
 from phistar.compile import lowered_bundle
 from phistar.model.model import Model
@@ -77,19 +78,23 @@ def test_dense(name: str, longest: int, monkeypatch: pytest.MonkeyPatch) -> None
             assert error <= 1e-9 * np.abs(matrix).max(), key
 
 
-def test_machine_code() -> None:
+@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize("outlined", [False, True])
+def test_machine_code(outlined: bool, alone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Loops over pairs of rows give what the interpreter gives, odd numbers of rows included.
 
-    Relative 1e-12, for a number of samples that does not fill the lanes.
+    Relative 1e-12, for a number of samples that does not fill the lanes, in one function and in
+    parts whose results stay in the workspace.
     """
+    patch_policy(monkeypatch, max_nodes_one_function=0 if outlined else 1 << 30)
     model = _model("free base", 9)
     program = _program(model)
     assert {len(repeat.rows) % 2 for repeat in program.row_loops} == {0, 1}
-    x = _inputs(model, 5)
-    code = machine_kernel.compile_kernel(
-        f"branches {to_text(program)}", "double", "test", lambda: program
-    )
-    results = [np.empty((5, size)) for size in program.signature.outputs.values()]
+    assert needs_outlining(program) == outlined
+    x = _inputs(model, 13)
+    name = f"branches {outlined} {to_text(program)}"
+    code = machine_kernel.compile_kernel(name, "double", "test", lambda: program, alone)
+    results = [np.empty((13, size)) for size in program.signature.outputs.values()]
     code.call([x[name] for name in program.signature.inputs], results)
     for ours, theirs in zip(results, run(program, x).values(), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12 * np.abs(theirs).max())

@@ -22,15 +22,15 @@ from phistar.sweeps.ir import Type
 from phistar.sweeps.parallel.array_ops import NUMPY_OPS
 from phistar.sweeps.parallel.execute import run_stages
 from phistar.sweeps.parallel.join_tree import JoinTree
-from phistar.sweeps.parallel.link_fields import LinkFields, LinkNumbers
-from phistar.sweeps.parallel.robot_tree import may_end_runs
-from phistar.sweeps.parallel.schedule import (
+from phistar.sweeps.parallel.link_fields import AllLinkNumbers, LinkFields
+from phistar.sweeps.parallel.parallel_schedule import (
     ParallelSchedule,
-    Riccati,
+    RiccatiScan,
     Scan,
     StarPair,
     parallel_schedule,
 )
+from phistar.sweeps.parallel.robot_tree import may_end_runs
 from phistar.sweeps.schedule import Schedule
 
 TWO_SIDED = {"forward_dynamics_jvp_articulated", "forward_dynamics_jvp_split"}
@@ -64,7 +64,7 @@ def in_rounds(
     schedule: ParallelSchedule, model: Model, tree: JoinTree, q: Array, given: dict[str, Array]
 ) -> dict[str, Array]:
     """Outputs (samples, ...) by the rounds of a tree."""
-    numbers = LinkNumbers.of(model, (), frozenset(), np.dtype(float)).renumbered(tree.order)
+    numbers = AllLinkNumbers.of(model, (), frozenset(), np.dtype(float)).renumbered(tree.order)
     tables = LinkTables(model, (), frozenset(), np.dtype(float))
     R, p = link_transforms(tables, q.T)
     fields = LinkFields(
@@ -148,7 +148,7 @@ def test_pairs_need_no_articulated_inertia(name: str) -> None:
     """A solve is one right-hand side of the star product; P, G and D are formed nowhere."""
     stages = parallel_schedule(kernel(name).schedule).stages
     assert sum(isinstance(each, StarPair) for each in stages) == PAIRS[name]
-    assert not any(isinstance(each, Riccati) for each in stages)
+    assert not any(isinstance(each, RiccatiScan) for each in stages)
 
 
 @pytest.mark.parametrize("name", sorted(TWO_SIDED))

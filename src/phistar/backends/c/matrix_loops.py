@@ -23,7 +23,7 @@ _PRODUCT_TEMPLATE = """\
                 {real} {total} = {zero};
 
                 for ({e} = {first}[{j}]; {e} < {first}[{j} + 1]; ++{e}) {{
-                    {total} += {work}[{left} + {rows} * {i} + {inner}[{e}]]
+                    {total} += {work}[{left} + {width} * {i} + {inner}[{e}]]
                         * {work}[{offset} + {slot}[{e}]];
                 }}
                 {output}[{columns} * {i} + {j}] = -{total};
@@ -75,6 +75,7 @@ class _MatrixLoopWriter:
         yield _PRODUCT_TEMPLATE.format(
             **local,
             rows=product.rows,
+            width=product.inner,
             columns=len(columns),
             real=self.face.real.type,
             zero=self.face.real.literal(0.0),

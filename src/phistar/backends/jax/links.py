@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 
 from phistar.arrays import Array, DType
-from phistar.backends.jax.package import jax
-from phistar.backends.jax.tree import Levels
+from phistar.backends.jax.depth_rows import Levels
+from phistar.backends.jax.package import JaxArray, jax
 from phistar.model.components import GROUND, Body
 from phistar.model.configuration import quaternion_starts
 from phistar.model.joints import JointKind
@@ -32,7 +31,7 @@ _Matrix = Sequence[Sequence[Number]]
 
 
 @dataclass(frozen=True)
-class LinkArrays:
+class DepthArrays:
     """What ``sweeps.op_values`` reads of a link, of many side by side; see ``LinkState`` there."""
 
     transform: Array
@@ -48,11 +47,11 @@ class LinkArrays:
         return {name: x for name, x in found.items() if x is not None}
 
     @classmethod
-    def from_tree(cls, arrays: Mapping[str, Array]) -> LinkArrays:
+    def from_tree(cls, arrays: Mapping[str, Array]) -> DepthArrays:
         """The inverse."""
         return cls(**{"min_pivots": None, **arrays})  # type: ignore[arg-type]
 
-    def take(self, links: Array) -> LinkArrays:
+    def take(self, links: Array) -> DepthArrays:
         """Those of some links."""
         return self.from_tree({name: x[links] for name, x in self.as_tree().items()})
 
@@ -145,7 +144,7 @@ def _stacked(rows: _Matrix, count: int, like: Array) -> Array:
     return found
 
 
-class LinkTables:
+class DepthTables:
     """The numbers of a model that do not depend on q.
 
     Attributes:
@@ -205,12 +204,12 @@ class LinkTables:
         self.has_pivots = bool(np.isfinite(self.min_pivots).any())
         self.joint_places = np.array(places, dtype=np.int32)
 
-    def at(self, q: Array) -> Links:
+    def at(self, q: Array) -> DepthLinks:
         """The links at a configuration."""
-        return Links(self, q)
+        return DepthLinks(self, q)
 
 
-class Links:
+class DepthLinks:
     """The links at one configuration.
 
     Attributes:
@@ -218,7 +217,7 @@ class Links:
         rows: (depths, width) the same by depth, with a link that is none where there is none.
     """
 
-    def __init__(self, tables: LinkTables, q: Array) -> None:
+    def __init__(self, tables: DepthTables, q: Array) -> None:
         self.tables = tables
         self.precision = np.finfo(q.dtype).dtype
         self._xp = jax().numpy
@@ -228,21 +227,21 @@ class Links:
         self.flat = self._arrays(np.arange(count), transform, phi)
         self.q = q
 
-    def rows(self) -> LinkArrays:
+    def rows(self) -> DepthArrays:
         """(depths, width, ...) of the links by depth."""
         levels = self.tables.levels
         poses = self.by_depth(self.flat.transform, np.eye(4))
         phi = self.by_depth(self.flat.phi, np.eye(6))
         return self._arrays(levels.links, poses, phi)
 
-    def _arrays(self, links: Array, transform: Array, phi: Array) -> LinkArrays:
+    def _arrays(self, links: Array, transform: Array, phi: Array) -> DepthArrays:
         tables = self.tables
         constants = [tables.joint_map, tables.armature, tables.inertia]
         if tables.has_pivots:
             coarser = float(np.finfo(self.precision).eps / np.finfo(float).eps)
             constants.append(coarser * tables.min_pivots)
         H, armature, inertia, *pivots = (self.constant(x[links]) for x in constants)
-        return LinkArrays(transform, phi, H, armature, inertia, pivots[0] if pivots else None)
+        return DepthArrays(transform, phi, H, armature, inertia, pivots[0] if pivots else None)
 
     def constant(self, x: Array) -> Array:
         """A table in the precision of q."""
@@ -323,7 +322,7 @@ class Links:
         tables = self.tables
         given = forces[tables.frame_numbers]
         moved = (self.constant(tables.frame_forces) @ given[..., None])[..., 0]
-        total: Any = self._xp.zeros((tables.levels.count, 6), forces.dtype)
+        total: JaxArray = self._xp.zeros((tables.levels.count, 6), forces.dtype)
         found: Array = total.at[tables.frame_bodies].add(moved)
         return found
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 
 from phistar.arrays import Array, DType
 from phistar.backends.batch_axes import cast_to_precision, real_dtype
-from phistar.backends.jax.package import double_precision, jax
+from phistar.backends.jax.package import JaxArray, double_precision, jax
 from phistar.thresholds import POLICY
 
 Pure = Callable[[Array, Mapping[str, Array]], dict[str, Array]]
@@ -58,7 +57,7 @@ class CompiledFunction:
 
     def __init__(self, pure: Pure, axes: Mapping[str, int]) -> None:
         self._pure, self._axes = pure, axes
-        self.compiled: Any = jax().jit(self._mapped)
+        self.compiled: Callable[..., JaxArray] = jax().jit(self._mapped)
 
     def _mapped(self, given: Mapping[str, Array]) -> dict[str, Array]:
         return mapped(self._pure, given, self._axes)

@@ -12,7 +12,7 @@ import numpy as np
 
 from phistar.algebra.spaces import JOINT, TASK_FORCE, TASK_MOTION
 from phistar.arrays import Array
-from phistar.backends.jax.links import LinkTables
+from phistar.backends.jax.links import DepthTables
 from phistar.backends.jax.package import jax
 from phistar.backends.jax.streams import StreamFunction
 from phistar.backends.robot_programs import BundleProgram
@@ -32,7 +32,7 @@ class MatrixFunction:
     """All of an operator's matrix, joints in body order."""
 
     def __init__(self, form: MatrixForm, model: Model, frames: tuple[str, ...]) -> None:
-        tables = LinkTables(model, frames, frozenset())
+        tables = DepthTables(model, frames, frozenset())
         self._apply = StreamFunction(form.schedule, tables)
         self._form, self._model, self._frames = form, model, frames
         size = sum(BlockPartition.of(form.domain, model, frames).sizes)
@@ -60,7 +60,7 @@ class BundleFunction:
 
     def __init__(self, program: BundleProgram) -> None:
         bundle, model = program.bundle, program.model
-        self._vectors = StreamFunction(bundle.vectors, LinkTables(model, (), frozenset()))
+        self._vectors = StreamFunction(bundle.vectors, DepthTables(model, (), frozenset()))
         self._matrices = {}
         for name, forms in bundle.matrices.items():
             form = columns_form(forms)

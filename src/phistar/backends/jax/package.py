@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager
-from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,11 @@ import numpy as np
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, MissingExtraError
 
+JaxArray = Any
+"""An array of JAX, or a tree of them; its types are known only where it is installed."""
 PRECISIONS = ("float32", "float64", "complex64", "complex128")
 
 
-@cache
 def jax() -> Any:
     """The package.
 
@@ -29,6 +30,23 @@ def jax() -> Any:
     except ImportError:
         raise MissingExtraError("jax", "jax", "the backend 'jax'") from None
     return jax
+
+
+def jax_extension() -> Any:
+    """What primitives of one's own are made with: ``.core .ad .batching .mlir .ffi .ShapedArray``.
+
+    Raises:
+        MissingExtraError: JAX is not installed.
+    """
+    jax()
+    from jax import ffi
+    from jax.core import ShapedArray
+    from jax.extend import core
+    from jax.interpreters import ad, batching, mlir
+
+    return SimpleNamespace(
+        core=core, ad=ad, batching=batching, mlir=mlir, ffi=ffi, ShapedArray=ShapedArray
+    )
 
 
 def double_precision() -> AbstractContextManager[object]:
@@ -48,7 +66,7 @@ def is_jax_array(x: object) -> bool:
     return loaded is not None and isinstance(x, loaded.Array)
 
 
-def as_jax_array(x: Any, argument: str) -> Array:
+def as_jax_array(x: JaxArray, argument: str) -> Array:
     """A value as an array of JAX in the precision that it has.
 
     Raises:

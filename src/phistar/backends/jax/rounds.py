@@ -9,24 +9,23 @@ all arrays: it reads something, and what it writes is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import fields, replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from phistar.arrays import Array, DType
-from phistar.backends.jax.links import LinkTables
-from phistar.backends.jax.package import jax
+from phistar.backends.jax.links import DepthTables
+from phistar.backends.jax.package import JaxArray, jax
 from phistar.model.model import Model
 from phistar.sweeps.ir import Type
-from phistar.sweeps.parallel.array_ops import FoldStep
+from phistar.sweeps.parallel.array_ops import State
 from phistar.sweeps.parallel.execute import run_stages
 from phistar.sweeps.parallel.join_tree import Joins, JoinTree, Links, Round
-from phistar.sweeps.parallel.link_fields import LinkFields, LinkNumbers
+from phistar.sweeps.parallel.link_fields import AllLinkNumbers, LinkFields
+from phistar.sweeps.parallel.parallel_schedule import ParallelSchedule
 from phistar.sweeps.parallel.robot_tree import tree_of_runs
-from phistar.sweeps.parallel.schedule import ParallelSchedule
 from phistar.thresholds import POLICY
 
 NOWHERE = 1 << 30
@@ -47,21 +46,23 @@ class JaxOps:
     def __init__(self) -> None:
         self.xp = jax().numpy
 
-    def assign(self, array: Any, index: Any, value: Any) -> Any:
+    def assign(self, array: JaxArray, index: JaxArray, value: JaxArray) -> JaxArray:
         """See ``ArrayOps``; beyond the array nothing happens."""
         places = tuple(_as_index(each) for each in index)
         return array.at[places].set(value, mode="drop")
 
-    def take(self, array: Any, index: Any) -> Any:
+    def take(self, array: JaxArray, index: JaxArray) -> JaxArray:
         """See ``ArrayOps``; beyond the array stands its last link."""
         return self.xp.take(array, _as_index(index), axis=-2, mode="clip")
 
-    def sum_by(self, array: Any, groups: Any, count: int) -> Any:
+    def sum_by(self, array: JaxArray, groups: JaxArray, count: int) -> JaxArray:
         """See ``ArrayOps``; groups beyond ``count`` are dropped."""
         total = self.xp.zeros((*array.shape[:-2], count, array.shape[-1]), array.dtype)
         return total.at[..., _as_index(groups), :].add(array, mode="drop")
 
-    def fold(self, rounds: Sequence[Round], step: FoldStep, state: Any) -> Any:
+    def fold(
+        self, rounds: Sequence[Round], step: Callable[[State, Round], State], state: State
+    ) -> State:
         """See ``ArrayOps``: a scan for each group of rounds."""
         for arrays in round_groups(tuple(rounds)):
             if len(next(iter(arrays.values()))) == 1:
@@ -73,14 +74,14 @@ class JaxOps:
             )
         return state
 
-    def inverse(self, A: Any) -> Any:
+    def inverse(self, A: JaxArray) -> JaxArray:
         """By elimination; of large matrices in a loop over the pivots, which compiles sooner."""
         size = A.shape[0]
         unit = self.xp.eye(size, dtype=A.dtype)
         if size == 1:
             return 1 / A
 
-        def eliminate(both: Any, e: Any) -> tuple[Any, None]:
+        def eliminate(both: JaxArray, e: JaxArray) -> tuple[JaxArray, None]:
             """Row j is divided by its pivot, and its multiples are taken from all others."""
             row = self.xp.einsum("j,jk...->k...", e, both)
             column = self.xp.einsum("ij...,j->i...", both[:, :size], e)
@@ -93,20 +94,20 @@ class JaxOps:
         return both[:, size:]
 
 
-def _as_index(index: Any) -> Any:
+def _as_index(index: JaxArray) -> JaxArray:
     return index.astype(np.int32) if isinstance(index, np.ndarray) else index
 
 
-def _unnamed(row: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
+def _unnamed(row: Mapping[str, JaxArray]) -> dict[tuple[str, str], JaxArray]:
     pairs = ((name.partition(" "), x) for name, x in row.items())
     return {(each, part): x for (each, _, part), x in pairs}
 
 
-def _round(arrays: Mapping[tuple[str, str], Any]) -> Round:
-    parts: dict[str, dict[str, Any]] = {}
+def _round(arrays: Mapping[tuple[str, str], JaxArray]) -> Round:
+    parts: dict[str, dict[str, JaxArray]] = {}
     for (each, part), x in arrays.items():
         parts.setdefault(each, {})[part] = x
-    known: dict[str, Any] = {each: Links(**parts[each]) for each in _LINKS}
+    known: dict[str, JaxArray] = {each: Links(**parts[each]) for each in _LINKS}
     known |= {each: Joins(**parts[each]) for each in _JOINS}
     return Round(**known)
 
@@ -185,7 +186,7 @@ class RoundsFunction:
         locked: Set[int],
     ) -> None:
         self.schedule = schedule
-        self._tables = LinkTables(model, frames, locked)
+        self._tables = DepthTables(model, frames, locked)
         self._given = (model, frames, locked)
         self._tree: JoinTree = tree_of_runs(model, POLICY.jax_run_links)
         program = schedule.program
@@ -193,8 +194,8 @@ class RoundsFunction:
         self._leaves = {node.data: node for node in nodes if node.spec.is_input}
         self._types = {name: program.nodes[s].type for name, s in program.outputs.items()}
 
-    def _numbers(self, precision: DType) -> LinkNumbers:
-        found = LinkNumbers.of(*self._given, precision).renumbered(self._tree.order)
+    def _numbers(self, precision: DType) -> AllLinkNumbers:
+        found = AllLinkNumbers.of(*self._given, precision).renumbered(self._tree.order)
         entries, parents = (x.astype(np.int32) for x in (found.joint_entries, found.parents))
         return replace(found, joint_entries=entries, parents=parents)
 

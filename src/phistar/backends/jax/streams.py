@@ -12,13 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import add
-from typing import Any
 
 import numpy as np
 
 from phistar.arrays import Array
-from phistar.backends.jax.links import LinkArrays, Links, LinkTables
-from phistar.backends.jax.package import jax
+from phistar.backends.jax.links import DepthArrays, DepthLinks, DepthTables
+from phistar.backends.jax.package import JaxArray, jax
 from phistar.errors import ArgumentError
 from phistar.model.components import GROUND
 from phistar.sweeps.inlining import defining_stream
@@ -88,7 +87,7 @@ def _reached(starts: Iterable[int], edges: Mapping[int, Sequence[int]]) -> set[i
 class StreamFunction:
     """A scheduled program on a robot: a pure function of q and inputs for one sample."""
 
-    def __init__(self, schedule: Schedule, tables: LinkTables) -> None:
+    def __init__(self, schedule: Schedule, tables: DepthTables) -> None:
         self.program = schedule.program
         self.sweeps = schedule.sweeps
         self.tables = tables
@@ -115,7 +114,9 @@ class StreamFunction:
 class _Evaluation:
     """The values of streams at a configuration, (links, ...) each; at the ground, one value."""
 
-    def __init__(self, function: StreamFunction, links: Links, inputs: Mapping[str, Array]) -> None:
+    def __init__(
+        self, function: StreamFunction, links: DepthLinks, inputs: Mapping[str, Array]
+    ) -> None:
         self.program = function.program
         self.tables = function.tables
         self.links = links
@@ -170,7 +171,7 @@ class _Evaluation:
             return self._reduced(node)
         if node.spec.shift is not None:
             return self._shifted(node)
-        place: Any = self.links.ground if node.type.at_ground else self.links.flat
+        place: JaxArray = self.links.ground if node.type.at_ground else self.links.flat
         return node.spec.evaluate(place, *(self.value(o) for o in node.operands))
 
     def _given(self, node: Node) -> Array:
@@ -220,7 +221,7 @@ class _Evaluation:
             return found - self.links.at_roots(found)
         terms = node.spec.evaluate(self.links.flat, *operands)
         inner = np.flatnonzero(above != GROUND).astype(np.int32)
-        total: Any = self._xp.zeros_like(terms)
+        total: JaxArray = self._xp.zeros_like(terms)
         return total.at[above[inner]].add(terms[inner])  # type: ignore[no-any-return]
 
     def output(self, stream: int) -> Array:
@@ -283,10 +284,10 @@ class _Scan:
         nothing = np.eye(size[0]) if kind is Type.FACTOR else np.zeros(size)
         return self.state.links.by_depth(value, nothing)
 
-    def _step(self, carry: _Carry, row: Any) -> tuple[_Carry, _Carry]:
+    def _step(self, carry: _Carry, row: JaxArray) -> tuple[_Carry, _Carry]:
         """All links of one depth."""
         arrays, given, parents, collected = row
-        links = LinkArrays.from_tree(arrays)
+        links = DepthArrays.from_tree(arrays)
         local: _Carry = dict(given)
         for stream in self.plan.recursive:
             local[stream] = self._value(stream, links, local, carry, parents)
@@ -298,7 +299,7 @@ class _Scan:
         return kept, {s: local[s] for s in self.plan.recursive}
 
     def _value(
-        self, stream: int, links: LinkArrays, local: _Carry, carry: _Carry, parents: Array
+        self, stream: int, links: DepthArrays, local: _Carry, carry: _Carry, parents: Array
     ) -> Array:
         node = self.nodes[stream]
         operands = self.operands(stream)
@@ -319,7 +320,7 @@ class _Scan:
         return x if self.state.tables.levels.is_chain else x[parents]
 
     def _collected(
-        self, stream: int, links: LinkArrays, local: _Carry, collected: Array, parents: Array
+        self, stream: int, links: DepthArrays, local: _Carry, collected: Array, parents: Array
     ) -> Array:
         """What the links of a row add to their parents, at the places of these."""
         node = self.nodes[stream]
@@ -330,7 +331,7 @@ class _Scan:
         if collected.shape[-1] <= POLICY.jax_gathered_children:
             found = terms.at[collected].get(mode="fill", fill_value=0)  # type: ignore[attr-defined]
             return found.sum(axis=1)  # type: ignore[no-any-return]
-        total: Any = jax().numpy.zeros_like(terms)
+        total: JaxArray = jax().numpy.zeros_like(terms)
         return total.at[parents].add(terms, mode="drop")  # type: ignore[no-any-return]
 
 

@@ -20,7 +20,7 @@ from phistar.backends.robot_programs.robot_program import (
 from phistar.model.model import Model
 from phistar.model.wrenches import WrenchFrames
 from phistar.sweeps.ir import Type
-from phistar.sweeps.parallel.schedule import ParallelSchedule
+from phistar.sweeps.parallel.parallel_schedule import ParallelSchedule
 from phistar.sweeps.schedule import Schedule
 from phistar.sweeps.stream_types import GROUND_COMPONENTS
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
 
-from phistar.loaders.report import LoadReport
+from phistar.loaders.load_report import LoadReport
 from phistar.loaders.robot_source import Source
 from phistar.loaders.xml import parse_xml
 

@@ -7,9 +7,9 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.errors import IgnoredWarning
+from phistar.loaders.load_report import Entry, LoadReport
 from phistar.loaders.mjcf.mujoco_model import MujocoModel, element_names, mujoco_pose
 from phistar.loaders.mjcf.mujoco_types import MjModel
-from phistar.loaders.report import Entry, LoadReport
 from phistar.model.builder import ModelBuilder
 from phistar.model.components import Coupling
 

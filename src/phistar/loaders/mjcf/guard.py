@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterator, Mapping
 
 from phistar.errors import Problem, UnitWarning, UnsafeFileError
+from phistar.loaders.load_report import LoadReport
 from phistar.loaders.mjcf.element_tree import Element
-from phistar.loaders.mjcf.files import ModelFiles
-from phistar.loaders.report import LoadReport
+from phistar.loaders.mjcf.mjcf_files import ModelFiles
 
 # MuJoCo's parser and compiler take time quadratic in the number of elements; at these limits they
 # need about a second. Real robots have up to 3 000.

@@ -15,9 +15,9 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.errors import IgnoredWarning, InertiaWarning
-from phistar.loaders.mjcf.files import MeshFile, ModelFiles
+from phistar.loaders.load_report import LoadReport
+from phistar.loaders.mjcf.mjcf_files import MeshFile, ModelFiles
 from phistar.loaders.mjcf.mujoco_types import MjsBody, MjsGeom, MjsMesh, MjSpec, MjsShape
-from phistar.loaders.report import LoadReport
 from phistar.loaders.robot_source import read_source
 from phistar.spatial import pose, quat_normalize, quat_to_rotation, transform_point, wxyz_to_xyzw
 

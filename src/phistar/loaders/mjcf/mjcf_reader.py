@@ -17,15 +17,15 @@ from types import ModuleType
 from numpy.typing import ArrayLike
 
 from phistar.errors import MissingExtraError, ModelError, StructureWarning
-from phistar.loaders.mjcf.files import ModelFiles, read_files
+from phistar.loaders.load_report import LoadReport
 from phistar.loaders.mjcf.guard import check_limits
 from phistar.loaders.mjcf.meshes import replace_meshes
+from phistar.loaders.mjcf.mjcf_files import ModelFiles, read_files
 from phistar.loaders.mjcf.model_conversion import convert
 from phistar.loaders.mjcf.mujoco_errors import LineIndex, problem_of
 from phistar.loaders.mjcf.mujoco_model import MujocoModel
 from phistar.loaders.mjcf.mujoco_types import MjsElement
 from phistar.loaders.mjcf.usage_report import report_usage
-from phistar.loaders.report import LoadReport
 from phistar.loaders.robot_source import Source
 from phistar.model.model import Model
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.errors import ArgumentError
+from phistar.loaders.load_report import Entry, LoadReport
 from phistar.loaders.mjcf.equality_constraints import add_loops
 from phistar.loaders.mjcf.mujoco_actuators import (
     JOINT_TRANSMISSIONS,
@@ -38,7 +39,6 @@ from phistar.loaders.mjcf.mujoco_model import (
 )
 from phistar.loaders.mjcf.mujoco_types import MjModel
 from phistar.loaders.mjcf.shapes import Shapes, shapes_of
-from phistar.loaders.report import Entry, LoadReport
 from phistar.model.builder import ROOT_JOINT, ModelBuilder
 from phistar.model.components import frozen
 from phistar.model.joints import free_configuration

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from phistar.errors import pluralize
+from phistar.loaders.load_report import Entry, LoadReport
 from phistar.loaders.mjcf.mujoco_model import (
     HINGE,
     NO_ACTUATION,
@@ -15,7 +16,6 @@ from phistar.loaders.mjcf.mujoco_model import (
     element_names,
 )
 from phistar.loaders.mjcf.mujoco_types import MjModel
-from phistar.loaders.report import Entry, LoadReport
 from phistar.model.actuators import UNLIMITED, Range, Triple
 from phistar.model.builder import ModelBuilder
 

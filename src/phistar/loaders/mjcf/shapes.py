@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from phistar.arrays import Array
+from phistar.loaders.load_report import Entry, LoadReport
 from phistar.loaders.mjcf.meshes import MeshShape
 from phistar.loaders.mjcf.mujoco_model import element_names, mujoco_pose
 from phistar.loaders.mjcf.mujoco_types import MjModel
-from phistar.loaders.report import Entry, LoadReport
 from phistar.model.components import Shape
 from phistar.spatial import pose_inverse, pose_product
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.errors import IgnoredWarning
+from phistar.loaders.load_report import Entry, LoadReport
 from phistar.loaders.mjcf.element_tree import Element
-from phistar.loaders.mjcf.files import ModelFiles
+from phistar.loaders.mjcf.mjcf_files import ModelFiles
 from phistar.loaders.mjcf.mujoco_model import (
     BALL,
     NO_CONSTRAINT,
@@ -23,7 +24,6 @@ from phistar.loaders.mjcf.mujoco_model import (
     element_names,
 )
 from phistar.loaders.mjcf.mujoco_types import MjModel
-from phistar.loaders.report import Entry, LoadReport
 
 # Elements that a rigid-body model does not have, by tag: of a section, or in a body.
 _IGNORED_SECTIONS = {

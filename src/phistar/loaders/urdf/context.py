@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from xml.parsers import expat
 
 from phistar.errors import ModelError, PhistarWarning, Severity, StructureWarning
-from phistar.loaders.report import Entry, LoadReport
+from phistar.loaders.load_report import Entry, LoadReport
 from phistar.loaders.robot_source import Source
 from phistar.loaders.urdf.dialect import DRAKE_NAMESPACE, NAMESPACE
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from numpy.typing import ArrayLike
 
 from phistar.errors import IgnoredWarning, ModelError, PhistarError, Problem
-from phistar.loaders.report import Entry, LoadReport
+from phistar.loaders.load_report import Entry, LoadReport
 from phistar.loaders.robot_source import Source
 from phistar.loaders.urdf.context import (
     XACRO_CURE,

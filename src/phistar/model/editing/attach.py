@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
 from phistar.errors import ArgumentError
-from phistar.model.components import Coupling, Frame, Joint, Loop, frozen
+from phistar.model.components import Coupling, Frame, Joint, Link, Loop, frozen
 from phistar.model.configuration import neutral
-from phistar.model.editing.actuators import renamed
+from phistar.model.editing.edited_actuators import renamed
 from phistar.model.editing.frames import checked_pose
 from phistar.model.editing.parts import Edit, Parts, by_joint
 from phistar.model.joints import Fixed
@@ -30,10 +30,13 @@ def attach(model: Model, other: Model, frame: str, pose: ArrayLike | None, prefi
     """The model with another one on a frame; see ``Edited.attach``."""
     if not isinstance(prefix, str):
         raise ArgumentError(f"prefix is {prefix!r}, expected a text")
-    carrier = model.frame(frame)
     offset = checked_pose(pose, "pose of what is attached")
-    seat = frozen(pose_product(carrier.pose, offset), (4, 4))
-    added = _on_seat(_prefixed(Parts.of(other), prefix), carrier.link, seat, prefix)
+    if frame == WORLD and frame not in model.frames:
+        link, seat = GROUND_NAME, frozen(offset, (4, 4))
+    else:
+        carrier = model.frame(frame)
+        link, seat = carrier.link, frozen(pose_product(carrier.pose, offset), (4, 4))
+    added = _on_seat(_prefixed(Parts.of(other), prefix), link, seat, prefix)
     parts = Parts.of(model)
     _refuse_equal_names(model, parts, added, prefix)
     made = Parts(
@@ -53,10 +56,15 @@ def attach(model: Model, other: Model, frame: str, pose: ArrayLike | None, prefi
 
 
 def _prefixed(parts: Parts, prefix: str) -> Parts:
-    """The parts with a prefix to all names but that of the ground."""
+    """The parts with a prefix to all names but those of the ground.
+
+    ``"world"`` is one of them unless a link has that name, as in every MJCF file.
+    """
+    own = {link.name for link in parts.links}
+    ground = {GROUND_NAME, WORLD, ""} - own
 
     def new(name: str) -> str:
-        return name if name in (GROUND_NAME, WORLD, "") else prefix + name
+        return name if name in ground else prefix + name
 
     joints = [
         replace(
@@ -70,7 +78,7 @@ def _prefixed(parts: Parts, prefix: str) -> Parts:
     ]
     return replace(
         parts,
-        links=tuple(replace(link, name=prefix + link.name) for link in parts.links),
+        links=tuple(_prefixed_link(link, prefix) for link in parts.links),
         joints=tuple(joints),
         frames=tuple(Frame(new(f.name), new(f.link), f.pose) for f in parts.frames),
         loops=tuple(_prefixed_loop(loop, new(loop.name), prefix) for loop in parts.loops),
@@ -78,6 +86,15 @@ def _prefixed(parts: Parts, prefix: str) -> Parts:
         actuated=tuple(new(name) for name in parts.actuated),
         actuators=renamed(parts.actuators, prefix),
     )
+
+
+def _prefixed_link(link: Link, prefix: str) -> Link:
+    """A link whose shapes have the prefix, too, if they have names: contacts are known by them."""
+    visuals, collisions = (
+        tuple(replace(x, name=prefix + x.name) if x.name else x for x in shapes)
+        for shapes in (link.visuals, link.collisions)
+    )
+    return replace(link, name=prefix + link.name, visuals=visuals, collisions=collisions)
 
 
 def _prefixed_loop(loop: Loop, name: str, prefix: str) -> Loop:

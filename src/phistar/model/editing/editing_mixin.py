@@ -4,21 +4,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from numpy.typing import ArrayLike
 
 from phistar.errors import ArgumentError
 from phistar.model.configuration import Coordinates
-from phistar.model.editing import attach, frames, limits, lock, parameters, payload, remove, scale
+from phistar.model.editing import (
+    attach,
+    carried_load,
+    edited_inertias,
+    frames,
+    limits,
+    lock,
+    remove,
+    scale,
+)
 from phistar.model.editing.parts import Edit
-from phistar.model.model import Model
-
-
-class HasModel(Protocol):
-    """A robot."""
-
-    model: Model
+from phistar.model.model import HasModel, Model
 
 
 class Edited:
@@ -56,7 +59,7 @@ class Edited:
             ModelError: No body has such an inertia.
             UnknownNameError: No such frame.
         """
-        return self._edited(payload.with_payload(self.model, frame, mass, com, inertia, name))
+        return self._edited(carried_load.with_payload(self.model, frame, mass, com, inertia, name))
 
     def with_frame(self, name: str, parent: str, pose: ArrayLike | None = None) -> Self:
         """The robot with another named frame.
@@ -87,7 +90,7 @@ class Edited:
             ArgumentError: A mass is negative, or something is not finite.
             ModelError: No body has such an inertia.
         """
-        return self._edited(parameters.with_parameters(self.model, parameters_))
+        return self._edited(edited_inertias.with_parameters(self.model, parameters_))
 
     def lock(self, joints: Mapping[str, ArrayLike]) -> Self:
         """The robot with joints held at values: they become fixed, their coordinates go.
@@ -122,7 +125,8 @@ class Edited:
 
         Args:
             other: A robot or model.
-            frame: Name of the link or frame of this robot.
+            frame: Name of the link or frame of this robot; or ``"world"``: both stand on the
+                ground, each a tree of its own, and their shapes may touch in ``simulator``.
             pose: (4, 4) of the other's ground in that frame; default: the same.
             prefix: Put in front of all names of the other robot.
 

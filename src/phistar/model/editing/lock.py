@@ -13,7 +13,7 @@ from phistar.arrays import Array
 from phistar.errors import ArgumentError
 from phistar.model.components import Coupling, Joint, Loop, frozen
 from phistar.model.configuration import configuration
-from phistar.model.editing.actuators import with_held_joints
+from phistar.model.editing.edited_actuators import with_held_joints
 from phistar.model.editing.parts import Edit, Parts, by_joint
 from phistar.model.joints import Fixed
 from phistar.model.model import Model

@@ -8,21 +8,14 @@ from dataclasses import replace
 
 from phistar.errors import ArgumentError
 from phistar.model.components import Coupling, Loop
-from phistar.model.editing.actuators import without_joints
+from phistar.model.editing.edited_actuators import without_joints
 from phistar.model.editing.parts import Edit, Parts
 from phistar.model.model import Model
 
 
 def without(model: Model, links: Sequence[str]) -> Edit:
     """The model without links and what hangs on them; see ``Edited.without``."""
-    for name in links:
-        model.link(name)
-    gone = set(links)
-    joints = model.joints.values()  # parents first
-    for joint in joints:
-        if joint.parent in gone:
-            gone.add(joint.child)
-    lost = {joint.name for joint in joints if joint.child in gone}
+    gone, lost = _hanging_on(model, links)
     if len(gone) == len(model.links):
         raise ArgumentError(
             f"without({', '.join(map(repr, links))}) would leave nothing of '{model.name}': "
@@ -40,6 +33,18 @@ def without(model: Model, links: Sequence[str]) -> Edit:
     ).build()
     names = [link.name for link in model.links if link.name in gone and not link.virtual]
     return Edit(made, "links", f"{', '.join(names)}, taken off by without")
+
+
+def _hanging_on(model: Model, links: Sequence[str]) -> tuple[set[str], set[str]]:
+    """Links with all that hangs on them, and the joints that carry these."""
+    for name in links:
+        model.link(name)
+    gone = set(links)
+    joints = model.joints.values()  # parents first
+    for joint in joints:
+        if joint.parent in gone:
+            gone.add(joint.child)
+    return gone, {joint.name for joint in joints if joint.child in gone}
 
 
 def _refuse_lost_leaders(model: Model, lost: set[str]) -> None:

@@ -26,7 +26,7 @@ from phistar.model.components import (
     Shape,
     frozen,
 )
-from phistar.model.editing import actuators
+from phistar.model.editing import edited_actuators
 from phistar.model.editing.parts import Edit, Parts, by_joint, finite_number
 from phistar.model.joints import JointKind
 from phistar.model.model import Model
@@ -83,7 +83,7 @@ def scaled(model: Model, length: float, mass: float | None) -> Edit:
         frames=tuple(Frame(f.name, f.link, scale.pose(f.pose)) for f in parts.frames),
         loops=tuple(_loop(model, loop, scale) for loop in parts.loops),
         configurations=named,
-        actuators=actuators.scaled(
+        actuators=edited_actuators.scaled(
             parts.actuators, lambda name: _one(model.joints[name], scale), weight * size, scale.time
         ),
     ).build()

@@ -31,7 +31,7 @@ from phistar.model.joints.planar import Planar
 from phistar.model.joints.spherical import Spherical
 from phistar.model.joints.translation import Translation
 from phistar.model.joints.free import Free, free_configuration
-from phistar.model.joints.number_ops import Orientation, Turn
+from phistar.model.joints.number_ops import QuaternionTurn, Turn
 # isort: on
 
 __all__ = [
@@ -46,9 +46,9 @@ __all__ = [
     "Helical",
     "JointKind",
     "JointLabels",
-    "Orientation",
     "Planar",
     "Prismatic",
+    "QuaternionTurn",
     "Revolute",
     "Spherical",
     "Translation",

@@ -8,7 +8,13 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.model.joints.kind import Columns, JointKind, JointLabels
-from phistar.model.joints.number_ops import JointRotation, LogOps, Ops, Orientation, split_entries
+from phistar.model.joints.number_ops import (
+    JointRotation,
+    LogOps,
+    Ops,
+    QuaternionTurn,
+    split_entries,
+)
 from phistar.model.joints.spherical import (
     angular_velocity,
     quaternion_rates,
@@ -43,7 +49,7 @@ class Free(JointKind):
 
     def placement(self, q: Entries, ops: Ops) -> tuple[JointRotation, Entries]:
         place = q[0], q[1], q[2]
-        return (Orientation([q[i] for i in range(3, 7)]),), place
+        return (QuaternionTurn([q[i] for i in range(3, 7)]),), place
 
     def bracket(self, a: Entries, b: Entries) -> list[Number]:
         linear = minus(cross(a[:3], b[3:]), cross(b[:3], a[3:]))

@@ -36,13 +36,13 @@ class Turn:
 
 
 @dataclass(frozen=True)
-class Orientation:
+class QuaternionTurn:
     """The rotation of a unit quaternion x, y, z, w."""
 
     quaternion: Entries
 
 
-JointRotation = tuple[Turn | Orientation, ...]
+JointRotation = tuple[Turn | QuaternionTurn, ...]
 """Factors of a rotation, the one nearest the parent first."""
 
 
@@ -123,7 +123,7 @@ class ArrayArc:
         return sine_defect(self._square)
 
 
-class ArrayOps:
+class SampleOps:
     """``LogOps`` on arrays with one entry per sample."""
 
     def cos_sin(self, angle: Number) -> tuple[Number, Number]:
@@ -146,7 +146,7 @@ class ArrayOps:
         return cotangent_defect(np.asarray(square))
 
 
-ARRAY_OPS = ArrayOps()
+ARRAY_OPS = SampleOps()
 
 
 def split_entries(x: Array) -> list[Array]:
@@ -186,7 +186,7 @@ def multiplied_out(
 
 
 def _matrix(
-    factor: Turn | Orientation, direction: Callable[[int], Array], precision: DType
+    factor: Turn | QuaternionTurn, direction: Callable[[int], Array], precision: DType
 ) -> Array:
     if isinstance(factor, Turn):
         angle = np.asarray(factor.angle, dtype=precision)

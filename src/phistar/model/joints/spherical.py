@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from phistar.model.joints.kind import Columns, JointKind
-from phistar.model.joints.number_ops import JointRotation, LogOps, Ops, Orientation
+from phistar.model.joints.number_ops import JointRotation, LogOps, Ops, QuaternionTurn
 from phistar.spatial.entries import Entries, Number, cross, dot, quaternion_product, scaled
 
 
@@ -24,7 +24,7 @@ class Spherical(JointKind):
         return tuple(((i, 1.0),) for i in range(3))
 
     def placement(self, q: Entries, ops: Ops) -> tuple[JointRotation, Entries]:
-        return (Orientation([q[i] for i in range(4)]),), (0.0, 0.0, 0.0)
+        return (QuaternionTurn([q[i] for i in range(4)]),), (0.0, 0.0, 0.0)
 
     def bracket(self, a: Entries, b: Entries) -> list[Number]:
         return cross(a, b)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from phistar.model.joints.number_ops import JointRotation, Orientation, Turn
+from phistar.model.joints.number_ops import JointRotation, QuaternionTurn, Turn
 from phistar.scalar.graph import Scalar, cos, sin, sqrt
 from phistar.scalar.linear.elementary import HalfAngle, quaternion_log
 from phistar.scalar.linear.vectors import (
@@ -120,7 +120,7 @@ def _with_angle(turns: JointRotation, angle: Scalar) -> JointRotation:
     return (Turn(2, angle), *turns)
 
 
-def _factor(factor: Turn | Orientation, cos_sin: CosSin) -> RotationFactor:
+def _factor(factor: Turn | QuaternionTurn, cos_sin: CosSin) -> RotationFactor:
     if isinstance(factor, Turn):
         return AxisRotation(factor.axis, *cos_sin(factor.angle))
     return DenseRotation(quaternion_matrix(list(factor.quaternion)))

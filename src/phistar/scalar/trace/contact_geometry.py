@@ -21,7 +21,7 @@ import numpy as np
 
 from phistar.model.components import GROUND
 from phistar.model.model import Model
-from phistar.scalar.graph import Scalar, select, sqrt
+from phistar.scalar.graph import Scalar, Value, select, sqrt
 from phistar.scalar.linear.elementary import larger, smaller
 from phistar.scalar.linear.vectors import (
     Matrix,
@@ -54,6 +54,10 @@ from phistar.thresholds import POLICY
 PLANES = "planes"
 """Input of planes: normals and offsets."""
 _TINY = sys.float_info.min
+_FIXED_NORMAL: Vector = [0.36, 0.48, 0.8]
+_FIXED_TANGENT: Vector = [0.8, -0.6, 0.0]
+"""Unit vectors across each other; the opposite of the first is a normal that nobody builds."""
+_LEAST_ALIGNED = 1e-30
 
 
 @dataclass(frozen=True)
@@ -305,10 +309,20 @@ def _reach(shape: Cuboid | Can, parts: Vector) -> Scalar:
 
 
 def across(normal: Vector) -> Vector:
-    """A unit vector across a normal: the cross product with the axis that is furthest from it."""
-    _, marks = _largest([-larger(x, -x) for x in normal])
-    along = cross(marks, normal)
-    return scaled(1.0 / sqrt(dot(along, along)), along)
+    """A unit vector across a unit normal.
+
+    Of a normal that is known the cross product with the axis that is furthest from it. Of one that
+    is not, that axis would be chosen by rounding wherever two are equally far, as on most floors
+    and walls, and differ between programs. There a fixed vector is taken along by the shortest
+    rotation from its own normal: it changes steadily with all normals but one.
+    """
+    if not any(isinstance(x, Value) for x in normal):
+        _, marks = _largest([-larger(x, -x) for x in normal])
+        along = cross(marks, normal)
+        return scaled(1.0 / sqrt(dot(along, along)), along)
+    aligned = 1.0 + dot(_FIXED_NORMAL, normal)
+    share = dot(_FIXED_TANGENT, normal) / larger(aligned, _LEAST_ALIGNED)
+    return minus(_FIXED_TANGENT, scaled(share, plus(_FIXED_NORMAL, normal)))
 
 
 def _unit_forces(point: Vector, axes: Matrix) -> Matrix:

@@ -13,7 +13,7 @@ from phistar.scalar.graph import Scalar, Value, cos, guard, log, operands, selec
 from phistar.scalar.linear.vectors import Vector
 from phistar.scalar.program import Unrolled
 
-_FORMULAS: dict[str, Callable[..., Scalar]] = {
+FORMULAS: dict[str, Callable[..., Scalar]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
@@ -51,7 +51,7 @@ def inline(program: Unrolled, inputs: Mapping[str, Sequence[Scalar]]) -> dict[st
             name, entry, _ = node[1]
             known[number] = inputs[name][entry]
         else:
-            known[number] = _FORMULAS[node[0]](*(known[i] for i in operands(node)))
+            known[number] = FORMULAS[node[0]](*(known[i] for i in operands(node)))
     results: dict[str, Vector] = {n: [0.0] * size for n, size in program.signature.outputs.items()}
     for store in program.block.stores:
         value = known[store.value.id] if isinstance(store.value, Value) else store.value

@@ -77,14 +77,19 @@ def clamped(model: Model) -> Unrolled:
     return _program(sizes, lambda start, end: {"q_new": _clamped(model, start, end)})
 
 
-def chosen(model: Model) -> Unrolled:
-    """q_kept, q, x, q_stopped, x_stopped -> q_new, x_new: the smooth step if it is inside."""
+def chosen(model: Model, clamps: bool) -> Unrolled:
+    """q_kept, q, x, q_stopped, x_stopped -> q_new, x_new: the smooth step if it is inside.
+
+    Args:
+        model: The robot.
+        clamps: Whether the other one is put on the limits where it is beyond.
+    """
 
     def make(
         start: Vector, q: Vector, x: Vector, q_stopped: Vector, x_stopped: Vector
     ) -> dict[str, Vector]:
         out = count_outside(model, start, q)
-        stopped = _clamped(model, start, q_stopped)
+        stopped = _clamped(model, start, q_stopped) if clamps else q_stopped
         return {
             "q_new": [select(out, 0.5, b, a) for a, b in zip(q, stopped, strict=True)],
             "x_new": [select(out, 0.5, b, a) for a, b in zip(x, x_stopped, strict=True)],

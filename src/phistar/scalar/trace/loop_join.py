@@ -113,19 +113,8 @@ class LoopJoin:
         self._closing: dict[int, list[int]] = {}
         ends = early or {}
         for i, row in enumerate(L):
-            end = ends.get(i, GROUND) if i in self._forces else self._end_of(row)
+            end = ends.get(i, GROUND) if i in self._forces else end_of_row(robot, row)
             self._closing.setdefault(end, []).append(i)
-
-    def _end_of(self, row: Vector) -> int:
-        """The outermost link on whose acceleration, and those further in, a row does not depend."""
-        moved = [
-            link.index
-            for link, place in zip(self._robot.links, self._robot.placed_links, strict=True)
-            if any(not is_zero(x) for x in row[link.v : link.v + len(place.link.columns)])
-        ]
-        paths = [self._robot.path(k)[:-1] for k in moved]
-        shared = [steps[0] for steps in zip(*paths, strict=False) if len(set(steps)) == 1]
-        return shared[-1] if shared else GROUND
 
     def solve(self, force: Vector, wanted: Vector) -> tuple[Vector, Vector]:
         """x in body order, of f in body order and c, and λ."""
@@ -137,6 +126,18 @@ class LoopJoin:
             sweep.pass_joint(k, force)
         sweep.close(GROUND, self._closing.get(GROUND, ()))
         return sweep.outward()
+
+
+def end_of_row(robot: TracedLinks, row: Vector) -> int:
+    """The outermost link on whose acceleration, and those further in, a row does not depend."""
+    moved = [
+        link.index
+        for link, place in zip(robot.links, robot.placed_links, strict=True)
+        if any(not is_zero(x) for x in row[link.v : link.v + len(place.link.columns)])
+    ]
+    paths = [robot.path(k)[:-1] for k in moved]
+    shared = [steps[0] for steps in zip(*paths, strict=False) if len(set(steps)) == 1]
+    return shared[-1] if shared else GROUND
 
 
 class JoinSweep:

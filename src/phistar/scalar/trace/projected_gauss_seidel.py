@@ -55,15 +55,23 @@ class JointBounds:
 
 
 class JointGroup(RowGroup):
-    """A joint that rubs, stops, or both."""
+    """A joint that rubs, stops, or both.
 
-    def __init__(self, first: int, delta: Matrix, bounds: JointBounds) -> None:
+    Args:
+        first, delta: As of ``RowGroup``.
+        bounds: What it may do.
+        least: Mobility below which loops hold it, so that its row does nothing; 0: it always moves.
+    """
+
+    def __init__(self, first: int, delta: Matrix, bounds: JointBounds, least: float = 0.0) -> None:
         super().__init__(first, delta)
         self.bounds = bounds
+        self.least = least
 
     @cached_property
     def _inverse(self) -> Scalar:
-        return 1.0 / self.delta[self.first][self.first]
+        mobility = self.delta[self.first][self.first]
+        return _reciprocal(mobility, self.least) if self.least else 1.0 / mobility
 
     @property
     def is_stop(self) -> bool:
@@ -90,8 +98,22 @@ class JointGroup(RowGroup):
         """Velocity that friction can take away."""
         return self.delta[self.first][self.first] * self.bounds.friction
 
+    @property
+    def rubs_and_stops(self) -> bool:
+        """Whether it does both."""
+        return not self.is_stop and (self.bounds.lower is not None or self.bounds.upper is not None)
+
     def update(self, system: RowSystem) -> None:
         """See ``RowGroup``."""
+        system.assign(self.first, self._solved(system))
+
+    def stay_at_stop(self, system: RowSystem) -> None:
+        """Solve this row once more where a stop pushes: more than friction can."""
+        given = system.multiplier(self.first)
+        beyond = larger(given, -given) - self.bounds.friction
+        system.assign(self.first, select(beyond, 0.0, self._solved(system), given))
+
+    def _solved(self, system: RowSystem) -> Scalar:
         free, bounds = system.rate(self.first, own=False), self.bounds
         ahead = free
         if bounds.friction != 0.0:
@@ -100,7 +122,7 @@ class JointGroup(RowGroup):
             ahead = larger(ahead, bounds.lower)
         if bounds.upper is not None:
             ahead = smaller(ahead, bounds.upper)
-        system.assign(self.first, (ahead - free) * self._inverse)
+        return (ahead - free) * self._inverse
 
 
 class ContactGroup(RowGroup):
@@ -177,3 +199,15 @@ def sweep(groups: Sequence[RowGroup], system: RowSystem) -> Vector:
     for group in groups:
         group.update(system)
     return system.state
+
+
+def stay_at_stops(groups: Sequence[RowGroup], system: RowSystem) -> Vector | None:
+    """The iterated numbers after stops that push had the last word; None: no joint rubs and stops.
+
+    On closed loops joints depend on each other. Friction of others then takes away what velocity a
+    stop has left, round after round: little by little, and without an end where that is little.
+    """
+    both = [group for group in groups if isinstance(group, JointGroup) and group.rubs_and_stops]
+    for group in both:
+        group.stay_at_stop(system)
+    return system.state if both else None

@@ -43,6 +43,7 @@ class RowLaws:
         h: Length of the step.
         joints: Coordinates of joints that rub or stop, in order.
         contacts: Gaps of pairs that may touch, in order.
+        least: Mobilities of these joints below which something holds them; none: never.
     """
 
     def __init__(
@@ -52,11 +53,13 @@ class RowLaws:
         h: Scalar,
         joints: Sequence[RowState],
         contacts: Sequence[RowState],
+        least: Sequence[float] = (),
     ) -> None:
         self.rows = rows
         self.h = h
         self.joints = joints
         self.contacts = contacts
+        self._least = least or [0.0] * len(joints)
         self._gravity = math.hypot(*model.gravity.tolist())
         self._rate_of_step = 1.0 / h
 
@@ -70,7 +73,8 @@ class RowLaws:
         bounded, offset = self.rows.bounded, list(free)
         groups: list[RowGroup] = []
         for i, (row, state) in enumerate(zip(bounded, self.joints, strict=True)):
-            groups.append(JointGroup(i, delta, self.bounds(row, state, free[i])))
+            bounds = self.bounds(row, state, free[i])
+            groups.append(JointGroup(i, delta, bounds, self._least[i]))
         for k, (pair, state) in enumerate(zip(self.rows.contacts, self.contacts, strict=True)):
             i = len(bounded) + 3 * k
             offset[i] = free[i] + self.approach(pair.restitution, state.place, state.rate, free[i])

@@ -7,12 +7,14 @@ and the laws of its rows alone, whose slopes derivatives need.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from phistar.model.model import Model
 from phistar.scalar.graph import Graph
 from phistar.scalar.linear.vectors import Matrix, Vector, dot, scaled, times
 from phistar.scalar.program import BasicBlock, Signature, Store, Unrolled
 from phistar.scalar.trace.iterated_line import ChangingSlots, IterationStage, iterated_line
-from phistar.scalar.trace.projected_gauss_seidel import start_scale, sweep
+from phistar.scalar.trace.projected_gauss_seidel import start_scale, stay_at_stops, sweep
 from phistar.scalar.trace.row_laws import RowLaws, RowState
 from phistar.scalar.trace.row_systems import PairSystem
 from phistar.scalar.trace.unilateral_rows import StepRows
@@ -24,24 +26,27 @@ def row_state_sizes(rows: StepRows) -> dict[str, int]:
     return {"places": places, "rates": places, "free": rows.count, "dt": 1}
 
 
-def _laws(model: Model, rows: StepRows, g: Graph) -> tuple[RowLaws, Vector]:
+def _laws(
+    model: Model, rows: StepRows, g: Graph, least: Sequence[float] = ()
+) -> tuple[RowLaws, Vector]:
     sizes = row_state_sizes(rows)
     states = [RowState(g.load("places", i), g.load("rates", i)) for i in range(sizes["places"])]
     first = len(rows.bounded)
-    laws = RowLaws(model, rows, g.load("dt", 0), states[:first], states[first:])
+    laws = RowLaws(model, rows, g.load("dt", 0), states[:first], states[first:], least)
     return laws, [g.load("free", i) for i in range(rows.count)]
 
 
-def row_solver(model: Model, rows: StepRows) -> Unrolled:
+def row_solver(model: Model, rows: StepRows, least: Sequence[float] = ()) -> Unrolled:
     """delta, places, rates, free, dt, impulses -> ``impulses_next``.
 
     Args:
         model: The robot, for its gravity.
         rows: Of which there is at least one.
+        least: As of ``RowLaws``.
     """
     g, count = Graph(), rows.count
     delta: Matrix = [[g.load("delta", i * count + j) for j in range(count)] for i in range(count)]
-    laws, free = _laws(model, rows, g)
+    laws, free = _laws(model, rows, g, least)
     groups, offset = laws.groups(delta, free)
     slots = ChangingSlots(g)
     own = slots.take(count)
@@ -51,11 +56,14 @@ def row_solver(model: Model, rows: StepRows) -> Unrolled:
     scale = start_scale(groups, given, offset, weight)
     begun = dict(zip(own, scaled(scale, given), strict=True))
     after = sweep(groups, PairSystem(delta, offset, state))
-    stage = IterationStage(dict(zip(own, after, strict=True)), rows.sweeps)
+    stages = [IterationStage(dict(zip(own, after, strict=True)), rows.sweeps)]
+    last = stay_at_stops(groups, PairSystem(delta, offset, state)) if least else None
+    if last is not None:
+        stages.append(IterationStage(dict(zip(own, last, strict=True))))
     stores = [Store("impulses_next", i, "", x) for i, x in enumerate(state)]
     inputs = {"delta": count * count, **row_state_sizes(rows), "impulses": count}
     signature = Signature(inputs, {"impulses_next": count}, ())
-    return iterated_line(signature, g, slots.count, begun, [stage], stores)
+    return iterated_line(signature, g, slots.count, begun, stages, stores)
 
 
 def row_bounds(model: Model, rows: StepRows) -> Unrolled:

@@ -10,6 +10,10 @@ in which 𝓜ₕ has h·damping + h²·stiffness added to the joints' own inerti
 at the end of the step. Δ and Lv⁺ without λ come from the tree's sweep inward, rows as forces on
 links (Γ, see ``loop_join``); λ from sweeps of projected Gauss-Seidel that begin with the impulses
 of the step before; v⁺ from the sweep outward.
+
+Closed loops are rows of the same sweep that are solved on the way, G(v⁺ - v⁻) = -hĠv⁻. What is left
+of Δ and of the free rates is that of motions which keep the loops, and all else is the same; q⁺ and
+v⁺ leave the loops by what the step is long, and are projected onto them by who calls.
 """
 
 from __future__ import annotations
@@ -17,23 +21,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
+from phistar.model.components import GROUND
 from phistar.model.joint_map import joint_map
 from phistar.model.model import Model
 from phistar.scalar.graph import Scalar, Value, select
 from phistar.scalar.linear.elementary import larger
-from phistar.scalar.linear.vectors import Matrix, Vector, plus, scaled, zeros
+from phistar.scalar.linear.vectors import Matrix, Vector, dot, plus, scaled, zeros
 from phistar.scalar.lower import LoweringOptions, link_number_choices, quaternion_entries
 from phistar.scalar.program import Signature, Store, Unrolled, count_arithmetic
 from phistar.scalar.robot.link_numbers import LinkNumbers
 from phistar.scalar.trace.configuration_programs import integrated
 from phistar.scalar.trace.contact_geometry import PLANES, ContactFrames, TouchingPoint
 from phistar.scalar.trace.iterated_line import ChangingSlots, IterationStage, iterated_line
-from phistar.scalar.trace.loop_join import JoinSweep
+from phistar.scalar.trace.loop_join import JoinSweep, end_of_row
+from phistar.scalar.trace.loop_tracer import LoopTracer
 from phistar.scalar.trace.passive_programs import stretch
 from phistar.scalar.trace.projected_gauss_seidel import (
     JointGroup,
     RowGroup,
     start_scale,
+    stay_at_stops,
     sweep,
 )
 from phistar.scalar.trace.row_laws import RowLaws, RowState
@@ -53,17 +60,28 @@ class TreeBias:
 
 
 def unilateral_step(
-    model: Model, rows: StepRows, bias: TreeBias, by_paths: bool | None = None
+    model: Model,
+    rows: StepRows,
+    bias: TreeBias,
+    loops: LoopTracer | None = None,
+    least: Sequence[float] = (),
 ) -> Unrolled:
     """q, v, tau, dt, impulses, planes -> ``q_next``, ``v_next``, ``impulses_next``.
 
     Impulses [N s] or [N m s]: of joints that rub or stop, then normal and two tangential ones of
     each contact. Planes, if any are given: normal and offset of each. The solver works in pairs of
-    rows or along their paths, whichever takes fewer products, or as ``by_paths`` says.
+    rows or along their paths, whichever takes fewer products; with loops in pairs.
+
+    Args:
+        model: The robot.
+        rows: Its joints and pairs.
+        bias: Sweeps of 𝒞.
+        loops: Its closed loops, whose rows have to be independent.
+        least: Of joints that rub or stop, mobilities below which loops hold them; none: never.
     """
     options = LoweringOptions(regroup=True)
     found = [
-        _StepTrace(model, links, rows, bias, by_paths).program()
+        _StepTrace(model, links, rows, bias, loops, least).program()
         for links in link_number_choices(model, frozenset(), options, flat=True)
     ]
     return min(found, key=lambda program: count_arithmetic(program.count()))
@@ -76,7 +94,8 @@ class _StepTrace:
         links: Sequence[LinkNumbers],
         rows: StepRows,
         bias: TreeBias,
-        by_paths: bool | None,
+        loops: LoopTracer | None,
+        least: Sequence[float],
     ) -> None:
         self.model = model
         self.rows = rows
@@ -86,7 +105,8 @@ class _StepTrace:
         self.h = self.graph.load("dt", 0)
         self.v: Vector = [self.graph.load("v", i) for i in self.order]
         self._bias = bias
-        self.by_paths = by_paths
+        self.loops = loops
+        self.least = least
         self.frames = ContactFrames(model, self.robot, self.v)
 
     def q(self, i: int) -> Scalar:
@@ -137,10 +157,10 @@ class _StepTrace:
         points = [self.frames.touching(row) for row in rows.contacts]
         inward = self._inward(force, points)
         offset = self._velocities(points)
-        offset = plus(offset, inward.moved)
+        offset = plus(offset, inward.moved[: rows.count])
         delta = [[inward.between(i, j) for j in range(rows.count)] for i in range(rows.count)]
         groups, offset = self._laws(points).groups(delta, offset)
-        solver = _Solver(self, inward, delta, offset, groups)
+        solver = _RowSolver(self, inward, delta, offset, groups)
         return solver.program()
 
     def _laws(self, points: Sequence[TouchingPoint]) -> RowLaws:
@@ -148,7 +168,7 @@ class _StepTrace:
         v = dict(zip(self.order, self.v, strict=True))
         joints = [RowState(self.q(max(row.q, 0)), v[row.v]) for row in self.rows.bounded]
         contacts = [RowState(point.gap, point.rates[0]) for point in points]
-        return RowLaws(self.model, self.rows, self.h, joints, contacts)
+        return RowLaws(self.model, self.rows, self.h, joints, contacts, self.least)
 
     def stores(self, change: Vector, impulses: Vector) -> list[Store]:
         """The state after the step, of the change of v in body order."""
@@ -173,19 +193,34 @@ class _StepTrace:
         return Signature(inputs, outputs, quaternion_entries(model))
 
     def _inward(self, force: Vector, points: Sequence[TouchingPoint]) -> JoinSweep:
-        """The sweep inward with all rows."""
+        """The sweep inward with all rows; those of loops come last and are solved in it."""
         L: Matrix = [zeros(self.model.nv) for _ in range(self.rows.count)]
         for i, row in enumerate(self.rows.bounded):
             L[i][self.order.index(row.v)] = 1.0
-        inward = JoinSweep(self.robot, L, zeros(len(L)), None)
+        loops, wanted = self._loop_rows()
+        closing: dict[int, list[int]] = {}
+        for i, own in enumerate(loops, len(L)):
+            closing.setdefault(end_of_row(self.robot, own), []).append(i)
+        inward = JoinSweep(self.robot, [*L, *loops], [*zeros(len(L)), *wanted], None)
         first = len(self.rows.bounded)
         for k, point in enumerate(points):
             for body, columns in point.forces.items():
                 for i, column in enumerate(columns):
                     inward.links[body].rows[first + 3 * k + i] = scaled(-1.0, column)
         for k in reversed(range(len(self.robot.links))):
+            inward.close(k, closing.get(k, ()))
             inward.pass_joint(k, force)
+        inward.close(GROUND, closing.get(GROUND, ()))
         return inward
+
+    def _loop_rows(self) -> tuple[Matrix, Vector]:
+        """Rows G of loops in body order, and G(v⁺ - v⁻)."""
+        if self.loops is None:
+            return [], []
+        q: Vector = [self.q(i) for i in range(self.model.nq)]
+        v: Vector = [self.graph.load("v", i) for i in range(self.model.nv)]
+        found = self.loops.rows(q, v)
+        return [self.loops.in_body_order(row) for row in found.L], scaled(-self.h, found.bias)
 
     def _velocities(self, points: Sequence[TouchingPoint]) -> Vector:
         """L v⁻."""
@@ -193,7 +228,7 @@ class _StepTrace:
         return found + [rate for point in points for rate in point.rates]
 
 
-class _Solver:
+class _RowSolver:
     """The iteration of a step.
 
     Stops that nothing holds are idle rows in most steps. They are left out at first; where the step
@@ -217,27 +252,30 @@ class _Solver:
         self.graph = step.graph
         self.slots = ChangingSlots(step.graph)
         self.count = len(offset)
-        self.paths, self.weighted = inward.paths(self.count)
+        self.loop_count = len(inward.L) - self.count
+        self.is_tree = step.loops is None
+        if self.is_tree:
+            self.paths, self.weighted = inward.paths(self.count)
         self.stops = [group for group in groups if isinstance(group, JointGroup) and group.is_stop]
 
     def program(self) -> Unrolled:
         """The program of the step."""
-        step, rounds = self.step, self.step.rows.sweeps
+        step = self.step
         given: Vector = [self.graph.load("impulses", i) for i in range(max(self.count, 1))]
         if not self.stops:
-            start, stage, change = self._iteration(given, self.groups)
+            start, stages, change = self._iteration(given, self.groups)
             state = self.slots.load(range(len(given)))
             stores = step.stores(change, state)
-            return self._line({**dict(enumerate(given)), **start}, [stage], stores)
+            return self._line({**dict(enumerate(given)), **start}, stages, stores)
         idle = {group.first for group in self.stops}
         main = [group for group in self.groups if group.first not in idle]
         begun: Vector = [0.0 if i in idle else x for i, x in enumerate(given)]
-        start, stage, change = self._iteration(begun, main)
+        start, first, change = self._iteration(begun, main)
         found = self._multipliers(begun, min(start, default=0))
         results, flag = self.slots.take(len(change) + self.count), self.slots.take(1)[0]
         needed = self._needed(given, change)
         left = dict(zip(results, [*change, *found], strict=True))
-        stages = [stage] if main else []
+        stages = first if main else []
         stages.append(IterationStage({**left, flag: needed}))
         again, whole, change = self._iteration(given, self.groups)
         found = self._multipliers(given, min(again))
@@ -245,7 +283,7 @@ class _Solver:
         final = [select(chosen, 0.0, x, y) for x, y in zip([*change, *found], kept, strict=True)]
         stages += [
             IterationStage(again, condition=flag),
-            replace(whole, rounds=rounds, condition=flag),
+            *(replace(stage, condition=flag) for stage in whole),
             IterationStage(dict(zip(results, final, strict=True)), condition=flag),
         ]
         nv = len(change)
@@ -259,8 +297,8 @@ class _Solver:
 
     def _iteration(
         self, given: Vector, groups: Sequence[RowGroup]
-    ) -> tuple[dict[int, Scalar], IterationStage, Vector]:
-        """What changing slots begin with, a sweep over some rows, and the change of v after all.
+    ) -> tuple[dict[int, Scalar], list[IterationStage], Vector]:
+        """What changing slots begin with, sweeps over some rows, and the change of v after all.
 
         Rows whose multipliers are given as zero are not there.
         """
@@ -270,23 +308,17 @@ class _Solver:
         state: Vector = zeros(len(given))
         for i, x in zip(rows, self.slots.load(own), strict=True):
             state[i] = x
-        by_paths = self.step.by_paths
-        if by_paths is None:
-            block = [[self.delta[i][j] for j in there] for i in there]
-            by_paths = prefers_paths(block, [self.paths[i] for i in there])
-        sums = zeros(self.step.model.nv)
-        for i in there:
-            for k, x in self.weighted[i].items():
-                sums[k] = sums[k] + x * given[i]
-        scale = start_scale(groups, given, self.offset, self._weight(there, given, sums))
+        block = [[self.delta[i][j] for j in there] for i in there]
+        by_paths = self.is_tree and prefers_paths(block, [self.paths[i] for i in there])
+        weight, sums = self._weight(there, given)
+        scale = start_scale(groups, given, self.offset, weight)
         given, sums = scaled(scale, given), scaled(scale, sums)
         begun: dict[int, Scalar] = dict(zip(own, (given[i] for i in rows), strict=True))
-        system: RowSystem
         if by_paths:
             more = self.slots.take(len(sums))
             begun |= dict(zip(more, sums, strict=True))
             moved = self.slots.load(more)
-            system = PathSystem(
+            system: RowSystem = PathSystem(
                 self.delta, self.offset, [*state[: self.count], *moved], self.paths, self.weighted
             )
             change, _ = self.inward.outward(moved=moved)
@@ -294,19 +326,36 @@ class _Solver:
             places = [*there, *range(self.count, self.count + len(moved))]
         else:
             system = PairSystem(self.delta, self.offset, state)
-            change, _ = self.inward.outward(state)
+            change, _ = self.inward.outward([*state[: self.count], *zeros(self.loop_count)])
             places = rows
-        following = sweep(groups, system)
-        updates = {slot: following[i] for slot, i in zip(own, places, strict=True)}
-        return begun, IterationStage(updates, self.step.rows.sweeps), change
 
-    def _weight(self, rows: Sequence[int], given: Vector, sums: Vector) -> Scalar:
-        """λ*Δλ of some rows, along their paths: of D⁻¹Zλ."""
+        def stage(following: Vector, rounds: int) -> IterationStage:
+            updates = {slot: following[i] for slot, i in zip(own, places, strict=True)}
+            return IterationStage(updates, rounds)
+
+        stages = [stage(sweep(groups, system), self.step.rows.sweeps)]
+        if not self.is_tree:
+            last = stay_at_stops(groups, PairSystem(self.delta, self.offset, state))
+            stages += [] if last is None else [stage(last, 1)]
+        return begun, stages, change
+
+    def _weight(self, rows: Sequence[int], given: Vector) -> tuple[Scalar, Vector]:
+        """λ*Δλ of some rows, and of a tree D⁻¹Zλ, by which it is found."""
         total: Scalar = 0.0
+        if not self.is_tree:
+            for i in rows:
+                total = total + given[i] * dot(
+                    [self.delta[i][j] for j in rows], [given[j] for j in rows]
+                )
+            return total, []
+        sums = zeros(self.step.model.nv)
+        for i in rows:
+            for k, x in self.weighted[i].items():
+                sums[k] = sums[k] + x * given[i]
         for i in rows:
             for k, z in self.paths[i].items():
                 total = total + z * sums[k] * given[i]
-        return total
+        return total, sums
 
     def _multipliers(self, given: Vector, first: int) -> Vector:
         """Of all rows, after an iteration whose slots begin there."""

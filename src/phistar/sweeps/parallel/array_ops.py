@@ -11,15 +11,18 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from types import EllipsisType
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from phistar.arrays import Array
+from phistar.spatial.any_namespace import NUMPY, Namespace
 from phistar.sweeps.parallel.join_tree import Round
 from phistar.thresholds import POLICY
 
-FoldStep = Callable[[Any, Round], Any]
+State = TypeVar("State")
+Index = tuple[slice | EllipsisType | Array, ...]
 RoundStep = Callable[[Round], None]
 Held = tuple[object, tuple[str, ...]]
 
@@ -31,25 +34,27 @@ class ArrayOps(Protocol):
         xp: Its namespace: einsum, concatenate, stack, where, zeros, eye and arithmetic.
     """
 
-    xp: Any
+    xp: Namespace
 
-    def assign(self, array: Any, index: Any, value: Any) -> Any:
+    def assign(self, array: Array, index: Index, value: Array) -> Array:
         """The array with ``array[index] = value``; the one given is not used any more."""
         ...
 
-    def take(self, array: Any, index: Any) -> Any:
+    def take(self, array: Array, index: Array) -> Array:
         """Some of the links: ``array[..., index, :]``."""
         ...
 
-    def sum_by(self, array: Any, groups: Any, count: int) -> Any:
+    def sum_by(self, array: Array, groups: Array, count: int) -> Array:
         """Links added up by group: (..., links, samples) -> (..., count, samples)."""
         ...
 
-    def fold(self, rounds: Sequence[Round], step: FoldStep, state: Any) -> Any:
+    def fold(
+        self, rounds: Sequence[Round], step: Callable[[State, Round], State], state: State
+    ) -> State:
         """What ``step(state, round)`` makes of a state, one round after the other."""
         ...
 
-    def inverse(self, A: Any) -> Any:
+    def inverse(self, A: Array) -> Array:
         """A⁻¹ without looking for pivots, of matrices whose leading minors are not small."""
         ...
 
@@ -66,14 +71,14 @@ def fold_arrays(
         step: What a round does.
     """
 
-    def now() -> tuple[dict[str, Any], ...]:
+    def now() -> tuple[dict[str, Array], ...]:
         return tuple({name: getattr(owner, name) for name in names} for owner, names in held)
 
-    def put(state: tuple[dict[str, Any], ...]) -> None:
+    def put(state: tuple[dict[str, Array], ...]) -> None:
         for (owner, _), arrays in zip(held, state, strict=True):
             vars(owner).update(arrays)
 
-    def one(state: tuple[dict[str, Any], ...], each: Round) -> tuple[dict[str, Any], ...]:
+    def one(state: tuple[dict[str, Array], ...], each: Round) -> tuple[dict[str, Array], ...]:
         put(state)
         step(each)
         return now()
@@ -84,16 +89,16 @@ def fold_arrays(
 class NumpyOps:
     """NumPy."""
 
-    xp: Any = np
+    xp: Namespace = NUMPY
 
-    def assign(self, array: Array, index: Any, value: Array) -> Array:
+    def assign(self, array: Array, index: Index, value: Array) -> Array:
         """In place."""
-        if len(index) == 3 and index[0] is ...:
+        if len(index) == 3 and index[0] is ... and isinstance(index[1], np.ndarray):
             index = (..., _as_slice(index[1]), index[2])
         array[index] = value
         return array
 
-    def take(self, array: Array, index: Any) -> Array:
+    def take(self, array: Array, index: Array) -> Array:
         """See ``ArrayOps``; a view where links lie side by side."""
         place = _as_slice(index)
         if isinstance(place, slice):
@@ -110,7 +115,9 @@ class NumpyOps:
             total[..., groups[order][starts], :] = sums
         return total
 
-    def fold(self, rounds: Sequence[Round], step: FoldStep, state: Any) -> Any:
+    def fold(
+        self, rounds: Sequence[Round], step: Callable[[State, Round], State], state: State
+    ) -> State:
         """See ``ArrayOps``."""
         for each in rounds:
             state = step(state, each)
@@ -158,90 +165,90 @@ class Algebra:
 
     ops: ArrayOps
 
-    def times(self, A: Any, x: Any) -> Any:
+    def times(self, A: Array, x: Array) -> Array:
         """A x."""
         return self.ops.xp.einsum("ij...,j...->i...", A, x)
 
-    def adjoint_times(self, A: Any, x: Any) -> Any:
+    def adjoint_times(self, A: Array, x: Array) -> Array:
         """A* x."""
         return self.ops.xp.einsum("ji...,j...->i...", A, x)
 
-    def matmul(self, A: Any, B: Any) -> Any:
+    def matmul(self, A: Array, B: Array) -> Array:
         """A B."""
         return self.ops.xp.einsum("ij...,jk...->ik...", A, B)
 
-    def adjoint_matmul(self, A: Any, B: Any) -> Any:
+    def adjoint_matmul(self, A: Array, B: Array) -> Array:
         """A* B."""
         return self.ops.xp.einsum("ji...,jk...->ik...", A, B)
 
-    def matmul_adjoint(self, A: Any, B: Any) -> Any:
+    def matmul_adjoint(self, A: Array, B: Array) -> Array:
         """A B*."""
         return self.ops.xp.einsum("ij...,kj...->ik...", A, B)
 
-    def symmetric(self, A: Any) -> Any:
+    def symmetric(self, A: Array) -> Array:
         """(A + A*) / 2: what rounding has made unequal becomes equal."""
         return (A + self.ops.xp.swapaxes(A, 0, 1)) / 2
 
-    def cross(self, a: Any, b: Any) -> Any:
+    def cross(self, a: Array, b: Array) -> Array:
         """a × b."""
         return self.ops.xp.stack(
             [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
         )
 
-    def inverse(self, A: Any) -> Any:
+    def inverse(self, A: Array) -> Array:
         """A⁻¹ without looking for pivots, of matrices whose leading minors are not small."""
         return self.ops.inverse(A)
 
     # -- poses (R, p): a segment's last link in the frame of its inboard neighbour
 
-    def motion_out(self, R: Any, p: Any, y: Any) -> Any:
+    def motion_out(self, R: Array, p: Array, y: Array) -> Array:
         """φ* y = [R* w; R* (v - p × w)]."""
         moved = y[3:] - self.cross(p, y[:3])
         halves = [self.adjoint_times(R, y[:3]), self.adjoint_times(R, moved)]
         return self.ops.xp.concatenate(halves)
 
-    def force_in(self, R: Any, p: Any, x: Any) -> Any:
+    def force_in(self, R: Array, p: Array, x: Array) -> Array:
         """φ x = [R n + p × R f; R f]."""
         moment, force = self.times(R, x[:3]), self.times(R, x[3:])
         return self.ops.xp.concatenate([moment + self.cross(p, force), force])
 
-    def rows_out(self, R: Any, p: Any, S: Any) -> Any:
+    def rows_out(self, R: Array, p: Array, S: Array) -> Array:
         """φ* S: each column as a motion."""
         xp = self.ops.xp
         moved = S[3:] - self._cross_rows(p, S[:3])
         return xp.concatenate([self.adjoint_matmul(R, S[:3]), self.adjoint_matmul(R, moved)])
 
-    def rows_in(self, R: Any, p: Any, S: Any) -> Any:
+    def rows_in(self, R: Array, p: Array, S: Array) -> Array:
         """φ S: each column as a force."""
         upper, lower = self.matmul(R, S[:3]), self.matmul(R, S[3:])
         return self.ops.xp.concatenate([upper + self._cross_rows(p, lower), lower])
 
-    def _cross_rows(self, p: Any, S: Any) -> Any:
+    def _cross_rows(self, p: Array, S: Array) -> Array:
         """p × each column of S (3, m, ...)."""
         return self.ops.xp.stack(
             [p[1] * S[2] - p[2] * S[1], p[2] * S[0] - p[0] * S[2], p[0] * S[1] - p[1] * S[0]]
         )
 
-    def congruence_in(self, R: Any, p: Any, S: Any) -> Any:
+    def congruence_in(self, R: Array, p: Array, S: Array) -> Array:
         """φ S φ*."""
         half = self.ops.xp.swapaxes(self.rows_in(R, p, S), 0, 1)
         return self.ops.xp.swapaxes(self.rows_in(R, p, half), 0, 1)
 
-    def congruence_out(self, R: Any, p: Any, S: Any) -> Any:
+    def congruence_out(self, R: Array, p: Array, S: Array) -> Array:
         """φ* S φ."""
         half = self.ops.xp.swapaxes(self.rows_out(R, p, S), 0, 1)
         return self.ops.xp.swapaxes(self.rows_out(R, p, half), 0, 1)
 
-    def columns_out(self, R: Any, p: Any, S: Any) -> Any:
+    def columns_out(self, R: Array, p: Array, S: Array) -> Array:
         """S φ*, of which each row is a force taken inward: (φ S*)*."""
         xp = self.ops.xp
         return xp.swapaxes(self.rows_in(R, p, xp.swapaxes(S, 0, 1)), 0, 1)
 
-    def point_in(self, R: Any, p: Any, x: Any) -> Any:
+    def point_in(self, R: Array, p: Array, x: Array) -> Array:
         """[R h + m p; m]."""
         return self.ops.xp.concatenate([self.times(R, x[:3]) + x[3] * p, x[3:] + 0 * p[:1]])
 
-    def plane_out(self, R: Any, p: Any, y: Any) -> Any:
+    def plane_out(self, R: Array, p: Array, y: Array) -> Array:
         """[R* n; n · p + d]."""
         offset = y[3:] + (y[:3] * p).sum(0)[None]
         return self.ops.xp.concatenate([self.adjoint_times(R, y[:3]), offset])

@@ -4,14 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
+from phistar.arrays import Array
 from phistar.errors import ArgumentError
 from phistar.sweeps.ir import Direction, Node, Type
 from phistar.sweeps.ops import Reduction
 from phistar.sweeps.parallel.join_tree import JoinTree
 from phistar.sweeps.parallel.linear_forms import defining
 from phistar.sweeps.parallel.link_fields import CROSSING, LOCAL, LinkFields
+from phistar.sweeps.parallel.parallel_schedule import (
+    Local,
+    ParallelSchedule,
+    RiccatiScan,
+    RoundStage,
+    Scan,
+    StarPair,
+)
 from phistar.sweeps.parallel.scans import (
     MatrixTransfers,
     PoseTransfers,
@@ -20,21 +28,13 @@ from phistar.sweeps.parallel.scans import (
     scan_inward,
     scan_outward,
 )
-from phistar.sweeps.parallel.schedule import (
-    Local,
-    ParallelSchedule,
-    Riccati,
-    Scan,
-    Stage,
-    StarPair,
-)
 from phistar.sweeps.parallel.star import StarFactor, StarSolve
 from phistar.sweeps.stream_types import GROUND_COMPONENTS
 
 
 def run_stages(
-    schedule: ParallelSchedule, tree: JoinTree, fields: LinkFields, inputs: Mapping[str, Any]
-) -> dict[str, Any]:
+    schedule: ParallelSchedule, tree: JoinTree, fields: LinkFields, inputs: Mapping[str, Array]
+) -> dict[str, Array]:
     """The outputs of a program.
 
     Args:
@@ -62,34 +62,34 @@ class _Machine:
         schedule: ParallelSchedule,
         tree: JoinTree,
         fields: LinkFields,
-        inputs: Mapping[str, Any],
+        inputs: Mapping[str, Array],
     ) -> None:
         self.program, self.schedule = schedule.program, schedule
         self.tree, self.fields, self.inputs = tree, fields, inputs
-        self.values: dict[int, Any] = {}
+        self.values: dict[int, Array] = {}
         self.transfers: dict[object, Transfers] = {}
         self.factor: StarFactor | None = None
 
-    def value(self, stream: int) -> Any:
+    def value(self, stream: int) -> Array:
         """The value of a stream that was computed."""
         return self.values[stream]
 
-    def run(self, stage: Stage) -> None:
+    def run(self, stage: RoundStage) -> None:
         """One stage."""
         if isinstance(stage, Local):
             self._put(stage.gives[0], self.computed(stage.gives[0]))
         elif isinstance(stage, Scan):
             self._scan(stage)
-        elif isinstance(stage, Riccati):
+        elif isinstance(stage, RiccatiScan):
             self._articulated(stage)
         else:
             assert isinstance(stage, StarPair)
             self._pair(stage)
 
-    def _put(self, stream: int, value: Any) -> None:
+    def _put(self, stream: int, value: Array) -> None:
         self.values[stream] = value
 
-    def output(self, stream: int) -> Any:
+    def output(self, stream: int) -> Array:
         """A stream over all links, or its value at the ground."""
         kind = self.program.nodes[stream].type
         value = self.value(stream)
@@ -103,7 +103,7 @@ class _Machine:
 
     # -- streams
 
-    def computed(self, stream: int) -> Any:
+    def computed(self, stream: int) -> Array:
         """A stream from its operands."""
         program, node = self.program, self.program.nodes[stream]
         if node.op == "rec":
@@ -121,22 +121,23 @@ class _Machine:
             return self._shifted(node, operands[0])
         return LOCAL[node.op](self.fields, *operands)
 
-    def _shifted(self, node: Node, x: Any) -> Any:
+    def _shifted(self, node: Node, x: Array) -> Array:
         fields = self.fields
         if node.spec.shift is Direction.OUTWARD:
             crossed = CROSSING[node.op](fields, fields.R, fields.p, fields.from_parents(x))
             return crossed
         return fields.from_children(CROSSING[node.op](fields, fields.R, fields.p, x))
 
-    def _reduced(self, node: Node, x: Any) -> Any:
+    def _reduced(self, node: Node, x: Array) -> Array:
         fields = self.fields
         crossed = CROSSING[node.op](fields, fields.R, fields.p, x)
         if node.spec.reduction is Reduction.ROOTS:
             return fields.from_roots(crossed)
         wide = (crossed.shape[0], fields.numbers.count, crossed.shape[-1])
-        return fields.ops.xp.broadcast_to(crossed, wide).sum(axis=-2)
+        total: Array = fields.ops.xp.broadcast_to(crossed, wide).sum(axis=-2)
+        return total
 
-    def leaf(self, node: Node) -> Any:
+    def leaf(self, node: Node) -> Array:
         """A vector from outside, gravity, or no external forces."""
         if node.data not in self.inputs:
             if node.data == "gravity":
@@ -149,13 +150,13 @@ class _Machine:
             return self.fields.joint_vector(x)
         return self.fields.ops.take(x, self.tree.order)
 
-    def scatter(self, node: Node) -> Any:
+    def scatter(self, node: Node) -> Array:
         """Forces on frames."""
         if node.data not in self.inputs:
             raise ArgumentError(f"no value was given for the input {node.data!r}")
         return self.fields.frame_forces(self.inputs[node.data])
 
-    def zero(self, node: Node) -> Any:
+    def zero(self, node: Node) -> Array:
         """Nothing, in the shape of its type."""
         if node.type.at_ground:
             dtype = self.fields.numbers.inertia.dtype
@@ -168,14 +169,14 @@ class _Machine:
 
     # -- recursions
 
-    def _members(self, stage: Scan | Riccati, known: Mapping[int, Any]) -> None:
+    def _members(self, stage: Scan | RiccatiScan, known: Mapping[int, Array]) -> None:
         """The streams of a recursion, from what crossed the joints."""
         self.values.update(known)
         for stream in stage.gives:
             if stream not in known:
                 self._put(stream, self.computed(stream))
 
-    def _own(self, stage: Scan) -> Any:
+    def _own(self, stage: Scan) -> Array:
         """The state where nothing crosses joints."""
         shift = self.program.nodes[stage.cycle.shift]
         shape = (6, 6) if stage.two_sided else (shift.type.width,)
@@ -196,7 +197,7 @@ class _Machine:
             total = scan_inward(self.tree, transfers, op, leaving, leaving)
             self._members(stage, {cycle.shift: total})
 
-    def _over_links(self, x: Any) -> Any:
+    def _over_links(self, x: Array) -> Array:
         shape = (*x.shape[:-2], self.fields.numbers.count, x.shape[-1])
         return self.fields.ops.xp.broadcast_to(x, shape)
 
@@ -216,11 +217,11 @@ class _Machine:
                 self.transfers[key] = MatrixTransfers(self.fields, self.tree, L, stage.direction)
         return self.transfers[key]
 
-    def _star(self, riccati: Riccati) -> StarFactor:
+    def _star(self, riccati: RiccatiScan) -> StarFactor:
         inertia = self._over_links(self.value(riccati.inertia))
         return StarFactor(self.fields, self.tree, inertia)
 
-    def _articulated(self, stage: Riccati) -> None:
+    def _articulated(self, stage: RiccatiScan) -> None:
         if self.factor is None:
             self.factor = self._star(stage)
             self.factor.all_up()
@@ -241,7 +242,7 @@ class _Machine:
                 self._put(stream, solve.joint_acceleration if rates else solve.acceleration)
 
 
-def _sum(node: Node, terms: list[Any]) -> Any:
+def _sum(node: Node, terms: list[Array]) -> Array:
     total = float(node.data[0]) * terms[0] if node.data[0] != 1 else terms[0]
     for factor, term in zip(node.data[1:], terms[1:], strict=True):
         if abs(factor) == 1:
@@ -251,7 +252,7 @@ def _sum(node: Node, terms: list[Any]) -> Any:
     return total
 
 
-_GIVEN: dict[str, Callable[[_Machine, Node], Any]] = {
+_GIVEN: dict[str, Callable[[_Machine, Node], Array]] = {
     "leaf": _Machine.leaf,
     "scatter": _Machine.scatter,
     "zero": _Machine.zero,
@@ -264,7 +265,7 @@ _GIVEN: dict[str, Callable[[_Machine, Node], Any]] = {
     "ground_point": lambda m, node: m.fields.constant(m.fields.numbers.ground.point[:, None]),
 }
 
-_AT_GROUND: dict[str, Callable[..., Any]] = {
+_AT_GROUND: dict[str, Callable[..., Array]] = {
     "weigh": lambda f, x: (f.constant(f.numbers.upward[:, None]) * x[:3]).sum(0)[None],
     "center": lambda f, x: x[:3] / f.constant(f.numbers.ground.mass),
     "moving_center": lambda f, x: x[:3] / f.constant(f.numbers.ground.moving_mass),

@@ -25,7 +25,7 @@ from phistar.sweeps.parallel.array_ops import Algebra, ArrayOps
 
 
 @dataclass(frozen=True, eq=False)
-class LinkNumbers:
+class AllLinkNumbers:
     """What does not depend on the configuration; arrays (..., links, 1) of one precision.
 
     Attributes:
@@ -61,7 +61,7 @@ class LinkNumbers:
     @classmethod
     def of(
         cls, model: Model, frames: Sequence[str], locked: Set[int], precision: DType
-    ) -> LinkNumbers:
+    ) -> AllLinkNumbers:
         """Those of a robot."""
         bodies = model.bodies
         count = len(bodies)
@@ -101,7 +101,7 @@ class LinkNumbers:
             bool(np.isfinite(pivots).any()),
         )
 
-    def renumbered(self, order: Array) -> LinkNumbers:
+    def renumbered(self, order: Array) -> AllLinkNumbers:
         """The same with links in another order; joint vectors keep theirs."""
         label = np.empty(self.count + 1, dtype=np.intp)
         label[order] = np.arange(self.count)
@@ -135,8 +135,8 @@ _BY_LINK = (*_BY_JOINT, "inertia", "mass_point")
 class JointInertia:
     """D with its inverse."""
 
-    matrix: Any
-    inverse: Any
+    matrix: Array
+    inverse: Array
 
 
 class LinkFields:
@@ -148,7 +148,7 @@ class LinkFields:
         R, p: Pose of each link in its parent's frame, (3, 3, links, samples), (3, links, samples).
     """
 
-    def __init__(self, ops: ArrayOps, numbers: LinkNumbers, R: Any, p: Any) -> None:
+    def __init__(self, ops: ArrayOps, numbers: AllLinkNumbers, R: Array, p: Array) -> None:
         self.ops = ops
         self.algebra = Algebra(ops)
         self.numbers = numbers
@@ -157,7 +157,7 @@ class LinkFields:
     def at(self, index: Array) -> LinkFields:
         """Some of the links with their joints and poses; inertias are left out."""
         numbers, take = self.numbers, self.ops.take
-        own = {name: take(getattr(numbers, name), index) for name in _BY_JOINT}
+        own: dict[str, Any] = {name: take(getattr(numbers, name), index) for name in _BY_JOINT}
         parents = self.ops.xp.asarray(numbers.parents)[index]
         some = replace(numbers, count=len(index), parents=parents, **own)
         return LinkFields(self.ops, some, take(self.R, index), take(self.p, index))
@@ -173,22 +173,22 @@ class LinkFields:
         return np.maximum(self.numbers.parents, 0)
 
     @cached_property
-    def not_root(self) -> Any:
+    def not_root(self) -> Array:
         """One at links whose parent is a link, else zero."""
         return self.constant((self.numbers.parents != GROUND).astype(float)[:, None])
 
     @cached_property
-    def is_root(self) -> Any:
+    def is_root(self) -> Array:
         """One at roots."""
         return 1 - self.not_root
 
-    def constant(self, x: Array) -> Any:
+    def constant(self, x: Array) -> Array:
         """Numbers in the precision of the robot's."""
         return self.ops.xp.asarray(np.asarray(x, dtype=self.numbers.inertia.dtype))
 
     # -- what is given
 
-    def joint_vector(self, x: Any) -> Any:
+    def joint_vector(self, x: Array) -> Array:
         """(coordinates, samples) -> (d, links, samples)."""
         xp, numbers = self.ops.xp, self.numbers
         d = numbers.H.shape[0]
@@ -196,18 +196,18 @@ class LinkFields:
         flat = self.ops.assign(flat, (numbers.joint_entries,), x)
         return flat.reshape(d, numbers.count, x.shape[-1])
 
-    def joint_output(self, x: Any) -> Any:
+    def joint_output(self, x: Array) -> Array:
         """(d, links, samples) -> (coordinates, samples)."""
         flat = x.reshape(x.shape[0] * x.shape[1], x.shape[2])
         return flat[self.numbers.joint_entries]
 
-    def gravity(self) -> Any:
+    def gravity(self) -> Array:
         """The upward acceleration of the ground on the roots, nothing elsewhere."""
         xp = self.ops.xp
         upward = xp.einsum("jiks,j->iks", self.R, self.numbers.upward) * self.is_root
         return xp.concatenate([xp.zeros_like(upward), upward])
 
-    def frame_forces(self, forces: Any) -> Any:
+    def frame_forces(self, forces: Array) -> Array:
         """Forces on frames (frames, 6, samples) as forces on the links that carry them."""
         xp, numbers = self.ops.xp, self.numbers
         moving = [i for i, (body, _) in enumerate(numbers.frames) if body != GROUND]
@@ -219,26 +219,26 @@ class LinkFields:
         bodies = np.array([numbers.frames[i][0] for i in moving], dtype=np.intp)
         return self.ops.sum_by(moved, bodies, numbers.count)
 
-    def coordinate(self, axis: int) -> Any:
+    def coordinate(self, axis: int) -> Array:
         """A row of the roots' poses, nothing elsewhere."""
         row = self.ops.xp.concatenate([self.R[axis], self.p[axis][None]])
         return row * self.is_root
 
-    def zero(self, shape: tuple[int, ...]) -> Any:
+    def zero(self, shape: tuple[int, ...]) -> Array:
         """Nothing at every link."""
         return self.ops.xp.zeros((*shape, self.numbers.count, 1), dtype=self.numbers.inertia.dtype)
 
     # -- at one link
 
-    def H_times(self, x: Any) -> Any:
+    def H_times(self, x: Array) -> Array:
         """H x."""
         return self.algebra.times(self.numbers.H, x)
 
-    def Ht_times(self, x: Any) -> Any:
+    def Ht_times(self, x: Array) -> Array:
         """H* x."""
         return self.algebra.adjoint_times(self.numbers.H, x)
 
-    def joint_inertia(self, U: Any) -> JointInertia:
+    def joint_inertia(self, U: Array) -> JointInertia:
         """D = H U + A with its inverse; not a number where it is but rounding."""
         xp, numbers = self.ops.xp, self.numbers
         D = self.algebra.matmul(numbers.H, U)
@@ -247,28 +247,28 @@ class LinkFields:
         D = D + diagonal * (numbers.armature + numbers.absent)
         if numbers.has_pivots:
             own = xp.stack([D[i, i] for i in range(d)]).real
-            D = xp.where((own <= numbers.min_pivots).any(axis=0), np.nan, D)
+            D = xp.where(xp.asarray((own <= numbers.min_pivots).any(axis=0)), np.nan, D)
         return JointInertia(D, self.algebra.inverse(D))
 
-    def cross_motion(self, x: Any, y: Any) -> Any:
+    def cross_motion(self, x: Array, y: Array) -> Array:
         """x × y."""
         cross = self.algebra.cross
         lower = cross(x[:3], y[3:]) + cross(x[3:], y[:3])
         return self.ops.xp.concatenate([cross(x[:3], y[:3]), lower])
 
-    def cross_force(self, x: Any, f: Any) -> Any:
+    def cross_force(self, x: Array, f: Array) -> Array:
         """x ×* f."""
         cross = self.algebra.cross
         upper = cross(x[:3], f[:3]) + cross(x[3:], f[3:])
         return self.ops.xp.concatenate([upper, cross(x[:3], f[3:])])
 
-    def skew(self, a: Any) -> Any:
+    def skew(self, a: Array) -> Array:
         """a × as a matrix."""
         xp, zero = self.ops.xp, 0 * a[0]
         rows = [[zero, -a[2], a[1]], [a[2], zero, -a[0]], [-a[1], a[0], zero]]
         return xp.stack([xp.stack(row) for row in rows])
 
-    def gyroscopic(self, V: Any) -> Any:
+    def gyroscopic(self, V: Array) -> Array:
         """M̂: its right half is zero."""
         xp, M, mul = self.ops.xp, self.numbers.inertia, self.algebra.matmul
         J, h = M[:3, :3], M[:3, 3:]
@@ -280,46 +280,47 @@ class LinkFields:
         left = xp.concatenate([upper, lower])
         return xp.concatenate([left, xp.zeros_like(left)], axis=1)
 
-    def inertia_rate(self, x: Any, S: Any) -> Any:
+    def inertia_rate(self, x: Array, S: Array) -> Array:
         """x ×* S and its transpose."""
         xp, mul = self.ops.xp, self.algebra.matmul
         w, v = self.skew(x[:3]), self.skew(x[3:])
         half = xp.concatenate([mul(w, S[:3]) + mul(v, S[3:]), mul(w, S[3:])])
         return half + xp.swapaxes(half, 0, 1)
 
-    def across(self, G: Any) -> Any:
+    def across(self, G: Array) -> Array:
         """I - G H."""
         eye = self.ops.xp.eye(6, dtype=self.numbers.H.dtype)[:, :, None, None]
         return eye - self.algebra.matmul(G, self.numbers.H)
 
-    def congruence_across(self, S: Any, G: Any) -> Any:
+    def congruence_across(self, S: Array, G: Array) -> Array:
         """(I - G H) S (I - G H)*."""
         across = self.across(G)
         return self.algebra.matmul_adjoint(self.algebra.matmul(across, S), across)
 
-    def compliance_update(self, S: Any, G: Any, D: JointInertia) -> Any:
+    def compliance_update(self, S: Array, G: Array, D: JointInertia) -> Array:
         """(I - G H)* S (I - G H) + H* D⁻¹ H."""
         mul, H = self.algebra.matmul, self.numbers.H
         across = self.across(G)
         own = self.algebra.adjoint_matmul(H, mul(D.inverse, H))
         return self.algebra.adjoint_matmul(across, mul(S, across)) + own
 
-    def bias_gain(self, N: Any, S: Any, G: Any, D: JointInertia) -> Any:
+    def bias_gain(self, N: Array, S: Array, G: Array, D: JointInertia) -> Array:
         """N* H* D⁻¹ - S* G."""
         mul = self.algebra.matmul
         own = self.algebra.adjoint_matmul(mul(self.numbers.H, N), D.inverse)
         return own - self.algebra.adjoint_matmul(S, G)
 
-    def transfer_update(self, S: Any, B: Any) -> Any:
+    def transfer_update(self, S: Array, B: Array) -> Array:
         """S + H* B*."""
         xp = self.ops.xp
         return S + self.algebra.adjoint_matmul(self.numbers.H, xp.swapaxes(B, 0, 1))
 
-    def dot(self, x: Any, y: Any) -> Any:
+    def dot(self, x: Array, y: Array) -> Array:
         """x* y, as one entry."""
-        return (x * y).sum(0)[None]
+        total: Array = (x * y).sum(0)[None]
+        return total
 
-    def to_world(self, x: Any, y: Any, z: Any, motion: Any) -> Any:
+    def to_world(self, x: Array, y: Array, z: Array, motion: Array) -> Array:
         """[R w; R v + p × R w] of the pose with rows x, y, z."""
         xp, times = self.ops.xp, self.algebra.times
         rows = xp.stack([x, y, z])
@@ -329,30 +330,31 @@ class LinkFields:
 
     # -- between links, of a stream that is known at all of them
 
-    def from_parents(self, x: Any) -> Any:
+    def from_parents(self, x: Array) -> Array:
         """Of each link the value at its parent; zero at roots."""
         return self.ops.take(x, self.parent_places) * self.not_root
 
-    def from_children(self, x: Any) -> Any:
+    def from_children(self, x: Array) -> Array:
         """Of each link the sum over its children of values there."""
         children = np.flatnonzero(self.numbers.parents != GROUND)
         own = self.ops.take(self._over_links(x), children)
         return self.ops.sum_by(own, self.numbers.parents[children], self.numbers.count)
 
-    def from_roots(self, x: Any) -> Any:
+    def from_roots(self, x: Array) -> Array:
         """The sum over the roots: (..., links, samples) -> (..., samples)."""
         roots = np.flatnonzero(self.numbers.parents == GROUND)
-        return self.ops.take(self._over_links(x), roots).sum(axis=-2)
+        total: Array = self.ops.take(self._over_links(x), roots).sum(axis=-2)
+        return total
 
-    def _over_links(self, x: Any) -> Any:
+    def _over_links(self, x: Array) -> Array:
         return self.ops.xp.broadcast_to(x, (*x.shape[:-2], self.numbers.count, x.shape[-1]))
 
 
-def _energy(fields: LinkFields, x: Any) -> Any:
+def _energy(fields: LinkFields, x: Array) -> Array:
     return fields.dot(x, fields.algebra.times(fields.numbers.inertia, x)) / 2
 
 
-LOCAL: dict[str, Callable[..., Any]] = {
+LOCAL: dict[str, Callable[..., Array]] = {
     "H": lambda f, x: f.H_times(x),
     "Ht": lambda f, x: f.Ht_times(x),
     "Ax": lambda f, x: f.numbers.armature * x,
@@ -382,7 +384,7 @@ LOCAL: dict[str, Callable[..., Any]] = {
 }
 """Operations whose operands belong to the same link, at all links."""
 
-CROSSING: dict[str, Callable[..., Any]] = {
+CROSSING: dict[str, Callable[..., Array]] = {
     "shift_out": lambda f, R, p, x: f.algebra.motion_out(R, p, x),
     "shift_in": lambda f, R, p, x: f.algebra.force_in(R, p, x),
     "congruence_in": lambda f, R, p, S: f.algebra.congruence_in(R, p, S),

@@ -5,16 +5,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from itertools import groupby
 
-from phistar.sweeps.ir import Direction
+from phistar.sweeps.ir import Direction, StreamProgram
 from phistar.sweeps.parallel.linear_forms import defining
-from phistar.sweeps.parallel.schedule import (
+from phistar.sweeps.parallel.parallel_schedule import (
     Local,
     ParallelSchedule,
-    Riccati,
+    RiccatiScan,
+    RoundStage,
     Scan,
-    Stage,
     StarPair,
 )
 from phistar.sweeps.printing import Printer
@@ -51,22 +52,22 @@ def sections(schedule: ParallelSchedule) -> Iterator[tuple[str, list[str]]]:
             matrices = matrices and isinstance(stage, Scan)
 
 
-def _title(stage: Stage) -> str:
+def _title(stage: RoundStage) -> str:
     if isinstance(stage, Scan):
         way = "outward" if stage.direction is Direction.OUTWARD else "inward"
         joined = "poses: R₁R₂, p₁ + R₁p₂" if stage.by_poses else "matrices: T₁T₂"
         kind = "congruence" if stage.two_sided else "affine"
         return f"{way}, {kind}, in rounds, joined by {joined}"
-    if isinstance(stage, Riccati):
+    if isinstance(stage, RiccatiScan):
         return "inward, Riccati, in rounds, joined by star products:"
     return "forces inward and motions outward through free joints, up and down by star products:"
 
 
-def _stage_lines(printer: Printer, stage: Stage, matrices: bool) -> list[str]:
+def _stage_lines(printer: Printer, stage: RoundStage, matrices: bool) -> list[str]:
     if isinstance(stage, Scan):
         return _statements(printer, stage.gives)
     head = list(STAR_LINES) if matrices else []
-    if isinstance(stage, Riccati):
+    if isinstance(stage, RiccatiScan):
         return [*head, *_statements(printer, stage.gives)]
     assert isinstance(stage, StarPair)
     a, b, tau = (printer.term(each) for each in (stage.a, stage.b, stage.tau))
@@ -90,9 +91,23 @@ def _statements(printer: Printer, streams: list[int] | tuple[int, ...]) -> list[
 def _own_lines(schedule: ParallelSchedule) -> set[int]:
     """Streams with a line of their own: read twice, read from other links, recursive, wanted."""
     program = schedule.program
+    uses, kept = _uses_and_kept(schedule)
+    named = {s for s in map(partial(defining, program), program.names) if _op(program, s) != "sum"}
+    often = {s for s, count in uses.items() if count > 1}
+    computed = {s for stage in schedule.stages for s in stage.gives if _op(program, s) != "rec"}
+    given = {s for s in computed if program.nodes[s].spec.is_given}
+    return (computed - given) & (kept | often | named)
+
+
+def _op(program: StreamProgram, stream: int) -> str:
+    return program.nodes[stream].op
+
+
+def _uses_and_kept(schedule: ParallelSchedule) -> tuple[Counter[int], set[int]]:
+    """How often each stream is read; those that other links, recursions or users read."""
+    program = schedule.program
     uses: Counter[int] = Counter()
     kept = {defining(program, s) for s in program.outputs.values()}
-    computed = [s for stage in schedule.stages for s in stage.gives]
     for stage in schedule.stages:
         if isinstance(stage, StarPair):
             kept.update(stage.gives)
@@ -106,11 +121,4 @@ def _own_lines(schedule: ParallelSchedule) -> set[int]:
             uses.update(operands)
             if node.spec.shift is not None or node.spec.reduction is not None:
                 kept |= operands
-    named = {defining(program, s) for s in program.names}
-    return {
-        s
-        for s in computed
-        if not program.nodes[s].spec.is_given
-        and program.nodes[s].op != "rec"
-        and (s in kept or uses[s] > 1 or (s in named and program.nodes[s].op != "sum"))
-    }
+    return uses, kept

@@ -42,12 +42,12 @@ class PoseTransfers:
                 self.R = ops.assign(self.R, (..., index, HERE), R)
                 self.p = ops.assign(self.p, (..., index, HERE), offset)
 
-    def own(self, op: str, index: Array, x: Any) -> Any:
+    def own(self, op: str, index: Array, x: Array) -> Array:
         """What crosses the joints of links."""
         take = self.fields.ops.take
         return CROSSING[op](self.fields, take(self.fields.R, index), take(self.fields.p, index), x)
 
-    def through(self, op: str, index: Array, x: Any) -> Any:
+    def through(self, op: str, index: Array, x: Array) -> Array:
         """What crosses segments."""
         take = self.fields.ops.take
         return CROSSING[op](self.fields, take(self.R, index), take(self.p, index), x)
@@ -56,7 +56,7 @@ class PoseTransfers:
 class MatrixTransfers:
     """Matrices across open segments: outward L φ* from the parent, inward φ L to the parent."""
 
-    def __init__(self, fields: LinkFields, tree: JoinTree, L: Any, direction: Direction) -> None:
+    def __init__(self, fields: LinkFields, tree: JoinTree, L: Array, direction: Direction) -> None:
         self.fields, self.tree = fields, tree
         self._outward = direction is Direction.OUTWARD
         moved = fields.algebra.columns_out if self._outward else fields.algebra.rows_in
@@ -72,15 +72,15 @@ class MatrixTransfers:
                 product = algebra.matmul(*(reversed(pair) if self._outward else pair))
                 self.T = ops.assign(self.T, (..., index, HERE), product)
 
-    def own(self, op: str, index: Array, x: Any) -> Any:
+    def own(self, op: str, index: Array, x: Array) -> Array:
         """What crosses the joints of links, and what happens there."""
         return self._apply(op, self.fields.ops.take(self.links, index), x)
 
-    def through(self, op: str, index: Array, x: Any) -> Any:
+    def through(self, op: str, index: Array, x: Array) -> Array:
         """What crosses segments."""
         return self._apply(op, self.fields.ops.take(self.T, index), x)
 
-    def _apply(self, op: str, T: Any, x: Any) -> Any:
+    def _apply(self, op: str, T: Array, x: Array) -> Array:
         algebra = self.fields.algebra
         if op == "congruence_in":
             return algebra.matmul_adjoint(algebra.matmul(T, x), T)
@@ -96,7 +96,7 @@ def _open_pairs(each: Round) -> tuple[tuple[Indices, Indices, Indices], ...]:
     return (links.index, links.index, links.next), (joins.index, joins.left, joins.right)
 
 
-def _extended(fields: LinkFields, x: Any, more: int) -> Any:
+def _extended(fields: LinkFields, x: Array, more: int) -> Array:
     """An array over links with places for joins."""
     xp = fields.ops.xp
     wide = xp.broadcast_to(x, (*x.shape[:-2], fields.numbers.count, x.shape[-1]))
@@ -108,10 +108,10 @@ def linear_part(
     program: StreamProgram,
     words: tuple[tuple[Word, Fraction], ...],
     value: Callable[[int], Any],
-) -> Any:
+) -> Array:
     """The matrix of a sum of words at each link, (6, 6, links, samples)."""
     eye = fields.ops.xp.eye(6, dtype=fields.numbers.inertia.dtype)[:, :, None, None]
-    total: Any = 0
+    total = fields.zero((6, 6))
     for word, factor in words:
         product = eye
         for letter in word:
@@ -120,11 +120,12 @@ def linear_part(
     return total
 
 
-def _letter(fields: LinkFields, letter: Letter, value: Callable[[int], Any]) -> Any:
+def _letter(fields: LinkFields, letter: Letter, value: Callable[[int], Any]) -> Array:
     """The matrix of an operation at each link."""
     op, others = letter
     xp, numbers = fields.ops.xp, fields.numbers
     known = [value(each) for each in others]
+    found: Array
     if op == "H":
         return numbers.H
     if op == "Ht":
@@ -132,11 +133,13 @@ def _letter(fields: LinkFields, letter: Letter, value: Callable[[int], Any]) -> 
     if op == "Ax":
         return xp.eye(len(numbers.H), dtype=numbers.H.dtype)[:, :, None, None] * numbers.armature
     if op in ("Gx", "inertia"):
-        return known[0]
+        found = known[0]
+        return found
     if op in ("Gtx", "inertia_t"):
         return xp.swapaxes(known[0], 0, 1)
     if op in ("Dx", "Dsolve"):
-        return known[0].matrix if op == "Dx" else known[0].inverse
+        found = known[0].matrix if op == "Dx" else known[0].inverse
+        return found
     if op == "congruence_across":
         return fields.across(known[0])
     w, v = fields.skew(known[0][:3]), fields.skew(known[0][3:])
@@ -145,14 +148,14 @@ def _letter(fields: LinkFields, letter: Letter, value: Callable[[int], Any]) -> 
     return xp.concatenate([xp.concatenate(row, axis=1) for row in rows])
 
 
-def scan_outward(tree: JoinTree, transfers: Transfers, op: str, own: Any) -> Any:
+def scan_outward(tree: JoinTree, transfers: Transfers, op: str, own: Array) -> Array:
     """x = T x(parent) + own at every link: the values x."""
     fields = transfers.fields
     ops, xp = fields.ops, fields.ops.xp
     e = _room(fields, tree, own)
     take = ops.take
 
-    def up(e: Any, each: Round) -> Any:
+    def up(e: Array, each: Round) -> Array:
         links, joins = each.open_links, each.open_joins
         if len(each.open_last.index):
             index = each.open_last.index
@@ -168,7 +171,7 @@ def scan_outward(tree: JoinTree, transfers: Transfers, op: str, own: Any) -> Any
     e = ops.fold(tree.up_alone, up, e)
     entering, x = xp.zeros_like(e), xp.zeros_like(e[..., : tree.count, :])
 
-    def down(state: tuple[Any, Any], each: Round) -> tuple[Any, Any]:
+    def down(state: tuple[Array, Array], each: Round) -> tuple[Array, Array]:
         entering, x = state
         for joins, _ in each.joins:
             if len(joins.index):
@@ -192,7 +195,9 @@ def scan_outward(tree: JoinTree, transfers: Transfers, op: str, own: Any) -> Any
     return ops.fold(tree.down, down, (entering, x))[1]
 
 
-def scan_inward(tree: JoinTree, transfers: Transfers, op: str, leaving: Any, like: Any) -> Any:
+def scan_inward(
+    tree: JoinTree, transfers: Transfers, op: str, leaving: Array, like: Array
+) -> Array:
     """s = Σ over children of (T s + leaving) at every link: the values s.
 
     Args:
@@ -206,19 +211,19 @@ def scan_inward(tree: JoinTree, transfers: Transfers, op: str, leaving: Any, lik
     e = _room(fields, tree, like)
     hung = xp.zeros_like(e[..., : tree.count, :])
 
-    def up(state: tuple[Any, Any], each: Round) -> tuple[Any, Any]:
+    def up(state: tuple[Array, Array], each: Round) -> tuple[Array, Array]:
         e, hung = state
         for links, _, last in each.links:
             if not len(links.index):
                 continue
             here = take(leaving, links.index)
-            beyond: Any = 0 if last else take(e, links.next)
+            coming = [] if last else [take(e, links.next)]
             if len(links.children):
                 own = ops.sum_by(take(e, links.children), links.hung, len(links.index))
                 hung = ops.assign(hung, (..., links.index, HERE), own)
-                beyond = beyond + own
-            if not (last and not len(links.children)):
-                here = here + transfers.own(op, links.index, beyond)
+                coming.append(own)
+            if coming:
+                here = here + transfers.own(op, links.index, sum(coming[1:], coming[0]))
             e = ops.assign(e, (..., links.index, HERE), here)
         for joins, _ in each.joins:
             if len(joins.index):
@@ -230,13 +235,13 @@ def scan_inward(tree: JoinTree, transfers: Transfers, op: str, leaving: Any, lik
     return _spread_inward(tree, transfers, op, e, hung)
 
 
-def _spread_inward(tree: JoinTree, transfers: Transfers, op: str, e: Any, s: Any) -> Any:
+def _spread_inward(tree: JoinTree, transfers: Transfers, op: str, e: Array, s: Array) -> Array:
     """The way down: what comes in from beyond each segment, added to what hangs on."""
     ops = transfers.fields.ops
     take, xp = ops.take, ops.xp
     outer = xp.zeros_like(e)
 
-    def down(state: tuple[Any, Any], each: Round) -> tuple[Any, Any]:
+    def down(state: tuple[Array, Array], each: Round) -> tuple[Array, Array]:
         outer, s = state
         for joins, closed in each.joins:
             if not len(joins.index):
@@ -265,7 +270,7 @@ def _spread_inward(tree: JoinTree, transfers: Transfers, op: str, e: Any, s: Any
     return ops.fold(tree.down_alone, down, (outer, s))[1]
 
 
-def _room(fields: LinkFields, tree: JoinTree, like: Any) -> Any:
+def _room(fields: LinkFields, tree: JoinTree, like: Array) -> Array:
     """Zeros for all segments; as many samples as an array or the configurations have."""
     xp = fields.ops.xp
     samples = max(like.shape[-1], fields.samples)

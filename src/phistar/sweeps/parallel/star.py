@@ -28,8 +28,6 @@ With the matrices known (``StarFactor``), a right-hand side (a, b, τ) takes vec
 
 from __future__ import annotations
 
-from typing import Any
-
 from phistar.arrays import Array
 from phistar.sweeps.parallel.array_ops import fold_arrays
 from phistar.sweeps.parallel.join_tree import Joins, JoinTree, Links, Round
@@ -39,7 +37,7 @@ from phistar.sweeps.parallel.link_fields import LinkFields
 class StarFactor:
     """The matrices of all segments, made round by round."""
 
-    def __init__(self, fields: LinkFields, tree: JoinTree, inertia: Any) -> None:
+    def __init__(self, fields: LinkFields, tree: JoinTree, inertia: Array) -> None:
         """Begin.
 
         Args:
@@ -55,7 +53,7 @@ class StarFactor:
         xp = self.ops.xp
         self.dtype = xp.result_type(fields.p, inertia)
 
-        def zeros(*shape: int) -> Any:
+        def zeros(*shape: int) -> Array:
             return xp.zeros((*shape, samples), dtype=self.dtype)
 
         self.F, self.C, self.J = (zeros(6, 6, tree.size) for _ in range(3))
@@ -63,7 +61,7 @@ class StarFactor:
         self.G, self.D_inverse = zeros(6, d, tree.count), zeros(d, d, tree.count)
         self.E, self.EF, self.EC = (zeros(6, 6, joins) for _ in range(3))
 
-    def put(self, name: str, index: Array, value: Any) -> None:
+    def put(self, name: str, index: Array, value: Array) -> None:
         """Store what some segments, links or joins have."""
         place = (..., index, slice(None))
         setattr(self, name, self.ops.assign(getattr(self, name), place, value))
@@ -135,13 +133,13 @@ class StarFactor:
         self.put("F", joins.index, mul(F2, EF))
         self.put("C", joins.index, take(self.C, joins.right) + algebra.symmetric(C))
 
-    def outer_inertias(self) -> Any:
+    def outer_inertias(self) -> Array:
         """Σ φ P⁺ φ* over the children of each link of the whole robot, (6, 6, links, samples)."""
         tree, take = self.tree, self.ops.take
         beyond = self.ops.xp.zeros((6, 6, tree.size, self.fields.samples), dtype=self.dtype)
         total = self.loaded - self.inertia
 
-        def down(state: tuple[Any, Any], each: Round) -> tuple[Any, Any]:
+        def down(state: tuple[Array, Array], each: Round) -> tuple[Array, Array]:
             beyond, total = state
             for links, closed, last in each.links:
                 if closed or not len(links.index):
@@ -167,7 +165,7 @@ class StarFactor:
 
         return self.ops.fold(tree.down_alone, down, (beyond, total))[1]
 
-    def _through(self, segments: Array, outer: Any) -> Any:
+    def _through(self, segments: Array, outer: Array) -> Array:
         """F* J (I + C J)⁻¹ F: an inertia beyond a segment as it is felt before it."""
         algebra, mul = self.algebra, self.algebra.matmul
         F, C = self.ops.take(self.F, segments), self.ops.take(self.C, segments)
@@ -185,7 +183,7 @@ class StarSolve:
         joint_acceleration: The rates' rates of its joint, (d, links, samples).
     """
 
-    def __init__(self, factor: StarFactor, a: Any, b: Any, tau: Any) -> None:
+    def __init__(self, factor: StarFactor, a: Array, b: Array, tau: Array) -> None:
         """Begin with motions a, forces b and joint forces τ of each link."""
         self.factor, self.ops, self.algebra = factor, factor.ops, factor.algebra
         fields, tree = factor.fields, factor.tree
@@ -194,7 +192,7 @@ class StarSolve:
         samples = max(fields.samples, a.shape[-1], b.shape[-1], tau.shape[-1])
         self.a, self.b, self.tau = a, b, tau
 
-        def zeros(*shape: int) -> Any:
+        def zeros(*shape: int) -> Array:
             return xp.zeros((*shape, samples), dtype=dtype)
 
         self.c, self.d = zeros(6, tree.size), zeros(6, tree.size)
@@ -204,7 +202,7 @@ class StarSolve:
         self.acceleration, self.entering = zeros(6, tree.count), zeros(6, tree.count)
         self.joint_acceleration = zeros(fields.numbers.H.shape[0], tree.count)
 
-    def put(self, name: str, index: Array, value: Any) -> None:
+    def put(self, name: str, index: Array, value: Array) -> None:
         """Store what some segments, links or joins have."""
         place = (..., index, slice(None))
         setattr(self, name, self.ops.assign(getattr(self, name), place, value))
@@ -258,7 +256,7 @@ class StarSolve:
             free = take(self.c, links.next) + times(take(factor.F, links.next), free)
         self.put("c", index, free)
 
-    def _wide(self, x: Any) -> Any:
+    def _wide(self, x: Array) -> Array:
         """Over all links."""
         return self.ops.xp.broadcast_to(x, (x.shape[0], self.factor.tree.count, x.shape[-1]))
 

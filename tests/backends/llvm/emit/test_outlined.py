@@ -83,19 +83,19 @@ def test_every_width(width: int, real: str, across: int, monkeypatch: pytest.Mon
     for batch in (1, width, 3 * width + 1):
         x = np.random.default_rng(batch).uniform(-1.0, 1.0, (batch, 5)).astype(caller.dtype)
         expected = run(program, {"x": x.astype(float)})
-        patch_policy(monkeypatch, min_streamed_bytes=1 << 40)
+        patch_policy(monkeypatch, min_streamed_caches=1e9)
         usual = results(caller, x)
         for value, wanted in zip(usual, expected.values(), strict=True):
             bound = 1e-14 if real == "double" else 1e-6
             assert np.abs(value - wanted).max() <= bound * np.abs(wanted).max()
-        patch_policy(monkeypatch, min_streamed_bytes=0)
+        patch_policy(monkeypatch, min_streamed_caches=0, min_streamed_victim_share=0)
         for one, other in zip(usual, results(caller, x), strict=True):
             assert (one == other).all()
 
 
 def test_nothing_else_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples with gaps between them, and outputs at any place, are not overrun."""
-    patch_policy(monkeypatch, min_streamed_bytes=0)
+    patch_policy(monkeypatch, min_streamed_caches=0, min_streamed_victim_share=0)
     caller = compiled(small(), WIDE)
     x = np.random.default_rng(3).uniform(-1.0, 1.0, (9, 5))
     expected = results(caller, x)
@@ -115,7 +115,7 @@ def test_nothing_else_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_threads_and_cuts_of_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same bits whatever the number of threads, and alone as in a batch."""
-    patch_policy(monkeypatch, min_streamed_bytes=0)
+    patch_policy(monkeypatch, min_streamed_caches=0, min_streamed_victim_share=0)
     caller = compiled(small(), WIDE)
     x = np.random.default_rng(4).uniform(-1.0, 1.0, (101, 5))
     together = results(caller, x, threads=1)

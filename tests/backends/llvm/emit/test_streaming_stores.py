@@ -3,14 +3,26 @@
 
 from __future__ import annotations
 
-import re
+import ctypes
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import phistar
 from phistar.backends.llvm.emit.entry_function import native_entry_text
-from phistar.backends.llvm.emit.skeleton import staging_vectors
+from phistar.backends.llvm.emit.skeleton import (
+    STORE_ALIGNED,
+    STORE_ANYWHERE,
+    STORE_STREAMING,
+    staging_vectors,
+)
+from phistar.backends.llvm.run.machine_caches import (
+    is_made_by_amd,
+    linux_cache_bytes,
+    min_streamed_bytes,
+    threshold_address,
+)
 from phistar.backends.llvm.run.result_pool import CACHE_LINE_BYTES, pool
 from phistar.backends.to_llvm import MachineCode
 from phistar.compile import matrix_executable
@@ -19,6 +31,7 @@ from phistar.thresholds import POLICY
 from tests.helpers import numbers, patch_policy
 
 ROBOT = phistar.load("quadruped")
+ALWAYS_STREAMED = {"min_streamed_caches": 0, "min_streamed_victim_share": 0}
 
 
 def _rows(batch: int, real: type = np.float64) -> np.ndarray:
@@ -33,14 +46,14 @@ def test_same_bits(batch: int, real: type, monkeypatch: pytest.MonkeyPatch) -> N
     assert isinstance(code, MachineCode)
     q = _rows(batch, real)
     usual = numbers(code, q, {}).copy()
-    patch_policy(monkeypatch, min_streamed_bytes=0)
+    patch_policy(monkeypatch, **ALWAYS_STREAMED)
     assert (numbers(code, q, {}) == usual).all()
 
 
 @pytest.mark.parametrize("shift", [0, 8, 16, 24, 32])
 def test_only_the_output_is_written(shift: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever the output lies: what stands before and after it stays."""
-    patch_policy(monkeypatch, min_streamed_bytes=0)
+    patch_policy(monkeypatch, **ALWAYS_STREAMED)
     code = matrix_executable("mass_matrix", ROBOT.model)
     assert isinstance(code, MachineCode)
     q, size = _rows(9), ROBOT.nv**2
@@ -56,7 +69,7 @@ def test_only_the_output_is_written(shift: int, monkeypatch: pytest.MonkeyPatch)
 
 def test_gaps_take_the_usual_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples that do not follow each other are not overrun."""
-    patch_policy(monkeypatch, min_streamed_bytes=0)
+    patch_policy(monkeypatch, **ALWAYS_STREAMED)
     code = matrix_executable("mass_matrix", ROBOT.model)
     assert isinstance(code, MachineCode)
     q, size = _rows(9), ROBOT.nv**2
@@ -72,12 +85,13 @@ def test_large_enough_batches_go_past(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(kernel, MachineCode)
     caller = kernel.tiers().kernel.call
     size = ROBOT.nv**2
-    many = pool.empty((POLICY.min_streamed_bytes // (8 * size) + 1, size), np.dtype(np.float64))
+    many = pool.empty((min_streamed_bytes() // (8 * size) + 1, size), np.dtype(np.float64))
     place = many.ctypes.data
     assert place % CACHE_LINE_BYTES == 0
-    assert caller._use_streaming_stores([many], [place]) == 1
-    assert caller._use_streaming_stores([many[:100]], [place]) == 0
-    assert caller._use_streaming_stores([many], [place + 8]) == 0
+    assert caller._store_kind([many], [place]) == STORE_STREAMING
+    assert caller._store_kind([many[:10]], [place]) == STORE_ALIGNED
+    assert caller._store_kind([many], [place + 8]) == STORE_ANYWHERE
+    assert caller._store_kind([many[::2]], [place]) == STORE_ANYWHERE
     assert (
         staging_vectors(
             Signature(
@@ -87,4 +101,23 @@ def test_large_enough_batches_go_past(monkeypatch: pytest.MonkeyPatch) -> None:
         == POLICY.min_streamed_entries
     )
     entry = native_entry_text(caller.signature, caller.lanes, 0)
-    assert re.search(rf"icmp uge i64 \S+, {POLICY.min_streamed_bytes}$", entry, re.MULTILINE)
+    assert str(min_streamed_bytes()) not in entry
+
+
+def test_the_threshold_is_that_of_the_machine(tmp_path: Path) -> None:
+    """It is read from the system; code finds it in memory, so that it is no part of it."""
+    for number, (level, kind, size) in enumerate(
+        [("1", "Data", "48K"), ("2", "Instruction", "1K"), ("2", "Unified", "2M"), ("3", "", "7")]
+    ):
+        folder = tmp_path / f"index{number}"
+        folder.mkdir()
+        for name, text in (("level", level), ("type", kind), ("size", size)):
+            (folder / name).write_text(f"{text}\n")
+    assert linux_cache_bytes(tmp_path, "2") == 2 << 20
+    assert linux_cache_bytes(tmp_path, "3") == 7
+    assert linux_cache_bytes(tmp_path, "4") is None
+    assert not is_made_by_amd(tmp_path / "absent")
+    for maker, expected in (("AuthenticAMD", True), ("GenuineIntel", False)):
+        (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nvendor_id\t: {maker}\n")
+        assert is_made_by_amd(tmp_path / "cpuinfo") is expected
+    assert ctypes.c_int64.from_address(threshold_address()).value == min_streamed_bytes() > 0

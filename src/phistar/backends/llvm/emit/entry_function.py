@@ -20,6 +20,9 @@ import numpy as np
 from phistar.backends.llvm import abi
 from phistar.backends.llvm.emit.ir_builder import EmittedBlock, FunctionBuilder, Lanes
 from phistar.backends.llvm.emit.skeleton import (
+    STORE_ALIGNED,
+    STORE_ANYWHERE,
+    STORE_STREAMING,
     WORKSPACE_ALIGNMENT_BYTES,
     staging_vectors,
     streamed_outputs,
@@ -78,7 +81,7 @@ def native_entry_text(
         for i, (data, stride) in enumerate(zip(w.data, w.strides, strict=True)):
             w.store("ptr", data, w.gep(rows, 2 * i, "i64"), 8)
             w.store("i64", stride, w.gep(rows, 2 * i + 1, "i64"), 8)
-        w.store("i64", w.emit_streaming_flag(signature), w.gep(rows, 2 * len(sizes), "i64"), 8)
+        w.store("i64", w.emit_store_kind(signature), w.gep(rows, 2 * len(sizes), "i64"), 8)
         status = w(f"call i64 @kernel(ptr {rows}, ptr @entry_work, i64 0, i64 {w.batch})")
         fine = w(f"zext i1 {w.compare('eq', status, 0)} to i64")
     answer = w.merge(fine, 0, kind="i64")
@@ -88,6 +91,7 @@ def native_entry_text(
         [
             "declare ptr @PyBool_FromLong(i64)",
             "@phistar_ndarray = external global i8",
+            "@phistar_min_streamed_bytes = external global i64",
             "@one = private constant i64 1",
             *(_DICT_DECLARATIONS if frames else ()),
             f"@entry_work = internal global [{workspace_bytes} x i8] zeroinitializer, align 64",
@@ -238,21 +242,22 @@ class _EntryBuilder(FunctionBuilder):
         """Something at a distance from an address."""
         return self.load(kind, self.gep(start, place, "i8"), 4 if kind == "i32" else 8)
 
-    def emit_streaming_flag(self, signature: Signature) -> str:
-        """Whether large outputs are written with streaming stores, see ``KernelCaller``."""
+    def emit_store_kind(self, signature: Signature) -> str:
+        """How large outputs are written, see ``KernelCaller``."""
         large = streamed_outputs(signature)
         if not large:
-            return "0"
-        total = sum(large.values()) * self.lanes.bits // 8
-        yes = self(
-            f"icmp uge i64 {self(f'mul i64 {self.batch}, {total}')}, {POLICY.min_streamed_bytes}"
-        )
+            return str(STORE_ANYWHERE)
+        total = self(f"mul i64 {self.batch}, {sum(large.values()) * self.lanes.bits // 8}")
+        least = self.load("i64", "@phistar_min_streamed_bytes", 8)
+        far = self(f"icmp uge i64 {total}, {least}")
+        yes = "true"
         for name, data in zip(signature.outputs, self.data[self.inputs :], strict=True):
             if name in large:
                 place = self(f"ptrtoint ptr {data} to i64")
                 rest = self(f"and i64 {place}, {WORKSPACE_ALIGNMENT_BYTES - 1}")
                 yes = self(f"and i1 {yes}, {self(f'icmp eq i64 {rest}, 0')}")
-        return self(f"zext i1 {yes} to i64")
+        kind = self.select(far, STORE_STREAMING, STORE_ALIGNED)
+        return self.select(yes, kind, STORE_ANYWHERE)
 
     def require_disjoint(self) -> None:
         """Outputs must not share memory with any other array."""

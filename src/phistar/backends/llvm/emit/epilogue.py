@@ -2,17 +2,21 @@
 """Outputs of a block from the workspace, one vector per entry, to rows, one row per sample.
 
 A table says which slot holds each entry. Tiles of as many entries as there are lanes are transposed
-in a loop. Outputs that are larger than the caches need not be read into them before they are
-written: where the caller says so and samples follow each other without gaps, whole vectors are
-written with streaming stores to aligned places, which are not where the rows of most lanes begin.
+in a loop. Where the output begins with a line of the caches and samples follow each other without
+gaps, whole vectors are written to aligned places, which are not where the rows of most lanes begin:
+a vector that would cross a line costs twice as much. A vector in which one row ends and the next
+begins is put together of both. Outputs that are larger than the caches need not be read into them
+before they are written: the same vectors then go past them, with streaming stores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from phistar.backends.llvm.emit.ir_builder import Lanes
 from phistar.backends.llvm.emit.skeleton import (
+    STORE_ANYWHERE,
+    STORE_STREAMING,
     KernelArguments,
     SampleBlock,
     add_to_slot,
@@ -21,6 +25,9 @@ from phistar.backends.llvm.emit.skeleton import (
 )
 from phistar.scalar.program import Signature
 from phistar.thresholds import POLICY
+
+VectorStore = Callable[[str, str], None]
+"""Puts a vector to an address."""
 
 
 def slot_tables(places: Mapping[str, Mapping[int, int]], lanes: Lanes) -> list[str]:
@@ -53,22 +60,31 @@ class Epilogue:
         self.sizes = signature.outputs
         self.streamed = streamed_outputs(signature)
         w, width = self.w, self.lanes.width
-        wanted = w.compare("ne", arrays.streaming, 0)
         full = w.compare("sle", w.add("%sample", width), "%last")
-        aligned = w.compare("eq", w(f"and i64 %sample, {width - 1}"), 0)
-        self.streaming = w(f"and i1 {w(f'and i1 {wanted}, {full}')}, {aligned}")
+        whole = w.compare("eq", w(f"and i64 %sample, {width - 1}"), 0)
+        aligned = w(f"and i1 {full}, {whole}")
+        allowed = w.compare("ne", arrays.stores, STORE_ANYWHERE)
+        self.is_aligned = w(f"and i1 {aligned}, {allowed}")
+        self.is_streaming = w.compare("eq", arrays.stores, STORE_STREAMING)
 
     def store_output(self, name: str) -> None:
         """An output to where it belongs."""
         if name not in self.streamed:
-            self._store_cached(name)
+            self._store_anywhere(name)
             return
-        self.w.if_else(
-            self.streaming, lambda: self._store_streaming(name), lambda: self._store_cached(name)
-        )
+        w = self.w
 
-    def _store_cached(self, name: str) -> None:
-        """With ordinary stores."""
+        def aligned() -> None:
+            w.if_else(
+                self.is_streaming,
+                lambda: self._store_aligned(name, w.stream_vector),
+                lambda: self._store_aligned(name, w.store_vector),
+            )
+
+        w.if_else(self.is_aligned, aligned, lambda: self._store_anywhere(name))
+
+    def _store_anywhere(self, name: str) -> None:
+        """To any place, perhaps some lanes twice: rows of lanes beyond the batch are its last."""
         width = self.lanes.width
         every = row_tiles(self.sizes[name], self.lanes)
         whole = sum(count == width for _, count in every)
@@ -78,35 +94,46 @@ class Epilogue:
         for start, count in every[whole:]:
             self.block.scatter_entries(f"={name}", start, self._load_tile(name, start)[:count])
 
-    def _store_streaming(self, name: str) -> None:
-        """With streaming stores; where a row begins or ends inside a vector, entry by entry."""
+    def _store_aligned(self, name: str, store: VectorStore) -> None:
+        """Whole vectors to aligned places.
+
+        Args:
+            name: The output.
+            store: Puts a vector to an aligned address.
+        """
         w, width, size = self.w, self.lanes.width, self.sizes[name]
         rows = self.block.rows[f"={name}"]
         # By so many entries a lane's row begins behind an aligned place.
         behind = [lane * size % width for lane in range(width)]
         whole = size - size % width
-        last = w.transpose(self._load_tile(name, 0))
+        heads = w.transpose(self._load_tile(name, 0))
         for lane, count in enumerate(behind):
-            if count:
-                self._store_entries(last[lane], range(width - count), rows[lane], 0)
-            else:
-                w.stream_vector(last[lane], rows[lane])
-        begin = width
+            if not count:
+                store(heads[lane], rows[lane])
+        begin, last = width, heads
         while (whole - begin) % (POLICY.tiles_per_round * width):
-            last = self._store_tiles(name, begin, 1, last, behind)
+            last = self._store_tiles(name, begin, 1, last, behind, store)
             begin += width
         step = POLICY.tiles_per_round * width
         with w.loop(begin, whole, step, last, stem="tiles") as (i, carried):
-            carried[:] = self._store_tiles(name, i, POLICY.tiles_per_round, carried, behind)
+            carried[:] = self._store_tiles(name, i, POLICY.tiles_per_round, carried, behind, store)
+        rest = w.transpose(self._load_tile(name, whole)) if size > whole else heads
         for lane, count in enumerate(behind):
-            self._store_entries(
-                carried[lane], range(width - count, width), rows[lane], whole - count
-            )
-        for entry in range(whole, size):
-            self.block.scatter(f"={name}", entry, self._load_tile(name, entry)[0])
+            # What is left of this row, and the entries of the next one that fill the last vector.
+            left = [(carried[lane], k) for k in range(width - count, width)]
+            left += [(rest[lane], k) for k in range(size - whole)]
+            left += [(heads[lane + 1], k) for k in range(-len(left) % width)]
+            for k in range(0, len(left), width):
+                store(self._collect(left[k : k + width]), w.gep(rows[lane], whole - count + k))
 
     def _store_tiles(
-        self, name: str, i: int | str, count: int, last: list[str], behind: list[int]
+        self,
+        name: str,
+        i: int | str,
+        count: int,
+        last: list[str],
+        behind: list[int],
+        store: VectorStore,
     ) -> list[str]:
         """Some tiles, lane by lane, given the one before them; the last one of them."""
         w, width = self.w, self.lanes.width
@@ -118,8 +145,19 @@ class Epilogue:
                 if back:
                     chosen = range(width - back, 2 * width - back)
                     value = w.shuffle(tiles[k][lane], value, chosen)
-                w.stream_vector(value, w.gep(row, w(f"sub i64 {start}, {back}")))
+                store(value, w.gep(row, w(f"sub i64 {start}, {back}")))
         return tiles[-1]
+
+    def _collect(self, entries: Sequence[tuple[str, int]]) -> str:
+        """A vector of entries of others."""
+        width = self.lanes.width
+        first, *others = dict.fromkeys(vector for vector, _ in entries)
+        found, places = first, [k for _, k in entries]
+        for other in others or [first]:
+            taken = zip(entries, places, strict=True)
+            chosen = [width + k if v == other != first else p for (v, k), p in taken]
+            found, places = self.w.shuffle(found, other, chosen), list(range(width))
+        return found
 
     def _load_tile(self, name: str, i: int | str) -> list[str]:
         """As many entries as there are lanes, from the i-th on."""
@@ -129,10 +167,3 @@ class Epilogue:
             found.append(w.load_slot(w(f"zext i32 {w.load('i32', place, 4)} to i64")))
         add_to_slot(w, self.sums, found)
         return found
-
-    def _store_entries(self, value: str, chosen: range, row: str, start: int) -> None:
-        """Some numbers of a vector to the entries of a row from a certain one on."""
-        w, lanes = self.w, self.lanes
-        for k, i in enumerate(chosen):
-            one = w.extract_lane(value, i)
-            w.store(lanes.real, one, w.gep(row, start + k), lanes.bits // 8)

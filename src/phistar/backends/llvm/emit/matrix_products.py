@@ -62,10 +62,10 @@ class ProductEmitter:
         """A few rows from the i-th, in some columns."""
         w, product = self.w, self.product
         read = sorted({k for j in columns for k in product.right_slots[j]})
-        start = w.add(w.mul(i, product.rows), product.left_slot)
+        start = w.add(w.mul(i, product.inner), product.left_slot)
         sums = [[w.constant(0.0)] * len(columns) for _ in range(self.rows_per_round)]
         for k in read:
-            left = [w.load_slot(w.add(start, r * product.rows + k)) for r in self._round_rows]
+            left = [w.load_slot(w.add(start, r * product.inner + k)) for r in self._round_rows]
             for c, j in enumerate(columns):
                 if k in product.right_slots[j]:
                     x = w.load_slot(product.right_slots[j][k])

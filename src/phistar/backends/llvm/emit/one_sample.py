@@ -28,10 +28,10 @@ def with_rows_of_products(program: Unrolled) -> Unrolled:
         for j, column in enumerate(product.right_slots):
             columns.append({k: end + k * across + j for k in column})
             places |= {slot: columns[-1][k] for k, slot in column.items()}
-            holes = (k for k in range(product.rows) if k not in column)
+            holes = (k for k in range(product.inner) if k not in column)
             zeros += [Store(WORK, end + k * across + j, "", 0.0) for k in holes]
         products.append(replace(product, right_slots=columns))
-        end += product.rows * across
+        end += product.inner * across
     stores = [
         replace(store, index=places.get(store.index, store.index)) if store.space == WORK else store
         for store in program.block.stores
@@ -120,11 +120,11 @@ class OneSampleEpilogue:
     ) -> list[list[str]]:
         """Minus the products in some rows, for each group of columns."""
         w = self.w
-        begin = w.add(w.mul(first, product.rows), product.left_slot)
+        begin = w.add(w.mul(first, product.inner), product.left_slot)
         sums = [[vectors.zero] * rows for _, vectors in groups]
-        for k in range(product.rows):
+        for k in range(product.inner):
             given = {j: column[k] for j, column in enumerate(product.right_slots) if k in column}
-            left = [w.load_slot(w.add(begin, r * product.rows + k)) for r in range(rows)]
+            left = [w.load_slot(w.add(begin, r * product.inner + k)) for r in range(rows)]
             for (start, vectors), found in zip(groups, sums, strict=True):
                 known = given.keys() & set(range(start, start + vectors.count))
                 if not known:

@@ -43,6 +43,7 @@ class Outline:
         product_slot: The slot of the first entry of a product, the same for all products: each is
             moved to its output before the next one begins.
         slots: How many slots there are.
+        row_slots: Slots of the first entries of outputs that rows write.
     """
 
     parts: Sequence[OutlinedPart]
@@ -50,6 +51,7 @@ class Outline:
     constants: Mapping[int, float]
     product_slot: int
     slots: int
+    row_slots: Mapping[str, int]
 
 
 def plan_outline(program: Unrolled, size: int) -> Outline:
@@ -82,7 +84,7 @@ def plan_outline(program: Unrolled, size: int) -> Outline:
         )
         for part, read in zip(cuts, spills.reads, strict=True)
     ]
-    return Outline(parts, homes.output_slots, homes.constants, result, slots)
+    return Outline(parts, homes.output_slots, homes.constants, result, slots, homes.row_slots)
 
 
 def _input_nodes(graph: Graph, nodes: Sequence[int]) -> set[int]:
@@ -108,12 +110,26 @@ class _ResultSlots:
         for (space, slot), x in entries.items():
             if space == WORK:
                 self._assign(x, slot)
+        self._assign_rows(program, entries)
         known = {x: slot for slot, x in self.constants.items()}
         slot = -1
         for (space, entry), x in entries.items():
-            if space != WORK:
+            if space != WORK and space not in self.row_slots:
                 slot = self._output_slot(x, known, slot + 1)
                 self.output_slots[space][entry] = slot
+
+    def _assign_rows(self, program: Unrolled, entries: Mapping[tuple[str, int], Scalar]) -> None:
+        """Outputs that rows write stand in the workspace as they do in the result."""
+        self.row_slots: dict[str, int] = {}
+        for store in (x for repeat in program.row_loops for x in repeat.block.stores):
+            if store.space != WORK and store.space not in self.row_slots:
+                size = program.signature.outputs[store.space]
+                first = self.row_slots[store.space] = self.count
+                self.count += size
+                self.output_slots[store.space] = {i: first + i for i in range(size)}
+        for (space, entry), x in entries.items():
+            if space in self.row_slots:
+                self._assign(x, self.row_slots[space] + entry)
 
     def _output_slot(self, x: Scalar, known: dict[float, int], following: int) -> int:
         """The slot of an entry of an output: that after the entry before, if the number is there.

@@ -29,10 +29,14 @@ from phistar.backends.llvm.emit.skeleton import (
     sample_loop,
     wrap_module,
 )
-from phistar.backends.llvm.emit.unrolled_module import NodeEmitter, fused_products
+from phistar.backends.llvm.emit.unrolled_module import (
+    NodeEmitter,
+    RowLoopEmitter,
+    fused_products,
+)
 from phistar.jobs import checkpoint
 from phistar.scalar.graph import operands
-from phistar.scalar.program import Unrolled
+from phistar.scalar.program import RowLoop, Unrolled
 from phistar.thresholds import POLICY
 
 _PART_ARGUMENTS = "ptr noalias %args, ptr noalias %work, i64 %sample, i64 %last"
@@ -61,6 +65,7 @@ class OutlinedModule:
             *(() if alone else slot_tables(self.plan.output_slots, self.lanes)),
             self._first_part(),
             *parts,
+            *(self._rows_text(i, each) for i, each in enumerate(self.program.row_loops)),
             self._one_sample_epilogue() if alone else self._epilogue(),
         ]
         w, given = FunctionBuilder(self.lanes), "ptr %args, ptr %work"
@@ -68,6 +73,8 @@ class OutlinedModule:
             first = w(f"call i64 @part0({given}, i64 {sample}, i64 %last)")
             for i in range(1, len(self.plan.parts)):
                 w.emit(f"call void @part{i}(ptr %work)")
+            for i in range(len(self.program.row_loops)):
+                w.emit(f"call void @rows{i}(ptr %work)")
             last = w(f"call i64 @end({given}, i64 {sample}, i64 %last)")
             status[0] = w(f"or i64 {status[0]}, {w(f'or i64 {first}, {last}')}")
         emit_fence(w)
@@ -86,6 +93,13 @@ class OutlinedModule:
         _PartEmitter(SampleBlock(w, {}), self.program, part).write()
         w.emit("ret void")
         return w.function_text(f"internal void @part{i}(ptr noalias %work) nounwind #0")
+
+    def _rows_text(self, i: int, repeat: RowLoop) -> str:
+        checkpoint()
+        w = FunctionBuilder(self.lanes)
+        RowLoopEmitter(SampleBlock(w, {}), repeat, self.plan.row_slots).write()
+        w.emit("ret void")
+        return w.function_text(f"internal void @rows{i}(ptr noalias %work) nounwind #0")
 
     def _epilogue(self) -> str:
         """Products and outputs."""

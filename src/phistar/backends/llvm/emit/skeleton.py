@@ -6,7 +6,8 @@
 The result is 0, or 1 if an input or a result was not finite or a quaternion far from unit.
 Quaternions that are unit but for rounding are kept, others are normalized on entry, lane by lane.
 ``args`` holds the address and the sample stride (in elements) of each input, then of each output,
-then whether large outputs are written with streaming stores; entries of a sample are contiguous.
+then how large outputs may be written (``STORE_ANYWHERE`` and so on); entries of a sample are
+contiguous.
 Lanes beyond the last sample repeat it: they read and write the same numbers, so nothing is touched
 out of bounds.
 
@@ -52,6 +53,10 @@ def row_tiles(size: int, lanes: Lanes) -> list[tuple[int, int]]:
 
 WORKSPACE_ALIGNMENT_BYTES = 64
 """Of the start of a workspace."""
+
+STORE_ANYWHERE, STORE_ALIGNED, STORE_STREAMING = 0, 1, 2
+"""How large outputs may be written: wherever they are; to aligned places, because they begin with
+a line of the caches and samples follow each other without gaps; the same, past the caches."""
 
 
 def streamed_outputs(signature: Signature) -> dict[str, int]:
@@ -295,7 +300,7 @@ class KernelArguments:
 
     Attributes:
         base: Addresses, by name of input or ``=`` and name of output.
-        streaming: Whether large outputs are written with streaming stores.
+        stores: How large outputs may be written, one of ``STORE_ANYWHERE`` and so on.
     """
 
     def __init__(self, w: FunctionBuilder, signature: Signature) -> None:
@@ -306,7 +311,7 @@ class KernelArguments:
         for i, name in enumerate(names):
             self.base[name] = w.load("ptr", w.gep("%args", 2 * i, "i64"), 8)
             self._stride[name] = w.load("i64", w.gep("%args", 2 * i + 1, "i64"), 8)
-        self.streaming = w.load("i64", w.gep("%args", 2 * len(names), "i64"), 8)
+        self.stores = w.load("i64", w.gep("%args", 2 * len(names), "i64"), 8)
         self._last_sample = w("sub i64 %last, 1")
 
     def rows(self, sample: str) -> dict[str, list[str]]:
@@ -348,7 +353,7 @@ class StagedStores:
         if not self.sizes:
             return
         w, width = self.w, self.w.lanes.width
-        wanted = w.compare("ne", self.arrays.streaming, 0)
+        wanted = w.compare("eq", self.arrays.stores, STORE_STREAMING)
         full = w.compare("sle", w.add(self.sample, width), "%last")
         self.is_redirected = w(f"and i1 {wanted}, {full}")
         for name, size in self.sizes.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from phistar.backends.llvm.emit.ir_builder import (
@@ -28,8 +28,11 @@ _LLVM_OPS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 
 
 def needs_outlining(program: Unrolled) -> bool:
-    """Whether a program is to be outlined; one that has products after it always is."""
-    if program.row_loops or program.short_lived:
+    """Whether a program is to be outlined; one that has products after it always is.
+
+    Iterations, and rows that may be skipped, stay in one function with what leads to them.
+    """
+    if program.short_lived or any(x.in_order or x.condition >= 0 for x in program.row_loops):
         return False
     results = sum(program.signature.outputs.values())
     many = (
@@ -134,7 +137,7 @@ def unrolled_module(program: Unrolled, lanes: Lanes) -> str:
     def body(block: SampleBlock) -> None:
         UnrolledEmitter(block, program).write()
         for repeat in program.row_loops:
-            _RowLoopEmitter(block, repeat).write()
+            RowLoopEmitter(block, repeat).write()
 
     return kernel_module(program.signature, lanes, body, program.slots)
 
@@ -282,13 +285,21 @@ class UnrolledEmitter(NodeEmitter):
         return total
 
 
-class _RowLoopEmitter:
+class RowLoopEmitter:
     """Code for each of some rows: a loop over pairs of them, the last of an odd number overlapping.
 
     Two rows at a time, because they share what they read; rounds of an iteration one by one.
     """
 
-    def __init__(self, block: SampleBlock, repeat: RowLoop) -> None:
+    def __init__(
+        self, block: SampleBlock, repeat: RowLoop, first_slots: Mapping[str, int] | None = None
+    ) -> None:
+        """Args:
+        block: Where the text goes.
+        repeat: The rows.
+        first_slots: Slots of the first entries of outputs that stay in the workspace.
+        """
+        self.first_slots = first_slots or {}
         self.block = block
         self.w = block.w
         self.repeat = repeat
@@ -365,6 +376,10 @@ class _RowLoopEmitter:
             ]
             if group.name == WORK_SPACE:
                 w.store_slot(w.add(kept, group.start), values[0])
+            elif group.name in self.first_slots:
+                first = self.first_slots[group.name] + group.start
+                for i, value in enumerate(values):
+                    w.store_slot(w.add(begin, first + i), value)
             else:
                 for value in values:
                     self.block.accumulate_finite_check(value)

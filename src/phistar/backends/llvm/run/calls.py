@@ -23,11 +23,15 @@ from phistar.arrays import Array
 from phistar.backends.llvm.abi import data_address
 from phistar.backends.llvm.emit.ir_builder import Lanes
 from phistar.backends.llvm.emit.skeleton import (
+    STORE_ALIGNED,
+    STORE_ANYWHERE,
+    STORE_STREAMING,
     WORKSPACE_ALIGNMENT_BYTES,
     staging_vectors,
     streamed_outputs,
 )
 from phistar.backends.llvm.run.jit import LoadedCode, fork_gate
+from phistar.backends.llvm.run.machine_caches import min_streamed_bytes
 from phistar.backends.policy import nanoseconds_per_sample, worthwhile_threads
 from phistar.errors import ArgumentError, ShapeError
 from phistar.scalar.program import Signature
@@ -124,24 +128,24 @@ class KernelCaller:
             rows.extend((data_address(one), stride))
         for out in outputs:
             rows.extend((data_address(out), out.strides[0] // out.itemsize))
-        rows.append(self._use_streaming_stores(outputs, rows[-2 * len(outputs) :: 2]))
+        rows.append(self._store_kind(outputs, rows[-2 * len(outputs) :: 2]))
         return self._run(rows, held, batch, threads)
 
-    def _use_streaming_stores(self, outputs: Sequence[Array], places: Sequence[int]) -> int:
-        """Whether large outputs go past the caches: more than fits, samples without gaps."""
+    def _store_kind(self, outputs: Sequence[Array], places: Sequence[int]) -> int:
+        """How large outputs are written: to aligned places if samples have no gaps, and past the
+        caches what does not fit there."""
         large = [
             (out, place)
             for out, place, is_large in zip(outputs, places, self._is_streamed, strict=True)
             if is_large
         ]
-        if sum(out.nbytes for out, _ in large) < POLICY.min_streamed_bytes:
-            return 0
-        return int(
-            all(
-                out.flags.c_contiguous and place % WORKSPACE_ALIGNMENT_BYTES == 0
-                for out, place in large
-            )
-        )
+        if not all(
+            out.flags.c_contiguous and place % WORKSPACE_ALIGNMENT_BYTES == 0
+            for out, place in large
+        ):
+            return STORE_ANYWHERE
+        fits = sum(out.nbytes for out, _ in large) < min_streamed_bytes()
+        return STORE_ALIGNED if fits else STORE_STREAMING
 
     # -- arrays
 

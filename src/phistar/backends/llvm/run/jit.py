@@ -25,7 +25,7 @@ import numpy as np
 
 from phistar import jobs
 from phistar.backends.llvm.emit.ir_builder import Lanes
-from phistar.backends.llvm.run import codegen, compiler_process
+from phistar.backends.llvm.run import codegen, compiler_process, machine_caches
 from phistar.thresholds import POLICY
 
 X86_MACHINES = ("x86_64", "amd64")
@@ -215,6 +215,7 @@ class _Host:
             **{n: ctypes.cast(getattr(python, n), ctypes.c_void_p).value for n in functions},
             "phistar_ndarray": id(np.ndarray),
             "phistar_dict": id(dict),
+            "phistar_min_streamed_bytes": machine_caches.threshold_address(),
         }
         for name, address in known.items():
             llvm.add_symbol(name, address)

@@ -12,13 +12,13 @@ from itertools import chain
 
 from phistar.arrays import Array
 from phistar.backends.llvm.abi import data_address
-from phistar.backends.llvm.emit.skeleton import WORKSPACE_ALIGNMENT_BYTES
-from phistar.backends.llvm.emit.stepper import (
+from phistar.backends.llvm.emit.emitted_steps import (
     ARGUMENTS_OFFSET_BYTES,
     BUFFER_ROW_WORDS,
     HEADER_WORDS,
     stepper_module,
 )
+from phistar.backends.llvm.emit.skeleton import WORKSPACE_ALIGNMENT_BYTES
 from phistar.backends.llvm.run import jit
 from phistar.backends.llvm.run.calls import run_threaded, thread_count
 from phistar.backends.llvm.run.machine_kernel import MachineKernel

@@ -8,22 +8,24 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from phistar.arguments import checked_state
+from phistar.arguments import checked_state, require_real, require_robot
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, ModelMismatchWarning, ShapeError, UnknownNameError, warn
 from phistar.ident.balances import BALANCES
 from phistar.ident.base_parameters import BaseParameters, base_parameters
 from phistar.ident.columns import Columns
 from phistar.ident.consistent import consistent_fit
+from phistar.ident.correlation import samples_worth_one
 from phistar.ident.doubts import doubts
 from phistar.ident.equations import Equations, TorqueEquations, accumulate, merged
 from phistar.ident.filtering import differentiate
 from phistar.ident.least_squares import cross_validation, weighted_fit
-from phistar.ident.logs import Log, log_samples
+from phistar.ident.logs import Log, even_runs, log_samples
+from phistar.ident.output_error import Windows, output_error
 from phistar.ident.result import Identification, ResidualSample
 from phistar.ident.robust import LOSSES, robust_fit
 from phistar.ident.samples import Samples
-from phistar.ident.triangles import Triangles
+from phistar.ident.triangles import RowTriangles
 from phistar.model.configuration import Coordinates
 from phistar.robot import Robot
 
@@ -32,6 +34,12 @@ REST_SHARE = 0.01
 SHOWN_SAMPLES = 8192
 """Samples whose residuals are kept, in a few runs of the log."""
 RUNS = 4
+OUTPUT_ERROR = "output_error"
+METHODS = ("torque", *BALANCES, OUTPUT_ERROR)
+"""Ways from a log to parameters."""
+BALANCE_WINDOW = 0.1
+WINDOWS = {OUTPUT_ERROR: 0.5}
+"""Lengths of windows [s], if none is given."""
 CORRELATED = 1.5
 """Samples worth one that is independent from which it is noted."""
 
@@ -55,7 +63,7 @@ def identify(
     folds: int = 5,
     rest_speed: ArrayLike | None = None,
     method: str = "torque",
-    window: float = 0.1,
+    window: float | None = None,
 ) -> Identification:
     """Inertia, friction and rotors of a robot from a log of its motion.
 
@@ -80,39 +88,53 @@ def identify(
         folds: Parts of the log for cross-validation; 1 does without.
         rest_speed: Speed up to which a joint is at rest and its row left out, if dry friction is
             identified [rad/s, m/s], one number or (nv,); default: 1 % of its largest speed.
-        method: ``"torque"``, the equation of motion at every sample; or ``"momentum"`` or
-            ``"energy"``, their balances over windows, which need no accelerations but ``dt``.
-        window: Length of those windows [s].
+        method: ``"torque"``, the equation of motion at every sample; ``"momentum"`` or
+            ``"energy"``, their balances over windows, which need no accelerations but ``dt``; or
+            ``"output_error"``, simulations of windows that have to meet the positions q, which need
+            neither velocities nor accelerations, forces without noise, and more time.
+        window: Length of those windows [s]; default: 0.1, with ``"output_error"`` 0.5.
 
     Raises:
         ArgumentError: There is no force or motion in the log, too few samples, or no time.
         ShapeError, NotFiniteError: An array does not fit the robot.
         LoopError: The robot has closed loops.
     """
+    require_robot(robot)
     if loss not in LOSSES:
         raise UnknownNameError("loss", loss, LOSSES)
     if folds < 1:
         raise ArgumentError(f"folds is {folds}, expected 1 or more")
     columns = Columns.of(robot, friction=friction, rotors=rotors, springs=springs, bodies=bodies)
-    if method not in ("torque", *BALANCES):
-        raise UnknownNameError("method", method, ("torque", *BALANCES))
+    if method not in METHODS:
+        raise UnknownNameError("method", method, METHODS)
+    if method == OUTPUT_ERROR:
+        _refuse_simulated(robot, loss, consistent)
     if isinstance(q, Log):
-        dt = _step_of(robot, q, method, v, vdot, tau, dt)
+        dt = step_of(robot, q, v, vdot, tau, dt)
+        _refuse_gaps(q, method)
         samples = log_samples(q, cutoff)
     else:
-        samples = read_samples(robot, q, v, vdot, tau, dt, cutoff, method != "torque")
+        if method == OUTPUT_ERROR:
+            v = vdot = None
+        samples = read_samples(robot, q, v, vdot, tau, dt, cutoff, method in BALANCES)
     if method != "torque" and dt is None:
-        raise ArgumentError(f"dt is missing: the balance of {method} is integrated over time")
+        raise ArgumentError(f"dt is missing: method '{method}' goes along time")
+    length = WINDOWS.get(method, BALANCE_WINDOW) if window is None else window
     base = base_parameters(columns)
     said = doubts(robot, samples.q, samples.v, samples.vdot, samples.tau)
     for text in said:
         warn(text, ModelMismatchWarning)
+    if method == OUTPUT_ERROR:
+        assert dt is not None
+        windows = Windows.of(_positions(robot, q, tau), dt, length)
+        notes = q.notes if isinstance(q, Log) else ()
+        return output_error(base, windows, notes, said, prior_weight)
     equations: Equations
     if method == "torque":
         rest = _rest_speed(samples.v, rest_speed)
         equations = TorqueEquations(base, samples.q, samples.v, samples.vdot, samples.tau, rest)
     else:
-        equations = _balance(base, samples, method, dt, window)
+        equations = _balance(base, samples, method, dt, length)
     return solve(equations, samples.notes, said, loss, consistent, prior_weight, folds)
 
 
@@ -133,7 +155,7 @@ def solve(
 
 def solve_parts(
     equations: Equations,
-    parts: Sequence[Triangles],
+    parts: Sequence[RowTriangles],
     notes: Sequence[str],
     said: Sequence[str],
     loss: str = "squares",
@@ -173,6 +195,9 @@ def read_samples(
     q, tau = checked_state(robot.model, q=q, tau=tau)
     if q.ndim != 2 or tau.shape[:-1] != q.shape[:-1]:
         raise ShapeError("q", q.shape, f"(N, {robot.nq}), one row for each of tau", "a log")
+    if not len(q):
+        raise ArgumentError("q has no samples; a log has one row (nq,) for each of them")
+    require_real(q=q, tau=tau)
     if not tau.any():
         raise ArgumentError("tau is zero everywhere; was it recorded?")
     if without_vdot and v is not None and vdot is None:
@@ -184,18 +209,21 @@ def read_samples(
     return samples
 
 
-def _step_of(robot: Robot, log: Log, method: str, *given: object) -> float:
+def step_of(robot: Robot, log: Log, *given: object) -> float:
     """Time between samples of a log [s], which is given alone."""
     if log.q.shape[-1] != robot.nq:
         raise ShapeError("q", log.q.shape, f"(N, {robot.nq})", f"a log of '{robot.name}'")
     if any(each is not None for each in given):
         raise ArgumentError(f"'{log.source}' is a log: v, vdot, tau and dt are its own, give none")
-    if method != "torque" and len(log.runs) > 1:
+    return log.dt
+
+
+def _refuse_gaps(log: Log, method: str) -> None:
+    if method in BALANCES and len(log.runs) > 1:
         raise ArgumentError(
             f"'{log.source}' has {len(log.runs)} runs with gaps between them, and the balance of "
             f"{method} is integrated over time; use method='torque'"
         )
-    return log.dt
 
 
 def _with_derivatives(
@@ -214,6 +242,7 @@ def _with_derivatives(
         v, vdot, _ = checked_state(robot.model, v=v, vdot=vdot, q=q)
         if v.shape != tau.shape or vdot.shape != tau.shape:
             raise ShapeError("v", v.shape, f"{tau.shape}, as tau and vdot have", "a log")
+        require_real(v=v, vdot=vdot)
         return Samples(q, v, vdot, tau)
     if dt is None:
         raise ArgumentError("dt is missing: accelerations have to be differentiated; give dt in s")
@@ -235,6 +264,31 @@ def _with_derivatives(
         "ends, which a symmetric filter does not reach, are left out"
     )
     return Samples(q, v, vdot, tau[found.kept], (note,))
+
+
+def _refuse_simulated(robot: Robot, loss: str, consistent: bool) -> None:
+    """Raise for what an identification by simulations cannot do."""
+    if loss != "squares" or not consistent:
+        raise ArgumentError(
+            f"method '{OUTPUT_ERROR}' simulates possible robots by least squares; leave out loss= "
+            "and consistent="
+        )
+    if robot.nq != robot.nv:
+        raise ArgumentError(
+            f"'{robot.name}' has joints with several coordinates, whose positions are not compared "
+            "one by one; identify by method='torque', with velocities and accelerations"
+        )
+
+
+def _positions(
+    robot: Robot, q: Coordinates | Log, tau: Coordinates | None
+) -> list[tuple[int, Array, Array]]:
+    """Positions and forces of each run of a log, as they were recorded."""
+    if isinstance(q, Log):
+        return even_runs(q)
+    assert tau is not None
+    q, tau = checked_state(robot.model, q=q, tau=tau)
+    return [(0, q, tau)]
 
 
 def _balance(
@@ -259,8 +313,7 @@ def residual_sample(equations: Equations, beta: Array) -> ResidualSample:
     """Residuals of a few runs of samples, and how they are correlated in time."""
     length = min(SHOWN_SAMPLES // RUNS, equations.samples)
     starts = np.unique(np.linspace(0, equations.samples - length, RUNS).astype(int))
-    places, forces, left = [], [], []
-    total = np.zeros((2, length // 2 + 1, len(equations.groups)))
+    places, forces, left, runs = [], [], [], []
     for start in starts:
         rows, counted = equations.rows(start, start + length)
         measured = np.column_stack([each[:, -1] for each in rows])
@@ -271,21 +324,11 @@ def residual_sample(equations: Equations, beta: Array) -> ResidualSample:
         places.append(np.arange(start, start + length))
         forces.append(np.where(counted, measured, np.nan))
         left.append(np.where(counted, error, np.nan))
-        for lag in range(total.shape[1]):
-            pairs = counted[lag:] & counted[: length - lag]
-            total[0, lag] += (error[lag:] * error[: length - lag] * pairs).sum(axis=0)
-            total[1, lag] += pairs.sum(axis=0)
+        runs.append((error, counted))
     return ResidualSample(
-        np.concatenate(places), np.concatenate(forces), np.concatenate(left), _worth(*total)
-    )
-
-
-def _worth(products: Array, pairs: Array) -> Array:
-    """(groups,) 1 + 2 Σ ρ_k up to the first lag at which ρ is not clear of zero."""
-    mean = products / np.maximum(pairs, 1)
-    rho = mean / np.where(mean[0] > 0.0, mean[0], 1.0)
-    clear = np.cumprod(rho[1:] > 2.0 / np.sqrt(np.maximum(pairs[1:], 1)), axis=0)
-    return np.asarray(1.0 + 2.0 * (rho[1:] * clear).sum(axis=0))
+        np.concatenate(places), np.concatenate(forces), np.concatenate(left),
+        samples_worth_one(runs),
+    )  # fmt: skip
 
 
 def _notes(

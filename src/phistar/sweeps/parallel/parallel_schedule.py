@@ -38,7 +38,7 @@ from phistar.sweeps.schedule import Schedule, strong_components
 
 
 @dataclass(frozen=True, eq=False)
-class Stage:
+class RoundStage:
     """A step of a parallel program, of all links at once or in rounds.
 
     Attributes:
@@ -51,12 +51,12 @@ class Stage:
 
 
 @dataclass(frozen=True, eq=False)
-class Local(Stage):
+class Local(RoundStage):
     """A stream of which every link computes its own, from its own or its neighbours' values."""
 
 
 @dataclass(frozen=True, eq=False)
-class Scan(Stage):
+class Scan(RoundStage):
     """A recursion whose state is an affine function of what is shifted.
 
     Attributes:
@@ -83,7 +83,7 @@ class Scan(Stage):
 
 
 @dataclass(frozen=True, eq=False)
-class Riccati(Stage):
+class RiccatiScan(RoundStage):
     """The articulated inertias, by the star product.
 
     Attributes:
@@ -96,7 +96,7 @@ class Riccati(Stage):
 
 
 @dataclass(frozen=True, eq=False)
-class StarPair(Stage):
+class StarPair(RoundStage):
     """An inward recursion through free joints and the outward one that goes with it.
 
     Attributes:
@@ -105,7 +105,7 @@ class StarPair(Stage):
         entering, acceleration, rates: Streams φ* α of the parent, α, and v̇.
     """
 
-    riccati: Riccati
+    riccati: RiccatiScan
     a: int
     b: int
     tau: int
@@ -126,20 +126,20 @@ class ParallelSchedule:
 
     sequential: Schedule
     program: StreamProgram
-    stages: tuple[Stage, ...]
+    stages: tuple[RoundStage, ...]
 
     @cached_property
-    def riccati(self) -> Riccati | None:
+    def riccati(self) -> RiccatiScan | None:
         """The Riccati recursion whose star products are made, if there is one."""
         for each in self.stages:
-            if isinstance(each, (Riccati, StarPair)):
+            if isinstance(each, (RiccatiScan, StarPair)):
                 return each.riccati if isinstance(each, StarPair) else each
         return None
 
     @property
     def needs_articulated(self) -> bool:
         """Whether articulated inertias are wanted at the links themselves."""
-        return any(isinstance(each, Riccati) for each in self.stages)
+        return any(isinstance(each, RiccatiScan) for each in self.stages)
 
 
 def parallel_schedule(sequential: Schedule) -> ParallelSchedule:
@@ -157,7 +157,7 @@ class _Scheduler:
 
     sequential: Schedule
     program: StreamProgram = field(init=False)
-    maker: dict[int, Stage] = field(default_factory=dict)
+    maker: dict[int, RoundStage] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         given = self.sequential.program
@@ -223,7 +223,7 @@ class _Scheduler:
     def _is_riccati(self, cycle: Cycle) -> bool:
         return any(self.program.nodes[s].op == "articulated_downdate" for s in cycle.members)
 
-    def _riccati(self, cycle: Cycle) -> Riccati:
+    def _riccati(self, cycle: Cycle) -> RiccatiScan:
         nodes = self.program.nodes
         sums = [
             s for s in cycle.members if nodes[s].op == "sum" and cycle.shift in nodes[s].operands
@@ -235,7 +235,7 @@ class _Scheduler:
         terms = zip(nodes[sums[0]].data, nodes[sums[0]].operands, strict=True)
         inertia = self.program.sum([(c, o) for c, o in terms if o != cycle.shift])
         self._make(inertia)
-        return Riccati(self._in_order(cycle, [cycle.shift]), (inertia,), cycle, inertia)
+        return RiccatiScan(self._in_order(cycle, [cycle.shift]), (inertia,), cycle, inertia)
 
     def _scan(self, cycle: Cycle) -> Scan:
         """A recursion as a scan.
@@ -276,7 +276,7 @@ class _Scheduler:
 
     # -- pairs
 
-    def _pair(self, riccati: Riccati, scans: list[Cycle], outward: Cycle) -> None:
+    def _pair(self, riccati: RiccatiScan, scans: list[Cycle], outward: Cycle) -> None:
         """Join an outward recursion with the inward one that feeds it, if they are a pair."""
         pair = _PairFinder(self.program, riccati, outward).found(scans)
         if pair is None:
@@ -299,10 +299,10 @@ class _Scheduler:
 
     # -- order
 
-    def _ordered(self) -> Iterator[Stage]:
+    def _ordered(self) -> Iterator[RoundStage]:
         """The stages that outputs ask for, operands first."""
-        done: set[Stage] = set()
-        stack: list[tuple[Stage, bool]] = []
+        done: set[RoundStage] = set()
+        stack: list[tuple[RoundStage, bool]] = []
         for output in reversed(list(self.program.outputs.values())):
             stack.append((self._maker(output), False))
         while stack:
@@ -317,7 +317,7 @@ class _Scheduler:
             needed = [self._maker(o) for o in reversed(stage.needs)]
             stack += [(each, False) for each in needed if each not in done]
 
-    def _maker(self, stream: int) -> Stage:
+    def _maker(self, stream: int) -> RoundStage:
         if stream not in self.maker:
             scan = self._scan(self._pending[stream])
             for each in scan.gives:
@@ -349,7 +349,7 @@ def _is_joined(op: str, words: tuple[tuple[Word, Fraction], ...], two_sided: boo
 class _PairFinder:
     """The inward recursion that feeds an outward one through the joints of a Riccati recursion."""
 
-    def __init__(self, program: StreamProgram, riccati: Riccati, outward: Cycle) -> None:
+    def __init__(self, program: StreamProgram, riccati: RiccatiScan, outward: Cycle) -> None:
         self.program, self.riccati, self.outward = program, riccati, outward
         by_op = {program.nodes[s].op: s for s in riccati.cycle.members}
         self.G, self.D = by_op["G"], by_op["D"]
@@ -358,6 +358,25 @@ class _PairFinder:
 
     def found(self, scans: list[Cycle]) -> StarPair | None:
         """The pair, or None."""
+        program, fed = self.program, self._sources()
+        if fed is None:
+            return None
+        own, driven = fed
+        nu = defining(program, driven)
+        node = program.nodes[nu]
+        if node.op != "Dsolve" or defining(program, node.operands[0]) != self.D:
+            return None
+        for inward in scans:
+            found = self._fed_by(inward, nu, node.operands[1], own)
+            if found is not None:
+                return found
+        return None
+
+    def _sources(self) -> tuple[dict[int, Fraction], int] | None:
+        """What the outward recursion adds at links with factors, and the rates ν in H*ν.
+
+        None if it is another recursion than a = (I - G H)* φ* a + own + H*ν.
+        """
         outward, program = self.outward, self.program
         if program.nodes[outward.shift].op != "shift_out":
             return None
@@ -373,15 +392,7 @@ class _PairFinder:
         driven = {source: c for (w, source), c in sources.items() if w == (("Ht", ()),)}
         if len(own) + len(driven) != len(sources) or list(driven.values()) != [1]:
             return None
-        nu = defining(program, next(iter(driven)))
-        node = program.nodes[nu]
-        if node.op != "Dsolve" or defining(program, node.operands[0]) != self.D:
-            return None
-        for inward in scans:
-            found = self._fed_by(inward, nu, node.operands[1], own)
-            if found is not None:
-                return found
-        return None
+        return own, next(iter(driven))
 
     def _fed_by(
         self, inward: Cycle, nu: int, innovation: int, own: dict[int, Fraction]

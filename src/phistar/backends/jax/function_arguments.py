@@ -7,15 +7,14 @@ Values cannot be: traced arrays have none. What is not a number goes in and come
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from phistar.arrays import Array
-from phistar.backends.jax.package import as_jax_array
+from phistar.backends.jax.package import JaxArray, as_jax_array
 from phistar.errors import ArgumentError, ShapeError
 
 
 def read_arrays(
-    given: Mapping[str, Any], samples: Mapping[str, tuple[int, ...]], owner: str
+    given: Mapping[str, JaxArray], samples: Mapping[str, tuple[int, ...]], owner: str
 ) -> dict[str, Array]:
     """Values as arrays of JAX.
 

@@ -27,12 +27,12 @@ from phistar.sweeps.op_costs import (
 )
 from phistar.sweeps.parallel import segment_costs as cost
 from phistar.sweeps.parallel.join_tree import Indices, JoinTree, Round
-from phistar.sweeps.parallel.schedule import (
+from phistar.sweeps.parallel.parallel_schedule import (
     Local,
     ParallelSchedule,
-    Riccati,
+    RiccatiScan,
+    RoundStage,
     Scan,
-    Stage,
     StarPair,
 )
 
@@ -95,14 +95,14 @@ class _Counter:
         self.transfers: dict[object, int] = {}
         self.factored: int | None = None
 
-    def count(self, stage: Stage) -> None:
+    def count(self, stage: RoundStage) -> None:
         """One stage."""
         start = max((self.ready[s] for s in stage.needs), default=0)
         if isinstance(stage, Local):
             end = start + self._at_links(stage.gives)
         elif isinstance(stage, Scan):
             end = self._scan(stage, start)
-        elif isinstance(stage, Riccati):
+        elif isinstance(stage, RiccatiScan):
             end = self._riccati(stage, start)
         else:
             assert isinstance(stage, StarPair)
@@ -247,7 +247,7 @@ class _Counter:
             self.factored = start + rounds
         return max(start, self.factored)
 
-    def _riccati(self, stage: Riccati, start: int) -> int:
+    def _riccati(self, stage: RiccatiScan, start: int) -> int:
         through = cost.inertia_through()
         start = self._factor(start) + self._rounds(
             self.tree.down_alone,

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from phistar.errors import ModelError, Problem, UnsafeFileError
+from phistar.loaders.load_report import LoadReport
 from phistar.loaders.mjcf.element_tree import Element, read_tree, render
-from phistar.loaders.report import LoadReport
 from phistar.loaders.robot_source import MAX_BYTES, Source, check_size, read_source
 
 MAX_DEPTH = 250

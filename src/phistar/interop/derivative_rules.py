@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How quantities are differentiated, in quantities again, over the arrays of any package.
+
+A rule gets the arrays of a quantity and gives its results, and for each result and argument the
+derivative: an array of the result's shape with one more axis, or None where there is none. Axes for
+configurations are tangent steps (nv). Rules call quantities through ``Field.call``, so that results
+of rules can be differentiated in turn: inverse and forward dynamics twice by the programs of second
+order, everything that is traced as often as one likes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from phistar.scalar.trace.differentiated import derivative_name
+
+Values = Any
+"""An array of some package."""
+
+
+class Field(Protocol):
+    """Arrays of a package, and the quantities of one robot on them."""
+
+    @property
+    def nv(self) -> int:
+        """Size of joint vectors."""
+
+    @property
+    def on_loops(self) -> bool:
+        """Whether the robot has active loops."""
+
+    def call(self, name: str, *arrays: Values, **choices: Any) -> Sequence[Values]:
+        """The results of a quantity."""
+
+    def names(self, name: str, **choices: Any) -> tuple[Sequence[str], Sequence[str]]:
+        """Names of the results of a quantity, and of its arguments."""
+
+    def einsum(self, text: str, *arrays: Values) -> Values:
+        """As of NumPy."""
+
+    def moveaxis(self, x: Values, source: int, target: int) -> Values:
+        """As of NumPy."""
+
+    def eye(self, size: int, like: Values) -> Values:
+        """The identity in the precision of an array."""
+
+    def zeros_like(self, x: Values) -> Values:
+        """Zeros."""
+
+    def stack(self, entries: Sequence[Values]) -> Values:
+        """Arrays (...) as (..., n)."""
+
+    def refuse(self, text: str) -> None:
+        """Raise: there is no such derivative."""
+
+
+Partials = list[list[Values | None]]
+Rule = Callable[
+    [Field, str, Mapping[str, Any], tuple[Values, ...]], tuple[Sequence[Values], Partials]
+]
+"""Field, name, choices and arrays -> results, and derivatives [result][argument]."""
+
+
+def inverse_dynamics(
+    f: Field, name: str, choices: Mapping[str, Any], x: tuple[Values, ...]
+) -> tuple[Sequence[Values], Partials]:
+    """By ``linearize_inverse``."""
+    tau, *by = f.call("linearize_inverse", *x)
+    return (tau,), [list(by)]
+
+
+def forward_dynamics(
+    f: Field, name: str, choices: Mapping[str, Any], x: tuple[Values, ...]
+) -> tuple[Sequence[Values], Partials]:
+    """By ``linearize``."""
+    vdot, *by = f.call("linearize", *x)
+    return (vdot,), [list(by)]
+
+
+def bias_force(
+    f: Field, name: str, choices: Mapping[str, Any], x: tuple[Values, ...]
+) -> tuple[Sequence[Values], Partials]:
+    """Inverse dynamics without accelerations."""
+    tau, by_q, by_v, _ = f.call("linearize_inverse", *x, f.zeros_like(x[1]))
+    return (tau,), [[by_q, by_v]]
+
+
+def gravity_force(
+    f: Field, name: str, choices: Mapping[str, Any], x: tuple[Values, ...]
+) -> tuple[Sequence[Values], Partials]:
+    """Inverse dynamics at rest."""
+    nothing = f.zeros_like(x[0][..., :1]) * f.zeros_like(f.eye(f.nv, x[0])[0])
+    tau, by_q, _, _ = f.call("linearize_inverse", *x, nothing, nothing)
+    return (tau,), [[by_q]]
+
+
+def potential_energy(
+    f: Field, name: str, choices: Mapping[str, Any], x: tuple[Values, ...]
+) -> tuple[Sequence[Values], Partials]:
+    """Its gradient is the force of gravity."""
+    return f.call(name, *x), [[f.call("gravity_force", *x)[0]]]
+
+
+def mass_matrix(
+    f: Field, name: str, choices: Mapping[str, Any], x: tuple[Values, ...]
+) -> tuple[Sequence[Values], Partials]:
+    """By the program for ∂𝓜/∂q."""
+    return f.call(name, *x), [[mass_matrix_q(f, x[0])]]
+
+
+def mass_matrix_inverse(
+    f: Field, name: str, choices: Mapping[str, Any], x: tuple[Values, ...]
+) -> tuple[Sequence[Values], Partials]:
+    """-𝓜⁻¹ ∂𝓜 𝓜⁻¹."""
+    (inverse,) = f.call(name, *x)
+    by_q = -f.einsum("...ia,...abk,...bj->...ijk", inverse, mass_matrix_q(f, x[0]), inverse)
+    return (inverse,), [[by_q]]
+
+
+def mass_matrix_q(f: Field, q: Values) -> Values:
+    """∂𝓜/∂q (..., nv, nv, nv): [i, j, k] along the step e_k."""
+    (found,) = f.call("mass_matrix_q", q[..., None, :], f.eye(f.nv, q))
+    return f.moveaxis(found, -3, -2)
+
+
+def mass_matrix_times_q(
+    f: Field, name: str, choices: Mapping[str, Any], x: tuple[Values, ...]
+) -> tuple[Sequence[Values], Partials]:
+    """Of ∂(𝓜 x)/∂q with respect to q and x."""
+    q, vdot = x
+    (second,) = f.call("mass_matrix_qq", q[..., None, :], vdot[..., None, :], f.eye(f.nv, q))
+    by_x = mass_matrix_q(f, q).swapaxes(-1, -2)
+    return f.call(name, *x), [[f.moveaxis(second, -3, -2), by_x]]
+
+
+def inverse_second(f: Field, q: Values, v: Values, vdot: Values) -> tuple[Values, ...]:
+    """Second derivatives qq, qv, vv, q_vdot of inverse dynamics, [result, first, second]."""
+    unit = f.eye(f.nv, q)
+    q1, v1, vdot1 = (x[..., None, :] for x in (q, v, vdot))
+    (qq,) = f.call("inverse_dynamics_qq", q1, v1, vdot1, unit)
+    (qv,) = f.call("inverse_dynamics_qv", q1, v1, unit)
+    (vv,) = f.call("inverse_dynamics_vv", q1, v1, unit)
+    slices = (f.moveaxis(x, -3, -2) for x in (qq, qv, vv))
+    return (*slices, mass_matrix_q(f, q).swapaxes(-1, -2))
+
+
+def linearize_inverse(
+    f: Field, name: str, choices: Mapping[str, Any], x: tuple[Values, ...]
+) -> tuple[Sequence[Values], Partials]:
+    """By the second derivatives of inverse dynamics."""
+    values = f.call(name, *x)
+    qq, qv, vv, q_vdot = inverse_second(f, *x)
+    return values, [
+        list(values[1:]),
+        [qq, qv, q_vdot],
+        [qv.swapaxes(-1, -2), vv, None],
+        [q_vdot.swapaxes(-1, -2), None, None],
+    ]
+
+
+def linearize(
+    f: Field, name: str, choices: Mapping[str, Any], x: tuple[Values, ...]
+) -> tuple[Sequence[Values], Partials]:
+    """By those of inverse dynamics, through 𝓜v̇ + C = τ."""
+    if f.on_loops:
+        f.refuse("second derivatives of forward dynamics with closed loops")
+    values = vdot, by_q, by_v, inverse = f.call(name, *x)
+    qq, qv, vv, mass_q = inverse_second(f, *x[:2], vdot)
+
+    def solved(tensor: Values) -> Values:
+        return -f.einsum("...il,...ljk->...ijk", inverse, tensor)
+
+    def felt(change: Values) -> Values:
+        return f.einsum("...ijl,...lk->...ijk", mass_q, change)
+
+    bent = felt(by_q)
+    qq = solved(qq + bent + bent.swapaxes(-1, -2))
+    qv, vv, q_tau = solved(qv + felt(by_v)), solved(vv), solved(felt(inverse))
+    return values, [
+        [by_q, by_v, inverse],
+        [qq, qv, q_tau],
+        [qv.swapaxes(-1, -2), vv, None],
+        [q_tau.swapaxes(-1, -2), None, None],
+    ]
+
+
+def _change(name: str) -> Rule:
+    """Of the change of a result along directions, ``name_jvp``, by the matrices."""
+
+    def rule(
+        f: Field, _: str, choices: Mapping[str, Any], x: tuple[Values, ...]
+    ) -> tuple[Sequence[Values], Partials]:
+        at, along = x[:3], x[3:]
+        values, partials = SECOND[name](f, MATRICES[name], choices, at)
+        total = sum((m * d[..., None, :]).sum(-1) for m, d in zip(values[1:], along, strict=True))
+        by: list[Values | None] = [None] * 3
+        for d, row in zip(along, partials[1:], strict=True):
+            for k, tensor in enumerate(row):
+                if tensor is not None:
+                    term = (tensor * d[..., None, :, None]).sum(-2)
+                    by[k] = term if by[k] is None else by[k] + term
+        return (total,), [[*by, *values[1:]]]
+
+    return rule
+
+
+def _gradient(name: str) -> Rule:
+    """Of the gradient of w · result, ``name_vjp``, by the matrices."""
+
+    def rule(
+        f: Field, _: str, choices: Mapping[str, Any], x: tuple[Values, ...]
+    ) -> tuple[Sequence[Values], Partials]:
+        *at, w = x
+        values, partials = SECOND[name](f, MATRICES[name], choices, tuple(at))
+        found = [(m * w[..., :, None]).sum(-2) for m in values[1:]]
+        rows: Partials = []
+        for m, row in zip(values[1:], partials[1:], strict=True):
+            by = [None if t is None else (t * w[..., :, None, None]).sum(-3) for t in row]
+            rows.append([*by, m.swapaxes(-1, -2)])
+        return found, rows
+
+    return rule
+
+
+SECOND: dict[str, Rule] = {
+    "inverse_dynamics": linearize_inverse,
+    "forward_dynamics": linearize,
+}
+"""Rules of the matrices of a quantity, by its name."""
+MATRICES = {"inverse_dynamics": "linearize_inverse", "forward_dynamics": "linearize"}
+"""What has them."""
+inverse_dynamics_jvp, forward_dynamics_jvp = (_change(name) for name in SECOND)
+inverse_dynamics_vjp, forward_dynamics_vjp = (_gradient(name) for name in SECOND)
+
+
+def by_own_program(
+    f: Field, name: str, choices: Mapping[str, Any], x: tuple[Values, ...]
+) -> tuple[Sequence[Values], Partials]:
+    """Operation by operation, by the program of the quantity itself."""
+    results, arguments = f.names(name, **choices)
+    prime = name + "'"
+    found = dict(zip(f.names(prime, **choices)[0], f.call(prime, *x, **choices), strict=True))
+    partials: Partials = [
+        [found[derivative_name(result, argument)] for argument in arguments] for result in results
+    ]
+    return [found[result] for result in results], partials

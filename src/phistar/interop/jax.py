@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A robot in JAX: ``from phistar.interop import jax as pj; r = pj.wrap(robot)``.
+
+``r`` has the methods of the robot as functions of JAX arrays, for ``jit``, ``vmap``, ``grad``,
+``scan`` and the rest. See docs/interop_jax.md. Needs the extra ``phistar[jax]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from phistar.backends.jax.package import as_jax_array, jax
+from phistar.errors import ArgumentError, UnknownNameError
+from phistar.interop.jax_calculations import REALS, FfiField, XlaField
+from phistar.interop.wrapped import WrappedRobot, require_robot
+from phistar.robot import Robot
+
+ENGINES = ("ffi", "xla", "callback")
+"""Our machine code as custom calls of XLA; what XLA compiles itself; Python, called back."""
+
+__all__ = ("ENGINES", "JaxRobot", "wrap")
+
+
+class JaxRobot(WrappedRobot):
+    """A robot on arrays of JAX.
+
+    Attributes:
+        engine: Which of ``ENGINES`` computes.
+    """
+
+    package = "JAX"
+
+    def __init__(self, robot: Robot, engine: str) -> None:
+        field: Any = None
+        if engine == "xla":
+            field = XlaField(robot)
+        else:
+            field = FfiField(robot, callback=engine == "callback")
+        super().__init__(robot, field)
+        self.engine = engine
+
+    def _array(self, value: Any, name: str) -> Any:
+        array = as_jax_array(value, name)
+        if str(array.dtype) not in REALS:
+            if array.dtype.kind in "biu":
+                return array.astype(jax().numpy.result_type(float))
+            if not (self.engine == "xla" and array.dtype.kind == "c"):
+                raise ArgumentError(
+                    f"{name} has dtype {array.dtype}; machine code computes in "
+                    f"{' and '.join(REALS)}: convert it, {name}.astype('float32')"
+                )
+        return array
+
+    def _promoted(self, arrays: Mapping[str, Any]) -> list[Any]:
+        dtype = jax().numpy.result_type(*arrays.values())
+        return [x.astype(dtype) for x in arrays.values()]
+
+
+def wrap(robot: Robot, engine: str = "ffi") -> JaxRobot:
+    """A robot on arrays of JAX.
+
+    Args:
+        robot: The robot.
+        engine: ``"ffi"``: our machine code, for processors; ``"xla"``: functions that XLA compiles
+            and JAX differentiates, for accelerators and ``jax.export`` (programs of sweeps only);
+            ``"callback"``: Python, called back. Where XLA cannot call machine code, ``"ffi"``
+            becomes ``"callback"``, with a warning.
+
+    Raises:
+        MissingExtraError: JAX is not installed.
+        UnknownNameError: No such engine.
+        ArgumentError: It is no robot.
+    """
+    if engine not in ENGINES:
+        raise UnknownNameError("engine", engine, ENGINES)
+    jax()
+    require_robot(robot)
+    if engine == "ffi":
+        from phistar.interop.jax_ffi import handler
+
+        engine = "ffi" if handler() is not None else "callback"
+    return JaxRobot(robot, engine)

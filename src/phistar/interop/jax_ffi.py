@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Our machine code as custom calls of XLA: handler, descriptors, and a trial before first use."""
+
+from __future__ import annotations
+
+import ctypes
+import secrets
+import sys
+import weakref
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from phistar.backends.jax.package import jax, jax_extension
+from phistar.errors import PhistarError, PhistarWarning, warn
+from phistar.interop.xla_handler import DESCRIPTOR_HEAD, FUNCTIONS, MAX_ARRAYS, handler_text
+from phistar.interop.xla_header import XlaHeader
+from phistar.thresholds import POLICY
+
+if TYPE_CHECKING:
+    from phistar.backends.llvm.run.jit import LoadedCode
+    from phistar.backends.llvm.run.machine_kernel import MachineKernel
+
+TARGET = "phistar_kernel"
+BATCH_TARGET = "phistar_kernel_batched"
+"""Names of the same handler; XLA may cut calls of the second one between devices."""
+
+
+class CallbackWarning(PhistarWarning):
+    """XLA cannot call machine code here; Python is called back instead, which is slower."""
+
+
+class FfiError(PhistarError):
+    """Foreign functions of this JAX are not what they should be."""
+
+
+class Handler:
+    """The handler in memory, registered with XLA.
+
+    Attributes:
+        process: The number that call sites of this process have.
+    """
+
+    def __init__(self) -> None:
+        from phistar.backends.llvm.run import jit
+
+        ffi = jax_extension().ffi
+        header = XlaHeader.of(ffi.include_dir())
+        self.process = secrets.randbits(62) + 1
+        yields = sys.platform != "win32"
+        text = handler_text(header, self.process, yields, POLICY.pieces_per_thread)
+        self.code: LoadedCode = jit.load(text, symbols=FUNCTIONS)
+        at = self.code.symbols
+        place = ctypes.CFUNCTYPE(ctypes.c_void_p)
+        ffi.register_ffi_type(
+            "phistar_kernel_state",
+            {
+                "type_id": _capsule(place(at["type_id"])()),
+                "type_info": _capsule(place(at["type_info"])()),
+            },
+            platform="cpu",
+        )
+        stages = {name: _capsule(at[name]) for name in ("instantiate", "execute")}
+        for name in (TARGET, BATCH_TARGET):
+            ffi.register_ffi_target(name, stages, platform="cpu")
+        ffi.register_ffi_target_as_batch_partitionable(BATCH_TARGET)
+
+    def double(self, x: Any) -> Any:
+        """Twice an array of float32, by a kernel of the handler's own: a trial."""
+        trial = KernelHandle.of_code(self, self.code.kernel, (1,), (1,), 4)
+        from phistar.interop.jax_primitives import kernel_primitive
+
+        call = kernel_primitive()
+        run = jax().jit(lambda x: call.bind(x, handle=trial, shapes=((1,),))[0])
+        return run(x)
+
+
+def _capsule(address: int) -> Any:
+    return jax_extension().ffi.pycapsule(ctypes.c_void_p(address))
+
+
+@cache
+def handler() -> Handler | None:
+    """The handler, if XLA calls it as it should; None, with a warning, if not."""
+    try:
+        made = Handler()
+        given = np.arange(5, dtype=np.float32)[:, None]
+        found = np.asarray(made.double(given))
+        if not np.array_equal(found, 2.0 * given):
+            raise FfiError(f"a trial gave {found.ravel()}, expected {2.0 * given.ravel()}")
+    except (PhistarError, RuntimeError, AttributeError, TypeError, ValueError) as error:
+        version = getattr(jax(), "__version__", "?")
+        warn(
+            f"JAX {version} cannot call machine code of phistar ({error}); it calls back Python "
+            "instead, which costs some 0.1 ms a call",
+            CallbackWarning,
+        )
+        return None
+    return made
+
+
+_graves: list[tuple[object, np.ndarray[Any, np.dtype[np.int64]]]] = []
+"""Code that Python has dropped and that executables of XLA may still run."""
+
+
+def _bury(code: object, words: np.ndarray[Any, np.dtype[np.int64]]) -> None:
+    _graves.append((code, words))
+    release_unused()
+
+
+def release_unused() -> int:
+    """Free code that no executable runs any more; how many are left."""
+    _graves[:] = [grave for grave in _graves if grave[1][0] != 0]
+    return len(_graves)
+
+
+class KernelHandle:
+    """A kernel that call sites of XLA may name; it lives as long as one of them does.
+
+    Attributes:
+        address: Of its descriptor, see ``interop.xla_handler``.
+        process: The number of this process.
+    """
+
+    def __init__(
+        self,
+        process: int,
+        code: object,
+        words: np.ndarray[Any, np.dtype[np.int64]],
+        inputs: int,
+    ) -> None:
+        release_unused()
+        self.process = process
+        self.inputs = inputs
+        self.address = int(words.ctypes.data)
+        weakref.finalize(self, _bury, code, words).atexit = False
+
+    @classmethod
+    def of_code(
+        cls,
+        handler: Handler,
+        kernel: int,
+        inputs: tuple[int, ...],
+        outputs: tuple[int, ...],
+        width: int,
+    ) -> KernelHandle:
+        """A kernel of the handler's own."""
+        words = _descriptor(kernel, 64, inputs, outputs, width, 1 << 40, 1, 0)
+        return cls(handler.process, handler, words, len(inputs))
+
+    @classmethod
+    def of_kernel(cls, handler: Handler, kernel: MachineKernel) -> KernelHandle:
+        """A kernel of ours."""
+        from phistar.backends.llvm.emit.skeleton import streamed_outputs
+        from phistar.backends.llvm.run.calls import usable_threads
+
+        call = kernel.call
+        signature = call.signature
+        samples = max(int(POLICY.min_nanoseconds_per_thread / max(call.cost_ns, 1e-3)), 1)
+        words = _descriptor(
+            call.address,
+            call.workspace_bytes,
+            tuple(signature.inputs.values()),
+            tuple(signature.outputs.values()),
+            call.dtype.itemsize,
+            samples,
+            usable_threads(),
+            sum(streamed_outputs(signature).values()),
+        )
+        return cls(handler.process, kernel, words, len(signature.inputs))
+
+
+def _descriptor(
+    kernel: int,
+    workspace: int,
+    inputs: tuple[int, ...],
+    outputs: tuple[int, ...],
+    width: int,
+    samples_per_thread: int,
+    threads: int,
+    streamed: int,
+) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Words as ``interop.xla_handler`` says."""
+    if len(inputs) + len(outputs) > MAX_ARRAYS:
+        raise FfiError(f"a kernel has {len(inputs) + len(outputs)} arrays, at most {MAX_ARRAYS}")
+    head = (
+        0, kernel, workspace, len(inputs), len(outputs), width, samples_per_thread, threads,
+        streamed, max(int(POLICY.min_streamed_bytes), 1),
+    )  # fmt: skip
+    assert len(head) == DESCRIPTOR_HEAD
+    return np.array([*head, *inputs, *outputs], dtype=np.int64)

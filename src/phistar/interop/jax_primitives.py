@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two primitives of JAX: a quantity of a robot, and a kernel of machine code.
+
+A quantity is what users' functions are made of. It is differentiated by its rule, into quantities
+again; a map over it becomes its batch; for XLA it is a call of a kernel, or of Python where there
+is none. Its arrays are (*batch, size), batches of one rank, each whole or of ones alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from phistar.backends.jax.package import jax, jax_extension
+from phistar.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from phistar.interop.jax_calculations import JaxCalculation
+
+Shapes = tuple[tuple[int, ...], ...]
+
+
+def batch_of(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The batch of arrays (*batch, size) of one rank."""
+    return tuple(np.broadcast_shapes(*(shape[:-1] for shape in shapes)))
+
+
+def fill_batches(arrays: Sequence[Any]) -> list[Any]:
+    """Arrays whose batches broadcast, as ones of one rank, each whole or of ones alone."""
+    jnp = jax().numpy
+    batch = tuple(np.broadcast_shapes(*(x.shape[:-1] for x in arrays)))
+    found = []
+    for x in arrays:
+        own = (1,) * (len(batch) - x.ndim + 1) + x.shape[:-1]
+        if own not in (batch, (1,) * len(batch)):
+            x, own = jnp.broadcast_to(x, (*batch, x.shape[-1])), batch
+        found.append(x.reshape((*own, x.shape[-1])))
+    return found
+
+
+# -- quantities
+
+
+@cache
+def quantity_primitive() -> Any:
+    """The primitive of quantities; parameter ``calc``."""
+    ext = jax_extension()
+    made = ext.core.Primitive("phistar_quantity")
+    made.multiple_results = True
+    made.def_impl(lambda *arrays, calc: calc.compiled(*arrays))
+    made.def_abstract_eval(_quantity_shapes)
+    ext.ad.primitive_jvps[made] = _quantity_jvp
+    ext.ad.primitive_transposes[made] = _quantity_transpose
+    ext.batching.primitive_batchers[made] = _quantity_batch
+    ext.mlir.register_lowering(made, _lower_quantity)
+    return made
+
+
+def _quantity_shapes(*avals: Any, calc: JaxCalculation) -> list[Any]:
+    batch = batch_of([each.shape for each in avals])
+    shaped = jax_extension().ShapedArray
+    return [shaped((*batch, *shape), avals[0].dtype) for shape in calc.shapes]
+
+
+def _quantity_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, calc: JaxCalculation
+) -> tuple[Sequence[Any], Sequence[Any]]:
+    zero = jax_extension().ad.Zero
+    moved = [
+        None if type(t) is zero else calc.tangent(i, x, t)
+        for i, (x, t) in enumerate(zip(primals, tangents, strict=True))
+    ]
+    return calc.linearized(tuple(primals), moved)
+
+
+def _quantity_transpose(
+    gradients: Sequence[Any], *arrays: Any, calc: JaxCalculation
+) -> list[Any | None]:
+    """Of a change along directions, which is linear in them: the product in O(n) backward."""
+    ad = jax_extension().ad
+    if not calc.is_change:
+        raise ArgumentError(f"{calc.name} is not linear in its arguments")
+    (gradient,) = gradients
+    count = len(arrays) // 2
+    if type(gradient) is ad.Zero:
+        return [None] * len(arrays)
+    found = calc.pulled(arrays[:count], gradient)
+    wanted = [ad.is_undefined_primal(x) for x in arrays[count:]]
+    shapes = [x.aval.shape if ad.is_undefined_primal(x) else None for x in arrays[count:]]
+    back = [
+        summed_to(g, shape) if want else None
+        for g, want, shape in zip(found, wanted, shapes, strict=True)
+    ]
+    return [*(None,) * count, *back]
+
+
+def summed_to(x: Any, shape: Any) -> Any:
+    """Summed over the axes along which an array of a shape was broadcast."""
+    axes = tuple(i for i, (a, b) in enumerate(zip(x.shape, shape, strict=True)) if a != b)
+    return x.sum(axes, keepdims=True) if axes else x
+
+
+def _quantity_batch(
+    arrays: Sequence[Any], dims: Sequence[int | None], *, calc: JaxCalculation
+) -> tuple[Any, Any]:
+    jnp = jax().numpy
+    if calc.has_one_state(dims):
+        # Many directions at the same states: matrices once, and their products.
+        return calc.by_matrices(arrays, dims)
+    ready = [
+        x[None] if axis is None else jnp.moveaxis(x, axis, 0)
+        for x, axis in zip(arrays, dims, strict=True)
+    ]
+    found = quantity_primitive().bind(*fill_batches(ready), calc=calc)
+    return found, (0,) * len(found)
+
+
+def _lower_quantity(ctx: Any, *operands: Any, calc: JaxCalculation) -> Any:
+    mlir = jax_extension().mlir
+    _refuse_export(ctx, calc.name)
+    platforms = tuple(ctx.platforms or ctx.module_context.platforms)
+    if platforms != ("cpu",):
+        raise ArgumentError(
+            f"{calc.name} is machine code for this processor, asked for on "
+            f"{', '.join(platforms)}: wrap(robot, engine='xla') compiles it for accelerators"
+        )
+    return mlir.lower_fun(calc.lowered, multiple_results=True)(ctx, *operands)
+
+
+def _refuse_export(ctx: Any, name: str) -> None:
+    parameters = getattr(ctx.module_context, "lowering_parameters", None)
+    if getattr(parameters, "for_export", False):
+        raise ArgumentError(
+            f"{name} cannot be exported: it is machine code in the memory of this process, which "
+            "no other one has; wrap(robot, engine='xla') makes functions that jax.export takes"
+        )
+
+
+# -- kernels
+
+
+@cache
+def kernel_primitive() -> Any:
+    """The primitive of kernels; parameters ``handle`` and ``shapes`` of the outputs."""
+    ext = jax_extension()
+    made = ext.core.Primitive("phistar_kernel")
+    made.multiple_results = True
+    made.def_abstract_eval(_kernel_shapes)
+    ext.mlir.register_lowering(made, _lower_kernel, platform="cpu")
+    return made
+
+
+def _kernel_shapes(*avals: Any, handle: Any, shapes: Shapes) -> list[Any]:
+    del handle
+    batch = batch_of([each.shape for each in avals])
+    shaped = jax_extension().ShapedArray
+    return [shaped((*batch, *shape), avals[0].dtype) for shape in shapes]
+
+
+def _lower_kernel(ctx: Any, *operands: Any, handle: Any, shapes: Shapes) -> Any:
+    from phistar.interop.jax_ffi import BATCH_TARGET, TARGET
+
+    _refuse_export(ctx, "a kernel")
+    ctx.module_context.add_keepalive(handle)
+    batches = {aval.shape[:-1] for aval in ctx.avals_in}
+    whole = len(batches) == 1 and math.prod(next(iter(batches))) > 1
+    lower = jax_extension().ffi.ffi_lowering(BATCH_TARGET if whole else TARGET)
+    return lower(
+        ctx, *operands, kernel=np.int64(handle.address), process=np.int64(handle.process)
+    )

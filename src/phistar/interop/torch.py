@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A robot in PyTorch: ``from phistar.interop import torch as pt; r = pt.wrap(robot)``.
+
+``r`` has the methods of the robot as functions of tensors, differentiable in both modes. See
+docs/torch.md. Needs the extra ``phistar[torch]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from phistar.errors import ArgumentError
+from phistar.interop.torch_calculations import TorchField
+from phistar.interop.torch_import import torch
+from phistar.interop.wrapped import WrappedRobot, require_robot
+from phistar.robot import Robot
+
+__all__ = ("TorchRobot", "wrap")
+
+
+class TorchRobot(WrappedRobot):
+    """A robot on tensors of PyTorch."""
+
+    package = "PyTorch"
+
+    def __init__(self, robot: Robot, move: bool) -> None:
+        super().__init__(robot, TorchField(robot))
+        self._move = move
+
+    def __reduce__(self) -> Any:
+        """Made again from its robot, in another process too."""
+        return wrap, (self.robot, self._move)
+
+    def _array(self, value: Any, name: str) -> Any:
+        package = self.field.torch
+        tensor = value if isinstance(value, package.Tensor) else package.as_tensor(value)
+        if tensor.device.type != "cpu":
+            if not self._move:
+                raise ArgumentError(
+                    f"{name} is on {tensor.device}; machine code runs on the processor: pass "
+                    f"{name}.cpu(), or wrap(robot, move=True) to have tensors moved at every call"
+                )
+            tensor = tensor.cpu()
+        if not tensor.dtype.is_floating_point and not tensor.dtype.is_complex:
+            tensor = tensor.to(package.get_default_dtype())
+        if tensor.dtype not in (package.float64, package.float32):
+            raise ArgumentError(
+                f"{name} has dtype {tensor.dtype}; machine code computes in torch.float64 and "
+                f"torch.float32: convert it, {name}.float()"
+            )
+        return tensor
+
+    def _promoted(self, arrays: Mapping[str, Any]) -> list[Any]:
+        dtypes = {x.dtype for x in arrays.values()}
+        if len(dtypes) == 1:
+            return list(arrays.values())
+        # Numbers without axes, a length of time for example, have no precision of their own.
+        wide = {x.dtype for x in arrays.values() if x.ndim} or dtypes
+        package = self.field.torch
+        dtype = package.float64 if package.float64 in wide else package.float32
+        return [x.to(dtype) for x in arrays.values()]
+
+
+def wrap(robot: Robot, move: bool = False) -> TorchRobot:
+    """A robot on tensors of PyTorch.
+
+    Args:
+        robot: The robot.
+        move: Take tensors of other devices, too: they are copied to the processor, and results stay
+            there.
+
+    Raises:
+        MissingExtraError: PyTorch is not installed.
+        PackageVersionError: It is too old.
+        ArgumentError: It is no robot.
+    """
+    torch()
+    require_robot(robot)
+    return TorchRobot(robot, move)

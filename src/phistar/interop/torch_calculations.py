@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Quantities of one robot on tensors of PyTorch.
+
+A quantity is a ``torch.autograd.Function`` with rules for both modes and for maps, by our programs.
+Where ``torch.compile`` traces, which knows no such functions with rules of their own, it is the
+operator ``phistar::quantity`` of ``torch.library``, with the same backward rule. Both end in
+``TorchCalculation.run``: memory of contiguous tensors is read where it is.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from phistar.errors import ArgumentError
+from phistar.interop.product_rules import PULLS, PUSHES
+from phistar.interop.quantities import Calculation, calculation
+from phistar.interop.tangents import ArrayNamespace, ConfigurationSpace
+from phistar.interop.torch_import import torch
+from phistar.model.kinematic_loops import active_loops
+from phistar.robot import Robot
+
+_numbers = itertools.count(1)
+_by_number: weakref.WeakValueDictionary[int, TorchField] = weakref.WeakValueDictionary()
+"""Robots as operators name them: graphs hold numbers and names, not objects."""
+
+
+class _Traced(threading.local):
+    """Whether quantities are operators in this thread, because a graph is being made."""
+
+    on = False
+
+
+_traced = _Traced()
+
+
+class TorchField:
+    """Quantities of a robot, and arithmetic of PyTorch.
+
+    Attributes:
+        robot: The robot.
+        space: Its configurations.
+        number: Its name in graphs.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self.robot = robot
+        self.torch = package = torch()
+        namespace = ArrayNamespace(package, lambda parts: package.cat(list(parts), -1))
+        self.space = ConfigurationSpace(robot.model, namespace)
+        self.nv = robot.nv
+        self.on_loops = bool(active_loops(robot.model.loops))
+        self.number = next(_numbers)
+        self._operator = quantity_operator()
+        self._apply = function_class().apply
+        _by_number[self.number] = self
+        self._known: dict[tuple[object, ...], TorchCalculation] = {}
+
+    def calculation(self, name: str, choices: Mapping[str, Any]) -> TorchCalculation:
+        """A quantity; the same object for the same choices."""
+        named = ((k, tuple(x) if isinstance(x, list) else x) for k, x in choices.items())
+        key = (name, *sorted(named))
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = TorchCalculation(
+                self, calculation(self.robot, name, **choices)
+            )
+        return found
+
+    def names(self, name: str, **choices: Any) -> tuple[Sequence[str], Sequence[str]]:
+        """See ``Field``."""
+        made = self.calculation(name, choices).made
+        return made.results, made.arguments
+
+    def call(self, name: str, *arrays: Any, **choices: Any) -> Sequence[Any]:
+        """See ``Field``."""
+        package = self.torch
+        batch = package.broadcast_shapes(*(x.shape[:-1] for x in arrays))
+        whole = [x.expand(*batch, x.shape[-1]) for x in arrays]
+        if package.compiler.is_compiling() or _traced.on:
+            return list(self._operator(whole, self.number, name, _encoded(choices)))
+        found: Sequence[Any] = self._apply(self.calculation(name, choices), *whole)
+        return found
+
+    def einsum(self, text: str, *arrays: Any) -> Any:
+        """See ``Field``."""
+        return self.torch.einsum(text, *arrays)
+
+    def moveaxis(self, x: Any, source: int, target: int) -> Any:
+        """See ``Field``."""
+        return self.torch.moveaxis(x, source, target)
+
+    def eye(self, size: int, like: Any) -> Any:
+        """See ``Field``."""
+        return self.torch.eye(size, dtype=like.dtype, device=like.device)
+
+    def zeros_like(self, x: Any) -> Any:
+        """See ``Field``."""
+        return self.torch.zeros_like(x)
+
+    def stack(self, entries: Sequence[Any]) -> Any:
+        """See ``Field``."""
+        return self.torch.stack(list(entries), -1)
+
+    def refuse(self, text: str) -> None:
+        """See ``Field``."""
+        raise ArgumentError(f"robot '{self.robot.name}': there are no {text}")
+
+
+class TorchCalculation:
+    """A quantity as operators know it.
+
+    Attributes:
+        field: The robot's quantities.
+        made: What it is.
+    """
+
+    def __init__(self, field: TorchField, made: Calculation) -> None:
+        self.field = field
+        self.made = made
+
+    # -- values
+
+    def run(self, tensors: Sequence[Any]) -> list[Any]:
+        """The results, on the processor."""
+        package = torch()
+        arrays = [x.detach().numpy() for x in tensors]
+        batch = arrays[0].shape[:-1]
+        found = self.made.run(*arrays)
+        shapes = [(*batch, *shape) for shape in self.made.shapes]
+        return [
+            package.from_numpy(_owned(x, shape)) for x, shape in zip(found, shapes, strict=True)
+        ]
+
+    def shaped(self, tensors: Sequence[Any]) -> list[Any]:
+        """Empty tensors of the shapes of the results."""
+        batch = tensors[0].shape[:-1]
+        return [tensors[0].new_empty((*batch, *shape)) for shape in self.made.shapes]
+
+    # -- derivatives
+
+    def pull(self, tensors: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
+        """Gradients with respect to the arguments, from those with respect to the results."""
+        rule = PULLS.get(self.made.name)
+        model = self.made.model
+        if rule is not None and not self.field.on_loops:
+            found = rule(self.field, model, tuple(tensors), gradients)
+        else:
+            found = self._pull_by_matrices(tensors, gradients)
+        return [self._to_numbers(i, x, g) for i, (x, g) in enumerate(zip(tensors, found, strict=True))]
+
+    def push(self, tensors: Sequence[Any], changes: Sequence[Any]) -> list[Any]:
+        """Changes of the results, from those of the arguments."""
+        moved = [self._tangent(i, x, d) for i, (x, d) in enumerate(zip(tensors, changes, strict=True))]
+        rule = PUSHES.get(self.made.name)
+        if rule is not None and not self.field.on_loops:
+            return rule(self.field, self.made.model, tuple(tensors), moved)
+        values, partials = self._matrices(tensors)
+        found = []
+        for value, row in zip(values, partials, strict=True):
+            total = self.field.zeros_like(value)
+            for partial, change in zip(row, moved, strict=True):
+                if partial is not None:
+                    wide = change.reshape(
+                        (*change.shape[:-1], *(1,) * (partial.ndim - change.ndim), -1)
+                    )
+                    total = total + (partial * wide).sum(-1)
+            found.append(total)
+        return found
+
+    def _pull_by_matrices(self, tensors: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
+        values, partials = self._matrices(tensors)
+        batch = tensors[0].ndim - 1
+        found: list[Any] = [None] * len(tensors)
+        for gradient, value, row in zip(gradients, values, partials, strict=True):
+            for i, partial in enumerate(row):
+                if partial is None:
+                    continue
+                term = partial * gradient[..., None]
+                axes = tuple(range(batch, value.ndim))
+                term = term.sum(axes) if axes else term
+                found[i] = term if found[i] is None else found[i] + term
+        widths = [
+            self.field.nv if self.made.is_configuration(i) else x.shape[-1]
+            for i, x in enumerate(tensors)
+        ]
+        return [
+            x.new_zeros((*x.shape[:-1], width)) if each is None else each
+            for x, width, each in zip(tensors, widths, found, strict=True)
+        ]
+
+    def _matrices(self, tensors: Sequence[Any]) -> Any:
+        rule = self.made.rule
+        if rule is None:
+            raise ArgumentError(
+                f"there is no derivative of {self.made.name}: inverse and forward dynamics have "
+                "two, matrices of them one"
+            )
+        return rule(self.field, self.made.name, self.made.choices, tuple(tensors))
+
+    def _tangent(self, argument: int, x: Any, change: Any) -> Any:
+        """The change of an argument along its directions: tangent steps of configurations."""
+        if not self.made.is_configuration(argument):
+            return change
+        return self.field.space.velocity_of(x, change)
+
+    def _to_numbers(self, argument: int, x: Any, gradient: Any) -> Any:
+        """A gradient along directions as one with respect to the numbers of an argument."""
+        if not self.made.is_configuration(argument) or self.field.space.is_euclidean:
+            return gradient
+        nq = x.shape[-1]
+        # The adjoint of velocity_of, which is linear in the rates: its columns.
+        units = self.field.eye(nq, x)
+        columns = self.field.space.velocity_of(
+            x[..., None, :].expand(*x.shape[:-1], nq, nq), units.expand(*x.shape[:-1], nq, nq)
+        )
+        return (columns * gradient[..., None, :]).sum(-1)
+
+
+def _owned(x: Any, shape: tuple[int, ...]) -> Any:
+    """A writeable array of a shape, the same memory if it can be."""
+    x = x if x.shape == shape else np.broadcast_to(x, shape)
+    return x if x.flags.writeable and x.flags.c_contiguous else np.array(x)
+
+
+# -- names in graphs
+
+
+_BETWEEN = "\x1f"
+"""Between words; no name has it."""
+
+
+def _encoded(choices: Mapping[str, Any]) -> str:
+    """Choices as words."""
+    words: list[str] = []
+    for name, value in choices.items():
+        if isinstance(value, str):
+            words += [name, "word", value]
+        elif isinstance(value, bool):
+            words += [name, "yes" if value else "no", ""]
+        else:
+            words += [name, "list", str(len(value)), *value]
+    return _BETWEEN.join(words)
+
+
+def _decoded(words: str) -> dict[str, Any]:
+    choices: dict[str, Any] = {}
+    rest = words.split(_BETWEEN) if words else []
+    while rest:
+        name, kind, value, *rest = rest
+        if kind == "list":
+            choices[name], rest = tuple(rest[: int(value)]), rest[int(value) :]
+        else:
+            choices[name] = value if kind == "word" else kind == "yes"
+    return choices
+
+
+def _named(number: int, name: str, words: str) -> TorchCalculation:
+    """The quantity that an operator names.
+
+    Raises:
+        ArgumentError: Its robot is gone.
+    """
+    field = _by_number.get(number)
+    if field is None:
+        raise ArgumentError(
+            "a graph of PyTorch calls a robot that is gone: keep what wrap(robot) gave as long as "
+            "graphs and compiled functions made with it are used"
+        )
+    return field.calculation(name, _decoded(words))
+
+
+@cache
+def function_class() -> Any:
+    """The ``torch.autograd.Function`` of all quantities."""
+    package = torch()
+
+    class Quantity(package.autograd.Function):  # type: ignore[name-defined,misc]
+        """A quantity, and its arguments in one batch."""
+
+        generate_vmap_rule = False
+
+        @staticmethod
+        def forward(calc: TorchCalculation, *tensors: Any) -> Any:
+            return tuple(calc.run(tensors))
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.calc = inputs[0]
+            ctx.save_for_backward(*inputs[1:])
+            ctx.save_for_forward(*inputs[1:])
+
+        @staticmethod
+        def backward(ctx: Any, *gradients: Any) -> Any:
+            pulled = ctx.calc.pull(ctx.saved_tensors, gradients)
+            needs = ctx.needs_input_grad[1:]
+            return (None, *(g if n else None for g, n in zip(pulled, needs, strict=True)))
+
+        @staticmethod
+        def jvp(ctx: Any, _: Any, *changes: Any) -> Any:
+            tensors = ctx.saved_tensors
+            given = [
+                package.zeros_like(x) if d is None else d
+                for x, d in zip(tensors, changes, strict=True)
+            ]
+            return tuple(ctx.calc.push(tensors, given))
+
+        @staticmethod
+        def vmap(info: Any, dims: Any, calc: TorchCalculation, *tensors: Any) -> Any:
+            moved = _mapped(info.batch_size, dims[1:], tensors)
+            results = Quantity.apply(calc, *moved)
+            return results, (0,) * len(results)
+
+    return Quantity
+
+
+def _mapped(size: int, dims: Sequence[int | None], tensors: Sequence[Any]) -> list[Any]:
+    """Tensors with the mapped axis first, all of them."""
+    return [
+        x.expand(size, *x.shape) if axis is None else x.movedim(axis, 0)
+        for x, axis in zip(tensors, dims, strict=True)
+    ]
+
+
+_SCHEMA = "(Tensor[] tensors, int robot, str name, str choices) -> Tensor[]"
+
+
+@cache
+def quantity_operator() -> Any:
+    """The operator of all quantities, for ``torch.compile``."""
+    library = torch().library
+
+    def run(tensors: list[Any], robot: int, name: str, choices: str) -> list[Any]:
+        return _named(robot, name, choices).run(tensors)
+
+    def fake(tensors: list[Any], robot: int, name: str, choices: str) -> list[Any]:
+        return _named(robot, name, choices).shaped(tensors)
+
+    operator = library.custom_op("phistar::quantity", run, mutates_args=(), schema=_SCHEMA)
+    operator.register_fake(fake)
+
+    def setup(ctx: Any, inputs: Any, output: Any) -> None:
+        tensors, *ctx.names = inputs
+        ctx.save_for_backward(*tensors)
+
+    def backward(ctx: Any, gradients: Any) -> Any:
+        calc, tensors = _named(*ctx.names), ctx.saved_tensors
+        before, _traced.on = _traced.on, True
+        try:
+            like = calc.shaped(tensors)
+            given = [
+                x.new_zeros(x.shape) if g is None else g
+                for g, x in zip(gradients, like, strict=True)
+            ]
+            return calc.pull(tensors, given), None, None, None
+        finally:
+            _traced.on = before
+
+    operator.register_autograd(backward, setup_context=setup)
+
+    def mapped(info: Any, dims: Any, tensors: Any, *names: Any) -> Any:
+        results = operator(_mapped(info.batch_size, dims[0], tensors), *names)
+        return results, [0] * len(results)
+
+    operator.register_vmap(mapped)
+    return operator

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A robot in JAX as part of a process: memory, devices, threads, forks, packages, versions."""
+
+import gc
+import os
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import pytest
+
+import phistar
+from phistar.errors import MissingExtraError
+from phistar.interop import jax as pj
+from phistar.interop import jax_ffi
+from phistar.interop.xla_header import HeaderError, XlaHeader
+from tests import interop_cases as cases
+
+
+def _run(script: str, **variables: str) -> str:
+    """What a fresh process prints."""
+    env = {**os.environ, "JAX_PLATFORMS": "cpu", **variables}
+    done = subprocess.run(
+        [sys.executable, "-W", "error::RuntimeWarning", "-c", script],
+        env=env, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+_HEAD = """
+import gc, os, sys, jax, numpy as np, phistar
+jax.config.update("jax_enable_x64", True)
+from phistar.interop import jax as pj, jax_ffi
+r = phistar.load("double_pendulum")
+rng = np.random.default_rng(0)
+def state(n):
+    return r.random_configuration(rng, (n,)), *rng.normal(size=(2, n, r.nv))
+"""
+
+
+def test_memory_is_flat_over_200_robots() -> None:
+    """Wrapped, compiled, differentiated, run and dropped: code is freed with its executables."""
+    script = _HEAD + """
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+import weakref
+x = state(3)
+alive = []
+def once(k):
+    robot = r.with_gravity((0.0, 0.0, -9.0 - 0.001 * k))
+    w = pj.wrap(robot)
+    alive.append(weakref.ref(robot))
+    f = jax.jit(jax.grad(lambda *a: w.forward_dynamics(*a).sum()))
+    found = np.asarray(f(*x))
+    expected = robot.linearize(*x).vdot_q.sum(-2)
+    assert abs(found - expected).max() < 1e-9 * abs(expected).max()
+for k in range(40):
+    once(k)
+gc.collect(); before = resident()
+for k in range(40, 240):
+    once(k)
+gc.collect()
+print(resident() - before, sum(each() is not None for each in alive), jax_ffi.release_unused())
+"""
+    grown, alive, graves = _run(script).split()
+    assert int(alive) <= 2
+    assert int(graves) <= 4
+    # A robot's code is some 0.1 MB, a compiled function of JAX more; 200 would be far above this.
+    assert float(grown) < 25.0
+
+
+def test_code_lives_as_long_as_executables() -> None:
+    """A compiled function outlives robot and wrapper, and is freed with itself."""
+    script = _HEAD + """
+x = state(5)
+expected = r.forward_dynamics(*x)
+w = pj.wrap(r.with_gravity((0.0, 0.0, -9.81)))
+before = jax_ffi.release_unused()
+run = jax.jit(w.forward_dynamics).lower(*x).compile()
+del w; jax.clear_caches(); gc.collect()
+assert abs(np.asarray(run(*x)) - expected).max() < 1e-9
+slow = jax.jit(lambda q, v, t: jax.lax.fori_loop(0, 3000, lambda i, y: y + 0.0 * k.forward_dynamics(q, v, t + y), t))
+k = pj.wrap(r.with_gravity((0.0, 0.0, -9.0)))
+later = slow(*(np.tile(a, (200, 1)) for a in x))   # still running while all that is dropped
+del k, slow; jax.clear_caches(); gc.collect()
+assert np.isfinite(np.asarray(later)).all()
+del run, later; gc.collect()
+print(jax_ffi.release_unused() - before)
+"""
+    assert int(_run(script)) <= 0
+
+
+def test_several_devices_on_one_host() -> None:
+    """pmap-style: sharded batches, each device its part, without gathering them."""
+    script = _HEAD + """
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+assert len(jax.devices()) == 4
+w = pj.wrap(r)
+x = state(64)
+mesh = Mesh(np.array(jax.devices()), ("robots",))
+held = [jax.device_put(a, NamedSharding(mesh, P("robots"))) for a in x]
+f = jax.jit(w.forward_dynamics)
+y = f(*held)
+assert abs(np.asarray(y) - r.forward_dynamics(*x)).max() < 1e-10
+text = f.lower(*held).compile().as_text()
+assert "all-gather" not in text, text
+assert y.sharding.spec == P("robots"), y.sharding
+g = jax.jit(jax.grad(lambda *a: w.forward_dynamics(*a).sum()))(*held)
+assert abs(np.asarray(g) - r.linearize(*x).vdot_q.sum(-2)).max() < 1e-8
+z = jax.pmap(w.inverse_dynamics)(*(a.reshape(4, 16, -1) for a in x))
+assert abs(np.asarray(z).reshape(64, -1) - r.inverse_dynamics(*x)).max() < 1e-10
+each = jax.shard_map(w.inverse_dynamics, mesh=mesh, in_specs=P("robots"), out_specs=P("robots"))
+assert abs(np.asarray(jax.jit(each)(*held)) - r.inverse_dynamics(*x)).max() < 1e-10
+print("fine")
+"""
+    assert "fine" in _run(script, XLA_FLAGS="--xla_force_host_platform_device_count=4")
+
+
+def test_an_executable_from_a_cache_on_disk() -> None:
+    """JAX keeps executables on disk: those of another process are not run with our addresses."""
+    script = _HEAD + """
+jax.config.update("jax_compilation_cache_dir", sys.argv[1] if len(sys.argv) > 1 else os.environ["CACHED"])
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+w = pj.wrap(r); x = state(4)
+assert abs(np.asarray(jax.jit(w.forward_dynamics)(*x)) - r.forward_dynamics(*x)).max() < 1e-10
+print("fine")
+"""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(2):
+            assert "fine" in _run(script, CACHED=folder)
+
+
+def test_threads_share_a_compiled_function() -> None:
+    """Eight threads, each its own numbers."""
+    script = _HEAD + """
+import threading
+w = pj.wrap(r); f = jax.jit(w.forward_dynamics)
+wrong = []
+def work(seed):
+    g = np.random.default_rng(seed)
+    x = (r.random_configuration(g, (300,)), *g.normal(size=(2, 300, r.nv)))
+    expected = r.forward_dynamics(*x)
+    for _ in range(20):
+        if abs(np.asarray(f(*x)) - expected).max() > 1e-9 * abs(expected).max():
+            wrong.append(seed)
+threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+[t.start() for t in threads]; [t.join() for t in threads]
+print(len(wrong))
+"""
+    assert int(_run(script)) == 0
+
+
+def test_without_foreign_functions_python_is_called_back() -> None:
+    """A JAX whose header says something else: a warning, and the same numbers."""
+    script = _HEAD + """
+import warnings
+from phistar.interop import xla_header
+xla_header.XlaHeader.of = classmethod(lambda cls, folder: (_ for _ in ()).throw(xla_header.HeaderError("a header from the future")))
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    w = pj.wrap(r)
+assert w.engine == "callback", w.engine
+assert any("a header from the future" in str(x.message) for x in seen), seen
+x = state(4)
+found = jax.jit(jax.vmap(w.forward_dynamics))(*x)
+assert abs(np.asarray(found) - r.forward_dynamics(*x)).max() < 1e-10
+g = jax.jit(jax.grad(lambda *a: w.forward_dynamics(*a).sum()))(*x)
+assert abs(np.asarray(g) - r.linearize(*x).vdot_q.sum(-2)).max() < 1e-8
+print("fine")
+"""
+    assert "fine" in _run(script)
+
+
+def test_a_header_that_is_not_understood() -> None:
+    """Named, not guessed."""
+    with pytest.raises(HeaderError, match="names no version"):
+        XlaHeader("struct XLA_FFI_Buffer { int64_t rank; };")
+    there = XlaHeader.of(jax.ffi.include_dir())
+    assert there.version[0] == 0
+    with pytest.raises(HeaderError, match="no field"):
+        there.offset("XLA_FFI_Buffer.colour")
+
+
+def test_offsets_are_those_of_c() -> None:
+    """The places that ../shared/ECOSYSTEM.md found by compiling C."""
+    there = XlaHeader.of(jax.ffi.include_dir())
+    known = {
+        "XLA_FFI_CallFrame.extension_start": 8,
+        "XLA_FFI_CallFrame.stage": 32,
+        "XLA_FFI_CallFrame.args.args": 72,
+        "XLA_FFI_CallFrame.rets.rets": 112,
+        "XLA_FFI_Extension_Base.type": 8,
+        "XLA_FFI_Metadata_Extension.metadata": 24,
+        "XLA_FFI_Metadata.api_version.major_version": 24,
+        "XLA_FFI_Metadata.api_version.minor_version": 28,
+        "XLA_FFI_Metadata.traits": 32,
+        "XLA_FFI_Buffer.data": 24,
+        "XLA_FFI_Buffer.rank": 32,
+        "XLA_FFI_Buffer.dims": 40,
+    }
+    assert {path: there.offset(path) for path in known} == known
+
+
+def test_missing_package(monkeypatch) -> None:
+    """Named, with the line that installs it."""
+    from phistar.backends.jax import package
+
+    package.jax.cache_clear()
+    try:
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, "jax", None)
+            with pytest.raises(MissingExtraError, match=r"pip install \"phistar\[jax\]\""):
+                pj.wrap(phistar.load("cartpole"))
+    finally:
+        package.jax.cache_clear()
+
+
+def test_plain_methods_name_the_adapter() -> None:
+    """A traced array in a method of the robot itself."""
+    robot = phistar.load("panda")
+    q, v, tau = cases.state(robot)
+    with pytest.raises(phistar.errors.ArgumentError, match=r"phistar\.interop\.jax"):
+        jax.jit(robot.forward_dynamics)(q, v, tau)
+
+
+def test_handles_are_released() -> None:
+    """A handle that no executable names is freed at once."""
+    made = jax_ffi.handler()
+    gc.collect()
+    before = jax_ffi.release_unused()
+    handle = jax_ffi.KernelHandle.of_code(made, made.code.kernel, (1,), (1,), 4)
+    del handle
+    gc.collect()
+    assert jax_ffi.release_unused() <= before
+    assert np.array_equal(np.asarray(made.double(np.ones((3, 1), np.float32))), np.full((3, 1), 2.0))

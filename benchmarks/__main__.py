@@ -19,6 +19,7 @@ from benchmarks import (
     cases,
     contacts,
     counts,
+    floors_page,
     growth,
     interop,
     inverse_kinematics,
@@ -30,6 +31,7 @@ from benchmarks import (
     readme,
     report,
     results,
+    roofline,
     starts,
     stepping,
     targets,
@@ -139,6 +141,11 @@ def _steps(found: Results, limits: Limits, quick: bool) -> dict[str, Callable[[]
         found.inverse_kinematics, fault = inverse_kinematics.measure(quick)
         found.faults += [fault] if fault else []
 
+    def floors() -> None:
+        os.environ[THREADS] = "1"
+        seconds, batches = (0.1, (256,)) if quick else (0.3, roofline.BATCHES)
+        found.roofline = roofline.measure(seconds, batches)
+
     def in_rounds() -> None:
         os.environ[THREADS] = "1"
         found.parallel, faults = parallel.measure(limits.main_budget)
@@ -147,6 +154,7 @@ def _steps(found: Results, limits: Limits, quick: bool) -> dict[str, Callable[[]
 
     return {
         "simulation of many robots": step,
+        "floors of matrices": floors,
         "parallel schedules": in_rounds,
         "contacts": touch,
         "joint physics": rub,
@@ -187,7 +195,8 @@ def main() -> int:
     console.print(f"written to {path}")
     if options.readme:
         readme.write(found)
-        console.print("README.md: table of speed written")
+        floors_page.write(found)
+        console.print("README.md: table of speed written; docs/performance.md: its tables")
     return 1 if found.faults else 0
 
 

@@ -31,7 +31,7 @@ QUANTITIES = {
 VECTORS = ("inverse_dynamics", "forward_dynamics")
 DERIVATIVES = ("linearize_inverse", "linearize")
 """Three matrices each; timed on ``ARMS`` alone."""
-BATCHES = (1, 64, 4096, 65_536, 1_000_000)
+BATCHES = (1, 64, 256, 4096, 65_536, 1_000_000)
 MAIN = 4096
 """The batch of the comparison."""
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
@@ -14,7 +15,13 @@ from benchmarks.inverse_kinematics import InverseKinematicsRow
 from benchmarks.laws import LawRow
 from benchmarks.loops import LoopRow
 from benchmarks.results import Results, Rival, Row
+from benchmarks.roofline import Dot
 from benchmarks.stepping import Stepping
+
+FLOOR_TITLES = (
+    *("robot", "kernel", "batch", "time", "Pinocchio"),
+    *("bytes", "operations", "floor", "limit", "distance"),
+)
 
 NOTES = f"""\
 Times are for one sample, of the public methods, output allocated; median of the rounds, best in
@@ -53,6 +60,8 @@ def tables(results: Results) -> Iterator[Table]:
     if any(row.cell.batch == 1 for row in results.rows):
         yield compared(results, 1, "One sample a call, float64")
     yield batches(results)
+    if results.roofline:
+        yield floors(results)
     yield decisions(results)
     if results.stepping:
         yield stepping(results.stepping)
@@ -145,6 +154,36 @@ def batches(results: Results) -> Table:
                             robot, quantity, real, str(threads), *(_time(row) for row in rows)
                         )
     return table
+
+
+def floors(results: Results) -> Table:
+    """Matrices next to what the machine can do."""
+    title = "Matrices and their floors: stores at the machine's rate, arithmetic at its peak"
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for name in FLOOR_TITLES:
+        table.add_column(name)
+    for row in floor_rows(results.roofline):
+        table.add_row(*row)
+    return table
+
+
+def floor_rows(dots: Sequence[Dot]) -> list[tuple[str, ...]]:
+    """What ``FLOOR_TITLES`` says, for each kernel."""
+    return [
+        (
+            dot.robot,
+            dot.kernel.replace("_", " "),
+            str(dot.batch),
+            duration(dot.seconds),
+            "" if math.isnan(dot.peer_seconds) else times(dot.peer_seconds / dot.seconds),
+            str(dot.bytes),
+            str(dot.operations),
+            duration(dot.floor),
+            dot.limit,
+            f"{dot.distance:.2f}",
+        )
+        for dot in dots
+    ]
 
 
 def decisions(results: Results) -> Table:

@@ -21,6 +21,7 @@ from benchmarks.inverse_kinematics import InverseKinematicsRow
 from benchmarks.laws import LawRow
 from benchmarks.loops import LoopRow
 from benchmarks.parallel import ParallelRow, SystemGrowth
+from benchmarks.roofline import Dot
 from benchmarks.starts import Start, Sweep
 from benchmarks.stepping import Stepping
 from benchmarks.targets import Verdict
@@ -98,6 +99,7 @@ class Results:
     laws: list[LawRow] = field(default_factory=list)
     parallel: list[ParallelRow] = field(default_factory=list)
     system: SystemGrowth | None = None
+    roofline: list[Dot] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     seconds: float = 0.0

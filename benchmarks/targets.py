@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from benchmarks import cases, growth, inverse_kinematics, laws, loops, parallel
 from benchmarks.cases import ARMS, Cell
+from phistar.backends.policy import this_machine
 
 if TYPE_CHECKING:
     from benchmarks.results import Results
@@ -31,6 +33,21 @@ SINGLE = 1.0
 PRIMAL = 4.0
 """How many times longer the derivatives of inverse dynamics may take than inverse dynamics."""
 
+MATRICES: dict[tuple[str, str], dict[int, float]] = {
+    ("humanoid", "mass_matrix"): {256: 9.0, 4096: 8.0},
+    ("humanoid", "mass_matrix_inverse"): {256: 8.5, 4096: 8.0},
+    ("humanoid", "linearize_inverse"): {256: 8.5, 4096: 8.0},
+    ("humanoid", "linearize"): {256: 14.0, 4096: 12.0},
+    ("humanoid", "mass_matrix packed"): {256: 20.0, 4096: 18.0},
+    ("quadruped", "mass_matrix"): {256: 12.0, 4096: 9.0},
+    ("quadruped", "mass_matrix_inverse"): {256: 14.0, 4096: 10.0},
+    ("quadruped", "linearize_inverse"): {256: 11.0, 4096: 11.0},
+    ("quadruped", "linearize"): {256: 12.0, 4096: 13.0},
+}
+"""Times Pinocchio with registers of eight numbers, by batch; see ``roofline``."""
+AVX512_LANES = 8
+AVX2_SHARE = 0.75
+PART_OF_LINEARIZE = 2.0
 LOOPS = {"forward_dynamics": 20.0, "linearize": 8.0}
 """Times Pinocchio's constraint dynamics, on robots with closed loops."""
 OVER_TREE = 2.0
@@ -91,10 +108,31 @@ def at_most(what: str, goal: float, found: float | None, unit: str, form: str = 
     return Verdict(what, f"<= {goal:g}{unit}", text, None if found is None else found <= goal)
 
 
+def _matrices(results: Results) -> list[Verdict]:
+    """Matrices of robots with free bases beside Pinocchio's, by batch."""
+    share = 1.0 if this_machine().lanes >= AVX512_LANES else AVX2_SHARE
+    dots = {(dot.robot, dot.kernel, dot.batch): dot for dot in results.roofline}
+    found = []
+    for (robot, kernel), goals in MATRICES.items():
+        for batch, goal in goals.items():
+            dot = dots.get((robot, kernel, batch))
+            if dot is not None and not math.isnan(dot.peer_seconds):
+                what = f"{robot} {kernel.replace('_', ' ')}, batch {batch}, times Pinocchio"
+                found.append(at_least(what, share * goal, dot.peer_seconds / dot.seconds))
+    for robot in dict.fromkeys(dot.robot for dot in results.roofline):
+        for batch in dict.fromkeys(dot.batch for dot in results.roofline):
+            whole, part = (dots.get((robot, x, batch)) for x in ("linearize", "linearize by v"))
+            if whole is not None and part is not None:
+                what = f"{robot} linearize by v, batch {batch}, times the whole"
+                found.append(at_least(what, PART_OF_LINEARIZE, whole.seconds / part.seconds))
+    return found
+
+
 def verdicts(results: Results) -> list[Verdict]:
     """All goals against a run."""
     return [
         *_ratios(results),
+        *_matrices(results),
         *_primals(results),
         *_loops(results),
         *_contacts(results),

@@ -156,6 +156,12 @@ def test_pictures_of_speed_are_the_table_of_the_readme() -> None:
     assert sum(f" ({ratio:g}×)" in text for ratio in ratios) == len(ratios)
     with pytest.raises(ValueError, match="no table of speed"):
         plots.tables("")
+    peak, rates, rows = plots.floors((ROOT / "docs" / "performance.md").read_text(encoding="utf-8"))
+    assert peak > 0
+    assert rates
+    assert {row["robot"] for row in rows} == {"quadruped", "humanoid"}
+    with pytest.raises(ValueError, match="no table of floors"):
+        plots.floors("")
     broken = "<!-- speed: -->\n| | a |\n|---|---|\n| x, 1 | fast |\n<!-- end of speed -->"
     with pytest.raises(ValueError, match="'fast'"):
         plots.tables(broken)
@@ -253,6 +259,20 @@ def test_theorems_show_their_derivations() -> None:
     steps = re.findall(r'<p class="step">.*', text)
     assert len(steps) >= len(theorems)
     assert all("href=" in step for step in steps)
+
+
+def test_examples_of_absent_packages_are_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page says what installs them; a package that is no option is an error of the example."""
+    pages = docs_module("example_pages")
+    monkeypatch.setattr(pages, "OPTIONAL", {"no_such_package": "extra"})
+    file = tmp_path / "large.py"
+    file.write_text("import no_such_package.part\n", encoding="utf-8")
+    assert pages._run(file, tmp_path) == 'not run here: pip install "phistar[extra]"'
+    monkeypatch.setattr(pages, "OPTIONAL", {})
+    with pytest.raises(RuntimeError, match=r"large\.py failed"):
+        pages._run(file, tmp_path)
 
 
 def test_examples_are_shown_with_what_they_print(tmp_path: Path) -> None:

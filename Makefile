@@ -73,7 +73,7 @@ lint: $(VENV)/.lint  ## ruff, mypy and the layers of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-bench: $(VENV)/.test  ## dynamics next to Pinocchio and MuJoCo; writes the table of the README
+bench: $(VENV)/.bench  ## dynamics next to Pinocchio and MuJoCo; writes the table of the README
 	@$(BIN)/python -m benchmarks --readme
 
 bench-quick: $(VENV)/.test  ## the same in a minute, README left alone
@@ -154,7 +154,7 @@ $(VENV)/.viewer-tests: $(VENV)/.test $(VENV)/.browser
 	    echo "chromium is missing: apt-get install chromium"
 	@touch $@
 
-$(VENV)/.demo $(VENV)/.viewer $(VENV)/.examples $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.browser $(VENV)/.jax $(VENV)/.torch $(VENV)/.casadi $(VENV)/.gym $(VENV)/.dask $(VENV)/.parquet: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/pip
+$(VENV)/.bench $(VENV)/.demo $(VENV)/.viewer $(VENV)/.examples $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.browser $(VENV)/.jax $(VENV)/.torch $(VENV)/.casadi $(VENV)/.gym $(VENV)/.dask $(VENV)/.parquet: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/pip
 	@echo "installing phistar[$*]"
 	@$(PIP) -e ".[$*]"
 	@touch $@

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from benchmarks import (
+    casadi_gym,
     cases,
     contacts,
     counts,
@@ -189,6 +190,7 @@ def main() -> int:
     report.show(found, console)
     jax_backend.show(console, options.quick)
     interop.show(console, options.quick)
+    casadi_gym.show(console, options.quick)
     path = results.write(found)
     console.print(f"written to {path}")
     if options.readme:

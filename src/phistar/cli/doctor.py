@@ -22,7 +22,7 @@ from phistar.errors import PhistarError, pluralize
 from phistar.robot import load
 
 EXAMPLE = "phistar doctor"
-EXTRAS = ("mjcf", "xacro", "examples", "viewer", "logs", "jax", "casadi", "gym", "dask")
+EXTRAS = ("mjcf", "xacro", "examples", "viewer", "logs", "jax", "torch", "casadi", "gym", "dask")
 """Extras for users, without those for developers."""
 
 SIMD = ("sse2", "sse4.2", "avx", "avx2", "fma", "avx512f", "avx512dq", "neon", "sve")

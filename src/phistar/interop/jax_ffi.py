@@ -180,11 +180,13 @@ def _descriptor(
     streamed: int,
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Words as ``interop.xla_handler`` says."""
+    from phistar.backends.llvm.run.machine_caches import min_streamed_bytes
+
     if len(inputs) + len(outputs) > MAX_ARRAYS:
         raise FfiError(f"a kernel has {len(inputs) + len(outputs)} arrays, at most {MAX_ARRAYS}")
     head = (
         0, kernel, workspace, len(inputs), len(outputs), width, samples_per_thread, threads,
-        streamed, max(int(POLICY.min_streamed_bytes), 1),
+        streamed, min_streamed_bytes(),
     )  # fmt: skip
     assert len(head) == DESCRIPTOR_HEAD
     return np.array([*head, *inputs, *outputs], dtype=np.int64)

@@ -22,6 +22,7 @@ not a number, all of it; its neighbours keep their results.
 
 from __future__ import annotations
 
+from phistar.backends.llvm.emit.skeleton import STORE_ALIGNED, STORE_ANYWHERE, STORE_STREAMING
 from phistar.interop.xla_header import XlaHeader
 
 MAX_ARRAYS = 30
@@ -334,8 +335,8 @@ ready:
   %large = icmp uge i64 %stream_bytes, %least
   %odd = and i64 %low, 63
   %even = icmp eq i64 %odd, 0
-  %streams = and i1 %large, %even
-  %stream_word = zext i1 %streams to i64
+  %aligned_kind = select i1 %large, i64 {streaming}, i64 {aligned}
+  %stream_word = select i1 %even, i64 %aligned_kind, i64 {anywhere}
   %stream_slot = mul i64 %arrays, 2
   %stream_place = getelementptr i64, ptr %args, i64 %stream_slot
   store i64 %stream_word, ptr %stream_place, align 8
@@ -548,5 +549,8 @@ def handler_text(header: XlaHeader, process: int, yields: bool, pieces_per_threa
         job_bytes=8 * (8 + words),
         pieces_per_thread=pieces_per_thread,
         declare_yield="declare i32 @sched_yield()" if yields else "",
+        anywhere=STORE_ANYWHERE,
+        aligned=STORE_ALIGNED,
+        streaming=STORE_STREAMING,
         call_yield="%yielded = call i32 @sched_yield()" if yields else "",
     )

@@ -186,7 +186,7 @@ def _descriptor(
         raise FfiError(f"a kernel has {len(inputs) + len(outputs)} arrays, at most {MAX_ARRAYS}")
     head = (
         0, kernel, workspace, len(inputs), len(outputs), width, samples_per_thread, threads,
-        streamed, max(min_streamed_bytes(), 1),
+        streamed, min_streamed_bytes(),
     )  # fmt: skip
     assert len(head) == DESCRIPTOR_HEAD
     return np.array([*head, *inputs, *outputs], dtype=np.int64)

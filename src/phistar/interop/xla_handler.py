@@ -335,8 +335,8 @@ ready:
   %large = icmp uge i64 %stream_bytes, %least
   %odd = and i64 %low, 63
   %even = icmp eq i64 %odd, 0
-  %kind = select i1 %large, i64 {streaming}, i64 {aligned}
-  %stream_word = select i1 %even, i64 %kind, i64 {anywhere}
+  %aligned_kind = select i1 %large, i64 {streaming}, i64 {aligned}
+  %stream_word = select i1 %even, i64 %aligned_kind, i64 {anywhere}
   %stream_slot = mul i64 %arrays, 2
   %stream_place = getelementptr i64, ptr %args, i64 %stream_slot
   store i64 %stream_word, ptr %stream_place, align 8
@@ -548,9 +548,9 @@ def handler_text(header: XlaHeader, process: int, yields: bool, pieces_per_threa
         arg_words=words,
         job_bytes=8 * (8 + words),
         pieces_per_thread=pieces_per_thread,
+        declare_yield="declare i32 @sched_yield()" if yields else "",
         anywhere=STORE_ANYWHERE,
         aligned=STORE_ALIGNED,
         streaming=STORE_STREAMING,
-        declare_yield="declare i32 @sched_yield()" if yields else "",
         call_yield="%yielded = call i32 @sched_yield()" if yields else "",
     )

@@ -63,8 +63,8 @@ LAYERS: dict[str, tuple[str, str]] = {
     "operators": ("errors model arguments algebra dynamics functions linear", "numpy"),
     "dynamics": ("errors gc_pause spatial model arguments packed compile", "numpy"),
     "derivatives": (
-        "errors memory_limits packed reprs spatial model arguments backends compile dynamics kinematics "
-        "joint_physics",
+        "errors memory_limits packed reprs spatial model arguments backends compile dynamics "
+        "kinematics joint_physics",
         "numpy",
     ),
     "geometry": ("errors reprs model arguments dynamics derivatives", "numpy"),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from phistar.backends.jax.package import jax, jax_extension
+from phistar.backends.llvm.run.machine_caches import min_streamed_bytes
 from phistar.errors import PhistarError, PhistarWarning, warn
 from phistar.interop.xla_handler import DESCRIPTOR_HEAD, FUNCTIONS, MAX_ARRAYS, handler_text
 from phistar.interop.xla_header import XlaHeader
@@ -186,7 +187,7 @@ def _descriptor(
         raise FfiError(f"a kernel has {len(inputs) + len(outputs)} arrays, at most {MAX_ARRAYS}")
     head = (
         0, kernel, workspace, len(inputs), len(outputs), width, samples_per_thread, threads,
-        streamed, max(int(POLICY.min_streamed_bytes), 1),
+        streamed, max(min_streamed_bytes(), 1),
     )  # fmt: skip
     assert len(head) == DESCRIPTOR_HEAD
     return np.array([*head, *inputs, *outputs], dtype=np.int64)

@@ -333,8 +333,8 @@ ready:
   %large = icmp uge i64 %stream_bytes, %least
   %odd = and i64 %low, 63
   %even = icmp eq i64 %odd, 0
-  %streams = and i1 %large, %even
-  %stream_word = zext i1 %streams to i64
+  %streams = select i1 %large, i64 2, i64 1
+  %stream_word = select i1 %even, i64 %streams, i64 0
   %stream_slot = mul i64 %arrays, 2
   %stream_place = getelementptr i64, ptr %args, i64 %stream_slot
   store i64 %stream_word, ptr %stream_place, align 8

@@ -29,7 +29,7 @@ demo: $(VENV)/.demo  ## show what phistar does, on bundled robots
 view: $(VENV)/.viewer  ## a robot in a browser, ROBOT=quadruped another; VIEW_ARGS=--ground and other options
 	@$(BIN)/phistar view $(ROBOT) $(VIEW_ARGS)
 
-examples: $(VENV)/.examples  ## control a cart-pole, a UR5 and a Panda, diagonal rates of an arm, a quadruped on slopes; writes plots
+examples: $(VENV)/.examples  ## control a cart-pole, a UR5 and a Panda, diagonal rates of an arm, a quadruped on slopes, identify a UR5; writes plots
 	@$(BIN)/python examples/cart_pole.py
 	@$(BIN)/python examples/cart_pole_friction.py
 	@$(BIN)/python examples/panda_reach.py
@@ -37,6 +37,7 @@ examples: $(VENV)/.examples  ## control a cart-pole, a UR5 and a Panda, diagonal
 	@$(BIN)/python examples/pose_control.py
 	@$(BIN)/python examples/two_link_eta.py
 	@$(BIN)/python examples/quadruped_slope.py
+	@$(BIN)/python examples/identify_ur5.py
 
 test: $(VENV)/.test  ## run all tests (those of the viewer: make test-viewer)
 	@$(BIN)/python -m pytest -q -n $(JOBS) --maxprocesses=4 --dist worksteal --ignore=tests/with_viewer $(PYTEST_ARGS)

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The page of examples: each is run when the pages are built; what it prints and draws is shown."""
+"""The page of examples: each is run when the pages are built; what it prints and draws is shown.
+
+Examples of large optional packages are run where these are installed; elsewhere the page says so.
+"""
 
 import ast
+import importlib.util
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,6 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent.parent / "examples"
+
+OPTIONAL = {"casadi": "casadi", "gymnasium": "gym", "torch": "torch"}
+"""Packages that building the pages does not install, and the extras that do."""
 
 TOGETHER = 2
 """Examples that run at a time, each in a process of its own."""
@@ -28,7 +35,20 @@ def write(folder: Path) -> None:
     (folder.parent / "examples.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+def lacking(file: Path) -> list[str]:
+    """Optional packages that an example imports and that are not installed."""
+    imported: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            imported.add(node.module.split(".")[0])
+    return [x for x in OPTIONAL if x in imported and importlib.util.find_spec(x) is None]
+
+
 def _run(file: Path, folder: Path) -> str:
+    if absent := lacking(file):
+        return "\n".join(f'not run here: pip install "phistar[{OPTIONAL[x]}]"' for x in absent)
     command = [sys.executable, "-W", "error", str(file), "--out", str(folder)]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     if done.returncode:
@@ -39,7 +59,8 @@ def _run(file: Path, folder: Path) -> str:
 def page(printed: dict[Path, str], folder: Path) -> Iterator[str]:
     """The page: a section for each example, with what it printed and its pictures in the folder."""
     yield "# Examples\n\nPrograms of `examples/`, from start to end. They ran when this page was"
-    yield "built; `make examples` runs them again and leaves the pictures in `plots`.\n"
+    yield "built, unless a package is named that they need; `make examples` runs most of them"
+    yield "again and leaves the pictures in `plots`.\n"
     for file, output in printed.items():
         about = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
         name = file.stem.replace("_", " ").capitalize()

@@ -64,7 +64,8 @@ LAYERS: dict[str, tuple[str, str]] = {
     "dynamics": ("errors gc_pause spatial model arguments packed compile", "numpy"),
     "derivatives": (
         "errors memory_limits packed reprs spatial model arguments backends compile dynamics "
-        "kinematics joint_physics",
+        "kinematics "
+        "joint_physics",
         "numpy",
     ),
     "geometry": ("errors reprs model arguments dynamics derivatives", "numpy"),
@@ -137,7 +138,7 @@ LAYERS: dict[str, tuple[str, str]] = {
 
 # Engines and where the one file that imports each of them lives.
 ENGINES = {
-    "casadi": "interop/casadi/package.py",
+    "casadi": "interop/casadi/casadi_package.py",
     "dask": "scale/packages.py",
     "distributed": "scale/packages.py",
     "gymnasium": "envs/environments.py",

@@ -261,6 +261,20 @@ def test_theorems_show_their_derivations() -> None:
     assert all("href=" in step for step in steps)
 
 
+def test_examples_of_absent_packages_are_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page says what installs them; a package that is no option is an error of the example."""
+    pages = docs_module("example_pages")
+    monkeypatch.setattr(pages, "OPTIONAL", {"no_such_package": "extra"})
+    file = tmp_path / "large.py"
+    file.write_text("import no_such_package.part\n", encoding="utf-8")
+    assert pages._run(file, tmp_path) == 'not run here: pip install "phistar[extra]"'
+    monkeypatch.setattr(pages, "OPTIONAL", {})
+    with pytest.raises(RuntimeError, match=r"large\.py failed"):
+        pages._run(file, tmp_path)
+
+
 def test_examples_are_shown_with_what_they_print(tmp_path: Path) -> None:
     """A section each: docstring, command, output, pictures."""
     (tmp_path / "drawn" / "small_example").mkdir(parents=True)

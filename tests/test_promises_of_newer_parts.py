@@ -170,7 +170,7 @@ def test_damaged_motions(tmp_path: Path) -> None:
         for text in (b"", b"garbage", bytes(range(256)) * 8):
             path = tmp_path / f"motion{suffix}"
             path.write_bytes(text)
-            with pytest.raises(ArgumentError, match=r"motion\.\w+' is (no|a motion)"):
+            with pytest.raises(ArgumentError, match=r"motion\.\w+' is (no|a motion|damaged)"):
                 phistar.sim.Simulation.load(path, ARM)
 
 

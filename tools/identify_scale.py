@@ -121,9 +121,7 @@ def whole_log(name: str, path: str, rows: int, count: int, verdicts: Verdicts) -
         print(f"     {made:.3g} rows of {name}, {size / 1e9:.2f} GB, made in {seconds:.0f} s")
         found, seconds = identified(robot, path, client)
         memory = max(client.run(peak_memory).values())
-    print(
-        f"     identified in {seconds:.0f} s, {rows / seconds:.3g} rows/s: {found!r}", flush=True
-    )
+    print(f"     identified in {seconds:.0f} s, {rows / seconds:.3g} rows/s: {found!r}", flush=True)
     true = true_robot(robot, np.random.default_rng(0))
     beta = found.base.matrix @ ident.Columns.of(true).values
     far = np.abs(found.fit.beta - beta) / found.fit.deviation

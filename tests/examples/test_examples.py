@@ -13,6 +13,11 @@ from tests.helpers import ROOT
 DRAWS = importlib.util.find_spec("matplotlib") is not None
 COARSE = {
     "cart_pole": {"DT": 0.05, "STEPS": 48},
+    "identify_ur5": {
+        "DT": 0.005,
+        "SECONDS": 10.0,
+        "SEARCH": {"period": 10.0, "harmonics": 5, "starts": 1, "steps": 5, "samples": 40},
+    },
     "panda_payload": {"DT": 0.005, "STEPS": 300},
     "panda_reach": {"DT": 0.02, "STEPS": 40},
     "pose_control": {"DT": 0.008, "DURATION": 3.0},
@@ -21,6 +26,7 @@ COARSE = {
 }
 PLOTS = {
     "cart_pole": {"cart_pole_balance.png", "cart_pole_swing_up.png"},
+    "identify_ur5": {"identify_ur5.png", "identify_ur5_forces.png"},
     "panda_payload": {"panda_payload.png"},
     "panda_reach": {"panda_reach.png", "panda_tracking.png"},
     "pose_control": {"ur5_pose_control.png", "panda_pose_control.png"},
@@ -123,3 +129,13 @@ def test_panda_payload(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     known = number(r"law knows the payload: off by (\S+) mm", shown)
     assert known < 1.5
     assert number(r"law does not: off by (\S+) mm", shown) > 50 * known
+
+
+def test_identify_ur5(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Friction is found, unseen forces are predicted to the noise, the robot is possible."""
+    shown = run("identify_ur5", tmp_path, capsys)
+    assert "physically possible: True" in shown
+    assert number(r"elbow_joint +damping +\S+ N m s/rad, friction +(\S+) N m", shown) == (
+        pytest.approx(1.5, abs=0.15)
+    )
+    assert number(r"error over noise: \S+ to (\S+)", shown) < 1.1

@@ -23,7 +23,7 @@ from phistar.errors import (
     UnknownNameError,
 )
 from phistar.interop import casadi as pc
-from phistar.interop.casadi import c_library, package
+from phistar.interop.casadi import c_library, casadi_package
 from tests.helpers import SHARED, needs_shared
 
 BUNDLED = phistar.robots.names()
@@ -339,7 +339,7 @@ def test_something_else_than_a_robot() -> None:
 def test_old_versions_are_refused() -> None:
     """Before 3.6 Jacobians had another form."""
     with pytest.raises(ArgumentError, match=r"needs CasADi 3\.6 or newer, this is 3\.5\.5"):
-        package.check_version("3.5.5")
+        casadi_package.check_version("3.5.5")
 
 
 def test_missing_package() -> None:

@@ -39,3 +39,9 @@ def mass_scaled(robot: Robot, scale: Array) -> Array:
     q = robot.neutral() + 0.3
     heavy = [robot.with_parameters(robot.parameters * s[0]).gravity_force(q)[1] for s in scale]
     return np.array(heavy)
+
+
+def wrong_shape(robot: Robot, *, q: Array, v: Array, vdot: Array) -> Array:
+    """Joint forces; a row too few where a velocity is above 3."""
+    found = robot.inverse_dynamics(q, v, vdot)
+    return found[1:] if (v > 3.0).any() else found

@@ -101,6 +101,37 @@ def test_bad_rows_are_reported_and_the_rest_is_done(
     np.testing.assert_array_equal(_result(out), expected)
 
 
+def test_a_damaged_chunk_of_the_inputs(
+    panda: Robot, store: str, tmp_path: Path, expected: Array
+) -> None:
+    """It cannot be read: its task is reported, the rest is done."""
+    out = str(tmp_path / "out.zarr")
+    chunk = Path(store) / "q" / "c" / "4" / "0"
+    good = chunk.read_bytes()
+    chunk.write_bytes(b"junk")
+    report = scale.run(panda, "inverse_dynamics", store, out, on_error="report", **QUIET)
+    assert [(each.task, each.rows) for each in report.failed] == [(4, (400, 500))]
+    assert "cannot be read" in report.failed[0].reason
+    np.testing.assert_array_equal(
+        np.delete(_result(out), np.s_[400:500], 0), np.delete(expected, np.s_[400:500], 0)
+    )
+    chunk.write_bytes(good)
+    assert scale.run(panda, "inverse_dynamics", store, out, resume=True, **QUIET).computed == 1
+    np.testing.assert_array_equal(_result(out), expected)
+
+
+def test_results_of_another_shape(
+    panda: Robot, store: str, motions: dict[str, Array], tmp_path: Path
+) -> None:
+    """Tasks whose function gives too few rows are reported, the others are done."""
+    out = str(tmp_path / "out.zarr")
+    bad = [k for k in range(11) if (motions["v"][100 * k : 100 * (k + 1)] > 3.0).any()]
+    assert 0 < len(bad) < 11
+    report = scale.run(panda, functions.wrong_shape, store, out, on_error="report", **QUIET)
+    assert [each.task for each in report.failed] == bad
+    assert "of shape (99, 7) for 100 rows" in report.failed[0].reason
+
+
 def test_a_worker_is_killed(
     panda: Robot, store: str, tmp_path: Path, expected: Array, cluster: Any
 ) -> None:

@@ -28,6 +28,7 @@ def x64():
 
 @pytest.fixture(scope="module")
 def panda() -> phistar.Robot:
+    """Seven hinges."""
     return phistar.load("panda")
 
 
@@ -118,7 +119,7 @@ def test_dynamics_on_loops(name: str) -> None:
         close(ours, theirs, 1e-9)
     with pytest.raises(ArgumentError, match="second derivatives of forward dynamics with closed"):
         jax.hessian(lambda v: wrapped.forward_dynamics(q, v, tau).sum())(v)
-    with pytest.raises(ArgumentError, match="robot.tree has it"):
+    with pytest.raises(ArgumentError, match=r"robot.tree has it"):
         wrapped.mass_matrix_inverse(q)
 
 
@@ -423,7 +424,7 @@ def test_wrong_arguments(panda) -> None:
         wrapped.frame_pose(q)
     with pytest.raises(UnknownNameError, match="engine"):
         pj.wrap(panda, engine="cuda")
-    with pytest.raises(ArgumentError, match="takes a phistar.Robot"):
+    with pytest.raises(ArgumentError, match=r"takes a phistar.Robot"):
         pj.wrap(panda.model)
 
 
@@ -448,7 +449,7 @@ def test_samples_without_result_are_nan() -> None:
 def test_export_is_refused_with_a_reason(panda) -> None:
     """Machine code cannot travel; the engine ``xla`` can."""
     q, v, tau = cases.state(panda)
-    with pytest.raises(ArgumentError, match="cannot be exported.*engine='xla'"):
+    with pytest.raises(ArgumentError, match=r"cannot be exported.*engine='xla'"):
         jax.export.export(jax.jit(pj.wrap(panda).forward_dynamics))(q, v, tau)
     by_xla = pj.wrap(panda, engine="xla")
     kept = jax.export.export(jax.jit(by_xla.forward_dynamics))(q, v, tau)

@@ -33,11 +33,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 @pytest.fixture(scope="module")
 def panda() -> phistar.Robot:
+    """Seven hinges."""
     return phistar.load("panda")
 
 
 @pytest.fixture(scope="module")
 def pendulum() -> phistar.Robot:
+    """Two hinges."""
     return phistar.load("double_pendulum")
 
 
@@ -130,7 +132,9 @@ def test_every_quantity(quantity: str) -> None:
     # Backward is the adjoint of forward.
     tensors = _tensors(arrays.values(), grad=True)
     results = call(*tensors)
-    weights = [torch.randn(x.shape, dtype=x.dtype, generator=_seeded(i)) for i, x in enumerate(results)]
+    weights = [
+        torch.randn(x.shape, dtype=x.dtype, generator=_seeded(i)) for i, x in enumerate(results)
+    ]
     total = sum((x * w).sum() for x, w in zip(results, weights, strict=True))
     back = torch.autograd.grad(total, tensors, allow_unused=True)
     left = sum((g * torch.from_numpy(d)).sum() for g, d in zip(back, rates, strict=True)
@@ -299,15 +303,15 @@ def test_wrong_arguments(panda) -> None:
     """One clear error each."""
     wrapped = pt.wrap(panda)
     q, v, tau = _tensors(cases.state(panda))
-    with pytest.raises(ArgumentError, match="torch.float16"):
+    with pytest.raises(ArgumentError, match=r"torch.float16"):
         wrapped.forward_dynamics(q.half(), v, tau)
     with pytest.raises(ArgumentError, match="complex128"):
         wrapped.forward_dynamics(q + 0j, v, tau)
     with pytest.raises(ShapeError, match="q has shape"):
         wrapped.forward_dynamics(q[:-1], v, tau)
-    with pytest.raises(ArgumentError, match="is on meta.*move=True"):
+    with pytest.raises(ArgumentError, match=r"is on meta.*move=True"):
         wrapped.forward_dynamics(q.to("meta"), v, tau)
-    with pytest.raises(ArgumentError, match="takes a phistar.Robot"):
+    with pytest.raises(ArgumentError, match=r"takes a phistar.Robot"):
         pt.wrap("panda")
 
 
@@ -332,7 +336,7 @@ def test_missing_or_old_package(panda, monkeypatch) -> None:
                 pt.wrap(panda)
     finally:
         torch_import.torch.cache_clear()
-    with pytest.raises(PackageVersionError, match="'torch' is version 1.13.1.*2.4 or newer"):
+    with pytest.raises(PackageVersionError, match=r"'torch' is version 1.13.1.*2.4 or newer"):
         torch_import.require_version("1.13.1+cpu")
 
 

@@ -154,8 +154,11 @@ def test_a_slider_moves_the_picture_and_the_value(browser: Browser) -> None:
         assert np.abs(viewer.q - start).max() > 1e-3
         viewer._player.pause()
         viewer._player.go_to(8)
-        browser.page.wait_for_timeout(2000)
-        ends = browser.page.evaluate(ENDS_OF_CURVES)
+        for _ in range(60):
+            browser.page.wait_for_timeout(500)
+            ends = browser.page.evaluate(ENDS_OF_CURVES)
+            if ends == [0.3, 0.3]:
+                break
         assert ends == [0.3, 0.3]
     assert browser.errors == []
     assert browser.outside == []
@@ -321,8 +324,8 @@ def test_contacts_are_drawn_while_a_simulator_steps(monkeypatch: pytest.MonkeyPa
                 break
             time.sleep(0.05)
         assert np.array_equal(viewer.q, sim.q[0])
-        time.sleep(0.2)
-        contacts = sim.contacts
+        with viewer._lock:  # what is drawn after the robot is drawn
+            contacts = sim.contacts
         touching = np.linalg.norm(contacts.force[0], axis=-1) > 0.0
         arrows = drawn["/contacts/forces"]
         assert arrows[:, 0] == pytest.approx(contacts.position[0][touching], abs=1e-9)

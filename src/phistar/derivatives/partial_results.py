@@ -35,7 +35,7 @@ PartKey = tuple[str, tuple[str, ...], tuple[int, ...], tuple[int, ...]]
 _HIDDEN = ("model", "q", "v", "tau")
 
 
-class _Part:
+class _ResultPart:
     """What parts have in common: fields that were not asked for are not there."""
 
     wrt: tuple[str, ...]
@@ -57,7 +57,7 @@ class _Part:
 
 
 @dataclass(frozen=True, repr=False)
-class LinearizationPart(_Part, Linearization):
+class LinearizationPart(_ResultPart, Linearization):
     """Joint accelerations and some of their derivatives.
 
     Attributes:
@@ -80,7 +80,7 @@ class LinearizationPart(_Part, Linearization):
 
 
 @dataclass(frozen=True, repr=False)
-class InverseLinearizationPart(_Part, InverseLinearization):
+class InverseLinearizationPart(_ResultPart, InverseLinearization):
     """Joint forces and some of their derivatives; attributes as for ``LinearizationPart``."""
 
     wrt: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ from phistar.errors import ArgumentError, NotFiniteError, ShapeError
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StepOutcome:
     """What a step gave: arrays over the batch."""
 
     observation: Array
@@ -110,7 +110,7 @@ class TaskBatch:
             )
         return np.asarray(np.clip(given, self.actions.low, self.actions.high))
 
-    def step(self, actions: Array) -> Outcome:
+    def step(self, actions: Array) -> StepOutcome:
         """One step of all; samples that diverge are terminated without a reward."""
         task = self.task
         before = replace(self.moment, action=actions)
@@ -129,4 +129,4 @@ class TaskBatch:
                 raise ShapeError(name, array.shape, f"({self.batch},)", "the task's function")
         reward = np.where(diverged, 0.0, reward)
         cut = (self.elapsed >= task.horizon) & ~ended & ~diverged
-        return Outcome(self.observed(), reward, ended | diverged, cut, diverged)
+        return StepOutcome(self.observed(), reward, ended | diverged, cut, diverged)

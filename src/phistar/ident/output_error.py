@@ -115,7 +115,7 @@ class _Point:
     residual: Array
 
 
-class _Search:
+class _ErrorSearch:
     def __init__(self, base: BaseParameters, windows: Windows, weight: float) -> None:
         self.base, self.columns, self.windows, self.weight = base, base.columns, windows, weight
         self.names = [self.columns.names[i] for i in base.kept]
@@ -201,7 +201,7 @@ def output_error(
     Raises:
         ArgumentError: The robot's own motion is not finite within a window.
     """
-    search = _Search(base, windows, weight)
+    search = _ErrorSearch(base, windows, weight)
     point = search.at(base.columns.values, windows.first_starts())
     if point is None:
         raise ArgumentError(
@@ -222,7 +222,12 @@ def output_error(
 
 
 def _step(
-    search: _Search, point: _Point, R: Array, fit: LinearFit, possible: ConsistentFit, sigma: Array
+    search: _ErrorSearch,
+    point: _Point,
+    R: Array,
+    fit: LinearFit,
+    possible: ConsistentFit,
+    sigma: Array,
 ) -> tuple[_Point, bool]:
     """The first of halved steps that lowers the cost, and whether there is nothing left to gain."""
     own = expected(search.base, fit.beta)
@@ -252,7 +257,7 @@ def _note(windows: Windows, steps: int) -> str:
 
 
 def _result(
-    search: _Search,
+    search: _ErrorSearch,
     point: _Point,
     fit: LinearFit,
     possible: ConsistentFit,

@@ -150,7 +150,8 @@ def linearize_inverse(
 ) -> tuple[Sequence[Values], Partials]:
     """By the second derivatives of inverse dynamics."""
     values = f.call(name, *x)
-    qq, qv, vv, q_vdot = inverse_second(f, *x)
+    q, v, vdot = x
+    qq, qv, vv, q_vdot = inverse_second(f, q, v, vdot)
     return values, [
         list(values[1:]),
         [qq, qv, q_vdot],
@@ -166,7 +167,7 @@ def linearize(
     if f.on_loops:
         f.refuse("second derivatives of forward dynamics with closed loops")
     values = vdot, by_q, by_v, inverse = f.call(name, *x)
-    qq, qv, vv, mass_q = inverse_second(f, *x[:2], vdot)
+    qq, qv, vv, mass_q = inverse_second(f, x[0], x[1], vdot)
 
     def solved(tensor: Values) -> Values:
         return -f.einsum("...il,...ljk->...ijk", inverse, tensor)

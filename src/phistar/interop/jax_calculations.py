@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Quantities of one robot on arrays of JAX: by machine code (``FfiField``) or by XLA (``XlaField``).
+"""Quantities of a robot on arrays of JAX: by machine code (``FfiField``) or by XLA (``XlaField``).
 
 Both are a ``derivative_rules.Field``.
 """
@@ -15,7 +15,12 @@ import numpy as np
 from phistar.backends.jax.package import jax
 from phistar.errors import ArgumentError
 from phistar.interop import derivative_rules as rules
-from phistar.interop.jax_primitives import fill_batches, kernel_primitive, quantity_primitive
+from phistar.interop.jax_primitives import (
+    Weakly,
+    fill_batches,
+    kernel_primitive,
+    quantity_primitive,
+)
 from phistar.interop.quantities import Calculation, calculation, gathered
 from phistar.interop.tangents import ArrayNamespace, ConfigurationSpace
 from phistar.model.joint_map import joint_map
@@ -89,7 +94,10 @@ class FfiField(JaxField):
 
     def calculation(self, name: str, choices: Mapping[str, Any]) -> JaxCalculation:
         """A quantity; the same object for the same choices."""
-        key = (name, *sorted((k, tuple(x) if isinstance(x, list) else x) for k, x in choices.items()))
+        key = (
+            name,
+            *sorted((k, tuple(x) if isinstance(x, list) else x) for k, x in choices.items()),
+        )
         if key not in self._known:
             made = calculation(self.robot, name, **choices)
             self._known[key] = JaxCalculation(self, made)
@@ -103,7 +111,7 @@ class FfiField(JaxField):
     def call(self, name: str, *arrays: Any, **choices: Any) -> Sequence[Any]:
         """See ``Field``."""
         calc = self.calculation(name, choices)
-        found: Sequence[Any] = quantity_primitive().bind(*fill_batches(arrays), calc=calc)
+        found: Sequence[Any] = quantity_primitive().bind(*fill_batches(arrays), calc=calc.reference)
         return found
 
 
@@ -113,12 +121,14 @@ class JaxCalculation:
     Attributes:
         field: The robot's quantities.
         made: What it is.
+        reference: To itself, for JAX.
     """
 
     def __init__(self, field: FfiField, made: Calculation) -> None:
         self.field = field
         self.made = made
         self._handles: dict[str, Any] = {}
+        self.reference = Weakly(self)
 
     def __repr__(self) -> str:
         return repr(self.made)
@@ -137,7 +147,8 @@ class JaxCalculation:
     def compiled(self) -> Callable[..., Any]:
         """The quantity outside of any other function of JAX."""
         bind = quantity_primitive().bind
-        return jax().jit(lambda *arrays: bind(*arrays, calc=self))
+        made: Callable[..., Any] = jax().jit(lambda *arrays: bind(*arrays, calc=self.reference))
+        return made
 
     # -- derivatives
 
@@ -177,7 +188,7 @@ class JaxCalculation:
         self, arrays: tuple[Any, ...], moved: Sequence[Any | None]
     ) -> tuple[Sequence[Any], Sequence[Any]]:
         """The same by a product in O(n), which JAX can transpose."""
-        values = quantity_primitive().bind(*arrays, calc=self)
+        values = quantity_primitive().bind(*arrays, calc=self.reference)
         batch = values[0].shape[:-1]
         nothing = jax().numpy.zeros((*(1,) * len(batch), self.field.nv), values[0].dtype)
         given = [nothing if x is None else x for x in moved]
@@ -214,7 +225,9 @@ class JaxCalculation:
             for x, axis in zip(arrays[3:], dims[3:], strict=True)
         ]
         if self.is_change:
-            found = [sum((m * d[..., None, :]).sum(-1) for m, d in zip(matrices, rest, strict=True))]
+            found = [
+                sum((m * d[..., None, :]).sum(-1) for m, d in zip(matrices, rest, strict=True))
+            ]
         else:
             found = [(m * rest[0][..., :, None]).sum(-2) for m in matrices]
         return found, (0,) * len(found)
@@ -257,7 +270,7 @@ class JaxCalculation:
         shapes = [made.shapes[i] for i in writes]
         if made.in_body_order:
             shapes = [(size,) * len(shape) for shape in shapes]
-        results = kernel_primitive().bind(*read, handle=handle, shapes=tuple(shapes))
+        results = kernel_primitive().bind(*read, handle=handle.reference, shapes=tuple(shapes))
         ordered = [results[writes.index(i)] for i in range(len(writes))]
         if made.in_body_order:
             ordered = [

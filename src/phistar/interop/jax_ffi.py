@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from phistar.backends.jax.package import jax, jax_extension
-from phistar.backends.llvm.run.machine_caches import min_streamed_bytes
 from phistar.errors import PhistarError, PhistarWarning, warn
+from phistar.interop.jax_primitives import Weakly, kernel_primitive
 from phistar.interop.xla_handler import DESCRIPTOR_HEAD, FUNCTIONS, MAX_ARRAYS, handler_text
 from phistar.interop.xla_header import XlaHeader
 from phistar.thresholds import POLICY
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from phistar.backends.llvm.run.machine_kernel import MachineKernel
 
 TARGET = "phistar_kernel"
-BATCH_TARGET = "phistar_kernel_batched"
-"""Names of the same handler; XLA may cut calls of the second one between devices."""
+"""What XLA knows the handler by."""
 
 
 class CallbackWarning(PhistarWarning):
@@ -63,17 +62,13 @@ class Handler:
             platform="cpu",
         )
         stages = {name: _capsule(at[name]) for name in ("instantiate", "execute")}
-        for name in (TARGET, BATCH_TARGET):
-            ffi.register_ffi_target(name, stages, platform="cpu")
-        ffi.register_ffi_target_as_batch_partitionable(BATCH_TARGET)
+        ffi.register_ffi_target(TARGET, stages, platform="cpu")
 
     def double(self, x: Any) -> Any:
         """Twice an array of float32, by a kernel of the handler's own: a trial."""
         trial = KernelHandle.of_code(self, self.code.kernel, (1,), (1,), 4)
-        from phistar.interop.jax_primitives import kernel_primitive
-
         call = kernel_primitive()
-        run = jax().jit(lambda x: call.bind(x, handle=trial, shapes=((1,),))[0])
+        run = jax().jit(lambda x: call.bind(x, handle=trial.reference, shapes=((1,),))[0])
         return run(x)
 
 
@@ -122,6 +117,7 @@ class KernelHandle:
     Attributes:
         address: Of its descriptor, see ``interop.xla_handler``.
         process: The number of this process.
+        reference: To itself, for JAX.
     """
 
     def __init__(
@@ -135,6 +131,7 @@ class KernelHandle:
         self.process = process
         self.inputs = inputs
         self.address = int(words.ctypes.data)
+        self.reference = Weakly(self)
         weakref.finalize(self, _bury, code, words).atexit = False
 
     @classmethod
@@ -183,6 +180,8 @@ def _descriptor(
     streamed: int,
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Words as ``interop.xla_handler`` says."""
+    from phistar.backends.llvm.run.machine_caches import min_streamed_bytes
+
     if len(inputs) + len(outputs) > MAX_ARRAYS:
         raise FfiError(f"a kernel has {len(inputs) + len(outputs)} arrays, at most {MAX_ARRAYS}")
     head = (

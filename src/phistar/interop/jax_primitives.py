@@ -8,10 +8,10 @@ is none. Its arrays are (*batch, size), batches of one rank, each whole or of on
 
 from __future__ import annotations
 
-import math
+import weakref
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -20,8 +20,39 @@ from phistar.errors import ArgumentError
 
 if TYPE_CHECKING:
     from phistar.interop.jax_calculations import JaxCalculation
+    from phistar.interop.jax_ffi import KernelHandle
 
 Shapes = tuple[tuple[int, ...], ...]
+T = TypeVar("T")
+
+
+class Weakly(Generic[T]):
+    """A parameter of a primitive that does not keep its object alive.
+
+    JAX keeps parameters in caches of its own. Quantities live as long as the wrapped robot, which
+    functions hold; kernels as long as executables.
+    """
+
+    def __init__(self, thing: T) -> None:
+        self._reference = weakref.ref(thing)
+        self._text = repr(thing)
+
+    def __repr__(self) -> str:
+        return self._text
+
+    def __call__(self) -> T:
+        """The object.
+
+        Raises:
+            ArgumentError: It is gone.
+        """
+        found = self._reference()
+        if found is None:
+            raise ArgumentError(
+                f"a function of JAX calls {self._text}, which is gone: keep what wrap(robot) gave "
+                "as long as functions that were traced with it are used"
+            )
+        return found
 
 
 def batch_of(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
@@ -51,7 +82,7 @@ def quantity_primitive() -> Any:
     ext = jax_extension()
     made = ext.core.Primitive("phistar_quantity")
     made.multiple_results = True
-    made.def_impl(lambda *arrays, calc: calc.compiled(*arrays))
+    made.def_impl(lambda *arrays, calc: calc().compiled(*arrays))
     made.def_abstract_eval(_quantity_shapes)
     ext.ad.primitive_jvps[made] = _quantity_jvp
     ext.ad.primitive_transposes[made] = _quantity_transpose
@@ -60,35 +91,37 @@ def quantity_primitive() -> Any:
     return made
 
 
-def _quantity_shapes(*avals: Any, calc: JaxCalculation) -> list[Any]:
+def _quantity_shapes(*avals: Any, calc: Weakly[JaxCalculation]) -> list[Any]:
     batch = batch_of([each.shape for each in avals])
     shaped = jax_extension().ShapedArray
-    return [shaped((*batch, *shape), avals[0].dtype) for shape in calc.shapes]
+    return [shaped((*batch, *shape), avals[0].dtype) for shape in calc().shapes]
 
 
 def _quantity_jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, calc: JaxCalculation
+    primals: Sequence[Any], tangents: Sequence[Any], *, calc: Weakly[JaxCalculation]
 ) -> tuple[Sequence[Any], Sequence[Any]]:
     zero = jax_extension().ad.Zero
+    quantity = calc()
     moved = [
-        None if type(t) is zero else calc.tangent(i, x, t)
+        None if type(t) is zero else quantity.tangent(i, x, t)
         for i, (x, t) in enumerate(zip(primals, tangents, strict=True))
     ]
-    return calc.linearized(tuple(primals), moved)
+    return quantity.linearized(tuple(primals), moved)
 
 
 def _quantity_transpose(
-    gradients: Sequence[Any], *arrays: Any, calc: JaxCalculation
+    gradients: Sequence[Any], *arrays: Any, calc: Weakly[JaxCalculation]
 ) -> list[Any | None]:
     """Of a change along directions, which is linear in them: the product in O(n) backward."""
     ad = jax_extension().ad
-    if not calc.is_change:
-        raise ArgumentError(f"{calc.name} is not linear in its arguments")
+    quantity = calc()
+    if not quantity.is_change:
+        raise ArgumentError(f"{quantity.name} is not linear in its arguments")
     (gradient,) = gradients
     count = len(arrays) // 2
     if type(gradient) is ad.Zero:
         return [None] * len(arrays)
-    found = calc.pulled(arrays[:count], gradient)
+    found = quantity.pulled(arrays[:count], gradient)
     wanted = [ad.is_undefined_primal(x) for x in arrays[count:]]
     shapes = [x.aval.shape if ad.is_undefined_primal(x) else None for x in arrays[count:]]
     back = [
@@ -105,12 +138,12 @@ def summed_to(x: Any, shape: Any) -> Any:
 
 
 def _quantity_batch(
-    arrays: Sequence[Any], dims: Sequence[int | None], *, calc: JaxCalculation
+    arrays: Sequence[Any], dims: Sequence[int | None], *, calc: Weakly[JaxCalculation]
 ) -> tuple[Any, Any]:
     jnp = jax().numpy
-    if calc.has_one_state(dims):
+    if calc().has_one_state(dims):
         # Many directions at the same states: matrices once, and their products.
-        return calc.by_matrices(arrays, dims)
+        return calc().by_matrices(arrays, dims)
     ready = [
         x[None] if axis is None else jnp.moveaxis(x, axis, 0)
         for x, axis in zip(arrays, dims, strict=True)
@@ -119,16 +152,17 @@ def _quantity_batch(
     return found, (0,) * len(found)
 
 
-def _lower_quantity(ctx: Any, *operands: Any, calc: JaxCalculation) -> Any:
+def _lower_quantity(ctx: Any, *operands: Any, calc: Weakly[JaxCalculation]) -> Any:
     mlir = jax_extension().mlir
-    _refuse_export(ctx, calc.name)
+    quantity = calc()
+    _refuse_export(ctx, quantity.name)
     platforms = tuple(ctx.platforms or ctx.module_context.platforms)
     if platforms != ("cpu",):
         raise ArgumentError(
-            f"{calc.name} is machine code for this processor, asked for on "
+            f"{quantity.name} is machine code for this processor, asked for on "
             f"{', '.join(platforms)}: wrap(robot, engine='xla') compiles it for accelerators"
         )
-    return mlir.lower_fun(calc.lowered, multiple_results=True)(ctx, *operands)
+    return mlir.lower_fun(quantity.lowered, multiple_results=True)(ctx, *operands)
 
 
 def _refuse_export(ctx: Any, name: str) -> None:
@@ -154,21 +188,19 @@ def kernel_primitive() -> Any:
     return made
 
 
-def _kernel_shapes(*avals: Any, handle: Any, shapes: Shapes) -> list[Any]:
+def _kernel_shapes(*avals: Any, handle: Weakly[KernelHandle], shapes: Shapes) -> list[Any]:
     del handle
     batch = batch_of([each.shape for each in avals])
     shaped = jax_extension().ShapedArray
     return [shaped((*batch, *shape), avals[0].dtype) for shape in shapes]
 
 
-def _lower_kernel(ctx: Any, *operands: Any, handle: Any, shapes: Shapes) -> Any:
-    from phistar.interop.jax_ffi import BATCH_TARGET, TARGET
+def _lower_kernel(ctx: Any, *operands: Any, handle: Weakly[KernelHandle], shapes: Shapes) -> Any:
+    from phistar.interop.jax_ffi import TARGET
 
+    del shapes
+    found = handle()
     _refuse_export(ctx, "a kernel")
-    ctx.module_context.add_keepalive(handle)
-    batches = {aval.shape[:-1] for aval in ctx.avals_in}
-    whole = len(batches) == 1 and math.prod(next(iter(batches))) > 1
-    lower = jax_extension().ffi.ffi_lowering(BATCH_TARGET if whole else TARGET)
-    return lower(
-        ctx, *operands, kernel=np.int64(handle.address), process=np.int64(handle.process)
-    )
+    ctx.module_context.add_keepalive(found)
+    lower = jax_extension().ffi.ffi_lowering(TARGET)
+    return lower(ctx, *operands, kernel=np.int64(found.address), process=np.int64(found.process))

@@ -69,9 +69,7 @@ _CHANGES = {"inverse_dynamics": _inverse_change, "forward_dynamics": _forward_ch
 def _gradient_pull(name: str) -> Pull:
     """Of the quantity ``name_vjp``: arguments x and w."""
 
-    def pull(
-        f: Field, model: Model, x: tuple[Values, ...], c: Sequence[Values]
-    ) -> list[Values]:
+    def pull(f: Field, model: Model, x: tuple[Values, ...], c: Sequence[Values]) -> list[Values]:
         *at, w = x
         found = _CHANGES[name](f, at, w, c)
         found[0] = found[0] - torsion(f, model, f.call(f"{name}_vjp", *x)[0], c[0])
@@ -81,9 +79,7 @@ def _gradient_pull(name: str) -> Pull:
 
 
 def _gradient_push(name: str) -> Push:
-    def push(
-        f: Field, model: Model, x: tuple[Values, ...], d: Sequence[Values]
-    ) -> list[Values]:
+    def push(f: Field, model: Model, x: tuple[Values, ...], d: Sequence[Values]) -> list[Values]:
         *at, w = x
         *along, dw = d
         changed = _CHANGES[name](f, at, w, along)
@@ -96,9 +92,7 @@ def _gradient_push(name: str) -> Push:
 def _change_pull(name: str) -> Pull:
     """Of the quantity ``name_jvp``: arguments x and directions."""
 
-    def pull(
-        f: Field, model: Model, x: tuple[Values, ...], c: Sequence[Values]
-    ) -> list[Values]:
+    def pull(f: Field, model: Model, x: tuple[Values, ...], c: Sequence[Values]) -> list[Values]:
         at, along = x[:3], x[3:]
         found = _CHANGES[name](f, at, c[0], along)
         gradient = f.call(f"{name}_vjp", *at, c[0])
@@ -111,9 +105,7 @@ def _change_pull(name: str) -> Pull:
 def _change_push(name: str) -> Push:
     """By the matrices: two directions, one result."""
 
-    def push(
-        f: Field, model: Model, x: tuple[Values, ...], d: Sequence[Values]
-    ) -> list[Values]:
+    def push(f: Field, model: Model, x: tuple[Values, ...], d: Sequence[Values]) -> list[Values]:
         from phistar.interop import derivative_rules as rules
 
         at, along = x[:3], x[3:]

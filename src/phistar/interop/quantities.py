@@ -155,12 +155,8 @@ _ROWS = (
         _FRAME,
     ),
     Quantity("center_of_mass", ("q",), "Centre of mass (..., 3) [m].", {"fixed": True}),
-    Quantity(
-        "center_of_mass_jacobian", ("q",), "Jacobian (..., 3, nv) of that.", {"fixed": True}
-    ),
-    Quantity(
-        "center_of_mass_jacobian_rate", ("q", "v"), "Its time derivative.", {"fixed": True}
-    ),
+    Quantity("center_of_mass_jacobian", ("q",), "Jacobian (..., 3, nv) of that.", {"fixed": True}),
+    Quantity("center_of_mass_jacobian_rate", ("q", "v"), "Its time derivative.", {"fixed": True}),
     Quantity(
         "centroidal_momentum_matrix", ("q",), "A (..., 6, nv): momentum about the centre of mass."
     ),
@@ -488,7 +484,9 @@ class Calculation:
         if found is None:
             return self._by_method(arrays)
         if self.in_body_order:
-            found = {name: gathered(joints.gather, x, self._axes(name)) for name, x in found.items()}
+            found = {
+                name: gathered(joints.gather, x, self._axes(name)) for name, x in found.items()
+            }
         return [found[name] for name in self.outputs]
 
     def _axes(self, name: str) -> int:
@@ -550,4 +548,4 @@ def sample_size(shape: Shape) -> int:
     return math.prod(shape)
 
 
-__all__ = ("QUANTITIES", "Calculation", "Quantity", "calculation", "input_sizes", "RequestKey")
+__all__ = ("QUANTITIES", "Calculation", "Quantity", "RequestKey", "calculation", "input_sizes")

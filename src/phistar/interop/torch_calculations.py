@@ -153,11 +153,15 @@ class TorchCalculation:
             found = rule(self.field, model, tuple(tensors), gradients)
         else:
             found = self._pull_by_matrices(tensors, gradients)
-        return [self._to_numbers(i, x, g) for i, (x, g) in enumerate(zip(tensors, found, strict=True))]
+        return [
+            self._to_numbers(i, x, g) for i, (x, g) in enumerate(zip(tensors, found, strict=True))
+        ]
 
     def push(self, tensors: Sequence[Any], changes: Sequence[Any]) -> list[Any]:
         """Changes of the results, from those of the arguments."""
-        moved = [self._tangent(i, x, d) for i, (x, d) in enumerate(zip(tensors, changes, strict=True))]
+        moved = [
+            self._tangent(i, x, d) for i, (x, d) in enumerate(zip(tensors, changes, strict=True))
+        ]
         rule = PUSHES.get(self.made.name)
         if rule is not None and not self.field.on_loops:
             return rule(self.field, self.made.model, tuple(tensors), moved)
@@ -281,7 +285,7 @@ def function_class() -> Any:
     """The ``torch.autograd.Function`` of all quantities."""
     package = torch()
 
-    class Quantity(package.autograd.Function):  # type: ignore[name-defined,misc]
+    class TorchQuantity(package.autograd.Function):  # type: ignore[name-defined,misc]
         """A quantity, and its arguments in one batch."""
 
         generate_vmap_rule = False
@@ -314,10 +318,10 @@ def function_class() -> Any:
         @staticmethod
         def vmap(info: Any, dims: Any, calc: TorchCalculation, *tensors: Any) -> Any:
             moved = _mapped(info.batch_size, dims[1:], tensors)
-            results = Quantity.apply(calc, *moved)
+            results = TorchQuantity.apply(calc, *moved)
             return results, (0,) * len(results)
 
-    return Quantity
+    return TorchQuantity
 
 
 def _mapped(size: int, dims: Sequence[int | None], tensors: Sequence[Any]) -> list[Any]:

@@ -126,9 +126,8 @@ class WrappedRobot(ABC):
         parts = tuple(each for each in parts if each in ("springs", "damping"))
         h = self._time(dt, q)
         if scheme not in COMPOSED_SCHEMES or self.field.on_loops:
-            return tuple(
-                self.field.call("step", q, v, tau, h, scheme=scheme, parts=parts)
-            )  # type: ignore[return-value]
+            ends = self.field.call("step", q, v, tau, h, scheme=scheme, parts=parts)
+            return ends[0], ends[1]
         if parts:
             tau = tau + self.field.call("passive_force", q, v, parts=parts)[0]
         ahead = v + h * self.field.call("forward_dynamics", q, v, tau)[0]
@@ -201,7 +200,7 @@ class WrappedRobot(ABC):
 
 @cache
 def _named(name: str, fields: tuple[str, ...]) -> Any:
-    return namedtuple(name, fields)  # noqa: PYI024 - made from the table
+    return namedtuple(name, fields)
 
 
 def _method(row: Quantity) -> Any:

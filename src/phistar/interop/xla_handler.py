@@ -22,6 +22,7 @@ not a number, all of it; its neighbours keep their results.
 
 from __future__ import annotations
 
+from phistar.backends.llvm.emit.skeleton import STORE_ALIGNED, STORE_ANYWHERE, STORE_STREAMING
 from phistar.interop.xla_header import XlaHeader
 
 MAX_ARRAYS = 30
@@ -39,7 +40,8 @@ declare void @free(ptr)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 {declare_yield}
 @type_id_word = global i64 0
-@type_info_words = global [3 x i64] [i64 {type_info_size}, i64 0, i64 ptrtoint (ptr @release to i64)]
+@type_info_words = global [3 x i64] [i64 {type_info_size}, i64 0,
+                                     i64 ptrtoint (ptr @release to i64)]
 @wrong_process = constant [{text_size} x i8] c"{text}\\00"
 
 define ptr @type_id() {{
@@ -333,8 +335,8 @@ ready:
   %large = icmp uge i64 %stream_bytes, %least
   %odd = and i64 %low, 63
   %even = icmp eq i64 %odd, 0
-  %streams = select i1 %large, i64 2, i64 1
-  %stream_word = select i1 %even, i64 %streams, i64 0
+  %kind = select i1 %large, i64 {streaming}, i64 {aligned}
+  %stream_word = select i1 %even, i64 %kind, i64 {anywhere}
   %stream_slot = mul i64 %arrays, 2
   %stream_place = getelementptr i64, ptr %args, i64 %stream_slot
   store i64 %stream_word, ptr %stream_place, align 8
@@ -546,6 +548,9 @@ def handler_text(header: XlaHeader, process: int, yields: bool, pieces_per_threa
         arg_words=words,
         job_bytes=8 * (8 + words),
         pieces_per_thread=pieces_per_thread,
+        anywhere=STORE_ANYWHERE,
+        aligned=STORE_ALIGNED,
+        streaming=STORE_STREAMING,
         declare_yield="declare i32 @sched_yield()" if yields else "",
         call_yield="%yielded = call i32 @sched_yield()" if yields else "",
     )

@@ -197,13 +197,23 @@ def _do_task(
         return "kept"
     rows = store.rows_of(task)
     try:
-        blocks = [np.asarray(array[rows]) for array in inputs.values()]
+        blocks = [_read(name, array, rows) for name, array in inputs.items()]
         packed = work.packed(store.outputs, blocks)
     except (PhistarError, ValueError, FloatingPointError) as error:
         return FailedTask(task, (rows.start, rows.stop), str(error).rstrip("."))
     with _space_on(store.path):
         store.write(task, {output.name: _unpacked(packed, output) for output in store.outputs})
     return "computed"
+
+
+def _read(name: str, array: StoredArray, rows: slice) -> Array:
+    """Some rows of an input."""
+    try:
+        return np.asarray(array[rows])
+    except Exception as error:
+        # What a damaged chunk raises depends on its codec.
+        said = " ".join(str(error).split())
+        raise ArgumentError(f"'{name}' cannot be read there: {said}") from None
 
 
 def _unpacked(packed: Array, output: Output) -> Array:

@@ -25,8 +25,8 @@ from phistar.loops.system import rows_at
 from phistar.model.kinematic_loops import active_loops
 from phistar.sim.contact_points import ContactPoints
 from phistar.sim.divergence import diverged_samples, park_lost
+from phistar.sim.force_to_motion import free_rates
 from phistar.sim.loop_stepper import onto_loops
-from phistar.sim.mobility import free_rates
 from phistar.sim.numpy_stepper import NumpyLoop
 from phistar.sim.stepper import StepSpan
 

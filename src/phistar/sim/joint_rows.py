@@ -33,7 +33,7 @@ from phistar.model.joint_physics import Passive, passive_numbers, passive_parts
 from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
 from phistar.scalar.trace.unilateral_rows import StepRows
-from phistar.sim.mobility import free_rates
+from phistar.sim.force_to_motion import free_rates
 from phistar.sim.unilateral_row import joint_rows
 from phistar.sim.variables import Variable
 from phistar.thresholds import POLICY

@@ -8,9 +8,9 @@ from typing import Any
 
 from phistar.errors import ArgumentError
 from phistar.interop.casadi.callbacks import CallbackFunction
+from phistar.interop.casadi.casadi_package import casadi
+from phistar.interop.casadi.casadi_quantities import QUANTITIES, quantity_of
 from phistar.interop.casadi.derivatives import rate_function
-from phistar.interop.casadi.package import casadi
-from phistar.interop.casadi.quantities import QUANTITIES, quantity_of
 from phistar.interop.tangent_maps import tangent_map
 from phistar.model.fingerprint import fingerprint
 from phistar.robot import Robot

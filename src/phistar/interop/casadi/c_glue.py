@@ -17,7 +17,7 @@ import numpy as np
 from phistar.arrays import Array
 from phistar.backends.c.interface import Interface
 from phistar.c_export import function_c
-from phistar.interop.casadi.quantities import Quantity
+from phistar.interop.casadi.casadi_quantities import CasadiQuantity
 from phistar.model.configuration import quaternion_starts
 
 _HEAD = """\
@@ -195,7 +195,7 @@ class GlueWriter:
 
     def __init__(
         self,
-        quantity: Quantity,
+        quantity: CasadiQuantity,
         samples: int,
         name: str,
         patterns: Mapping[str, Sequence[Sequence[int]]],

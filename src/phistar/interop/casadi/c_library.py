@@ -19,9 +19,9 @@ from typing import Any
 
 from phistar.errors import ArgumentError
 from phistar.interop.casadi.c_glue import GlueWriter, compressed
+from phistar.interop.casadi.casadi_package import casadi
+from phistar.interop.casadi.casadi_quantities import CasadiQuantity
 from phistar.interop.casadi.derivatives import WEIGHTS, Composer, Functions, Layout
-from phistar.interop.casadi.package import casadi
-from phistar.interop.casadi.quantities import Quantity
 from phistar.whole_files import write_whole
 
 COMPILERS = ("cc", "gcc", "clang")
@@ -29,7 +29,7 @@ FLAGS = ("-std=c99", "-O2", "-fPIC")
 
 
 def external(
-    quantity: Quantity, samples: int, directory: str | os.PathLike[str] | None = None
+    quantity: CasadiQuantity, samples: int, directory: str | os.PathLike[str] | None = None
 ) -> Any:
     """The function of CasADi that a compiled library has.
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from phistar.arrays import Array
+from phistar.interop.casadi.casadi_package import Argument, PythonFunction, callback
+from phistar.interop.casadi.casadi_quantities import CasadiQuantity, unit_rows
 from phistar.interop.casadi.derivatives import (
     WEIGHTS,
     Composer,
@@ -16,8 +18,6 @@ from phistar.interop.casadi.derivatives import (
     Layout,
     sample_rows,
 )
-from phistar.interop.casadi.package import Argument, PythonFunction, callback
-from phistar.interop.casadi.quantities import Quantity, unit_rows
 
 
 def _nonzeros(patterns: Mapping[Any, Array]) -> dict[Any, tuple[Array, Array]]:
@@ -36,7 +36,7 @@ class CallbackFunction:
         function: The function of CasADi; its derivatives are kept here, too.
     """
 
-    def __init__(self, quantity: Quantity, samples: int, name: str) -> None:
+    def __init__(self, quantity: CasadiQuantity, samples: int, name: str) -> None:
         self._quantity = quantity
         self._layout = layout = Layout(quantity, samples)
         self._composer = Composer(layout)

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from phistar.arrays import Array
-from phistar.interop.casadi.package import casadi
-from phistar.interop.casadi.quantities import Quantity
+from phistar.interop.casadi.casadi_package import casadi
+from phistar.interop.casadi.casadi_quantities import CasadiQuantity
 from phistar.interop.tangent_maps import adds_steps, matrix_entries, unit_columns
 from phistar.model.model import Model
 
@@ -36,7 +36,7 @@ class Layout:
     block-diagonal, so that they are derivatives of those.
     """
 
-    quantity: Quantity
+    quantity: CasadiQuantity
     samples: int
 
     @property

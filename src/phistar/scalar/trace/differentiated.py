@@ -119,10 +119,11 @@ def _run(
         name: [{} for _ in range(size)] for name, size in sizes.items()
     }
     for store in program.block.stores:
-        value: Scalar = store.value
-        move: Tangent = {}
-        if isinstance(value, Value):
-            value, move = known[value.id], moves[value.id]
+        stored = store.value
+        if isinstance(stored, Value):
+            value, move = known[stored.id], moves[stored.id]
+        else:
+            value, move = stored, {}
         row, own = values[store.space], changes[store.space]
         if store.add:
             value, move = row[store.index] + value, _sum(own[store.index], move)

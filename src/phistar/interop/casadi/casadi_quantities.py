@@ -24,7 +24,7 @@ from phistar.model.kinematic_loops import active_loops
 Pair = tuple[str, str]
 
 
-class Quantity(ABC):
+class CasadiQuantity(ABC):
     """A quantity of one robot.
 
     Attributes:
@@ -84,7 +84,7 @@ def _directions(nv: int) -> tuple[Array, Array]:
     return np.concatenate([unit, none]), np.concatenate([none, unit])
 
 
-class _Dynamics(Quantity):
+class _Dynamics(CasadiQuantity):
     """Inverse and forward dynamics."""
 
     @property
@@ -180,7 +180,7 @@ class ForwardDynamics(_Dynamics):
         return dict.fromkeys(pairs, branches_of_ground(self.robot.model))
 
 
-class _OfConfiguration(Quantity):
+class _OfConfiguration(CasadiQuantity):
     """What depends on q alone: products and second derivatives from a dense Jacobian."""
 
     inputs = ("q",)
@@ -257,7 +257,7 @@ class FramePose(_OfConfiguration):
         return {"q": np.outer(entries, moving)}
 
 
-class CenterOfMass(_OfConfiguration):
+class CasadiCenterOfMass(_OfConfiguration):
     """The centre of mass (3,) in the world."""
 
     name = "center_of_mass"
@@ -315,14 +315,14 @@ class PotentialEnergy(_OfConfiguration):
         return {("q", "q"): on_one_path(self.robot.model)}
 
 
-QUANTITIES: Mapping[str, type[Quantity]] = {
+QUANTITIES: Mapping[str, type[CasadiQuantity]] = {
     row.name: row
-    for row in (ForwardDynamics, InverseDynamics, FramePose, CenterOfMass, PotentialEnergy)
+    for row in (ForwardDynamics, InverseDynamics, FramePose, CasadiCenterOfMass, PotentialEnergy)
 }
 """Quantities by name; those of frames take one."""
 
 
-def quantity_of(robot: Any, name: str, frame: str | None) -> Quantity:
+def quantity_of(robot: Any, name: str, frame: str | None) -> CasadiQuantity:
     """A quantity of a robot.
 
     Raises:
@@ -344,7 +344,7 @@ def quantity_of(robot: Any, name: str, frame: str | None) -> Quantity:
         asked = "needs a frame: frame='...'" if frame is None else f"has no frame, got {frame!r}"
         raise ArgumentError(f"{name} {asked}")
     made: Any = QUANTITIES[name]
-    found: Quantity = made(robot) if frame is None else made(robot, frame)
+    found: CasadiQuantity = made(robot) if frame is None else made(robot, frame)
     return found
 
 

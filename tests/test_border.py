@@ -451,11 +451,12 @@ def array_like(module: str, name: str, dtype: Any, **members: Any) -> Any:
 
 FOREIGN = {
     "tracer": (
-        fake("jax._src.interpreters.ad", "JVPTracer", __array__=_no_array), "jvp.*vjp"),
+        fake("jax._src.interpreters.ad", "JVPTracer", __array__=_no_array),
+        r"phistar\.interop\.jax\.wrap\(robot\)"),
     "jax float32": (array_like("jaxlib._jax", "ArrayImpl", "float32"), "float32.*np.asarray"),
     "grad": (
         fake("torch", "Tensor", requires_grad=True, dtype="torch.float64", __array__=_no_array),
-        r"vjp.*detach\(\)\.numpy\(\)"),
+        r"phistar\.interop\.torch\.wrap\(robot\).*detach\(\)\.numpy\(\)"),
     "torch float32": (
         array_like("torch", "Tensor", "torch.float32", requires_grad=False), "double"),
     "symbol": (

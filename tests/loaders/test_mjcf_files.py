@@ -9,7 +9,7 @@ import pytest
 
 from phistar.errors import ModelError, UnsafeFileError
 from phistar.loaders.load_report import LoadReport
-from phistar.loaders.mjcf import files
+from phistar.loaders.mjcf import mjcf_files
 from phistar.loaders.mjcf.mjcf_reader import read_mjcf
 from phistar.loaders.robot_source import Source, read_source
 from phistar.model.model import Model
@@ -147,7 +147,7 @@ def test_long_rows_of_includes_are_refused(tmp_path: Path) -> None:
 
 def test_size_counts_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The limits hold for a document with its includes."""
-    monkeypatch.setattr(files, "MAX_TAGS", 5)
+    monkeypatch.setattr(mjcf_files, "MAX_TAGS", 5)
     written = {
         "m.xml": '<mujoco><include file="a.xml"/></mujoco>',
         "a.xml": "<x><size/><size/></x>",

@@ -25,8 +25,8 @@ from __future__ import annotations
 from phistar.backends.llvm.emit.skeleton import STORE_ALIGNED, STORE_ANYWHERE, STORE_STREAMING
 from phistar.interop.xla_header import XlaHeader
 
-MAX_ARRAYS = 30
-"""Inputs and outputs of a kernel, together."""
+MAX_ARRAYS = 62
+"""Inputs and outputs of a kernel, together; the second derivative of a step has 46."""
 
 DESCRIPTOR_HEAD = 10
 """Words before the sizes."""

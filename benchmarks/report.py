@@ -20,7 +20,7 @@ from benchmarks.stepping import Stepping
 
 FLOOR_TITLES = (
     *("robot", "kernel", "batch", "time", "Pinocchio"),
-    *("bytes", "operations", "floor", "limit", "distance"),
+    *("bytes", "flops", "floor", "limit", "ratio"),
 )
 
 NOTES = f"""\

@@ -106,7 +106,7 @@ def roofline(text: str) -> Figure:
         ax.plot((across[0], peak / rate, across[-1]), roof, f"k{style}", lw=1.0, label=label)
     for kernel in dict.fromkeys(row["kernel"] for row in rows):
         chosen = [row for row in rows if row["kernel"] == kernel]
-        operations = [float(row["operations"]) for row in chosen]
+        operations = [float(row["flops"]) for row in chosen]
         seconds = [_cell(row["time"]).seconds for row in chosen]
         places = [n / float(row["bytes"]) for n, row in zip(operations, chosen, strict=True)]
         heights = [n / s for n, s in zip(operations, seconds, strict=True)]

@@ -42,8 +42,8 @@ examples: $(VENV)/.examples  ## control a cart-pole, a UR5 and a Panda, diagonal
 test: $(VENV)/.test  ## run all tests (those of the viewer: make test-viewer)
 	@$(BIN)/python -m pytest -q -n $(JOBS) --maxprocesses=4 --dist worksteal --ignore=tests/with_viewer $(PYTEST_ARGS)
 
-test-viewer: $(VENV)/.viewer-tests docs/_build/html/index.html  ## the viewer and the pages in a browser: viser, playwright, Debian's chromium
-	@$(BIN)/python -m pytest -q tests/with_viewer $(PYTEST_ARGS)
+test-viewer: $(VENV)/.viewer-tests docs/_build/html/index.html  ## the viewer and the pages in a browser, completion in three shells: viser, playwright, Debian's chromium, zsh, fish
+	@$(BIN)/python -m pytest -q tests/with_viewer tests/cli/test_completion.py $(PYTEST_ARGS)
 
 # Programs are compiled as XLA does it without optimising, which takes half the time.
 test-jax: $(VENV)/.test $(VENV)/.jax  ## run the tests of the backend jax, which make test leaves out: JAX is large
@@ -63,7 +63,7 @@ test-casadi: $(VENV)/.test $(VENV)/.casadi  ## run the tests of phistar.interop.
 	@PHISTAR_TEST_CASADI=1 $(BIN)/python -m pytest -q -n $(JOBS) --maxprocesses=4 --dist worksteal tests/with_casadi \
 	    "tests/test_docs.py::test_page_runs_as_pasted[casadi]" $(PYTEST_ARGS)
 
-test-gym: $(VENV)/.test $(VENV)/.gym  ## run the tests of phistar.envs, which make test leaves out: Gymnasium
+test-gym: $(VENV)/.test $(VENV)/.gym $(VENV)/.torch  ## run the tests of phistar.envs, which make test leaves out: Gymnasium, and PyTorch, which learns
 	@PHISTAR_TEST_GYM=1 $(BIN)/python -m pytest -q -n $(JOBS) --maxprocesses=4 --dist worksteal tests/with_gym \
 	    "tests/test_docs.py::test_page_runs_as_pasted[gymnasium]" $(PYTEST_ARGS)
 
@@ -147,11 +147,13 @@ $(BIN)/pip:
 
 # A stamp is the record that the package and one set of extras are installed. Editable: sources are
 # not prerequisites.
-# Chromium comes from the system: it is installed where that is allowed, else the tests say what is missing.
+# These come from the system: they are installed where that is allowed, else the tests say what is missing.
+SYSTEM_PACKAGES := chromium zsh fish
 $(VENV)/.viewer-tests: $(VENV)/.test $(VENV)/.browser
-	@command -v chromium > /dev/null || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && \
-	    echo "installing chromium" && apt-get update -qq && apt-get install -y -qq chromium > /dev/null; } || \
-	    echo "chromium is missing: apt-get install chromium"
+	@for name in $(SYSTEM_PACKAGES); do command -v $$name > /dev/null || missing="$$missing $$name"; done; \
+	test -z "$$missing" || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && \
+	    echo "installing$$missing" && apt-get update -qq && apt-get install -y -qq $$missing > /dev/null; } || \
+	    echo "missing:$$missing; apt-get install$$missing"
 	@touch $@
 
 $(VENV)/.bench $(VENV)/.demo $(VENV)/.viewer $(VENV)/.examples $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.browser $(VENV)/.jax $(VENV)/.torch $(VENV)/.casadi $(VENV)/.gym $(VENV)/.dask $(VENV)/.parquet: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/pip

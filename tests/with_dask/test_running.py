@@ -76,6 +76,19 @@ def test_stores_of_other_work(panda: Robot, store: str, tmp_path: Path) -> None:
     assert scale.run(heavier, "inverse_dynamics", store, out, overwrite=True, **QUIET).computed
 
 
+def test_a_store_with_damaged_metadata_is_not_called_absent(
+    panda: Robot, store: str, tmp_path: Path
+) -> None:
+    """Nobody is told to begin anew where results are."""
+    out = tmp_path / "out.zarr"
+    scale.run(panda, "inverse_dynamics", store, out, **QUIET)
+    (out / "zarr.json").write_text("{", encoding="utf-8")
+    with pytest.raises(
+        ArgumentError, match=r"cannot be read as a store of results \(.*another path"
+    ):
+        scale.run(panda, "inverse_dynamics", store, out, resume=True, **QUIET)
+
+
 def test_bad_rows_are_reported_and_the_rest_is_done(
     panda: Robot, store: str, tmp_path: Path, expected: Array
 ) -> None:

@@ -127,11 +127,17 @@ class ResultStore:
         Raises:
             ArgumentError: It is not there, or differs; the message says in what.
         """
-        try:
-            found = zarr().open_group(self.path, mode="r").attrs[IDENTITY]
-        except Exception:
+        if not Path(self.path).exists():
             raise ArgumentError(
                 f"there is no store of results at {self.path!r} to go on with; leave resume out"
+            )
+        try:
+            found = zarr().open_group(self.path, mode="r").attrs[IDENTITY]
+        except Exception as error:  # what damaged metadata raises depends on the version of Zarr
+            said = " ".join(str(error).split())
+            raise ArgumentError(
+                f"{self.path!r} cannot be read as a store of results ({type(error).__name__}: "
+                f"{said}); give another path, or overwrite=True to compute all of it again"
             ) from None
         other = [name for name, value in identity.items() if found.get(name) != _as_json(value)]
         if other:

@@ -452,11 +452,7 @@ def test_a_motion_without_inertia_is_an_error() -> None:
 
 
 REFUSED: dict[str, Callable[[Robot, Array], object]] = {
-    "linearize_hybrid": lambda r, x: r.linearize_hybrid(x, x, x, x, ["crank_joint"]),
-    "forward_dynamics_second": lambda r, x: r.forward_dynamics_second(x, x, x),
-    "diagonal_forward_dynamics": lambda r, x: r.diagonal_forward_dynamics(x, x, x),
     "parallel": lambda r, x: r.forward_dynamics(r.assemble(x), x, x, method="parallel"),
-    "hvp of forward_dynamics": lambda r, x: r.hvp("forward_dynamics", x, x, x, x),
 }
 
 

@@ -192,19 +192,19 @@ def hvp(
     q, v, x, w, dq, dv, dx = checked = checked_state(model, **given, w=weights, **moves)
     check_numbers(model, dict(zip((*names, "w", *known), checked, strict=True)), wrenches)
     if function == "inverse_dynamics":
-        return _inverse_hvp(model, q, v, x, w, (dq, dv, dx), wrenches)
+        return inverse_hvp(model, q, v, x, w, (dq, dv, dx), wrenches)
     refuse_singular(model)
     vdot = dynamics.forward_dynamics(model, q, v, x, wrenches)
     moved = {"dq": dq, "dv": dv, "dtau": dx}
     dvdot = jvp(model, function, (q, v, x), moved, wrenches)
     u = dynamics.mass_matrix_solve(model, q, w)
-    du = -dynamics.mass_matrix_solve(model, q, _mass_change(model, q, dq, u))
-    second = _inverse_hvp(model, q, v, vdot, u, (dq, dv, dvdot), wrenches)
+    du = -dynamics.mass_matrix_solve(model, q, mass_change(model, q, dq, u))
+    second = inverse_hvp(model, q, v, vdot, u, (dq, dv, dvdot), wrenches)
     first = vjp(model, "inverse_dynamics", (q, v, vdot), du, wrenches)
     return {"q": -second["q"] - first["q"], "v": -second["v"] - first["v"], "tau": du}
 
 
-def _inverse_hvp(
+def inverse_hvp(
     model: Model,
     q: Array,
     v: Array,
@@ -213,6 +213,7 @@ def _inverse_hvp(
     along: tuple[Array, Array, Array],
     wrenches: Wrenches | None,
 ) -> dict[str, Array]:
+    """``hvp`` of inverse dynamics for checked arrays."""
     joints = joint_map(model)
     names = ("v", "vdot", "w", "dq", "dv", "dvdot")
     vectors = zip(names, (v, vdot, w, *along), strict=True)
@@ -228,7 +229,7 @@ def _inverse_hvp(
     return result
 
 
-def _mass_change(model: Model, q: Array, dq: Array, w: Array) -> Array:
+def mass_change(model: Model, q: Array, dq: Array, w: Array) -> Array:
     """(d𝓜 along dq) w."""
     joints = joint_map(model)
     inputs = {"dq": joints.spread(dq), "w": joints.spread(w)}

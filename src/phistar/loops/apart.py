@@ -25,7 +25,9 @@ from phistar.model.wrenches import Wrenches
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_SPACES: Mapping[str, Literal["q", "v"]] = {"q": "q", "v": "v", "tau": "v", "vdot": "v"}
+_SPACES: Mapping[str, Literal["q", "v"]] = {
+    "q": "q", **dict.fromkeys(("v", "tau", "vdot", "weights", "dq", "dv", "dtau"), "v")
+}  # fmt: skip
 _reported: ContextVar[bool] = ContextVar("reported", default=False)
 
 
@@ -58,7 +60,7 @@ def _silently() -> Iterator[None]:
 def each_its_way(function: Callable[P, T]) -> Callable[P, T]:
     """A function of a model, states and wrenches that takes batches apart where it has to.
 
-    Its arguments ``q``, ``v``, ``tau`` and ``vdot`` are batches, ``wrenches`` may be; ``out`` is
+    Its arguments of the names in ``_SPACES`` are batches, ``wrenches`` may be; ``out`` is
     filled with the result; all others are the same for all samples.
     """
     signature = inspect.signature(function)

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -28,12 +28,10 @@ from phistar.loops.assembly import open_loop_error, usual_rank
 from phistar.loops.held import NOT_HELD as NOT_HELD
 from phistar.loops.held import Held as Held
 from phistar.loops.rank import (
-    RANK_TOLERANCE,
-    factored,
     shortest_multipliers,
     singular_values,
 )
-from phistar.loops.routes import NEEDS_TREE_INERTIA, LoopProblem, accelerations, solve_saddle
+from phistar.loops.routes import NEEDS_TREE_INERTIA, LoopProblem, accelerations
 from phistar.loops.system import (
     LoopMotion,
     LoopSystem,
@@ -458,66 +456,3 @@ def require_on_loops(
             np.asarray(bad),
             f"q, v = {project} gives the nearest state on the loops",
         )
-
-
-@each_its_way
-def hybrid_dynamics(
-    model: Model,
-    q: Coordinates,
-    v: Coordinates,
-    tau: Coordinates,
-    vdot: Coordinates,
-    prescribed: Sequence[str],
-    wrenches: Wrenches | None = None,
-) -> tuple[Array, Array]:
-    """(vdot, tau), each (..., nv): some joints' accelerations are given, the others' forces.
-
-    A prescribed coordinate is one more row e_y; its multiplier is the force of its drive.
-    """
-    problem, dtype = posed(model, q, v, tau, wrenches, "hybrid_dynamics")
-    (given,) = checked_state(model, v=vdot)
-    chosen: list[int] = []
-    for name in prescribed:
-        if name not in model.joint_names:
-            raise UnknownNameError("independent joint", name, model.joint_names, model.name)
-        own = model.joints[name].v_slice
-        chosen += range(own.start, own.stop)
-    entries = np.array(chosen, dtype=int)
-    unit = np.eye(model.nv)[entries]
-    free = np.ones(model.nv)
-    free[entries] = 0.0
-    L, c = problem.rows.L, problem.c
-    batch = np.broadcast_shapes(L.shape[:-2], c.shape[:-1], given.shape[:-1])
-    rows = np.concatenate([np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (L, unit)], axis=-2)
-    wanted = np.concatenate(
-        [
-            np.broadcast_to(c, (*batch, c.shape[-1])),
-            np.broadcast_to(given, (*batch, model.nv))[..., entries],
-        ],
-        axis=-1,
-    )
-    system = problem.system
-    scale = np.concatenate([system.row_scale, 1.0 / system.column_scale[entries]])
-    scaled = scale[:, None] * rows * system.column_scale
-    values = np.linalg.svd(scaled, compute_uv=False)
-    rank = int((values > RANK_TOLERANCE * values[..., :1]).sum(axis=-1).max())
-    mass, force = replace(problem, tau=problem.tau * free).mass_and_force()
-    factor = factored(rows, rank)
-    found, multipliers = solve_saddle(mass, factor, force, wanted)
-    left = (rows @ found[..., None])[..., 0] - wanted
-    size = np.abs(wanted).max(axis=-1, initial=0.0) + np.abs(found).max(axis=-1, initial=0.0)
-    bad = np.asarray(np.abs(scale * left).max(axis=-1) > RATE_TOLERANCE * (size + 1e-12))
-    if bad.any():
-        raise LoopVelocityError(
-            model.name,
-            "hybrid_dynamics",
-            system.label(int(np.argmax(np.abs(left[first_index(bad)][: system.count])))),
-            f"accelerations prescribed for {', '.join(prescribed)}",
-            float(np.abs(left).max()),
-            bad,
-            "prescribe fewer joints, or accelerations on the loops (robot.minimal)",
-        )
-    driven = np.where(free > 0.0, problem.tau, 0.0)
-    driven = np.array(np.broadcast_to(driven, found.shape))
-    driven[..., entries] = multipliers[..., system.count :]
-    return found.astype(dtype), driven.astype(dtype)

@@ -52,7 +52,7 @@ from phistar.model.model_cache import entries
 from phistar.model.wrenches import Wrenches
 from phistar.reprs import one_line_repr
 
-_COMPLEX_STEP = 1e-30
+COMPLEX_STEP = 1e-30
 
 
 @one_line_repr
@@ -145,14 +145,14 @@ class LoopLinearization(Linearization):
         model = self.model
         system = loop_system(model)
         ((loop, rows),) = [(x, r) for n, x, r in system.joints() if n == wanted]
-        steps = 1j * _COMPLEX_STEP * np.eye(model.nv)
+        steps = 1j * COMPLEX_STEP * np.eye(model.nv)
         start = self.q[..., None, :].astype(complex)
         moved = integrate_unchecked(
             model, np.broadcast_to(start, (*self.q.shape[:-1], model.nv, model.nq)), steps
         )
         columns = wrench_columns(loop, rows_at(model, moved).relative[..., wanted, :, :])
         pushed = np.swapaxes(columns, -1, -2) @ self.multipliers[..., None, rows, None]
-        return np.swapaxes(pushed[..., 0].imag / _COMPLEX_STEP, -1, -2)
+        return np.swapaxes(pushed[..., 0].imag / COMPLEX_STEP, -1, -2)
 
     def reduced(self) -> ReducedLinearization:
         """The linearization in independent coordinates; they are chosen at the first sample."""
@@ -213,7 +213,7 @@ def linearize(
         ("v", -at.tau_v, -tangents["acceleration_v"]),
         ("tau", one, nothing),
     ):
-        found[name] = _solve_columns(at.tau_vdot, factor, force, c)
+        found[name] = solve_columns(at.tau_vdot, factor, force, c)
     vdot_q = found["q"][0]
     if has_dependent_rows(model, problem.rank):
         vdot_q = vdot_q @ factor.X @ np.swapaxes(factor.X, -1, -2)
@@ -352,9 +352,9 @@ def discretize(
     turned = motion_tangents(model, problem.q, later)
     nv = model.nv
     one = np.broadcast_to(np.eye(nv), at.tau_q.shape)
-    by_q, _ = _solve_columns(at.tau_vdot, factor, -by_q, -turned / h)
-    by_v, _ = _solve_columns(at.tau_vdot, factor, -at.tau_v, -L / h)
-    by_tau, _ = _solve_columns(at.tau_vdot, factor, one, np.zeros_like(turned))
+    by_q, _ = solve_columns(at.tau_vdot, factor, -by_q, -turned / h)
+    by_v, _ = solve_columns(at.tau_vdot, factor, -at.tau_v, -L / h)
+    by_tau, _ = solve_columns(at.tau_vdot, factor, one, np.zeros_like(turned))
     step = h * later
     way = h * right_jacobian(model, step)
     lower = np.concatenate([h * by_q, one + h * by_v], axis=-1)
@@ -428,7 +428,7 @@ def motion_tangents(model: Model, q: Array, v: Array) -> Array:
     return tangents_at(model, q, v, np.zeros_like(v), np.zeros((*v.shape[:-1], rows)))["rate_q"]
 
 
-def _solve_columns(mass: Array, rows: Factored, force: Array, c: Array) -> tuple[Array, Array]:
+def solve_columns(mass: Array, rows: Factored, force: Array, c: Array) -> tuple[Array, Array]:
     """As ``routes.solve_saddle`` for the columns of matrices."""
     U, V, X = rows.U, rows.V, rows.X
     start = V @ ((np.swapaxes(U, -1, -2) @ c) / rows.S[..., :, None])

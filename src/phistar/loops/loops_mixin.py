@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -21,11 +21,21 @@ from phistar.arrays import Array
 from phistar.compile import quantity_on
 from phistar.derivatives import parameters
 from phistar.derivatives.discrete import Discretization
+from phistar.derivatives.hybrid import HybridLinearization
 from phistar.derivatives.passive_terms import discretized_with_passive, linearized_with_passive
-from phistar.errors import ArgumentError, LoopError, SampleError, UnknownNameError
+from phistar.diagonal.forward import TotalRates, diagonal_forward_dynamics
+from phistar.diagonal.state import diagonalize
+from phistar.errors import ArgumentError, SampleError, UnknownNameError
 from phistar.joint_physics.passive_forces import force_parts, with_passive_force
 from phistar.kernels import RobotKernel
-from phistar.loops import assembly, constrained_dynamics, inverse, linearization
+from phistar.loops import (
+    assembly,
+    constrained_dynamics,
+    driven_joints,
+    inverse,
+    linearization,
+    second_order,
+)
 from phistar.loops import minimal as minimal_coordinates
 from phistar.loops import mobility as mobilities
 from phistar.loops.constrained_dynamics import ConstrainedDynamics, Held
@@ -34,12 +44,12 @@ from phistar.loops.linearization import LoopLinearization
 from phistar.loops.loop_operators import LoopOperators
 from phistar.loops.minimal import MinimalCoordinates
 from phistar.loops.mobility import Mobility
+from phistar.loops.second_order import LoopForwardSecond
 from phistar.loops.system import loop_system, rows_at
 from phistar.loops.traced_rows import dynamics_key
 from phistar.model.bad_samples import nan_where_bad, with_nan
 from phistar.model.configuration import Coordinates, batch_shape, neutral, read_coordinates
 from phistar.model.joint_physics import Passive
-from phistar.model.kinematic_loops import TREE_CURE, active_loops
 from phistar.model.model import Model
 from phistar.model.model_cache import Entry, entries, front_key, try_other_frames
 from phistar.model.wrenches import check_wrenches
@@ -50,10 +60,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-EMBEDDED_CURE = (
-    f"{TREE_CURE} On the loops, robot.minimal(q).operators().eta has η of the independent "
-    "coordinates."
-)
 PUSHING = "generalised_force"
 """The program of joint forces of wrenches."""
 _PUSHING_FRONT = front_key(PUSHING)
@@ -519,13 +525,10 @@ class ClosesLoops(Constrained):
                 function, q, v, x, forces=forces, reference=reference, method=method,
                 on_error=on_error, **changes,
             )  # fmt: skip
-        known = ("dq", "dv", "dtau")
-        for name in changes:
-            if name not in known:
-                raise UnknownNameError("change", name, known, function)
+        _check_changes(changes)
         at = self.linearize(q, v, x, forces=forces, reference=reference, on_error=on_error)
         total = np.zeros_like(at.vdot)
-        for name, matrix in zip(known, (at.vdot_q, at.vdot_v, at.vdot_tau), strict=True):
+        for name, matrix in zip(_CHANGES, (at.vdot_q, at.vdot_v, at.vdot_tau), strict=True):
             if name in changes:
                 (step,) = checked_state(self.model, v=changes[name])
                 total = total + (matrix @ step[..., None])[..., 0]
@@ -583,9 +586,7 @@ class ClosesLoops(Constrained):
                 forces,
             )
         wrenches = check_wrenches(self.model, q, forces, reference)
-        return constrained_dynamics.hybrid_dynamics(
-            self.model, q, v, tau, vdot, prescribed, wrenches
-        )
+        return driven_joints.hybrid_dynamics(self.model, q, v, tau, vdot, prescribed, wrenches)
 
     def compile(self, wanted: Any, **options: Any) -> RobotKernel:
         """As of a tree; quantities about motion are those on the loops.
@@ -633,16 +634,65 @@ class ClosesLoops(Constrained):
             q, v, tau, dt, scheme, forces=forces, reference=reference, passive=passive
         )
 
-    def _not_with_loops(self, purpose: str, cure: str = TREE_CURE) -> NoReturn:
-        raise LoopError(self.model.name, purpose, active_loops(self.model.loops), cure)
+    def linearize_hybrid(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        tau: Coordinates,
+        vdot: Coordinates,
+        prescribed: Sequence[str],
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        on_error: str = "raise",
+    ) -> HybridLinearization:
+        """``hybrid_dynamics`` on the loops and its derivatives; as of a tree.
 
-    def linearize_hybrid(self, *args: object, **kwargs: object) -> NoReturn:
-        """Not with loops: ``robot.tree`` has it."""
-        self._not_with_loops("linearize_hybrid")
+        Where rows of loops depend on each other, derivatives with respect to q exist along the
+        loops only, as those of ``linearize``.
 
-    def forward_dynamics_second(self, *args: object, **kwargs: object) -> NoReturn:
-        """Not with loops: ``robot.tree`` has it."""
-        self._not_with_loops("forward_dynamics_second")
+        Raises:
+            ArgumentError: The loops tie prescribed joints to each other.
+        """
+        if on_error != "raise":
+            return self._nan_where_bad(
+                on_error,
+                partial(self.linearize_hybrid, prescribed=prescribed, reference=reference),
+                {"q": q, "v": v, "tau": tau, "vdot": vdot},
+                forces,
+            )
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return driven_joints.linearize_hybrid(self.model, q, v, tau, vdot, prescribed, wrenches)
+
+    def forward_dynamics_second(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        tau: Coordinates,
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        on_error: str = "raise",
+    ) -> LoopForwardSecond:
+        """Second derivatives of joint accelerations on the loops; as of a tree.
+
+        Rows that depend on others are left out (``.rows`` has those that are kept), and ``.vdot_q
+        .vdot_v .vdot_tau`` are the first derivatives that go with the second ones: along the loops
+        both are those of the robot.
+
+        Args:
+            q, v, tau, forces, reference: As of a tree; states on the loops.
+            on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
+        """
+        if on_error != "raise":
+            return self._nan_where_bad(
+                on_error,
+                partial(self.forward_dynamics_second, reference=reference),
+                {"q": q, "v": v, "tau": tau},
+                forces,
+            )
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return second_order.forward_second(self.model, q, v, tau, wrenches)
 
     def vdot_parameters(
         self, q: Coordinates, v: Coordinates, tau: Coordinates, *, on_error: str = "raise"
@@ -661,13 +711,72 @@ class ClosesLoops(Constrained):
         asked = parameters.regressor(loop_system(self.model).tree, q, v, at.vdot)
         return np.asarray(-(at.vdot_tau @ asked))
 
-    def diagonal_forward_dynamics(self, *args: object, **kwargs: object) -> NoReturn:
-        """Not with loops: ``robot.tree`` has it, and ``robot.minimal(q).operators()`` η of the
-        embedded tree."""
-        self._not_with_loops("diagonal_forward_dynamics", EMBEDDED_CURE)
+    def diagonal_forward_dynamics(
+        self,
+        q: Coordinates,
+        zeta: Coordinates,
+        tau: Coordinates,
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+    ) -> TotalRates:
+        """Rates of the state (q, ζ) on the loops, ζ = L*v the tree's total joint rates.
 
-    def hvp(self, function: str, *args: object, **kwargs: object) -> NoReturn:
-        """Of inverse dynamics as of a tree; not of forward dynamics."""
-        if function == "forward_dynamics":
-            self._not_with_loops("hvp of forward_dynamics")
-        return super().hvp(function, *args, **kwargs)  # type: ignore[misc]
+        Dζ̇ + C_ζ + κ_g = L⁻¹(τ + joint forces of the loops): the loops couple what is decoupled in
+        the tree. Rates that decouple the robot with its loops are fewer, those of the embedded
+        tree: ``robot.minimal(q).operators().eta``.
+
+        Raises:
+            LoopOpenError, LoopVelocityError: q, or the velocity of ζ, is not on the loops.
+            ArgumentError: Mimic joints were reduced, so that 𝓜 has no such factors.
+        """
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        v = diagonalize(self.model, q).from_zeta(zeta)
+        at = constrained_dynamics.constrained_dynamics(self.model, q, v, tau, wrenches)
+        (push,) = checked_state(self.model, v=tau)
+        tree = loop_system(self.model).tree
+        return diagonal_forward_dynamics(tree, q, zeta, push + at.joint_forces, wrenches)
+
+    def hvp(
+        self,
+        function: str,
+        q: Coordinates,
+        v: Coordinates,
+        x: Coordinates,
+        weights: Coordinates,
+        *,
+        forces: Mapping[str, ArrayLike] | None = None,
+        reference: str = "world_aligned",
+        on_error: str = "raise",
+        **changes: Coordinates,
+    ) -> dict[str, Array]:
+        """Second derivatives of ``weights · result`` times a direction; see a tree's ``hvp``.
+
+        Of forward dynamics they are those of ``forward_dynamics_second``.
+        """
+        if function != "forward_dynamics":
+            return super().hvp(  # type: ignore[misc,no-any-return]
+                function, q, v, x, weights, forces=forces, reference=reference,
+                on_error=on_error, **changes,
+            )  # fmt: skip
+        _check_changes(changes)
+        moves = {name: changes.get(name, np.zeros(self.model.nv, np.float32)) for name in _CHANGES}
+        if on_error != "raise":
+            return self._nan_where_bad(
+                on_error,
+                partial(self.hvp, function, reference=reference),
+                {"q": q, "v": v, "x": x, "weights": weights, **moves},
+                forces,
+            )
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        return second_order.hvp(self.model, q, v, x, weights, **moves, wrenches=wrenches)
+
+
+_CHANGES = ("dq", "dv", "dtau")
+"""Changes of the arguments of forward dynamics."""
+
+
+def _check_changes(changes: Mapping[str, object]) -> None:
+    for name in changes:
+        if name not in _CHANGES:
+            raise UnknownNameError("change", name, _CHANGES, "forward_dynamics")

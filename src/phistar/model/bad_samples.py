@@ -189,7 +189,7 @@ def _all_nan(
 def with_nan(found: object, bad: Array) -> Any:
     """Results with NaN for bad samples, whatever they are kept in."""
     if isinstance(found, np.ndarray):
-        if found.dtype == bool:
+        if found.dtype.kind in "biu":
             return found
         found = found if found.flags.writeable else np.array(found)
         found[bad] = np.nan

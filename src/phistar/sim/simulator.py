@@ -12,16 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from phistar import dynamics
 from phistar.arguments import checked_state, refuse_singular, require_count, require_real
 from phistar.arrays import Array
-from phistar.errors import ArgumentError, ShapeError
-from phistar.joint_physics.actuator_forces import Actuators
-from phistar.model.configuration import Coordinates, integrate, read_coordinates, require_finite
+from phistar.errors import ArgumentError
+from phistar.model.configuration import Coordinates, integrate
 from phistar.model.joint_physics import passive_parts
 from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
-from phistar.model.wrenches import check_wrenches
 from phistar.scalar.trace.unilateral_rows import StepRows
 from phistar.sim.batch_state import BatchState
 from phistar.sim.contact_pairs import Pair, contact_pairs
@@ -43,6 +40,7 @@ from phistar.sim.simulator_options import (
 )
 from phistar.sim.simulator_starts import off_loops, warn_of_penetrations
 from phistar.sim.smooth_stepper import make_smooth_stepper
+from phistar.sim.step_forces import StepForces
 from phistar.sim.step_linearization import StepLinearization, linearize_step
 from phistar.sim.stepper import Stepper, SteppingOptions, StepSpan
 from phistar.sim.unilateral_row import impulse_count, joint_rows, refuse_many
@@ -56,7 +54,7 @@ Policy = Callable[[Array, Array, Array], ArrayLike]
 _CARRIED = ("_state", "_time", "_frozen", "_resets", "_begun", "_before", "_elapsed")
 
 
-class Simulator(HasSensors, ShownLive):
+class Simulator(StepForces, HasSensors, ShownLive):
     """A batch of one robot in time; made by ``robot.simulator(...)``.
 
     Attributes:
@@ -126,10 +124,6 @@ class Simulator(HasSensors, ShownLive):
         options.require_scheme(rows)
         refuse_many(model, len(rows.contacts), len(rows.bounded))
         return make_contact_stepper(self._points, self._smooth, stepping)
-
-    @property
-    def _owner(self) -> str:
-        return f"a simulator of {self.batch} x '{self._model.name}'"
 
     @property
     def engine(self) -> str:
@@ -265,33 +259,6 @@ class Simulator(HasSensors, ShownLive):
         self._tell_viewers()
         return self.state
 
-    def _law_forces(self, controller: Controller) -> Array:
-        """Joint forces (batch, nv) of a controller in the state."""
-        if self._law is None or self._law.controller is not controller:
-            self._law = SimulatorLaw(controller, self._model, self.batch, self._options.threads)
-        steps = np.rint(self._time / self.dt).astype(int)
-        return self._law.forces(steps, self._state.q, self._state.v)
-
-    @property
-    def law_engine(self) -> str:
-        """What evaluates the law of the last step; empty without one."""
-        return "" if self._law is None else self._law.engine
-
-    def _actuated(self, ctrl: ArrayLike) -> Array:
-        """Joint forces (batch, nv) of the actuators; none of samples that are not finite."""
-        state = self._state
-        good = np.isfinite(state.q).all(axis=-1) & np.isfinite(state.v).all(axis=-1)
-        signals = np.asarray(ctrl)
-        if signals.ndim == 2 and signals.shape[0] == self.batch:
-            signals = signals[good]
-        result = np.zeros((self.batch, self._model.nv))
-        result[good] = self._actuators.force(signals, state.q[good], state.v[good])
-        return result
-
-    @cached_property
-    def _actuators(self) -> Actuators:
-        return Actuators(self._model)
-
     def run(self, policy: Policy | Controller, steps: int, *, substeps: int = 1) -> SimulatorState:
         """Steps under a policy, which is called once a step for the whole batch.
 
@@ -341,25 +308,6 @@ class Simulator(HasSensors, ShownLive):
         joints = tuple(self._joint_name(row.v) for row in self._bounded)
         names = (*joints, *(f"{pair.name} on {pair.surface}" for pair in self._pairs))
         return linearize_step(self._points, self.dt, self._smooth, self._state, total, ahead, names)
-
-    def _forces(
-        self, tau: Coordinates | None, forces: Mapping[str, ArrayLike] | None, reference: str
-    ) -> Array:
-        model, shape = self._model, (self.batch, self._model.nv)
-        if tau is None:
-            total = np.zeros(shape)
-        else:
-            given = read_coordinates(model, tau, "v", "tau")
-            require_real(tau=given)
-            if given.shape not in (shape, shape[1:]):
-                raise ShapeError("tau", given.shape, f"{shape[1:]} or {shape}", self._owner)
-            if self._options.on_error == "raise":
-                require_finite("tau", given)
-            total = np.array(np.broadcast_to(given, shape), float)
-        wrenches = check_wrenches(model, self._state.q, forces, reference)
-        if wrenches is not None:
-            total = total + dynamics.generalised_force(model, self._state.q, wrenches)
-        return np.ascontiguousarray(total)
 
     def _ahead(self, tau: Array, steps: int) -> BatchState:
         """The state after some steps under joint forces that are held."""

@@ -156,7 +156,8 @@ def refuse_mimic(model: Model) -> None:
     if not joint_map(model).one_to_one:
         raise ArgumentError(
             f"robot '{model.name}' has reduced mimic joints, which operators over single joints do "
-            "not know; load it with mimic='independent'"
+            "not know; robot.minimal(q).operators() has them on nodes of links that move together, "
+            "or load it with mimic='independent'"
         )
 
 

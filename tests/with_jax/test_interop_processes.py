@@ -105,6 +105,34 @@ print(jax_ffi.release_unused() - before)
     assert int(_run(script)) <= 0
 
 
+def test_callbacks_live_as_long_as_their_run() -> None:
+    """By way of Python: robot, wrapper and function are dropped while a computation waits."""
+    script = (
+        _HEAD
+        + """
+import jax.numpy as jnp
+x = state(5)
+wide = jnp.ones((600, 600))
+@jax.jit
+def waits(a, t):
+    return t + 0.0 * jax.lax.fori_loop(0, 10, lambda i, y: y @ a / 600.0, a)[0, 0]
+def once(k):
+    robot = r.with_gravity((0.0, 0.0, -9.0 - 0.001 * k))
+    w = pj.wrap(robot, engine="callback")
+    def long(q, v, t):
+        more = lambda i, y: w.forward_dynamics(q, v, t + 0.0 * y)
+        return jax.lax.fori_loop(0, 50, more, t)
+    return jax.jit(long).lower(*x).compile()(*x[:2], waits(wide, x[2])), robot.forward_dynamics(*x)
+for k in range(4):
+    later, expected = once(k)
+    jax.clear_caches(); gc.collect()
+    assert abs(np.asarray(later) - expected).max() < 1e-9 * abs(expected).max()
+print("fine")
+"""
+    )
+    assert "fine" in _run(script)
+
+
 def test_several_devices_on_one_host() -> None:
     """pmap and shard_map: each device its part; sharded arrays in jit, too."""
     script = (

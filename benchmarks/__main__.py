@@ -53,7 +53,7 @@ class Limits:
     peer_seconds: float
 
 
-FULL = Limits(400.0, 30.0, 0.25, 1.0, 0.02)
+FULL = Limits(430.0, 30.0, 0.25, 1.0, 0.02)
 QUICK = Limits(42.0, 4.0, 0.1, 0.25, 0.01)
 
 

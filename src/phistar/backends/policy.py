@@ -198,9 +198,9 @@ class BundleWork:
             return replace(found, eager=False, why=f"{found.why}; never compiled: tier rolled")
         if soon:
             at_once = f"at once: {weight} <= {POLICY.max_link_rows_at_once}"
-            least = POLICY.min_link_rows_quick
-            if tier == "auto" and weight >= least:
-                at_once = f"{at_once}, not optimised at first: {weight} >= {least}"
+            quick = POLICY.min_link_rows_quick
+            if tier == "auto" and weight >= quick:
+                at_once = f"{at_once}, not optimised at first: {weight} >= {quick}"
                 found = replace(found, quick=True)
             return replace(found, why=f"{found.why}; {at_once}")
         late = f"in a background thread: {_number(weight)} > {POLICY.max_link_rows_at_once}"

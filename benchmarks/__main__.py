@@ -53,7 +53,7 @@ class Limits:
     peer_seconds: float
 
 
-FULL = Limits(540.0, 45.0, 0.25, 1.5, 0.02)
+FULL = Limits(430.0, 30.0, 0.25, 1.0, 0.02)
 QUICK = Limits(42.0, 4.0, 0.1, 0.25, 0.01)
 
 
@@ -79,7 +79,10 @@ def run(quick: bool, console: Console) -> Results:
         time_all(first)
         for what, step in _steps(found, limits, quick).items():
             progress.update(task, description=what)
+            began = time.perf_counter()
             step()
+            if not console.is_terminal:
+                console.print(f"{what}: {time.perf_counter() - began:.0f} s", highlight=False)
         time_all(rest)
     found.faults += runner.faults
     found.verdicts = targets.verdicts(found)

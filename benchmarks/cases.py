@@ -32,6 +32,8 @@ VECTORS = ("inverse_dynamics", "forward_dynamics")
 DERIVATIVES = ("linearize_inverse", "linearize")
 """Three matrices each; timed on ``ARMS`` alone."""
 BATCHES = (1, 64, 256, 4096, 65_536, 1_000_000)
+SHOWN_BATCHES = (1, 64, 256, 4096, 65_536)
+"""Those of the table by batch size, which are timed before other cells."""
 MAIN = 4096
 """The batch of the comparison."""
 
@@ -124,7 +126,11 @@ def plan(quick: bool = False) -> tuple[list[Cell], list[Cell]]:
     """The cells that matter most, and the others, so that a run out of time is still of use."""
     main = [Cell(r, x) for x in QUANTITIES for r in robots_for(x)]
     singles = [Cell(r, x, 1) for x in QUANTITIES for r in robots_for(x)]
-    return _quick(main, singles) if quick else (main + singles, _others())
+    if quick:
+        return _quick(main, singles)
+    shown = [Cell(r, x, b) for b in SHOWN_BATCHES for x in QUANTITIES for r in robots_for(x)]
+    first = list(dict.fromkeys([*main, *singles, *shown]))
+    return first, [cell for cell in _others() if cell not in first]
 
 
 def _quick(main: list[Cell], singles: list[Cell]) -> tuple[list[Cell], list[Cell]]:
@@ -137,15 +143,15 @@ def _quick(main: list[Cell], singles: list[Cell]) -> tuple[list[Cell], list[Cell
 
 
 def _others() -> list[Cell]:
-    """Other batches, precisions and threads; on two threads small batches are the same calls."""
-    rest = [b for b in BATCHES if b not in (1, MAIN)]
-    large = [b for b in BATCHES if b >= MAIN]
-    choices = [(rest, 1, "float64"), (large, 2, "float64")]
-    choices += [([*BATCHES], 1, "float32"), (large, 2, "float32")]
+    """Other batches, precisions and threads, the largest last, whose calls take longest.
+
+    On two threads small batches are the same calls.
+    """
     return [
         Cell(r, x, b, threads, real)
-        for batches, threads, real in choices
-        for b in batches
+        for b in BATCHES
+        for real in ("float64", "float32")
+        for threads in ((1, 2) if b >= MAIN else (1,))
         for x in QUANTITIES
         for r in (ROBOTS if x not in DERIVATIVES else ())
     ]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.cases import QUANTITIES, ROBOTS, Cell
+from benchmarks.cases import QUANTITIES, ROBOTS, SHOWN_BATCHES, Cell
 from benchmarks.report import FLOOR_TITLES, duration, floor_rows
 from benchmarks.results import Results, Row
 from benchmarks.roofline import Dot
@@ -16,7 +16,6 @@ MARKS = {
     name: (f"<!-- {name}: written by `make bench` -->", f"<!-- end of {name} -->")
     for name in ("floors", "batches")
 }
-SHOWN_BATCHES = (1, 64, 256, 4096, 65_536)
 RATES_SHOWN = 5
 
 

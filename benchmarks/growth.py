@@ -40,7 +40,7 @@ PARTS = {
 }
 """Programs and matrices of which these consist where there are loops alone."""
 
-ROUNDS = 8
+ROUNDS = 5
 """Walks over all lengths; the best time of each counts."""
 
 

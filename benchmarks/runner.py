@@ -24,6 +24,9 @@ LONGEST_PROBE = 10.0
 LONG = 1.0
 """Seconds; longer calls are not repeated more than needed."""
 
+LONG_ELSEWHERE = 0.1
+"""The same for cells that are not of the comparison."""
+
 MOST_REPEATS = 100
 """Of our call in a run, to make it as long as those of the peers."""
 
@@ -77,7 +80,8 @@ class Runner:
             count = _portion(cost, SINGLE_SECONDS, SINGLES)
             arrays = tuple(x[:count] for x in arrays)
         ours = _ours(cell, arrays)
-        seconds = best_of(ours, 1)
+        # Of a long call a guess will do: the first look at smaller batches is at hand.
+        seconds = best_of(ours, 1) if cost * count < LONG_ELSEWHERE else cost * count
         rivals, missing = [], {}
         if cell.threads > 1:
             rivals.append(_Act("one thread", "", ours, count, seconds))
@@ -178,7 +182,7 @@ class Runner:
         rounds = interleaved(
             {str(number): act.run for number, act in enumerate(acts)},
             self.main_budget if main else self.budget,
-            least=1 if seconds > LONG else 5 if main else 3,
+            least=1 if seconds > (LONG if main else LONG_ELSEWHERE) else 5 if main else 3,
             tries=1 if seconds > LONG / 10 else TRIES,
         )
         ours, *theirs = (

@@ -85,6 +85,11 @@ class Policy:
     max_link_rows_at_once: int = 100
     """Links times rows up to which a fused kernel is compiled while its user waits."""
 
+    min_link_rows_quick: int = 25
+    """Links times rows from which on a fused kernel that is compiled while its user waits answers
+    without optimisation until a thread has the final one: LLVM then takes 0.15 in place of 0.53 s
+    for ``linearize`` of an arm (49), whose first results take twice as long each."""
+
     max_path_links_at_once: int = 12
     """Links of a path up to which kinematics compiles while its user waits."""
 

@@ -193,6 +193,12 @@ def test_plan_starts_with_the_comparison() -> None:
         assert {Cell(r, x) for x in QUANTITIES for r in cases.robots_for(x)} <= {*first, *rest}
     first, rest = cases.plan()
     everything = {*first, *rest}
+    # Those of the table by batch size, so that a run out of time has them, too.
+    shown = {
+        Cell(r, x, b) for x in QUANTITIES for r in cases.robots_for(x) for b in cases.SHOWN_BATCHES
+    }
+    assert shown <= set(first)
+    assert [c.batch for c in rest] == sorted(c.batch for c in rest)
     assert {c.batch for c in everything} == set(cases.BATCHES)
     assert {(c.threads, c.real) for c in everything} == {
         (threads, real) for threads in (1, 2) for real in ("float64", "float32")

@@ -36,6 +36,8 @@ class Decision:
         why: Sentences with the numbers compared.
         alone: Whether single samples have a kernel of their own, in which one sample runs alone
             rather than in all lanes; its results are the same bits.
+        quick: Whether code in this shape that is not optimised answers until the final one is
+            ready, which a background thread makes.
     """
 
     shape: str
@@ -44,6 +46,7 @@ class Decision:
     threads: int
     why: str
     alone: bool = False
+    quick: bool = False
 
     def __str__(self) -> str:
         return "\n".join(
@@ -195,6 +198,10 @@ class BundleWork:
             return replace(found, eager=False, why=f"{found.why}; never compiled: tier rolled")
         if soon:
             at_once = f"at once: {weight} <= {POLICY.max_link_rows_at_once}"
+            quick = POLICY.min_link_rows_quick
+            if tier == "auto" and weight >= quick:
+                at_once = f"{at_once}, not optimised at first: {weight} >= {quick}"
+                found = replace(found, quick=True)
             return replace(found, why=f"{found.why}; {at_once}")
         late = f"in a background thread: {_number(weight)} > {POLICY.max_link_rows_at_once}"
         return _when_tiered(found, tier, late)
@@ -465,7 +472,8 @@ def _loops_or_unrolled(
     if weight <= at_once:
         why = f"{why}; at once: {_number(weight)} <= {_number(at_once)}"
         return Decision(UNROLLED, strategy, True, 1, why)
-    late = f"in a background thread, looped until then: {_number(weight)} > {_number(at_once)}"
+    until = "looped and not optimised until then"
+    late = f"in a background thread, {until}: {_number(weight)} > {_number(at_once)}"
     return _when_tiered(Decision(UNROLLED, strategy, False, 1, why), tier, late)
 
 

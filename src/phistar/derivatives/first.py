@@ -33,6 +33,7 @@ from phistar.derivatives.held_wrenches import matvec, wrench_stiffness
 from phistar.derivatives.lie_jacobians import expm_and_phi1, transport
 from phistar.dynamics import to_robot_coordinates, with_wrenches
 from phistar.errors import UnknownNameError
+from phistar.jobs import interpreter_slot
 from phistar.memory_limits import refuse_large
 from phistar.model.configuration import Coordinates
 from phistar.model.kinematic_loops import require_tree
@@ -164,9 +165,11 @@ def linearize_inverse(
         names = ("tau_q", "tau_v", "tau_vdot")
         matrices = (to_robot_coordinates(model, found[name]) for name in names)
         return InverseLinearization(joints.gather(found["tau"]), *matrices)
-    tau = dynamics.inverse_dynamics(model, q, v, vdot, wrenches)
-    tau_q, tau_v = _inverse_matrices(model, q, v, vdot, wrenches)
-    mass = dynamics.mass_matrix(model, q)
+    with interpreter_slot():
+        # Somebody waits for all of these programs: what is compiled beside them begins after that.
+        tau = dynamics.inverse_dynamics(model, q, v, vdot, wrenches)
+        tau_q, tau_v = _inverse_matrices(model, q, v, vdot, wrenches)
+        mass = dynamics.mass_matrix(model, q)
     shape = (*tau.shape, model.nv)
     return InverseLinearization(tau, *(broadcast_copy(x, shape) for x in (tau_q, tau_v, mass)))
 
@@ -219,14 +222,16 @@ def linearize_checked(
         found = _run_on_nodes("linearize", model, ("linearize", request), q, v, tau)
         if found is not None:
             return Linearization(**found, model=model, v=v)
-    vdot = dynamics.forward_dynamics(model, q, v, tau, wrenches)
-    inverse = dynamics.mass_matrix_inverse(model, q)
-    if method in ("columns", "split") and joints.one_to_one:
-        kind = "_split" if method == "split" else ""
-        vdot_q, vdot_v = _forward_columns(kind, model, q, v, tau, wrenches, inverse)
-    else:
-        tau_q, tau_v = _inverse_matrices(model, q, v, vdot, wrenches)
-        vdot_q, vdot_v = _minus_product(inverse, tau_q), _minus_product(inverse, tau_v)
+    with interpreter_slot():
+        # Somebody waits for all of these programs: what is compiled beside them begins after that.
+        vdot = dynamics.forward_dynamics(model, q, v, tau, wrenches)
+        inverse = dynamics.mass_matrix_inverse(model, q)
+        if method in ("columns", "split") and joints.one_to_one:
+            kind = "_split" if method == "split" else ""
+            vdot_q, vdot_v = _forward_columns(kind, model, q, v, tau, wrenches, inverse)
+        else:
+            tau_q, tau_v = _inverse_matrices(model, q, v, vdot, wrenches)
+            vdot_q, vdot_v = _minus_product(inverse, tau_q), _minus_product(inverse, tau_v)
     shape = (*vdot.shape, model.nv)
     by_q, by_v, by_tau = (broadcast_copy(x, shape) for x in (vdot_q, vdot_v, inverse))
     return Linearization(vdot, by_q, by_v, by_tau, model, v)

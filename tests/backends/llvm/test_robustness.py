@@ -492,6 +492,34 @@ def test_tiers(tier: str, first: str, final: str, monkeypatch: pytest.MonkeyPatc
     close(begun, by_numpy(model, "forward_dynamics", q, v=v, tau=tau), 1e-11)
 
 
+def test_code_that_is_not_optimised_answers_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It agrees with the final code to rounding, which is optimised and takes over."""
+    monkeypatch.setenv("PHISTAR_TIER", "auto")
+    patch_policy(monkeypatch, background_delay_seconds=600.0)
+    made: list[bool] = []
+    compile_text = jit.compile_text
+
+    def watched(text: str, *, quick: bool = False) -> bytes:
+        made.append(quick)
+        return compile_text(text, quick=quick)
+
+    monkeypatch.setattr(jit, "compile_text", watched)
+    robot = phistar.robots.chain(5, axes="xyz")
+    q, v, tau = state(robot, 21)
+    begun = robot.linearize(q, v, tau)
+    tiers = kernel("linearize", robot.model).build(robot.model).tiers()
+    assert "not optimised at first: 25 >= 25" in tiers.decision.why
+    assert made == [True]
+    first, final = tiers.kernel, tiers.wait_for_final()
+    assert final is not first
+    # One for batches and one for single samples.
+    assert made == [True, False, False]
+    ended = robot.linearize(q, v, tau)
+    for name in ("vdot", "vdot_q", "vdot_v", "vdot_tau"):
+        one, other = getattr(begun, name), getattr(ended, name)
+        assert np.abs(one - other).max() <= 1e-12 * np.abs(other).max(), name
+
+
 def test_unknown_tier_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """When it is used, with the choices."""
     monkeypatch.setenv("PHISTAR_TIER", "fast")

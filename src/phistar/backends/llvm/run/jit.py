@@ -111,12 +111,15 @@ def load(
     return LoadedCode(engine, found.pop("kernel"), {name: at for name, at in found.items() if at})
 
 
-def compile_text(text: str, *, cpu: str | None = None, features: str | None = None) -> bytes:
+def compile_text(
+    text: str, *, cpu: str | None = None, features: str | None = None, quick: bool = False
+) -> bytes:
     """Object code of a module.
 
     Args:
         text: The module.
         cpu, features: What the code is made for, see ``target_cpu``.
+        quick: Without optimisation: better code follows.
 
     Returns:
         An object file; the same bytes for the same text and machine.
@@ -130,7 +133,7 @@ def compile_text(text: str, *, cpu: str | None = None, features: str | None = No
         text,
         processor.cpu,
         processor.features,
-        POLICY.opt_level - (len(text) > POLICY.max_optimised_characters),
+        0 if quick else POLICY.opt_level - (len(text) > POLICY.max_optimised_characters),
     )
     if len(text) > (
         POLICY.max_foreground_characters

@@ -88,9 +88,11 @@ def emit_module(program: ScalarProgram, lanes: Lanes) -> tuple[str, int]:
     ), workspace_vectors
 
 
-def load_cached(name: str, real: str, alone: bool = False) -> MachineKernel | None:
+def load_cached(
+    name: str, real: str, alone: bool = False, quick: bool = False
+) -> MachineKernel | None:
     """A kernel that was made before; arguments as for ``compile_kernel``."""
-    kept = cache.lookup(_cache_key(name, real, alone), META_FIELDS)
+    kept = cache.lookup(_cache_key(name, real, alone, quick), META_FIELDS)
     return None if kept is None else _load_kernel(*kept)
 
 
@@ -100,6 +102,7 @@ def compile_kernel(
     title: str,
     program: Callable[[], ScalarProgram],
     alone: bool = False,
+    quick: bool = False,
 ) -> MachineKernel:
     """A kernel, made now and kept.
 
@@ -109,9 +112,10 @@ def compile_kernel(
         title: What it is, for people who look into the cache.
         program: Gives the scalar program.
         alone: Whether it has one lane, for single samples.
+        quick: Whether it is not optimised, as one that answers until a better one is ready.
     """
     with progress_message(f"compiling {title}"):
-        return _compile_kernel(name, real, title, program, alone)
+        return _compile_kernel(name, real, title, program, alone, quick)
 
 
 def with_single_entry(kernel: MachineKernel, single: MachineKernel) -> MachineKernel:
@@ -119,17 +123,22 @@ def with_single_entry(kernel: MachineKernel, single: MachineKernel) -> MachineKe
     return replace(kernel, single_entry=single.native_entry)
 
 
-def _cache_key(name: str, real: str, alone: bool) -> str:
-    return cache.cache_key(f"{name} {real} alone" if alone else f"{name} {real}")
+def _cache_key(name: str, real: str, alone: bool, quick: bool) -> str:
+    return cache.cache_key(f"{name} {real}{' alone' * alone}{' quick' * quick}")
 
 
 def _compile_kernel(
-    name: str, real: str, title: str, program: Callable[[], ScalarProgram], alone: bool
+    name: str,
+    real: str,
+    title: str,
+    program: Callable[[], ScalarProgram],
+    alone: bool,
+    quick: bool,
 ) -> MachineKernel:
     text, meta = run_interpreter(lambda: _emit_kernel(real, title, program, alone))
-    code = jit.compile_text(text)
+    code = jit.compile_text(text, quick=quick)
     del text
-    cache.save(_cache_key(name, real, alone), code, meta)
+    cache.save(_cache_key(name, real, alone, quick), code, meta)
     return _load_kernel(code, meta)
 
 

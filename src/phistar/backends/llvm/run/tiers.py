@@ -3,8 +3,9 @@
 
 Loops compile in a tenth of a second whatever the robot, straight lines run up to twice as fast but
 take seconds to compile if they are long. So a long program starts as loops while a thread compiles
-the straight line, which then takes over; a very long one stays as it is. Some straight lines have a
-second kernel, for single samples, which is made last.
+the straight line, which then takes over; a very long one stays as it is. What is to be replaced is
+not optimised: LLVM takes half the time for loops then, a quarter for lines. Some straight lines
+have a second kernel, for single samples, which is made last.
 
 Environment:
     PHISTAR_TIER: ``auto`` as above; ``wait`` compiles the final shape at once; ``rolled`` and
@@ -97,8 +98,7 @@ class TieredKernel:
                     if ready is None and settings.tier() == "auto":
                         self._promote_in_background()
                     else:
-                        ready = ready or self._compile_now("straight")
-                        self._kernel = self._with_single(ready)
+                        self._kernel = self._with_single(ready) if ready else self._straight_now()
         self._settle()
         return self._kernel
 
@@ -132,13 +132,20 @@ class TieredKernel:
         if decision.shape != LOOPED or not has_loops:
             ready = self._from_cache("straight")
             if ready is None and (decision.eager or not has_loops):
-                ready = self._compile_now("straight")
-            if ready is not None:
-                return self._with_single(ready)
-        loops = self._from_cache("rolled") or self._compile_now("rolled")
-        if decision.shape != LOOPED:
-            self._promote_in_background()
-        return loops
+                return self._quick("straight") if decision.quick else self._straight_now()
+            return self._quick("rolled") if ready is None else self._with_single(ready)
+        rolled = self._program_by_shape["rolled"]
+        return self._from_cache("rolled") or self._compile_now("rolled", rolled)
+
+    def _quick(self, shape: str) -> MachineKernel:
+        """Code in a shape that is not optimised, while a thread makes the final one."""
+        name, straight = f"{self._name} {shape}", self._program_by_shape["straight"]
+        once = cache(straight)
+        program = once if shape == "straight" else self._program_by_shape[shape]
+        found = load_cached(name, self._real, quick=True)
+        found = found or compile_kernel(name, self._real, self._title, program, quick=True)
+        self._promote_in_background(program=once)
+        return found
 
     @property
     def is_promoting(self) -> bool:
@@ -151,26 +158,48 @@ class TieredKernel:
         self._lock = threading.Lock()
         self._compilation = None
 
-    def _with_single(self, kernel: MachineKernel) -> MachineKernel:
+    def _straight_now(self) -> MachineKernel:
+        """The straight line, traced once for all its kernels."""
+        once = cache(self._program_by_shape["straight"])
+        return self._with_single(self._compile_now("straight", once), once)
+
+    def _with_single(
+        self, kernel: MachineKernel, program: Callable[[], ScalarProgram] | None = None
+    ) -> MachineKernel:
         """The straight line with code for single samples, if that is wanted and there.
 
         If not, the tiers ``wait`` and ``straight`` wait for it; else a thread makes it.
+
+        Args:
+            kernel: The straight line.
+            program: Gives the program of it; None: as we were told to make it.
         """
         if not self.decision.alone:
             return kernel
         single = load_cached(f"{self._name} straight", self._real, alone=True)
         if single is None and settings.tier() == "auto":
-            self._promote_in_background(kernel)
+            self._promote_in_background(kernel, program)
             return kernel
-        return with_single_entry(kernel, single or self._compile_now("straight", alone=True))
+        program = program or self._program_by_shape["straight"]
+        single = single or self._compile_now("straight", program, alone=True)
+        return with_single_entry(kernel, single)
 
-    def _promote_in_background(self, ready: MachineKernel | None = None) -> None:
+    def _promote_in_background(
+        self,
+        ready: MachineKernel | None = None,
+        program: Callable[[], ScalarProgram] | None = None,
+    ) -> None:
         """Have a thread make the straight line, unless that is ready, and code for single samples.
 
         The thread holds on to what it needs, not to us.
+
+        Args:
+            ready: The straight line, if there is one.
+            program: Gives the program of it; None: as we were told to make it.
         """
         names = (f"{self._name} straight", self._real, self._title)
-        program, alone = self._program_by_shape["straight"], self.decision.alone
+        program = program or self._program_by_shape["straight"]
+        alone = self.decision.alone
         work = partial(_compile_in_turn, *names, program, ready, alone)
         self._compilation = start_compilation(self, work)
 
@@ -184,8 +213,9 @@ class TieredKernel:
     def _from_cache(self, shape: str) -> MachineKernel | None:
         return load_cached(f"{self._name} {shape}", self._real)
 
-    def _compile_now(self, shape: str, alone: bool = False) -> MachineKernel:
-        program = self._program_by_shape[shape]
+    def _compile_now(
+        self, shape: str, program: Callable[[], ScalarProgram], alone: bool = False
+    ) -> MachineKernel:
         return compile_kernel(f"{self._name} {shape}", self._real, self._title, program, alone)
 
 

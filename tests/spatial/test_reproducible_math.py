@@ -96,3 +96,10 @@ def test_products_add_from_left_to_right() -> None:
             assert C[i, j, r, c] == total
         expected = ((a[0] * x[i, j, 0] + a[1] * x[i, j, 1]) + a[2] * x[i, j, 2]) + a[3] * x[i, j, 3]
         assert y[i, j, r] == expected
+
+
+def test_products_over_nothing() -> None:
+    """Of matrices without columns: zeros, as of ``@``, over all samples."""
+    a, b = np.zeros((3, 1, 4, 0)), np.zeros((2, 0, 5))
+    assert np.array_equal(product(a, b), a @ b)
+    assert np.array_equal(matvec(a, np.zeros((2, 0))), np.zeros((3, 2, 4)))

@@ -14,6 +14,7 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.loops.system import LoopSystem
+from phistar.spatial.reproducible_products import matvec
 
 RANK_TOLERANCE = 1e-8
 """Singular values of L without units below this fraction of the largest are zero."""
@@ -90,13 +91,11 @@ class Factored:
 
     def least_norm(self, c: Array) -> Array:
         """The shortest x (..., nv) with Lx nearest to c."""
-        inner = (np.swapaxes(self.U, -1, -2) @ c[..., None])[..., 0] / self.S
-        return np.asarray((self.V @ inner[..., None])[..., 0])
+        return matvec(self.V, matvec(np.swapaxes(self.U, -1, -2), c) / self.S)
 
     def multipliers(self, force: Array) -> Array:
         """The shortest λ (..., rows) with L*λ nearest to joint forces."""
-        inner = (np.swapaxes(self.V, -1, -2) @ force[..., None])[..., 0] / self.S
-        return np.asarray((self.U @ inner[..., None])[..., 0])
+        return matvec(self.U, matvec(np.swapaxes(self.V, -1, -2), force) / self.S)
 
 
 def factored(rows: Array, rank: int) -> Factored:

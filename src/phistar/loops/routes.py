@@ -30,6 +30,7 @@ from phistar.model.kinematic_loops import TREE_CURE
 from phistar.model.model import Model
 from phistar.model.singular import singular_hinges
 from phistar.model.wrenches import Wrenches
+from phistar.spatial.reproducible_products import matvec, product
 from phistar.thresholds import POLICY
 
 PROXIMAL_DAMPING = 1e-6
@@ -93,14 +94,10 @@ def solve_saddle(mass: Array, rows: Factored, force: Array, c: Array) -> tuple[A
     """
     start = rows.least_norm(c)
     X, Xt = rows.X, np.swapaxes(rows.X, -1, -2)
-    inner = Xt @ mass @ X
-    left = _times(Xt, force - _times(mass, start))
-    x = start + _times(X, dynamics.solve(inner, left))
-    return x, rows.multipliers(_times(mass, x) - force)
-
-
-def _times(matrix: Array, x: Array) -> Array:
-    return np.asarray((matrix @ x[..., None])[..., 0])
+    inner = product(product(Xt, mass), X)
+    left = matvec(Xt, force - matvec(mass, start))
+    x = start + matvec(X, dynamics.solve(inner, left))
+    return x, rows.multipliers(matvec(mass, x) - force)
 
 
 def _by_null_space(problem: LoopProblem) -> Array:
@@ -132,7 +129,7 @@ def _delta(problem: LoopProblem) -> tuple[Array, Array, Array, Array]:
     free = dynamics.forward_dynamics(tree, problem.q, problem.v, problem.tau, problem.wrenches)
     L, c = problem.chosen()
     carried = carried_rows(problem.model, problem.q, L)
-    return free, carried, L @ carried, c - _times(L, free)
+    return free, carried, L @ carried, c - matvec(L, free)
 
 
 def is_long(model: Model) -> bool:
@@ -157,7 +154,7 @@ def metric_step(model: Model, q: Array, L: Array, c: Array, rank: int) -> Array:
             picked = independent_rows(system, L, rank)
             L, c = take_rows(L, picked), np.take_along_axis(c, picked, axis=-1)
         carried = carried_rows(model, q, L)
-        return _times(carried, dynamics.solve(L @ carried, c))
+        return matvec(carried, dynamics.solve(L @ carried, c))
     mass = dynamics.mass_matrix(system.tree, q)
     nothing = np.zeros((*np.broadcast_shapes(mass.shape[:-2], c.shape[:-1]), mass.shape[-1]))
     return solve_saddle(mass, factored(L, rank), nothing, c)[0]
@@ -165,7 +162,7 @@ def metric_step(model: Model, q: Array, L: Array, c: Array, rank: int) -> Array:
 
 def _by_range(problem: LoopProblem) -> Array:
     free, carried, delta, wanted = _delta(problem)
-    return np.asarray(free + _times(carried, dynamics.solve(delta, wanted)))
+    return np.asarray(free + matvec(carried, dynamics.solve(delta, wanted)))
 
 
 def _by_proximal(problem: LoopProblem) -> Array:
@@ -177,9 +174,9 @@ def _by_proximal(problem: LoopProblem) -> Array:
     for _ in range(MAX_PROXIMAL_ITERATIONS):
         pull = PROXIMAL_DAMPING * mean[..., 0] * multipliers
         multipliers = dynamics.solve(damped, wanted + pull)
-        left = np.abs(_times(delta, multipliers) - wanted).max(axis=-1)
+        left = np.abs(matvec(delta, multipliers) - wanted).max(axis=-1)
         if (left <= PROXIMAL_TOLERANCE * np.abs(wanted).max(axis=-1)).all():
-            return np.asarray(free + _times(carried, multipliers))
+            return np.asarray(free + matvec(carried, multipliers))
     raise ArgumentError(
         f"method 'proximal' does not converge for robot '{problem.model.name}': its loops are "
         "nearly singular there, which its damping would hide; use method='auto'"

@@ -7,11 +7,16 @@ differ from processor to processor. A robot's constants must not depend on them:
 code and cache key.
 """
 
+import numpy as np
+
 from phistar.arrays import Array
 
 
 def product(a: Array, b: Array) -> Array:
     """Matrix times matrix over leading axes, (..., n, k) times (..., k, m)."""
+    if not a.shape[-1]:
+        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        return np.zeros((*batch, a.shape[-2], b.shape[-1]))
     total: Array = a[..., :, 0, None] * b[..., 0, None, :]
     for k in range(1, a.shape[-1]):
         total = total + a[..., :, k, None] * b[..., k, None, :]
@@ -20,6 +25,9 @@ def product(a: Array, b: Array) -> Array:
 
 def matvec(matrix: Array, vector: Array) -> Array:
     """Matrix times vector over leading axes, (..., n, k) times (..., k)."""
+    if not matrix.shape[-1]:
+        batch = np.broadcast_shapes(matrix.shape[:-2], vector.shape[:-1])
+        return np.zeros((*batch, matrix.shape[-2]))
     total: Array = matrix[..., :, 0] * vector[..., 0, None]
     for k in range(1, matrix.shape[-1]):
         total = total + matrix[..., :, k] * vector[..., k, None]

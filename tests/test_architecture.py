@@ -63,7 +63,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "operators": ("errors model arguments algebra dynamics functions linear", "numpy"),
     "dynamics": ("errors gc_pause spatial model arguments packed compile", "numpy"),
     "derivatives": (
-        "errors memory_limits packed reprs spatial model arguments backends compile dynamics "
+        "jobs errors memory_limits packed reprs spatial model arguments backends compile dynamics "
         "kinematics "
         "joint_physics",
         "numpy",

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tasks on the simulator, without Gymnasium: starts, random numbers, bounds, ends."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -35,6 +38,16 @@ def test_tasks_begin_where_their_robots_can(name: str) -> None:
     assert (begun.q >= limits.lower).all()
     assert (begun.q <= limits.upper).all()
     task.loaded.forward_dynamics(begun.q, begun.v, np.zeros_like(begun.v))
+
+
+def test_a_dropped_task_leaves_no_robot() -> None:
+    """What is known of a robot that stands goes with it."""
+    task = task_of("phistar/QuadrupedStand-v0", {})
+    task.begin(np.full((1, task.draws), 0.5))
+    robot = weakref.ref(task.loaded)
+    del task
+    gc.collect()
+    assert robot() is None
 
 
 def test_cart_pole_falls_and_ends_in_time() -> None:

@@ -170,6 +170,26 @@ def test_gradcheck(name: str) -> None:
         assert gradgradcheck(function, (start, v, x))
 
 
+@pytest.mark.parametrize("name", TREES)
+def test_gradcheck_of_bundled_robots(name: str) -> None:
+    """The same along random directions, which is quick for large robots, too."""
+    robot = cases.load(name)
+    wrapped = pt.wrap(robot)
+    q, v, x = _tensors(cases.state(robot, seed=4))
+    start = torch.full((robot.nv,), 0.1, dtype=torch.float64, requires_grad=True)
+    v.requires_grad_(), x.requires_grad_()
+
+    for quantity in (wrapped.inverse_dynamics, wrapped.forward_dynamics):
+        size = float(quantity(q, v, x).detach().abs().max())
+
+        def function(dq, v, x, quantity=quantity, size=size):
+            return quantity(wrapped.integrate(q, dq), v, x) / size
+
+        tolerances = {"atol": 1e-5, "rtol": 1e-5, "fast_mode": True}
+        assert gradcheck(function, (start, v, x), **tolerances)
+        assert gradgradcheck(function, (start, v, x), **tolerances)
+
+
 def test_gradcheck_of_kinematics(pendulum) -> None:
     """Traced quantities, twice."""
     wrapped = pt.wrap(pendulum)

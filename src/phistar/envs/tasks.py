@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,8 @@ import numpy as np
 from phistar.arrays import Array
 from phistar.envs.task import Bounds, Moment, Start, Task
 from phistar.errors import ArgumentError, UnknownNameError
+from phistar.model.model import Model
+from phistar.model.model_cache import cached_on_model
 from phistar.robot import Robot
 from phistar.spatial import quat_to_rotation
 
@@ -180,8 +181,13 @@ _KP, _KD, _LEG_RANGE = 5.0, 0.15, 0.5  # N m/rad, N m s/rad, rad
 _SPEED = 0.4  # m/s, of a walk
 
 
-@cache
 def _standing_height(robot: Robot) -> float:
+    return _height_on_feet(robot.model)
+
+
+@cached_on_model
+def _height_on_feet(model: Model) -> float:
+    robot = Robot(model)
     q = robot.neutral()
     q[7:] = _LEGS
     return float(_FOOT_RADIUS - robot.frame_pose(q, _FOOT)[2, 3])

@@ -525,7 +525,7 @@ _MATRICES: dict[str, Traced] = {}
 def _make_matrix_row(name: str) -> Traced:
     from phistar.backends.policy import MatrixWork
     from phistar.backends.robot_programs import OPTIONAL_INPUTS
-    from phistar.compile import RESULT_OUTPUT, BuildTarget
+    from phistar.compile import BuildTarget
     from phistar.compile.traced import with_result_name
 
     def trace(model: Model) -> Any:
@@ -539,7 +539,6 @@ def _make_matrix_row(name: str) -> Traced:
     def work(model: Model) -> MatrixWork:
         return MatrixWork(model.nv, model.nv**2, POLICY.max_part_operations)
 
-    del RESULT_OUTPUT
     return Traced(f"{name} as a line", _ALL[name].arguments, shape, trace, work)
 
 

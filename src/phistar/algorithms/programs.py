@@ -44,7 +44,7 @@ from phistar.algorithms.forward_dynamics import (
     forward_dynamics_2,
     forward_dynamics_3,
 )
-from phistar.algorithms.innovations import mass_matrix_inverse
+from phistar.algorithms.innovations import L_inv, mass_matrix_inverse
 from phistar.algorithms.inverse_dynamics import bias_force, f, inverse_dynamics
 from phistar.algorithms.linearized import in_forward_motion
 from phistar.algorithms.link_kinematics import J, V, alpha
@@ -177,12 +177,14 @@ class OutputBundle:
         split: Matrices from single sweeps: name of the inverse mass matrix, and the load, drift,
             spin and, if any, own part of the others (``sweeps.split_matrices``). An alternative for
             matrices of the same name.
+        factors: L⁻¹ and D⁻¹, if the left matrix of all products is L⁻*D⁻¹L⁻¹: an alternative to it.
     """
 
     vectors: str
     matrices: Mapping[str, Expr]
     products: Mapping[str, tuple[str, str]]
     split: tuple[str, Mapping[str, tuple[Expr, ...]]] | None = None
+    factors: tuple[Expr, Expr] | None = None
 
 
 BUNDLES: Mapping[str, OutputBundle] = LazyTable(
@@ -197,7 +199,9 @@ BUNDLES: Mapping[str, OutputBundle] = LazyTable(
             {},
         ),
         "linearize": lambda: replace(
-            BUNDLES["linearize_product"], split=BUNDLES["linearize_split"].split
+            BUNDLES["linearize_product"],
+            split=BUNDLES["linearize_split"].split,
+            factors=(L_inv, D.inv),
         ),
         "linearize_product": lambda: OutputBundle(
             "forward_dynamics",

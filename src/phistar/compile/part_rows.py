@@ -102,7 +102,7 @@ def _pairs(pattern: EntryPattern) -> list[tuple[int, int]]:
     return list(zip(pattern.rows.tolist(), pattern.columns.tolist(), strict=True))
 
 
-def _part(name: str) -> Callable[..., Unrolled]:
+def _part(name: str, single: bool = False) -> Callable[..., Unrolled]:
     """Tracer of some of the matrices of a bundle, in some rows and columns."""
 
     def trace(model: Model, wrt: tuple[str, ...], rows: Indices, columns: Indices) -> Unrolled:
@@ -110,7 +110,7 @@ def _part(name: str) -> Callable[..., Unrolled]:
         names = [f"{vector}_{each}" for each in wrt]
         every = tuple(range(model.nv))
         given = (names, rows or every, columns or every)
-        return _traced_part(name, model, *given, with_vector=has_vector(name, wrt))
+        return _traced_part(name, model, *given, None, has_vector(name, wrt), single)
 
     return trace
 
@@ -129,13 +129,18 @@ def _traced_part(
     columns: Indices,
     places: Mapping[str, Sequence[tuple[int, int]]] | None = None,
     with_vector: bool = True,
+    single: bool = False,
 ) -> Unrolled:
     from phistar.compile.pipeline import lowered_bundle
     from phistar.scalar.lower import LoweringOptions
     from phistar.scalar.lower_fused import BundlePart, to_fused
 
+    bundle = lowered_bundle(name, model.turning_rotors)
+    if single:
+        # Walks in common axes lose a digit more on long robots.
+        bundle = replace(bundle, split=None)
     return to_fused(
-        lowered_bundle(name, model.turning_rotors),
+        bundle,
         model,
         frozenset(OPTIONAL_INPUTS),
         LoweringOptions(regroup=True),
@@ -189,6 +194,7 @@ PART_ROWS = (
             _bundle_work,
             choices=_choices(last),
             defined=f"some rows and columns of some of the matrices of {name}",
+            trace_single=_part(name, single=True),
         )
         for name, (_, last) in RESULTS.items()
     ),

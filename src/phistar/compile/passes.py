@@ -13,7 +13,7 @@ has no expression; it enters at *trace*. Up to the sweeps no robot is known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -35,6 +35,7 @@ from phistar.sweeps.matrix_requests import (
     MatrixForm,
     check_request,
     matrix_candidates,
+    matrix_forms,
 )
 from phistar.sweeps.matrix_requests import Request as MatrixPart
 from phistar.sweeps.parallel.parallel_schedule import ParallelSchedule, parallel_schedule
@@ -62,6 +63,7 @@ class Draft:
         parallel: The same in rounds, if that is wanted.
         forms: The candidates as sweeps.
         split: Matrices from single sweeps, an alternative to others.
+        factors: Those of the left matrix of products, an alternative to it.
     """
 
     request: Request
@@ -75,6 +77,7 @@ class Draft:
     parallel: ParallelSchedule | None = None
     forms: Mapping[str, tuple[MatrixForm, ...]] = field(default_factory=dict)
     split: SplitMatrices | None = None
+    factors: tuple[Sequence[MatrixForm], Sequence[MatrixForm]] | None = None
 
     @classmethod
     def of(cls, request: Request) -> Draft:
@@ -92,7 +95,8 @@ class Draft:
         """A bundle after the last pass that knows no robot."""
         assert isinstance(self.request, Bundle)
         assert self.schedule is not None
-        return LoweredBundle(self.schedule, self.forms, self.request.wanted.products, self.split)
+        products = self.request.wanted.products
+        return LoweredBundle(self.schedule, self.forms, products, self.split, self.factors)
 
 
 def _check(draft: Draft) -> Draft:
@@ -145,16 +149,22 @@ def _schedule(draft: Draft) -> Draft:
         )
         for n, found in draft.candidates.items()
     }
-    split = None
-    if isinstance(draft.request, Bundle) and draft.request.wanted.split is not None:
-        inverse, terms = draft.request.wanted.split
+    wanted = draft.request.wanted if isinstance(draft.request, Bundle) else None
+    split = factors = None
+    if wanted is not None and wanted.split is not None:
+        inverse, terms = wanted.split
         split = lower_split(inverse, {n: SplitTerms(*each) for n, each in terms.items()})
+    if wanted is not None and wanted.factors is not None:
+        lower, pivots = (matrix_forms(each, draft.part) for each in wanted.factors)
+        factors = lower, pivots
     program = draft.program
     sweeps = None if program is None else verified(schedule(program))
     rounds = None
     if sweeps is not None and isinstance(draft.request, Vectors):
         rounds = parallel_schedule(sweeps) if draft.request.schedule == "parallel" else None
-    return replace(draft, schedule=sweeps, parallel=rounds, forms=forms, split=split)
+    return replace(
+        draft, schedule=sweeps, parallel=rounds, forms=forms, split=split, factors=factors
+    )
 
 
 @dataclass(frozen=True)

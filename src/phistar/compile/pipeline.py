@@ -213,6 +213,7 @@ def traced_program(
     if work is None:
         return None
     everywhere = request.everywhere(model, *choices)
+    single = request.trace_single
     return TracedProgram(
         (request.name, *choices),
         model,
@@ -221,6 +222,7 @@ def traced_program(
         work,
         lambda: request.trace(model, *choices),
         None if everywhere == choices else traced_program(request, model, everywhere),
+        None if single is None else lambda: single(model, *choices),
     )
 
 

@@ -105,6 +105,7 @@ class Traced:
         otherwise: Robot and choices -> the choices with which samples are done again whose results
             are not numbers, because the quicker program does not have them everywhere; None: it
             has what there is.
+        trace_single: The same in single precision, where another one is better; None: it is not.
     """
 
     name: str
@@ -117,6 +118,7 @@ class Traced:
     program: str = ""
     admit: Callable[[Model, Mapping[str, Array]], Mapping[str, Array]] | None = None
     otherwise: Callable[..., tuple[object, ...] | None] | None = None
+    trace_single: Callable[..., Unrolled] | None = None
 
     def everywhere(self, model: Model, *choices: object) -> tuple[object, ...]:
         """The choices of the program that has all results there are."""

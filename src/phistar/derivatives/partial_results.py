@@ -7,8 +7,9 @@ those of the whole linearization to rounding.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
@@ -24,13 +25,15 @@ from phistar.errors import ArgumentError, UnknownNameError
 from phistar.model.configuration import Coordinates
 from phistar.model.kinematic_loops import require_tree
 from phistar.model.model import Model
-from phistar.model.model_cache import entries
+from phistar.model.model_cache import cached_on_model, entries
 from phistar.packed import SparseMatrix
 from phistar.reprs import brief, one_line_repr
 
 PartKey = tuple[str, tuple[str, ...], tuple[int, ...], tuple[int, ...]]
 """Name of the traced quantity, derivatives, and indices of rows and columns; () are all."""
 
+
+_MAX_KNOWN_CHOICES = 256
 
 _HIDDEN = ("model", "q", "v", "tau")
 
@@ -113,6 +116,7 @@ class PartChoice:
         wrt: Names of the derivatives.
         rows, columns: Names of joints; () are all.
         key: Of the traced quantity.
+        results: Names of what it gives.
     """
 
     name: str
@@ -120,8 +124,9 @@ class PartChoice:
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     key: PartKey = field(repr=False)
+    results: tuple[str, ...] = field(repr=False)
 
-    @property
+    @cached_property
     def said(self) -> dict[str, tuple[str, ...]]:
         """What the result says of itself."""
         return {"wrt": self.wrt, "rows": self.rows, "columns": self.columns}
@@ -150,6 +155,33 @@ def part_choice(
     Raises:
         UnknownNameError, ArgumentError: A derivative or joint that there is not, or nothing.
     """
+    known = _known_choices(model)
+    asked = (
+        name,
+        *(x if x is None or type(x) is str else tuple(x) for x in (wrt, rows, columns)),
+    )
+    found = known.get(asked)
+    if found is None:
+        found = _part_choice(model, name, wrt, rows, columns)
+        if len(known) < _MAX_KNOWN_CHOICES:
+            known[asked] = found
+    return found
+
+
+@cached_on_model
+def _known_choices(model: Model) -> dict[Hashable, PartChoice]:
+    """Those that were asked for, so that later calls need not look at names."""
+    del model
+    return {}
+
+
+def _part_choice(
+    model: Model,
+    name: str,
+    wrt: Sequence[str] | None,
+    rows: Sequence[str] | None,
+    columns: Sequence[str] | None,
+) -> PartChoice:
     allowed = ("q", "v", "tau" if name == "linearize" else "vdot")
     given = allowed if wrt is None else (wrt,) if isinstance(wrt, str) else tuple(wrt)
     for each in given:
@@ -160,7 +192,8 @@ def part_choice(
         raise ArgumentError(f"wrt is empty, expected some of {', '.join(allowed)}")
     down, across = _joint_names(rows, "rows"), _joint_names(columns, "columns")
     key = (f"{name}_part", wanted, _indices(model, down), _indices(model, across))
-    return PartChoice(name, wanted, down, across, key)
+    results = tuple(TRACED[key[0]].shapes(model, *key[1:]))
+    return PartChoice(name, wanted, down, across, key, results)
 
 
 def is_sparse(form: str, choice: PartChoice) -> bool:
@@ -208,7 +241,7 @@ def linearize_part(
         whole: Gives all of it, where no program gives the part.
     """
     if whole is None:
-        found = _by_code(model, choice.key, q, v, tau)
+        found = _by_code(model, choice.key, choice.results, q, v, tau)
         if found is not None:
             return _forward_part(choice, found, model, q, v, tau)
         require_tree(model, "linearize")
@@ -234,7 +267,7 @@ def linearize_inverse_part(
     """A part of the derivatives of inverse dynamics; arguments as for ``linearize_part``."""
     found = None
     if whole is None:
-        found = _inverse_by_code(model, choice.key, q, v, vdot)
+        found = _inverse_by_code(model, choice.key, choice.results, q, v, vdot)
     if found is None:
         at = first.linearize_inverse(model, q, v, vdot) if whole is None else whole()
         found = choice.of_whole(vars(at), "tau")
@@ -254,7 +287,8 @@ def linearize_inverse_sparse(
     patterns = {f"tau_{name}": entry_pattern(model, kind) for name, kind in PATTERNS.items()}
     found = None
     if whole is None:
-        found = _inverse_by_code(model, ("linearize_inverse_sparse",), q, v, vdot)
+        results = ("tau", *patterns)
+        found = _inverse_by_code(model, ("linearize_inverse_sparse",), results, q, v, vdot)
     if found is None:
         at = first.linearize_inverse(model, q, v, vdot) if whole is None else whole()
         kept = {n: getattr(at, n)[..., p.rows, p.columns] for n, p in patterns.items()}
@@ -263,21 +297,28 @@ def linearize_inverse_sparse(
     return SparseInverseLinearization(found["tau"], **matrices)
 
 
-def _by_code(model: Model, key: RequestKey, *given: Coordinates) -> dict[str, Array] | None:
+def _by_code(
+    model: Model, key: RequestKey, results: Sequence[str], *given: Coordinates
+) -> dict[str, Array] | None:
     """What machine code gives for plain arrays; None if there is none yet, or they are not."""
     entry: Any = entries(model).get(key)
     found: dict[str, Array] | Array | None = None if entry is None else entry(*given)
     if isinstance(found, np.ndarray):
         # A program with one output gives that.
-        (name,) = TRACED[key[0]].shapes(model, *key[1:])
+        (name,) = results
         return {name: found}
     return found
 
 
 def _inverse_by_code(
-    model: Model, key: RequestKey, q: Coordinates, v: Coordinates, vdot: Coordinates
+    model: Model,
+    key: RequestKey,
+    results: Sequence[str],
+    q: Coordinates,
+    v: Coordinates,
+    vdot: Coordinates,
 ) -> dict[str, Array] | None:
-    found = _by_code(model, key, q, v, vdot)
+    found = _by_code(model, key, results, q, v, vdot)
     if found is not None:
         return found
     return run_traced_results(model, key, *checked_state(model, q=q, v=v, vdot=vdot))
@@ -293,7 +334,10 @@ def _forward_part(
 ) -> LinearizationPart:
     """The result of arrays by name; without ``vdot``, the state from which it can be had."""
     result = object.__new__(LinearizationPart)
-    result.__dict__.update(found, model=model, v=np.array(v), **choice.said)
+    own = result.__dict__
+    own.update(found)
+    own.update(choice.said)
+    own["model"], own["v"] = model, np.array(v)
     if "vdot" not in found:
-        result.__dict__.update(q=np.array(q), tau=np.array(tau))
+        own["q"], own["tau"] = np.array(q), np.array(tau)
     return result

@@ -2,9 +2,10 @@
 """Several matrices and vectors of one robot in one unrolled program: what they share is done once.
 
 Products of matrices come last. Small ones are unrolled, so that zeros fold away; large ones are
-loops over stored numbers. Matrices made by single walks are in the axes of the root
-(``trace.branch_rows``), with a loop over rows that have the same operations. Where both ways are
-possible, the faster one is taken.
+loops over stored numbers, or, where the left matrix itself is not wanted, a straight line with its
+factors, which have more zeros. Matrices made by single walks are in the axes of the root
+(``trace.branch_rows``), with a loop over rows that have the same operations. Where several ways are
+possible, the fastest one is taken.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from phistar.errors import LoweringError
+from phistar.model.components import GROUND
 from phistar.model.model import Model
 from phistar.model.wrenches import WrenchFrames
 from phistar.scalar.graph import WORK, Scalar
@@ -69,8 +71,14 @@ class BundlePart:
         return self.places.get(name) or [(i, j) for i in self.rows for j in self.columns]
 
 
-FORCE_BY_Q = "tau_q"
-"""Name of the derivatives of joint forces along steps of q, with forces held in link axes."""
+FORCE_BY_Q, FORCE_BY_V = "tau_q", "tau_v"
+"""Names of the derivatives of joint forces, along steps of q with forces held in link axes."""
+
+FALLING_COLUMNS = {FORCE_BY_Q: range(3), FORCE_BY_V: range(3, 6)}
+"""Coordinates of a free base [angular; linear] along which it and all that it carries get the same
+acceleration, by q as gravity turns in the axes of the base, by v from there on as these turn."""
+
+_FREE = tuple(((axis, 1.0),) for axis in range(6))
 
 
 def to_fused(
@@ -92,31 +100,42 @@ def to_fused(
             that are held in the world are known to products of matrices only.
         part: What is wanted of its matrices, by products where there are some; None: all.
     """
-    rest = (assembly, model, absent, options, wrenches)
-    if part is not None:
-        return _ProductTracer(*rest, part).program()
-    if wrenches is not None and wrenches.turn:
-        return _ProductTracer(*rest).program()
+    rest = (assembly, model, absent, options, wrenches, part)
     if not assembly.matrices and assembly.split is not None:
         return _BranchTracer(*rest).program()
     first = _ProductTracer(*rest)
     multiplied = first.program()
-    if assembly.split is None or first.size <= POLICY.max_product_rows_unrolled:
+    turned = wrenches is not None and wrenches.turn
+    if turned or not multiplied.products:
         return multiplied
-    walked = _BranchTracer(*rest).program()
-    return (
-        walked
-        if _estimate_time(walked) < POLICY.max_branch_time_ratio * _estimate_time(multiplied)
-        else multiplied
-    )
+    if assembly.split is not None and first.is_whole:
+        walked = _BranchTracer(*rest).program()
+        limit = POLICY.max_branch_time_ratio * _estimate_time(multiplied)
+        if _estimate_time(walked) < limit:
+            return walked
+    operations = _count_operations(multiplied)
+    lefts = {left for left, _ in assembly.products.values()}
+    if (
+        assembly.factors is None
+        or lefts.intersection(first.part.names)
+        or operations > POLICY.max_operations_factored
+    ):
+        return multiplied
+    solved = _FactorTracer(*rest).program()
+    return solved if _count_operations(solved) < operations else multiplied
 
 
 def _estimate_time(program: Unrolled) -> int:
     """Estimated time: an unrolled operation takes as long as two in a loop."""
+    return _count_operations(program) + program.block.graph.count_fused(program.block.roots)
+
+
+def _count_operations(program: Unrolled) -> int:
+    """Operations, a product that is added to something counted once."""
     loops = sum(product.count()["mul"] for product in program.products)
     for repeat in program.row_loops:
         loops += len(repeat.rows) * repeat.block.graph.count_fused(repeat.block.roots)
-    return loops + 2 * program.block.graph.count_fused(program.block.roots)
+    return loops + program.block.graph.count_fused(program.block.roots)
 
 
 class _FusedTracer(ABC):
@@ -149,6 +168,12 @@ class _FusedTracer(ABC):
         self.products: list[MatrixProduct] = []
         self.row_loops: list[RowLoop] = []
         self.slots = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all rows and columns are wanted, in order."""
+        every = list(range(self.size))
+        return list(self.part.rows) == every == list(self.part.columns)
 
     def program(self) -> Unrolled:
         """The unrolled program."""
@@ -205,26 +230,37 @@ class _ProductTracer(_FusedTracer):
     """Products of matrices as such."""
 
     def _matrices(self) -> tuple[list[StreamProgram], set[str]]:
-        assembly = self.assembly
-        chosen = {n: cheapest_form(forms, self.links) for n, forms in assembly.matrices.items()}
-        found = {name: self._matrix(form) for name, form in chosen.items()}
-        if self.wrenches is not None and self.wrenches.at.turn:
+        self.used: list[MatrixForm] = []
+        found = {name: self._matrix(self.assembly.matrices[name]) for name in self._needed()}
+        if self.wrenches is not None and self.wrenches.at.turn and FORCE_BY_Q in found:
             found[FORCE_BY_Q] = _difference(found[FORCE_BY_Q], stiffness(self.wrenches))
+        self._multiply(found)
+        for name in self.part.names:
+            if name in found:
+                self._store(name, found[name])
+        programs = [form.schedule.program for form in self.used]
+        return programs, {form.argument for form in self.used}
+
+    def _needed(self) -> list[str]:
+        """Matrices that are wanted, or factors of products that are."""
+        products = self.assembly.products
+        wanted = {each for n in self.part.names for each in products.get(n, (n,))}
+        return [name for name in self.assembly.matrices if name in wanted]
+
+    def _multiply(self, found: dict[str, MatrixEntries]) -> None:
+        """Products that are wanted, of matrices that are there."""
         kept: dict[str, int] = {}
-        for name, (left, right) in assembly.products.items():
+        for name, (left, right) in self.assembly.products.items():
             if name not in self.part.names:
                 continue
             if self.size <= POLICY.max_product_rows_unrolled:
                 found[name] = self._expanded(found[left], found[right])
             else:
                 self._product(name, left, right, found, kept)
-        for name in self.part.names:
-            if name in found:
-                self._store(name, found[name])
-        programs = [form.schedule.program for form in chosen.values()]
-        return programs, {form.argument for form in chosen.values()}
 
-    def _matrix(self, form: MatrixForm) -> MatrixEntries:
+    def _matrix(self, forms: Sequence[MatrixForm]) -> MatrixEntries:
+        form = cheapest_form(forms, self.links)
+        self.used.append(form)
         rest = (self.links, self.model, (), self.absent)
         return MatrixTracer(
             form, *rest, traced_links=self.traced_links, link_force=self._link_force
@@ -267,28 +303,109 @@ class _ProductTracer(_FusedTracer):
         self.products.append(MatrixProduct(name, kept[left], rows, chosen, self.size))
 
 
+class _FactorTracer(_ProductTracer):
+    """Products by the factors L⁻*D⁻¹L⁻¹ of the left matrix, column by column.
+
+    A joint's column passes its own branch inward and goes out to all others from where they meet,
+    so that factors have as few entries as there are links above and below each other.
+    """
+
+    def _needed(self) -> list[str]:
+        lefts = {left for left, _ in self.assembly.products.values()}
+        return [name for name in super()._needed() if name not in lefts]
+
+    def _multiply(self, found: dict[str, MatrixEntries]) -> None:
+        assert self.assembly.factors is not None
+        lower, pivots = (_by_row(self._matrix(forms)) for forms in self.assembly.factors)
+        upper = _by_row({(j, i): x for i, row in lower.items() for j, x in row.items()})
+        for name, (_, right) in self.assembly.products.items():
+            if name not in self.part.names:
+                continue
+            result: dict[tuple[int, int], Scalar] = {}
+            columns = _by_row({(j, i): x for (i, j), x in found[right].items()})
+            for j in self.part.columns:
+                solved = self._falling(right, j, found[right])
+                if solved is None:
+                    solved = columns.get(j, {})
+                    for factor in (lower, pivots, upper):
+                        solved = _times(factor, solved)
+                result |= {(i, j): -x for i, x in solved.items()}
+            found[name] = result
+
+    def _falling(self, right: str, j: int, entries: MatrixEntries) -> dict[int, Scalar] | None:
+        """A column of the product, where a free base and all that it carries move alike.
+
+        The column of the right matrix is then that of 𝓜 for some acceleration of the base, which is
+        the solution; forces along it are the mass of everything times it.
+        """
+        for root in self.links:
+            if root.parent != GROUND or root.columns != _FREE:
+                continue
+            if j - root.v in FALLING_COLUMNS.get(right, ()):
+                carried = self._carried_mass(root)
+                rows = range(root.v + 3, root.v + 6)
+                return {i: entries[i, j] * (1.0 / carried) for i in rows if (i, j) in entries}
+        return None
+
+    def _carried_mass(self, root: LinkNumbers) -> float:
+        above = {root.index}
+        for link in self.links:
+            if link.parent in above:
+                above.add(link.index)
+        return sum(self.links[k].mass for k in sorted(above))
+
+
+def _by_row(entries: MatrixEntries) -> dict[int, dict[int, Scalar]]:
+    """Entries that are not zero, by row and in it by column."""
+    found: dict[int, dict[int, Scalar]] = {}
+    for (i, j), x in sorted(entries.items(), key=lambda item: item[0]):
+        if not (isinstance(x, float) and x == 0.0):
+            found.setdefault(i, {})[j] = x
+    return found
+
+
+def _times(
+    matrix: Mapping[int, Mapping[int, Scalar]], column: Mapping[int, Scalar]
+) -> dict[int, Scalar]:
+    """A matrix times a column, both without their zeros."""
+    found: dict[int, Scalar] = {}
+    for i, row in matrix.items():
+        terms = [x * column[k] for k, x in row.items() if k in column]
+        if terms:
+            found[i] = sum(terms[1:], terms[0])
+    return found
+
+
 class _BranchTracer(_FusedTracer):
     """Single walks, the rows of each segment of the robot repeated."""
 
     links_type = RootAxesLinks
 
     def _matrices(self) -> tuple[list[StreamProgram], set[str]]:
-        split = self.assembly.split
-        assert split is not None
+        assert self.assembly.split is not None
+        wanted = frozenset(self.part.names)
+        split = self.assembly.split.only(wanted)
         found = BranchRows(
             split, self.model, self.absent, self.traced_links, self._spill, self._link_force
         )
-        self.row_loops += found.row_loops
-        for name in self.assembly.outputs:
+        self.row_loops += (_without_outputs(x, wanted) for x in found.row_loops)
+        for name in self.part.names:
             others = {
                 row * self.size + store.index
-                for repeat in found.row_loops
+                for repeat in self.row_loops
                 for store in repeat.block.stores
                 if store.space == name
                 for row in repeat.rows
             }
             self._store(name, found.entries[name], others)
         return [split.schedule.program], {split.argument}
+
+
+def _without_outputs(repeat: RowLoop, wanted: Set[str]) -> RowLoop:
+    """Rows of which only some outputs are stored."""
+    block = repeat.block
+    stores = [store for store in block.stores if store.space in wanted or store.space == WORK]
+    return replace(repeat, block=replace(block, stores=stores))
 
 
 def _difference(left: MatrixEntries, right: MatrixEntries) -> MatrixEntries:

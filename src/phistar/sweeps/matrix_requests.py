@@ -160,12 +160,14 @@ class LoweredBundle:
             not outputs.
         split: Matrices that come from single walks along branches; the same ones as the others, if
             there are any: either way will do.
+        factors: Forms of L⁻¹ and D⁻¹, if the left matrix of all products is L⁻*D⁻¹L⁻¹.
     """
 
     vectors: Schedule
     matrices: Mapping[str, Sequence[MatrixForm]]
     products: Mapping[str, tuple[str, str]]
     split: SplitMatrices | None = None
+    factors: tuple[Sequence[MatrixForm], Sequence[MatrixForm]] | None = None
 
     @property
     def outputs(self) -> tuple[str, ...]:

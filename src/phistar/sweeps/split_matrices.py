@@ -11,7 +11,7 @@ everything that a single link holds is lowered; ``scalar.trace.branch_rows`` doe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from phistar.algebra.ir import Expr
@@ -56,6 +56,11 @@ class SplitMatrices:
     def argument(self) -> str:
         """Name of the leaf that holds unit columns."""
         return ARGUMENTS[JOINT].name
+
+    def only(self, names: Collection[str]) -> SplitMatrices:
+        """Some of the matrices, and 𝓜⁻¹."""
+        kept = {name: terms for name, terms in self.matrices.items() if name in names}
+        return self if len(kept) == len(self.matrices) else lower_split(self.inverse, kept)
 
     def stream(self, part: str, name: str = "") -> int | None:
         """The stream of a part: of a matrix, or of the links themselves."""

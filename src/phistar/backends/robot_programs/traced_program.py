@@ -30,6 +30,7 @@ class TracedProgram(RobotProgram):
         size: How much work it is.
         trace: Gives the program.
         otherwise: What has results where those of this one are not numbers; None: nothing has.
+        trace_single: Gives the program in single precision; None: it is the same.
     """
 
     name: tuple[object, ...]
@@ -39,6 +40,7 @@ class TracedProgram(RobotProgram):
     size: Work
     trace: Callable[[], Unrolled]
     otherwise: TracedProgram | None = None
+    trace_single: Callable[[], Unrolled] | None = None
 
     @cached_property
     def operations(self) -> int:
@@ -103,4 +105,6 @@ class TracedProgram(RobotProgram):
         wrenches: WrenchFrames | None = None,
     ) -> Unrolled:
         """See ``RobotProgram``."""
+        if real == "float" and self.trace_single is not None:
+            return self.trace_single()
         return self.trace()

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ways to linearized forward dynamics, whole and in part, against dense operators."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+import phistar
+from phistar.algebra.dense import Dense
+from phistar.algebra.symbols import mass_matrix
+from phistar.algorithms.linearized import A_D, B_D
+from phistar.algorithms.linearized_forward import with_forward_acceleration
+from phistar.compile import lowered_bundle
+from phistar.model.model import Model
+from phistar.model.random import random_model
+from phistar.scalar.interpret import run
+from phistar.scalar.lower import LoweringOptions
+from phistar.scalar.lower_fused import BundlePart, to_fused
+from phistar.scalar.program import Unrolled
+from phistar.scalar.verify import verify
+from tests.helpers import patch_policy
+
+WAYS = {
+    "products": {"max_operations_factored": 0, "max_branch_time_ratio": 0.0},
+    "factors": {"max_operations_factored": 10**9, "max_branch_time_ratio": 0.0},
+    "branches": {"max_branch_time_ratio": 100.0, "max_segment_links": 1},
+}
+PARTS = [("vdot_q", "vdot_v"), ("vdot_v",), ("vdot_q",), ("vdot_tau", "vdot_v")]
+ABSENT = frozenset({"f_ext", "gravity"})
+
+
+def _model(topology: str, floating: bool) -> Model:
+    """Of every joint kind that moves."""
+    rng, given = (
+        np.random.default_rng(4),
+        {"floating_base": True} if floating else {"armature": 0.5},
+    )
+    return random_model(rng, 11, topology=topology, gravity=(0.7, -1.1, -9.3), **given)
+
+
+def _program(model: Model, names: Sequence[str]) -> Unrolled:
+    every = range(sum(body.joint_kind.nv for body in model.bodies))
+    part = BundlePart(names, every, every, with_vectors="vdot_q" in names)
+    bundle = lowered_bundle("linearize")
+    return to_fused(bundle, model, ABSENT, LoweringOptions(regroup=True), part=part)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("topology", "floating"), [("binary", True), ("forest", False)])
+def test_all_ways_dense(
+    topology: str, floating: bool, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """-𝓜⁻¹B_D, -𝓜⁻¹A_D and 𝓜⁻¹ of dense operators, each wanted with or without others: 1e-9.
+
+    The mass matrices have condition numbers up to some 1e4.
+    """
+    patch_policy(monkeypatch, max_product_rows_unrolled=1, **WAYS[way])
+    model = _model(topology, floating)
+    rng, robot = np.random.default_rng(5), phistar.Robot(model)
+    v, tau = rng.normal(size=(2, 1, robot.nv))
+    given = {"q": robot.random_configuration(rng, 1), "v": v, "tau": tau}
+    still = np.zeros(6 * len(model.bodies))
+    dense = Dense(model, given["q"][0], "inertial", {"v": v[0], "tau": tau[0], "f_ext": still})
+    inverse = np.linalg.inv(dense(mass_matrix))
+    expected = {
+        "vdot_q": -inverse @ dense(with_forward_acceleration(B_D)),
+        "vdot_v": -inverse @ dense(with_forward_acceleration(A_D)),
+        "vdot_tau": inverse,
+    }
+    for names in PARTS:
+        program = _program(model, names)
+        verify(program)
+        assert (bool(program.products), bool(program.row_loops)) == {
+            "products": (True, False),
+            "factors": ("vdot_tau" in names, False),
+            "branches": (False, True),
+        }[way]
+        found = run(program, {name: given[name] for name in program.signature.inputs})
+        assert set(found) - {"vdot"} == set(names)
+        for name in names:
+            matrix = found[name][0].reshape(inverse.shape)
+            error = np.abs(matrix - expected[name]).max()
+            assert error <= 1e-9 * np.abs(expected[name]).max(), name
+
+
+def test_falling_base(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A base that moves faster takes all along: no joint moves, to the bit."""
+    patch_policy(monkeypatch, max_product_rows_unrolled=1, **WAYS["factors"])
+    model = _model("binary", True)
+    rng, robot = np.random.default_rng(6), phistar.Robot(model)
+    v, tau = rng.normal(size=(2, 1, robot.nv))
+    given = {"q": robot.random_configuration(rng, 1), "v": v, "tau": tau}
+    found = run(_program(model, ("vdot_q", "vdot_v")), given)
+    size = (robot.nv, robot.nv)
+    by_q, by_v = found["vdot_q"][0].reshape(size), found["vdot_v"][0].reshape(size)
+    x, y, z = v[0, :3]
+    turning = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    np.testing.assert_allclose(by_v[3:6, 3:6], -turning, rtol=1e-14, atol=1e-15)
+    assert not np.delete(by_v[:, 3:6], range(3, 6), axis=0).any()
+    assert not np.delete(by_q[:, :6], range(3, 6), axis=0).any()

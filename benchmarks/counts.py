@@ -13,7 +13,6 @@ from pathlib import Path
 import phistar
 from benchmarks import cases
 from phistar import Robot, backends
-from phistar.algorithms.programs import MATRICES
 from phistar.backends.policy import (
     BundleWork,
     Decision,
@@ -24,15 +23,12 @@ from phistar.backends.policy import (
 )
 from phistar.backends.to_llvm import MachineCode
 from phistar.compile import (
-    Full,
     cheapest_equivalent,
     kernel,
-    with_closed_inverses,
 )
 from phistar.scalar.lower import LoweringOptions, to_unrolled
 from phistar.scalar.lower_matrix import to_unrolled_matrix
 from phistar.scalar.program import count_arithmetic
-from phistar.sweeps.matrix_requests import matrix_forms
 
 SNAP = 1e-10
 """Constants this close to 0, 1 and -1 became that in the figures to compare with."""
@@ -144,6 +140,9 @@ def _straight(robot: Robot, quantity: str, snap: float | None) -> int:
             options=options,
         )
     else:
-        wanted = matrix_forms(with_closed_inverses(MATRICES[quantity]), Full())
-        program = to_unrolled_matrix(wanted, robot.model, absent=absent, options=options)
+        draft = kernel(quantity).draft
+        (wanted,) = draft.forms.values()
+        program = to_unrolled_matrix(
+            wanted, robot.model, absent=absent, options=options, factors=draft.factors
+        )
     return count_arithmetic(program.count())

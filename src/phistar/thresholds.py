@@ -154,6 +154,10 @@ class Policy:
     """Estimated share of the time at which branches are quicker than products for sure. A humanoid
     with 41 joint velocities, at 0.74, takes the same time either way."""
 
+    max_branch_part_time_ratio: float = 0.8
+    """The same where the inverse of the mass matrix is not wanted: branches do not need it, but
+    products do. Derivatives by v of the humanoid, at 0.73, take 0.83 of the time along branches."""
+
     max_operations_factored: int = 24_000
     """Operations of derivatives of accelerations by products up to which they may be a straight
     line with the factors of the inverse mass matrix instead, if this is not wanted, too. Those of
@@ -253,10 +257,12 @@ class Policy:
     ordinary stores first read each line. Results of 2 to 16 MB take 12 to 30 % less time then on a
     Xeon with 2 MB (AVX-512)."""
 
-    min_streamed_victim_share: float = 0.375
+    min_streamed_victim_share: float = 0.25
     """The same as a share of a third-level cache that takes what the second one drops. With 32 MB
     of it (Zen 4), a humanoid's mass matrices take 414 ns in the caches and 479 past them if they
-    fill 3.4 MB, 440 and 470 if 14 MB, 845 and 481 if 27 MB; derivatives cross over at 10 MB."""
+    fill 3.4 MB, 440 and 470 if 14 MB, 845 and 481 if 27 MB; derivatives cross over at 10 MB. Other
+    processes want that cache, too: beside them, a quadruped's 10.6 MB take 350 to 480 ns in the
+    caches and 106 to 126 past them, those of its derivatives by v 594 and 450."""
 
     assumed_second_level_bytes: int = 1 << 20
     """Size of that cache where the system does not say."""
@@ -296,8 +302,13 @@ class Policy:
     min_pooled_bytes: int = 1 << 16
     """Size of a result below which the system's allocator is as good as the pool."""
 
-    max_pool_bytes: int = 512 << 20
-    """Size of all blocks that the pool keeps."""
+    max_pool_bytes: int = 2 << 30
+    """Size of all blocks that the pool keeps, at most. Fresh memory costs more than most results:
+    65 536 mass matrices of a humanoid, 880 MB, take 3.4 µs each in fresh memory and 1.0 in memory
+    of earlier ones, their inverses 4.7 and 2.4 (one thread, beside other work)."""
+
+    max_pool_share: float = 0.125
+    """The same as a share of the memory that was free when the pool was first used."""
 
     vectors_per_block: int = 4
     """Vectors of lanes in a block of simulated samples; more do not stay in the nearest cache."""

@@ -11,20 +11,22 @@ from phistar.algebra.dense import Dense
 from phistar.algebra.symbols import mass_matrix
 from phistar.algorithms.linearized import A_D, B_D
 from phistar.algorithms.linearized_forward import with_forward_acceleration
-from phistar.compile import lowered_bundle
+from phistar.compile import kernel, lowered_bundle
 from phistar.model.model import Model
 from phistar.model.random import random_model
 from phistar.scalar.interpret import run
 from phistar.scalar.lower import LoweringOptions
 from phistar.scalar.lower_fused import BundlePart, to_fused
-from phistar.scalar.program import Unrolled
+from phistar.scalar.lower_matrix import to_unrolled_matrix
+from phistar.scalar.program import Unrolled, count_arithmetic
 from phistar.scalar.verify import verify
 from tests.helpers import patch_policy
 
+NO_BRANCHES = {"max_branch_time_ratio": 0.0, "max_branch_part_time_ratio": 0.0}
 WAYS = {
-    "products": {"max_operations_factored": 0, "max_branch_time_ratio": 0.0},
-    "factors": {"max_operations_factored": 10**9, "max_branch_time_ratio": 0.0},
-    "branches": {"max_branch_time_ratio": 100.0, "max_segment_links": 1},
+    "products": {"max_operations_factored": 0, **NO_BRANCHES},
+    "factors": {"max_operations_factored": 10**9, **NO_BRANCHES},
+    "branches": {**dict.fromkeys(NO_BRANCHES, 100.0), "max_segment_links": 1},
 }
 PARTS = [("vdot_q", "vdot_v"), ("vdot_v",), ("vdot_q",), ("vdot_tau", "vdot_v")]
 ABSENT = frozenset({"f_ext", "gravity"})
@@ -99,3 +101,32 @@ def test_falling_base(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(by_v[3:6, 3:6], -turning, rtol=1e-14, atol=1e-15)
     assert not np.delete(by_v[:, 3:6], range(3, 6), axis=0).any()
     assert not np.delete(by_q[:, :6], range(3, 6), axis=0).any()
+
+
+@pytest.mark.parametrize(("topology", "floating"), [("binary", True), ("forest", False)])
+def test_inverse_by_factors_dense(topology: str, floating: bool) -> None:
+    """𝓜⁻¹ multiplied of its factors: of dense operators, 1e-9, and shorter than by walks."""
+    model = _model(topology, floating)
+    draft = kernel("mass_matrix_inverse", model).draft
+    (forms,) = draft.forms.values()
+    by_walks = to_unrolled_matrix(forms, model)
+    by_factors = to_unrolled_matrix(forms, model, factors=draft.factors)
+    verify(by_factors)
+    assert count_arithmetic(by_factors.count()) < count_arithmetic(by_walks.count())
+    q = phistar.Robot(model).random_configuration(np.random.default_rng(7), 1)
+    expected = np.linalg.inv(Dense(model, q[0], "inertial")(mass_matrix))
+    (found,) = run(by_factors, {"q": q}).values()
+    error = np.abs(found[0].reshape(expected.shape) - expected).max()
+    assert error <= 1e-9 * np.abs(expected).max()
+
+
+def test_inverse_of_a_chain_by_walks() -> None:
+    """Factors of a chain have no zeros: walks take fewer operations, and are taken."""
+    model = phistar.robots.chain(30).model
+    draft = kernel("mass_matrix_inverse", model).draft
+    (forms,) = draft.forms.values()
+    counts = [
+        count_arithmetic(to_unrolled_matrix(forms, model, factors=factors).count())
+        for factors in (None, draft.factors)
+    ]
+    assert counts[0] == counts[1]

@@ -187,6 +187,9 @@ class OutputBundle:
     factors: tuple[Expr, Expr] | None = None
 
 
+FACTORS: Mapping[Expr, tuple[Expr, Expr]] = {mass_matrix_inverse.result: (L_inv, D.inv)}
+"""Of matrices L*SL, L and S: each has few entries on robots with branches."""
+
 BUNDLES: Mapping[str, OutputBundle] = LazyTable(
     {
         "linearize_inverse": lambda: OutputBundle(
@@ -201,7 +204,7 @@ BUNDLES: Mapping[str, OutputBundle] = LazyTable(
         "linearize": lambda: replace(
             BUNDLES["linearize_product"],
             split=BUNDLES["linearize_split"].split,
-            factors=(L_inv, D.inv),
+            factors=FACTORS[mass_matrix_inverse.result],
         ),
         "linearize_product": lambda: OutputBundle(
             "forward_dynamics",

@@ -23,13 +23,14 @@ from phistar.algebra.proof_text import let_lines
 from phistar.algebra.spaces import ONE
 from phistar.algebra.symbols import D
 from phistar.algebra.traverse import nodes
-from phistar.algorithms.programs import PROGRAMS
+from phistar.algorithms.programs import FACTORS, PROGRAMS
 from phistar.compile.requests import FULL, Bundle, MatrixOf, Request, Traced, Vectors
 from phistar.derive import derive, with_closed_inverses
 from phistar.errors import LoweringError
 from phistar.sweeps.ir import StreamProgram
 from phistar.sweeps.lower import lower
 from phistar.sweeps.matrix_requests import (
+    Full,
     LoweredBundle,
     MatrixCandidate,
     MatrixForm,
@@ -63,7 +64,7 @@ class Draft:
         parallel: The same in rounds, if that is wanted.
         forms: The candidates as sweeps.
         split: Matrices from single sweeps, an alternative to others.
-        factors: Those of the left matrix of products, an alternative to it.
+        factors: Those of the matrix, or of the left one of products: an alternative to it.
     """
 
     request: Request
@@ -154,8 +155,11 @@ def _schedule(draft: Draft) -> Draft:
     if wanted is not None and wanted.split is not None:
         inverse, terms = wanted.split
         split = lower_split(inverse, {n: SplitTerms(*each) for n, each in terms.items()})
-    if wanted is not None and wanted.factors is not None:
-        lower, pivots = (matrix_forms(each, draft.part) for each in wanted.factors)
+    given = None if wanted is None else wanted.factors
+    if isinstance(draft.request, MatrixOf) and isinstance(draft.part, Full):
+        given = FACTORS.get(draft.operators[draft.request.name])
+    if given is not None:
+        lower, pivots = (matrix_forms(each, draft.part) for each in given)
         factors = lower, pivots
     program = draft.program
     sweeps = None if program is None else verified(schedule(program))

@@ -201,7 +201,8 @@ class Kernel:
                 # Of a part the cheapest form on the robot will do: its columns are few.
                 found = matrix_plan(request.operator, request.part, model, target.frames)
                 forms = (found.form,)
-            return MatrixProgram(forms, model, target.frames, tuning, request.part)
+            rest = (model, target.frames, tuning, request.part, draft.factors)
+            return MatrixProgram(forms, *rest)
         return traced_program(request, model, target.choices)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from phistar.arguments import checked_state, refuse_singular
 from phistar.arrays import Array
+from phistar.backends.llvm.run.result_pool import pooled_copy
 from phistar.compile import TRACED, RequestKey, entry_pattern, run_traced_results
 from phistar.compile.part_rows import PATTERNS
 from phistar.derivatives import first
@@ -337,7 +338,7 @@ def _forward_part(
     own = result.__dict__
     own.update(found)
     own.update(choice.said)
-    own["model"], own["v"] = model, np.array(v)
+    own["model"], own["v"] = model, pooled_copy(v)
     if "vdot" not in found:
-        own["q"], own["tau"] = np.array(q), np.array(tau)
+        own["q"], own["tau"] = pooled_copy(q), pooled_copy(tau)
     return result

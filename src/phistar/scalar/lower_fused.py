@@ -18,7 +18,15 @@ from phistar.errors import LoweringError
 from phistar.model.components import GROUND
 from phistar.model.model import Model
 from phistar.model.wrenches import WrenchFrames
-from phistar.scalar.graph import WORK, Scalar
+from phistar.scalar.graph import WORK, Scalar, Value
+from phistar.scalar.linear.sparse_entries import (
+    MatrixEntries,
+    congruence,
+    count_congruence,
+    nonzero_columns,
+    nonzero_rows,
+    times_column,
+)
 from phistar.scalar.lower import (
     DEFAULT_OPTIONS,
     INPUT_ORDER,
@@ -43,7 +51,6 @@ from phistar.sweeps.ir import StreamProgram
 from phistar.sweeps.matrix_requests import LoweredBundle, MatrixForm
 from phistar.thresholds import POLICY
 
-MatrixEntries = Mapping[tuple[int, int], Scalar]
 Places = Sequence[tuple[int, int]]
 """Rows and columns of entries."""
 
@@ -108,18 +115,15 @@ def to_fused(
     turned = wrenches is not None and wrenches.turn
     if turned or not multiplied.products:
         return multiplied
+    lefts = {left for left, _ in assembly.products.values()}
+    has_left = not lefts.isdisjoint(first.part.names)
     if assembly.split is not None and first.is_whole:
+        ratio = POLICY.max_branch_time_ratio if has_left else POLICY.max_branch_part_time_ratio
         walked = _BranchTracer(*rest).program()
-        limit = POLICY.max_branch_time_ratio * _estimate_time(multiplied)
-        if _estimate_time(walked) < limit:
+        if _estimate_time(walked) < ratio * _estimate_time(multiplied):
             return walked
     operations = _count_operations(multiplied)
-    lefts = {left for left, _ in assembly.products.values()}
-    if (
-        assembly.factors is None
-        or lefts.intersection(first.part.names)
-        or operations > POLICY.max_operations_factored
-    ):
+    if has_left or assembly.factors is None or operations > POLICY.max_operations_factored:
         return multiplied
     solved = _FactorTracer(*rest).program()
     return solved if _count_operations(solved) < operations else multiplied
@@ -232,6 +236,8 @@ class _ProductTracer(_FusedTracer):
     def _matrices(self) -> tuple[list[StreamProgram], set[str]]:
         self.used: list[MatrixForm] = []
         found = {name: self._matrix(self.assembly.matrices[name]) for name in self._needed()}
+        for name in {left for left, _ in self.assembly.products.values()} & found.keys():
+            found[name] = self._by_factors(found[name])
         if self.wrenches is not None and self.wrenches.at.turn and FORCE_BY_Q in found:
             found[FORCE_BY_Q] = _difference(found[FORCE_BY_Q], stiffness(self.wrenches))
         self._multiply(found)
@@ -265,6 +271,21 @@ class _ProductTracer(_FusedTracer):
         return MatrixTracer(
             form, *rest, traced_links=self.traced_links, link_force=self._link_force
         ).entries()
+
+    def _by_factors(self, entries: MatrixEntries) -> MatrixEntries:
+        """The left matrix of products, by its factors if that takes fewer operations."""
+        if self.assembly.factors is None:
+            return entries
+        lower, pivots = map(self._matrix, self.assembly.factors)
+        count = self._count(entries)
+        if count_congruence(lower, pivots) >= count:
+            return entries
+        found = congruence(lower, pivots)
+        return found if self._count(found) < count else entries
+
+    def _count(self, entries: MatrixEntries) -> int:
+        roots = [x for x in entries.values() if isinstance(x, Value)]
+        return self.traced_links.graph.count_fused(roots)
 
     def _expanded(self, left: MatrixEntries, right: MatrixEntries) -> MatrixEntries:
         result: dict[tuple[int, int], Scalar] = {}
@@ -316,19 +337,19 @@ class _FactorTracer(_ProductTracer):
 
     def _multiply(self, found: dict[str, MatrixEntries]) -> None:
         assert self.assembly.factors is not None
-        lower, pivots = (_by_row(self._matrix(forms)) for forms in self.assembly.factors)
-        upper = _by_row({(j, i): x for i, row in lower.items() for j, x in row.items()})
+        lower, pivots = map(self._matrix, self.assembly.factors)
+        steps = nonzero_rows(lower), nonzero_rows(pivots), nonzero_columns(lower)
         for name, (_, right) in self.assembly.products.items():
             if name not in self.part.names:
                 continue
             result: dict[tuple[int, int], Scalar] = {}
-            columns = _by_row({(j, i): x for (i, j), x in found[right].items()})
+            columns = nonzero_columns(found[right])
             for j in self.part.columns:
                 solved = self._falling(right, j, found[right])
                 if solved is None:
                     solved = columns.get(j, {})
-                    for factor in (lower, pivots, upper):
-                        solved = _times(factor, solved)
+                    for factor in steps:
+                        solved = times_column(factor, solved)
                 result |= {(i, j): -x for i, x in solved.items()}
             found[name] = result
 
@@ -353,27 +374,6 @@ class _FactorTracer(_ProductTracer):
             if link.parent in above:
                 above.add(link.index)
         return sum(self.links[k].mass for k in sorted(above))
-
-
-def _by_row(entries: MatrixEntries) -> dict[int, dict[int, Scalar]]:
-    """Entries that are not zero, by row and in it by column."""
-    found: dict[int, dict[int, Scalar]] = {}
-    for (i, j), x in sorted(entries.items(), key=lambda item: item[0]):
-        if not (isinstance(x, float) and x == 0.0):
-            found.setdefault(i, {})[j] = x
-    return found
-
-
-def _times(
-    matrix: Mapping[int, Mapping[int, Scalar]], column: Mapping[int, Scalar]
-) -> dict[int, Scalar]:
-    """A matrix times a column, both without their zeros."""
-    found: dict[int, Scalar] = {}
-    for i, row in matrix.items():
-        terms = [x * column[k] for k, x in row.items() if k in column]
-        if terms:
-            found[i] = sum(terms[1:], terms[0])
-    return found
 
 
 class _BranchTracer(_FusedTracer):

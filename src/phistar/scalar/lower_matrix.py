@@ -8,6 +8,7 @@ wanted. Equal numbers of a symmetric matrix are computed once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import replace
 from itertools import accumulate, chain, pairwise
@@ -17,6 +18,7 @@ from phistar.errors import LoweringError
 from phistar.model.components import GROUND
 from phistar.model.model import Model
 from phistar.scalar.graph import Scalar
+from phistar.scalar.linear.sparse_entries import congruence, count_congruence
 from phistar.scalar.linear.vectors import Vector
 from phistar.scalar.lower import (
     DEFAULT_OPTIONS,
@@ -45,6 +47,9 @@ MATRIX_OUTPUT = "matrix"
 
 FULL_MATRIX = Full()
 
+FactorForms = tuple[Sequence[MatrixForm], Sequence[MatrixForm]]
+"""Forms of L and S, of a matrix L*SL."""
+
 _StreamAtLink = tuple[int, int]
 """A stream and a link."""
 
@@ -56,6 +61,7 @@ def to_unrolled_matrix(
     absent: Set[str] = frozenset(),
     options: LoweringOptions = DEFAULT_OPTIONS,
     request: Request = FULL_MATRIX,
+    factors: FactorForms | None = None,
 ) -> Unrolled:
     """The matrix of an operator on a robot, by the cheapest of some programs and frames.
 
@@ -66,6 +72,7 @@ def to_unrolled_matrix(
         absent: Inputs that are not given.
         options: What may be chosen.
         request: Which part of the matrix the programs are for.
+        factors: Of the whole matrix, if it has some: another way to it.
 
     Returns:
         A program with one output, what ``result_blocks`` says in row-major order; joints in body
@@ -76,11 +83,40 @@ def to_unrolled_matrix(
     found = [(MatrixTracer(form, first, *rest).program(), form) for form in forms]
     best, form = min(found, key=_cost)
     found = [(MatrixTracer(form, each, *rest).program(), form) for each in others]
-    return min([(best, form), *found], key=_cost)[0]
+    best = min([(best, form), *found], key=_cost)[0]
+    if factors is None:
+        return best
+    multiplied = (_multiplied(factors, each, model, absent, best) for each in (first, *others))
+    return min((x for x in (best, *multiplied) if x is not None), key=_operations)
 
 
 def _cost(found: tuple[Unrolled, MatrixForm]) -> int:
-    return count_arithmetic(found[0].count())
+    return _operations(found[0])
+
+
+def _operations(program: Unrolled) -> int:
+    return count_arithmetic(program.count())
+
+
+def _multiplied(
+    factors: FactorForms,
+    links: Sequence[LinkNumbers],
+    model: Model,
+    absent: Set[str],
+    other: Unrolled,
+) -> Unrolled | None:
+    """L*SL of factors L and S; None where that cannot be shorter than another program."""
+    robot = TracedLinks(links)
+    chosen = [cheapest_form(forms, links) for forms in factors]
+    tracers = [MatrixTracer(x, links, model, (), absent, traced_links=robot) for x in chosen]
+    lower, middle = (each.entries() for each in tracers)
+    if count_congruence(lower, middle) >= _operations(other):
+        return None
+    entries = congruence(lower, middle)
+    size = other.signature.outputs[MATRIX_OUTPUT]
+    side = math.isqrt(size)
+    stores = [Store(MATRIX_OUTPUT, i, "", entries.get(divmod(i, side), 0.0)) for i in range(size)]
+    return Unrolled(other.signature, BasicBlock(robot.graph, stores))
 
 
 def result_blocks(

@@ -40,6 +40,7 @@ class MatrixProgram(RobotProgram):
         frames: Names of the frames that B selects, in order.
         tuning: What a backend may do.
         part: Which part of the matrix.
+        factors: Forms of the factors of the whole matrix, if it has some.
     """
 
     forms: Sequence[MatrixForm]
@@ -47,6 +48,7 @@ class MatrixProgram(RobotProgram):
     frames: tuple[str, ...] = ()
     tuning: Tuning = DEFAULT_TUNING
     part: Request = FULL_MATRIX
+    factors: tuple[Sequence[MatrixForm], Sequence[MatrixForm]] | None = None
 
     @property
     def title(self) -> str:
@@ -127,7 +129,13 @@ class MatrixProgram(RobotProgram):
         from phistar.scalar.lower_matrix import to_unrolled_matrix
 
         return to_unrolled_matrix(
-            self.forms, self.model, self.frames, absent, self.tuning.options, self.part
+            self.forms,
+            self.model,
+            self.frames,
+            absent,
+            self.tuning.options,
+            self.part,
+            self.factors,
         )
 
     def looped(self, absent: Set[str] = frozenset()) -> Looped:

@@ -4,10 +4,12 @@
 import gc
 
 import numpy as np
+import pytest
 
 import phistar
 from phistar.backends.llvm.run.result_pool import ResultPool
 from phistar.thresholds import POLICY
+from tests.helpers import patch_policy
 
 DOUBLE = np.dtype(float)
 
@@ -49,10 +51,11 @@ def test_two_at_a_time_are_apart() -> None:
         assert not any(np.shares_memory(one, other) for other in arrays[:i])
 
 
-def test_small_and_huge_results_are_ordinary() -> None:
+def test_small_and_huge_results_are_ordinary(monkeypatch: pytest.MonkeyPatch) -> None:
     """They come from NumPy, and nothing is kept of them."""
     pool = ResultPool()
     pool.empty((3,), DOUBLE)
+    patch_policy(monkeypatch, max_pool_bytes=1 << 20)
     pool.empty((POLICY.max_pool_bytes // 8 + 1,), DOUBLE)
     assert not pool._blocks
 

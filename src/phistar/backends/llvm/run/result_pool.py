@@ -13,11 +13,13 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
 from phistar.arrays import Array, DType
 from phistar.backends.llvm.abi import has_gil
+from phistar.memory_limits import available_bytes
 from phistar.thresholds import POLICY
 
 CACHE_LINE_BYTES = 64
@@ -27,6 +29,16 @@ CACHE_LINE_BYTES = 64
 _probe = [np.empty(1)]
 _UNUSED_REFCOUNT = sys.getrefcount(_probe[0])
 """What a list's own reference, and the asking, count for."""
+
+
+@cache
+def _share_of_memory() -> int:
+    return int(POLICY.max_pool_share * available_bytes())
+
+
+def _max_bytes() -> int:
+    """Size of all blocks, at most."""
+    return min(POLICY.max_pool_bytes, _share_of_memory())
 
 
 class ResultPool:
@@ -50,7 +62,7 @@ class ResultPool:
         found = []
         for width in sizes:
             size = count * width * dtype.itemsize
-            if size < POLICY.min_pooled_bytes or size > POLICY.max_pool_bytes or not has_gil():
+            if size < POLICY.min_pooled_bytes or size > _max_bytes() or not has_gil():
                 found.append(np.empty((count, width), dtype))
                 continue
             room = size + CACHE_LINE_BYTES
@@ -76,12 +88,22 @@ class ResultPool:
         block = np.empty(size, np.uint8)
         self._blocks.append(block)
         total = sum(len(each) for each in self._blocks)
-        while total > POLICY.max_pool_bytes:
+        while total > _max_bytes():
             total -= len(self._blocks.pop(0))
         return block
 
 
 pool = ResultPool()
+
+
+def pooled_copy(x: object) -> Array:
+    """An array of its own with the same numbers, of a large one in the pool."""
+    if type(x) is not np.ndarray or x.nbytes < POLICY.min_pooled_bytes:
+        return np.array(x)
+    found = pool.empty(x.shape, x.dtype)
+    np.copyto(found, x)
+    return found
+
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=pool.reset_after_fork)

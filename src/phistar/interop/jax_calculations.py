@@ -239,6 +239,12 @@ class JaxCalculation:
         handle = None if self.field.callback else self.handle(str(arrays[0].dtype))
         return self._called_back(arrays) if handle is None else self._by_kernel(handle, arrays)
 
+    def lowered_whole(self, *arrays: Any) -> Sequence[Any]:
+        """The same with the whole batch in every array, which devices can share."""
+        batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
+        jnp = jax().numpy
+        return self.lowered(*(jnp.broadcast_to(x, (*batch, x.shape[-1])) for x in arrays))
+
     def handle(self, dtype: str) -> Any:
         """The kernel for a precision; None if there is none."""
         from phistar.interop.jax_ffi import KernelHandle, handler

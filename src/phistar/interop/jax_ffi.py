@@ -63,6 +63,7 @@ class Handler:
         )
         stages = {name: _capsule(at[name]) for name in ("instantiate", "execute")}
         ffi.register_ffi_target(TARGET, stages, platform="cpu")
+        ffi.register_ffi_target_as_batch_partitionable(TARGET)
 
     def double(self, x: Any) -> Any:
         """Twice an array of float32, by a kernel of the handler's own: a trial."""

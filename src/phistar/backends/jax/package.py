@@ -33,7 +33,7 @@ def jax() -> Any:
 
 
 def jax_extension() -> Any:
-    """What primitives of one's own are made with: ``.core .ad .batching .mlir .ffi .ShapedArray``.
+    """What primitives of one's own are made with: ``.core .ad .batching .mlir .sdy .ffi``, ``ShapedArray``.
 
     Raises:
         MissingExtraError: JAX is not installed.
@@ -43,9 +43,10 @@ def jax_extension() -> Any:
     from jax.core import ShapedArray
     from jax.extend import core
     from jax.interpreters import ad, batching, mlir
+    from jaxlib.mlir.dialects import sdy
 
     return SimpleNamespace(
-        core=core, ad=ad, batching=batching, mlir=mlir, ffi=ffi, ShapedArray=ShapedArray
+        core=core, ad=ad, batching=batching, mlir=mlir, sdy=sdy, ffi=ffi, ShapedArray=ShapedArray
     )
 
 

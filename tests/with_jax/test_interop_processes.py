@@ -334,3 +334,23 @@ def test_handles_are_released() -> None:
     assert np.array_equal(
         np.asarray(made.double(np.ones((3, 1), np.float32))), np.full((3, 1), 2.0)
     )
+
+
+def test_a_handle_that_is_dropped_while_others_are_released() -> None:
+    """Garbage is collected at any time: code of a running executable must not be freed by that."""
+    made = jax_ffi.handler()
+    busy = np.ones(1, dtype=np.int64)
+    before = jax_ffi.release_unused()
+
+    class Words:
+        """Of code that nothing runs; looking at it, Python collects garbage."""
+
+        def __getitem__(self, number: int) -> int:
+            if busy is not None and not any(x[1] is busy for x in jax_ffi._graves.values()):
+                jax_ffi._bury(made, busy)
+            return 0
+
+    jax_ffi._bury(made, Words())
+    assert jax_ffi.release_unused() == before + 1
+    busy[0] = 0
+    assert jax_ffi.release_unused() <= before

@@ -105,6 +105,68 @@ def test_dynamics_on_loops(name: str) -> None:
 
 
 @pytest.mark.filterwarnings(WARNED)
+@pytest.mark.parametrize("name", ["four_bar", "delta"])
+def test_second_derivatives_on_loops(name: str) -> None:
+    """Both ways twice: gradients change along curves on the loops as by differences, 1e-7."""
+    robot = phistar.load(name)
+    wrapped = pt.wrap(robot)
+    curve, w = cases.on_loops(robot, 2)
+
+    def gradient(*tensors):
+        (weights,) = _tensors([w])
+        result = wrapped.forward_dynamics(*tensors)
+        return torch.autograd.grad(result, tensors, weights, create_graph=True)
+
+    def by_gradient(t: float) -> list:
+        return [x.detach().numpy() for x in gradient(*_tensors(curve(t), grad=True))]
+
+    slopes = cases.slope_at_zero(by_gradient)
+    rates = cases.slope_at_zero(curve)
+    # Backward twice is the adjoint of the gradient's change.
+    tensors = _tensors(curve(0.0), grad=True)
+    rng = np.random.default_rng(3)
+    c = [rng.normal(size=x.shape) for x in slopes]
+    found = gradient(*tensors)
+    total = sum((g * torch.from_numpy(x)).sum() for g, x in zip(found, c, strict=True))
+    back = torch.autograd.grad(total, tensors)
+    left = sum((g.numpy() * x).sum() for g, x in zip(back, rates, strict=True))
+    right = sum((a * b).sum() for a, b in zip(slopes, c, strict=True))
+    assert abs(left - right) < 1e-7 * max(
+        np.abs(a * b).sum() for a, b in zip(slopes, c, strict=True)
+    )
+
+    along = tuple(_tensors(rates))
+
+    def slope(*x):
+        return torch.func.jvp(wrapped.forward_dynamics, x, along)[1]
+
+    _, bent = torch.func.jvp(slope, tuple(_tensors(curve(0.0))), along)
+    again = cases.slope_at_zero(lambda t: [slope(*_tensors(curve(t))).numpy()])
+    close(bent, again[0], 1e-7)
+    hessian = torch.func.hessian(lambda v: wrapped.forward_dynamics(state[0], v, state[2]).sum())
+    state = _tensors([x[0] for x in curve(0.0)])
+    close(hessian(state[1]), robot.forward_dynamics_second(*curve(0.0)).vv[0].sum(0), 1e-9)
+
+
+@pytest.mark.filterwarnings(WARNED)
+def test_curves_on_loops_bend_as_values_do() -> None:
+    """Backward twice along a curve on loops whose rows depend on each other: differences of
+    accelerations alone, 1e-6."""
+    robot = cases.looped("bricard")
+    wrapped = pt.wrap(robot)
+    curve, w = cases.on_loops(robot, 2)
+    turns = [cases.bend_at_zero(lambda t, k=k: curve(t)[k]) for k in range(3)]
+    parts = list(zip(*map(_tensors, (curve(0.0), cases.slope_at_zero(curve), turns)), strict=True))
+    t = torch.zeros((), dtype=torch.float64, requires_grad=True)
+    state = [a + t * b + 0.5 * t * t * c for a, b, c in parts]
+    value = (wrapped.forward_dynamics(*state) * torch.from_numpy(w)).sum()
+    (slope,) = torch.autograd.grad(value, t, create_graph=True)
+    (bend,) = torch.autograd.grad(slope, t)
+    expected = cases.bend_at_zero(lambda t: (robot.forward_dynamics(*curve(t)) * w).sum())
+    close(bend, expected, 1e-6)
+
+
+@pytest.mark.filterwarnings(WARNED)
 @pytest.mark.parametrize("quantity", QUANTITIES)
 def test_every_quantity(quantity: str) -> None:
     """On a floating tree of many joints: values (1e-10), both modes as by differences (1e-7)."""

@@ -33,7 +33,7 @@ def jax() -> Any:
 
 
 def jax_extension() -> Any:
-    """What primitives of one's own are made with: ``.core .ad .batching .mlir .sdy .ffi``, ``ShapedArray``.
+    """What primitives of one's own are made with: ``.core .ad .batching .mlir .ffi`` and so on.
 
     Raises:
         MissingExtraError: JAX is not installed.

@@ -118,7 +118,8 @@ LAYERS: dict[str, tuple[str, str]] = {
         "numpy dask distributed threadpoolctl",
     ),
     "interop": (
-        "errors whole_files model arguments scalar backends compile joint_physics loops c_export robot",
+        "errors whole_files model arguments scalar backends compile joint_physics loops c_export "
+        "robot",
         "numpy jax torch casadi",
     ),
     "envs": ("errors spatial model robot", "numpy gymnasium"),

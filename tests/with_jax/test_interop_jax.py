@@ -516,6 +516,19 @@ def test_wrong_arguments(panda) -> None:
         pj.wrap(panda.model)
 
 
+def test_buffers_that_are_changed(panda) -> None:
+    """NumPy arrays may be written to as soon as a call is back, before it has been computed."""
+    wrapped = pj.wrap(panda)
+    q, v, tau = cases.state(panda, (20_000,))
+    expected = panda.forward_dynamics(q, v, tau)
+    for run in (wrapped.forward_dynamics, jax.jit(wrapped.forward_dynamics)):
+        given = [x.copy() for x in (q, v, tau)]
+        found = run(*given)
+        for x in given:
+            x[:] = 7.0
+        close(found, expected, 1e-10)
+
+
 def test_samples_without_result_are_nan() -> None:
     """Not finite, or a quaternion that is not unit: that sample, all of it, and no exception."""
     robot = phistar.load("quadruped")

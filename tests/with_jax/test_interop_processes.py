@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import phistar
-from phistar.errors import MissingExtraError
+from phistar.errors import MissingExtraError, PackageVersionError
 from phistar.interop import jax as pj
 from phistar.interop import jax_ffi
 from phistar.interop.xla_header import HeaderError, XlaHeader
@@ -311,6 +311,13 @@ def test_missing_package(monkeypatch) -> None:
     """Named, with the line that installs it."""
     monkeypatch.setitem(sys.modules, "jax", None)
     with pytest.raises(MissingExtraError, match=r"pip install \"phistar\[jax\]\""):
+        pj.wrap(phistar.load("cartpole"))
+
+
+def test_old_package(monkeypatch) -> None:
+    """Said by its version, not by an attribute that is missing somewhere."""
+    monkeypatch.setattr(jax, "__version__", "0.4.38")
+    with pytest.raises(PackageVersionError, match=r"'jax' is version 0\.4\.38, .*0\.10 or newer"):
         pj.wrap(phistar.load("cartpole"))
 
 

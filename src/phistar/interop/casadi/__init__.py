@@ -54,6 +54,7 @@ def function(
 
     Raises:
         MissingExtraError: CasADi is not installed.
+        PackageVersionError: It is too old.
         UnknownNameError: There is no such quantity, frame or engine.
         LoopError: The robot closes loops.
         ArgumentError: A frame is missing, a joint kind is not known, or there is no C compiler.

@@ -125,7 +125,7 @@ def reach_rows(rounds: int) -> Iterator[AdapterRow]:
     from phistar.interop import casadi as pc
 
     example, robot = _example("casadi_reach"), phistar.load("panda")
-    pose = pc.function(robot, "frame_pose", frame=example.HAND)
+    pose = pc.function(robot, "frame_pose", frame=example.HAND, engine="c")
     graph, other = graph_of_casadi(robot), _pinocchio_graph(robot)
     makers = {
         "phistar, callbacks": pc.function(robot, "forward_dynamics", samples=STEPS),

@@ -45,7 +45,7 @@ def function(
         frame: That of ``"frame_pose"``.
         samples: Columns of arguments and result: so many states in one call. By default one.
         engine: ``"callback"``: machine code through Python. ``"c"``: C that is compiled here and
-            loaded by ``casadi.external``, no Python while it runs; for dynamics.
+            loaded by ``casadi.external``, no Python while it runs.
         directory: Where C files and library go; by default one that is removed at the end.
 
     Returns:

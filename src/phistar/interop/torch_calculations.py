@@ -212,15 +212,9 @@ class TorchCalculation:
 
     def _to_numbers(self, argument: int, x: Any, gradient: Any) -> Any:
         """A gradient along directions as one with respect to the numbers of an argument."""
-        if not self.made.is_configuration(argument) or self.field.space.is_euclidean:
+        if not self.made.is_configuration(argument):
             return gradient
-        nq = x.shape[-1]
-        # The adjoint of velocity_of, which is linear in the rates: its columns.
-        units = self.field.eye(nq, x)
-        columns = self.field.space.velocity_of(
-            x[..., None, :].expand(*x.shape[:-1], nq, nq), units.expand(*x.shape[:-1], nq, nq)
-        )
-        return (columns * gradient[..., None, :]).sum(-1)
+        return self.field.space.gradient_of(x, gradient)
 
 
 def _owned(x: Any, shape: tuple[int, ...]) -> Any:

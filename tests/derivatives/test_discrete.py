@@ -149,8 +149,8 @@ def test_errors() -> None:
     """Unknown schemes, times that are none and shapes that do not fit are named."""
     robot = phistar.load("double_pendulum")
     x = np.zeros(robot.nv)
-    with pytest.raises(UnknownNameError, match=r"rk5.*semi_implicit"):
-        robot.discretize(x, x, x, 0.1, method="rk5")
+    with pytest.raises(UnknownNameError, match=r"leapfrog.*semi_implicit"):
+        robot.discretize(x, x, x, 0.1, method="leapfrog")
     for dt in (0.0, -0.1, np.nan, np.inf):
         with pytest.raises(ArgumentError, match="dt is"):
             robot.discretize(x, x, x, dt)

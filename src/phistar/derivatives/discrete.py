@@ -4,7 +4,7 @@
     euler           q' = q + dt v        v' = v + dt v̇(q, v, τ)
     semi_implicit   v' = v + dt v̇(q, v, τ)        q' = q + dt v'
 
-Schemes with more stages are instructions of ``sim.schemes``, differentiated in ``sim.step_tangents``.
+Schemes of more stages are instructions of ``sim.schemes``; ``sim.step_tangents`` follows them.
 
 Additions to q are steps on the configuration space, ``integrate``; derivatives are along such steps
 at both ends, and exact for the scheme: those of rotations are not the flat ones.

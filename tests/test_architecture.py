@@ -51,7 +51,8 @@ LAYERS: dict[str, tuple[str, str]] = {
     "sweeps": ("errors algebra spatial model", "numpy"),
     "scalar": ("errors jobs spatial model algebra sweeps", "numpy"),
     "backends": (
-        "errors settings jobs gc_pause memory_limits whole_files spatial model algebra sweeps scalar",
+        "errors settings jobs gc_pause memory_limits whole_files spatial model algebra sweeps "
+        "scalar",
         "numpy llvmlite jax jaxlib platformdirs filelock",
     ),
     "derive": ("errors model algebra algorithms sweeps", ""),

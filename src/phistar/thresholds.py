@@ -156,13 +156,13 @@ class Policy:
 
     max_branch_part_time_ratio: float = 0.8
     """The same where the inverse of the mass matrix is not wanted: branches do not need it, but
-    products do. Derivatives by v of the humanoid, at 0.73, take 0.83 of the time along branches."""
+    products do. Those of the humanoid by v are at 0.73."""
 
     max_operations_factored: int = 24_000
     """Operations of derivatives of accelerations by products up to which they may be a straight
     line with the factors of the inverse mass matrix instead, if this is not wanted, too. Those of
-    the quadruped by v have 9 200 by products and 6 200 by factors: 514 and 374 ns for a sample in
-    batches of 256 (AVX-512). With the matrix itself, single samples would take an eighth longer."""
+    the quadruped by v have 9 200 by products and 6 200 by factors. With the matrix itself, single
+    samples would take an eighth longer."""
 
     max_segment_links: int = 8
     """Links of a segment whose rows have one loop for all other columns."""
@@ -302,7 +302,7 @@ class Policy:
     min_pooled_bytes: int = 1 << 16
     """Size of a result below which the system's allocator is as good as the pool."""
 
-    max_pool_bytes: int = 2 << 30
+    max_pool_bytes: int = 1 << 30
     """Size of all blocks that the pool keeps, at most. Fresh memory costs more than most results:
     65 536 mass matrices of a humanoid, 880 MB, take 3.4 µs each in fresh memory and 1.0 in memory
     of earlier ones, their inverses 4.7 and 2.4 (one thread, beside other work)."""

@@ -16,7 +16,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -24,17 +24,18 @@ from typing import Any
 
 import numpy as np
 import zarr
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, as_completed
 
 import phistar
 from phistar import ident, scale
+from phistar.progress import progress_bar
 from phistar.scale.final_code import final_code
 from tools.identification import Verdicts
 from tools.identify_logs import random_motion, torque_noise, true_robot
 
 ROWS = 10**8
-CHUNK = 250_000
-"""Rows of a chunk of the store."""
+CHUNK = 1 << 17
+"""Rows of a chunk of the store: as many as of a task of an arm's identification."""
 PART = 10**6
 """Rows that are identified in memory, too."""
 TIMED = 4 * 10**6
@@ -107,6 +108,16 @@ def identified(robot: phistar.Robot, path: str, client: Client | None) -> tuple[
     return found, time.perf_counter() - begin
 
 
+def shown(found: Iterable[Any], count: int) -> Iterator[Any]:
+    """The chunks that are made, with a bar, or a line for each tenth where nobody sees bars."""
+    with progress_bar(sys.stderr.isatty(), "making the log", count, "chunks") as advance:
+        for number, each in enumerate(found, 1):
+            yield each
+            advance(1)
+            if not sys.stderr.isatty() and 10 * number // count > 10 * (number - 1) // count:
+                print(f"     {number} of {count} chunks are made", flush=True)
+
+
 def whole_log(name: str, path: str, rows: int, count: int, verdicts: Verdicts) -> None:
     """Made and identified by all workers."""
     robot = phistar.load(name)
@@ -114,8 +125,8 @@ def whole_log(name: str, path: str, rows: int, count: int, verdicts: Verdicts) -
     with workers(count) as client:
         begin = time.perf_counter()
         chunks = range(-(-rows // CHUNK))
-        futures = client.map(partial(make_chunk, path, name, rows), chunks)
-        made = sum(client.gather(futures))
+        futures = client.map(partial(make_chunk, path, name, rows), chunks, pure=False)
+        made = sum(each for _, each in shown(as_completed(futures, with_results=True), len(chunks)))
         seconds = time.perf_counter() - begin
         size = sum(x.nbytes for _, x in zarr.open_group(path, mode="r").arrays())
         print(f"     {made:.3g} rows of {name}, {size / 1e9:.2f} GB, made in {seconds:.0f} s")

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """From a log to a robot: estimates, error bars, possible bodies, a page, clear refusals."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -352,3 +355,37 @@ def test_one_sample_is_too_few(recorded: Recorded) -> None:
     log = (recorded.q[:1], recorded.v[:1], recorded.vdot[:1], recorded.tau[:1])
     with pytest.raises(ArgumentError, match="2 rows for 13 base parameters"):
         ident.identify(recorded.known, *log, folds=1)
+
+
+_SAME_BITS = """
+import hashlib
+import numpy as np
+import phistar
+from phistar import ident
+
+robot = phistar.load("ur5")
+rng = np.random.default_rng(1)
+q = robot.random_configuration(rng, 9000)
+v, vdot = rng.normal(size=(2, *q.shape))
+tau = robot.inverse_dynamics(q, v, vdot) + rng.normal(size=q.shape)
+found = ident.identify(robot, q, v, vdot, tau, folds=2)
+told = hashlib.sha256(found.fit.beta.tobytes() + found.fit.covariance.tobytes())
+told.update(found.parameters.tobytes())
+print(told.hexdigest())
+"""
+
+
+def test_threads_do_not_matter() -> None:
+    """The same bits with one thread of ours and of BLAS, and with two."""
+    said = set()
+    for threads in ("1", "2"):
+        told = {"OPENBLAS_NUM_THREADS": threads, "PHISTAR_THREADS": threads, "PHISTAR_TIER": "wait"}
+        done = subprocess.run(
+            [sys.executable, "-c", _SAME_BITS],
+            env={**os.environ, **told},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        said.add(done.stdout)
+    assert len(said) == 1

@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +74,52 @@ def test_same_bits_as_in_memory(
     np.testing.assert_array_equal(found.fit.beta, expected.fit.beta)
     np.testing.assert_array_equal(found.parameters, expected.parameters)
     assert found.robot.model == expected.robot.model
+
+
+def test_any_tasks_and_workers_give_the_same_bits(
+    pendulum: Robot, tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chunks of the store, sizes of tasks, threads, two workers, and one that is killed."""
+    rng = np.random.default_rng(4)
+    q, v, vdot = rng.normal(size=(3, 70_000, 2))
+    tau = pendulum.inverse_dynamics(q, v, vdot) + 0.01 * rng.normal(size=q.shape)
+    arrays = {"q": q, "v": v, "vdot": vdot, "tau": tau}
+    options: dict[str, Any] = {"folds": 2, "rest_speed": 0.0, "consistent": False}
+    with final_code():
+        expected = ident.identify(pendulum, *arrays.values(), **options)
+    for chunk in (9_000, 70_000):
+        group = zarr.open_group(str(tmp_path / f"{chunk}.zarr"), mode="w")
+        for name, array in arrays.items():
+            group.create_array(name, data=array, chunks=(chunk, 2))
+
+    def check(chunk: int, pieces: int, **where: Any) -> None:
+        size = POLICY.identification_piece_samples * 8 * 8 * pieces
+        monkeypatch.setitem(vars(POLICY), "task_bytes", size)
+        found = scale.identify(pendulum, str(tmp_path / f"{chunk}.zarr"), **where, **options)
+        np.testing.assert_array_equal(found.fit.beta, expected.fit.beta)
+        np.testing.assert_array_equal(found.fit.covariance, expected.fit.covariance)
+
+    check(9_000, 1, threads=1, progress=False)
+    check(70_000, 5, threads=3, progress=False)
+    check(9_000, 2, scheduler=cluster, progress=False)
+    killed: list[int] = []
+
+    @contextmanager
+    def killing(*_: object) -> Iterator[Callable[[int], None]]:
+        """A progress bar; at the fourth task that is done a worker is killed."""
+        workers, done = list(cluster.run(os.getpid).values()), []
+
+        def advance(count: int) -> None:
+            done.append(count)
+            if len(done) == 4:
+                os.kill(workers[0], signal.SIGKILL)
+                killed.append(workers[0])
+
+        yield advance
+
+    monkeypatch.setattr("phistar.scale.identification.progress_bar", killing)
+    check(9_000, 1, scheduler=cluster, progress=False)
+    assert killed
 
 
 PROGRAM = """

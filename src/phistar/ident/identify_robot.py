@@ -315,7 +315,8 @@ def residual_sample(equations: Equations, beta: Array) -> ResidualSample:
     starts = np.unique(np.linspace(0, equations.samples - length, RUNS).astype(int))
     places, forces, left, runs = [], [], [], []
     for start in starts:
-        rows, counted = equations.rows(start, start + length)
+        blocks, counted = equations.rows(start, start + length)
+        rows = [block.dense() for block in blocks]
         measured = np.column_stack([each[:, -1] for each in rows])
         predicted = np.column_stack(
             [each[:, :-1] @ beta[own] for each, own in zip(rows, equations.support, strict=True)]

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Identification of a robot from a log that is larger than memory, in one pass over it.
 
-Tasks turn their samples into triangles (``ident.triangles``), a few hundred kB each, which are
-merged in the order of the samples: the result has the same bits whatever the tasks and workers are,
-and those of ``ident.identify`` of the whole log by final code.
+Tasks turn their samples into triangles (``ident.triangles``), a few hundred kB each, and workers
+join those of neighbours, until one set is left. The tree of joins is that of the samples: the
+result has the same bits whatever the tasks and workers are, and those of ``ident.identify`` of the
+whole log by final code.
 """
 
 from __future__ import annotations
@@ -64,6 +65,15 @@ class _StoredLog:
         told.update(repr([str(arrays[name].store) for name in LOG]).encode())
         return travelling(told.hexdigest(), _StoredLog, *self._made_of)
 
+    @property
+    def pieces_per_task(self) -> int:
+        """As many as are worth a task: a power of two, so that a task ends with one triangle."""
+        numbers = sum(int(x.shape[1]) for x in self.arrays.values())
+        operations = sum(2 * (len(own) + 1) ** 2 for own in self.base.support)
+        samples = min(POLICY.task_bytes // (8 * numbers), POLICY.task_operations // operations)
+        pieces = max(1, samples // POLICY.identification_piece_samples)
+        return 1 << (pieces.bit_length() - 1)
+
     def pile(self, piece: tuple[int, int, int]) -> Pile:
         """The triangles of some samples: first, last, and the number of their first piece."""
         first, last, number = piece
@@ -120,35 +130,40 @@ def identify(
     rest = REST_SHARE * largest if rest_speed is None else np.asarray(rest_speed, dtype=float)
     options = {"friction": friction, "rotors": rotors, "springs": springs, "bodies": bodies}
     log = _StoredLog(robot, options, arrays, np.broadcast_to(rest, largest.shape).copy())
-    piles = [Pile() for _ in range(folds)]
-    tasks = _tasks(count, folds, sum(x.shape[1] for x in arrays.values()))
+    tasks = _tasks(count, folds, log.pieces_per_task)
     with (
         final_code(),
-        executor(scheduler, threads, progress) as results,
+        executor(scheduler, threads, progress) as where,
         progress_bar(progress, f"identifying {robot.name}", len(tasks), "tasks") as advance,
     ):
-        for fold, pile in results(partial(_do_task, log), tasks):
-            piles[fold].update(pile)
-            advance(1)
-        parts = [pile.total() for pile in piles]
+        piles = where.joined(partial(_do_task, log), _join, tasks, advance)
+        parts = [piles[fold].total() for fold in range(folds)]
         return solve_parts(
             log.equations, parts, (), said, consistent=consistent, prior_weight=prior_weight
         )
 
 
-def _do_task(log: _StoredLog, task: tuple[int, int, int, int]) -> tuple[int, Pile]:
+def _do_task(log: _StoredLog, task: tuple[int, int, int, int]) -> dict[int, Pile]:
     fold, *piece = task
-    return fold, log.pile((piece[0], piece[1], piece[2]))
+    return {fold: log.pile((piece[0], piece[1], piece[2]))}
 
 
-def _tasks(count: int, folds: int, numbers: int) -> list[tuple[int, int, int, int]]:
+def _join(found: Sequence[Mapping[int, Pile]]) -> dict[int, Pile]:
+    """The piles of each fold together."""
+    total: dict[int, Pile] = {}
+    for piles in found:
+        for fold, pile in piles.items():
+            total.setdefault(fold, Pile()).update(pile)
+    return total
+
+
+def _tasks(count: int, folds: int, pieces: int) -> list[tuple[int, int, int, int]]:
     """Fold, first sample, one beyond the last, and number of the first piece in the fold."""
-    size = POLICY.identification_piece_samples
-    pieces = max(1, POLICY.task_bytes // (8 * numbers * size))
+    step = pieces * POLICY.identification_piece_samples
     found = []
     for fold, (first, last) in enumerate(fold_edges(count, folds)):
-        for k, start in enumerate(range(first, last, pieces * size)):
-            found.append((fold, start, min(start + pieces * size, last), k * pieces))
+        for k, start in enumerate(range(first, last, step)):
+            found.append((fold, start, min(start + step, last), k * pieces))
     return found
 
 

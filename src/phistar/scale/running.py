@@ -176,10 +176,10 @@ def _run_tasks(
 ) -> RunReport:
     task = partial(_do_task, work, dict(arrays), store, resume)
     done, failed = {"computed": 0, "kept": 0}, []
-    with executor(scheduler, threads, progress) as results:
+    with executor(scheduler, threads, progress) as where:
         title = f"{work.name} of {work.robot.name}"
         with progress_bar(progress, title, store.tasks, "tasks") as advance:
-            for outcome in results(task, range(store.tasks)):
+            for outcome in where.results(task, range(store.tasks)):
                 if isinstance(outcome, FailedTask):
                     failed.append(outcome)
                 else:

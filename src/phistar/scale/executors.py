@@ -108,23 +108,24 @@ class _Cluster:
     ) -> Any:
         """See ``Executor``; results stay on the workers, which join neighbours before new tasks."""
         leaves = level = self._submitted(function, tasks)
-        every, priority = list(leaves), 0
+        # Those that joins wait for are let go one by one, and must not be cancelled after that.
+        held, priority = {future.key: future for future in leaves}, 0
         while len(level) > 1:
             priority += 1
             groups = [level[k : k + JOINED] for k in range(0, len(level), JOINED)]
             told = {"pure": False, "retries": 2, "priority": priority}
             level = [self.client.submit(join, group, **told) for group in groups]
-            every += level
+            held |= {future.key: future for future in level}
         try:
             for future in distributed().as_completed(leaves):
                 if future.status == "error":
                     future.result()
                 if len(leaves) > 1:
-                    future.release()
+                    held.pop(future.key).release()
                 advance(1)
             return level[0].result()
         finally:
-            self.client.cancel(every)
+            self.client.cancel(list(held.values()))
 
     def _submitted(self, function: Task, tasks: Iterable[object]) -> list[Any]:
         if self.progress and self.client.dashboard_link:

@@ -389,3 +389,40 @@ def test_threads_do_not_matter() -> None:
         )
         said.add(done.stdout)
     assert len(said) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"folds": 3000}, "the log has 2500 samples, and 3000 folds take one each"),
+        ({"folds": 2.5}, "folds is 2.5, expected 1 or more"),
+        ({"rest_speed": np.nan}, "rest_speed is nan, expected one number that is not negative"),
+        ({"rest_speed": [1.0, 2.0, 3.0]}, "rest_speed is .*, or 2 of them"),
+        ({"friction": "viscous"}, r"friction is 'viscous', expected several names: \['viscous'\]"),
+        ({"method": "energy", "dt": DT, "window": np.nan}, "window is nan, expected a time"),
+    ],
+)
+def test_options_that_do_not_fit(
+    recorded: Recorded, tau: Array, options: dict[str, object], said: str
+) -> None:
+    """Each is named in one line."""
+    log = (recorded.q, recorded.v, recorded.vdot, tau)
+    with pytest.raises(ArgumentError, match=said):
+        ident.identify(recorded.known, *log, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("samples", [1, 2])
+def test_fewer_samples_than_folds(recorded: Recorded, tau: Array, samples: int) -> None:
+    """A log of one sample is refused by its length."""
+    log = (x[:samples] for x in (recorded.q, recorded.v, recorded.vdot, tau))
+    with pytest.raises(ArgumentError, match=f"the log has {samples} sample.*a motion takes many"):
+        ident.identify(recorded.known, *log)
+
+
+@pytest.mark.parametrize("which", ["v", "tau"])
+def test_numbers_that_are_too_large(recorded: Recorded, tau: Array, which: str) -> None:
+    """Squares that overflow are said, and not handed to LAPACK."""
+    log = {"q": recorded.q, "v": recorded.v, "vdot": recorded.vdot, "tau": tau}
+    log[which] = 1e200 * log[which]
+    with pytest.raises(ArgumentError, match="so large that their squares are not finite"):
+        ident.identify(recorded.known, **log)

@@ -19,7 +19,7 @@ import zarr
 import phistar
 from phistar import Robot, ident, scale
 from phistar.arrays import Array
-from phistar.errors import ArgumentError, UnknownNameError
+from phistar.errors import ArgumentError, ShapeError, UnknownNameError
 from phistar.scale.final_code import final_code
 from phistar.thresholds import POLICY
 
@@ -166,3 +166,32 @@ def test_what_does_not_fit(pendulum: Robot, stored: str, log: dict[str, Array]) 
     group.create_array("tau", data=log["tau"][:100], chunks=(1000, 2))
     with pytest.raises(ArgumentError, match=r"different numbers of rows.*tau 100"):
         scale.identify(pendulum, stored)
+
+
+def test_logs_that_are_none(
+    pendulum: Robot, stored: str, log: dict[str, Array], tmp_path: Path
+) -> None:
+    """Shapes, types, zeros, one sample, a damaged chunk: one line each."""
+
+    def refused(said: str, error: type[Exception] = ArgumentError, **changed: Array) -> None:
+        group = zarr.open_group(str(tmp_path / "bad.zarr"), mode="w")
+        for name, array in {**log, **changed}.items():
+            group.create_array(name, data=array, chunks=(1000, *array.shape[1:]))
+        with pytest.raises(error, match=said):
+            scale.identify(pendulum, str(tmp_path / "bad.zarr"), progress=False)
+
+    q, tau = log["q"], log["tau"]
+    refused(r"q has shape \(6000, 1\), a log of 'double_pendulum' needs", ShapeError, q=q[:, :1])
+    refused(r"tau has shape \(6000,\)", ShapeError, tau=tau[:, 0])
+    refused("q has dtype complex128, expected real", q=q + 0j)
+    refused("tau is zero everywhere", tau=0.0 * tau)
+    refused("the robot is at rest in the whole log", v=0.0 * q, vdot=0.0 * q)
+    refused("the log has 1 sample, and 5 folds", **{name: x[:1] for name, x in log.items()})
+    refused("so large that their squares", v=1e200 * q)
+    with pytest.raises(UnknownNameError, match="no array 'v'"):
+        scale.identify(pendulum, {"q": f"{stored}/q"})
+    with pytest.raises(ArgumentError, match="robot is 'panda', expected"):
+        scale.identify("panda", stored)  # type: ignore[arg-type]
+    (Path(stored) / "tau" / "c" / "5" / "0").write_bytes(b"junk")
+    with pytest.raises(ArgumentError, match="'tau' cannot be read there, rows"):
+        scale.identify(pendulum, stored, progress=False)

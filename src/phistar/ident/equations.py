@@ -17,6 +17,7 @@ from typing import Protocol
 import numpy as np
 
 from phistar.arrays import Array
+from phistar.errors import ArgumentError, pluralize
 from phistar.ident.base_parameters import BaseParameters
 from phistar.ident.row_blocks import Part, RowBlock
 from phistar.ident.triangles import Pile, RowTriangles
@@ -154,7 +155,16 @@ def accumulate(
 
 
 def fold_edges(samples: int, folds: int) -> list[tuple[int, int]]:
-    """The first sample of each fold, and the one after its last."""
+    """The first sample of each fold, and the one after its last.
+
+    Raises:
+        ArgumentError: There are fewer samples than folds.
+    """
+    if samples < folds:
+        raise ArgumentError(
+            f"the log has {pluralize(samples, 'sample')}, and {pluralize(folds, 'fold')} take one "
+            "each at least; a motion takes many"
+        )
     return list(pairwise(np.linspace(0, samples, folds + 1).astype(int).tolist()))
 
 

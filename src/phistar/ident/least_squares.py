@@ -69,12 +69,14 @@ def weighted_fit(
         noise: (groups,) standard deviations that are known; default: from the residuals.
 
     Raises:
-        ArgumentError: There are fewer rows than parameters.
+        ArgumentError: There are fewer rows than parameters, or numbers that are too large.
     """
     if triangles.counts.sum() < len(start):
         raise ArgumentError(
             f"{triangles.counts.sum()} rows for {len(start)} base parameters: the log is too short"
         )
+    for R in triangles.factors:
+        _require_finite(R)
     sigma = _first_noise(triangles) if noise is None else noise
     fit = _solved(triangles, support, start, sigma)
     if noise is not None:
@@ -87,6 +89,15 @@ def weighted_fit(
         if settled:
             break
     return fit
+
+
+def _require_finite(R: Array) -> Array:
+    """A triangle, if it is one of finite numbers."""
+    if not np.isfinite(R).all():
+        raise ArgumentError(
+            "numbers of the log are so large that their squares are not finite; expected SI units"
+        )
+    return R
 
 
 def _first_noise(triangles: RowTriangles) -> Array:
@@ -155,7 +166,7 @@ def _solved(
 def least_squares_solution(rows: Array, wanted: Array) -> Array:
     """x (n,) with the least ‖rows x - wanted‖; the shortest where columns depend on each other."""
     size = rows.shape[1]
-    R = triangle(np.column_stack([rows, wanted]))[:size]
+    R = _require_finite(triangle(np.column_stack([rows, wanted]))[:size])
     pivots = np.abs(np.diagonal(R))
     if pivots.min() > POLICY.excitation_tolerance * pivots.max():
         return np.asarray(np.einsum("ij,j->i", triangle_inverse(R[:, :size]), R[:, size]))

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from phistar.arguments import require_count
 from phistar.errors import ArgumentError
 from phistar.scale.packages import Scheduler, distributed, is_client
 
@@ -41,12 +42,19 @@ class Executor(Protocol):
 def executor(scheduler: Scheduler, threads: int, progress: bool) -> Iterator[Executor]:
     """Something that runs tasks, where a user wants them to run."""
     if scheduler is None or scheduler == "threads":
-        with ThreadPoolExecutor(threads) as pool:
+        with ThreadPoolExecutor(require_count("threads", threads)) as pool:
             yield _Pool(pool)
     elif is_client(scheduler):
         yield _Cluster(scheduler, progress)
     elif isinstance(scheduler, str):
-        with distributed().Client(scheduler) as client:
+        try:
+            found = distributed().Client(scheduler)
+        except (OSError, ValueError) as error:  # TimeoutError is an OSError
+            raise ArgumentError(
+                f"no scheduler of Dask answers at {scheduler!r}: {error}; expected an address such "
+                "as 'tcp://10.0.0.1:8786'"
+            ) from None
+        with found as client:
             yield _Cluster(client, progress)
     else:
         raise ArgumentError(

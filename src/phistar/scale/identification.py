@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from phistar.arguments import require_count, require_robot
 from phistar.arrays import Array
-from phistar.errors import ArgumentError, ModelMismatchWarning, pluralize, warn
+from phistar.errors import ArgumentError, ModelMismatchWarning, ShapeError, pluralize, warn
 from phistar.ident.base_parameters import BaseParameters, base_parameters
 from phistar.ident.columns import Columns
 from phistar.ident.doubts import doubts
 from phistar.ident.equations import TorqueEquations, fold_edges, pile_of
-from phistar.ident.identify_robot import REST_SHARE, solve_parts
+from phistar.ident.identify_robot import rest_speeds, solve_parts
 from phistar.ident.result import Identification
 from phistar.ident.triangles import Pile
 from phistar.progress import progress_bar
@@ -31,7 +32,7 @@ from phistar.robot import Robot
 from phistar.scale.executors import executor
 from phistar.scale.final_code import final_code
 from phistar.scale.packages import Scheduler, StoredArray
-from phistar.scale.stores import open_inputs, row_count
+from phistar.scale.stores import open_inputs, read_rows, row_count
 from phistar.scale.travel import Travelling, travelling
 from phistar.thresholds import POLICY
 
@@ -116,20 +117,22 @@ def identify(
         scheduler, threads, progress: As for ``scale.run``.
 
     Raises:
-        ArgumentError: Arrays are missing, of different lengths, or not finite.
+        ArgumentError: Arrays are missing, of different lengths, zero, not finite, or damaged.
+        ShapeError: An array does not fit the robot.
     """
-    if folds < 1:
-        raise ArgumentError(f"folds is {folds}, expected 1 or more")
+    require_robot(robot)
+    folds = require_count("folds", folds)
     arrays = open_inputs(inputs, LOG)
+    _check_arrays(robot, arrays)
     count = row_count(arrays)
     few = _some_samples(arrays, count)
+    _refuse_zeros(arrays, few)
     said = doubts(robot, *(few[name] for name in LOG))
     for text in said:
         warn(text, ModelMismatchWarning)
-    largest = np.abs(few["v"]).max(axis=0)
-    rest = REST_SHARE * largest if rest_speed is None else np.asarray(rest_speed, dtype=float)
+    rest = rest_speeds(np.abs(few["v"]).max(axis=0), rest_speed)
     options = {"friction": friction, "rotors": rotors, "springs": springs, "bodies": bodies}
-    log = _StoredLog(robot, options, arrays, np.broadcast_to(rest, largest.shape).copy())
+    log = _StoredLog(robot, options, arrays, rest)
     tasks = _tasks(count, folds, log.pieces_per_task)
     with (
         final_code(),
@@ -167,6 +170,32 @@ def _tasks(count: int, folds: int, pieces: int) -> list[tuple[int, int, int, int
     return found
 
 
+def _check_arrays(robot: Robot, arrays: Mapping[str, StoredArray]) -> None:
+    """Raise unless shapes and types are those of a log of this robot."""
+    for name, x in arrays.items():
+        width = robot.nq if name == "q" else robot.nv
+        if x.ndim != 2 or x.shape[1] != width:
+            raise ShapeError(name, tuple(x.shape), f"(N, {width})", f"a log of '{robot.name}'")
+        if np.dtype(x.dtype).kind not in "iuf":
+            raise ArgumentError(f"{name} has dtype {x.dtype}, expected real numbers")
+
+
+def _refuse_zeros(arrays: Mapping[str, StoredArray], few: Mapping[str, Array]) -> None:
+    """Raise for a log without forces or motion; all of it is read only if it looks like one."""
+
+    def zero(name: str) -> bool:
+        x, size = arrays[name], POLICY.task_rows
+        starts = range(0, x.shape[0], size)
+        return not few[name].any() and not any(
+            read_rows(name, x, s, s + size).any() for s in starts
+        )
+
+    if zero("tau"):
+        raise ArgumentError("tau is zero everywhere; was it recorded?")
+    if zero("v") and zero("vdot"):
+        raise ArgumentError("the robot is at rest in the whole log: v and vdot are zero everywhere")
+
+
 def _some_samples(arrays: Mapping[str, StoredArray], count: int) -> dict[str, Array]:
     """Samples by which the log is judged, in a few runs of it."""
     if count < 1:
@@ -181,7 +210,9 @@ def _some_samples(arrays: Mapping[str, StoredArray], count: int) -> dict[str, Ar
 
 def _read(arrays: Mapping[str, StoredArray], first: int, last: int) -> dict[str, Array]:
     """Some rows of all arrays, all of them finite."""
-    found = {name: np.asarray(x[first:last], dtype=float) for name, x in arrays.items()}
+    found = {
+        name: np.asarray(read_rows(name, x, first, last), dtype=float) for name, x in arrays.items()
+    }
     for name, rows in found.items():
         bad = ~np.isfinite(rows).all(axis=1)
         if bad.any():

@@ -325,13 +325,13 @@ def test_arguments_that_are_missing_or_wrong(panda: Robot, store: str, tmp_path:
     for inputs, options, said in cases:
         with pytest.raises(ArgumentError, match=said):
             scale.run(panda, "inverse_dynamics", inputs, out, **{**QUIET, **options})
-    assert not out.exists()
     for options, said in [
         ({"threads": 0}, "threads is 0, expected 1 or more"),
         ({"scheduler": "nonsense"}, "no scheduler of Dask answers at 'nonsense'"),
     ]:
         with pytest.raises(ArgumentError, match=said):
-            scale.run(panda, "inverse_dynamics", store, out, overwrite=True, **QUIET, **options)
+            scale.run(panda, "inverse_dynamics", store, out, **QUIET, **options)
     with pytest.raises(UnknownNameError, match="no quantity 'name'") as caught:
         scale.run(panda, "name", store, out, **QUIET)
     assert "'name' or" not in str(caught.value)
+    assert not out.exists()

@@ -22,7 +22,7 @@ from phistar.errors import ArgumentError, PhistarError, UnknownNameError
 from phistar.progress import progress_bar
 from phistar.robot import Robot
 from phistar.scale.chunking import rows_per_task
-from phistar.scale.executors import executor
+from phistar.scale.executors import Executor, executor
 from phistar.scale.packages import Scheduler, StoredArray
 from phistar.scale.stores import ResultStore, open_inputs, read_rows, row_count
 from phistar.scale.work import Output, Quantity, Work, argument_names
@@ -136,11 +136,7 @@ def run(
     count = row_count(arrays)
     outputs, constant = work.outputs(work.example_rows(list(arrays.values())))
     numbers = sum(int(np.prod(x.shape[1:])) for x in arrays.values())
-    each = (
-        rows
-        if rows is not None
-        else rows_per_task(work, numbers + sum(output.size for output in outputs))
-    )
+    each = rows or rows_per_task(work, numbers + sum(output.size for output in outputs))
     store = ResultStore(path, count, min(each, max(1, count)), outputs)
     identity = {
         **{"robot": robot.name, "quantity": work.name, "work": work.digest},
@@ -154,15 +150,10 @@ def run(
         )
     else:
         _refuse_to_remove(path)
-        with _space_on(path):
-            try:
-                store.create(identity, constant)
-            except (NotADirectoryError, PermissionError, FileNotFoundError) as error:
-                raise ArgumentError(
-                    f"results cannot be written to {path!r}: {error.strerror}"
-                ) from None
-    report = _run_tasks(work, arrays, store, resume, scheduler, threads, progress)
-    report = replace(report, unused=unused)
+    with executor(scheduler, threads, progress) as where:
+        if not resume:
+            _create(store, identity, constant)
+        report = replace(_run_tasks(work, arrays, store, resume, where, progress), unused=unused)
     if report.failed and on_error == "raise":
         raise TasksFailedError(report)
     return report
@@ -204,26 +195,35 @@ def _refuse_to_remove(path: str) -> None:
         )
 
 
+def _create(
+    store: ResultStore, identity: Mapping[str, object], constant: Mapping[str, Array]
+) -> None:
+    with _space_on(store.path):
+        try:
+            store.create(identity, constant)
+        except (NotADirectoryError, PermissionError, FileNotFoundError) as error:
+            said = f"results cannot be written to {store.path!r}: {error.strerror}"
+            raise ArgumentError(said) from None
+
+
 def _run_tasks(
     work: Work,
     arrays: Mapping[str, StoredArray],
     store: ResultStore,
     resume: bool,
-    scheduler: Scheduler,
-    threads: int,
+    where: Executor,
     progress: bool,
 ) -> RunReport:
     task = partial(_do_task, work, dict(arrays), store, resume)
     done, failed = {"computed": 0, "kept": 0}, []
-    with executor(scheduler, threads, progress) as where:
-        title = f"{work.name} of {work.robot.name}"
-        with progress_bar(progress, title, store.tasks, "tasks") as advance:
-            for outcome in where.results(task, range(store.tasks)):
-                if isinstance(outcome, FailedTask):
-                    failed.append(outcome)
-                else:
-                    done[outcome] += 1
-                advance(1)
+    title = f"{work.name} of {work.robot.name}"
+    with progress_bar(progress, title, store.tasks, "tasks") as advance:
+        for outcome in where.results(task, range(store.tasks)):
+            if isinstance(outcome, FailedTask):
+                failed.append(outcome)
+            else:
+                done[outcome] += 1
+            advance(1)
     failed.sort(key=lambda each: each.task)
     return RunReport(store.path, store.tasks, done["computed"], done["kept"], tuple(failed))
 

@@ -73,7 +73,7 @@ lint: $(VENV)/.lint  ## ruff, mypy and the layers of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-bench: $(VENV)/.bench  ## dynamics next to Pinocchio and MuJoCo; writes the table of the README
+bench: $(VENV)/.bench $(VENV)/.jax $(VENV)/.torch  ## dynamics next to Pinocchio and MuJoCo; writes the table of the README
 	@$(BIN)/python -m benchmarks --readme
 
 bench-quick: $(VENV)/.test  ## the same in a minute, README left alone

@@ -39,6 +39,7 @@ from benchmarks import (
 from benchmarks.cases import Cell
 from benchmarks.results import Results
 from benchmarks.runner import THREADS, Runner
+from benchmarks.timing import duration
 from phistar.errors import PhistarWarning
 
 
@@ -84,6 +85,12 @@ def run(quick: bool, console: Console) -> Results:
             if not console.is_terminal:
                 console.print(f"{what}: {time.perf_counter() - began:.0f} s", highlight=False)
         time_all(rest)
+        progress.update(task, description="adapters to other packages")
+        try:
+            found.interop = interop.measure(quick)
+            found.adapters = casadi_gym.measure(quick)
+        except interop.DisagreementError as error:
+            found.faults.append(str(error))
     found.faults += runner.faults
     found.verdicts = targets.verdicts(found)
     found.seconds = time.perf_counter() - begin
@@ -175,7 +182,7 @@ def _line(row: results.Row) -> str:
     if row.ours is None:
         return f"{row.cell}: left out, {row.why}"
     rivals = ", ".join(f"{r.name} {report.times(r.ratio.median)}" for r in row.rivals)
-    time = f"{report.duration(row.ours.median)}{', ' if rivals else ''}{rivals}"
+    time = f"{duration(row.ours.median)}{', ' if rivals else ''}{rivals}"
     return f"{row.cell}: {time}; {row.decision}"
 
 
@@ -192,8 +199,8 @@ def main() -> int:
     found = run(options.quick, console)
     report.show(found, console)
     jax_backend.show(console, options.quick)
-    interop.show(console, options.quick)
-    casadi_gym.show(console, options.quick)
+    interop.show(console, found.interop)
+    console.print(casadi_gym.table(found.adapters))
     path = results.write(found)
     console.print(f"written to {path}")
     if options.readme:

@@ -37,8 +37,7 @@ from typing import Any
 from benchmarks.against_worker import SINGLES
 from benchmarks.cases import MAIN, QUANTITIES, robots_for
 from benchmarks.readme import SHOWN
-from benchmarks.report import duration
-from benchmarks.timing import Ratio
+from benchmarks.timing import Ratio, duration
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKER = Path(__file__).with_name("against_worker.py")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A reach solved in CasADi and cart-poles in Gymnasium, beside those of Pinocchio and MuJoCo.
 
-``make bench`` prints it at its end where these packages are installed, ``python -m
-benchmarks.casadi_gym`` alone. Where ``pinocchio.casadi`` is missing, our own forward dynamics as a
-graph of CasADi, which it differentiates by itself, shows what such graphs take.
+``make bench`` prints it at its end, ``python -m benchmarks.casadi_gym`` alone. Where
+``pinocchio.casadi`` is missing, our own forward dynamics as a graph of CasADi, which it
+differentiates by itself, shows what such graphs take.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def reach_rows(rounds: int) -> Iterator[AdapterRow]:
     from phistar.interop import casadi as pc
 
     example, robot = _example("casadi_reach"), phistar.load("panda")
-    pose = pc.function(robot, "frame_pose", frame=example.HAND)
+    pose = pc.function(robot, "frame_pose", frame=example.HAND, engine="c")
     graph, other = graph_of_casadi(robot), _pinocchio_graph(robot)
     makers = {
         "phistar, callbacks": pc.function(robot, "forward_dynamics", samples=STEPS),
@@ -149,7 +149,7 @@ def reach_rows(rounds: int) -> Iterator[AdapterRow]:
             f"{seconds:.2f} s of processor, {costs[who].iterations} iterations, q within {same:.0e}"
         )
         theirs = not who.startswith("phistar")
-        goal = REACH_GOAL if who == "pinocchio.casadi" else None
+        goal = REACH_GOAL if theirs else None
         yield AdapterRow("Panda reach", who, text, seconds / ours if theirs else None, goal)
     if other is None:
         text = "left out: the installed pin has no pinocchio.casadi"
@@ -205,11 +205,11 @@ def table(rows: list[AdapterRow]) -> Table:
     return found
 
 
-def show(console: Console, quick: bool = False) -> None:
-    """Measure and print."""
+def measure(quick: bool = False) -> list[AdapterRow]:
+    """All rows."""
     rounds = 1 if quick else 3
-    console.print(table([*reach_rows(rounds), *environment_rows(rounds)]))
+    return [*reach_rows(rounds), *environment_rows(rounds)]
 
 
 if __name__ == "__main__":
-    show(Console(width=150))
+    Console(width=150).print(table(measure()))

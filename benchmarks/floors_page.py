@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.cases import QUANTITIES, ROBOTS, SHOWN_BATCHES, Cell
-from benchmarks.report import FLOOR_TITLES, duration, floor_rows
+from benchmarks.report import FLOOR_TITLES, floor_rows
 from benchmarks.results import Results, Row
 from benchmarks.roofline import Dot
+from benchmarks.timing import duration
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
 MARKS = {

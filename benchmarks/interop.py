@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Adapters: what JAX and PyTorch add to a call, and gradients of rollouts beside other ways.
 
-``make bench`` prints it at its end where the packages are installed, ``python -m
-benchmarks.interop`` alone.
+``make bench`` prints it at its end, ``python -m benchmarks.interop`` alone.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from rich.console import Console
 from rich.table import Table
 
 import phistar
-from benchmarks.report import duration
-from benchmarks.timing import interleaved
+from benchmarks.timing import duration, interleaved
+from phistar.model.kinematic_loops import active_loops
 
 BATCH = 4096
 ROBOTS, STEPS = 256, 100
@@ -32,6 +31,16 @@ OVER_XLA, OVER_DIFFERENCES = 10.0, 20.0
 """How many times faster the gradient of a rollout has to be."""
 BACKWARD = 3.0
 """How many times longer than forward backward may take."""
+GOALS = {
+    "JAX": f"call <= {CALL} x direct + 20 us, gradient {OVER_XLA:g} x XLA's, "
+    f"{OVER_DIFFERENCES:g} x differences",
+    "PyTorch": f"backward <= {BACKWARD:g} x forward",
+}
+"""In words, by package, for where it is not installed."""
+
+
+class DisagreementError(Exception):
+    """Others have other results."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +66,11 @@ class InteropRow:
 
 def _state(robot: phistar.Robot, samples: int) -> tuple[Any, ...]:
     rng = np.random.default_rng(0)
-    return robot.random_configuration(rng, (samples,)), *rng.normal(size=(2, samples, robot.nv))
+    v, tau = rng.normal(size=(2, samples, robot.nv))
+    if not active_loops(robot.model.loops):
+        return robot.random_configuration(rng, (samples,)), v, tau
+    closed = robot.assemble(robot.neutral())
+    return np.tile(closed, (samples, 1)), np.zeros_like(v), tau
 
 
 def _best(acts: dict[str, Callable[[], object]], budget: float = BUDGET) -> dict[str, float]:
@@ -68,12 +81,12 @@ def _best(acts: dict[str, Callable[[], object]], budget: float = BUDGET) -> dict
 
 
 def jax_rows(quick: bool) -> Iterator[InteropRow]:
-    """A call of a batch, and the gradient of a rollout."""
+    """A call of a batch, closed loops too, and the gradient of a rollout."""
     import jax
 
     from phistar.interop import jax as pj
 
-    for name in ("panda", "quadruped"):
+    for name in ("panda", "quadruped", "delta"):
         robot = phistar.load(name)
         state = _state(robot, BATCH)
         run = jax.jit(pj.wrap(robot).forward_dynamics)
@@ -132,7 +145,8 @@ def _rollout_rows(quick: bool) -> Iterator[InteropRow]:
     if quick:
         return
     a, b = gradient(taus), theirs(taus)
-    assert float(abs(a - b).max()) < 1e-8 * float(abs(b).max()), "XLA's gradient differs from ours"
+    if not float(abs(a - b).max()) < 1e-8 * float(abs(b).max()):
+        raise DisagreementError("JAX: XLA's gradient of a rollout differs from ours")
     begin = time.perf_counter()
     jax.block_until_ready(theirs(taus))
     other = time.perf_counter() - begin
@@ -191,23 +205,28 @@ def table(rows: list[InteropRow]) -> Table:
     return found
 
 
-def show(console: Console, quick: bool = False) -> None:
-    """Measure and print, or say which package is not there."""
+def measure(quick: bool = False) -> list[InteropRow]:
+    """All rows of packages that are installed."""
     rows: list[InteropRow] = []
-    if find_spec("jax") is None:
-        console.print('No JAX here: its adapter is not timed (pip install "phistar[jax]").')
-    else:
+    if find_spec("jax") is not None:
         import jax
 
         with jax.enable_x64(True):
             rows += jax_rows(quick)
-    if find_spec("torch") is None:
-        console.print('No PyTorch here: its adapter is not timed (pip install "phistar[torch]").')
-    else:
+    if find_spec("torch") is not None:
         rows += torch_rows()
+    return rows
+
+
+def show(console: Console, rows: list[InteropRow]) -> None:
+    """Print rows, and which package is not there."""
+    for package, extra in (("JAX", "jax"), ("PyTorch", "torch")):
+        if find_spec(extra) is None:
+            told = f'No {package} here: its adapter is not timed (pip install "phistar[{extra}]").'
+            console.print(told)
     if rows:
         console.print(table(rows))
 
 
 if __name__ == "__main__":
-    show(Console(width=150))
+    show(Console(width=150), measure())

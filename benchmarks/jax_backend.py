@@ -18,8 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 import phistar
-from benchmarks.report import duration
-from benchmarks.timing import interleaved
+from benchmarks.timing import duration, interleaved
 from phistar import Robot
 from phistar.robots import chain
 

@@ -10,9 +10,9 @@ from benchmarks.cases import ARMS, MAIN, QUANTITIES, Cell, robot
 from benchmarks.laws import MAIN as LAW
 from benchmarks.loops import QUANTITIES as LOOP_QUANTITIES
 from benchmarks.loops import ROBOTS as LOOP_ROBOTS
-from benchmarks.report import duration, times
+from benchmarks.report import times
 from benchmarks.results import Results
-from benchmarks.timing import Ratio, Timing
+from benchmarks.timing import Ratio, Timing, duration
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 BEGIN = "<!-- speed: written by `make bench` -->"

@@ -17,6 +17,7 @@ from benchmarks.loops import LoopRow
 from benchmarks.results import Results, Rival, Row
 from benchmarks.roofline import Dot
 from benchmarks.stepping import Stepping
+from benchmarks.timing import duration
 
 FLOOR_TITLES = (
     *("robot", "kernel", "batch", "time", "Pinocchio"),
@@ -350,22 +351,10 @@ def goals(results: Results) -> Table:
     return table
 
 
-def duration(seconds: float) -> str:
-    """Three digits and a unit."""
-    for size, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if seconds >= size:
-            return f"{_digits(seconds / size)} {unit}"
-    return f"{_digits(seconds * 1e9)} ns"
-
-
 def times(ratio: float) -> str:
     """A factor, with as many digits as mean something."""
     digits = 0 if ratio >= 9.95 else 1 if ratio >= 0.95 else 2
     return f"{ratio:.{digits}f}x"
-
-
-def _digits(x: float) -> str:
-    return f"{x:.0f}" if x >= 99.95 else f"{x:.1f}" if x >= 9.995 else f"{x:.2f}"
 
 
 def short(why: str) -> str:

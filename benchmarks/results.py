@@ -14,9 +14,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from benchmarks.casadi_gym import AdapterRow
 from benchmarks.cases import Cell
 from benchmarks.counts import Count, Figure
 from benchmarks.growth import Growth
+from benchmarks.interop import InteropRow
 from benchmarks.inverse_kinematics import InverseKinematicsRow
 from benchmarks.laws import LawRow
 from benchmarks.loops import LoopRow
@@ -100,6 +102,8 @@ class Results:
     parallel: list[ParallelRow] = field(default_factory=list)
     system: SystemGrowth | None = None
     roofline: list[Dot] = field(default_factory=list)
+    interop: list[InteropRow] = field(default_factory=list)
+    adapters: list[AdapterRow] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     seconds: float = 0.0

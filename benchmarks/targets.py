@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from benchmarks import cases, growth, inverse_kinematics, laws, loops, parallel
+from benchmarks import cases, growth, interop, inverse_kinematics, laws, loops, parallel
 from benchmarks.cases import ARMS, Cell
 from phistar.backends.policy import this_machine
 
@@ -139,6 +139,7 @@ def verdicts(results: Results) -> list[Verdict]:
         *_laws(results),
         *_inverse_kinematics(results),
         *_parallel(results),
+        *_adapters(results),
         *_growth(results),
         *_starts(results),
         *_counts(results),
@@ -231,6 +232,29 @@ def _parallel(results: Results) -> list[Verdict]:
         at_most("sparse system of all links, growth exponent", SYSTEM, slope, "", ".3f"),
         at_most("sparse system of all links, error", SYSTEM_ERROR, error, "", ".1e"),
     ]
+
+
+def _adapters(results: Results) -> list[Verdict]:
+    """What other packages add to a call, and beside what they have themselves."""
+    found = [
+        Verdict(
+            f"{row.what}; {row.beside}",
+            row.goal,
+            f"{row.seconds / row.other_seconds:.3g} of it",
+            row.met,
+        )
+        for row in results.interop
+    ]
+    timed = {row.what.partition(":")[0].partition(",")[0] for row in results.interop}
+    found += [
+        Verdict(f"inside {name}", goal, "", None)
+        for name, goal in interop.GOALS.items()
+        if name not in timed
+    ]
+    for row in results.adapters:
+        if row.goal is not None:
+            found.append(at_least(f"{row.task}, times {row.who}", row.goal, row.ratio))
+    return found
 
 
 def _growth(results: Results) -> list[Verdict]:

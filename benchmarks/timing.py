@@ -105,3 +105,15 @@ def exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
     """Slope of log(time) against log(size), by least squares over all points."""
     fit = statistics.linear_regression([math.log(n) for n in sizes], [math.log(t) for t in times])
     return fit.slope
+
+
+def duration(seconds: float) -> str:
+    """Three digits and a unit."""
+    for size, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if seconds >= size:
+            return f"{_digits(seconds / size)} {unit}"
+    return f"{_digits(seconds * 1e9)} ns"
+
+
+def _digits(x: float) -> str:
+    return f"{x:.0f}" if x >= 99.95 else f"{x:.1f}" if x >= 9.995 else f"{x:.2f}"

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import phistar
+from benchmarks import mechanisms
 from phistar.arrays import Array
 from phistar.interop.quantities import QUANTITIES
 from phistar.model.random import random_model
@@ -106,6 +107,46 @@ def change(
         terms = [weight / (12.0 * h) * np.asarray(x) for x in found]
         total = terms if not total else [a + b for a, b in zip(total, terms, strict=True)]
     return total
+
+
+def looped(name: str) -> phistar.Robot:
+    """A bundled robot with its loops, or ``"bricard"``, whose rows depend on each other."""
+    return mechanisms.bricard() if name == "bricard" else phistar.load(name)
+
+
+def on_loops(robot: phistar.Robot, count: int, seed: int = 0):
+    """Curves t -> (q, v, tau) on the loops of a robot, arrays (count, ...), and weights."""
+    rng = np.random.default_rng(seed)
+    m = robot.minimal(robot.assemble(robot.neutral()))
+    start = m.coordinates(robot.assemble(robot.neutral()))
+    size = len(m.independent)
+    speeds, turns = 0.3 * rng.normal(size=(2, count, size))
+    tau, push = rng.normal(size=(2, count, robot.nv))
+
+    def at(t: float) -> list[Array]:
+        ends = [m.expand(start + t * a, 0.5 * b + t * c) for a, b, c in
+                zip(speeds, turns, turns[::-1], strict=True)]  # fmt: skip
+        return [np.stack(x) for x in zip(*ends, strict=True)] + [tau + t * push]
+
+    return at, rng.normal(size=(count, robot.nv))
+
+
+def slope_at_zero(function: Callable[[float], list[Array]], h: float = 1e-3) -> list[Array]:
+    """Derivatives of arrays that follow a number, by differences of sixth order."""
+    total: list[Array] = []
+    for step, weight in ((1, 45.0), (2, -9.0), (3, 1.0)):
+        for sign in (1, -1):
+            found = [sign * weight / (60 * h) * np.asarray(x) for x in function(sign * step * h)]
+            total = found if not total else [a + b for a, b in zip(total, found, strict=True)]
+    return total
+
+
+def bend_at_zero(function: Callable[[float], Array], h: float = 5e-3) -> Array:
+    """The second derivative of an array that follows a number, by differences of sixth order."""
+    weights = ((0, -490.0), (1, 270.0), (2, -27.0), (3, 2.0))
+    ends = ((w, s * k * h) for k, w in weights for s in ((1, -1) if k else (1,)))
+    total = sum(w * np.asarray(function(t)) for w, t in ends)
+    return np.asarray(total) / (180.0 * h * h)
 
 
 def close(ours, theirs, bound: float) -> None:

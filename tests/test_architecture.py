@@ -52,7 +52,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "scalar": ("errors jobs spatial model algebra sweeps", "numpy"),
     "backends": (
         "errors settings jobs gc_pause whole_files spatial model algebra sweeps scalar",
-        "numpy llvmlite jax platformdirs filelock",
+        "numpy llvmlite jax jaxlib platformdirs filelock",
     ),
     "derive": ("errors model algebra algorithms sweeps", ""),
     "compile": (f"{BASE} {LEVELS} memory_limits packed derive", "numpy platformdirs filelock"),
@@ -118,7 +118,8 @@ LAYERS: dict[str, tuple[str, str]] = {
         "numpy dask distributed threadpoolctl",
     ),
     "interop": (
-        "errors whole_files model arguments scalar backends compile joint_physics c_export robot",
+        "errors whole_files model arguments scalar backends compile joint_physics loops c_export "
+        "robot",
         "numpy jax torch casadi",
     ),
     "envs": ("errors spatial model robot", "numpy gymnasium"),
@@ -143,6 +144,7 @@ ENGINES = {
     "distributed": "scale/packages.py",
     "gymnasium": "envs/environments.py",
     "jax": "backends/jax/package.py",
+    "jaxlib": "backends/jax/package.py",
     "mcap": "file_packages.py",
     "mujoco": "loaders/mjcf/mjcf_reader.py",
     "pyarrow": "file_packages.py",

@@ -179,10 +179,16 @@ def source_c(model: Model, name: str, *, real: str = "double", shape: str = "aut
     return c_source(each.program, f"{robot.name}_{each.name}", each.origin(robot), real)
 
 
-def function_c(model: Model, name: str) -> tuple[str, Interface]:
-    """One quantity as C99 in double precision, and how the function is called."""
-    options = ExportOptions()
-    (wanted,) = _wanted([name], options)
+def function_c(model: Model, name: str, reference: str | None = None) -> tuple[str, Interface]:
+    """One quantity as C99 in double precision, and how the function is called.
+
+    Args:
+        model: The robot.
+        name: Of the quantity, its frame behind a colon.
+        reference: Of quantities that have one; None for the usual.
+    """
+    (wanted,) = _wanted([name], ExportOptions())
+    options = ExportOptions(reference=reference)
     each = _exported(model, wanted, options)
     robot = RobotInfo.of(model)
     symbol = identifier(f"{robot.name}_{each.name}", "robot")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -440,6 +441,17 @@ class PackageVersionError(PhistarError, ImportError):
             f"the package '{package}' is version {found}, and phistar needs {needed} or newer. "
             f'Install it with: pip install --upgrade "phistar[{extra}]"'
         )
+
+
+def require_version(package: str, found: str, oldest: tuple[int, int], extra: str) -> None:
+    """Raise if the version of an optional package is older than one that an extra asks for.
+
+    Raises:
+        PackageVersionError: It is.
+    """
+    numbers = tuple(int(number) for number in re.findall(r"\d+", found)[:2])
+    if numbers < oldest:
+        raise PackageVersionError(package, found, ".".join(map(str, oldest)), extra)
 
 
 class DerivativeError(PhistarError, AssertionError):

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from benchmarks import cases, counts, laws, loops, readme, report, results, starts, targets
+from benchmarks import cases, counts, laws, loops, readme, report, results, starts, targets, timing
+from benchmarks.casadi_gym import AdapterRow
 from benchmarks.cases import ARMS, QUANTITIES, VECTORS, Cell
 from benchmarks.counts import Count, Figure
 from benchmarks.growth import DERIVATIVES, Growth
+from benchmarks.interop import InteropRow
 from benchmarks.inverse_kinematics import InverseKinematicsRow
 from benchmarks.laws import LawRow
 from benchmarks.loops import LoopRow
@@ -67,6 +69,10 @@ def _results(ratio: float = 30.0, growth: float = 1.0) -> Results:
     )
     over = Ratio(1.5 * growth + 0.3, growth, growth + 1, growth)
     found.laws = [LawRow(*each, 4096, 50, ours, ours, over, times, 1e-15) for each in laws.LAWS]
+    found.interop = [
+        InteropRow("JAX, ffi: a call", 1e-4, "direct call", 1e-4, "<= 1.3 x direct", True),
+        InteropRow("PyTorch: backward", 2e-4, "forward", 1e-4, "<= 3 x forward", True),
+    ]
     found.sweep = Sweep(272, 272, 0.05, 0.25, "large.xml, forward_dynamics")
     found.verdicts = targets.verdicts(found)
     return found
@@ -159,7 +165,7 @@ def test_faults_are_shown() -> None:
 )
 def test_durations(seconds: float, text: str) -> None:
     """Three digits and a unit."""
-    assert report.duration(seconds) == text
+    assert timing.duration(seconds) == text
 
 
 def test_goals_all_met() -> None:
@@ -319,3 +325,21 @@ def test_writing_to_the_readme(tmp_path: Path) -> None:
     assert text.startswith(f"before\n{readme.BEGIN}\nTime for one sample")
     assert text.endswith(f"{readme.END}\nafter\n")
     assert "old" not in text
+
+
+def test_goals_of_adapters() -> None:
+    """Measured ones by their bounds; where a package is missing they are not measured, not met."""
+    calls = _results().interop
+    rows = [dataclasses.replace(calls[0], seconds=2e-4, met=False), calls[1]]
+    reach = [
+        AdapterRow("Panda reach", "phistar, C", "0.3 s"),
+        AdapterRow("Panda reach", "pinocchio.casadi", "left out", None, 5.0),
+        AdapterRow("cart-poles", "MuJoCo", "1 s", 20.0, 10.0),
+    ]
+    found = targets._adapters(Results("make bench", interop=rows, adapters=reach))
+    assert [each.met for each in found] == [False, True, None, True]
+    assert found[0].found == "2 of it"
+    missing = targets._adapters(Results("make bench"))
+    assert [(each.what, each.met) for each in missing] == [
+        ("inside JAX", None), ("inside PyTorch", None),
+    ]  # fmt: skip

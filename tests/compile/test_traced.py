@@ -102,7 +102,13 @@ def state(robot: phistar.Robot, shape: tuple[int, ...] = (3,)) -> tuple[np.ndarr
 
 @pytest.mark.parametrize(
     ("name", "call"),
-    [(name, call) for name in ROBOTS for call in CALLS],
+    # Derivatives of steps of the quadruped take seconds to compile; "curved" has its joint kinds.
+    [
+        (name, call)
+        for name in ROBOTS
+        for call in CALLS
+        if name != "quadruped" or not call.startswith("discretize")
+    ],
 )
 def test_the_general_path_agrees(name: str, call: str, robots: dict[str, phistar.Robot]) -> None:
     """Machine code gives what NumPy gives for complex numbers; single samples as in a batch."""

@@ -261,7 +261,7 @@ def test_the_gradient_of_the_cost_agrees_with_differences(name: str) -> None:
 def test_ilqr_finds_motions_on_the_loops(name: str) -> None:
     """It converges, the cost falls, the gradient vanishes, and its feedback replays the motion."""
     robot, motors, q = mechanism(name)
-    start, still, dt, steps = beside(robot, q, 0.05), np.zeros(robot.nv), 0.01, 40
+    start, still, dt, steps = beside(robot, q, 0.05), np.zeros(robot.nv), 0.01, 15
     cost = control.QuadraticCost(robot, q, Q=10.0, R=0.01, Q_final=100.0, actuated=motors)
     found = control.ilqr(cost, start, dt=dt, steps=steps)
     assert found.converged

@@ -6,7 +6,7 @@ import pytest
 import scipy.linalg
 
 import phistar
-from phistar.derivatives.discrete import DISCRETIZATION_SCHEMES
+from phistar.derivatives.discrete import DISCRETIZATION_SCHEMES, STAGED_METHODS
 from phistar.errors import ArgumentError, ShapeError, SingularHingeError, UnknownNameError
 from tests.derivatives.witness import ROBOTS, State, close, state
 
@@ -53,6 +53,59 @@ def test_derivatives(case: State, method: str) -> None:
     close(found.B, expected[..., 2 * n :], 1e-6)
 
 
+@pytest.mark.parametrize("method", STAGED_METHODS)
+def test_steps_of_several_stages(case: State, method: str) -> None:
+    """The step is that of ``step``, 1e-12; its derivatives are differences through it, 1e-6."""
+    robot, n, h = case.robot, case.robot.nv, 1e-5
+    found = robot.discretize(case.q, case.v, case.x, DT, method=method)
+    q, v = robot.step(case.q, case.v, case.x, DT, method, passive=False)
+    close(found.q, q, 1e-12)
+    close(found.v, v, 1e-12)
+    units = h * np.eye(3 * n)[:, None, :]
+    ends = []
+    for sign in (1, -1):
+        dq, dv, dx = (sign * units[..., k * n : k * n + n] for k in range(3))
+        moved = robot.integrate(case.q[None], dq), case.v + dv, case.x + dx
+        q, v = robot.step(*moved, DT, method, passive=False)
+        ends.append(np.concatenate([robot.difference(found.q[None], q), v], axis=-1))
+    expected = np.moveaxis((ends[0] - ends[1]) / (2 * h), 0, -1)
+    close(found.A, expected[..., : 2 * n], 1e-6)
+    close(found.B, expected[..., 2 * n :], 1e-6)
+
+
+def test_steps_of_several_stages_take_all_keywords() -> None:
+    """Wrenches on frames and springs push at every stage; 1e-6. Single precision stays, bad samples
+    become NaN, and robots with loops say what they have."""
+    robot = phistar.load("panda").with_joint_physics(damping=0.3, stiffness=2.0)
+    rng = np.random.default_rng(0)
+    q, v, tau = (rng.normal(size=(3, robot.nv)) for _ in range(3))
+    push = {"panda_link7": rng.normal(size=6)}
+
+    def ahead(x: np.ndarray) -> np.ndarray:
+        later = robot.step(
+            *np.split(x, 3, axis=-1), DT, "rk4", forces=push, passive={"springs", "damping"}
+        )
+        return np.concatenate(later, axis=-1)
+
+    found = robot.discretize(q, v, tau, DT, method="rk4", forces=push, passive=True)
+    x, h = np.concatenate([q, v, tau], axis=-1), 1e-5
+    close(np.concatenate([found.q, found.v], axis=-1), ahead(x), 1e-12)
+    steps = h * np.eye(x.shape[-1])[:, None, :]
+    expected = np.moveaxis((ahead(x + steps) - ahead(x - steps)) / (2 * h), 0, -1)
+    close(np.concatenate([found.A, found.B], axis=-1), expected, 1e-6)
+    single = robot.discretize(*(a.astype(np.float32) for a in (q, v, tau)), DT, method="rk4")
+    assert {x.dtype for x in vars(single).values()} == {np.dtype(np.float32)}
+    v[1] = np.nan
+    kept = robot.discretize(q, v, tau, DT, method="rk4", forces=push, passive=True, on_error="nan")
+    assert np.isnan(kept.A[1]).all()
+    assert np.array_equal(kept.A[::2], found.A[::2])
+    with pytest.raises(UnknownNameError, match="rk4"):
+        robot.discretize(q, v, tau, DT, method="rk5")
+    bars = phistar.load("four_bar")
+    with pytest.raises(UnknownNameError, match="semi_implicit"):
+        bars.discretize(bars.neutral(), np.zeros(3), np.zeros(3), DT, method="rk4")
+
+
 def test_short_steps_are_the_continuous_system(case: State) -> None:
     """(A - 1)/dt tends to the continuous A, and B/dt to B, as dt vanishes; 1e-4."""
     dt = 1e-7
@@ -96,8 +149,8 @@ def test_errors() -> None:
     """Unknown schemes, times that are none and shapes that do not fit are named."""
     robot = phistar.load("double_pendulum")
     x = np.zeros(robot.nv)
-    with pytest.raises(UnknownNameError, match=r"rk4.*semi_implicit"):
-        robot.discretize(x, x, x, 0.1, method="rk4")
+    with pytest.raises(UnknownNameError, match=r"leapfrog.*semi_implicit"):
+        robot.discretize(x, x, x, 0.1, method="leapfrog")
     for dt in (0.0, -0.1, np.nan, np.inf):
         with pytest.raises(ArgumentError, match="dt is"):
             robot.discretize(x, x, x, dt)

@@ -186,3 +186,23 @@ def test_rows_that_vanish_are_singular_too() -> None:
         state = robot.project(robot.integrate(flat, near * v), rest)
         with pytest.warns(SingularConfigurationWarning, match="motion"):
             robot.forward_dynamics(*state, tau)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_open_sample_beside_a_singular_one(
+    method: str, prepared: tuple[Robot, State, Array]
+) -> None:
+    """Each goes its own way: the open one is named by its place in the batch, or not a number."""
+    robot, state, turns = prepared
+    state = spoil(state, "singular", turns)
+    expected = dict(arrays_of(run(robot, method, state)))
+    opened = tuple(np.array(x) for x in state)
+    opened[0][BAD + 1, 0] += 0.3
+    with pytest.raises(LoopOpenError, match=rf"sample \[{BAD + 1}\]"):
+        run(robot, method, opened)
+    found = dict(arrays_of(run(robot, method, opened, on_error="nan")))
+    assert np.isnan(found["vdot" if "vdot" in found else ""][BAD + 1]).all()
+    others = [0, 1, BAD, 4]
+    for name in ("", "vdot"):
+        if name in expected:
+            assert error(found[name][others], expected[name][others]) < 1e-9

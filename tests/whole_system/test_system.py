@@ -9,8 +9,14 @@ import pytest
 import phistar
 from phistar import robots
 from phistar.arrays import Array
-from phistar.constraints import Gear, Point
-from phistar.errors import ArgumentError, SingularHingeError, UnknownNameError
+from phistar.constraints import Gear, Point, Weld
+from phistar.errors import (
+    ArgumentError,
+    LoopVelocityError,
+    RedundantWrenchWarning,
+    SingularHingeError,
+    UnknownNameError,
+)
 from phistar.model import ModelBuilder
 from phistar.model.components import GROUND
 from phistar.model.random import random_model
@@ -195,10 +201,51 @@ def test_loops_are_rows_before_the_link_where_they_end() -> None:
     assert _error(np.sort(found.multipliers), np.sort(result.multipliers)) < 1e-9
     rows = [s for (kind, _), s in system.blocks.items() if kind == "loop"]
     assert max(s.stop for s in rows) == system.matrix.shape[0]
-    with pytest.raises(ArgumentError, match="tree"):
-        closed.reaction_forces(q, v, result.vdot)
+    carried = closed.reaction_forces(q, v, result.vdot, tau=tau)
+    largest = max(np.abs(x).max() for x in carried.values())
+    for joint, force in carried.items():
+        assert np.abs(found.forces[joint] - force).max() < 1e-9 * largest, joint
     with pytest.raises(ArgumentError, match=r"closed loops|inertia"):
         system.force_equations  # noqa: B018
+
+
+def test_reaction_forces_on_loops() -> None:
+    """The least efforts by default; batches, forces on frames; tau of another motion refused."""
+    robot = phistar.load("quadruped")
+    q = robot.random_configuration(0)
+    closed = robot.with_loops(Point("FL_FOOT"), Point("HR_FOOT"), q=q)
+    q, v = closed.project(q, np.random.default_rng(1).normal(size=robot.nv))
+    tau = np.linspace(-1, 1, robot.nv)
+    push = {"FR_FOOT": np.array([0.1, -0.2, 0.3, 1.0, 2.0, -1.0])}
+    vdot = closed.forward_dynamics(q, v, tau, forces=push)
+    one = closed.reaction_forces(q, v, vdot, tau=tau, forces=push)
+    found = closed.system(q, v, tau, forces=push).solve()
+    for joint, force in found.forces.items():
+        assert np.abs(one[joint] - force).max() < 1e-9 * (1 + np.abs(force).max()), joint
+    many = closed.reaction_forces(np.stack([q, q]), v, vdot, tau=tau, forces=push)
+    assert all(_error(many[joint][1], one[joint]) < 1e-12 for joint in one)
+    least = closed.constrained_inverse_dynamics(q, v, vdot, forces=push).tau
+    default = closed.reaction_forces(q, v, vdot, forces=push)
+    told = closed.reaction_forces(q, v, vdot, tau=least, forces=push)
+    assert all(np.array_equal(default[joint], told[joint]) for joint in default)
+    assert any(_error(default[joint], one[joint]) > 1e-3 for joint in one)
+    with pytest.raises(ArgumentError, match=r"does not move with this vdot.*leave tau out"):
+        closed.reaction_forces(q, v, vdot, tau=tau + 1.0, forces=push)
+    with pytest.raises(LoopVelocityError, match="reaction_forces"):
+        closed.reaction_forces(q, v, vdot + 1.0)
+    with pytest.raises(ArgumentError, match="no loops"):
+        closed.tree.reaction_forces(q, v, vdot, tau=tau)
+
+
+def test_reaction_forces_that_loops_leave_open_are_said() -> None:
+    """Four welded feet hold each other in tension."""
+    robot = phistar.load("quadruped")
+    feet = [Weld(f"{leg}_FOOT") for leg in ("FL", "FR", "HL", "HR")]
+    q = robot.neutral()
+    closed = robot.with_loops(*feet, q=q)
+    rest = np.zeros(robot.nv)
+    with pytest.warns(RedundantWrenchWarning, match="not determined"):
+        closed.reaction_forces(q, rest, rest)
 
 
 def test_what_cannot_be_is_refused() -> None:

@@ -19,6 +19,7 @@ from phistar.errors import (
     ArgumentError,
     LoopError,
     MissingExtraError,
+    PackageVersionError,
     PhistarWarning,
     UnknownNameError,
 )
@@ -319,7 +320,6 @@ def test_loops_are_refused() -> None:
         ({"name": "inverse_dynamics", "frame": "tip"}, ArgumentError, "has no frame"),
         ({"name": "inverse_dynamics", "samples": 0}, ArgumentError, "samples is 0"),
         ({"name": "inverse_dynamics", "engine": "rust"}, ArgumentError, "'callback' or 'c'"),
-        ({"name": "center_of_mass", "engine": "c"}, ArgumentError, "engine='callback'"),
         ({"name": "inverse_dynamics", "directory": "x"}, ArgumentError, "engine 'c'"),
     ],
 )
@@ -336,10 +336,15 @@ def test_something_else_than_a_robot() -> None:
         pc.function(phistar.load("cartpole").model, "forward_dynamics")  # type: ignore[arg-type]
 
 
-def test_old_versions_are_refused() -> None:
+def test_old_versions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before 3.6 Jacobians had another form."""
-    with pytest.raises(ArgumentError, match=r"needs CasADi 3\.6 or newer, this is 3\.5\.5"):
-        casadi_package.check_version("3.5.5")
+    casadi_package.casadi.cache_clear()
+    try:
+        monkeypatch.setattr(ca, "__version__", "3.5.5")
+        with pytest.raises(PackageVersionError, match=r"version 3\.5\.5, .*needs 3\.6 or newer"):
+            pc.function(phistar.load("cartpole"), "forward_dynamics")
+    finally:
+        casadi_package.casadi.cache_clear()
 
 
 def test_missing_package() -> None:
@@ -357,13 +362,19 @@ def test_missing_package() -> None:
 
 @pytest.mark.parametrize(
     ("name", "quantity"),
-    [*(("cartpole", quantity) for quantity in DYNAMICS), ("panda_hand", "forward_dynamics")],
+    [
+        *(("cartpole", quantity) for quantity in (*DYNAMICS, *OF_Q)),
+        ("panda_hand", "forward_dynamics"),
+        ("panda_hand", "center_of_mass"),
+        ("quadruped", "frame_pose"),
+    ],
 )
 def test_compiled_c(name: str, quantity: str, tmp_path: Path) -> None:
     """The library has the same values and derivatives, and Python is not asked."""
     robot = phistar.load(name)
-    compiled = pc.function(robot, quantity, engine="c", directory=tmp_path)
-    called = pc.function(robot, quantity)
+    frame = robot.frame_names[-1] if quantity == "frame_pose" else None
+    compiled = pc.function(robot, quantity, frame=frame, engine="c", directory=tmp_path)
+    called = pc.function(robot, quantity, frame=frame)
     given = state(robot, compiled)
     assert compiled.class_name() == "External"
     assert error(compiled.call(given)[0].full(), called.call(given)[0].full()) < EXACT
@@ -387,6 +398,25 @@ def test_compiled_c_of_a_free_base(tmp_path: Path) -> None:
     assert error(compiled.call(given)[0].full(), called.call(given)[0].full()) < EXACT
     assert error(own.jacobian(given), other.jacobian(given)) < 1e-10
     assert error(own.hessian(given), other.hessian(given)) < 1e-9
+
+
+def test_compiled_c_of_two_frames(tmp_path: Path) -> None:
+    """Each frame has files of its own, loaded by their paths alone; quaternions of any length."""
+    robot = phistar.robots.chain(2, axes="xy", floating_base=True)
+    frames = robot.frame_names[-2:]
+    for frame in frames:
+        pc.function(robot, "frame_pose", frame=frame, engine="c", directory=tmp_path, samples=2)
+    for frame in frames:
+        name = f"frame_pose_{frame}"
+        compiled = ca.external(name, str(tmp_path / f"{name}.so"))
+        (q,) = state(robot, compiled)
+        expected = [robot.frame_pose(x, frame) for x in q.T]
+        assert error(compiled(q).full(), np.hstack(expected)) < EXACT
+        q[3:7, 0] *= 0.6
+        found = Derivatives(compiled)
+        by_differences = found.differences([q])
+        assert error(found.jacobian([q]), by_differences[0]) < DIFFERENCES
+        assert error(found.hessian([q]), by_differences[1]) < DIFFERENCES
 
 
 def test_missing_compiler(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -257,3 +257,42 @@ def test_missing_package() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert 'pip install "phistar[gym]"' in done.stdout, done.stderr
+
+
+def test_old_package() -> None:
+    """Said by its version; tasks can still be written."""
+    script = (
+        "import gymnasium; gymnasium.__version__ = '0.29.1'\n"
+        "import phistar, phistar.envs as envs\n"
+        "print(len(envs.TASKS))\n"
+        "try:\n    envs.RobotVectorEnv\n"
+        "except phistar.errors.PackageVersionError as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert "'gymnasium' is version 0.29.1, and phistar needs 1.1 or newer" in done.stdout, (
+        done.stderr
+    )
+
+
+def test_observations_that_are_changed() -> None:
+    """They belong to whom they are given: neither rewards nor the next step see changes of them."""
+    task = Task(
+        "cartpole",
+        reward=lambda before, after: after.q[:, 1] - before.q[:, 1],
+        observe=lambda moment: moment.q,
+    )
+    found = []
+    for spoils in (False, True):
+        envs = RobotVectorEnv(task, 4, dtype=np.float64)
+        seen = [envs.reset(seed=0)[0]]
+        kept, rewards = [], []
+        for _ in range(3):
+            if spoils:
+                seen[-1][:] = 7.0
+            after, reward, *_ = envs.step(np.ones(envs.action_space.shape))
+            seen.append(after)
+            kept.append(after.copy())
+            rewards.append(reward)
+        found.append((np.stack(kept), np.stack(rewards)))
+    for with_changes, without in zip(*found, strict=True):
+        assert np.array_equal(with_changes, without)

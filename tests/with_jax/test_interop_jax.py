@@ -8,6 +8,7 @@ import pytest
 from jax.test_util import check_grads
 
 import phistar
+from benchmarks import mechanisms
 from phistar.errors import ArgumentError, ShapeError, SingularHingeError, UnknownNameError
 from phistar.interop import jax as pj
 from phistar.interop.quantities import QUANTITIES, calculation
@@ -21,9 +22,11 @@ WARNED = "ignore::phistar.errors.PhistarWarning"
 
 @pytest.fixture(autouse=True)
 def x64():
-    """JAX in float64."""
-    with jax.enable_x64(True):
-        yield
+    """JAX in float64, in all threads: Python is called back in others."""
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    yield
+    jax.config.update("jax_enable_x64", before)
 
 
 @pytest.fixture(scope="module")
@@ -104,23 +107,106 @@ def _dynamics_agree(robot, q, found, value, matrices, along, w) -> None:
 @pytest.mark.filterwarnings(WARNED)
 @pytest.mark.parametrize("name", LOOPED)
 def test_dynamics_on_loops(name: str) -> None:
-    """Forward dynamics and its derivatives are those of the robot, by way of Python."""
+    """Forward dynamics and its derivatives are those of the robot, by machine code."""
     robot = phistar.load(name)
     wrapped = pj.wrap(robot)
-    q = robot.assemble(robot.neutral())
-    v, tau = np.zeros(robot.nv), np.random.default_rng(0).normal(size=robot.nv)
-    close(jax.jit(wrapped.forward_dynamics)(q, v, tau), robot.forward_dynamics(q, v, tau), 1e-9)
-    found = jax.jacrev(wrapped.forward_dynamics, (1, 2))(q, v, tau)
+    curve, w = cases.on_loops(robot, 2)
+    q, v, tau = curve(0.0)
+    run = jax.jit(wrapped.forward_dynamics)
+    assert "phistar_kernel" in run.lower(q, v, tau).as_text()
+    close(run(q, v, tau), robot.forward_dynamics(q, v, tau), 1e-9)
+    _, back = jax.vjp(wrapped.forward_dynamics, q, v, tau)
     at = robot.linearize(q, v, tau)
-    close(found[0], at.vdot_v, 1e-9)
-    close(found[1], at.vdot_tau, 1e-9)
+    for ours, matrix in zip(back(w)[1:], (at.vdot_v, at.vdot_tau), strict=True):
+        close(ours, (w[..., None, :] @ matrix)[..., 0, :], 1e-9)
     ahead = wrapped.step(q, v, tau, 1e-3)
     for ours, theirs in zip(ahead, robot.step(q, v, tau, 1e-3, passive=False), strict=True):
         close(ours, theirs, 1e-9)
-    with pytest.raises(ArgumentError, match="second derivatives of forward dynamics with closed"):
-        jax.hessian(lambda v: wrapped.forward_dynamics(q, v, tau).sum())(v)
     with pytest.raises(ArgumentError, match=r"robot.tree has it"):
         wrapped.mass_matrix_inverse(q)
+
+
+@pytest.mark.filterwarnings(WARNED)
+@pytest.mark.parametrize("name", ["four_bar", "delta"])
+def test_second_derivatives_on_loops(name: str) -> None:
+    """Gradients change along curves as by differences, 1e-7; tensors are the robot's."""
+    robot = phistar.load(name)
+    wrapped = pj.wrap(robot)
+    curve, w = cases.on_loops(robot, 2)
+
+    @jax.jit
+    def gradient(q, v, tau):
+        return jax.grad(lambda *x: (wrapped.forward_dynamics(*x) * w).sum(), (0, 1, 2))(q, v, tau)
+
+    rates = cases.slope_at_zero(curve)
+    _, found = jax.jit(lambda x, dx: jax.jvp(gradient, x, dx))(tuple(curve(0.0)), tuple(rates))
+    by_steps = cases.slope_at_zero(lambda t: list(gradient(*curve(t))))
+    for ours, theirs in zip(found, by_steps, strict=True):
+        close(ours, theirs, 1e-7)
+    second = robot.forward_dynamics_second(*curve(0.0))
+    names = ("qq", "qv", "vv", "q_tau")
+    for ours, each in zip(wrapped.forward_dynamics_second(*curve(0.0)), names, strict=True):
+        close(ours, getattr(second, each), 1e-12)
+    state = [x[0] for x in curve(0.0)]
+    H = jax.hessian(lambda v: wrapped.forward_dynamics(state[0], v, state[2]) @ w[0])(state[1])
+    close(H, np.einsum("i,ijk->jk", w[0], second.vv[0]), 1e-9)
+
+
+@pytest.mark.filterwarnings(WARNED)
+@pytest.mark.parametrize("name", ["delta", "bricard"])
+def test_curves_on_loops_bend_as_values_do(name: str) -> None:
+    """Twice along a curve on the loops, both modes: differences of accelerations alone, 1e-6.
+
+    That takes first and second derivatives of the same rows, where some depend on others.
+    """
+    robot = cases.looped(name)
+    wrapped = pj.wrap(robot)
+    curve, w = cases.on_loops(robot, 2)
+    start, speeds = curve(0.0), cases.slope_at_zero(curve)
+    turns = [cases.bend_at_zero(lambda t, k=k: curve(t)[k]) for k in range(3)]
+
+    def along(t):
+        parts = zip(start, speeds, turns, strict=True)
+        return (
+            wrapped.forward_dynamics(*(a + t * b + 0.5 * t * t * c for a, b, c in parts)) * w
+        ).sum()
+
+    expected = cases.bend_at_zero(lambda t: (robot.forward_dynamics(*curve(t)) * w).sum())
+    for twice in (jax.grad(jax.grad(along)), jax.jacfwd(jax.jacfwd(along))):
+        close(jax.jit(twice)(0.0), expected, 1e-6)
+
+
+@pytest.mark.filterwarnings(WARNED)
+def test_states_where_loops_have_no_usual_result() -> None:
+    """Off the loops: not a number. Where rows lose rank: what the robot has, by way of Python."""
+    robot, q, turns = mechanisms.windows(2, 0.6)
+    rng = np.random.default_rng(0)
+    q = q + np.array([0.3, -0.7, np.pi / 2, 2.0])[:, None] * turns  # the third lies flat
+    v, tau = np.zeros_like(q), rng.normal(size=q.shape)
+    wrapped = pj.wrap(robot)
+    run = jax.jit(wrapped.forward_dynamics)
+    assert "phistar_kernel" in run.lower(q, v, tau).as_text()
+    close(run(q, v, tau), robot.forward_dynamics(q, v, tau), 1e-9)
+    q[1, 0] += 0.2
+    found = np.asarray(run(q, v, tau))
+    assert np.isnan(found).all(axis=-1).tolist() == [False, True, False, False]
+    keep = [0, 2, 3]
+    close(found[keep], robot.forward_dynamics(q[keep], v[keep], tau[keep]), 1e-9)
+
+
+@pytest.mark.parametrize("engine", ["ffi", "callback"])
+def test_springs_push_in_steps_on_loops(engine: str) -> None:
+    """``passive=True``: springs and damping, as of the robot's own step."""
+    robot = phistar.load("four_bar").with_joint_physics(damping=0.5, stiffness=3.0)
+    q, v, tau = (x[0] for x in cases.on_loops(robot, 1)[0](0.0))
+    wrapped = pj.wrap(robot, engine=engine)
+    for scheme in ("semi_implicit", "rk4"):
+        ahead = jax.jit(lambda *x, s=scheme: wrapped.step(*x, 0.01, scheme=s, passive=True))
+        expected = robot.step(q, v, tau, 0.01, scheme=scheme, passive=("springs", "damping"))
+        for ours, theirs in zip(ahead(q, v, tau), expected, strict=True):
+            close(ours, theirs, 1e-10)
+        without = robot.step(q, v, tau, 0.01, scheme=scheme, passive=False)
+        assert np.abs(without[1] - expected[1]).max() > 1e-2
 
 
 # -- every quantity
@@ -428,6 +514,19 @@ def test_wrong_arguments(panda) -> None:
         pj.wrap(panda, engine="cuda")
     with pytest.raises(ArgumentError, match=r"takes a phistar.Robot"):
         pj.wrap(panda.model)
+
+
+def test_buffers_that_are_changed(panda) -> None:
+    """NumPy arrays may be written to as soon as a call is back, before it has been computed."""
+    wrapped = pj.wrap(panda)
+    q, v, tau = cases.state(panda, (20_000,))
+    expected = panda.forward_dynamics(q, v, tau)
+    for run in (wrapped.forward_dynamics, jax.jit(wrapped.forward_dynamics)):
+        given = [x.copy() for x in (q, v, tau)]
+        found = run(*given)
+        for x in given:
+            x[:] = 7.0
+        close(found, expected, 1e-10)
 
 
 def test_samples_without_result_are_nan() -> None:

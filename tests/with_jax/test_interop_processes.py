@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import phistar
-from phistar.errors import MissingExtraError
+from phistar.errors import MissingExtraError, PackageVersionError
 from phistar.interop import jax as pj
 from phistar.interop import jax_ffi
 from phistar.interop.xla_header import HeaderError, XlaHeader
@@ -134,7 +134,7 @@ print("fine")
 
 
 def test_several_devices_on_one_host() -> None:
-    """pmap and shard_map: each device its part; sharded arrays in jit, too."""
+    """pmap and shard_map: each device its part."""
     script = (
         _HEAD
         + """
@@ -144,11 +144,6 @@ w = pj.wrap(r)
 x = state(64)
 mesh = Mesh(np.array(jax.devices()), ("robots",))
 held = [jax.device_put(a, NamedSharding(mesh, P("robots"))) for a in x]
-f = jax.jit(w.forward_dynamics)
-y = f(*held)
-assert abs(np.asarray(y) - r.forward_dynamics(*x)).max() < 1e-10
-g = jax.jit(jax.grad(lambda *a: w.forward_dynamics(*a).sum()))(*held)
-assert abs(np.asarray(g) - r.linearize(*x).vdot_q.sum(-2)).max() < 1e-8
 z = jax.pmap(w.inverse_dynamics)(*(a.reshape(4, 16, -1) for a in x))
 assert abs(np.asarray(z).reshape(64, -1) - r.inverse_dynamics(*x)).max() < 1e-10
 each = jax.shard_map(w.inverse_dynamics, mesh=mesh, in_specs=P("robots"), out_specs=P("robots"))
@@ -157,6 +152,60 @@ print("fine")
 """
     )
     assert "fine" in _run(script, XLA_FLAGS="--xla_force_host_platform_device_count=4")
+
+
+_MOVES = ("all-gather", "all-reduce", "all-to-all", "collective-permute", "dynamic-slice")
+_SHARDED = (
+    _HEAD
+    + f"""
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+w = pj.wrap(r)
+x = state(64)
+mesh = Mesh(np.array(jax.devices()), ("robots",))
+def put(a, mesh, *axes):
+    return jax.device_put(a, NamedSharding(mesh, P(*axes)))
+def check(function, arrays, expected, axes):
+    code = jax.jit(function).lower(*arrays).compile()
+    assert not [move for move in {_MOVES} if move in code.as_text()], code.as_text()
+    found = code(*arrays)
+    assert found.sharding.spec == P(*axes), found.sharding
+    assert abs(np.asarray(found) - expected).max() <= 1e-12 * abs(expected).max()
+held = [put(a, mesh, "robots") for a in x]
+"""
+    + """
+check(w.forward_dynamics, held, r.forward_dynamics(*x), ("robots",))
+check(jax.vmap(w.inverse_dynamics), held, r.inverse_dynamics(*x), ("robots",))
+slopes = jax.grad(lambda *a: w.forward_dynamics(*a).sum())
+check(slopes, held, r.linearize(*x).vdot_q.sum(-2), ("robots",))
+# One state of motion for all: it has no batch, and is the same on all devices.
+alone = lambda q, v, tau: w.forward_dynamics(q, v, tau)
+check(alone, (held[0], x[1][0], held[2]), r.forward_dynamics(x[0], x[1][0], x[2]), ("robots",))
+"""
+)
+
+
+def test_sharded_batches_stay_where_they_are() -> None:
+    """In plain jit: each device computes its part, nothing is gathered, results are sharded."""
+    script = (
+        _SHARDED
+        + """
+two = Mesh(np.array(jax.devices()).reshape(2, 2), ("a", "b"))
+wide = [put(a.reshape(8, 8, -1), two, "a", "b") for a in x]
+check(w.forward_dynamics, wide, r.forward_dynamics(*x).reshape(8, 8, -1), ("a", "b"))
+# Numbers of one robot on several devices have to come together: right, if not free.
+odd = [put(a, two, "a", "b") for a in x]
+assert abs(np.asarray(jax.jit(w.forward_dynamics)(*odd)) - r.forward_dynamics(*x)).max() < 1e-10
+# Some axes by hand, others left to XLA.
+part = jax.shard_map(w.forward_dynamics, mesh=two, in_specs=(P("a"), P(), P("a")),
+                     out_specs=P("a"), axis_names={"a"})
+given = (put(x[0], two, ("a", "b")), x[1][0], put(x[2], two, ("a", "b")))
+found = jax.jit(part)(*given)
+assert abs(np.asarray(found) - r.forward_dynamics(x[0], x[1][0], x[2])).max() < 1e-10
+print("fine")
+"""
+    )
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+    assert "fine" in _run(script, **flags)
 
 
 def test_an_executable_from_a_cache_on_disk() -> None:
@@ -265,6 +314,13 @@ def test_missing_package(monkeypatch) -> None:
         pj.wrap(phistar.load("cartpole"))
 
 
+def test_old_package(monkeypatch) -> None:
+    """Said by its version, not by an attribute that is missing somewhere."""
+    monkeypatch.setattr(jax, "__version__", "0.4.38")
+    with pytest.raises(PackageVersionError, match=r"'jax' is version 0\.4\.38, .*0\.10 or newer"):
+        pj.wrap(phistar.load("cartpole"))
+
+
 def test_plain_methods_name_the_adapter() -> None:
     """A traced array in a method of the robot itself."""
     robot = phistar.load("panda")
@@ -285,3 +341,23 @@ def test_handles_are_released() -> None:
     assert np.array_equal(
         np.asarray(made.double(np.ones((3, 1), np.float32))), np.full((3, 1), 2.0)
     )
+
+
+def test_a_handle_that_is_dropped_while_others_are_released() -> None:
+    """Garbage is collected at any time: code of a running executable must not be freed by that."""
+    made = jax_ffi.handler()
+    busy = np.ones(1, dtype=np.int64)
+    before = jax_ffi.release_unused()
+
+    class Words:
+        """Of code that nothing runs; looking at it, Python collects garbage."""
+
+        def __getitem__(self, number: int) -> int:
+            if busy is not None and not any(x[1] is busy for x in jax_ffi._graves.values()):
+                jax_ffi._bury(made, busy)
+            return 0
+
+    jax_ffi._bury(made, Words())
+    assert jax_ffi.release_unused() == before + 1
+    busy[0] = 0
+    assert jax_ffi.release_unused() <= before

@@ -2,6 +2,7 @@
 """A robot in PyTorch: values, both modes, double backward, maps, compiled graphs, processes."""
 
 import gc
+import subprocess
 import sys
 import threading
 
@@ -102,6 +103,68 @@ def test_dynamics_on_loops(name: str) -> None:
     at = robot.linearize(q, v, tau)
     close(found[0], at.vdot_v, 1e-9)
     close(found[1], at.vdot_tau, 1e-9)
+
+
+@pytest.mark.filterwarnings(WARNED)
+@pytest.mark.parametrize("name", ["four_bar", "delta"])
+def test_second_derivatives_on_loops(name: str) -> None:
+    """Both ways twice: gradients change along curves on the loops as by differences, 1e-7."""
+    robot = phistar.load(name)
+    wrapped = pt.wrap(robot)
+    curve, w = cases.on_loops(robot, 2)
+
+    def gradient(*tensors):
+        (weights,) = _tensors([w])
+        result = wrapped.forward_dynamics(*tensors)
+        return torch.autograd.grad(result, tensors, weights, create_graph=True)
+
+    def by_gradient(t: float) -> list:
+        return [x.detach().numpy() for x in gradient(*_tensors(curve(t), grad=True))]
+
+    slopes = cases.slope_at_zero(by_gradient)
+    rates = cases.slope_at_zero(curve)
+    # Backward twice is the adjoint of the gradient's change.
+    tensors = _tensors(curve(0.0), grad=True)
+    rng = np.random.default_rng(3)
+    c = [rng.normal(size=x.shape) for x in slopes]
+    found = gradient(*tensors)
+    total = sum((g * torch.from_numpy(x)).sum() for g, x in zip(found, c, strict=True))
+    back = torch.autograd.grad(total, tensors)
+    left = sum((g.numpy() * x).sum() for g, x in zip(back, rates, strict=True))
+    right = sum((a * b).sum() for a, b in zip(slopes, c, strict=True))
+    assert abs(left - right) < 1e-7 * max(
+        np.abs(a * b).sum() for a, b in zip(slopes, c, strict=True)
+    )
+
+    along = tuple(_tensors(rates))
+
+    def slope(*x):
+        return torch.func.jvp(wrapped.forward_dynamics, x, along)[1]
+
+    _, bent = torch.func.jvp(slope, tuple(_tensors(curve(0.0))), along)
+    again = cases.slope_at_zero(lambda t: [slope(*_tensors(curve(t))).numpy()])
+    close(bent, again[0], 1e-7)
+    hessian = torch.func.hessian(lambda v: wrapped.forward_dynamics(state[0], v, state[2]).sum())
+    state = _tensors([x[0] for x in curve(0.0)])
+    close(hessian(state[1]), robot.forward_dynamics_second(*curve(0.0)).vv[0].sum(0), 1e-9)
+
+
+@pytest.mark.filterwarnings(WARNED)
+def test_curves_on_loops_bend_as_values_do() -> None:
+    """Backward twice along a curve on loops whose rows depend on each other: differences of
+    accelerations alone, 1e-6."""
+    robot = cases.looped("bricard")
+    wrapped = pt.wrap(robot)
+    curve, w = cases.on_loops(robot, 2)
+    turns = [cases.bend_at_zero(lambda t, k=k: curve(t)[k]) for k in range(3)]
+    parts = list(zip(*map(_tensors, (curve(0.0), cases.slope_at_zero(curve), turns)), strict=True))
+    t = torch.zeros((), dtype=torch.float64, requires_grad=True)
+    state = [a + t * b + 0.5 * t * t * c for a, b, c in parts]
+    value = (wrapped.forward_dynamics(*state) * torch.from_numpy(w)).sum()
+    (slope,) = torch.autograd.grad(value, t, create_graph=True)
+    (bend,) = torch.autograd.grad(slope, t)
+    expected = cases.bend_at_zero(lambda t: (robot.forward_dynamics(*curve(t)) * w).sum())
+    close(bend, expected, 1e-6)
 
 
 @pytest.mark.filterwarnings(WARNED)
@@ -307,6 +370,48 @@ def test_memory_is_shared(panda, monkeypatch) -> None:
     assert made == [result.data_ptr()]
 
 
+_DROPPED = """
+import gc, os, weakref, numpy as np, torch, phistar
+from phistar.interop import torch as pt
+r = phistar.load("double_pendulum")
+rng = np.random.default_rng(0)
+q = r.random_configuration(rng, (3,))
+x = [torch.from_numpy(a) for a in (q, *rng.normal(size=(2, 3, r.nv)))]
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+alive = []
+def once(k):
+    robot = r.with_gravity((0.0, 0.0, -9.0 - 0.001 * k))
+    w = pt.wrap(robot)
+    alive.append(weakref.ref(robot))
+    at = [a.clone().requires_grad_() for a in x]
+    found = w.inverse_dynamics(*at)
+    if k % 20 == 0:
+        back = torch.autograd.grad(found.sum(), at[0], create_graph=True)[0]
+        torch.autograd.grad(back.sum(), at[1])
+        expected = robot.linearize_inverse(*(a.numpy() for a in x)).tau_q.sum(-2)
+        assert abs(back.detach().numpy() - expected).max() < 1e-9 * abs(expected).max()
+for k in range(40):
+    once(k)
+gc.collect(); before = resident()
+for k in range(40, 240):
+    once(k)
+gc.collect()
+print(resident() - before, sum(each() is not None for each in alive))
+"""
+
+
+def test_memory_is_flat_over_200_robots() -> None:
+    """Wrapped, run, differentiated twice and dropped: neither robots nor their code stay."""
+    done = subprocess.run([sys.executable, "-c", _DROPPED], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    grown, alive = done.stdout.split()
+    assert int(alive) <= 2
+    # A robot's programs and code are some 0.3 MB; 200 would be far above this.
+    assert float(grown) < 20.0
+
+
 def test_single_precision_stays(panda) -> None:
     """float32 in, float32 out, gradients too; a number for dt has no precision of its own."""
     wrapped = pt.wrap(panda)
@@ -356,8 +461,14 @@ def test_missing_or_old_package(panda, monkeypatch) -> None:
                 pt.wrap(panda)
     finally:
         torch_import.torch.cache_clear()
-    with pytest.raises(PackageVersionError, match=r"'torch' is version 1.13.1.*2.4 or newer"):
-        torch_import.require_version("1.13.1+cpu")
+    torch_import.torch.cache_clear()
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(torch, "__version__", "1.13.1+cpu")
+            with pytest.raises(PackageVersionError, match=r"'torch' is version 1.13.1.*2.4 or new"):
+                pt.wrap(panda)
+    finally:
+        torch_import.torch.cache_clear()
 
 
 def test_samples_without_result_are_nan() -> None:

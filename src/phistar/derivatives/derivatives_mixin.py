@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy import ndarray
@@ -22,7 +22,7 @@ from phistar.derivatives import (
     second,
     trajectories,
 )
-from phistar.derivatives.discrete import Discretization
+from phistar.derivatives.discrete import STAGED_METHODS, Discretization
 from phistar.derivatives.first import InverseLinearization, Linearization
 from phistar.derivatives.hybrid import HybridLinearization
 from phistar.derivatives.partial_results import (
@@ -64,6 +64,21 @@ class Differentiates:
 
     model: Model
     _entries: dict[Hashable, Entry | None]
+
+    if TYPE_CHECKING:
+
+        def _discretize_in_stages(
+            self,
+            q: Coordinates,
+            v: Coordinates,
+            tau: Coordinates,
+            dt: float,
+            method: str,
+            forces: Mapping[str, ArrayLike] | None,
+            reference: str,
+            passive: Passive,
+            on_error: str,
+        ) -> Discretization: ...
 
     def _on_frames(self, key: Hashable, front: Hashable, given: tuple[object, ...]) -> Any:
         """What machine code gives for wrenches on frames, or None.
@@ -350,11 +365,16 @@ class Differentiates:
             dt: Its length [s].
             method: ``"semi_implicit"``: v first, then q with the new v; ``"euler"``: both with the
                 old ones; ``"implicit"``: as ``"semi_implicit"``, with springs and damping of the
-                joints at the end of the step, as of ``step(scheme="implicit")``.
+                joints at the end of the step, as of ``step(scheme="implicit")``; ``"midpoint"``,
+                ``"rk4"``: the steps of ``simulate``, a linearization at each stage.
             forces, reference, passive: As in ``linearize``; friction and limits of joints at rest
                 are left out.
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
         """
+        if method in STAGED_METHODS:
+            return self._discretize_in_stages(
+                q, v, tau, dt, method, forces, reference, passive, on_error
+            )
         if passive is not False and (parts := force_parts(self.model, passive)):
             if method == "implicit":
                 return self._discretize_implicitly(

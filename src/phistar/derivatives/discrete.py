@@ -4,6 +4,8 @@
     euler           q' = q + dt v        v' = v + dt v̇(q, v, τ)
     semi_implicit   v' = v + dt v̇(q, v, τ)        q' = q + dt v'
 
+Schemes of more stages are instructions of ``sim.schemes``; ``sim.step_tangents`` follows them.
+
 Additions to q are steps on the configuration space, ``integrate``; derivatives are along such steps
 at both ends, and exact for the scheme: those of rotations are not the flat ones.
 """
@@ -60,7 +62,8 @@ def discretize(
 ) -> Discretization:
     """A step of time and its derivatives."""
     if method not in DISCRETIZATION_SCHEMES:
-        raise UnknownNameError("method", method, DISCRETIZATION_SCHEMES)
+        known = (*DISCRETIZATION_SCHEMES, "implicit", *STAGED_METHODS)
+        raise UnknownNameError("method", method, known)
     require_time("dt", dt)
     require_tree(model, "linearize")
     refuse_singular(model)
@@ -167,3 +170,5 @@ DISCRETIZATION_SCHEMES: dict[str, Callable[..., Discretization]] = {
     "semi_implicit": semi_implicit_discretization,
 }
 """Schemes by name."""
+STAGED_METHODS = ("midpoint", "rk4")
+"""Schemes with several stages, by the names of ``sim.schemes``."""

@@ -11,16 +11,16 @@ from typing import Any
 
 from phistar.envs.task import Bounds, Moment, Start, Task
 from phistar.envs.tasks import TASKS
-from phistar.errors import MissingExtraError
+from phistar.errors import MissingExtraError, PackageVersionError
 
 __all__ = ["TASKS", "Bounds", "Moment", "RobotEnv", "RobotVectorEnv", "Start", "Task"]
 
 try:
     from phistar.envs.environments import RobotEnv, RobotVectorEnv, register
-except MissingExtraError:
+except (MissingExtraError, PackageVersionError):
 
     def __getattr__(name: str) -> Any:
-        """Classes that need Gymnasium: asking for them says what is missing."""
+        """Classes that need Gymnasium: asking for them says what is missing or too old."""
         if name in __all__:
             from phistar.envs import environments
 

@@ -87,8 +87,8 @@ class TaskBatch:
         self.moment = Moment(old.robot, state.q, state.v, state.time, action, goal)
 
     def observed(self) -> Array:
-        """Observations (batch, n)."""
-        return np.asarray(self.task.observe(self.moment), dtype=self.dtype)
+        """Observations (batch, n), which their owner may change."""
+        return np.array(self.task.observe(self.moment), dtype=self.dtype)
 
     def checked(self, actions: ArrayLike) -> Array:
         """Actions (batch, n) as numbers within their bounds.

@@ -13,19 +13,18 @@ from phistar.arrays import Array
 from phistar.envs.batch import TaskBatch
 from phistar.envs.task import Task
 from phistar.envs.tasks import task_of
-from phistar.errors import ArgumentError, MissingExtraError, ShapeError
+from phistar.errors import ArgumentError, MissingExtraError, ShapeError, require_version
+
+OLDEST = (1, 1)
+"""The first version that has autoreset modes."""
 
 try:
     import gymnasium
-    from gymnasium.vector import AutoresetMode
-    from gymnasium.vector.utils import batch_space
-except ImportError as error:
-    if error.name and error.name.partition(".")[0] == "gymnasium" and error.name != "gymnasium":
-        raise ArgumentError(
-            "phistar.envs needs Gymnasium 1.1 or newer, which has autoreset modes: "
-            'pip install --upgrade "phistar[gym]"'
-        ) from None
+except ImportError:
     raise MissingExtraError("gymnasium", "gym", "phistar.envs") from None
+require_version("gymnasium", gymnasium.__version__, OLDEST, "gym")
+from gymnasium.vector import AutoresetMode  # noqa: E402 - not in older versions
+from gymnasium.vector.utils import batch_space  # noqa: E402
 
 _MOST_SEEDS = 2**63
 

@@ -51,9 +51,6 @@ class Field(Protocol):
     def stack(self, entries: Sequence[Values]) -> Values:
         """Arrays (...) as (..., n)."""
 
-    def refuse(self, text: str) -> None:
-        """Raise: there is no such derivative."""
-
 
 Partials = list[list[Values | None]]
 Rule = Callable[
@@ -152,20 +149,17 @@ def linearize_inverse(
     values = f.call(name, *x)
     q, v, vdot = x
     qq, qv, vv, q_vdot = inverse_second(f, q, v, vdot)
-    return values, [
-        list(values[1:]),
-        [qq, qv, q_vdot],
-        [qv.swapaxes(-1, -2), vv, None],
-        [q_vdot.swapaxes(-1, -2), None, None],
-    ]
+    return values, _by_second(values[1:], qq, qv, vv, q_vdot)
 
 
 def linearize(
     f: Field, name: str, choices: Mapping[str, Any], x: tuple[Values, ...]
 ) -> tuple[Sequence[Values], Partials]:
-    """By those of inverse dynamics, through 𝓜v̇ + C = τ."""
+    """By those of inverse dynamics, through 𝓜v̇ + C = τ; with loops by the robot's own."""
     if f.on_loops:
-        f.refuse("second derivatives of forward dynamics with closed loops")
+        qq, qv, vv, q_tau, *first = f.call("forward_dynamics_second", *x)
+        found = [f.call("forward_dynamics", *x)[0], *first]
+        return found, _by_second(first, qq, qv, vv, q_tau)
     values = vdot, by_q, by_v, inverse = f.call(name, *x)
     qq, qv, vv, mass_q = inverse_second(f, x[0], x[1], vdot)
 
@@ -178,11 +172,18 @@ def linearize(
     bent = felt(by_q)
     qq = solved(qq + bent + bent.swapaxes(-1, -2))
     qv, vv, q_tau = solved(qv + felt(by_v)), solved(vv), solved(felt(inverse))
-    return values, [
-        [by_q, by_v, inverse],
-        [qq, qv, q_tau],
+    return values, _by_second([by_q, by_v, inverse], qq, qv, vv, q_tau)
+
+
+def _by_second(
+    first: Sequence[Values], qq: Values, qv: Values, vv: Values, q_third: Values
+) -> Partials:
+    """Derivatives of a vector and of its matrices by q, v and a third argument, linear in that."""
+    return [
+        list(first),
+        [qq, qv, q_third],
         [qv.swapaxes(-1, -2), vv, None],
-        [q_tau.swapaxes(-1, -2), None, None],
+        [q_third.swapaxes(-1, -2), None, None],
     ]
 
 

@@ -69,6 +69,7 @@ def wrap(robot: Robot, engine: str = "ffi") -> JaxRobot:
 
     Raises:
         MissingExtraError: JAX is not installed.
+        PackageVersionError: It is too old.
         UnknownNameError: No such engine.
         ArgumentError: It is no robot.
     """

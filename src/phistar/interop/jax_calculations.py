@@ -21,7 +21,7 @@ from phistar.interop.jax_primitives import (
     kernel_primitive,
     quantity_primitive,
 )
-from phistar.interop.quantities import Calculation, calculation, gathered
+from phistar.interop.quantities import Calculation, calculation
 from phistar.interop.tangents import ArrayNamespace, ConfigurationSpace
 from phistar.model.joint_map import joint_map
 from phistar.model.kinematic_loops import active_loops
@@ -74,10 +74,6 @@ class JaxField:
     def stack(self, entries: Sequence[Any]) -> Any:
         """See ``Field``."""
         return jax().numpy.stack(entries, -1)
-
-    def refuse(self, text: str) -> None:
-        """See ``Field``."""
-        raise ArgumentError(f"robot '{self.robot.name}': there are no {text}")
 
 
 class FfiField(JaxField):
@@ -162,7 +158,7 @@ class JaxCalculation:
         self, arrays: tuple[Any, ...], moved: Sequence[Any | None]
     ) -> tuple[Sequence[Any], Sequence[Any]]:
         """The results, and their changes along changes of the arguments; None: no change."""
-        if self.name in rules.MATRICES and not self.field.on_loops:
+        if self.name in rules.MATRICES and not self.made.on_loops:
             return self._pushed(arrays, moved)
         rule = self.made.rule
         if rule is None:
@@ -237,47 +233,58 @@ class JaxCalculation:
     def lowered(self, *arrays: Any) -> Sequence[Any]:
         """The quantity as a call of a kernel, or of Python."""
         handle = None if self.field.callback else self.handle(str(arrays[0].dtype))
-        return self._called_back(arrays) if handle is None else self._by_kernel(handle, arrays)
+        if handle is None:
+            return self._called_back(arrays)
+        found = self._by_kernel(handle, arrays)
+        if not self.made.on_loops:
+            return found
+        # Where rows lose their rank the robot knows another way.
+        package = jax()
+        fine = package.numpy.isfinite(found[0]).all()
+        chosen: Sequence[Any] = package.lax.cond(
+            fine, lambda *_: tuple(found), lambda *given: tuple(self._called_back(given)), *arrays
+        )
+        return chosen
+
+    def lowered_whole(self, *arrays: Any) -> Sequence[Any]:
+        """The same with the whole batch in every array, which devices can share."""
+        batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
+        jnp = jax().numpy
+        return self.lowered(*(jnp.broadcast_to(x, (*batch, x.shape[-1])) for x in arrays))
 
     def handle(self, dtype: str) -> Any:
         """The kernel for a precision; None if there is none."""
         from phistar.interop.jax_ffi import KernelHandle, handler
 
         if dtype not in self._handles:
-            kernel, there = self.made.kernel(REALS[dtype]), handler()
+            real = REALS[dtype]
+            kernel, there = self.made.kernel(real), handler()
             made = None
             if kernel is not None and there is not None:
-                order = self.made.kernel_order(kernel)
-                made = (KernelHandle.of_kernel(there, kernel), *order)
+                reads = self.made.kernel_arguments(kernel)
+                outputs = self.made.kernel_shapes(kernel, real)
+                made = (KernelHandle.of_kernel(there, kernel), reads, outputs)
             self._handles[dtype] = made
         return self._handles[dtype]
 
     def _by_kernel(self, found: Any, arrays: Sequence[Any]) -> Sequence[Any]:
-        handle, reads, writes = found
-        made, joints = self.made, joint_map(self.made.model)
+        handle, reads, outputs = found
+        made = self.made
         batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
         given = list(arrays)
         if made.in_body_order:
+            spread = joint_map(made.model).spread
             given = [
-                x if name == "q" else joints.spread(x)
+                x if name == "q" else spread(x)
                 for name, x in zip(made.arguments, given, strict=True)
             ]
         read = [given[i] for i in reads]
         if np.broadcast_shapes(*(x.shape[:-1] for x in read)) != batch:
             # What carries the batch is not read: results are the same for all of it.
             read[0] = jax().numpy.broadcast_to(read[0], (*batch, read[0].shape[-1]))
-        size = len(joints.v_indices)
-        shapes = [made.shapes[i] for i in writes]
-        if made.in_body_order:
-            shapes = [(size,) * len(shape) for shape in shapes]
-        results = kernel_primitive().bind(*read, handle=handle.reference, shapes=tuple(shapes))
-        ordered = [results[writes.index(i)] for i in range(len(writes))]
-        if made.in_body_order:
-            ordered = [
-                gathered(joints.gather, x, len(shape))
-                for x, shape in zip(ordered, made.shapes, strict=True)
-            ]
-        return ordered
+        shapes = tuple(outputs.values())
+        results = kernel_primitive().bind(*read, handle=handle.reference, shapes=shapes)
+        return made.results_of(dict(zip(outputs, results, strict=True)))
 
     def _called_back(self, arrays: Sequence[Any]) -> Sequence[Any]:
         batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))

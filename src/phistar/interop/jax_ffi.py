@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import secrets
 import sys
 import weakref
@@ -63,6 +64,7 @@ class Handler:
         )
         stages = {name: _capsule(at[name]) for name in ("instantiate", "execute")}
         ffi.register_ffi_target(TARGET, stages, platform="cpu")
+        ffi.register_ffi_target_as_batch_partitionable(TARGET)
 
     def double(self, x: Any) -> Any:
         """Twice an array of float32, by a kernel of the handler's own: a trial."""
@@ -96,18 +98,26 @@ def handler() -> Handler | None:
     return made
 
 
-_graves: list[tuple[object, np.ndarray[Any, np.dtype[np.int64]]]] = []
+Words = np.ndarray[Any, np.dtype[np.int64]]
+_graves: dict[int, tuple[object, Words]] = {}
 """Code that Python has dropped and that executables of XLA may still run."""
+_numbers = itertools.count()
 
 
-def _bury(code: object, words: np.ndarray[Any, np.dtype[np.int64]]) -> None:
-    _graves.append((code, words))
+def _bury(code: object, words: Words) -> None:
+    _graves[next(_numbers)] = (code, words)
     release_unused()
 
 
 def release_unused() -> int:
-    """Free code that no executable runs any more; how many are left."""
-    _graves[:] = [grave for grave in _graves if grave[1][0] != 0]
+    """Free code that no executable runs any more; how many are left.
+
+    Handles are dropped in any thread and at any time, also while this runs: one by one.
+    """
+    for number in list(_graves):
+        grave = _graves.get(number)
+        if grave is not None and grave[1][0] == 0:
+            _graves.pop(number, None)
     return len(_graves)
 
 
@@ -124,7 +134,7 @@ class KernelHandle:
         self,
         process: int,
         code: object,
-        words: np.ndarray[Any, np.dtype[np.int64]],
+        words: Words,
         inputs: int,
     ) -> None:
         release_unused()
@@ -178,7 +188,7 @@ def _descriptor(
     samples_per_thread: int,
     threads: int,
     streamed: int,
-) -> np.ndarray[Any, np.dtype[np.int64]]:
+) -> Words:
     """Words as ``interop.xla_handler`` says."""
     from phistar.backends.llvm.run.machine_caches import min_streamed_bytes
 

@@ -162,7 +162,8 @@ def _lower_quantity(ctx: Any, *operands: Any, calc: Weakly[JaxCalculation]) -> A
             f"{quantity.name} is machine code for this processor, asked for on "
             f"{', '.join(platforms)}: wrap(robot, engine='xla') compiles it for accelerators"
         )
-    return mlir.lower_fun(quantity.lowered, multiple_results=True)(ctx, *operands)
+    lowered = quantity.lowered_whole if spans_devices(ctx) else quantity.lowered
+    return mlir.lower_fun(lowered, multiple_results=True)(ctx, *operands)
 
 
 def _refuse_export(ctx: Any, name: str) -> None:
@@ -202,5 +203,48 @@ def _lower_kernel(ctx: Any, *operands: Any, handle: Weakly[KernelHandle], shapes
     found = handle()
     _refuse_export(ctx, "a kernel")
     ctx.module_context.add_keepalive(found)
-    lower = jax_extension().ffi.ffi_lowering(TARGET)
+    shapes_in, shapes_out = ([x.shape for x in avals] for avals in (ctx.avals_in, ctx.avals_out))
+    rank = len(batch_of(shapes_in))
+    lower = jax_extension().ffi.ffi_lowering(
+        TARGET, extra_attributes=batch_attributes(shapes_in, shapes_out, rank)
+    )
     return lower(ctx, *operands, kernel=np.int64(found.address), process=np.int64(found.process))
+
+
+def batch_attributes(
+    shapes_in: Sequence[tuple[int, ...]], shapes_out: Sequence[tuple[int, ...]], rank: int
+) -> dict[str, Any]:
+    """What XLA's partitioners read of a call: the first ``rank`` axes of all arrays are a batch.
+
+    Devices that hold parts of a batch then compute these, and nothing is gathered. Arrays must have
+    the whole batch, see ``spans_devices``.
+    """
+    ext = jax_extension()
+    sizes = list(shapes_out[0][:rank])
+
+    def axes(shape: tuple[int, ...]) -> Any:
+        """The axes of an array: those of the batch are 0, 1, ..., all others its own."""
+        numbers = list(range(rank))
+        for size in shape[rank:]:
+            numbers.append(len(sizes))
+            sizes.append(size)
+        mapped = [ext.sdy.DimMappingAttr.get(factor_indices=[i]) for i in numbers]
+        return ext.sdy.TensorMappingAttr.get(dim_mappings=mapped)
+
+    sides = [list(map(axes, shapes)) for shapes in (shapes_in, shapes_out)]
+    rule = ext.sdy.OpShardingRuleAttr.get(
+        factor_sizes=sizes, operand_mappings=sides[0], result_mappings=sides[1], is_custom=True
+    )
+    return {
+        "mhlo.frontend_attributes": ext.mlir.ir_attribute({"num_batch_dims": str(rank)}),
+        "sdy.sharding_rule": rule,
+    }
+
+
+def spans_devices(ctx: Any) -> bool:
+    """Whether XLA cuts what is being lowered between several devices by itself."""
+    where = ctx.module_context.axis_context
+    manual = getattr(where, "manual_axes", None)
+    if manual is not None:  # in shard_map, which may leave some axes to XLA
+        return set(manual) != set(where.mesh.axis_names)
+    return getattr(where, "num_devices", 1) > 1

@@ -51,7 +51,9 @@ def _inverse_change(f: Field, x: Sequence[Values], w: Values, d: Sequence[Values
 
 
 def _forward_change(f: Field, x: Sequence[Values], w: Values, d: Sequence[Values]) -> list[Values]:
-    """The change of the gradient of w · vdot along d, from 𝓜v̇ + C = τ."""
+    """The change of the gradient of w · vdot along d, from 𝓜v̇ + C = τ; with loops the robot's."""
+    if f.on_loops:
+        return list(f.call("forward_dynamics_hvp", *x, w, *d))
     q, v, _ = x
     (vdot,) = f.call("forward_dynamics", *x)
     (dvdot,) = f.call("forward_dynamics_jvp", *x, *d)

@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from phistar.arguments import refuse_singular
 from phistar.arrays import Array
 from phistar.backends import RobotProgram
@@ -34,10 +32,16 @@ from phistar.compile import (
     input_sizes,
     joint_map,
     kernel,
+    traced_executable,
 )
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.interop import derivative_rules as rules
 from phistar.interop.derivative_rules import Rule
+from phistar.interop.loop_quantities import (
+    LOOP_QUANTITIES,
+    LoopQuantity,
+    step_by_method,
+)
 from phistar.interop.masked_runs import run_masked
 from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
@@ -46,6 +50,7 @@ from phistar.thresholds import POLICY
 
 if TYPE_CHECKING:
     from phistar.backends.llvm.run.machine_kernel import MachineKernel
+    from phistar.backends.to_llvm import MachineCode
 
 Shape = tuple[int, ...]
 REQUIRED = object()
@@ -240,6 +245,20 @@ _PARTS = (
         "The change of the gradient of w · tau.",
         results=("w_q", "w_v", "w_vdot"),
     ),
+    Quantity(
+        "forward_dynamics_hvp",
+        ("q", "v", "tau", "w", "dq", "dv", "dtau"),
+        "The change of the gradient of w · vdot, with loops.",
+        results=("w_q", "w_v", "w_tau"),
+        divides=True,
+    ),
+    Quantity(
+        "forward_dynamics_second",
+        ("q", "v", "tau"),
+        "Second derivatives of vdot with loops, and the first ones that go with them.",
+        results=("qq", "qv", "vv", "q_tau", "vdot_q", "vdot_v", "vdot_tau"),
+        divides=True,
+    ),
     Quantity("mass_matrix_solve", ("q", "tau"), "𝓜⁻¹ tau.", divides=True),
     Quantity("mass_matrix_times", ("q", "vdot"), "𝓜 vdot."),
     Quantity("mass_matrix_change", ("q", "dq", "w"), "(d𝓜 along dq) w."),
@@ -350,14 +369,18 @@ class Calculation:
     # -- programs
 
     @cached_property
-    def _on_loops(self) -> bool:
-        """Whether loops are active and matter: then the robot's own method answers."""
+    def on_loops(self) -> bool:
+        """Whether loops are active and matter: see ``loop_quantities``."""
         return self.quantity.divides and bool(active_loops(self.model.loops))
+
+    @property
+    def _loop_row(self) -> LoopQuantity:
+        return LOOP_QUANTITIES[self.quantity.name]
 
     @cached_property
     def _traced(self) -> Traced | None:
         """The row that is traced for the robot, if it is of that kind."""
-        if self._on_loops:
+        if self.on_loops:
             return None
         name = embedded_request(self.quantity.name, self.model)
         row = TRACED.get(name)
@@ -383,12 +406,12 @@ class Calculation:
     @property
     def in_body_order(self) -> bool:
         """Whether joint vectors of its program are in the order of bodies, not the robot's."""
-        return self._traced is None and not self._on_loops and not self._identity
+        return self._traced is None and not self.on_loops and not self._identity
 
     @cached_property
     def executable(self) -> Any:
         """What runs it; None if the robot's own method does."""
-        if self._on_loops:
+        if self.on_loops:
             return None
         if self._traced is not None:
             return compile_request(self._traced).build(self.model, choices=self._row_choices)
@@ -410,9 +433,9 @@ class Calculation:
 
     def require(self) -> None:
         """Raise unless there is such a quantity on the robot."""
-        if not self._on_loops:
+        if not self.on_loops:
             _ = self._program
-        elif self.quantity.name not in ("forward_dynamics", "linearize", "step"):
+        elif self.order or self.quantity.name not in LOOP_QUANTITIES:
             raise ArgumentError(
                 f"robot '{self.robot.name}' has closed loops, with which there is no "
                 f"{self.name} here; robot.tree has it"
@@ -421,15 +444,12 @@ class Calculation:
     @cached_property
     def _shapes_by_name(self) -> dict[str, Shape]:
         """Of all outputs, in the order of the robot's coordinates."""
-        nv, nq = self.robot.nv, self.robot.nq
-        if self._on_loops:
-            known = {"q_next": (nq,), "v_next": (nv,), "vdot": (nv,)}
-            named = self.quantity.results or ("vdot",)
-            return {name: known.get(name, (nv, nv)) for name in named}
+        if self.on_loops:
+            return self._loop_row.shapes(self.robot)
         shapes = dict(self._program.sample_shapes)
         if not self.in_body_order:
             return shapes
-        return {name: (nv,) * len(shape) for name, shape in shapes.items()}
+        return {name: (self.robot.nv,) * len(shape) for name, shape in shapes.items()}
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:
@@ -453,56 +473,66 @@ class Calculation:
     def kernel(self, real: str = "double") -> MachineKernel | None:
         """Machine code of the final shape, which is waited for; None if there is none.
 
-        It reads the arguments and writes the results in the order of its own ``call.signature``,
-        see ``kernel_arguments`` and ``kernel_results``.
+        It reads the arguments of ``kernel_arguments`` and writes ``kernel_shapes``.
         """
+        code = self._machine_code(real)
+        return None if code is None else code.tiers((), real).wait_for_final()
+
+    def _machine_code(self, real: str) -> MachineCode | None:
+        """What is compiled for a real type."""
         from phistar.backends.to_llvm import MachineCode
 
         code = self.executable
-        if not isinstance(code, MachineCode) or code.otherwise is not None:
+        if self.on_loops and self._loop_row.key is not None:
+            code = traced_executable(self.model, self._loop_row.key(real, self.choices))
+        if not isinstance(code, MachineCode):
             return None
-        return code.tiers((), real).wait_for_final()
+        # The other program has results on straight legs, too.
+        return code.otherwise or code
 
-    def kernel_order(self, found: MachineKernel) -> tuple[list[int], list[int]]:
-        """Numbers of arguments in the order of a kernel's inputs, and of results in that of its
-        outputs."""
-        signature = found.call.signature
-        reads = [self.arguments.index(name) for name in signature.inputs]
-        return reads, [self.outputs.index(name) for name in signature.outputs]
+    def kernel_arguments(self, found: MachineKernel) -> list[int]:
+        """Numbers of the arguments in the order of a kernel's inputs."""
+        return [self.arguments.index(name) for name in found.call.signature.inputs]
+
+    def kernel_shapes(self, found: MachineKernel, real: str) -> dict[str, Shape]:
+        """Outputs of a kernel by name, in its order, with their shapes for one sample."""
+        code = self._machine_code(real)
+        assert code is not None
+        shapes = code.program.sample_shapes
+        return {name: shapes[name] for name in found.call.signature.outputs}
+
+    def results_of(self, found: Mapping[str, Any]) -> list[Any]:
+        """The results of what a program gives, arrays of any package."""
+        if self.on_loops:
+            assert self._loop_row.read is not None
+            return self._loop_row.read(found, self.robot.nv)
+        if self.in_body_order:
+            gather = joint_map(self.model).gather
+            found = {name: gathered(gather, x, self._axes(name)) for name, x in found.items()}
+        return [found[name] for name in self.outputs]
 
     # -- NumPy
 
     def run(self, *arrays: Array) -> list[Array]:
         """The results for arrays (..., size) of float64 or float32, whose batches broadcast."""
-        if self._on_loops:
-            return self._by_method(arrays)
+        if self.on_loops:
+            return list(self._loop_row.run(self.robot, self.choices, arrays))
         joints = joint_map(self.model)
         given = dict(zip(self.arguments, arrays, strict=True))
         if self.in_body_order:
             given = {n: x if n == "q" else joints.spread(x) for n, x in given.items()}
         found = run_masked(self.executable, self._program, self.model, given)
-        if found is None:
-            return self._by_method(arrays)
-        if self.in_body_order:
-            found = {
-                name: gathered(joints.gather, x, self._axes(name)) for name, x in found.items()
-            }
-        return [found[name] for name in self.outputs]
+        return self._by_method(arrays) if found is None else self.results_of(found)
 
     def _axes(self, name: str) -> int:
         return len(self._shapes_by_name[name])
 
     def _by_method(self, arrays: Sequence[Array]) -> list[Array]:
-        """By the method of the robot: with loops, and where a program would be enormous."""
-        name = self.quantity.name
-        if name == "step":
-            q, v, tau, dt = arrays
-            batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
-            dt = np.broadcast_to(dt[..., 0], batch)
-            scheme = self.choices["scheme"]
-            return list(self.robot.step(q, v, tau, dt, scheme=scheme, passive=False))
-        found = getattr(self.robot, name)(*arrays, on_error="nan")
-        if name == "forward_dynamics":
+        """By the method of the robot, where a program would be enormous."""
+        if self.quantity.name == "step":
+            return list(step_by_method(self.robot, self.choices, arrays))
+        found = getattr(self.robot, self.quantity.name)(*arrays, on_error="nan")
+        if not self.quantity.results:
             return [found]
         return [getattr(found, each) for each in self.outputs]
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from phistar.interop.tangent_maps import adds_steps, matrix_entries
 from phistar.model.joints import JointKind
 from phistar.model.model import Model
 
@@ -102,11 +103,9 @@ class ConfigurationSpace:
     """
 
     def __init__(self, model: Model, xp: ArrayNamespace) -> None:
-        self._xp = xp
+        self._model, self._xp = model, xp
         self._runs = _runs(model)
-        self.is_euclidean = all(
-            kind is None and (q.start, q.stop) == (v.start, v.stop) for kind, q, v in self._runs
-        )
+        self.is_euclidean = adds_steps(model)
 
     def velocity_of(self, q: Values, rates: Values) -> Values:
         """Tangents (..., nv) along which q (..., nq) changes by rates (..., nq)."""
@@ -119,6 +118,20 @@ class ConfigurationSpace:
             else:
                 parts.append(_joined(kind.velocity(_split(q, own), _split(rates, own), xp), xp))
         return parts[0] if len(parts) == 1 else xp.concatenate(parts)
+
+    def gradient_of(self, q: Values, gradient: Values) -> Values:
+        """Gradients (..., nq) with respect to the numbers of q, of those (..., nv) along tangents.
+
+        The adjoint of ``velocity_of``.
+        """
+        if self.is_euclidean:
+            return gradient
+        columns = [q[..., i] for i in range(self._model.nq)]
+        totals: list[Values] = [q[..., 0] * 0.0] * self._model.nq
+        for (i, j), entry in matrix_entries(self._model, columns, self._xp, rates=False).items():
+            if not (isinstance(entry, float) and entry == 0.0):
+                totals[j] = totals[j] + entry * gradient[..., i]
+        return self._xp.xp.stack(totals, -1)
 
     def integrated(self, q: Values, dv: Values) -> Values:
         """q ⊕ dv (..., nq)."""

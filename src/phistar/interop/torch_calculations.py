@@ -108,10 +108,6 @@ class TorchField:
         """See ``Field``."""
         return self.torch.stack(list(entries), -1)
 
-    def refuse(self, text: str) -> None:
-        """See ``Field``."""
-        raise ArgumentError(f"robot '{self.robot.name}': there are no {text}")
-
 
 class TorchCalculation:
     """A quantity as operators know it.
@@ -149,7 +145,7 @@ class TorchCalculation:
         """Gradients with respect to the arguments, from those with respect to the results."""
         rule = PULLS.get(self.made.name)
         model = self.made.model
-        if rule is not None and not self.field.on_loops:
+        if rule is not None:
             found = rule(self.field, model, tuple(tensors), gradients)
         else:
             found = self._pull_by_matrices(tensors, gradients)
@@ -163,7 +159,7 @@ class TorchCalculation:
             self._tangent(i, x, d) for i, (x, d) in enumerate(zip(tensors, changes, strict=True))
         ]
         rule = PUSHES.get(self.made.name)
-        if rule is not None and not self.field.on_loops:
+        if rule is not None:
             return rule(self.field, self.made.model, tuple(tensors), moved)
         values, partials = self._matrices(tensors)
         found = []
@@ -216,15 +212,9 @@ class TorchCalculation:
 
     def _to_numbers(self, argument: int, x: Any, gradient: Any) -> Any:
         """A gradient along directions as one with respect to the numbers of an argument."""
-        if not self.made.is_configuration(argument) or self.field.space.is_euclidean:
+        if not self.made.is_configuration(argument):
             return gradient
-        nq = x.shape[-1]
-        # The adjoint of velocity_of, which is linear in the rates: its columns.
-        units = self.field.eye(nq, x)
-        columns = self.field.space.velocity_of(
-            x[..., None, :].expand(*x.shape[:-1], nq, nq), units.expand(*x.shape[:-1], nq, nq)
-        )
-        return (columns * gradient[..., None, :]).sum(-1)
+        return self.field.space.gradient_of(x, gradient)
 
 
 def _owned(x: Any, shape: tuple[int, ...]) -> Any:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from phistar.errors import MissingExtraError, PackageVersionError
+from phistar.errors import MissingExtraError, require_version
 
 OLDEST = (2, 4)
 """The first version that has ``torch.library.custom_op`` with rules for maps."""
@@ -24,12 +24,5 @@ def torch() -> Any:
         import torch
     except ImportError:
         raise MissingExtraError("torch", "torch", "phistar.interop.torch") from None
-    require_version(torch.__version__)
+    require_version("torch", torch.__version__, OLDEST, "torch")
     return torch
-
-
-def require_version(version: str) -> None:
-    """Raise if a version is too old."""
-    numbers = tuple(int(x) for x in version.split("+")[0].split(".")[:2] if x.isdigit())
-    if numbers < OLDEST:
-        raise PackageVersionError("torch", version, ".".join(map(str, OLDEST)), "torch")

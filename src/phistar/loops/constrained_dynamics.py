@@ -291,8 +291,9 @@ def posed(
     precision = max(np.finfo(x.dtype).eps for x in arrays[:2])
     q, v, tau = (np.asarray(x, dtype=float) for x in arrays)
     rows = held.driven(model, motion_at(model, q, v))
-    rank = present_rank(model, rows.L, purpose, held.rank)
+    # First: samples that are named are those of the whole batch, before it is taken apart.
     require_on_loops(model, rows, v, purpose, precision, told=bool(held.drives))
+    rank = present_rank(model, rows.L, purpose, held.rank)
     _refuse_singular_tree(model, method)
     if purpose in _CODE and method == "auto" and not held.drives and dtype.name in PRECISIONS:
         key = _CODE[purpose](PRECISIONS[dtype.name], held.loops)

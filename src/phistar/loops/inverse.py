@@ -33,7 +33,7 @@ from phistar.loops.constrained_dynamics import (
     present_rank,
     require_on_loops,
 )
-from phistar.loops.rank import RANK_TOLERANCE, factored
+from phistar.loops.rank import RANK_TOLERANCE, Factored, factored
 from phistar.loops.system import (
     LoopMotion,
     loop_system,
@@ -84,6 +84,73 @@ class ConstrainedInverse:
     unique_components: Mapping[str, UniqueComponents] = field(default_factory=dict, repr=False)
 
 
+@dataclass(frozen=True)
+class KnownMotion:
+    """A motion on the loops, and the joint forces that the tree needs for it.
+
+    Attributes:
+        q, v, tau: As given, double; ``tau`` zero where it was not.
+        dtype: Of the user's arrays together.
+        rows: Rows and rates there.
+        rank: How many are independent.
+        factor: Of the rows.
+        wanted: (..., nv) inverse dynamics of the tree.
+    """
+
+    q: Array
+    v: Array
+    tau: Array
+    dtype: np.dtype[np.generic]
+    rows: LoopMotion
+    rank: int
+    factor: Factored
+    wanted: Array
+
+
+def known_motion(
+    model: Model,
+    q: Coordinates,
+    v: Coordinates,
+    vdot: Coordinates,
+    wrenches: Wrenches | None,
+    held: Held,
+    what: str,
+    tau: Coordinates | None = None,
+) -> KnownMotion:
+    """Check a user's motion, which has to be on the loops, and what the tree needs for it.
+
+    Args:
+        model: The robot with its loops.
+        q, v, vdot, tau: A user's arrays.
+        wrenches: On frames.
+        held: What constraints of one call hold and drive.
+        what: Who asks, for errors.
+    """
+    given = {"q": q, "v": v, "vdot": vdot} | ({} if tau is None else {"tau": tau})
+    arrays = checked_state(model, **given)
+    named = dict(zip(given, arrays, strict=True))
+    check_batch(model, named, wrenches)
+    check_numbers(model, named, wrenches)
+    refuse_complex(*arrays)
+    precision = max(np.finfo(x.dtype).eps for x in arrays)
+    at, rate, push, *rest = (np.asarray(x, dtype=float) for x in arrays)
+    rows = held.driven(model, motion_at(model, at, rate))
+    rank = present_rank(model, rows.L, what, held.rank)
+    require_on_loops(model, rows, rate, what, precision, told=bool(held.drives))
+    _require_consistent(model, rows, push, precision, what)
+    wanted = dynamics.inverse_dynamics(loop_system(model).tree, at, rate, push, wrenches)
+    return KnownMotion(
+        at,
+        rate,
+        rest[0] if rest else np.zeros(model.nv),
+        np.result_type(*arrays, np.float32),
+        rows,
+        rank,
+        factored(rows.L, rank),
+        wanted,
+    )
+
+
 @each_its_way
 def constrained_inverse_dynamics(
     model: Model,
@@ -98,26 +165,13 @@ def constrained_inverse_dynamics(
     passive: Passive = False,
 ) -> ConstrainedInverse:
     """Efforts of actuators that give the accelerations ``vdot``; see ``Robot``."""
-    arrays = checked_state(model, q=q, v=v, vdot=vdot)
-    named = dict(zip(("q", "v", "vdot"), arrays, strict=True))
-    check_batch(model, named, wrenches)
-    check_numbers(model, named, wrenches)
-    refuse_complex(*arrays)
-    dtype = np.result_type(*arrays, np.float32)
-    precision = max(np.finfo(x.dtype).eps for x in arrays)
-    at, rate, push = (np.asarray(x, dtype=float) for x in arrays)
-    rows = held.driven(model, motion_at(model, at, rate))
-    rank = present_rank(model, rows.L, "constrained_inverse_dynamics", held.rank)
-    told = bool(held.drives)
-    require_on_loops(model, rows, rate, "constrained_inverse_dynamics", precision, told=told)
-    _require_consistent(model, rows, push, precision)
-    system = loop_system(model)
+    motion = known_motion(model, q, v, vdot, wrenches, held, "constrained_inverse_dynamics")
+    system, rows, dtype, factor = loop_system(model), motion.rows, motion.dtype, motion.factor
     entries = actuated_entries(model, actuated)
     names = tuple(coordinate_names(model)[k] for k in entries)
-    wanted = dynamics.inverse_dynamics(system.tree, at, rate, push, wrenches)
+    wanted = motion.wanted
     if parts := force_parts(model, passive):
-        wanted = wanted - passive_force_unchecked(model, at, rate, parts)
-    factor = factored(rows.L, rank)
+        wanted = wanted - passive_force_unchecked(model, motion.q, motion.v, parts)
     Xt = np.swapaxes(factor.X, -1, -2)
     right = (Xt @ wanted[..., None])[..., 0]
     drive = Xt[..., entries]
@@ -129,7 +183,7 @@ def constrained_inverse_dynamics(
     multipliers = factor.multipliers(wanted - tau)
     joint_forces = (np.swapaxes(rows.L, -1, -2) @ multipliers[..., None])[..., 0]
     found = loop_wrenches(system, rows.relative, multipliers)
-    unique = uniqueness(system, rows.L, rows.relative, rank)
+    unique = uniqueness(system, rows.L, rows.relative, motion.rank)
     return ConstrainedInverse(
         effort.astype(dtype),
         tau.astype(dtype),
@@ -210,7 +264,9 @@ def _require_driven(model: Model, X: Array, drive: Array, right: Array, residual
     )
 
 
-def _require_consistent(model: Model, rows: LoopMotion, vdot: Array, precision: float) -> None:
+def _require_consistent(
+    model: Model, rows: LoopMotion, vdot: Array, precision: float, what: str
+) -> None:
     system = loop_system(model)
     if not system.count:
         return
@@ -228,7 +284,7 @@ def _require_consistent(model: Model, rows: LoopMotion, vdot: Array, precision: 
         row = int(np.argmax(np.abs(left[sample])))
         raise LoopVelocityError(
             model.name,
-            "constrained_inverse_dynamics",
+            what,
             system.label(row),
             "accelerations",
             float((moved + rows.bias)[sample][row]),

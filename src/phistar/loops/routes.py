@@ -28,6 +28,7 @@ from phistar.loops.system import LoopMotion, LoopSystem, loop_system
 from phistar.model.joint_map import joint_map
 from phistar.model.kinematic_loops import TREE_CURE
 from phistar.model.model import Model
+from phistar.model.model_cache import cached_on_model
 from phistar.model.singular import singular_hinges
 from phistar.model.wrenches import Wrenches
 from phistar.spatial.reproducible_products import matvec, product
@@ -270,6 +271,12 @@ def accelerations(problem: LoopProblem, method: str = "auto") -> Array:
 def cheapest_route(model: Model) -> str:
     """What ``auto`` takes on a robot."""
     small = model.nv <= POLICY.max_coordinates_of_dense_loops
-    if small or not joint_map(model).one_to_one or singular_hinges(model):
+    if small or not joint_map(model).one_to_one or _has_singular_hinge(model):
         return "kkt"
     return "range"
+
+
+@cached_on_model
+def _has_singular_hinge(model: Model) -> bool:
+    """Whether a joint of the tree moves no inertia anywhere."""
+    return bool(singular_hinges(model))

@@ -13,11 +13,14 @@ from numpy.typing import ArrayLike
 from phistar.arguments import number_rows
 from phistar.arrays import Array
 from phistar.compile import RequestKey
+from phistar.derivatives.discrete import Discretization
+from phistar.joint_physics.passive_forces import force_parts
 from phistar.model.bad_samples import nan_where_bad
 from phistar.model.configuration import Coordinates
 from phistar.model.joint_physics import Passive
 from phistar.model.model import Model
 from phistar.model.model_cache import Entry
+from phistar.model.wrenches import check_wrenches
 from phistar.sim import run, step
 from phistar.sim.contact_pairs import Ground
 from phistar.sim.joint_rows import used_parts
@@ -26,6 +29,7 @@ from phistar.sim.schemes import SCHEMES
 from phistar.sim.simulation import Simulation
 from phistar.sim.simulator import Simulator
 from phistar.sim.simulator_options import SimulatorOptions
+from phistar.sim.step_tangents import discretize_in_stages
 
 if TYPE_CHECKING:
     from phistar.constraints import Constraint, Prescribed
@@ -98,6 +102,29 @@ class Simulates:
             call = partial(self.step, dt=dt, scheme=scheme, reference=reference, passive=passive)
             return nan_where_bad(self.model, on_error, call, {"q": q, "v": v, "tau": tau}, forces)
         return step.step(self.model, q, v, tau, dt, scheme, forces, reference, passive)
+
+    def _discretize_in_stages(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        tau: Coordinates,
+        dt: float,
+        method: str,
+        forces: Mapping[str, ArrayLike] | None,
+        reference: str,
+        passive: Passive,
+        on_error: str,
+    ) -> Discretization:
+        """``discretize`` by a scheme with several stages."""
+        if on_error != "raise":
+            call = partial(
+                self._discretize_in_stages, dt=dt, method=method, reference=reference,
+                passive=passive, on_error="raise",
+            )  # fmt: skip
+            return nan_where_bad(self.model, on_error, call, {"q": q, "v": v, "tau": tau}, forces)
+        wrenches = check_wrenches(self.model, q, forces, reference)
+        parts = force_parts(self.model, passive)
+        return discretize_in_stages(self.model, SCHEMES[method], q, v, tau, dt, wrenches, parts)
 
     @cached_property
     def _step_keys(self) -> tuple[dict[str, RequestKey], dict[str, RequestKey]]:

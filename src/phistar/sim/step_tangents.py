@@ -13,15 +13,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from phistar.arguments import checked_state, refuse_singular, require_time
 from phistar.arrays import Array
-from phistar.derivatives.discrete import discretize_implicitly
+from phistar.derivatives.discrete import Discretization, discretize_implicitly
 from phistar.derivatives.first import linearize
 from phistar.derivatives.lie_jacobians import right_jacobian, step_adjoint
 from phistar.derivatives.parameter_columns import ParameterColumns
 from phistar.derivatives.passive_terms import linearized_with_passive
 from phistar.joint_physics.passive_forces import with_passive_force
 from phistar.kinematics import integrate_unchecked
+from phistar.model.configuration import Coordinates
+from phistar.model.kinematic_loops import require_tree
 from phistar.model.model import Model
+from phistar.model.wrenches import Wrenches, check_batch, check_numbers
 from phistar.scalar.trace.state_update import StateUpdate
 from phistar.sim.manifold import is_euclidean, lie_bracket
 from phistar.sim.schemes import EvaluateRates, Scheme
@@ -76,9 +80,61 @@ def step_tangents(
         dt: Their length [s].
         parts: Those of the joint physics that act: springs and damping.
     """
-    model = columns.model
     if scheme.implicit and parts:
         return _implicit_tangents(columns, state, dt, parts)
+    end, nv = _end_of_step(columns, scheme, state, dt, parts, None), columns.model.nv
+    whole = np.concatenate([end.along_q, end.v.along], axis=-2)
+    return StepTangents(whole[..., : 2 * nv], whole[..., 2 * nv : 3 * nv], whole[..., 3 * nv :])
+
+
+def discretize_in_stages(
+    model: Model,
+    scheme: Scheme,
+    q: Coordinates,
+    v: Coordinates,
+    tau: Coordinates,
+    dt: float,
+    wrenches: Wrenches | None = None,
+    parts: tuple[str, ...] = (),
+) -> Discretization:
+    """A step of an explicit scheme and its exact derivatives; see ``Robot.discretize``.
+
+    Args:
+        model: The robot, a tree.
+        scheme: A scheme with fixed steps.
+        q, v, tau: (..., nq), (..., nv), (..., nv).
+        dt: Its length [s].
+        wrenches: On frames, held during the step.
+        parts: Those of the joint physics that act at every stage.
+    """
+    require_time("dt", dt)
+    require_tree(model, "linearize")
+    refuse_singular(model)
+    arrays = checked_state(model, q=q, v=v, tau=tau)
+    named = dict(zip(("q", "v", "tau"), arrays, strict=True))
+    check_batch(model, named, wrenches)
+    check_numbers(model, named, wrenches)
+    batch = np.broadcast_shapes(
+        *(x.shape[:-1] for x in arrays), () if wrenches is None else wrenches.batch
+    )
+    state = tuple(np.broadcast_to(x, (*batch, x.shape[-1])) for x in arrays)
+    end = _end_of_step(ParameterColumns(model, ()), scheme, state, float(dt), parts, wrenches)
+    whole, nv = np.concatenate([end.along_q, end.v.along], axis=-2), model.nv
+    found = end.q, end.v.value, whole[..., : 2 * nv], whole[..., 2 * nv :]
+    dtype = np.result_type(*arrays)
+    return Discretization(*(np.asarray(x, dtype) for x in found))
+
+
+def _end_of_step(
+    columns: ParameterColumns,
+    scheme: Scheme,
+    state: tuple[Array, ...],
+    dt: float,
+    parts: tuple[str, ...],
+    wrenches: Wrenches | None,
+) -> _Stage:
+    """The next state, and how it follows the start."""
+    model = columns.model
     q, v, tau = state
     start = _start(columns, q, v)
     stages = {0: start}
@@ -91,10 +147,8 @@ def step_tangents(
         at = stages[part.stage]
         velocities[part.stage] = at.v
         if not part.velocity_only:
-            rates[part.stage] = _rate(columns, at, tau, parts)
-    end, nv = stages[0], model.nv
-    whole = np.concatenate([end.along_q, end.v.along], axis=-2)
-    return StepTangents(whole[..., : 2 * nv], whole[..., 2 * nv : 3 * nv], whole[..., 3 * nv :])
+            rates[part.stage] = _rate(columns, at, tau, parts, wrenches)
+    return stages[0]
 
 
 def _start(columns: ParameterColumns, q: Array, v: Array) -> _Stage:
@@ -105,15 +159,22 @@ def _start(columns: ParameterColumns, q: Array, v: Array) -> _Stage:
     return _Stage(q, one[0], _Followed(v, one[1]))
 
 
-def _rate(columns: ParameterColumns, at: _Stage, tau: Array, parts: tuple[str, ...]) -> _Followed:
+def _rate(
+    columns: ParameterColumns,
+    at: _Stage,
+    tau: Array,
+    parts: tuple[str, ...],
+    wrenches: Wrenches | None,
+) -> _Followed:
     """Accelerations at a stage."""
     model, q, v = columns.model, at.q, at.v.value
     nv = model.nv
     if parts:
         pushed = with_passive_force(model, q, v, tau, parts)
-        found = linearized_with_passive(linearize(model, q, v, pushed), model, q, v, parts)
+        rigid = linearize(model, q, v, pushed, wrenches)
+        found = linearized_with_passive(rigid, model, q, v, parts)
     else:
-        found = linearize(model, q, v, tau)
+        found = linearize(model, q, v, tau, wrenches)
     along = found.vdot_q @ at.along_q + found.vdot_v @ at.v.along
     along[..., 2 * nv : 3 * nv] += found.vdot_tau
     along[..., 3 * nv :] -= found.vdot_tau @ columns.at(q, v, found.vdot)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,10 +14,12 @@ from phistar.arrays import Array
 from phistar.compile import joint_map, kernel
 from phistar.dynamics import with_wrenches
 from phistar.errors import ArgumentError
+from phistar.loops.held import Held
+from phistar.loops.link_loads import link_loads
 from phistar.loops.system import loop_system
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
-from phistar.model.wrenches import check_numbers, check_wrenches
+from phistar.model.wrenches import Wrenches, check_numbers, check_wrenches, link_forces
 from phistar.whole_system.link_blocks import by_joint, link_blocks
 from phistar.whole_system.loop_blocks import loop_blocks
 from phistar.whole_system.sparse_equations import WholeSystem
@@ -26,6 +29,11 @@ class HasWholeSystem:
     """Equations over all links of a robot."""
 
     model: Model
+
+    if TYPE_CHECKING:
+
+        @property
+        def _held(self) -> Held: ...
 
     def system(
         self,
@@ -74,6 +82,7 @@ class HasWholeSystem:
         v: Coordinates,
         vdot: Coordinates,
         *,
+        tau: Coordinates | None = None,
         forces: Mapping[str, ArrayLike] | None = None,
         reference: str = "world_aligned",
     ) -> Mapping[str, Array]:
@@ -83,26 +92,54 @@ class HasWholeSystem:
         the joint is its torque less what its rotor takes; of a joint of several in one (universal)
         that of the outermost. Fixed joints are part of links and have none.
 
+        On closed loops the wrenches of the loops push the links, too, and depend on the joint
+        forces under which the robot moves; where loops hold each other in tension they are those
+        of the shortest multipliers, and a warning says so.
+
         Args:
-            q, v, vdot: (..., nq), (..., nv), (..., nv).
+            q, v, vdot: (..., nq), (..., nv), (..., nv); on the loops, where there are some.
+            tau: (..., nv) joint forces under which a robot with loops moves so; default: those of
+                ``constrained_inverse_dynamics``. Trees have no choice: leave it out.
             forces, reference: As of ``inverse_dynamics``.
 
         Raises:
-            ArgumentError: The robot has closed loops: forces through its joints depend on theirs.
+            ArgumentError: ``tau`` does not give ``vdot``, or the robot has no loops.
+            LoopOpenError, LoopVelocityError: The motion is not on the loops.
+            UnderactuatedError: The actuators cannot give this acceleration.
         """
         model = self.model
-        if loop_system(model).count:
-            raise ArgumentError(
-                f"reaction_forces of robot '{model.name}' with loops: what its joints carry "
-                "depends on the loops' wrenches; give them as forces to robot.tree.reaction_forces"
-            )
         wrenches = check_wrenches(model, q, forces, reference)
+        if loop_system(model).count:
+            return self._reactions_on_loops(q, v, vdot, tau, wrenches)
+        if tau is not None:
+            raise ArgumentError(
+                f"reaction_forces of robot '{model.name}' takes no tau: it has no loops, and its "
+                "motion alone says what joints carry; leave tau out"
+            )
         q, v, vdot = checked_state(model, q=q, v=v, vdot=vdot)
         check_numbers(model, {"q": q, "v": v, "vdot": vdot}, wrenches)
         joints = joint_map(model)
         given = {"v": joints.spread(v), "vdot": joints.spread(vdot)}
         found = kernel("link_forces", model)(model, q, with_wrenches(given, wrenches))["f"]
         return by_joint(model, found)
+
+    def _reactions_on_loops(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        vdot: Coordinates,
+        tau: Coordinates | None,
+        wrenches: Wrenches | None,
+    ) -> Mapping[str, Array]:
+        """Forces through joints of the tree that the loops push as well."""
+        model, tree = self.model, loop_system(self.model).tree
+        pushed = link_loads(model, q, v, vdot, tau, wrenches, self._held)
+        q, v, vdot = checked_state(model, q=q, v=v, vdot=vdot)
+        if wrenches is not None:
+            pushed = pushed + link_forces(tree, q, wrenches)
+        joints = joint_map(tree)
+        given = {"v": joints.spread(v), "vdot": joints.spread(vdot), "f_ext": pushed}
+        return by_joint(tree, kernel("link_forces", tree)(tree, q, given)["f"])
 
 
 def _force_of_turning_rotors(model: Model, q: Array, v: Array) -> Array:

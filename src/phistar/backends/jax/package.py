@@ -5,16 +5,19 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from phistar.arrays import Array
-from phistar.errors import ArgumentError, MissingExtraError
+from phistar.errors import ArgumentError, MissingExtraError, require_version
 
 JaxArray = Any
 """An array of JAX, or a tree of them; its types are known only where it is installed."""
+OLDEST = (0, 10)
+"""The first version whose foreign functions and primitives are what we use."""
 PRECISIONS = ("float32", "float64", "complex64", "complex128")
 
 
@@ -23,17 +26,24 @@ def jax() -> Any:
 
     Raises:
         MissingExtraError: It is not installed.
+        PackageVersionError: It is too old.
     """
     try:
         import jax
         import jax.numpy
     except ImportError:
         raise MissingExtraError("jax", "jax", "the backend 'jax'") from None
+    _require(jax.__version__)
     return jax
 
 
+@cache
+def _require(version: str) -> None:
+    require_version("jax", version, OLDEST, "jax")
+
+
 def jax_extension() -> Any:
-    """What primitives of one's own are made with: ``.core .ad .batching .mlir .ffi .ShapedArray``.
+    """What primitives of one's own are made with: ``.core .ad .batching .mlir .ffi`` and so on.
 
     Raises:
         MissingExtraError: JAX is not installed.
@@ -43,9 +53,10 @@ def jax_extension() -> Any:
     from jax.core import ShapedArray
     from jax.extend import core
     from jax.interpreters import ad, batching, mlir
+    from jaxlib.mlir.dialects import sdy
 
     return SimpleNamespace(
-        core=core, ad=ad, batching=batching, mlir=mlir, ffi=ffi, ShapedArray=ShapedArray
+        core=core, ad=ad, batching=batching, mlir=mlir, sdy=sdy, ffi=ffi, ShapedArray=ShapedArray
     )
 
 

@@ -45,7 +45,7 @@ def function(
         frame: That of ``"frame_pose"``.
         samples: Columns of arguments and result: so many states in one call. By default one.
         engine: ``"callback"``: machine code through Python. ``"c"``: C that is compiled here and
-            loaded by ``casadi.external``, no Python while it runs; for dynamics.
+            loaded by ``casadi.external``, no Python while it runs.
         directory: Where C files and library go; by default one that is removed at the end.
 
     Returns:
@@ -54,6 +54,7 @@ def function(
 
     Raises:
         MissingExtraError: CasADi is not installed.
+        PackageVersionError: It is too old.
         UnknownNameError: There is no such quantity, frame or engine.
         LoopError: The robot closes loops.
         ArgumentError: A frame is missing, a joint kind is not known, or there is no C compiler.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""C around exported programs: a robot's dynamics in the form in which CasADi calls functions.
+"""C around exported programs: a robot's quantities in the form in which CasADi calls functions.
 
 A function of CasADi in C is ``int f(const double **arg, double **res, long long *iw, double *w,
 int mem)`` with others beside it that tell its arguments. Any pointer may be NULL: an argument that
@@ -8,6 +8,7 @@ is zero, a result that nobody wants. Matrices are nonzeros, column by column.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,7 @@ _HEAD = """\
 
 #define NQ {nq}
 #define NV {nv}
+#define SIZE {size}
 #define SAMPLES {samples}
 
 static const double *given(const double *x, int sample, int size, double *zero)
@@ -42,22 +44,6 @@ static void keep(const double *dense, const int *places, int count, double *out,
     if (out) for (int k = 0; k < count; ++k) out[(size_t)sample * count + k] = dense[places[k]];
 }}
 
-/* a += sign * b* c */
-static void add_product(double *a, const double *b, const double *c, double sign)
-{{
-    for (int l = 0; l < NV; ++l)
-        for (int i = 0; i < NV; ++i) {{
-            const double factor = sign * b[l * NV + i];
-            for (int j = 0; j < NV; ++j) a[i * NV + j] += factor * c[l * NV + j];
-        }}
-}}
-
-static void transpose(const double *a, double *out)
-{{
-    for (int i = 0; i < NV; ++i)
-        for (int j = 0; j < NV; ++j) out[j * NV + i] = a[i * NV + j];
-}}
-
 /* Quaternions of any length are made unit. */
 static void unit(const double *q, double *out)
 {{
@@ -71,64 +57,6 @@ _QUATERNION = """\
         const double scale = 1.0 / sqrt(x[0] * x[0] + x[1] * x[1] + x[2] * x[2] + x[3] * x[3]);
         for (int i = 0; i < 4; ++i) x[i] *= scale;
     }}
-"""
-
-
-_INVERSE_SECOND = """\
-/* Second derivatives of u · inverse dynamics, column by column along unit steps of q, then of v. */
-static void inverse_second(const double *q, const double *v, const double *vdot, const double *u,
-                           double *qq, double *vq, double *vv, double *mass_q, double *scratch)
-{{
-    double *dq = scratch, *dv = dq + NV, *dvdot = dv + NV;
-    double *w_q = dvdot + NV, *w_v = w_q + NV, *w_vdot = w_v + NV;
-    double *work = w_vdot + NV;
-    const double *w = u;
-    (void)work;
-    memset(dq, 0, 3 * NV * sizeof *dq);
-    for (int k = 0; k < 2 * NV; ++k) {{
-        double *unit_step = (k < NV ? dq : dv) + k % NV;
-        *unit_step = 1.0;
-        {hvp};
-        *unit_step = 0.0;
-        for (int i = 0; i < NV; ++i) {{
-            const int place = i * NV + k % NV;
-            if (k < NV) {{
-                qq[place] = w_q[i];
-                vq[place] = w_v[i];
-                mass_q[place] = w_vdot[i];
-            }} else {{
-                vv[place] = w_v[i];
-            }}
-        }}
-    }}
-}}
-"""
-
-_SECOND_OF_INVERSE = """\
-        inverse_second(q, v, vdot, w_in, qq, vq, vv, mass_q, work);
-        transpose(vq, qv);
-        transpose(mass_q, q_mass);
-"""
-
-_SECOND_OF_FORWARD = """\
-        {linearize};
-        for (int i = 0; i < NV; ++i) {{
-            u[i] = 0.0;
-            for (int j = 0; j < NV; ++j) u[i] += vdot_tau[i * NV + j] * w_in[j];
-        }}
-        inverse_second(q, v, vdot, u, qq, vq, vv, m_q, work);
-        memset(mass_q, 0, NV * NV * sizeof *mass_q);
-        add_product(mass_q, vdot_tau, m_q, -1.0);
-        transpose(mass_q, q_mass);
-        add_product(qq, m_q, vdot_q, 1.0);
-        add_product(qq, vdot_q, m_q, 1.0);
-        add_product(vq, vdot_v, m_q, 1.0);
-        for (int i = 0; i < NV * NV; ++i) {{
-            qq[i] = -qq[i];
-            vq[i] = -vq[i];
-            vv[i] = -vv[i];
-        }}
-        transpose(vq, qv);
 """
 
 
@@ -170,7 +98,7 @@ class CoreFunction:
         )
 
 
-def _call(face: Interface, names: Mapping[str, str] = {}) -> str:
+def call_of(face: Interface, names: Mapping[str, str] = {}) -> str:
     """A call of an exported function on variables of the same names."""
     arrays = [names.get(name, name) for name, _, _ in (*face.inputs, *face.outputs)]
     return f"{face.name}({', '.join([*arrays, 'work'] if face.work_entries else arrays)})"
@@ -182,11 +110,11 @@ def _places(pattern: Array) -> list[int]:
     return [int(place) for place in rows * pattern.shape[1] + columns]
 
 
-class GlueWriter:
+class GlueWriter(ABC):
     """The C file of a quantity's four functions.
 
     Args:
-        quantity: Inverse or forward dynamics of a robot.
+        quantity: Of a robot.
         samples: In one call.
         name: What names of functions begin with.
         patterns: CasADi's sparsities in compressed form, by kind: of the arguments, and of the
@@ -203,33 +131,43 @@ class GlueWriter:
         self._quantity, self._samples, self._name = quantity, samples, name
         self._patterns = patterns
         self._model = quantity.robot.model
-        forward = quantity.name == "forward_dynamics"
-        self._programs = {
-            "value": quantity.name,
-            "first": "linearize" if forward else "linearize_inverse",
-            "products": f"{quantity.name}_vjp",
-            "second": "inverse_dynamics_hvp",
+        programs = self._programs()
+        made = {
+            kind: function_c(self._model, program, "world_aligned")
+            for kind, program in programs.items()
         }
-        made = {kind: function_c(self._model, program) for kind, program in self._programs.items()}
-        self.sources = {self._programs[kind]: source for kind, (source, _) in made.items()}
         self._faces = {kind: face for kind, (_, face) in made.items()}
-        self._forward = forward
+        self.sources = {face.name: source for source, face in made.values()}
         self._work = max(face.work_entries for face in self._faces.values())
+
+    _scratch = 0
+    """Numbers of workspace before what programs need."""
+
+    @abstractmethod
+    def _programs(self) -> Mapping[str, str]:
+        """Programs to export, by what the glue calls them."""
+
+    @abstractmethod
+    def _support(self) -> str:
+        """C before the four functions."""
+
+    @abstractmethod
+    def _functions(self) -> Sequence[CoreFunction]:
+        """Value, first derivatives, products, second derivatives."""
 
     def text(self) -> str:
         """The file."""
         head = _HEAD.format(
             nq=self._model.nq,
             nv=self._model.nv,
+            size=self._quantity.size,
             samples=self._samples,
             quaternions="".join(
                 _QUATERNION.format(start=start) for _, start in quaternion_starts(self._model)
             ),
         )
         declared = [f"{self._prototype(face)};" for face in self._faces.values()]
-        hvp = _call(self._faces["second"])
-        functions = [self._value(), self._first(), self._products(), self._second()]
-        parts = [head, *declared, _INVERSE_SECOND.format(hvp=hvp), *(f.text() for f in functions)]
+        parts = [head, *declared, self._support(), *(f.text() for f in self._functions())]
         return "\n".join(parts) + "\n"
 
     @staticmethod
@@ -248,14 +186,15 @@ class GlueWriter:
         scratch = {"q": self._model.nq, **locals_}
         lines = ["    (void)iw;", "    (void)mem;"]
         place = 0
-        for array, size in {**{f"{x}_zero": self._model.nq for x in inputs}, **scratch}.items():
+        most = max(self._model.nq, self._quantity.size)
+        for array, size in {**{f"{x}_zero": most for x in inputs}, **scratch}.items():
             lines.append(f"    double *{array} = workspace + {place};")
             place += size
         lines.append(f"    double *work = workspace + {place};")
         lines.append("    (void)work;")
         lines.append("    for (int s = 0; s < SAMPLES; ++s) {")
         for k, x in enumerate(inputs):
-            size = "NQ" if x == "q" else "NV"
+            size = {"q": "NQ", "w_in": "SIZE"}.get(x, "NV")
             if x == "q":
                 lines.append(f"        unit(given(arg[{k}], s, {size}, q_zero), q);")
             else:
@@ -264,18 +203,9 @@ class GlueWriter:
         lead = f"int {name}(const double **arg, double **res, long long *iw, double *workspace, "
         lines = [*tables, lead + "int mem)", "{", *lines, body.rstrip("\n"), "    }"]
         lines += ["    return 0;", "}"]
-        # Inverse second derivatives take six vectors before what programs need.
-        work = place + 6 * self._model.nv + self._work
+        work = place + self._scratch + self._work
         given = [*self._patterns["inputs"], *(self._patterns["weights"] if weighted else [])]
         return CoreFunction(name, given, self._patterns[kind], "\n".join(lines), work)
-
-    def _value(self) -> CoreFunction:
-        result = self._quantity.output
-        body = (
-            f"        {_call(self._faces['value'])};\n"
-            f"        if (res[0]) memcpy(res[0] + s * NV, {result}, NV * sizeof *{result});"
-        )
-        return self._function("value", {result: self._model.nv}, body)
 
     def _tables(self, kind: str, patterns: Iterable[Array]) -> list[str]:
         tables = []
@@ -284,54 +214,6 @@ class GlueWriter:
             numbers = ", ".join(map(str, places or [0]))
             tables.append(f"static const int {kind}_places{k}[] = {{{numbers}}};")
         return tables
-
-    def _first(self) -> CoreFunction:
-        n, output = self._model.nv, self._quantity.output
-        outputs = [name for name, _, _ in self._faces["first"].outputs]
-        sizes = {name: n if name == output else n * n for name in outputs}
-        lines = [f"        {_call(self._faces['first'])};"]
-        patterns = self._quantity.first_patterns
-        for k, (argument, pattern) in enumerate(patterns.items()):
-            lines.append(
-                f"        keep({output}_{argument}, first_places{k}, {int(pattern.sum())}, "
-                f"res[{k}], s);"
-            )
-        tables = self._tables("first", patterns.values())
-        return self._function("first", sizes, "\n".join(lines), tables)
-
-    def _products(self) -> CoreFunction:
-        n = self._model.nv
-        names = {f"w_{x}": n for x in self._quantity.inputs}
-        lines = [f"        {_call(self._faces['products'], {'w': 'w_in'})};"]
-        for k, array in enumerate(names):
-            lines.append(
-                f"        if (res[{k}]) memcpy(res[{k}] + s * NV, {array}, NV * sizeof *{array});"
-            )
-        return self._function("products", names, "\n".join(lines))
-
-    def _second(self) -> CoreFunction:
-        n = self._model.nv
-        matrices = ["qq", "qv", "vq", "vv", "mass_q", "q_mass"]
-        sizes = dict.fromkeys(matrices, n * n)
-        third = self._quantity.inputs[-1]
-        if self._forward:
-            outputs = [name for name, _, _ in self._faces["first"].outputs]
-            sizes |= {name: n if name == "vdot" else n * n for name in outputs}
-            sizes |= {"m_q": n * n, "u": n}
-            body = _SECOND_OF_FORWARD.format(linearize=_call(self._faces["first"]))
-        else:
-            body = _SECOND_OF_INVERSE
-        held = {
-            ("q", "q"): "qq", ("q", "v"): "qv", ("v", "q"): "vq", ("v", "v"): "vv",
-            ("q", third): "q_mass", (third, "q"): "mass_q",
-        }  # fmt: skip
-        patterns = self._quantity.second_patterns
-        for k, (pair, pattern) in enumerate(patterns.items()):
-            body += (
-                f"        keep({held[pair]}, second_places{k}, {int(pattern.sum())}, "
-                f"res[{k}], s);\n"
-            )
-        return self._function("second", sizes, body, self._tables("second", patterns.values()))
 
 
 def compressed(sparsity: Any) -> list[int]:

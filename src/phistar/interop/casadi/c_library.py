@@ -17,7 +17,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from phistar.backends.c.tokens import identifier
 from phistar.errors import ArgumentError
+from phistar.interop.casadi.c_configurations import ConfigurationWriter, has_recipe
+from phistar.interop.casadi.c_dynamics import DynamicsWriter
 from phistar.interop.casadi.c_glue import GlueWriter, compressed
 from phistar.interop.casadi.casadi_package import casadi
 from phistar.interop.casadi.casadi_quantities import CasadiQuantity
@@ -34,25 +37,22 @@ def external(
     """The function of CasADi that a compiled library has.
 
     Args:
-        quantity: Inverse or forward dynamics of a robot.
+        quantity: Of a robot.
         samples: In one call.
         directory: Where files go; None: one that is removed when Python ends.
 
     Raises:
-        ArgumentError: There is no compiler, it fails, or the quantity has no C.
+        ArgumentError: There is no compiler, or it fails.
     """
-    if quantity.name not in ("forward_dynamics", "inverse_dynamics"):
-        raise ArgumentError(
-            f"engine 'c' is for forward_dynamics and inverse_dynamics, not {quantity.name}: "
-            "use engine='callback'"
-        )
     compiler = _compiler()
     place = Path(tempfile.mkdtemp(dir=_scratch().name) if directory is None else directory)
     place.mkdir(parents=True, exist_ok=True)
     layout = Layout(quantity, samples)
-    name = quantity.name
+    frame = getattr(quantity, "frame", "")
+    name = identifier(f"{quantity.name}_{frame}" if frame else quantity.name, "quantity")
     core = f"phistar_{name}"
-    writer = GlueWriter(quantity, samples, core, _sparsities(layout))
+    kind: type[GlueWriter] = ConfigurationWriter if has_recipe(quantity) else DynamicsWriter
+    writer = kind(quantity, samples, core, _sparsities(layout))
     files = {f"{program}.c": source for program, source in writer.sources.items()}
     files[f"{core}.c"] = writer.text()
     for file, text in files.items():
@@ -60,8 +60,8 @@ def external(
     objects = [_compiled(compiler, place / file) for file in files]
     base = _linked(compiler, place / f"{core}.so", objects)
     composer = Composer(layout)
-    kinds = ("value", "first", "products", "second")
-    composer.functions = Functions(*(_load(f"{core}_{kind}", base) for kind in kinds))
+    parts = ("value", "first", "products", "second")
+    composer.functions = Functions(*(_load(f"{core}_{part}", base) for part in parts))
     generated = _generated(composer, name, place)
     whole = _linked(compiler, place / f"{name}.so", [*objects, _compiled(compiler, generated)])
     return _load(name, whole)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from phistar.arrays import Array
-from phistar.errors import ArgumentError, MissingExtraError
+from phistar.errors import MissingExtraError, require_version
 
 OLDEST = (3, 6)
 """Since then Jacobians have an output for each pair of output and input."""
@@ -26,26 +26,15 @@ def casadi() -> Any:
 
     Raises:
         MissingExtraError: It is not installed.
-        ArgumentError: It is too old.
+        PackageVersionError: It is too old.
     """
     try:
         import casadi as found
     except ImportError:
         raise MissingExtraError("casadi", "casadi", "phistar.interop.casadi") from None
     package: Any = found
-    check_version(package.__version__)
+    require_version("casadi", package.__version__, OLDEST, "casadi")
     return package
-
-
-def check_version(version: str) -> None:
-    """Refuse versions of CasADi whose functions have another interface."""
-    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
-    if numbers < OLDEST:
-        wanted = ".".join(map(str, OLDEST))
-        raise ArgumentError(
-            f"phistar.interop.casadi needs CasADi {wanted} or newer, this is {version}: "
-            'pip install --upgrade "phistar[casadi]"'
-        )
 
 
 @dataclass(frozen=True)

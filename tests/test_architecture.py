@@ -110,8 +110,8 @@ LAYERS: dict[str, tuple[str, str]] = {
     "testing": (f"{BASE} {LEVELS} compile robot robots", "numpy"),
     "control": ("errors reprs spatial model derivatives loops robot sim", "numpy scipy rich"),
     "ident": (
-        "errors file_packages whole_files progress reprs spatial model arguments joint_physics "
-        "derivatives robot sim drawing",
+        "errors file_packages whole_files progress reprs spatial model arguments backends "
+        "joint_physics derivatives robot sim drawing",
         "numpy scipy",
     ),
     "scale": (

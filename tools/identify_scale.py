@@ -16,7 +16,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -24,21 +24,24 @@ from typing import Any
 
 import numpy as np
 import zarr
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, as_completed
 
 import phistar
 from phistar import ident, scale
+from phistar.progress import progress_bar
 from phistar.scale.final_code import final_code
 from tools.identification import Verdicts
 from tools.identify_logs import random_motion, torque_noise, true_robot
 
 ROWS = 10**8
-CHUNK = 250_000
-"""Rows of a chunk of the store."""
+CHUNK = 1 << 17
+"""Rows of a chunk of the store: as many as of a task of an arm's identification."""
 PART = 10**6
 """Rows that are identified in memory, too."""
 TIMED = 4 * 10**6
 """Rows that are identified by one worker and by two."""
+ROUNDS = 3
+"""Times that both are timed."""
 DT = 1e-3
 REST = 0.02
 """Speed up to which a joint is at rest [rad/s]."""
@@ -90,7 +93,7 @@ def peak_memory() -> float:
 @contextmanager
 def workers(count: int) -> Iterator[Client]:
     """A cluster of processes with one thread each on this machine."""
-    told: dict[str, Any] = {"host": "127.0.0.1", "dashboard_address": None}
+    told: dict[str, Any] = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
     with (
         LocalCluster(n_workers=count, threads_per_worker=1, memory_limit=None, **told) as cluster,
         Client(cluster) as client,
@@ -107,6 +110,16 @@ def identified(robot: phistar.Robot, path: str, client: Client | None) -> tuple[
     return found, time.perf_counter() - begin
 
 
+def shown(found: Iterable[Any], count: int) -> Iterator[Any]:
+    """The chunks that are made, with a bar, or a line for each tenth where nobody sees bars."""
+    with progress_bar(sys.stderr.isatty(), "making the log", count, "chunks") as advance:
+        for number, each in enumerate(found, 1):
+            yield each
+            advance(1)
+            if not sys.stderr.isatty() and 10 * number // count > 10 * (number - 1) // count:
+                print(f"     {number} of {count} chunks are made", flush=True)
+
+
 def whole_log(name: str, path: str, rows: int, count: int, verdicts: Verdicts) -> None:
     """Made and identified by all workers."""
     robot = phistar.load(name)
@@ -114,8 +127,8 @@ def whole_log(name: str, path: str, rows: int, count: int, verdicts: Verdicts) -
     with workers(count) as client:
         begin = time.perf_counter()
         chunks = range(-(-rows // CHUNK))
-        futures = client.map(partial(make_chunk, path, name, rows), chunks)
-        made = sum(client.gather(futures))
+        futures = client.map(partial(make_chunk, path, name, rows), chunks, pure=False)
+        made = sum(each for _, each in shown(as_completed(futures, with_results=True), len(chunks)))
         seconds = time.perf_counter() - begin
         size = sum(x.nbytes for _, x in zarr.open_group(path, mode="r").arrays())
         print(f"     {made:.3g} rows of {name}, {size / 1e9:.2f} GB, made in {seconds:.0f} s")
@@ -150,19 +163,26 @@ def same_as_in_memory(name: str, path: str, folder: str, rows: int, verdicts: Ve
 
 
 def efficiency(name: str, path: str, folder: str, rows: int) -> None:
-    """The same rows by one worker and by two, after each has compiled."""
+    """The same rows by one worker and by two in turn, after each has compiled; least times."""
     robot, part = phistar.load(name), beginning(path, f"{folder}/timed.zarr", min(TIMED, rows))
     warm = beginning(path, f"{folder}/warm.zarr", min(CHUNK, rows))
-    seconds = {}
-    for count in (1, 2):
-        with workers(count) as client:
+    seconds: dict[int, list[float]] = {1: [], 2: []}
+    worked: dict[int, list[float]] = {1: [], 2: []}
+    with workers(1) as one, workers(2) as two:
+        clients = {1: one, 2: two}
+        for client in clients.values():
             identified(robot, warm, client)
-            seconds[count] = identified(robot, part, client)[1]
-    found = seconds[1] / (2.0 * seconds[2])
+        for _ in range(ROUNDS):
+            for count, client in clients.items():
+                before = sum(client.run(time.process_time).values())
+                seconds[count].append(identified(robot, part, client)[1])
+                worked[count].append(sum(client.run(time.process_time).values()) - before)
+    (first, second), (alone, both) = (map(min, each.values()) for each in (seconds, worked))
     print(
-        f"     {min(TIMED, rows):.0e} rows: one worker {seconds[1]:.1f} s, two {seconds[2]:.1f} s: "
-        f"efficiency {found:.2f} (aim {AIM:g} on an idle machine; load {os.getloadavg()[0]:.1f} "
-        f"on {os.cpu_count()} cores)",
+        f"     {min(TIMED, rows):.0e} rows: one worker {first:.1f} s, two {second:.1f} s: "
+        f"efficiency {first / (2.0 * second):.2f} (aim {AIM:g} on an idle machine; load "
+        f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores); processors of workers {alone:.1f} "
+        f"and {both:.1f} s",
         flush=True,
     )
 

@@ -4,16 +4,25 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 
 def write_whole(path: Path, text: str) -> None:
     """Replace a file in one step, so that nobody sees half of it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    write_all({path: text})
+
+
+def write_all(texts: Mapping[Path, str]) -> None:
+    """Replace several files, or none if one of them cannot be written."""
+    temporary = {path: path.with_name(f".{path.name}.{os.getpid()}") for path in texts}
     try:
-        with open(temporary, "x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.replace(temporary, path)
+        for path, text in texts.items():
+            with open(temporary[path], "x", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+        for path in texts:
+            os.replace(temporary[path], path)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        for path in temporary.values():
+            path.unlink(missing_ok=True)
         raise

@@ -93,3 +93,43 @@ def test_a_bad_log_is_one_line(
         assert text in said.err
         assert said.err.count("\n") == 1
         assert [path.name for path in tmp_path.iterdir()] == ["log.npz"]
+
+
+def test_both_files_or_neither(motion: dict[str, Array], tmp_path: Path) -> None:
+    """A page that cannot be written leaves no robot behind, nor parts of files."""
+    log, out, page = tmp_path / "log.npz", tmp_path / "found.urdf", tmp_path / "page.html"
+    np.savez(log, **motion)
+    page.mkdir()
+    command = ["identify", "double_pendulum", str(log), "--out", str(out), "--report", str(page)]
+    assert main([*command, "--force"]) != 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["log.npz", "page.html"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("log.csv", b"t,q.shoulder,q.elbow\n1,2,3\n1,2\n", "line 3 has 2 cells, and the first 3"),
+        ("log.npz", b"", "cannot be read as a .npz log"),
+        ("log.csv", b"", "its first line is empty"),
+    ],
+)
+def test_damaged_files(
+    name: str, text: bytes, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line, nothing written."""
+    (tmp_path / name).write_bytes(text)
+    out = tmp_path / "found.urdf"
+    assert main(["identify", "double_pendulum", str(tmp_path / name), "--out", str(out)]) == 1
+    err = capsys.readouterr().err
+    assert said in err
+    assert len(err.splitlines()) == 1
+    assert not out.exists()
+
+
+def test_complex_numbers_are_no_log(
+    motion: dict[str, Array], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Imaginary parts are not dropped."""
+    np.savez(tmp_path / "log.npz", **{**motion, "q": motion["q"] + 1j})
+    assert main(["identify", "double_pendulum", str(tmp_path / "log.npz")]) == 1
+    assert "q has dtype complex128, expected real numbers" in capsys.readouterr().err

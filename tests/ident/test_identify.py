@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """From a log to a robot: estimates, error bars, possible bodies, a page, clear refusals."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -352,3 +355,74 @@ def test_one_sample_is_too_few(recorded: Recorded) -> None:
     log = (recorded.q[:1], recorded.v[:1], recorded.vdot[:1], recorded.tau[:1])
     with pytest.raises(ArgumentError, match="2 rows for 13 base parameters"):
         ident.identify(recorded.known, *log, folds=1)
+
+
+_SAME_BITS = """
+import hashlib
+import numpy as np
+import phistar
+from phistar import ident
+
+robot = phistar.load("ur5")
+rng = np.random.default_rng(1)
+q = robot.random_configuration(rng, 9000)
+v, vdot = rng.normal(size=(2, *q.shape))
+tau = robot.inverse_dynamics(q, v, vdot) + rng.normal(size=q.shape)
+found = ident.identify(robot, q, v, vdot, tau, folds=2)
+told = hashlib.sha256(found.fit.beta.tobytes() + found.fit.covariance.tobytes())
+told.update(found.parameters.tobytes())
+print(told.hexdigest())
+"""
+
+
+def test_threads_do_not_matter() -> None:
+    """The same bits with one thread of ours and of BLAS, and with two."""
+    said = set()
+    for threads in ("1", "2"):
+        told = {"OPENBLAS_NUM_THREADS": threads, "PHISTAR_THREADS": threads, "PHISTAR_TIER": "wait"}
+        done = subprocess.run(
+            [sys.executable, "-c", _SAME_BITS],
+            env={**os.environ, **told},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        said.add(done.stdout)
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"folds": 3000}, "the log has 2500 samples, and 3000 folds take one each"),
+        ({"folds": 2.5}, "folds is 2.5, expected 1 or more"),
+        ({"rest_speed": np.nan}, "rest_speed is nan, expected one number that is not negative"),
+        ({"rest_speed": [1.0, 2.0, 3.0]}, "rest_speed is .*, or 2 of them"),
+        ({"friction": "viscous"}, r"friction is 'viscous', expected several names: \['viscous'\]"),
+        ({"method": "energy", "dt": DT, "window": np.nan}, "window is nan, expected a time"),
+    ],
+)
+def test_options_that_do_not_fit(
+    recorded: Recorded, tau: Array, options: dict[str, object], said: str
+) -> None:
+    """Each is named in one line."""
+    log = (recorded.q, recorded.v, recorded.vdot, tau)
+    with pytest.raises(ArgumentError, match=said):
+        ident.identify(recorded.known, *log, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("samples", [1, 2])
+def test_fewer_samples_than_folds(recorded: Recorded, tau: Array, samples: int) -> None:
+    """A log of one sample is refused by its length."""
+    log = (x[:samples] for x in (recorded.q, recorded.v, recorded.vdot, tau))
+    with pytest.raises(ArgumentError, match=f"the log has {samples} sample.*a motion takes many"):
+        ident.identify(recorded.known, *log)
+
+
+@pytest.mark.parametrize("which", ["v", "tau"])
+def test_numbers_that_are_too_large(recorded: Recorded, tau: Array, which: str) -> None:
+    """Squares that overflow are said, and not handed to LAPACK."""
+    log = {"q": recorded.q, "v": recorded.v, "vdot": recorded.vdot, "tau": tau}
+    log[which] = 1e200 * log[which]
+    with pytest.raises(ArgumentError, match="so large that their squares are not finite"):
+        ident.identify(recorded.known, **log)

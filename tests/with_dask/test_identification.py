@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ import zarr
 import phistar
 from phistar import Robot, ident, scale
 from phistar.arrays import Array
-from phistar.errors import ArgumentError, UnknownNameError
+from phistar.errors import ArgumentError, ShapeError, UnknownNameError
 from phistar.scale.final_code import final_code
 from phistar.thresholds import POLICY
 
@@ -73,6 +76,52 @@ def test_same_bits_as_in_memory(
     assert found.robot.model == expected.robot.model
 
 
+def test_any_tasks_and_workers_give_the_same_bits(
+    pendulum: Robot, tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chunks of the store, sizes of tasks, threads, two workers, and one that is killed."""
+    rng = np.random.default_rng(4)
+    q, v, vdot = rng.normal(size=(3, 70_000, 2))
+    tau = pendulum.inverse_dynamics(q, v, vdot) + 0.01 * rng.normal(size=q.shape)
+    arrays = {"q": q, "v": v, "vdot": vdot, "tau": tau}
+    options: dict[str, Any] = {"folds": 2, "rest_speed": 0.0, "consistent": False}
+    with final_code():
+        expected = ident.identify(pendulum, *arrays.values(), **options)
+    for chunk in (9_000, 70_000):
+        group = zarr.open_group(str(tmp_path / f"{chunk}.zarr"), mode="w")
+        for name, array in arrays.items():
+            group.create_array(name, data=array, chunks=(chunk, 2))
+
+    def check(chunk: int, pieces: int, **where: Any) -> None:
+        size = POLICY.identification_piece_samples * 8 * 8 * pieces
+        monkeypatch.setitem(vars(POLICY), "task_bytes", size)
+        found = scale.identify(pendulum, str(tmp_path / f"{chunk}.zarr"), **where, **options)
+        np.testing.assert_array_equal(found.fit.beta, expected.fit.beta)
+        np.testing.assert_array_equal(found.fit.covariance, expected.fit.covariance)
+
+    check(9_000, 1, threads=1, progress=False)
+    check(70_000, 5, threads=3, progress=False)
+    check(9_000, 2, scheduler=cluster, progress=False)
+    killed: list[int] = []
+
+    @contextmanager
+    def killing(*_: object) -> Iterator[Callable[[int], None]]:
+        """A progress bar; at the fourth task that is done a worker is killed."""
+        workers, done = list(cluster.run(os.getpid).values()), []
+
+        def advance(count: int) -> None:
+            done.append(count)
+            if len(done) == 4:
+                os.kill(workers[0], signal.SIGKILL)
+                killed.append(workers[0])
+
+        yield advance
+
+    monkeypatch.setattr("phistar.scale.identification.progress_bar", killing)
+    check(9_000, 1, scheduler=cluster, progress=False)
+    assert killed
+
+
 PROGRAM = """
 import hashlib, sys
 import numpy as np
@@ -117,3 +166,32 @@ def test_what_does_not_fit(pendulum: Robot, stored: str, log: dict[str, Array]) 
     group.create_array("tau", data=log["tau"][:100], chunks=(1000, 2))
     with pytest.raises(ArgumentError, match=r"different numbers of rows.*tau 100"):
         scale.identify(pendulum, stored)
+
+
+def test_logs_that_are_none(
+    pendulum: Robot, stored: str, log: dict[str, Array], tmp_path: Path
+) -> None:
+    """Shapes, types, zeros, one sample, a damaged chunk: one line each."""
+
+    def refused(said: str, error: type[Exception] = ArgumentError, **changed: Array) -> None:
+        group = zarr.open_group(str(tmp_path / "bad.zarr"), mode="w")
+        for name, array in {**log, **changed}.items():
+            group.create_array(name, data=array, chunks=(1000, *array.shape[1:]))
+        with pytest.raises(error, match=said):
+            scale.identify(pendulum, str(tmp_path / "bad.zarr"), progress=False)
+
+    q, tau = log["q"], log["tau"]
+    refused(r"q has shape \(6000, 1\), a log of 'double_pendulum' needs", ShapeError, q=q[:, :1])
+    refused(r"tau has shape \(6000,\)", ShapeError, tau=tau[:, 0])
+    refused("q has dtype complex128, expected real", q=q + 0j)
+    refused("tau is zero everywhere", tau=0.0 * tau)
+    refused("the robot is at rest in the whole log", v=0.0 * q, vdot=0.0 * q)
+    refused("the log has 1 sample, and 5 folds", **{name: x[:1] for name, x in log.items()})
+    refused("so large that their squares", v=1e200 * q)
+    with pytest.raises(UnknownNameError, match="no array 'v'"):
+        scale.identify(pendulum, {"q": f"{stored}/q"})
+    with pytest.raises(ArgumentError, match="robot is 'panda', expected"):
+        scale.identify("panda", stored)  # type: ignore[arg-type]
+    (Path(stored) / "tau" / "c" / "5" / "0").write_bytes(b"junk")
+    with pytest.raises(ArgumentError, match="'tau' cannot be read there, rows"):
+        scale.identify(pendulum, stored, progress=False)

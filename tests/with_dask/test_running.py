@@ -278,3 +278,60 @@ def test_what_does_not_fit(
         scale.run(panda, "inverse_dynamics", store, out, scheduler=3, **QUIET)
     with pytest.raises(ArgumentError, match="on_error is 'ignore'"):
         scale.run(panda, "inverse_dynamics", store, out, on_error="ignore", **QUIET)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_results_do_not_go_where_inputs_are(panda: Robot, store: str, overwrite: bool) -> None:
+    """Neither into the store that is read, nor inside it, around it, or through a link."""
+    group = zarr.open_group(store, mode="r")
+    link = Path(store).parent / "link.zarr"
+    link.symlink_to(store)
+    arrays = {name: f"{store}/{name}" for name in ("q", "v", "vdot")}
+    for inputs in (store, group, arrays):
+        for out in (store, f"{store}/q", Path(store).parent, link):
+            with pytest.raises(ArgumentError, match="they would destroy each other"):
+                scale.run(panda, "inverse_dynamics", inputs, out, overwrite=overwrite, **QUIET)
+    assert group["q"].shape == (1003, 7)
+    assert np.isfinite(group["q"][:]).all()
+
+
+def test_overwriting_removes_stores_alone(panda: Robot, store: str, tmp_path: Path) -> None:
+    """A folder or file of something else stays; an empty folder is no loss."""
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    assert scale.run(panda, "inverse_dynamics", store, mine, overwrite=True, **QUIET).computed
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "thesis.txt").write_text("years")
+    for out in (other, other / "thesis.txt"):
+        with pytest.raises(ArgumentError, match="is no Zarr store, and overwrite=True would rem"):
+            scale.run(panda, "inverse_dynamics", store, out, overwrite=True, **QUIET)
+    with pytest.raises(ArgumentError, match=r"results cannot be written to .*: Not a directory"):
+        scale.run(panda, "inverse_dynamics", store, other / "thesis.txt" / "x", **QUIET)
+    assert (other / "thesis.txt").read_text() == "years"
+
+
+def test_arguments_that_are_missing_or_wrong(panda: Robot, store: str, tmp_path: Path) -> None:
+    """Before anything is written: arrays, options, rows, threads, addresses, inputs."""
+    out = tmp_path / "out.zarr"
+    q = {"q": f"{store}/q"}
+    cases: list[tuple[object, dict[str, Any], str]] = [
+        (q, {}, "inverse_dynamics: missing a required argument: 'v'"),
+        (store, {"options": {"nonsense": 3}}, "unexpected keyword argument 'nonsense'"),
+        (store, {"rows": 0}, "rows is 0, expected 1 or more"),
+        (store, {"rows": 2.5}, "rows is 2.5, expected 1 or more"),
+        (3, {}, "inputs is 3, expected a Zarr group"),
+    ]
+    for inputs, options, said in cases:
+        with pytest.raises(ArgumentError, match=said):
+            scale.run(panda, "inverse_dynamics", inputs, out, **{**QUIET, **options})
+    for options, said in [
+        ({"threads": 0}, "threads is 0, expected 1 or more"),
+        ({"scheduler": "nonsense"}, "no scheduler of Dask answers at 'nonsense'"),
+    ]:
+        with pytest.raises(ArgumentError, match=said):
+            scale.run(panda, "inverse_dynamics", store, out, **QUIET, **options)
+    with pytest.raises(UnknownNameError, match="no quantity 'name'") as caught:
+        scale.run(panda, "name", store, out, **QUIET)
+    assert "'name' or" not in str(caught.value)
+    assert not out.exists()

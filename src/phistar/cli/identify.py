@@ -20,7 +20,7 @@ from phistar.ident.columns import FRICTION
 from phistar.ident.identify_robot import METHODS
 from phistar.ident.robust import LOSSES
 from phistar.progress import progress_bar
-from phistar.whole_files import write_whole
+from phistar.whole_files import write_all
 
 EXAMPLE = "phistar identify panda log.mcap --out identified.urdf --report page.html"
 NAME_WIDTH = 19
@@ -138,12 +138,14 @@ def _say(text: str, stream: object) -> None:
 
 
 def _write(found: ident.Identification, options: argparse.Namespace) -> None:
-    """Make all files first, then write them, each in one step."""
-    text = found.robot.to_urdf() if options.out else ""
-    page = found.page() if options.report else ""
+    """Make all files first, then write them: all or none."""
+    texts = {}
     if options.out:
-        write_whole(Path(options.out), text)
+        texts[Path(options.out)] = found.robot.to_urdf()
+    if options.report:
+        texts[Path(options.report)] = found.page()
+    write_all(texts)
+    if options.out:
         print(f"{clean(options.out)}: {clean(found.robot.name)} as identified")
     if options.report:
-        write_whole(Path(options.report), page)
         print(f"{clean(options.report)}: estimates, error bars, residuals")

@@ -23,6 +23,7 @@ from phistar.arrays import Array
 from phistar.errors import ArgumentError
 from phistar.ident.base_parameters import BaseParameters
 from phistar.ident.columns import PER_BODY, Columns
+from phistar.ident.row_blocks import RowBlock
 from phistar.model.numpy_kinematics import body_poses
 from phistar.robot import Robot
 
@@ -104,7 +105,7 @@ class MomentumEquations(_Windows):
         """Base parameters of each row."""
         return self.base.support
 
-    def rows(self, first: int, last: int) -> tuple[list[Array], Array]:
+    def rows(self, first: int, last: int) -> tuple[list[RowBlock], Array]:
         """Rows [Δp - ∫(∂T/∂q - ∂U/∂q - friction) | ∫τ] of each joint."""
         q, v, tau = self._cut(first, last)
         columns, zero = self._full, np.zeros_like(v)
@@ -114,7 +115,7 @@ class MomentumEquations(_Windows):
         whole = moved + self._integral(resisting - velocity_columns(columns, q, v))
         wanted = self._integral(tau) - whole @ self._fixed
         found = [
-            np.column_stack([whole[:, entry, self._wanted[own]], wanted[:, entry]])
+            RowBlock.of(np.column_stack([whole[:, entry, self._wanted[own]], wanted[:, entry]]))
             for entry, own in enumerate(self.support)
         ]
         return found, np.ones(wanted.shape, dtype=bool)
@@ -133,7 +134,7 @@ class EnergyEquations(_Windows):
         """All base parameters; those that do no work have a column of zeros."""
         return (np.arange(len(self.base)),)
 
-    def rows(self, first: int, last: int) -> tuple[list[Array], Array]:
+    def rows(self, first: int, last: int) -> tuple[list[RowBlock], Array]:
         """Rows [ΔE + ∫ vᵀ friction | ∫ vᵀτ]."""
         q, v, tau = self._cut(first, last)
         columns = self._full
@@ -141,7 +142,7 @@ class EnergyEquations(_Windows):
         whole = self._ends(energy_columns(columns, q, v)) + self._integral(lost)
         wanted = self._integral(np.sum(v * tau, axis=-1)) - whole @ self._fixed
         rows = np.column_stack([whole[:, self._wanted], wanted])
-        return [rows], np.ones((len(rows), 1), dtype=bool)
+        return [RowBlock.of(rows)], np.ones((len(rows), 1), dtype=bool)
 
 
 def momentum_columns(columns: Columns, q: Array, v: Array) -> Array:

@@ -16,7 +16,7 @@ import numpy as np
 from phistar.arrays import Array
 from phistar.errors import ArgumentError
 from phistar.ident.columns import Columns
-from phistar.ident.triangles import triangle
+from phistar.ident.triangles import triangle, triangle_inverse
 from phistar.thresholds import POLICY
 
 STATES_PER_COLUMN = 1
@@ -116,7 +116,8 @@ def base_parameters(columns: Columns, seed: int = 0) -> BaseParameters:
             "masses of the robot differ too much"
         )
     counted = np.setdiff1d(np.arange(len(columns)), kept)
-    K = np.linalg.lstsq(R[:, kept], R[:, counted], rcond=None)[0]
+    both = triangle(np.concatenate([R[:, kept], R[:, counted]], axis=1))[:rank]
+    K = np.einsum("ij,jk->ik", triangle_inverse(both[:, :rank]), both[:, rank:])
     K[np.abs(K) < tolerance] = 0.0
     K = K * scale[counted] / scale[kept][:, None]
     return BaseParameters(columns, kept, counted, K, (float(pivots[rank - 1]), below))

@@ -102,6 +102,9 @@ class Columns:
         if active_loops(model.loops):
             cure = "identify robot.tree where its loops are open"
             raise LoopError(robot.name, "identification", model.loops, cure)
+        for name, given in (("friction", friction), ("bodies", bodies)):
+            if isinstance(given, str):
+                raise ArgumentError(f"{name} is {given!r}, expected several names: [{given!r}]")
         chosen = set(FRICTION if friction is True else friction or ())
         for name in chosen:
             if name not in FRICTION:

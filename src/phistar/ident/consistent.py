@@ -22,7 +22,7 @@ from phistar.arrays import Array
 from phistar.errors import ArgumentError, ConvergenceWarning, warn
 from phistar.ident.base_parameters import BaseParameters
 from phistar.ident.columns import PER_BODY, Columns
-from phistar.ident.least_squares import LinearFit
+from phistar.ident.least_squares import LinearFit, least_squares_solution
 from phistar.ident.pseudo_inertia import divergence, feasible, is_possible
 
 STEPS = 300
@@ -136,7 +136,7 @@ class PossibleProblem:
         right = np.concatenate([self.wanted - self.A @ theta, root * wanted])
         scale = np.linalg.norm(whole, axis=0)
         scale = np.where(scale > 0.0, scale, 1.0)
-        found = np.linalg.lstsq(whole / scale, right, rcond=None)[0] / scale
+        found = least_squares_solution(whole / scale, right) / scale
         return found, float(np.sum((whole @ found) ** 2))
 
 

@@ -17,14 +17,25 @@ def samples_worth_one(runs: Sequence[tuple[Array, Array]]) -> Array:
         runs: Residuals (n, groups), n the same for all, and which of them count.
     """
     length, groups = runs[0][0].shape
-    total = np.zeros((2, length // 2 + 1, groups))
+    first = _mean_product(runs, 0)[0]
+    size = np.where(first > 0.0, first, 1.0)
+    result, clear = np.ones(groups), np.ones(groups, dtype=bool)
+    for lag in range(1, length // 2 + 1):
+        mean, pairs = _mean_product(runs, lag)
+        rho = mean / size
+        clear &= rho > 2.0 / np.sqrt(np.maximum(pairs, 1))
+        if not clear.any():
+            break
+        result += 2.0 * np.where(clear, rho, 0.0)
+    return result
+
+
+def _mean_product(runs: Sequence[tuple[Array, Array]], lag: int) -> tuple[Array, Array]:
+    """(groups,) means of products of residuals so many samples apart, and of how many."""
+    products, pairs = np.zeros((2, runs[0][0].shape[1]))
     for error, counted in runs:
-        for lag in range(total.shape[1]):
-            pairs = counted[lag:] & counted[: length - lag]
-            total[0, lag] += (error[lag:] * error[: length - lag] * pairs).sum(axis=0)
-            total[1, lag] += pairs.sum(axis=0)
-    products, pairs = total
-    mean = products / np.maximum(pairs, 1)
-    rho = mean / np.where(mean[0] > 0.0, mean[0], 1.0)
-    clear = np.cumprod(rho[1:] > 2.0 / np.sqrt(np.maximum(pairs[1:], 1)), axis=0)
-    return np.asarray(1.0 + 2.0 * (rho[1:] * clear).sum(axis=0))
+        last = len(error) - lag
+        both = counted[lag:] & counted[:last]
+        products += (error[lag:] * error[:last] * both).sum(axis=0)
+        pairs += both.sum(axis=0)
+    return products / np.maximum(pairs, 1), pairs

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from phistar.arrays import Array
+from phistar.ident.least_squares import least_squares_solution
 from phistar.robot import Robot
 
 SAMPLES = 400
@@ -120,7 +121,7 @@ def _robust_left(columns: Array, wanted: Array) -> tuple[float, Array]:
     weights = np.ones(len(wanted))
     for _ in range(ROUNDS):
         rows = columns * weights[:, None]
-        factors = np.linalg.lstsq(rows, wanted * weights, rcond=None)[0]
+        factors = least_squares_solution(rows, wanted * weights)
         left = np.abs(wanted - columns @ factors)
         typical = float(np.median(left))
         weights = np.sqrt(typical / np.maximum(left, typical)) if typical > 0.0 else weights

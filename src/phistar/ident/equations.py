@@ -8,15 +8,18 @@ can be tried on the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
 
 from phistar.arrays import Array
+from phistar.errors import ArgumentError, pluralize
 from phistar.ident.base_parameters import BaseParameters
+from phistar.ident.row_blocks import Part, RowBlock
 from phistar.ident.triangles import Pile, RowTriangles
 from phistar.thresholds import POLICY
 
@@ -50,8 +53,8 @@ class Equations(Protocol):
     def samples(self) -> int:
         """How many."""
 
-    def rows(self, first: int, last: int) -> tuple[list[Array], Array]:
-        """Rows (n, p + 1) [Y | τ] of each group, and (n, groups) which of them count."""
+    def rows(self, first: int, last: int) -> tuple[list[RowBlock], Array]:
+        """Rows [Y | τ] of each group, and (n, groups) which of them count."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,21 +96,45 @@ class TorqueEquations:
         """N."""
         return int(self.q.shape[0])
 
-    def rows(self, first: int, last: int) -> tuple[list[Array], Array]:
-        """Rows [Y | τ - known] of each entry of v."""
-        base = self.base
-        q, v, vdot = (x[first:last] for x in (self.q, self.v, self.vdot))
-        at = base.columns.at(q, v, vdot)
-        whole = base.columns.robot.inverse_dynamics(q, v, vdot, passive=True)
-        wanted = self.tau[first:last] - whole + at.force(base.columns.values)
-        counted = np.ones(v.shape, dtype=bool)
-        if "coulomb" in base.columns.kinds:
-            counted = np.abs(v) > self.rest_speed
+    @cached_property
+    def _chosen(self) -> list[tuple[Array, list[int], Array]]:
+        """Of each entry of v: entries of the regressor, kinds of joint columns, the robot's own β.
+
+        Columns come in this order, as they do among the base parameters.
+        """
+        base, columns = self.base, self.base.columns
         found = []
-        for entry, own in enumerate(base.support):
-            rows = np.column_stack([at.row(entry, base.kept[own]), wanted[:, entry]])
-            rows[~counted[:, entry]] = 0.0
-            found.append(rows)
+        for own in base.support:
+            kept = base.kept[own]
+            inertial = columns.inertial_entries[kept[kept < columns.inertial]]
+            joint = kept[kept >= columns.inertial] - columns.inertial
+            kinds = (joint // max(len(columns.joints), 1)).tolist()
+            found.append((inertial, kinds, base.values[own]))
+        return found
+
+    def rows(self, first: int, last: int) -> tuple[list[RowBlock], Array]:
+        """Rows [Y | τ - known] of each entry of v.
+
+        What is known is the robot's own force less that of its own base parameters β: the rows are
+        [Y | τ - force + Yβ].
+        """
+        columns = self.base.columns
+        q, v, vdot = (x[first:last] for x in (self.q, self.v, self.vdot))
+        at = columns.at(q, v, vdot)
+        whole = columns.robot.inverse_dynamics(q, v, vdot, passive=True)
+        left = self.tau[first:last] - whole
+        counted = np.ones(v.shape, dtype=bool)
+        if "coulomb" in columns.kinds:
+            counted = np.abs(v) > self.rest_speed
+        weights = counted.astype(float)
+        found = []
+        for entry, (inertial, kinds, beta) in enumerate(self._chosen):
+            parts: list[Part] = [
+                (at.bodies[:, entry], inertial),
+                *((at.signals[kind], (entry,)) for kind in kinds),
+                (left, (entry,)),
+            ]
+            found.append(RowBlock(parts, weights[:, entry], beta))
         return found, counted
 
 
@@ -128,7 +155,16 @@ def accumulate(
 
 
 def fold_edges(samples: int, folds: int) -> list[tuple[int, int]]:
-    """The first sample of each fold, and the one after its last."""
+    """The first sample of each fold, and the one after its last.
+
+    Raises:
+        ArgumentError: There are fewer samples than folds.
+    """
+    if samples < folds:
+        raise ArgumentError(
+            f"the log has {pluralize(samples, 'sample')}, and {pluralize(folds, 'fold')} take one "
+            "each at least; a motion takes many"
+        )
     return list(pairwise(np.linspace(0, samples, folds + 1).astype(int).tolist()))
 
 
@@ -148,25 +184,30 @@ def pile_of(
         weights: Of rows, beside those of groups.
     """
     pile = Pile()
-    starts = range(first, last, POLICY.identification_piece_samples)
-    for piece, start in enumerate(starts, first_piece):
-        stop = min(start + POLICY.identification_piece_samples, last)
+    for piece, (start, stop) in enumerate(_pieces(first, last), first_piece):
         rows, counted = equations.rows(start, stop)
         if weights is not None:
             factors = np.sqrt(weights(start, stop))
-            rows = [x * factors[:, k : k + 1] for k, x in enumerate(rows)]
-        pile.add(piece, RowTriangles.of(rows, counted.sum(axis=0).tolist()))
+            rows = [x.weighted(factors[:, k]) for k, x in enumerate(rows)]
+        pile.add(piece, RowTriangles.of(rows, counted.sum(axis=0)))
     return pile
+
+
+def _pieces(first: int, last: int) -> Iterator[tuple[int, int]]:
+    """Samples whose rows are formed together."""
+    size = POLICY.identification_piece_samples
+    for start in range(first, last, size):
+        yield start, min(start + size, last)
 
 
 def residuals(equations: Equations, beta: Array) -> tuple[Array, Array]:
     """(N, groups) Yβ - τ of all samples, zero where a row does not count; and which do."""
     left = np.zeros((equations.samples, len(equations.groups)))
     counts = np.zeros(left.shape, dtype=bool)
-    for start in range(0, equations.samples, POLICY.identification_piece_samples):
-        stop = min(start + POLICY.identification_piece_samples, equations.samples)
+    for start, stop in _pieces(0, equations.samples):
         rows, counts[start:stop] = equations.rows(start, stop)
-        for k, (each, own) in enumerate(zip(rows, equations.support, strict=True)):
+        for k, (block, own) in enumerate(zip(rows, equations.support, strict=True)):
+            each = block.dense()
             left[start:stop, k] = each[:, :-1] @ beta[own] - each[:, -1]
     return left, counts
 

@@ -8,7 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from phistar.arguments import checked_state, require_real, require_robot
+from phistar.arguments import (
+    checked_state,
+    require_count,
+    require_real,
+    require_robot,
+    require_time,
+)
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, ModelMismatchWarning, ShapeError, UnknownNameError, warn
 from phistar.ident.balances import BALANCES
@@ -102,8 +108,7 @@ def identify(
     require_robot(robot)
     if loss not in LOSSES:
         raise UnknownNameError("loss", loss, LOSSES)
-    if folds < 1:
-        raise ArgumentError(f"folds is {folds}, expected 1 or more")
+    folds = require_count("folds", folds)
     columns = Columns.of(robot, friction=friction, rotors=rotors, springs=springs, bodies=bodies)
     if method not in METHODS:
         raise UnknownNameError("method", method, METHODS)
@@ -131,7 +136,7 @@ def identify(
         return output_error(base, windows, notes, said, prior_weight)
     equations: Equations
     if method == "torque":
-        rest = _rest_speed(samples.v, rest_speed)
+        rest = rest_speeds(np.abs(samples.v).max(axis=0), rest_speed)
         equations = TorqueEquations(base, samples.q, samples.v, samples.vdot, samples.tau, rest)
     else:
         equations = _balance(base, samples, method, dt, length)
@@ -296,17 +301,34 @@ def _balance(
 ) -> Equations:
     """Equations without accelerations."""
     assert dt is not None
-    steps = round(window / dt)
+    steps = round(require_time("window", window) / dt)
     if steps < 1:
         raise ArgumentError(f"window is {window:g} s, expected at least one step of {dt:g} s")
     return BALANCES[method](base, samples.q, samples.v, samples.tau, dt, steps)
 
 
-def _rest_speed(v: Array, given: ArrayLike | None) -> Array:
-    largest = np.abs(v).max(axis=0)
+def rest_speeds(largest: Array, given: ArrayLike | None) -> Array:
+    """(nv,) speeds up to which joints are at rest.
+
+    Args:
+        largest: (nv,) largest speeds of the log.
+        given: What a user says, one number or (nv,); None: a share of the largest.
+
+    Raises:
+        ArgumentError: It is no such number.
+    """
     if given is None:
         return np.asarray(REST_SHARE * largest)
-    return np.broadcast_to(np.asarray(given, dtype=float), largest.shape)
+    try:
+        found = np.broadcast_to(np.asarray(given, dtype=float), largest.shape).copy()
+    except (TypeError, ValueError):
+        found = np.array([np.nan])
+    if not (np.isfinite(found) & (found >= 0.0)).all():
+        raise ArgumentError(
+            f"rest_speed is {given}, expected one number that is not negative, or {len(largest)} "
+            "of them [rad/s, m/s]"
+        )
+    return found
 
 
 def residual_sample(equations: Equations, beta: Array) -> ResidualSample:
@@ -315,7 +337,8 @@ def residual_sample(equations: Equations, beta: Array) -> ResidualSample:
     starts = np.unique(np.linspace(0, equations.samples - length, RUNS).astype(int))
     places, forces, left, runs = [], [], [], []
     for start in starts:
-        rows, counted = equations.rows(start, start + length)
+        blocks, counted = equations.rows(start, start + length)
+        rows = [block.dense() for block in blocks]
         measured = np.column_stack([each[:, -1] for each in rows])
         predicted = np.column_stack(
             [each[:, :-1] @ beta[own] for each, own in zip(rows, equations.support, strict=True)]

@@ -16,7 +16,7 @@ import numpy as np
 from phistar.arrays import Array
 from phistar.errors import ArgumentError
 from phistar.ident.equations import merged
-from phistar.ident.triangles import RowTriangles, triangle
+from phistar.ident.triangles import RowTriangles, triangle, triangle_inverse
 from phistar.thresholds import POLICY
 
 ROUNDS = 100
@@ -69,12 +69,14 @@ def weighted_fit(
         noise: (groups,) standard deviations that are known; default: from the residuals.
 
     Raises:
-        ArgumentError: There are fewer rows than parameters.
+        ArgumentError: There are fewer rows than parameters, or numbers that are too large.
     """
     if triangles.counts.sum() < len(start):
         raise ArgumentError(
             f"{triangles.counts.sum()} rows for {len(start)} base parameters: the log is too short"
         )
+    for R in triangles.factors:
+        _require_finite(R)
     sigma = _first_noise(triangles) if noise is None else noise
     fit = _solved(triangles, support, start, sigma)
     if noise is not None:
@@ -87,6 +89,15 @@ def weighted_fit(
         if settled:
             break
     return fit
+
+
+def _require_finite(R: Array) -> Array:
+    """A triangle, if it is one of finite numbers."""
+    if not np.isfinite(R).all():
+        raise ArgumentError(
+            "numbers of the log are so large that their squares are not finite; expected SI units"
+        )
+    return R
 
 
 def _first_noise(triangles: RowTriangles) -> Array:
@@ -126,17 +137,22 @@ def _solved(
     information, wanted = whole[:size, :size], whole[:size, size]
     lengths = np.linalg.norm(information, axis=0)
     scale = np.where(lengths > 0.0, lengths, 1.0)
-    U, s, Vt = np.linalg.svd(information / scale)
+    s = np.linalg.svd(information / scale, compute_uv=False)
     if not s[0] > 0.0:
         raise ArgumentError("the log excites no parameter: all rows of the regressor are zero")
     rank = int((s > POLICY.excitation_tolerance * s[0]).sum())
-    way = Vt[:rank].T / s[:rank] / scale[:, None]
-    beta = start + way @ (U[:, :rank].T @ wanted)
-    lost = np.abs(Vt[rank:]).max(axis=0, initial=0.0) > POLICY.excitation_tolerance
+    if rank == size:
+        way, lost = triangle_inverse(information), np.zeros(size, dtype=bool)
+        beta = start + np.einsum("ij,j->i", way, wanted)
+    else:
+        U, s, Vt = np.linalg.svd(information / scale)
+        way = Vt[:rank].T / s[:rank] / scale[:, None]
+        beta = start + way @ (U[:, :rank].T @ wanted)
+        lost = np.abs(Vt[rank:]).max(axis=0, initial=0.0) > POLICY.excitation_tolerance
     deviation = np.where(lost, np.inf, np.linalg.norm(way, axis=1))
     return LinearFit(
         beta=beta,
-        covariance=way @ way.T,
+        covariance=np.einsum("ik,jk->ij", way, way),
         deviation=deviation,
         noise=np.where(triangles.counts > 0, sigma, np.nan),
         rows=triangles.counts,
@@ -145,6 +161,16 @@ def _solved(
         rank=rank,
         singular_values=s / s[0],
     )
+
+
+def least_squares_solution(rows: Array, wanted: Array) -> Array:
+    """x (n,) with the least ‖rows x - wanted‖; the shortest where columns depend on each other."""
+    size = rows.shape[1]
+    R = _require_finite(triangle(np.column_stack([rows, wanted]))[:size])
+    pivots = np.abs(np.diagonal(R))
+    if pivots.min() > POLICY.excitation_tolerance * pivots.max():
+        return np.asarray(np.einsum("ij,j->i", triangle_inverse(R[:, :size]), R[:, size]))
+    return np.asarray(np.linalg.lstsq(R[:, :size], R[:, size], rcond=None)[0])
 
 
 @dataclass(frozen=True, eq=False)

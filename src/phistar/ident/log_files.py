@@ -128,7 +128,11 @@ def _from_arrays(
         values = np.full((len(t), len(joints)), np.nan)
         name = next((word for word in words if word in arrays), None)
         if name is not None:
-            given = np.asarray(arrays[name], dtype=float)
+            given = np.asarray(arrays[name])
+            if given.dtype.kind not in "iuf":
+                raise ArgumentError(
+                    f"'{source}': {name} has dtype {given.dtype}, expected real numbers"
+                )
             # A simulation has one row of forces less: they are held from one state to the next.
             rows = [len(t)] if field != "effort" else [len(t), len(t) - 1]
             if given.ndim != 2 or given.shape[1] != len(joints) or len(given) not in rows:

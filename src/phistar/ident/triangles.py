@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from phistar.arrays import Array
+from phistar.ident.row_blocks import RowBlock
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +23,7 @@ class RowTriangles:
     """What is left of rows: for each joint a triangle and how many rows it had.
 
     Attributes:
-        factors: For each joint R (<= p + 1, p + 1) of its rows [Y | τ].
+        factors: For each joint R (p + 1, p + 1) of its rows [Y | τ].
         counts: (joints,) rows.
     """
 
@@ -30,21 +31,15 @@ class RowTriangles:
     counts: Array
 
     @classmethod
-    def of(cls, rows: Sequence[Array], counts: Sequence[int] | None = None) -> RowTriangles:
-        """The triangles of rows (N, p + 1) of each joint, the force last.
-
-        Args:
-            rows: Of each joint.
-            counts: How many of them count; default: all.
-        """
-        numbers = [len(each) for each in rows] if counts is None else counts
-        return cls(tuple(triangle(each) for each in rows), np.array(numbers))
+    def of(cls, rows: Sequence[RowBlock], counts: Array) -> RowTriangles:
+        """The triangles of rows of each joint, of which so many count."""
+        return cls(tuple(triangle(each) for each in rows), counts)
 
     def merge(self, other: RowTriangles) -> RowTriangles:
         """The triangles of the rows of both, those of ``other`` after these."""
         pairs = zip(self.factors, other.factors, strict=True)
         return RowTriangles(
-            tuple(triangle(np.concatenate(pair)) for pair in pairs), self.counts + other.counts
+            tuple(triangle(rows, above) for above, rows in pairs), self.counts + other.counts
         )
 
     def squares(self, theta: Sequence[Array]) -> Array:
@@ -56,9 +51,27 @@ class RowTriangles:
         return np.array(found)
 
 
-def triangle(rows: Array) -> Array:
-    """R of a QR factorization of rows (N, n), (min(N, n), n)."""
-    return np.asarray(np.linalg.qr(rows, mode="r"))
+def triangle(rows: Array | RowBlock, above: Array | None = None) -> Array:
+    """R (n, n) of a QR factorization of rows (N, n), of which some may be a triangle already.
+
+    Args:
+        rows: The rows; squares of their numbers neither overflow nor vanish.
+        above: (n, n) the triangle of rows before them.
+    """
+    block = rows if isinstance(rows, RowBlock) else RowBlock.of(rows)
+    found = np.zeros((block.size, block.size)) if above is None else np.array(above)
+    block.reflect_into(found)
+    return found
+
+
+def triangle_inverse(R: Array) -> Array:
+    """R⁻¹ of an upper triangle (n, n) without zeros on its diagonal."""
+    found = np.zeros(R.shape)
+    for i in reversed(range(len(R))):
+        row = -np.einsum("j,jk->k", R[i, i + 1 :], found[i + 1 :])
+        row[i] += 1.0
+        found[i] = row / R[i, i]
+    return found
 
 
 @dataclass

@@ -6,27 +6,56 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
+from phistar.arguments import require_count
 from phistar.errors import ArgumentError
 from phistar.scale.packages import Scheduler, distributed, is_client
 
-Task = Callable[[Any], object]
-Results = Callable[[Task, Iterable[object]], Iterator[Any]]
+Task = Callable[[Any], Any]
+Join = Callable[[list[Any]], Any]
+
+JOINED = 8
+"""Neighbours that a worker joins at a time: a tree of few levels, and little that waits for it."""
+
+
+class Executor(Protocol):
+    """Something that runs a function for each of some tasks."""
+
+    def results(self, function: Task, tasks: Iterable[object]) -> Iterator[Any]:
+        """The results, in the order they are ready."""
+
+    def joined(
+        self, function: Task, join: Join, tasks: Iterable[object], advance: Callable[[int], None]
+    ) -> Any:
+        """All results joined, where they are.
+
+        Args:
+            function: Of a task.
+            join: Of a list of results, or of what it gave before; of neighbours, in any grouping.
+            tasks: One at least.
+            advance: Told how many tasks are done.
+        """
 
 
 @contextmanager
-def executor(scheduler: Scheduler, threads: int, progress: bool) -> Iterator[Results]:
-    """Something that gives the results of a function for tasks, in the order they are ready."""
+def executor(scheduler: Scheduler, threads: int, progress: bool) -> Iterator[Executor]:
+    """Something that runs tasks, where a user wants them to run."""
     if scheduler is None or scheduler == "threads":
-        with ThreadPoolExecutor(threads) as pool:
-            yield partial(_by_pool, pool)
+        with ThreadPoolExecutor(require_count("threads", threads)) as pool:
+            yield _Pool(pool)
     elif is_client(scheduler):
-        yield partial(_by_cluster, scheduler, progress)
+        yield _Cluster(scheduler, progress)
     elif isinstance(scheduler, str):
-        with distributed().Client(scheduler) as client:
-            yield partial(_by_cluster, client, progress)
+        try:
+            found = distributed().Client(scheduler)
+        except (OSError, ValueError) as error:  # TimeoutError is an OSError
+            raise ArgumentError(
+                f"no scheduler of Dask answers at {scheduler!r}: {error}; expected an address such "
+                "as 'tcp://10.0.0.1:8786'"
+            ) from None
+        with found as client:
+            yield _Cluster(client, progress)
     else:
         raise ArgumentError(
             f"scheduler is {scheduler!r}, expected None, 'threads', a distributed.Client or the "
@@ -34,27 +63,79 @@ def executor(scheduler: Scheduler, threads: int, progress: bool) -> Iterator[Res
         )
 
 
-def _by_pool(pool: ThreadPoolExecutor, function: Task, tasks: Iterable[object]) -> Iterator[Any]:
-    futures = [pool.submit(function, task) for task in tasks]
-    try:
-        for future in as_completed(futures):
-            yield future.result()
-    finally:
-        for future in futures:
-            future.cancel()
+class _Pool:
+    """Threads of this process."""
+
+    def __init__(self, pool: ThreadPoolExecutor) -> None:
+        self.pool = pool
+
+    def results(self, function: Task, tasks: Iterable[object]) -> Iterator[Any]:
+        """See ``Executor``."""
+        futures = [self.pool.submit(function, task) for task in tasks]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def joined(
+        self, function: Task, join: Join, tasks: Iterable[object], advance: Callable[[int], None]
+    ) -> Any:
+        """See ``Executor``; results are joined as they come."""
+        total: list[Any] = []
+        for result in self.results(function, tasks):
+            total = [join([*total, result])]
+            advance(1)
+        return total[0]
 
 
-def _by_cluster(
-    client: Scheduler, progress: bool, function: Task, tasks: Iterable[object]
-) -> Iterator[Any]:
-    if progress and client.dashboard_link:
-        print(f"Dask's dashboard: {client.dashboard_link}")
-    # A task writes what it computes, so that doing it twice does no harm: workers that die are
-    # forgiven. Its key is new each time, as the cluster must not answer from memory.
-    futures = client.map(function, list(tasks), pure=False, retries=2)
-    try:
-        for future in distributed().as_completed(futures):
-            yield future.result()
-            future.release()
-    finally:
-        client.cancel(futures)
+class _Cluster:
+    """Workers of Dask.
+
+    A task gives or writes the same whoever does it, so that doing it twice does no harm: workers
+    that die are forgiven. Keys are new each time, as the cluster must not answer from memory.
+    """
+
+    def __init__(self, client: Scheduler, progress: bool) -> None:
+        self.client = client
+        self.progress = progress
+
+    def results(self, function: Task, tasks: Iterable[object]) -> Iterator[Any]:
+        """See ``Executor``."""
+        futures = self._submitted(function, tasks)
+        try:
+            for future in distributed().as_completed(futures):
+                yield future.result()
+                future.release()
+        finally:
+            self.client.cancel(futures)
+
+    def joined(
+        self, function: Task, join: Join, tasks: Iterable[object], advance: Callable[[int], None]
+    ) -> Any:
+        """See ``Executor``; results stay on the workers, which join neighbours before new tasks."""
+        leaves = level = self._submitted(function, tasks)
+        # Those that joins wait for are let go one by one, and must not be cancelled after that.
+        held, priority = {future.key: future for future in leaves}, 0
+        while len(level) > 1:
+            priority += 1
+            groups = [level[k : k + JOINED] for k in range(0, len(level), JOINED)]
+            told = {"pure": False, "retries": 2, "priority": priority}
+            level = [self.client.submit(join, group, **told) for group in groups]
+            held |= {future.key: future for future in level}
+        try:
+            for future in distributed().as_completed(leaves):
+                if future.status == "error":
+                    future.result()
+                if len(leaves) > 1:
+                    held.pop(future.key).release()
+                advance(1)
+            return level[0].result()
+        finally:
+            self.client.cancel(list(held.values()))
+
+    def _submitted(self, function: Task, tasks: Iterable[object]) -> list[Any]:
+        if self.progress and self.client.dashboard_link:
+            print(f"Dask's dashboard: {self.client.dashboard_link}")
+        return list(self.client.map(function, list(tasks), pure=False, retries=2))

@@ -136,7 +136,7 @@ def _block(
     """All outputs for one chunk (..., numbers)."""
     lead = blocks[0].shape[:-1]
     rows = int(np.prod(lead))
-    flat = iter([np.ascontiguousarray(block).reshape(rows, -1) for block in blocks])
+    flat = iter([np.ascontiguousarray(block).reshape(rows, block.shape[-1]) for block in blocks])
     every = [
         np.broadcast_to(vectors[place], (rows, *vectors[place].shape))
         if place in vectors

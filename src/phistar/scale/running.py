@@ -16,14 +16,15 @@ from pathlib import Path
 
 import numpy as np
 
+from phistar.arguments import require_count
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, PhistarError, UnknownNameError
 from phistar.progress import progress_bar
 from phistar.robot import Robot
 from phistar.scale.chunking import rows_per_task
-from phistar.scale.executors import executor
+from phistar.scale.executors import Executor, executor
 from phistar.scale.packages import Scheduler, StoredArray
-from phistar.scale.stores import ResultStore, open_inputs, row_count
+from phistar.scale.stores import ResultStore, open_inputs, read_rows, row_count
 from phistar.scale.work import Output, Quantity, Work, argument_names
 
 ON_ERROR = ("raise", "report")
@@ -120,13 +121,17 @@ def run(
         progress: Show a bar, and the address of a cluster's dashboard.
 
     Raises:
+        ArgumentError: Arrays or arguments do not fit, or ``out`` is where the inputs are.
         TasksFailedError: Rows have no result, such as NaN or impossible ones.
         StoreFullError: No space is left.
     """
     if on_error not in ON_ERROR:
         raise ArgumentError(f"on_error is {on_error!r}, expected one of {', '.join(ON_ERROR)}")
     path = str(out)
+    if rows is not None:
+        rows = require_count("rows", rows)
     arrays, unused = _taken(robot, quantity, inputs)
+    _refuse_overlap(path, inputs, arrays)
     work = Work(robot, quantity, 0, tuple(arrays), options)
     count = row_count(arrays)
     outputs, constant = work.outputs(work.example_rows(list(arrays.values())))
@@ -144,10 +149,11 @@ def run(
             f"{path!r} exists; resume=True goes on with it, overwrite=True replaces it"
         )
     else:
-        with _space_on(path):
-            store.create(identity, constant)
-    report = _run_tasks(work, arrays, store, resume, scheduler, threads, progress)
-    report = replace(report, unused=unused)
+        _refuse_to_remove(path)
+    with executor(scheduler, threads, progress) as where:
+        if not resume:
+            _create(store, identity, constant)
+        report = replace(_run_tasks(work, arrays, store, resume, where, progress), unused=unused)
     if report.failed and on_error == "raise":
         raise TasksFailedError(report)
     return report
@@ -165,26 +171,59 @@ def _taken(
     return {name: x for name, x in arrays.items() if name not in unused}, unused
 
 
+def _refuse_overlap(path: str, inputs: object, arrays: Mapping[str, StoredArray]) -> None:
+    """Raise if results would go where the inputs are: into them, around them, or beside them."""
+    sources: list[str | Path | None] = [inputs] if isinstance(inputs, str | Path) else []
+    sources += [getattr(x.store, "root", None) for x in arrays.values()]
+    target = Path(path).resolve()
+    for source in sources:
+        place = None if source is None else Path(source).resolve()
+        if place is not None and (target.is_relative_to(place) or place.is_relative_to(target)):
+            raise ArgumentError(
+                f"results would go to {path!r}, and inputs are read from {str(source)!r}: they "
+                "would destroy each other; give another path"
+            )
+
+
+def _refuse_to_remove(path: str) -> None:
+    """Raise if what is at a path is no Zarr store: nobody meant to lose it."""
+    found = Path(path)
+    stored = any((found / name).exists() for name in ("zarr.json", ".zgroup", ".zarray"))
+    if found.is_file() or (found.is_dir() and not stored and any(found.iterdir())):
+        raise ArgumentError(
+            f"{path!r} is no Zarr store, and overwrite=True would remove it; give another path"
+        )
+
+
+def _create(
+    store: ResultStore, identity: Mapping[str, object], constant: Mapping[str, Array]
+) -> None:
+    with _space_on(store.path):
+        try:
+            store.create(identity, constant)
+        except (NotADirectoryError, PermissionError, FileNotFoundError) as error:
+            said = f"results cannot be written to {store.path!r}: {error.strerror}"
+            raise ArgumentError(said) from None
+
+
 def _run_tasks(
     work: Work,
     arrays: Mapping[str, StoredArray],
     store: ResultStore,
     resume: bool,
-    scheduler: Scheduler,
-    threads: int,
+    where: Executor,
     progress: bool,
 ) -> RunReport:
     task = partial(_do_task, work, dict(arrays), store, resume)
     done, failed = {"computed": 0, "kept": 0}, []
-    with executor(scheduler, threads, progress) as results:
-        title = f"{work.name} of {work.robot.name}"
-        with progress_bar(progress, title, store.tasks, "tasks") as advance:
-            for outcome in results(task, range(store.tasks)):
-                if isinstance(outcome, FailedTask):
-                    failed.append(outcome)
-                else:
-                    done[outcome] += 1
-                advance(1)
+    title = f"{work.name} of {work.robot.name}"
+    with progress_bar(progress, title, store.tasks, "tasks") as advance:
+        for outcome in where.results(task, range(store.tasks)):
+            if isinstance(outcome, FailedTask):
+                failed.append(outcome)
+            else:
+                done[outcome] += 1
+            advance(1)
     failed.sort(key=lambda each: each.task)
     return RunReport(store.path, store.tasks, done["computed"], done["kept"], tuple(failed))
 
@@ -197,23 +236,13 @@ def _do_task(
         return "kept"
     rows = store.rows_of(task)
     try:
-        blocks = [_read(name, array, rows) for name, array in inputs.items()]
+        blocks = [read_rows(name, x, rows.start, rows.stop) for name, x in inputs.items()]
         packed = work.packed(store.outputs, blocks)
     except (PhistarError, ValueError, FloatingPointError) as error:
         return FailedTask(task, (rows.start, rows.stop), str(error).rstrip("."))
     with _space_on(store.path):
         store.write(task, {output.name: _unpacked(packed, output) for output in store.outputs})
     return "computed"
-
-
-def _read(name: str, array: StoredArray, rows: slice) -> Array:
-    """Some rows of an input."""
-    try:
-        return np.asarray(array[rows])
-    except Exception as error:
-        # What a damaged chunk raises depends on its codec.
-        said = " ".join(str(error).split())
-        raise ArgumentError(f"'{name}' cannot be read there: {said}") from None
 
 
 def _unpacked(packed: Array, output: Output) -> Array:

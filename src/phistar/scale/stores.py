@@ -33,9 +33,13 @@ def open_inputs(source: StoredArray, names: Sequence[str] | None = None) -> dict
 
     Args:
         source: Where they are.
-        names: Those to take from a group; default: all.
+        names: Those to take from a group, and all that a mapping has to have; default: all.
     """
     if isinstance(source, Mapping):
+        for name in [name for name in names or () if name not in source]:
+            raise UnknownNameError("array", name, source)
+        for name in [name for name in source if names is not None and name not in names]:
+            raise UnknownNameError("array", name, names or ())
         return {name: _opened_array(name, each) for name, each in source.items()}
     group = source
     if isinstance(source, str | Path):
@@ -45,6 +49,11 @@ def open_inputs(source: StoredArray, names: Sequence[str] | None = None) -> dict
         except Exception as error:
             # Zarr's errors for a path without a group differ from version to version.
             raise ArgumentError(f"cannot read a Zarr group from {str(source)!r}: {error}") from None
+    if not hasattr(group, "arrays"):
+        raise ArgumentError(
+            f"inputs is {source!r}, expected a Zarr group, its path, or a mapping from names to "
+            "Zarr arrays or paths"
+        )
     found = dict(sorted(group.arrays()))
     if names is None:
         return found
@@ -68,6 +77,21 @@ def _opened_array(name: str, source: StoredArray) -> StoredArray:
         raise ArgumentError(
             f"cannot read a Zarr array '{name}' from {str(source)!r}: {error}"
         ) from None
+
+
+def read_rows(name: str, array: StoredArray, first: int, last: int) -> Array:
+    """Some rows of an input.
+
+    Raises:
+        ArgumentError: A chunk of them is damaged.
+    """
+    try:
+        return np.asarray(array[first:last])
+    except Exception as error:
+        # What a damaged chunk raises depends on its codec.
+        said = " ".join(str(error).split())
+        rows = f"rows {first} to {min(last, array.shape[0]) - 1}"
+        raise ArgumentError(f"'{name}' cannot be read there, {rows}: {said}") from None
 
 
 def row_count(arrays: Mapping[str, StoredArray]) -> int:

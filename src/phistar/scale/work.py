@@ -86,19 +86,27 @@ class Work:
         keywords: Sequence[str] = (),
         options: Mapping[str, object] | None = None,
     ) -> None:
-        require_robot(robot)
-        if isinstance(quantity, str) and not callable(getattr(robot, quantity, None)):
-            methods = [name for name in dir(robot) if not name.startswith("_")]
-            raise UnknownNameError("quantity", quantity, methods)
+        _require_quantity(robot, quantity)
         self.robot = robot
         self.quantity = quantity
         self.positional = positional
         self.keywords = tuple(keywords)
         self.options = dict(options or {})
+        self._check_arguments()
 
     def __reduce__(self) -> Travelling:
         made_of = (self.robot, self.quantity, self.positional, self.keywords, self.options)
         return travelling(self.digest, Work, *made_of)
+
+    def _check_arguments(self) -> None:
+        """Raise for arguments that a method does not take, or misses."""
+        if not isinstance(self.quantity, str):
+            return
+        named = dict.fromkeys((*self.keywords, *self.options))
+        try:
+            signature(getattr(self.robot, self.quantity)).bind(*[None] * self.positional, **named)
+        except TypeError as error:
+            raise ArgumentError(f"{self.quantity}: {error}") from None
 
     @property
     def name(self) -> str:
@@ -211,8 +219,18 @@ def _first_rows(x: StoredArray) -> Array:
     return np.resize(few, (rows, *few.shape[1:]))
 
 
+def _require_quantity(robot: Robot, quantity: Quantity) -> None:
+    """Raise unless a robot has such a method."""
+    require_robot(robot)
+    if isinstance(quantity, str) and not callable(getattr(robot, quantity, None)):
+        every = [name for name in dir(type(robot)) if not name.startswith("_")]
+        methods = [name for name in every if callable(getattr(type(robot), name))]
+        raise UnknownNameError("quantity", quantity, methods)
+
+
 def argument_names(robot: Robot, quantity: Quantity) -> list[str]:
     """Names of a quantity's arguments; none of a user's function."""
+    _require_quantity(robot, quantity)
     if isinstance(quantity, str):
         return list(signature(getattr(robot, quantity)).parameters)
     if isinstance(quantity, RobotKernel):

@@ -191,6 +191,9 @@ def csv_table(path: Path) -> tuple[list[str], Array]:
             raise ValueError(f"it is no table: {error}") from None
         if not head:
             raise ValueError("its first line is empty, expected names of columns")
+        for number, line in enumerate(lines, 2):
+            if line and len(line) != len(head):
+                raise ValueError(f"line {number} has {len(line)} cells, and the first {len(head)}")
         numbers = [[float(x) if x.strip() else np.nan for x in line] for line in lines if line]
     return [name.strip() for name in head], np.array(numbers).reshape(-1, len(head))
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
 
-_KernelFunction = ctypes.CFUNCTYPE(
+KernelFunction = ctypes.CFUNCTYPE(
     ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
 )
 
@@ -79,7 +79,7 @@ class KernelCaller:
         self.lanes = lanes
         self.dtype = np.dtype(np.float64 if lanes.real == "double" else np.float32)
         self._code = code
-        self._function = _KernelFunction(code.kernel)
+        self._function = KernelFunction(code.kernel)
         self.address = code.kernel
         self.workspace_bytes = max(workspace + staging_vectors(signature), 1) * lanes.bytes
         self._is_streamed = [name in streamed_outputs(signature) for name in signature.outputs]
@@ -252,7 +252,7 @@ def run_threaded(
     blocks = -(-batch // width)
     count = min(threads, blocks)
     if count <= 1:
-        return function(start, _workspace(workspace_bytes), 0, batch) == 0
+        return function(start, thread_workspace(workspace_bytes), 0, batch) == 0
     piece = -(-blocks // (count * POLICY.pieces_per_thread)) * width
     starts = iter(range(0, batch, piece))
     task = _PieceQueue(function, workspace_bytes, (rows, held), start, starts, piece, batch)
@@ -294,7 +294,7 @@ class _PieceQueue:
 
     def run(self) -> None:
         """Do pieces until none is left."""
-        work = _workspace(self.workspace_bytes)
+        work = thread_workspace(self.workspace_bytes)
         status = 0
         while (first := self._next()) is not None:
             status |= self.function(self.rows, work, first, min(first + self.piece, self.batch))
@@ -320,7 +320,7 @@ def usable_threads() -> int:
 _thread_local = threading.local()
 
 
-def _workspace(size: int) -> int:
+def thread_workspace(size: int) -> int:
     """The address of so many bytes that belong to this thread until it asks again."""
     if getattr(_thread_local, "size", 0) < size:
         _thread_local.buffer = np.empty(size + WORKSPACE_ALIGNMENT_BYTES, np.uint8)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from array import array
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -20,13 +19,9 @@ from phistar.backends.llvm.emit.emitted_steps import (
 )
 from phistar.backends.llvm.emit.skeleton import WORKSPACE_ALIGNMENT_BYTES
 from phistar.backends.llvm.run import jit
-from phistar.backends.llvm.run.calls import run_threaded, thread_count
+from phistar.backends.llvm.run.calls import KernelFunction, run_threaded, thread_count
 from phistar.backends.llvm.run.machine_kernel import MachineKernel
 from phistar.thresholds import POLICY
-
-_KernelFunction = ctypes.CFUNCTYPE(
-    ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
-)
 
 
 @dataclass(frozen=True)
@@ -180,4 +175,4 @@ def _align(size: int) -> int:
 @cache
 def _stepper(real: str) -> tuple[jit.LoadedCode, Callable[[int, int, int, int], int]]:
     code = jit.load(stepper_module(real))
-    return code, _KernelFunction(code.kernel)
+    return code, KernelFunction(code.kernel)

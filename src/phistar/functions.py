@@ -27,7 +27,7 @@ from phistar.algebra.symbols import SYMBOLS, D, E_psi, G, K, P, Upsilon, psi
 from phistar.algebra.traverse import nodes
 from phistar.algorithms.operational_space import compliance
 from phistar.arguments import checked_numbers, refuse_singular
-from phistar.arrays import Array
+from phistar.arrays import Array, as_vectors
 from phistar.compile import (
     ARGUMENTS,
     Block,
@@ -388,10 +388,10 @@ class Function:
             result = self._pieces.value(q, vectors)
         else:
             over_joints = self.expr.domain is JOINT
-            argument = x if over_joints else x.reshape(*x.shape[:-1], -1, 6)
+            argument = x if over_joints else x.reshape(*x.shape[:-1], x.shape[-1] // 6, 6)
             result = self._pieces.apply(q, argument, vectors)
         if self.expr.codomain not in (JOINT, ONE, *GROUND_SPACES):
-            result = result.reshape(*result.shape[:-2], -1)
+            result = as_vectors(result)
         arrays = [*flat.values(), *(() if x is None else (x,))]
         batch = np.broadcast_shapes(q.shape[:-1], *(each.shape[:-1] for each in arrays))
         tail = () if self.is_number else result.shape[-1:]
@@ -478,7 +478,7 @@ class Function:
         elif self.expr.codomain not in GROUND_SPACES:
             if self.expr.codomain is TASK_MOTION:
                 result = frame_motions(self.model, self.frames, result)
-            result = result.reshape(*result.shape[:-2], -1)
+            result = as_vectors(result)
         # A vector that cancels is not read, but its batch axes count.
         if result.shape[:-1] == batch:
             return result

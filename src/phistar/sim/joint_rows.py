@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from phistar import dynamics
-from phistar.arrays import Array
+from phistar.arrays import Array, as_vectors
 from phistar.compile import traced_results
 from phistar.errors import ArgumentError
 from phistar.joint_physics.implicit import SMOOTH_PARTS, implicit_numbers
@@ -172,7 +172,7 @@ class JointRows:
             for x in (*start, dt)
         )
         ahead, velocity = self.advanced(q, v, tau, h, smooth)
-        return ahead.reshape(*batch, -1), velocity.reshape(*batch, -1)
+        return ahead.reshape(*batch, q.shape[-1]), velocity.reshape(*batch, v.shape[-1])
 
     def advanced(
         self,
@@ -251,7 +251,7 @@ class JointRows:
         joints = joint_rows(self.model, (*self._variable.smooth, *self.parts), implicit=False)
         rows = StepRows(joints, sweeps=POLICY.joint_row_sweeps, correction=0.0)
         entries = [row.v for row in rows.bounded]
-        delta = W[:, entries][:, :, entries].reshape(len(q), -1)
+        delta = as_vectors(W[:, entries][:, :, entries])
         free = (v + h * rate)[:, entries]
         places = q[:, [max(row.q, 0) for row in rows.bounded]]
         given = (delta, places, v[:, entries], free, h, np.zeros_like(free))

@@ -93,7 +93,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "constraints": ("errors spatial model", "numpy"),
     "loops": (
         "errors reprs spatial model arguments constraints algebra algorithms scalar backends "
-        "compile dynamics joint_physics derivatives diagonal linear operators kernels",
+        "compile dynamics functions joint_physics derivatives diagonal linear operators kernels",
         "numpy",
     ),
     "whole_system": (

@@ -509,3 +509,37 @@ def test_prescribed_motion_for_a_call() -> None:
         arm.forward_dynamics(q, v, tau, constraints=[Prescribed(joint, velocity=v[2] + 1.0)])
     with pytest.raises(ArgumentError, match="for a call"):
         arm.with_loops(told)
+
+
+@pytest.mark.parametrize("reference", ["local", "world_aligned", "world"])
+def test_operational_inertia_is_that_on_the_loops(reference: str) -> None:
+    """Wrenches on frames move them by its inverse; what the loops hold is not moved."""
+    robot = phistar.load("delta")
+    rng = np.random.default_rng(4)
+    q = np.stack([robot.home, robot.integrate(robot.home, 0.05 * rng.normal(size=robot.nv))])
+    q = robot.assemble(q)
+    rest, frame = np.zeros((2, robot.nv)), "platform"
+    still = robot.forward_dynamics(q, rest, rest)
+    wrenches = np.eye(6)
+    pushed = np.stack(
+        [
+            robot.forward_dynamics(q, rest, rest, forces={frame: w}, reference=reference) - still
+            for w in wrenches
+        ],
+        axis=-1,
+    )
+    mobility = robot.jacobian(q, frame, reference) @ pushed
+    damping = 0.3
+    found = robot.operational_inertia(q, [frame], reference=reference, damping=damping)
+    expected = np.linalg.inv(mobility + damping * np.eye(6))
+    assert error(found, expected) < 1e-10
+    with pytest.raises(ArgumentError, match="3 degrees of freedom"):
+        robot.operational_inertia(q, [frame])
+    q[1] = robot.integrate(q[1], 0.1 * rng.normal(size=robot.nv))
+    with pytest.raises(LoopOpenError, match=r"sample \[1\]"):
+        robot.operational_inertia(q, [frame], damping=damping)
+    filled = robot.operational_inertia(
+        q, [frame], reference=reference, damping=damping, on_error="nan"
+    )
+    assert np.isnan(filled[1]).all()
+    assert np.array_equal(filled[0], found[0])

@@ -34,6 +34,7 @@ from phistar.loops import (
     driven_joints,
     inverse,
     linearization,
+    operational,
     second_order,
 )
 from phistar.loops import minimal as minimal_coordinates
@@ -736,6 +737,31 @@ class ClosesLoops(Constrained):
         (push,) = checked_state(self.model, v=tau)
         tree = loop_system(self.model).tree
         return diagonal_forward_dynamics(tree, q, zeta, push + at.joint_forces, wrenches)
+
+    def operational_inertia(
+        self,
+        q: Coordinates,
+        frames: Sequence[str],
+        *,
+        reference: str = "local",
+        damping: float = 0.0,
+        on_error: str = "raise",
+    ) -> Array:
+        """Inertia (..., 6m, 6m) that m frames show to forces on them while the loops hold.
+
+        The inverse of JX(X*𝓜X)⁻¹X*J*, X the motions on the loops; arguments as of a tree.
+
+        Raises:
+            LoopOpenError: A configuration is not on the loops.
+            SingularPoseError: The frames cannot move in every direction there.
+            ArgumentError: They cannot anywhere: the loops leave them too few ways to move.
+        """
+        if on_error != "raise":
+            call = partial(
+                self.operational_inertia, frames=frames, reference=reference, damping=damping
+            )
+            return self._nan_where_bad(on_error, call, {"q": q})
+        return operational.operational_inertia(self.model, q, frames, reference, damping)
 
     def hvp(
         self,

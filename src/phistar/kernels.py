@@ -181,8 +181,7 @@ class RobotKernel:
 
     def _frames_error(self, wanted: str) -> ArgumentError:
         return ArgumentError(
-            f"{self.name} is about {wanted}, got {list(self.frames)}; "
-            f"name {'it' if wanted == 'one frame' else 'them'}: "
+            f"{self.name} is about {wanted}, got {list(self.frames)}; for instance "
             f'robot.compile("{self.name}", frames=["{self.model.link_names[-1]}"])'
         )
 

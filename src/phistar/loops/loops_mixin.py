@@ -429,6 +429,7 @@ class ClosesLoops(Constrained):
         rows: Sequence[str] | None = None,
         columns: Sequence[str] | None = None,
         on_error: str = "raise",
+        constraints: Sequence[Constraint] | None = None,
     ) -> LoopLinearization:
         """Accelerations on the loops and their derivatives; ``.reduced()`` in minimal coordinates.
 
@@ -442,7 +443,13 @@ class ClosesLoops(Constrained):
             passive: As of a tree.
             wrt, rows, columns: Not with loops, where the whole is needed on the way.
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
+            constraints: More constraints, for this call.
         """
+        if constraints is not None:
+            return self._for_call(constraints).linearize(  # type: ignore[no-any-return]
+                q, v, tau, forces=forces, reference=reference, method=method, passive=passive,
+                wrt=wrt, rows=rows, columns=columns, on_error=on_error,
+            )  # fmt: skip
         if not (wrt is None and rows is None and columns is None):
             raise ArgumentError(
                 "parts of a linearization are those of trees; with loops leave wrt, rows and "

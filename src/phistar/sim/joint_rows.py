@@ -63,11 +63,6 @@ def refuse_scheme(model: Model, scheme: str, smooth: tuple[str, ...], variables:
     """
     if scheme != "implicit":
         return
-    if active_loops(model.loops) and smooth:
-        raise ArgumentError(
-            f"scheme is 'implicit', and robot '{model.name}' has loops, with which springs and "
-            "damping are explicit; use scheme='semi_implicit' or 'rk4'"
-        )
     if variables != "v":
         raise ArgumentError(
             f"variables is {variables!r}, but 'implicit' steps v only; leave it out"

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -142,7 +142,10 @@ def simulate(
     refuse_large_simulation(model.name, count, every, 8 * len(start.q) * (model.nq + model.nv))
     var = _variable(name, model, start, reference, prescribed, dt * count, count, smooth)
     if smooth and scheme in SCHEMES and SCHEMES[scheme].implicit:
-        var = ImplicitVelocity(model, var.wrenches, smooth, float(dt))
+        if isinstance(var, LoopVelocity):
+            var = replace(var, implicit_dt=float(dt))
+        else:
+            var = ImplicitVelocity(model, var.wrenches, smooth, float(dt))
     constraint = JointRows(var, rows, scheme == IMPLICIT.name) if rows else None
     times = (dt, count, every)
     stops = constraint if scheme in SCHEMES else None

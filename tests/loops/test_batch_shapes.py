@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from phistar.errors import LoopOpenError
 from phistar.loops.routes import ROUTES
 from phistar.model import Model
 from tests.loops.mechanisms import four_bar
@@ -88,3 +89,63 @@ def test_no_samples_give_no_results(call: str) -> None:
         if one.shape[:1] == (3,):
             assert other.shape == (0, *one.shape[1:])
             assert other.dtype == one.dtype
+
+
+def test_a_configuration_is_assembled_as_if_it_were_alone() -> None:
+    """Starts from afar, some of which need further starts at random, do not know each other."""
+    robot = four_bar()
+    rng = np.random.default_rng(5)
+    starts = rng.uniform(-np.pi, np.pi, size=(24, robot.nq))
+    found = robot.assemble(starts)
+    assert np.array_equal(robot.assemble(starts[::-1]), found[::-1])
+    for start, q in zip(starts, found, strict=True):
+        assert np.array_equal(robot.assemble(start[None])[0], q)
+
+
+def test_a_state_is_projected_as_if_it_were_alone() -> None:
+    """One that is far from the loops beside it changes no bit."""
+    robot, rng = four_bar(), np.random.default_rng(3)
+    q = robot.assemble(robot.configuration({"crank_joint": 0.3}))
+    states = q + np.array([[1e-6], [0.2], [1e-3]]) * rng.normal(size=(3, 3))
+    v = rng.normal(size=(3, 3))
+    found = robot.project(states, v)
+    for k in range(3):
+        for one, whole in zip(robot.project(states[k : k + 1], v[k : k + 1]), found, strict=True):
+            assert np.array_equal(one[0], whole[k])
+
+
+@pytest.mark.parametrize("route", sorted(ROUTES))
+def test_accelerations_are_those_of_the_sample_alone(route: str) -> None:
+    """By every route: as many iterations as the sample needs, whatever the others need."""
+    robot, rng = four_bar(), np.random.default_rng(4)
+    q = robot.assemble(rng.uniform(-1.0, 1.0, size=(6, 3)))
+    q, v = robot.project(q, rng.normal(size=(6, 3)))
+    tau = 10.0 ** np.arange(-3.0, 3.0)[:, None] * rng.normal(size=(6, 3))
+    found = robot.forward_dynamics(q, v, tau, method=route)
+    for k in range(6):
+        own = slice(k, k + 1)
+        alone = robot.forward_dynamics(q[own], v[own], tau[own], method=route)
+        assert np.array_equal(alone[0], found[k])
+
+
+@pytest.mark.filterwarnings("ignore::phistar.errors.RedundantWrenchWarning")
+def test_samples_that_cannot_be_closed_are_not_numbers() -> None:
+    """``assemble``, ``project`` and inverse dynamics go on with the others where that is wished."""
+    robot = four_bar()
+    q = robot.assemble(np.full(3, 0.2))
+    v = np.asarray(robot.minimal(q).X[:, 0])
+    bad = np.array([False, True, True, False])
+    states, speeds = np.tile(q, (4, 1)), np.tile(v, (4, 1))
+    rates = np.tile(robot.forward_dynamics(q, v, v), (4, 1))
+    states[1, 1] += 2.0
+    states[2] = np.nan
+    with pytest.raises(LoopOpenError, match=r"sample \[1\]"):
+        robot.constrained_inverse_dynamics(states[:2], speeds[:2], rates[:2])
+    at = robot.constrained_inverse_dynamics(states, speeds, rates, on_error="nan")
+    for found in (at.effort, at.wrenches["coupler_closure"]):
+        assert np.array_equal(np.isnan(found).any(axis=-1), bad)
+    good = robot.constrained_inverse_dynamics(states[~bad], speeds[~bad], rates[~bad])
+    assert np.array_equal(at.effort[~bad], good.effort)
+    closed, moving = robot.project(states[[0, 2]], speeds[[0, 2]], on_error="nan")
+    for found in (closed, moving, robot.assemble(states[[0, 2]], on_error="nan")):
+        assert np.array_equal(np.isnan(found).any(axis=-1), [False, True])

@@ -143,16 +143,21 @@ class Constrained:
         (at,) = checked_state(self.model, q=q)
         return _named(self.model, rows_at(self.model, at).L, 1)
 
-    def assemble(self, q: Coordinates, *, fixed: Sequence[str] = ()) -> Array:
+    def assemble(
+        self, q: Coordinates, *, fixed: Sequence[str] = (), on_error: str = "raise"
+    ) -> Array:
         """A configuration (..., nq) on the loops, near the given one.
 
         Args:
             q: (..., nq).
             fixed: Names of joints that stay where they are.
+            on_error: ``"raise"``, or ``"nan"``: samples that cannot be closed become NaN.
 
         Raises:
             LoopOpenError: Loops of a sample cannot be closed from there.
         """
+        if on_error != "raise":
+            return self._nan_where_bad(on_error, partial(self.assemble, fixed=fixed), {"q": q})
         return assembly.assemble(self.model, q, fixed)
 
     def project(
@@ -161,6 +166,7 @@ class Constrained:
         v: Coordinates | None = None,
         *,
         constraints: Sequence[Constraint] | None = None,
+        on_error: str = "raise",
     ) -> Any:
         """The state (q, v) on the loops nearest to the given one in the mass metric.
 
@@ -172,12 +178,16 @@ class Constrained:
             v: (..., nv).
             constraints: More constraints, for this call: ``Prescribed`` gives the state the
                 velocity, and the position if it has one, with which a simulation starts.
+            on_error: ``"raise"``, or ``"nan"``: samples that cannot be closed become NaN.
 
         Raises:
             LoopOpenError: Loops of a sample cannot be closed from there.
         """
         if constraints is not None:
-            return self._for_call(constraints).project(q, v)
+            return self._for_call(constraints).project(q, v, on_error=on_error)
+        if on_error != "raise":
+            given = {"q": q} if v is None else {"q": q, "v": v}
+            return self._nan_where_bad(on_error, self.project, given)
         return assembly.project(self.model, q, v, self._held)
 
     def mobility(self, q: Coordinates) -> Mobility:
@@ -250,6 +260,7 @@ class Constrained:
         constraints: Sequence[Constraint] | None = None,
         allow_residual: bool = False,
         passive: Passive = False,
+        on_error: str = "raise",
     ) -> ConstrainedInverse:
         """Efforts of actuators that give the accelerations ``vdot`` on the loops.
 
@@ -267,6 +278,7 @@ class Constrained:
             allow_residual: Give the nearest efforts if the actuators cannot drive the motion.
             passive: As in ``inverse_dynamics``: forces of the joints themselves that the efforts
                 make up for.
+            on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
 
         Raises:
             UnderactuatedError: The actuators cannot give this acceleration; it names the motion.
@@ -275,8 +287,14 @@ class Constrained:
         if constraints is not None:
             return self._for_call(constraints).constrained_inverse_dynamics(  # type: ignore[no-any-return]
                 q, v, vdot, actuated=actuated, forces=forces, reference=reference,
+                allow_residual=allow_residual, passive=passive, on_error=on_error,
+            )  # fmt: skip
+        if on_error != "raise":
+            call = partial(
+                self.constrained_inverse_dynamics, actuated=actuated, reference=reference,
                 allow_residual=allow_residual, passive=passive,
             )  # fmt: skip
+            return self._nan_where_bad(on_error, call, {"q": q, "v": v, "vdot": vdot}, forces)
         wrenches = check_wrenches(self.model, q, forces, reference)
         return inverse.constrained_inverse_dynamics(
             self.model,

@@ -177,11 +177,15 @@ def _by_proximal(problem: LoopProblem) -> Array:
     mean = np.trace(delta, axis1=-2, axis2=-1)[..., None, None] / m
     damped = delta + PROXIMAL_DAMPING * mean * np.eye(m)
     multipliers = np.zeros_like(wanted)
+    done: Array = np.zeros(wanted.shape[:-1], dtype=bool)
     for _ in range(MAX_PROXIMAL_ITERATIONS):
         pull = PROXIMAL_DAMPING * mean[..., 0] * multipliers
-        multipliers = dynamics.solve(damped, wanted + pull)
+        found = dynamics.solve(damped, wanted + pull)
+        # What is exact enough stays, however long the others take.
+        multipliers = np.where(done[..., None], multipliers, found)
         left = np.abs(matvec(delta, multipliers) - wanted).max(axis=-1)
-        if (left <= PROXIMAL_TOLERANCE * np.abs(wanted).max(axis=-1)).all():
+        done = done | (left <= PROXIMAL_TOLERANCE * np.abs(wanted).max(axis=-1))
+        if done.all():
             return np.asarray(free + matvec(carried, multipliers))
     raise ArgumentError(
         f"method 'proximal' does not converge for robot '{problem.model.name}': its loops are "

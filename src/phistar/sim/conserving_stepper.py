@@ -117,7 +117,7 @@ class ConservingStepper(NumpyLoop):
         for k in range(MAX_ITERATIONS):
             lost |= diverged_samples(v, middle)
             if k > SETTLING_ITERATIONS:
-                lost |= ~(change < 0.5)
+                lost |= ~(change < 0.5) & ~done
             if lost.all():
                 break
             if lost.any():
@@ -140,7 +140,7 @@ class ConservingStepper(NumpyLoop):
             unsure = noise / np.maximum((middle * middle).sum(axis=-1), np.finfo(float).tiny)
             stalled = (change <= np.maximum(STALL_TOLERANCE, unsure)) & (change >= last / 2)
             # What has settled stays, however long the others take.
-            now = end_q, end_eta, end_potential, v, middle
+            now: tuple[Array, ...] = end_q, end_eta, end_potential, v, middle
             if kept is not None:
                 now = tuple(_chosen(done, old, new) for old, new in zip(kept, now, strict=True))
             kept = end_q, end_eta, end_potential, v, middle = now

@@ -12,12 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import add
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from phistar.arrays import Array
 from phistar.backends.jax.links import DepthArrays, DepthLinks, DepthTables
-from phistar.backends.jax.package import JaxArray, jax
+from phistar.backends.jax.package import jax
 from phistar.errors import ArgumentError
 from phistar.model.components import GROUND
 from phistar.sweeps.inlining import defining_stream
@@ -27,6 +28,9 @@ from phistar.sweeps.ops import Reduction
 from phistar.sweeps.schedule import Schedule, Sweep
 from phistar.sweeps.stream_types import GROUND_COMPONENTS
 from phistar.thresholds import POLICY
+
+if TYPE_CHECKING:
+    from phistar.backends.jax.package import JaxArray
 
 _Carry = dict[int, Array]
 

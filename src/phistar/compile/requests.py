@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from phistar.algebra.ir import Expr
 from phistar.algorithms.programs import OutputBundle
@@ -113,7 +113,7 @@ class Traced:
     shape: Callable[..., Shape | Mapping[str, Shape]]
     trace: Callable[..., Unrolled]
     work: Callable[..., Work | None]
-    choices: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    choices: Mapping[str, object] = field(default_factory=dict, hash=False)
     defined: str = ""
     program: str = ""
     admit: Callable[[Model, Mapping[str, Array]], Mapping[str, Array]] | None = None

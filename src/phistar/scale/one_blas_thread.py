@@ -9,12 +9,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Protocol
 
 from phistar.scale.packages import thread_limits
 
+
+class Limits(Protocol):
+    """What limits threads until it is told to stop."""
+
+    def restore_original_limits(self) -> None:
+        """Stop."""
+
+
 _lock = threading.Lock()
-_inside: list[Any] = []
+_inside: list[Limits] = []
 """The limits in force, once for each task inside."""
 
 

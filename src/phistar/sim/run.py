@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from phistar.arguments import refuse_singular
 from phistar.arrays import Array
@@ -87,7 +88,7 @@ def simulate(
     steps: int | None = None,
     duration: float | None = None,
     tau: Coordinates | None = None,
-    tau_steps: Any = None,
+    tau_steps: ArrayLike | None = None,
     scheme: str = AUTO,
     variables: str | None = None,
     every: int = 1,

@@ -17,10 +17,9 @@ from phistar.backends.jax.package import jax
 from phistar.errors import ArgumentError
 from phistar.interop import derivative_rules as rules
 from phistar.interop.jax_primitives import (
+    PRIMITIVES,
     Weakly,
     fill_batches,
-    kernel_primitive,
-    quantity_primitive,
 )
 from phistar.interop.package_field import Calculated, PackageField
 from phistar.interop.quantities import Calculation
@@ -69,7 +68,7 @@ class FfiField(JaxField["JaxCalculation"]):
     def call(self, name: str, *arrays: JaxArray, **choices: Choice) -> Sequence[JaxArray]:
         """See ``Field``."""
         calc = self.calculation(name, choices)
-        found: Sequence[JaxArray] = quantity_primitive().bind(
+        found: Sequence[JaxArray] = PRIMITIVES.quantity.bind(
             *fill_batches(arrays), calc=calc.reference
         )
         return found
@@ -110,7 +109,7 @@ class JaxCalculation:
     @cached_property
     def compiled(self) -> Callable[..., Sequence[JaxArray]]:
         """The quantity outside of any other function of JAX."""
-        bind = quantity_primitive().bind
+        bind = PRIMITIVES.quantity.bind
         made: Callable[..., Sequence[JaxArray]] = jax().jit(
             lambda *arrays: bind(*arrays, calc=self.reference)
         )
@@ -154,7 +153,7 @@ class JaxCalculation:
         self, arrays: tuple[JaxArray, ...], moved: Sequence[JaxArray | None]
     ) -> tuple[Sequence[JaxArray], Sequence[JaxArray]]:
         """The same by a product in O(n), which JAX can transpose."""
-        values = quantity_primitive().bind(*arrays, calc=self.reference)
+        values = PRIMITIVES.quantity.bind(*arrays, calc=self.reference)
         batch = values[0].shape[:-1]
         nothing = jax().numpy.zeros((*(1,) * len(batch), self.field.nv), values[0].dtype)
         given = [nothing if x is None else x for x in moved]
@@ -252,7 +251,7 @@ class JaxCalculation:
             # What carries the batch is not read: results are the same for all of it.
             read[0] = jax().numpy.broadcast_to(read[0], (*batch, read[0].shape[-1]))
         shapes = tuple(outputs.values())
-        results = kernel_primitive().bind(*read, handle=handle.reference, shapes=shapes)
+        results = PRIMITIVES.kernel.bind(*read, handle=handle.reference, shapes=shapes)
         return made.results_of(dict(zip(outputs, results, strict=True)))
 
     def _called_back(self, arrays: Sequence[JaxArray]) -> Sequence[JaxArray]:

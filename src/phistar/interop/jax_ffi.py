@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from phistar.arrays import Array
 from phistar.backends.jax.package import jax, jax_extension
 from phistar.errors import PhistarError, PhistarWarning, warn
-from phistar.interop.jax_primitives import Weakly, kernel_primitive
+from phistar.interop.jax_primitives import PRIMITIVES, Weakly
 from phistar.interop.xla_handler import DESCRIPTOR_HEAD, FUNCTIONS, MAX_ARRAYS, handler_text
 from phistar.interop.xla_header import XlaHeader
 from phistar.thresholds import POLICY
@@ -72,7 +72,7 @@ class Handler:
     def double(self, x: Array) -> JaxArray:
         """Twice an array of float32, by a kernel of the handler's own: a trial."""
         trial = KernelHandle.of_code(self, self.code.kernel, (1,), (1,), 4)
-        call = kernel_primitive()
+        call = PRIMITIVES.kernel
         run = jax().jit(lambda x: call.bind(x, handle=trial.reference, shapes=((1,),))[0])
         return run(x)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from functools import cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
@@ -81,22 +81,38 @@ def fill_batches(arrays: Sequence[JaxArray]) -> list[JaxArray]:
     return found
 
 
+class _Primitives:
+    """Both primitives; JAX is told of each when it is first used."""
+
+    @cached_property
+    def quantity(self) -> Primitive:
+        """The primitive of quantities; parameter ``calc``."""
+        ext = jax_extension()
+        made = ext.core.Primitive("phistar_quantity")
+        made.multiple_results = True
+        made.def_impl(lambda *arrays, calc: calc().compiled(*arrays))
+        made.def_abstract_eval(_quantity_shapes)
+        ext.ad.primitive_jvps[made] = _quantity_jvp
+        ext.ad.primitive_transposes[made] = _quantity_transpose
+        ext.batching.primitive_batchers[made] = _quantity_batch
+        ext.mlir.register_lowering(made, _lower_quantity)
+        return made
+
+    @cached_property
+    def kernel(self) -> Primitive:
+        """The primitive of kernels; parameters ``handle`` and ``shapes`` of the outputs."""
+        ext = jax_extension()
+        made = ext.core.Primitive("phistar_kernel")
+        made.multiple_results = True
+        made.def_abstract_eval(_kernel_shapes)
+        ext.mlir.register_lowering(made, _lower_kernel, platform="cpu")
+        return made
+
+
+PRIMITIVES = _Primitives()
+
+
 # -- quantities
-
-
-@cache
-def quantity_primitive() -> Primitive:
-    """The primitive of quantities; parameter ``calc``."""
-    ext = jax_extension()
-    made = ext.core.Primitive("phistar_quantity")
-    made.multiple_results = True
-    made.def_impl(lambda *arrays, calc: calc().compiled(*arrays))
-    made.def_abstract_eval(_quantity_shapes)
-    ext.ad.primitive_jvps[made] = _quantity_jvp
-    ext.ad.primitive_transposes[made] = _quantity_transpose
-    ext.batching.primitive_batchers[made] = _quantity_batch
-    ext.mlir.register_lowering(made, _lower_quantity)
-    return made
 
 
 def _quantity_shapes(*avals: ShapedArray, calc: Weakly[JaxCalculation]) -> list[ShapedArray]:
@@ -154,7 +170,7 @@ def _quantity_batch(
         x[None] if axis is None else jnp.moveaxis(x, axis, 0)
         for x, axis in zip(arrays, dims, strict=True)
     ]
-    found = quantity_primitive().bind(*fill_batches(ready), calc=calc)
+    found = PRIMITIVES.quantity.bind(*fill_batches(ready), calc=calc)
     return found, (0,) * len(found)
 
 
@@ -185,17 +201,6 @@ def _refuse_export(ctx: LoweringRuleContext, name: str) -> None:
 
 
 # -- kernels
-
-
-@cache
-def kernel_primitive() -> Primitive:
-    """The primitive of kernels; parameters ``handle`` and ``shapes`` of the outputs."""
-    ext = jax_extension()
-    made = ext.core.Primitive("phistar_kernel")
-    made.multiple_results = True
-    made.def_abstract_eval(_kernel_shapes)
-    ext.mlir.register_lowering(made, _lower_kernel, platform="cpu")
-    return made
 
 
 def _kernel_shapes(

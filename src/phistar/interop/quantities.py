@@ -27,7 +27,6 @@ from phistar.compile import (
     Traced,
     cheapest_equivalent,
     compile_request,
-    derivative_row,
     embedded_request,
     input_sizes,
     joint_map,
@@ -387,7 +386,7 @@ class Calculation:
         if row is None and self.quantity.name == "coriolis_matrix":
             row = _matrix_as_traced(name) if self._identity else None
         for _ in range(self.order):
-            row = None if row is None else derivative_row(row)
+            row = None if row is None else row.derivative
         return row
 
     @property

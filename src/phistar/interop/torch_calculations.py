@@ -13,7 +13,7 @@ import itertools
 import threading
 import weakref
 from collections.abc import Sequence
-from functools import cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -57,8 +57,8 @@ class TorchField(PackageField["Tensor", "TorchCalculation"]):
         self.torch = package = torch()
         super().__init__(robot, package, lambda parts: package.cat(list(parts), -1))
         self.number = next(_numbers)
-        self._operator = quantity_operator()
-        self._apply = function_class().apply
+        self._operator = _registered.operator
+        self._apply = _registered.function.apply
         _by_number[self.number] = self
 
     def _adapted(self, made: Calculation) -> TorchCalculation:
@@ -95,7 +95,7 @@ class TorchCalculation:
 
     def run(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         """The results, on the processor."""
-        package = torch()
+        package = self.field.torch
         arrays = [x.detach().numpy() for x in tensors]
         batch = arrays[0].shape[:-1]
         found = self.made.run(*arrays)
@@ -267,8 +267,7 @@ def _named(number: int, name: str, words: str) -> TorchCalculation:
     return field.calculation(name, _decoded(words))
 
 
-@cache
-def function_class() -> type[Function]:
+def _function_class() -> type[Function]:
     """The ``torch.autograd.Function`` of all quantities."""
     package = torch()
 
@@ -330,8 +329,7 @@ def _mapped(size: int, dims: Dims, tensors: Sequence[Tensor]) -> list[Tensor]:
 _SCHEMA = "(Tensor[] tensors, int robot, str name, str choices) -> Tensor[]"
 
 
-@cache
-def quantity_operator() -> CustomOpDef:
+def _quantity_operator() -> CustomOpDef:
     """The operator of all quantities, for ``torch.compile``."""
     library = torch().library
 
@@ -374,3 +372,20 @@ def quantity_operator() -> CustomOpDef:
 
     operator.register_vmap(mapped)
     return operator
+
+
+class _Registered:
+    """What PyTorch is told of once, when a robot is first wrapped."""
+
+    @cached_property
+    def function(self) -> type[Function]:
+        """The ``torch.autograd.Function`` of all quantities."""
+        return _function_class()
+
+    @cached_property
+    def operator(self) -> CustomOpDef:
+        """The operator of all quantities."""
+        return _quantity_operator()
+
+
+_registered = _Registered()

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,6 @@ OLDEST = (2, 4)
 """The first version that has ``torch.library.custom_op`` with rules for maps."""
 
 
-@cache
 def torch() -> ModuleType:
     """The package.
 

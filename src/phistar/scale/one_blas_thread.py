@@ -9,17 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
-from phistar.scale.packages import thread_limits
-
-
-class Limits(Protocol):
-    """What limits threads until it is told to stop."""
-
-    def restore_original_limits(self) -> None:
-        """Stop."""
-
+from phistar.scale.packages import Limits, thread_limits
 
 _lock = threading.Lock()
 _inside: list[Limits] = []

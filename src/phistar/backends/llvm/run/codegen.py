@@ -12,14 +12,12 @@ import json
 import os
 import sys
 import threading
-from functools import cache
 from types import ModuleType
 from typing import Any
 
 DONE_WORD, FAILED_WORD = b"done\n", b"fail\n"
 
 
-@cache
 def binding() -> ModuleType:
     """llvmlite, ready for this machine."""
     import llvmlite.binding  # type: ignore[import-untyped]

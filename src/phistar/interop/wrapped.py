@@ -15,7 +15,7 @@ from typing import Generic, NamedTuple, TypeAlias, cast
 
 from numpy.typing import ArrayLike
 
-from phistar.errors import ArgumentError, ShapeError, UnknownNameError
+from phistar.errors import ArgumentError, ShapeError, UnknownNameError, kind_of
 from phistar.interop import derivative_rules as rules
 from phistar.interop.package_field import Calculated, PackageField
 from phistar.interop.quantities import QUANTITIES, Quantity
@@ -34,7 +34,7 @@ def require_robot(robot: object) -> None:
     """Raise unless it is one."""
     if not isinstance(robot, Robot):
         raise ArgumentError(
-            f"wrap takes a phistar.Robot, got {type(robot).__name__}; phistar.load makes one"
+            f"wrap takes a phistar.Robot, got {kind_of(robot)}; phistar.load makes one"
         )
 
 

@@ -43,12 +43,9 @@ class ResultPool:
         self._blocks: list[Array] = []
 
     @cached_property
-    def _share_of_memory(self) -> int:
-        return int(POLICY.max_pool_share * available_bytes())
-
-    def _max_bytes(self) -> int:
-        """Size of all blocks, at most."""
-        return min(POLICY.max_pool_bytes, self._share_of_memory)
+    def max_bytes(self) -> int:
+        """Size of all blocks, at most: by what was free when the pool was first used."""
+        return min(POLICY.max_pool_bytes, int(POLICY.max_pool_share * available_bytes()))
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Array:
         """An array of this shape, with any content."""
@@ -60,7 +57,7 @@ class ResultPool:
         found = []
         for width in sizes:
             size = count * width * dtype.itemsize
-            if size < POLICY.min_pooled_bytes or size > self._max_bytes() or not has_gil():
+            if size < POLICY.min_pooled_bytes or size > self.max_bytes or not has_gil():
                 found.append(np.empty((count, width), dtype))
                 continue
             room = size + CACHE_LINE_BYTES
@@ -86,7 +83,7 @@ class ResultPool:
         block = np.empty(size, np.uint8)
         self._blocks.append(block)
         total = sum(len(each) for each in self._blocks)
-        while total > self._max_bytes():
+        while total > self.max_bytes:
             total -= len(self._blocks.pop(0))
         return block
 

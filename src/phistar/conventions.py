@@ -325,7 +325,7 @@ def _check_peer(peer: object, argument: str, expected: str, attributes: Sequence
         raise ArgumentError(f"{argument} is {kind_of(peer)}, expected a {expected}")
 
 
-class PinocchioModel(Protocol):
+class PinocchioPeer(Protocol):
     """What is read of a ``pinocchio.Model``."""
 
     names: Iterable[str]
@@ -335,13 +335,13 @@ class PinocchioModel(Protocol):
     nv: int
 
 
-class MujocoJoint(Protocol):
+class MujocoPeerJoint(Protocol):
     """What is read of a joint of MuJoCo."""
 
     name: str
 
 
-class MujocoModel(Protocol):
+class MujocoPeer(Protocol):
     """What is read of a ``mujoco.MjModel``."""
 
     njnt: int
@@ -350,11 +350,11 @@ class MujocoModel(Protocol):
     nq: int
     nv: int
 
-    def joint(self, index: int) -> MujocoJoint:
+    def joint(self, index: int) -> MujocoPeerJoint:
         """A joint by its number."""
 
 
-def pinocchio(robot: object, pin_model: PinocchioModel) -> Convention:
+def pinocchio(robot: object, pin_model: PinocchioPeer) -> Convention:
     """Conversion between a robot and a ``pinocchio.Model`` of the same file.
 
     Joints are matched by name; a robot loaded with reduced mimic joints may be paired with a
@@ -373,7 +373,7 @@ def pinocchio(robot: object, pin_model: PinocchioModel) -> Convention:
     return Convention(robot, "pinocchio", joints, int(pin_model.nq), int(pin_model.nv))
 
 
-def mujoco(robot: object, mj_model: MujocoModel) -> Convention:
+def mujoco(robot: object, mj_model: MujocoPeer) -> Convention:
     """Conversion between a robot and a ``mujoco.MjModel`` of the same file.
 
     Joints are matched by name, unnamed ones by their position in the file.

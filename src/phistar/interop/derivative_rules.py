@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from phistar.interop.values import Choice, Choices, V, added
+from phistar.interop.array_values import Choice, Choices, V, added
 from phistar.scalar.trace.differentiated import derivative_name
 
 
@@ -55,7 +55,7 @@ Derived = tuple[Sequence[V], Partials[V]]
 """Results, and derivatives [result][argument]."""
 
 
-class Rule(Protocol):
+class DerivativeRule(Protocol):
     """Results of a quantity and their derivatives, for arrays of any package."""
 
     def __call__(self, f: Field[V], name: str, choices: Choices, x: tuple[V, ...], /) -> Derived[V]:
@@ -168,7 +168,7 @@ def _by_second(first: Sequence[V], qq: V, qv: V, vv: V, q_third: V) -> Partials[
     ]
 
 
-def _change(name: str) -> Rule:
+def _change(name: str) -> DerivativeRule:
     """Of the change of a result along directions, ``name_jvp``, by the matrices."""
 
     def rule(f: Field[V], _: str, choices: Choices, x: tuple[V, ...]) -> Derived[V]:
@@ -188,7 +188,7 @@ def _change(name: str) -> Rule:
     return rule
 
 
-def _gradient(name: str) -> Rule:
+def _gradient(name: str) -> DerivativeRule:
     """Of the gradient of w · result, ``name_vjp``, by the matrices."""
 
     def rule(f: Field[V], _: str, choices: Choices, x: tuple[V, ...]) -> Derived[V]:
@@ -204,7 +204,7 @@ def _gradient(name: str) -> Rule:
     return rule
 
 
-SECOND: dict[str, Rule] = {
+SECOND: dict[str, DerivativeRule] = {
     "inverse_dynamics": linearize_inverse,
     "forward_dynamics": linearize,
 }

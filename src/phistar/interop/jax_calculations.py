@@ -16,6 +16,7 @@ from phistar.arrays import Array
 from phistar.backends.jax.package import jax
 from phistar.errors import ArgumentError
 from phistar.interop import derivative_rules as rules
+from phistar.interop.array_values import Choice, added
 from phistar.interop.jax_primitives import (
     PRIMITIVES,
     Weakly,
@@ -23,7 +24,6 @@ from phistar.interop.jax_primitives import (
 )
 from phistar.interop.package_field import Calculated, PackageField
 from phistar.interop.quantities import Calculation
-from phistar.interop.values import Choice, added
 from phistar.kernels import RobotKernel
 from phistar.model.joint_map import joint_map
 from phistar.robot import Robot

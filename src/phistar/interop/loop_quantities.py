@@ -14,7 +14,7 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.compile import RequestKey
-from phistar.interop.values import Choices, chosen_word, chosen_words
+from phistar.interop.array_values import Choices, chosen_word, chosen_words
 from phistar.loops.assembly import usual_rank
 from phistar.loops.linearization import has_dependent_rows
 from phistar.loops.traced_rows import dynamics_key, linearization_key

@@ -7,9 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
+from phistar.interop.array_values import ArrayModule, Choice, Choices, V
 from phistar.interop.quantities import Calculation, calculation
 from phistar.interop.tangents import ArrayNamespace, ConfigurationSpace
-from phistar.interop.values import ArrayModule, Choice, Choices, V
 from phistar.model.kinematic_loops import active_loops
 from phistar.robot import Robot
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from phistar.interop.array_values import V, added
 from phistar.interop.derivative_rules import Field
-from phistar.interop.values import V, added
 from phistar.model.model import Model
 
 
-class Product(Protocol):
+class DerivativeProduct(Protocol):
     """A product of a quantity's derivatives, for arrays of any package.
 
     A pull takes gradients of the results and gives those of the arguments; a push takes changes of
@@ -70,7 +70,7 @@ def _forward_change(f: Field[V], x: Sequence[V], w: V, d: Sequence[V]) -> list[V
 _CHANGES = {"inverse_dynamics": _inverse_change, "forward_dynamics": _forward_change}
 
 
-def _gradient_pull(name: str) -> Product:
+def _gradient_pull(name: str) -> DerivativeProduct:
     """Of the quantity ``name_vjp``: arguments x and w."""
 
     def pull(f: Field[V], model: Model, x: tuple[V, ...], c: Sequence[V]) -> list[V]:
@@ -82,7 +82,7 @@ def _gradient_pull(name: str) -> Product:
     return pull
 
 
-def _gradient_push(name: str) -> Product:
+def _gradient_push(name: str) -> DerivativeProduct:
     def push(f: Field[V], model: Model, x: tuple[V, ...], d: Sequence[V]) -> list[V]:
         *at, w = x
         *along, dw = d
@@ -93,7 +93,7 @@ def _gradient_push(name: str) -> Product:
     return push
 
 
-def _change_pull(name: str) -> Product:
+def _change_pull(name: str) -> DerivativeProduct:
     """Of the quantity ``name_jvp``: arguments x and directions."""
 
     def pull(f: Field[V], model: Model, x: tuple[V, ...], c: Sequence[V]) -> list[V]:
@@ -106,7 +106,7 @@ def _change_pull(name: str) -> Product:
     return pull
 
 
-def _change_push(name: str) -> Product:
+def _change_push(name: str) -> DerivativeProduct:
     """By the matrices: two directions, one result."""
 
     def push(f: Field[V], model: Model, x: tuple[V, ...], d: Sequence[V]) -> list[V]:
@@ -129,13 +129,13 @@ def _change_push(name: str) -> Product:
     return push
 
 
-PULLS: dict[str, Product] = {
+PULLS: dict[str, DerivativeProduct] = {
     "inverse_dynamics": _inverse_pull,
     "forward_dynamics": _forward_pull,
     **{f"{name}_vjp": _gradient_pull(name) for name in _CHANGES},
     **{f"{name}_jvp": _change_pull(name) for name in _CHANGES},
 }
-PUSHES: dict[str, Product] = {
+PUSHES: dict[str, DerivativeProduct] = {
     "inverse_dynamics": _inverse_push,
     "forward_dynamics": _forward_push,
     **{f"{name}_vjp": _gradient_push(name) for name in _CHANGES},

@@ -35,14 +35,14 @@ from phistar.compile import (
 )
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.interop import derivative_rules as rules
-from phistar.interop.derivative_rules import Rule
+from phistar.interop.array_values import Choice, Choices, chosen_word, chosen_words
+from phistar.interop.derivative_rules import DerivativeRule
 from phistar.interop.loop_quantities import (
     LOOP_QUANTITIES,
     LoopQuantity,
     step_by_method,
 )
 from phistar.interop.masked_runs import run_masked
-from phistar.interop.values import Choice, Choices, chosen_word, chosen_words
 from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
 from phistar.robot import Robot
@@ -74,7 +74,7 @@ class Quantity:
     arguments: tuple[str, ...]
     doc: str
     choices: Mapping[str, Choice | None] = field(default_factory=dict)
-    rule: Rule | None = None
+    rule: DerivativeRule | None = None
     results: tuple[str, ...] = ()
     divides: bool = False
 
@@ -355,7 +355,7 @@ class Calculation:
         return f"<{self.name} of '{self.robot.name}'>"
 
     @property
-    def rule(self) -> Rule | None:
+    def rule(self) -> DerivativeRule | None:
         """Its derivatives; None: there are none of this order."""
         if self.order == 0 and self.quantity.rule is not None:
             return self.quantity.rule

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Generic
 
+from phistar.interop.array_values import ArrayModule, N, NumberFunctions, V
 from phistar.interop.tangent_maps import adds_steps, matrix_entries
-from phistar.interop.values import ArrayModule, N, NumberFunctions, V
 from phistar.model.joints import JointKind
 from phistar.model.model import Model
 

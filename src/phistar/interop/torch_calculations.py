@@ -20,12 +20,12 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.errors import ArgumentError
+from phistar.interop.array_values import Choice, Choices
 from phistar.interop.derivative_rules import Derived
 from phistar.interop.package_field import PackageField
 from phistar.interop.product_rules import PULLS, PUSHES
 from phistar.interop.quantities import Calculation
 from phistar.interop.torch_import import torch
-from phistar.interop.values import Choice, Choices
 from phistar.robot import Robot
 
 if TYPE_CHECKING:

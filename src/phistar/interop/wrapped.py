@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike
 
 from phistar.errors import ArgumentError, ShapeError, UnknownNameError, kind_of
 from phistar.interop import derivative_rules as rules
+from phistar.interop.array_values import Choice, V, Values
 from phistar.interop.package_field import Calculated, PackageField
 from phistar.interop.quantities import QUANTITIES, Quantity
-from phistar.interop.values import Choice, V, Values
 from phistar.joint_physics.passive_forces import force_parts
 from phistar.model.joint_physics import Passive
 from phistar.robot import Robot

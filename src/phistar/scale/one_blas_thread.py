@@ -10,10 +10,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from phistar.scale.packages import Limits, thread_limits
+from phistar.scale.packages import ThreadLimits, thread_limits
 
 _lock = threading.Lock()
-_inside: list[Limits] = []
+_inside: list[ThreadLimits] = []
 """The limits in force, once for each task inside."""
 
 

@@ -36,20 +36,20 @@ def distributed() -> Package:
     return found
 
 
-class Limits(Protocol):
+class ThreadLimits(Protocol):
     """What limits threads until it is told to stop."""
 
     def restore_original_limits(self) -> None:
         """Stop."""
 
 
-def thread_limits() -> Callable[..., Limits]:
+def thread_limits() -> Callable[..., ThreadLimits]:
     """``threadpool_limits`` of ``threadpoolctl``."""
     try:
         import threadpoolctl
     except ImportError:
         raise MissingExtraError("threadpoolctl", EXTRA, "phistar.scale") from None
-    made: Callable[..., Limits] = threadpoolctl.threadpool_limits
+    made: Callable[..., ThreadLimits] = threadpoolctl.threadpool_limits
     return made
 
 

@@ -28,7 +28,7 @@ _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 def min_streamed_bytes() -> int:
     """Bytes of large outputs from which on they bypass the caches."""
-    second, third = _machine.cache_bytes
+    second, third = _this_machine.cache_bytes
     return int(max(POLICY.min_streamed_caches * second, POLICY.min_streamed_victim_share * third))
 
 
@@ -66,7 +66,7 @@ def _macos_cache_bytes() -> int | None:
     return None
 
 
-class _Machine:
+class _ThisMachine:
     """What is known of this machine, looked at when it is first needed."""
 
     @cached_property
@@ -87,9 +87,9 @@ class _Machine:
         return ctypes.c_int64(min_streamed_bytes())
 
 
-_machine = _Machine()
+_this_machine = _ThisMachine()
 
 
 def threshold_address() -> int:
     """Where ``min_streamed_bytes`` stands in memory, for native entries."""
-    return ctypes.addressof(_machine.threshold)
+    return ctypes.addressof(_this_machine.threshold)

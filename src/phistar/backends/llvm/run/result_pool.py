@@ -46,7 +46,7 @@ class ResultPool:
     def max_bytes(self) -> int:
         """Size of all blocks, at most: by what was free when the pool was first used.
 
-        Nothing without the interpreter's lock: counts of references say less there.
+        Nothing where counts of references are in parts, see ``abi.has_gil``.
         """
         if not has_gil():
             return 0

@@ -25,7 +25,6 @@ from phistar.loops.traced_rows import (
 )
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_on_model
-from phistar.scalar.trace.state_update import JointOffsets
 from phistar.sim.compiled_stepper import CompiledStepper, update_kernel
 from phistar.sim.divergence import not_finite
 from phistar.sim.manifold import is_euclidean
@@ -250,11 +249,7 @@ def _update_call(model: Model, instruction: UpdateStage) -> StepCall:
     end = str(instruction.stage) if instruction.stage else _OPEN
     written = (f"q{end}", f"x{end}")
     # These programs have joint vectors in the robot's own order; mimics have no entries there.
-    moving = (model.joints[name] for name in model.joint_names)
-    joints = tuple(
-        JointOffsets(joint.joint_kind, joint.q_slice.start, joint.v_slice.start) for joint in moving
-    )
-    return StepCall(update_kernel(model, joints, update, REAL), tuple(read), written)
+    return StepCall(update_kernel(model, True, update, REAL), tuple(read), written)
 
 
 @cached_on_model

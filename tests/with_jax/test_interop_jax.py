@@ -487,6 +487,23 @@ def test_single_precision_stays(panda) -> None:
             assert gradient.dtype == jnp.float32
 
 
+@pytest.mark.parametrize("double", [False, True])
+def test_numbers_have_no_precision_of_their_own(panda, double: bool) -> None:
+    """A length of time leaves float32 what it is, and lists are in the precision of JAX."""
+    q, v, tau = (x.astype(np.float32) for x in cases.state(panda, (3,)))
+    with jax.enable_x64(double):
+        wrapped = pj.wrap(panda)
+        for dt in (0.01, np.float64(0.01), jnp.asarray(0.01), 1):
+            ends = jax.jit(wrapped.step)(q, v, tau, dt), wrapped.step(q, v, tau, dt=dt)
+            assert {x.dtype for pair in ends for x in pair} == {jnp.dtype("float32")}
+        listed = wrapped.mass_matrix([0.1] * 7)
+        assert listed.dtype == jnp.result_type(float)
+        np.testing.assert_allclose(listed, panda.mass_matrix([0.1] * 7), rtol=1e-4, atol=1e-5)
+        if not double:
+            with pytest.raises(ArgumentError, match="jax_enable_x64"):
+                wrapped.mass_matrix([np.float64(0.1)] * 7)
+
+
 def test_double_precision_where_x64_is_off(panda) -> None:
     """A NumPy array in float64 would lose half its digits: an error that names the setting."""
     q, v, tau = cases.state(panda)

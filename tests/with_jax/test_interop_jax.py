@@ -194,6 +194,14 @@ def test_states_where_loops_have_no_usual_result() -> None:
     close(found[keep], robot.forward_dynamics(q[keep], v[keep], tau[keep]), 1e-9)
 
 
+def test_steps_on_loops_have_no_derivative() -> None:
+    """The error says where there is one; XLA has none either."""
+    robot = phistar.load("four_bar")
+    q, v, tau = (x[0] for x in cases.on_loops(robot, 1)[0](0.0))
+    with pytest.raises(ArgumentError, match=r"step on closed loops.*robot\.discretize"):
+        jax.grad(lambda tau: pj.wrap(robot).step(q, v, tau, 0.01)[1].sum())(tau)
+
+
 @pytest.mark.parametrize("engine", ["ffi", "callback"])
 def test_springs_push_in_steps_on_loops(engine: str) -> None:
     """``passive=True``: springs and damping, as of the robot's own step."""

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from phistar.errors import ArgumentError
+from phistar.interop import derivative_rules as rules
 from phistar.interop.product_rules import PULLS, PUSHES
 from phistar.interop.quantities import Calculation, calculation
 from phistar.interop.tangents import ArrayNamespace, ConfigurationSpace
@@ -198,10 +199,7 @@ class TorchCalculation:
     def _matrices(self, tensors: Sequence[Any]) -> Any:
         rule = self.made.rule
         if rule is None:
-            raise ArgumentError(
-                f"there is no derivative of {self.made.name}: inverse and forward dynamics have "
-                "two, matrices of them one"
-            )
+            raise rules.no_derivative(self.made.name, self.made.on_loops)
         return rule(self.field, self.made.name, self.made.choices, tuple(tensors))
 
     def _tangent(self, argument: int, x: Any, change: Any) -> Any:

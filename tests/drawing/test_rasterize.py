@@ -27,7 +27,7 @@ def test_area_of_a_triangle() -> None:
         assert seen[..., 3].sum() / 255.0 == pytest.approx(area, rel=0.01)
     far = picture(corners - (20.0, 0.0, 0.0), np.array([RED]), 30, 40)
     assert 0.0 < far[..., 3].sum() / 255.0 < area
-    assert not picture(corners + (100.0, 0.0, 0.0), np.array([RED]), 30, 40).any()
+    assert not picture(corners - (100.0, 0.0, 0.0), np.array([RED]), 30, 40).any()
 
 
 def test_squares_that_cross() -> None:

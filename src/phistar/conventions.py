@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
-from phistar.errors import ArgumentError, ShapeError, UnknownNameError
+from phistar.errors import ArgumentError, ShapeError, UnknownNameError, kind_of
 from phistar.model.components import Joint
 from phistar.model.configuration import Coordinates, batch_shape, configuration, tangent
 from phistar.model.joints import JointKind
@@ -315,14 +315,14 @@ def _apply(matrix: Array, vector: Array) -> Array:
 def _model_of(robot: object) -> Model:
     model = getattr(robot, "model", robot)
     if not isinstance(model, Model):
-        raise ArgumentError(f"robot is a {type(robot).__name__}, expected a Robot or a Model")
+        raise ArgumentError(f"robot is {kind_of(robot)}, expected a Robot or a Model")
     return model
 
 
 def _check_peer(peer: object, argument: str, expected: str, attributes: Sequence[str]) -> None:
     """Reject what is no model of the peer, without importing its module."""
     if not all(hasattr(peer, attribute) for attribute in attributes):
-        raise ArgumentError(f"{argument} is a {type(peer).__name__}, expected a {expected}")
+        raise ArgumentError(f"{argument} is {kind_of(peer)}, expected a {expected}")
 
 
 def pinocchio(robot: object, pin_model: Any) -> Convention:

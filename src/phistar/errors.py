@@ -474,6 +474,21 @@ def pluralize(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+SPELLED_OUT = ("ndarray", "MX", "SX", "MjModel")
+"""Beginnings of names whose first letter is spoken with a vowel."""
+
+
+def with_article(noun: str) -> str:
+    """``a list``, ``an int``; what is spelled out goes by its sound, ``an ndarray``."""
+    vowel = noun[:1].lower() in "aeiou" or noun.startswith(SPELLED_OUT)
+    return f"{'an' if vowel else 'a'} {noun}"
+
+
+def kind_of(value: object) -> str:
+    """What somebody gave, in words: ``a list``, ``an ndarray``, ``None``."""
+    return "None" if value is None else with_article(type(value).__name__)
+
+
 def close_matches(name: str, candidates: Iterable[str], count: int = 3) -> tuple[str, ...]:
     """The candidates most similar to ``name`` or containing it, ignoring case; best first."""
     by_folded: dict[str, str] = {}

@@ -29,6 +29,7 @@ from phistar.errors import (
     RobotNotFoundError,
     UnknownNameError,
     close_matches,
+    kind_of,
     pluralize,
 )
 from phistar.functions import Function, operational_inertia
@@ -183,7 +184,7 @@ class Robot(
         for given in constraints:
             if not isinstance(given, Constraint | Loop):
                 raise ArgumentError(
-                    f"with_loops got a {type(given).__name__}, expected constraints one by one, "
+                    f"with_loops got {kind_of(given)}, expected constraints one by one, "
                     'such as with_loops(phistar.constraints.Point("foot"), off=["pin"])'
                 )
         added = [x.on(self.model, at) if isinstance(x, Constraint) else x for x in constraints]

@@ -22,7 +22,7 @@ from typing import Any, NoReturn, TypeVar, cast
 
 from phistar.algebra.interned import Interned
 from phistar.algebra.spaces import FORCE, MOTION, ONE, Space
-from phistar.errors import ArgumentError, SpaceError
+from phistar.errors import ArgumentError, SpaceError, kind_of
 
 Number = int | float | Fraction
 Term = tuple[Fraction, "Expr"]
@@ -115,7 +115,7 @@ class Expr:
 def _reject(operation: str, expr: Expr, other: object) -> Expr:
     """Raise: numbers and arrays do not mix with expressions."""
     raise ArgumentError(
-        f"{operation} of {expr} and a {type(other).__name__}: expressions combine with expressions "
+        f"{operation} of {expr} and {kind_of(other)}: expressions combine with expressions "
         "only, because they know no robot. Compile it for one and apply that: "
         "robot.function(expr)(q, x)"
     )
@@ -334,7 +334,7 @@ def fit_sides(left: object, right: object) -> tuple[Expr, Expr]:
     """
     for side in (left, right):
         if not isinstance(side, (Expr, _AnyIdentity)):
-            given = f"a {type(side).__name__}: {side!r}"
+            given = f"{kind_of(side)}: {side!r}"
             raise ArgumentError(
                 f"a side of an equation must be an operator expression, got {given}"
             )

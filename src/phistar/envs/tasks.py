@@ -10,7 +10,7 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.envs.task import Bounds, Moment, Start, Task
-from phistar.errors import ArgumentError, UnknownNameError
+from phistar.errors import ArgumentError, UnknownNameError, kind_of
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_on_model
 from phistar.robot import Robot
@@ -283,5 +283,5 @@ def task_of(task: Task | str, options: Mapping[str, Any]) -> Task:
             raise UnknownNameError("task", task, TASKS)
         task = TASKS[task]()
     if not isinstance(task, Task):
-        raise ArgumentError(f"task is a {type(task).__name__}, expected a Task or a name")
+        raise ArgumentError(f"task is {kind_of(task)}, expected a Task or a name")
     return task.with_options(**options)

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from phistar.errors import ArgumentError, ShapeError, UnknownNameError
+from phistar.errors import ArgumentError, ShapeError, UnknownNameError, kind_of
 from phistar.interop import derivative_rules as rules
 from phistar.interop.quantities import QUANTITIES, Quantity
 from phistar.joint_physics.passive_forces import force_parts
@@ -30,7 +30,7 @@ def require_robot(robot: object) -> None:
     """Raise unless it is one."""
     if not isinstance(robot, Robot):
         raise ArgumentError(
-            f"wrap takes a phistar.Robot, got {type(robot).__name__}; phistar.load makes one"
+            f"wrap takes a phistar.Robot, got {kind_of(robot)}; phistar.load makes one"
         )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.derivatives.parameter_columns import ParameterColumns
-from phistar.errors import ArgumentError
+from phistar.errors import ArgumentError, kind_of
 from phistar.joint_physics.implicit import SMOOTH_PARTS
 from phistar.model.kinematic_loops import require_tree
 from phistar.reprs import one_line_repr
@@ -107,7 +107,7 @@ def gradient(sim: Simulation, cost: MotionCost, wanted: Sequence[str] | str) -> 
     """Derivatives of a cost, backward in time."""
     if not all(hasattr(cost, name) for name in ("actuation", "value", "expansion")):
         raise ArgumentError(
-            f"cost is a {type(cost).__name__}, expected a control.QuadraticCost or your own "
+            f"cost is {kind_of(cost)}, expected a control.QuadraticCost or your own "
             "subclass of control.Cost"
         )
     columns = ParameterColumns(sim.model, wanted)

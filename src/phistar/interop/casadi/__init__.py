@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from phistar.errors import ArgumentError
+from phistar.errors import ArgumentError, kind_of
 from phistar.interop.casadi.callbacks import CallbackFunction
 from phistar.interop.casadi.casadi_package import casadi
 from phistar.interop.casadi.casadi_quantities import QUANTITIES, quantity_of
@@ -61,7 +61,7 @@ def function(
     """
     casadi()
     if not isinstance(robot, Robot):
-        raise ArgumentError(f"robot is a {type(robot).__name__}, expected a phistar.Robot")
+        raise ArgumentError(f"robot is {kind_of(robot)}, expected a phistar.Robot")
     if engine not in ENGINES:
         raise ArgumentError(f"engine is {engine!r}, expected {' or '.join(map(repr, ENGINES))}")
     count = _sample_count(samples)

@@ -33,7 +33,7 @@ from phistar.backends.llvm.emit.skeleton import (
 from phistar.backends.llvm.run.jit import LoadedCode, fork_gate
 from phistar.backends.llvm.run.machine_caches import min_streamed_bytes
 from phistar.backends.policy import nanoseconds_per_sample, worthwhile_threads
-from phistar.errors import ArgumentError, ShapeError
+from phistar.errors import ArgumentError, ShapeError, kind_of
 from phistar.scalar.program import Signature
 from phistar.settings import MAX_THREADS
 from phistar.thresholds import POLICY
@@ -174,7 +174,7 @@ class KernelCaller:
     def _check_outputs(self, outputs: Sequence[Array], batch: int) -> None:
         for (name, size), out in zip(self.signature.outputs.items(), outputs, strict=True):
             if not isinstance(out, np.ndarray):
-                raise ArgumentError(f"out for {name} is a {type(out).__name__}, expected an array")
+                raise ArgumentError(f"out for {name} is {kind_of(out)}, expected an array")
             if out.shape != (batch, size):
                 raise ShapeError(f"out for {name}", out.shape, f"({batch}, {size})", "the kernel")
             if out.dtype != self.dtype:

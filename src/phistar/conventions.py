@@ -13,9 +13,9 @@ M = S* M_peer S. For reduced mimic joints S has more rows than columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -325,7 +325,36 @@ def _check_peer(peer: object, argument: str, expected: str, attributes: Sequence
         raise ArgumentError(f"{argument} is {kind_of(peer)}, expected a {expected}")
 
 
-def pinocchio(robot: object, pin_model: Any) -> Convention:
+class PinocchioPeer(Protocol):
+    """What is read of a ``pinocchio.Model``."""
+
+    names: Iterable[str]
+    idx_qs: Iterable[int]
+    idx_vs: Iterable[int]
+    nq: int
+    nv: int
+
+
+class MujocoPeerJoint(Protocol):
+    """What is read of a joint of MuJoCo."""
+
+    name: str
+
+
+class MujocoPeer(Protocol):
+    """What is read of a ``mujoco.MjModel``."""
+
+    njnt: int
+    jnt_qposadr: Sequence[int]
+    jnt_dofadr: Sequence[int]
+    nq: int
+    nv: int
+
+    def joint(self, index: int) -> MujocoPeerJoint:
+        """A joint by its number."""
+
+
+def pinocchio(robot: object, pin_model: PinocchioPeer) -> Convention:
     """Conversion between a robot and a ``pinocchio.Model`` of the same file.
 
     Joints are matched by name; a robot loaded with reduced mimic joints may be paired with a
@@ -344,7 +373,7 @@ def pinocchio(robot: object, pin_model: Any) -> Convention:
     return Convention(robot, "pinocchio", joints, int(pin_model.nq), int(pin_model.nv))
 
 
-def mujoco(robot: object, mj_model: Any) -> Convention:
+def mujoco(robot: object, mj_model: MujocoPeer) -> Convention:
     """Conversion between a robot and a ``mujoco.MjModel`` of the same file.
 
     Joints are matched by name, unnamed ones by their position in the file.

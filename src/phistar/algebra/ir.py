@@ -103,7 +103,7 @@ class Expr:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"expressions are immutable: cannot set {name} of {self}")
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _node, (type(self), self.codomain, self.domain, *self.fields)
 
     def __repr__(self) -> str:
@@ -131,7 +131,7 @@ def _as_fraction(factor: Any, expr: Expr) -> Fraction:
     return exact
 
 
-def _node(cls: type[NodeT], codomain: Space, domain: Space, *fields: Any) -> NodeT:
+def _node(cls: type[NodeT], codomain: Space, domain: Space, *fields: object) -> NodeT:
     """The unique node of a class with these fields; thread-safe."""
     key = (cls, codomain, domain, *fields)
     node = _NODES.get(key)

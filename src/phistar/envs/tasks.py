@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -244,7 +244,7 @@ def _fallen(moment: Moment) -> Array:
     return np.asarray(low | (-_down(moment)[:, 2] < 0.5))
 
 
-def _quadruped(reward: Any, horizon: int) -> Task:
+def _quadruped(reward: Callable[[Moment, Moment], Array], horizon: int) -> Task:
     one = np.ones(12)
     return Task(
         "quadruped",
@@ -262,7 +262,7 @@ def _quadruped(reward: Any, horizon: int) -> Task:
     )
 
 
-TASKS: Mapping[str, Any] = {
+TASKS: Mapping[str, Callable[[], Task]] = {
     "phistar/CartPoleSwingUp-v0": _cart_pole,
     "phistar/Acrobot-v0": _acrobot,
     "phistar/PandaReach-v0": _panda_reach,

@@ -14,6 +14,7 @@ import os
 import threading
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +31,7 @@ from phistar.backends.llvm.emit.skeleton import (
     staging_vectors,
     streamed_outputs,
 )
-from phistar.backends.llvm.run.jit import LoadedCode, fork_gate
+from phistar.backends.llvm.run.jit import LoadedCode, fork_gate, load
 from phistar.backends.llvm.run.machine_caches import min_streamed_bytes
 from phistar.backends.policy import nanoseconds_per_sample, worthwhile_threads
 from phistar.errors import ArgumentError, ShapeError, kind_of
@@ -45,6 +46,23 @@ if TYPE_CHECKING:
 KernelFunction = ctypes.CFUNCTYPE(
     ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
 )
+
+
+_codes_of_process: list[LoadedCode] = []
+"""What ``code_of_process`` has loaded."""
+
+
+@cache
+def code_of_process(text: Callable[..., str], *given: str) -> Callable[[int, int, int, int], int]:
+    """Machine code that belongs to no robot: loaded once, as long as the process lives.
+
+    Args:
+        text: Gives its module of LLVM.
+        given: Arguments of ``text``.
+    """
+    code = load(text(*given))
+    _codes_of_process.append(code)
+    return KernelFunction(code.kernel)
 
 
 class KernelCaller:

@@ -44,7 +44,12 @@ class ResultPool:
 
     @cached_property
     def max_bytes(self) -> int:
-        """Size of all blocks, at most: by what was free when the pool was first used."""
+        """Size of all blocks, at most: by what was free when the pool was first used.
+
+        Nothing where counts of references are in parts, see ``abi.has_gil``.
+        """
+        if not has_gil():
+            return 0
         return min(POLICY.max_pool_bytes, int(POLICY.max_pool_share * available_bytes()))
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Array:
@@ -57,7 +62,7 @@ class ResultPool:
         found = []
         for width in sizes:
             size = count * width * dtype.itemsize
-            if size < POLICY.min_pooled_bytes or size > self.max_bytes or not has_gil():
+            if size < POLICY.min_pooled_bytes or size > self.max_bytes:
                 found.append(np.empty((count, width), dtype))
                 continue
             room = size + CACHE_LINE_BYTES

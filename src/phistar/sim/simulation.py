@@ -385,7 +385,8 @@ class Simulation:
         acted = self.external or self.told is not None
         worked = bool(set(self.passive) - {"limits"}) or self._touched_limits()
         conserved = monitors.conserved_quantities(self.model, self.tau, acted, worked)
-        return monitors.drift(self.t, self.energy(), self.momentum(), conserved)
+        radius = monitors.radius_of_gyration(self.model, self.q[0])
+        return monitors.drift(self.t, self.energy(), self.momentum(), conserved, radius)
 
 
 def _unseen_rotation(

@@ -111,6 +111,9 @@ def as_jax_array(x: JaxArray, argument: str) -> Array:
             "float32 one: enable float64 first, jax.config.update('jax_enable_x64', True), or pass "
             f"{argument}.astype('float32') if that is meant"
         )
+    if not is_jax_array(array):
+        # JAX may go on reading an array of NumPy after the call is back; this copy is nobody's.
+        array = np.array(array)
     found: Array = jax().numpy.asarray(array)
     return found
 

@@ -45,7 +45,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "loaders": ("errors gc_pause spatial model", "numpy lxml mujoco xacro"),
     "conventions": ("errors spatial model", "numpy"),
     "arguments": ("errors model", "numpy"),
-    "drawing": ("errors reprs spatial model", "numpy matplotlib mpl_toolkits trimesh"),
+    "drawing": ("errors reprs spatial model loaders", "numpy matplotlib mpl_toolkits trimesh"),
     "algebra": ("errors refs reprs spatial model", "numpy"),
     "algorithms": ("refs algebra", ""),
     "sweeps": ("errors algebra spatial model", "numpy"),
@@ -119,11 +119,11 @@ LAYERS: dict[str, tuple[str, str]] = {
         "numpy dask distributed threadpoolctl",
     ),
     "interop": (
-        "errors whole_files model arguments scalar backends compile joint_physics loops c_export "
-        "robot",
+        "errors whole_files spatial model arguments scalar backends compile joint_physics loops "
+        "c_export kernels robot",
         "numpy jax torch casadi",
     ),
-    "envs": ("errors spatial model robot", "numpy gymnasium"),
+    "envs": ("errors spatial model robot sim", "numpy gymnasium"),
     "viewer": (
         "errors spatial model sweeps dynamics derivatives diagonal energies explain drawing "
         "inverse_kinematics",

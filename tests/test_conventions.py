@@ -301,7 +301,9 @@ def test_models_of_nobody_are_refused(mujoco_pair: tuple[phistar.Robot, mujoco.M
     robot, peer = mujoco_pair
     with pytest.raises(ArgumentError, match=r"mj_model is a str, expected a mujoco\.MjModel"):
         phistar.conventions.mujoco(robot, "x")
-    with pytest.raises(ArgumentError, match=r"pin_model is a MjModel, expected a pinocchio\.Model"):
+    with pytest.raises(
+        ArgumentError, match=r"pin_model is an MjModel, expected a pinocchio\.Model"
+    ):
         phistar.conventions.pinocchio(robot, peer)
-    with pytest.raises(ArgumentError, match="robot is a MjModel, expected a Robot or a Model"):
+    with pytest.raises(ArgumentError, match="robot is an MjModel, expected a Robot or a Model"):
         phistar.conventions.mujoco(peer, robot)

@@ -173,7 +173,7 @@ def test_own_expressions_are_checked(arm: phistar.Robot) -> None:
     """B needs frames, and what is no expression is refused."""
     with pytest.raises(ArgumentError, match=r"contains B: name the frames"):
         arm.compile(B.T @ phi.T @ H.T @ v)
-    with pytest.raises(ArgumentError, match=r"expected an operator expression, got a NoneType"):
+    with pytest.raises(ArgumentError, match=r"expected an operator expression, got None"):
         arm.compile(None)
 
 

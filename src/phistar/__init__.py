@@ -2,7 +2,8 @@
 """phistar: robot dynamics as algebra."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from phistar.gc_pause import importing
 
@@ -43,7 +44,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> ModuleType:
     """Users of robots are imported when they are first used: loading a robot does not need them."""
     if name in ("control", "ident"):
         return import_module(f"phistar.{name}")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from phistar.arrays import Array, DType
-from phistar.errors import ArgumentError, ShapeError, SingularHingeError
+from phistar.errors import ArgumentError, ShapeError, SingularHingeError, kind_of
 from phistar.model.configuration import (
     Coordinates,
     as_numbers,
@@ -164,7 +164,7 @@ def refuse_mimic(model: Model) -> None:
 def check_out(out: object, shape: tuple[int, ...], dtype: DType) -> None:
     """Raise unless results of this shape and dtype can be written to ``out``."""
     if not isinstance(out, np.ndarray):
-        raise ArgumentError(f"out is a {type(out).__name__}, expected an array")
+        raise ArgumentError(f"out is {kind_of(out)}, expected an array")
     if out.shape != shape:
         raise ShapeError("out", out.shape, str(shape), "the result")
     if out.dtype != dtype:

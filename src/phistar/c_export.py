@@ -329,7 +329,8 @@ def _exported_trace(
     name = row.name
     if name == "center_of_mass" and not sum(link.mass for link in model.links):
         raise ArgumentError(f"robot '{model.name}' has no mass, and so no centre of mass")
-    reference = options.reference or _DEFAULT_REFERENCES.get(name, row.choices.get("reference"))
+    usual = _DEFAULT_REFERENCES.get(name) or row.choices.get("reference")
+    reference = options.reference or usual
     given = {
         "frame": wanted.frame,
         "frames": (wanted.frame,),

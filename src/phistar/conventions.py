@@ -13,15 +13,15 @@ M = S* M_peer S. For reduced mimic joints S has more rows than columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
-from phistar.errors import ArgumentError, ShapeError, UnknownNameError
+from phistar.errors import ArgumentError, ShapeError, UnknownNameError, kind_of
 from phistar.model.components import Joint
 from phistar.model.configuration import Coordinates, batch_shape, configuration, tangent
 from phistar.model.joints import JointKind
@@ -315,17 +315,46 @@ def _apply(matrix: Array, vector: Array) -> Array:
 def _model_of(robot: object) -> Model:
     model = getattr(robot, "model", robot)
     if not isinstance(model, Model):
-        raise ArgumentError(f"robot is a {type(robot).__name__}, expected a Robot or a Model")
+        raise ArgumentError(f"robot is {kind_of(robot)}, expected a Robot or a Model")
     return model
 
 
 def _check_peer(peer: object, argument: str, expected: str, attributes: Sequence[str]) -> None:
     """Reject what is no model of the peer, without importing its module."""
     if not all(hasattr(peer, attribute) for attribute in attributes):
-        raise ArgumentError(f"{argument} is a {type(peer).__name__}, expected a {expected}")
+        raise ArgumentError(f"{argument} is {kind_of(peer)}, expected a {expected}")
 
 
-def pinocchio(robot: object, pin_model: Any) -> Convention:
+class PinocchioPeer(Protocol):
+    """What is read of a ``pinocchio.Model``."""
+
+    names: Iterable[str]
+    idx_qs: Iterable[int]
+    idx_vs: Iterable[int]
+    nq: int
+    nv: int
+
+
+class MujocoPeerJoint(Protocol):
+    """What is read of a joint of MuJoCo."""
+
+    name: str
+
+
+class MujocoPeer(Protocol):
+    """What is read of a ``mujoco.MjModel``."""
+
+    njnt: int
+    jnt_qposadr: Sequence[int]
+    jnt_dofadr: Sequence[int]
+    nq: int
+    nv: int
+
+    def joint(self, index: int) -> MujocoPeerJoint:
+        """A joint by its number."""
+
+
+def pinocchio(robot: object, pin_model: PinocchioPeer) -> Convention:
     """Conversion between a robot and a ``pinocchio.Model`` of the same file.
 
     Joints are matched by name; a robot loaded with reduced mimic joints may be paired with a
@@ -344,7 +373,7 @@ def pinocchio(robot: object, pin_model: Any) -> Convention:
     return Convention(robot, "pinocchio", joints, int(pin_model.nq), int(pin_model.nv))
 
 
-def mujoco(robot: object, mj_model: Any) -> Convention:
+def mujoco(robot: object, mj_model: MujocoPeer) -> Convention:
     """Conversion between a robot and a ``mujoco.MjModel`` of the same file.
 
     Joints are matched by name, unnamed ones by their position in the file.

@@ -11,7 +11,10 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from phistar.arrays import Array
 
 Severity = Literal["error", "warning", "note"]
 
@@ -303,11 +306,11 @@ class SampleError(ArgumentError):
     """Some samples of a batch have no result; the others would have one.
 
     Attributes:
-        bad: Booleans (...), true for the samples concerned.
+        bad: Array (...), true for the samples concerned.
         sample: Index of the first one, () where there is no batch.
     """
 
-    def __init__(self, text: str, bad: Any) -> None:
+    def __init__(self, text: str, bad: Array) -> None:
         self.bad = bad
         self.sample = first_index(bad)
         super().__init__(text)
@@ -320,7 +323,7 @@ class NotFiniteError(SampleError):
 class QuaternionError(SampleError):
     """A quaternion of ``joint`` has ``length`` other than one."""
 
-    def __init__(self, text: str, bad: object, joint: str, length: float) -> None:
+    def __init__(self, text: str, bad: Array, joint: str, length: float) -> None:
         self.joint = joint
         self.length = length
         super().__init__(text, bad)
@@ -329,7 +332,7 @@ class QuaternionError(SampleError):
 class SingularConfigurationError(SampleError, SingularHingeError):
     """A joint moves no inertia in some configurations; ``hinges`` are those of the first one."""
 
-    def __init__(self, hinges: Sequence[object], bad: object) -> None:
+    def __init__(self, hinges: Sequence[object], bad: Array) -> None:
         SampleError.__init__(self, "", bad)
         self.hinges = tuple(hinges)
         listed = "; ".join(str(hinge) for hinge in self.hinges)
@@ -340,13 +343,13 @@ class SingularConfigurationError(SampleError, SingularHingeError):
 class SingularPoseError(SampleError, ArithmeticError):
     """``frames`` can move in ``rank`` directions only."""
 
-    def __init__(self, text: str, bad: object, frames: Sequence[str], rank: int) -> None:
+    def __init__(self, text: str, bad: Array, frames: Sequence[str], rank: int) -> None:
         self.frames = tuple(frames)
         self.rank = rank
         super().__init__(text, bad)
 
 
-def first_index(bad: Any) -> tuple[int, ...]:
+def first_index(bad: Array) -> tuple[int, ...]:
     """Index of the first true entry of an array of booleans."""
     indices = bad.nonzero() if bad.ndim else ()
     return tuple(int(index[0]) for index in indices)
@@ -356,7 +359,14 @@ class LoopOpenError(SampleError):
     """A loop is open by ``gap`` [``unit``] where it has to be closed, or cannot be closed."""
 
     def __init__(
-        self, robot: str, purpose: str, loop: str, gap: float, unit: str, bad: Any, cure: str
+        self,
+        robot: str,
+        purpose: str,
+        loop: str,
+        gap: float,
+        unit: str,
+        bad: Array,
+        cure: str,
     ) -> None:
         self.robot, self.loop, self.gap, self.unit = robot, loop, gap, unit
         where = sample_text(first_index(bad))
@@ -369,7 +379,14 @@ class LoopVelocityError(SampleError):
     """Velocities or accelerations tear a loop open at ``rate``."""
 
     def __init__(
-        self, robot: str, purpose: str, loop: str, what: str, rate: float, bad: Any, cure: str
+        self,
+        robot: str,
+        purpose: str,
+        loop: str,
+        what: str,
+        rate: float,
+        bad: Array,
+        cure: str,
     ) -> None:
         self.robot, self.loop, self.rate = robot, loop, rate
         where = sample_text(first_index(bad))
@@ -390,7 +407,12 @@ class UnderactuatedError(SampleError):
     """
 
     def __init__(
-        self, robot: str, motion: Mapping[str, float], residual: float, text: str, bad: Any
+        self,
+        robot: str,
+        motion: Mapping[str, float],
+        residual: float,
+        text: str,
+        bad: Array,
     ) -> None:
         self.robot, self.motion, self.residual = robot, dict(motion), residual
         super().__init__(text, bad)
@@ -472,6 +494,21 @@ class DerivativeError(PhistarError, AssertionError):
 def pluralize(count: int, noun: str) -> str:
     """``1 joint``, ``2 joints``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+SPELLED_OUT = ("ndarray", "MX", "SX", "MjModel")
+"""Beginnings of names whose first letter is spoken with a vowel."""
+
+
+def with_article(noun: str) -> str:
+    """``a list``, ``an int``; what is spelled out goes by its sound, ``an ndarray``."""
+    vowel = noun[:1].lower() in "aeiou" or noun.startswith(SPELLED_OUT)
+    return f"{'an' if vowel else 'a'} {noun}"
+
+
+def kind_of(value: object) -> str:
+    """What somebody gave, in words: ``a list``, ``an ndarray``, ``None``."""
+    return "None" if value is None else with_article(type(value).__name__)
 
 
 def close_matches(name: str, candidates: Iterable[str], count: int = 3) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -268,7 +268,7 @@ class _InterpreterThreads:
 
     def reset_after_fork(self) -> None:
         """No thread: the state in the child of a fork."""
-        self._idle: list[SimpleQueue[_Task[Any]]] = []
+        self._idle: list[SimpleQueue[Callable[[], None]]] = []
 
     def run(self, job: BackgroundJob, work: Callable[[], T]) -> T:
         """The result of some work of a job; the thread that was used last does it."""
@@ -280,17 +280,17 @@ class _InterpreterThreads:
                 target=_run_tasks, args=(tasks,), name="phistar tracer", daemon=True
             ).start()
         task = _Task(job, work)
-        tasks.put(task)
+        tasks.put(task.run)
         try:
             return task.wait()
         finally:
             self._idle.append(tasks)
 
 
-def _run_tasks(tasks: SimpleQueue[_Task[Any]]) -> None:
+def _run_tasks(tasks: SimpleQueue[Callable[[], None]]) -> None:
     """Do tasks as they come, and keep nothing of them."""
     while True:
-        tasks.get().run()
+        tasks.get()()
 
 
 class _ProgressLine:

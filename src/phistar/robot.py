@@ -29,6 +29,7 @@ from phistar.errors import (
     RobotNotFoundError,
     UnknownNameError,
     close_matches,
+    kind_of,
     pluralize,
 )
 from phistar.functions import Function, operational_inertia
@@ -183,7 +184,7 @@ class Robot(
         for given in constraints:
             if not isinstance(given, Constraint | Loop):
                 raise ArgumentError(
-                    f"with_loops got a {type(given).__name__}, expected constraints one by one, "
+                    f"with_loops got {kind_of(given)}, expected constraints one by one, "
                     'such as with_loops(phistar.constraints.Point("foot"), off=["pin"])'
                 )
         added = [x.on(self.model, at) if isinstance(x, Constraint) else x for x in constraints]
@@ -195,14 +196,7 @@ class Robot(
         drives = [None if x is None else x.drive() for x in told]
         places = [None if x is None else x.place(self.model) for x in told]
         kept = tuple(x.at_rest() if isinstance(x, Prescribed) else x for x in constraints)
-        try:
-            robot, names = self._constrained[kept]
-        except TypeError:  # arrays among them
-            robot, names = self._with_held(kept)
-        except KeyError:
-            if len(self._constrained) >= MAX_CONSTRAINED_ROBOTS:
-                self._constrained.clear()
-            robot, names = self._constrained[kept] = self._with_held(kept)
+        robot, names = self._at_rest_under(kept)
         moved = {name: x for name, x in zip(names, drives, strict=True) if x is not None}
         if not moved:
             return robot
@@ -229,6 +223,18 @@ class Robot(
     def _constrained(self) -> dict[tuple[Constraint, ...], tuple[Robot, tuple[str, ...]]]:
         """Robots with constraints for a call, and the names of those."""
         return {}
+
+    def _at_rest_under(self, constraints: tuple[Constraint, ...]) -> tuple[Robot, tuple[str, ...]]:
+        """The robot with constraints for calls, and their names; known ones are kept."""
+        try:
+            return self._constrained[constraints]
+        except TypeError:  # arrays among them
+            return self._with_held(constraints)
+        except KeyError:
+            if len(self._constrained) >= MAX_CONSTRAINED_ROBOTS:
+                self._constrained.clear()
+            made = self._constrained[constraints] = self._with_held(constraints)
+            return made
 
     def _with_held(self, constraints: Sequence[Constraint]) -> tuple[Robot, tuple[str, ...]]:
         made = [x.anywhere(self.model) for x in constraints]

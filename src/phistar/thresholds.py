@@ -473,6 +473,9 @@ class Policy:
     jax_smallest_batch: int = 8
     """Samples to which smaller batches of JAX are filled up, so that few sizes are compiled."""
 
+    max_known_choices: int = 256
+    """Choices of derivatives, rows and columns of a robot that later calls need not look up."""
+
     max_kept_slices: int = 20_000
     """Index arrays of parallel schedules of which is known that they are slices."""
 

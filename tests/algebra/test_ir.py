@@ -324,7 +324,7 @@ def test_numbers_scale() -> None:
     assert sum([X, X]) is 2 * X
     with pytest.raises(ArgumentError, match="composed with @"):
         X * X
-    with pytest.raises(ArgumentError, match=r"\* of X and a ndarray"):
+    with pytest.raises(ArgumentError, match=r"\* of X and an ndarray"):
         np.eye(6) * X
     for mistake in (lambda: X @ np.eye(6), lambda: np.eye(6) @ X):
         with pytest.raises(ArgumentError, match=r"@ of .*robot\.function\(expr\)\(q, x\)"):

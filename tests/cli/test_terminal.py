@@ -3,10 +3,11 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from phistar.cli.terminal import axis_text, clean, did_you_mean, number, problem_text, vector
-from phistar.errors import Problem, pluralize
+from phistar.errors import Problem, kind_of, pluralize, with_article
 
 
 @pytest.mark.parametrize(
@@ -63,3 +64,14 @@ def test_problem_text(where: str) -> None:
     line = problem_text(problem, "file.urdf").plain
     place = where or "file.urdf"
     assert line == f'{place}: warning: link "a\\nb" is odd. Mend it. [some-code]'
+
+
+def test_articles_go_by_sound() -> None:
+    """What was given has the article that one would say."""
+    given = ([], 1, None, np.zeros(2), "text")
+    assert [kind_of(x) for x in given] == ["a list", "an int", "None", "an ndarray", "a str"]
+    assert [with_article(x) for x in ("SX", "Scene", "ellipsoid")] == [
+        "an SX",
+        "a Scene",
+        "an ellipsoid",
+    ]

@@ -25,6 +25,8 @@ from phistar.errors import (
 )
 from phistar.interop import casadi as pc
 from phistar.interop.casadi import c_library, casadi_package
+from phistar.interop.casadi.derivatives import SymbolOps
+from phistar.model.joints.number_ops import ARRAY_OPS
 from tests.helpers import SHARED, needs_shared
 
 BUNDLED = phistar.robots.names()
@@ -424,3 +426,17 @@ def test_missing_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(c_library.shutil, "which", lambda name: None)
     with pytest.raises(ArgumentError, match="needs a C compiler, and none of cc, gcc, clang"):
         pc.function(phistar.load("cartpole"), "forward_dynamics", engine="c")
+
+
+def test_arc_of_symbols_is_that_of_arrays() -> None:
+    """Functions of angles that kinds of joints may call, with slopes at zero that are numbers."""
+    square = ca.SX.sym("square")
+    squares = np.array([0.0, 1e-9, 0.2499, 0.2501, 4.0, 9.0])
+    for name in ("half_cosine", "half_sine_ratio", "sine_ratio", "versine_ratio", "sine_defect"):
+        value = getattr(SymbolOps().arc(square), name)
+        run = ca.Function("arc", [square], [value, ca.jacobian(value, square)])
+        found = np.array([[float(x) for x in run(each)] for each in squares])
+        wanted = getattr(ARRAY_OPS.arc(squares), name)
+        assert np.allclose(found[:, 0], wanted, rtol=1e-13, atol=0.0), name
+        moved = getattr(ARRAY_OPS.arc(squares + 1e-30j), name).imag / 1e-30
+        assert np.allclose(found[:, 1], moved, rtol=1e-9, atol=0.0), name

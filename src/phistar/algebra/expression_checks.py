@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from phistar.algebra.ir import Expr
 from phistar.algebra.symbols import B, unfold_definitions
-from phistar.errors import ArgumentError
+from phistar.errors import ArgumentError, kind_of
 
 
 def check_expression(expr: object) -> None:
@@ -18,7 +18,7 @@ def check_expression(expr: object) -> None:
     """
     if not isinstance(expr, Expr):
         raise ArgumentError(
-            f"expected an operator expression, got a {type(expr).__name__}: {expr!r}. Write it "
+            f"expected an operator expression, got {kind_of(expr)}: {expr!r}. Write it "
             "with the symbols of phistar.algebra, e.g. H @ phi @ M @ phi.T @ H.T; programs that "
             "have a name are compiled by robot.compile(name)"
         )

@@ -22,7 +22,7 @@ from typing import Any, NoReturn, TypeVar, cast
 
 from phistar.algebra.interned import Interned
 from phistar.algebra.spaces import FORCE, MOTION, ONE, Space
-from phistar.errors import ArgumentError, SpaceError
+from phistar.errors import ArgumentError, SpaceError, kind_of
 
 Number = int | float | Fraction
 Term = tuple[Fraction, "Expr"]
@@ -103,7 +103,7 @@ class Expr:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"expressions are immutable: cannot set {name} of {self}")
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _node, (type(self), self.codomain, self.domain, *self.fields)
 
     def __repr__(self) -> str:
@@ -115,7 +115,7 @@ class Expr:
 def _reject(operation: str, expr: Expr, other: object) -> Expr:
     """Raise: numbers and arrays do not mix with expressions."""
     raise ArgumentError(
-        f"{operation} of {expr} and a {type(other).__name__}: expressions combine with expressions "
+        f"{operation} of {expr} and {kind_of(other)}: expressions combine with expressions "
         "only, because they know no robot. Compile it for one and apply that: "
         "robot.function(expr)(q, x)"
     )
@@ -131,7 +131,7 @@ def _as_fraction(factor: Any, expr: Expr) -> Fraction:
     return exact
 
 
-def _node(cls: type[NodeT], codomain: Space, domain: Space, *fields: Any) -> NodeT:
+def _node(cls: type[NodeT], codomain: Space, domain: Space, *fields: object) -> NodeT:
     """The unique node of a class with these fields; thread-safe."""
     key = (cls, codomain, domain, *fields)
     node = _NODES.get(key)
@@ -334,7 +334,7 @@ def fit_sides(left: object, right: object) -> tuple[Expr, Expr]:
     """
     for side in (left, right):
         if not isinstance(side, (Expr, _AnyIdentity)):
-            given = f"a {type(side).__name__}: {side!r}"
+            given = f"{kind_of(side)}: {side!r}"
             raise ArgumentError(
                 f"a side of an equation must be an operator expression, got {given}"
             )

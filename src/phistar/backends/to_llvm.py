@@ -108,6 +108,32 @@ class MachineCode:
         self, inputs: ProgramInputs, out: Mapping[str, Array] | None = None
     ) -> tuple[dict[str, Array], bool] | None:
         """See ``base.Executable``."""
+        given = self._given(inputs)
+        if given is None:
+            return None
+        arrays, axes, wrenches = given
+        dtype = np.result_type(*arrays.values())
+        if dtype not in LLVM_REAL_BY_DTYPE:
+            return None
+        at = None if wrenches is None else wrenches.at
+        kernel = self._kernel(arrays, axes, LLVM_REAL_BY_DTYPE[dtype], at)
+        if kernel is None:
+            return None
+        program = self.program
+        if wrenches is not None and EXTERNAL_FORCE in kernel.call.signature.inputs:
+            arrays[EXTERNAL_FORCE] = _link_forces(program.model, arrays["q"], wrenches)
+        found = run_on_batch(kernel, arrays, axes, program.sample_shapes, out)
+        if self.otherwise is None or found[1]:
+            return found
+        return self.otherwise.filled_in(arrays, axes, found)
+
+    def _given(
+        self, inputs: ProgramInputs
+    ) -> tuple[dict[str, Array], dict[str, int], Wrenches | None] | None:
+        """Arrays, axes of each that belong to a sample, and wrenches that are code of their own.
+
+        Other wrenches are forces on links. None: there is no code for an input.
+        """
         program = self.program
         axes = dict(program.input_axes)
         arrays: dict[str, Array] = {}
@@ -129,19 +155,7 @@ class MachineCode:
             elif not isinstance(program, MatrixProgram):
                 return None
             wrenches = None
-        dtype = np.result_type(*arrays.values())
-        if dtype not in LLVM_REAL_BY_DTYPE:
-            return None
-        at = None if wrenches is None else wrenches.at
-        kernel = self._kernel(arrays, axes, LLVM_REAL_BY_DTYPE[dtype], at)
-        if kernel is None:
-            return None
-        if wrenches is not None and EXTERNAL_FORCE in kernel.call.signature.inputs:
-            arrays[EXTERNAL_FORCE] = _link_forces(program.model, arrays["q"], wrenches)
-        found = run_on_batch(kernel, arrays, axes, program.sample_shapes, out)
-        if self.otherwise is None or found[1]:
-            return found
-        return self.otherwise.filled_in(arrays, axes, found)
+        return arrays, axes, wrenches
 
     @cached_property
     def otherwise(self) -> MachineCode | None:

@@ -15,7 +15,7 @@ reduced_expressions  own expressions on robots whose mimic joints are reduced
 """
 
 from phistar.backends import Executable
-from phistar.compile.derivative_rows import derivative_row, input_sizes
+from phistar.compile.derivative_rows import input_sizes
 from phistar.compile.evaluate import (
     RequestKey,
     chained_entry,
@@ -95,7 +95,6 @@ __all__ = [
     "cheapest_inner_products",
     "compile_outputs",
     "compile_request",
-    "derivative_row",
     "embedded_request",
     "entry_pattern",
     "evaluate_bundle",

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from phistar.compile.requests import Shape, Traced
@@ -17,12 +16,11 @@ CONFIGURATIONS = ("q", "q0", "q1")
 """Inputs of traced quantities that are configurations: nv directions, not nq."""
 
 
-@lru_cache(maxsize=256)
 def derivative_row(row: Traced) -> Traced:
     """The results of a quantity and their derivatives with respect to each input.
 
     Those are called ``result_argument`` and are the shape of the result, with one more axis. It is
-    not in the table of rows: ``compile_request(derivative_row(TRACED[name]))`` is its kernel.
+    not in the table of rows: ``compile_request(TRACED[name].derivative)`` is its kernel.
     """
 
     def shape(model: Model, *choices: object) -> Mapping[str, Shape]:

@@ -150,25 +150,36 @@ def _schedule(draft: Draft) -> Draft:
         )
         for n, found in draft.candidates.items()
     }
-    wanted = draft.request.wanted if isinstance(draft.request, Bundle) else None
-    split = factors = None
-    if wanted is not None and wanted.split is not None:
-        inverse, terms = wanted.split
-        split = lower_split(inverse, {n: SplitTerms(*each) for n, each in terms.items()})
-    given = None if wanted is None else wanted.factors
-    if isinstance(draft.request, MatrixOf) and isinstance(draft.part, Full):
-        given = FACTORS.get(draft.operators[draft.request.name])
-    if given is not None:
-        lower, pivots = (matrix_forms(each, draft.part) for each in given)
-        factors = lower, pivots
-    program = draft.program
+    split, factors = _split_matrices(draft.request), _factors(draft)
+    program, asked = draft.program, draft.request
     sweeps = None if program is None else verified(schedule(program))
     rounds = None
-    if sweeps is not None and isinstance(draft.request, Vectors):
-        rounds = parallel_schedule(sweeps) if draft.request.schedule == "parallel" else None
+    if sweeps is not None and isinstance(asked, Vectors) and asked.schedule == "parallel":
+        rounds = parallel_schedule(sweeps)
     return replace(
         draft, schedule=sweeps, parallel=rounds, forms=forms, split=split, factors=factors
     )
+
+
+def _split_matrices(request: Request) -> SplitMatrices | None:
+    """Matrices of a bundle as an inverse times others, if its row says so."""
+    if not isinstance(request, Bundle) or request.wanted.split is None:
+        return None
+    inverse, terms = request.wanted.split
+    return lower_split(inverse, {n: SplitTerms(*each) for n, each in terms.items()})
+
+
+def _factors(draft: Draft) -> tuple[Sequence[MatrixForm], Sequence[MatrixForm]] | None:
+    """Forms of a triangle and of pivots that a matrix may be multiplied of, if there are any."""
+    request, given = draft.request, None
+    if isinstance(request, Bundle):
+        given = request.wanted.factors
+    elif isinstance(request, MatrixOf) and isinstance(draft.part, Full):
+        given = FACTORS.get(draft.operators[request.name])
+    if given is None:
+        return None
+    lower, pivots = (matrix_forms(each, draft.part) for each in given)
+    return lower, pivots
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from phistar.algebra.ir import Expr
 from phistar.algorithms.programs import OutputBundle
@@ -113,12 +114,19 @@ class Traced:
     shape: Callable[..., Shape | Mapping[str, Shape]]
     trace: Callable[..., Unrolled]
     work: Callable[..., Work | None]
-    choices: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    choices: Mapping[str, object] = field(default_factory=dict, hash=False)
     defined: str = ""
     program: str = ""
     admit: Callable[[Model, Mapping[str, Array]], Mapping[str, Array]] | None = None
     otherwise: Callable[..., tuple[object, ...] | None] | None = None
     trace_single: Callable[..., Unrolled] | None = None
+
+    @cached_property
+    def derivative(self) -> Traced:
+        """Its results and their derivatives; see ``compile.derivative_rows``."""
+        from phistar.compile.derivative_rows import derivative_row
+
+        return derivative_row(self)
 
     def everywhere(self, model: Model, *choices: object) -> tuple[object, ...]:
         """The choices of the program that has all results there are."""

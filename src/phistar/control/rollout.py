@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from phistar.arrays import Array
 from phistar.control.policy_rollout import Policy, PolicyRollout, reject_step
 from phistar.control.trajectory import Trajectory
-from phistar.errors import ArgumentError, UnknownNameError
+from phistar.errors import ArgumentError, UnknownNameError, kind_of
 from phistar.model.bad_samples import check_on_error
 from phistar.model.configuration import Coordinates
 from phistar.model.joint_physics import Passive
@@ -88,7 +88,7 @@ def rollout(
     given = LawSteps(float(dt), count, every, scheme, passive, forces, reference, on_error, threads)
     program = policy.program() if isinstance(policy, Controller) else None
     call: Policy = policy.at_step if isinstance(policy, Controller) else policy
-    why = f"a {type(policy).__name__} is Python"
+    why = f"{kind_of(policy)} is Python"
     if program is not None:
         _require_goals(program, count)
         try:

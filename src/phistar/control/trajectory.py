@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 
@@ -68,7 +67,7 @@ class Trajectory:
                 raise ShapeError(name, array.shape, expected, "a trajectory")
 
     @classmethod
-    def trusted(cls, **numbers: Any) -> Trajectory:
+    def trusted(cls, **numbers: object) -> Trajectory:
         """A trajectory of arrays that are known to fit and to be finite where ``ok``.
 
         A look at every number would take as long as some of the steps.

@@ -8,7 +8,7 @@ import numpy as np
 from phistar.arrays import Array
 from phistar.control.actuation import Actuation, require_positive
 from phistar.control.cost import Cost, Expansion
-from phistar.errors import ArgumentError, DerivativeError, ShapeError
+from phistar.errors import ArgumentError, DerivativeError, ShapeError, kind_of
 from phistar.robot import Robot
 
 _STEP = 1e-6
@@ -24,19 +24,19 @@ def checked_actuation(cost: Cost) -> Actuation:
     Raises:
         ArgumentError: Something is missing; the message says how to add it.
     """
-    kind = type(cost).__name__
+    kind = kind_of(cost)
     for name in ("actuation", "value", "expansion"):
         if not hasattr(cost, name):
             raise ArgumentError(
-                f"the cost, a {kind}, has no {name}; a cost has actuation = "
+                f"the cost, {kind}, has no {name}; a cost has actuation = "
                 "control.Actuation.of(robot), value(q, v, u, dt) and expansion(q, v, u, dt), see "
                 "control.Cost"
             )
     actuation: object = cost.actuation
     if not isinstance(actuation, Actuation):
-        given = type(actuation).__name__
+        given = kind_of(actuation)
         raise ArgumentError(
-            f"actuation of the cost, a {kind}, is a {given}, expected control.Actuation.of(robot) "
+            f"actuation of the cost, {kind}, is {given}, expected control.Actuation.of(robot) "
             "or, with names of the driven joints, control.Actuation.of(robot, names)"
         )
     return actuation
@@ -67,7 +67,7 @@ def checked_expansion(
     expansion = cost.expansion(q, v, u, dt)
     if not isinstance(expansion, Expansion):
         raise ArgumentError(
-            f"cost.expansion(...) gives a {type(expansion).__name__}, expected a control.Expansion"
+            f"cost.expansion(...) gives {kind_of(expansion)}, expected a control.Expansion"
         )
     n, m = 2 * v.shape[-1], u.shape[-1]
     shapes = {
@@ -129,7 +129,7 @@ def check_cost(
         "u": _error(at.u, _force_slopes(cost, q, v, u, dt), scale),
     }
     if not max(errors.values()) <= tolerance:
-        text = f"gradients of the cost, a {type(cost).__name__}, differ from those of its value"
+        text = f"gradients of the cost, {kind_of(cost)}, differ from those of its value"
         raise DerivativeError(robot.name, errors, tolerance, text)
     return errors
 

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 
 from phistar.arguments import number_rows
 from phistar.arrays import Array
-from phistar.backends.llvm.run.result_pool import pooled_copy
 from phistar.derivatives import (
     discrete,
     first,
@@ -160,7 +159,7 @@ class Differentiates:
             key = ("linearize", method)
             found = self._on_frames(key, (key, ON_FRAMES), (q, v, tau, forces, reference))
         if found is not None:
-            found["model"], found["v"] = self.model, pooled_copy(v)
+            found["model"], found["v"] = self.model, np.array(v)
             result = new(Linearization)
             result.__dict__.update(found)
             return result

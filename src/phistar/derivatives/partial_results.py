@@ -29,12 +29,11 @@ from phistar.model.model import Model
 from phistar.model.model_cache import cached_on_model, entries
 from phistar.packed import SparseMatrix
 from phistar.reprs import brief, one_line_repr
+from phistar.thresholds import POLICY
 
 PartKey = tuple[str, tuple[str, ...], tuple[int, ...], tuple[int, ...]]
 """Name of the traced quantity, derivatives, and indices of rows and columns; () are all."""
 
-
-_MAX_KNOWN_CHOICES = 256
 
 _HIDDEN = ("model", "q", "v", "tau")
 
@@ -164,7 +163,7 @@ def part_choice(
     found = known.get(asked)
     if found is None:
         found = _part_choice(model, name, wrt, rows, columns)
-        if len(known) < _MAX_KNOWN_CHOICES:
+        if len(known) < POLICY.max_known_choices:
             known[asked] = found
     return found
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -18,8 +18,9 @@ from phistar.model.configuration import Coordinates, configuration
 from phistar.model.model import Model
 
 if TYPE_CHECKING:
-    from phistar.drawing.figures import Motion
+    from phistar.drawing.figures import Figure, Motion
     from phistar.drawing.scene import Scene
+    from phistar.loaders.load_report import LoadReport
 
 FRAMES_PER_SECOND = 30.0
 """Pictures of a motion that a page keeps for a second of it."""
@@ -40,7 +41,7 @@ class Drawn:
         def home(self) -> Array:
             """Configuration (nq,) to start with."""
 
-        load_report: Any
+        load_report: LoadReport
 
     def scene(self, mesh_folders: Sequence[str | Path] = ()) -> Scene:
         """Surfaces of all links: what ``plot`` and ``save_html`` draw.
@@ -59,7 +60,7 @@ class Drawn:
         *,
         frames: Sequence[str] = (),
         mesh_folders: Sequence[str | Path] = (),
-    ) -> Any:
+    ) -> Figure:
         """A picture of the robot by matplotlib, no window and no browser needed.
 
         Args:

@@ -68,7 +68,7 @@ def figure(width: float, height: float) -> Figure:
     except ImportError:
         raise MissingExtraError("matplotlib", "examples", "Drawing a plot") from None
 
-    class NotebookFigure(Figure):
+    class NotebookFigure(Figure):  # type: ignore[misc]
         """A figure that notebooks show, also where ``pyplot`` is not imported."""
 
         def _repr_png_(self) -> bytes:

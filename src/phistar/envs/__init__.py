@@ -7,8 +7,6 @@ without it.
 
 from __future__ import annotations
 
-from typing import Any
-
 from phistar.envs.task import Bounds, Moment, Start, Task
 from phistar.envs.tasks import TASKS
 from phistar.errors import MissingExtraError, PackageVersionError
@@ -19,7 +17,7 @@ try:
     from phistar.envs.environments import RobotEnv, RobotVectorEnv, register
 except (MissingExtraError, PackageVersionError):
 
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name: str) -> object:
         """Classes that need Gymnasium: asking for them says what is missing or too old."""
         if name in __all__:
             from phistar.envs import environments

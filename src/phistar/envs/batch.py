@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from phistar.arrays import Array
 from phistar.envs.random_numbers import uniform
@@ -36,7 +35,9 @@ class TaskBatch:
         threads: Of the simulator.
     """
 
-    def __init__(self, task: Task, batch: int, dtype: Any, threads: int | None = None) -> None:
+    def __init__(
+        self, task: Task, batch: int, dtype: DTypeLike, threads: int | None = None
+    ) -> None:
         self.task = task
         self.batch = batch
         self.dtype = np.dtype(dtype)

@@ -14,6 +14,7 @@ from phistar.envs.batch import TaskBatch
 from phistar.envs.task import Task
 from phistar.envs.tasks import task_of
 from phistar.errors import ArgumentError, MissingExtraError, ShapeError, require_version
+from phistar.sim.simulator import Simulator
 
 OLDEST = (1, 1)
 """The first version that has autoreset modes."""
@@ -23,19 +24,20 @@ try:
 except ImportError:
     raise MissingExtraError("gymnasium", "gym", "phistar.envs") from None
 require_version("gymnasium", gymnasium.__version__, OLDEST, "gym")
+from gymnasium.spaces import Box  # noqa: E402
 from gymnasium.vector import AutoresetMode  # noqa: E402 - not in older versions
 from gymnasium.vector.utils import batch_space  # noqa: E402
 
 _MOST_SEEDS = 2**63
 
 
-def _spaces(batch: TaskBatch) -> tuple[Any, Any]:
+def _spaces(batch: TaskBatch) -> tuple[Box, Box]:
     """Spaces of single observations and actions."""
     seen = batch.task.observations(batch.observation_size)
     boxes = []
     for bounds in (seen, batch.actions):
         low, high = (x.astype(batch.dtype) for x in (bounds.low, bounds.high))
-        boxes.append(gymnasium.spaces.Box(low, high, dtype=batch.dtype.type))
+        boxes.append(Box(low, high, dtype=batch.dtype.type))
     return boxes[0], boxes[1]
 
 
@@ -48,7 +50,7 @@ class RobotEnv(gymnasium.Env):  # type: ignore[misc]
         options: Other fields of the task, e.g. ``horizon=200``.
     """
 
-    metadata: Mapping[str, Any] = {"render_modes": []}
+    metadata: Mapping[str, object] = {"render_modes": []}
     render_mode = None
 
     def __init__(self, task: Task | str, *, dtype: DTypeLike = np.float32, **options: Any) -> None:
@@ -62,13 +64,13 @@ class RobotEnv(gymnasium.Env):  # type: ignore[misc]
         return self._batch.task
 
     @property
-    def simulator(self) -> Any:
+    def simulator(self) -> Simulator:
         """The simulator, a batch of one."""
         return self._batch.simulator
 
     def reset(
-        self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
-    ) -> tuple[Array, dict[str, Any]]:
+        self, *, seed: int | None = None, options: Mapping[str, object] | None = None
+    ) -> tuple[Array, dict[str, object]]:
         """Begin anew; the same seed begins the same sequence of starts."""
         super().reset(seed=seed)
         if seed is not None or not self._seeded:
@@ -78,7 +80,7 @@ class RobotEnv(gymnasium.Env):  # type: ignore[misc]
         self._begun, self._over = True, False
         return self._batch.observed()[0], {}
 
-    def step(self, action: ArrayLike) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+    def step(self, action: ArrayLike) -> tuple[Array, float, bool, bool, dict[str, object]]:
         """One step: observation, reward, terminated, truncated, info."""
         if not self._begun:
             raise ArgumentError("step before reset: call env.reset() first")
@@ -90,7 +92,7 @@ class RobotEnv(gymnasium.Env):  # type: ignore[misc]
         found = self._batch.step(self._batch.checked(given[None]))
         ended, cut = bool(found.terminated[0]), bool(found.truncated[0])
         self._over = ended or cut
-        info = {"diverged": True} if found.diverged[0] else {}
+        info: dict[str, object] = {"diverged": True} if found.diverged[0] else {}
         return found.observation[0], float(found.reward[0]), ended, cut, info
 
 
@@ -143,7 +145,7 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         return self._batch.task
 
     @property
-    def simulator(self) -> Any:
+    def simulator(self) -> Simulator:
         """The simulator of all robots."""
         return self._batch.simulator
 
@@ -151,8 +153,8 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         self,
         *,
         seed: int | list[int | None] | None = None,
-        options: Mapping[str, Any] | None = None,
-    ) -> tuple[Array, dict[str, Any]]:
+        options: Mapping[str, object] | None = None,
+    ) -> tuple[Array, dict[str, object]]:
         """Begin anew: all, or those of ``options["reset_mask"]`` (num_envs,)."""
         first = seed if isinstance(seed, int | np.integer) else None
         super().reset(seed=first)
@@ -179,7 +181,7 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
             raise ArgumentError(f"seed has {len(seed)} entries, expected {self.num_envs} numbers")
         return np.asarray(seed, dtype=np.uint64)
 
-    def step(self, actions: ArrayLike) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
+    def step(self, actions: ArrayLike) -> tuple[Array, Array, Array, Array, dict[str, object]]:
         """One step of all: observations, rewards, terminations, truncations, infos."""
         if not self._begun:
             raise ArgumentError("step before reset: call envs.reset() first")
@@ -191,7 +193,7 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
             )
         begins = self._over.copy()
         found = self._batch.step(self._batch.checked(actions))
-        info: dict[str, Any] = {}
+        info: dict[str, object] = {}
         if found.diverged.any():
             info |= {"diverged": found.diverged & ~begins, "_diverged": found.diverged & ~begins}
         reward, ended, cut = found.reward, found.terminated, found.truncated

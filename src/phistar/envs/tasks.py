@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from phistar.arrays import Array
 from phistar.envs.task import Bounds, Moment, Start, Task
-from phistar.errors import ArgumentError, UnknownNameError
+from phistar.errors import ArgumentError, UnknownNameError, kind_of
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_on_model
 from phistar.robot import Robot
@@ -244,7 +244,7 @@ def _fallen(moment: Moment) -> Array:
     return np.asarray(low | (-_down(moment)[:, 2] < 0.5))
 
 
-def _quadruped(reward: Any, horizon: int) -> Task:
+def _quadruped(reward: Callable[[Moment, Moment], Array], horizon: int) -> Task:
     one = np.ones(12)
     return Task(
         "quadruped",
@@ -262,7 +262,7 @@ def _quadruped(reward: Any, horizon: int) -> Task:
     )
 
 
-TASKS: Mapping[str, Any] = {
+TASKS: Mapping[str, Callable[[], Task]] = {
     "phistar/CartPoleSwingUp-v0": _cart_pole,
     "phistar/Acrobot-v0": _acrobot,
     "phistar/PandaReach-v0": _panda_reach,
@@ -283,5 +283,5 @@ def task_of(task: Task | str, options: Mapping[str, Any]) -> Task:
             raise UnknownNameError("task", task, TASKS)
         task = TASKS[task]()
     if not isinstance(task, Task):
-        raise ArgumentError(f"task is a {type(task).__name__}, expected a Task or a name")
+        raise ArgumentError(f"task is {kind_of(task)}, expected a Task or a name")
     return task.with_options(**options)

@@ -34,7 +34,7 @@ from phistar.compile import (
     kernel,
 )
 from phistar.derive import derive
-from phistar.errors import ArgumentError, UnknownNameError, renamed_argument
+from phistar.errors import ArgumentError, UnknownNameError, kind_of, renamed_argument
 from phistar.explain import meanings
 from phistar.explain.dependencies import symbols_in, theorems_in
 from phistar.explain.joint_crossings import crossing_lines, frame_lines
@@ -124,7 +124,7 @@ def listing() -> str:
 def _model(robot: Model | RobotLike) -> Model:
     model = robot if isinstance(robot, Model) else getattr(robot, "model", None)
     if not isinstance(model, Model):
-        given = f"got a {type(robot).__name__}"
+        given = f"got {kind_of(robot)}"
         raise ArgumentError(f"explain takes a robot, or its model, as the second argument, {given}")
     return model
 

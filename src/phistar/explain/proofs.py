@@ -13,7 +13,7 @@ from phistar.algebra.proof import Proof, Theorem
 from phistar.algebra.proof import prove as prove_theorem
 from phistar.algebra.proof_text import proof_text
 from phistar.algorithms import catalogue as theorems
-from phistar.errors import ArgumentError, UnknownNameError, renamed_argument
+from phistar.errors import ArgumentError, UnknownNameError, kind_of, renamed_argument
 from phistar.explain.source_locations import identity_location, theorem_file, theorem_location
 from phistar.explain.text_layout import section
 
@@ -49,7 +49,7 @@ def prove(what: str | Theorem | Identity) -> Proof:
 def _name(what: object) -> str:
     if isinstance(what, str):
         return what
-    given = f"got a {type(what).__name__}: {what!r}"
+    given = f"got {kind_of(what)}: {what!r}"
     raise ArgumentError(f"prove takes a theorem's name, a Theorem or an Identity, {given}")
 
 

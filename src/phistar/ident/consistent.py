@@ -24,6 +24,7 @@ from phistar.ident.base_parameters import BaseParameters
 from phistar.ident.columns import PER_BODY, Columns
 from phistar.ident.least_squares import LinearFit, least_squares_solution
 from phistar.ident.pseudo_inertia import divergence, feasible, is_possible
+from phistar.ident.triangles import times, triangle, triangle_inverse
 
 STEPS = 300
 """Most steps."""
@@ -108,10 +109,10 @@ class PossibleProblem:
         x = theta[self.positive]
         if not (x > 0.0).all() or not is_possible(self.bodies(theta)).all():
             return np.inf
-        left = self.A @ theta - self.wanted
+        left = times(self.A, theta) - self.wanted
         entropy = divergence(self.bodies(theta), self.prior)[0].sum()
         entropy += np.sum(self.pull * x - np.log(x))
-        return float(0.5 * left @ left + self.weight * entropy)
+        return float(0.5 * np.sum(left**2) + self.weight * entropy)
 
     def step(self, theta: Array) -> tuple[Array, float]:
         """Newton's step, and the decrease of the cost that it promises.
@@ -127,17 +128,17 @@ class PossibleProblem:
             values, axes = np.linalg.eigh(curve)
             root = np.sqrt(np.maximum(values, np.finfo(float).tiny))
             rows[own, own] = root[:, None] * axes.T
-            wanted[own] = -(axes.T @ slope) / root
+            wanted[own] = -times(axes.T, slope) / root
         places = np.arange(self.inertial, len(rows))
         rows[places, self.positive] = 1.0 / x
         wanted[places] = 1.0 - self.pull * x
         root = np.sqrt(self.weight)
         whole = np.concatenate([self.A, root * rows])
-        right = np.concatenate([self.wanted - self.A @ theta, root * wanted])
+        right = np.concatenate([self.wanted - times(self.A, theta), root * wanted])
         scale = np.linalg.norm(whole, axis=0)
         scale = np.where(scale > 0.0, scale, 1.0)
         found = least_squares_solution(whole / scale, right) / scale
-        return found, float(np.sum((whole @ found) ** 2))
+        return found, float(np.sum(times(whole, found) ** 2))
 
 
 def prior_cost(columns: Columns, theta: Array, own: Array) -> float:
@@ -176,8 +177,8 @@ def consistent_fit(base: BaseParameters, fit: LinearFit, weight: float = 1.0) ->
     )
     positive = np.flatnonzero(columns.positive)
     problem = PossibleProblem(
-        fit.information @ base.matrix,
-        fit.information @ fit.beta,
+        np.einsum("ij,jk->ik", fit.information, base.matrix),
+        times(fit.information, fit.beta),
         prior,
         nearest(base, fit.beta)[columns.inertial :],
         positive,
@@ -185,11 +186,11 @@ def consistent_fit(base: BaseParameters, fit: LinearFit, weight: float = 1.0) ->
         weight,
     )
     theta, steps = minimum(problem)
-    beta = base.matrix @ theta
+    beta = times(base.matrix, theta)
     return ConsistentFit(
         theta=theta,
         beta=beta,
-        distance=float(np.linalg.norm(fit.information @ (beta - fit.beta))),
+        distance=float(np.linalg.norm(times(fit.information, beta - fit.beta))),
         divergence=divergence(problem.bodies(theta), prior)[0],
         filled=filled,
         steps=steps,
@@ -251,4 +252,7 @@ def nearest(base: BaseParameters, beta: Array) -> Array:
     rotors = columns.of_kind("rotor")
     if len(rotors):
         size[rotors] = np.maximum(size[rotors], _joint_inertia(columns))
-    return np.asarray(values + size * (np.linalg.pinv(base.matrix * size) @ (beta - base.values)))
+    scaled = base.matrix * size  # its rows are independent: RᵀR is scaled scaledᵀ
+    inverse = triangle_inverse(triangle(scaled.T))
+    shares = times(inverse, times(inverse.T, beta - base.values))
+    return np.asarray(values + size * times(scaled.T, shares))

@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -41,12 +40,17 @@ class JointState:
     fields: tuple[list[float], ...]
 
 
+Decoder = Callable[[str, bytes, int], JointState]
+"""Topic, bytes of a message, when it was written [ns] -> what it says."""
+
+
 def read_mcap(source: Path, topic: str | None) -> Recording:
     """The messages of an MCAP file, encoded as JSON or as ROS does."""
     return recording_of(source, list(_mcap_states(source)), topic)
 
 
 def _mcap_states(source: Path) -> Iterator[JointState]:
+    decoders: dict[str, Decoder] = {}
     for message in mcap_messages(source, None):
         if message.schema in JOINT_STATES:
             if message.encoding not in DECODERS:
@@ -55,8 +59,9 @@ def _mcap_states(source: Path) -> Iterator[JointState]:
                     f"'{source}': messages on {message.topic} are encoded as "
                     f"'{message.encoding}', expected one of {known}"
                 )
-            decode = DECODERS[message.encoding]
-            yield decode(message.topic, message.data, message.nanoseconds)
+            if message.encoding not in decoders:
+                decoders[message.encoding] = DECODERS[message.encoding]()
+            yield decoders[message.encoding](message.topic, message.data, message.nanoseconds)
 
 
 def read_bag(source: Path, topic: str | None) -> Recording:
@@ -85,21 +90,15 @@ def recording_of(source: Path, states: list[JointState], topic: str | None) -> R
     chosen, notes = _topic(source, states, topic)
     states = [state for state in states if state.topic == chosen]
     joints = tuple(dict.fromkeys(name for state in states for name in state.names))
+    stamps, rows = _rows_by_stamp(states)
+    values = np.full((len(stamps), len(FIELDS), len(joints)), np.nan)
     place = {name: k for k, name in enumerate(joints)}
-    values = np.full((len(states), len(FIELDS), len(joints)), np.nan)
-    stamps: list[int] = []
-    seen: set[str] = set()
     uneven = 0
-    for state in states:
-        joined = bool(stamps) and stamps[-1] == state.nanoseconds and seen.isdisjoint(state.names)
-        if not joined:
-            stamps.append(state.nanoseconds)
-            seen = set()
-        seen.update(state.names)
+    for state, row in zip(states, rows, strict=True):
         columns = [place[name] for name in state.names]
         for k, numbers in enumerate(state.fields):
             if len(numbers) == len(columns):
-                values[len(stamps) - 1, k, columns] = numbers
+                values[row, k, columns] = numbers
             uneven += len(numbers) not in (0, len(columns))
     if uneven:
         notes.append(f"{uneven} lists are not as long as those of names, and are not used")
@@ -107,10 +106,25 @@ def recording_of(source: Path, states: list[JointState], topic: str | None) -> R
     if unstamped:
         text = f"{pluralize(unstamped, 'message')} without stamp: the time of recording is taken"
         notes.append(text)
-    first = stamps[0]
-    t = np.array([(stamp - first) / NANOSECONDS for stamp in stamps])
-    values = values[: len(stamps)]
+    t = np.array([(stamp - stamps[0]) / NANOSECONDS for stamp in stamps])
     return Recording(str(source), t, joints, values[:, 0], values[:, 1], values[:, 2], tuple(notes))
+
+
+def _rows_by_stamp(states: Sequence[JointState]) -> tuple[list[int], list[int]]:
+    """Stamps of the rows [ns], and each message's row: neighbours of one stamp share it.
+
+    They do so as long as they are about different joints.
+    """
+    stamps: list[int] = []
+    rows: list[int] = []
+    seen: set[str] = set()
+    for state in states:
+        if not (stamps and stamps[-1] == state.nanoseconds and seen.isdisjoint(state.names)):
+            stamps.append(state.nanoseconds)
+            seen = set()
+        seen.update(state.names)
+        rows.append(len(stamps) - 1)
+    return stamps, rows
 
 
 def _topic(source: Path, states: list[JointState], wanted: str | None) -> tuple[str, list[str]]:
@@ -144,22 +158,35 @@ def _json_state(topic: str, data: bytes, nanoseconds: int) -> JointState:
     return JointState(topic, nanoseconds, stamped, tuple(message["name"]), fields)
 
 
-@cache
-def _types(release: str) -> Any:
+class MessageTypes(Protocol):
+    """Types of messages of a release of ROS."""
+
+    def deserialize_cdr(self, data: bytes, kind: str, /) -> object:
+        """A message of ROS 2."""
+
+    def deserialize_ros1(self, data: bytes, kind: str, /) -> object:
+        """A message of ROS 1."""
+
+
+def _types(release: str) -> MessageTypes:
     """Types of messages; those of joint states are the same in all releases of a ROS."""
     types = rosbags().typesys
-    return types.get_typestore(types.Stores[release])
+    found: MessageTypes = types.get_typestore(types.Stores[release])
+    return found
 
 
-def _cdr_state(topic: str, data: bytes, nanoseconds: int) -> JointState:
-    return _ros_state(
-        topic, _types("ROS2_HUMBLE").deserialize_cdr(data, JOINT_STATES[1]), nanoseconds
-    )
+def _json_decoder() -> Decoder:
+    return _json_state
 
 
-def _ros1_state(topic: str, data: bytes, nanoseconds: int) -> JointState:
-    store = _types("ROS1_NOETIC")
-    return _ros_state(topic, store.deserialize_ros1(data, JOINT_STATES[1]), nanoseconds)
+def _cdr_decoder() -> Decoder:
+    read = _types("ROS2_HUMBLE").deserialize_cdr
+    return lambda topic, data, at: _ros_state(topic, read(data, JOINT_STATES[1]), at)
+
+
+def _ros1_decoder() -> Decoder:
+    read = _types("ROS1_NOETIC").deserialize_ros1
+    return lambda topic, data, at: _ros_state(topic, read(data, JOINT_STATES[1]), at)
 
 
 def _ros_state(topic: str, message: Any, nanoseconds: int) -> JointState:
@@ -171,9 +198,9 @@ def _ros_state(topic: str, message: Any, nanoseconds: int) -> JointState:
     return JointState(topic, nanoseconds, stamped, tuple(message.name), fields)
 
 
-DECODERS: Mapping[str, Callable[[str, bytes, int], JointState]] = {
-    "json": _json_state,
-    "cdr": _cdr_state,
-    "ros1": _ros1_state,
+DECODERS: Mapping[str, Callable[[], Decoder]] = {
+    "json": _json_decoder,
+    "cdr": _cdr_decoder,
+    "ros1": _ros1_decoder,
 }
-"""Encodings of messages."""
+"""Encodings of messages: what makes a decoder, once for a log."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import html
 import io
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -197,7 +197,7 @@ def _plain(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-PLOTS: Mapping[str, Callable[[Identification], Any]] = {
+PLOTS: Mapping[str, Callable[[Identification], Figure]] = {
     "samples": _force_figure,
     "residuals": _residual_figure,
 }

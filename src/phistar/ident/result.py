@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from phistar.ident.robot_of import joint_values, offset_force, robot_of
 from phistar.model.configuration import Coordinates
 from phistar.robot import Robot
 from phistar.whole_files import write_whole
+
+if TYPE_CHECKING:
+    from phistar.drawing.figures import Figure
 
 LEVEL = 0.95
 """Confidence of intervals, where none is asked for."""
@@ -140,7 +143,7 @@ class Identification:
             )
         return "\n".join(rows)
 
-    def plot(self, what: str = "samples") -> Any:
+    def plot(self, what: str = "samples") -> Figure:
         """A figure of matplotlib.
 
         Args:

@@ -74,6 +74,11 @@ def triangle_inverse(R: Array) -> Array:
     return found
 
 
+def times(matrix: Array, x: Array) -> Array:
+    """A matrix times a vector, with the same bits whatever the threads of BLAS."""
+    return np.asarray(np.einsum("ij,j->i", matrix, x))
+
+
 @dataclass
 class Pile:
     """Triangles of numbered pieces, merged pairwise: ``add``, ``update`` with another, ``total``.

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from phistar.backends.jax.package import as_jax_array, jax
 from phistar.errors import ArgumentError, UnknownNameError
@@ -16,13 +16,16 @@ from phistar.interop.jax_calculations import REALS, FfiField, XlaField
 from phistar.interop.wrapped import WrappedRobot, require_robot
 from phistar.robot import Robot
 
+if TYPE_CHECKING:
+    from phistar.backends.jax.package import JaxArray
+
 ENGINES = ("ffi", "xla", "callback")
 """Our machine code as custom calls of XLA; what XLA compiles itself; Python, called back."""
 
 __all__ = ("ENGINES", "JaxRobot", "wrap")
 
 
-class JaxRobot(WrappedRobot):
+class JaxRobot(WrappedRobot["JaxArray"]):
     """A robot on arrays of JAX.
 
     Attributes:
@@ -32,15 +35,13 @@ class JaxRobot(WrappedRobot):
     package = "JAX"
 
     def __init__(self, robot: Robot, engine: str) -> None:
-        field: Any = None
         if engine == "xla":
-            field = XlaField(robot)
+            super().__init__(robot, XlaField(robot))
         else:
-            field = FfiField(robot, callback=engine == "callback")
-        super().__init__(robot, field)
+            super().__init__(robot, FfiField(robot, callback=engine == "callback"))
         self.engine = engine
 
-    def _array(self, value: Any, name: str) -> Any:
+    def _array(self, value: object, name: str) -> JaxArray:
         array = as_jax_array(value, name)
         if str(array.dtype) not in REALS:
             if array.dtype.kind in "biu":
@@ -52,7 +53,7 @@ class JaxRobot(WrappedRobot):
                 )
         return array
 
-    def _promoted(self, arrays: Mapping[str, Any]) -> list[Any]:
+    def _promoted(self, arrays: Mapping[str, JaxArray]) -> list[JaxArray]:
         dtype = jax().numpy.result_type(*arrays.values())
         return [x.astype(dtype) for x in arrays.values()]
 

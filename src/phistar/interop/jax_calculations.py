@@ -8,75 +8,50 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from phistar.arrays import Array
 from phistar.backends.jax.package import jax
 from phistar.errors import ArgumentError
 from phistar.interop import derivative_rules as rules
+from phistar.interop.array_values import Choice, added
 from phistar.interop.jax_primitives import (
+    PRIMITIVES,
     Weakly,
     fill_batches,
-    kernel_primitive,
-    quantity_primitive,
 )
-from phistar.interop.quantities import Calculation, calculation
-from phistar.interop.tangents import ArrayNamespace, ConfigurationSpace
+from phistar.interop.package_field import Calculated, PackageField
+from phistar.interop.quantities import Calculation
+from phistar.kernels import RobotKernel
 from phistar.model.joint_map import joint_map
-from phistar.model.kinematic_loops import active_loops
 from phistar.robot import Robot
+
+if TYPE_CHECKING:
+    from phistar.backends.jax.package import JaxArray
+    from phistar.interop.jax_ffi import KernelHandle
+
+C = TypeVar("C", bound=Calculated, covariant=True)
 
 REALS = {"float64": "double", "float32": "float"}
 """What kernels compute in, by dtype."""
 
 
-class JaxField:
-    """Arithmetic of JAX, for rules.
-
-    Attributes:
-        robot: Whose quantities are called.
-        space: Its configurations.
-    """
+class JaxField(PackageField["JaxArray", C]):
+    """Arithmetic of JAX, for rules."""
 
     def __init__(self, robot: Robot) -> None:
-        self.robot = robot
         jnp = jax().numpy
-        namespace = ArrayNamespace(jnp, lambda parts: jnp.concatenate(parts, -1))
-        self.space = ConfigurationSpace(robot.model, namespace)
+        super().__init__(robot, jnp, lambda parts: jnp.concatenate(parts, -1))
 
-    @property
-    def nv(self) -> int:
+    def eye(self, size: int, like: JaxArray) -> JaxArray:
         """See ``Field``."""
-        return self.robot.nv
-
-    @property
-    def on_loops(self) -> bool:
-        """See ``Field``."""
-        return bool(active_loops(self.robot.model.loops))
-
-    def einsum(self, text: str, *arrays: Any) -> Any:
-        """See ``Field``."""
-        return jax().numpy.einsum(text, *arrays)
-
-    def moveaxis(self, x: Any, source: int, target: int) -> Any:
-        """See ``Field``."""
-        return jax().numpy.moveaxis(x, source, target)
-
-    def eye(self, size: int, like: Any) -> Any:
-        """See ``Field``."""
-        return jax().numpy.eye(size, dtype=like.dtype)
-
-    def zeros_like(self, x: Any) -> Any:
-        """See ``Field``."""
-        return jax().numpy.zeros_like(x)
-
-    def stack(self, entries: Sequence[Any]) -> Any:
-        """See ``Field``."""
-        return jax().numpy.stack(entries, -1)
+        made: JaxArray = jax().numpy.eye(size, dtype=like.dtype)
+        return made
 
 
-class FfiField(JaxField):
+class FfiField(JaxField["JaxCalculation"]):
     """Quantities by machine code.
 
     Attributes:
@@ -86,29 +61,21 @@ class FfiField(JaxField):
     def __init__(self, robot: Robot, callback: bool) -> None:
         super().__init__(robot)
         self.callback = callback
-        self._known: dict[tuple[object, ...], JaxCalculation] = {}
 
-    def calculation(self, name: str, choices: Mapping[str, Any]) -> JaxCalculation:
-        """A quantity; the same object for the same choices."""
-        key = (
-            name,
-            *sorted((k, tuple(x) if isinstance(x, list) else x) for k, x in choices.items()),
-        )
-        if key not in self._known:
-            made = calculation(self.robot, name, **choices)
-            self._known[key] = JaxCalculation(self, made)
-        return self._known[key]
+    def _adapted(self, made: Calculation) -> JaxCalculation:
+        return JaxCalculation(self, made)
 
-    def names(self, name: str, **choices: Any) -> tuple[Sequence[str], Sequence[str]]:
-        """See ``Field``."""
-        made = self.calculation(name, choices).made
-        return made.results, made.arguments
-
-    def call(self, name: str, *arrays: Any, **choices: Any) -> Sequence[Any]:
+    def call(self, name: str, *arrays: JaxArray, **choices: Choice) -> Sequence[JaxArray]:
         """See ``Field``."""
         calc = self.calculation(name, choices)
-        found: Sequence[Any] = quantity_primitive().bind(*fill_batches(arrays), calc=calc.reference)
+        found: Sequence[JaxArray] = PRIMITIVES.quantity.bind(
+            *fill_batches(arrays), calc=calc.reference
+        )
         return found
+
+
+_Called = tuple["KernelHandle", list[int], dict[str, tuple[int, ...]]]
+"""A kernel, the arguments that it reads, and shapes of its outputs for one sample."""
 
 
 class JaxCalculation:
@@ -123,7 +90,7 @@ class JaxCalculation:
     def __init__(self, field: FfiField, made: Calculation) -> None:
         self.field = field
         self.made = made
-        self._handles: dict[str, Any] = {}
+        self._handles: dict[str, _Called | None] = {}
         self.reference = Weakly(self)
 
     def __repr__(self) -> str:
@@ -140,23 +107,25 @@ class JaxCalculation:
         return self.made.shapes
 
     @cached_property
-    def compiled(self) -> Callable[..., Any]:
+    def compiled(self) -> Callable[..., Sequence[JaxArray]]:
         """The quantity outside of any other function of JAX."""
-        bind = quantity_primitive().bind
-        made: Callable[..., Any] = jax().jit(lambda *arrays: bind(*arrays, calc=self.reference))
+        bind = PRIMITIVES.quantity.bind
+        made: Callable[..., Sequence[JaxArray]] = jax().jit(
+            lambda *arrays: bind(*arrays, calc=self.reference)
+        )
         return made
 
     # -- derivatives
 
-    def tangent(self, argument: int, x: Any, change: Any) -> Any:
+    def tangent(self, argument: int, x: JaxArray, change: JaxArray) -> JaxArray:
         """The change of an argument along its directions: tangent steps of configurations."""
         if not self.made.is_configuration(argument):
             return change
         return self.field.space.velocity_of(x, change)
 
     def linearized(
-        self, arrays: tuple[Any, ...], moved: Sequence[Any | None]
-    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        self, arrays: tuple[JaxArray, ...], moved: Sequence[JaxArray | None]
+    ) -> tuple[Sequence[JaxArray], Sequence[JaxArray]]:
         """The results, and their changes along changes of the arguments; None: no change."""
         if self.name in rules.MATRICES and not self.made.on_loops:
             return self._pushed(arrays, moved)
@@ -181,10 +150,10 @@ class JaxCalculation:
         return values, changes
 
     def _pushed(
-        self, arrays: tuple[Any, ...], moved: Sequence[Any | None]
-    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        self, arrays: tuple[JaxArray, ...], moved: Sequence[JaxArray | None]
+    ) -> tuple[Sequence[JaxArray], Sequence[JaxArray]]:
         """The same by a product in O(n), which JAX can transpose."""
-        values = quantity_primitive().bind(*arrays, calc=self.reference)
+        values = PRIMITIVES.quantity.bind(*arrays, calc=self.reference)
         batch = values[0].shape[:-1]
         nothing = jax().numpy.zeros((*(1,) * len(batch), self.field.nv), values[0].dtype)
         given = [nothing if x is None else x for x in moved]
@@ -200,7 +169,7 @@ class JaxCalculation:
         """Whether it is the gradient of weights times a quantity."""
         return self.name.removesuffix("_vjp") in rules.MATRICES and self.name.endswith("_vjp")
 
-    def pulled(self, arrays: Sequence[Any], gradient: Any) -> Sequence[Any]:
+    def pulled(self, arrays: Sequence[JaxArray], gradient: JaxArray) -> Sequence[JaxArray]:
         """Of a change: gradients with respect to the directions."""
         return self.field.call(self.name.replace("_jvp", "_vjp"), *arrays, gradient)
 
@@ -211,8 +180,8 @@ class JaxCalculation:
         return all(axis is None for axis in dims[:3]) and self.field.nv > 1
 
     def by_matrices(
-        self, arrays: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Sequence[Any], Sequence[int]]:
+        self, arrays: Sequence[JaxArray], dims: Sequence[int | None]
+    ) -> tuple[Sequence[JaxArray], Sequence[int]]:
         """The same for such a map, by the matrices of the quantity."""
         jnp = jax().numpy
         matrices = self.field.call(rules.MATRICES[self.name[:-4]], *arrays[:3])[1:]
@@ -221,16 +190,15 @@ class JaxCalculation:
             for x, axis in zip(arrays[3:], dims[3:], strict=True)
         ]
         if self.is_change:
-            found = [
-                sum((m * d[..., None, :]).sum(-1) for m, d in zip(matrices, rest, strict=True))
-            ]
+            pairs = zip(matrices, rest, strict=True)
+            found = [added((m * d[..., None, :]).sum(-1) for m, d in pairs)]
         else:
             found = [(m * rest[0][..., :, None]).sum(-2) for m in matrices]
         return found, (0,) * len(found)
 
     # -- what XLA gets
 
-    def lowered(self, *arrays: Any) -> Sequence[Any]:
+    def lowered(self, *arrays: JaxArray) -> Sequence[JaxArray]:
         """The quantity as a call of a kernel, or of Python."""
         handle = None if self.field.callback else self.handle(str(arrays[0].dtype))
         if handle is None:
@@ -241,18 +209,18 @@ class JaxCalculation:
         # Where rows lose their rank the robot knows another way.
         package = jax()
         fine = package.numpy.isfinite(found[0]).all()
-        chosen: Sequence[Any] = package.lax.cond(
+        chosen: Sequence[JaxArray] = package.lax.cond(
             fine, lambda *_: tuple(found), lambda *given: tuple(self._called_back(given)), *arrays
         )
         return chosen
 
-    def lowered_whole(self, *arrays: Any) -> Sequence[Any]:
+    def lowered_whole(self, *arrays: JaxArray) -> Sequence[JaxArray]:
         """The same with the whole batch in every array, which devices can share."""
         batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
         jnp = jax().numpy
         return self.lowered(*(jnp.broadcast_to(x, (*batch, x.shape[-1])) for x in arrays))
 
-    def handle(self, dtype: str) -> Any:
+    def handle(self, dtype: str) -> _Called | None:
         """The kernel for a precision; None if there is none."""
         from phistar.interop.jax_ffi import KernelHandle, handler
 
@@ -267,7 +235,7 @@ class JaxCalculation:
             self._handles[dtype] = made
         return self._handles[dtype]
 
-    def _by_kernel(self, found: Any, arrays: Sequence[Any]) -> Sequence[Any]:
+    def _by_kernel(self, found: _Called, arrays: Sequence[JaxArray]) -> Sequence[JaxArray]:
         handle, reads, outputs = found
         made = self.made
         batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
@@ -283,46 +251,61 @@ class JaxCalculation:
             # What carries the batch is not read: results are the same for all of it.
             read[0] = jax().numpy.broadcast_to(read[0], (*batch, read[0].shape[-1]))
         shapes = tuple(outputs.values())
-        results = kernel_primitive().bind(*read, handle=handle.reference, shapes=shapes)
+        results = PRIMITIVES.kernel.bind(*read, handle=handle.reference, shapes=shapes)
         return made.results_of(dict(zip(outputs, results, strict=True)))
 
-    def _called_back(self, arrays: Sequence[Any]) -> Sequence[Any]:
+    def _called_back(self, arrays: Sequence[JaxArray]) -> Sequence[JaxArray]:
         batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
         dtype = arrays[0].dtype
         package = jax()
         shapes = [package.ShapeDtypeStruct((*batch, *each), dtype) for each in self.shapes]
 
-        def run(*given: Any) -> list[Any]:
+        def run(*given: JaxArray) -> list[Array]:
             found = self.made.run(*(np.asarray(x) for x in given))
             return [
                 np.ascontiguousarray(np.broadcast_to(x, each.shape), each.dtype)
                 for x, each in zip(found, shapes, strict=True)
             ]
 
-        found: Sequence[Any] = package.pure_callback(run, shapes, *arrays)
+        found: Sequence[JaxArray] = package.pure_callback(run, shapes, *arrays)
         return found
 
 
-class XlaField(JaxField):
+class XlaField(JaxField["XlaCalculation"]):
     """Quantities as XLA compiles them, by the backend ``jax``; JAX differentiates."""
 
-    def __init__(self, robot: Robot) -> None:
-        super().__init__(robot)
-        self._known: dict[tuple[object, ...], Any] = {}
+    def _adapted(self, made: Calculation) -> XlaCalculation:
+        return XlaCalculation(made)
 
-    def call(self, name: str, *arrays: Any, **choices: Any) -> Sequence[Any]:
+    def call(self, name: str, *arrays: JaxArray, **choices: Choice) -> Sequence[JaxArray]:
         """See ``Field``.
 
         Raises:
             ArgumentError: There are no sweeps of it.
         """
-        made = calculation(self.robot, name, **choices)
-        key = made.key
-        if key not in self._known:
-            self._known[key] = self.robot.compile(name, backend="jax")
-        code = self._known[key]
+        return self.calculation(name, choices).run(*arrays)
+
+
+class XlaCalculation:
+    """A quantity as XLA compiles it.
+
+    Attributes:
+        made: What it is.
+    """
+
+    def __init__(self, made: Calculation) -> None:
+        self.made = made
+
+    @cached_property
+    def _kernel(self) -> RobotKernel:
+        made = self.made
+        return made.robot.compile(made.name, backend="jax")
+
+    def run(self, *arrays: JaxArray) -> Sequence[JaxArray]:
+        """The results."""
         first, *rest = arrays
-        found = code.function(first, **dict(zip(made.arguments[1:], rest, strict=True)))
+        given = dict(zip(self.made.arguments[1:], rest, strict=True))
+        found = self._kernel.function(first, **given)
         if not isinstance(found, Mapping):
             return [found]
-        return [found[each] for each in made.outputs]
+        return [found[each] for each in self.made.outputs]

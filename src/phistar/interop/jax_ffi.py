@@ -9,18 +9,21 @@ import secrets
 import sys
 import weakref
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from phistar.arrays import Array
 from phistar.backends.jax.package import jax, jax_extension
 from phistar.errors import PhistarError, PhistarWarning, warn
-from phistar.interop.jax_primitives import Weakly, kernel_primitive
+from phistar.interop.jax_primitives import PRIMITIVES, Weakly
 from phistar.interop.xla_handler import DESCRIPTOR_HEAD, FUNCTIONS, MAX_ARRAYS, handler_text
 from phistar.interop.xla_header import XlaHeader
 from phistar.thresholds import POLICY
 
 if TYPE_CHECKING:
+    from phistar.backends.jax.package import JaxArray
     from phistar.backends.llvm.run.jit import LoadedCode
     from phistar.backends.llvm.run.machine_kernel import MachineKernel
 
@@ -66,15 +69,15 @@ class Handler:
         ffi.register_ffi_target(TARGET, stages, platform="cpu")
         ffi.register_ffi_target_as_batch_partitionable(TARGET)
 
-    def double(self, x: Any) -> Any:
+    def double(self, x: Array) -> JaxArray:
         """Twice an array of float32, by a kernel of the handler's own: a trial."""
         trial = KernelHandle.of_code(self, self.code.kernel, (1,), (1,), 4)
-        call = kernel_primitive()
+        call = PRIMITIVES.kernel
         run = jax().jit(lambda x: call.bind(x, handle=trial.reference, shapes=((1,),))[0])
         return run(x)
 
 
-def _capsule(address: int) -> Any:
+def _capsule(address: int) -> object:
     return jax_extension().ffi.pycapsule(ctypes.c_void_p(address))
 
 
@@ -98,7 +101,7 @@ def handler() -> Handler | None:
     return made
 
 
-Words = np.ndarray[Any, np.dtype[np.int64]]
+Words = NDArray[np.int64]
 _graves: dict[int, tuple[object, Words]] = {}
 """Code that Python has dropped and that executables of XLA may still run."""
 _numbers = itertools.count()

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,14 @@ from phistar.backends.jax.package import jax, jax_extension
 from phistar.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from phistar.backends.jax.package import (
+        Attribute,
+        JaxArray,
+        LoweringRuleContext,
+        Primitive,
+        ShapedArray,
+        Value,
+    )
     from phistar.interop.jax_calculations import JaxCalculation
     from phistar.interop.jax_ffi import KernelHandle
 
@@ -60,7 +68,7 @@ def batch_of(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     return tuple(np.broadcast_shapes(*(shape[:-1] for shape in shapes)))
 
 
-def fill_batches(arrays: Sequence[Any]) -> list[Any]:
+def fill_batches(arrays: Sequence[JaxArray]) -> list[JaxArray]:
     """Arrays whose batches broadcast, as ones of one rank, each whole or of ones alone."""
     jnp = jax().numpy
     batch = tuple(np.broadcast_shapes(*(x.shape[:-1] for x in arrays)))
@@ -73,33 +81,49 @@ def fill_batches(arrays: Sequence[Any]) -> list[Any]:
     return found
 
 
+class _Primitives:
+    """Both primitives; JAX is told of each when it is first used."""
+
+    @cached_property
+    def quantity(self) -> Primitive:
+        """The primitive of quantities; parameter ``calc``."""
+        ext = jax_extension()
+        made = ext.core.Primitive("phistar_quantity")
+        made.multiple_results = True
+        made.def_impl(lambda *arrays, calc: calc().compiled(*arrays))
+        made.def_abstract_eval(_quantity_shapes)
+        ext.ad.primitive_jvps[made] = _quantity_jvp
+        ext.ad.primitive_transposes[made] = _quantity_transpose
+        ext.batching.primitive_batchers[made] = _quantity_batch
+        ext.mlir.register_lowering(made, _lower_quantity)
+        return made
+
+    @cached_property
+    def kernel(self) -> Primitive:
+        """The primitive of kernels; parameters ``handle`` and ``shapes`` of the outputs."""
+        ext = jax_extension()
+        made = ext.core.Primitive("phistar_kernel")
+        made.multiple_results = True
+        made.def_abstract_eval(_kernel_shapes)
+        ext.mlir.register_lowering(made, _lower_kernel, platform="cpu")
+        return made
+
+
+PRIMITIVES = _Primitives()
+
+
 # -- quantities
 
 
-@cache
-def quantity_primitive() -> Any:
-    """The primitive of quantities; parameter ``calc``."""
-    ext = jax_extension()
-    made = ext.core.Primitive("phistar_quantity")
-    made.multiple_results = True
-    made.def_impl(lambda *arrays, calc: calc().compiled(*arrays))
-    made.def_abstract_eval(_quantity_shapes)
-    ext.ad.primitive_jvps[made] = _quantity_jvp
-    ext.ad.primitive_transposes[made] = _quantity_transpose
-    ext.batching.primitive_batchers[made] = _quantity_batch
-    ext.mlir.register_lowering(made, _lower_quantity)
-    return made
-
-
-def _quantity_shapes(*avals: Any, calc: Weakly[JaxCalculation]) -> list[Any]:
+def _quantity_shapes(*avals: ShapedArray, calc: Weakly[JaxCalculation]) -> list[ShapedArray]:
     batch = batch_of([each.shape for each in avals])
     shaped = jax_extension().ShapedArray
     return [shaped((*batch, *shape), avals[0].dtype) for shape in calc().shapes]
 
 
 def _quantity_jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, calc: Weakly[JaxCalculation]
-) -> tuple[Sequence[Any], Sequence[Any]]:
+    primals: Sequence[JaxArray], tangents: Sequence[JaxArray], *, calc: Weakly[JaxCalculation]
+) -> tuple[Sequence[JaxArray], Sequence[JaxArray]]:
     zero = jax_extension().ad.Zero
     quantity = calc()
     moved = [
@@ -110,8 +134,8 @@ def _quantity_jvp(
 
 
 def _quantity_transpose(
-    gradients: Sequence[Any], *arrays: Any, calc: Weakly[JaxCalculation]
-) -> list[Any | None]:
+    gradients: Sequence[JaxArray], *arrays: JaxArray, calc: Weakly[JaxCalculation]
+) -> list[JaxArray | None]:
     """Of a change along directions, which is linear in them: the product in O(n) backward."""
     ad = jax_extension().ad
     quantity = calc()
@@ -122,24 +146,22 @@ def _quantity_transpose(
     if type(gradient) is ad.Zero:
         return [None] * len(arrays)
     found = quantity.pulled(arrays[:count], gradient)
-    wanted = [ad.is_undefined_primal(x) for x in arrays[count:]]
-    shapes = [x.aval.shape if ad.is_undefined_primal(x) else None for x in arrays[count:]]
     back = [
-        summed_to(g, shape) if want else None
-        for g, want, shape in zip(found, wanted, shapes, strict=True)
+        summed_to(g, x.aval.shape) if ad.is_undefined_primal(x) else None
+        for g, x in zip(found, arrays[count:], strict=True)
     ]
     return [*(None,) * count, *back]
 
 
-def summed_to(x: Any, shape: Any) -> Any:
+def summed_to(x: JaxArray, shape: tuple[int, ...]) -> JaxArray:
     """Summed over the axes along which an array of a shape was broadcast."""
     axes = tuple(i for i, (a, b) in enumerate(zip(x.shape, shape, strict=True)) if a != b)
     return x.sum(axes, keepdims=True) if axes else x
 
 
 def _quantity_batch(
-    arrays: Sequence[Any], dims: Sequence[int | None], *, calc: Weakly[JaxCalculation]
-) -> tuple[Any, Any]:
+    arrays: Sequence[JaxArray], dims: Sequence[int | None], *, calc: Weakly[JaxCalculation]
+) -> tuple[Sequence[JaxArray], Sequence[int]]:
     jnp = jax().numpy
     if calc().has_one_state(dims):
         # Many directions at the same states: matrices once, and their products.
@@ -148,11 +170,13 @@ def _quantity_batch(
         x[None] if axis is None else jnp.moveaxis(x, axis, 0)
         for x, axis in zip(arrays, dims, strict=True)
     ]
-    found = quantity_primitive().bind(*fill_batches(ready), calc=calc)
+    found = PRIMITIVES.quantity.bind(*fill_batches(ready), calc=calc)
     return found, (0,) * len(found)
 
 
-def _lower_quantity(ctx: Any, *operands: Any, calc: Weakly[JaxCalculation]) -> Any:
+def _lower_quantity(
+    ctx: LoweringRuleContext, *operands: Value, calc: Weakly[JaxCalculation]
+) -> Sequence[Value]:
     mlir = jax_extension().mlir
     quantity = calc()
     _refuse_export(ctx, quantity.name)
@@ -163,10 +187,11 @@ def _lower_quantity(ctx: Any, *operands: Any, calc: Weakly[JaxCalculation]) -> A
             f"{', '.join(platforms)}: wrap(robot, engine='xla') compiles it for accelerators"
         )
     lowered = quantity.lowered_whole if spans_devices(ctx) else quantity.lowered
-    return mlir.lower_fun(lowered, multiple_results=True)(ctx, *operands)
+    made: Sequence[Value] = mlir.lower_fun(lowered, multiple_results=True)(ctx, *operands)
+    return made
 
 
-def _refuse_export(ctx: Any, name: str) -> None:
+def _refuse_export(ctx: LoweringRuleContext, name: str) -> None:
     parameters = getattr(ctx.module_context, "lowering_parameters", None)
     if getattr(parameters, "for_export", False):
         raise ArgumentError(
@@ -178,25 +203,18 @@ def _refuse_export(ctx: Any, name: str) -> None:
 # -- kernels
 
 
-@cache
-def kernel_primitive() -> Any:
-    """The primitive of kernels; parameters ``handle`` and ``shapes`` of the outputs."""
-    ext = jax_extension()
-    made = ext.core.Primitive("phistar_kernel")
-    made.multiple_results = True
-    made.def_abstract_eval(_kernel_shapes)
-    ext.mlir.register_lowering(made, _lower_kernel, platform="cpu")
-    return made
-
-
-def _kernel_shapes(*avals: Any, handle: Weakly[KernelHandle], shapes: Shapes) -> list[Any]:
+def _kernel_shapes(
+    *avals: ShapedArray, handle: Weakly[KernelHandle], shapes: Shapes
+) -> list[ShapedArray]:
     del handle
     batch = batch_of([each.shape for each in avals])
     shaped = jax_extension().ShapedArray
     return [shaped((*batch, *shape), avals[0].dtype) for shape in shapes]
 
 
-def _lower_kernel(ctx: Any, *operands: Any, handle: Weakly[KernelHandle], shapes: Shapes) -> Any:
+def _lower_kernel(
+    ctx: LoweringRuleContext, *operands: Value, handle: Weakly[KernelHandle], shapes: Shapes
+) -> Sequence[Value]:
     from phistar.interop.jax_ffi import TARGET
 
     del shapes
@@ -208,12 +226,14 @@ def _lower_kernel(ctx: Any, *operands: Any, handle: Weakly[KernelHandle], shapes
     lower = jax_extension().ffi.ffi_lowering(
         TARGET, extra_attributes=batch_attributes(shapes_in, shapes_out, rank)
     )
-    return lower(ctx, *operands, kernel=np.int64(found.address), process=np.int64(found.process))
+    numbers = {"kernel": np.int64(found.address), "process": np.int64(found.process)}
+    made: Sequence[Value] = lower(ctx, *operands, **numbers)
+    return made
 
 
 def batch_attributes(
     shapes_in: Sequence[tuple[int, ...]], shapes_out: Sequence[tuple[int, ...]], rank: int
-) -> dict[str, Any]:
+) -> dict[str, Attribute]:
     """What XLA's partitioners read of a call: the first ``rank`` axes of all arrays are a batch.
 
     Devices that hold parts of a batch then compute these, and nothing is gathered. Arrays must have
@@ -222,7 +242,7 @@ def batch_attributes(
     ext = jax_extension()
     sizes = list(shapes_out[0][:rank])
 
-    def axes(shape: tuple[int, ...]) -> Any:
+    def axes(shape: tuple[int, ...]) -> Attribute:
         """The axes of an array: those of the batch are 0, 1, ..., all others its own."""
         numbers = list(range(rank))
         for size in shape[rank:]:
@@ -241,7 +261,7 @@ def batch_attributes(
     }
 
 
-def spans_devices(ctx: Any) -> bool:
+def spans_devices(ctx: LoweringRuleContext) -> bool:
     """Whether XLA cuts what is being lowered between several devices by itself."""
     where = ctx.module_context.axis_context
     manual = getattr(where, "manual_axes", None)

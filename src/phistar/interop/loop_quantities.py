@@ -9,18 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from phistar.arrays import Array
 from phistar.compile import RequestKey
+from phistar.interop.array_values import Choices, chosen_word, chosen_words
 from phistar.loops.assembly import usual_rank
 from phistar.loops.linearization import has_dependent_rows
 from phistar.loops.traced_rows import dynamics_key, linearization_key
 from phistar.robot import Robot
 
-Choices = Mapping[str, Any]
 Run = Callable[[Robot, Choices, Sequence[Array]], Sequence[Array]]
 _DERIVATIVES = ("vdot_q", "vdot_v", "vdot_tau")
 _SECOND = ("qq", "qv", "vv", "q_tau")
@@ -40,7 +39,7 @@ class LoopQuantity:
     axes: Mapping[str, int | str]
     run: Run
     key: Callable[[str, Choices], RequestKey] | None = None
-    read: Callable[[Mapping[str, Any], int], list[Any]] | None = None
+    read: Callable[[Mapping[str, Array], int], list[Array]] | None = None
 
     def shapes(self, robot: Robot) -> dict[str, tuple[int, ...]]:
         """Of the results for one sample."""
@@ -61,7 +60,7 @@ def _linearize(robot: Robot, choices: Choices, arrays: Sequence[Array]) -> Seque
     return [at.vdot, *(getattr(at, name) for name in _DERIVATIVES)]
 
 
-def _read_linearization(found: Mapping[str, Any], nv: int) -> list[Any]:
+def _read_linearization(found: Mapping[str, Array], nv: int) -> list[Array]:
     """Without multipliers; derivatives along the loops where rows depend on each other."""
     by_q = found.get("along_q", found["change_q"])
     changes = (by_q, found["change_v"], found["change_tau"])
@@ -72,15 +71,15 @@ def step_by_method(robot: Robot, choices: Choices, arrays: Sequence[Array]) -> S
     """A step of time, of any robot."""
     q, v, tau, dt = arrays
     batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
-    passive = tuple(choices["parts"]) or False
+    passive = chosen_words(choices, "parts") or False
     lengths = np.broadcast_to(dt[..., 0], batch)
-    scheme = choices["scheme"]
+    scheme = chosen_word(choices, "scheme")
     return robot.step(q, v, tau, lengths, scheme=scheme, passive=passive, on_error="nan")
 
 
 def _step_key(real: str, choices: Choices) -> RequestKey:
-    parts = (tuple(choices["parts"]),) if choices["parts"] else ()
-    return "loop_step", choices["scheme"], True, *parts
+    parts = chosen_words(choices, "parts")
+    return "loop_step", chosen_word(choices, "scheme"), True, *((parts,) if parts else ())
 
 
 def _matrices(robot: Robot, arrays: Sequence[Array]) -> list[Array]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from phistar.arrays import Array
 from phistar.backends import Executable, RobotProgram
 from phistar.model.configuration import quaternion_starts, quaternion_tolerances
 from phistar.model.model import Model
+
+if TYPE_CHECKING:
+    from phistar.backends.to_llvm import MachineCode
 
 _CONFIGURATIONS = ("q", "q0", "q1")
 
@@ -46,7 +49,7 @@ def run_masked(
     return results if fine else _masked(model, arrays, results, program.sample_shapes)
 
 
-def _with_tiers() -> type[Any]:
+def _with_tiers() -> type[MachineCode]:
     from phistar.backends.to_llvm import MachineCode
 
     return MachineCode

@@ -10,47 +10,49 @@ Gradients with respect to configurations are along tangent steps (nv).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
-from phistar.interop.derivative_rules import Field, Values
+from phistar.interop.array_values import V, added
+from phistar.interop.derivative_rules import Field
 from phistar.model.model import Model
 
-Pull = Callable[[Field, Model, tuple[Values, ...], Sequence[Values]], list[Values]]
-"""Field, robot, arguments, gradients of the results -> gradients of the arguments."""
-Push = Callable[[Field, Model, tuple[Values, ...], Sequence[Values]], list[Values]]
-"""Field, robot, arguments, their changes -> changes of the results."""
+
+class DerivativeProduct(Protocol):
+    """A product of a quantity's derivatives, for arrays of any package.
+
+    A pull takes gradients of the results and gives those of the arguments; a push takes changes of
+    the arguments and gives those of the results.
+    """
+
+    def __call__(
+        self, f: Field[V], model: Model, x: tuple[V, ...], along: Sequence[V], /
+    ) -> list[V]:
+        """Field, robot, arguments, and gradients of the results or changes of the arguments."""
 
 
-def _inverse_pull(
-    f: Field, model: Model, x: tuple[Values, ...], w: Sequence[Values]
-) -> list[Values]:
+def _inverse_pull(f: Field[V], model: Model, x: tuple[V, ...], w: Sequence[V]) -> list[V]:
     return list(f.call("inverse_dynamics_vjp", *x, w[0]))
 
 
-def _forward_pull(
-    f: Field, model: Model, x: tuple[Values, ...], w: Sequence[Values]
-) -> list[Values]:
+def _forward_pull(f: Field[V], model: Model, x: tuple[V, ...], w: Sequence[V]) -> list[V]:
     return list(f.call("forward_dynamics_vjp", *x, w[0]))
 
 
-def _inverse_push(
-    f: Field, model: Model, x: tuple[Values, ...], d: Sequence[Values]
-) -> list[Values]:
+def _inverse_push(f: Field[V], model: Model, x: tuple[V, ...], d: Sequence[V]) -> list[V]:
     return list(f.call("inverse_dynamics_jvp", *x, *d))
 
 
-def _forward_push(
-    f: Field, model: Model, x: tuple[Values, ...], d: Sequence[Values]
-) -> list[Values]:
+def _forward_push(f: Field[V], model: Model, x: tuple[V, ...], d: Sequence[V]) -> list[V]:
     return list(f.call("forward_dynamics_jvp", *x, *d))
 
 
-def _inverse_change(f: Field, x: Sequence[Values], w: Values, d: Sequence[Values]) -> list[Values]:
+def _inverse_change(f: Field[V], x: Sequence[V], w: V, d: Sequence[V]) -> list[V]:
     """The change of the gradient of w · tau along d."""
     return list(f.call("inverse_dynamics_hvp", *x, w, *d))
 
 
-def _forward_change(f: Field, x: Sequence[Values], w: Values, d: Sequence[Values]) -> list[Values]:
+def _forward_change(f: Field[V], x: Sequence[V], w: V, d: Sequence[V]) -> list[V]:
     """The change of the gradient of w · vdot along d, from 𝓜v̇ + C = τ; with loops the robot's."""
     if f.on_loops:
         return list(f.call("forward_dynamics_hvp", *x, w, *d))
@@ -68,10 +70,10 @@ def _forward_change(f: Field, x: Sequence[Values], w: Values, d: Sequence[Values
 _CHANGES = {"inverse_dynamics": _inverse_change, "forward_dynamics": _forward_change}
 
 
-def _gradient_pull(name: str) -> Pull:
+def _gradient_pull(name: str) -> DerivativeProduct:
     """Of the quantity ``name_vjp``: arguments x and w."""
 
-    def pull(f: Field, model: Model, x: tuple[Values, ...], c: Sequence[Values]) -> list[Values]:
+    def pull(f: Field[V], model: Model, x: tuple[V, ...], c: Sequence[V]) -> list[V]:
         *at, w = x
         found = _CHANGES[name](f, at, w, c)
         found[0] = found[0] - torsion(f, model, f.call(f"{name}_vjp", *x)[0], c[0])
@@ -80,8 +82,8 @@ def _gradient_pull(name: str) -> Pull:
     return pull
 
 
-def _gradient_push(name: str) -> Push:
-    def push(f: Field, model: Model, x: tuple[Values, ...], d: Sequence[Values]) -> list[Values]:
+def _gradient_push(name: str) -> DerivativeProduct:
+    def push(f: Field[V], model: Model, x: tuple[V, ...], d: Sequence[V]) -> list[V]:
         *at, w = x
         *along, dw = d
         changed = _CHANGES[name](f, at, w, along)
@@ -91,10 +93,10 @@ def _gradient_push(name: str) -> Push:
     return push
 
 
-def _change_pull(name: str) -> Pull:
+def _change_pull(name: str) -> DerivativeProduct:
     """Of the quantity ``name_jvp``: arguments x and directions."""
 
-    def pull(f: Field, model: Model, x: tuple[Values, ...], c: Sequence[Values]) -> list[Values]:
+    def pull(f: Field[V], model: Model, x: tuple[V, ...], c: Sequence[V]) -> list[V]:
         at, along = x[:3], x[3:]
         found = _CHANGES[name](f, at, c[0], along)
         gradient = f.call(f"{name}_vjp", *at, c[0])
@@ -104,10 +106,10 @@ def _change_pull(name: str) -> Pull:
     return pull
 
 
-def _change_push(name: str) -> Push:
+def _change_push(name: str) -> DerivativeProduct:
     """By the matrices: two directions, one result."""
 
-    def push(f: Field, model: Model, x: tuple[Values, ...], d: Sequence[Values]) -> list[Values]:
+    def push(f: Field[V], model: Model, x: tuple[V, ...], d: Sequence[V]) -> list[V]:
         from phistar.interop import derivative_rules as rules
 
         at, along = x[:3], x[3:]
@@ -115,25 +117,25 @@ def _change_push(name: str) -> Push:
         rule = rules.linearize if name == "forward_dynamics" else rules.linearize_inverse
         row = "linearize" if name == "forward_dynamics" else "linearize_inverse"
         values, partials = rule(f, row, {}, at)
-        total = 0.0
+        terms: list[V] = []
         for k in range(3):
-            total = total + (values[1 + k] * turned[k][..., None, :]).sum(-1)
+            terms.append((values[1 + k] * turned[k][..., None, :]).sum(-1))
             for j, tensor in enumerate(partials[1 + k]):
                 if tensor is not None:
                     change = (tensor * moved[j][..., None, None, :]).sum(-1)
-                    total = total + (change * along[k][..., None, :]).sum(-1)
-        return [total]
+                    terms.append((change * along[k][..., None, :]).sum(-1))
+        return [added(terms)]
 
     return push
 
 
-PULLS: dict[str, Pull] = {
+PULLS: dict[str, DerivativeProduct] = {
     "inverse_dynamics": _inverse_pull,
     "forward_dynamics": _forward_pull,
     **{f"{name}_vjp": _gradient_pull(name) for name in _CHANGES},
     **{f"{name}_jvp": _change_pull(name) for name in _CHANGES},
 }
-PUSHES: dict[str, Push] = {
+PUSHES: dict[str, DerivativeProduct] = {
     "inverse_dynamics": _inverse_push,
     "forward_dynamics": _forward_push,
     **{f"{name}_vjp": _gradient_push(name) for name in _CHANGES},
@@ -141,13 +143,13 @@ PUSHES: dict[str, Push] = {
 }
 
 
-def torsion(f: Field, model: Model, gradient: Values, c: Values) -> Values:
+def torsion(f: Field[V], model: Model, gradient: V, c: V) -> V:
     """What a second derivative along c, then e_k, has less than along e_k, then c: (..., nv).
 
     Steps of rotations do not commute: the difference is the first derivative along the bracket of
     both, joint by joint, and zero for joints with one axis.
     """
-    columns: dict[int, Values] = {}
+    columns: dict[int, V] = {}
     for joint in (model.joints[name] for name in model.joint_names):
         start = joint.v_slice.start
         for k, i, j, factor in joint.joint_kind.structure_constants:

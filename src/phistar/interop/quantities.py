@@ -13,21 +13,20 @@ hinge) are not numbers: inside the programs of others nothing can be raised.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from phistar.arguments import refuse_singular
 from phistar.arrays import Array
-from phistar.backends import RobotProgram
+from phistar.backends import Executable, RobotProgram
 from phistar.compile import (
     TRACED,
     RequestKey,
     Traced,
     cheapest_equivalent,
     compile_request,
-    derivative_row,
     embedded_request,
     input_sizes,
     joint_map,
@@ -36,7 +35,8 @@ from phistar.compile import (
 )
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.interop import derivative_rules as rules
-from phistar.interop.derivative_rules import Rule
+from phistar.interop.array_values import Choice, Choices, chosen_word, chosen_words
+from phistar.interop.derivative_rules import DerivativeRule
 from phistar.interop.loop_quantities import (
     LOOP_QUANTITIES,
     LoopQuantity,
@@ -51,10 +51,9 @@ from phistar.thresholds import POLICY
 if TYPE_CHECKING:
     from phistar.backends.llvm.run.machine_kernel import MachineKernel
     from phistar.backends.to_llvm import MachineCode
+    from phistar.scalar.program import Unrolled
 
 Shape = tuple[int, ...]
-REQUIRED = object()
-"""Default of a choice that has to be made."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class Quantity:
     Attributes:
         name: As the method of ``Robot``.
         arguments: Names of its arrays, in order.
-        choices: What is chosen by keyword, and the defaults.
+        choices: What is chosen by keyword, and the defaults; None: it has to be chosen.
         doc: What it is, one line.
         rule: Its derivatives; None: operation by operation from its own program, if it is traced.
         results: Names of its results; none: there is one.
@@ -74,13 +73,13 @@ class Quantity:
     name: str
     arguments: tuple[str, ...]
     doc: str
-    choices: Mapping[str, Any] = ()  # type: ignore[assignment]
-    rule: Rule | None = None
+    choices: Mapping[str, Choice | None] = field(default_factory=dict)
+    rule: DerivativeRule | None = None
     results: tuple[str, ...] = ()
     divides: bool = False
 
 
-_FRAME = {"frame": REQUIRED, "reference": "world_aligned"}
+_FRAME: Mapping[str, Choice | None] = {"frame": None, "reference": "world_aligned"}
 _SECOND = ("qq", "qv", "vv")
 
 _ROWS = (
@@ -142,7 +141,7 @@ _ROWS = (
         results=("vdot", "vdot_q", "vdot_v", "vdot_tau"),
         divides=True,
     ),
-    Quantity("frame_pose", ("q",), "Pose (..., 4, 4) of a frame.", {"frame": REQUIRED}),
+    Quantity("frame_pose", ("q",), "Pose (..., 4, 4) of a frame.", {"frame": None}),
     Quantity("link_poses", ("q",), "Poses (..., links, 4, 4) of all links, in order of names."),
     Quantity("jacobian", ("q",), "Jacobian (..., 6, nv) of a frame.", _FRAME),
     Quantity("jacobian_rate", ("q", "v"), "Time derivative (..., 6, nv) of ``jacobian``.", _FRAME),
@@ -182,7 +181,7 @@ _ROWS = (
         "operational_inertia",
         ("q",),
         "Inertia (..., 6m, 6m) that m frames show to forces on them.",
-        {"frames": REQUIRED, "reference": "local"},
+        {"frames": None, "reference": "local"},
         divides=True,
     ),
     Quantity(
@@ -272,7 +271,7 @@ PRIME = "'"
 """After the name of a quantity: its results, and their derivatives by its own program."""
 
 
-def calculation(robot: Robot, name: str, **choices: Any) -> Calculation:
+def calculation(robot: Robot, name: str, **choices: Choice) -> Calculation:
     """A quantity on a robot.
 
     Args:
@@ -289,20 +288,22 @@ def calculation(robot: Robot, name: str, **choices: Any) -> Calculation:
     if plain not in _ALL:
         raise UnknownNameError("quantity", plain, QUANTITIES)
     row = _ALL[plain]
-    known = dict(row.choices)
     for each in choices:
-        if each not in known:
-            raise UnknownNameError("choice", each, known, plain)
-    chosen = known | choices
-    for each, value in chosen.items():
-        if value is REQUIRED:
+        if each not in row.choices:
+            raise UnknownNameError("choice", each, row.choices, plain)
+    chosen: dict[str, Choice] = {}
+    for each, value in {**row.choices, **choices}.items():
+        if value is None:
             raise ArgumentError(f"{plain} needs {each}=, a name of robot.frame_names")
-    for each in ("frame", "frames"):
-        named = chosen.get(each, ())
-        for frame in (named,) if isinstance(named, str) else named:
-            robot.model.frame(frame)
+        chosen[each] = value
+    if "frame" in chosen:
+        robot.model.frame(chosen_word(chosen, "frame"))
     if "frames" in chosen:
-        chosen["frames"] = tuple(chosen["frames"])
+        named = chosen["frames"]
+        frames = (named,) if isinstance(named, str) else chosen_words(chosen, "frames")
+        for frame in frames:
+            robot.model.frame(frame)
+        chosen["frames"] = frames
     if row.divides and not active_loops(robot.model.loops):
         refuse_singular(robot.model)
     made = Calculation(robot, row, chosen, name.count(PRIME))
@@ -324,9 +325,7 @@ class Calculation:
         shapes: Shape of each for one sample.
     """
 
-    def __init__(
-        self, robot: Robot, quantity: Quantity, choices: Mapping[str, Any], order: int
-    ) -> None:
+    def __init__(self, robot: Robot, quantity: Quantity, choices: Choices, order: int) -> None:
         self.robot = robot
         self.quantity = quantity
         self.choices = dict(choices)
@@ -356,7 +355,7 @@ class Calculation:
         return f"<{self.name} of '{self.robot.name}'>"
 
     @property
-    def rule(self) -> Rule | None:
+    def rule(self) -> DerivativeRule | None:
         """Its derivatives; None: there are none of this order."""
         if self.order == 0 and self.quantity.rule is not None:
             return self.quantity.rule
@@ -387,7 +386,7 @@ class Calculation:
         if row is None and self.quantity.name == "coriolis_matrix":
             row = _matrix_as_traced(name) if self._identity else None
         for _ in range(self.order):
-            row = None if row is None else derivative_row(row)
+            row = None if row is None else row.derivative
         return row
 
     @property
@@ -396,7 +395,7 @@ class Calculation:
 
     @cached_property
     def _row_choices(self) -> tuple[object, ...]:
-        found = tuple(self.choices.values())
+        found: tuple[object, ...] = tuple(self.choices.values())
         if self.quantity.name == "operational_inertia":
             found = (*found, POLICY.singular_roundings)
         if self.quantity.name == "step" and not self.choices["parts"]:
@@ -409,7 +408,7 @@ class Calculation:
         return self._traced is None and not self.on_loops and not self._identity
 
     @cached_property
-    def executable(self) -> Any:
+    def executable(self) -> Executable | None:
         """What runs it; None if the robot's own method does."""
         if self.on_loops:
             return None
@@ -501,7 +500,7 @@ class Calculation:
         shapes = code.program.sample_shapes
         return {name: shapes[name] for name in found.call.signature.outputs}
 
-    def results_of(self, found: Mapping[str, Any]) -> list[Any]:
+    def results_of(self, found: Mapping[str, Array]) -> list[Array]:
         """The results of what a program gives, arrays of any package."""
         if self.on_loops:
             assert self._loop_row.read is not None
@@ -537,7 +536,7 @@ class Calculation:
         return [getattr(found, each) for each in self.outputs]
 
 
-def gathered(gather: Any, x: Any, axes: int) -> Any:
+def gathered(gather: Callable[[Array], Array], x: Array, axes: int) -> Array:
     """Joint axes of a result brought from the order of bodies to the robot's."""
     if axes == 1:
         return gather(x)
@@ -558,7 +557,7 @@ def _make_matrix_row(name: str) -> Traced:
     from phistar.compile import BuildTarget
     from phistar.compile.traced import with_result_name
 
-    def trace(model: Model) -> Any:
+    def trace(model: Model) -> Unrolled:
         program = kernel(name, model).on(model, BuildTarget("llvm"))
         assert program is not None
         return with_result_name(program.unrolled(frozenset(OPTIONAL_INPUTS)))

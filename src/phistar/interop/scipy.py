@@ -11,7 +11,7 @@ exactly, and by a solver within its tolerance; ``ode.state(y)`` makes them unit.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import SupportsFloat
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -189,7 +189,7 @@ def ode(
 
 
 def cost(
-    robot: Robot, function: Callable[[Array], tuple[Any, ArrayLike]]
+    robot: Robot, function: Callable[[Array], tuple[SupportsFloat, ArrayLike]]
 ) -> Callable[[ArrayLike], tuple[float, Array]]:
     """A cost of q with its gradient, for ``scipy.optimize.minimize(..., jac=True)``.
 

@@ -14,21 +14,19 @@ kinds of joints say, ``velocity`` and ``coordinate_rates``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 
 from phistar.arrays import Array
 from phistar.model.configuration import quaternion_starts
-from phistar.model.joints.number_ops import ARRAY_OPS
+from phistar.model.joints.number_ops import ARRAY_OPS, Ops
 from phistar.model.model import Model
+from phistar.spatial.entries import Entries, Number
 
-Entries = dict[tuple[int, int], Any]
+MatrixEntries = dict[tuple[int, int], Number]
 """Entries of a matrix by row and column; those of joints that do not share are left out."""
 
 
-def matrix_entries(model: Model, q: Sequence[Any], ops: Any, rates: bool) -> Entries:
+def matrix_entries(model: Model, q: Entries, ops: Ops, rates: bool) -> MatrixEntries:
     """T(q) (nv, nq), or with ``rates`` G(q) (nq, nv), by entries.
 
     Args:
@@ -40,7 +38,7 @@ def matrix_entries(model: Model, q: Sequence[Any], ops: Any, rates: bool) -> Ent
     Raises:
         ArgumentError: A joint's kind steps in its own way and has no such derivatives.
     """
-    found: Entries = {}
+    found: MatrixEntries = {}
     for name in model.joint_names:
         joint = model.joints[name]
         kind, own = joint.joint_kind, list(q[joint.q_slice])
@@ -62,7 +60,7 @@ def adds_steps(model: Model) -> bool:
     return all(x.joint_kind.is_euclidean and x.q_slice == x.v_slice for x in joints)
 
 
-def unit_columns(model: Model, columns: list[Any], ops: Any) -> list[Any]:
+def unit_columns(model: Model, columns: Entries, ops: Ops) -> list[Number]:
     """The numbers of q with quaternions made unit."""
     result = list(columns)
     for _, start in quaternion_starts(model):

@@ -11,19 +11,19 @@ that it can be differentiated as often as one likes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Generic
 
+from phistar.interop.array_values import ArrayModule, N, NumberFunctions, V
 from phistar.interop.tangent_maps import adds_steps, matrix_entries
 from phistar.model.joints import JointKind
 from phistar.model.model import Model
 
-Values = Any
 _SERIES_BELOW = 0.25
 """Squares of angles [rad²] below which functions of them are power series, good to 1e-17."""
 _TERMS = 9
 
 
-class ArrayNamespace:
+class ArrayNamespace(Generic[V]):
     """What formulas of joints call, on arrays of a package.
 
     Attributes:
@@ -31,35 +31,35 @@ class ArrayNamespace:
         concatenate: Joins arrays along their last axis.
     """
 
-    def __init__(self, xp: Any, concatenate: Callable[[Sequence[Values]], Values]) -> None:
+    def __init__(self, xp: ArrayModule[V], concatenate: Callable[[Sequence[V]], V]) -> None:
         self.xp = xp
         self.concatenate = concatenate
 
-    def cos_sin(self, angle: Values) -> tuple[Values, Values]:
+    def cos_sin(self, angle: V) -> tuple[V, V]:
         """Cosine and sine."""
         return self.xp.cos(angle), self.xp.sin(angle)
 
-    def sqrt(self, x: Values) -> Values:
+    def sqrt(self, x: V) -> V:
         """Square root."""
         return self.xp.sqrt(x)
 
-    def arc(self, square: Values) -> _Arc:
+    def arc(self, square: V) -> SeriesArc[V]:
         """Functions of the angle with this square."""
-        return _Arc(self.xp, square)
+        return SeriesArc(self.xp, square)
 
 
-class _Arc:
-    """``ArcFunctions`` that can be differentiated at zero."""
+class SeriesArc(Generic[N]):
+    """``ArcFunctions`` that can be differentiated at zero, in arithmetic of a package."""
 
-    def __init__(self, xp: Any, square: Values) -> None:
+    def __init__(self, xp: NumberFunctions[N], square: N) -> None:
         self._xp = xp
         self._square = square
-        self._small = square < _SERIES_BELOW
+        self._small = xp.less(square, _SERIES_BELOW)
         one = square * 0.0 + 1.0
         self._safe = xp.where(self._small, one, square)
         self._angle = xp.sqrt(self._safe)
 
-    def _either(self, closed: Values, first: float, ratio: Callable[[int], float]) -> Values:
+    def _either(self, closed: N, first: float, ratio: Callable[[int], float]) -> N:
         """A closed form, or near zero the series whose terms have these ratios."""
         coefficients = [first]
         for k in range(_TERMS):
@@ -70,44 +70,49 @@ class _Arc:
         return self._xp.where(self._small, series, closed)
 
     @property
-    def half_cosine(self) -> Values:
+    def half_cosine(self) -> N:
+        """cos(θ/2)."""
         closed = self._xp.cos(0.5 * self._angle)
         return self._either(closed, 1.0, lambda k: -0.25 / ((2 * k + 1) * (2 * k + 2)))
 
     @property
-    def half_sine_ratio(self) -> Values:
+    def half_sine_ratio(self) -> N:
+        """sin(θ/2) / θ."""
         closed = self._xp.sin(0.5 * self._angle) / self._angle
         return self._either(closed, 0.5, lambda k: -0.25 / ((2 * k + 2) * (2 * k + 3)))
 
     @property
-    def sine_ratio(self) -> Values:
+    def sine_ratio(self) -> N:
+        """sin θ / θ."""
         closed = self._xp.sin(self._angle) / self._angle
         return self._either(closed, 1.0, lambda k: -1.0 / ((2 * k + 2) * (2 * k + 3)))
 
     @property
-    def versine_ratio(self) -> Values:
+    def versine_ratio(self) -> N:
+        """(1 - cos θ) / θ²."""
         half = self._xp.sin(0.5 * self._angle) / self._angle
         return self._either(2.0 * half * half, 0.5, lambda k: -1.0 / ((2 * k + 3) * (2 * k + 4)))
 
     @property
-    def sine_defect(self) -> Values:
+    def sine_defect(self) -> N:
+        """(θ - sin θ) / θ³."""
         closed = (1.0 - self._xp.sin(self._angle) / self._angle) / self._safe
         return self._either(closed, 1.0 / 6.0, lambda k: -1.0 / ((2 * k + 4) * (2 * k + 5)))
 
 
-class ConfigurationSpace:
+class ConfigurationSpace(Generic[V]):
     """The configurations of a robot, on arrays of a package.
 
     Attributes:
         is_euclidean: Whether the numbers of q change as v does, in the same order.
     """
 
-    def __init__(self, model: Model, xp: ArrayNamespace) -> None:
+    def __init__(self, model: Model, xp: ArrayNamespace[V]) -> None:
         self._model, self._xp = model, xp
         self._runs = _runs(model)
         self.is_euclidean = adds_steps(model)
 
-    def velocity_of(self, q: Values, rates: Values) -> Values:
+    def velocity_of(self, q: V, rates: V) -> V:
         """Tangents (..., nv) along which q (..., nq) changes by rates (..., nq)."""
         if self.is_euclidean:
             return rates
@@ -119,7 +124,7 @@ class ConfigurationSpace:
                 parts.append(_joined(kind.velocity(_split(q, own), _split(rates, own), xp), xp))
         return parts[0] if len(parts) == 1 else xp.concatenate(parts)
 
-    def gradient_of(self, q: Values, gradient: Values) -> Values:
+    def gradient_of(self, q: V, gradient: V) -> V:
         """Gradients (..., nq) with respect to the numbers of q, of those (..., nv) along tangents.
 
         The adjoint of ``velocity_of``.
@@ -127,18 +132,18 @@ class ConfigurationSpace:
         if self.is_euclidean:
             return gradient
         columns = [q[..., i] for i in range(self._model.nq)]
-        totals: list[Values] = [q[..., 0] * 0.0] * self._model.nq
+        totals: list[V] = [q[..., 0] * 0.0] * self._model.nq
         for (i, j), entry in matrix_entries(self._model, columns, self._xp, rates=False).items():
             if not (isinstance(entry, float) and entry == 0.0):
                 totals[j] = totals[j] + entry * gradient[..., i]
         return self._xp.xp.stack(totals, -1)
 
-    def integrated(self, q: Values, dv: Values) -> Values:
+    def integrated(self, q: V, dv: V) -> V:
         """q ⊕ dv (..., nq)."""
         if self.is_euclidean:
             return q + dv
         xp = self._xp
-        parts: list[tuple[int, Values]] = []
+        parts: list[tuple[int, V]] = []
         for kind, own, step in self._runs:
             if kind is None:
                 parts.append((own.start, q[..., own] + dv[..., step]))
@@ -165,11 +170,11 @@ def _runs(model: Model) -> list[tuple[JointKind | None, slice, slice]]:
     return found
 
 
-def _split(x: Values, own: slice) -> list[Values]:
+def _split(x: V, own: slice) -> list[V]:
     return [x[..., i] for i in range(own.start, own.stop)]
 
 
-def _joined(entries: Sequence[Values], xp: ArrayNamespace) -> Values:
+def _joined(entries: Sequence[V], xp: ArrayNamespace[V]) -> V:
     some = next(each for each in entries if not isinstance(each, float))
     zero = some * 0.0
     return xp.xp.stack([zero + each for each in entries], -1)

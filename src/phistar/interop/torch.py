@@ -7,8 +7,8 @@ docs/torch.md. Needs the extra ``phistar[torch]``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from phistar.errors import ArgumentError
 from phistar.interop.torch_calculations import TorchField
@@ -16,23 +16,27 @@ from phistar.interop.torch_import import torch
 from phistar.interop.wrapped import WrappedRobot, require_robot
 from phistar.robot import Robot
 
+if TYPE_CHECKING:
+    from phistar.interop.torch_import import Tensor
+
 __all__ = ("TorchRobot", "wrap")
 
 
-class TorchRobot(WrappedRobot):
+class TorchRobot(WrappedRobot["Tensor"]):
     """A robot on tensors of PyTorch."""
 
     package = "PyTorch"
+    field: TorchField
 
     def __init__(self, robot: Robot, move: bool) -> None:
         super().__init__(robot, TorchField(robot))
         self._move = move
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Callable[[Robot, bool], TorchRobot], tuple[Robot, bool]]:
         """Made again from its robot, in another process too."""
         return wrap, (self.robot, self._move)
 
-    def _array(self, value: Any, name: str) -> Any:
+    def _array(self, value: object, name: str) -> Tensor:
         package = self.field.torch
         tensor = value if isinstance(value, package.Tensor) else package.as_tensor(value)
         if tensor.device.type != "cpu":
@@ -51,7 +55,7 @@ class TorchRobot(WrappedRobot):
             )
         return tensor
 
-    def _promoted(self, arrays: Mapping[str, Any]) -> list[Any]:
+    def _promoted(self, arrays: Mapping[str, Tensor]) -> list[Tensor]:
         dtypes = {x.dtype for x in arrays.values()}
         if len(dtypes) == 1:
             return list(arrays.values())

@@ -12,19 +12,24 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
-from functools import cache
-from typing import Any
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from phistar.arrays import Array
 from phistar.errors import ArgumentError
+from phistar.interop.array_values import Choice, Choices
+from phistar.interop.derivative_rules import Derived
+from phistar.interop.package_field import PackageField
 from phistar.interop.product_rules import PULLS, PUSHES
-from phistar.interop.quantities import Calculation, calculation
-from phistar.interop.tangents import ArrayNamespace, ConfigurationSpace
+from phistar.interop.quantities import Calculation
 from phistar.interop.torch_import import torch
-from phistar.model.kinematic_loops import active_loops
 from phistar.robot import Robot
+
+if TYPE_CHECKING:
+    from phistar.interop.torch_import import CustomOpDef, Function, Tensor
 
 _numbers = itertools.count(1)
 _by_number: weakref.WeakValueDictionary[int, TorchField] = weakref.WeakValueDictionary()
@@ -40,73 +45,38 @@ class _Traced(threading.local):
 _traced = _Traced()
 
 
-class TorchField:
+class TorchField(PackageField["Tensor", "TorchCalculation"]):
     """Quantities of a robot, and arithmetic of PyTorch.
 
     Attributes:
-        robot: The robot.
-        space: Its configurations.
-        number: Its name in graphs.
+        torch: The package.
+        number: The robot's name in graphs.
     """
 
     def __init__(self, robot: Robot) -> None:
-        self.robot = robot
         self.torch = package = torch()
-        namespace = ArrayNamespace(package, lambda parts: package.cat(list(parts), -1))
-        self.space = ConfigurationSpace(robot.model, namespace)
-        self.nv = robot.nv
-        self.on_loops = bool(active_loops(robot.model.loops))
+        super().__init__(robot, package, lambda parts: package.cat(list(parts), -1))
         self.number = next(_numbers)
-        self._operator = quantity_operator()
-        self._apply = function_class().apply
+        self._operator = _registered.operator
+        self._apply = _registered.function.apply
         _by_number[self.number] = self
-        self._known: dict[tuple[object, ...], TorchCalculation] = {}
 
-    def calculation(self, name: str, choices: Mapping[str, Any]) -> TorchCalculation:
-        """A quantity; the same object for the same choices."""
-        named = ((k, tuple(x) if isinstance(x, list) else x) for k, x in choices.items())
-        key = (name, *sorted(named))
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = TorchCalculation(
-                self, calculation(self.robot, name, **choices)
-            )
-        return found
+    def _adapted(self, made: Calculation) -> TorchCalculation:
+        return TorchCalculation(self, made)
 
-    def names(self, name: str, **choices: Any) -> tuple[Sequence[str], Sequence[str]]:
-        """See ``Field``."""
-        made = self.calculation(name, choices).made
-        return made.results, made.arguments
-
-    def call(self, name: str, *arrays: Any, **choices: Any) -> Sequence[Any]:
+    def call(self, name: str, *arrays: Tensor, **choices: Choice) -> Sequence[Tensor]:
         """See ``Field``."""
         package = self.torch
         batch = package.broadcast_shapes(*(x.shape[:-1] for x in arrays))
         whole = [x.expand(*batch, x.shape[-1]) for x in arrays]
         if package.compiler.is_compiling() or _traced.on:
             return list(self._operator(whole, self.number, name, _encoded(choices)))
-        found: Sequence[Any] = self._apply(self.calculation(name, choices), *whole)
+        found: Sequence[Tensor] = self._apply(self.calculation(name, choices), *whole)
         return found
 
-    def einsum(self, text: str, *arrays: Any) -> Any:
-        """See ``Field``."""
-        return self.torch.einsum(text, *arrays)
-
-    def moveaxis(self, x: Any, source: int, target: int) -> Any:
-        """See ``Field``."""
-        return self.torch.moveaxis(x, source, target)
-
-    def eye(self, size: int, like: Any) -> Any:
+    def eye(self, size: int, like: Tensor) -> Tensor:
         """See ``Field``."""
         return self.torch.eye(size, dtype=like.dtype, device=like.device)
-
-    def zeros_like(self, x: Any) -> Any:
-        """See ``Field``."""
-        return self.torch.zeros_like(x)
-
-    def stack(self, entries: Sequence[Any]) -> Any:
-        """See ``Field``."""
-        return self.torch.stack(list(entries), -1)
 
 
 class TorchCalculation:
@@ -123,9 +93,9 @@ class TorchCalculation:
 
     # -- values
 
-    def run(self, tensors: Sequence[Any]) -> list[Any]:
+    def run(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         """The results, on the processor."""
-        package = torch()
+        package = self.field.torch
         arrays = [x.detach().numpy() for x in tensors]
         batch = arrays[0].shape[:-1]
         found = self.made.run(*arrays)
@@ -134,14 +104,14 @@ class TorchCalculation:
             package.from_numpy(_owned(x, shape)) for x, shape in zip(found, shapes, strict=True)
         ]
 
-    def shaped(self, tensors: Sequence[Any]) -> list[Any]:
+    def shaped(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         """Empty tensors of the shapes of the results."""
         batch = tensors[0].shape[:-1]
         return [tensors[0].new_empty((*batch, *shape)) for shape in self.made.shapes]
 
     # -- derivatives
 
-    def pull(self, tensors: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
+    def pull(self, tensors: Sequence[Tensor], gradients: Sequence[Tensor]) -> list[Tensor]:
         """Gradients with respect to the arguments, from those with respect to the results."""
         rule = PULLS.get(self.made.name)
         model = self.made.model
@@ -153,7 +123,7 @@ class TorchCalculation:
             self._to_numbers(i, x, g) for i, (x, g) in enumerate(zip(tensors, found, strict=True))
         ]
 
-    def push(self, tensors: Sequence[Any], changes: Sequence[Any]) -> list[Any]:
+    def push(self, tensors: Sequence[Tensor], changes: Sequence[Tensor]) -> list[Tensor]:
         """Changes of the results, from those of the arguments."""
         moved = [
             self._tangent(i, x, d) for i, (x, d) in enumerate(zip(tensors, changes, strict=True))
@@ -174,10 +144,12 @@ class TorchCalculation:
             found.append(total)
         return found
 
-    def _pull_by_matrices(self, tensors: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
+    def _pull_by_matrices(
+        self, tensors: Sequence[Tensor], gradients: Sequence[Tensor]
+    ) -> list[Tensor]:
         values, partials = self._matrices(tensors)
         batch = tensors[0].ndim - 1
-        found: list[Any] = [None] * len(tensors)
+        found: list[Tensor | None] = [None] * len(tensors)
         for gradient, value, row in zip(gradients, values, partials, strict=True):
             for i, partial in enumerate(row):
                 if partial is None:
@@ -195,7 +167,7 @@ class TorchCalculation:
             for x, width, each in zip(tensors, widths, found, strict=True)
         ]
 
-    def _matrices(self, tensors: Sequence[Any]) -> Any:
+    def _matrices(self, tensors: Sequence[Tensor]) -> Derived[Tensor]:
         rule = self.made.rule
         if rule is None:
             raise ArgumentError(
@@ -204,23 +176,48 @@ class TorchCalculation:
             )
         return rule(self.field, self.made.name, self.made.choices, tuple(tensors))
 
-    def _tangent(self, argument: int, x: Any, change: Any) -> Any:
+    def _tangent(self, argument: int, x: Tensor, change: Tensor) -> Tensor:
         """The change of an argument along its directions: tangent steps of configurations."""
         if not self.made.is_configuration(argument):
             return change
         return self.field.space.velocity_of(x, change)
 
-    def _to_numbers(self, argument: int, x: Any, gradient: Any) -> Any:
+    def _to_numbers(self, argument: int, x: Tensor, gradient: Tensor) -> Tensor:
         """A gradient along directions as one with respect to the numbers of an argument."""
         if not self.made.is_configuration(argument):
             return gradient
         return self.field.space.gradient_of(x, gradient)
 
 
-def _owned(x: Any, shape: tuple[int, ...]) -> Any:
+def _owned(x: Array, shape: tuple[int, ...]) -> Array:
     """A writeable array of a shape, the same memory if it can be."""
     x = x if x.shape == shape else np.broadcast_to(x, shape)
     return x if x.flags.writeable and x.flags.c_contiguous else np.array(x)
+
+
+class Saved(Protocol):
+    """What PyTorch keeps between a function's value and its derivatives."""
+
+    calc: TorchCalculation
+    names: tuple[int, str, str]
+    saved_tensors: Sequence[Tensor]
+    needs_input_grad: Sequence[bool]
+
+    def save_for_backward(self, *tensors: Tensor) -> None:
+        """Keep tensors."""
+
+    def save_for_forward(self, *tensors: Tensor) -> None:
+        """Keep tensors for changes, too."""
+
+
+class Mapped(Protocol):
+    """What PyTorch says about a map.
+
+    Attributes:
+        batch_size: The length of the axis that is mapped.
+    """
+
+    batch_size: int
 
 
 # -- names in graphs
@@ -230,7 +227,7 @@ _BETWEEN = "\x1f"
 """Between words; no name has it."""
 
 
-def _encoded(choices: Mapping[str, Any]) -> str:
+def _encoded(choices: Choices) -> str:
     """Choices as words."""
     words: list[str] = []
     for name, value in choices.items():
@@ -243,8 +240,8 @@ def _encoded(choices: Mapping[str, Any]) -> str:
     return _BETWEEN.join(words)
 
 
-def _decoded(words: str) -> dict[str, Any]:
-    choices: dict[str, Any] = {}
+def _decoded(words: str) -> Choices:
+    choices: dict[str, Choice] = {}
     rest = words.split(_BETWEEN) if words else []
     while rest:
         name, kind, value, *rest = rest
@@ -270,8 +267,7 @@ def _named(number: int, name: str, words: str) -> TorchCalculation:
     return field.calculation(name, _decoded(words))
 
 
-@cache
-def function_class() -> Any:
+def _function_class() -> type[Function]:
     """The ``torch.autograd.Function`` of all quantities."""
     package = torch()
 
@@ -281,23 +277,25 @@ def function_class() -> Any:
         generate_vmap_rule = False
 
         @staticmethod
-        def forward(calc: TorchCalculation, *tensors: Any) -> Any:
+        def forward(calc: TorchCalculation, *tensors: Tensor) -> tuple[Tensor, ...]:
             return tuple(calc.run(tensors))
 
         @staticmethod
-        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        def setup_context(
+            ctx: Saved, inputs: tuple[TorchCalculation, *tuple[Tensor, ...]], output: object
+        ) -> None:
             ctx.calc = inputs[0]
             ctx.save_for_backward(*inputs[1:])
             ctx.save_for_forward(*inputs[1:])
 
         @staticmethod
-        def backward(ctx: Any, *gradients: Any) -> Any:
+        def backward(ctx: Saved, *gradients: Tensor) -> tuple[Tensor | None, ...]:
             pulled = ctx.calc.pull(ctx.saved_tensors, gradients)
             needs = ctx.needs_input_grad[1:]
             return (None, *(g if n else None for g, n in zip(pulled, needs, strict=True)))
 
         @staticmethod
-        def jvp(ctx: Any, _: Any, *changes: Any) -> Any:
+        def jvp(ctx: Saved, _: None, *changes: Tensor | None) -> tuple[Tensor, ...]:
             tensors = ctx.saved_tensors
             given = [
                 package.zeros_like(x) if d is None else d
@@ -306,7 +304,9 @@ def function_class() -> Any:
             return tuple(ctx.calc.push(tensors, given))
 
         @staticmethod
-        def vmap(info: Any, dims: Any, calc: TorchCalculation, *tensors: Any) -> Any:
+        def vmap(
+            info: Mapped, dims: Dims, calc: TorchCalculation, *tensors: Tensor
+        ) -> tuple[Sequence[Tensor], Sequence[int]]:
             moved = _mapped(info.batch_size, dims[1:], tensors)
             results = TorchQuantity.apply(calc, *moved)
             return results, (0,) * len(results)
@@ -314,7 +314,11 @@ def function_class() -> Any:
     return TorchQuantity
 
 
-def _mapped(size: int, dims: Sequence[int | None], tensors: Sequence[Any]) -> list[Any]:
+Dims = Sequence[int | None]
+"""Of each tensor the axis that is mapped; None: it is the same for all."""
+
+
+def _mapped(size: int, dims: Dims, tensors: Sequence[Tensor]) -> list[Tensor]:
     """Tensors with the mapped axis first, all of them."""
     return [
         x.expand(size, *x.shape) if axis is None else x.movedim(axis, 0)
@@ -325,25 +329,27 @@ def _mapped(size: int, dims: Sequence[int | None], tensors: Sequence[Any]) -> li
 _SCHEMA = "(Tensor[] tensors, int robot, str name, str choices) -> Tensor[]"
 
 
-@cache
-def quantity_operator() -> Any:
+def _quantity_operator() -> CustomOpDef:
     """The operator of all quantities, for ``torch.compile``."""
     library = torch().library
 
-    def run(tensors: list[Any], robot: int, name: str, choices: str) -> list[Any]:
+    def run(tensors: list[Tensor], robot: int, name: str, choices: str) -> list[Tensor]:
         return _named(robot, name, choices).run(tensors)
 
-    def fake(tensors: list[Any], robot: int, name: str, choices: str) -> list[Any]:
+    def fake(tensors: list[Tensor], robot: int, name: str, choices: str) -> list[Tensor]:
         return _named(robot, name, choices).shaped(tensors)
 
     operator = library.custom_op("phistar::quantity", run, mutates_args=(), schema=_SCHEMA)
     operator.register_fake(fake)
 
-    def setup(ctx: Any, inputs: Any, output: Any) -> None:
-        tensors, *ctx.names = inputs
+    def setup(ctx: Saved, inputs: tuple[list[Tensor], int, str, str], output: object) -> None:
+        tensors, *_ = inputs
+        ctx.names = inputs[1:]
         ctx.save_for_backward(*tensors)
 
-    def backward(ctx: Any, gradients: Any) -> Any:
+    def backward(
+        ctx: Saved, gradients: Sequence[Tensor | None]
+    ) -> tuple[list[Tensor], None, None, None]:
         calc, tensors = _named(*ctx.names), ctx.saved_tensors
         before, _traced.on = _traced.on, True
         try:
@@ -358,9 +364,28 @@ def quantity_operator() -> Any:
 
     operator.register_autograd(backward, setup_context=setup)
 
-    def mapped(info: Any, dims: Any, tensors: Any, *names: Any) -> Any:
+    def mapped(
+        info: Mapped, dims: Sequence[Dims], tensors: Sequence[Tensor], *names: int | str
+    ) -> tuple[Sequence[Tensor], Sequence[int]]:
         results = operator(_mapped(info.batch_size, dims[0], tensors), *names)
         return results, [0] * len(results)
 
     operator.register_vmap(mapped)
     return operator
+
+
+class _Registered:
+    """What PyTorch is told of once, when a robot is first wrapped."""
+
+    @cached_property
+    def function(self) -> type[Function]:
+        """The ``torch.autograd.Function`` of all quantities."""
+        return _function_class()
+
+    @cached_property
+    def operator(self) -> CustomOpDef:
+        """The operator of all quantities."""
+        return _quantity_operator()
+
+
+_registered = _Registered()

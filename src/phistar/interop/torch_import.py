@@ -3,17 +3,21 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from phistar.errors import MissingExtraError, require_version
+
+if TYPE_CHECKING:
+    from torch import Tensor as Tensor
+    from torch.autograd import Function as Function
+    from torch.library import CustomOpDef as CustomOpDef
 
 OLDEST = (2, 4)
 """The first version that has ``torch.library.custom_op`` with rules for maps."""
 
 
-@cache
-def torch() -> Any:
+def torch() -> ModuleType:
     """The package.
 
     Raises:
@@ -21,8 +25,9 @@ def torch() -> Any:
         PackageVersionError: It is too old.
     """
     try:
-        import torch
+        import torch as found
     except ImportError:
         raise MissingExtraError("torch", "torch", "phistar.interop.torch") from None
-    require_version("torch", torch.__version__, OLDEST, "torch")
-    return torch
+    package: ModuleType = found
+    require_version("torch", package.__version__, OLDEST, "torch")
+    return package

@@ -10,18 +10,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import namedtuple
-from collections.abc import Mapping, Sequence
-from functools import cache
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, NamedTuple, TypeAlias, cast
 
-from phistar.errors import ArgumentError, ShapeError, UnknownNameError
+from numpy.typing import ArrayLike
+
+from phistar.errors import ArgumentError, ShapeError, UnknownNameError, kind_of
 from phistar.interop import derivative_rules as rules
+from phistar.interop.array_values import Choice, V, Values
+from phistar.interop.package_field import Calculated, PackageField
 from phistar.interop.quantities import QUANTITIES, Quantity
 from phistar.joint_physics.passive_forces import force_parts
 from phistar.model.joint_physics import Passive
 from phistar.robot import Robot
 
-Values = Any
+Given: TypeAlias = V | ArrayLike
+"""What users pass as an array: one of the package, or what it makes one of."""
 COMPOSED_SCHEMES = ("semi_implicit", "euler")
 """Schemes of ``step`` that are made of forward dynamics and ``integrate``."""
 
@@ -30,11 +34,29 @@ def require_robot(robot: object) -> None:
     """Raise unless it is one."""
     if not isinstance(robot, Robot):
         raise ArgumentError(
-            f"wrap takes a phistar.Robot, got {type(robot).__name__}; phistar.load makes one"
+            f"wrap takes a phistar.Robot, got {kind_of(robot)}; phistar.load makes one"
         )
 
 
-class WrappedRobot(ABC):
+class SecondOfInverseDynamics(NamedTuple, Generic[V]):
+    """Second derivatives (..., nv, nv, nv) of joint forces: [force, first, second argument]."""
+
+    qq: V
+    qv: V
+    vv: V
+    q_vdot: V
+
+
+class SecondOfForwardDynamics(NamedTuple, Generic[V]):
+    """Second derivatives (..., nv, nv, nv) of accelerations: [entry, first, second argument]."""
+
+    qq: V
+    qv: V
+    vv: V
+    q_tau: V
+
+
+class WrappedRobot(ABC, Generic[V]):
     """A robot on arrays of another package; ``robot`` is the robot itself.
 
     Leading axes of all arrays are batches, which broadcast. Derivatives with respect to q are those
@@ -49,7 +71,7 @@ class WrappedRobot(ABC):
 
     package: str
 
-    def __init__(self, robot: Robot, field: Any) -> None:
+    def __init__(self, robot: Robot, field: PackageField[V, Calculated]) -> None:
         self.robot = robot
         self.field = field
         self.nq, self.nv = robot.nq, robot.nv
@@ -58,23 +80,23 @@ class WrappedRobot(ABC):
         return f"<{self.robot!r:.{len(repr(self.robot)) - 1}} in {self.package}>".replace("<<", "<")
 
     @abstractmethod
-    def _array(self, value: Any, name: str) -> Values:
+    def _array(self, value: object, name: str) -> V:
         """A user's value as an array of the package, in its own precision."""
 
     @abstractmethod
-    def _promoted(self, arrays: Mapping[str, Values]) -> list[Values]:
+    def _promoted(self, arrays: Mapping[str, V]) -> list[V]:
         """Arrays in one precision."""
 
     # -- what is not a row
 
     def inverse_dynamics(
         self,
-        q: Values,
-        v: Values,
-        vdot: Values,
-        forces: Mapping[str, Values] | None = None,
+        q: Given[V],
+        v: Given[V],
+        vdot: Given[V],
+        forces: Mapping[str, Given[V]] | None = None,
         reference: str = "world_aligned",
-    ) -> Values:
+    ) -> V:
         """Joint forces (..., nv) that give the accelerations ``vdot``, with wrenches on frames."""
         q, v, vdot = self._read(q=q, v=v, vdot=vdot)
         (tau,) = self.field.call("inverse_dynamics", q, v, vdot)
@@ -83,34 +105,34 @@ class WrappedRobot(ABC):
 
     def forward_dynamics(
         self,
-        q: Values,
-        v: Values,
-        tau: Values,
-        forces: Mapping[str, Values] | None = None,
+        q: Given[V],
+        v: Given[V],
+        tau: Given[V],
+        forces: Mapping[str, Given[V]] | None = None,
         reference: str = "world_aligned",
-    ) -> Values:
+    ) -> V:
         """Joint accelerations (..., nv) under ``tau`` and wrenches (..., 6) on frames."""
         q, v, tau = self._read(q=q, v=v, tau=tau)
         pushed = self._pushed(q, forces, reference)
         return self.field.call("forward_dynamics", q, v, tau if pushed is None else tau + pushed)[0]
 
-    def integrate(self, q: Values, dv: Values) -> Values:
+    def integrate(self, q: Given[V], dv: Given[V]) -> V:
         """The configuration (..., nq) reached from q by a tangent step ``dv`` (..., nv)."""
         q, dv = self._read(q=q, dv=dv)
         return self.field.space.integrated(q, dv)
 
     def step(
         self,
-        q: Values,
-        v: Values,
-        tau: Values,
-        dt: Values,
+        q: Given[V],
+        v: Given[V],
+        tau: Given[V],
+        dt: Given[V],
         *,
         scheme: str = "semi_implicit",
         passive: Passive = False,
-        forces: Mapping[str, Values] | None = None,
+        forces: Mapping[str, Given[V]] | None = None,
         reference: str = "world_aligned",
-    ) -> tuple[Values, Values]:
+    ) -> tuple[V, V]:
         """q and v after a step of time ``dt`` [s], a number or an array (...).
 
         It is the smooth step: ``passive`` adds springs and damping of the joints; dry friction and
@@ -134,33 +156,37 @@ class WrappedRobot(ABC):
         moved = h * (v if scheme == "euler" else ahead)
         return self.field.space.integrated(q, moved), ahead
 
-    def link_poses(self, q: Values) -> dict[str, Values]:
+    def link_poses(self, q: Given[V]) -> dict[str, V]:
         """Poses (..., 4, 4) of all links by name."""
         (found,) = self.field.call("link_poses", *self._read(q=q))
         names = self.robot.model.link_names
         return {name: found[..., i, :, :] for i, name in enumerate(names)}
 
-    def mass_matrix_q(self, q: Values) -> Values:
+    def mass_matrix_q(self, q: Given[V]) -> V:
         """∂𝓜/∂q (..., nv, nv, nv) along tangent steps."""
         return rules.mass_matrix_q(self.field, *self._read(q=q))
 
-    def inverse_dynamics_second(self, q: Values, v: Values, vdot: Values) -> Any:
+    def inverse_dynamics_second(
+        self, q: Given[V], v: Given[V], vdot: Given[V]
+    ) -> SecondOfInverseDynamics[V]:
         """Second derivatives of joint forces: ``.qq .qv .vv .q_vdot``, as of the robot."""
         found = rules.inverse_second(self.field, *self._read(q=q, v=v, vdot=vdot))
-        return _named("inverse_dynamics_second", ("qq", "qv", "vv", "q_vdot"))(*found)
+        return SecondOfInverseDynamics(*found)
 
-    def forward_dynamics_second(self, q: Values, v: Values, tau: Values) -> Any:
+    def forward_dynamics_second(
+        self, q: Given[V], v: Given[V], tau: Given[V]
+    ) -> SecondOfForwardDynamics[V]:
         """Second derivatives of joint accelerations: ``.qq .qv .vv .q_tau``, as of the robot."""
         _, by = rules.linearize(self.field, "linearize", {}, tuple(self._read(q=q, v=v, tau=tau)))
-        found = (by[1][0], by[1][1], by[2][1], by[1][2])
-        return _named("forward_dynamics_second", ("qq", "qv", "vv", "q_tau"))(*found)
+        found = [each for each in (by[1][0], by[1][1], by[2][1], by[1][2]) if each is not None]
+        return SecondOfForwardDynamics(*found)
 
     rnea = inverse_dynamics
     aba = forward_dynamics
 
     # -- what comes in
 
-    def _read(self, **given: Any) -> list[Values]:
+    def _read(self, **given: object) -> list[V]:
         """Arrays whose shapes are checked, in one precision."""
         arrays = {}
         for name, value in given.items():
@@ -177,15 +203,13 @@ class WrappedRobot(ABC):
             arrays[name] = array
         return self._promoted(arrays)
 
-    def _time(self, dt: Any, like: Values) -> Values:
+    def _time(self, dt: object, like: V) -> V:
         """A length of time as an array (..., 1), in the precision of another one."""
         array = self._array(dt, "dt")
         _, array = self._promoted({"q": like, "dt": array})
         return array[..., None]
 
-    def _pushed(
-        self, q: Values, forces: Mapping[str, Values] | None, reference: str
-    ) -> Values | None:
+    def _pushed(self, q: V, forces: Mapping[str, Given[V]] | None, reference: str) -> V | None:
         """J* f of wrenches on frames."""
         total = None
         for frame, wrench in (forces or {}).items():
@@ -198,16 +222,14 @@ class WrappedRobot(ABC):
         return total
 
 
-@cache
-def _named(name: str, fields: tuple[str, ...]) -> Any:
-    return namedtuple(name, fields)
-
-
-def _method(row: Quantity) -> Any:
+def _method(row: Quantity) -> Callable[..., object]:
     """The method of a row: arrays first, then choices, by position or by name."""
     names = (*row.arguments, *row.choices)
+    several: Callable[..., Sequence[Values]] | None = (
+        namedtuple(row.name, row.results) if row.results else None
+    )
 
-    def call(self: WrappedRobot, *args: Any, **given: Any) -> Any:
+    def call(self: WrappedRobot[V], *args: object, **given: object) -> Values | Sequence[Values]:
         if len(args) > len(names):
             raise TypeError(f"{row.name} takes {', '.join(names)}; got {len(args)} arguments")
         everything = dict(zip(names, args, strict=False))
@@ -221,8 +243,9 @@ def _method(row: Quantity) -> Any:
         if missing:
             raise TypeError(f"{row.name} needs {', '.join(missing)}")
         arrays = self._read(**{name: everything.pop(name) for name in row.arguments})
-        found = self.field.call(row.name, *arrays, **everything)
-        return _named(row.name, row.results)(*found) if row.results else found[0]
+        # What is left are choices, which ``calculation`` examines.
+        found = self.field.call(row.name, *arrays, **cast(dict[str, Choice], everything))
+        return found[0] if several is None else several(*found)
 
     call.__name__ = row.name
     call.__qualname__ = f"WrappedRobot.{row.name}"

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,7 +34,9 @@ SMOOTH_PARTS = FORCE_PARTS[:2]
 """Parts of the joint physics that are smooth: springs and damping."""
 
 
-def implicit_numbers(model: Model, parts: tuple[str, ...], dt: Any) -> tuple[Array, Array]:
+def implicit_numbers(
+    model: Model, parts: tuple[str, ...], dt: float | Array
+) -> tuple[Array, Array]:
     """What springs and dampers at the end of a step add to the joint inertia, and the stiffness.
 
     With forces -K e(q ⊕ dt v') - B v' and v' = v + dt v̇ the equation of motion is

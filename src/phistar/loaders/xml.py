@@ -11,7 +11,7 @@ from phistar.loaders.load_report import LoadReport
 from phistar.loaders.robot_source import Source, check_size
 
 if TYPE_CHECKING:
-    from lxml.etree import XMLParser, _Element
+    from lxml.etree import XMLParser, _Element, _ListErrorLog
 
 MAX_ELEMENTS = 1_250_000
 MAX_ATTRIBUTES = 2_000_000
@@ -165,7 +165,7 @@ def _doctype_error(source: Source, match: re.Match[bytes] | None) -> UnsafeFileE
 
 
 def _declare_prefixes(
-    source: Source, data: bytes, log: Any, report: LoadReport | None
+    source: Source, data: bytes, log: _ListErrorLog, report: LoadReport | None
 ) -> bytes | None:
     """The document with its unbound prefixes declared on the root; None if there are none.
 

@@ -12,7 +12,8 @@ constrained_dynamics
                 accelerations and loop wrenches for a user's arrays
 inverse         efforts of actuators, statics, internal forces
 linearization   derivatives of forward dynamics through loops, in full and minimal coordinates
-second_order    second derivatives through loops, tensors and products
+second_derivatives
+                second derivatives through loops, tensors and products
 driven_joints   dynamics with the motion of some joints prescribed, and its derivatives
 assembly        configurations onto the loops, states nearest to given ones
 mobility        degrees of freedom, redundant rows, self-stress, singular configurations

@@ -34,7 +34,7 @@ from phistar.loops import (
     driven_joints,
     inverse,
     linearization,
-    second_order,
+    second_derivatives,
 )
 from phistar.loops import minimal as minimal_coordinates
 from phistar.loops import mobility as mobilities
@@ -44,7 +44,7 @@ from phistar.loops.linearization import LoopLinearization
 from phistar.loops.loop_operators import LoopOperators
 from phistar.loops.minimal import MinimalCoordinates
 from phistar.loops.mobility import Mobility
-from phistar.loops.second_order import LoopForwardSecond
+from phistar.loops.second_derivatives import LoopForwardSecond
 from phistar.loops.system import loop_system, rows_at
 from phistar.loops.traced_rows import dynamics_key
 from phistar.model.bad_samples import nan_where_bad, with_nan
@@ -692,7 +692,7 @@ class ClosesLoops(Constrained):
                 forces,
             )
         wrenches = check_wrenches(self.model, q, forces, reference)
-        return second_order.forward_second(self.model, q, v, tau, wrenches)
+        return second_derivatives.forward_second(self.model, q, v, tau, wrenches)
 
     def vdot_parameters(
         self, q: Coordinates, v: Coordinates, tau: Coordinates, *, on_error: str = "raise"
@@ -769,7 +769,7 @@ class ClosesLoops(Constrained):
                 forces,
             )
         wrenches = check_wrenches(self.model, q, forces, reference)
-        return second_order.hvp(self.model, q, v, x, weights, **moves, wrenches=wrenches)
+        return second_derivatives.hvp(self.model, q, v, x, weights, **moves, wrenches=wrenches)
 
 
 _CHANGES = ("dq", "dv", "dtau")

@@ -117,8 +117,7 @@ def nan_where_bad(
         except SampleError as error:
             if bad.all() and bad.size:
                 raise
-            more = error.bad
-            more = more.any(axis=tuple(range(len(batch), more.ndim)))
+            more = error.bad.any(axis=tuple(range(len(batch), error.bad.ndim)))
             bad |= np.broadcast_to(more, batch)
     raise AssertionError("bad samples were left after they were replaced")
 

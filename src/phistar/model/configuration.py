@@ -115,7 +115,7 @@ def require_finite(name: str, array: Array) -> None:
     if not fine.all():
         index = tuple(int(i) for i in np.argwhere(~fine)[0])
         text = f"{name} is not finite: {name}{list(index)} is {array[index]}"
-        raise NotFiniteError(text, ~fine.all(axis=-1) if fine.ndim else ~fine)
+        raise NotFiniteError(text, np.asarray(~fine.all(axis=-1) if fine.ndim else ~fine))
 
 
 @cached_on_model

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from phistar.arrays import Array
 from phistar.errors import ArgumentError
 
 PACKAGES = {"jax": "JAX", "jaxlib": "JAX", "torch": "torch", "casadi": "CasADi"}
@@ -22,7 +23,7 @@ _DERIVATIVES = (
 )
 
 
-def refuse_foreign(x: Any, argument: str) -> None:
+def refuse_foreign(x: object, argument: str) -> None:
     """Raise if a value, or the first one in a list, must not be converted silently.
 
     A concrete float64 array may be: nothing is lost. A float32 one may not: float32 is the default
@@ -76,7 +77,7 @@ def refuse_foreign(x: Any, argument: str) -> None:
         )
 
 
-def _refuse_subclass(x: Any, argument: str) -> None:
+def _refuse_subclass(x: Array, argument: str) -> None:
     """Raise if a kind of NumPy array means something that its numbers do not say.
 
     All others are taken as arrays, and results are arrays of NumPy.
@@ -98,7 +99,7 @@ def _refuse_subclass(x: Any, argument: str) -> None:
         )
 
 
-def labelled_columns(x: Any) -> Mapping[Hashable, Any] | None:
+def labelled_columns(x: Any) -> Mapping[Hashable, Array] | None:
     """The columns of a pandas object by their labels, where these are names; None otherwise.
 
     Labels that are numbers count positions, and the values are an array as any other.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from phistar.errors import pluralize
+from phistar.errors import pluralize, with_article
 from phistar.model.components import GROUND, Link, Shape
 from phistar.model.model import Model
 
@@ -34,7 +34,7 @@ class IdleShape:
     moves: bool
 
     def __str__(self) -> str:
-        kind = f"an {self.kind}" if self.kind.startswith("e") else f"a {self.kind}"
+        kind = with_article(self.kind)
         if self.moves:
             return f"{self.name}: {kind} touches nothing"
         return f"{self.name}: nothing touches {kind} of the world"

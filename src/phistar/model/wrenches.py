@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
-from phistar.errors import ArgumentError, ShapeError
+from phistar.errors import ArgumentError, ShapeError, kind_of
 from phistar.model.components import GROUND
 from phistar.model.configuration import Coordinates, as_numbers, batch_shape, require_finite
 from phistar.model.model import Model
@@ -177,7 +177,7 @@ def check_wrenches(
         return None
     if not isinstance(forces, Mapping):
         raise ArgumentError(
-            f"forces is a {type(forces).__name__}, expected wrenches (..., 6) by name of a frame: "
+            f"forces is {kind_of(forces)}, expected wrenches (..., 6) by name of a frame: "
             "forces={'hand': [moment; force]}"
         )
     found: dict[str, Array] = {}

@@ -6,14 +6,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 from phistar.arguments import require_count
 from phistar.errors import ArgumentError
 from phistar.scale.packages import Scheduler, distributed, is_client
 
-Task = Callable[[Any], Any]
-Join = Callable[[list[Any]], Any]
+T = TypeVar("T")
+R = TypeVar("R")
+Made = TypeVar("Made", covariant=True)
+
+
+class DaskFuture(Protocol[Made]):
+    """A result that workers of Dask make."""
+
+    key: object
+    status: str
+
+    def result(self) -> Made:
+        """The result, waited for."""
+
+    def release(self) -> None:
+        """Nobody here wants it any more."""
+
 
 JOINED = 8
 """Neighbours that a worker joins at a time: a tree of few levels, and little that waits for it."""
@@ -22,12 +37,16 @@ JOINED = 8
 class Executor(Protocol):
     """Something that runs a function for each of some tasks."""
 
-    def results(self, function: Task, tasks: Iterable[object]) -> Iterator[Any]:
+    def results(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
         """The results, in the order they are ready."""
 
     def joined(
-        self, function: Task, join: Join, tasks: Iterable[object], advance: Callable[[int], None]
-    ) -> Any:
+        self,
+        function: Callable[[T], R],
+        join: Callable[[list[R]], R],
+        tasks: Iterable[T],
+        advance: Callable[[int], None],
+    ) -> R:
         """All results joined, where they are.
 
         Args:
@@ -69,7 +88,7 @@ class _Pool:
     def __init__(self, pool: ThreadPoolExecutor) -> None:
         self.pool = pool
 
-    def results(self, function: Task, tasks: Iterable[object]) -> Iterator[Any]:
+    def results(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
         """See ``Executor``."""
         futures = [self.pool.submit(function, task) for task in tasks]
         try:
@@ -80,10 +99,14 @@ class _Pool:
                 future.cancel()
 
     def joined(
-        self, function: Task, join: Join, tasks: Iterable[object], advance: Callable[[int], None]
-    ) -> Any:
+        self,
+        function: Callable[[T], R],
+        join: Callable[[list[R]], R],
+        tasks: Iterable[T],
+        advance: Callable[[int], None],
+    ) -> R:
         """See ``Executor``; results are joined as they come."""
-        total: list[Any] = []
+        total: list[R] = []
         for result in self.results(function, tasks):
             total = [join([*total, result])]
             advance(1)
@@ -101,7 +124,7 @@ class _Cluster:
         self.client = client
         self.progress = progress
 
-    def results(self, function: Task, tasks: Iterable[object]) -> Iterator[Any]:
+    def results(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
         """See ``Executor``."""
         futures = self._submitted(function, tasks)
         try:
@@ -112,8 +135,12 @@ class _Cluster:
             self.client.cancel(futures)
 
     def joined(
-        self, function: Task, join: Join, tasks: Iterable[object], advance: Callable[[int], None]
-    ) -> Any:
+        self,
+        function: Callable[[T], R],
+        join: Callable[[list[R]], R],
+        tasks: Iterable[T],
+        advance: Callable[[int], None],
+    ) -> R:
         """See ``Executor``; results stay on the workers, which join neighbours before new tasks."""
         leaves = level = self._submitted(function, tasks)
         # Those that joins wait for are let go one by one, and must not be cancelled after that.
@@ -135,7 +162,7 @@ class _Cluster:
         finally:
             self.client.cancel(list(held.values()))
 
-    def _submitted(self, function: Task, tasks: Iterable[object]) -> list[Any]:
+    def _submitted(self, function: Callable[[T], R], tasks: Iterable[T]) -> list[DaskFuture[R]]:
         if self.progress and self.client.dashboard_link:
             print(f"Dask's dashboard: {self.client.dashboard_link}")
         return list(self.client.map(function, list(tasks), pure=False, retries=2))

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from phistar.scale.packages import StoredArray, dask_array, is_dask_array, is_za
 from phistar.scale.work import RESULT, Output, Quantity, Work, common_dtype
 
 
-def map(robot: Robot, quantity: Quantity, *arrays: StoredArray, **options: Any) -> StoredArray:
+def map(robot: Robot, quantity: Quantity, *arrays: StoredArray, **options: object) -> StoredArray:
     """A quantity of a robot for every row of some arrays, as Dask arrays.
 
     Nothing is computed yet: ``compute()``, ``to_zarr()`` or any further Dask operation does, with
@@ -86,7 +85,9 @@ def _in_chunks(
     da = dask_array()
     told = next((x for x in arrays if is_dask_array(x) and x.ndim > 1), None)
     inner = int(np.prod(lead[1:]))
-    chunks: Any = (max(1, rows // max(1, inner)), *lead[1:]) if told is None else told.chunks[:-1]
+    chunks: tuple[int | tuple[int, ...], ...] = (
+        (max(1, rows // max(1, inner)), *lead[1:]) if told is None else told.chunks[:-1]
+    )
     found: list[StoredArray] = []
     for x, same in zip(arrays, fixed, strict=True):
         if same:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
-from phistar.scale.packages import thread_limits
+from phistar.scale.packages import ThreadLimits, thread_limits
 
 _lock = threading.Lock()
-_inside: list[Any] = []
+_inside: list[ThreadLimits] = []
 """The limits in force, once for each task inside."""
 
 

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from phistar.errors import MissingExtraError
 from phistar.file_packages import Package
@@ -35,13 +36,21 @@ def distributed() -> Package:
     return found
 
 
-def thread_limits() -> Package:
+class ThreadLimits(Protocol):
+    """What limits threads until it is told to stop."""
+
+    def restore_original_limits(self) -> None:
+        """Stop."""
+
+
+def thread_limits() -> Callable[..., ThreadLimits]:
     """``threadpool_limits`` of ``threadpoolctl``."""
     try:
-        from threadpoolctl import threadpool_limits as found
+        import threadpoolctl
     except ImportError:
         raise MissingExtraError("threadpoolctl", EXTRA, "phistar.scale") from None
-    return found
+    made: Callable[..., ThreadLimits] = threadpoolctl.threadpool_limits
+    return made
 
 
 def is_dask_array(x: object) -> bool:

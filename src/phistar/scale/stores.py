@@ -9,7 +9,7 @@ and its rows still have that checksum.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 
@@ -36,11 +36,26 @@ def open_inputs(source: StoredArray, names: Sequence[str] | None = None) -> dict
         names: Those to take from a group, and all that a mapping has to have; default: all.
     """
     if isinstance(source, Mapping):
-        for name in [name for name in names or () if name not in source]:
-            raise UnknownNameError("array", name, source)
-        for name in [name for name in source if names is not None and name not in names]:
-            raise UnknownNameError("array", name, names or ())
+        if names is not None:
+            _require_names(names, source)
+            _require_names(source, names)
         return {name: _opened_array(name, each) for name, each in source.items()}
+    found = dict(sorted(_opened_group(source).arrays()))
+    if names is None:
+        return found
+    _require_names(names, found)
+    return {name: found[name] for name in names}
+
+
+def _require_names(names: Iterable[str], known: Collection[str]) -> None:
+    """Raise if one is not known."""
+    for name in names:
+        if name not in known:
+            raise UnknownNameError("array", name, known)
+
+
+def _opened_group(source: StoredArray) -> StoredArray:
+    """A Zarr group, or the one of a path."""
     group = source
     if isinstance(source, str | Path):
         package = zarr()
@@ -54,13 +69,7 @@ def open_inputs(source: StoredArray, names: Sequence[str] | None = None) -> dict
             f"inputs is {source!r}, expected a Zarr group, its path, or a mapping from names to "
             "Zarr arrays or paths"
         )
-    found = dict(sorted(group.arrays()))
-    if names is None:
-        return found
-    for name in names:
-        if name not in found:
-            raise UnknownNameError("array", name, found)
-    return {name: found[name] for name in names}
+    return group
 
 
 def _opened_array(name: str, source: StoredArray) -> StoredArray:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +15,7 @@ from phistar.arrays import Array
 from phistar.backends.policy import NUMPY, StepWork, decide
 from phistar.compile import RequestKey, joint_map, traced_executable
 from phistar.model.model import Model
+from phistar.model.model_cache import cached_for_equal_models
 from phistar.scalar.trace.state_update import (
     JointOffsets,
     StateUpdate,
@@ -137,7 +137,9 @@ class CompiledStepper(Stepper):
         read += [f"a{stage}" for stage, _ in update.rate_weights]
         written = (f"q{instruction.stage}", f"x{instruction.stage}") if instruction.stage else end
         return StepCall(
-            update_kernel(self._joint_offsets, update, self._real), tuple(read), written
+            update_kernel(self._model, self._joint_offsets, update, self._real),
+            tuple(read),
+            written,
         )
 
     def run(self, span: StepSpan) -> bool:
@@ -243,11 +245,11 @@ def _reads_wrenches(model: Model, program: RatePrograms, options: SteppingOption
     return set(program.wrenches.inputs) <= set(code.call.signature.inputs)
 
 
-@lru_cache(maxsize=256)
+@cached_for_equal_models(most=64)
 def update_kernel(
-    joints: tuple[JointOffsets, ...], update: StateUpdate, real: str
+    model: Model, joints: tuple[JointOffsets, ...], update: StateUpdate, real: str
 ) -> MachineKernel:
-    """The kernel of an update; robots with the same joints share it."""
+    """The kernel of an update of a robot's joints."""
     from phistar.backends.llvm.run.key import compiler_digest
     from phistar.backends.llvm.run.tiers import TieredKernel
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from phistar.arguments import check_shapes, require_time
 from phistar.arrays import Array, DType
@@ -65,7 +65,7 @@ def read_initial_state(
     q: Coordinates,
     v: Coordinates,
     tau: Coordinates | None,
-    tau_steps: Any,
+    tau_steps: ArrayLike | None,
     forces: Forces | None,
     count: int,
     on_error: str,

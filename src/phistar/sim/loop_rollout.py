@@ -242,7 +242,7 @@ def _update_call(model: Model, instruction: UpdateStage) -> StepCall:
     joints = tuple(
         JointOffsets(joint.joint_kind, joint.q_slice.start, joint.v_slice.start) for joint in moving
     )
-    return StepCall(update_kernel(joints, update, REAL), tuple(read), written)
+    return StepCall(update_kernel(model, joints, update, REAL), tuple(read), written)
 
 
 @cached_on_model

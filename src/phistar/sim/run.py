@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from phistar.arguments import refuse_singular
 from phistar.arrays import Array
@@ -87,7 +88,7 @@ def simulate(
     steps: int | None = None,
     duration: float | None = None,
     tau: Coordinates | None = None,
-    tau_steps: Any = None,
+    tau_steps: ArrayLike | None = None,
     scheme: str = AUTO,
     variables: str | None = None,
     every: int = 1,
@@ -101,12 +102,83 @@ def simulate(
     passive: Passive = True,
 ) -> Simulation:
     """See ``Robot.simulate``; ``prescribed`` are constraints in time, by their loops."""
+    asked = _asked(model, dt, scheme, variables, passive, reference, prescribed, on_error)
+    if asked.scheme == ADAPTIVE:
+        length = duration_of(dt, steps, duration)
+        if tau_steps is not None:
+            raise ArgumentError(f"{ADAPTIVE} chooses its steps; pass a constant tau, no tau_steps")
+        start = asked.on_loops(read_initial_state(model, q, v, tau, None, forces, 0, on_error))
+        knot_interval = None if dt is None else dt * every
+        found = _adaptive(asked, start, length, knot_interval, tolerance, progress)
+        return require_inside(found) if asked.rows else found
+    if dt is None:
+        raise ArgumentError(f"dt is missing: {asked.scheme} takes steps of a given length [s]")
+    count = count_of_steps(dt, steps, duration, every)
+    given = read_initial_state(model, q, v, tau, tau_steps, forces, count, on_error)
+    start = asked.on_loops(given)
+    refuse_large_simulation(model.name, count, every, 8 * len(start.q) * (model.nq + model.nv))
+    return _fixed(asked, start, (dt, count, every), progress, threads)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a simulation is asked for, checked as far as no numbers are needed.
+
+    Attributes:
+        model: The robot.
+        scheme: Name of the scheme.
+        variables: Name of what it steps.
+        smooth, rows: Joint physics that pushes, and that is a row of its own.
+        reference: Of wrenches.
+        prescribed: Constraints in time, by their loops.
+        keep_going: Whether samples may be lost.
+    """
+
+    model: Model
+    scheme: str
+    variables: str
+    smooth: tuple[str, ...]
+    rows: tuple[str, ...]
+    reference: str
+    prescribed: Mapping[str, Prescribed] | None
+    keep_going: bool
+
+    def on_loops(self, start: InitialState) -> InitialState:
+        """The start, without samples that are not on the loops, where samples may be lost."""
+        closed = bool(active_loops(self.model.loops))
+        lose = self.keep_going and closed and not self.prescribed
+        return _lose_open(self.model, start) if lose else start
+
+    def variable(self, start: InitialState, duration: float, steps: int | None = None) -> Variable:
+        """What represents the velocity."""
+        return _variable(
+            self.variables,
+            self.model,
+            start,
+            self.reference,
+            self.prescribed,
+            duration,
+            steps,
+            self.smooth,
+        )
+
+
+def _asked(
+    model: Model,
+    dt: float | None,
+    scheme: str,
+    variables: str | None,
+    passive: Passive,
+    reference: str,
+    prescribed: Mapping[str, Prescribed] | None,
+    on_error: str,
+) -> _Asked:
+    """Raise unless scheme, variable and joint physics go together on the robot."""
     if scheme not in (AUTO, *SCHEME_NAMES):
         raise UnknownNameError("scheme", scheme, (AUTO, *SCHEME_NAMES))
     check_on_error(on_error)
     smooth, rows = used_parts(model, passive)
-    closed = bool(active_loops(model.loops))
-    if closed:
+    if active_loops(model.loops):
         _check_loop_scheme(scheme, variables)
     else:
         refuse_singular(model)
@@ -118,36 +190,10 @@ def simulate(
         raise ArgumentError(
             f"variables is {name!r}, but {CONSERVING} conserves energy in η only; leave it out"
         )
-    keep_going = on_error == "nan"
     refuse_scheme(model, scheme, smooth, name)
     if "friction" in rows and scheme not in SCHEMES:
         raise rows_error(model, scheme, rows)
-    if scheme == ADAPTIVE:
-        length = duration_of(dt, steps, duration)
-        if tau_steps is not None:
-            raise ArgumentError(f"{ADAPTIVE} chooses its steps; pass a constant tau, no tau_steps")
-        start = read_initial_state(model, q, v, tau, None, forces, 0, on_error)
-        start = _lose_open(model, start) if keep_going and closed and not prescribed else start
-        var = _variable(name, model, start, reference, prescribed, length, smooth=smooth)
-        knot_interval = None if dt is None else dt * every
-        found = _adaptive(
-            model, var, name, start, length, knot_interval, tolerance, progress, keep_going
-        )
-        return require_inside(found) if rows else found
-    if dt is None:
-        raise ArgumentError(f"dt is missing: {scheme} takes steps of a given length [s]")
-    count = count_of_steps(dt, steps, duration, every)
-    start = read_initial_state(model, q, v, tau, tau_steps, forces, count, on_error)
-    start = _lose_open(model, start) if keep_going and closed and not prescribed else start
-    refuse_large_simulation(model.name, count, every, 8 * len(start.q) * (model.nq + model.nv))
-    var = _variable(name, model, start, reference, prescribed, dt * count, count, smooth)
-    if smooth and scheme in SCHEMES and SCHEMES[scheme].implicit:
-        var = ImplicitVelocity(model, var.wrenches, smooth, float(dt))
-    constraint = JointRows(var, rows, scheme == IMPLICIT.name) if rows else None
-    times = (dt, count, every)
-    stops = constraint if scheme in SCHEMES else None
-    found = _fixed(model, var, name, scheme, start, times, progress, threads, keep_going, stops)
-    return require_inside(found) if rows and stops is None else found
+    return _Asked(model, scheme, name, smooth, rows, reference, prescribed, on_error == "nan")
 
 
 def _check_loop_scheme(scheme: str, variables: str | None) -> None:
@@ -215,28 +261,29 @@ def _lose_open(model: Model, start: InitialState) -> InitialState:
 
 
 def _fixed(
-    model: Model,
-    var: Variable,
-    variables: str,
-    scheme: str,
+    asked: _Asked,
     start: InitialState,
     times: tuple[float, int, int],
     progress: bool | None,
     threads: int | None,
-    keep_going: bool,
-    constraint: JointRows | None = None,
 ) -> Simulation:
-    """Steps of a fixed length."""
-    dt, count, every = times
+    """Steps of a fixed length; of ``times``: that, how many, and how many from knot to knot."""
+    (dt, count, every), model, keep_going = times, asked.model, asked.keep_going
     samples, knots = len(start.q), count // every
+    var = asked.variable(start, dt * count, count)
+    constraint: JointRows | None = None
     engine: Stepper
-    if scheme == CONSERVING:
-        assert isinstance(var, NormalisedRate)
-        engine = ConservingStepper(model, var, keep_going)
-    else:
-        chosen = SCHEMES[scheme]
+    if asked.scheme in SCHEMES:
+        chosen = SCHEMES[asked.scheme]
+        if asked.smooth and chosen.implicit:
+            var = ImplicitVelocity(model, var.wrenches, asked.smooth, float(dt))
+        if asked.rows:
+            constraint = JointRows(var, asked.rows, asked.scheme == IMPLICIT.name)
         options = SteppingOptions(chosen, samples * count, threads, start.dtype, keep_going)
         engine = _choose_stepper(model, var, options, constraint)
+    else:
+        assert isinstance(var, NormalisedRate)
+        engine = ConservingStepper(model, var, keep_going)
     qs = np.empty((knots + 1, samples, model.nq), engine.dtype)
     xs = np.empty((knots + 1, samples, model.nv), engine.dtype)
     qs[0], xs[0] = start.q, _initial_variable(var, start, keep_going)
@@ -252,14 +299,14 @@ def _fixed(
         lost_knots = first_lost_knots(qs, xs)
         first = np.where((lost_knots >= 0) & (first < 0), lost_knots, first)
         fill_nan_after((qs, xs), first)
-    return Simulation(
+    found = Simulation(
         dt * every * np.arange(knots + 1),
         start.to_user_shape(qs),
         start.to_user_shape(_velocities(var, qs, xs)),
         start.forces_at_knots(knots, every),
         model,
-        scheme,
-        variables,
+        asked.scheme,
+        asked.variables,
         engine.engine,
         count,
         external=bool(start.forces),
@@ -267,6 +314,7 @@ def _fixed(
         told=_told(var, dt * every * np.arange(knots + 1)),
         diverged=first.reshape(start.batch) if keep_going else None,
     )
+    return require_inside(found) if asked.rows and constraint is None else found
 
 
 def _choose_stepper(
@@ -279,19 +327,18 @@ def _choose_stepper(
 
 
 def _adaptive(
-    model: Model,
-    var: Variable,
-    variables: str,
+    asked: _Asked,
     start: InitialState,
     length: float,
     knot_interval: float | None,
     tolerance: float,
     progress: bool | None,
-    keep_going: bool,
 ) -> Simulation:
     """Adaptive steps; knots are the steps, or at a given interval."""
     if not 1e-14 <= tolerance < 1:
         raise ArgumentError(f"tolerance is {tolerance}, expected a number from 1e-14 to 1")
+    model, keep_going = asked.model, asked.keep_going
+    var = asked.variable(start, length)
     begin = _initial_variable(var, start, keep_going)
     q, x = (np.where(start.lost[:, None], np.nan, each) for each in (start.q, begin))
     stepper = AdaptiveStepper(model, var, start.tau, tolerance, start.batch, keep_going)
@@ -315,7 +362,7 @@ def _adaptive(
         start.forces_at_knots(len(t) - 1, 1),
         model,
         ADAPTIVE,
-        variables,
+        asked.variables,
         NumpyStepper.engine,
         len(steps.t) - 1,
         steps.rejected,

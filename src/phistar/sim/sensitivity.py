@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from phistar.arrays import Array
 from phistar.derivatives.parameter_columns import ParameterColumns
-from phistar.errors import ArgumentError
+from phistar.errors import ArgumentError, kind_of
 from phistar.joint_physics.implicit import SMOOTH_PARTS
 from phistar.model.kinematic_loops import require_tree
 from phistar.reprs import one_line_repr
@@ -70,17 +70,34 @@ class CostGradient:
     tau: Array = field(repr=False)
 
 
+class Driven(Protocol):
+    """The joints that are driven."""
+
+    def pick(self, tau: Array) -> Array:
+        """Their forces (..., nu) of all (..., nv)."""
+
+    def spread(self, u: Array) -> Array:
+        """Back, zero elsewhere."""
+
+
+class CostDerivatives(Protocol):
+    """First derivatives of a cost."""
+
+    x: Array
+    u: Array
+
+
 class MotionCost(Protocol):
     """A cost of motions, such as ``control.QuadraticCost``."""
 
     @property
-    def actuation(self) -> Any:
+    def actuation(self) -> Driven:
         """What is driven: ``pick`` takes its forces from tau, ``spread`` puts them back."""
 
     def value(self, q: Array, v: Array, u: Array, dt: float) -> Array:
         """(...) of motions q (N + 1, ..., nq), v (N + 1, ..., nv) under forces u (N, ..., nu)."""
 
-    def expansion(self, q: Array, v: Array, u: Array, dt: float) -> Any:
+    def expansion(self, q: Array, v: Array, u: Array, dt: float) -> CostDerivatives:
         """Its derivatives ``x`` (N + 1, ..., 2 nv) and ``u`` (N, ..., nu)."""
 
 
@@ -107,7 +124,7 @@ def gradient(sim: Simulation, cost: MotionCost, wanted: Sequence[str] | str) -> 
     """Derivatives of a cost, backward in time."""
     if not all(hasattr(cost, name) for name in ("actuation", "value", "expansion")):
         raise ArgumentError(
-            f"cost is a {type(cost).__name__}, expected a control.QuadraticCost or your own "
+            f"cost is {kind_of(cost)}, expected a control.QuadraticCost or your own "
             "subclass of control.Cost"
         )
     columns = ParameterColumns(sim.model, wanted)

@@ -9,7 +9,7 @@ import numpy as np
 
 from phistar import backends
 from phistar.arrays import Array
-from phistar.errors import ArgumentError
+from phistar.errors import ArgumentError, kind_of
 from phistar.model.model import Model
 from phistar.sim.law_calls import (
     Controller,
@@ -52,7 +52,7 @@ class SimulatorLaw:
 
         law = self._program
         if law is None:
-            raise NoLawCodeError(f"a {type(self.controller).__name__} has no program")
+            raise NoLawCodeError(f"{kind_of(self.controller)} has no program")
         if backends.default() != "llvm":
             raise NoLawCodeError(f"the backend is {backends.default()}")
         refuse_uncompiled(self._model)

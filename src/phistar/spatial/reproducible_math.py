@@ -9,7 +9,6 @@ same operations as those of floats.
 
 import math
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 
@@ -45,7 +44,6 @@ _TAN_EIGHTH_PI = math.sqrt(2.0) - 1.0
 """tan(π/8)."""
 
 
-@lru_cache(maxsize=4096)
 def sincos(angle: float) -> tuple[float, float]:
     """Sine and cosine of an angle [rad]; those of the library beyond ``MAX_ANGLE_RAD``."""
     if not abs(angle) <= MAX_ANGLE_RAD:

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from itertools import chain
 
 from phistar.sweeps.ir import StreamProgram
 from phistar.sweeps.schedule import Schedule
@@ -32,17 +33,27 @@ class Inlining:
             return {defining_stream(program, stream) for stream in streams}
 
         live = [s for s in program.live() if program.nodes[s].op != "rec"]
-        home = {s: n for n, each in enumerate(schedule.sweeps) for s in defining(each.streams)}
-        uses: Counter[int] = Counter()
-        afar = defining(program.outputs.values())
-        for reader in live:
-            operands = defining(program.nodes[reader].operands)
-            uses.update(operands)
-            spec = program.nodes[reader].spec
-            leaves = spec.shift is not None or spec.reduction is not None
-            afar |= {o for o in operands if leaves or home[reader] != home.get(o)}
+        reads = {s: defining(program.nodes[s].operands) for s in live}
+        uses = Counter(chain.from_iterable(reads.values()))
+        afar = defining(program.outputs.values()) | _read_afar(schedule, reads)
         computed = {s for s in live if not program.nodes[s].spec.is_given}
         named = {s for s in defining(program.names) if program.nodes[s].op != "sum"}
         often = {s for s, count in uses.items() if count > 1}
         self.stored = computed & afar
         self.assigned = computed & (afar | defining(program.recursions) | often | named)
+
+
+def _read_afar(schedule: Schedule, reads: Mapping[int, set[int]]) -> set[int]:
+    """Streams that other links or later passes read, by what each stream reads."""
+    program = schedule.program
+    home = {
+        defining_stream(program, s): n
+        for n, each in enumerate(schedule.sweeps)
+        for s in each.streams
+    }
+    afar: set[int] = set()
+    for reader, operands in reads.items():
+        spec = program.nodes[reader].spec
+        leaves = spec.shift is not None or spec.reduction is not None
+        afar |= {o for o in operands if leaves or home[reader] != home.get(o)}
+    return afar

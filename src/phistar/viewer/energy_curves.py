@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any
 
 import numpy as np
 
@@ -99,5 +98,5 @@ def growing_span(t: Array) -> Span:
     return begin, begin + 2.0 ** math.ceil(math.log2(max(length, SHORTEST_SPAN)))
 
 
-def _scales(span: Span) -> dict[str, Any]:
+def _scales(span: Span) -> dict[str, object]:
     return {"x": {"time": False, "range": span}, "y": {}}

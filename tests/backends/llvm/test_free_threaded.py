@@ -36,11 +36,9 @@ def unlocked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     else:
         monkeypatch.delattr(sys, "abiflags", raising=False)
         monkeypatch.setattr(sysconfig, "get_config_var", told)
-    abi.has_gil.cache_clear()
     abi.is_supported.cache_clear()
     yield
     monkeypatch.undo()
-    abi.has_gil.cache_clear()
     abi.is_supported.cache_clear()
 
 

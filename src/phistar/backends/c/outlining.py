@@ -8,10 +8,10 @@ are read anew where they are needed.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from phistar.scalar.graph import Value, operands
+from phistar.scalar.graph import Graph, Value, operands
 from phistar.scalar.outline import plan_spills
 from phistar.scalar.program import Store, Unrolled
 from phistar.thresholds import POLICY
@@ -48,21 +48,30 @@ def outline_parts(program: Unrolled) -> tuple[list[FunctionPart], int]:
     chunks = [own[i : i + length] for i in range(0, len(own), length)]
     at_end = [s.value.id for s in late if isinstance(s.value, Value)]
     spills = plan_spills(graph, chunks, read_last=at_end)
-    made = []
-    for chunk, reads in zip(chunks, spills.reads, strict=True):
-        given = {o for n in chunk for o in operands(graph.nodes[n])}
-        slots = spills.slots
-        made.append(
-            FunctionPart(
-                sorted(given.union(chunk)),
-                live_in={n: slots[n] for n in reads},
-                live_out={n: slots[n] for n in chunk if n in slots},
-                stores={n: early.pop(n) for n in sorted(early.keys() & set(chunk))},
-            )
-        )
+    made = [
+        _part(graph, chunk, reads, spills.slots, early)
+        for chunk, reads in zip(chunks, spills.reads, strict=True)
+    ]
     made[-1].final_stores = [*(s for stores in early.values() for s in stores), *late]
     made[-1].nodes = sorted({*made[-1].nodes, *early, *at_end})
     return made, spills.end
+
+
+def _part(
+    graph: Graph,
+    chunk: Sequence[int],
+    reads: Iterable[int],
+    slots: Mapping[int, int],
+    early: dict[int, list[Store]],
+) -> FunctionPart:
+    """Nodes as a part, with what is stored as soon as they are known; that is ``early`` no more."""
+    given = {o for n in chunk for o in operands(graph.nodes[n])}
+    return FunctionPart(
+        sorted(given.union(chunk)),
+        live_in={n: slots[n] for n in reads},
+        live_out={n: slots[n] for n in chunk if n in slots},
+        stores={n: early.pop(n) for n in sorted(early.keys() & set(chunk))},
+    )
 
 
 def _early_and_late_stores(program: Unrolled) -> tuple[dict[int, list[Store]], list[Store]]:

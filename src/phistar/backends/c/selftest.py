@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -141,7 +140,7 @@ def _with_float_tables(program: ScalarProgram) -> ScalarProgram:
     """The program with tables in single precision."""
     if not isinstance(program, Looped):
         return program
-    rows: Any = [[np.float32(x) for x in row] for row in program.links.table]
+    rows = [[float(np.float32(x)) for x in row] for row in program.links.table]
     return replace(program, links=replace(program.links, table=rows))
 
 

@@ -7,10 +7,14 @@ Values cannot be: traced arrays have none. What is not a number goes in and come
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from phistar.arrays import Array
-from phistar.backends.jax.package import JaxArray, as_jax_array
+from phistar.backends.jax.package import as_jax_array
 from phistar.errors import ArgumentError, ShapeError
+
+if TYPE_CHECKING:
+    from phistar.backends.jax.package import JaxArray
 
 
 def read_arrays(

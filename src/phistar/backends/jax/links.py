@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from phistar.arrays import Array, DType
 from phistar.backends.jax.depth_rows import Levels
-from phistar.backends.jax.package import JaxArray, jax
+from phistar.backends.jax.package import jax
 from phistar.model.components import GROUND, Body
 from phistar.model.configuration import quaternion_starts
 from phistar.model.joints import JointKind
@@ -26,6 +27,9 @@ from phistar.spatial import force_transform, inertia_matrix
 from phistar.spatial.any_namespace import force_transform as any_force_transform
 from phistar.spatial.entries import Number, quaternion_matrix
 from phistar.sweeps.op_values import GroundState
+
+if TYPE_CHECKING:
+    from phistar.backends.jax.package import JaxArray
 
 _Matrix = Sequence[Sequence[Number]]
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from phistar.arrays import Array, DType
 from phistar.backends.batch_axes import cast_to_precision, real_dtype
-from phistar.backends.jax.package import JaxArray, double_precision, jax
+from phistar.backends.jax.package import double_precision, jax
 from phistar.thresholds import POLICY
+
+if TYPE_CHECKING:
+    from phistar.backends.jax.package import JaxArray
 
 Pure = Callable[[Array, Mapping[str, Array]], dict[str, Array]]
 """q (nq,) and inputs by name -> outputs by name, of one sample, all of one dtype."""

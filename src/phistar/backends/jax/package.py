@@ -6,22 +6,30 @@ from __future__ import annotations
 import sys
 from contextlib import AbstractContextManager
 from functools import cache
-from types import SimpleNamespace
-from typing import Any
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, MissingExtraError, require_version
 
-JaxArray = Any
-"""An array of JAX, or a tree of them; its types are known only where it is installed."""
+if TYPE_CHECKING:
+    from jax import Array as AnyJaxArray
+    from jax.core import ShapedArray as ShapedArray
+    from jax.extend.core import Primitive as Primitive
+    from jax.interpreters.mlir import LoweringRuleContext as LoweringRuleContext
+    from jaxlib.mlir.ir import Attribute as Attribute
+    from jaxlib.mlir.ir import Value as Value
+
+    JaxArray: TypeAlias = AnyJaxArray
+
 OLDEST = (0, 10)
 """The first version whose foreign functions and primitives are what we use."""
 PRECISIONS = ("float32", "float64", "complex64", "complex128")
 
 
-def jax() -> Any:
+def jax() -> ModuleType:
     """The package.
 
     Raises:
@@ -29,12 +37,13 @@ def jax() -> Any:
         PackageVersionError: It is too old.
     """
     try:
-        import jax
+        import jax as found
         import jax.numpy
     except ImportError:
         raise MissingExtraError("jax", "jax", "the backend 'jax'") from None
-    _require(jax.__version__)
-    return jax
+    package: ModuleType = found
+    _require(package.__version__)
+    return package
 
 
 @cache
@@ -42,7 +51,7 @@ def _require(version: str) -> None:
     require_version("jax", version, OLDEST, "jax")
 
 
-def jax_extension() -> Any:
+def jax_extension() -> SimpleNamespace:
     """What primitives of one's own are made with: ``.core .ad .batching .mlir .ffi`` and so on.
 
     Raises:

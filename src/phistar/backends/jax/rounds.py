@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import fields, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from phistar.arrays import Array, DType
 from phistar.backends.jax.links import DepthTables
-from phistar.backends.jax.package import JaxArray, jax
+from phistar.backends.jax.package import jax
 from phistar.model.model import Model
 from phistar.sweeps.ir import Type
 from phistar.sweeps.parallel.array_ops import State
@@ -27,6 +28,9 @@ from phistar.sweeps.parallel.link_fields import AllLinkNumbers, LinkFields
 from phistar.sweeps.parallel.parallel_schedule import ParallelSchedule
 from phistar.sweeps.parallel.robot_tree import tree_of_runs
 from phistar.thresholds import POLICY
+
+if TYPE_CHECKING:
+    from phistar.backends.jax.package import JaxArray
 
 NOWHERE = 1 << 30
 """An index beyond all arrays."""

@@ -12,12 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import add
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from phistar.arrays import Array
 from phistar.backends.jax.links import DepthArrays, DepthLinks, DepthTables
-from phistar.backends.jax.package import JaxArray, jax
+from phistar.backends.jax.package import jax
 from phistar.errors import ArgumentError
 from phistar.model.components import GROUND
 from phistar.sweeps.inlining import defining_stream
@@ -27,6 +28,9 @@ from phistar.sweeps.ops import Reduction
 from phistar.sweeps.schedule import Schedule, Sweep
 from phistar.sweeps.stream_types import GROUND_COMPONENTS
 from phistar.thresholds import POLICY
+
+if TYPE_CHECKING:
+    from phistar.backends.jax.package import JaxArray
 
 _Carry = dict[int, Array]
 
@@ -50,13 +54,8 @@ class PassPlan:
     @classmethod
     def of(cls, program: StreamProgram, each: Sweep) -> PassPlan:
         """The plan of a pass."""
-        streams = [s for s in each.streams if program.nodes[s].op != "rec"]
-        inside = set(streams)
-        reads = {s: [o for o in _operands(program, s) if o in inside] for s in streams}
-        readers: dict[int, list[int]] = {s: [] for s in streams}
-        for stream, operands in reads.items():
-            for operand in operands:
-                readers[operand].append(stream)
+        reads = _reads(program, each)
+        streams, readers = list(reads), _turned_around(reads)
         loops = [s for s in streams if s in _reached(reads[s], reads)]
         core = _reached(loops, readers) & _reached(loops, reads)
         later = _reached(loops, readers) - core
@@ -66,6 +65,22 @@ class PassPlan:
             tuple(s for s in streams if s in core),
             tuple(s for s in streams if s in later),
         )
+
+
+def _reads(program: StreamProgram, each: Sweep) -> dict[int, list[int]]:
+    """For each stream of a pass the others of it that it reads, recursions as what defines them."""
+    streams = [s for s in each.streams if program.nodes[s].op != "rec"]
+    inside = set(streams)
+    return {s: [o for o in _operands(program, s) if o in inside] for s in streams}
+
+
+def _turned_around(edges: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:
+    """A graph with its edges the other way."""
+    back: dict[int, list[int]] = {s: [] for s in edges}
+    for start, ends in edges.items():
+        for end in ends:
+            back[end].append(start)
+    return back
 
 
 def _operands(program: StreamProgram, stream: int) -> tuple[int, ...]:

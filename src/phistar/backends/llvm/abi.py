@@ -47,7 +47,6 @@ DTYPE_MASK = int.from_bytes(b"\xff\xff\xff\0\xff\xff\xff\xff", sys.byteorder)
 """Leaves the fourth byte out."""
 
 
-@cache
 def has_gil() -> bool:
     """Whether the interpreter's lock guards objects; it does not in a free-threaded build.
 

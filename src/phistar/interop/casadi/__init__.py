@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING
 
-from phistar.errors import ArgumentError
+from phistar.errors import ArgumentError, kind_of
 from phistar.interop.casadi.callbacks import CallbackFunction
 from phistar.interop.casadi.casadi_package import casadi
 from phistar.interop.casadi.casadi_quantities import QUANTITIES, quantity_of
@@ -14,6 +14,9 @@ from phistar.interop.casadi.derivatives import rate_function
 from phistar.interop.tangent_maps import tangent_map
 from phistar.model.fingerprint import fingerprint
 from phistar.robot import Robot
+
+if TYPE_CHECKING:
+    from phistar.interop.casadi.casadi_package import Function
 
 __all__ = ["ENGINES", "QUANTITIES", "coordinate_rates", "function", "release"]
 
@@ -32,7 +35,7 @@ def function(
     samples: int | None = None,
     engine: str = "callback",
     directory: str | os.PathLike[str] | None = None,
-) -> Any:
+) -> Function:
     """A quantity of a robot as a ``casadi.Function`` with exact first and second derivatives.
 
     Derivatives are ordinary partial ones with respect to the numbers of q. Quaternions may have
@@ -61,7 +64,7 @@ def function(
     """
     casadi()
     if not isinstance(robot, Robot):
-        raise ArgumentError(f"robot is a {type(robot).__name__}, expected a phistar.Robot")
+        raise ArgumentError(f"robot is {kind_of(robot)}, expected a phistar.Robot")
     if engine not in ENGINES:
         raise ArgumentError(f"engine is {engine!r}, expected {' or '.join(map(repr, ENGINES))}")
     count = _sample_count(samples)
@@ -87,7 +90,7 @@ def _sample_count(samples: int | None) -> int:
     return samples
 
 
-def coordinate_rates(robot: Robot) -> Any:
+def coordinate_rates(robot: Robot) -> Function:
     """q̇ (nq,) of q and v as an expression of CasADi: what to integrate q with.
 
     That is v for joints with one axis; quaternions change by half their product with v.

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from phistar.backends.c.interface import Interface
 from phistar.c_export import function_c
 from phistar.interop.casadi.casadi_quantities import CasadiQuantity
 from phistar.model.configuration import quaternion_starts
+
+if TYPE_CHECKING:
+    from phistar.interop.casadi.casadi_package import Sparsity
 
 _HEAD = """\
 #include <math.h>
@@ -194,11 +197,11 @@ class GlueWriter(ABC):
         lines.append("    (void)work;")
         lines.append("    for (int s = 0; s < SAMPLES; ++s) {")
         for k, x in enumerate(inputs):
-            size = {"q": "NQ", "w_in": "SIZE"}.get(x, "NV")
+            count = {"q": "NQ", "w_in": "SIZE"}.get(x, "NV")
             if x == "q":
-                lines.append(f"        unit(given(arg[{k}], s, {size}, q_zero), q);")
+                lines.append(f"        unit(given(arg[{k}], s, {count}, q_zero), q);")
             else:
-                lines.append(f"        const double *{x} = given(arg[{k}], s, {size}, {x}_zero);")
+                lines.append(f"        const double *{x} = given(arg[{k}], s, {count}, {x}_zero);")
         name = f"{self._name}_{kind}"
         lead = f"int {name}(const double **arg, double **res, long long *iw, double *workspace, "
         lines = [*tables, lead + "int mem)", "{", *lines, body.rstrip("\n"), "    }"]
@@ -216,6 +219,6 @@ class GlueWriter(ABC):
         return tables
 
 
-def compressed(sparsity: Any) -> list[int]:
+def compressed(sparsity: Sparsity) -> list[int]:
     """CasADi's numbers for a sparsity: rows, columns, and where nonzeros are."""
     return [int(x) for x in sparsity.compress()]

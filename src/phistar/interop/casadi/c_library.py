@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from phistar.backends.c.tokens import identifier
 from phistar.errors import ArgumentError
@@ -27,13 +27,16 @@ from phistar.interop.casadi.casadi_quantities import CasadiQuantity
 from phistar.interop.casadi.derivatives import WEIGHTS, Composer, Functions, Layout
 from phistar.whole_files import write_whole
 
+if TYPE_CHECKING:
+    from phistar.interop.casadi.casadi_package import Function
+
 COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-std=c99", "-O2", "-fPIC")
 
 
 def external(
     quantity: CasadiQuantity, samples: int, directory: str | os.PathLike[str] | None = None
-) -> Any:
+) -> Function:
     """The function of CasADi that a compiled library has.
 
     Args:
@@ -99,7 +102,7 @@ def _linked(compiler: str, target: Path, objects: list[Path]) -> Path:
     return target
 
 
-def _load(name: str, library: Path) -> Any:
+def _load(name: str, library: Path) -> Function:
     return casadi().external(name, str(library.resolve()))
 
 

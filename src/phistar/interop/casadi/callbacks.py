@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,8 +19,10 @@ from phistar.interop.casadi.derivatives import (
     sample_rows,
 )
 
+Key = TypeVar("Key")
 
-def _nonzeros(patterns: Mapping[Any, Array]) -> dict[Any, tuple[Array, Array]]:
+
+def _nonzeros(patterns: Mapping[Key, Array]) -> dict[Key, tuple[Array, Array]]:
     """Rows and columns of entries, columnwise."""
     found = {}
     for key, pattern in patterns.items():

@@ -9,19 +9,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from phistar.arrays import Array
 from phistar.errors import MissingExtraError, require_version
 
+if TYPE_CHECKING:
+    from casadi import MX as MX
+    from casadi import SX as SX
+    from casadi import Callback as Callback
+    from casadi import Function as Function
+    from casadi import Sparsity as Sparsity
+
 OLDEST = (3, 6)
 """Since then Jacobians have an output for each pair of output and input."""
 
 
 @cache
-def casadi() -> Any:
+def casadi() -> ModuleType:
     """The package.
 
     Raises:
@@ -32,7 +40,7 @@ def casadi() -> Any:
         import casadi as found
     except ImportError:
         raise MissingExtraError("casadi", "casadi", "phistar.interop.casadi") from None
-    package: Any = found
+    package: ModuleType = found
     require_version("casadi", package.__version__, OLDEST, "casadi")
     return package
 
@@ -42,10 +50,10 @@ class Argument:
     """An input or output of a function: its name and sparsity (CasADi's)."""
 
     name: str
-    sparsity: Any
+    sparsity: Sparsity
 
 
-Derivative = Callable[[str, list[str], list[str]], Any]
+Derivative = Callable[[str, list[str], list[str]], "Function"]
 """Name, names of inputs and of outputs -> a function of CasADi."""
 
 
@@ -70,7 +78,7 @@ class PythonFunction:
 
 
 @cache
-def _callback_class() -> Any:
+def _callback_class() -> type[Callback]:
     """The class of callbacks; made when CasADi is there."""
 
     class RobotFunction(casadi().Callback):  # type: ignore[misc]
@@ -79,7 +87,7 @@ def _callback_class() -> Any:
         def __init__(self, given: PythonFunction) -> None:
             casadi().Callback.__init__(self)
             self.given = given
-            self._jacobian: Any = None
+            self._jacobian: Function | None = None
             self.construct(given.name, {})
 
         def get_n_in(self) -> int:
@@ -94,16 +102,18 @@ def _callback_class() -> Any:
         def get_name_out(self, i: int) -> str:
             return self.given.outputs[i].name
 
-        def get_sparsity_in(self, i: int) -> Any:
+        def get_sparsity_in(self, i: int) -> Sparsity:
             return self.given.inputs[i].sparsity
 
-        def get_sparsity_out(self, i: int) -> Any:
+        def get_sparsity_out(self, i: int) -> Sparsity:
             return self.given.outputs[i].sparsity
 
         def has_eval_buffer(self) -> bool:
             return True
 
-        def eval_buffer(self, arg: Sequence[Any], res: Sequence[Any]) -> int:
+        def eval_buffer(
+            self, arg: Sequence[memoryview | None], res: Sequence[memoryview | None]
+        ) -> int:
             given = [
                 np.zeros(x.sparsity.nnz()) if data is None else np.frombuffer(data)
                 for x, data in zip(self.given.inputs, arg, strict=True)
@@ -116,14 +126,16 @@ def _callback_class() -> Any:
         def has_jacobian(self) -> bool:
             return self.given.jacobian is not None
 
-        def get_jacobian(self, name: str, inputs: Any, outputs: Any, options: Any) -> Any:
+        def get_jacobian(
+            self, name: str, inputs: Sequence[str], outputs: Sequence[str], options: object
+        ) -> Function:
             assert self.given.jacobian is not None
             return self.given.jacobian(name, list(inputs), list(outputs))
 
         def has_jac_sparsity(self, output: int, given: int) -> bool:
             return self.given.jacobian is not None
 
-        def get_jac_sparsity(self, output: int, given: int, symmetric: bool) -> Any:
+        def get_jac_sparsity(self, output: int, given: int, symmetric: bool) -> Sparsity:
             if self._jacobian is None:
                 assert self.given.jacobian is not None
                 inputs, outputs = len(self.given.inputs), len(self.given.outputs)
@@ -136,14 +148,19 @@ def _callback_class() -> Any:
             return count == 1 and self.given.reverse is not None
 
         def get_reverse(
-            self, count: int, name: str, inputs: Any, outputs: Any, options: Any
-        ) -> Any:
+            self,
+            count: int,
+            name: str,
+            inputs: Sequence[str],
+            outputs: Sequence[str],
+            options: object,
+        ) -> Function:
             assert self.given.reverse is not None
             return self.given.reverse(name, list(inputs), list(outputs))
 
     return RobotFunction
 
 
-def callback(given: PythonFunction) -> Any:
+def callback(given: PythonFunction) -> Callback:
     """A Python function as one of CasADi; it has to be kept as long as it is used."""
     return _callback_class()(given)

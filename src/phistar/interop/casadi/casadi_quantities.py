@@ -11,7 +11,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from phistar.errors import ArgumentError, LoopError, UnknownNameError
 from phistar.interop.casadi.patterns import branches_of_ground, on_one_path
 from phistar.model.configuration import quaternion_starts
 from phistar.model.kinematic_loops import active_loops
+from phistar.robot import Robot
 
 Pair = tuple[str, str]
 
@@ -38,7 +38,7 @@ class CasadiQuantity(ABC):
     inputs: tuple[str, ...]
     output: str
 
-    def __init__(self, robot: Any) -> None:
+    def __init__(self, robot: Robot) -> None:
         self.robot = robot
 
     @property
@@ -96,8 +96,8 @@ class _Dynamics(CasadiQuantity):
         return found
 
     def products(self, given: Sequence[Array], weights: Array) -> Mapping[str, Array]:
-        found: Mapping[str, Array] = self.robot.vjp(self.name, *given, weights, on_error="nan")
-        return found
+        q, v, third = given
+        return self.robot.vjp(self.name, q, v, third, weights, on_error="nan")
 
     def _inverse_second(
         self, q: Array, v: Array, vdot: Array, weights: Array
@@ -200,7 +200,7 @@ class FramePose(_OfConfiguration):
     name = "frame_pose"
     output = "pose"
 
-    def __init__(self, robot: Any, frame: str) -> None:
+    def __init__(self, robot: Robot, frame: str) -> None:
         super().__init__(robot)
         robot.model.frame(frame)
         self.frame = frame
@@ -322,7 +322,7 @@ QUANTITIES: Mapping[str, type[CasadiQuantity]] = {
 """Quantities by name; those of frames take one."""
 
 
-def quantity_of(robot: Any, name: str, frame: str | None) -> CasadiQuantity:
+def quantity_of(robot: Robot, name: str, frame: str | None) -> CasadiQuantity:
     """A quantity of a robot.
 
     Raises:
@@ -343,12 +343,10 @@ def quantity_of(robot: Any, name: str, frame: str | None) -> CasadiQuantity:
     if (frame is not None) != (QUANTITIES[name] is FramePose):
         asked = "needs a frame: frame='...'" if frame is None else f"has no frame, got {frame!r}"
         raise ArgumentError(f"{name} {asked}")
-    made: Any = QUANTITIES[name]
-    found: CasadiQuantity = made(robot) if frame is None else made(robot, frame)
-    return found
+    return QUANTITIES[name](robot) if frame is None else FramePose(robot, frame)
 
 
-def unit_rows(robot: Any, q: Array) -> Array:
+def unit_rows(robot: Robot, q: Array) -> Array:
     """(samples, nq) with quaternions made unit; those without length become NaN."""
     starts = quaternion_starts(robot.model)
     if not starts:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,7 +22,12 @@ from phistar.arrays import Array
 from phistar.interop.casadi.casadi_package import casadi
 from phistar.interop.casadi.casadi_quantities import CasadiQuantity
 from phistar.interop.tangent_maps import adds_steps, matrix_entries, unit_columns
+from phistar.interop.tangents import SeriesArc
 from phistar.model.model import Model
+from phistar.spatial.entries import Number
+
+if TYPE_CHECKING:
+    from phistar.interop.casadi.casadi_package import MX, SX, Function, Sparsity
 
 WEIGHTS = "w"
 """The argument that holds the weights of products."""
@@ -45,7 +50,7 @@ class Layout:
         model: Model = self.quantity.robot.model
         return model
 
-    def argument(self, name: str) -> Any:
+    def argument(self, name: str) -> Sparsity:
         """Sparsity of an argument, of the weights or (any other name) of a joint vector."""
         size = self.model.nq if name == "q" else self.model.nv
         if name == WEIGHTS:
@@ -53,18 +58,18 @@ class Layout:
         return casadi().Sparsity.dense(size, self.samples)
 
     @property
-    def result(self) -> Any:
+    def result(self) -> Sparsity:
         """Sparsity of the result."""
         rows, columns = self.quantity.shape
         return casadi().Sparsity.dense(rows, columns * self.samples)
 
-    def blocks(self, pattern: Array) -> Any:
+    def blocks(self, pattern: Array) -> Sparsity:
         """Sparsity of block-diagonal matrices with a pattern in each block."""
         one = block_sparsity(pattern)
         return casadi().diagcat(*[one] * self.samples)
 
 
-def block_sparsity(pattern: Array) -> Any:
+def block_sparsity(pattern: Array) -> Sparsity:
     """A boolean matrix as CasADi's sparsity."""
     columns, rows = np.nonzero(pattern.T)
     size = pattern.shape
@@ -82,27 +87,49 @@ class Functions:
         second: Arguments, weights -> derivatives of those, in the order of ``second_patterns``.
     """
 
-    value: Any
-    first: Any
-    products: Any
-    second: Any
+    value: Function
+    first: Function
+    products: Function
+    second: Function
 
 
-class SymbolOps:
-    """Functions of symbols, as kinds of joints call them."""
+class SymbolFunctions:
+    """Functions of symbols."""
 
-    @staticmethod
-    def cos_sin(x: Any) -> tuple[Any, Any]:
-        """Cosine and sine."""
-        return casadi().cos(x), casadi().sin(x)
+    def cos(self, x: SX) -> SX:
+        """Cosine."""
+        return casadi().cos(x)
 
-    @staticmethod
-    def sqrt(x: Any) -> Any:
+    def sin(self, x: SX) -> SX:
+        """Sine."""
+        return casadi().sin(x)
+
+    def sqrt(self, x: SX) -> SX:
         """Square root."""
         return casadi().sqrt(x)
 
+    def less(self, x: SX, y: float) -> SX:
+        """x < y."""
+        return casadi().lt(x, y)
 
-def tangent_map_function(model: Model, samples: int) -> Any:
+    def where(self, condition: SX, x: SX, y: SX) -> SX:
+        """x where a condition holds, else y."""
+        return casadi().if_else(condition, x, y)
+
+
+class SymbolOps(SymbolFunctions):
+    """Functions of symbols, as kinds of joints call them."""
+
+    def cos_sin(self, angle: SX) -> tuple[SX, SX]:
+        """Cosine and sine."""
+        return self.cos(angle), self.sin(angle)
+
+    def arc(self, square: SX) -> SeriesArc[SX]:
+        """Functions of the angle with this square."""
+        return SeriesArc(self, square)
+
+
+def tangent_map_function(model: Model, samples: int) -> Function:
     """T of q (nq, samples) as a block-diagonal matrix (nv samples, nq samples)."""
     ca = casadi()
     q = ca.SX.sym("q", model.nq, samples)
@@ -114,7 +141,7 @@ def tangent_map_function(model: Model, samples: int) -> Any:
     return ca.Function("tangent_map", [q], [ca.diagcat(*blocks)], ["q"], ["T"])
 
 
-def _bend_function(tangent_map: Any, model: Model, samples: int) -> Any:
+def _bend_function(tangent_map: Function, model: Model, samples: int) -> Function:
     """The derivative of T* g with respect to the numbers of q, g held: block-diagonal."""
     ca = casadi()
     q, g = ca.SX.sym("q", model.nq, samples), ca.SX.sym("g", model.nv, samples)
@@ -123,7 +150,7 @@ def _bend_function(tangent_map: Any, model: Model, samples: int) -> Any:
     return ca.Function("bend", [q, g], [bend], ["q", "g"], ["bend"])
 
 
-def _filled(entries: Mapping[tuple[int, int], Any], rows: int, columns: int) -> Any:
+def _filled(entries: Mapping[tuple[int, int], Number], rows: int, columns: int) -> SX:
     ca = casadi()
     entries = {place: ca.SX(entry) for place, entry in entries.items()}
     kept = [place for place, entry in entries.items() if not entry.is_zero()]
@@ -132,7 +159,7 @@ def _filled(entries: Mapping[tuple[int, int], Any], rows: int, columns: int) -> 
     return ca.SX(pattern, ca.vertcat(*[entries[place] for place in places]))
 
 
-def rate_function(model: Model) -> Any:
+def rate_function(model: Model) -> Function:
     """G(normalize(q)) v: rates of the nq numbers of q, as an expression of CasADi."""
     ca = casadi()
     q, v = ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
@@ -154,14 +181,16 @@ class Composer:
         self.layout = layout
         self.functions = functions
         model = layout.model
-        flat = adds_steps(model)
-        self._tangent_map: Any = None if flat else tangent_map_function(model, layout.samples)
-        self._bend: Any = None if flat else _bend_function(self._tangent_map, model, layout.samples)
+        self._tangent_map: Function | None = None
+        self._bend: Function | None = None
+        if not adds_steps(model):
+            self._tangent_map = tangent_map_function(model, layout.samples)
+            self._bend = _bend_function(self._tangent_map, model, layout.samples)
 
-    def _symbols(self, *names: str) -> list[Any]:
+    def _symbols(self, *names: str) -> list[MX]:
         return [casadi().MX.sym(name, self.layout.argument(name)) for name in names]
 
-    def _along_numbers(self, name: str, matrix: Any, q: Any) -> Any:
+    def _along_numbers(self, name: str, matrix: MX, q: MX) -> MX:
         """A derivative along tangent steps as one with respect to numbers."""
         return matrix @ self._tangent_map(q) if name == "q" and self._tangent_map else matrix
 
@@ -169,7 +198,7 @@ class Composer:
         assert self.functions is not None
         return self.functions
 
-    def jacobian(self, name: str, inputs: list[str], outputs: list[str]) -> Any:
+    def jacobian(self, name: str, inputs: list[str], outputs: list[str]) -> Function:
         """Of the value; CasADi gives the names."""
         given = self._symbols(*self.layout.quantity.inputs)
         result = casadi().MX.sym("result", casadi().Sparsity(*self.layout.result.shape))
@@ -178,12 +207,12 @@ class Composer:
         blocks = [self._along_numbers(key, block, given[0]) for key, block in pairs]
         return casadi().Function(name, [*given, result], blocks, inputs, outputs)
 
-    def adjoint(self, name: str, inputs: list[str], outputs: list[str]) -> Any:
+    def adjoint(self, name: str, inputs: list[str], outputs: list[str]) -> Function:
         """Products of weights with the value's Jacobian."""
         ca = casadi()
         given, none, weights = self._adjoint_symbols()
         found = ca.Function.call(self._functions().products, [*given, self._as_column(weights)])
-        if self._tangent_map:
+        if self._tangent_map is not None:
             turned = self._tangent_map(given[0]).T @ ca.vec(found[0])
             found[0] = ca.reshape(turned, *given[0].shape)
         names = [*inputs, *(f"out_{x}" for x in outputs)]
@@ -192,21 +221,21 @@ class Composer:
         options = {"custom_jacobian": jacobian, "jac_penalty": 0, "never_inline": True}
         return ca.Function(name, [*given, none, weights], found, inputs, outputs, options)
 
-    def _adjoint_symbols(self) -> tuple[list[Any], Any, Any]:
+    def _adjoint_symbols(self) -> tuple[list[MX], MX, MX]:
         """Arguments of ``adjoint``: the quantity's, its result (not read), weights of it."""
         ca = casadi()
         given = self._symbols(*self.layout.quantity.inputs)
         none = ca.MX.sym("result", ca.Sparsity(*self.layout.result.shape))
         return given, none, ca.MX.sym(WEIGHTS, self.layout.result)
 
-    def adjoint_jacobian(self, name: str, inputs: list[str], outputs: list[str]) -> Any:
+    def adjoint_jacobian(self, name: str, inputs: list[str], outputs: list[str]) -> Function:
         """Of ``adjoint``, written out: CasADi would look for it by many directions."""
         ca, quantity = casadi(), self.layout.quantity
         given, none, weights = self._adjoint_symbols()
         arguments = [*given, self._as_column(weights)]
         rows = self._gradient_blocks(arguments)
         results = [ca.MX.sym(f"out{k}", ca.Sparsity(*x.shape)) for k, x in enumerate(given)]
-        if self._tangent_map:
+        if self._tangent_map is not None and self._bend is not None:
             turn = self._tangent_map(given[0]).T
             rows["q"] = {key: turn @ block for key, block in rows["q"].items()}
             gradient = ca.Function.call(self._functions().products, arguments)[0]
@@ -219,18 +248,18 @@ class Composer:
         arguments = [*given, none, weights, *results]
         return ca.Function(name, arguments, blocks, inputs, outputs)
 
-    def _as_column(self, weights: Any) -> Any:
+    def _as_column(self, weights: MX) -> MX:
         """Weights of results side by side, (rows, columns samples) -> (size, samples)."""
         return casadi().reshape(weights, self.layout.quantity.size, self.layout.samples)
 
-    def _gradient_blocks(self, arguments: Sequence[Any]) -> dict[str, dict[str, Any]]:
+    def _gradient_blocks(self, arguments: Sequence[MX]) -> dict[str, dict[str, MX]]:
         """Derivatives of gradients along tangent steps, by argument and by what changes."""
         ca, quantity = casadi(), self.layout.quantity
         found = ca.Function.call(self._functions().second, arguments)
         second = dict(zip(quantity.second_patterns, found, strict=True))
         first = ca.Function.call(self._functions().first, arguments[:-1])
         size = self.layout.argument("v").numel()
-        rows: dict[str, dict[str, Any]] = {}
+        rows: dict[str, dict[str, MX]] = {}
         for key, block in zip(quantity.inputs, first, strict=True):
             rows[key] = {WEIGHTS: block.T}
             for other, argument in zip(quantity.inputs, arguments[:-1], strict=True):
@@ -241,7 +270,7 @@ class Composer:
                 rows[key][other] = along
         return rows
 
-    def products_jacobian(self, name: str, inputs: list[str], outputs: list[str]) -> Any:
+    def products_jacobian(self, name: str, inputs: list[str], outputs: list[str]) -> Function:
         """Of ``Functions.products``: gradients along tangent steps, with respect to numbers."""
         ca, quantity = casadi(), self.layout.quantity
         given = self._symbols(*quantity.inputs, WEIGHTS)

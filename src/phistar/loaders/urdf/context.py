@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from functools import lru_cache
 from typing import TYPE_CHECKING
 from xml.parsers import expat
 
@@ -133,9 +132,10 @@ def split_tag(tag: str) -> tuple[str, str]:
     return namespace, local
 
 
-@lru_cache(maxsize=1024)
 def prefixed_tag(tag: str) -> str:
     """A tag with a prefix instead of the namespace."""
+    if tag[:1] != "{":
+        return tag
     namespace, local = split_tag(tag)
     if not namespace:
         return local

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from numpy.typing import ArrayLike
 
-from phistar.errors import ArgumentError
+from phistar.errors import ArgumentError, kind_of
 from phistar.model.configuration import Coordinates
 from phistar.model.editing import (
     attach,
@@ -136,7 +136,7 @@ class Edited:
         """
         model = other if isinstance(other, Model) else getattr(other, "model", None)
         if not isinstance(model, Model):
-            raise ArgumentError(f"attach takes a robot or model, got {type(other).__name__}")
+            raise ArgumentError(f"attach takes a robot or model, got {kind_of(other)}")
         return self._edited(attach.attach(self.model, model, frame, pose, prefix))
 
     def without(self, *links: str) -> Self:

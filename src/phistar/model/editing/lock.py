@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
-from phistar.errors import ArgumentError
+from phistar.errors import ArgumentError, kind_of
 from phistar.model.components import Coupling, Joint, Loop, frozen
 from phistar.model.configuration import configuration
 from phistar.model.editing.edited_actuators import with_held_joints
@@ -42,7 +42,7 @@ def _held_values(model: Model, joints: Mapping[str, ArrayLike]) -> dict[str, Arr
     """Values by name of what was asked for, and of mimic joints that follow it."""
     if not isinstance(joints, Mapping):
         raise ArgumentError(
-            f"lock takes a dict from joint names to values, got {type(joints).__name__}; "
+            f"lock takes a dict from joint names to values, got {kind_of(joints)}; "
             "lock({'joint': 0.3})"
         )
     laws = resolve_mimics(tuple(model.joints.values()))

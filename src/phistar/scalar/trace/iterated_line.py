@@ -67,8 +67,8 @@ def iterated_line(
         stores: Outputs, of what is left after the last stage or known before the first.
     """
     cut = _Cut(graph, changing)
-    late = [s for s in stores if isinstance(s.value, Value) and s.value.id in cut.later]
-    early = [s for s in stores if not (isinstance(s.value, Value) and s.value.id in cut.later)]
+    late = [s for s in stores if cut.is_late(s)]
+    early = [s for s in stores if not cut.is_late(s)]
     always = {k: cut.loop(x) for k, x in enumerate(stages) if x.condition < 0}
     last = [RowLoop(range(1), max(signature.outputs.values()), 0, cut.block(late), in_order=True)]
     begin = [Store(WORK, slot, "", x) for slot, x in begun.items()]
@@ -76,11 +76,8 @@ def iterated_line(
     seldom = {k: cut.loop(x) for k, x in enumerate(stages) if x.condition >= 0}
     loops: list[RowLoop] = []
     for k, stage in enumerate(stages):
-        if stage.condition >= 0 and cut.postponed:
-            values = [Store(WORK, cut.slots[n], "row", Value(graph, n)) for n in cut.postponed]
-            block = cut.block(values, inner=True)
-            loops.append(RowLoop(range(1), 1, 0, block, in_order=True, condition=stage.condition))
-            cut.postponed = []
+        if k in seldom:
+            loops += cut.postponed_loops(stage.condition)
         loops.append(always[k] if k in always else seldom[k])
     kept = [
         Store(WORK, slot, "", Value(graph, n)) for n, slot in cut.slots.items() if n in cut.known
@@ -115,6 +112,19 @@ class _Cut:
                 changes = any(n in self.later for n in operands(node))
             if changes:
                 self.later.add(number)
+
+    def is_late(self, store: Store) -> bool:
+        """Whether what is stored depends on changing numbers."""
+        return isinstance(store.value, Value) and store.value.id in self.later
+
+    def postponed_loops(self, condition: int) -> list[RowLoop]:
+        """What stages that are done under a condition need first; after that nothing of it is."""
+        if not self.postponed:
+            return []
+        kept = [Store(WORK, self.slots[n], "row", Value(self.graph, n)) for n in self.postponed]
+        block = self.block(kept, inner=True)
+        self.postponed = []
+        return [RowLoop(range(1), 1, 0, block, in_order=True, condition=condition)]
 
     def begin(self, stores: Iterable[Store]) -> None:
         """Everything that stages which are always done need is known by now."""

@@ -4,7 +4,7 @@
 Inputs are first transposed to vectors of lanes in the workspace, outputs are transposed back at
 the end. The workspace holds, in vectors: the inputs, the outputs, the slots of each link, then the
 slots for what links forward to each other. Sweeps for the columns of a matrix use the same slots
-again for each column.
+again for each column; what columns carry side by side (``ancestor_columns``) comes last.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from phistar.backends.llvm.emit.ancestor_columns import AncestorColumns
 from phistar.backends.llvm.emit.column_tiles import ColumnTiles, is_tiled, output_vectors
 from phistar.backends.llvm.emit.ir_builder import (
     FunctionBuilder,
@@ -26,7 +27,7 @@ from phistar.backends.llvm.emit.ir_builder import (
 from phistar.backends.llvm.emit.sincos import emit_sincos_any_angle
 from phistar.backends.llvm.emit.skeleton import SampleBlock, kernel_module
 from phistar.backends.llvm.emit.unrolled_module import emit_node
-from phistar.scalar.graph import Value
+from phistar.scalar.graph import TABLE, WORK, Place, Value
 from phistar.scalar.program import (
     BasicBlock,
     ColumnLoop,
@@ -52,10 +53,12 @@ from phistar.thresholds import POLICY
 def looped_workspace(program: Looped) -> int:
     """Vectors that a block needs."""
     given = sum(program.signature.inputs.values()) + output_vectors(program)
+    beside = AncestorColumns.of(program)
     return (
         given
         + len(program.links) * program.slots
         + _forward_places(program) * program.forward_slots
+        + (0 if beside is None else beside.vectors)
     )
 
 
@@ -112,6 +115,12 @@ def _link_tables(program: Looped, lanes: Lanes) -> str:
             "column_link": program.column_loop.link,
             "column_entry": program.column_loop.entry,
         }
+        if (beside := AncestorColumns.of(program)) is not None:
+            named |= {
+                "own_columns": beside.first,
+                "columns_below": beside.below,
+                "columns_end": beside.end,
+            }
     if many:
         reals = byte_array(
             np.array(table, dtype=np.float32 if lanes.real == "float" else np.float64)
@@ -147,6 +156,8 @@ class _LoopEmitter:
             self.links_base = base + output_vectors(program)
             self.tiles = ColumnTiles(block, program, base)
         self.forward_base = self.links_base + len(program.links) * program.slots
+        self.carried_base = self.forward_base + _forward_places(program) * program.forward_slots
+        self.beside = AncestorColumns.of(program)
 
     def write(self) -> None:
         for name, size in self.signature.inputs.items():
@@ -243,7 +254,9 @@ class _LoopEmitter:
         (size,) = self.signature.outputs.values()
         if columns.zero_fill:
             self._zero_output(size)
-
+        if self.beside is not None:
+            self._columns_beside(self.beside)
+            return
         with self.w.count(0, len(columns.link) - 1, stem="column") as (column, _):
             c = self._table_entry("column_link", column)
             entry = self._table_entry("column_entry", column)
@@ -257,6 +270,25 @@ class _LoopEmitter:
                 self.tiles.store_if_full(column)
         if self.tiles is not None:
             self.tiles.store_remainder()
+
+    def _columns_beside(self, columns: AncestorColumns) -> None:
+        """Columns side by side: at each link those that begin there, then those from below."""
+        w, by_class = self.w, columns.by_class
+        with self._count_links(0, len(self.program.links) - 1, Direction.INWARD) as (k, _):
+            for own, below in w.switch(self._table_entry("class", k), by_class):
+                first = self._table_entry("own_columns", k) if own else ""
+                for entry, body in own.items():
+                    column = w.add(first, entry)
+                    _PassingColumn(self, body, Direction.INWARD, k, column).write()
+                if below is None:
+                    continue
+                start = self._table_entry("columns_below", k)
+                stop = self._table_entry("columns_end", k)
+                passing = _PassingColumn(self, below, Direction.INWARD, k)
+                passing.load_shared()
+                with w.loop(start, stop, maybe_empty=True, stem="column") as (column, _):
+                    passing.column = column
+                    passing.write()
 
     def _zero_output(self, size: int) -> None:
         w, (base,) = self.w, [self.bases[f"={name}"] for name in self.signature.outputs]
@@ -327,6 +359,7 @@ class _LinkBlock:
     k: str
     column: str = ""
     addresses: dict[str, str] = field(default_factory=dict)
+    known: dict[int, str] = field(default_factory=dict)
 
     @property
     def w(self) -> FunctionBuilder:
@@ -411,18 +444,15 @@ class _LinkBlock:
 
     def write(self) -> None:
         w, graph = self.w, self.body.graph
-        roots = [s.value for s in self.body.stores if isinstance(s.value, Value)]
-        names: dict[int, str] = {}
+        names, live = dict(self.known), self.body.live_nodes
         pairs: dict[int, tuple[str, str]] = {}
-        live = graph.live_nodes(roots)
         self._resolve_bases(live)
         for number in live:
             node = graph.nodes[number]
-            if node[0] == "load" and node[1][0] == "table":
-                pointer = w.gep(self._base("table", "link"), node[1][1])
-                names[number] = w.splat(w.load(w.lanes.real, pointer, w.lanes.bits // 8))
-            elif node[0] == "load":
-                names[number] = w.load_vector(self._address(*node[1]))
+            if number in names:
+                continue
+            if node[0] == "load":
+                names[number] = self._load(node[1])
             elif node[0] in ("sin", "cos"):
                 if node[1] not in pairs:
                     (pairs[node[1]],) = emit_sincos_any_angle(w, [names[node[1]]])
@@ -431,6 +461,13 @@ class _LinkBlock:
                 names[number] = emit_node(w, graph, number, names)
         for store in self.body.stores:
             self._store(store, names)
+
+    def _load(self, place: Place) -> str:
+        w = self.w
+        if place.space == TABLE:
+            pointer = w.gep(self._base(TABLE, "link"), place.entry)
+            return w.splat(w.load(w.lanes.real, pointer, w.lanes.bits // 8))
+        return w.load_vector(self._address(place.space, place.entry, place.base))
 
     def _store(self, store: Store, names: dict[int, str]) -> None:
         w, value = self.w, store.value
@@ -446,6 +483,34 @@ class _LinkBlock:
         if store.add:
             known = w.binary("fadd", w.load_vector(before), known)
         w.store_vector(known, pointer)
+
+
+class _PassingColumn(_LinkBlock):
+    """What is done at a link for one of the columns that pass it side by side."""
+
+    def load_shared(self) -> None:
+        """Read what is the same for all columns, before the loop over them."""
+        for number, place in self.body.loads:
+            if not self._is_carried(place.space, place.entry):
+                self.known[number] = self._load(place)
+
+    def _is_carried(self, space: str, slot: int) -> bool:
+        assert self.loops.beside is not None
+        return space == WORK and slot in self.loops.beside.carried
+
+    def _address(self, space: str, index: int, base: str) -> str:
+        if not self._is_carried(space, index):
+            return super()._address(space, index, base)
+        w, loops = self.w, self.loops
+        assert loops.beside is not None
+        carried = loops.beside.carried
+        if "carried" not in self.addresses:
+            start = w.add(w.mul(self.column, len(carried)), loops.carried_base)
+            self.addresses["carried"] = w.slot_address(start)
+        return w.gep(self.addresses["carried"], carried[index], w.lanes.type)
+
+    def _resolve_bases(self, live: Sequence[int]) -> None:
+        """Addresses are known, or depend on the column."""
 
 
 def _stored_spaces(store: Store) -> Iterator[str]:

@@ -14,6 +14,7 @@ import os
 import threading
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,10 +31,10 @@ from phistar.backends.llvm.emit.skeleton import (
     staging_vectors,
     streamed_outputs,
 )
-from phistar.backends.llvm.run.jit import LoadedCode, fork_gate
+from phistar.backends.llvm.run.jit import LoadedCode, fork_gate, load
 from phistar.backends.llvm.run.machine_caches import min_streamed_bytes
 from phistar.backends.policy import nanoseconds_per_sample, worthwhile_threads
-from phistar.errors import ArgumentError, ShapeError
+from phistar.errors import ArgumentError, ShapeError, kind_of
 from phistar.scalar.program import Signature
 from phistar.settings import MAX_THREADS
 from phistar.thresholds import POLICY
@@ -45,6 +46,23 @@ if TYPE_CHECKING:
 KernelFunction = ctypes.CFUNCTYPE(
     ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
 )
+
+
+_codes_of_process: list[LoadedCode] = []
+"""What ``code_of_process`` has loaded."""
+
+
+@cache
+def code_of_process(text: Callable[..., str], *given: str) -> Callable[[int, int, int, int], int]:
+    """Machine code that belongs to no robot: loaded once, as long as the process lives.
+
+    Args:
+        text: Gives its module of LLVM.
+        given: Arguments of ``text``.
+    """
+    code = load(text(*given))
+    _codes_of_process.append(code)
+    return KernelFunction(code.kernel)
 
 
 class KernelCaller:
@@ -174,7 +192,7 @@ class KernelCaller:
     def _check_outputs(self, outputs: Sequence[Array], batch: int) -> None:
         for (name, size), out in zip(self.signature.outputs.items(), outputs, strict=True):
             if not isinstance(out, np.ndarray):
-                raise ArgumentError(f"out for {name} is a {type(out).__name__}, expected an array")
+                raise ArgumentError(f"out for {name} is {kind_of(out)}, expected an array")
             if out.shape != (batch, size):
                 raise ShapeError(f"out for {name}", out.shape, f"({batch}, {size})", "the kernel")
             if out.dtype != self.dtype:

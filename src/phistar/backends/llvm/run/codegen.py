@@ -12,20 +12,20 @@ import json
 import os
 import sys
 import threading
-from functools import cache
+from types import ModuleType
 from typing import Any
 
 DONE_WORD, FAILED_WORD = b"done\n", b"fail\n"
 
 
-@cache
-def binding() -> Any:
+def binding() -> ModuleType:
     """llvmlite, ready for this machine."""
-    from llvmlite import binding  # type: ignore[import-untyped]
+    import llvmlite.binding  # type: ignore[import-untyped]
 
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
-    return binding
+    llvm: ModuleType = llvmlite.binding
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
 
 
 def target_machine(cpu: str, features: str, opt_level: int) -> Any:

@@ -19,7 +19,8 @@ import weakref
 from collections import deque
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from types import ModuleType
+from typing import Protocol
 
 import numpy as np
 
@@ -53,7 +54,7 @@ class LoadedCode:
         symbols: Addresses of the other functions that were asked for; absent ones are left out.
     """
 
-    def __init__(self, engine: object, kernel: int, symbols: dict[str, int]) -> None:
+    def __init__(self, engine: Closable, kernel: int, symbols: dict[str, int]) -> None:
         self.kernel = kernel
         self.symbols = symbols
         self._finalizer = weakref.finalize(self, fork_gate.close_soon, engine)
@@ -209,7 +210,7 @@ class _Host:
     """The machine that this runs on, looked at when it is first needed."""
 
     @cached_property
-    def llvm(self) -> Any:
+    def llvm(self) -> ModuleType:
         """llvmlite, ready to run code."""
         llvm, python = codegen.binding(), ctypes.pythonapi
         llvm.check_jit_execution()
@@ -240,6 +241,13 @@ def _target_machine() -> object:
     return codegen.target_machine(processor.cpu, processor.features, POLICY.opt_level)
 
 
+class Closable(Protocol):
+    """What holds memory of LLVM."""
+
+    def close(self) -> None:
+        """Give it back."""
+
+
 class _ForkGate:
     """Lets any number of threads work with LLVM, and the process fork only when none does.
 
@@ -248,7 +256,7 @@ class _ForkGate:
     """
 
     def __init__(self) -> None:
-        self._engines_to_close: deque[Any] = deque()
+        self._engines_to_close: deque[Closable] = deque()
         self.reset_after_fork()
 
     def reset_after_fork(self) -> None:
@@ -276,7 +284,7 @@ class _ForkGate:
             self._inside.remove(threading.get_ident())
             self._change.notify_all()
 
-    def close_soon(self, engine: object) -> None:
+    def close_soon(self, engine: Closable) -> None:
         """Close an engine, now or as soon as that can be done without waiting.
 
         The garbage collector may call this, in a thread that holds locks for which those who

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -83,7 +82,7 @@ def _robot_digest(model: Model) -> str:
     """Everything about a robot that its dynamics depend on."""
     bodies = model.bodies
     names = "parent", "scale", "offset", "armature"
-    columns: list[list[Any]] = [list(map(attrgetter(name), bodies)) for name in names]
+    columns: list[Sequence[object]] = [list(map(attrgetter(name), bodies)) for name in names]
     # Large robots have few kinds of joints: equal ones count once.
     given = [body.joint_kind for body in bodies]
     distinct = list(dict.fromkeys({id(kind): kind for kind in given}.values()))

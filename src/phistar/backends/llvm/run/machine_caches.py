@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import platform
-from functools import cache
+from functools import cached_property
 from pathlib import Path
 
 from phistar.thresholds import POLICY
@@ -28,21 +28,8 @@ _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 def min_streamed_bytes() -> int:
     """Bytes of large outputs from which on they bypass the caches."""
-    second, third = cache_bytes()
+    second, third = _this_machine.cache_bytes
     return int(max(POLICY.min_streamed_caches * second, POLICY.min_streamed_victim_share * third))
-
-
-@cache
-def cache_bytes() -> tuple[int, int]:
-    """Size of the second-level cache, and of a third that takes what the second drops, else 0.
-
-    An assumed size where the system does not say.
-    """
-    second = linux_cache_bytes(LINUX_CACHES, "2")
-    if second is None and platform.system() == "Darwin":
-        second = _macos_cache_bytes()
-    third = linux_cache_bytes(LINUX_CACHES, "3") if is_made_by_amd(LINUX_PROCESSORS) else 0
-    return second or POLICY.assumed_second_level_bytes, third or 0
 
 
 def is_made_by_amd(described: Path) -> bool:
@@ -79,11 +66,30 @@ def _macos_cache_bytes() -> int | None:
     return None
 
 
-@cache
-def _threshold_in_memory() -> ctypes.c_int64:
-    return ctypes.c_int64(min_streamed_bytes())
+class _ThisMachine:
+    """What is known of this machine, looked at when it is first needed."""
+
+    @cached_property
+    def cache_bytes(self) -> tuple[int, int]:
+        """Size of the second-level cache, and of a third that takes what the second drops, else 0.
+
+        An assumed size where the system does not say.
+        """
+        second = linux_cache_bytes(LINUX_CACHES, "2")
+        if second is None and platform.system() == "Darwin":
+            second = _macos_cache_bytes()
+        third = linux_cache_bytes(LINUX_CACHES, "3") if is_made_by_amd(LINUX_PROCESSORS) else 0
+        return second or POLICY.assumed_second_level_bytes, third or 0
+
+    @cached_property
+    def threshold(self) -> ctypes.c_int64:
+        """``min_streamed_bytes`` in memory."""
+        return ctypes.c_int64(min_streamed_bytes())
+
+
+_this_machine = _ThisMachine()
 
 
 def threshold_address() -> int:
     """Where ``min_streamed_bytes`` stands in memory, for native entries."""
-    return ctypes.addressof(_threshold_in_memory())
+    return ctypes.addressof(_this_machine.threshold)

@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
-from functools import cache
+from functools import cached_property
 
 import numpy as np
 
@@ -31,16 +31,6 @@ _UNUSED_REFCOUNT = sys.getrefcount(_probe[0])
 """What a list's own reference, and the asking, count for."""
 
 
-@cache
-def _share_of_memory() -> int:
-    return int(POLICY.max_pool_share * available_bytes())
-
-
-def _max_bytes() -> int:
-    """Size of all blocks, at most."""
-    return min(POLICY.max_pool_bytes, _share_of_memory())
-
-
 class ResultPool:
     """Blocks of memory."""
 
@@ -52,6 +42,16 @@ class ResultPool:
         self._lock = threading.Lock()
         self._blocks: list[Array] = []
 
+    @cached_property
+    def max_bytes(self) -> int:
+        """Size of all blocks, at most: by what was free when the pool was first used.
+
+        Nothing where counts of references are in parts, see ``abi.has_gil``.
+        """
+        if not has_gil():
+            return 0
+        return min(POLICY.max_pool_bytes, int(POLICY.max_pool_share * available_bytes()))
+
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Array:
         """An array of this shape, with any content."""
         (found,) = self.rows(1, (math.prod(shape),), dtype)
@@ -62,7 +62,7 @@ class ResultPool:
         found = []
         for width in sizes:
             size = count * width * dtype.itemsize
-            if size < POLICY.min_pooled_bytes or size > _max_bytes() or not has_gil():
+            if size < POLICY.min_pooled_bytes or size > self.max_bytes:
                 found.append(np.empty((count, width), dtype))
                 continue
             room = size + CACHE_LINE_BYTES
@@ -88,7 +88,7 @@ class ResultPool:
         block = np.empty(size, np.uint8)
         self._blocks.append(block)
         total = sum(len(each) for each in self._blocks)
-        while total > _max_bytes():
+        while total > self.max_bytes:
             total -= len(self._blocks.pop(0))
         return block
 

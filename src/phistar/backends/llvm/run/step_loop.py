@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cache
 from itertools import chain
 
 from phistar.arrays import Array
@@ -18,8 +17,7 @@ from phistar.backends.llvm.emit.emitted_steps import (
     stepper_module,
 )
 from phistar.backends.llvm.emit.skeleton import WORKSPACE_ALIGNMENT_BYTES
-from phistar.backends.llvm.run import jit
-from phistar.backends.llvm.run.calls import KernelFunction, run_threaded, thread_count
+from phistar.backends.llvm.run.calls import code_of_process, run_threaded, thread_count
 from phistar.backends.llvm.run.machine_kernel import MachineKernel
 from phistar.thresholds import POLICY
 
@@ -124,7 +122,7 @@ class Rollout:
         count = thread_count(self.cost_ns * batch * steps, threads)
         held = (self, dict(inputs), dict(results), dict(constants))
         return run_threaded(
-            _stepper(self._lanes.real)[1],
+            code_of_process(stepper_module, self._lanes.real),
             workspace_bytes,
             plan,
             held,
@@ -170,9 +168,3 @@ class Rollout:
 
 def _align(size: int) -> int:
     return size + -size % WORKSPACE_ALIGNMENT_BYTES
-
-
-@cache
-def _stepper(real: str) -> tuple[jit.LoadedCode, Callable[[int, int, int, int], int]]:
-    code = jit.load(stepper_module(real))
-    return code, KernelFunction(code.kernel)

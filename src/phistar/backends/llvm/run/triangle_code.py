@@ -8,14 +8,11 @@ wait for each other; its last bits depend on how many there are.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
-from functools import cache
 
 from phistar.arrays import Array
 from phistar.backends.llvm.abi import data_address
 from phistar.backends.llvm.emit.triangle_module import triangle_module, workspace_bytes
-from phistar.backends.llvm.run.calls import KernelFunction, thread_workspace
-from phistar.backends.llvm.run.jit import LoadedCode, load
+from phistar.backends.llvm.run.calls import code_of_process, thread_workspace
 
 
 def take_rows(
@@ -50,11 +47,5 @@ def take_rows(
             data_address(triangle),
         ),
     )
-    function, _ = _code()
-    function(given.buffer_info()[0], thread_workspace(workspace_bytes(size)), 0, count)
-
-
-@cache
-def _code() -> tuple[Callable[[int, int, int, int], int], LoadedCode]:
-    code = load(triangle_module())
-    return KernelFunction(code.kernel), code
+    run = code_of_process(triangle_module)
+    run(given.buffer_info()[0], thread_workspace(workspace_bytes(size)), 0, count)

@@ -13,7 +13,7 @@ import phistar
 from phistar.arrays import Array
 from phistar.constraints import Distance, Gear, Point, Rolling
 from phistar.errors import ArgumentError, LoopOpenError, LoopVelocityError, UnknownNameError
-from phistar.loops.second_order import LoopForwardSecond
+from phistar.loops.second_derivatives import LoopForwardSecond
 from phistar.loops.system import motion_at
 from phistar.model.builder import ModelBuilder
 from phistar.model.configuration import integrate_unchecked

@@ -157,7 +157,7 @@ class Policy:
 
     max_branch_part_time_ratio: float = 0.8
     """The same where the inverse of the mass matrix is not wanted: branches do not need it, but
-    products do. Those of the humanoid by v, at 0.79, take 1.5 µs by branches and 1.7 by products."""
+    products do. Those of the humanoid by v, at 0.79, take 1.5 µs by branches, 1.7 by products."""
 
     max_operations_factored: int = 24_000
     """Operations of derivatives of accelerations by products up to which they may be a straight

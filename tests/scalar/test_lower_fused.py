@@ -14,6 +14,7 @@ from phistar.algorithms.linearized_forward import with_forward_acceleration
 from phistar.compile import kernel, lowered_bundle
 from phistar.model.model import Model
 from phistar.model.random import random_model
+from phistar.model.wrenches import WrenchFrames
 from phistar.scalar.interpret import run
 from phistar.scalar.lower import LoweringOptions
 from phistar.scalar.lower_fused import BundlePart, to_fused
@@ -115,6 +116,29 @@ def test_falling_columns_are_not_multiplied() -> None:
     assert [p.count()["mul"] for p in program.products] == [18 * 108, 18 * 162]
     assert [len(p.known) for p in program.products] == [6, 6]
     assert program.block.graph.count_fused(program.block.roots) == 7003
+
+
+@pytest.mark.parametrize("rows", [0, 99])
+def test_forces_held_in_the_world_turn_under_the_base(
+    rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps of q then change them in its axes: all columns are multiplied. -𝓜⁻¹∂τ/∂q, 1e-9."""
+    patch_policy(monkeypatch, max_product_rows_unrolled=rows)
+    robot = phistar.Robot(_model("binary", True))
+    link, absent = robot.link_names[-1], ABSENT - {"f_ext"}
+    at = WrenchFrames((link,), "world")
+    program = to_fused(lowered_bundle("linearize"), robot.model, absent, wrenches=at)
+    rng = np.random.default_rng(8)
+    q = robot.random_configuration(rng, 1)
+    v, tau = rng.normal(size=(2, 1, robot.nv))
+    force = rng.normal(size=(1, 6))
+    given = {"q": q, "v": v, "tau": tau, at.inputs[0]: force}
+    found = run(program, {name: given[name] for name in program.signature.inputs})
+    options = {"forces": {link: force}, "reference": "world"}
+    inverse = robot.linearize_inverse(q, v, found["vdot"], **options)
+    expected = -np.linalg.solve(inverse.tau_vdot, inverse.tau_q)[0]
+    error = np.abs(found["vdot_q"][0].reshape(expected.shape) - expected).max()
+    assert error <= 1e-9 * np.abs(expected).max()
 
 
 @pytest.mark.parametrize(("topology", "floating"), [("binary", True), ("forest", False)])

@@ -64,9 +64,8 @@ LAYERS: dict[str, tuple[str, str]] = {
     "operators": ("errors model arguments algebra dynamics functions linear", "numpy"),
     "dynamics": ("errors gc_pause spatial model arguments packed compile", "numpy"),
     "derivatives": (
-        "jobs errors memory_limits packed reprs spatial model arguments backends compile dynamics "
-        "kinematics "
-        "joint_physics",
+        "jobs errors memory_limits packed reprs spatial model arguments constraints backends "
+        "compile dynamics kinematics joint_physics",
         "numpy",
     ),
     "geometry": ("errors reprs model arguments dynamics derivatives", "numpy"),
@@ -93,7 +92,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "constraints": ("errors spatial model", "numpy"),
     "loops": (
         "errors reprs spatial model arguments constraints algebra algorithms scalar backends "
-        "compile dynamics joint_physics derivatives diagonal linear operators kernels",
+        "compile dynamics functions joint_physics derivatives diagonal linear operators kernels",
         "numpy",
     ),
     "whole_system": (

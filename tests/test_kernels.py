@@ -310,3 +310,10 @@ def test_forward_dynamics_is_what_the_method_runs(monkeypatch: pytest.MonkeyPatc
     fourth = robot.forward_dynamics(q, q, q, method="4")
     np.testing.assert_allclose(fourth, method, rtol=1e-10, atol=1e-10)
     assert k.name == "forward_dynamics"
+
+
+@pytest.mark.parametrize("name", ["operational_inertia", "damped_operational_inertia", "jacobian"])
+def test_quantities_of_frames_ask_for_them(name: str) -> None:
+    """Without frames there is nothing to compile: the error shows how to name one."""
+    with pytest.raises(ArgumentError, match=rf'{name} is about .*frames=\["'):
+        phistar.load("double_pendulum").compile(name)

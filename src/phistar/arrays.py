@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The types of every array, real or complex numbers of any precision, and of its elements."""
+"""The types of every array, real or complex numbers of any precision, of its elements; shapes."""
 
 from __future__ import annotations
 
@@ -10,3 +10,11 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 DType = np.dtype[Any]
+
+
+def as_vectors(x: Array) -> Array:
+    """The last two axes as one: (..., m * n) of (..., m, n), also of no samples.
+
+    ``reshape`` with -1 does not know how long that is where nothing is in the array.
+    """
+    return x.reshape(*x.shape[:-2], x.shape[-2] * x.shape[-1])

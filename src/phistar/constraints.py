@@ -12,7 +12,7 @@ the frame where it is at the configuration ``q`` of the call.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -341,3 +341,18 @@ def _world(model: Model, q: Array, frame: str) -> Array:
     if frame == WORLD and frame not in model.frames:
         return np.eye(4)
     return frame_pose(model, q, frame)
+
+
+def require_constraints(given: Sequence[Constraint]) -> None:
+    """Raise unless these are constraints, one after the other."""
+    if isinstance(given, str | Constraint) or not isinstance(given, Sequence):
+        raise ArgumentError(
+            f"constraints is {given!r}, expected a list of constraints of phistar.constraints, "
+            'such as constraints=[Point("foot")]'
+        )
+    for each in given:
+        if not isinstance(each, Constraint):
+            raise ArgumentError(
+                f"constraints has {each!r} in it, expected constraints of phistar.constraints, "
+                'such as Point("foot")'
+            )

@@ -27,7 +27,7 @@ from phistar.algebra.symbols import SYMBOLS, D, E_psi, G, K, P, Upsilon, psi
 from phistar.algebra.traverse import nodes
 from phistar.algorithms.operational_space import compliance
 from phistar.arguments import checked_numbers, refuse_singular
-from phistar.arrays import Array
+from phistar.arrays import Array, as_vectors
 from phistar.compile import (
     ARGUMENTS,
     Block,
@@ -66,7 +66,13 @@ from phistar.model.configuration import (
 from phistar.model.frame_motions import frame_motions
 from phistar.model.model import Model
 from phistar.model.node_tree import NodeTree
-from phistar.model.numpy_kinematics import check_reference, frame_pose, jacobian, reference_pose
+from phistar.model.numpy_kinematics import (
+    Reference,
+    check_reference,
+    frame_pose,
+    jacobian,
+    reference_pose,
+)
 from phistar.spatial import motion_transform, pose_inverse
 from phistar.thresholds import POLICY
 
@@ -78,39 +84,65 @@ def operational_inertia(
     model: Model, q: Coordinates, frames: Sequence[str], reference: str, damping: float
 ) -> Array:
     """Operational inertia (..., 6m, 6m) of frames; see ``Robot``."""
-    kind = check_reference(reference)
-    _check_frames(model, frames)
-    if not (np.isfinite(damping) and damping >= 0):
-        raise ArgumentError(f"damping is {damping}, expected a number of at least zero")
-    rows = 6 * len(frames)
+    kind = check_operational(model, frames, reference, damping, model.nv)
     if joint_map(model).one_to_one:
         mobility_at = Function(model, compliance, frames).at
     else:
         refuse_singular(model)
         mobility_at = partial(_mobility_on_nodes, model, frames)
-    if rows > model.nv and not damping:
-        raise ArgumentError(
-            f"{_frames_text(frames)} cannot move in {rows} directions: robot '{model.name}' has "
-            f"{model.nv} degrees of freedom, so there is no operational inertia; name fewer "
-            "frames, or pass damping="
-        )
     q = read_coordinates(model, q, "q", "q")
     found = _traced_inertia(model, q, tuple(frames), kind, damping)
     if found is not None:
         return found
     (q,) = checked_numbers(model, q=q)
-    mobility = mobility_at(q)
-    if kind != "local":
+    return inertia_of_mobility(model, q, frames, kind, damping, mobility_at(q))
+
+
+def check_operational(
+    model: Model, frames: Sequence[str], reference: str, damping: float, freedoms: int
+) -> Reference:
+    """The reference; raises unless frames of a robot with so many freedoms may have an inertia."""
+    kind = check_reference(reference)
+    _check_frames(model, frames)
+    if not (np.isfinite(damping) and damping >= 0):
+        raise ArgumentError(f"damping is {damping}, expected a number of at least zero")
+    rows = 6 * len(frames)
+    if rows > freedoms and not damping:
+        raise ArgumentError(
+            f"{_frames_text(frames)} cannot move in {rows} directions: robot '{model.name}' has "
+            f"{freedoms} degrees of freedom, so there is no operational inertia; name fewer "
+            "frames, or pass damping="
+        )
+    return kind
+
+
+def inertia_of_mobility(
+    model: Model,
+    q: Array,
+    frames: Sequence[str],
+    reference: Reference,
+    damping: float,
+    mobility: Array,
+) -> Array:
+    """Operational inertia (..., 6m, 6m) of frames with accelerations ``mobility`` @ wrenches.
+
+    Args:
+        model: The robot.
+        q: (..., nq).
+        frames, reference, damping: As of ``Robot.operational_inertia``.
+        mobility: (..., 6m, 6m), in the frames' own axes.
+    """
+    if reference != "local":
         transform = np.zeros_like(mobility)
         for i, name in enumerate(frames):
             pose = frame_pose(model, q, name)
             block = slice(6 * i, 6 * i + 6)
             transform[..., block, block] = motion_transform(
-                pose_inverse(reference_pose(pose, kind)) @ pose
+                pose_inverse(reference_pose(pose, reference)) @ pose
             )
         mobility = transform @ mobility @ np.swapaxes(transform, -1, -2)
     if damping:
-        mobility = mobility + damping * np.eye(rows, dtype=mobility.real.dtype)
+        mobility = mobility + damping * np.eye(6 * len(frames), dtype=mobility.real.dtype)
     else:
         _refuse_singular_pose(model, frames, mobility)
     inertia = np.linalg.inv(mobility)
@@ -388,10 +420,10 @@ class Function:
             result = self._pieces.value(q, vectors)
         else:
             over_joints = self.expr.domain is JOINT
-            argument = x if over_joints else x.reshape(*x.shape[:-1], -1, 6)
+            argument = x if over_joints else x.reshape(*x.shape[:-1], x.shape[-1] // 6, 6)
             result = self._pieces.apply(q, argument, vectors)
         if self.expr.codomain not in (JOINT, ONE, *GROUND_SPACES):
-            result = result.reshape(*result.shape[:-2], -1)
+            result = as_vectors(result)
         arrays = [*flat.values(), *(() if x is None else (x,))]
         batch = np.broadcast_shapes(q.shape[:-1], *(each.shape[:-1] for each in arrays))
         tail = () if self.is_number else result.shape[-1:]
@@ -478,7 +510,7 @@ class Function:
         elif self.expr.codomain not in GROUND_SPACES:
             if self.expr.codomain is TASK_MOTION:
                 result = frame_motions(self.model, self.frames, result)
-            result = result.reshape(*result.shape[:-2], -1)
+            result = as_vectors(result)
         # A vector that cancels is not read, but its batch axes count.
         if result.shape[:-1] == batch:
             return result

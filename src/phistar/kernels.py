@@ -161,20 +161,29 @@ class RobotKernel:
         found: list[object] = []
         for name, default in known.items():
             if name == "frames":
-                found.append(self.frames)
+                found.append(self._some_frames())
             elif name == "frame":
                 found.append(self._only_frame())
             else:
                 found.append(given.get(name, default))
         return tuple(found)
 
+    def _some_frames(self) -> tuple[str, ...]:
+        # Without targets there is a centre of mass or a posture to be near to.
+        if not self.frames and self.name != "inverse_kinematics_step":
+            raise self._frames_error("frames")
+        return self.frames
+
     def _only_frame(self) -> str:
         if len(self.frames) != 1:
-            raise ArgumentError(
-                f"{self.name} is about one frame, got {list(self.frames)}; "
-                f'name it: robot.compile("{self.name}", frames=["{self.model.link_names[-1]}"])'
-            )
+            raise self._frames_error("one frame")
         return self.frames[0]
+
+    def _frames_error(self, wanted: str) -> ArgumentError:
+        return ArgumentError(
+            f"{self.name} is about {wanted}, got {list(self.frames)}; for instance "
+            f'robot.compile("{self.name}", frames=["{self.model.link_names[-1]}"])'
+        )
 
     def _refuse(self, *, own: bool) -> None:
         """Programs of the catalogue that do not divide know how to sum over mimic joints."""

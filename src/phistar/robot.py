@@ -19,7 +19,7 @@ from phistar.algebra.ir import Expr
 from phistar.arguments import check_shapes, number_rows
 from phistar.arrays import Array
 from phistar.compile import entry_pattern
-from phistar.constraints import Constraint, Prescribed
+from phistar.constraints import Constraint, Prescribed, require_constraints
 from phistar.derivatives.derivatives_mixin import Differentiates
 from phistar.diagonal.diagonal_mixin import Diagonalized
 from phistar.drawing.drawing_mixin import Drawn
@@ -192,6 +192,7 @@ class Robot(
 
     def _for_call(self, constraints: Sequence[Constraint]) -> Robot:
         """The robot with constraints for one call; those that do not say hold frames anywhere."""
+        require_constraints(constraints)
         told = [x if isinstance(x, Prescribed) else None for x in constraints]
         drives = [None if x is None else x.drive() for x in told]
         places = [None if x is None else x.place(self.model) for x in told]
@@ -211,6 +212,7 @@ class Robot(
         self, constraints: Sequence[Constraint], q: Coordinates
     ) -> tuple[Robot, dict[str, Prescribed]]:
         """The robot with constraints that hold frames where they are at q, and what is driven."""
+        require_constraints(constraints)
         made = [x.anywhere(self.model)[0] if isinstance(x, Prescribed) else x for x in constraints]
         start = self.configuration(q) if any(isinstance(x, Constraint) for x in made) else None
         one = start is not None and start.ndim == 1

@@ -107,3 +107,15 @@ def test_pictures_of_poses_and_motions(tmp_path: Path) -> None:
         robot.plot(frames=["hand"])
     with pytest.raises(ArgumentError, match="expected one configuration"):
         robot.plot(np.zeros((3, 2)))
+
+
+def test_coordinates_are_drawn_by_unit(tmp_path: Path) -> None:
+    """Metres, quaternions and angles have panels of their own; every curve is in a legend."""
+    robot = phistar.load("humanoid")
+    sim = robot.simulate(robot.home, np.zeros(robot.nv), dt=1e-3, steps=3)
+    *coordinates, speed, _ = sim.plot(tmp_path / "a.png").axes
+    assert [x.get_ylabel() for x in coordinates] == ["q [m]", "quaternions", "q [rad]"]
+    assert speed.get_ylabel() == "|v| [m/s, rad/s]"
+    for axes in coordinates:
+        strokes = [(x.get_color(), x.get_linestyle()) for x in axes.get_legend().get_lines()]
+        assert len(set(strokes)) == len(strokes) == len(axes.get_lines()) > 2

@@ -21,6 +21,7 @@ from phistar.errors import (
 )
 from phistar.ident.base_parameters import BaseParameters
 from phistar.ident.consistent import PossibleProblem, consistent_fit, minimum, nearest
+from phistar.ident.doubts import doubts
 from phistar.ident.equations import TorqueEquations, accumulate, merged
 from phistar.ident.least_squares import weighted_fit
 from phistar.ident.pseudo_inertia import feasible
@@ -283,6 +284,7 @@ def test_report_needs_nothing_else(found: ident.Identification, tmp_path: Path) 
         ({"tau": np.array([1.0, -1.0])}, "'elbow' seems to have the wrong sign"),
         ({"tau": [1, 0]}, "forces of 'shoulder' and 'elbow' seem to be exchanged"),
         ({"q": [1, 0], "v": [1, 0], "vdot": [1, 0], "tau": [1, 0]}, "'shoulder' and 'elbow' seem"),
+        ({"q": [1, 0], "v": [1, 0], "vdot": [1, 0]}, "motions of 'shoulder' and 'elbow' seem"),
     ],
 )
 def test_wrong_logs_are_recognised(
@@ -295,6 +297,22 @@ def test_wrong_logs_are_recognised(
     with pytest.warns(ModelMismatchWarning, match=words):
         found = ident.identify(recorded.known, **log, folds=1)
     assert words in found.doubts[0]
+
+
+def test_a_sign_is_seen_beside_a_joint_of_noise(recorded: Recorded, tau: Array) -> None:
+    """A joint whose forces are noise alone is explained by nothing, and hides nothing."""
+    noisy = np.array([-1.0, 1.0]) * tau
+    noisy[:, 1] = np.random.default_rng(1).normal(size=len(tau))
+    said = doubts(recorded.known, recorded.q, recorded.v, recorded.vdot, noisy)
+    assert "the force of 'shoulder' seems to have the wrong sign" in said[0]
+
+
+@pytest.mark.parametrize("factor", [1e3, 1e-3])
+def test_other_units_of_forces(recorded: Recorded, tau: Array, factor: float) -> None:
+    """A thousand times too much is not a matter of masses that are not known well."""
+    said = doubts(recorded.known, recorded.q, recorded.v, recorded.vdot, factor * tau)
+    (only,) = said
+    assert "are they in N m" in only
 
 
 def test_payload(recorded: Recorded, tmp_path: Path) -> None:
@@ -419,6 +437,7 @@ def test_fewer_samples_than_folds(recorded: Recorded, tau: Array, samples: int) 
         ident.identify(recorded.known, *log)
 
 
+@pytest.mark.filterwarnings("ignore:joint forces are:phistar.errors.ModelMismatchWarning")
 @pytest.mark.parametrize("which", ["v", "tau"])
 def test_numbers_that_are_too_large(recorded: Recorded, tau: Array, which: str) -> None:
     """Squares that overflow are said, and not handed to LAPACK."""

@@ -267,6 +267,28 @@ def test_damaged_files(suffix: str, content: bytes, recorded: Recorded, tmp_path
     assert "log" in refused(path, recorded.known)
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda text: text.replace(",", ";"), "separated by semicolons, expected commas"),
+        (lambda text: text.replace(",", "\t"), "separated by tabs"),
+        (
+            lambda text: text.replace("\n", "\nsoon", 3),
+            "line 2, column 't': 'soon0.0' is no number",
+        ),
+    ],
+)
+def test_cells_that_are_no_numbers(
+    change: Callable[[str], str], words: str, table: Table, recorded: Recorded, tmp_path: Path
+) -> None:
+    """Line and column are named, and what stands between the cells."""
+    path = write_csv(tmp_path, table)
+    path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
+    text = refused(path, recorded.known)
+    assert words in text, text
+    assert len(text) < 200 + len(str(path))
+
+
 @pytest.mark.parametrize("write", [write_npz, write_json_mcap, write_ros1_bag])
 def test_cut_files(
     write: Callable[[Path, Table], Path], table: Table, recorded: Recorded, tmp_path: Path

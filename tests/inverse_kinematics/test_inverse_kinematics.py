@@ -372,7 +372,11 @@ def test_limits_of_followers() -> None:
         (lambda r: r.inverse_kinematics({"hand": np.eye(4)}), UnknownNameError, "hand"),
         (lambda r: r.inverse_kinematics({}), ArgumentError, "expected a dict"),
         (lambda r: r.inverse_kinematics({ARM: np.zeros(3)}), ShapeError, "Position"),
-        (lambda r: r.inverse_kinematics({ARM: np.zeros((4, 4))}), ArgumentError, "orthonormal"),
+        (
+            lambda r: r.inverse_kinematics({ARM: np.zeros((4, 4))}),
+            ArgumentError,
+            "rotation is .*orthonormal",
+        ),
         (lambda r: r.inverse_kinematics({ARM: Pose(np.eye(3))}), ShapeError, "4, 4"),
         (lambda r: r.inverse_kinematics({ARM: Pose(np.eye(4), weight=0)}), ArgumentError, "weight"),
         (

@@ -617,6 +617,8 @@ def test_report_counts_what_was_read() -> None:
     _, report = read(link("a", shape), link("b"), joint())
     assert (report.read["links"], report.read["joints"], report.read["visuals"]) == (2, 1, 1)
     assert str(report.used[0]) == "links: 2, 1 of them with mass, 1 kg in all"
+    _, report = read(link("a", "<visual><geometry><mesh filename='a.stl'/></geometry></visual>"))
+    assert "1 visual, 1 mesh" in report.counts()
 
 
 # Options

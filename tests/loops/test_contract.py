@@ -4,6 +4,7 @@
 import pickle
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -509,3 +510,78 @@ def test_prescribed_motion_for_a_call() -> None:
         arm.forward_dynamics(q, v, tau, constraints=[Prescribed(joint, velocity=v[2] + 1.0)])
     with pytest.raises(ArgumentError, match="for a call"):
         arm.with_loops(told)
+
+
+@pytest.mark.parametrize("reference", ["local", "world_aligned", "world"])
+def test_operational_inertia_is_that_on_the_loops(reference: str) -> None:
+    """Wrenches on frames move them by its inverse; what the loops hold is not moved."""
+    robot = phistar.load("delta")
+    rng = np.random.default_rng(4)
+    q = np.stack([robot.home, robot.integrate(robot.home, 0.05 * rng.normal(size=robot.nv))])
+    q = robot.assemble(q)
+    rest, frame = np.zeros((2, robot.nv)), "platform"
+    still = robot.forward_dynamics(q, rest, rest)
+    wrenches = np.eye(6)
+    pushed = np.stack(
+        [
+            robot.forward_dynamics(q, rest, rest, forces={frame: w}, reference=reference) - still
+            for w in wrenches
+        ],
+        axis=-1,
+    )
+    mobility = robot.jacobian(q, frame, reference) @ pushed
+    damping = 0.3
+    found = robot.operational_inertia(q, [frame], reference=reference, damping=damping)
+    expected = np.linalg.inv(mobility + damping * np.eye(6))
+    assert error(found, expected) < 1e-10
+    with pytest.raises(ArgumentError, match="3 degrees of freedom"):
+        robot.operational_inertia(q, [frame])
+    q[1] = robot.integrate(q[1], 0.1 * rng.normal(size=robot.nv))
+    with pytest.raises(LoopOpenError, match=r"sample \[1\]"):
+        robot.operational_inertia(q, [frame], damping=damping)
+    filled = robot.operational_inertia(
+        q, [frame], reference=reference, damping=damping, on_error="nan"
+    )
+    assert np.isnan(filled[1]).all()
+    assert np.array_equal(filled[0], found[0])
+
+
+def test_linearizations_take_constraints_for_a_call() -> None:
+    """Those of the robot that has them for good, on trees and with loops; derivatives 1e-10."""
+    dog, rng = phistar.load("quadruped"), np.random.default_rng(2)
+    feet = [Point("FL_FOOT"), Point("HR_FOOT")]
+    held = dog.with_loops(*feet, q=dog.home)
+    q, v = held.project(dog.home, rng.normal(size=dog.nv))
+    tau = rng.normal(size=dog.nv)
+    forces = {"base_link": np.arange(6.0)}
+    expected = held.linearize(q, v, tau, forces=forces)
+    one = dog.with_loops(feet[0], q=dog.home)
+    for found in (
+        dog.linearize(q, v, tau, forces=forces, constraints=feet),
+        one.linearize(q, v, tau, forces=forces, constraints=feet[1:]),
+    ):
+        for name in ("vdot", "vdot_q", "vdot_v", "vdot_tau", "multipliers_q"):
+            assert error(getattr(found, name), getattr(expected, name)) < 1e-10
+
+
+@pytest.mark.parametrize("wrong", ["FL_FOOT", Point("FL_FOOT"), ["FL_FOOT"], [Point, 3]])
+def test_constraints_that_are_none(wrong: Any) -> None:
+    """The message shows what was given and how it is written."""
+    dog = phistar.load("quadruped")
+    rest = np.zeros(dog.nv)
+    for method in (dog.forward_dynamics, dog.constrained_dynamics, dog.linearize):
+        with pytest.raises(ArgumentError, match=r"expected .*Point\(\"foot\"\)"):
+            method(dog.home, rest, rest, constraints=wrong)
+    with pytest.raises(ArgumentError, match=r"expected .*Point\(\"foot\"\)"):
+        dog.simulate(dog.home, rest, dt=1e-3, steps=1, constraints=wrong)
+
+
+def test_linearizations_along_a_motion() -> None:
+    """``linearize_along`` keeps the loops at every knot."""
+    robot = four_bar()
+    q, v, _ = four_bar_state()
+    sim = robot.simulate(q, v, dt=1e-3, steps=3)
+    along = robot.linearize_along(sim)
+    expected = robot.linearize(sim.q[:-1], sim.v[:-1], sim.tau)
+    assert np.array_equal(along.vdot_q, expected.vdot_q)
+    assert along.reduced().A.shape == (3, 2, 2)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import phistar
+from phistar.arrays import Array
 from phistar.compile import REQUESTS, traced_executable
 from phistar.compile.traced import trace_quantity
 from phistar.constraints import Point
@@ -329,3 +330,70 @@ def test_samples_lost_on_the_way_leave_the_others_their_bits() -> None:
     assert found.diverged is not None
     assert (found.diverged[others] == -1).all()
     assert (found.diverged[[2, 4]] >= 0).all()
+
+
+def sprung(damping: float, stiffness: float) -> Robot:
+    """A four-bar with a damper at each joint and a spring at the crank."""
+    return four_bar().with_joint_physics(
+        damping=[damping] * 3, stiffness=[stiffness, 0.0, 0.0], spring_reference=[0.2, 0.0, 0.0]
+    )
+
+
+@pytest.mark.parametrize("forces", [None, {"coupler": np.arange(6.0)}])
+def test_springs_and_dampers_at_the_end_of_a_step(forces: dict[str, Array] | None) -> None:
+    """A step is the saddle point of 𝓜 + hB + h²K, solved densely, then projected; 1e-7.
+
+    The step projects in the metric of its start, ``project`` in that of the result.
+    """
+    B, K, h = 2.0, 300.0, 1e-3
+    robot, tree = sprung(B, K), four_bar().tree
+    q, v, tau = four_bar_state()
+    found = robot.step(q, v, tau, h, forces=forces)  # implicit by itself
+    k = np.array([K, 0.0, 0.0])
+    rows = np.asarray(robot.loop_jacobian(q))
+    later, before = (
+        np.asarray(robot.loop_jacobian(robot.integrate(q, e * v))) for e in (1e-6, -1e-6)
+    )
+    zero = np.zeros(3)
+    push = tau - tree.inverse_dynamics(q, v, zero, forces=forces)
+    push = push - k * (q - [0.2, 0.0, 0.0]) - B * v - h * k * v
+    mass = tree.mass_matrix(q) + np.diag(h * B + h * h * k)
+    saddle = np.block([[mass, rows.T], [rows, np.zeros((len(rows), len(rows)))]])
+    right = np.concatenate([push, -(later - before) @ v / 2e-6])
+    vdot = np.linalg.lstsq(saddle, right, rcond=None)[0][:3]
+    expected = robot.project(robot.integrate(q, h * (v + h * vdot)), v + h * vdot)
+    for x, y in zip(found, expected, strict=True):
+        np.testing.assert_allclose(x, y, rtol=0, atol=1e-7 * max(1.0, np.abs(y).max()))
+    sim = robot.simulate(
+        q, v, tau=tau, dt=h, steps=1, scheme="implicit", forces=forces, passive=True
+    )
+    assert error(sim.v[-1], found[1]) < 1e-12
+
+
+def test_stiff_joints_of_linkages_stay_stable() -> None:
+    """What no explicit scheme can step comes to rest, on the loops, as in the simulator."""
+    robot = sprung(50.0, 1e5)
+    q, v, _ = four_bar_state()
+    with pytest.raises(DivergenceError, match="implicit"):
+        robot.simulate(q, v, dt=1e-3, steps=100, scheme="rk4")
+    sim = robot.simulate(np.tile(q, (3, 1)), np.tile(v, (3, 1)), dt=1e-3, steps=2000)
+    assert sim.scheme == "implicit"
+    assert sim.engine == "machine code"
+    assert np.abs(sim.loop_error()).max() < 1e-12
+    assert np.abs(sim.v[-1]).max() < 1e-6
+    many = robot.simulator(1, dt=1e-3, ground=False)
+    many.reset(q=q, v=v)
+    assert error(many.step(substeps=50).q[0], sim.q[50, 0]) < 1e-9
+
+
+@needs_loops
+def test_dampers_at_the_end_where_rows_depend_on_each_other() -> None:
+    """A Bricard linkage and mimic joints on loops have no program of it: by NumPy, as stable."""
+    for name in ("bricard", "gripper_mimic"):
+        robot = mechanism(name).robot
+        robot = robot.with_joint_physics(damping=np.full(robot.nv, 1e5))
+        q, v, _ = (x[1] for x in mechanism(name).state)
+        sim = robot.simulate(q, v, dt=1e-3, steps=20)
+        assert sim.scheme == "implicit"
+        assert np.abs(sim.v[-1]).max() < 0.1 * np.abs(v).max()
+        assert np.abs(sim.loop_error()).max() < 1e-12

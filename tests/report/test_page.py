@@ -21,7 +21,8 @@ def _tables(page: str) -> dict[str, list[list[str]]]:
     found = {}
     for table in root.iter("table"):
         head = "".join(table.xpath(".//th[1]//text()"))
-        rows = [["".join(td.itertext()) for td in row] for row in table.xpath(".//tbody/tr")]
+        body = table.xpath(".//tbody/tr")
+        rows = [["".join(td.itertext()).replace("\u00a0", " ") for td in row] for row in body]
         found.setdefault(head, []).extend(rows)
     return found
 
@@ -38,7 +39,8 @@ def test_a_report_says_what_the_robot_says(page: str) -> None:
     """Limits, masses, exact counts, and joints that went too far or too fast."""
     robot = phistar.load("panda")
     tables = _tables(page)
-    assert ["panda_joint1", "revolute", "-2.897 … 2.897 rad", "2.175", "87"] in tables["joint"]
+    first = ["panda_joint1", "revolute", "-2.897 … 2.897 rad", "2.175 rad/s", "87 N m"]
+    assert first in tables["joint"]
     masses = {row[0]: float(row[1]) for row in tables["link"]}
     assert sum(masses.values()) == pytest.approx(robot.total_mass, rel=1e-4)
     cost = robot.compile("inverse_dynamics").cost
@@ -46,6 +48,23 @@ def test_a_report_says_what_the_robot_says(page: str) -> None:
     assert row in tables["program"]
     assert tables["program"][-1][-1] == f"{69 * 49 + 1554 * 7 - 480}"
     assert any(row[-1] == "no: position and speed" for row in tables["joint"])
+
+
+def test_energies_of_a_motion() -> None:
+    """What a falling pendulum gains in kinetic energy it loses in height."""
+    robot = phistar.load("double_pendulum")
+    sim = robot.simulate([1.0, 0.5], [0.0, 0.0], dt=1e-3, steps=500, passive=False)
+    rows = {row[0]: row[1:] for row in _tables(report_html(robot, sim, timings=False))[""]}
+    kinetic, potential, total = (
+        [float(x.removesuffix(" J")) for x in rows[name]]
+        for name in ("kinetic", "potential", "total")
+    )
+    assert kinetic[0] == 0.0
+    assert kinetic[2] == kinetic[1]
+    assert kinetic[1] == pytest.approx(robot.kinetic_energy(sim.q[-1], sim.v[-1]), rel=1e-5)
+    assert potential[0] == pytest.approx(robot.potential_energy(sim.q[0]), rel=1e-5)
+    assert potential[2] == pytest.approx(-kinetic[2], rel=1e-5)
+    assert abs(total[2]) < 1e-6 * kinetic[2]
 
 
 def test_a_report_is_one_file(page: str) -> None:
@@ -114,7 +133,7 @@ def test_noise_is_zero_among_ranges() -> None:
         row for row in _tables(report_html(robot, sim, timings=False))["joint"] if len(row) == 5
     ]
     fastest = {row[3] for row in rows if row[-1] == "yes"}
-    assert fastest == {"0"}
+    assert fastest == {"0 rad/s"}
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

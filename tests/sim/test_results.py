@@ -2,6 +2,7 @@
 """Results of simulations: states in between, what is kept, lost samples, sizes, precision."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -129,6 +130,17 @@ def test_drift_reports_what_is_kept(pendulum: phistar.Robot) -> None:
     )
     assert set(free.relative) == {"energy", "angular momentum", "linear momentum"}
     assert max(free.relative.values()) < 1e-10
+
+
+def test_drift_of_a_fall_without_turning() -> None:
+    """Its angular momentum is rounding, and so is its drift: a robot at rest, then falling."""
+    robot = phistar.load("quadruped")
+    sim = robot.simulate(robot.home, np.zeros(robot.nv), dt=1e-3, steps=200, passive=False)
+    drifts = sim.drift().relative
+    assert len(drifts) == 3
+    assert max(drifts.values()) < 1e-11
+    turned = replace(sim, v=sim.v + 1e-3 * np.arange(len(sim.t))[:, None] * np.eye(18)[2])
+    assert turned.drift().relative["angular momentum about gravity"] > 1e-6
 
 
 def test_drift_of_a_falling_body() -> None:

@@ -14,8 +14,11 @@ from phistar.errors import (
     NotFiniteError,
     PenetrationWarning,
     ShapeError,
+    TooLargeError,
     UnknownNameError,
 )
+from phistar.model import ModelBuilder
+from phistar.model.components import Coupling
 from phistar.sim import Box, HeightField, Plane
 
 GRAVITY = 9.81
@@ -320,3 +323,36 @@ def test_control_signals_go_through_the_actuators() -> None:
     assert driven.q == pytest.approx(told.q, rel=1e-12)
     with pytest.raises(ShapeError, match="ctrl"):
         driven.step(ctrl=[1.0, 2.0, 3.0])
+
+
+def test_more_robots_than_memory_holds() -> None:
+    """The error says how much they would take, before anything is made."""
+    with pytest.raises(TooLargeError, match=r"10,000,000,000 robots .* take fewer at a time"):
+        phistar.load("double_pendulum").simulator(10**10, dt=1e-3)
+
+
+def test_a_robot_that_touches_nothing_says_so() -> None:
+    """Its contacts are an error that names the shapes that are not used, and two ways out."""
+    egg = phistar.load(
+        b"""<mujoco><worldbody><geom type="plane" size="1 1 1"/><body name="egg" pos="0 0 1">
+        <freejoint/><geom name="shell" type="ellipsoid" size=".1 .1 .2"/></body></worldbody>
+        </mujoco>"""
+    )
+    sim = egg.simulator(1, dt=1e-3)
+    assert sim.unused_shapes == ("shell: an ellipsoid touches nothing",)
+    with pytest.raises(ArgumentError, match=r"shell: an ellipsoid .* name frames as points="):
+        _ = sim.contacts
+
+
+def test_a_coupling_has_no_wrench() -> None:
+    """The message of ``wrenches`` tells where its multiplier is."""
+    builder = ModelBuilder("geared")
+    builder.link("ground")
+    for name in ("a", "b"):
+        builder.link(name, 1.0, (0.1, 0, 0), (0.1, 0.1, 0.1))
+        builder.joint(f"{name}_joint", "revolute", "ground", name, axis=(0, 0, 1))
+    builder.couple(Coupling("gear", "b_joint", "a_joint", (0.0, 2.0)))
+    robot = phistar.load(builder.build())
+    sim = robot.simulate([0.1, 0.2], [0.0, 0.0], dt=1e-3, steps=2)
+    with pytest.raises(ArgumentError, match=r"'gear' couples joints .*multipliers"):
+        sim.wrenches("gear")

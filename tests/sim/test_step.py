@@ -163,3 +163,16 @@ def test_rollouts_are_made_of_steps(name: str) -> None:
         v = v + DT * robot.forward_dynamics(q, v, -0.5 * v)
         q = robot.integrate(q, DT * v)
     assert_close((motion.q[-1], motion.v[-1]), (q, v), 1e-11)
+
+
+def test_a_step_of_no_samples() -> None:
+    """Empty batches come back empty, with friction, limits, mimic joints or without."""
+    robots = [phistar.load(name) for name in ("double_pendulum", "panda_hand")]
+    robots[0] = robots[0].with_joint_physics(friction=[0.1, 0.1])
+    for robot in robots:
+        q, v = np.zeros((2, 0, robot.nq)), np.zeros((2, 0, robot.nv))
+        ahead = robot.step(q, v, v, 1e-3)
+        assert [x.shape for x in ahead] == [q.shape, v.shape]
+        at = robot.discretize(q, v, v, 1e-3)
+        assert at.A.shape == (2, 0, 2 * robot.nv, 2 * robot.nv)
+        assert robot.constrained_inverse_dynamics(q, v, v).effort.shape[:-1] == (2, 0)

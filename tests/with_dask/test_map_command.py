@@ -35,4 +35,4 @@ def test_map(
     said = capsys.readouterr().err
     assert said.startswith("error: task 1, rows 500 to 999, counted from 0 there: v is not finite")
     assert main(command) == 1
-    assert "resume=True goes on with it" in capsys.readouterr().err
+    assert "resume=True (--resume) goes on with it" in capsys.readouterr().err

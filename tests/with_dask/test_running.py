@@ -68,7 +68,7 @@ def test_stores_of_other_work(panda: Robot, store: str, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="no store of results"):
         scale.run(panda, "inverse_dynamics", store, out, resume=True, **QUIET)
     scale.run(panda, "inverse_dynamics", store, out, **QUIET)
-    with pytest.raises(ArgumentError, match="resume=True goes on"):
+    with pytest.raises(ArgumentError, match=r"resume=True \(--resume\) goes on"):
         scale.run(panda, "inverse_dynamics", store, out, **QUIET)
     heavier = panda.with_payload(panda.frame_names[-1], mass=1.0)
     with pytest.raises(ArgumentError, match="made by other work: work was"):

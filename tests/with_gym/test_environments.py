@@ -227,6 +227,12 @@ def test_upright_pole_is_paid_best() -> None:
         (lambda env: RobotVectorEnv(CART, 0), ArgumentError, "batch is 0"),
         (lambda env: RobotEnv(CART).step([0.0]), ArgumentError, "step before reset"),
         (lambda env: RobotEnv("phistar/Acrobot-v0", action_bounds=None), ArgumentError, "effort"),
+        (lambda env: RobotEnv(CART, render_mode="rgb_array"), ArgumentError, "simulator.view"),
+        (lambda env: RobotEnv(CART, horizon=3, max_episode_steps=4), ArgumentError, "same thing"),
+        (lambda env: RobotVectorEnv(CART, 2).reset(seed=[1]), ArgumentError, "or 2 of them"),
+        (lambda env: RobotVectorEnv(CART, 2).reset(seed=[1, None]), ArgumentError, "seed is"),
+        (lambda env: RobotVectorEnv(CART, 2).reset(seed=[1, -1]), ArgumentError, "0 or more"),
+        (lambda env: RobotVectorEnv(CART, 2).reset(seed=0.5), ArgumentError, "seed is 0.5"),
     ],
 )
 def test_wrong_use(change: Any, kind: type[Exception], text: str) -> None:
@@ -235,6 +241,17 @@ def test_wrong_use(change: Any, kind: type[Exception], text: str) -> None:
     env.reset(seed=0)
     with pytest.raises(kind, match=text):
         change(env)
+
+
+def test_gymnasiums_name_of_the_horizon() -> None:
+    """``max_episode_steps`` of ``make_vec`` and ``make`` cuts episodes off; no pictures is fine."""
+    envs = gymnasium.make_vec(CART, num_envs=2, max_episode_steps=3, render_mode=None)
+    envs.reset(seed=0)
+    cut = [envs.step(np.zeros((2, 1)))[3].tolist() for _ in range(3)]
+    assert cut == [[False, False], [False, False], [True, True]]
+    single = gymnasium.make(CART, max_episode_steps=2, render_mode=None)
+    single.reset(seed=0)
+    assert [single.step([0.0])[3] for _ in range(2)] == [False, True]
 
 
 def test_step_after_the_end() -> None:

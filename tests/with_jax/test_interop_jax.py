@@ -194,6 +194,14 @@ def test_states_where_loops_have_no_usual_result() -> None:
     close(found[keep], robot.forward_dynamics(q[keep], v[keep], tau[keep]), 1e-9)
 
 
+def test_steps_on_loops_have_no_derivative() -> None:
+    """The error says where there is one; XLA has none either."""
+    robot = phistar.load("four_bar")
+    q, v, tau = (x[0] for x in cases.on_loops(robot, 1)[0](0.0))
+    with pytest.raises(ArgumentError, match=r"step on closed loops.*robot\.discretize"):
+        jax.grad(lambda tau: pj.wrap(robot).step(q, v, tau, 0.01)[1].sum())(tau)
+
+
 @pytest.mark.parametrize("engine", ["ffi", "callback"])
 def test_springs_push_in_steps_on_loops(engine: str) -> None:
     """``passive=True``: springs and damping, as of the robot's own step."""
@@ -485,6 +493,23 @@ def test_single_precision_stays(panda) -> None:
             close(found, expected, 1e-3)
             gradient = jax.grad(lambda *x: wrapped.forward_dynamics(*x).sum())(*state)
             assert gradient.dtype == jnp.float32
+
+
+@pytest.mark.parametrize("double", [False, True])
+def test_numbers_have_no_precision_of_their_own(panda, double: bool) -> None:
+    """A length of time leaves float32 what it is, and lists are in the precision of JAX."""
+    q, v, tau = (x.astype(np.float32) for x in cases.state(panda, (3,)))
+    with jax.enable_x64(double):
+        wrapped = pj.wrap(panda)
+        for dt in (0.01, np.float64(0.01), jnp.asarray(0.01), 1):
+            ends = jax.jit(wrapped.step)(q, v, tau, dt), wrapped.step(q, v, tau, dt=dt)
+            assert {x.dtype for pair in ends for x in pair} == {jnp.dtype("float32")}
+        listed = wrapped.mass_matrix([0.1] * 7)
+        assert listed.dtype == jnp.result_type(float)
+        np.testing.assert_allclose(listed, panda.mass_matrix([0.1] * 7), rtol=1e-4, atol=1e-5)
+        if not double:
+            with pytest.raises(ArgumentError, match="jax_enable_x64"):
+                wrapped.mass_matrix([np.float64(0.1)] * 7)
 
 
 def test_double_precision_where_x64_is_off(panda) -> None:

@@ -30,8 +30,9 @@ from phistar.spatial import quat_to_rotation, wxyz_to_xyzw
 from phistar.viewer import Viewer, contact_arrows
 from phistar.viewer.algebra_panels import PANELS, eigenvalues_panel, mass_matrix_panel
 from phistar.viewer.overlays import articulated_inertias, equivalent_ellipsoid
+from phistar.viewer.robot_nodes import SEEN_THROUGH
 from phistar.viewer.view_state import ViewState
-from phistar.viewer.viewer import panel_html
+from phistar.viewer.viewer import FREE_TO_GO, panel_html
 from phistar.viewer.web_server import free_port
 from tests.helpers import require
 
@@ -283,6 +284,47 @@ def test_joints_of_all_kinds_have_controls() -> None:
         expected = robot.link_poses(wanted)
         for link, pose in robot.link_poses(viewer.q).items():
             assert pose == pytest.approx(expected[link], abs=1e-9)
+
+
+def test_cameras_follow_a_robot_that_falls(browser: Browser) -> None:
+    """Near its first place nothing moves; then the camera goes along, and comes back with it."""
+    robot = phistar.load("quadruped")
+    sim = robot.simulate(robot.home, np.zeros(robot.nv), dt=1e-3, duration=1.5, every=30)
+    with robot.view(port=0, motion=sim) as viewer:
+        browser.open(viewer.url)
+        for _ in range(60):
+            browser.page.wait_for_timeout(500)
+            if viewer._server.get_clients():
+                break
+        (client,) = viewer._server.get_clients().values()
+        first = np.array(client.camera.position)
+        viewer._player.go_to(2)
+        assert np.array_equal(client.camera.position, first)
+        viewer._player.go_to(len(sim.t) - 1)
+        fallen = robot.home[2] - viewer.q[2]
+        assert fallen > 5.0
+        room = FREE_TO_GO * viewer._size
+        assert first[2] - client.camera.position[2] == pytest.approx(fallen - room, rel=1e-3)
+        assert np.allclose(np.array(client.camera.position)[:2], first[:2], atol=1e-9)
+        viewer._player.go_to(0)
+        assert abs(first[2] - client.camera.position[2]) < room + 1e-9
+
+
+def test_a_robot_can_be_seen_through(browser: Browser) -> None:
+    """A check box makes the surfaces transparent, and opaque again."""
+    with phistar.load("panda").view(port=0) as viewer:
+        browser.open(viewer.url)
+        meshes = viewer._robot._opaque
+        assert {mesh.opacity for mesh in meshes} == {None}
+        browser.page.get_by_text("show", exact=True).click()
+        box = browser.page.get_by_label("see through", exact=True)
+        for wanted in (SEEN_THROUGH, None):
+            box.click()
+            for _ in range(60):
+                browser.page.wait_for_timeout(250)
+                if {mesh.opacity for mesh in meshes} == {wanted}:
+                    break
+            assert {mesh.opacity for mesh in meshes} == {wanted}
 
 
 def test_a_batch_of_configurations_has_ghosts() -> None:

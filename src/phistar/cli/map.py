@@ -50,7 +50,8 @@ def run(options: argparse.Namespace) -> int:
         progress=sys.stderr.isatty(),
     )
     kept = f", {report.kept} kept" if report.kept else ""
-    print(f"{clean(report.path)}: {report.tasks} tasks, {report.computed} computed{kept}")
+    tasks = "1 task" if report.tasks == 1 else f"{report.tasks} tasks"
+    print(f"{clean(report.path)}: {tasks}, {report.computed} computed{kept}")
     if report.unused:
         print(f"not taken by {options.quantity}: {clean(', '.join(report.unused))}")
     for task in report.failed:

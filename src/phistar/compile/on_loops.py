@@ -13,7 +13,10 @@ ON_LOOPS = {
     "step": "loop_step",
 }
 """Quantities about motion, and their programs on the loops."""
-_TREE_PREFIXES = ("forward_dynamics_", "linearize", "discretization", "hybrid_", "diagonal_")
+_TREE_PREFIXES = (
+    "forward_dynamics_", "linearize", "discretization", "hybrid_", "diagonal_",
+    "operational_inertia", "damped_operational_inertia",
+)  # fmt: skip
 """How names of those begin that have none; ``linearize_inverse`` is about forces."""
 
 

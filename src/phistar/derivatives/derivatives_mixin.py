@@ -54,6 +54,10 @@ new = object.__new__
 _LINEARIZE_INVERSE_ON_FRAMES = front_key("linearize_inverse")
 
 
+if TYPE_CHECKING:
+    from phistar.constraints import Constraint
+
+
 class Differentiates:
     """Derivatives of a robot's dynamics and kinematics.
 
@@ -66,6 +70,8 @@ class Differentiates:
     _entries: dict[Hashable, Entry | None]
 
     if TYPE_CHECKING:
+
+        def _for_call(self, constraints: Sequence[Constraint]) -> Any: ...
 
         def _discretize_in_stages(
             self,
@@ -108,6 +114,7 @@ class Differentiates:
         rows: Sequence[str] | None = None,
         columns: Sequence[str] | None = None,
         on_error: str = "raise",
+        constraints: Sequence[Constraint] | None = None,
     ) -> Linearization:
         """Joint accelerations and their derivatives: ``.vdot_q .vdot_v .vdot_tau .A .B``.
 
@@ -130,10 +137,17 @@ class Differentiates:
             rows, columns: Names of joints whose rows and columns of the derivatives are wanted, in
                 this order; default: all. ``vdot`` is that of all joints in any case.
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
+            constraints: Of ``phistar.constraints``, for this call; see ``constrained_dynamics``.
 
         Raises:
             SingularHingeError: A joint moves no inertia.
         """
+        if constraints is not None:
+            found_there: Linearization = self._for_call(constraints).linearize(
+                q, v, tau, forces=forces, reference=reference, method=method, passive=passive,
+                wrt=wrt, rows=rows, columns=columns, on_error=on_error,
+            )  # fmt: skip
+            return found_there
         if not (wrt is None and rows is None and columns is None):
             choice = part_choice(self.model, "linearize", wrt, rows, columns)
             plain = forces is None and passive is False and method == "auto"
@@ -198,12 +212,9 @@ class Differentiates:
             A linearization whose arrays have time as their first axis.
         """
         knots = trajectories.knots(self.model, trajectory, v, tau)
-        if passive is not False:
-            return self.linearize(
-                *knots, forces=forces, reference=reference, method=method, passive=passive
-            )
-        wrenches = check_wrenches(self.model, knots[0], forces, reference)
-        return first.linearize(self.model, *knots, wrenches, method)
+        return self.linearize(
+            *knots, forces=forces, reference=reference, method=method, passive=passive
+        )
 
     @overload
     def linearize_inverse(

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from phistar.arguments import checked_state, refuse_singular, require_time, step_lengths
-from phistar.arrays import Array
+from phistar.arrays import Array, as_vectors
 from phistar.compile import chained_entry, joint_map, run_traced_results
 from phistar.derivatives.first import Linearization, linearize_checked, linearize_inverse
 from phistar.derivatives.lie_jacobians import right_jacobian, step_adjoint
@@ -113,7 +113,7 @@ def _by_program(
     model: Model, q: Array, v: Array, dt: float, method: str, at: Linearization
 ) -> Discretization | None:
     """The step by machine code, if that is at hand."""
-    matrices = (x.reshape(*x.shape[:-2], -1) for x in (at.vdot_q, at.vdot_v, at.vdot_tau))
+    matrices = map(as_vectors, (at.vdot_q, at.vdot_v, at.vdot_tau))
     rows = np.full(1, dt, at.vdot.dtype)
     found = run_traced_results(model, ("discretization", method), q, v, rows, at.vdot, *matrices)
     if found is None:

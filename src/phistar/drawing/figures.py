@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from phistar.arrays import Array
+from phistar.drawing.rasterize import picture
 from phistar.drawing.scene import Scene
 from phistar.errors import MissingExtraError
 from phistar.model.components import GROUND
@@ -21,8 +22,13 @@ from phistar.model.numpy_kinematics import body_poses, frame_pose
 
 Figure = Any
 """A figure of matplotlib, or its axes; typed only where it is installed."""
-MAX_LEGEND_LINES = 12
-"""Largest number of lines in the legend."""
+COLOURS = 10
+"""Of curves; then they begin again with another stroke."""
+LINE_STYLES = ("-", "--", ":", "-.")
+MAX_LEGEND_LINES = COLOURS * len(LINE_STYLES)
+"""Largest number of lines in a legend, as many as can be told apart."""
+LEGEND_ROWS = 18
+"""Lines in a column of a legend."""
 _LIGHT = np.array([0.4, -0.5, 0.77])
 
 
@@ -86,30 +92,56 @@ def suffixes() -> tuple[str, ...]:
 
 
 def motion_figure(sim: Motion) -> Figure:
-    """Joint coordinates, the norm of v, and energy less its first value, over time."""
-    page = figure(7.0, 7.5)
-    upper, middle, lower = page.subplots(3, 1, sharex=True, height_ratios=(2, 1, 1))
-    upper.set_title(_plain(f"{sim.model.name}, {sim.scheme} in (q, {sim.variables})"))
+    """Joint coordinates by unit, the norm of v, and energy less its first value, over time.
+
+    Of a batch the first sample is drawn strongly, the others faintly.
+    """
+    groups = _coordinates(sim.model)
+    columns = {unit: -(-len(curves) // LEGEND_ROWS) for unit, curves in groups.items()}
+    heights = [max(2.0, 0.18 * min(len(x), LEGEND_ROWS) + 0.2) for x in groups.values()]
+    heights = [*([4.0] if len(groups) == 1 else heights), 1.5, 1.5]
+    page = figure(7.5 + 1.5 * max(columns.values(), default=0), 0.8 + sum(heights))
+    *uppers, middle, lower = page.subplots(len(heights), 1, sharex=True, height_ratios=heights)
+    (uppers or [middle])[0].set_title(
+        _plain(f"{sim.model.name}, {sim.scheme} in (q, {sim.variables})")
+    )
     batch = sim.q.reshape(len(sim.t), -1, sim.q.shape[-1])
-    for name in sim.model.joint_names:
-        joint = sim.model.joints[name]
-        for k, unit in enumerate(joint.joint_kind.q_units):
-            index = f".{k}" if joint.joint_kind.nq > 1 else ""
-            label = _plain(f"{name}{index}{f' [{unit}]' if unit else ''}")
-            lines = upper.plot(sim.t, batch[:, 0, joint.q_slice.start + k], label=label)
-            more = batch[:, 1:, joint.q_slice.start + k]
-            if more.size:
-                upper.plot(sim.t, more, color=lines[0].get_color(), alpha=0.3, linewidth=0.7)
-    upper.set_ylabel("q [rad, m]")
-    if 0 < sim.q.shape[-1] <= MAX_LEGEND_LINES:
-        upper.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
-    middle.plot(sim.t, np.linalg.norm(sim.v, axis=-1).reshape(len(sim.t), -1))
-    middle.set_ylabel("|v| [rad/s, m/s]")
-    energy = sim.energy().reshape(len(sim.t), -1)
-    lower.plot(sim.t, energy - energy[0])
+    for axes, (unit, curves) in zip(uppers, groups.items(), strict=True):
+        for number, (label, entry) in enumerate(curves):
+            stroke = LINE_STYLES[number // COLOURS % len(LINE_STYLES)]
+            style = {"color": f"C{number % COLOURS}", "linestyle": stroke}
+            axes.plot(sim.t, batch[:, 1:, entry], **style, alpha=0.3, linewidth=0.7)
+            axes.plot(sim.t, batch[:, 0, entry], **style, label=_plain(label))
+        axes.set_ylabel(f"q [{unit}]" if unit else "quaternions")
+        if len(curves) <= MAX_LEGEND_LINES:
+            place = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "ncols": columns[unit]}
+            axes.legend(fontsize="x-small", **place)
+    _plot_samples(middle, sim.t, np.linalg.norm(sim.v, axis=-1))
+    units = {"rad": "rad/s", "m": "m/s"}
+    middle.set_ylabel(f"|v| [{', '.join(units[unit] for unit in groups if unit in units)}]")
+    energy = sim.energy()
+    _plot_samples(lower, sim.t, energy - energy[0])
     lower.set_ylabel("energy gained [J]")
     lower.set_xlabel("time [s]")
     return page
+
+
+def _coordinates(model: Model) -> dict[str, list[tuple[str, int]]]:
+    """Labels and entries of q by their unit; quaternions have none."""
+    groups: dict[str, list[tuple[str, int]]] = {}
+    for name in model.joint_names:
+        joint = model.joints[name]
+        for k, unit in enumerate(joint.joint_kind.q_units):
+            index = f".{k}" if joint.joint_kind.nq > 1 else ""
+            groups.setdefault(unit, []).append((f"{name}{index}", joint.q_slice.start + k))
+    return groups
+
+
+def _plot_samples(axes: Figure, t: Array, values: Array) -> None:
+    """Values (N, ...) over time."""
+    flat = values.reshape(len(t), -1)
+    axes.plot(t, flat[:, 1:], color="0.5", alpha=0.5, linewidth=0.7)
+    axes.plot(t, flat[:, 0], color="0.1")
 
 
 def pose_figure(scene: Scene, q: Array, frames: Sequence[str] = ()) -> Figure:
@@ -126,15 +158,14 @@ def pose_figure(scene: Scene, q: Array, frames: Sequence[str] = ()) -> Figure:
         for axis, colour in enumerate(("tab:red", "tab:green", "tab:blue")):
             ends = np.stack([at[:3, 3], at[:3, 3] + size * at[:3, axis]], axis=-1)
             axes.plot(*ends, color=colour)
-        axes.text(*at[:3, 3], _plain(name), fontsize="small")
+        paper = {"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 1.0}
+        axes.text(*at[:3, 3], _plain(name), fontsize="small", bbox=paper)
     axes.set(xlabel="x [m]", ylabel="y [m]", zlabel="z [m]", title=_plain(scene.model.name))
     return page
 
 
 def add_robot(axes: Figure, scene: Scene, poses: Array) -> None:
     """Draw the surfaces of a robot into axes in space, its bodies at poses (bodies, 4, 4)."""
-    from mpl_toolkits.mplot3d.art3d import Poly3DCollection
-
     corners, colours = [], []
     for part in scene.parts:
         at = np.eye(4) if part.body == GROUND else poses[part.body]
@@ -142,9 +173,28 @@ def add_robot(axes: Figure, scene: Scene, poses: Array) -> None:
         corners.append(surface.vertices[surface.faces])
         colours.append(_shaded(corners[-1], part.rgba))
     if corners:
-        axes.add_collection3d(
-            Poly3DCollection(np.concatenate(corners), facecolors=np.concatenate(colours))
-        )
+        axes.add_artist(_solid(np.concatenate(corners), np.concatenate(colours)))
+
+
+def _solid(corners: Array, colours: Array) -> Figure:
+    """An artist for axes in space: triangles (m, 3, 3), the nearest one at each pixel."""
+    from matplotlib.artist import Artist, allow_rasterization
+
+    def draw(self: Any, renderer: Any) -> None:
+        axes = self.axes
+        low = np.floor(axes.bbox.min).astype(int)
+        width, height = np.ceil(axes.bbox.max).astype(int) - low
+        ends = np.concatenate([corners, np.ones((*corners.shape[:2], 1))], axis=-1) @ axes.M.T
+        seen = ends[..., :3] / ends[..., 3:]
+        plane = axes.transData.transform(seen[..., :2].reshape(-1, 2)).reshape(-1, 3, 2) - low
+        pixels = np.concatenate([plane, seen[..., 2:]], axis=-1)
+        renderer.draw_image(renderer.new_gc(), *low, picture(pixels, colours, height, width))
+
+    rasterized: Any = allow_rasterization
+    kind: Any = type("Solid", (Artist,), {"draw": rasterized(draw)})
+    made = kind()
+    made.set(zorder=1.5, rasterized=True, in_layout=False)
+    return made
 
 
 def _shaded(corners: Array, rgba: Sequence[float]) -> Array:

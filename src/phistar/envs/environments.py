@@ -41,20 +41,41 @@ def _spaces(batch: TaskBatch) -> tuple[Box, Box]:
     return boxes[0], boxes[1]
 
 
+def _task(task: Task | str, options: Mapping[str, Any]) -> Task:
+    """A task with other fields, which Gymnasium may call by names of its own.
+
+    Raises:
+        ArgumentError: Pictures are asked for, or the length of an episode twice.
+    """
+    fields = dict(options)
+    if fields.pop("render_mode", None) is not None:
+        raise ArgumentError(
+            f"render_mode is {options['render_mode']!r}, and environments draw no pictures: leave "
+            "it out; env.simulator.view() shows the robots in a browser"
+        )
+    steps = fields.pop("max_episode_steps", None)
+    if steps is not None:
+        if "horizon" in fields:
+            raise ArgumentError("horizon and max_episode_steps are the same thing: give one")
+        fields["horizon"] = steps
+    return task_of(task, fields)
+
+
 class RobotEnv(gymnasium.Env):  # type: ignore[misc]
     """One robot with a task, as Gymnasium's ``Env``.
 
     Args:
         task: A ``Task``, or the name of a registered one, see ``phistar.envs.TASKS``.
         dtype: Of observations and actions: float32 or float64.
-        options: Other fields of the task, e.g. ``horizon=200``.
+        options: Other fields of the task, e.g. ``horizon=200``; Gymnasium calls that
+            ``max_episode_steps``.
     """
 
     metadata: Mapping[str, object] = {"render_modes": []}
     render_mode = None
 
     def __init__(self, task: Task | str, *, dtype: DTypeLike = np.float32, **options: Any) -> None:
-        self._batch = TaskBatch(task_of(task, options), 1, dtype, threads=1)
+        self._batch = TaskBatch(_task(task, options), 1, dtype, threads=1)
         self.observation_space, self.action_space = _spaces(self._batch)
         self._seeded = self._begun = self._over = False
 
@@ -110,7 +131,7 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
             ``reset(options={"reset_mask": mask})``.
         dtype: Of observations and actions: float32 or float64.
         threads: Of the simulator; by the work by default.
-        options: Other fields of the task.
+        options: Other fields of the task, as of ``RobotEnv``.
     """
 
     def __init__(
@@ -132,7 +153,7 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
                 f"autoreset_mode is {autoreset_mode!r}, expected one of {known}"
             ) from None
         self.metadata = {"render_modes": [], "autoreset_mode": self._mode}
-        self._batch = TaskBatch(task_of(task, options), num_envs, dtype, threads)
+        self._batch = TaskBatch(_task(task, options), num_envs, dtype, threads)
         self.single_observation_space, self.single_action_space = _spaces(self._batch)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -177,9 +198,11 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
             return np.asarray(self.np_random.integers(_MOST_SEEDS, size=self.num_envs))
         if isinstance(seed, int | np.integer):
             return np.arange(self.num_envs, dtype=np.uint64) + np.uint64(seed)
-        if len(seed) != self.num_envs or any(each is None for each in seed):
-            raise ArgumentError(f"seed has {len(seed)} entries, expected {self.num_envs} numbers")
-        return np.asarray(seed, dtype=np.uint64)
+        keys = np.asarray(seed)
+        if keys.shape != (self.num_envs,) or keys.dtype.kind not in "iu" or (keys < 0).any():
+            expected = f"a whole number, 0 or more, or {self.num_envs} of them"
+            raise ArgumentError(f"seed is {seed!r}, expected {expected}")
+        return keys.astype(np.uint64)
 
     def step(self, actions: ArrayLike) -> tuple[Array, Array, Array, Array, dict[str, object]]:
         """One step of all: observations, rewards, terminations, truncations, infos."""

@@ -23,6 +23,10 @@ SUSPICIOUS = 0.05
 """Mean share of the joints' forces that has to be unexplained before anything is tried."""
 CONVINCING = 0.6
 """A change must leave less than this part of what is unexplained now."""
+MOVED = 0.02
+"""Change of a joint's unexplained share from which on it has to do with a change of the log."""
+OTHER_UNITS = 30.0
+"""Forces that are so many times those of the robot's model, or its model so many times theirs."""
 ROUNDS = 5
 """Times that rows are weighted again."""
 MOST = 3
@@ -68,19 +72,53 @@ def doubts(robot: Robot, q: Array, v: Array, vdot: Array, tau: Array) -> tuple[s
             break
         trials = [(unexplained(robot, _changed(log, each)), each) for each in _changes(robot, log)]
         best, change = min(trials, key=lambda trial: float(trial[0].mean()))
-        if best.mean() > CONVINCING * left.mean():
+        if not _convincing(left, best):
             break
         found.append(
             f"{change.text}: the robot's model leaves {100 * left.mean():.0f} % of the joint "
             f"forces unexplained as the log is, and {100 * best.mean():.0f} % if that is put right"
         )
         log, left = _changed(log, change), best
+    scale = force_scale(robot, log)
+    if not 1.0 / OTHER_UNITS < scale < OTHER_UNITS:
+        found.append(
+            f"joint forces are {scale:.3g} times those of the robot's model; are they in N m and "
+            "N, and times in seconds?"
+        )
     if not found and left.mean() > 0.5:
         found.append(
             f"the robot's own model leaves {100 * left.mean():.0f} % of the joint forces "
             "unexplained; is this the log of another robot, or are its masses not yet known?"
         )
     return tuple(found)
+
+
+def _convincing(left: Array, best: Array) -> bool:
+    """Whether a change of the log explains far more, of all joints or of those it has to do with.
+
+    Joints that move so little that noise is all they have are explained by nothing.
+    """
+    moved = np.abs(left - best) > MOVED
+    if best.mean() <= CONVINCING * left.mean():
+        return True
+    gained = (left - best).mean() >= SUSPICIOUS
+    return bool(gained and best[moved].mean() <= CONVINCING * left[moved].mean())
+
+
+def force_scale(robot: Robot, log: Motion) -> float:
+    """How many times larger the forces of a log are than the model's: the median of the joints.
+
+    1 if no joint has a force that the model explains by half.
+    """
+    q, v, vdot, tau = log
+    modelled = robot.inverse_dynamics(q, v, vdot, on_error="nan")
+    known = (unexplained(robot, log) < 0.5) & np.isfinite(modelled).all(axis=0)
+    factors = [
+        _robust_left(_columns(modelled[:, j], v[:, j]), tau[:, j])[1][0]
+        for j in np.flatnonzero(known)
+    ]
+    pushing = [x for x in factors if x > 0.0]
+    return float(np.median(pushing)) if pushing else 1.0
 
 
 def unexplained(robot: Robot, log: Motion) -> Array:
@@ -106,14 +144,20 @@ def _left_of_joint(modelled: Array, v: Array, tau: Array) -> float:
     """Median size of a joint's force that its model, with a positive factor, and friction that
     takes energy leave unexplained; what would have the wrong sign is left out.
     """
-    friction, one = np.column_stack([v, np.sign(v)]), np.ones((len(v), 1))
-    left, factors = _robust_left(np.column_stack([modelled, friction, one]), tau)
+    columns = _columns(modelled, v)
+    friction, one = columns[:, 1:3], columns[:, 3:]
+    left, factors = _robust_left(columns, tau)
     pushes = factors[0] > 0.0
     brakes = float(np.sum(v * (friction @ factors[1:3]))) >= 0.0
     if pushes and brakes:
         return left
     kept = [x for x, good in ((modelled, pushes), (friction, brakes)) if good]
     return _robust_left(np.column_stack([*kept, one]), tau)[0]
+
+
+def _columns(modelled: Array, v: Array) -> Array:
+    """What a joint's force is made of: its model, damping, dry friction, an offset."""
+    return np.column_stack([modelled, v, np.sign(v), np.ones(len(v))])
 
 
 def _robust_left(columns: Array, wanted: Array) -> tuple[float, Array]:
@@ -143,6 +187,8 @@ def _changes(robot: Robot, log: Motion) -> Iterator[Change]:
             order[i], order[j] = j, i
             both = f"'{names[i]}' and '{names[j]}'"
             yield Change(f"{both} seem to be exchanged", order=tuple(order))
+            text = f"the motions of {both} seem to be exchanged"
+            yield Change(text, order=tuple(order), torque_order=tuple(order))
             yield Change(f"the forces of {both} seem to be exchanged", torque_order=tuple(order))
 
 

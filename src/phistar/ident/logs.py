@@ -176,7 +176,7 @@ def _refuse_degrees(robot: Robot, source: str, q: Array) -> None:
     for k in np.flatnonzero(_turning(robot) & (largest > DEGREES * bound)):
         raise ArgumentError(
             f"'{source}': '{robot.joint_names[k]}' reaches {largest[k]:.4g} rad, and its limit is "
-            f"{bound[k]:.4g} rad; are these degrees? degrees=True reads them so"
+            f"{bound[k]:.4g} rad; are these degrees? degrees=True (--degrees) reads them so"
         )
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from phistar.errors import ArgumentError
 from phistar.interop.array_values import Choice, Choices, V, added
 from phistar.scalar.trace.differentiated import derivative_name
 
@@ -48,6 +49,25 @@ class Field(Protocol[V]):
 
     def stack(self, entries: Sequence[V]) -> V:
         """Arrays (...) as (..., n)."""
+
+
+def no_derivative(name: str, on_loops: bool, more: str = "") -> ArgumentError:
+    """The error about a quantity that has no rule.
+
+    Args:
+        name: Of the quantity.
+        on_loops: Whether it is one of closed loops.
+        more: What else there is, for robots without them.
+    """
+    if on_loops:
+        return ArgumentError(
+            f"there is no derivative of {name} on closed loops: forward dynamics have two; "
+            "robot.discretize has the first of steps"
+        )
+    return ArgumentError(
+        f"there is no derivative of {name}: inverse and forward dynamics have two, matrices of "
+        f"them one{more}"
+    )
 
 
 Partials = list[list[V | None]]

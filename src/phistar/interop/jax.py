@@ -43,18 +43,17 @@ class JaxRobot(WrappedRobot["JaxArray"]):
 
     def _array(self, value: object, name: str) -> JaxArray:
         array = as_jax_array(value, name)
-        if str(array.dtype) not in REALS:
-            if array.dtype.kind in "biu":
-                return array.astype(jax().numpy.result_type(float))
-            if not (self.engine == "xla" and array.dtype.kind == "c"):
-                raise ArgumentError(
-                    f"{name} has dtype {array.dtype}; machine code computes in "
-                    f"{' and '.join(REALS)}: convert it, {name}.astype('float32')"
-                )
+        if str(array.dtype) not in REALS and self.engine != "xla":
+            raise ArgumentError(
+                f"{name} has dtype {array.dtype}; machine code computes with real numbers, "
+                f"{' and '.join(REALS)}: take wrap(robot, engine='xla') for complex ones"
+            )
         return array
 
     def _promoted(self, arrays: Mapping[str, JaxArray]) -> list[JaxArray]:
-        dtype = jax().numpy.result_type(*arrays.values())
+        # Numbers without axes, a length of time for example, have no precision of their own.
+        wide = [x for x in arrays.values() if x.ndim] or list(arrays.values())
+        dtype = jax().numpy.result_type(*wide)
         return [x.astype(dtype) for x in arrays.values()]
 
 

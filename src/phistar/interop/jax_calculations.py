@@ -14,7 +14,6 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.backends.jax.package import jax
-from phistar.errors import ArgumentError
 from phistar.interop import derivative_rules as rules
 from phistar.interop.array_values import Choice, added
 from phistar.interop.jax_primitives import (
@@ -131,9 +130,10 @@ class JaxCalculation:
             return self._pushed(arrays, moved)
         rule = self.made.rule
         if rule is None:
-            raise ArgumentError(
-                f"there is no derivative of {self.name}: inverse and forward dynamics have two, "
-                "matrices of them one; wrap(robot, engine='xla') has all that JAX makes"
+            raise rules.no_derivative(
+                self.name,
+                self.made.on_loops,
+                "; wrap(robot, engine='xla') has all that JAX makes",
             )
         values, partials = rule(self.field, self.name, self.made.choices, arrays)
         changes = []

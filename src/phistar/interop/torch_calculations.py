@@ -21,7 +21,7 @@ import numpy as np
 from phistar.arrays import Array
 from phistar.errors import ArgumentError
 from phistar.interop.array_values import Choice, Choices
-from phistar.interop.derivative_rules import Derived
+from phistar.interop.derivative_rules import Derived, no_derivative
 from phistar.interop.package_field import PackageField
 from phistar.interop.product_rules import PULLS, PUSHES
 from phistar.interop.quantities import Calculation
@@ -170,10 +170,7 @@ class TorchCalculation:
     def _matrices(self, tensors: Sequence[Tensor]) -> Derived[Tensor]:
         rule = self.made.rule
         if rule is None:
-            raise ArgumentError(
-                f"there is no derivative of {self.made.name}: inverse and forward dynamics have "
-                "two, matrices of them one"
-            )
+            raise no_derivative(self.made.name, self.made.on_loops)
         return rule(self.field, self.made.name, self.made.choices, tuple(tensors))
 
     def _tangent(self, argument: int, x: Tensor, change: Tensor) -> Tensor:

@@ -323,7 +323,8 @@ def _check_rotations(rotations: Array, label: str) -> None:
     )
     if not sound.all():
         index = tuple(int(i) for i in np.argwhere(~sound)[0])
+        where = f" of sample {list(index)}" if index else ""
         raise ArgumentError(
-            f"target '{label}': the rotation of sample {list(index)} is "
+            f"target '{label}': the rotation{where} is "
             f"{rotations[index].tolist()}, expected an orthonormal matrix of determinant 1"
         )

@@ -154,7 +154,11 @@ class LoadReport:
 
     def counts(self) -> str:
         """Number of elements of each kind, on one line."""
-        kinds = ((n, kind.removesuffix("s") if n == 1 else kind) for kind, n in self.read.items())
+        singular = {"meshes": "mesh"}
+        kinds = (
+            (n, singular.get(kind, kind.removesuffix("s")) if n == 1 else kind)
+            for kind, n in self.read.items()
+        )
         return ", ".join(f"{n} {kind}" for n, kind in kinds)
 
     def sections(self) -> dict[str, list[Entry]]:

@@ -70,8 +70,8 @@ def assemble(
         if not missing.size:
             break
         spread = 0.3 * (1 + attempt % 4)
-        step = rng.normal(size=(missing.size, model.nv)) * spread * free
-        step *= loop_system(model).column_scale
+        # The same for all samples, so that none depends on the others.
+        step = rng.normal(size=model.nv) * spread * free * loop_system(model).column_scale
         tried, left = _descend(model, integrate_unchecked(model, flat[missing], step), free)
         better = left < error[missing]
         found[missing[better]], error[missing[better]] = tried[better], left[better]
@@ -120,19 +120,20 @@ def _size_of(system: LoopSystem, error: Array) -> Array:
 
 
 def _descend(model: Model, q: Array, free: Array) -> tuple[Array, Array]:
-    """Configurations (B, nq) after Levenberg-Marquardt, then Newton, and their errors (B,)."""
+    """Configurations (B, nq) after Levenberg-Marquardt, then Newton, and their errors (B,).
+
+    Each sample goes its own way, however long the others take.
+    """
     q = np.array(q)
     system = loop_system(model)
     at = rows_at(model, q)
     # Rows may not exist somewhere: a rod whose ends coincide has no direction.
     exist = np.isfinite(at.L).all(axis=(-1, -2))
     error = np.where(exist, _size_of(system, at.error), np.inf)
-    for method in (_levenberg, _newton):
-        left = np.flatnonzero((error > CLOSED_TOLERANCE) & exist)
+    for method, enough in ((_levenberg, CLOSED_TOLERANCE), (_newton, ASSEMBLED_TOLERANCE)):
+        left = np.flatnonzero((error > enough) & exist)
         if left.size:
             q[left], error[left] = method(model, q[left], free)
-        if (error[exist] <= ASSEMBLED_TOLERANCE).all():
-            break
     return q, error
 
 
@@ -142,6 +143,7 @@ def _levenberg(model: Model, q: Array, free: Array) -> tuple[Array, Array]:
     at = rows_at(model, q)
     error = _size_of(system, at.error)
     damping = np.full(len(q), 1e-3)
+    done = np.zeros(len(q), dtype=bool)
     for _ in range(MAX_ITERATIONS):
         rows = system.scaled(at.L) * free
         e = system.row_scale * at.error
@@ -154,7 +156,7 @@ def _levenberg(model: Model, q: Array, free: Array) -> tuple[Array, Array]:
         gain = (error**2 - left**2) / np.maximum(
             error**2 - (predicted * predicted).sum(axis=-1), 1e-300
         )
-        good = left < error
+        good = (left < error) & ~done
         damping = np.where(good & (gain > 0.75), damping * 0.1, damping)
         damping = np.where(~good | (gain < 0.25), damping * 4.0, damping)
         damping = np.clip(damping, 1e-16, 1e6)
@@ -162,9 +164,10 @@ def _levenberg(model: Model, q: Array, free: Array) -> tuple[Array, Array]:
         stalled = (error - left <= 1e-3 * error) & (error <= CLOSED_TOLERANCE * 100)
         q = np.where(moved, tried, q)
         error = np.where(good, left, error)
-        at = rows_at(model, q)
-        if ((error <= CLOSED_TOLERANCE) | stalled).all():
+        done |= (error <= CLOSED_TOLERANCE) | stalled
+        if done.all():
             break
+        at = rows_at(model, q)
     return q, error
 
 
@@ -185,6 +188,7 @@ def _newton(model: Model, q: Array, free: Array) -> tuple[Array, Array]:
     system = loop_system(model)
     at = rows_at(model, q)
     error = _size_of(system, at.error)
+    done = np.zeros(len(q), dtype=bool)
     for _ in range(MAX_ITERATIONS):
         rows = system.scaled(at.L) * free
         e = system.row_scale * at.error
@@ -192,7 +196,7 @@ def _newton(model: Model, q: Array, free: Array) -> tuple[Array, Array]:
         longest = np.abs(step).max(axis=-1, initial=0.0)
         step *= np.minimum(1.0, MAX_STEP / np.maximum(longest, 1e-300))[:, None]
         fraction = np.ones(len(q))
-        waiting = np.ones(len(q), dtype=bool)
+        waiting = ~done
         while waiting.any() and fraction.min() > _SHORTEST:
             tried = integrate_unchecked(model, q, fraction[:, None] * step * system.column_scale)
             left = _size_of(system, rows_at(model, tried).error)
@@ -200,7 +204,8 @@ def _newton(model: Model, q: Array, free: Array) -> tuple[Array, Array]:
             q, error = np.where(good[:, None], tried, q), np.where(good, left, error)
             waiting &= ~good
             fraction = np.where(waiting, fraction / 2, fraction)
-        if waiting.all() or (error <= CLOSED_TOLERANCE).all():
+        done |= waiting | (error <= CLOSED_TOLERANCE)
+        if done.all():
             break
         at = rows_at(model, q)
     return q, error
@@ -273,11 +278,12 @@ def nearest_configuration(
     system = loop_system(model)
     for _ in range(iterations):
         at = held.placed(model, rows_at(model, q))
-        size = _size_of(system, at.error)
-        if (size <= CLOSED_TOLERANCE).all():
+        left = ~(_size_of(system, at.error) <= CLOSED_TOLERANCE)
+        if not left.any():
             break
         step = _metric_step(model, q, at.L, np.where(system.holonomic, at.error, 0.0), rank)
-        q = integrate_unchecked(model, q, -step)
+        # What is closed stays, however long the others take.
+        q = np.where(left[..., None], integrate_unchecked(model, q, -step), q)
     return q
 
 

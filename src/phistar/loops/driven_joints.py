@@ -104,7 +104,8 @@ def _driven(
     scale = np.concatenate([system.row_scale, 1.0 / system.column_scale[entries]])
     scaled = scale[:, None] * rows * system.column_scale
     values = np.linalg.svd(scaled, compute_uv=False)
-    rank = int((values > RANK_TOLERANCE * values[..., :1]).sum(axis=-1).max())
+    ranks = (values > RANK_TOLERANCE * values[..., :1]).sum(axis=-1)
+    rank = int(ranks.max()) if ranks.size else problem.rank + len(entries)
     problem = replace(problem, tau=np.where(free > 0.0, problem.tau, 0.0))
     mass, force = problem.mass_and_force()
     factor = factored(rows, rank)

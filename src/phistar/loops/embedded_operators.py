@@ -15,7 +15,7 @@ import numpy as np
 
 from phistar import dynamics
 from phistar.arguments import checked_state
-from phistar.arrays import Array
+from phistar.arrays import Array, as_vectors
 from phistar.diagonal.roots import ROOTS
 from phistar.errors import ArgumentError, pluralize
 from phistar.linear import LinearOperator, VectorMap
@@ -252,14 +252,10 @@ def _adjoint(x: Array) -> Array:
 
 def _unflat(apply: VectorMap) -> VectorMap:
     """Takes (..., bodies * 6)."""
-    return lambda x: apply(x.reshape(*x.shape[:-1], -1, 6))
+    return lambda x: apply(x.reshape(*x.shape[:-1], x.shape[-1] // 6, 6))
 
 
 def _flat(apply: VectorMap) -> VectorMap:
     """Gives (..., bodies * 6)."""
 
-    def flattened(x: Array) -> Array:
-        found = apply(x)
-        return found.reshape(*found.shape[:-2], -1)
-
-    return flattened
+    return lambda x: as_vectors(apply(x))

@@ -231,7 +231,7 @@ def _least_norm(drive: Array, right: Array) -> tuple[Array, Array, Array]:
         return np.zeros((*batch, actuators)), np.array(right), squeeze
     U, S, Vt = np.linalg.svd(drive)
     kept = RANK_TOLERANCE * S[..., :1] < S
-    count = int(kept.sum(axis=-1).min())
+    count = int(kept.sum(axis=-1).min(initial=kept.shape[-1]))
     inner = (np.swapaxes(U, -1, -2) @ right[..., None])[..., 0][..., : S.shape[-1]]
     inner = np.where(kept, inner / np.where(kept, S, 1.0), 0.0)
     V = np.swapaxes(Vt, -1, -2)

@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from phistar.arguments import check_shapes, require_time
-from phistar.arrays import Array, DType
+from phistar.arrays import Array, DType, as_vectors
 from phistar.compile import chained_entry, run_traced_results, traced_executable
 from phistar.derivatives.discrete import Discretization
 from phistar.derivatives.first import (
@@ -31,7 +31,7 @@ from phistar.derivatives.first import (
 from phistar.derivatives.lie_jacobians import right_jacobian, step_adjoint
 from phistar.errors import UnknownNameError
 from phistar.loops.apart import ApartError, each_its_way
-from phistar.loops.assembly import usual_rank
+from phistar.loops.assembly import assemble, usual_rank
 from phistar.loops.constrained_dynamics import (
     NOT_HELD,
     Held,
@@ -45,7 +45,7 @@ from phistar.loops.rank import Factored, factored
 from phistar.loops.routes import LoopProblem, accelerations, solve_saddle
 from phistar.loops.system import LoopSystem, loop_system, rows_at, tangents_at
 from phistar.loops.traced_rows import PRECISIONS, linearization_key, live_rows, step_rates_key
-from phistar.model.configuration import Coordinates, integrate_unchecked
+from phistar.model.configuration import Coordinates, integrate_unchecked, neutral
 from phistar.model.loop_kinds import LOOP_KINDS, LowerPair, wrench_columns
 from phistar.model.model import Model
 from phistar.model.model_cache import entries
@@ -155,11 +155,15 @@ class LoopLinearization(Linearization):
         return np.swapaxes(pushed[..., 0].imag / COMPLEX_STEP, -1, -2)
 
     def reduced(self) -> ReducedLinearization:
-        """The linearization in independent coordinates; they are chosen at the first sample."""
+        """The linearization in independent coordinates.
+
+        They are chosen at the first sample, without any at the neutral configuration assembled.
+        """
         model = self.model
         system = loop_system(model)
         L = rows_at(model, self.q).L
-        first = L.reshape(-1, *L.shape[-2:])[0]
+        at = L if L.size else rows_at(model, assemble(model, neutral(model))).L
+        first = at.reshape(-1, *L.shape[-2:])[0]
         dependent = dependent_columns(system, first, self.rank)
         entries = independent_of(dependent, model.nv)
         nothing = np.zeros(L.shape[:-1])
@@ -401,8 +405,7 @@ def _step_by_code(
     if wrenches is not None:
         turned = _pushing_changes(model, arrays["q"], wrenches)
         rates["change_q"] = rates["change_q"] + rates["change_tau"] @ turned
-    matrices = (rates[name] for name in ("change_q", "change_v", "change_tau"))
-    rows = (x.reshape(*x.shape[:-2], -1) for x in matrices)
+    rows = (as_vectors(rates[name]) for name in ("change_q", "change_v", "change_tau"))
     step = ("loop_discretization",)
     ahead = run_traced_results(model, step, arrays["q"], arrays["v"], time, rates["vdot"], *rows)
     if ahead is None:

@@ -34,6 +34,7 @@ from phistar.loops import (
     driven_joints,
     inverse,
     linearization,
+    operational,
     second_derivatives,
 )
 from phistar.loops import minimal as minimal_coordinates
@@ -142,16 +143,21 @@ class Constrained:
         (at,) = checked_state(self.model, q=q)
         return _named(self.model, rows_at(self.model, at).L, 1)
 
-    def assemble(self, q: Coordinates, *, fixed: Sequence[str] = ()) -> Array:
+    def assemble(
+        self, q: Coordinates, *, fixed: Sequence[str] = (), on_error: str = "raise"
+    ) -> Array:
         """A configuration (..., nq) on the loops, near the given one.
 
         Args:
             q: (..., nq).
             fixed: Names of joints that stay where they are.
+            on_error: ``"raise"``, or ``"nan"``: samples that cannot be closed become NaN.
 
         Raises:
             LoopOpenError: Loops of a sample cannot be closed from there.
         """
+        if on_error != "raise":
+            return self._nan_where_bad(on_error, partial(self.assemble, fixed=fixed), {"q": q})
         return assembly.assemble(self.model, q, fixed)
 
     def project(
@@ -160,6 +166,7 @@ class Constrained:
         v: Coordinates | None = None,
         *,
         constraints: Sequence[Constraint] | None = None,
+        on_error: str = "raise",
     ) -> Any:
         """The state (q, v) on the loops nearest to the given one in the mass metric.
 
@@ -171,12 +178,16 @@ class Constrained:
             v: (..., nv).
             constraints: More constraints, for this call: ``Prescribed`` gives the state the
                 velocity, and the position if it has one, with which a simulation starts.
+            on_error: ``"raise"``, or ``"nan"``: samples that cannot be closed become NaN.
 
         Raises:
             LoopOpenError: Loops of a sample cannot be closed from there.
         """
         if constraints is not None:
-            return self._for_call(constraints).project(q, v)
+            return self._for_call(constraints).project(q, v, on_error=on_error)
+        if on_error != "raise":
+            given = {"q": q} if v is None else {"q": q, "v": v}
+            return self._nan_where_bad(on_error, self.project, given)
         return assembly.project(self.model, q, v, self._held)
 
     def mobility(self, q: Coordinates) -> Mobility:
@@ -249,6 +260,7 @@ class Constrained:
         constraints: Sequence[Constraint] | None = None,
         allow_residual: bool = False,
         passive: Passive = False,
+        on_error: str = "raise",
     ) -> ConstrainedInverse:
         """Efforts of actuators that give the accelerations ``vdot`` on the loops.
 
@@ -266,6 +278,7 @@ class Constrained:
             allow_residual: Give the nearest efforts if the actuators cannot drive the motion.
             passive: As in ``inverse_dynamics``: forces of the joints themselves that the efforts
                 make up for.
+            on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
 
         Raises:
             UnderactuatedError: The actuators cannot give this acceleration; it names the motion.
@@ -274,8 +287,14 @@ class Constrained:
         if constraints is not None:
             return self._for_call(constraints).constrained_inverse_dynamics(  # type: ignore[no-any-return]
                 q, v, vdot, actuated=actuated, forces=forces, reference=reference,
+                allow_residual=allow_residual, passive=passive, on_error=on_error,
+            )  # fmt: skip
+        if on_error != "raise":
+            call = partial(
+                self.constrained_inverse_dynamics, actuated=actuated, reference=reference,
                 allow_residual=allow_residual, passive=passive,
             )  # fmt: skip
+            return self._nan_where_bad(on_error, call, {"q": q, "v": v, "vdot": vdot}, forces)
         wrenches = check_wrenches(self.model, q, forces, reference)
         return inverse.constrained_inverse_dynamics(
             self.model,
@@ -428,6 +447,7 @@ class ClosesLoops(Constrained):
         rows: Sequence[str] | None = None,
         columns: Sequence[str] | None = None,
         on_error: str = "raise",
+        constraints: Sequence[Constraint] | None = None,
     ) -> LoopLinearization:
         """Accelerations on the loops and their derivatives; ``.reduced()`` in minimal coordinates.
 
@@ -441,7 +461,13 @@ class ClosesLoops(Constrained):
             passive: As of a tree.
             wrt, rows, columns: Not with loops, where the whole is needed on the way.
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
+            constraints: More constraints, for this call.
         """
+        if constraints is not None:
+            return self._for_call(constraints).linearize(  # type: ignore[no-any-return]
+                q, v, tau, forces=forces, reference=reference, method=method, passive=passive,
+                wrt=wrt, rows=rows, columns=columns, on_error=on_error,
+            )  # fmt: skip
         if not (wrt is None and rows is None and columns is None):
             raise ArgumentError(
                 "parts of a linearization are those of trees; with loops leave wrt, rows and "
@@ -736,6 +762,31 @@ class ClosesLoops(Constrained):
         (push,) = checked_state(self.model, v=tau)
         tree = loop_system(self.model).tree
         return diagonal_forward_dynamics(tree, q, zeta, push + at.joint_forces, wrenches)
+
+    def operational_inertia(
+        self,
+        q: Coordinates,
+        frames: Sequence[str],
+        *,
+        reference: str = "local",
+        damping: float = 0.0,
+        on_error: str = "raise",
+    ) -> Array:
+        """Inertia (..., 6m, 6m) that m frames show to forces on them while the loops hold.
+
+        The inverse of JX(X*𝓜X)⁻¹X*J*, X the motions on the loops; arguments as of a tree.
+
+        Raises:
+            LoopOpenError: A configuration is not on the loops.
+            SingularPoseError: The frames cannot move in every direction there.
+            ArgumentError: They cannot anywhere: the loops leave them too few ways to move.
+        """
+        if on_error != "raise":
+            call = partial(
+                self.operational_inertia, frames=frames, reference=reference, damping=damping
+            )
+            return self._nan_where_bad(on_error, call, {"q": q})
+        return operational.operational_inertia(self.model, q, frames, reference, damping)
 
     def hvp(
         self,

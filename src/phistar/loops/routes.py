@@ -53,6 +53,7 @@ class LoopProblem:
         rows: Rows and rates there.
         rank: How many are independent.
         c: (..., rows), what Lv̇ has to be.
+        added: (..., nv) more inertia of joints; dense ways know it.
     """
 
     model: Model
@@ -63,6 +64,7 @@ class LoopProblem:
     rows: LoopMotion
     rank: int
     c: Array
+    added: Array | None = None
 
     @property
     def system(self) -> LoopSystem:
@@ -73,7 +75,10 @@ class LoopProblem:
         """𝓜 and τ - 𝒞 of the tree."""
         tree = self.system.tree
         bias = dynamics.bias_force(tree, self.q, self.v, self.wrenches)
-        return dynamics.mass_matrix(tree, self.q), self.tau - bias
+        mass = dynamics.mass_matrix(tree, self.q)
+        if self.added is not None:
+            mass = mass + self.added[..., None] * np.eye(self.model.nv)
+        return mass, self.tau - bias
 
     def chosen(self) -> tuple[Array, Array]:
         """Independent rows of L, and of c."""
@@ -172,11 +177,15 @@ def _by_proximal(problem: LoopProblem) -> Array:
     mean = np.trace(delta, axis1=-2, axis2=-1)[..., None, None] / m
     damped = delta + PROXIMAL_DAMPING * mean * np.eye(m)
     multipliers = np.zeros_like(wanted)
+    done: Array = np.zeros(wanted.shape[:-1], dtype=bool)
     for _ in range(MAX_PROXIMAL_ITERATIONS):
         pull = PROXIMAL_DAMPING * mean[..., 0] * multipliers
-        multipliers = dynamics.solve(damped, wanted + pull)
+        found = dynamics.solve(damped, wanted + pull)
+        # What is exact enough stays, however long the others take.
+        multipliers = np.where(done[..., None], multipliers, found)
         left = np.abs(matvec(delta, multipliers) - wanted).max(axis=-1)
-        if (left <= PROXIMAL_TOLERANCE * np.abs(wanted).max(axis=-1)).all():
+        done = done | (left <= PROXIMAL_TOLERANCE * np.abs(wanted).max(axis=-1))
+        if done.all():
             return np.asarray(free + matvec(carried, multipliers))
     raise ArgumentError(
         f"method 'proximal' does not converge for robot '{problem.model.name}': its loops are "
@@ -259,7 +268,7 @@ def accelerations(problem: LoopProblem, method: str = "auto") -> Array:
         LoopError: The method is one of trees.
     """
     if method == "auto":
-        method = cheapest_route(problem.model)
+        method = "null" if problem.added is not None else cheapest_route(problem.model)
     elif method == "parallel":
         loops = problem.system.loops
         raise LoopError(problem.model.name, "method='parallel'", loops, TREE_CURE)

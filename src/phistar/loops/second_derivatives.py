@@ -13,6 +13,7 @@ loops the derivatives are those of the rows that were kept.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -79,7 +80,7 @@ class _Solved:
     def rows(self, x: Array, tail: int = 1) -> Array:
         """The rows (..., rank, n) that were kept of (..., rows, n); or with more axes behind."""
         last = x.shape[x.ndim - tail :]
-        flat = x.reshape(*x.shape[: x.ndim - tail], -1)
+        flat = x.reshape(*x.shape[: x.ndim - tail], math.prod(last))
         batch = np.broadcast_shapes(flat.shape[:-2], self.kept.shape[:-1])
         kept = np.broadcast_to(self.kept, (*batch, self.kept.shape[-1]))
         found = take_rows(np.broadcast_to(flat, (*batch, *flat.shape[-2:])), kept)

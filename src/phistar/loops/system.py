@@ -13,7 +13,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from phistar.arrays import Array
+from phistar.arrays import Array, as_vectors
 from phistar.compile import traced_results
 from phistar.errors import ArgumentError
 from phistar.loops.long_chains import chain_results, long_chains
@@ -243,7 +243,7 @@ def _errors(model: Model, system: LoopSystem, q: Array, relative: Array) -> Arra
     result = np.zeros((*batch, system.count), np.result_type(q, relative))
     for loop, numbers, places in system.alike:
         found = LOOP_KINDS[loop.kind].error(loop, relative[..., numbers, :, :])
-        result[..., places] = found.reshape(*found.shape[:-2], -1)
+        result[..., places] = as_vectors(found)
     for coupling, rows in system.couplings():
         result[..., rows.start] = _coupling_error(model, coupling, q)
     return result

@@ -138,11 +138,16 @@ def loop_bias(turning_rotors: bool) -> Kernel:
 
 
 def loop_tracer(
-    model: Model, precision: str, held: tuple[str, ...] = (), regular: bool = False
+    model: Model,
+    precision: str,
+    held: tuple[str, ...] = (),
+    regular: bool = False,
+    added: Mapping[int, int] | None = None,
 ) -> LoopTracer:
     """Args:
     model, precision, held: The robot, and what counts as on the loops.
     regular: Whether rows may be solved early (``early_rows``), with no results on straight legs.
+    added: Joints with more inertia, which programs read, see ``TracedLinks``.
     """
     from phistar.scalar.lower import LoweringOptions, to_unrolled
     from phistar.scalar.trace.loop_programs import loop_closure
@@ -156,6 +161,7 @@ def loop_tracer(
         model,
         absent,
         options=LoweringOptions(regroup=True),
+        added=added,
     )
     scales = RowScales(
         system.row_scale,
@@ -187,6 +193,7 @@ def loop_tracer(
             {each.row: each.link for each in early},
             {each.row: least * each.mobility for each in early},
         ),
+        added,
     )
 
 
@@ -264,12 +271,16 @@ def _inverse_mass_matrix(tree: Model) -> Unrolled:
     return found.unrolled(frozenset(OPTIONAL_INPUTS))
 
 
-def anywhere_programs(model: Model) -> tuple[Unrolled, Unrolled]:
-    """Dynamics that does not look whether states are on the loops, and projection."""
-    from phistar.scalar.trace.loop_dynamics import loop_dynamics, loop_projection
+def anywhere_dynamics(model: Model, heavier: tuple[str, ...] = ()) -> Unrolled:
+    """Dynamics that does not look whether states are on the loops.
 
-    tracer = loop_tracer(model, ANYWHERE)
-    return loop_dynamics(tracer, guarded=False), loop_projection(tracer)
+    ``heavier``: springs and dampers at the end of a step, whose joint inertia the program reads.
+    """
+    from phistar.scalar.trace.implicit_programs import added_entries
+    from phistar.scalar.trace.loop_dynamics import loop_dynamics
+
+    added = added_entries(model, heavier) if heavier else None
+    return loop_dynamics(loop_tracer(model, ANYWHERE, added=added), guarded=False)
 
 
 def _projection(model: Model) -> Unrolled:

@@ -11,6 +11,10 @@ from phistar.robot import Robot
 
 MOST_ROWS = 200
 """Rows of a table; more are counted."""
+NO_BREAK = "\u00a0"
+"""Between a number and its unit."""
+EFFORT_UNITS = {"rad": f"N{NO_BREAK}m", "m": "N"}
+"""Of a joint's force, by the unit of its coordinate."""
 
 
 def model_card(robot: Robot) -> str:
@@ -73,15 +77,17 @@ def _joints(robot: Robot) -> list[tuple[str, ...]]:
         unit = kind.q_units[0] if kind.nq == 1 else ""
         span = "free"
         if kind.nq == 1 and any(map(math.isfinite, (limits.lower[0], limits.upper[0]))):
-            span = f"{limits.lower[0]:.4g} … {limits.upper[0]:.4g} {unit}"
-        speed, effort = (_least(x) for x in (limits.velocity, limits.effort))
+            span = f"{limits.lower[0]:.4g} … {limits.upper[0]:.4g} {unit}".replace(" ", NO_BREAK)
+        units = {each for each in kind.q_units if each}
+        speed = _least(limits.velocity, "/".join([*units, "s"]) if len(units) == 1 else "")
+        effort = _least(limits.effort, EFFORT_UNITS[unit] if kind.nq == 1 else "")
         rows.append((name, joint.kind, span, speed, effort))
     return rows
 
 
-def _least(values: tuple[float, ...]) -> str:
+def _least(values: tuple[float, ...], unit: str) -> str:
     finite = [x for x in values if math.isfinite(x)]
-    return f"{min(finite):.4g}" if finite else "unlimited"
+    return f"{min(finite):.4g}{NO_BREAK}{unit}".rstrip() if finite else "unlimited"
 
 
 def _masses(robot: Robot) -> list[tuple[str, ...]]:

@@ -8,6 +8,7 @@ import io
 import numpy as np
 
 from phistar.drawing.figures import motion_figure
+from phistar.report.model_card import NO_BREAK
 from phistar.reprs import html_folded, html_picture, html_table
 from phistar.robot import Robot
 from phistar.sim import Simulation
@@ -21,7 +22,9 @@ def motion_section(robot: Robot, sim: Simulation) -> str:
     return "".join(
         (
             _picture(sim),
-            html_folded("energy and momentum", sim.drift(), is_open=True),
+            "<h3>Energy and momentum</h3>",
+            html_table(("", "at first", "at last", "change"), _energies(robot, sim)),
+            html_folded("what this motion conserves", sim.drift(), is_open=True),
             "<h3>Ranges</h3>",
             html_table(("joint", "from", "to", "fastest", "within limits"), _ranges(robot, sim)),
         )
@@ -32,6 +35,20 @@ def _picture(sim: Simulation) -> str:
     file = io.BytesIO()
     motion_figure(sim).savefig(file, format="svg")
     return html_picture(file.getvalue(), "joints, speed and energy over time")
+
+
+def _energies(robot: Robot, sim: Simulation) -> list[tuple[str, ...]]:
+    """Kinetic, potential and total energy [J] of the first sample."""
+    first = (0,) * (sim.q.ndim - 2)
+    ends = [(sim.q[(k, *first)], sim.v[(k, *first)]) for k in (0, -1)]
+    total = [float(sim.energy()[(k, *first)]) for k in (0, -1)]
+    kinetic = [float(robot.kinetic_energy(q, v)) for q, v in ends]
+    potential = [x - y for x, y in zip(total, kinetic, strict=True)]
+    rows = {"kinetic": kinetic, "potential": potential, "total": total}
+    return [
+        (name, *(f"{x:.6g} J" for x in (*values, values[1] - values[0])))
+        for name, values in rows.items()
+    ]
 
 
 def _ranges(robot: Robot, sim: Simulation) -> list[tuple[str, ...]]:
@@ -49,10 +66,12 @@ def _ranges(robot: Robot, sim: Simulation) -> list[tuple[str, ...]]:
             *(["speed"] if fast > limits.velocity[0] else []),
         ]
         kept = f"no: {' and '.join(over)}" if over else "yes"
-        rows.append((name, *(_number(x) for x in (low, high, fast)), kept))
+        unit = joint.joint_kind.q_units[0]
+        spans = (_number(low, unit), _number(high, unit), _number(fast, f"{unit}/s"))
+        rows.append((name, *spans, kept))
     return rows
 
 
-def _number(x: float) -> str:
-    """Four digits; what rounding leaves of zero is zero."""
-    return f"{x if abs(x) > NOISE else 0.0:.4g}"
+def _number(x: float, unit: str) -> str:
+    """Four digits and a unit; what rounding leaves of zero is zero."""
+    return f"{x if abs(x) > NOISE else 0.0:.4g}{NO_BREAK}{unit}"

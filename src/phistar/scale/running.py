@@ -146,7 +146,8 @@ def run(
         store.check_identity(identity)
     elif Path(path).exists() and not overwrite:
         raise ArgumentError(
-            f"{path!r} exists; resume=True goes on with it, overwrite=True replaces it"
+            f"{path!r} exists; resume=True (--resume) goes on with it, "
+            "overwrite=True (--overwrite) replaces it"
         )
     else:
         _refuse_to_remove(path)

@@ -17,7 +17,6 @@ from phistar.compile import RequestKey, joint_map, traced_executable
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_for_equal_models
 from phistar.scalar.trace.state_update import (
-    JointOffsets,
     StateUpdate,
     joint_offsets,
     own_joint_offsets,
@@ -62,8 +61,6 @@ class CompiledStepper(Stepper):
         self._is_euclidean = is_euclidean(model)
         # Traced programs are in the robot's own coordinates, all others in body order.
         self._in_own_coordinates = program.is_traced or self.joints.is_identity
-        offsets = own_joint_offsets if program.is_traced else joint_offsets
-        self._joint_offsets = offsets(model)
         self._wait_for_optimised = is_patient(model, options)
         self._law = options.law
         calls = self._calls(options.scheme)
@@ -137,7 +134,7 @@ class CompiledStepper(Stepper):
         read += [f"a{stage}" for stage, _ in update.rate_weights]
         written = (f"q{instruction.stage}", f"x{instruction.stage}") if instruction.stage else end
         return StepCall(
-            update_kernel(self._model, self._joint_offsets, update, self._real),
+            update_kernel(self._model, self._program.is_traced, update, self._real),
             tuple(read),
             written,
         )
@@ -246,13 +243,12 @@ def _reads_wrenches(model: Model, program: RatePrograms, options: SteppingOption
 
 
 @cached_for_equal_models(most=64)
-def update_kernel(
-    model: Model, joints: tuple[JointOffsets, ...], update: StateUpdate, real: str
-) -> MachineKernel:
-    """The kernel of an update of a robot's joints."""
+def update_kernel(model: Model, own: bool, update: StateUpdate, real: str) -> MachineKernel:
+    """The kernel of an update of a robot's joints, in their ``own`` order or that of the bodies."""
     from phistar.backends.llvm.run.key import compiler_digest
     from phistar.backends.llvm.run.tiers import TieredKernel
 
+    joints = own_joint_offsets(model) if own else joint_offsets(model)
     kinds = [(s.kind.name, s.kind.behaviour(), s.q, s.v) for s in joints]
     text = "\n".join([compiler_digest(), "update", repr(kinds)])
     name = hashlib.sha256(f"{text}\n{update!r}".encode()).hexdigest()

@@ -43,6 +43,11 @@ MAX_ITERATIONS = 60
 SETTLING_ITERATIONS = 4
 """Iterations after which a relative change above one half counts as divergence."""
 
+ENERGY_ROUNDINGS = 8.0
+"""Roundings of weight times distance by which a difference of potential energies may be off. Work
+of gravity that is missing by no more is none; near rest η is not known better than this over η.
+"""
+
 MIN_RELATIVE_SQUARE = 1e-12
 """η_m*η_m below this fraction of the change in a step gives no direction for the correction."""
 
@@ -107,10 +112,12 @@ class ConservingStepper(NumpyLoop):
         v, middle = guess
         change, done = np.full(len(q), np.inf), lost.copy()
         end_q, end_eta, end_potential = q, eta, potential
+        kept: tuple[Array, ...] | None = None
+        noise = self._energy_noise(q)
         for k in range(MAX_ITERATIONS):
             lost |= diverged_samples(v, middle)
             if k > SETTLING_ITERATIONS:
-                lost |= ~(change < 0.5)
+                lost |= ~(change < 0.5) & ~done
             if lost.all():
                 break
             if lost.any():
@@ -125,11 +132,18 @@ class ConservingStepper(NumpyLoop):
             end_q = integrate_unchecked(self.model, q, dt * next_v)
             end_potential = self._potential_energy(end_q)
             missing = end_potential - potential - dt * (next_v * gravity_force).sum(axis=-1)
+            missing = np.where(np.abs(missing) > noise, missing, 0.0)
             end_eta = eta + dt * (net - coriolis) - _gravity_correction(middle, missing, dt * net)
             previous, last = (middle, v), change
             middle, v = (eta + end_eta) / 2, next_v
             change = np.maximum(_change(middle, previous[0]), _change(v, previous[1]))
-            stalled = (change <= STALL_TOLERANCE) & (change >= last / 2)
+            unsure = noise / np.maximum((middle * middle).sum(axis=-1), np.finfo(float).tiny)
+            stalled = (change <= np.maximum(STALL_TOLERANCE, unsure)) & (change >= last / 2)
+            # What has settled stays, however long the others take.
+            now: tuple[Array, ...] = end_q, end_eta, end_potential, v, middle
+            if kept is not None:
+                now = tuple(_chosen(done, old, new) for old, new in zip(kept, now, strict=True))
+            kept = end_q, end_eta, end_potential, v, middle = now
             done |= (change <= ITERATION_TOLERANCE) | stalled | lost
             if done.all():
                 break
@@ -147,7 +161,25 @@ class ConservingStepper(NumpyLoop):
         if mass == 0.0 or not self.model.gravity.any():
             return np.zeros(len(q))
         center = center_of_mass(self.model, q, fixed=False)
-        return np.asarray(-mass * center @ self.model.gravity)
+        # Not @, whose order of terms depends on the batch.
+        return np.asarray(-mass * (center * self.model.gravity).sum(axis=-1))
+
+    def _energy_noise(self, q: Array) -> Array:
+        """By how much (batch,) a difference of potential energies may be off.
+
+        By roundings of the centre of mass, in whatever direction it lies from the origin.
+        """
+        mass = float(self.model.inertias[:, 0].sum())
+        weight = mass * float(np.sqrt((self.model.gravity**2).sum()))
+        if weight == 0.0:
+            return np.zeros(len(q))
+        away = np.sqrt((center_of_mass(self.model, q, fixed=False) ** 2).sum(axis=-1))
+        return np.asarray(ENERGY_ROUNDINGS * float(np.finfo(float).eps) * weight * away)
+
+
+def _chosen(done: Array, old: Array, new: Array) -> Array:
+    """The old rows of samples that are done, the new ones of the others."""
+    return np.where(done if new.ndim == 1 else done[:, None], old, new)
 
 
 def _gravity_correction(middle: Array, missing: Array, reach: Array) -> Array:

@@ -191,11 +191,27 @@ def csv_table(path: Path) -> tuple[list[str], Array]:
             raise ValueError(f"it is no table: {error}") from None
         if not head:
             raise ValueError("its first line is empty, expected names of columns")
+        for mark, words in (";", "semicolons"), ("\t", "tabs"):
+            if len(head) == 1 and mark in head[0]:
+                raise ValueError(f"its columns are separated by {words}, expected commas")
         for number, line in enumerate(lines, 2):
             if line and len(line) != len(head):
                 raise ValueError(f"line {number} has {len(line)} cells, and the first {len(head)}")
-        numbers = [[float(x) if x.strip() else np.nan for x in line] for line in lines if line]
+        numbers = [
+            [_cell(x, head[k], number) for k, x in enumerate(line)]
+            for number, line in enumerate(lines, 2)
+            if line
+        ]
     return [name.strip() for name in head], np.array(numbers).reshape(-1, len(head))
+
+
+def _cell(text: str, column: str, line: int) -> float:
+    """A number; NaN of an empty cell."""
+    try:
+        return float(text) if text.strip() else np.nan
+    except ValueError:
+        where = f"line {line}, column '{column}'"
+        raise ValueError(f"{where}: {text[:40]!r} is no number") from None
 
 
 def _read_csv(path: Path, model: Model) -> Fields:

@@ -59,7 +59,7 @@ def held_friction(
     held = np.abs(force) < passive_numbers(model).friction if acts else np.zeros(v.shape, bool)
     slides = _sliding(columns, np.where(held, 0.0, np.sign(v + dt * vdot)))
     along = slides + _held(columns, (q, v, vdot), dt, parts, implicit, held, slides)
-    return force.reshape(*batch, -1), along.reshape(*batch, *along.shape[1:])
+    return force.reshape(*batch, model.nv), along.reshape(*batch, *along.shape[1:])
 
 
 def _sliding(columns: ParameterColumns, direction: Array) -> Array:

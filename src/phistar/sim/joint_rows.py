@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from phistar import dynamics
-from phistar.arrays import Array
+from phistar.arrays import Array, as_vectors
 from phistar.compile import traced_results
 from phistar.errors import ArgumentError
 from phistar.joint_physics.implicit import SMOOTH_PARTS, implicit_numbers
@@ -63,11 +63,6 @@ def refuse_scheme(model: Model, scheme: str, smooth: tuple[str, ...], variables:
     """
     if scheme != "implicit":
         return
-    if active_loops(model.loops) and smooth:
-        raise ArgumentError(
-            f"scheme is 'implicit', and robot '{model.name}' has loops, with which springs and "
-            "damping are explicit; use scheme='semi_implicit' or 'rk4'"
-        )
     if variables != "v":
         raise ArgumentError(
             f"variables is {variables!r}, but 'implicit' steps v only; leave it out"
@@ -172,7 +167,7 @@ class JointRows:
             for x in (*start, dt)
         )
         ahead, velocity = self.advanced(q, v, tau, h, smooth)
-        return ahead.reshape(*batch, -1), velocity.reshape(*batch, -1)
+        return ahead.reshape(*batch, q.shape[-1]), velocity.reshape(*batch, v.shape[-1])
 
     def advanced(
         self,
@@ -251,7 +246,7 @@ class JointRows:
         joints = joint_rows(self.model, (*self._variable.smooth, *self.parts), implicit=False)
         rows = StepRows(joints, sweeps=POLICY.joint_row_sweeps, correction=0.0)
         entries = [row.v for row in rows.bounded]
-        delta = W[:, entries][:, :, entries].reshape(len(q), -1)
+        delta = as_vectors(W[:, entries][:, :, entries])
         free = (v + h * rate)[:, entries]
         places = q[:, [max(row.q, 0) for row in rows.bounded]]
         given = (delta, places, v[:, entries], free, h, np.zeros_like(free))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from phistar.arrays import Array
-from phistar.compile import traced_executable
+from phistar.compile import RequestKey, traced_executable
 from phistar.loops.traced_rows import (
     ANYWHERE,
     GAP_AFTER_WHICH_CLOSED,
@@ -25,7 +25,6 @@ from phistar.loops.traced_rows import (
 )
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_on_model
-from phistar.scalar.trace.state_update import JointOffsets
 from phistar.sim.compiled_stepper import CompiledStepper, update_kernel
 from phistar.sim.divergence import not_finite
 from phistar.sim.manifold import is_euclidean
@@ -65,9 +64,10 @@ class LoopRollout:
     ) -> None:
         from phistar.backends.llvm.run.step_loop import Rollout
 
-        push = (
-            small_kernel(model, "passive_programs.forced", (smooth, True), REAL) if smooth else None
-        )
+        push = None
+        if smooth and not scheme.implicit:
+            push = small_kernel(model, "passive_programs.forced", (smooth, True), REAL)
+        reads_dt = bool(smooth) and scheme.implicit
 
         def steps(tau: str, end: str) -> list[StepCall]:
             """A step under joint forces, projected."""
@@ -76,7 +76,7 @@ class LoopRollout:
                 if not isinstance(p, EvaluateRates):
                     calls.append(_update_call(model, p))
                 elif not p.velocity_only:
-                    calls += _rate_calls(p, dynamics, push, tau)
+                    calls += _rate_calls(p, dynamics, push, tau, ("h",) if reads_dt else ())
             return [*calls, *projection_calls(model, projection, projections, _OPEN, end)]
 
         calls = steps("tau", "0") if rows is None else _row_calls(rows, scheme, steps)
@@ -183,6 +183,13 @@ def projection_kernel(model: Model) -> MachineKernel | None:
     return code.tiers((), REAL).wait_for_final() if isinstance(code, MachineCode) else None
 
 
+def rates_key(scheme: Scheme, smooth: tuple[str, ...]) -> RequestKey:
+    """Key of the dynamics at the stages of a scheme, springs and dampers at the end or pushing."""
+    if scheme.implicit and smooth:
+        return "loop_implicit_dynamics", smooth
+    return dynamics_key(ANYWHERE)
+
+
 def make_loop_rollouts(
     model: Model,
     scheme: Scheme,
@@ -200,7 +207,7 @@ def make_loop_rollouts(
     """
     from phistar.backends.to_llvm import MachineCode
 
-    code = traced_executable(model, dynamics_key(ANYWHERE))
+    code = traced_executable(model, rates_key(scheme, smooth))
     projection = projection_kernel(model)
     if projection is None or not isinstance(code, MachineCode):
         return ()
@@ -212,15 +219,19 @@ def make_loop_rollouts(
 
 
 def _rate_calls(
-    instruction: EvaluateRates, dynamics: MachineKernel, push: MachineKernel | None, tau: str
+    instruction: EvaluateRates,
+    dynamics: MachineKernel,
+    push: MachineKernel | None,
+    tau: str,
+    more: tuple[str, ...] = (),
 ) -> list[StepCall]:
-    """v̇ at a stage, after the forces of springs and dampers there."""
+    """v̇ at a stage, after the forces of springs and dampers there; ``more`` is read as well."""
     from phistar.backends.llvm.run.step_loop import StepCall
 
     stage = instruction.stage
     at = (f"q{stage}", f"x{stage}")
     if push is None:
-        return [StepCall(dynamics, (*at, tau), (f"a{stage}",))]
+        return [StepCall(dynamics, (*at, tau, *more), (f"a{stage}",))]
     total = f"tau{stage}"
     pushed = StepCall(push, (*at, tau), (total,))
     return [pushed, StepCall(dynamics, (*at, total), (f"a{stage}",))]
@@ -238,11 +249,7 @@ def _update_call(model: Model, instruction: UpdateStage) -> StepCall:
     end = str(instruction.stage) if instruction.stage else _OPEN
     written = (f"q{end}", f"x{end}")
     # These programs have joint vectors in the robot's own order; mimics have no entries there.
-    moving = (model.joints[name] for name in model.joint_names)
-    joints = tuple(
-        JointOffsets(joint.joint_kind, joint.q_slice.start, joint.v_slice.start) for joint in moving
-    )
-    return StepCall(update_kernel(model, joints, update, REAL), tuple(read), written)
+    return StepCall(update_kernel(model, True, update, REAL), tuple(read), written)
 
 
 @cached_on_model

@@ -18,6 +18,7 @@ from phistar.arguments import number_rows
 from phistar.arrays import Array
 from phistar.backends.policy import LoopWork
 from phistar.compile import (
+    TRACED,
     RequestKey,
     Traced,
     add_traced,
@@ -27,6 +28,7 @@ from phistar.compile import (
     traced_executable,
 )
 from phistar.errors import LoopOpenError, LoopVelocityError
+from phistar.joint_physics.implicit import SMOOTH_PARTS, implicit_numbers
 from phistar.loops.assembly import on_loops_inputs, projection_step, usual_rank
 from phistar.loops.constrained_dynamics import require_on_loops
 from phistar.loops.held import NOT_HELD, Drives, Held
@@ -38,7 +40,7 @@ from phistar.loops.traced_rows import (
     LARGEST_GAP_TO_CLOSE,
     PROJECTION_ITERATIONS,
     PROJECTIONS_IN_STEP,
-    anywhere_programs,
+    anywhere_dynamics,
     dynamics_key,
     loop_work,
 )
@@ -46,7 +48,7 @@ from phistar.model.model import Model
 from phistar.model.model_cache import entries
 from phistar.model.wrenches import Wrenches
 from phistar.sim.divergence import parking_configuration
-from phistar.sim.loop_rollout import LoopLevels, make_loop_rollouts
+from phistar.sim.loop_rollout import LoopLevels, make_loop_rollouts, rates_key
 from phistar.sim.numpy_stepper import NumpyStepper
 from phistar.sim.schemes import SCHEMES, EvaluateRates, Scheme
 from phistar.sim.stepper import Stepper, SteppingOptions
@@ -65,9 +67,12 @@ class LoopVelocity(Velocity):
 
     Attributes:
         drives: Motion that is prescribed in time.
+        implicit_dt: Length of the step [s], or (..., 1), where springs and dampers push as they do
+            at its end; None: as they do at each stage.
     """
 
     drives: Drives | None = None
+    implicit_dt: float | Array | None = None
 
     @property
     def is_free(self) -> bool:
@@ -81,14 +86,23 @@ class LoopVelocity(Velocity):
 
     def rate(self, q: Array, x: Array, tau: Array) -> tuple[Array, Array]:
         """v and forward dynamics on the loops."""
-        total = self.total_force(q, x, tau)
-        return x, loop_accelerations(self.model, q, x, total, self.wrenches)
+        return self.rate_at(q, x, tau, 0.0)
 
     def rate_at(self, q: Array, x: Array, tau: Array, t: float) -> tuple[Array, Array]:
         """The same, moving as it is told at time t."""
         held = NOT_HELD if self.drives is None else self.drives.at(t)
+        dt = self.implicit_dt
+        if dt is not None and self.is_free:
+            key = ("loop_implicit_dynamics", self.smooth)
+            found = run_traced(self.model, key, q, x, tau, np.atleast_1d(dt))
+            if found is not None:
+                return x, found
         total = self.total_force(q, x, tau)
-        return x, loop_accelerations(self.model, q, x, total, self.wrenches, held)
+        if dt is None:
+            return x, loop_accelerations(self.model, q, x, total, self.wrenches, held)
+        added, K = implicit_numbers(self.model, self.smooth, dt)
+        total = total - (dt * K) * x
+        return x, loop_accelerations(self.model, q, x, total, self.wrenches, held, added)
 
     @property
     def settles(self) -> bool:
@@ -119,9 +133,13 @@ def loop_accelerations(
     tau: Array,
     wrenches: Wrenches | None = None,
     held: Held = NOT_HELD,
+    added: Array | None = None,
 ) -> Array:
-    """v̇ (..., nv) at states that may be a little off the loops."""
-    if wrenches is None and not held.drives:
+    """v̇ (..., nv) at states that may be a little off the loops.
+
+    ``added``: more inertia of joints (..., nv).
+    """
+    if wrenches is None and not held.drives and added is None:
         key = dynamics_key(ANYWHERE)
         entry = entries(model).get(key)
         found = None if entry is None else entry(q, v, tau)
@@ -131,7 +149,7 @@ def loop_accelerations(
             return found
     rows = held.driven(model, motion_at(model, q, v))
     rank = usual_rank(model) if held.rank is None else held.rank
-    return accelerations(LoopProblem(model, q, v, tau, wrenches, rows, rank, -rows.bias))
+    return accelerations(LoopProblem(model, q, v, tau, wrenches, rows, rank, -rows.bias, added))
 
 
 def accelerates_on_loops(model: Model, q: Array, v: Array, tau: Array) -> bool:
@@ -266,7 +284,7 @@ def step_by_program(
 def _wait_for_code(model: Model, scheme: Scheme, smooth: tuple[str, ...]) -> None:
     """Have what takes the steps compiled."""
     whole = traced_executable(model, step_key(scheme, smooth))
-    dynamics = traced_executable(model, dynamics_key(ANYWHERE))
+    dynamics = traced_executable(model, rates_key(scheme, smooth))
     parts = [whole] if whole else [dynamics, traced_executable(model, ("loop_projection",))]
     for code in parts:
         if code is not None:
@@ -279,8 +297,9 @@ def _trace(model: Model, scheme: str, guarded: bool, parts: tuple[str, ...] = ()
     from phistar.scalar.trace.inline import inline
     from phistar.sim.step_program import step_program
 
-    rates, projection = anywhere_programs(model)
-    step = step_program(model, SCHEMES[scheme], rates, parts)
+    heavier = parts if SCHEMES[scheme].implicit else ()
+    step = step_program(model, SCHEMES[scheme], anywhere_dynamics(model, heavier), parts)
+    projection = TRACED["loop_projection"].trace(model)
     g = Graph()
     inputs = step.signature.inputs
     given = {name: [g.load(name, i) for i in range(size)] for name, size in inputs.items()}
@@ -299,6 +318,17 @@ def _trace(model: Model, scheme: str, guarded: bool, parts: tuple[str, ...] = ()
     outputs = {name: len(row) for name, row in results.items()}
     signature = Signature(dict(inputs), outputs, step.signature.quaternions)
     return Unrolled(signature, BasicBlock(g, stores))
+
+
+def _implicit_dynamics(model: Model, parts: tuple[str, ...]) -> Unrolled:
+    from phistar.scalar.trace.implicit_programs import implicit_dynamics
+
+    return implicit_dynamics(model, parts, anywhere_dynamics(model, parts))
+
+
+def _implicit_work(model: Model, parts: tuple[str, ...]) -> LoopWork | None:
+    """None with mimic joints, whose programs are in other coordinates."""
+    return loop_work(model) if joint_map(model).is_identity else None
 
 
 def _shapes(
@@ -336,5 +366,17 @@ add_traced(
         choices={"scheme": "semi_implicit", "guarded": True, "parts": ()},
         admit=_on_loops_inputs,
         defined="a step of time on the loops: stages of a scheme, then q and v projected",
+    )
+)
+add_traced(
+    Traced(
+        "loop_implicit_dynamics",
+        ("q", "v", "tau", "dt"),
+        lambda model, parts: {"vdot": (model.nv,)},
+        _implicit_dynamics,
+        _implicit_work,
+        choices={"parts": SMOOTH_PARTS},
+        admit=_on_loops_inputs,
+        defined="(𝓜 + dt B + dt² K)v̇ = τ - K e - B v - dt K v - 𝒞 + L*λ, Lv̇ = -L̇v",
     )
 )

@@ -14,6 +14,7 @@ from phistar.arrays import Array
 from phistar.joint_physics.passive_forces import spring_energy
 from phistar.model.components import GROUND
 from phistar.model.model import Model
+from phistar.model.numpy_kinematics import body_poses
 from phistar.sim.divergence import map_finite_samples
 from phistar.thresholds import POLICY
 
@@ -42,7 +43,9 @@ class Drift:
         energy: (N + 1, ...) total energy less its first value [J].
         momentum: (N + 1, ..., 6) momentum less its first value [angular; linear].
         energy_scale: (...) largest magnitude of the energy [J].
-        momentum_scale: (..., 2) largest magnitudes of angular and linear momentum.
+        momentum_scale: (..., 2) largest magnitudes of angular and linear momentum; the angular one
+            is at least that of the linear one at the first state's radius of gyration, so that
+            rounding is small beside it when a robot falls without turning.
         kept: What the motion should conserve.
     """
 
@@ -160,14 +163,36 @@ def map_knots(model: Model, function: Callable[[Array, Array], Array], q: Array,
     return np.concatenate([map_finite_samples(model, function, *part) for part in parts])
 
 
-def drift(t: Array, energies: Array, momenta: Array, kept: ConservedQuantities) -> Drift:
-    """The drift of energies (N + 1, ...) and momenta (N + 1, ..., 6)."""
+def drift(
+    t: Array, energies: Array, momenta: Array, kept: ConservedQuantities, radius: Array
+) -> Drift:
+    """The drift of energies (N + 1, ...) and momenta (N + 1, ..., 6).
+
+    Args:
+        t: (N + 1,) [s].
+        energies, momenta: Along the motion.
+        kept: What is conserved.
+        radius: (...) of gyration [m].
+    """
     parts = np.stack([momenta[..., :3], momenta[..., 3:]], axis=-2)
+    largest = np.linalg.norm(parts, axis=-1).max(axis=0)
+    angular = np.maximum(largest[..., 0], radius * largest[..., 1])
     return Drift(
         t,
         energies - energies[0],
         momenta - momenta[0],
         np.abs(energies).max(axis=0),
-        np.linalg.norm(parts, axis=-1).max(axis=0),
+        np.stack([angular, largest[..., 1]], axis=-1),
         kept,
     )
+
+
+def radius_of_gyration(model: Model, q: Array) -> Array:
+    """(...) [m] of all centres of mass about the world's origin."""
+    inertias = np.asarray(model.inertias)
+    masses = inertias[:, 0]
+    centres = inertias[:, 1:4] / np.where(masses > 0.0, masses, 1.0)[:, None]
+    poses = body_poses(model, q)
+    at = (poses[..., :3, :3] @ centres[:, :, None])[..., 0] + poses[..., :3, 3]
+    total = max(float(masses.sum()), np.finfo(float).tiny)
+    return np.asarray(np.sqrt((masses * (at**2).sum(axis=-1)).sum(axis=-1) / total))

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -196,6 +196,13 @@ def _asked(
     return _Asked(model, scheme, name, smooth, rows, reference, prescribed, on_error == "nan")
 
 
+def _implicit(var: Variable, dt: float) -> Variable:
+    """The velocity with springs and dampers as they push at the end of a step of dt [s]."""
+    if isinstance(var, LoopVelocity):
+        return replace(var, implicit_dt=dt)
+    return ImplicitVelocity(var.model, var.wrenches, var.smooth, dt)
+
+
 def _check_loop_scheme(scheme: str, variables: str | None) -> None:
     """Raise for schemes and variables that do not know loops."""
     if scheme == CONSERVING:
@@ -276,7 +283,7 @@ def _fixed(
     if asked.scheme in SCHEMES:
         chosen = SCHEMES[asked.scheme]
         if asked.smooth and chosen.implicit:
-            var = ImplicitVelocity(model, var.wrenches, asked.smooth, float(dt))
+            var = _implicit(var, float(dt))
         if asked.rows:
             constraint = JointRows(var, asked.rows, asked.scheme == IMPLICIT.name)
         options = SteppingOptions(chosen, samples * count, threads, start.dtype, keep_going)

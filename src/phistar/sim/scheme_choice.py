@@ -8,9 +8,9 @@ import numpy as np
 from phistar import dynamics
 from phistar.model.configuration import neutral
 from phistar.model.joint_physics import passive_numbers
-from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_on_model
+from phistar.sim.force_to_motion import free_rates
 from phistar.sim.schemes import IMPLICIT, RK4, SEMI_IMPLICIT
 from phistar.thresholds import POLICY
 
@@ -22,11 +22,14 @@ AUTO = "auto"
 def _rates(model: Model) -> tuple[float, float]:
     """Rates [1/s] at which dampers stop, and springs swing, the joints by themselves, largest.
 
-    By the diagonal of the inverse mass matrix in the home configuration.
+    By the diagonal of the inverse mass matrix in the home configuration, on loops of what is left
+    of it along their motions.
     """
     numbers = passive_numbers(model)
     q = model.configurations.get("home", neutral(model))
-    compliance = np.diagonal(dynamics.mass_matrix_inverse(model.without_loops(), q))
+    rest, tree = np.zeros((1, model.nv)), model.without_loops()
+    _, W = free_rates(model, q[None], rest, dynamics.mass_matrix(tree, q)[None], rest)
+    compliance = np.diagonal(W[0])
     damping, stiffness = numbers.damping * compliance, numbers.stiffness * compliance
     return float(np.max(damping, initial=0.0)), float(np.sqrt(np.max(stiffness, initial=0.0)))
 
@@ -46,7 +49,7 @@ def scheme_of_simulation(
     """A scheme by name; ``"auto"`` is rk4, or implicit where joints are stiff."""
     if scheme != AUTO:
         return scheme
-    plain = variables in (None, "v") and not active_loops(model.loops)
+    plain = variables in (None, "v")
     return IMPLICIT.name if plain and dt and is_stiff(model, dt, smooth) else RK4.name
 
 
@@ -54,4 +57,4 @@ def scheme_of_step(model: Model, scheme: str, smooth: tuple[str, ...]) -> str:
     """A scheme by name; ``"auto"`` is semi_implicit, with springs or dampers implicit."""
     if scheme != AUTO:
         return scheme
-    return IMPLICIT.name if smooth and not active_loops(model.loops) else SEMI_IMPLICIT.name
+    return IMPLICIT.name if smooth else SEMI_IMPLICIT.name

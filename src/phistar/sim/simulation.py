@@ -211,6 +211,11 @@ class Simulation:
         self._refuse_external()
         names = [x.name for x in active_loops(self.model.loops) if isinstance(x, LoopJoint)]
         if loop not in names:
+            if loop in {x.name for x in active_loops(self.model.loops)}:
+                raise ArgumentError(
+                    f"'{loop}' couples joints and has no wrench; its multiplier is in "
+                    "robot.constrained_dynamics(sim.q[k], sim.v[k], sim.tau[k]).multipliers"
+                )
             raise UnknownNameError("active loop joint", loop, names, self.model.name)
         wrench = dict(self._constrained().wrenches)[loop]
         return wrench.reshape(*self.q[:-1].shape[:-1], 6)
@@ -380,7 +385,8 @@ class Simulation:
         acted = self.external or self.told is not None
         worked = bool(set(self.passive) - {"limits"}) or self._touched_limits()
         conserved = monitors.conserved_quantities(self.model, self.tau, acted, worked)
-        return monitors.drift(self.t, self.energy(), self.momentum(), conserved)
+        radius = monitors.radius_of_gyration(self.model, self.q[0])
+        return monitors.drift(self.t, self.energy(), self.momentum(), conserved, radius)
 
 
 def _unseen_rotation(

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from phistar.arguments import checked_state, refuse_singular, require_count, require_real
 from phistar.arrays import Array
 from phistar.errors import ArgumentError
+from phistar.memory_limits import refuse_large
 from phistar.model.configuration import Coordinates, integrate
 from phistar.model.joint_physics import passive_parts
 from phistar.model.kinematic_loops import active_loops
@@ -83,8 +84,13 @@ class Simulator(StepForces, HasSensors, ShownLive):
         self._stepper = self._make_stepper(rows)
         self._bounded = rows.bounded
         self._joint_count = len(rows.bounded)
-        model, n = self._model, self.batch
-        impulses = np.zeros((n, impulse_count(rows)))
+        model, n, count = self._model, self.batch, impulse_count(rows)
+        refuse_large(
+            f"states of {n:,} robots '{model.name}' in a simulator",
+            8 * n * (model.nq + model.nv + count),
+            "take fewer at a time",
+        )
+        impulses = np.zeros((n, count))
         self._state = BatchState(np.empty((n, model.nq)), np.zeros((n, model.nv)), impulses)
         self._time, self._frozen = np.zeros(n), np.zeros(n, dtype=bool)
         self._resets = np.zeros(n, dtype=int)
@@ -345,8 +351,8 @@ class Simulator(StepForces, HasSensors, ShownLive):
             unused = f"; not used: {', '.join(self.unused_shapes)}" if self.unused_shapes else ""
             raise ArgumentError(
                 f"robot '{self._model.name}' touches nothing here: ground is "
-                f"{self._options.ground!r} and it has no sphere, capsule or box that may{unused}. "
-                "Name frames as points=."
+                f"{self._options.ground!r}, and none of its shapes touches the world or another "
+                f"tree{unused}. Give ground=, or name frames as points=."
             )
         return self._contacts_at(self._state)
 

@@ -92,7 +92,8 @@ def step(
         lengths = lengths.astype(np.result_type(*arrays.values()).type(0).real.dtype)
     chosen = SCHEMES[scheme]
     if closed:
-        variable: Velocity = LoopVelocity(model, wrenches, smooth)
+        ends = lengths if chosen.implicit and smooth else None
+        variable: Velocity = LoopVelocity(model, wrenches, smooth, implicit_dt=ends)
     elif chosen.implicit and smooth:
         variable = ImplicitVelocity(model, wrenches, smooth, lengths)
     else:
@@ -121,6 +122,8 @@ def _at(variable: Velocity, dt: Array) -> Velocity:
     """A variable for some of the samples."""
     if isinstance(variable, ImplicitVelocity):
         return replace(variable, dt=dt)
+    if isinstance(variable, LoopVelocity) and variable.implicit_dt is not None:
+        return replace(variable, implicit_dt=dt)
     return variable
 
 

@@ -184,3 +184,12 @@ OVERLAYS: Mapping[str, Callable[[Server, Model, float], Overlay]] = {
     "articulated inertia P(k)": ArticulatedEllipsoids,
 }
 """Overlays by the label of their check box; each is made of a server, a robot and its size [m]."""
+LEGEND = ", ".join(
+    f'<b style="color:rgb{colour}">{name}</b>'
+    for name, colour in {
+        "centres of mass": MASS_POINT,
+        "rigid inertia": RIGID,
+        "articulated inertia": ARTICULATED,
+    }.items()
+)
+"""What is drawn in which colour, in HTML."""

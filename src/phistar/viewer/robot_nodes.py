@@ -6,9 +6,11 @@ from __future__ import annotations
 from phistar.drawing.scene import Scene
 from phistar.model.components import GROUND
 from phistar.viewer.view_state import ViewState, place
-from phistar.viewer.web_server import Server
+from phistar.viewer.web_server import Handle, Server
 
 GHOST_OPACITY = 0.25
+SEEN_THROUGH = 0.35
+"""Opacity of a robot of which one wants to see the inside."""
 
 
 class RobotNodes:
@@ -26,12 +28,13 @@ class RobotNodes:
             server.scene.add_frame(f"{root}/{body.index}", show_axes=False)
             for body in surfaces.model.bodies
         ]
+        self._opaque: list[Handle] = []
         for number, part in enumerate(surfaces.parts):
             if ghost and part.body == GROUND:
                 continue
             parent = f"{root}/{part.body}" if part.body != GROUND else f"{root}/ground"
             opacity = GHOST_OPACITY if ghost else part.rgba[3]
-            server.scene.add_mesh_simple(
+            mesh = server.scene.add_mesh_simple(
                 f"{parent}/{number}",
                 part.surface.vertices.astype("float32"),
                 part.surface.faces.astype("uint32"),
@@ -40,6 +43,13 @@ class RobotNodes:
                 flat_shading=True,
                 side="double",
             )
+            if opacity >= 1.0:
+                self._opaque.append(mesh)
+
+    def see_through(self, wanted: bool) -> None:
+        """Draw surfaces that are opaque transparent, or opaque again."""
+        for mesh in self._opaque:
+            mesh.opacity = SEEN_THROUGH if wanted else None
 
     def show(self, state: ViewState) -> None:
         """Move to a state."""

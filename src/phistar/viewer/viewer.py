@@ -23,7 +23,7 @@ from phistar.viewer.contact_arrows import ContactArrows
 from phistar.viewer.frame_dragger import FrameDragger
 from phistar.viewer.joint_controls import JointControls
 from phistar.viewer.motion_player import FRAMES_PER_SECOND, LivePicture, MotionPlayer, shown_motion
-from phistar.viewer.overlays import OVERLAYS
+from phistar.viewer.overlays import LEGEND, OVERLAYS
 from phistar.viewer.robot_nodes import RobotNodes
 from phistar.viewer.sweep_player import SweepPlayer
 from phistar.viewer.view_state import ViewState
@@ -38,6 +38,8 @@ from phistar.viewer.web_server import (
 )
 
 GROUND_COLOUR = (170, 175, 180)
+FREE_TO_GO = 0.4
+"""How far a robot in motion may go before cameras follow, in sizes of the robot."""
 
 
 class Viewer:
@@ -70,6 +72,7 @@ class Viewer:
         self._size = max(float(np.linalg.norm(high - low)), 1e-3)
         self._server = start_server(self.port, self.model.name)
         self._state = ViewState(self.model, q, np.zeros(self.model.nv))
+        self._followed = _place(self._state)
         self._ended = threading.Event()
         self._place_camera(low, high)
         self._robot = RobotNodes(self._server, surfaces, "/robot")
@@ -84,7 +87,7 @@ class Viewer:
             self.model.gravity
         )
         contacts = ContactArrows(self._server, self._size, float(weight))
-        self._player = MotionPlayer(self._server, surfaces, contacts, self._lock, self._set)
+        self._player = MotionPlayer(self._server, surfaces, contacts, self._lock, self._play)
         self._draw()
         self._player.show_ghosts(ghosts)
         if shown is not None:
@@ -203,6 +206,19 @@ class Viewer:
             self._dragger.follow(state)
             self._draw()
 
+    def _play(self, state: ViewState) -> None:
+        """A picture of a motion or a simulator: cameras follow a robot that goes far."""
+        with self._lock:
+            self._set(state)
+            gone = _place(state) - self._followed
+            distance = float(np.linalg.norm(gone))
+            if distance > FREE_TO_GO * self._size:
+                shift = (1.0 - FREE_TO_GO * self._size / distance) * gone
+                self._followed = self._followed + shift
+                for client in self._server.get_clients().values():
+                    if client.camera.update_timestamp > 0.0:
+                        client.camera.position = np.asarray(client.camera.position) + shift
+
     def _draw(self) -> None:
         """Everything that is visible, at the current state."""
         self._robot.show(self._state)
@@ -235,6 +251,9 @@ class Viewer:
             for name, overlay in self._overlays.items():
                 box = gui.add_checkbox(name, initial_value=False)
                 box.on_update(lambda _, box=box, overlay=overlay: self._toggle(overlay, box.value))
+            inside = gui.add_checkbox("see through", initial_value=False)
+            inside.on_update(lambda _: self._robot.see_through(inside.value))
+            gui.add_html(padded(f'<p style="font-size:11px">{LEGEND}</p>'))
 
     def _toggle(self, overlay: Handle, visible: bool) -> None:
         with self._lock:
@@ -265,6 +284,11 @@ class Viewer:
                     return
                 self._player.tick()
                 self._sweep.tick()
+
+
+def _place(state: ViewState) -> Array:
+    """Where a robot is: its first body."""
+    return np.asarray(state.poses[0, :3, 3] if len(state.poses) else np.zeros(3))
 
 
 def _first_and_others(q: Array) -> tuple[Array, Array]:

@@ -89,12 +89,15 @@ def is_jax_array(x: object) -> bool:
 def as_jax_array(x: JaxArray, argument: str) -> Array:
     """A value as an array of JAX in the precision that it has.
 
+    Integers, numbers without axes and lists of Python's numbers have none of their own: they are in
+    the precision of the user's JAX.
+
     Raises:
         ArgumentError: JAX would make another one of it without a word, or programs do not know it.
     """
     array = x if is_jax_array(x) else np.asarray(x)
     kind = str(array.dtype)
-    if not is_jax_array(x) and array.dtype.kind in "biu":
+    if array.dtype.kind in "biu" or (array.dtype.kind == "f" and _has_no_precision(x)):
         kind = "float64" if has_double_precision() else "float32"
         array = array.astype(kind)
     if kind not in PRECISIONS:
@@ -110,3 +113,15 @@ def as_jax_array(x: JaxArray, argument: str) -> Array:
         )
     found: Array = jax().numpy.asarray(array)
     return found
+
+
+def _has_no_precision(x: JaxArray) -> bool:
+    """Whether a value is a number of Python or NumPy without axes, or a list of Python's."""
+    if isinstance(x, list | tuple):
+        return all(
+            _has_no_precision(each)
+            if isinstance(each, list | tuple)
+            else type(each) in (bool, int, float)
+            for each in x
+        )
+    return not is_jax_array(x) and np.ndim(x) == 0

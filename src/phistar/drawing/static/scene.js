@@ -109,11 +109,11 @@
       2 * (a * c + b * d), 2 * (b * c - a * d), 1 - 2 * (a * a + b * b), 0,
       x, y, z, 1];
   };
-  const GHOST = [0.25, 0.5, 0.85];
+  const GHOST = [0.1, 0.35, 0.75];
   const UNIT = [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1];
 
   // --- camera ---------------------------------------------------------------------------------
-  const camera = { turn: 0.9, lift: 0.35, distance: 2.3 * DATA.radius, target: [...DATA.center] };
+  const camera = { turn: 0.9, lift: 0.35, distance: 2.0 * DATA.radius, target: [...DATA.center] };
   const cross = (a, b) =>
     [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]];
   const dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
@@ -159,20 +159,23 @@
     gl.bindVertexArray(grid.array);
     gl.drawArrays(gl.LINES, 0, grid.count);
     gl.uniform1f(at.shade, 1);
+    gl.polygonOffset(1, 4);  // ghosts lie behind a robot that is where they are
     for (let copy = 0; copy < DATA.copies; copy++) {
       const first = (frame * DATA.copies + copy) * stride;
+      if (copy === 1) gl.enable(gl.POLYGON_OFFSET_FILL);
       for (const part of parts) {
         if (part.body < 0 && copy > 0) continue;
         if (part.body >= 0 && !Number.isFinite(poses[first + 7 * part.body])) continue;
         const colour = [...part.colour];
-        if (copy > 0) GHOST.forEach((x, k) => { colour[k] = 0.5 * colour[k] + 0.5 * x; });
-        if (copy > 0) colour[3] *= 0.4;
+        if (copy > 0) GHOST.forEach((x, k) => { colour[k] = 0.25 * colour[k] + 0.75 * x; });
+        if (copy > 0) colour[3] *= 0.5;
         gl.uniform4fv(at.colour, colour);
         gl.uniformMatrix4fv(at.pose, false, part.body < 0 ? UNIT : matrix(first + 7 * part.body));
         gl.bindVertexArray(part.array);
         gl.drawElements(gl.TRIANGLES, part.count, gl.UNSIGNED_INT, 0);
       }
     }
+    gl.disable(gl.POLYGON_OFFSET_FILL);
     canvas.dataset.frame = frame;
   };
   const show = (number) => {

@@ -43,7 +43,8 @@ def loop_dynamics(tracer: LoopTracer, *, guarded: bool, with_multipliers: bool =
             for i, unit, x in zip(rows.numbers, rows.units, found, strict=True):
                 multipliers[i] = unit * x
             stores += output_stores("multipliers", multipliers)
-        return {"q": model.nq, "v": model.nv, "tau": model.nv}, stores
+        more = {name: model.nv for name in solver.added}
+        return {"q": model.nq, "v": model.nv, "tau": model.nv, **more}, stores
 
     return cheapest_program(tracer, trace)
 

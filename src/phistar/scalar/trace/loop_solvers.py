@@ -29,7 +29,7 @@ from phistar.scalar.trace.ground_rows import LinkMotions, with_ground_rows
 from phistar.scalar.trace.loop_join import LoopJoin
 from phistar.scalar.trace.loop_tracer import NO_EARLY_ROWS, LineRows, LoopTracer
 from phistar.scalar.trace.node_sweeps import NodeSweeps
-from phistar.scalar.trace.traced_links import TracedLinks
+from phistar.scalar.trace.traced_links import ADDED_INERTIA, TracedLinks
 from phistar.scalar.trace.unrolled import UnrolledTrace
 from phistar.sweeps.ir import StreamProgram
 
@@ -44,6 +44,12 @@ class LoopSolver(ABC):
     def load(self, name: str, size: int) -> Vector:
         """An input."""
         return [self.graph.load(name, i) for i in range(size)]
+
+    @property
+    def added(self) -> dict[str, Vector]:
+        """The input of more joint inertia, if the program reads it."""
+        size = self.tracer.model.nv
+        return {} if self.tracer.added is None else {ADDED_INERTIA: self.load(ADDED_INERTIA, size)}
 
     @abstractmethod
     def bias(self, q: Vector, v: Vector) -> Vector:
@@ -69,7 +75,7 @@ class RangeSolver(LoopSolver):
     def bias(self, q: Vector, v: Vector) -> Vector:
         """See ``LoopSolver``."""
         nothing = zeros(self.tracer.model.nv)
-        return self.tracer.sweeps(q, v, nothing, nothing)["bias"]
+        return self.tracer.sweeps(q, v, nothing, nothing, self.added)["bias"]
 
     def solve(
         self, q: Vector, rows: LineRows, force: Vector, wanted: Vector, guarded: bool = False
@@ -79,20 +85,20 @@ class RangeSolver(LoopSolver):
         nothing = zeros(tracer.model.nv)
         columns, weighted = [], []
         for row in L:
-            found = tracer.sweeps(q, nothing, row, nothing)
+            found = tracer.sweeps(q, nothing, row, nothing, self.added)
             columns.append(found["kappa"])
             weighted.append(found["scaled"])
         delta: Matrix = [zeros(len(L)) for _ in L]
         for i, column in enumerate(columns):
             for j in range(i + 1):
                 delta[i][j] = delta[j][i] = dot(column, weighted[j])
-        rates = tracer.sweeps(q, nothing, force, nothing)["scaled"]
+        rates = tracer.sweeps(q, nothing, force, nothing, self.added)["scaled"]
         right = [c - dot(column, rates) for c, column in zip(wanted, columns, strict=True)]
         least = tracer.scales.smallest_pivot if guarded else 0.0
         multipliers = _solve_pivoted(delta, right, tracer.rank, least)
         for x, column in zip(multipliers, weighted, strict=True):
             rates = plus(rates, scaled(x, column))
-        return list(tracer.sweeps(q, nothing, nothing, rates)["v"]), multipliers
+        return list(tracer.sweeps(q, nothing, nothing, rates, self.added)["v"]), multipliers
 
 
 class JoinSolver(LoopSolver):
@@ -197,10 +203,10 @@ def _solvers(tracer: LoopTracer) -> Iterator[LoopSolver]:
     options = LoweringOptions(regroup=True)
     for links in link_number_choices(tracer.model, frozenset(), options, flat=True):
         if tracer.has_mimics:
-            yield NodeSolver(tracer, TracedLinks(links))
+            yield NodeSolver(tracer, TracedLinks(links, tracer.added))
             continue
         for early in (True, False) if tracer.early.links else (False,):
-            yield JoinSolver(tracer, TracedLinks(links), early)
+            yield JoinSolver(tracer, TracedLinks(links, tracer.added), early)
 
 
 def _solve_pivoted(delta: Matrix, right: Vector, rank: int, least: float) -> Vector:

@@ -110,6 +110,8 @@ class LoopTracer:
         rank: Number of independent rows.
         scales: See there.
         early: See there.
+        added: Joints with more inertia, which programs read, see ``TracedLinks``; ``factors`` read
+            it, too.
     """
 
     def __init__(
@@ -122,6 +124,7 @@ class LoopTracer:
         rank: int,
         scales: RowScales,
         early: EarlyRows = NO_EARLY_ROWS,
+        added: Mapping[int, int] | None = None,
     ) -> None:
         joints = joint_map(model)
         self.model = model
@@ -129,6 +132,7 @@ class LoopTracer:
         self.rank = rank
         self.scales = scales
         self.early = early
+        self.added = added
         self._places = list(zip(joints.v_indices.tolist(), joints.scales.tolist(), strict=True))
         self._trace_factors = factors
         self._bias = bias
@@ -139,12 +143,17 @@ class LoopTracer:
     def _factors(self) -> Unrolled:
         return self._trace_factors()
 
-    def sweeps(self, q: Vector, v: Vector, tau: Vector, zeta: Vector) -> Mapping[str, Vector]:
-        """The tree's sweeps, joint vectors in the robot's own coordinates."""
+    def sweeps(
+        self, q: Vector, v: Vector, tau: Vector, zeta: Vector, added: Mapping[str, Vector]
+    ) -> Mapping[str, Vector]:
+        """The tree's sweeps, joint vectors in the robot's own coordinates.
+
+        ``added``: the input of more joint inertia, if programs read it.
+        """
         assert not self.has_mimics
         given = {"tau": tau, "zeta": zeta, "v": v}
         inputs = {name: self.in_body_order(x) for name, x in given.items()}
-        found = inline(self._factors, {"q": q, **inputs})
+        found = inline(self._factors, {"q": q, **inputs, **added})
         return {name: self.own(x) for name, x in found.items()}
 
     def traced_motion(self, robot: TracedLinks) -> tuple[UnrolledTrace, StreamProgram]:

@@ -14,6 +14,7 @@ from phistar.algorithms.linearized_forward import with_forward_acceleration
 from phistar.compile import kernel, lowered_bundle
 from phistar.model.model import Model
 from phistar.model.random import random_model
+from phistar.model.wrenches import WrenchFrames
 from phistar.scalar.interpret import run
 from phistar.scalar.lower import LoweringOptions
 from phistar.scalar.lower_fused import BundlePart, to_fused
@@ -86,9 +87,10 @@ def test_all_ways_dense(
             assert error <= 1e-9 * np.abs(expected[name]).max(), name
 
 
-def test_falling_base(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("way", "unrolled"), [("factors", 1), ("products", 1), ("products", 99)])
+def test_falling_base(way: str, unrolled: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A base that moves faster takes all along: no joint moves, to the bit."""
-    patch_policy(monkeypatch, max_product_rows_unrolled=1, **WAYS["factors"])
+    patch_policy(monkeypatch, max_product_rows_unrolled=unrolled, **WAYS[way])
     model = _model("binary", True)
     rng, robot = np.random.default_rng(6), phistar.Robot(model)
     v, tau = rng.normal(size=(2, 1, robot.nv))
@@ -101,6 +103,42 @@ def test_falling_base(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(by_v[3:6, 3:6], -turning, rtol=1e-14, atol=1e-15)
     assert not np.delete(by_v[:, 3:6], range(3, 6), axis=0).any()
     assert not np.delete(by_q[:, :6], range(3, 6), axis=0).any()
+
+
+def test_falling_columns_are_not_multiplied() -> None:
+    """Products of the quadruped leave out the six columns along which it falls as a whole.
+
+    A column of a leg has 9 numbers, the three others of the base by v have 18 each: 12 x 9 by q,
+    12 x 9 + 3 x 18 by v, for 18 rows. Of six falling ones two numbers each are known.
+    """
+    model = phistar.load("quadruped").model
+    program = _program(model, ("vdot_q", "vdot_v", "vdot_tau"))
+    assert [p.count()["mul"] for p in program.products] == [18 * 108, 18 * 162]
+    assert [len(p.known) for p in program.products] == [6, 6]
+    assert program.block.graph.count_fused(program.block.roots) == 7003
+
+
+@pytest.mark.parametrize("rows", [0, 99])
+def test_forces_held_in_the_world_turn_under_the_base(
+    rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps of q then change them in its axes: all columns are multiplied. -𝓜⁻¹∂τ/∂q, 1e-9."""
+    patch_policy(monkeypatch, max_product_rows_unrolled=rows)
+    robot = phistar.Robot(_model("binary", True))
+    link, absent = robot.link_names[-1], ABSENT - {"f_ext"}
+    at = WrenchFrames((link,), "world")
+    program = to_fused(lowered_bundle("linearize"), robot.model, absent, wrenches=at)
+    rng = np.random.default_rng(8)
+    q = robot.random_configuration(rng, 1)
+    v, tau = rng.normal(size=(2, 1, robot.nv))
+    force = rng.normal(size=(1, 6))
+    given = {"q": q, "v": v, "tau": tau, at.inputs[0]: force}
+    found = run(program, {name: given[name] for name in program.signature.inputs})
+    options = {"forces": {link: force}, "reference": "world"}
+    inverse = robot.linearize_inverse(q, v, found["vdot"], **options)
+    expected = -np.linalg.solve(inverse.tau_vdot, inverse.tau_q)[0]
+    error = np.abs(found["vdot_q"][0].reshape(expected.shape) - expected).max()
+    assert error <= 1e-9 * np.abs(expected).max()
 
 
 @pytest.mark.parametrize(("topology", "floating"), [("binary", True), ("forest", False)])

@@ -124,6 +124,9 @@ def _product_lines(product: MatrixProduct, result: str) -> Iterator[str]:
         yield f"    right[..., {list(k)}, {list(j)}] = kept[..., {list(slots)}]"
     yield f"    product = left.reshape((*batch, {rows}, {inner})) @ right"
     yield f"    {result}[...] = -product.reshape({result}.shape)"
+    if product.known:
+        entries, kept = list(product.known), list(product.known.values())
+        yield f"    {result}[..., {entries}] = kept[..., {kept}]"
 
 
 class NumpyScalarCode(Executable):

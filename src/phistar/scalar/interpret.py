@@ -83,7 +83,10 @@ def _matrix_product(product: MatrixProduct, work: Array) -> Array:
     for j, column in enumerate(product.right_slots):
         for row, slot in column.items():
             right[:, row, j] = work[:, slot]
-    return np.asarray(-(left @ right)).reshape(len(work), -1)
+    found = np.asarray(-(left @ right)).reshape(len(work), -1)
+    for entry, slot in product.known.items():
+        found[:, entry] = work[:, slot]
+    return found
 
 
 def _run_row(repeat: RowLoop, row: int, outputs: dict[str, Array], work: Array) -> None:

@@ -260,7 +260,7 @@ class _ProductTracer(_FusedTracer):
             if name not in self.part.names:
                 continue
             if self.size <= POLICY.max_product_rows_unrolled:
-                found[name] = self._expanded(found[left], found[right])
+                found[name] = self._expanded(right, found[left], found[right])
             else:
                 self._product(name, left, right, found, kept)
 
@@ -287,13 +287,18 @@ class _ProductTracer(_FusedTracer):
         roots = [x for x in entries.values() if isinstance(x, Value)]
         return self.traced_links.graph.count_fused(roots)
 
-    def _expanded(self, left: MatrixEntries, right: MatrixEntries) -> MatrixEntries:
+    def _expanded(self, name: str, left: MatrixEntries, right: MatrixEntries) -> MatrixEntries:
         result: dict[tuple[int, int], Scalar] = {}
+        falling = {j: self._falling(name, j, right) for j in range(self.size)}
         by_row: dict[int, list[tuple[int, Scalar]]] = {}
         for (i, k), x in left.items():
             by_row.setdefault(i, []).append((k, x))
         for i, row in by_row.items():
             for j in range(self.size):
+                solved = falling[j]
+                if solved is not None:
+                    result[i, j] = -solved.get(i, 0.0)
+                    continue
                 total: Scalar = 0.0
                 for k, x in row:
                     total = total + x * right.get((k, j), 0.0)
@@ -315,13 +320,45 @@ class _ProductTracer(_FusedTracer):
             for i in self.part.rows:
                 for k in range(self.size):
                     self._spill(found[left].get((i, k), 0.0))
-        columns: list[dict[int, int]] = [{} for _ in range(self.size)]
-        wanted = frozenset(self.part.columns)
-        for (k, j), x in sorted(found[right].items(), key=lambda item: item[0][::-1]):
-            if j in wanted and not (isinstance(x, float) and x == 0.0):
-                columns[j][k] = self._spill(x)
-        rows, chosen = len(self.part.rows), [columns[j] for j in self.part.columns]
-        self.products.append(MatrixProduct(name, kept[left], rows, chosen, self.size))
+        entries = nonzero_columns(found[right])
+        columns: list[dict[int, int]] = []
+        known: dict[int, int] = {}
+        for place, j in enumerate(self.part.columns):
+            solved = self._falling(right, j, found[right])
+            used = entries.get(j, {}) if solved is None else {}
+            columns.append({k: self._spill(x) for k, x in used.items()})
+            for n, i in enumerate(self.part.rows):
+                if solved is not None and i in solved:
+                    known[n * len(self.part.columns) + place] = self._spill(-solved[i])
+        rows = len(self.part.rows)
+        self.products.append(MatrixProduct(name, kept[left], rows, columns, self.size, known))
+
+    def _falling(self, right: str, j: int, entries: MatrixEntries) -> dict[int, Scalar] | None:
+        """A column of the product, where a free base and all that it carries move alike.
+
+        The column of the right matrix is then that of 𝓜 for some acceleration of the base, which is
+        the solution; forces along it are the mass of everything times it.
+        """
+        if right == FORCE_BY_Q and self.wrenches is not None and self.wrenches.at.turn:
+            return None
+        for root in self._free_roots():
+            if j - root.v in FALLING_COLUMNS.get(right, ()):
+                carried = self._carried_mass(root)
+                forces = {i: entries.get((i, j), 0.0) for i in range(root.v + 3, root.v + 6)}
+                return {
+                    i: x * (1.0 / carried) for i, x in forces.items() if isinstance(x, Value) or x
+                }
+        return None
+
+    def _free_roots(self) -> list[LinkNumbers]:
+        return [x for x in self.links if x.parent == GROUND and x.columns == _FREE]
+
+    def _carried_mass(self, root: LinkNumbers) -> float:
+        above = {root.index}
+        for link in self.links:
+            if link.parent in above:
+                above.add(link.index)
+        return sum(self.links[k].mass for k in sorted(above))
 
 
 class _FactorTracer(_ProductTracer):
@@ -352,28 +389,6 @@ class _FactorTracer(_ProductTracer):
                         solved = times_column(factor, solved)
                 result |= {(i, j): -x for i, x in solved.items()}
             found[name] = result
-
-    def _falling(self, right: str, j: int, entries: MatrixEntries) -> dict[int, Scalar] | None:
-        """A column of the product, where a free base and all that it carries move alike.
-
-        The column of the right matrix is then that of 𝓜 for some acceleration of the base, which is
-        the solution; forces along it are the mass of everything times it.
-        """
-        for root in self.links:
-            if root.parent != GROUND or root.columns != _FREE:
-                continue
-            if j - root.v in FALLING_COLUMNS.get(right, ()):
-                carried = self._carried_mass(root)
-                rows = range(root.v + 3, root.v + 6)
-                return {i: entries[i, j] * (1.0 / carried) for i in rows if (i, j) in entries}
-        return None
-
-    def _carried_mass(self, root: LinkNumbers) -> float:
-        above = {root.index}
-        for link in self.links:
-            if link.parent in above:
-                above.add(link.index)
-        return sum(self.links[k].mass for k in sorted(above))
 
 
 class _BranchTracer(_FusedTracer):

@@ -56,6 +56,8 @@ def _unrolled_lines(program: Unrolled) -> Iterator[str]:
         shape = f"{product.rows} x {product.inner} at slot {product.left_slot}"
         right_slots = f"{len(product.right_slots)} columns with {filled} numbers"
         yield f"{product.output} = -({shape}) ({right_slots})"
+        for entry, slot in product.known.items():
+            yield f"{product.output}[{entry}] = slot {slot}"
     for repeat in program.row_loops:
         what = "rounds" if repeat.in_order else "rows"
         yield f"for {what} {repeat.rows.start} to {repeat.rows.stop - 1}:"

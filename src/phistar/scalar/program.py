@@ -134,6 +134,8 @@ class MatrixProduct:
         right_slots: For each column of the right matrix, the rows that are not zero and their
             slots.
         left_columns: Columns of the left matrix; 0: as many as rows.
+        known: Entries of the result that are not multiplied but were kept, and their slots. They
+            stand in columns whose column of the right matrix is empty.
     """
 
     output: str
@@ -141,6 +143,7 @@ class MatrixProduct:
     rows: int
     right_slots: Sequence[Mapping[int, int]]
     left_columns: int = 0
+    known: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def inner(self) -> int:

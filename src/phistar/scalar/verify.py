@@ -167,6 +167,11 @@ def _verify_product(product: MatrixProduct, kept: set[int], outputs: _Outputs) -
         if not all(_is_entry(row, product.inner) for row in column):
             raise VerifyError(f"{where}: a column has rows that the left matrix does not have")
         read.update(column.values())
+    for entry, slot in product.known.items():
+        row, j = divmod(entry, len(product.right_slots))
+        if not _is_entry(row, product.rows) or product.right_slots[j]:
+            raise VerifyError(f"{where}: entry {entry} is known, and multiplied or not there")
+        read.add(slot)
     if not read <= kept:
         raise VerifyError(f"{where}: nothing was left in slot {min(read - kept)}")
     for entry in range(product.rows * len(product.right_slots)):

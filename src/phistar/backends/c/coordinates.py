@@ -162,7 +162,12 @@ class _UnrolledChange:
 
     def _product(self, product: MatrixProduct) -> MatrixProduct:
         columns = dict(zip(self.places, product.right_slots, strict=True))
-        return replace(product, right_slots=[columns[j] for j in range(len(columns))])
+        size = len(columns)
+        known = {
+            self.places[entry // size] * size + self.places[entry % size]: slot
+            for entry, slot in product.known.items()
+        }
+        return replace(product, right_slots=[columns[j] for j in range(size)], known=known)
 
     def _single_rows(self, loop: RowLoop) -> list[RowLoop]:
         """Rows that follow one another in body order may stand anywhere: each gets its own line."""

@@ -84,6 +84,9 @@ class _MatrixLoopWriter:
             offset=self.offset,
             output=output,
         )
+        for entry, slot in product.known.items():
+            kept = f"{self.face.work_name}[{self.offset + slot}]"
+            yield f"{_BLOCK_INDENT}{output}[{entry}] = {kept};\n"
         yield f"{_INDENT}}}"
 
     def row_loop(self, loop: RowLoop) -> Iterator[str]:

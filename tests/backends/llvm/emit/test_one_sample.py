@@ -20,6 +20,7 @@ from phistar.compile import kernel, lowered_bundle
 from phistar.model.configuration import random_configuration
 from phistar.model.model import Model
 from phistar.model.random import random_model
+from phistar.scalar.graph import WORK
 from phistar.scalar.interpret import run
 from phistar.scalar.lower_fused import to_fused
 from phistar.scalar.program import Unrolled
@@ -99,17 +100,27 @@ def test_results_that_are_not_finite_are_noticed(monkeypatch: pytest.MonkeyPatch
     assert not call(fast, outputs)
 
 
-def test_rows_of_products_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Right factors row by row, by the interpreter."""
+@pytest.mark.parametrize("width", [2, 8])
+def test_rows_of_products_say_the_same(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Right factors row by row, by the interpreter; what is loaded beside a number was stored."""
     patch_policy(monkeypatch, max_product_rows_unrolled=0)
     rng = np.random.default_rng(2)
     model = random_model(rng, 4, floating_base=True)
     program = to_fused(lowered_bundle("linearize_product"), model, ABSENT)
     given = {n: rng.normal(size=(2, size)) for n, size in program.signature.inputs.items()}
     given["q"] = random_configuration(model, rng, (2,))
-    same = run(with_rows_of_products(program), given)
+    by_rows = with_rows_of_products(program, width)
+    same = run(by_rows, given)
     for name, expected in run(program, given).items():
         np.testing.assert_array_equal(same[name], expected)
+    assert any(product.known for product in by_rows.products)
+    stored = {store.index for store in by_rows.block.stores if store.space == WORK}
+    for product in by_rows.products:
+        for j, column in enumerate(product.right_slots):
+            start = j - j % width
+            if start + width <= len(product.right_slots):
+                for slot in column.values():
+                    assert stored.issuperset(range(slot - j + start, slot - j + start + width))
 
 
 @pytest.mark.parametrize("tier", ["wait", "auto"])

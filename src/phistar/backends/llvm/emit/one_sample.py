@@ -19,8 +19,13 @@ from phistar.scalar.program import MatrixProduct, Signature, Store, Unrolled
 from phistar.thresholds import POLICY
 
 
-def with_rows_of_products(program: Unrolled) -> Unrolled:
-    """The same program; right factors of its products are kept row by row, zeros included."""
+def with_rows_of_products(program: Unrolled, row_width: int) -> Unrolled:
+    """The same program; right factors of products are kept row by row, with zeros that are read.
+
+    Args:
+        program: The program.
+        row_width: Columns that are worked on at a time, at most.
+    """
     places: dict[int, int] = {}
     products, zeros, end = [], [], program.slots
     for product in program.products:
@@ -28,8 +33,12 @@ def with_rows_of_products(program: Unrolled) -> Unrolled:
         for j, column in enumerate(product.right_slots):
             columns.append({k: end + k * across + j for k in column})
             places |= {slot: columns[-1][k] for k, slot in column.items()}
-            holes = (k for k in range(product.inner) if k not in column)
-            zeros += [Store(WORK, end + k * across + j, "", 0.0) for k in holes]
+        for start, count in _powers_of_two(across, row_width):
+            group = columns[start : start + count]
+            for k in sorted({k for column in group for k in column}):
+                first = end + k * across + start
+                holes = (j for j, column in enumerate(group) if k not in column)
+                zeros += [Store(WORK, first + j, "", 0.0) for j in holes]
         products.append(replace(product, right_slots=columns))
         end += product.inner * across
     stores = [
@@ -110,6 +119,10 @@ class OneSampleEpilogue:
         for start, vectors in groups:
             total = vectors.load(w.slot_address(self.sums + start))
             vectors.check_finite(self.block, total)
+        for entry, slot in product.known.items():
+            value = w.load_slot(slot)
+            w.store(w.lanes.real, value, w.gep(output, entry), w.lanes.bits // 8)
+            self.block.accumulate_finite_check(value)
 
     def _rows(
         self,

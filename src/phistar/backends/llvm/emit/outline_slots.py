@@ -74,7 +74,8 @@ def plan_outline(program: Unrolled, size: int) -> Outline:
     slots = spills.end
     for product in program.products:
         count = product.rows * len(product.right_slots)
-        homes.output_slots[product.output] = {entry: result + entry for entry in range(count)}
+        places = {entry: result + entry for entry in range(count)}
+        homes.output_slots[product.output] = {**places, **product.known}
         slots = max(slots, result + count)
     parts = [
         OutlinedPart(

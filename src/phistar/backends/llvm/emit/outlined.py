@@ -50,7 +50,9 @@ class OutlinedModule:
     """
 
     def __init__(self, program: Unrolled, lanes: Lanes) -> None:
-        self.program = with_rows_of_products(program) if lanes.width == 1 else program
+        self.program = program
+        if lanes.width == 1:
+            self.program = with_rows_of_products(program, lanes.row_width)
         self.lanes = lanes
         self.plan: Outline = plan_outline(self.program, POLICY.nodes_per_function)
         self.sums = self.plan.slots

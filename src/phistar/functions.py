@@ -84,11 +84,11 @@ def operational_inertia(
     model: Model, q: Coordinates, frames: Sequence[str], reference: str, damping: float
 ) -> Array:
     """Operational inertia (..., 6m, 6m) of frames; see ``Robot``."""
+    refuse_singular(model)
     kind = check_operational(model, frames, reference, damping, model.nv)
     if joint_map(model).one_to_one:
         mobility_at = Function(model, compliance, frames).at
     else:
-        refuse_singular(model)
         mobility_at = partial(_mobility_on_nodes, model, frames)
     q = read_coordinates(model, q, "q", "q")
     found = _traced_inertia(model, q, tuple(frames), kind, damping)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``phistar doctor``: it names what is there, and it notices what is not."""
 
+import os
 import shutil
 from importlib.metadata import version
 from pathlib import Path
@@ -37,6 +38,18 @@ def test_missing_package_is_noticed(
     monkeypatch.setattr(doctor, "requirements", lambda: (["no-such-package"], {}))
     assert main(["doctor"]) == 1
     assert capsys.readouterr().out.endswith("Not well: no-such-package is missing.\n")
+
+
+def test_files_that_vanish_are_not_counted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Other processes write code into the cache and drop it while files are counted."""
+    (tmp_path / "kept").write_bytes(b"code")
+    walk = [(str(tmp_path), [], ["kept", "gone.unfinished"])]
+    monkeypatch.setenv("PHISTAR_CACHE", str(tmp_path))
+    monkeypatch.setattr(os, "walk", lambda folder: iter(walk))
+    assert main(["doctor"]) == 0
+    assert "1 file, 0.0 MB" in capsys.readouterr().out
 
 
 def test_wrong_kinematics_is_noticed(

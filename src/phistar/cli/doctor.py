@@ -8,6 +8,7 @@ import os
 import platform
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
@@ -167,7 +168,9 @@ def _describe(cache: Path) -> str:
         return f"not made yet, {state}"
     sizes: list[int] = []
     for folder, _, names in os.walk(cache):
-        sizes += [os.lstat(os.path.join(folder, name)).st_size for name in names]
+        for name in names:
+            with suppress(FileNotFoundError):  # other processes write here and drop old code
+                sizes.append(os.lstat(os.path.join(folder, name)).st_size)
         if len(sizes) > _MAX_FILES_COUNTED:
             return f"more than {_MAX_FILES_COUNTED} files, {state}"
     return f"{pluralize(len(sizes), 'file')}, {sum(sizes) / 1e6:.1f} MB, {state}"

@@ -20,7 +20,6 @@ from phistar.errors import (
     SingularHingeError,
 )
 from phistar.interop import torch as pt
-from phistar.interop import torch_import
 from phistar.interop.quantities import QUANTITIES, calculation
 from tests import interop_cases as cases
 from tests.helpers import needs_shared
@@ -453,22 +452,14 @@ def test_buffers_that_were_changed(panda) -> None:
 
 def test_missing_or_old_package(panda, monkeypatch) -> None:
     """Named, with the line that installs it."""
-    torch_import.torch.cache_clear()
-    try:
-        with monkeypatch.context() as patch:
-            patch.setitem(sys.modules, "torch", None)
-            with pytest.raises(MissingExtraError, match=r"pip install \"phistar\[torch\]\""):
-                pt.wrap(panda)
-    finally:
-        torch_import.torch.cache_clear()
-    torch_import.torch.cache_clear()
-    try:
-        with monkeypatch.context() as patch:
-            patch.setattr(torch, "__version__", "1.13.1+cpu")
-            with pytest.raises(PackageVersionError, match=r"'torch' is version 1.13.1.*2.4 or new"):
-                pt.wrap(panda)
-    finally:
-        torch_import.torch.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "torch", None)
+        with pytest.raises(MissingExtraError, match=r"pip install \"phistar\[torch\]\""):
+            pt.wrap(panda)
+    with monkeypatch.context() as patch:
+        patch.setattr(torch, "__version__", "1.13.1+cpu")
+        with pytest.raises(PackageVersionError, match=r"'torch' is version 1.13.1.*2.4 or new"):
+            pt.wrap(panda)
 
 
 def test_samples_without_result_are_nan() -> None:

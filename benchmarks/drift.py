@@ -183,7 +183,8 @@ def judged(case: Case, run: Run, steps: int) -> Kept:
     times = np.linspace(0.0, DURATION, len(q))
     energies, momenta = monitors.energy(model, q, v), monitors.momentum(model, q, v)
     kept = monitors.conserved_quantities(model, np.zeros(model.nv), external=False)
-    drift = monitors.drift(times, energies, momenta, kept)
+    radius = monitors.radius_of_gyration(model, q[0])
+    drift = monitors.drift(times, energies, momenta, kept, radius)
     return Kept(steps, seconds, drift.relative_energy, drift.relative_momentum)
 
 

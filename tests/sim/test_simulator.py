@@ -20,6 +20,7 @@ from phistar.errors import (
 from phistar.model import ModelBuilder
 from phistar.model.components import Coupling
 from phistar.sim import Box, HeightField, Plane
+from tests.sim.contact_laws import LawfulSteps
 
 GRAVITY = 9.81
 DT = 1e-3
@@ -117,8 +118,10 @@ def test_substeps_batches_and_threads_give_the_same_bits(ball: phistar.Robot) ->
         sim.reset(q=q, v=v)
     sims[2].reset(q=q[4], v=v[4])
     whole = sims[0].step(substeps=40)
-    for _ in range(40):
-        parts = sims[1].step()
+    lawful = LawfulSteps(ball, sims[1])
+    lawful.take(steps=40)
+    lawful.require_laws()
+    parts = sims[1].state
     alone = sims[2].step(substeps=40)
     assert (whole.q == parts.q).all()
     assert (whole.v == parts.v).all()
@@ -201,7 +204,9 @@ def test_sensors(ball: phistar.Robot) -> None:
     mass = ball.model.links[-1].mass
     rest = [0.0, 0.0, 0.1, 0.0, 0.0, 0.0, 1.0]
     sim.reset(q=[rest, [0.0, 0.0, 5.0, 0.0, 0.0, 0.0, 1.0]], v=[[0.0] * 6, [0, 0, 0, 1, 0, 0]])
-    sim.step(substeps=50)
+    lawful = LawfulSteps(ball, sim)
+    lawful.take(steps=50)
+    lawful.require_laws()
     np.testing.assert_allclose(sim.accelerometer("ball")[0], [0, 0, GRAVITY], atol=1e-9)
     np.testing.assert_allclose(sim.accelerometer("ball")[1], np.zeros(3), atol=1e-9)
     force = sim.contact_force("ball")
@@ -288,7 +293,9 @@ def test_unused_shapes_are_listed() -> None:
         "tin: an ellipsoid touches nothing",
     )
     sim.reset(q=[0.0, 0.0, 0.1, 0.0, 0.0, 0.0, 1.0])
-    sim.step(substeps=20)
+    lawful = LawfulSteps(robot, sim)
+    lawful.take(steps=20)
+    lawful.require_laws()
     assert sim.contacts.names == ("can",)
     assert abs(sim.q[0, 2] - 0.1) < 1e-9
 

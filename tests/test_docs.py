@@ -153,7 +153,9 @@ def test_pictures_of_speed_are_the_table_of_the_readme() -> None:
     assert list(batch) == list(single)
     assert all(row.keys() >= {"inverse dynamics", "mass matrix"} for row in batch.values())
     ratios = [cell.ratio for row in batch.values() for cell in row.values()]
-    assert sum(f" ({ratio:g}×)" in text for ratio in ratios) == len(ratios)
+    shown = {float(x) for x in re.findall(r" \(([\d.]+)×\)", text)}
+    assert len(ratios) > 10
+    assert shown.issuperset(ratios)
     with pytest.raises(ValueError, match="no table of speed"):
         plots.tables("")
     peak, rates, rows = plots.floors((ROOT / "docs" / "performance.md").read_text(encoding="utf-8"))

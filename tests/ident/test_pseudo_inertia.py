@@ -69,3 +69,14 @@ def test_feasible_fills_up_what_has_no_extent(bodies: np.ndarray) -> None:
     assert is_possible(ball)
     assert ball[:4] == pytest.approx(point[:4])
     assert np.array_equal(feasible(bodies, 0.01), bodies)
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("above", [0.0, 2.3e-16, 1e-15, 1e-12])
+def test_what_rounding_decides_is_not_possible(size: float, above: float) -> None:
+    """Point masses, but for rounding, have no inverse on some processors; units change nothing."""
+    J = np.diag([size**2, size**2, size**2, 1.0])
+    J[0, 3] = J[3, 0] = size
+    J[0, 0] *= 1.0 + above
+    assert is_possible(parameters_of(J)) == (above > 1e-13)
+    assert is_possible(3.0 * parameters_of(J)) == (above > 1e-13)

@@ -25,6 +25,9 @@ _SHAPE_ENTRIES = ((0, 0), (1, 1), (2, 2), (0, 1), (1, 2), (0, 2), (0, 3), (1, 3)
 _I_ENTRIES = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
 """Entries of I in the order of the parameters."""
 
+LEAST_EIGENVALUE = 1e-14
+"""Of a pseudo-inertia with diagonal one; below it, whether it has an inverse is up to rounding."""
+
 
 def _unit_pseudo_inertias() -> Array:
     """(10, 4, 4) the pseudo-inertia of each parameter alone: J is linear in them."""
@@ -91,8 +94,16 @@ def from_log_cholesky(phi: Array) -> tuple[Array, Array]:
 
 
 def is_possible(parameters: Array) -> Array:
-    """Whether bodies (..., 10) have positive definite pseudo-inertias."""
-    return np.asarray(np.linalg.eigvalsh(pseudo_inertia(parameters))[..., 0] > 0.0)
+    """Whether bodies (..., 10) have pseudo-inertias that are positive definite beyond rounding.
+
+    In units in which the diagonal is one, so that the answer is the same in all units.
+    """
+    J = pseudo_inertia(parameters)
+    sizes = np.diagonal(J, axis1=-2, axis2=-1)
+    positive = (sizes > 0.0).all(axis=-1)
+    root = np.sqrt(np.where(positive[..., None], sizes, 1.0))
+    least = np.linalg.eigvalsh(J / root[..., :, None] / root[..., None, :])[..., 0]
+    return np.asarray(positive & (least > LEAST_EIGENVALUE))
 
 
 def divergence(parameters: Array, prior: Array) -> tuple[Array, Array, Array]:

@@ -199,6 +199,20 @@ class Policy:
     """Results up to which it is one function either way: there is little to move, and it takes the
     same time."""
 
+    short_distance_vector_bytes: int = 64
+    """Bytes of vectors whose instructions write short distances in one byte: AVX-512."""
+
+    short_distance_vectors: int = 128
+    """Vectors before an address, and after it, to which a distance is short."""
+
+    max_slot_bases: int = 5
+    """Addresses of slots that a function holds, of sixteen registers for addresses. A sample of a
+    humanoid's linearize takes 2.8 in place of 3.0 to 3.1 µs, with 3, 4, 6 or 10 of them 3.1, 3.1,
+    2.9, 3.0; linearize_inverse 1.3 in place of 1.5 with any (batches of 256, Zen 5, AVX-512)."""
+
+    min_uses_per_slot_base: int = 3
+    """Uses of slots that make it worth to hold an address near them."""
+
     nodes_per_function: int = 2000
     """Nodes of an outlined function."""
 
@@ -537,20 +551,22 @@ class Policy:
 
     # -- threads and the interpreter
 
-    operations_per_lane_nanosecond: float = 0.6
-    """In one lane; measured on kernels that keep their data in the processor's cache."""
+    operations_per_lane_nanosecond: float = 4.0
+    """In one lane: 4 to 7 with AVX-512 (AMD Zen 5; the least in loops over long chains), 4 with
+    AVX2 (Zen 3)."""
 
     operations_per_array_number: int = 40
     """Operations for each number read or written, where those of a kernel are not known."""
 
-    min_nanoseconds_per_thread: float = 1.5e6
+    min_nanoseconds_per_thread: float = 2.5e5
     """Work that a thread must get to be worth waking."""
 
     pieces_per_thread: int = 4
     """Pieces of a batch per thread, so that one that is held up does not hold up all."""
 
     max_fast_path_samples: int = 8192
-    """Samples up to which a batch takes the fast path, which gives other threads no turn."""
+    """Samples up to which a batch takes the fast path, which gives other threads no turn. Batches
+    that are worth several threads do not take it, where there are several."""
 
     simulation_piece_nanoseconds: float = 2e8
     """Machine code after which a simulation looks at the keyboard and moves its progress bar."""

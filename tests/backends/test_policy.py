@@ -123,12 +123,12 @@ def test_tiers(work: Work, bodies: int, expected: dict[str, str]) -> None:
 def test_threads() -> None:
     """As many as the work is worth, and there are; one decision by hand."""
     host = Machine(lanes=4, threads=3)
-    # 240 operations at 0.6 per nanosecond and lane, 4 lanes: 100 ns per sample; 1.5 ms per thread.
+    # 240 operations at 4 per nanosecond and lane, 4 lanes: 15 ns per sample; 250 µs per thread.
     counts = {
         batch: decide(VectorWork(9), 7, batch, machine=host, operations=240).threads
-        for batch in (1, 29_999, 30_000, 45_000, 10**6)
+        for batch in (1, 33_333, 33_334, 50_000, 10**6)
     }
-    assert counts == {1: 1, 29_999: 1, 30_000: 2, 45_000: 3, 10**6: 3}
+    assert counts == {1: 1, 33_333: 1, 33_334: 2, 50_000: 3, 10**6: 3}
     assert decide(VectorWork(9), 7, 10**6).threads == 1
 
 

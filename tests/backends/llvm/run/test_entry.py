@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Entries: what they take, what they give, and which kernel they call."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import phistar
+from phistar.backends.llvm.run import calls
+from phistar.backends.llvm.run.calls import run_threaded
 from phistar.backends.llvm.run.entry import make_entry
 from phistar.backends.llvm.run.tiers import TieredKernel
 from phistar.backends.to_llvm import MachineCode
@@ -87,3 +91,38 @@ def test_what_an_entry_leaves_to_the_general_path(
     assert entry is not None
     assert entry(given) is None
     assert entry(np.zeros(3)) is not None
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_batches_that_are_worth_threads_get_them(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They leave the fast path, where there are several, and give the bits of single samples."""
+    monkeypatch.setenv("PHISTAR_TIER", "wait")
+    monkeypatch.setenv("PHISTAR_THREADS", str(threads))
+    robot = phistar.robots.chain(4).with_gravity((0.0, 0.0, -2.25))  # nobody else's entries
+    _, tiers = tiers_of(robot, "inverse_dynamics")
+    patch_policy(monkeypatch, min_nanoseconds_per_thread=100 * tiers.kernel.call.cost_ns)
+    seen: list[int] = []
+
+    def count(*given: Any) -> bool:
+        seen.append(given[-1])
+        return run_threaded(*given)
+
+    monkeypatch.setattr(calls, "run_threaded", count)
+    robot.inverse_dynamics(np.zeros((2, 4)), np.zeros((2, 4)), np.zeros((2, 4)))  # makes the entry
+    seen.clear()
+    for batch, worth in ((199, 1), (200, 2), (320, 3), (1000, 3)):
+        q, v, vdot = np.random.default_rng(batch).normal(size=(3, batch, 4))
+        wanted = min(worth, threads)
+        assert calls.thread_count(batch * tiers.kernel.call.cost_ns, None) == wanted
+        result = robot.inverse_dynamics(q, v, vdot)
+        assert seen == ([] if wanted == 1 else [wanted])
+        seen.clear()
+        out = np.empty_like(result)
+        robot.inverse_dynamics(q, v, vdot, out=out)
+        assert seen == ([] if wanted == 1 else [wanted])
+        seen.clear()
+        single = [robot.inverse_dynamics(*x) for x in zip(q, v, vdot, strict=True)]
+        np.testing.assert_array_equal(result, single)
+        np.testing.assert_array_equal(out, single)

@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from phistar.arrays import Array
+from phistar.backends.llvm.emit.slot_bases import choose_bases, has_short_distances, nearest_base
 
 FAST_MATH_FLAGS = "contract nsz"
 """Products and sums may become one instruction; signs of zeros do not matter."""
@@ -144,6 +145,22 @@ class EmittedBlock:
         return head + self.lines
 
 
+class SlotUse(NamedTuple):
+    """The instruction that makes the address of a slot.
+
+    Attributes:
+        lines: Of its block.
+        at: Its place in them.
+        name: What the address is called.
+        slot: The slot.
+    """
+
+    lines: list[str]
+    at: int
+    name: str
+    slot: int
+
+
 class FunctionBuilder:
     """The text of one function."""
 
@@ -152,6 +169,7 @@ class FunctionBuilder:
         self._count = 0
         self._labels = 0
         self._blocks: list[EmittedBlock] = []
+        self._slot_uses: list[SlotUse] = []
         self._open(EmittedBlock(entry))
 
     def __call__(self, instruction: str) -> str:
@@ -167,6 +185,8 @@ class FunctionBuilder:
 
     def function_text(self, head: str) -> str:
         """The definition of the function whose type, name and arguments are given."""
+        if has_short_distances(self.lanes.bytes):
+            self._shorten_slot_addresses()
         lines = [line for block in self._blocks for line in block.text()]
         return "\n".join([f"define {head} {{", *lines, "}"])
 
@@ -477,7 +497,26 @@ class FunctionBuilder:
 
     def slot_address(self, slot: Operand) -> str:
         """Of a vector of the workspace."""
-        return self.gep("%work", slot, self.lanes.type)
+        name = self.gep("%work", slot, self.lanes.type)
+        if isinstance(slot, int):
+            self._slot_uses.append(SlotUse(self._lines, len(self._lines) - 1, name, slot))
+        return name
+
+    def _shorten_slot_addresses(self) -> None:
+        """Let addresses of slots begin at bases that are near."""
+        bases = choose_bases(use.slot for use in self._slot_uses)
+        held: list[str] = []
+        for base in bases:
+            far = f"getelementptr inbounds {self.lanes.type}, ptr %work, i64 {base}"
+            held.append(f"  %slot{base} = {far}")
+            held.append(f'  %near{base} = call ptr asm "", "=r,0"(ptr %slot{base})')
+        for use in self._slot_uses:
+            base = nearest_base(use.slot, bases)
+            if base is not None:
+                pointer = f"%near{base}"
+                address = f"{self.lanes.type}, ptr {pointer}, i64 {use.slot - base}"
+                use.lines[use.at] = f"  {use.name} = getelementptr inbounds {address}"
+        self._blocks[0].lines[:0] = held
 
     def load_slot(self, slot: Operand) -> str:
         """A vector of the workspace."""

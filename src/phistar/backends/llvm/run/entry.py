@@ -6,9 +6,9 @@
 
 takes plain arrays (size,), or (batch, size) with the same batch, allocates the results and calls
 the native entry. Wrenches on frames come as the user gave them, in one dict. It gives None for
-everything else (lists, other dtypes and strides, large batches, numbers that are not finite, other
-frames): the general path then says what is wrong, or copes. While a better kernel is being
-compiled, each call looks whether it is ready; no one has to be told.
+everything else (lists, other dtypes and strides, large batches and those worth several threads,
+numbers that are not finite, other frames): the general path then says what is wrong, or copes.
+While a better kernel is being compiled, each call looks whether it is ready; no one has to be told.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from functools import cache, partial
 
 import numpy as np
 
+from phistar.backends.llvm.run.calls import usable_threads
 from phistar.backends.llvm.run.native_entry import NativeEntry
 from phistar.backends.llvm.run.result_pool import pool
 from phistar.backends.llvm.run.tiers import TieredKernel
@@ -29,7 +30,7 @@ from phistar.thresholds import POLICY
 Shape = tuple[int, ...]
 
 _ONE_OUTPUT = """
-def make(tiers, latest, sizes, empty, rows, ndarray, dtype, most, expected, frames):
+def make(tiers, latest, sizes, empty, rows, ndarray, dtype, few, fits, expected, frames):
     native, single, tiers = latest(tiers)
     {unpack}
     def entry({arguments}, out=None):
@@ -41,12 +42,16 @@ def make(tiers, latest, sizes, empty, rows, ndarray, dtype, most, expected, fram
             # The native entry takes a matrix of one row for a vector.
             if type(out) is not ndarray or out.ndim != getattr({first}, "ndim", 0):
                 return None
+            if out.ndim == 2 and not len(out) <= few and not fits(len(out)):
+                return None
             return out if native({given}, out) else None
         # One sample is tried first: to look at the arrays takes as long as the native entry does.
         out = empty({shape})
         if single({given}, out):
             return out{single}
-        if type({first}) is not ndarray or {first}.ndim != 2 or not 0 < len({first}) <= most:
+        if type({first}) is not ndarray or {first}.ndim != 2:
+            return None
+        if not 0 < len({first}) <= few and not fits(len({first})):
             return None
         (out,) = rows(len({first}), sizes, dtype)
         return out{batch} if native({given}, out) else None
@@ -54,7 +59,7 @@ def make(tiers, latest, sizes, empty, rows, ndarray, dtype, most, expected, fram
 """
 
 _MANY_OUTPUTS = """
-def make(tiers, latest, sizes, empty, rows, ndarray, dtype, most, expected, frames):
+def make(tiers, latest, sizes, empty, rows, ndarray, dtype, few, fits, expected, frames):
     native, single, tiers = latest(tiers)
     {unpack}
     def entry({arguments}):
@@ -69,7 +74,7 @@ def make(tiers, latest, sizes, empty, rows, ndarray, dtype, most, expected, fram
             if not single({given}, {outputs}):
                 return None
             return {{{single_results}}}
-        if {first}.ndim != 2 or not 0 < len({first}) <= most:
+        if {first}.ndim != 2 or not 0 < len({first}) <= few and not fits(len({first})):
             return None
         count = len({first})
         {outputs} = rows(count, sizes, dtype)
@@ -80,7 +85,7 @@ def make(tiers, latest, sizes, empty, rows, ndarray, dtype, most, expected, fram
 """
 
 _CHAINED = """
-def make(tiers, latest, sizes, last_tiers, empty, rows, ndarray, float64, most):
+def make(tiers, latest, sizes, last_tiers, empty, rows, ndarray, float64, few, fits):
     native, single, tiers = latest(tiers)
     last_native, last_single, last_tiers = latest(last_tiers)
     free = []
@@ -104,7 +109,7 @@ def make(tiers, latest, sizes, last_tiers, empty, rows, ndarray, float64, most):
             done = single({inner_given}, {inner}) and last_single({given}, {outputs})
             free.append(inner)
             return {{{single_results}}} if done else None
-        if {first}.ndim != 2 or not 0 < len({first}) <= most:
+        if {first}.ndim != 2 or not 0 < len({first}) <= few and not fits(len({first})):
             return None
         count = len({first})
         {inner}, {outputs} = rows(count, sizes, float64)
@@ -166,7 +171,8 @@ def make_entry(
         pool.rows,
         np.ndarray,
         kernel.call.dtype,
-        POLICY.max_fast_path_samples,
+        _samples_for_one_thread(kernel.call.cost_ns),
+        _is_for_one_thread,
         None if wrenches is None else wrenches.reference,
         frames,
     )
@@ -216,8 +222,21 @@ def make_chained_entry(
         pool.rows,
         np.ndarray,
         np.dtype(np.float64),
-        POLICY.max_fast_path_samples,
+        _samples_for_one_thread(kernel.call.cost_ns + last.call.cost_ns),
+        _is_for_one_thread,
     )
+
+
+def _samples_for_one_thread(cost_ns: float) -> int:
+    """Samples that are less work than two threads are worth, few enough for the fast path."""
+    most = POLICY.max_fast_path_samples
+    least = 2 * POLICY.min_nanoseconds_per_thread
+    return most if cost_ns * most < least else math.ceil(least / cost_ns) - 1
+
+
+def _is_for_one_thread(samples: int) -> bool:
+    """Whether a batch of more work has but one thread, so that it takes the fast path as well."""
+    return 0 < samples <= POLICY.max_fast_path_samples and usable_threads() == 1
 
 
 def _latest(tiers: TieredKernel) -> tuple[NativeEntry, NativeEntry, TieredKernel | None]:

@@ -151,10 +151,10 @@ def _verified_programs() -> Iterator[None]:
     """Verify each scalar program before code is made of it."""
     emit_module = machine_kernel.emit_module
 
-    def verified(program: ScalarProgram, lanes: Lanes) -> tuple[str, int]:
+    def verified(program: ScalarProgram, lanes: Lanes, alone: bool = False) -> tuple[str, int]:
         if _visits(program) <= MAX_VERIFIED_VISITS:
             verify(program)
-        return emit_module(program, lanes)
+        return emit_module(program, lanes, alone)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(machine_kernel, "emit_module", verified)

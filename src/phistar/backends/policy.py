@@ -34,8 +34,8 @@ class Decision:
         eager: Whether it is compiled while its user waits, not in a background thread.
         threads: That share the batch.
         why: Sentences with the numbers compared.
-        alone: Whether single samples have a kernel of their own, in which one sample runs alone
-            rather than in all lanes; its results are the same bits.
+        alone: Whether single samples have a kernel of their own, with one lane, or in loops with
+            columns of the matrix in the lanes; its results are the same bits.
         quick: Whether code in this shape that is not optimised answers until the final one is
             ready, which a background thread makes.
     """
@@ -49,13 +49,14 @@ class Decision:
     quick: bool = False
 
     def __str__(self) -> str:
+        lanes = "columns in the lanes" if self.shape == LOOPED else "one lane"
         return "\n".join(
             (
                 f"shape     {self.shape}",
                 f"strategy  {self.strategy}",
                 f"compiled  {self.when}",
                 f"threads   {self.threads}",
-                *(("single    a kernel of its own, one lane",) if self.alone else ()),
+                *((f"single    a kernel of its own, {lanes}",) if self.alone else ()),
                 *(f"{'why' if i == 0 else '':10}{s}" for i, s in enumerate(self.why.split("; "))),
             )
         )
@@ -162,7 +163,11 @@ class MatrixWork:
             weight = per_column * bodies * self.side
             sizes = f"{_number(bodies)} links x {_number(self.side)} columns x {per_column}"
             limit = per_column * POLICY.max_link_columns_unrolled
-            return _loops_or_unrolled("matrix", sizes, weight, tier, limit)
+            found = _loops_or_unrolled("matrix", sizes, weight, tier, limit)
+            if found.shape != LOOPED or tier in SHAPE_OF_TIER:
+                return found
+            why = f"{found.why}; a kernel for single samples: columns of loops side by side"
+            return replace(found, alone=True, why=why)
         fits, text = _at_most(self.part_operations, POLICY.max_part_operations, "operations")
         if not fits:
             return _by_numpy(f"{text} are compiled for a part of a matrix")

@@ -100,7 +100,7 @@ def is_possible(parameters: Array) -> Array:
     """
     J = pseudo_inertia(parameters)
     sizes = np.diagonal(J, axis1=-2, axis2=-1)
-    positive = (sizes > 0.0).all(axis=-1)
+    positive = np.asarray((sizes > 0.0).all(axis=-1))
     root = np.sqrt(np.where(positive[..., None], sizes, 1.0))
     least = np.linalg.eigvalsh(J / root[..., :, None] / root[..., None, :])[..., 0]
     return np.asarray(positive & (least > LEAST_EIGENVALUE))

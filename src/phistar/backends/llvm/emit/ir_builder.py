@@ -511,10 +511,9 @@ class FunctionBuilder:
             held.append(f"  %slot{base} = {far}")
             held.append(f'  %near{base} = call ptr asm "", "=r,0"(ptr %slot{base})')
         for use in self._slot_uses:
-            base = nearest_base(use.slot, bases)
-            if base is not None:
-                pointer = f"%near{base}"
-                address = f"{self.lanes.type}, ptr {pointer}, i64 {use.slot - base}"
+            near = nearest_base(use.slot, bases)
+            if near is not None:
+                address = f"{self.lanes.type}, ptr %near{near}, i64 {use.slot - near}"
                 use.lines[use.at] = f"  {use.name} = getelementptr inbounds {address}"
         self._blocks[0].lines[:0] = held
 

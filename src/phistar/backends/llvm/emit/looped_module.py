@@ -4,7 +4,9 @@
 Inputs are first transposed to vectors of lanes in the workspace, outputs are transposed back at
 the end. The workspace holds, in vectors: the inputs, the outputs, the slots of each link, then the
 slots for what links forward to each other. Sweeps for the columns of a matrix use the same slots
-again for each column; what columns carry side by side (``ancestor_columns``) comes last.
+again for each column; what columns carry side by side (``ancestor_columns``) comes last. Where one
+sample runs alone its columns are in the lanes (``lane_columns``), and there are no vectors for
+outputs.
 """
 
 from __future__ import annotations
@@ -24,6 +26,14 @@ from phistar.backends.llvm.emit.ir_builder import (
     byte_array,
     literal_list,
 )
+from phistar.backends.llvm.emit.lane_columns import LaneColumns, lane_declarations, lane_tables
+from phistar.backends.llvm.emit.relation_codes import (
+    AFTER_CODE,
+    AT_CODE,
+    BEFORE_CODE,
+    CODES_PER_CLASS,
+    case_code,
+)
 from phistar.backends.llvm.emit.sincos import emit_sincos_any_angle
 from phistar.backends.llvm.emit.skeleton import SampleBlock, kernel_module
 from phistar.backends.llvm.emit.unrolled_module import emit_node
@@ -39,9 +49,6 @@ from phistar.scalar.program import (
 )
 from phistar.scalar.robot.link_relations import (
     ABOVE,
-    AFTER,
-    AT,
-    BEFORE,
     BELOW,
     RELATIONS,
     AncestorRelations,
@@ -50,10 +57,10 @@ from phistar.sweeps.ir import Direction
 from phistar.thresholds import POLICY
 
 
-def looped_workspace(program: Looped) -> int:
-    """Vectors that a block needs."""
-    given = sum(program.signature.inputs.values()) + output_vectors(program)
-    beside = AncestorColumns.of(program)
+def looped_workspace(program: Looped, alone: bool = False) -> int:
+    """Vectors that a block needs; ``alone`` as for ``looped_module``."""
+    given = sum(program.signature.inputs.values()) + (0 if alone else output_vectors(program))
+    beside = None if alone else AncestorColumns.of(program)
     return (
         given
         + len(program.links) * program.slots
@@ -67,17 +74,25 @@ def _forward_places(program: Looped) -> int:
     return max((max(places) + 1 for places in program.links.forward_places.values()), default=0)
 
 
-def looped_module(program: Looped, lanes: Lanes, tune: str = "") -> str:
-    """The module of a looped program; ``tune`` as for ``kernel_module``."""
+def looped_module(program: Looped, lanes: Lanes, tune: str = "", alone: bool = False) -> str:
+    """The module of a looped program.
+
+    Args:
+        program: The program.
+        lanes: Samples side by side.
+        tune: As for ``kernel_module``.
+        alone: Whether it is for one sample, of which columns are in the lanes.
+    """
 
     def body(block: SampleBlock) -> None:
-        _LoopEmitter(block, program).write()
+        _LoopEmitter(block, program, alone).write()
 
-    workspace_vectors, tables = looped_workspace(program), _link_tables(program, lanes)
+    workspace_vectors = looped_workspace(program, alone)
+    tables = _link_tables(program, lanes, alone)
     return kernel_module(program.signature, lanes, body, workspace_vectors, tables, tune)
 
 
-def _link_tables(program: Looped, lanes: Lanes) -> str:
+def _link_tables(program: Looped, lanes: Lanes, alone: bool) -> str:
     links = program.links
     starts: list[int] = []
     table: list[float] = []
@@ -115,7 +130,9 @@ def _link_tables(program: Looped, lanes: Lanes) -> str:
             "column_link": program.column_loop.link,
             "column_entry": program.column_loop.entry,
         }
-        if (beside := AncestorColumns.of(program)) is not None:
+        if alone:
+            named |= lane_tables(program, lanes.width)
+        elif (beside := AncestorColumns.of(program)) is not None:
             named |= {
                 "own_columns": beside.first,
                 "columns_below": beside.below,
@@ -133,12 +150,13 @@ def _link_tables(program: Looped, lanes: Lanes) -> str:
             *(integers(name, values) for name, values in named.items()),
             f"@zeros = private constant [{zeros} x {lanes.type}] zeroinitializer",
             f"@table = private constant {reals}",
+            *([lane_declarations(lanes)] if alone else ()),
         ]
     )
 
 
 class _LoopEmitter:
-    def __init__(self, block: SampleBlock, program: Looped) -> None:
+    def __init__(self, block: SampleBlock, program: Looped, alone: bool) -> None:
         self.block = block
         self.w = block.w
         self.program = program
@@ -151,13 +169,16 @@ class _LoopEmitter:
             place += size
         self.links_base = place
         self.tiles: ColumnTiles | None = None
-        if is_tiled(program):
+        self.lane_columns = LaneColumns(block, program) if alone else None
+        if alone:
+            self.links_base = sum(signature.inputs.values())
+        elif is_tiled(program):
             (base,) = [self.bases[f"={name}"] for name in signature.outputs]
             self.links_base = base + output_vectors(program)
             self.tiles = ColumnTiles(block, program, base)
         self.forward_base = self.links_base + len(program.links) * program.slots
         self.carried_base = self.forward_base + _forward_places(program) * program.forward_slots
-        self.beside = AncestorColumns.of(program)
+        self.beside = None if alone else AncestorColumns.of(program)
 
     def write(self) -> None:
         for name, size in self.signature.inputs.items():
@@ -174,10 +195,13 @@ class _LoopEmitter:
                 self._link_sweep(loop)
         if self.program.column_loop is not None:
             self._column_loop(self.program.column_loop)
-        for name, size in self.signature.outputs.items() if self.tiles is None else ():
-            self._transpose_out(name, size)
-        if self.tiles is not None:
+        if self.lane_columns is not None:
+            self.lane_columns.check_finite()
+        elif self.tiles is not None:
             self.tiles.check_sums()
+        else:
+            for name, size in self.signature.outputs.items():
+                self._transpose_out(name, size)
 
     # -- rows of samples <-> vectors of lanes
 
@@ -251,6 +275,9 @@ class _LoopEmitter:
     # -- columns of a matrix
 
     def _column_loop(self, columns: ColumnLoop) -> None:
+        if self.lane_columns is not None:
+            self._columns_in_lanes(columns, self.lane_columns)
+            return
         (size,) = self.signature.outputs.values()
         if columns.zero_fill:
             self._zero_output(size)
@@ -270,6 +297,25 @@ class _LoopEmitter:
                 self.tiles.store_if_full(column)
         if self.tiles is not None:
             self.tiles.store_remainder()
+
+    def _columns_in_lanes(self, columns: ColumnLoop, lanes: LaneColumns) -> None:
+        """Columns of one sample, as many at a time as there are lanes."""
+        lanes.fill_with_zeros()
+        with lanes.groups():
+            for walk in columns.sweeps:
+                if walk.blocks:
+                    self._lane_sweep(walk, lanes)
+
+    def _lane_sweep(self, walk: ColumnSweep, lanes: LaneColumns) -> None:
+        cases = {case_code(variant): body for variant, body in walk.blocks.items()}
+        before, after = walk.visits_before_after
+        low = 0 if before else lanes.first
+        high = len(self.program.links) - 1 if after else lanes.last
+        with self._count_links(low, high, walk.direction) as (k, _):
+            about_link = (self._table_entry(name, k) for name in ("class", "enter", "leave"))
+            with lanes.cases(k, *about_link) as code:
+                for body in self.w.switch(code, cases):
+                    _LaneBlock(self, body, walk.direction, k, "lanes").write()
 
     def _columns_beside(self, columns: AncestorColumns) -> None:
         """Columns side by side: at each link those that begin there, then those from below."""
@@ -298,12 +344,8 @@ class _LoopEmitter:
 
     def _column_sweep(self, walk: ColumnSweep, column: str, c: str, entry: str) -> None:
         w = self.w
-        cases = {
-            kind * _RELATION_CODES
-            + (_AT + e if relation == AT else RELATIONS.index(relation)): body
-            for (kind, relation, e), body in walk.blocks.items()
-        }
-        here = w.add(entry, _AT)
+        cases = {case_code(variant): body for variant, body in walk.blocks.items()}
+        here = w.add(entry, AT_CODE)
 
         if walk.is_ancestor_path:
             links: Loop = w.repeat(c, self._parent, stem="ancestor")
@@ -314,7 +356,7 @@ class _LoopEmitter:
         with links as (k, _):
             code = self._relation_code(k, c, walk)
             code = w.select(w.compare("eq", k, c), here, code)
-            kind = w.mul(self._table_entry("class", k), _RELATION_CODES)
+            kind = w.mul(self._table_entry("class", k), CODES_PER_CLASS)
             for body in w.switch(w.add(kind, code), cases):
                 _LinkBlock(self, body, walk.direction, k, column).write()
 
@@ -330,7 +372,7 @@ class _LoopEmitter:
             return str(RELATIONS.index(ABOVE))
         enter_k, enter_c = self._table_entry("enter", k), self._table_entry("enter", c)
         leave_k, leave_c = self._table_entry("leave", k), self._table_entry("leave", c)
-        code = w.select(w.compare("slt", k, c), _BEFORE, _AFTER)
+        code = w.select(w.compare("slt", k, c), BEFORE_CODE, AFTER_CODE)
         for relation, (a, b, end) in {
             ABOVE: (enter_k, enter_c, leave_k),
             BELOW: (enter_c, enter_k, leave_c),
@@ -339,11 +381,6 @@ class _LoopEmitter:
             inside = w(f"and i1 {inside}, {w.compare('slt', a, b)}")
             code = w.select(inside, RELATIONS.index(relation), code)
         return code
-
-
-_BEFORE, _AFTER, _AT = (RELATIONS.index(each) for each in (BEFORE, AFTER, AT))
-_RELATION_CODES = _AT + 6
-"""Numbers of relations: that of the column's own link goes on with the entry of the column."""
 
 
 _FIRST_CHILD_PREFIX = "begun "
@@ -482,7 +519,33 @@ class _LinkBlock:
             before = started[0] if started else pointer
         if store.add:
             known = w.binary("fadd", w.load_vector(before), known)
-        w.store_vector(known, pointer)
+        self._put(known, pointer)
+
+    def _put(self, value: str, pointer: str) -> None:
+        """Store a number."""
+        self.w.store_vector(value, pointer)
+
+
+class _LaneBlock(_LinkBlock):
+    """What is done at a link for some of the columns that are in the lanes."""
+
+    def _store(self, store: Store, names: dict[int, str]) -> None:
+        lanes, w, value = self.loops.lane_columns, self.w, store.value
+        if not self._is_in_matrix(store):
+            super()._store(store, names)
+            return
+        assert lanes is not None
+        known = names[value.id] if isinstance(value, Value) else w.constant(value)
+        lanes.store_entries(known, w.add(self._start(store.base), store.index), store.transposed)
+
+    def _matrix_base(self, store: Store) -> str:
+        return ""  # known when it is stored
+
+    def _put(self, value: str, pointer: str) -> None:
+        lanes = self.loops.lane_columns
+        assert lanes is not None
+        before = self.w.load_vector(pointer)
+        self.w.store_vector(self.w.select_lanes(lanes.mask, value, before), pointer)
 
 
 class _PassingColumn(_LinkBlock):

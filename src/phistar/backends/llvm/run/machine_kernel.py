@@ -63,15 +63,18 @@ def llvm_text(program: ScalarProgram, lanes: Lanes) -> str:
     return emit_module(program, lanes)[0]
 
 
-def emit_module(program: ScalarProgram, lanes: Lanes) -> tuple[str, int]:
-    """The same, and the vectors of workspace that it needs."""
+def emit_module(program: ScalarProgram, lanes: Lanes, alone: bool = False) -> tuple[str, int]:
+    """The same, and the vectors of workspace that it needs; ``alone`` as for ``compile_kernel``."""
     # A first result waits for imports, too: only what this program needs.
     rolled = isinstance(program, Looped)
+    max_batch = POLICY.max_fast_path_samples
     if isinstance(program, Looped):
         from phistar.backends.llvm.emit.looped_module import looped_module, looped_workspace
 
-        text = looped_module(program, lanes, jit.generic_tuning_cpu())
-        workspace_vectors = looped_workspace(program)
+        if alone:
+            max_batch = 1
+        text = looped_module(program, lanes, jit.generic_tuning_cpu(), alone)
+        workspace_vectors = looped_workspace(program, alone)
     elif needs_outlining(program):
         from phistar.backends.llvm.emit.outlined import OutlinedModule
 
@@ -84,7 +87,7 @@ def emit_module(program: ScalarProgram, lanes: Lanes) -> tuple[str, int]:
     else:
         text, workspace_vectors = unrolled_module(program, lanes), program.slots
     return text + native_entry_text(
-        program.signature, lanes, workspace_vectors, fast_compile=rolled
+        program.signature, lanes, workspace_vectors, max_batch, fast_compile=rolled
     ), workspace_vectors
 
 
@@ -111,7 +114,8 @@ def compile_kernel(
         real: ``"double"`` or ``"float"``.
         title: What it is, for people who look into the cache.
         program: Gives the scalar program.
-        alone: Whether it has one lane, for single samples.
+        alone: Whether it is for single samples: of one lane, and of a matrix in loops with columns
+            in the lanes.
         quick: Whether it is not optimised, as one that answers until a better one is ready.
     """
     with progress_message(f"compiling {title}"):
@@ -149,7 +153,7 @@ def _emit_kernel(
     """The LLVM module of a program, and what must be known of it."""
     made = program()
     lanes = _lanes_for(made, real, alone)
-    text, workspace_vectors = emit_module(made, lanes)
+    text, workspace_vectors = emit_module(made, lanes, alone)
     return text, {
         "name": title,
         "shape": "rolled" if isinstance(made, Looped) else "straight",
@@ -165,7 +169,7 @@ def _emit_kernel(
 def _lanes_for(program: ScalarProgram, real: str, alone: bool) -> Lanes:
     """Those of the processor; fewer for a program that does little more than move numbers."""
     lanes = jit.lanes_for(jit.host_cpu(), real)
-    if alone:
+    if alone and isinstance(program, Unrolled):
         return Lanes(1, real, lanes.width)
     most = POLICY.max_lanes
     if isinstance(program, Unrolled) and program.short_lived:

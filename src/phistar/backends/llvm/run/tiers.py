@@ -135,7 +135,8 @@ class TieredKernel:
                 return self._quick("straight") if decision.quick else self._straight_now()
             return self._quick("rolled") if ready is None else self._with_single(ready)
         rolled = self._program_by_shape["rolled"]
-        return self._from_cache("rolled") or self._compile_now("rolled", rolled)
+        kernel = self._from_cache("rolled") or self._compile_now("rolled", rolled)
+        return self._with_single(kernel, shape="rolled")
 
     def _quick(self, shape: str) -> MachineKernel:
         """Code in a shape that is not optimised, while a thread makes the final one."""
@@ -164,41 +165,47 @@ class TieredKernel:
         return self._with_single(self._compile_now("straight", once), once)
 
     def _with_single(
-        self, kernel: MachineKernel, program: Callable[[], ScalarProgram] | None = None
+        self,
+        kernel: MachineKernel,
+        program: Callable[[], ScalarProgram] | None = None,
+        shape: str = "straight",
     ) -> MachineKernel:
-        """The straight line with code for single samples, if that is wanted and there.
+        """A final kernel with code for single samples, if that is wanted and there.
 
         If not, the tiers ``wait`` and ``straight`` wait for it; else a thread makes it.
 
         Args:
-            kernel: The straight line.
+            kernel: The kernel.
             program: Gives the program of it; None: as we were told to make it.
+            shape: Of the kernel.
         """
         if not self.decision.alone:
             return kernel
-        single = load_cached(f"{self._name} straight", self._real, alone=True)
+        single = load_cached(f"{self._name} {shape}", self._real, alone=True)
         if single is None and settings.tier() == "auto":
-            self._promote_in_background(kernel, program)
+            self._promote_in_background(kernel, program, shape)
             return kernel
-        program = program or self._program_by_shape["straight"]
-        single = single or self._compile_now("straight", program, alone=True)
+        program = program or self._program_by_shape[shape]
+        single = single or self._compile_now(shape, program, alone=True)
         return with_single_entry(kernel, single)
 
     def _promote_in_background(
         self,
         ready: MachineKernel | None = None,
         program: Callable[[], ScalarProgram] | None = None,
+        shape: str = "straight",
     ) -> None:
-        """Have a thread make the straight line, unless that is ready, and code for single samples.
+        """Have a thread make the final kernel, unless that is ready, and code for single samples.
 
         The thread holds on to what it needs, not to us.
 
         Args:
-            ready: The straight line, if there is one.
+            ready: The final kernel, if there is one.
             program: Gives the program of it; None: as we were told to make it.
+            shape: Of the final kernel.
         """
-        names = (f"{self._name} straight", self._real, self._title)
-        program = program or self._program_by_shape["straight"]
+        names = (f"{self._name} {shape}", self._real, self._title)
+        program = program or self._program_by_shape[shape]
         alone = self.decision.alone
         work = partial(_compile_in_turn, *names, program, ready, alone)
         self._compilation = start_compilation(self, work)

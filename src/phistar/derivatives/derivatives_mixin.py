@@ -40,6 +40,7 @@ from phistar.derivatives.passive_terms import (
 )
 from phistar.derivatives.second import ForwardSecond, InverseSecond
 from phistar.derivatives.trajectories import TrajectoryLike
+from phistar.errors import ArgumentError
 from phistar.joint_physics.passive_forces import force_parts, with_passive_force
 from phistar.model.bad_samples import nan_where_bad
 from phistar.model.configuration import Coordinates
@@ -47,6 +48,7 @@ from phistar.model.joint_physics import Passive
 from phistar.model.model import Model
 from phistar.model.model_cache import ON_FRAMES, Entry, front_key, try_other_frames
 from phistar.model.wrenches import check_wrenches
+from phistar.result_buffers import ResultBuffers
 
 new = object.__new__
 """Makes results of which all is known without their constructors, which take longer."""
@@ -243,6 +245,7 @@ class Differentiates:
         wrt: Sequence[str] | None = None,
         rows: Sequence[str] | None = None,
         columns: Sequence[str] | None = None,
+        out: ResultBuffers | None = None,
         on_error: str = "raise",
     ) -> InverseLinearization: ...
     def linearize_inverse(
@@ -258,6 +261,7 @@ class Differentiates:
         wrt: Sequence[str] | None = None,
         rows: Sequence[str] | None = None,
         columns: Sequence[str] | None = None,
+        out: ResultBuffers | None = None,
         on_error: str = "raise",
     ) -> InverseLinearization | SparseInverseLinearization:
         """Joint forces and their derivatives: ``.tau .tau_q .tau_v .tau_vdot``.
@@ -270,8 +274,19 @@ class Differentiates:
                 told once, values for each sample (``SparseMatrix``).
             forces, reference, passive: As in ``linearize``.
             wrt, rows, columns: As in ``linearize``, of ``"q"``, ``"v"`` and ``"vdot"``.
+            out: Where to put the results, so that zeros are not written each time:
+                ``result_buffers("linearize_inverse", batch)``. Without the arguments from ``form``
+                on.
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
         """
+        if out is not None:
+            plain = forces is None and passive is False and on_error == "raise" and form == "dense"
+            if not plain or not (wrt is None and rows is None and columns is None):
+                raise ArgumentError(
+                    "out of linearize_inverse is for all matrices, dense, without forces= and "
+                    "passive=, and on_error='raise'; leave out or these arguments away"
+                )
+            return first.linearize_inverse_into(out, self.model, q, v, vdot)
         if not (wrt is None and rows is None and columns is None and form == "dense"):
             choice = part_choice(self.model, "linearize_inverse", wrt, rows, columns)
             usual = forces is None and passive is False and on_error == "raise"

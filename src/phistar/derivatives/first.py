@@ -32,7 +32,7 @@ from phistar.compile import (
 from phistar.derivatives.held_wrenches import matvec, wrench_stiffness
 from phistar.derivatives.lie_jacobians import expm_and_phi1, transport
 from phistar.dynamics import to_robot_coordinates, with_wrenches
-from phistar.errors import UnknownNameError
+from phistar.errors import ArgumentError, UnknownNameError, kind_of
 from phistar.jobs import interpreter_slot
 from phistar.memory_limits import refuse_large
 from phistar.model.configuration import Coordinates
@@ -41,6 +41,7 @@ from phistar.model.model import Model
 from phistar.model.model_cache import Entry, entries, keep_entry_on_frames
 from phistar.model.wrenches import HeldTerm, Wrenches, check_numbers
 from phistar.reprs import one_line_repr
+from phistar.result_buffers import ResultBuffers
 from phistar.thresholds import POLICY
 
 FUNCTIONS: Mapping[str, tuple[str, str, str]] = {
@@ -172,6 +173,22 @@ def linearize_inverse(
         mass = dynamics.mass_matrix(model, q)
     shape = (*tau.shape, model.nv)
     return InverseLinearization(tau, *(broadcast_copy(x, shape) for x in (tau_q, tau_v, mass)))
+
+
+def linearize_inverse_into(
+    out: ResultBuffers, model: Model, q: Coordinates, v: Coordinates, vdot: Coordinates
+) -> InverseLinearization:
+    """The same, in arrays that keep their zeros."""
+    if not isinstance(out, ResultBuffers):
+        raise ArgumentError(
+            f"out is {kind_of(out)}, expected robot.result_buffers('linearize_inverse', batch)"
+        )
+
+    def otherwise(*given: Array) -> Mapping[str, Array]:
+        return vars(linearize_inverse(model, *given))
+
+    found = out.filled(model, "linearize_inverse", otherwise, q=q, v=v, vdot=vdot)
+    return InverseLinearization(**found)
 
 
 def linearize(

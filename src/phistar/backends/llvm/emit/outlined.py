@@ -22,7 +22,6 @@ from phistar.backends.llvm.emit.one_sample import (
 )
 from phistar.backends.llvm.emit.outline_slots import Outline, OutlinedPart, plan_outline
 from phistar.backends.llvm.emit.skeleton import (
-    WORKSPACE_ALIGNMENT_BYTES,
     KernelArguments,
     SampleBlock,
     emit_fence,
@@ -36,6 +35,7 @@ from phistar.backends.llvm.emit.unrolled_module import (
     RowLoopEmitter,
     fused_products,
 )
+from phistar.backends.policy import CACHE_LINE_BYTES
 from phistar.jobs import checkpoint
 from phistar.scalar.graph import operands
 from phistar.scalar.program import RowLoop, Unrolled
@@ -68,7 +68,7 @@ class OutlinedModule:
         Where a vector of lanes is a part of a line, part of a line could be left as it was, and
         what bypasses the caches would write the rest of it slowly.
         """
-        if not self.program.keeps_zeros or self.lanes.bytes != WORKSPACE_ALIGNMENT_BYTES:
+        if not self.program.keeps_zeros or self.lanes.bytes != CACHE_LINE_BYTES:
             return {}
         known = self.plan.constants
         found = {

@@ -52,7 +52,7 @@ def row_tiles(size: int, lanes: Lanes) -> list[tuple[int, int]]:
 
 
 WORKSPACE_ALIGNMENT_BYTES = 64
-"""Of the start of a workspace, and of what is stored to aligned places: a line of the caches."""
+"""Of the start of a workspace."""
 
 STORE_ANYWHERE, STORE_ALIGNED, STORE_STREAMING = 0, 1, 2
 """How large outputs may be written: wherever they are; to aligned places, because they begin with

@@ -4,8 +4,9 @@
     entry(q, v, tau, out=None) -> array, dict of arrays by name, or None
     entry(q, v, tau, forces, reference, out=None)
 
-takes plain arrays (size,), or (batch, size) with the same batch, allocates the results and calls
-the native entry. Wrenches on frames come as the user gave them, in one dict. It gives None for
+takes plain arrays (size,), or (batch, size) with the same batch, allocates the results, unless it
+gets an array for one or a tuple of them for several, of the form of the arguments, and calls the
+native entry. Wrenches on frames come as the user gave them, in one dict. It gives None for
 everything else (lists, other dtypes and strides, large batches, numbers that are not finite, other
 frames): the general path then says what is wrong, or copes. While a better kernel is being
 compiled, each call looks whether it is ready; no one has to be told.
@@ -57,13 +58,18 @@ _MANY_OUTPUTS = """
 def make(tiers, latest, sizes, empty, rows, ndarray, dtype, most, expected, frames):
     native, single, tiers = latest(tiers)
     {unpack}
-    def entry({arguments}):
+    def entry({arguments}, out=None):
         nonlocal native, single, tiers
         if tiers is not None:
             native, single, tiers = latest(tiers)
         {check}
         if type({first}) is not ndarray:
             return None
+        if out is not None:
+            # The native entry takes matrices of one row for vectors.
+            if out[0].ndim != {first}.ndim:
+                return None
+            return out if native({given}, *out) else None
         if {first}.ndim == 1:
             {singles}
             if not single({given}, {outputs}):

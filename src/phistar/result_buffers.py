@@ -180,7 +180,8 @@ class ResultBuffers:
         code = self._code_that(keeps_zeros=True)
         if code is None:
             return False, "results that keep zeros: there is no machine code"
-        return kept_zeros(code.program, self.quantity, _REALS[self.dtype])
+        real = _REALS[self.dtype]
+        return kept_zeros(code.program, self.quantity, real, math.prod(self.batch))
 
     def _code_that(self, keeps_zeros: bool) -> MachineCode | None:
         """The machine code of the quantity in some form; None where there is none."""

@@ -180,9 +180,11 @@ class BundleWork:
 
     Attributes:
         rows: Of its matrices.
+        batches_only: Whether it is for batches, so that single samples need no code of their own.
     """
 
     rows: int
+    batches_only: bool = False
 
     def decide(self, bodies: int, tier: str) -> Decision:
         """One unrolled kernel if it is not too long, else one result after the other."""
@@ -192,7 +194,7 @@ class BundleWork:
             return replace(_by_numpy(f"{text} are fused"), strategy="separate")
         soon = weight <= POLICY.max_link_rows_at_once
         strategy, reason = self._strategy()
-        alone = weight >= POLICY.min_link_rows_alone
+        alone = weight >= POLICY.min_link_rows_alone and not self.batches_only
         found = Decision(UNROLLED, strategy, soon, 1, f"fused: {text} are; {reason}", alone)
         if alone:
             least = f"from {POLICY.min_link_rows_alone} links x rows on"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -23,17 +24,23 @@ KEPT_ZEROS: Mapping[str, Mapping[str, str]] = {
 _NUMBER_BYTES = {"double": 8, "float": 4}
 
 
-def kept_zeros(program: RobotProgram, name: str, real: str = "double") -> tuple[bool, str]:
+def kept_zeros(
+    program: RobotProgram, name: str, real: str = "double", samples: float = math.inf
+) -> tuple[bool, str]:
     """Whether code that leaves lines of zeros as they are is worth having, and why.
 
     Args:
         program: What computes all of a quantity on a robot.
         name: The quantity, one of ``KEPT_ZEROS``.
         real: ``"double"`` or ``"float"``.
+        samples: In a batch.
     """
     model, width = program.model, this_machine(real).lanes
     if not joint_map(model).is_identity or program.decision.shape != UNROLLED:
         return False, "results that keep zeros: unrolled code for every joint by itself has them"
+    if samples < width:
+        few = f"{samples} samples, a block of samples side by side has {width}"
+        return False, f"results that keep zeros are written in full: {few}"
     patterns = [entry_pattern(model, kind) for kind in KEPT_ZEROS[name].values()]
     written = sum(_count_written(model, pattern.places, width) for pattern in patterns)
     lines = len(patterns) * model.nv**2

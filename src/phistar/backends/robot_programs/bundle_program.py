@@ -59,7 +59,7 @@ class BundleProgram(RobotProgram):
     @property
     def work(self) -> BundleWork:
         """See ``RobotProgram``."""
-        return BundleWork(self.joints)
+        return BundleWork(self.joints, batches_only=self.tuning.keeps_zeros)
 
     @cached_property
     def input_axes(self) -> Mapping[str, int]:

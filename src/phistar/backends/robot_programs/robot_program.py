@@ -39,7 +39,7 @@ class Tuning:
             exactly right or zero; None leaves the robot's numbers alone.
         shape: ``"straight"`` or ``"rolled"`` code, or ``"auto"``.
         keeps_zeros: Outputs have zeros already in entries that are zero for every state; these need
-            not be written. Of matrices and bundles.
+            not be written. Of matrices and bundles, for batches.
     """
 
     regroup_inertia: bool = False

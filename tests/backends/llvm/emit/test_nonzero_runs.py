@@ -42,7 +42,8 @@ def test_lines_that_are_written(width: int) -> None:
         assert len(set(lines)) == len(lines)
         assert all(0 <= place <= (size - 1) * width and place % width == 0 for place in lines)
         held = np.zeros(size * width, dtype=bool)
-        held[np.add.outer(lines, np.arange(width)).ravel()] = True
+        for place in lines:
+            held[place : place + width] = True
         kept = np.array([entry not in zeros for entry in range(size)])
         assert (held | ~np.tile(kept, width)).all()
         runs = nonzero_runs(zeros, size, width)
@@ -67,7 +68,7 @@ def test_nothing_and_everything() -> None:
     assert (run.start, run.stop, run.lead, run.trail) == (8, 24, 7, 3)
 
 
-SIZES = (64, 81, 153, 320)
+SIZES = (64, 97, 216)
 
 
 @cache
@@ -77,7 +78,7 @@ def _kernel(real: str) -> tuple[KernelCaller, list[set[int]]]:
     x = graph.load("q", 0)
     zeros = [_random_zeros(rng, size) for size in SIZES]
     # One with gaps of its own between all runs.
-    zeros[-1] = {k for k in range(320) if k % 100 > 40}
+    zeros[-1] = {k for k in range(216) if k % 60 > 20}
     stores = [
         Store(f"y{n}", entry, "", 0.0 if entry in zeros[n] else x + float(entry))
         for n, size in enumerate(SIZES)
@@ -86,7 +87,8 @@ def _kernel(real: str) -> tuple[KernelCaller, list[set[int]]]:
     signature = Signature({"q": 1}, {f"y{n}": size for n, size in enumerate(SIZES)})
     program = Unrolled(signature, BasicBlock(graph, stores), keeps_zeros=True)
     text, room = emit_module(program, LANES[real])
-    return KernelCaller(jit.load(text), signature, LANES[real], room), zeros
+    code = jit.load(jit.compile_text(text, quick=True))
+    return KernelCaller(code, signature, LANES[real], room), zeros
 
 
 def _poisoned(batch: int, size: int, dtype: np.dtype, shift: int = 0) -> np.ndarray:
@@ -107,9 +109,7 @@ def _full(batch: int, zeros: list[set[int]], q: np.ndarray) -> list[np.ndarray]:
 @pytest.mark.parametrize("real", ["double", "float"])
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("batch", [1, 8, 16, 45])
-def test_what_stays(
-    real: str, streamed: bool, batch: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_stays(real: str, streamed: bool, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines that are passed over keep the poison that was there, all others are right; blocks that
     are not full are written in full."""
     share = 0.0 if streamed else 1e6
@@ -120,7 +120,9 @@ def test_what_stays(
     outputs = [_poisoned(batch, size, call.dtype) for size in SIZES]
     assert call([q], outputs)
     stayed = 0
-    for size, held, found, expected in zip(SIZES, zeros, outputs, _full(batch, zeros, q), strict=True):
+    for size, held, found, expected in zip(
+        SIZES, zeros, outputs, _full(batch, zeros, q), strict=True
+    ):
         written = np.ones(batch * size, dtype=bool)
         block = np.zeros(width * size, dtype=bool)
         for lane, entry in written_lines(held, size, width):

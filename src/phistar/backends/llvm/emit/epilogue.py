@@ -9,7 +9,7 @@ begins is put together of both. Outputs that are larger than the caches need not
 before they are written: the same vectors then go past them, with streaming stores.
 
 Where an output keeps the zeros that it had, lines that are all zero for every state are passed
-over: tiles come in runs then (``nonzero_runs``), the first of them from the text, others by a table.
+over: tiles come in runs then (``nonzero_runs``), the first one from the text, others by a table.
 """
 
 from __future__ import annotations

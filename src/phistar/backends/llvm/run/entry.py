@@ -69,7 +69,8 @@ def make(tiers, latest, sizes, empty, rows, ndarray, dtype, most, expected, fram
             # The native entry takes matrices of one row for vectors.
             if out[0].ndim != {first}.ndim:
                 return None
-            return out if native({given}, *out) else None
+            fill = single if {first}.ndim == 1 else native
+            return out if fill({given}, *out) else None
         if {first}.ndim == 1:
             {singles}
             if not single({given}, {outputs}):

@@ -73,8 +73,8 @@ class ResultBuffers:
         self.dtype = np.dtype(dtype)  # type: ignore[call-overload]
         if self.dtype not in _REALS:
             raise ArgumentError(f"dtype is {self.dtype}, expected float64 or float32")
-        tails = {name: (model.nv,) for name in _VECTORS[quantity]}
-        tails |= {name: (model.nv, model.nv) for name in KEPT_ZEROS[quantity]}
+        tails: dict[str, tuple[int, ...]] = dict.fromkeys(_VECTORS[quantity], (model.nv,))
+        tails |= dict.fromkeys(KEPT_ZEROS[quantity], (model.nv, model.nv))
         shapes = {name: (*self.batch, *tail) for name, tail in tails.items()}
         needed = sum(map(math.prod, shapes.values())) * self.dtype.itemsize
         what = f"result buffers {self.batch} of robot '{model.name}'"

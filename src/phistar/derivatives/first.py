@@ -184,8 +184,8 @@ def linearize_inverse_into(
             f"out is {kind_of(out)}, expected robot.result_buffers('linearize_inverse', batch)"
         )
 
-    def otherwise(*given: Array) -> Mapping[str, Array]:
-        return vars(linearize_inverse(model, *given))
+    def otherwise(q: Array, v: Array, vdot: Array) -> Mapping[str, Array]:
+        return vars(linearize_inverse(model, q, v, vdot))
 
     found = out.filled(model, "linearize_inverse", otherwise, q=q, v=v, vdot=vdot)
     return InverseLinearization(**found)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ def _random_zeros(rng: np.random.Generator, size: int) -> set[int]:
     """Gaps of all lengths, at the begin and at the end, too."""
     cuts = np.sort(rng.integers(0, size + 1, rng.integers(1, 8)))
     ends = [0, *cuts.tolist(), size]
-    pairs = list(zip(ends, ends[1:], strict=False))[rng.integers(0, 2) :: 2]
+    pairs = list(pairwise(ends))[rng.integers(0, 2) :: 2]
     return {entry for start, stop in pairs for entry in range(start, stop)}
 
 
@@ -47,7 +48,7 @@ def test_lines_that_are_written(width: int) -> None:
         kept = np.array([entry not in zeros for entry in range(size)])
         assert (held | ~np.tile(kept, width)).all()
         runs = nonzero_runs(zeros, size, width)
-        for before, after in zip(runs, runs[1:], strict=False):
+        for before, after in pairwise(runs):
             assert before.stop < after.start
         # What is written for nothing: only next to the end of a row, or in a run.
         for place in set(range(0, size * width, width)) & set(lines):

@@ -229,14 +229,14 @@ def linearize_checked(
     joints = joint_map(model)
     if row and joints.one_to_one:
         given = {"v": joints.spread(v), "tau": joints.spread(tau)}
-        found = _run_fused(row, model, q, given, wrenches, ("linearize", request))
+        found = _run_fused(row, model, q, given, wrenches, linearize_key(request))
         if found is not None:
             vdot = joints.gather(found["vdot"])
             names = ("vdot_q", "vdot_v", "vdot_tau")
             by_q, by_v, by_tau = (to_robot_coordinates(model, found[name]) for name in names)
             return Linearization(vdot, by_q, by_v, by_tau, model, v)
     if row and wrenches is None and not joints.one_to_one:
-        found = _run_on_nodes("linearize", model, ("linearize", request), q, v, tau)
+        found = _run_on_nodes("linearize", model, linearize_key(request), q, v, tau)
         if found is not None:
             return Linearization(**found, model=model, v=v)
     with interpreter_slot():
@@ -252,6 +252,11 @@ def linearize_checked(
     shape = (*vdot.shape, model.nv)
     by_q, by_v, by_tau = (broadcast_copy(x, shape) for x in (vdot_q, vdot_v, inverse))
     return Linearization(vdot, by_q, by_v, by_tau, model, v)
+
+
+def linearize_key(method: str) -> Hashable:
+    """Key of the entry to a method; that of the usual one is a string, which keeps its hash."""
+    return "linearize" if method == "auto" else ("linearize", method)
 
 
 def refuse_large_tensors(model: Model, order: int, *arrays: Array, count: int = 1) -> None:

@@ -20,6 +20,8 @@ from functools import cache, partial
 
 import numpy as np
 
+from phistar.arrays import Array
+from phistar.backends.llvm.emit.entry_function import SHAPE_WORDS
 from phistar.backends.llvm.run.native_entry import NativeEntry
 from phistar.backends.llvm.run.result_pool import pool
 from phistar.backends.llvm.run.tiers import TieredKernel
@@ -30,7 +32,7 @@ from phistar.thresholds import POLICY
 Shape = tuple[int, ...]
 
 _ONE_OUTPUT = """
-def make(tiers, latest, sizes, empty, rows, ndarray, dtype, most, expected, frames):
+def make(tiers, latest, sizes, empty, rows, ndarray, dtype, most, expected, frames, shapes):
     native, single, tiers = latest(tiers)
     {unpack}
     def entry({arguments}, out=None):
@@ -55,13 +57,16 @@ def make(tiers, latest, sizes, empty, rows, ndarray, dtype, most, expected, fram
 """
 
 _MANY_OUTPUTS = """
-def make(tiers, latest, sizes, empty, rows, ndarray, dtype, most, expected, frames):
-    native, single, tiers = latest(tiers)
+def make(tiers, latest, sizes, empty, rows, ndarray, dtype, most, expected, frames, shapes):
+    kernels = tiers
+    native, single, tiers = latest(kernels)
+    results = kernels.kernel.single_results
     {unpack}
     def entry({arguments}, out=None):
-        nonlocal native, single, tiers
+        nonlocal native, single, tiers, results
         if tiers is not None:
             native, single, tiers = latest(tiers)
+            results = kernels.kernel.single_results
         {check}
         if type({first}) is not ndarray:
             return None
@@ -72,6 +77,12 @@ def make(tiers, latest, sizes, empty, rows, ndarray, dtype, most, expected, fram
             fill = single if {first}.ndim == 1 else native
             return out if fill({given}, *out) else None
         if {first}.ndim == 1:
+            if results is not None:
+                found = results(shapes, {given})
+                if found is False:
+                    return None
+                {outputs}, = found
+                return {{{made_results}}}
             {singles}
             if not single({given}, {outputs}):
                 return None
@@ -176,6 +187,7 @@ def make_entry(
         POLICY.max_fast_path_samples,
         None if wrenches is None else wrenches.reference,
         frames,
+        _shape_words(tails),
     )
 
 
@@ -225,6 +237,15 @@ def make_chained_entry(
         np.dtype(np.float64),
         POLICY.max_fast_path_samples,
     )
+
+
+def _shape_words(shapes: Sequence[Shape]) -> Array:
+    """Shapes as machine code that makes arrays reads them."""
+    found = np.zeros((len(shapes), SHAPE_WORDS), np.int64)
+    for row, shape in zip(found, shapes, strict=True):
+        row[0] = len(shape)
+        row[1 : len(shape) + 1] = shape
+    return found
 
 
 def _latest(tiers: TieredKernel) -> tuple[NativeEntry, NativeEntry, TieredKernel | None]:
@@ -287,6 +308,7 @@ def _results(outputs: Sequence[tuple[str, Shape]]) -> dict[str, str]:
     return {
         "outputs": ", ".join(y for _, y, _ in rows),
         "singles": "; ".join(f"{y} = empty({_allocated(shape)})" for _, y, shape in rows),
+        "made_results": ", ".join(f"{name!r}: {y}" for name, y, _ in rows),
         "single_results": ", ".join(f"{name!r}: {y}{_reshaped(shape)}" for name, y, shape in rows),
         "batch_results": ", ".join(
             f"{name!r}: {y}"

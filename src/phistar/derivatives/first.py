@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 import numpy as np
 
-from phistar import dynamics
+from phistar import backends, dynamics
 from phistar.arguments import checked_state, refuse_singular
 from phistar.arrays import Array
 from phistar.backends.policy import decide_linearization
@@ -166,7 +167,7 @@ def linearize_inverse(
         names = ("tau_q", "tau_v", "tau_vdot")
         matrices = (to_robot_coordinates(model, found[name]) for name in names)
         return InverseLinearization(joints.gather(found["tau"]), *matrices)
-    with interpreter_slot():
+    with interpreter_slot(), _stand_in_for("linearize_inverse", model):
         # Somebody waits for all of these programs: what is compiled beside them begins after that.
         tau = dynamics.inverse_dynamics(model, q, v, vdot, wrenches)
         tau_q, tau_v = _inverse_matrices(model, q, v, vdot, wrenches)
@@ -239,7 +240,7 @@ def linearize_checked(
         found = _run_on_nodes("linearize", model, linearize_key(request), q, v, tau)
         if found is not None:
             return Linearization(**found, model=model, v=v)
-    with interpreter_slot():
+    with interpreter_slot(), _stand_in_for(row, model):
         # Somebody waits for all of these programs: what is compiled beside them begins after that.
         vdot = dynamics.forward_dynamics(model, q, v, tau, wrenches)
         inverse = dynamics.mass_matrix_inverse(model, q)
@@ -287,6 +288,17 @@ def fastest_method(model: Model, samples: int = POLICY.simd_samples) -> str:
 def _all_arrays(vectors: Sequence[Array], wrenches: Wrenches | None) -> tuple[Array, ...]:
     """Joint vectors, and wrenches if there are any."""
     return (*vectors, *(() if wrenches is None else wrenches.arrays))
+
+
+def _stand_in_for(row: str, model: Model) -> AbstractContextManager[None]:
+    """For programs that are run in place of one for all of a bundle; they are its stand-ins as long
+    as that is being compiled."""
+    is_compiled = bool(row) and joint_map(model).one_to_one and backends.default() == "llvm"
+    if is_compiled and kernel(row, model).build(model) is not None:
+        from phistar.backends.llvm.run.tiers import stand_in
+
+        return stand_in()
+    return nullcontext()
 
 
 def _run_fused(

@@ -33,12 +33,16 @@ Shape = tuple[int, ...]
 
 _ONE_OUTPUT = """
 def make(tiers, latest, sizes, empty, rows, ndarray, dtype, most, expected, frames, shapes):
-    native, single, tiers = latest(tiers)
+    kernels = tiers
+    def look_again():
+        nonlocal tiers
+        tiers = kernels
+    native, single, tiers = latest(kernels, look_again)
     {unpack}
     def entry({arguments}, out=None):
         nonlocal native, single, tiers
         if tiers is not None:
-            native, single, tiers = latest(tiers)
+            native, single, tiers = latest(tiers, look_again)
         {check}
         if out is not None:
             # The native entry takes a matrix of one row for a vector.
@@ -59,13 +63,16 @@ def make(tiers, latest, sizes, empty, rows, ndarray, dtype, most, expected, fram
 _MANY_OUTPUTS = """
 def make(tiers, latest, sizes, empty, rows, ndarray, dtype, most, expected, frames, shapes):
     kernels = tiers
-    native, single, tiers = latest(kernels)
+    def look_again():
+        nonlocal tiers
+        tiers = kernels
+    native, single, tiers = latest(kernels, look_again)
     results = kernels.kernel.single_results
     {unpack}
     def entry({arguments}, out=None):
         nonlocal native, single, tiers, results
         if tiers is not None:
-            native, single, tiers = latest(tiers)
+            native, single, tiers = latest(tiers, look_again)
             results = kernels.kernel.single_results
         {check}
         if type({first}) is not ndarray:
@@ -99,15 +106,22 @@ def make(tiers, latest, sizes, empty, rows, ndarray, dtype, most, expected, fram
 
 _CHAINED = """
 def make(tiers, latest, sizes, last_tiers, empty, rows, ndarray, float64, most):
-    native, single, tiers = latest(tiers)
-    last_native, last_single, last_tiers = latest(last_tiers)
+    kernels, last_kernels = tiers, last_tiers
+    def look_again():
+        nonlocal tiers
+        tiers = kernels
+    def look_again_at_last():
+        nonlocal last_tiers
+        last_tiers = last_kernels
+    native, single, tiers = latest(kernels, look_again)
+    last_native, last_single, last_tiers = latest(last_kernels, look_again_at_last)
     free = []
     def entry({arguments}):
         nonlocal native, single, tiers, last_native, last_single, last_tiers
         if tiers is not None:
-            native, single, tiers = latest(tiers)
+            native, single, tiers = latest(tiers, look_again)
         if last_tiers is not None:
-            last_native, last_single, last_tiers = latest(last_tiers)
+            last_native, last_single, last_tiers = latest(last_tiers, look_again_at_last)
         if type({first}) is not ndarray:
             return None
         if {first}.ndim == 1:
@@ -248,15 +262,32 @@ def _shape_words(shapes: Sequence[Shape]) -> Array:
     return found
 
 
-def _latest(tiers: TieredKernel) -> tuple[NativeEntry, NativeEntry, TieredKernel | None]:
+def _latest(
+    tiers: TieredKernel, look_again: Callable[[], None]
+) -> tuple[NativeEntry, NativeEntry, TieredKernel | None]:
     """Native entries of the best kernel that is ready, and the tiers while one may follow.
 
-    The second entry is that for single samples.
+    The second entry is that for single samples; the first of these has code for them made.
+
+    Args:
+        tiers: The kernels.
+        look_again: To be called where another one will follow from now on.
     """
     pending = tiers if tiers.is_promoting else None
     kernel = tiers.kernel
     assert kernel.native_entry is not None
-    return kernel.native_entry, kernel.single_entry or kernel.native_entry, pending
+    native = kernel.native_entry
+    if not tiers.awaits_single:
+        return native, kernel.single_entry or native, pending
+
+    def first_single(*given: object) -> bool:
+        done = native(*given)
+        if done:
+            tiers.want_single()
+            look_again()
+        return done
+
+    return native, first_single, pending
 
 
 def _one_output(places: tuple[int, ...], frames: int, shape: Shape) -> Callable[..., Entry]:

@@ -58,6 +58,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "derive": ("errors model algebra algorithms sweeps", ""),
     "compile": (f"{BASE} {LEVELS} memory_limits packed derive", "numpy platformdirs filelock"),
     "explain": (f"errors refs spatial model {LEVELS} derive compile", "numpy"),
+    "result_buffers": ("errors memory_limits model arguments backends compile", "numpy"),
     "functions": ("errors spatial model arguments algebra algorithms compile", "numpy"),
     "linear": ("errors", "numpy"),
     "packed": ("errors", "numpy"),
@@ -65,7 +66,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "dynamics": ("errors gc_pause spatial model arguments packed compile", "numpy"),
     "derivatives": (
         "jobs errors memory_limits packed reprs spatial model arguments constraints backends "
-        "compile dynamics kinematics joint_physics",
+        "compile dynamics kinematics joint_physics result_buffers",
         "numpy",
     ),
     "geometry": ("errors reprs model arguments dynamics derivatives", "numpy"),
@@ -102,7 +103,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "robot": (
         f"{BASE} arguments algebra algorithms compile dynamics kinematics energies derivatives "
         "joint_physics diagonal geometry kernels functions operators constraints loops sim "
-        "settings packed whole_system whole_body inverse_kinematics drawing viewer",
+        "settings packed whole_system whole_body inverse_kinematics drawing viewer result_buffers",
         "numpy",
     ),
     "robots": ("errors model loaders robot", "numpy"),

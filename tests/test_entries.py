@@ -12,6 +12,7 @@ import pytest
 
 import phistar
 from phistar.model.model_cache import entries
+from tests.helpers import patch_policy
 
 MAX_FRAMES = 3
 """The method, the entry, and memory for the results of a batch."""
@@ -95,6 +96,7 @@ def test_frames_of_a_warm_call(
 ) -> None:
     """Single samples and batches with plain arrays go straight to machine code."""
     monkeypatch.setenv("PHISTAR_TIER", "wait")
+    patch_policy(monkeypatch, min_nanoseconds_per_thread=1e12)  # threads take the general path
     rng = np.random.default_rng(4)
     q = robot.random_configuration(rng, batch)
     v, x = rng.normal(size=(2, *batch, robot.nv))
@@ -116,6 +118,7 @@ def test_frames_of_a_warm_call_with_forces(
 ) -> None:
     """So do calls with wrenches on frames, in any order, one for each sample or for all."""
     monkeypatch.setenv("PHISTAR_TIER", "wait")
+    patch_policy(monkeypatch, min_nanoseconds_per_thread=1e12)  # threads take the general path
     rng = np.random.default_rng(5)
     q = robot.random_configuration(rng, batch)
     v, x = rng.normal(size=(2, *batch, robot.nv))

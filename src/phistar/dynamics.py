@@ -253,10 +253,16 @@ def generalised_force(model: Model, q: Coordinates, wrenches: Wrenches | None) -
     return _run(model, "generalised_force", check_shapes(model, q=q), wrenches)
 
 
-def mass_matrix(model: Model, q: Coordinates) -> Array:
+def mass_matrix(model: Model, q: Coordinates, out: Array | None = None) -> Array:
     """Joint-space inertia (..., nv, nv), rotor inertia included."""
     (q,) = checked_state(model, q=q)
-    return _matrix(model, "mass_matrix", q)
+    if out is None:
+        return _matrix(model, "mass_matrix", q)
+    check_out(out, (*q.shape[:-1], model.nv, model.nv), q.dtype)
+    plain = joint_map(model).is_identity and out.flags.c_contiguous and out.flags.aligned
+    found = matrix("mass_matrix", Full(), model, q, out=out if plain else None)
+    # What is not machine code gives arrays of its own.
+    return out if found is out else _copy_to_out(to_robot_coordinates(model, found), out)
 
 
 def packed_mass_matrix(model: Model, q: Coordinates) -> PackedMatrix:

@@ -17,7 +17,14 @@ from phistar.algebra.spaces import JOINT, TASK_MOTION, Space
 from phistar.algorithms.programs import PROGRAMS
 from phistar.arguments import refuse_singular, spatial_vectors
 from phistar.arrays import Array
-from phistar.backends import Executable, RobotProgram, TracedProgram, Tuning
+from phistar.backends import (
+    BundleProgram,
+    Executable,
+    MatrixProgram,
+    RobotProgram,
+    TracedProgram,
+    Tuning,
+)
 from phistar.backends.jax.package import is_jax_array
 from phistar.backends.policy import (
     Decision,
@@ -28,6 +35,7 @@ from phistar.backends.policy import (
     without_machine_code,
 )
 from phistar.compile import (
+    KEPT_ZEROS,
     RESULT_OUTPUT,
     SCHEDULES,
     BuildTarget,
@@ -47,6 +55,7 @@ from phistar.compile import (
     evaluate_matrix,
     is_embedded,
     joint_map,
+    kept_zeros,
     refuse_on_nodes,
     request,
     spell_inverses_for_robot,
@@ -471,7 +480,15 @@ class RobotKernel:
         estimate = work.estimated_operations(bodies) if isinstance(work, VectorWork) else None
         machine, tier = this_machine(), settings.tier()
         found = decide(work, bodies, batch, tier=tier, machine=machine, operations=estimate)
-        return replace(found, why=f"{found.why}{self._two_ways}")
+        return replace(found, why=f"{found.why}{self._two_ways}{self._kept_zeros}")
+
+    @property
+    def _kept_zeros(self) -> str:
+        """What becomes of result buffers that keep their zeros, of quantities that have them."""
+        name, program = self._kernel.name, self._program
+        if name not in KEPT_ZEROS or not isinstance(program, MatrixProgram | BundleProgram):
+            return ""
+        return f"; {kept_zeros(program, name)[1]}"
 
     @property
     def _two_ways(self) -> str:

@@ -288,6 +288,11 @@ class Policy:
     max_streamed_entries: int = 1 << 14
     """Entries beyond which a block of it would not stay in the caches until it is copied."""
 
+    min_zero_line_share: float = 0.05
+    """Share of the lines of results that are zero for every state from which on results that keep
+    their zeros have code of their own. The humanoid's mass matrix has 25 %, that of the quadruped
+    2 %."""
+
     tiles_per_round: int = 2
     """Tiles that bypass the caches in a round: so cache lines are soon complete."""
 

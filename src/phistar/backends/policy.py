@@ -20,6 +20,9 @@ LOOPED = "looped"
 NUMPY = "NumPy"
 """Shapes of code; the last one is no machine code."""
 
+CACHE_LINE_BYTES = 64
+"""Of a line of the caches; large arrays begin with one."""
+
 SHAPE_OF_TIER = {"straight": UNROLLED, "rolled": LOOPED}
 """Shapes by the names that PHISTAR_TIER and ``robot.compile(shape=)`` have for them."""
 
@@ -182,9 +185,11 @@ class BundleWork:
 
     Attributes:
         rows: Of its matrices.
+        batches_only: Whether it is for batches, so that single samples need no code of their own.
     """
 
     rows: int
+    batches_only: bool = False
 
     def decide(self, bodies: int, tier: str) -> Decision:
         """One unrolled kernel if it is not too long, else one result after the other."""
@@ -194,7 +199,7 @@ class BundleWork:
             return replace(_by_numpy(f"{text} are fused"), strategy="separate")
         soon = weight <= POLICY.max_link_rows_at_once
         strategy, reason = self._strategy()
-        alone = weight >= POLICY.min_link_rows_alone
+        alone = weight >= POLICY.min_link_rows_alone and not self.batches_only
         found = Decision(UNROLLED, strategy, soon, 1, f"fused: {text} are; {reason}", alone)
         if alone:
             least = f"from {POLICY.min_link_rows_alone} links x rows on"
@@ -444,6 +449,24 @@ def decide_linearization(joints: int, bodies: int, samples: int) -> Decision:
     return Decision(LOOPED, method, True, 1, why)
 
 
+def decide_kept_zeros(lines: int, zero_lines: int, vector_bytes: int) -> tuple[bool, str]:
+    """Whether results that keep their zeros have code of their own, which leaves lines of them.
+
+    Args:
+        lines: Lines of the caches that samples side by side have.
+        zero_lines: Those of them that are zero for every state.
+        vector_bytes: Of a vector of lanes.
+    """
+    what = "results that keep zeros"
+    if vector_bytes != CACHE_LINE_BYTES:
+        why = f"vectors have {vector_bytes} bytes, lines of the caches {CACHE_LINE_BYTES}"
+        return False, f"{what} are written in full: {why}"
+    share, least = zero_lines / max(lines, 1), POLICY.min_zero_line_share
+    pays = share >= least
+    text = f"{100 * share:.0f} % of the lines are zero, from {100 * least:.0f} % on it pays"
+    return pays, f"{what} {'leave lines as they are' if pays else 'are written in full'}: {text}"
+
+
 def nanoseconds_per_sample(operations: int, lanes: int) -> float:
     """Time of a kernel per sample, about."""
     return operations / (POLICY.operations_per_lane_nanosecond * lanes)
@@ -524,6 +547,7 @@ __all__ = [
     "by_tier",
     "decide",
     "decide_c",
+    "decide_kept_zeros",
     "decide_linearization",
     "nanoseconds_per_sample",
     "this_machine",

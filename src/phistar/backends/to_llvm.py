@@ -216,6 +216,8 @@ class MachineCode:
         tiers = self.tiers(tuple(arrays), real, wrenches)
         if program.has_loops:
             return tiers.kernel
+        if all(x.ndim == axes[name] for name, x in arrays.items()):
+            tiers.want_single()
         tier = settings.tier()
         if tier == "auto" and not tiers.is_started:
             shapes = (x.shape[: x.ndim - axes[name]] for name, x in arrays.items())

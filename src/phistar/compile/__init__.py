@@ -6,6 +6,7 @@ traced         the quantities that are traced directly, a row each
 derivative_rows    derivatives of those, from their own programs
 node_rows      those of robots whose mimic joints are reduced, over nodes of links
 part_rows      parts of matrices that nobody needs in full
+kept_zeros     results whose structural zeros are written once
 request_table  REQUESTS, every quantity of a robot by name
 on_loops       names of quantities on robots with loops
 passes         PASSES, from expressions to sweeps to scalars to code
@@ -34,6 +35,7 @@ from phistar.compile.evaluate import (
     traced_executable,
     traced_results,
 )
+from phistar.compile.kept_zeros import KEPT_ZEROS, kept_zeros
 from phistar.compile.node_rows import embedded_request, is_embedded, node_loads, refuse_on_nodes
 from phistar.compile.on_loops import quantity_on
 from phistar.compile.part_rows import entry_pattern
@@ -61,6 +63,7 @@ from phistar.sweeps.matrix_requests import Request as MatrixPart
 
 __all__ = [
     "ARGUMENTS",
+    "KEPT_ZEROS",
     "LEVELS",
     "PASSES",
     "REQUESTS",
@@ -104,6 +107,7 @@ __all__ = [
     "is_embedded",
     "joint_map",
     "keep_entry",
+    "kept_zeros",
     "kernel",
     "lowered_bundle",
     "matrix",

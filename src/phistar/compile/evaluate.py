@@ -59,6 +59,7 @@ def matrix(
     q: Array,
     inputs: ProgramInputs | None = None,
     frames: Sequence[str] = (),
+    out: Array | None = None,
 ) -> Any:
     """The matrix of an operator, or a part of it, joints in body order.
 
@@ -69,11 +70,13 @@ def matrix(
         q: (..., nq), checked.
         inputs: Vectors that the expression names; ``f_ext`` may be wrenches on frames.
         frames: Names of the frames that B selects.
+        out: Where a whole matrix goes if machine code gives it: plain, of its shape and dtype.
 
     Returns:
         What ``sweeps.matrix_plans.evaluate`` says.
     """
-    return evaluate_matrix(matrix_request(operator, model, part), model, q, inputs or {}, frames)
+    wanted = matrix_request(operator, model, part)
+    return evaluate_matrix(wanted, model, q, inputs or {}, frames, out=out)
 
 
 def evaluate_matrix(
@@ -83,6 +86,7 @@ def evaluate_matrix(
     given: ProgramInputs,
     frames: Sequence[str] = (),
     backend: str | None = None,
+    out: Array | None = None,
 ) -> Any:
     """The same for a request, by the default backend unless another one is named."""
     part = wanted.part
@@ -91,7 +95,7 @@ def evaluate_matrix(
     code = compile_request(wanted).build(model, frames, backend=backend)
     found = None
     if code is not None:
-        found = code.try_run({"q": q, **given})
+        found = code.try_run({"q": q, **given}, _as_matrix(out))
     if found is None:
         return _by_sweeps(wanted, model, q, given, frames)
     ((result,), finite) = found[0].values(), found[1]
@@ -99,6 +103,15 @@ def evaluate_matrix(
     if not finite:
         require_finite_results(model, np.asarray(q), {"the matrix": result}, result.ndim - axes)
     return _diagonal_blocks(result, wanted, model, frames) if isinstance(part, Diag) else result
+
+
+def _as_matrix(out: Array | None) -> dict[str, Array] | None:
+    """An array by the name that programs of matrices have for their result."""
+    if out is None:
+        return None
+    from phistar.scalar.lower_matrix import MATRIX_OUTPUT
+
+    return {MATRIX_OUTPUT: out}
 
 
 def _diagonal_blocks(

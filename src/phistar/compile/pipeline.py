@@ -168,6 +168,7 @@ class Kernel:
         snap: float | None = None,
         shape: str = "auto",
         choices: tuple[object, ...] = (),
+        keeps_zeros: bool = False,
     ) -> Executable | None:
         """What runs on a robot, kept for the same arguments; None if the backend has nothing.
 
@@ -176,11 +177,11 @@ class Kernel:
             frames: Names of the frames that B selects, in order.
             locked: Bodies whose joints are not free.
             backend: Name of the backend; None: the default one.
-            snap, shape: See ``Tuning``.
+            snap, shape, keeps_zeros: See ``Tuning``.
             choices: Of a traced quantity, in the order of its row.
         """
         name = backends.default() if backend is None else backend
-        tuning = Tuning(self.regroup_inertia, snap, shape)
+        tuning = Tuning(self.regroup_inertia, snap, shape, keeps_zeros)
         return _executable(
             model, self, BuildTarget(name, tuple(frames), frozenset(locked), tuning, choices)
         )

@@ -23,7 +23,7 @@ from phistar.derivatives import (
     trajectories,
 )
 from phistar.derivatives.discrete import STAGED_METHODS, Discretization
-from phistar.derivatives.first import InverseLinearization, Linearization
+from phistar.derivatives.first import InverseLinearization, Linearization, linearize_key
 from phistar.derivatives.hybrid import HybridLinearization
 from phistar.derivatives.partial_results import (
     SparseInverseLinearization,
@@ -40,6 +40,7 @@ from phistar.derivatives.passive_terms import (
 )
 from phistar.derivatives.second import ForwardSecond, InverseSecond
 from phistar.derivatives.trajectories import TrajectoryLike
+from phistar.errors import ArgumentError
 from phistar.joint_physics.passive_forces import force_parts, with_passive_force
 from phistar.model.bad_samples import nan_where_bad
 from phistar.model.configuration import Coordinates
@@ -47,9 +48,13 @@ from phistar.model.joint_physics import Passive
 from phistar.model.model import Model
 from phistar.model.model_cache import ON_FRAMES, Entry, front_key, try_other_frames
 from phistar.model.wrenches import check_wrenches
+from phistar.result_buffers import ResultBuffers
 
 new = object.__new__
 """Makes results of which all is known without their constructors, which take longer."""
+set_linearization = vars(Linearization)["__dict__"].__set__
+set_inverse_linearization = vars(InverseLinearization)["__dict__"].__set__
+"""Gives them their attributes; to copy these takes longer, too."""
 
 _LINEARIZE_INVERSE_ON_FRAMES = front_key("linearize_inverse")
 
@@ -142,6 +147,24 @@ class Differentiates:
         Raises:
             SingularHingeError: A joint moves no inertia.
         """
+        plain = (
+            forces is None
+            and wrt is None
+            and rows is None
+            and columns is None
+            and constraints is None
+            and passive is False
+            and method == "auto"
+            and reference == "world_aligned"
+        )
+        if plain:
+            entry: Any = self._entries.get("linearize")
+            if entry is not None and (found := entry(q, v, tau)) is not None:
+                # As below; a call more would take 40 ns.
+                found["model"], found["v"] = self.model, v.copy()  # type: ignore[union-attr]
+                result = new(Linearization)
+                set_linearization(result, found)
+                return result
         if constraints is not None:
             found_there: Linearization = self._for_call(constraints).linearize(
                 q, v, tau, forces=forces, reference=reference, method=method, passive=passive,
@@ -150,12 +173,11 @@ class Differentiates:
             return found_there
         if not (wrt is None and rows is None and columns is None):
             choice = part_choice(self.model, "linearize", wrt, rows, columns)
-            plain = forces is None and passive is False and method == "auto"
             whole = partial(
                 self.linearize, q, v, tau, forces=forces, reference=reference, method=method,
                 passive=passive, on_error=on_error,
             )  # fmt: skip
-            usual = plain and on_error == "raise"
+            usual = forces is None and passive is False and method == "auto" and on_error == "raise"
             return linearize_part(self.model, choice, q, v, tau, None if usual else whole)
         if passive is not False and (parts := force_parts(self.model, passive)):
             total = with_passive_force(self.model, q, v, tau, parts)
@@ -163,19 +185,19 @@ class Differentiates:
                 q, v, total, forces=forces, reference=reference, method=method, on_error=on_error
             )
             return linearized_with_passive(at, self.model, q, v, parts)
-        found: Any = None
+        found = None
         if type(method) is not str:
             pass
-        elif forces is None and reference == "world_aligned":
-            entry: Any = self._entries.get(("linearize", method))
+        elif forces is None and reference == "world_aligned" and not plain:
+            entry = self._entries.get(linearize_key(method))
             found = None if entry is None else entry(q, v, tau)
         elif forces is not None:
-            key = ("linearize", method)
-            found = self._on_frames(key, (key, ON_FRAMES), (q, v, tau, forces, reference))
+            key = linearize_key(method)
+            found = self._on_frames(key, front_key(key), (q, v, tau, forces, reference))
         if found is not None:
-            found["model"], found["v"] = self.model, np.array(v)
+            found["model"], found["v"] = self.model, v.copy()  # type: ignore[union-attr]
             result = new(Linearization)
-            result.__dict__.update(found)
+            set_linearization(result, found)
             return result
         if on_error != "raise":
             return nan_where_bad(
@@ -243,6 +265,7 @@ class Differentiates:
         wrt: Sequence[str] | None = None,
         rows: Sequence[str] | None = None,
         columns: Sequence[str] | None = None,
+        out: ResultBuffers | None = None,
         on_error: str = "raise",
     ) -> InverseLinearization: ...
     def linearize_inverse(
@@ -258,6 +281,7 @@ class Differentiates:
         wrt: Sequence[str] | None = None,
         rows: Sequence[str] | None = None,
         columns: Sequence[str] | None = None,
+        out: ResultBuffers | None = None,
         on_error: str = "raise",
     ) -> InverseLinearization | SparseInverseLinearization:
         """Joint forces and their derivatives: ``.tau .tau_q .tau_v .tau_vdot``.
@@ -270,8 +294,37 @@ class Differentiates:
                 told once, values for each sample (``SparseMatrix``).
             forces, reference, passive: As in ``linearize``.
             wrt, rows, columns: As in ``linearize``, of ``"q"``, ``"v"`` and ``"vdot"``.
+            out: Where to put the results, so that zeros are not written each time:
+                ``result_buffers("linearize_inverse", batch)``. Without the arguments from ``form``
+                on.
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
         """
+        found: Any = None
+        plain = (
+            forces is None
+            and wrt is None
+            and rows is None
+            and columns is None
+            and out is None
+            and passive is False
+            and form == "dense"
+            and reference == "world_aligned"
+        )
+        if plain:
+            entry: Any = self._entries.get("linearize_inverse")
+            if entry is not None and (found := entry(q, v, vdot)) is not None:
+                result = new(InverseLinearization)
+                set_inverse_linearization(result, found)
+                return result
+        if out is not None:
+            chosen = (forces, wrt, rows, columns)
+            usual = form == "dense" and passive is False and on_error == "raise"
+            if not usual or any(each is not None for each in chosen):
+                raise ArgumentError(
+                    "out of linearize_inverse is for all matrices, dense, without forces= and "
+                    "passive=, and on_error='raise'; leave out or these arguments away"
+                )
+            return first.linearize_inverse_into(out, self.model, q, v, vdot)
         if not (wrt is None and rows is None and columns is None and form == "dense"):
             choice = part_choice(self.model, "linearize_inverse", wrt, rows, columns)
             usual = forces is None and passive is False and on_error == "raise"
@@ -291,9 +344,8 @@ class Differentiates:
                 q, v, vdot, forces=forces, reference=reference, on_error=on_error
             )
             return inverse_with_passive(at, self.model, q, v, parts)
-        found: Any = None
-        if forces is None and reference == "world_aligned":
-            entry: Any = self._entries.get("linearize_inverse")
+        if forces is None and reference == "world_aligned" and not plain:
+            entry = self._entries.get("linearize_inverse")
             found = None if entry is None else entry(q, v, vdot)
         elif forces is not None:
             found = self._on_frames(
@@ -303,7 +355,7 @@ class Differentiates:
             )
         if found is not None:
             result = new(InverseLinearization)
-            result.__dict__.update(found)
+            set_inverse_linearization(result, found)
             return result
         if on_error != "raise":
             return nan_where_bad(

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 import numpy as np
 
-from phistar import dynamics
+from phistar import backends, dynamics
 from phistar.arguments import checked_state, refuse_singular
 from phistar.arrays import Array
 from phistar.backends.policy import decide_linearization
@@ -32,7 +33,7 @@ from phistar.compile import (
 from phistar.derivatives.held_wrenches import matvec, wrench_stiffness
 from phistar.derivatives.lie_jacobians import expm_and_phi1, transport
 from phistar.dynamics import to_robot_coordinates, with_wrenches
-from phistar.errors import UnknownNameError
+from phistar.errors import ArgumentError, UnknownNameError, kind_of
 from phistar.jobs import interpreter_slot
 from phistar.memory_limits import refuse_large
 from phistar.model.configuration import Coordinates
@@ -41,6 +42,7 @@ from phistar.model.model import Model
 from phistar.model.model_cache import Entry, entries, keep_entry_on_frames
 from phistar.model.wrenches import HeldTerm, Wrenches, check_numbers
 from phistar.reprs import one_line_repr
+from phistar.result_buffers import ResultBuffers
 from phistar.thresholds import POLICY
 
 FUNCTIONS: Mapping[str, tuple[str, str, str]] = {
@@ -165,13 +167,29 @@ def linearize_inverse(
         names = ("tau_q", "tau_v", "tau_vdot")
         matrices = (to_robot_coordinates(model, found[name]) for name in names)
         return InverseLinearization(joints.gather(found["tau"]), *matrices)
-    with interpreter_slot():
+    with interpreter_slot(), _stand_in_for("linearize_inverse", model):
         # Somebody waits for all of these programs: what is compiled beside them begins after that.
         tau = dynamics.inverse_dynamics(model, q, v, vdot, wrenches)
         tau_q, tau_v = _inverse_matrices(model, q, v, vdot, wrenches)
         mass = dynamics.mass_matrix(model, q)
     shape = (*tau.shape, model.nv)
     return InverseLinearization(tau, *(broadcast_copy(x, shape) for x in (tau_q, tau_v, mass)))
+
+
+def linearize_inverse_into(
+    out: ResultBuffers, model: Model, q: Coordinates, v: Coordinates, vdot: Coordinates
+) -> InverseLinearization:
+    """The same, in arrays that keep their zeros."""
+    if not isinstance(out, ResultBuffers):
+        raise ArgumentError(
+            f"out is {kind_of(out)}, expected robot.result_buffers('linearize_inverse', batch)"
+        )
+
+    def otherwise(q: Array, v: Array, vdot: Array) -> Mapping[str, Array]:
+        return vars(linearize_inverse(model, q, v, vdot))
+
+    found = out.filled(model, "linearize_inverse", otherwise, q=q, v=v, vdot=vdot)
+    return InverseLinearization(**found)
 
 
 def linearize(
@@ -212,17 +230,17 @@ def linearize_checked(
     joints = joint_map(model)
     if row and joints.one_to_one:
         given = {"v": joints.spread(v), "tau": joints.spread(tau)}
-        found = _run_fused(row, model, q, given, wrenches, ("linearize", request))
+        found = _run_fused(row, model, q, given, wrenches, linearize_key(request))
         if found is not None:
             vdot = joints.gather(found["vdot"])
             names = ("vdot_q", "vdot_v", "vdot_tau")
             by_q, by_v, by_tau = (to_robot_coordinates(model, found[name]) for name in names)
             return Linearization(vdot, by_q, by_v, by_tau, model, v)
     if row and wrenches is None and not joints.one_to_one:
-        found = _run_on_nodes("linearize", model, ("linearize", request), q, v, tau)
+        found = _run_on_nodes("linearize", model, linearize_key(request), q, v, tau)
         if found is not None:
             return Linearization(**found, model=model, v=v)
-    with interpreter_slot():
+    with interpreter_slot(), _stand_in_for(row, model):
         # Somebody waits for all of these programs: what is compiled beside them begins after that.
         vdot = dynamics.forward_dynamics(model, q, v, tau, wrenches)
         inverse = dynamics.mass_matrix_inverse(model, q)
@@ -235,6 +253,11 @@ def linearize_checked(
     shape = (*vdot.shape, model.nv)
     by_q, by_v, by_tau = (broadcast_copy(x, shape) for x in (vdot_q, vdot_v, inverse))
     return Linearization(vdot, by_q, by_v, by_tau, model, v)
+
+
+def linearize_key(method: str) -> Hashable:
+    """Key of the entry to a method; that of the usual one is a string, which keeps its hash."""
+    return "linearize" if method == "auto" else ("linearize", method)
 
 
 def refuse_large_tensors(model: Model, order: int, *arrays: Array, count: int = 1) -> None:
@@ -265,6 +288,17 @@ def fastest_method(model: Model, samples: int = POLICY.simd_samples) -> str:
 def _all_arrays(vectors: Sequence[Array], wrenches: Wrenches | None) -> tuple[Array, ...]:
     """Joint vectors, and wrenches if there are any."""
     return (*vectors, *(() if wrenches is None else wrenches.arrays))
+
+
+def _stand_in_for(row: str, model: Model) -> AbstractContextManager[None]:
+    """For programs that are run in place of one for all of a bundle; they are its stand-ins as long
+    as that is being compiled."""
+    is_compiled = bool(row) and joint_map(model).one_to_one and backends.default() == "llvm"
+    if is_compiled and kernel(row, model).build(model) is not None:
+        from phistar.backends.llvm.run.tiers import stand_in
+
+        return stand_in()
+    return nullcontext()
 
 
 def _run_fused(

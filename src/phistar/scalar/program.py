@@ -207,6 +207,8 @@ class Unrolled:
         row_loops: Lines for rows of matrices, in order.
         short_lived: Whether numbers are used soon after they are made, and results of one place
             share few of them with others: inputs are read, and looked at, where they are used.
+        keeps_zeros: Whether entries of outputs that are zero for every state are zero before, too,
+            so that they need not be written.
     """
 
     signature: Signature
@@ -215,6 +217,7 @@ class Unrolled:
     slots: int = 0
     row_loops: Sequence[RowLoop] = ()
     short_lived: bool = False
+    keeps_zeros: bool = False
 
     def count(self) -> Counter[str]:
         """Operations on a sample."""

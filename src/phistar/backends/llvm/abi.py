@@ -76,6 +76,51 @@ def is_supported() -> bool:
     return all(_matches_abi(array) for array in _probe_arrays())
 
 
+NEW_ARRAY_PLACE = 93
+"""Number of ``PyArray_New`` in the table of NumPy's C interface, the same since NumPy 1.0."""
+
+
+@cache
+def new_array_address() -> int | None:
+    """Where NumPy's ``PyArray_New`` is, once it has made an array that is as was asked for.
+
+    The table is what extension modules find when they import NumPy.
+    """
+    if not is_supported():
+        return None
+    from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
+
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.argtypes, get.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_void_p
+    table = get(_multiarray_umath._ARRAY_API, None)
+    found = ctypes.c_void_p.from_address(table + 8 * NEW_ARRAY_PLACE).value
+    if not found:
+        return None
+    make = _NEW_ARRAY(found)
+    shape = (ctypes.c_ssize_t * 2)(2, 3)
+    for dtype in (np.dtype(np.float64), np.dtype(np.float32)):
+        made = make(np.ndarray, 2, shape, dtype.num, None, None, 0, 0, None)
+        plain = type(made) is np.ndarray and made.flags.c_contiguous and made.flags.owndata
+        if not plain or (made.shape, made.dtype) != ((2, 3), dtype):
+            return None
+    return found
+
+
+_NEW_ARRAY = ctypes.PYFUNCTYPE(
+    ctypes.py_object,
+    ctypes.py_object,
+    ctypes.c_int,
+    ctypes.c_void_p,
+    ctypes.c_int,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.c_int,
+    ctypes.c_int,
+    ctypes.c_void_p,
+)
+"""``PyArray_New``: class, axes, shape, number of the dtype, and what is left out for new memory."""
+
+
 def data_address(array: Array) -> int:
     """Of an array's first entry."""
     if is_supported():

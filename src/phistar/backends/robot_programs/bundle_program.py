@@ -59,7 +59,7 @@ class BundleProgram(RobotProgram):
     @property
     def work(self) -> BundleWork:
         """See ``RobotProgram``."""
-        return BundleWork(self.joints)
+        return BundleWork(self.joints, batches_only=self.tuning.keeps_zeros)
 
     @cached_property
     def input_axes(self) -> Mapping[str, int]:
@@ -83,8 +83,8 @@ class BundleProgram(RobotProgram):
     @property
     def key_parts(self) -> Sequence[object]:
         """See ``RobotProgram``."""
-        bundle = self.bundle
-        return self.tuning.options, (*bundle.matrices, *bundle.products.items())
+        bundle, tuning = self.bundle, self.tuning
+        return tuning.options, tuning.keeps_zeros, (*bundle.matrices, *bundle.products.items())
 
     @property
     def schedules(self) -> Sequence[Schedule]:
@@ -121,4 +121,5 @@ class BundleProgram(RobotProgram):
         if real == "float" and bundle.matrices:
             # Walks in common axes lose a digit more on long robots.
             bundle = replace(bundle, split=None)
-        return to_fused(bundle, self.model, absent, self.tuning.options, wrenches)
+        found = to_fused(bundle, self.model, absent, self.tuning.options, wrenches)
+        return replace(found, keeps_zeros=self.tuning.keeps_zeros)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -102,7 +102,7 @@ class MatrixProgram(RobotProgram):
     @property
     def key_parts(self) -> Sequence[object]:
         """See ``RobotProgram``."""
-        return "matrix", *self.frames, self.tuning.options, self.part
+        return "matrix", *self.frames, self.tuning.options, self.tuning.keeps_zeros, self.part
 
     @property
     def schedules(self) -> Sequence[Schedule]:
@@ -128,7 +128,7 @@ class MatrixProgram(RobotProgram):
         """See ``RobotProgram``."""
         from phistar.scalar.lower_matrix import to_unrolled_matrix
 
-        return to_unrolled_matrix(
+        found = to_unrolled_matrix(
             self.forms,
             self.model,
             self.frames,
@@ -137,6 +137,7 @@ class MatrixProgram(RobotProgram):
             self.part,
             self.factors,
         )
+        return replace(found, keeps_zeros=self.tuning.keeps_zeros)
 
     def looped(self, absent: Set[str] = frozenset()) -> Looped:
         """See ``RobotProgram``."""

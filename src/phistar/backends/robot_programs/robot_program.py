@@ -38,11 +38,14 @@ class Tuning:
         snap: Rotations closer than this to right angles, and smaller lengths and inertias, become
             exactly right or zero; None leaves the robot's numbers alone.
         shape: ``"straight"`` or ``"rolled"`` code, or ``"auto"``.
+        keeps_zeros: Outputs have zeros already in entries that are zero for every state; these need
+            not be written. Of matrices and bundles, for batches.
     """
 
     regroup_inertia: bool = False
     snap: float | None = None
     shape: str = "auto"
+    keeps_zeros: bool = False
 
     @property
     def options(self) -> LoweringOptions:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import phistar
+from phistar.backends.llvm import abi
 from phistar.backends.llvm.emit.ir_builder import Lanes
 from phistar.backends.llvm.emit.one_sample import with_rows_of_products
 from phistar.backends.llvm.run import jit
@@ -139,6 +140,7 @@ def test_robots_use_it(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
     final = code.tiers().wait_for_final()
     assert final.single_entry is not None
     assert final.single_entry is not final.native_entry
+    assert (final.single_results is None) == (abi.new_array_address() is None)
     many, one = robot.linearize(q, v, tau), robot.linearize(q[2], v[2], tau[2])
     for name in ("vdot", "vdot_q", "vdot_v", "vdot_tau"):
         np.testing.assert_array_equal(getattr(one, name), getattr(many, name)[2])

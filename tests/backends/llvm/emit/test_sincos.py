@@ -264,3 +264,27 @@ def test_neighbours_keep_their_bits(bad: float, width: int, real: str) -> None:
             np.testing.assert_array_equal(got[:, lane], expected)
         else:
             assert np.isnan(got[:, lane]).all()
+
+
+@pytest.mark.parametrize(("real", "row_width"), [("double", 4), ("double", 8), ("float", 8)])
+def test_angles_of_one_sample_side_by_side(real: str, row_width: int) -> None:
+    """The bits of lanes that are samples: near, far and undefined angles in one register, and more
+    angles than it holds."""
+    count = 2 * row_width + 1
+    graph = Graph()
+    angles = [graph.load("x", i) for i in range(count)]
+    stores = [Store("y", 2 * i + k, "", f(x)) for i, x in enumerate(angles) for k, f in PAIR]
+    program = Unrolled(Signature({"x": count}, {"y": 2 * count}), BasicBlock(graph, stores))
+    lanes = Lanes(1, real, row_width)
+    call = KernelCaller(jit.load(unrolled_module(program, lanes)), program.signature, lanes, 0)
+    rng = np.random.default_rng(row_width)
+    for special in ((), (1e9, -3e4), (np.nan,), (np.inf, 0.5)):
+        x = rng.normal(scale=3.0, size=(1, count)).astype(DTYPES[real])
+        x[0, rng.choice(count, len(special), replace=False)] = special
+        found = np.empty((1, 2 * count), x.dtype)
+        with np.errstate(invalid="ignore"):
+            call([x], [found])
+        np.testing.assert_array_equal(found.reshape(-1, 2).T, sincos(x[0], 4, real))
+
+
+PAIR = ((0, sin), (1, cos))

@@ -23,7 +23,8 @@ from phistar.backends.llvm.run.machine_caches import (
     min_streamed_bytes,
     threshold_address,
 )
-from phistar.backends.llvm.run.result_pool import CACHE_LINE_BYTES, pool
+from phistar.backends.llvm.run.result_pool import pool
+from phistar.backends.policy import CACHE_LINE_BYTES
 from phistar.backends.to_llvm import MachineCode
 from phistar.compile import matrix_executable
 from phistar.scalar.program import Signature

@@ -11,9 +11,16 @@ reads the array objects directly, runs the kernel with a workspace of its own wh
 interpreter's lock, and says whether it did and all was well. It never raises: on anything unusual
 (a list, another dtype, strides, overlapping memory, a number that is not finite) it answers
 ``False``, and the general path says what is wrong or copes.
+
+    native_results(shapes, q, v, vdot) -> (tau, ...) or False
+
+takes the inputs of one sample and makes the outputs, too, by NumPy's C interface: in Python that
+takes as long as small programs themselves. Kernels for single samples have it.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -32,7 +39,8 @@ from phistar.scalar.program import Signature
 from phistar.thresholds import POLICY
 
 ENTRY_SYMBOL = "native_entry"
-"""Name of the function in the module."""
+RESULTS_SYMBOL = "native_results"
+"""Names of the functions in the module."""
 
 _DICT_DECLARATIONS = (
     "declare ptr @PyDict_GetItem(ptr, ptr)",
@@ -99,6 +107,83 @@ def native_entry_text(
             "",
         ]
     )
+
+
+def native_results_text(signature: Signature, lanes: Lanes) -> str:
+    """Text of the function that makes its results, to be appended to that of the native entry.
+
+    Args:
+        signature: Arrays of the kernel; none of them is a wrench.
+        lanes: Its lanes.
+    """
+    inputs, outputs = len(signature.inputs), len(signature.outputs)
+    w = _EntryBuilder(lanes, inputs, 1)
+    rows = w(f"alloca [{2 * (inputs + outputs) + 1} x i64], align 8")
+    with w.region() as failed:
+        with w.region() as w.done:
+            w.require(w.compare("eq", "%count", inputs + 1))
+            for i, size in enumerate(signature.inputs.values()):
+                w.require_array(w.argument(i + 1), size)
+            w.require(w(f"icmp eq i32 {w.axes}, 1"))
+            made = _new_arrays(w, outputs, failed)
+            w.data += [w.field(array, abi.DATA_OFFSET, "ptr") for array in made]
+            for i, data in enumerate(w.data):
+                w.store("ptr", data, w.gep(rows, 2 * i, "i64"), 8)
+                w.store("i64", "0", w.gep(rows, 2 * i + 1, "i64"), 8)
+            w.store("i64", str(STORE_ANYWHERE), w.gep(rows, 2 * len(w.data), "i64"), 8)
+            status = w(f"call i64 @kernel(ptr {rows}, ptr @entry_work, i64 0, i64 1)")
+            _give_up_unless(w, w.compare("eq", status, 0), made, w.done)
+            found = w(f"call ptr @PyTuple_New(i64 {outputs})")
+            _give_up_unless(w, w(f"icmp ne ptr {found}, null"), made, failed)
+            for i, array in enumerate(made):
+                w(f"call i32 @PyTuple_SetItem(ptr {found}, i64 {i}, ptr {array})")
+        answer = w.merge(found, "null", kind="ptr")
+        with w.if_(w(f"icmp eq ptr {answer}, null")):
+            no = w("call ptr @PyBool_FromLong(i64 0)")
+        answer = w.merge(answer, no, kind="ptr")
+    w.emit(f"ret ptr {w.merge(answer, 'null', kind='ptr')}")
+    return "\n".join(
+        [
+            "declare ptr @PyTuple_New(i64)",
+            "declare i32 @PyTuple_SetItem(ptr, i64, ptr)",
+            "declare void @Py_DecRef(ptr)",
+            "declare ptr @phistar_new_array(ptr, i32, ptr, i32, ptr, ptr, i32, i32, ptr)",
+            w.function_text(f"ptr @{RESULTS_SYMBOL}(ptr %self, ptr %given, i64 %count) nounwind"),
+            "",
+        ]
+    )
+
+
+SHAPE_WORDS = 4
+"""Words of the first argument of that function for each output: how many axes, then their lengths,
+three at most."""
+
+
+def _new_arrays(w: _EntryBuilder, count: int, failed: EmittedBlock) -> list[str]:
+    """New arrays, or the end of the function with the error that NumPy raised."""
+    shapes = w.field(w.argument(0), abi.DATA_OFFSET, "ptr")
+    number = np.dtype("f8" if w.lanes.real == "double" else "f4").num
+    made: list[str] = []
+    for i in range(count):
+        place = w.gep(shapes, SHAPE_WORDS * i, "i64")
+        axes = w(f"trunc i64 {w.load('i64', place, 8)} to i32")
+        given = f"ptr @phistar_ndarray, i32 {axes}, ptr {w.gep(place, 1, 'i64')}, i32 {number}"
+        rest = "ptr null, ptr null, i32 0, i32 0, ptr null"
+        array = w(f"call ptr @phistar_new_array({given}, {rest})")
+        _give_up_unless(w, w(f"icmp ne ptr {array}, null"), made, failed)
+        made.append(array)
+    return made
+
+
+def _give_up_unless(
+    w: _EntryBuilder, condition: str, made: Sequence[str], done: EmittedBlock
+) -> None:
+    """Let go of arrays and leave a region unless a condition holds."""
+    if made:
+        with w.if_(condition, negated=True):
+            for array in made:
+                w.emit(f"call void @Py_DecRef(ptr {array})")
+    w.leave_unless(condition, done)
 
 
 class _EntryBuilder(FunctionBuilder):

@@ -7,13 +7,17 @@ gaps, whole vectors are written to aligned places, which are not where the rows 
 a vector that would cross a line costs twice as much. A vector in which one row ends and the next
 begins is put together of both. Outputs that are larger than the caches need not be read into them
 before they are written: the same vectors then go past them, with streaming stores.
+
+Where an output keeps the zeros that it had, lines that are all zero for every state are passed
+over: tiles come in runs then (``nonzero_runs``), the first one from the text, others by a table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from phistar.backends.llvm.emit.ir_builder import Lanes
+from phistar.backends.llvm.emit.nonzero_runs import TileRun, lanes_behind, nonzero_runs
 from phistar.backends.llvm.emit.skeleton import (
     STORE_ANYWHERE,
     STORE_STREAMING,
@@ -41,18 +45,46 @@ def slot_tables(places: Mapping[str, Mapping[int, int]], lanes: Lanes) -> list[s
     return found
 
 
+def run_tables(
+    zeros: Mapping[str, Collection[int]], sizes: Mapping[str, int], lanes: Lanes
+) -> list[str]:
+    """Constants that hold the later runs of tiles of each output that keeps zeros."""
+    found = []
+    for name, entries in zeros.items():
+        _, later = _first_and_later(nonzero_runs(entries, sizes[name], lanes.width))
+        if later:
+            numbers = [x for run in later for x in (run.start, run.stop, run.lead, run.trail)]
+            values = ", ".join(f"i64 {x}" for x in numbers)
+            found.append(f"@runs.{name} = private constant [{len(numbers)} x i64] [{values}]")
+    return found
+
+
+def _first_and_later(runs: Sequence[TileRun]) -> tuple[TileRun | None, Sequence[TileRun]]:
+    """The run with which a row begins, if one does, and the others."""
+    if runs and not runs[0].start:
+        return runs[0], runs[1:]
+    return None, runs
+
+
 class Epilogue:
     """Writes the stores of a block."""
 
     def __init__(
-        self, block: SampleBlock, signature: Signature, arrays: KernelArguments, sums: int
+        self,
+        block: SampleBlock,
+        signature: Signature,
+        arrays: KernelArguments,
+        sums: int,
+        zeros: Mapping[str, Collection[int]],
     ) -> None:
         """Args:
         block: Where the text goes.
         signature: The outputs.
         arrays: Where they go.
         sums: Slot of the sum of all results, which shows whether they are finite.
+        zeros: Of outputs that keep zeros, entries that are zero for every state and were so before.
         """
+        self.zeros = zeros
         self.block = block
         self.sums = sums
         self.w = block.w
@@ -102,29 +134,81 @@ class Epilogue:
             store: Puts a vector to an aligned address.
         """
         w, width, size = self.w, self.lanes.width, self.sizes[name]
-        rows = self.block.rows[f"={name}"]
-        # By so many entries a lane's row begins behind an aligned place.
-        behind = [lane * size % width for lane in range(width)]
+        behind = lanes_behind(size, width)
         whole = size - size % width
         heads = w.transpose(self._load_tile(name, 0))
-        for lane, count in enumerate(behind):
-            if not count:
-                store(heads[lane], rows[lane])
-        begin, last = width, heads
-        while (whole - begin) % (POLICY.tiles_per_round * width):
-            last = self._store_tiles(name, begin, 1, last, behind, store)
-            begin += width
-        step = POLICY.tiles_per_round * width
-        with w.loop(begin, whole, step, last, stem="tiles") as (i, carried):
-            carried[:] = self._store_tiles(name, i, POLICY.tiles_per_round, carried, behind, store)
+        if name in self.zeros:
+            self._store_runs(name, heads, behind, store)
+            last = w.transpose(self._load_tile(name, whole - width))
+        else:
+            last = self._store_first_run(name, heads, whole, behind, store)
         rest = w.transpose(self._load_tile(name, whole)) if size > whole else heads
         for lane, count in enumerate(behind):
             # What is left of this row, and the entries of the next one that fill the last vector.
-            left = [(carried[lane], k) for k in range(width - count, width)]
+            left = [(last[lane], k) for k in range(width - count, width)]
             left += [(rest[lane], k) for k in range(size - whole)]
             left += [(heads[lane + 1], k) for k in range(-len(left) % width)]
+            row = self.block.rows[f"={name}"][lane]
             for k in range(0, len(left), width):
-                store(self._collect(left[k : k + width]), w.gep(rows[lane], whole - count + k))
+                store(self._collect(left[k : k + width]), w.gep(row, whole - count + k))
+
+    def _store_first_run(
+        self, name: str, heads: list[str], stop: int, behind: list[int], store: VectorStore
+    ) -> list[str]:
+        """The tiles from the first one on, a few in a round; the last of them, lane by lane."""
+        w, step = self.w, POLICY.tiles_per_round * self.lanes.width
+        for lane, back in enumerate(behind):
+            if not back:
+                store(heads[lane], self.block.rows[f"={name}"][lane])
+        begin, last = self.lanes.width, heads
+        while (stop - begin) % step:
+            last = self._store_tiles(name, begin, 1, last, behind, store)
+            begin += self.lanes.width
+        if begin < stop:
+            with w.loop(begin, stop, step, last, stem="tiles") as (i, carried):
+                carried[:] = self._store_tiles(
+                    name, i, POLICY.tiles_per_round, carried, behind, store
+                )
+            last = carried
+        return last
+
+    def _store_runs(
+        self, name: str, heads: list[str], behind: list[int], store: VectorStore
+    ) -> None:
+        """Tiles that are not all zero, and at the ends of each run lines that are not."""
+        w, width, size = self.w, self.lanes.width, self.sizes[name]
+        whole = size - size % width
+        first, later = _first_and_later(nonzero_runs(self.zeros[name], size, width))
+        zero = [w.constant(0.0)] * width
+        # Lanes by how far behind they are: those that write the first line of a run, by ``lead``,
+        # and those that write one after its last tile, by ``trail``. What follows the last whole
+        # tile is written with the end of the row.
+        leading = {n: [k for k in range(width) if behind[k] < n] for n in range(1, width + 1)}
+        trailing = {n: [k for k in range(width) if behind[k] > n] for n in range(width)}
+
+        def put(lanes: Sequence[int], last: list[str], tile: list[str], i: int | str) -> None:
+            for lane in lanes:
+                self._store_line(name, lane, last[lane], tile[lane], i, behind[lane], store)
+
+        if first is not None:
+            last = self._store_first_run(name, heads, first.stop, behind, store)
+            if first.stop < whole:
+                put(trailing[first.trail], last, zero, first.stop)
+        if not later:
+            return
+        with w.loop(0, 4 * len(later), 4, stem="run") as (at, _):
+            start, stop, lead, trail = (
+                w.load("i64", w.gep(f"@runs.{name}", w.add(at, k), "i64"), 8) for k in range(4)
+            )
+            tile = w.transpose(self._load_tile(name, start))
+            for lanes in w.switch(lead, leading):
+                put(lanes, zero, tile, start)
+            begin = w.add(start, width)
+            with w.loop(begin, stop, width, tile, maybe_empty=True, stem="tiles") as (i, carried):
+                carried[:] = self._store_tiles(name, i, 1, carried, behind, store)
+            with w.if_(w.compare("slt", stop, whole)):
+                for lanes in w.switch(trail, trailing):
+                    put(lanes, carried, zero, stop)
 
     def _store_tiles(
         self,
@@ -139,14 +223,27 @@ class Epilogue:
         w, width = self.w, self.lanes.width
         starts = [w.add(i, k * width) for k in range(count)]
         tiles = [last, *(w.transpose(self._load_tile(name, start)) for start in starts)]
-        for lane, (row, back) in enumerate(zip(self.block.rows[f"={name}"], behind, strict=True)):
+        for lane, back in enumerate(behind):
             for k, start in enumerate(starts):
-                value = tiles[k + 1][lane]
-                if back:
-                    chosen = range(width - back, 2 * width - back)
-                    value = w.shuffle(tiles[k][lane], value, chosen)
-                store(value, w.gep(row, w(f"sub i64 {start}, {back}")))
+                self._store_line(name, lane, tiles[k][lane], tiles[k + 1][lane], start, back, store)
         return tiles[-1]
+
+    def _store_line(
+        self,
+        name: str,
+        lane: int,
+        before: str,
+        tile: str,
+        start: int | str,
+        back: int,
+        store: VectorStore,
+    ) -> None:
+        """A lane's line of a tile, given the tile before it and how far its row is behind."""
+        w, width = self.w, self.lanes.width
+        value = tile
+        if back:
+            value = w.shuffle(before, tile, range(width - back, 2 * width - back))
+        store(value, w.gep(self.block.rows[f"={name}"][lane], w(f"sub i64 {start}, {back}")))
 
     def _collect(self, entries: Sequence[tuple[str, int]]) -> str:
         """A vector of entries of others."""

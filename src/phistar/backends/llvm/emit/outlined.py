@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from phistar.backends.llvm.emit.epilogue import Epilogue, slot_tables
+from phistar.backends.llvm.emit.epilogue import Epilogue, run_tables, slot_tables
 from phistar.backends.llvm.emit.ir_builder import FunctionBuilder, Lanes
 from phistar.backends.llvm.emit.matrix_products import ProductEmitter
 from phistar.backends.llvm.emit.one_sample import (
@@ -27,6 +27,7 @@ from phistar.backends.llvm.emit.skeleton import (
     emit_fence,
     emit_finite_test,
     sample_loop,
+    streamed_outputs,
     wrap_module,
 )
 from phistar.backends.llvm.emit.unrolled_module import (
@@ -34,6 +35,7 @@ from phistar.backends.llvm.emit.unrolled_module import (
     RowLoopEmitter,
     fused_products,
 )
+from phistar.backends.policy import CACHE_LINE_BYTES
 from phistar.jobs import checkpoint
 from phistar.scalar.graph import operands
 from phistar.scalar.program import RowLoop, Unrolled
@@ -58,6 +60,23 @@ class OutlinedModule:
         self.sums = self.plan.slots
         sums = max(1, sum_slots(self.program)) if lanes.width == 1 else 1
         self.workspace_vectors = self.plan.slots + sums
+        self.kept_zeros = self._kept_zeros()
+
+    def _kept_zeros(self) -> dict[str, list[int]]:
+        """Of outputs that keep the zeros that they had, entries that are zero for every state.
+
+        Where a vector of lanes is a part of a line, part of a line could be left as it was, and
+        what bypasses the caches would write the rest of it slowly.
+        """
+        if not self.program.keeps_zeros or self.lanes.bytes != CACHE_LINE_BYTES:
+            return {}
+        known = self.plan.constants
+        found = {
+            name: [entry for entry, slot in slots.items() if known.get(slot) == 0.0]
+            for name, slots in self.plan.output_slots.items()
+            if name in streamed_outputs(self.program.signature)
+        }
+        return {name: entries for name, entries in found.items() if entries}
 
     def text(self) -> str:
         """The text."""
@@ -65,6 +84,7 @@ class OutlinedModule:
         alone = self.lanes.width == 1
         before = [
             *(() if alone else slot_tables(self.plan.output_slots, self.lanes)),
+            *run_tables(self.kept_zeros, self.program.signature.outputs, self.lanes),
             self._first_part(),
             *parts,
             *(self._rows_text(i, each) for i, each in enumerate(self.program.row_loops)),
@@ -109,7 +129,7 @@ class OutlinedModule:
         arrays = KernelArguments(w, signature)
         block = SampleBlock(w, arrays.rows("%sample"))
         w.store_slot(self.sums, w.constant(0.0))
-        moves = Epilogue(block, signature, arrays, self.sums)
+        moves = Epilogue(block, signature, arrays, self.sums, self.kept_zeros)
         products = {product.output: product for product in self.program.products}
         for name in signature.outputs:
             if name not in products:

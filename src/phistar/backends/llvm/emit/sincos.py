@@ -137,16 +137,17 @@ def _emit_polynomial(w: FunctionBuilder, z: str, coefficients: Sequence[float]) 
 
 
 def emit_sincos_any_angle(w: FunctionBuilder, angles: Sequence[str]) -> list[tuple[str, str]]:
-    """Sine and cosine of several vectors; far angles are recomputed after one common test."""
-    t, bools = w.lanes.type, w.lanes.type_of("i1")
-    pairs = [emit_sincos(w, x) for x in angles]
-    near = ""
-    for x in angles:
-        size = w.intrinsic("fabs", x)
-        inside = w.compare_lanes("ole", size, w.constant(MAX_REDUCED_ANGLE_RAD))
-        near = w(f"and {bools} {near}, {inside}") if near else inside
+    """Sine and cosine of several vectors; far angles are recomputed after one common test.
+
+    Where one sample runs alone, the lanes of a register are its angles.
+    """
+    t = w.lanes.type
+    if w.lanes.width == 1 < w.lanes.row_width and len(angles) > 1:
+        pairs, near = _emit_side_by_side(w, angles)
+    else:
+        pairs, near = _emit_each(w, angles)
     recomputed = []
-    with w.if_(w.all_lanes(near), negated=True, stem="far"):
+    with w.if_(near, negated=True, stem="far"):
         for x, (s, c) in zip(angles, pairs, strict=True):
             both = f"{{{t}, {t}}}"
             result = w(f"call {both} @far_sincos({t} {x}, {t} {s}, {t} {c})")
@@ -155,6 +156,39 @@ def emit_sincos_any_angle(w: FunctionBuilder, angles: Sequence[str]) -> list[tup
         (w.merge(near_sine, sine), w.merge(near_cosine, cosine))
         for (near_sine, near_cosine), (sine, cosine) in zip(pairs, recomputed, strict=True)
     ]
+
+
+def _emit_each(w: FunctionBuilder, angles: Sequence[str]) -> tuple[list[tuple[str, str]], str]:
+    """Sines and cosines by reduction, and whether these are right for all."""
+    near = ""
+    for x in angles:
+        size = w.intrinsic("fabs", x)
+        inside = w.compare_lanes("ole", size, w.constant(MAX_REDUCED_ANGLE_RAD))
+        near = w(f"and {w.lanes.type_of('i1')} {near}, {inside}") if near else inside
+    return [emit_sincos(w, x) for x in angles], w.all_lanes(near)
+
+
+def _emit_side_by_side(
+    w: FunctionBuilder, angles: Sequence[str]
+) -> tuple[list[tuple[str, str]], str]:
+    """The same for single numbers, as many at a time as a register holds."""
+    alone, wide = w.lanes, Lanes(w.lanes.row_width, w.lanes.real)
+    pairs: list[tuple[str, str]] = []
+    near = "true"
+    for start in range(0, len(angles), wide.width):
+        group = angles[start : start + wide.width]
+        w.lanes = wide
+        x = w.constant(0.0)
+        for i, angle in enumerate(group):
+            x = w.insert_lane(x, angle, i)
+        sines, cosines = emit_sincos(w, x)
+        pairs += [(w.extract_lane(sines, i), w.extract_lane(cosines, i)) for i in range(len(group))]
+        for predicate, bound in (("ole", MAX_REDUCED_ANGLE_RAD), ("oge", -MAX_REDUCED_ANGLE_RAD)):
+            inside = w.compare_lanes(predicate, x, w.constant(bound))
+            word = w(f"bitcast {wide.type_of('i1')} {inside} to i{wide.width}")
+            near = w(f"and i1 {near}, {w(f'icmp eq i{wide.width} {word}, -1')}")
+        w.lanes = alone
+    return pairs, near
 
 
 def fallback_function(lanes: Lanes) -> str:

@@ -30,6 +30,8 @@ _LLVM_OPS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 def needs_outlining(program: Unrolled) -> bool:
     """Whether a program is to be outlined; one that has products after it always is.
 
+    One that keeps zeros is, too: epilogues know which lines to leave.
+
     Iterations, and rows that may be skipped, stay in one function with what leads to them.
     """
     if program.short_lived or any(x.in_order or x.condition >= 0 for x in program.row_loops):
@@ -39,7 +41,7 @@ def needs_outlining(program: Unrolled) -> bool:
         results > POLICY.max_results_one_function
         and results + len(program.block.live_nodes) > POLICY.max_nodes_one_function
     )
-    return many or bool(program.products)
+    return many or program.keeps_zeros or bool(program.products)
 
 
 def needs_pieces(program: Unrolled) -> bool:

@@ -4,8 +4,9 @@
     entry(q, v, tau, out=None) -> array, dict of arrays by name, or None
     entry(q, v, tau, forces, reference, out=None)
 
-takes plain arrays (size,), or (batch, size) with the same batch, allocates the results and calls
-the native entry. Wrenches on frames come as the user gave them, in one dict. It gives None for
+takes plain arrays (size,), or (batch, size) with the same batch, allocates the results, unless it
+gets an array for one or a tuple of them for several, of the form of the arguments, and calls the
+native entry. Wrenches on frames come as the user gave them, in one dict. It gives None for
 everything else (lists, other dtypes and strides, large batches and those worth several threads,
 numbers that are not finite, other frames): the general path then says what is wrong, or copes.
 While a better kernel is being compiled, each call looks whether it is ready; no one has to be told.
@@ -19,6 +20,8 @@ from functools import cache, partial
 
 import numpy as np
 
+from phistar.arrays import Array
+from phistar.backends.llvm.emit.entry_function import SHAPE_WORDS
 from phistar.backends.llvm.run.calls import usable_threads
 from phistar.backends.llvm.run.native_entry import NativeEntry
 from phistar.backends.llvm.run.result_pool import pool
@@ -30,13 +33,17 @@ from phistar.thresholds import POLICY
 Shape = tuple[int, ...]
 
 _ONE_OUTPUT = """
-def make(tiers, latest, sizes, empty, rows, ndarray, dtype, few, fits, expected, frames):
-    native, single, tiers = latest(tiers)
+def make(tiers, latest, sizes, empty, rows, ndarray, dtype, few, fits, expected, frames, shapes):
+    kernels = tiers
+    def look_again():
+        nonlocal tiers
+        tiers = kernels
+    native, single, tiers = latest(kernels, look_again)
     {unpack}
     def entry({arguments}, out=None):
         nonlocal native, single, tiers
         if tiers is not None:
-            native, single, tiers = latest(tiers)
+            native, single, tiers = latest(tiers, look_again)
         {check}
         if out is not None:
             # The native entry takes a matrix of one row for a vector.
@@ -59,17 +66,37 @@ def make(tiers, latest, sizes, empty, rows, ndarray, dtype, few, fits, expected,
 """
 
 _MANY_OUTPUTS = """
-def make(tiers, latest, sizes, empty, rows, ndarray, dtype, few, fits, expected, frames):
-    native, single, tiers = latest(tiers)
+def make(tiers, latest, sizes, empty, rows, ndarray, dtype, few, fits, expected, frames, shapes):
+    kernels = tiers
+    def look_again():
+        nonlocal tiers
+        tiers = kernels
+    native, single, tiers = latest(kernels, look_again)
+    results = kernels.kernel.single_results
     {unpack}
-    def entry({arguments}):
-        nonlocal native, single, tiers
+    def entry({arguments}, out=None):
+        nonlocal native, single, tiers, results
         if tiers is not None:
-            native, single, tiers = latest(tiers)
+            native, single, tiers = latest(tiers, look_again)
+            results = kernels.kernel.single_results
         {check}
         if type({first}) is not ndarray:
             return None
+        if out is not None:
+            # The native entry takes matrices of one row for vectors.
+            if out[0].ndim != {first}.ndim:
+                return None
+            if {first}.ndim == 2 and not len({first}) <= few and not fits(len({first})):
+                return None
+            fill = single if {first}.ndim == 1 else native
+            return out if fill({given}, *out) else None
         if {first}.ndim == 1:
+            if results is not None:
+                found = results(shapes, {given})
+                if found is False:
+                    return None
+                {outputs}, = found
+                return {{{made_results}}}
             {singles}
             if not single({given}, {outputs}):
                 return None
@@ -86,15 +113,22 @@ def make(tiers, latest, sizes, empty, rows, ndarray, dtype, few, fits, expected,
 
 _CHAINED = """
 def make(tiers, latest, sizes, last_tiers, empty, rows, ndarray, float64, few, fits):
-    native, single, tiers = latest(tiers)
-    last_native, last_single, last_tiers = latest(last_tiers)
+    kernels, last_kernels = tiers, last_tiers
+    def look_again():
+        nonlocal tiers
+        tiers = kernels
+    def look_again_at_last():
+        nonlocal last_tiers
+        last_tiers = last_kernels
+    native, single, tiers = latest(kernels, look_again)
+    last_native, last_single, last_tiers = latest(last_kernels, look_again_at_last)
     free = []
     def entry({arguments}):
         nonlocal native, single, tiers, last_native, last_single, last_tiers
         if tiers is not None:
-            native, single, tiers = latest(tiers)
+            native, single, tiers = latest(tiers, look_again)
         if last_tiers is not None:
-            last_native, last_single, last_tiers = latest(last_tiers)
+            last_native, last_single, last_tiers = latest(last_tiers, look_again_at_last)
         if type({first}) is not ndarray:
             return None
         if {first}.ndim == 1:
@@ -175,6 +209,7 @@ def make_entry(
         _is_for_one_thread,
         None if wrenches is None else wrenches.reference,
         frames,
+        _shape_words(tails),
     )
 
 
@@ -239,15 +274,41 @@ def _is_for_one_thread(samples: int) -> bool:
     return 0 < samples <= POLICY.max_fast_path_samples and usable_threads() == 1
 
 
-def _latest(tiers: TieredKernel) -> tuple[NativeEntry, NativeEntry, TieredKernel | None]:
+def _shape_words(shapes: Sequence[Shape]) -> Array:
+    """Shapes as machine code that makes arrays reads them."""
+    found = np.zeros((len(shapes), SHAPE_WORDS), np.int64)
+    for row, shape in zip(found, shapes, strict=True):
+        row[0] = len(shape)
+        row[1 : len(shape) + 1] = shape
+    return found
+
+
+def _latest(
+    tiers: TieredKernel, look_again: Callable[[], None]
+) -> tuple[NativeEntry, NativeEntry, TieredKernel | None]:
     """Native entries of the best kernel that is ready, and the tiers while one may follow.
 
-    The second entry is that for single samples.
+    The second entry is that for single samples; the first of these has code for them made.
+
+    Args:
+        tiers: The kernels.
+        look_again: To be called where another one will follow from now on.
     """
     pending = tiers if tiers.is_promoting else None
     kernel = tiers.kernel
     assert kernel.native_entry is not None
-    return kernel.native_entry, kernel.single_entry or kernel.native_entry, pending
+    native = kernel.native_entry
+    if not tiers.awaits_single:
+        return native, kernel.single_entry or native, pending
+
+    def first_single(*given: object) -> bool:
+        done = native(*given)
+        if done:
+            tiers.want_single()
+            look_again()
+        return done
+
+    return native, first_single, pending
 
 
 def _one_output(places: tuple[int, ...], frames: int, shape: Shape) -> Callable[..., Entry]:
@@ -299,6 +360,7 @@ def _results(outputs: Sequence[tuple[str, Shape]]) -> dict[str, str]:
     return {
         "outputs": ", ".join(y for _, y, _ in rows),
         "singles": "; ".join(f"{y} = empty({_allocated(shape)})" for _, y, shape in rows),
+        "made_results": ", ".join(f"{name!r}: {y}" for name, y, _ in rows),
         "single_results": ", ".join(f"{name!r}: {y}{_reshaped(shape)}" for name, y, shape in rows),
         "batch_results": ", ".join(
             f"{name!r}: {y}"

@@ -25,6 +25,7 @@ from typing import Protocol
 import numpy as np
 
 from phistar import jobs
+from phistar.backends.llvm import abi
 from phistar.backends.llvm.emit.ir_builder import Lanes
 from phistar.backends.llvm.run import codegen, compiler_process, machine_caches
 from phistar.thresholds import POLICY
@@ -214,12 +215,17 @@ class _Host:
         """llvmlite, ready to run code."""
         llvm, python = codegen.binding(), ctypes.pythonapi
         llvm.check_jit_execution()
-        functions = ("PyBool_FromLong", "PyDict_GetItem", "PyDict_Size")
+        functions = (
+            *("PyBool_FromLong", "PyDict_GetItem", "PyDict_Size"),
+            *("PyTuple_New", "PyTuple_SetItem", "Py_DecRef"),
+        )
         known = {
             **{n: ctypes.cast(getattr(python, n), ctypes.c_void_p).value for n in functions},
             "phistar_ndarray": id(np.ndarray),
             "phistar_dict": id(dict),
             "phistar_min_streamed_bytes": machine_caches.threshold_address(),
+            # Without it nobody calls the code that names it, which must be loaded all the same.
+            "phistar_new_array": abi.new_array_address() or id(np.ndarray),
         }
         for name, address in known.items():
             llvm.add_symbol(name, address)

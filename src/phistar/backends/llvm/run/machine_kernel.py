@@ -18,12 +18,17 @@ from phistar.backends.llvm.run import kernel_cache as cache
 from phistar.backends.llvm.run.calls import KernelCaller
 from phistar.backends.llvm.run.native_entry import (
     ENTRY_SYMBOL,
+    RESULTS_SYMBOL,
     NativeEntry,
+    NativeResults,
     load_native_entry,
+    load_native_results,
     native_entry_text,
+    native_results_text,
 )
 from phistar.gc_pause import gc_paused
 from phistar.jobs import progress_message, run_interpreter
+from phistar.model.wrenches import is_wrench_input
 from phistar.scalar.program import (
     Looped,
     ScalarProgram,
@@ -49,6 +54,8 @@ class MachineKernel:
         operations: Additions, subtractions and multiplications on a sample.
         single_entry: Like the native entry, quicker for one sample, with the same bits; None if
             there is no such code, or not yet.
+        single_results: Runs it on one sample and makes its results; None if there is no such code,
+            or not yet.
     """
 
     call: KernelCaller
@@ -56,6 +63,7 @@ class MachineKernel:
     shape: str
     operations: int
     single_entry: NativeEntry | None = None
+    single_results: NativeResults | None = None
 
 
 def llvm_text(program: ScalarProgram, lanes: Lanes) -> str:
@@ -86,9 +94,14 @@ def emit_module(program: ScalarProgram, lanes: Lanes, alone: bool = False) -> tu
         text, workspace_vectors = pieces_module(program, lanes), program.slots
     else:
         text, workspace_vectors = unrolled_module(program, lanes), program.slots
-    return text + native_entry_text(
+    text += native_entry_text(
         program.signature, lanes, workspace_vectors, max_batch, fast_compile=rolled
-    ), workspace_vectors
+    )
+    if lanes.width == 1 < lanes.row_width and not any(
+        map(is_wrench_input, program.signature.inputs)
+    ):
+        text += native_results_text(program.signature, lanes)
+    return text, workspace_vectors
 
 
 def load_cached(
@@ -123,8 +136,8 @@ def compile_kernel(
 
 
 def with_single_entry(kernel: MachineKernel, single: MachineKernel) -> MachineKernel:
-    """A kernel, and of another one the native entry for single samples."""
-    return replace(kernel, single_entry=single.native_entry)
+    """A kernel, and of another one the native entries for single samples."""
+    return replace(kernel, single_entry=single.native_entry, single_results=single.single_results)
 
 
 def _cache_key(name: str, real: str, alone: bool, quick: bool) -> str:
@@ -178,8 +191,10 @@ def _lanes_for(program: ScalarProgram, real: str, alone: bool) -> Lanes:
 
 
 def _load_kernel(object_code: bytes, meta: dict[str, Any]) -> MachineKernel:
-    code = jit.load(object_code, symbols=(ENTRY_SYMBOL,))
+    code = jit.load(object_code, symbols=(ENTRY_SYMBOL, RESULTS_SYMBOL))
     signature = Signature(dict(meta["inputs"]), dict(meta["outputs"]))
     lanes = Lanes(meta["lanes"], meta["real"])
     caller = KernelCaller(code, signature, lanes, meta["workspace"], meta["operations"])
-    return MachineKernel(caller, load_native_entry(code), meta["shape"], meta["operations"])
+    entry, results = load_native_entry(code), load_native_results(code)
+    shape, operations = meta["shape"], meta["operations"]
+    return MachineKernel(caller, entry, shape, operations, single_results=results)

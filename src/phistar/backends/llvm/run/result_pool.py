@@ -19,12 +19,9 @@ import numpy as np
 
 from phistar.arrays import Array, DType
 from phistar.backends.llvm.abi import has_gil
+from phistar.backends.policy import CACHE_LINE_BYTES
 from phistar.memory_limits import available_bytes
 from phistar.thresholds import POLICY
-
-CACHE_LINE_BYTES = 64
-"""Bytes; arrays begin with a line of the caches."""
-
 
 _probe = [np.empty(1)]
 _UNUSED_REFCOUNT = sys.getrefcount(_probe[0])

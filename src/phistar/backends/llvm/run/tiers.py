@@ -5,7 +5,9 @@ Loops compile in a tenth of a second whatever the robot, straight lines run up t
 take seconds to compile if they are long. So a long program starts as loops while a thread compiles
 the straight line, which then takes over; a very long one stays as it is. What is to be replaced is
 not optimised: LLVM takes half the time for loops then, a quarter for lines. Some straight lines
-have a second kernel, for single samples, which is made last.
+have a second kernel, for single samples, which is made last, once there was a single sample. Code
+that only answers until other code is there (``stand_in``) gets no straight line before it is wanted
+for itself.
 
 Environment:
     PHISTAR_TIER: ``auto`` as above; ``wait`` compiles the final shape at once; ``rolled`` and
@@ -20,7 +22,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 
 from phistar import settings
@@ -35,6 +37,19 @@ from phistar.backends.policy import LOOPED, Decision, without_loops
 from phistar.jobs import LOGGER_NAME, BackgroundJob
 from phistar.scalar.program import Looped, ScalarProgram
 from phistar.thresholds import POLICY
+
+_thread = threading.local()
+
+
+@contextmanager
+def stand_in() -> Iterator[None]:
+    """Programs that this thread runs meanwhile answer until another one is compiled."""
+    before = getattr(_thread, "stands_in", False)
+    _thread.stands_in = True
+    try:
+        yield
+    finally:
+        _thread.stands_in = before
 
 
 class TieredKernel:
@@ -67,6 +82,8 @@ class TieredKernel:
         self._lock = threading.Lock()
         self._kernel: MachineKernel | None = None
         self._compilation: _BackgroundCompilation | None = None
+        self._put_off: Callable[[], ScalarProgram] | None = None
+        self._single_wanted = threading.Event()
         _all_tiered.add(self)
 
     @property
@@ -81,6 +98,11 @@ class TieredKernel:
             with self._lock:
                 if self._kernel is None:
                     self._kernel = self._first_kernel()
+        if self._put_off is not None and not getattr(_thread, "stands_in", False):
+            with self._lock:
+                program, self._put_off = self._put_off, None
+                if program is not None:
+                    self._promote_in_background(program=program)
         self._settle()
         return self._kernel
 
@@ -107,6 +129,31 @@ class TieredKernel:
         compiling = self._compilation
         if compiling is not None and settings.tier() == "wait":
             compiling.wait()
+
+    @property
+    def awaits_single(self) -> bool:
+        """Whether there will be code for single samples once there was one."""
+        kernel = self._kernel
+        if kernel is None or kernel.single_entry is not None or self._single_wanted.is_set():
+            return False
+        return self.decision.alone
+
+    def want_single(self) -> None:
+        """There was a single sample: code for such is to be made, unless there is no use for it."""
+        if self._single_wanted.is_set():
+            return
+        self._single_wanted.set()
+        with self._lock:
+            kernel = self._kernel
+            if kernel is not None and self._compilation is None and self._lacks_single(kernel):
+                self._promote_in_background(kernel, shape=kernel.shape)
+
+    def _lacks_single(self, kernel: MachineKernel) -> bool:
+        """Whether it is the final one, and code for single samples is to come."""
+        decision = self.decision
+        final = kernel.shape == "straight" or decision.shape == LOOPED
+        final = final and self._put_off is None
+        return final and kernel.single_entry is None and decision.alone
 
     @property
     def has_kernel(self) -> bool:
@@ -145,19 +192,27 @@ class TieredKernel:
         program = once if shape == "straight" else self._program_by_shape[shape]
         found = load_cached(name, self._real, quick=True)
         found = found or compile_kernel(name, self._real, self._title, program, quick=True)
-        self._promote_in_background(program=once)
+        if getattr(_thread, "stands_in", False):
+            self._put_off = once
+        else:
+            self._promote_in_background(program=once)
         return found
 
     @property
     def is_promoting(self) -> bool:
-        """Whether a better kernel is being compiled."""
+        """Whether a better kernel is being compiled, or will be."""
         compilation = self._compilation
-        return compilation is not None and not compilation.finished.is_set()
+        return self._put_off is not None or (
+            compilation is not None and not compilation.finished.is_set()
+        )
 
     def reset_after_fork(self) -> None:
         """In the child of a fork: another thread may have held the lock, and none is there now."""
         self._lock = threading.Lock()
         self._compilation = None
+        wanted, self._single_wanted = self._single_wanted, threading.Event()
+        if wanted.is_set():
+            self._single_wanted.set()
 
     def _straight_now(self) -> MachineKernel:
         """The straight line, traced once for all its kernels."""
@@ -170,9 +225,10 @@ class TieredKernel:
         program: Callable[[], ScalarProgram] | None = None,
         shape: str = "straight",
     ) -> MachineKernel:
-        """A final kernel with code for single samples, if that is wanted and there.
+        """A final kernel with code for single samples, if that is there.
 
-        If not, the tiers ``wait`` and ``straight`` wait for it; else a thread makes it.
+        If not, the tiers ``wait`` and ``straight`` wait for it; else a thread makes it once there
+        was a single sample.
 
         Args:
             kernel: The kernel.
@@ -183,7 +239,8 @@ class TieredKernel:
             return kernel
         single = load_cached(f"{self._name} {shape}", self._real, alone=True)
         if single is None and settings.tier() == "auto":
-            self._promote_in_background(kernel, program, shape)
+            if self._single_wanted.is_set():
+                self._promote_in_background(kernel, program, shape)
             return kernel
         program = program or self._program_by_shape[shape]
         single = single or self._compile_now(shape, program, alone=True)
@@ -206,7 +263,9 @@ class TieredKernel:
         """
         names = (f"{self._name} {shape}", self._real, self._title)
         program = program or self._program_by_shape[shape]
-        alone = self.decision.alone
+        # Who waits for all there is wants that, too.
+        wanted = self._single_wanted.is_set if settings.tier() == "auto" else lambda: True
+        alone = wanted if self.decision.alone else lambda: False
         work = partial(_compile_in_turn, *names, program, ready, alone)
         self._compilation = start_compilation(self, work)
 
@@ -216,6 +275,9 @@ class TieredKernel:
             self._kernel = kernel
             if last:
                 self._compilation = None
+                if self._single_wanted.is_set() and self._lacks_single(kernel):
+                    # It was wanted while the thread came to its end.
+                    self._promote_in_background(kernel, shape=kernel.shape)
 
     def _from_cache(self, shape: str) -> MachineKernel | None:
         return load_cached(f"{self._name} {shape}", self._real)
@@ -232,12 +294,18 @@ def _compile_in_turn(
     title: str,
     program: Callable[[], ScalarProgram],
     ready: MachineKernel | None,
-    alone: bool,
+    alone: Callable[[], bool],
 ) -> Iterator[tuple[MachineKernel, bool]]:
-    """Kernels in the order in which they become ready, and whether each is the last one."""
+    """Kernels in the order in which they become ready, and whether each is the last one.
+
+    Args:
+        name, real, title, program: As for ``compile_kernel``.
+        ready: The straight line, if it is there.
+        alone: Whether code for single samples is wanted by now.
+    """
     once = cache(program)
     kernel = compile_kernel(name, real, title, once) if ready is None else ready
-    if not alone:
+    if not alone():
         yield kernel, True
         return
     if ready is None:

@@ -50,9 +50,6 @@ CALLS: dict[str, Callable[..., Any]] = {
     "vjp": lambda r, q, v, x: r.vjp("inverse_dynamics", q, v, x, x),
 }
 
-MAX_FRAMES_WITH_FORCES = 4
-"""As above, and of derivatives a look for the entry."""
-
 PUSHED: dict[str, Callable[..., Any]] = {
     "inverse_dynamics": lambda r, q, v, x, **k: r.inverse_dynamics(q, v, x, **k),
     "forward_dynamics": lambda r, q, v, x, **k: r.forward_dynamics(q, v, x, **k),
@@ -127,7 +124,7 @@ def test_frames_of_a_warm_call_with_forces(
     shared = {name: wrench.reshape(-1, 6)[0] for name, wrench in forces.items()}
     for given in (forces, turned, shared):
         named = {"forces": given, "reference": reference}
-        assert frames(call, robot, q, v, x, **named) <= MAX_FRAMES_WITH_FORCES
+        assert frames(call, robot, q, v, x, **named) <= MAX_FRAMES
 
 
 def test_entries_belong_to_the_robot() -> None:

@@ -80,9 +80,7 @@ def test_right_values(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("PHISTAR_XYZ_OF_NOBODY", "there are PHISTAR_BACKEND, PHISTAR_TIER"),
     ],
 )
-def test_unknown_names_are_warned_of(
-    name: str, hint: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unknown_names_are_warned_of(name: str, hint: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A misspelled variable would do nothing: the warning names it and the one that is close."""
     monkeypatch.setenv(name, "2")
     monkeypatch.setattr(settings, "_variables_seen", 0)

@@ -141,7 +141,9 @@ def _check_names() -> None:
         if name.upper().startswith("PHISTAR_") and not _is_known(name):
             close = close_matches(name, VARIABLES, count=1)
             hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(VARIABLES)}"
-            warn(f"{name} is set, but phistar reads no variable of that name: {hint}", SettingWarning)
+            warn(
+                f"{name} is set, but phistar reads no variable of that name: {hint}", SettingWarning
+            )
 
 
 def _is_known(name: str) -> bool:

@@ -54,6 +54,14 @@ new = object.__new__
 _LINEARIZE_INVERSE_ON_FRAMES = front_key("linearize_inverse")
 
 
+def _is_usual(
+    forces: Mapping[str, ArrayLike] | None, reference: str, on_error: str, method: str = "auto"
+) -> bool:
+    """Whether a call chooses nothing: what its programs give then needs no more work."""
+    chosen = forces is None and reference == "world_aligned"
+    return chosen and on_error == "raise" and method == "auto"
+
+
 if TYPE_CHECKING:
     from phistar.constraints import Constraint
 
@@ -85,20 +93,6 @@ class Differentiates:
             passive: Passive,
             on_error: str,
         ) -> Discretization: ...
-
-    def _on_frames(self, key: Hashable, front: Hashable, given: tuple[object, ...]) -> Any:
-        """What machine code gives for wrenches on frames, or None.
-
-        Args:
-            key: That of the entry without forces.
-            front: ``front_key(key)``.
-            given: Arguments, forces and reference last.
-        """
-        entry = self._entries.get(front)
-        if entry is None:
-            return None
-        found = entry(*given)
-        return try_other_frames(self._entries, key, given) if found is None else found
 
     def linearize(
         self,
@@ -148,21 +142,11 @@ class Differentiates:
                 wrt=wrt, rows=rows, columns=columns, on_error=on_error,
             )  # fmt: skip
             return found_there
-        if not (wrt is None and rows is None and columns is None):
-            choice = part_choice(self.model, "linearize", wrt, rows, columns)
-            plain = forces is None and passive is False and method == "auto"
-            whole = partial(
-                self.linearize, q, v, tau, forces=forces, reference=reference, method=method,
-                passive=passive, on_error=on_error,
-            )  # fmt: skip
-            usual = plain and on_error == "raise"
-            return linearize_part(self.model, choice, q, v, tau, None if usual else whole)
-        if passive is not False and (parts := force_parts(self.model, passive)):
-            total = with_passive_force(self.model, q, v, tau, parts)
-            at = self.linearize(
-                q, v, total, forces=forces, reference=reference, method=method, on_error=on_error
-            )
-            return linearized_with_passive(at, self.model, q, v, parts)
+        if not (wrt is None and rows is None and columns is None and passive is False):
+            options = {
+                "forces": forces, "reference": reference, "method": method, "on_error": on_error,
+            }  # fmt: skip
+            return self._linearize_chosen(q, v, tau, wrt, rows, columns, passive, options)
         found: Any = None
         if type(method) is not str:
             pass
@@ -170,8 +154,11 @@ class Differentiates:
             entry: Any = self._entries.get(("linearize", method))
             found = None if entry is None else entry(q, v, tau)
         elif forces is not None:
-            key = ("linearize", method)
-            found = self._on_frames(key, (key, ON_FRAMES), (q, v, tau, forces, reference))
+            key, given = ("linearize", method), (q, v, tau, forces, reference)
+            entry = self._entries.get((key, ON_FRAMES))
+            found = None if entry is None else entry(*given)
+            if found is None:
+                found = try_other_frames(self._entries, key, given)
         if found is not None:
             found["model"], found["v"] = self.model, np.array(v)
             result = new(Linearization)
@@ -187,6 +174,29 @@ class Differentiates:
             )
         wrenches = check_wrenches(self.model, q, forces, reference)
         return first.linearize(self.model, q, v, tau, wrenches, method)
+
+    def _linearize_chosen(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        tau: Coordinates,
+        wrt: Sequence[str] | None,
+        rows: Sequence[str] | None,
+        columns: Sequence[str] | None,
+        passive: Passive,
+        options: dict[str, Any],
+    ) -> Linearization:
+        """``linearize`` where parts are chosen, or joints push by themselves."""
+        if not (wrt is None and rows is None and columns is None):
+            choice = part_choice(self.model, "linearize", wrt, rows, columns)
+            whole = partial(self.linearize, q, v, tau, passive=passive, **options)
+            usual = passive is False and _is_usual(**options)
+            return linearize_part(self.model, choice, q, v, tau, None if usual else whole)
+        if parts := force_parts(self.model, passive):
+            total = with_passive_force(self.model, q, v, tau, parts)
+            at = self.linearize(q, v, total, **options)
+            return linearized_with_passive(at, self.model, q, v, parts)
+        return self.linearize(q, v, tau, **options)
 
     def linearize_along(
         self,
@@ -274,7 +284,7 @@ class Differentiates:
         """
         if not (wrt is None and rows is None and columns is None and form == "dense"):
             choice = part_choice(self.model, "linearize_inverse", wrt, rows, columns)
-            usual = forces is None and passive is False and on_error == "raise"
+            usual = passive is False and _is_usual(forces, reference, on_error)
 
             def whole() -> InverseLinearization:
                 return self.linearize_inverse(
@@ -296,11 +306,11 @@ class Differentiates:
             entry: Any = self._entries.get("linearize_inverse")
             found = None if entry is None else entry(q, v, vdot)
         elif forces is not None:
-            found = self._on_frames(
-                "linearize_inverse",
-                _LINEARIZE_INVERSE_ON_FRAMES,
-                (q, v, vdot, forces, reference),
-            )
+            given = (q, v, vdot, forces, reference)
+            entry = self._entries.get(_LINEARIZE_INVERSE_ON_FRAMES)
+            found = None if entry is None else entry(*given)
+            if found is None:
+                found = try_other_frames(self._entries, "linearize_inverse", given)
         if found is not None:
             result = new(InverseLinearization)
             result.__dict__.update(found)
@@ -498,7 +508,10 @@ class Differentiates:
                 result = None if entry is None else entry(q, v, x, dq, dv, dx)
             elif forces is not None:
                 given = (q, v, x, dq, dv, dx, forces, reference)
-                result = self._on_frames(key, (key, ON_FRAMES), given)
+                entry = self._entries.get((key, ON_FRAMES))
+                result = None if entry is None else entry(*given)
+                if result is None:
+                    result = try_other_frames(self._entries, key, given)
             if result is not None:
                 return result
         if on_error != "raise":
@@ -542,8 +555,11 @@ class Differentiates:
             entry: Any = self._entries.get(("vjp", function))
             found = None if entry is None else entry(q, v, x, weights)
         elif forces is not None:
-            key = ("vjp", function)
-            found = self._on_frames(key, (key, ON_FRAMES), (q, v, x, weights, forces, reference))
+            key, given = ("vjp", function), (q, v, x, weights, forces, reference)
+            entry = self._entries.get((key, ON_FRAMES))
+            found = None if entry is None else entry(*given)
+            if found is None:
+                found = try_other_frames(self._entries, key, given)
         if found is not None:
             return found
         if on_error != "raise":

@@ -4,6 +4,7 @@
 import gc
 import sys
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import phistar
+from phistar.errors import ArgumentError
 from phistar.model.model_cache import entries
 
 MAX_FRAMES = 3
@@ -99,6 +101,29 @@ def test_frames_of_a_warm_call(
     for _ in range(2):
         call(robot, q, v, x)
     assert frames(call, robot, q, v, x) <= MAX_FRAMES
+
+
+class _Asking:
+    """A robot whose methods are called with more arguments."""
+
+    def __init__(self, robot: phistar.Robot, **named: Any) -> None:
+        self._robot, self._named = robot, named
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return partial(getattr(self._robot, name), **self._named)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_wrong_wishes_are_refused_by_warm_methods(name: str, robot: phistar.Robot) -> None:
+    """What to do with bad samples is looked at where there are none, too."""
+    q = robot.random_configuration(np.random.default_rng(4))
+    v, x = np.random.default_rng(4).normal(size=(2, robot.nv))
+    call = CALLS[name]
+    wanted = call(robot, q, v, x)
+    with pytest.raises(ArgumentError, match="on_error is 'skip', expected 'raise' or 'nan'"):
+        call(_Asking(robot, on_error="skip"), q, v, x)
+    for wish in ("nan", "".join(["ra", "ise"])):
+        assert repr(call(_Asking(robot, on_error=wish), q, v, x)) == repr(wanted)
 
 
 @pytest.mark.parametrize("reference", ["local", "world", "world_aligned"])

@@ -41,7 +41,7 @@ from phistar.derivatives.passive_terms import (
 from phistar.derivatives.second import ForwardSecond, InverseSecond
 from phistar.derivatives.trajectories import TrajectoryLike
 from phistar.joint_physics.passive_forces import force_parts, with_passive_force
-from phistar.model.bad_samples import nan_where_bad
+from phistar.model.bad_samples import RAISE, nan_where_bad
 from phistar.model.configuration import Coordinates
 from phistar.model.joint_physics import Passive
 from phistar.model.model import Model
@@ -148,7 +148,7 @@ class Differentiates:
             }  # fmt: skip
             return self._linearize_chosen(q, v, tau, wrt, rows, columns, passive, options)
         found: Any = None
-        if type(method) is not str:
+        if type(method) is not str or on_error is not RAISE:
             pass
         elif forces is None and reference == "world_aligned":
             entry: Any = self._entries.get(("linearize", method))
@@ -302,7 +302,9 @@ class Differentiates:
             )
             return inverse_with_passive(at, self.model, q, v, parts)
         found: Any = None
-        if forces is None and reference == "world_aligned":
+        if on_error is not RAISE:
+            pass
+        elif forces is None and reference == "world_aligned":
             entry: Any = self._entries.get("linearize_inverse")
             found = None if entry is None else entry(q, v, vdot)
         elif forces is not None:
@@ -410,7 +412,7 @@ class Differentiates:
         method = "semi_implicit" if method == "implicit" else method
         if forces is None and reference == "world_aligned" and isinstance(dt, float) and dt > 0.0:
             entry: Any = self._entries.get(("discretize", method)) if type(method) is str else None
-            if entry is not None and type(q) is ndarray:
+            if entry is not None and on_error is RAISE and type(q) is ndarray:
                 rows = number_rows(dt) if q.ndim == 1 else number_rows(dt, len(q) if q.ndim else 0)
                 if (found := entry(q, v, tau, rows)) is not None:
                     result = new(Discretization)
@@ -501,7 +503,7 @@ class Differentiates:
             dq, dv, dx = changes.get("dq", zero), changes.get("dv", zero), changes.get(third, zero)
             known = ("dq" in changes) + ("dv" in changes) + (third in changes)
             key, result = ("jvp", function, method), None
-            if known != len(changes):
+            if known != len(changes) or on_error is not RAISE:
                 pass
             elif forces is None and reference == "world_aligned":
                 entry = self._entries.get(key)
@@ -549,7 +551,7 @@ class Differentiates:
             ``{"q": ..., "v": ..., "vdot": ...}``, or ``"tau"`` for forward dynamics.
         """
         found: dict[str, Array] | None = None
-        if type(function) is not str:
+        if type(function) is not str or on_error is not RAISE:
             pass
         elif forces is None and reference == "world_aligned":
             entry: Any = self._entries.get(("vjp", function))
@@ -702,7 +704,7 @@ class Differentiates:
         """Time derivative (..., 6, nv) of ``jacobian`` as the robot moves with v."""
         key = ("jacobian_rate", frame, reference)
         entry = self._entries.get(key) if type(frame) is type(reference) is str else None
-        if entry is not None and (result := entry(q, v)) is not None:
+        if entry is not None and on_error is RAISE and (result := entry(q, v)) is not None:
             return result
         if on_error != "raise":
             return nan_where_bad(
@@ -729,7 +731,7 @@ class Differentiates:
         """
         key = ("frame_acceleration", frame, reference)
         entry = self._entries.get(key) if type(frame) is type(reference) is str else None
-        if entry is not None and (result := entry(q, v, vdot)) is not None:
+        if entry is not None and on_error is RAISE and (result := entry(q, v, vdot)) is not None:
             return result
         if on_error != "raise":
             return nan_where_bad(
@@ -751,7 +753,7 @@ class Differentiates:
         moments, inertia about the origin of the body's frame.
         """
         entry = self._entries.get(("regressor",))
-        if entry is not None and (result := entry(q, v, vdot)) is not None:
+        if entry is not None and on_error is RAISE and (result := entry(q, v, vdot)) is not None:
             return result
         if on_error != "raise":
             return nan_where_bad(

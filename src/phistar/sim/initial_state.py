@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from phistar.arguments import check_shapes, require_time
+from phistar.arguments import check_shapes, require_count, require_time
 from phistar.arrays import Array, DType
 from phistar.errors import ArgumentError, ShapeError
 from phistar.model.configuration import (
@@ -20,7 +20,7 @@ from phistar.model.configuration import (
     require_unit_quaternions,
 )
 from phistar.model.model import Model
-from phistar.model.wrenches import Forces
+from phistar.model.wrenches import Forces, require_wrenches_by_name
 from phistar.sim.divergence import not_finite, park_lost
 
 
@@ -110,8 +110,11 @@ def read_initial_state(
 
 
 def _wrenches(model: Model, forces: Forces | None) -> dict[str, Array]:
+    if forces is None:
+        return {}
+    require_wrenches_by_name(forces)
     wrenches = {}
-    for frame, value in (forces or {}).items():
+    for frame, value in forces.items():
         _ = model.frames[frame]
         wrench = np.asarray(value)
         wrench = wrench.astype(float) if wrench.dtype.kind in "biu" else wrench
@@ -204,11 +207,14 @@ def count_of_steps(dt: float, steps: int | None, duration: float | None, every: 
                 f"duration {duration:.9g} s is {duration / dt:.9g} steps of {dt:.9g} s, expected a "
                 f"whole number; dt={duration / max(math.ceil(duration / dt), 1):.9g} would do"
             )
-    if steps is None or steps < 1 or steps != int(steps):
-        raise ArgumentError(f"steps is {steps}, expected a whole number of at least 1")
-    if every < 1 or steps % every:
-        raise ArgumentError(f"every is {every}, expected a divisor of the number of steps, {steps}")
-    return int(steps)
+    given: object = steps
+    if isinstance(given, float) and given.is_integer():
+        given = int(given)
+    count = require_count("steps", given, "a whole number of at least 1")
+    divisor = f"a divisor of the number of steps, {count}"
+    if count % require_count("every", every, divisor):
+        raise ArgumentError(f"every is {every}, expected {divisor}")
+    return count
 
 
 def duration_of(dt: float | None, steps: int | None, duration: float | None) -> float:

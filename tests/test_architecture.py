@@ -81,7 +81,10 @@ LAYERS: dict[str, tuple[str, str]] = {
         "errors spatial model arguments algebra compile kinematics derivatives",
         "numpy",
     ),
-    "inverse_kinematics": ("errors reprs spatial model scalar backends compile", "numpy"),
+    "inverse_kinematics": (
+        "errors reprs spatial model arguments scalar backends compile",
+        "numpy",
+    ),
     "c_export": (f"errors model arguments {LEVELS} compile explain kernels", ""),
     "sim": (
         "errors file_packages memory_limits progress reprs spatial model arguments constraints "

@@ -354,7 +354,9 @@ class Robot(
                 q, v, tau, forces=forces, reference=reference, method=method, out=out,
                 on_error=on_error,
             )  # fmt: skip
-        if forces is None and method == "articulated" and reference == "world_aligned":
+        if method != "articulated":
+            entry = None
+        elif forces is None and reference == "world_aligned":
             entry = self._entries.get("forward_dynamics")
             if (
                 entry is not None
@@ -362,7 +364,7 @@ class Robot(
                 and (result := entry(q, v, tau, out)) is not None
             ):
                 return result
-        elif forces is not None and method == "articulated":
+        elif forces is not None:
             entry = self._entries.get(_FORWARD_DYNAMICS_ON_FRAMES)
             if entry is not None and on_error is RAISE:
                 result = entry(q, v, tau, forces, reference, out=out)

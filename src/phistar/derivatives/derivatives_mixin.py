@@ -26,6 +26,7 @@ from phistar.derivatives.discrete import STAGED_METHODS, Discretization
 from phistar.derivatives.first import InverseLinearization, Linearization
 from phistar.derivatives.hybrid import HybridLinearization
 from phistar.derivatives.partial_results import (
+    PartChoice,
     SparseInverseLinearization,
     is_sparse,
     linearize_inverse_part,
@@ -283,19 +284,9 @@ class Differentiates:
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
         """
         if not (wrt is None and rows is None and columns is None and form == "dense"):
-            choice = part_choice(self.model, "linearize_inverse", wrt, rows, columns)
-            usual = passive is False and _is_usual(forces, reference, on_error)
-
-            def whole() -> InverseLinearization:
-                return self.linearize_inverse(
-                    q, v, vdot, forces=forces, reference=reference, passive=passive,
-                    on_error=on_error,
-                )  # fmt: skip
-
-            otherwise = None if usual else whole
-            if is_sparse(form, choice):
-                return linearize_inverse_sparse(self.model, q, v, vdot, otherwise)
-            return linearize_inverse_part(choice, self.model, q, v, vdot, otherwise)
+            part = part_choice(self.model, "linearize_inverse", wrt, rows, columns)
+            options = {"forces": forces, "reference": reference, "on_error": on_error}
+            return self._linearize_inverse_part(q, v, vdot, form, part, passive, options)
         if passive is not False and (parts := force_parts(self.model, passive)):
             at = self.linearize_inverse(
                 q, v, vdot, forces=forces, reference=reference, on_error=on_error
@@ -327,6 +318,29 @@ class Differentiates:
             )
         wrenches = check_wrenches(self.model, q, forces, reference)
         return first.linearize_inverse(self.model, q, v, vdot, wrenches)
+
+    def _linearize_inverse_part(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        vdot: Coordinates,
+        form: str,
+        part: PartChoice,
+        passive: Passive,
+        options: dict[str, Any],
+    ) -> InverseLinearization | SparseInverseLinearization:
+        """``linearize_inverse`` where parts, or another form, are chosen."""
+
+        def whole() -> InverseLinearization:
+            found: InverseLinearization = self.linearize_inverse(
+                q, v, vdot, passive=passive, **options
+            )
+            return found
+
+        otherwise = None if passive is False and _is_usual(**options) else whole
+        if is_sparse(form, part):
+            return linearize_inverse_sparse(self.model, q, v, vdot, otherwise)
+        return linearize_inverse_part(part, self.model, q, v, vdot, otherwise)
 
     def linearize_hybrid(
         self,
@@ -399,16 +413,9 @@ class Differentiates:
                 q, v, tau, dt, method, forces, reference, passive, on_error
             )
         if passive is not False and (parts := force_parts(self.model, passive)):
-            if method == "implicit":
-                return self._discretize_implicitly(
-                    q, v, tau, dt, forces, reference, parts, on_error
-                )
-            total = with_passive_force(self.model, q, v, tau, parts)
-            step = self.discretize(
-                q, v, total, dt, method=method, forces=forces, reference=reference,
-                on_error=on_error,
-            )  # fmt: skip
-            return discretized_with_passive(step, self.model, q, v, parts)
+            return self._discretize_passive(
+                q, v, tau, dt, method, forces, reference, parts, on_error
+            )
         method = "semi_implicit" if method == "implicit" else method
         if forces is None and reference == "world_aligned" and isinstance(dt, float) and dt > 0.0:
             entry: Any = self._entries.get(("discretize", method)) if type(method) is str else None
@@ -429,18 +436,26 @@ class Differentiates:
         wrenches = check_wrenches(self.model, q, forces, reference)
         return discrete.discretize(self.model, q, v, tau, dt, method, wrenches)
 
-    def _discretize_implicitly(
+    def _discretize_passive(
         self,
         q: Coordinates,
         v: Coordinates,
         tau: Coordinates,
         dt: float,
+        method: str,
         forces: Mapping[str, ArrayLike] | None,
         reference: str,
         parts: tuple[str, ...],
         on_error: str,
     ) -> Discretization:
-        """``discretize`` with springs and damping at the end of the step."""
+        """``discretize`` with springs and damping, at the end of the step by ``"implicit"``."""
+        if method != "implicit":
+            total = with_passive_force(self.model, q, v, tau, parts)
+            step = self.discretize(
+                q, v, total, dt, method=method, forces=forces, reference=reference,
+                on_error=on_error,
+            )  # fmt: skip
+            return discretized_with_passive(step, self.model, q, v, parts)
         if on_error != "raise":
             call = partial(
                 self.discretize, dt=dt, method="implicit", reference=reference, passive=parts

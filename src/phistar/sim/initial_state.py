@@ -78,15 +78,7 @@ def read_initial_state(
         count: Number of steps, for ``tau_steps``.
         on_error: What happens to samples that are not finite.
     """
-    if tau is not None and tau_steps is not None:
-        raise ArgumentError("both tau and tau_steps are given; pass one of them")
-    for name, forces_given in (("tau", tau), ("tau_steps", tau_steps)):
-        if callable(forces_given):
-            raise ArgumentError(
-                f"{name} is a function, and simulate takes arrays of joint forces; a feedback "
-                "law runs by phistar.control.rollout(robot, q, v, policy, dt, "
-                "steps), or in continuous time by phistar.control.regulate"
-            )
+    _check_joint_forces(tau, tau_steps)
     given = {"q": q, "v": v} | ({} if tau is None else {"tau": tau})
     arrays = check_shapes(model, **given)
     leads = {name: array.shape[:-1] for name, array in arrays.items()}
@@ -107,6 +99,19 @@ def read_initial_state(
     if on_error == "raise":
         arrays["q"] = require_unit_quaternions(model, arrays["q"])
     return _flat(model, arrays, _common(leads), tuple(forces or ()))
+
+
+def _check_joint_forces(tau: Coordinates | None, tau_steps: ArrayLike | None) -> None:
+    """Raise for two of them, and for functions."""
+    if tau is not None and tau_steps is not None:
+        raise ArgumentError("both tau and tau_steps are given; pass one of them")
+    for name, forces in (("tau", tau), ("tau_steps", tau_steps)):
+        if callable(forces):
+            raise ArgumentError(
+                f"{name} is a function, and simulate takes arrays of joint forces; a feedback "
+                "law runs by phistar.control.rollout(robot, q, v, policy, dt, "
+                "steps), or in continuous time by phistar.control.regulate"
+            )
 
 
 def _wrenches(model: Model, forces: Forces | None) -> dict[str, Array]:

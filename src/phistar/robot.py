@@ -110,7 +110,7 @@ class Robot(
         self._find_tables()
 
     def _find_tables(self) -> None:
-        """Fast paths, see ``dynamics.quick_table`` and ``motion.lean_table``."""
+        """Entries to machine code, see ``model_cache.entries``."""
         self._entries = entries(self.model)
         self._nv = self.model.nv
 

@@ -385,7 +385,7 @@ def _adaptive(
 
 @dataclass(frozen=True)
 class _DenseOutput:
-    """The motion between steps, see ``simulation.Dense``."""
+    """The motion between steps, see ``Simulation.__call__``."""
 
     model: Model
     var: Variable

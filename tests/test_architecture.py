@@ -82,7 +82,10 @@ LAYERS: dict[str, tuple[str, str]] = {
         "errors spatial model arguments algebra compile kinematics derivatives",
         "numpy",
     ),
-    "inverse_kinematics": ("errors reprs spatial model scalar backends compile", "numpy"),
+    "inverse_kinematics": (
+        "errors reprs spatial model arguments scalar backends compile",
+        "numpy",
+    ),
     "c_export": (f"errors model arguments {LEVELS} compile explain kernels", ""),
     "sim": (
         "errors file_packages memory_limits progress reprs spatial model arguments constraints "
@@ -315,6 +318,36 @@ TRACE = re.compile(
     rb"/(?:work)/(?:main|shared)|/(?:root)/|/(?:home)/[a-z]|/(?:Users)/[A-Za-z]|/(?:tmp)/w\b"
     rb"|(?:files\.pythonhosted)\.org|(?:index)-url|(?:pypi)\.org/simple"
 )
+
+
+OBJECTS = {"robot", "sim", "series", "cost", "scipy", "torch"}
+"""Names of modules, but in texts objects that users hold, ``robot.simulate``, or other packages."""
+
+
+def stale_references(text: str, sources: dict[str, str]) -> list[str]:
+    """Places ``module.name`` of a text where a file of that name has no such name."""
+    found = re.findall(r"``([a-z_]+)\.([A-Za-z_]\w*)(?:\([^`]*\))?``", text)
+    return [
+        f"{module}.{name}"
+        for module, name in found
+        if module in sources
+        and module not in OBJECTS
+        and name not in sources
+        and name != "py"
+        and not re.search(rf"\b{name}\b", sources[module])
+    ]
+
+
+def test_docstrings_name_what_exists() -> None:
+    """A module and what is in it, wherever a text of the package sends a reader."""
+    texts = {path: path.read_text(encoding="utf-8") for path in MODULES}
+    sources: dict[str, str] = {}
+    for path, text in texts.items():
+        stem = path.parent.name if path.stem == "__init__" else path.stem
+        sources[stem] = sources.get(stem, "") + text
+    stale = {path.stem: stale_references(text, sources) for path, text in texts.items()}
+    assert {stem: names for stem, names in stale.items() if names} == {}
+    assert stale_references("``policy.decide``, ``policy.dcide``", sources) == ["policy.dcide"]
 
 
 def test_no_trace_of_a_machine() -> None:

@@ -535,6 +535,9 @@ def test_unknown_references_are_refused_without_forces() -> None:
             call(z, z, z)
             with pytest.raises(ArgumentError, match="reference must be one of"):
                 call(z, z, z, reference="x")
+        for part in (robot.linearize, robot.linearize_inverse):
+            with pytest.raises(ArgumentError, match="reference must be one of"):
+                part(z, z, z, wrt=["q"], reference="x")
 
 
 def test_outputs_need_no_alignment() -> None:

@@ -4,6 +4,7 @@
 import gc
 import sys
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import phistar
+from phistar.errors import ArgumentError
 from phistar.model.model_cache import entries
 from tests.helpers import patch_policy
 
@@ -50,9 +52,6 @@ CALLS: dict[str, Callable[..., Any]] = {
     "jvp": lambda r, q, v, x: r.jvp("forward_dynamics", q, v, x, dq=v),
     "vjp": lambda r, q, v, x: r.vjp("inverse_dynamics", q, v, x, x),
 }
-
-MAX_FRAMES_WITH_FORCES = 4
-"""As above, and of derivatives a look for the entry."""
 
 PUSHED: dict[str, Callable[..., Any]] = {
     "inverse_dynamics": lambda r, q, v, x, **k: r.inverse_dynamics(q, v, x, **k),
@@ -106,6 +105,29 @@ def test_frames_of_a_warm_call(
     assert frames(call, robot, q, v, x) <= MAX_FRAMES
 
 
+class _Asking:
+    """A robot whose methods are called with more arguments."""
+
+    def __init__(self, robot: phistar.Robot, **named: Any) -> None:
+        self._robot, self._named = robot, named
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return partial(getattr(self._robot, name), **self._named)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_wrong_wishes_are_refused_by_warm_methods(name: str, robot: phistar.Robot) -> None:
+    """What to do with bad samples is looked at where there are none, too."""
+    q = robot.random_configuration(np.random.default_rng(4))
+    v, x = np.random.default_rng(4).normal(size=(2, robot.nv))
+    call = CALLS[name]
+    wanted = call(robot, q, v, x)
+    with pytest.raises(ArgumentError, match="on_error is 'skip', expected 'raise' or 'nan'"):
+        call(_Asking(robot, on_error="skip"), q, v, x)
+    for wish in ("nan", "".join(["ra", "ise"])):
+        assert repr(call(_Asking(robot, on_error=wish), q, v, x)) == repr(wanted)
+
+
 @pytest.mark.parametrize("reference", ["local", "world", "world_aligned"])
 @pytest.mark.parametrize("batch", [(), (3000,)])
 @pytest.mark.parametrize("name", PUSHED)
@@ -130,7 +152,7 @@ def test_frames_of_a_warm_call_with_forces(
     shared = {name: wrench.reshape(-1, 6)[0] for name, wrench in forces.items()}
     for given in (forces, turned, shared):
         named = {"forces": given, "reference": reference}
-        assert frames(call, robot, q, v, x, **named) <= MAX_FRAMES_WITH_FORCES
+        assert frames(call, robot, q, v, x, **named) <= MAX_FRAMES
 
 
 def test_entries_belong_to_the_robot() -> None:

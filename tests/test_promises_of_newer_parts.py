@@ -192,3 +192,34 @@ def test_costs_of_motions() -> None:
     sim = ARM.simulate(np.zeros(2), np.zeros(2), dt=1e-3, steps=3)
     with pytest.raises(ArgumentError, match=r"^cost is a function.*control\.Cost"):
         sim.gradient(lambda motion: 0.0)  # type: ignore[arg-type]
+
+
+ARM_STATE = np.zeros(2)
+
+NO_NUMBERS: dict[str, Callable[[Any], Any]] = {
+    "steps": lambda x: ARM.simulate(ARM_STATE, ARM_STATE, dt=1e-3, steps=x),
+    "every": lambda x: ARM.simulate(ARM_STATE, ARM_STATE, dt=1e-3, steps=4, every=x),
+    "threads": lambda x: ARM.simulate(ARM_STATE, ARM_STATE, dt=1e-3, steps=4, threads=x),
+    "forces": lambda x: ARM.simulate(ARM_STATE, ARM_STATE, dt=1e-3, steps=4, forces=x),
+    "tolerance": lambda x: ARM.inverse_kinematics({"link2": np.eye(4)}, tolerance=x),
+    "max_iterations": lambda x: ARM.inverse_kinematics({"link2": np.eye(4)}, max_iterations=x),
+    "restarts": lambda x: ARM.inverse_kinematics({"link2": np.eye(4)}, restarts=x),
+    "fixed": lambda x: ARM.inverse_kinematics({"link2": np.eye(4)}, fixed=x),
+    "seed": lambda x: ARM.inverse_kinematics({"link2": np.eye(4)}, seed=x),
+    "rng": lambda x: ARM.random_configuration(x),
+    "shape": lambda x: ARM.random_configuration(0, x),
+    "samples": lambda x: ARM.is_flat(samples=x),
+    "damping": lambda x: ARM.operational_inertia(ARM_STATE, ["link2"], damping=x),
+    "prescribed": lambda x: ARM.hybrid_dynamics(*[ARM_STATE] * 4, prescribed=x),
+    "wrt": lambda x: ARM.linearize(*[ARM_STATE] * 3, wrt=x),
+    "friction": lambda x: LEGS.simulator(2, dt=1e-3, friction=x),
+    "restitution": lambda x: LEGS.simulator(2, dt=1e-3, restitution=x),
+}
+
+
+@pytest.mark.parametrize("name", NO_NUMBERS)
+def test_what_is_no_number_is_refused_by_name(name: str) -> None:
+    """Of another kind, negative or not a number: never an error of Python's or NumPy's own."""
+    for value in (object(), -1.5, float("nan")):
+        with pytest.raises(ArgumentError, match=rf"^{name}\b.* (is|expected) "):
+            NO_NUMBERS[name](value)

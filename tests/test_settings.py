@@ -2,6 +2,7 @@
 """Wrong values of environment variables are refused by name, wherever they are read."""
 
 import re
+import warnings
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,10 @@ import pytest
 import phistar
 from phistar import backends, settings
 from phistar.backends import base
-from phistar.errors import ArgumentError, SettingError, UnknownNameError
+from phistar.errors import ArgumentError, SettingError, SettingWarning, UnknownNameError
 
 SRC = Path(phistar.__file__).parent
+ROOT = Path(__file__).parent.parent
 
 WRONG = [
     ("PHISTAR_TIER", "slow"),
@@ -67,6 +69,40 @@ def test_right_values(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PHISTAR_CACHE", "Off")
     assert settings.cache_folder() is None
     settings.check()
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("PHISTAR_THREAD", r"did you mean PHISTAR_THREADS\?"),
+        ("phistar_tier", r"did you mean PHISTAR_TIER\?"),
+        ("PHISTAR_CACHE_DIR", r"did you mean PHISTAR_CACHE"),
+        ("PHISTAR_XYZ_OF_NOBODY", "there are PHISTAR_BACKEND, PHISTAR_TIER"),
+    ],
+)
+def test_unknown_names_are_warned_of(name: str, hint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A misspelled variable would do nothing: the warning names it and the one that is close."""
+    monkeypatch.setenv(name, "2")
+    monkeypatch.setattr(settings, "_variables_seen", 0)
+    with pytest.warns(SettingWarning, match=f"^{name} is set.* {hint}") as caught:
+        phistar.load("double_pendulum")
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_all_names_in_use_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the Makefile, the tests, the tools and the pages say nothing."""
+    places = [ROOT / "Makefile", ROOT / "README.md"]
+    for folder in ("src", "tests", "tools", "benchmarks", "docs", "examples"):
+        places += [*(ROOT / folder).rglob("*.py"), *(ROOT / folder).rglob("*.md")]
+    text = "".join(path.read_text("utf-8") for path in places if path != Path(__file__))
+    names = set(re.findall(r"\bPHISTAR_[A-Z_]*[A-Z]\b", text))
+    assert {"PHISTAR_TEST_TORCH", "PHISTAR_FUZZ_SECONDS", *settings.VARIABLES} <= names
+    for name in names:
+        monkeypatch.setenv(name, "")
+    monkeypatch.setattr(settings, "_variables_seen", 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SettingWarning)
+        settings.check()
 
 
 def test_nobody_else_reads_the_environment() -> None:

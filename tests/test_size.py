@@ -12,13 +12,13 @@ import phistar
 from benchmarks.size import chain
 
 
-def _calls(work: Callable[[], Any]) -> int:
+def _calls(work: Callable[[], Any], events: tuple[str, ...] = ("call", "c_call")) -> int:
     """How many functions are called, those written in C included."""
     count = 0
 
     def look(_frame: object, event: str, _argument: object) -> None:
         nonlocal count
-        count += event in ("call", "c_call")
+        count += event in events
 
     before = sys.getprofile()
     sys.setprofile(look)
@@ -43,3 +43,10 @@ def test_work_grows_with_the_links(what: str, monkeypatch: pytest.MonkeyPatch) -
             counts[links] = _calls(lambda r=robot, x=rest: r.inverse_dynamics(x, x, x))  # type: ignore[misc]
     assert counts[800] <= 2.1 * counts[400]
     assert counts[800] - counts[400] <= 220 * 400
+
+
+def test_loading_a_panda_is_little_work() -> None:
+    """Less than 2000 calls of functions in Python, whatever was loaded before."""
+    phistar.load("ur5")
+    for _ in range(2):
+        assert _calls(lambda: phistar.load("panda"), events=("call",)) < 2000

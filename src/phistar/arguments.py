@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from functools import lru_cache
 
 import numpy as np
@@ -48,21 +48,36 @@ def require_real(**arrays: Array) -> None:
             raise ArgumentError(f"{name} is complex, expected real numbers: {name}.real")
 
 
-def require_count(name: str, given: object, what: str = "1 or more") -> int:
-    """A whole number above 0, or an error that names it."""
-    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 1:
-        raise ArgumentError(f"{name} is {given!r}, expected {what}")
+def require_count(name: str, given: object, what: str = "1 or more", least: int = 1) -> int:
+    """A whole number of at least ``least``, or an error that names it."""
+    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < least:
+        raise ArgumentError(f"{name} is {given!r:.80}, expected {what}")
     return int(given)
+
+
+def require_number(name: str, given: object, what: str, *, zero: bool = True) -> float:
+    """A finite number above zero, or zero where that is allowed; else an error that says ``what``
+    it should be."""
+    if isinstance(given, np.ndarray) and given.ndim == 0:
+        given = given.item()
+    known = isinstance(given, (int, float, np.integer, np.floating)) and 0.0 <= given < np.inf
+    if not known or isinstance(given, bool) or not (zero or given):
+        raise ArgumentError(f"{name} is {given!r:.80}, expected {what}")
+    return float(given)  # type: ignore[arg-type]
+
+
+def names_in(name: str, given: str | Iterable[str]) -> list[str]:
+    """Names that were given, one by itself or several; an error where there are none."""
+    if isinstance(given, str):
+        return [given]
+    if not isinstance(given, Iterable):
+        raise ArgumentError(f"{name} is {given!r:.80}, expected a list of names")
+    return list(given)
 
 
 def require_time(name: str, given: object) -> float:
     """A time greater than zero [s], or an error that names it."""
-    if isinstance(given, np.ndarray) and given.ndim == 0:
-        given = given.item()
-    known = isinstance(given, (int, float, np.integer, np.floating)) and 0.0 < given < np.inf
-    if not known or isinstance(given, bool):
-        raise ArgumentError(f"{name} is {given!r}, expected a time greater than zero [s]")
-    return float(given)  # type: ignore[arg-type]
+    return require_number(name, given, "a time greater than zero [s]", zero=False)
 
 
 def require_robot(robot: object) -> None:

@@ -18,6 +18,7 @@ from phistar.arguments import (
     check_shapes,
     checked_numbers,
     checked_state,
+    names_in,
     refuse_singular,
     require_valid_inputs,
 )
@@ -208,7 +209,7 @@ def hybrid_dynamics(
     q, v, tau, vdot = checked_state(model, q=q, v=v, tau=tau, vdot=vdot)
     check_numbers(model, {"q": q, "v": v, "tau": tau, "vdot": vdot}, wrenches)
     held = np.zeros(model.nv, dtype=bool)
-    for name in prescribed:
+    for name in names_in("prescribed", prescribed):
         if name not in model.joint_names:
             raise UnknownNameError("independent joint", name, model.joint_names, model.name)
         held[model.joints[name].v_slice] = True

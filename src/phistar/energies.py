@@ -14,7 +14,7 @@ from phistar.arguments import check_shapes, checked_numbers
 from phistar.arrays import Array
 from phistar.compile import joint_map, kernel, run_traced
 from phistar.kinematics import require_finite_result
-from phistar.model.bad_samples import nan_where_bad
+from phistar.model.bad_samples import RAISE, nan_where_bad
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
 from phistar.model.model_cache import Entry
@@ -78,7 +78,7 @@ class Energies:
     def momentum(self, q: Coordinates, v: Coordinates, *, on_error: str = "raise") -> Array:
         """Spatial momentum (..., 6) [angular; linear] about the world's origin, world axes."""
         entry = self._entries.get(("momentum",))
-        if entry is not None and (result := entry(q, v)) is not None:
+        if entry is not None and on_error is RAISE and (result := entry(q, v)) is not None:
             return result
         if on_error != "raise":
             return nan_where_bad(self.model, on_error, self.momentum, {"q": q, "v": v})
@@ -87,7 +87,7 @@ class Energies:
     def kinetic_energy(self, q: Coordinates, v: Coordinates, *, on_error: str = "raise") -> Array:
         """Kinetic energy (...) [J], that of the rotors included."""
         entry = self._entries.get(("kinetic_energy",))
-        if entry is not None and (result := entry(q, v)) is not None:
+        if entry is not None and on_error is RAISE and (result := entry(q, v)) is not None:
             return result
         if on_error != "raise":
             return nan_where_bad(self.model, on_error, self.kinetic_energy, {"q": q, "v": v})
@@ -96,7 +96,7 @@ class Energies:
     def potential_energy(self, q: Coordinates, *, on_error: str = "raise") -> Array:
         """Potential energy (...) [J] of the moving links; zero with them at the world's origin."""
         entry = self._entries.get(("potential_energy",))
-        if entry is not None and (result := entry(q)) is not None:
+        if entry is not None and on_error is RAISE and (result := entry(q)) is not None:
             return result
         if on_error != "raise":
             return nan_where_bad(self.model, on_error, self.potential_energy, {"q": q})

@@ -47,6 +47,10 @@ class CacheWarning(PhistarWarning):
     """Compiled code cannot be stored on disk, or what is there cannot be trusted."""
 
 
+class SettingWarning(PhistarWarning):
+    """An environment variable looks like one of phistar's, which knows none of that name."""
+
+
 class SingularConfigurationWarning(PhistarWarning):
     """The loops of a robot lose rank at a configuration: it can move in one way more there."""
 

@@ -26,7 +26,7 @@ from phistar.algebra.spaces import (
 from phistar.algebra.symbols import SYMBOLS, D, E_psi, G, K, P, Upsilon, psi
 from phistar.algebra.traverse import nodes
 from phistar.algorithms.operational_space import compliance
-from phistar.arguments import checked_numbers, refuse_singular
+from phistar.arguments import checked_numbers, names_in, refuse_singular, require_number
 from phistar.arrays import Array, as_vectors
 from phistar.compile import (
     ARGUMENTS,
@@ -104,8 +104,7 @@ def check_operational(
     """The reference; raises unless frames of a robot with so many freedoms may have an inertia."""
     kind = check_reference(reference)
     _check_frames(model, frames)
-    if not (np.isfinite(damping) and damping >= 0):
-        raise ArgumentError(f"damping is {damping}, expected a number of at least zero")
+    require_number("damping", damping, "a number of at least zero")
     rows = 6 * len(frames)
     if rows > freedoms and not damping:
         raise ArgumentError(
@@ -177,6 +176,7 @@ def _frames_text(frames: Sequence[str]) -> str:
 def _check_frames(model: Model, frames: Sequence[str]) -> None:
     if isinstance(frames, str):
         raise ArgumentError(f"frames is a string; pass a list of names: [{frames!r}]")
+    frames = names_in("frames", frames)
     if not frames or len(set(frames)) < len(frames):
         raise ArgumentError(f"expected one frame or more, each named once, got {list(frames)}")
     for name in frames:

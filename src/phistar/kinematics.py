@@ -19,7 +19,7 @@ from phistar.arrays import Array
 from phistar.compile import run_loops, run_traced
 from phistar.model import configuration as space
 from phistar.model import numpy_kinematics
-from phistar.model.bad_samples import nan_where_bad
+from phistar.model.bad_samples import RAISE, nan_where_bad
 from phistar.model.configuration import Coordinates, batch_shape, read_coordinates
 from phistar.model.model import Model
 from phistar.model.model_cache import Entry
@@ -158,7 +158,7 @@ class Kinematics:
         for rotations and rigid motions.
         """
         entry = self._entries.get(("integrate",))
-        if entry is not None and (result := entry(q, dv)) is not None:
+        if entry is not None and on_error is RAISE and (result := entry(q, dv)) is not None:
             return result
         if on_error != "raise":
             return nan_where_bad(self.model, on_error, self.integrate, {"q": q, "dv": dv})
@@ -167,7 +167,7 @@ class Kinematics:
     def difference(self, q0: Coordinates, q1: Coordinates, *, on_error: str = "raise") -> Array:
         """The tangent step (..., nv) from q0 to q1: integrate(q0, difference(q0, q1)) is q1."""
         entry = self._entries.get(("difference",))
-        if entry is not None and (result := entry(q0, q1)) is not None:
+        if entry is not None and on_error is RAISE and (result := entry(q0, q1)) is not None:
             return result
         if on_error != "raise":
             return nan_where_bad(self.model, on_error, self.difference, {"q0": q0, "q1": q1})
@@ -176,7 +176,7 @@ class Kinematics:
     def frame_pose(self, q: Coordinates, frame: str, *, on_error: str = "raise") -> Array:
         """World pose (..., 4, 4) of a link or frame."""
         entry = self._entries.get(("frame_pose", frame)) if type(frame) is str else None
-        if entry is not None and (result := entry(q)) is not None:
+        if entry is not None and on_error is RAISE and (result := entry(q)) is not None:
             return result
         if on_error != "raise":
             return nan_where_bad(
@@ -187,7 +187,7 @@ class Kinematics:
     def link_poses(self, q: Coordinates, *, on_error: str = "raise") -> dict[str, Array]:
         """World pose (..., 4, 4) of every link, by name."""
         entry = self._entries.get(("link_poses",))
-        if entry is not None and (result := entry(q)) is not None:
+        if entry is not None and on_error is RAISE and (result := entry(q)) is not None:
             poses = result if result.ndim == 3 else result.transpose(1, 0, 2, 3)
             return dict(zip(self.model.link_names, poses, strict=True))
         if on_error != "raise":
@@ -216,7 +216,7 @@ class Kinematics:
             entry = self._entries.get(("jacobian", frame, reference))
         except TypeError:  # no name: the general path says so
             entry = None
-        if entry is not None and (result := entry(q)) is not None:
+        if entry is not None and on_error is RAISE and (result := entry(q)) is not None:
             return result
         if on_error != "raise":
             return nan_where_bad(
@@ -241,7 +241,7 @@ class Kinematics:
             entry = self._entries.get(("frame_velocity", frame, reference))
         except TypeError:  # no name: the general path says so
             entry = None
-        if entry is not None and (result := entry(q, v)) is not None:
+        if entry is not None and on_error is RAISE and (result := entry(q, v)) is not None:
             return result
         if on_error != "raise":
             return nan_where_bad(
@@ -264,7 +264,7 @@ class Kinematics:
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
         """
         entry = self._entries.get(("center_of_mass", bool(fixed)))
-        if entry is not None and (result := entry(q)) is not None:
+        if entry is not None and on_error is RAISE and (result := entry(q)) is not None:
             return result
         if on_error != "raise":
             return nan_where_bad(

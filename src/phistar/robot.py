@@ -46,7 +46,7 @@ from phistar.kinematics import Kinematics
 from phistar.loaders import LoadReport, Source, bundled, load_model
 from phistar.loaders.urdf.urdf_writer import export_urdf
 from phistar.loops.loops_mixin import ClosesLoops, Constrained
-from phistar.model.bad_samples import nan_where_bad
+from phistar.model.bad_samples import RAISE, nan_where_bad
 from phistar.model.builder import MimicMode
 from phistar.model.components import Loop
 from phistar.model.configuration import Coordinates
@@ -111,7 +111,7 @@ class Robot(
         self._find_tables()
 
     def _find_tables(self) -> None:
-        """Fast paths, see ``dynamics.quick_table`` and ``motion.lean_table``."""
+        """Entries to machine code, see ``model_cache.entries``."""
         self._entries = entries(self.model)
         self._nv = self.model.nv
 
@@ -290,11 +290,15 @@ class Robot(
             entry = None
         elif forces is None and reference == "world_aligned":
             entry = self._entries.get("inverse_dynamics")
-            if entry is not None and (result := entry(q, v, vdot, out)) is not None:
+            if (
+                entry is not None
+                and on_error is RAISE
+                and (result := entry(q, v, vdot, out)) is not None
+            ):
                 return result
         elif forces is not None:
             entry = self._entries.get(_INVERSE_DYNAMICS_ON_FRAMES)
-            if entry is not None:
+            if entry is not None and on_error is RAISE:
                 result = entry(q, v, vdot, forces, reference, out=out)
                 if result is None:
                     given = (q, v, vdot, forces, reference)
@@ -308,7 +312,6 @@ class Robot(
                 partial(self.inverse_dynamics, reference=reference, method=method, out=out),
                 {"q": q, "v": v, "vdot": vdot},
                 forces,
-                fast_path_tried=True,
             )
         wrenches = check_wrenches(self.model, q, forces, reference)
         return dynamics.inverse_dynamics(self.model, q, v, vdot, wrenches, out, method)
@@ -352,13 +355,19 @@ class Robot(
                 q, v, tau, forces=forces, reference=reference, method=method, out=out,
                 on_error=on_error,
             )  # fmt: skip
-        if forces is None and method == "articulated" and reference == "world_aligned":
+        if method != "articulated":
+            entry = None
+        elif forces is None and reference == "world_aligned":
             entry = self._entries.get("forward_dynamics")
-            if entry is not None and (result := entry(q, v, tau, out)) is not None:
+            if (
+                entry is not None
+                and on_error is RAISE
+                and (result := entry(q, v, tau, out)) is not None
+            ):
                 return result
-        elif forces is not None and method == "articulated":
+        elif forces is not None:
             entry = self._entries.get(_FORWARD_DYNAMICS_ON_FRAMES)
-            if entry is not None:
+            if entry is not None and on_error is RAISE:
                 result = entry(q, v, tau, forces, reference, out=out)
                 if result is None:
                     given = (q, v, tau, forces, reference)
@@ -372,7 +381,6 @@ class Robot(
                 partial(self.forward_dynamics, reference=reference, method=method, out=out),
                 {"q": q, "v": v, "tau": tau},
                 forces,
-                fast_path_tried=True,
             )
         wrenches = check_wrenches(self.model, q, forces, reference)
         return dynamics.forward_dynamics(self.model, q, v, tau, wrenches, method, out)
@@ -451,19 +459,17 @@ class Robot(
                 return self._mass_matrix_into(out, q, form, on_error)
             return self._packed_mass_matrix(q, form, on_error)
         entry = self._entries.get("mass_matrix")
-        if entry is not None and (result := entry(q)) is not None:
+        if entry is not None and on_error is RAISE and (result := entry(q)) is not None:
             return result
         if on_error != "raise":
-            return nan_where_bad(
-                self.model, on_error, self.mass_matrix, {"q": q}, fast_path_tried=True
-            )
+            return nan_where_bad(self.model, on_error, self.mass_matrix, {"q": q})
         return dynamics.mass_matrix(self.model, q)
 
     def _packed_mass_matrix(self, q: Coordinates, form: str, on_error: str) -> PackedMatrix:
         if form != "packed":
             raise UnknownNameError("form", form, ("dense", "packed"), "mass_matrix")
         entry: Any = self._entries.get(("mass_matrix_packed",))
-        if entry is not None and (values := entry(q)) is not None:
+        if entry is not None and on_error is RAISE and (values := entry(q)) is not None:
             return PackedMatrix(entry_pattern(self.model, "packed"), values)
         if on_error != "raise":
             pattern = entry_pattern(self.model, "packed")
@@ -517,12 +523,10 @@ class Robot(
     def mass_matrix_inverse(self, q: Coordinates, *, on_error: str = "raise") -> Array:
         """Inverse of the mass matrix (..., nv, nv), from its factors."""
         entry = self._entries.get("mass_matrix_inverse")
-        if entry is not None and (result := entry(q)) is not None:
+        if entry is not None and on_error is RAISE and (result := entry(q)) is not None:
             return result
         if on_error != "raise":
-            return nan_where_bad(
-                self.model, on_error, self.mass_matrix_inverse, {"q": q}, fast_path_tried=True
-            )
+            return nan_where_bad(self.model, on_error, self.mass_matrix_inverse, {"q": q})
         return dynamics.mass_matrix_inverse(self.model, q)
 
     def bias_force(
@@ -530,15 +534,11 @@ class Robot(
     ) -> Array:
         """Joint forces (..., nv) at zero acceleration: Coriolis, centrifugal and gravity."""
         entry = self._entries.get("bias_force")
-        if entry is not None and (result := entry(q, v, out)) is not None:
+        if entry is not None and on_error is RAISE and (result := entry(q, v, out)) is not None:
             return result
         if on_error != "raise":
             return nan_where_bad(
-                self.model,
-                on_error,
-                partial(self.bias_force, out=out),
-                {"q": q, "v": v},
-                fast_path_tried=True,
+                self.model, on_error, partial(self.bias_force, out=out), {"q": q, "v": v}
             )
         return dynamics.bias_force(self.model, q, v, out=out)
 
@@ -547,15 +547,11 @@ class Robot(
     ) -> Array:
         """Joint forces (..., nv) that hold the robot at rest against gravity."""
         entry = self._entries.get("gravity_force")
-        if entry is not None and (result := entry(q, out)) is not None:
+        if entry is not None and on_error is RAISE and (result := entry(q, out)) is not None:
             return result
         if on_error != "raise":
             return nan_where_bad(
-                self.model,
-                on_error,
-                partial(self.gravity_force, out=out),
-                {"q": q},
-                fast_path_tried=True,
+                self.model, on_error, partial(self.gravity_force, out=out), {"q": q}
             )
         return dynamics.gravity_force(self.model, q, out=out)
 
@@ -565,18 +561,16 @@ class Robot(
         C + C* is the rate of the mass matrix, so dM/dt - 2C is skew.
         """
         entry = self._entries.get("coriolis_matrix")
-        if entry is not None and (result := entry(q, v)) is not None:
+        if entry is not None and on_error is RAISE and (result := entry(q, v)) is not None:
             return result
         if on_error != "raise":
-            return nan_where_bad(
-                self.model, on_error, self.coriolis_matrix, {"q": q, "v": v}, fast_path_tried=True
-            )
+            return nan_where_bad(self.model, on_error, self.coriolis_matrix, {"q": q, "v": v})
         return dynamics.coriolis_matrix(self.model, q, v)
 
     def log_determinant(self, q: Coordinates, *, on_error: str = "raise") -> Array:
         """log det of the mass matrix (...), from its factors."""
         entry = self._entries.get(("log_determinant",))
-        if entry is not None and (result := entry(q)) is not None:
+        if entry is not None and on_error is RAISE and (result := entry(q)) is not None:
             return result
         if on_error != "raise":
             return nan_where_bad(self.model, on_error, self.log_determinant, {"q": q})
@@ -617,7 +611,7 @@ class Robot(
             else:
                 key = ("operational_inertia", names, reference, POLICY.singular_roundings)
                 entry = self._entries.get(key) if damping == 0.0 else None
-            if entry is not None and (result := entry(q, *more)) is not None:
+            if entry is not None and on_error is RAISE and (result := entry(q, *more)) is not None:
                 return result
         call = partial(
             operational_inertia, self.model, frames=frames, reference=reference, damping=damping

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Environment variables: all are read here, wrong values are errors.
+"""Environment variables: all are read here, wrong values are errors, unknown names are warned of.
 
 Variables are read when they are needed, so a program may change them, all but the backend, which
 ``backends.default`` reads once; an empty one counts as none.
@@ -13,10 +13,23 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-from phistar.errors import SettingError
+from phistar.errors import SettingError, SettingWarning, close_matches, warn
 
 TIERS = ("auto", "wait", "rolled", "straight")
 """When machine code is made, and in which shape; see ``backends.llvm.run.tiers``."""
+
+VARIABLES = (
+    "PHISTAR_BACKEND",
+    "PHISTAR_TIER",
+    "PHISTAR_THREADS",
+    "PHISTAR_CACHE",
+    "PHISTAR_CACHE_SIZE",
+    "PHISTAR_SHARED",
+)
+"""What users may set."""
+
+VARIABLES_OF_TESTS = ("PHISTAR_TEST_", "PHISTAR_FUZZ_", "PHISTAR_USERS_CODE")
+"""How the names begin that phistar's own tests read."""
 
 MAX_THREADS = 256
 
@@ -101,7 +114,7 @@ def shared_folder(otherwise: Path) -> Path:
 
 
 def check() -> None:
-    """Raise for wrong values now, not at first use.
+    """Raise for wrong values now, not at first use; warn of names that nobody reads.
 
     Raises:
         SettingError: A variable has an invalid value.
@@ -111,6 +124,30 @@ def check() -> None:
     cache_megabytes()
     if os.environ.get("PHISTAR_CACHE"):
         cache_folder()
+    _check_names()
+
+
+_variables_seen = 0
+"""How many variables of any name there were when their names were last looked at."""
+
+
+def _check_names() -> None:
+    """Warn of misspelled variables; looking at all names again for each robot would be slow."""
+    global _variables_seen
+    if len(os.environ) == _variables_seen:
+        return
+    _variables_seen = len(os.environ)
+    for name in os.environ:
+        if name.upper().startswith("PHISTAR_") and not _is_known(name):
+            close = close_matches(name, VARIABLES, count=1)
+            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(VARIABLES)}"
+            warn(
+                f"{name} is set, but phistar reads no variable of that name: {hint}", SettingWarning
+            )
+
+
+def _is_known(name: str) -> bool:
+    return name in VARIABLES or name.startswith(VARIABLES_OF_TESTS)
 
 
 def _read_variable(name: str) -> str:

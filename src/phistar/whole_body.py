@@ -22,7 +22,7 @@ from phistar.compile import Full, joint_map, matrix, run_traced
 from phistar.derivatives.kinematic_rates import frame_acceleration
 from phistar.errors import ArgumentError
 from phistar.kinematics import require_finite_result
-from phistar.model.bad_samples import nan_where_bad
+from phistar.model.bad_samples import RAISE, nan_where_bad
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
 from phistar.model.model_cache import Entry
@@ -182,7 +182,7 @@ class WholeBody:
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
         """
         entry = self._entries.get(("center_of_mass_jacobian", bool(fixed)))
-        if entry is not None and (result := entry(q)) is not None:
+        if entry is not None and on_error is RAISE and (result := entry(q)) is not None:
             return result
         if on_error != "raise":
             call = partial(self.center_of_mass_jacobian, fixed=fixed)
@@ -194,7 +194,7 @@ class WholeBody:
     ) -> Array:
         """Time derivative (..., 3, nv) of ``center_of_mass_jacobian`` as the robot moves with v."""
         entry = self._entries.get(("center_of_mass_jacobian_rate", bool(fixed)))
-        if entry is not None and (result := entry(q, v)) is not None:
+        if entry is not None and on_error is RAISE and (result := entry(q, v)) is not None:
             return result
         if on_error != "raise":
             call = partial(self.center_of_mass_jacobian_rate, fixed=fixed)
@@ -208,7 +208,7 @@ class WholeBody:
         in it, as in ``momentum``.
         """
         entry = self._entries.get(("centroidal_momentum_matrix",))
-        if entry is not None and (result := entry(q)) is not None:
+        if entry is not None and on_error is RAISE and (result := entry(q)) is not None:
             return result
         if on_error != "raise":
             return nan_where_bad(self.model, on_error, self.centroidal_momentum_matrix, {"q": q})
@@ -223,7 +223,7 @@ class WholeBody:
         and forces.
         """
         entry = self._entries.get(("centroidal_momentum_matrix_rate",))
-        if entry is not None and (result := entry(q, v)) is not None:
+        if entry is not None and on_error is RAISE and (result := entry(q, v)) is not None:
             return result
         if on_error != "raise":
             call = self.centroidal_momentum_matrix_rate
@@ -245,7 +245,7 @@ class WholeBody:
         """
         key = ("frame_bias_acceleration", frame, reference)
         entry = self._entries.get(key) if type(frame) is type(reference) is str else None
-        if entry is not None and (result := entry(q, v)) is not None:
+        if entry is not None and on_error is RAISE and (result := entry(q, v)) is not None:
             return result
         if on_error != "raise":
             call = partial(self.frame_bias_acceleration, frame=frame, reference=reference)

@@ -5,8 +5,13 @@ from pathlib import Path
 
 import pytest
 
+import phistar
 from phistar.backends.llvm.run import kernel_cache
 from phistar.cli import main
+from phistar.compile import kernel
+from phistar.compile.pipeline import BuildTarget
+from phistar.model.target_rows import TargetRows
+from phistar.scalar.trace.unilateral_rows import Ball, ContactRow, HalfSpace, StepRows
 
 
 @pytest.fixture(autouse=True)
@@ -43,16 +48,41 @@ def test_show_and_clear(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "No kernels." in shown(capsys)
 
 
+def _title(name: str, *choices: object) -> str:
+    """What the kernel of a quantity of the quadruped is called."""
+    model = phistar.load("quadruped").model
+    program = kernel(name).on(model, BuildTarget("llvm", choices=choices))
+    assert program is not None
+    return program.title
+
+
+def test_names_of_kernels_are_words() -> None:
+    """The quantity as users ask for it and what they chose, never how it is kept."""
+    assert _title("forward_dynamics") == "quadruped: forward_dynamics"
+    assert _title("linearize") == "quadruped: linearize"
+    assert _title("mass_matrix") == "quadruped: mass_matrix"
+    assert _title("jacobian", "FL_FOOT", "local") == "quadruped: jacobian, FL_FOOT, local"
+    rows = StepRows((), (ContactRow(Ball(3, (0.0,) * 3, 0.1), HalfSpace(), 0.8, 0.0),))
+    assert _title("unilateral_step", rows) == (
+        "quadruped: unilateral_step, rows of 0 joints and 1 contact"
+    )
+    targets = (TargetRows("pose", "FL_FOOT"), TargetRows("posture"))
+    assert _title("inverse_kinematics_step", (), targets, (), True) == (
+        "quadruped: inverse_kinematics_step, pose of FL_FOOT, posture, limited"
+    )
+    assert len(_title("inverse_kinematics_step", (), targets * 9, (), True)) < 100
+
+
 def test_long_names_are_cut(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The choices of a simulator are in its kernel's name: a kernel is two lines all the same."""
+    """A robot may have a long name: a kernel is two lines all the same."""
     monkeypatch.setenv("COLUMNS", "80")
-    name = f"quadruped: contact_points StepRows({'joint, ' * 300})"
+    name = f"{'quadruped ' * 300}: contact_points"
     kernel_cache.save(kernel_cache.cache_key("1"), b"code", {"name": name, "cpu": "zen9"})
     assert main(["cache"]) == 0
     out = capsys.readouterr().out
-    assert "contact_points" in out
+    assert "quadruped" in out
     assert len(out.splitlines()) < 10
 
 

@@ -19,7 +19,7 @@ EXAMPLE = "phistar cache clear"
 MAX_KERNELS_LISTED = 40
 """Largest number of kernels listed."""
 MAX_NAME = 44
-"""Characters of a name: those of simulators have all choices in them."""
+"""Characters of a name that are shown."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,7 @@ Kernels know no robot and are kept; executables belong to their robot and are go
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -35,7 +35,16 @@ from phistar.model.model import Model
 from phistar.model.model_cache import cached_for_equal_models
 from phistar.model.wrenches import ProgramInputs
 from phistar.sweeps.matrix_plans import MatrixPlan, cheapest_of, without_indices
-from phistar.sweeps.matrix_requests import Full, LoweredBundle, MatrixForm
+from phistar.sweeps.matrix_requests import (
+    Apply,
+    Block,
+    Col,
+    Diag,
+    Full,
+    LoweredBundle,
+    MatrixForm,
+    Row,
+)
 from phistar.sweeps.matrix_requests import Request as MatrixPart
 from phistar.sweeps.schedule import Schedule
 
@@ -190,11 +199,10 @@ class Kernel:
         """The program on a robot, of which backends make code; None: there is none."""
         request, draft, tuning = self.request, self.draft, target.tuning
         if isinstance(request, Vectors):
-            return VectorProgram(
-                self.schedule, model, target.frames, target.locked, tuning, draft.parallel
-            )
+            free = (model, target.frames, target.locked, tuning, draft.parallel)
+            return VectorProgram(self.schedule, *free, label=self.name)
         if isinstance(request, Bundle):
-            return BundleProgram(draft.bundle, model, tuning)
+            return BundleProgram(draft.bundle, model, tuning, self.name)
         if isinstance(request, MatrixOf):
             if isinstance(request.part, Full):
                 forms: Sequence[MatrixForm] = draft.forms[request.name]
@@ -202,7 +210,8 @@ class Kernel:
                 # Of a part the cheapest form on the robot will do: its columns are few.
                 found = matrix_plan(request.operator, request.part, model, target.frames)
                 forms = (found.form,)
-            rest = (model, target.frames, tuning, request.part, draft.factors)
+            label = ", ".join([self.name, *_PART_WORDS.get(type(request.part), ())])
+            rest = (model, target.frames, tuning, request.part, draft.factors, label)
             return MatrixProgram(forms, *rest)
         return traced_program(request, model, target.choices)
 
@@ -225,7 +234,28 @@ def traced_program(
         lambda: request.trace(model, *choices),
         None if everywhere == choices else traced_program(request, model, everywhere),
         None if single is None else lambda: single(model, *choices),
+        ", ".join([request.name, *_choice_words(request, choices)]),
     )
+
+
+_PART_WORDS: dict[type, tuple[str, ...]] = {
+    Diag: ("diagonal",),
+    Block: ("a block",),
+    Row: ("a row",),
+    Col: ("a column",),
+    Apply: ("applied",),
+}
+
+
+def _choice_words(request: Traced, choices: Sequence[object]) -> Iterator[str]:
+    """What was chosen, for people: what says yes by its name, what says nothing not at all."""
+    for name, value in zip(request.choices, choices, strict=False):
+        if value is True:
+            yield name
+        elif isinstance(value, tuple):
+            yield from map(str, value)
+        elif value is not None and value is not False:
+            yield value if isinstance(value, str) else f"{name} {value}"
 
 
 @lru_cache(maxsize=512)

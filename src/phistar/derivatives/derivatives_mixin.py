@@ -26,6 +26,7 @@ from phistar.derivatives.discrete import STAGED_METHODS, Discretization
 from phistar.derivatives.first import InverseLinearization, Linearization, linearize_key
 from phistar.derivatives.hybrid import HybridLinearization
 from phistar.derivatives.partial_results import (
+    PartChoice,
     SparseInverseLinearization,
     is_sparse,
     linearize_inverse_part,
@@ -42,7 +43,7 @@ from phistar.derivatives.second import ForwardSecond, InverseSecond
 from phistar.derivatives.trajectories import TrajectoryLike
 from phistar.errors import ArgumentError
 from phistar.joint_physics.passive_forces import force_parts, with_passive_force
-from phistar.model.bad_samples import nan_where_bad
+from phistar.model.bad_samples import RAISE, nan_where_bad
 from phistar.model.configuration import Coordinates
 from phistar.model.joint_physics import Passive
 from phistar.model.model import Model
@@ -56,7 +57,16 @@ set_linearization = vars(Linearization)["__dict__"].__set__
 set_inverse_linearization = vars(InverseLinearization)["__dict__"].__set__
 """Gives them their attributes; to copy these takes longer, too."""
 
+_LINEARIZE_ON_FRAMES = front_key("linearize")
 _LINEARIZE_INVERSE_ON_FRAMES = front_key("linearize_inverse")
+
+
+def _is_usual(
+    forces: Mapping[str, ArrayLike] | None, reference: str, on_error: str, method: str = "auto"
+) -> bool:
+    """Whether a call chooses nothing: what its programs give then needs no more work."""
+    chosen = forces is None and reference == "world_aligned"
+    return chosen and on_error == "raise" and method == "auto"
 
 
 if TYPE_CHECKING:
@@ -90,20 +100,6 @@ class Differentiates:
             passive: Passive,
             on_error: str,
         ) -> Discretization: ...
-
-    def _on_frames(self, key: Hashable, front: Hashable, given: tuple[object, ...]) -> Any:
-        """What machine code gives for wrenches on frames, or None.
-
-        Args:
-            key: That of the entry without forces.
-            front: ``front_key(key)``.
-            given: Arguments, forces and reference last.
-        """
-        entry = self._entries.get(front)
-        if entry is None:
-            return None
-        found = entry(*given)
-        return try_other_frames(self._entries, key, given) if found is None else found
 
     def linearize(
         self,
@@ -156,6 +152,7 @@ class Differentiates:
             and passive is False
             and method == "auto"
             and reference == "world_aligned"
+            and on_error is RAISE
         )
         if plain:
             entry: Any = self._entries.get("linearize")
@@ -171,29 +168,25 @@ class Differentiates:
                 wrt=wrt, rows=rows, columns=columns, on_error=on_error,
             )  # fmt: skip
             return found_there
-        if not (wrt is None and rows is None and columns is None):
-            choice = part_choice(self.model, "linearize", wrt, rows, columns)
-            whole = partial(
-                self.linearize, q, v, tau, forces=forces, reference=reference, method=method,
-                passive=passive, on_error=on_error,
-            )  # fmt: skip
-            usual = forces is None and passive is False and method == "auto" and on_error == "raise"
-            return linearize_part(self.model, choice, q, v, tau, None if usual else whole)
-        if passive is not False and (parts := force_parts(self.model, passive)):
-            total = with_passive_force(self.model, q, v, tau, parts)
-            at = self.linearize(
-                q, v, total, forces=forces, reference=reference, method=method, on_error=on_error
-            )
-            return linearized_with_passive(at, self.model, q, v, parts)
+        if not (wrt is None and rows is None and columns is None and passive is False):
+            options = {
+                "forces": forces, "reference": reference, "method": method, "on_error": on_error,
+            }  # fmt: skip
+            return self._linearize_chosen(q, v, tau, wrt, rows, columns, passive, options)
         found = None
-        if type(method) is not str:
+        if type(method) is not str or on_error is not RAISE:
             pass
         elif forces is None and reference == "world_aligned" and not plain:
             entry = self._entries.get(linearize_key(method))
             found = None if entry is None else entry(q, v, tau)
         elif forces is not None:
-            key = linearize_key(method)
-            found = self._on_frames(key, front_key(key), (q, v, tau, forces, reference))
+            usual = method == "auto"
+            key = "linearize" if usual else ("linearize", method)
+            given = (q, v, tau, forces, reference)
+            entry = self._entries.get(_LINEARIZE_ON_FRAMES if usual else (key, ON_FRAMES))
+            found = None if entry is None else entry(*given)
+            if found is None:
+                found = try_other_frames(self._entries, key, given)
         if found is not None:
             found["model"], found["v"] = self.model, v.copy()  # type: ignore[union-attr]
             result = new(Linearization)
@@ -209,6 +202,29 @@ class Differentiates:
             )
         wrenches = check_wrenches(self.model, q, forces, reference)
         return first.linearize(self.model, q, v, tau, wrenches, method)
+
+    def _linearize_chosen(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        tau: Coordinates,
+        wrt: Sequence[str] | None,
+        rows: Sequence[str] | None,
+        columns: Sequence[str] | None,
+        passive: Passive,
+        options: dict[str, Any],
+    ) -> Linearization:
+        """``linearize`` where parts are chosen, or joints push by themselves."""
+        if not (wrt is None and rows is None and columns is None):
+            choice = part_choice(self.model, "linearize", wrt, rows, columns)
+            whole = partial(self.linearize, q, v, tau, passive=passive, **options)
+            usual = passive is False and _is_usual(**options)
+            return linearize_part(self.model, choice, q, v, tau, None if usual else whole)
+        if parts := force_parts(self.model, passive):
+            total = with_passive_force(self.model, q, v, tau, parts)
+            at = self.linearize(q, v, total, **options)
+            return linearized_with_passive(at, self.model, q, v, parts)
+        return self.linearize(q, v, tau, **options)
 
     def linearize_along(
         self,
@@ -309,6 +325,7 @@ class Differentiates:
             and passive is False
             and form == "dense"
             and reference == "world_aligned"
+            and on_error is RAISE
         )
         if plain:
             entry: Any = self._entries.get("linearize_inverse")
@@ -326,33 +343,25 @@ class Differentiates:
                 )
             return first.linearize_inverse_into(out, self.model, q, v, vdot)
         if not (wrt is None and rows is None and columns is None and form == "dense"):
-            choice = part_choice(self.model, "linearize_inverse", wrt, rows, columns)
-            usual = forces is None and passive is False and on_error == "raise"
-
-            def whole() -> InverseLinearization:
-                return self.linearize_inverse(
-                    q, v, vdot, forces=forces, reference=reference, passive=passive,
-                    on_error=on_error,
-                )  # fmt: skip
-
-            otherwise = None if usual else whole
-            if is_sparse(form, choice):
-                return linearize_inverse_sparse(self.model, q, v, vdot, otherwise)
-            return linearize_inverse_part(choice, self.model, q, v, vdot, otherwise)
+            part = part_choice(self.model, "linearize_inverse", wrt, rows, columns)
+            options = {"forces": forces, "reference": reference, "on_error": on_error}
+            return self._linearize_inverse_part(q, v, vdot, form, part, passive, options)
         if passive is not False and (parts := force_parts(self.model, passive)):
             at = self.linearize_inverse(
                 q, v, vdot, forces=forces, reference=reference, on_error=on_error
             )
             return inverse_with_passive(at, self.model, q, v, parts)
-        if forces is None and reference == "world_aligned" and not plain:
+        if on_error is not RAISE:
+            pass
+        elif forces is None and reference == "world_aligned" and not plain:
             entry = self._entries.get("linearize_inverse")
             found = None if entry is None else entry(q, v, vdot)
         elif forces is not None:
-            found = self._on_frames(
-                "linearize_inverse",
-                _LINEARIZE_INVERSE_ON_FRAMES,
-                (q, v, vdot, forces, reference),
-            )
+            given = (q, v, vdot, forces, reference)
+            entry = self._entries.get(_LINEARIZE_INVERSE_ON_FRAMES)
+            found = None if entry is None else entry(*given)
+            if found is None:
+                found = try_other_frames(self._entries, "linearize_inverse", given)
         if found is not None:
             result = new(InverseLinearization)
             set_inverse_linearization(result, found)
@@ -367,6 +376,29 @@ class Differentiates:
             )
         wrenches = check_wrenches(self.model, q, forces, reference)
         return first.linearize_inverse(self.model, q, v, vdot, wrenches)
+
+    def _linearize_inverse_part(
+        self,
+        q: Coordinates,
+        v: Coordinates,
+        vdot: Coordinates,
+        form: str,
+        part: PartChoice,
+        passive: Passive,
+        options: dict[str, Any],
+    ) -> InverseLinearization | SparseInverseLinearization:
+        """``linearize_inverse`` where parts, or another form, are chosen."""
+
+        def whole() -> InverseLinearization:
+            found: InverseLinearization = self.linearize_inverse(
+                q, v, vdot, passive=passive, **options
+            )
+            return found
+
+        otherwise = None if passive is False and _is_usual(**options) else whole
+        if is_sparse(form, part):
+            return linearize_inverse_sparse(self.model, q, v, vdot, otherwise)
+        return linearize_inverse_part(part, self.model, q, v, vdot, otherwise)
 
     def linearize_hybrid(
         self,
@@ -439,20 +471,13 @@ class Differentiates:
                 q, v, tau, dt, method, forces, reference, passive, on_error
             )
         if passive is not False and (parts := force_parts(self.model, passive)):
-            if method == "implicit":
-                return self._discretize_implicitly(
-                    q, v, tau, dt, forces, reference, parts, on_error
-                )
-            total = with_passive_force(self.model, q, v, tau, parts)
-            step = self.discretize(
-                q, v, total, dt, method=method, forces=forces, reference=reference,
-                on_error=on_error,
-            )  # fmt: skip
-            return discretized_with_passive(step, self.model, q, v, parts)
+            return self._discretize_passive(
+                q, v, tau, dt, method, forces, reference, parts, on_error
+            )
         method = "semi_implicit" if method == "implicit" else method
         if forces is None and reference == "world_aligned" and isinstance(dt, float) and dt > 0.0:
             entry: Any = self._entries.get(("discretize", method)) if type(method) is str else None
-            if entry is not None and type(q) is ndarray:
+            if entry is not None and on_error is RAISE and type(q) is ndarray:
                 rows = number_rows(dt) if q.ndim == 1 else number_rows(dt, len(q) if q.ndim else 0)
                 if (found := entry(q, v, tau, rows)) is not None:
                     result = new(Discretization)
@@ -469,18 +494,26 @@ class Differentiates:
         wrenches = check_wrenches(self.model, q, forces, reference)
         return discrete.discretize(self.model, q, v, tau, dt, method, wrenches)
 
-    def _discretize_implicitly(
+    def _discretize_passive(
         self,
         q: Coordinates,
         v: Coordinates,
         tau: Coordinates,
         dt: float,
+        method: str,
         forces: Mapping[str, ArrayLike] | None,
         reference: str,
         parts: tuple[str, ...],
         on_error: str,
     ) -> Discretization:
-        """``discretize`` with springs and damping at the end of the step."""
+        """``discretize`` with springs and damping, at the end of the step by ``"implicit"``."""
+        if method != "implicit":
+            total = with_passive_force(self.model, q, v, tau, parts)
+            step = self.discretize(
+                q, v, total, dt, method=method, forces=forces, reference=reference,
+                on_error=on_error,
+            )  # fmt: skip
+            return discretized_with_passive(step, self.model, q, v, parts)
         if on_error != "raise":
             call = partial(
                 self.discretize, dt=dt, method="implicit", reference=reference, passive=parts
@@ -543,14 +576,17 @@ class Differentiates:
             dq, dv, dx = changes.get("dq", zero), changes.get("dv", zero), changes.get(third, zero)
             known = ("dq" in changes) + ("dv" in changes) + (third in changes)
             key, result = ("jvp", function, method), None
-            if known != len(changes):
+            if known != len(changes) or on_error is not RAISE:
                 pass
             elif forces is None and reference == "world_aligned":
                 entry = self._entries.get(key)
                 result = None if entry is None else entry(q, v, x, dq, dv, dx)
             elif forces is not None:
                 given = (q, v, x, dq, dv, dx, forces, reference)
-                result = self._on_frames(key, (key, ON_FRAMES), given)
+                entry = self._entries.get((key, ON_FRAMES))
+                result = None if entry is None else entry(*given)
+                if result is None:
+                    result = try_other_frames(self._entries, key, given)
             if result is not None:
                 return result
         if on_error != "raise":
@@ -588,14 +624,17 @@ class Differentiates:
             ``{"q": ..., "v": ..., "vdot": ...}``, or ``"tau"`` for forward dynamics.
         """
         found: dict[str, Array] | None = None
-        if type(function) is not str:
+        if type(function) is not str or on_error is not RAISE:
             pass
         elif forces is None and reference == "world_aligned":
             entry: Any = self._entries.get(("vjp", function))
             found = None if entry is None else entry(q, v, x, weights)
         elif forces is not None:
-            key = ("vjp", function)
-            found = self._on_frames(key, (key, ON_FRAMES), (q, v, x, weights, forces, reference))
+            key, given = ("vjp", function), (q, v, x, weights, forces, reference)
+            entry = self._entries.get((key, ON_FRAMES))
+            found = None if entry is None else entry(*given)
+            if found is None:
+                found = try_other_frames(self._entries, key, given)
         if found is not None:
             return found
         if on_error != "raise":
@@ -738,7 +777,7 @@ class Differentiates:
         """Time derivative (..., 6, nv) of ``jacobian`` as the robot moves with v."""
         key = ("jacobian_rate", frame, reference)
         entry = self._entries.get(key) if type(frame) is type(reference) is str else None
-        if entry is not None and (result := entry(q, v)) is not None:
+        if entry is not None and on_error is RAISE and (result := entry(q, v)) is not None:
             return result
         if on_error != "raise":
             return nan_where_bad(
@@ -765,7 +804,7 @@ class Differentiates:
         """
         key = ("frame_acceleration", frame, reference)
         entry = self._entries.get(key) if type(frame) is type(reference) is str else None
-        if entry is not None and (result := entry(q, v, vdot)) is not None:
+        if entry is not None and on_error is RAISE and (result := entry(q, v, vdot)) is not None:
             return result
         if on_error != "raise":
             return nan_where_bad(
@@ -787,7 +826,7 @@ class Differentiates:
         moments, inertia about the origin of the body's frame.
         """
         entry = self._entries.get(("regressor",))
-        if entry is not None and (result := entry(q, v, vdot)) is not None:
+        if entry is not None and on_error is RAISE and (result := entry(q, v, vdot)) is not None:
             return result
         if on_error != "raise":
             return nan_where_bad(

@@ -90,7 +90,7 @@ def discretize_implicitly(
 ) -> Discretization:
     """A semi-implicit step with springs and damping at its end, and its derivatives.
 
-    (𝓜 + dt B + dt² K) v̇ = τ + p(q, v) - dt K v - 𝒞(q, v), see ``joint_physics.implicit_numbers``.
+    (𝓜 + dt B + dt² K) v̇ = τ + p(q, v) - dt K v - 𝒞(q, v), see ``implicit.implicit_numbers``.
     """
     h = float(step_lengths(dt)[0])
     require_tree(model, "linearize")

@@ -240,11 +240,18 @@ def linearize_checked(
         found = _run_on_nodes("linearize", model, linearize_key(request), q, v, tau)
         if found is not None:
             return Linearization(**found, model=model, v=v)
+    return _linearize_by_parts(model, q, v, tau, wrenches, row, method)
+
+
+def _linearize_by_parts(
+    model: Model, q: Array, v: Array, tau: Array, wrenches: Wrenches | None, row: str, method: str
+) -> Linearization:
+    """The same by several programs, one for each of what the derivatives consist of."""
     with interpreter_slot(), _stand_in_for(row, model):
         # Somebody waits for all of these programs: what is compiled beside them begins after that.
         vdot = dynamics.forward_dynamics(model, q, v, tau, wrenches)
         inverse = dynamics.mass_matrix_inverse(model, q)
-        if method in ("columns", "split") and joints.one_to_one:
+        if method in ("columns", "split") and joint_map(model).one_to_one:
             kind = "_split" if method == "split" else ""
             vdot_q, vdot_v = _forward_columns(kind, model, q, v, tau, wrenches, inverse)
         else:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from phistar import dynamics
+from phistar.arguments import names_in
 from phistar.arrays import Array
 from phistar.derivatives.first import linearize_inverse
 from phistar.model.configuration import Coordinates
@@ -65,7 +66,7 @@ def linearize_hybrid(
     moved, felt = dynamics.hybrid_dynamics(model, q, v, tau, vdot, prescribed, wrenches)
     at = linearize_inverse(model, q, v, moved, wrenches)
     held = np.zeros(model.nv, dtype=bool)
-    for name in prescribed:
+    for name in names_in("prescribed", prescribed):
         held[model.joints[name].v_slice] = True
     mass = at.tau_vdot
     # Columns of what is given: rows of the free joints are solved for, those of the others kept.

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from phistar.arguments import checked_state, refuse_singular
+from phistar.arguments import checked_state, names_in, refuse_singular
 from phistar.arrays import Array
 from phistar.backends.llvm.run.result_pool import pooled_copy
 from phistar.compile import TRACED, RequestKey, entry_pattern, run_traced_results
@@ -156,16 +156,19 @@ def part_choice(
         UnknownNameError, ArgumentError: A derivative or joint that there is not, or nothing.
     """
     known = _known_choices(model)
-    asked = (
-        name,
-        *(x if x is None or type(x) is str else tuple(x) for x in (wrt, rows, columns)),
-    )
+    asked = name, _named("wrt", wrt), _named("rows", rows), _named("columns", columns)
     found = known.get(asked)
     if found is None:
         found = _part_choice(model, name, wrt, rows, columns)
         if len(known) < POLICY.max_known_choices:
             known[asked] = found
     return found
+
+
+def _named(name: str, given: Sequence[str] | None) -> Hashable:
+    if given is None or type(given) is str or type(given) is tuple:
+        return given
+    return tuple(names_in(name, given))
 
 
 @cached_on_model

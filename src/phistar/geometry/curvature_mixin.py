@@ -14,13 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from phistar import dynamics
-from phistar.arguments import checked_state, refuse_singular
+from phistar.arguments import checked_state, refuse_singular, require_count, require_number
 from phistar.arrays import Array
 from phistar.derivatives import second as derivatives
 from phistar.errors import ArgumentError
 from phistar.geometry import tensors
 from phistar.model.bad_samples import nan_where_bad
-from phistar.model.configuration import Coordinates, random_configuration
+from phistar.model.configuration import Coordinates, random_configuration, random_generator
 from phistar.model.model import Model
 from phistar.reprs import brief, one_line_repr
 
@@ -204,13 +204,11 @@ class Geometry:
         Raises:
             ArgumentError: A joint's velocities are not the rates of its coordinates.
         """
-        if not (np.isfinite(tolerance) and tolerance > 0):
-            raise ArgumentError(f"tolerance is {tolerance}, expected a number greater than zero")
-        if samples < 1:
-            raise ArgumentError(f"samples is {samples}, expected at least 1")
+        require_number("tolerance", tolerance, "a number greater than zero", zero=False)
+        require_count("samples", samples, "at least 1")
         if q is None:
             refuse_moving_axes(self.model)
-            q = random_configuration(self.model, np.random.default_rng(rng), (samples,))
+            q = random_configuration(self.model, random_generator(rng), (samples,))
         curvature = self.curvature(q)
         relative = float(curvature.relative.max(initial=0.0))
         largest = float(np.abs(curvature.riemann).max(initial=0.0))

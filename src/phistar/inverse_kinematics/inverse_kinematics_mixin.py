@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from phistar.arguments import require_count, require_number
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, LoopError, NotFiniteError
 from phistar.inverse_kinematics.search import Places, SearchProblem, search
@@ -25,6 +26,7 @@ from phistar.model.configuration import (
     Coordinates,
     neutral,
     random_configuration,
+    random_generator,
     read_coordinates,
     require_unit_quaternions,
 )
@@ -98,7 +100,7 @@ class SolvesInverseKinematics:
             model, wanted.rows, wanted.scales, tuple(fixed), bool(limits), tolerance, max_iterations
         )
         good = np.flatnonzero(~bad)
-        drawn = partial(_drawn, problem, np.random.default_rng(seed))
+        drawn = partial(_drawn, problem, random_generator(seed, "seed"))
         found, starts = search(problem, flat[good], wanted.goals[good], drawn, restarts)
         flat[good] = found.q
         return _solution(problem, wanted, flat, good, found, starts)
@@ -117,17 +119,14 @@ def _check_options(
     restarts: int,
     on_error: str,
 ) -> None:
-    if isinstance(fixed, str):
+    if isinstance(fixed, str) or not isinstance(fixed, Iterable):
         raise ArgumentError(f"fixed is {fixed!r}, expected a list of joint names")
     for name in fixed:
         if model.joint(name).nv == 0:
             raise ArgumentError(f"joint '{name}' of '{model.name}' has no coordinates to hold")
-    if not tolerance > 0.0:
-        raise ArgumentError(f"tolerance is {tolerance!r}, expected a number above 0")
-    if max_iterations < 1 or restarts < 0:
-        raise ArgumentError(
-            f"max_iterations is {max_iterations} and restarts {restarts}, expected at least 1 and 0"
-        )
+    require_number("tolerance", tolerance, "a number above 0", zero=False)
+    require_count("max_iterations", max_iterations)
+    require_count("restarts", restarts, "a whole number, 0 or more", least=0)
     if on_error not in ("raise", "nan"):
         raise ArgumentError(f"on_error is {on_error!r}, expected 'raise' or 'nan'")
 

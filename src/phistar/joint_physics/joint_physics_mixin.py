@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from phistar.arrays import Array
 from phistar.joint_physics.actuator_forces import Actuators
 from phistar.joint_physics.passive_forces import passive_force
-from phistar.model.bad_samples import nan_where_bad
+from phistar.model.bad_samples import RAISE, nan_where_bad
 from phistar.model.configuration import Coordinates
 from phistar.model.joint_physics import (
     FORCE_PARTS,
@@ -62,7 +62,7 @@ class HasJointPhysics:
         """
         parts = tuple(part for part in passive_parts(passive) if part in FORCE_PARTS)
         entry = self._entries.get(("passive_force", parts))
-        if entry is not None and (result := entry(q, v)) is not None:
+        if entry is not None and on_error is RAISE and (result := entry(q, v)) is not None:
             return result
         if on_error != "raise":
             call = partial(self.passive_force, passive=passive)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib.resources import files
 from pathlib import Path
 
@@ -17,7 +18,8 @@ _FLOATING_ROBOTS = frozenset({"quadruped", "humanoid", "humanoid_ankles"})
 
 def names() -> tuple[str, ...]:
     """Names of the bundled robots, sorted."""
-    return tuple(sorted(file.stem for file in _DATA.glob(f"*{_SUFFIX}")))
+    found = [name for name in os.listdir(_DATA) if name.endswith(_SUFFIX)]
+    return tuple(sorted([name.removesuffix(_SUFFIX) for name in found]))
 
 
 def path(name: str) -> Path:

@@ -131,11 +131,14 @@ def merged(places: Sequence[Array], parts: Sequence[Any]) -> Any:
     if isinstance(first, tuple) and any(isinstance(x, np.ndarray) for x in first):
         return tuple(merged(places, each) for each in zip(*parts, strict=True))
     if is_dataclass(first) and not isinstance(first, type):
-        own = [each.name for each in fields(first) if each.init]
-        return replace(
-            first, **{name: merged(places, [getattr(x, name) for x in parts]) for name in own}
-        )
+        return _merged_fields(places, parts)
     return max(parts) if isinstance(first, int) else first
+
+
+def _merged_fields(places: Sequence[Array], parts: Sequence[Any]) -> Any:
+    own = [each.name for each in fields(parts[0]) if each.init]
+    found = {name: merged(places, [getattr(x, name) for x in parts]) for name in own}
+    return replace(parts[0], **found)
 
 
 def _merged_arrays(places: Sequence[Array], parts: Sequence[Array]) -> Array:

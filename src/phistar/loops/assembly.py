@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from phistar import dynamics
-from phistar.arguments import checked_state
+from phistar.arguments import checked_state, names_in
 from phistar.arrays import Array
 from phistar.errors import (
     LoopOpenError,
@@ -84,7 +84,7 @@ def assemble(
 def _free_coordinates(model: Model, fixed: Sequence[str]) -> Array:
     """(nv,) ones, zeros for joints that are held."""
     free = np.ones(model.nv)
-    for name in [fixed] if isinstance(fixed, str) else fixed:
+    for name in names_in("fixed", fixed):
         if name not in model.joint_names:
             raise UnknownNameError("independent joint", name, model.joint_names, model.name)
         free[model.joints[name].v_slice] = 0.0

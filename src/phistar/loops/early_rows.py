@@ -9,7 +9,7 @@ trunk stands still, Λ = L𝓜⁻¹L* of the joints between them, which vanishes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,6 +88,11 @@ class _UsualRows:
         shared = [steps[0] for steps in zip(*paths, strict=False) if len(set(steps)) == 1]
         return shared[-1] if shared else GROUND
 
+    def _coordinates_of(self, bodies: Set[int]) -> list[int]:
+        """Numbers in v of the joints of some bodies."""
+        slices = [b.v_slice for b in self.model.bodies if b.index in bodies]
+        return sorted(i for own in slices for i in range(own.start, own.stop))
+
     def solved_at(
         self, link: int, rows: Sequence[int], early: Sequence[EarlyRow]
     ) -> list[EarlyRow] | None:
@@ -101,12 +106,7 @@ class _UsualRows:
         outboard = {b.index for b in self.model.bodies if link in self.model.ancestors(b.index)}
         ends = self._ends | {each.row: each.link for each in early}
         before = [row for row, end in ends.items() if end in outboard and row not in rows]
-        joints = sorted(
-            i
-            for b in self.model.bodies
-            if b.index in outboard and b.index != link
-            for i in range(b.v_slice.start, b.v_slice.stop)
-        )
+        joints = self._coordinates_of(outboard - {link})
         if len(joints) < len(rows) + len(before):
             return None
         L = self.L[:, [*before, *rows]][..., joints]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from phistar import dynamics
-from phistar.arguments import checked_state
+from phistar.arguments import checked_state, names_in
 from phistar.arrays import Array
 from phistar.errors import (
     LoopVelocityError,
@@ -211,7 +211,7 @@ def actuated_entries(model: Model, actuated: Sequence[str] | None) -> Array:
         chosen = {k for own in driven for k in range(own.start, own.stop)}
         return np.array(sorted(chosen), dtype=int) if driven else np.arange(model.nv)
     found: list[int] = []
-    for name in [actuated] if isinstance(actuated, str) else actuated:
+    for name in names_in("actuated", actuated):
         if name in names:
             found.append(names.index(name))
         elif name in model.joint_names:

@@ -48,7 +48,7 @@ from phistar.loops.mobility import Mobility
 from phistar.loops.second_derivatives import LoopForwardSecond
 from phistar.loops.system import loop_system, rows_at
 from phistar.loops.traced_rows import dynamics_key
-from phistar.model.bad_samples import nan_where_bad, with_nan
+from phistar.model.bad_samples import RAISE, nan_where_bad, with_nan
 from phistar.model.configuration import Coordinates, batch_shape, neutral, read_coordinates
 from phistar.model.joint_physics import Passive
 from phistar.model.model import Model
@@ -387,9 +387,13 @@ class ClosesLoops(Constrained):
             )  # fmt: skip
         if forces is None and method == "auto" and reference == "world_aligned":
             entry = self._entries.get(self._dynamics_key)
-            if entry is not None and (result := entry(q, v, tau, out)) is not None:
+            if (
+                entry is not None
+                and on_error is RAISE
+                and (result := entry(q, v, tau, out)) is not None
+            ):
                 return result
-        elif forces is not None and method == "auto":
+        elif forces is not None and method == "auto" and on_error is RAISE:
             result = self._pushed_by_entry(q, v, tau, forces, reference, out)
             if result is not None:
                 return result
@@ -518,7 +522,7 @@ class ClosesLoops(Constrained):
             return discretized_with_passive(step, self.model, q, v, parts)
         if forces is None and reference == "world_aligned" and isinstance(dt, float) and dt > 0.0:
             entry: Any = self._entries.get(("discretize", method)) if type(method) is str else None
-            if entry is not None and type(q) is np.ndarray and 0 < q.ndim < 3:
+            if entry is not None and on_error is RAISE and type(q) is np.ndarray and 0 < q.ndim < 3:
                 rows = number_rows(dt, len(q) if q.ndim == 2 else None)
                 if (found := entry(q, v, tau, rows)) is not None:
                     return Discretization(**found)

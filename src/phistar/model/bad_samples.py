@@ -27,11 +27,14 @@ from phistar.model.configuration import (
     read_coordinates,
 )
 from phistar.model.model import Model
-from phistar.thresholds import POLICY
 
 T = TypeVar("T")
 
-ON_ERROR = ("raise", "nan")
+RAISE = "raise"
+"""The default of ``on_error``. Methods ask for it by identity, which takes least time, before they
+look for machine code; whoever gives an equal string goes the way on which wrong ones are refused.
+"""
+ON_ERROR = (RAISE, "nan")
 _CONFIGURATIONS = ("q", "q0", "q1")
 _MAX_RETRIES = 8
 """Random configurations at which the shape of results is looked up if no sample is good."""
@@ -84,7 +87,6 @@ def nan_where_bad(
     call: Callable[..., T],
     arguments: Mapping[str, Coordinates],
     forces: Mapping[str, ArrayLike] | None = None,
-    fast_path_tried: bool = False,
 ) -> T:
     """What a method gives, with NaN for the samples for which it would raise.
 
@@ -94,18 +96,16 @@ def nan_where_bad(
         call: The method that raises: of the arguments by name and, if there are any, ``forces``.
         arguments: Configurations and tangent vectors that it takes, by name.
         forces: Wrenches (..., 6) on frames.
-        fast_path_tried: Whether its quick way has been tried, in vain.
 
     Raises:
         ArgumentError: What is wrong is wrong for all samples: shapes, names.
     """
     check_on_error(on_error)
-    if not (fast_path_tried and _is_plain(next(iter(arguments.values())))):
-        try:
-            return call(**arguments, **({"forces": forces} if forces else {}))
-        except SampleError:
-            # Which samples are bad is found out below.
-            pass
+    try:
+        return call(**arguments, **({"forces": forces} if forces else {}))
+    except SampleError:
+        # Which samples are bad is found out below.
+        pass
     arrays = {name: read_coordinates(model, x, _space(name), name) for name, x in arguments.items()}
     wrenches = {name: as_numbers(x, f"forces[{name!r}]") for name, x in (forces or {}).items()}
     batch = batch_shape(model, {**arrays, **{f"forces[{n!r}]": x for n, x in wrenches.items()}})
@@ -120,13 +120,6 @@ def nan_where_bad(
             more = error.bad.any(axis=tuple(range(len(batch), error.bad.ndim)))
             bad |= np.broadcast_to(more, batch)
     raise AssertionError("bad samples were left after they were replaced")
-
-
-def _is_plain(array: object) -> bool:
-    """Whether the quick way takes it."""
-    if type(array) is not np.ndarray or array.ndim > 2:
-        return False
-    return len(array) <= POLICY.max_fast_path_samples
 
 
 def _call_with_replacements(

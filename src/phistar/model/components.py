@@ -93,7 +93,7 @@ class Shape(_NamedPart):
     friction: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "size", tuple(float(x) for x in self.size))
+        object.__setattr__(self, "size", tuple(map(float, self.size)))
         object.__setattr__(self, "pose", frozen(self.pose, (4, 4)))
 
 

@@ -378,6 +378,21 @@ def normalize(model: Model, q: Coordinates) -> Array:
     return result
 
 
+def random_generator(rng: object, name: str = "rng") -> np.random.Generator:
+    """A generator of random numbers, given as such, by a seed, or None for another one each time.
+
+    Raises:
+        ArgumentError: It is none of these.
+    """
+    try:
+        return np.random.default_rng(rng)  # type: ignore[arg-type]
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"{name} is {rng!r:.80}, expected a seed, a whole number from 0 on, or a "
+            "numpy.random.Generator"
+        ) from error
+
+
 def random_configuration(
     model: Model, rng: np.random.Generator, shape: int | tuple[int, ...] = ()
 ) -> Array:
@@ -386,13 +401,21 @@ def random_configuration(
     Unlimited angles are drawn from [-pi, pi), unlimited lengths from [-1, 1) m, rotations
     uniformly.
     """
-    batch = (shape,) if isinstance(shape, int) else tuple(shape)
+    batch = _batch_axes(shape)
     q = np.empty((*batch, model.nq))
     for name in model.joint_names:
         joint = model.joints[name]
         lower, upper = np.array(joint.limits.lower), np.array(joint.limits.upper)
         q[..., joint.q_slice] = joint.joint_kind.random(rng, lower, upper, batch)
     return q
+
+
+def _batch_axes(shape: int | tuple[int, ...]) -> tuple[int, ...]:
+    axes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    for axis in axes:
+        if isinstance(axis, bool) or not isinstance(axis, (int, np.integer)) or axis < 0:
+            raise ArgumentError(f"shape is {shape!r:.80}, expected numbers of samples, e.g. (2, 3)")
+    return axes
 
 
 def limits(model: Model) -> tuple[Array, Array]:

@@ -130,7 +130,7 @@ class Described:
             rng: A generator or a seed.
             shape: Batch shape.
         """
-        return space.random_configuration(self.model, np.random.default_rng(rng), shape)
+        return space.random_configuration(self.model, space.random_generator(rng), shape)
 
     def normalize(self, q: Coordinates, *, on_error: str = "raise") -> Array:
         """q with its quaternions scaled to length one; any length but zero."""

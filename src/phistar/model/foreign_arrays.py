@@ -37,17 +37,25 @@ def refuse_foreign(x: object, argument: str) -> None:
     # To ask NumPy for the type imports its package; who has such an array has done that.
     masked = sys.modules.get("numpy.ma")
     if masked is not None and isinstance(x, masked.MaskedArray):
-        if masked.getmaskarray(x).any():
-            raise ArgumentError(
-                f"{argument} is a masked array with {int(masked.getmaskarray(x).sum())} entries "
-                "masked; fill them (x.filled(...)) or leave those samples out"
-            )
+        _refuse_masked(int(masked.getmaskarray(x).sum()), argument)
         return
     if isinstance(x, np.ndarray) and type(x) is not np.ndarray:
         _refuse_subclass(x, argument)
     package = PACKAGES.get(type(x).__module__.partition(".")[0])
-    if package is None:
-        return
+    if package is not None:
+        _refuse_of_package(x, package, argument)
+
+
+def _refuse_masked(masked: int, argument: str) -> None:
+    if masked:
+        raise ArgumentError(
+            f"{argument} is a masked array with {masked} entries masked; fill them "
+            "(x.filled(...)) or leave those samples out"
+        )
+
+
+def _refuse_of_package(x: object, package: str, argument: str) -> None:
+    """The same for a value of a package that differentiates or compiles."""
     kind = type(x).__name__
     if package == "CasADi":
         if kind == "DM":

@@ -22,3 +22,6 @@ class TargetRows:
     frame: str = ""
     priority: int = 0
     vector: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.frame}" if self.frame else self.kind

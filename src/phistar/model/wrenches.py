@@ -158,6 +158,15 @@ def _argument(frame: str) -> str:
     return f"forces[{frame!r}]"
 
 
+def require_wrenches_by_name(forces: object) -> None:
+    """Raise unless something is a mapping, from names of frames to wrenches."""
+    if not isinstance(forces, Mapping):
+        raise ArgumentError(
+            f"forces is {kind_of(forces)}, expected wrenches (..., 6) by name of a frame: "
+            "forces={'hand': [moment; force]}"
+        )
+
+
 def check_wrenches(
     model: Model, q: Coordinates, forces: Forces | None, reference: str
 ) -> Wrenches | None:
@@ -175,11 +184,7 @@ def check_wrenches(
     kind = check_reference(reference)
     if forces is None:
         return None
-    if not isinstance(forces, Mapping):
-        raise ArgumentError(
-            f"forces is {kind_of(forces)}, expected wrenches (..., 6) by name of a frame: "
-            "forces={'hand': [moment; force]}"
-        )
+    require_wrenches_by_name(forces)
     found: dict[str, Array] = {}
     for name, value in forces.items():
         wrench = as_numbers(value, _argument(name))

@@ -14,6 +14,7 @@ from phistar import backends
 from phistar.arrays import Array
 from phistar.backends.policy import NUMPY, StepWork, decide
 from phistar.compile import RequestKey, joint_map, traced_executable
+from phistar.errors import pluralize
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_for_equal_models
 from phistar.scalar.trace.state_update import (
@@ -252,5 +253,5 @@ def update_kernel(model: Model, own: bool, update: StateUpdate, real: str) -> Ma
     kinds = [(s.kind.name, s.kind.behaviour(), s.q, s.v) for s in joints]
     text = "\n".join([compiler_digest(), "update", repr(kinds)])
     name = hashlib.sha256(f"{text}\n{update!r}".encode()).hexdigest()
-    title = f"step of time, {len(joints)} joints"
+    title = f"step of time, {pluralize(len(joints), 'joint')}"
     return TieredKernel(name, real, title, None, lambda: to_state_update(joints, update)).kernel

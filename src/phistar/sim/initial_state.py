@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from phistar.arguments import check_shapes, require_time
+from phistar.arguments import check_shapes, require_count, require_time
 from phistar.arrays import Array, DType
 from phistar.errors import ArgumentError, ShapeError
 from phistar.model.configuration import (
@@ -20,7 +20,7 @@ from phistar.model.configuration import (
     require_unit_quaternions,
 )
 from phistar.model.model import Model
-from phistar.model.wrenches import Forces
+from phistar.model.wrenches import Forces, require_wrenches_by_name
 from phistar.sim.divergence import not_finite, park_lost
 
 
@@ -78,15 +78,7 @@ def read_initial_state(
         count: Number of steps, for ``tau_steps``.
         on_error: What happens to samples that are not finite.
     """
-    if tau is not None and tau_steps is not None:
-        raise ArgumentError("both tau and tau_steps are given; pass one of them")
-    for name, forces_given in (("tau", tau), ("tau_steps", tau_steps)):
-        if callable(forces_given):
-            raise ArgumentError(
-                f"{name} is a function, and simulate takes arrays of joint forces; a feedback "
-                "law runs by phistar.control.rollout(robot, q, v, policy, dt, "
-                "steps), or in continuous time by phistar.control.regulate"
-            )
+    _check_joint_forces(tau, tau_steps)
     given = {"q": q, "v": v} | ({} if tau is None else {"tau": tau})
     arrays = check_shapes(model, **given)
     leads = {name: array.shape[:-1] for name, array in arrays.items()}
@@ -109,9 +101,25 @@ def read_initial_state(
     return _flat(model, arrays, _common(leads), tuple(forces or ()))
 
 
+def _check_joint_forces(tau: Coordinates | None, tau_steps: ArrayLike | None) -> None:
+    """Raise for two of them, and for functions."""
+    if tau is not None and tau_steps is not None:
+        raise ArgumentError("both tau and tau_steps are given; pass one of them")
+    for name, forces in (("tau", tau), ("tau_steps", tau_steps)):
+        if callable(forces):
+            raise ArgumentError(
+                f"{name} is a function, and simulate takes arrays of joint forces; a feedback "
+                "law runs by phistar.control.rollout(robot, q, v, policy, dt, "
+                "steps), or in continuous time by phistar.control.regulate"
+            )
+
+
 def _wrenches(model: Model, forces: Forces | None) -> dict[str, Array]:
+    if forces is None:
+        return {}
+    require_wrenches_by_name(forces)
     wrenches = {}
-    for frame, value in (forces or {}).items():
+    for frame, value in forces.items():
         _ = model.frames[frame]
         wrench = np.asarray(value)
         wrench = wrench.astype(float) if wrench.dtype.kind in "biu" else wrench
@@ -204,11 +212,14 @@ def count_of_steps(dt: float, steps: int | None, duration: float | None, every: 
                 f"duration {duration:.9g} s is {duration / dt:.9g} steps of {dt:.9g} s, expected a "
                 f"whole number; dt={duration / max(math.ceil(duration / dt), 1):.9g} would do"
             )
-    if steps is None or steps < 1 or steps != int(steps):
-        raise ArgumentError(f"steps is {steps}, expected a whole number of at least 1")
-    if every < 1 or steps % every:
-        raise ArgumentError(f"every is {every}, expected a divisor of the number of steps, {steps}")
-    return int(steps)
+    given: object = steps
+    if isinstance(given, float) and given.is_integer():
+        given = int(given)
+    count = require_count("steps", given, "a whole number of at least 1")
+    divisor = f"a divisor of the number of steps, {count}"
+    if count % require_count("every", every, divisor):
+        raise ArgumentError(f"every is {every}, expected {divisor}")
+    return count
 
 
 def duration_of(dt: float | None, steps: int | None, duration: float | None) -> float:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from phistar.arguments import refuse_singular
+from phistar.arguments import refuse_singular, require_count
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.loops.assembly import rank_near
@@ -102,6 +102,8 @@ def simulate(
     passive: Passive = True,
 ) -> Simulation:
     """See ``Robot.simulate``; ``prescribed`` are constraints in time, by their loops."""
+    if threads is not None:
+        require_count("threads", threads)
     asked = _asked(model, dt, scheme, variables, passive, reference, prescribed, on_error)
     if asked.scheme == ADAPTIVE:
         length = duration_of(dt, steps, duration)
@@ -383,7 +385,7 @@ def _adaptive(
 
 @dataclass(frozen=True)
 class _DenseOutput:
-    """The motion between steps, see ``simulation.Dense``."""
+    """The motion between steps, see ``Simulation.__call__``."""
 
     model: Model
     var: Variable

@@ -15,7 +15,7 @@ from phistar.arrays import Array
 from phistar.compile import RequestKey
 from phistar.derivatives.discrete import Discretization
 from phistar.joint_physics.passive_forces import force_parts
-from phistar.model.bad_samples import nan_where_bad
+from phistar.model.bad_samples import RAISE, nan_where_bad
 from phistar.model.configuration import Coordinates
 from phistar.model.joint_physics import Passive
 from phistar.model.model import Model
@@ -94,7 +94,7 @@ class Simulates:
             if type(scheme) is str and (passive is True or passive is False):
                 key = self._step_keys[passive].get(scheme)
                 entry = None if key is None else self._entries.get(key)
-            if entry is not None and type(q) is np.ndarray and 0 < q.ndim < 3:
+            if entry is not None and on_error is RAISE and type(q) is np.ndarray and 0 < q.ndim < 3:
                 rows = number_rows(dt, len(q) if q.ndim == 2 else None)
                 if (found := entry(q, v, tau, rows)) is not None:
                     return found["q_next"], found["v_next"]

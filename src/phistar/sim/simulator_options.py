@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phistar.arguments import require_count, require_time
+from phistar.arguments import require_count, require_number, require_time
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.model.joint_physics import Passive
@@ -68,6 +68,9 @@ class SimulatorOptions:
         for name, given in (("sweeps", self.sweeps), ("threads", self.threads)):
             if given is not None:
                 require_count(name, given)
+        for name, material in (("friction", self.friction), ("restitution", self.restitution)):
+            if material is not None:
+                require_number(name, material, "a number, 0 or more")
         if not isinstance(self.seed, (int, np.integer)) or self.seed < 0:
             raise ArgumentError(f"seed is {self.seed!r}, expected a whole number, 0 or more")
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from phistar.model.joint_map import joint_map
 from phistar.model.model import Model
 from phistar.scalar.graph import Graph
@@ -69,8 +71,26 @@ def step_program(
         update = to_state_update(offsets, part.update)
         ahead = inline(update, {name: known[name] for name in update.signature.inputs})
         states[part.stage] = ahead["q_new"], ahead["x_new"]
-    q_next, v_next = states[0]
-    if "limits" in smooth:
+    return _stored(model, g, order, states[0], start if "limits" in smooth else None)
+
+
+def _stored(
+    model: Model,
+    g: Graph,
+    order: Sequence[int],
+    end: tuple[Vector, Vector],
+    start: Vector | None,
+) -> Unrolled:
+    """The program that ends in a state.
+
+    Args:
+        model, g: The robot, and the graph.
+        order: Numbers in v of what a joint vector of the program holds.
+        end: The state.
+        start: Configuration that the step began with, where it must stay within the limits.
+    """
+    q_next, v_next = end
+    if start is not None:
         invalid = outside_limits(model, start, q_next)
         q_next = [x + invalid for x in q_next]
     stores = [Store("q_next", i, "", x) for i, x in enumerate(q_next)]

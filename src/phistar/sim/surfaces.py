@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
+from phistar.arguments import require_number
 from phistar.arrays import Array
 from phistar.errors import ArgumentError
 from phistar.model.components import IDENTITY, frozen
@@ -136,7 +137,7 @@ GroundPart = Plane | Box | HeightField
 
 def check_material(name: str, friction: float | None, restitution: float) -> None:
     """Raise unless a friction and a restitution are possible."""
-    if friction is not None and not 0.0 <= friction < math.inf:
-        raise ArgumentError(f"friction {friction} of '{name}': expected 0 or more")
-    if not 0.0 <= restitution <= 1.0:
-        raise ArgumentError(f"restitution {restitution} of '{name}': expected 0 to 1")
+    if friction is not None:
+        require_number(f"friction of '{name}'", friction, "0 or more")
+    if require_number(f"restitution of '{name}'", restitution, "0 to 1") > 1.0:
+        raise ArgumentError(f"restitution of '{name}' is {restitution}, expected 0 to 1")

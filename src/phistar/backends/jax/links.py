@@ -3,7 +3,7 @@
 
 Joints with fewer than the most velocities are filled up with axes that move nothing: rows of zeros
 in H, a rotor inertia of one, so that D stays regular. The last row of each table is such a link: it
-stands at the places of ``tree.Levels`` that no link takes.
+stands at the places of ``depth_rows.Levels`` that no link takes.
 """
 
 from __future__ import annotations

@@ -35,21 +35,18 @@ class BundleProgram(RobotProgram):
         bundle: What is wanted.
         model: The robot.
         tuning: What a backend may do.
+        label: See ``RobotProgram``.
     """
 
     bundle: LoweredBundle
     model: Model
     tuning: Tuning = REGROUPED
+    label: str = ""
 
     @property
     def has_loops(self) -> bool:
         """There are none."""
         return False
-
-    @property
-    def title(self) -> str:
-        """See ``RobotProgram``."""
-        return f"{self.model.name}: {', '.join(self.bundle.outputs)}"
 
     @cached_property
     def joints(self) -> int:

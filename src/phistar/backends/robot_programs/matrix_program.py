@@ -41,6 +41,7 @@ class MatrixProgram(RobotProgram):
         tuning: What a backend may do.
         part: Which part of the matrix.
         factors: Forms of the factors of the whole matrix, if it has some.
+        label: See ``RobotProgram``.
     """
 
     forms: Sequence[MatrixForm]
@@ -49,11 +50,7 @@ class MatrixProgram(RobotProgram):
     tuning: Tuning = DEFAULT_TUNING
     part: Request = FULL_MATRIX
     factors: tuple[Sequence[MatrixForm], Sequence[MatrixForm]] | None = None
-
-    @property
-    def title(self) -> str:
-        """See ``RobotProgram``."""
-        return f"{self.model.name}: matrix, {self.part}"
+    label: str = ""
 
     @property
     def has_loops(self) -> bool:

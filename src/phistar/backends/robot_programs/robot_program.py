@@ -6,6 +6,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from phistar.backends.policy import LOOPED, NUMPY, Decision, Work, decide
@@ -26,6 +27,10 @@ Shape = tuple[int, ...]
 EXTERNAL_FORCE = "f_ext"
 OPTIONAL_INPUTS = (EXTERNAL_FORCE, "gravity")
 """Inputs with a value of their own: no external forces, the robot's gravity."""
+
+
+MAX_LABEL_CHARACTERS = 80
+"""Of a title: what was chosen may be long."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +71,12 @@ class RobotProgram(ABC):
     Attributes:
         model: The robot.
         tuning: What a backend may do.
+        label: Name of what was asked for.
     """
 
     model: Model
     tuning: Tuning = DEFAULT_TUNING
+    label: str = ""
 
     @property
     def has_loops(self) -> bool:
@@ -87,9 +94,10 @@ class RobotProgram(ABC):
         return False
 
     @property
-    @abstractmethod
     def title(self) -> str:
-        """What it is, for people."""
+        """What it is, for people: in the cache, and while it is compiled."""
+        what = self.label or ", ".join(self.sample_shapes)
+        return f"{self.model.name}: {shorten(what, MAX_LABEL_CHARACTERS, placeholder=' …')}"
 
     @property
     @abstractmethod

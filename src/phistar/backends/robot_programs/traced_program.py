@@ -31,6 +31,7 @@ class TracedProgram(RobotProgram):
         trace: Gives the program.
         otherwise: What has results where those of this one are not numbers; None: nothing has.
         trace_single: Gives the program in single precision; None: it is the same.
+        label: See ``RobotProgram``.
     """
 
     name: tuple[object, ...]
@@ -41,6 +42,7 @@ class TracedProgram(RobotProgram):
     trace: Callable[[], Unrolled]
     otherwise: TracedProgram | None = None
     trace_single: Callable[[], Unrolled] | None = None
+    label: str = ""
 
     @cached_property
     def operations(self) -> int:
@@ -53,11 +55,6 @@ class TracedProgram(RobotProgram):
     def everywhere(self) -> TracedProgram:
         """The program that has all results there are."""
         return self.otherwise or self
-
-    @property
-    def title(self) -> str:
-        """See ``RobotProgram``."""
-        return f"{self.model.name}: {' '.join(map(str, self.name))}"
 
     @property
     def has_loops(self) -> bool:

@@ -39,6 +39,7 @@ class VectorProgram(RobotProgram):
         locked: Bodies whose joints are not free: H has no row for them.
         tuning: What a backend may do.
         parallel: The program in rounds over all links; None: it is not wanted so.
+        label: See ``RobotProgram``.
     """
 
     schedule: Schedule
@@ -47,11 +48,7 @@ class VectorProgram(RobotProgram):
     locked: Set[int] = frozenset()
     tuning: Tuning = DEFAULT_TUNING
     parallel: ParallelSchedule | None = None
-
-    @property
-    def title(self) -> str:
-        """See ``RobotProgram``."""
-        return f"{self.model.name}: {', '.join(self.schedule.program.outputs)}"
+    label: str = ""
 
     @cached_property
     def work(self) -> VectorWork:

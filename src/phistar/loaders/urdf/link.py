@@ -58,6 +58,9 @@ _GEOMETRIES = {
     "capsule": (("radius", 1), ("length", 1)),
     "sphere": (("radius", 1),),
 }
+_GEOMETRY_ATTRIBUTES = {
+    kind: frozenset(attribute for attribute, _ in sizes) for kind, sizes in _GEOMETRIES.items()
+}
 
 
 class LinkReader:
@@ -237,9 +240,7 @@ class LinkReader:
         size = ()
         for attribute, count in _GEOMETRIES[element.tag]:
             size += self._size(element, attribute, count, label)
-        check_attributes(
-            context, element, frozenset(name for name, _ in _GEOMETRIES[element.tag]), label
-        )
+        check_attributes(context, element, _GEOMETRY_ATTRIBUTES[element.tag], label)
         return element.tag, size, ""
 
     def _size(self, element: _Element, attribute: str, count: int, label: str) -> Vector:
@@ -249,7 +250,7 @@ class LinkReader:
             context.reject("geometry", element, what, "Give it in metres.")
             return ()
         values = read_numbers(context, element, attribute, (count,), label, thing=thing) or ()
-        if any(value < 0 for value in values):
+        if min(values, default=0.0) < 0.0:
             what = f"{label}: {thing} {element.get(attribute)} is negative."
             context.reject("geometry", element, what, "Give its size in metres.")
         return values

@@ -67,8 +67,7 @@ def iterated_line(
         stores: Outputs, of what is left after the last stage or known before the first.
     """
     cut = _Cut(graph, changing)
-    late = [s for s in stores if cut.is_late(s)]
-    early = [s for s in stores if not cut.is_late(s)]
+    late, early = cut.by_time(stores)
     always = {k: cut.loop(x) for k, x in enumerate(stages) if x.condition < 0}
     last = [RowLoop(range(1), max(signature.outputs.values()), 0, cut.block(late), in_order=True)]
     begin = [Store(WORK, slot, "", x) for slot, x in begun.items()]
@@ -79,10 +78,7 @@ def iterated_line(
         if k in seldom:
             loops += cut.postponed_loops(stage.condition)
         loops.append(always[k] if k in always else seldom[k])
-    kept = [
-        Store(WORK, slot, "", Value(graph, n)) for n, slot in cut.slots.items() if n in cut.known
-    ]
-    block = BasicBlock(graph, [*begin, *kept, *early])
+    block = BasicBlock(graph, [*begin, *cut.kept_at_first(), *early])
     after = last if late else []
     return Unrolled(signature, block, (), changing + len(cut.slots), (*loops, *after))
 
@@ -113,9 +109,19 @@ class _Cut:
             if changes:
                 self.later.add(number)
 
-    def is_late(self, store: Store) -> bool:
-        """Whether what is stored depends on changing numbers."""
-        return isinstance(store.value, Value) and store.value.id in self.later
+    def by_time(self, stores: Iterable[Store]) -> tuple[list[Store], list[Store]]:
+        """Those of what depends on changing numbers, and the others."""
+        late: list[Store] = []
+        early: list[Store] = []
+        for store in stores:
+            changes = isinstance(store.value, Value) and store.value.id in self.later
+            (late if changes else early).append(store)
+        return late, early
+
+    def kept_at_first(self) -> list[Store]:
+        """What stages read of that which is done before them."""
+        known = ((n, slot) for n, slot in self.slots.items() if n in self.known)
+        return [Store(WORK, slot, "", Value(self.graph, n)) for n, slot in known]
 
     def postponed_loops(self, condition: int) -> list[RowLoop]:
         """What stages that are done under a condition need first; after that nothing of it is."""
@@ -153,22 +159,22 @@ class _Cut:
         wanted = roots | {n for k in live if k in here for n in operands(old.nodes[k])}
         known: dict[int, Value] = {}
         for number in live:
-            node = old.nodes[number]
             if number in here:
-                known[number] = (
-                    new.load(WORK, node[1].entry)
-                    if node[0] == "load"
-                    else new.intern(node[0], *(known[n].id for n in node[1:]))
-                )
+                known[number] = self._copied(new, number, known)
             elif number in wanted:
                 known[number] = self._kept(new, number)
-        moved = [
-            replace(
-                s, base="row", value=known[s.value.id] if isinstance(s.value, Value) else s.value
-            )
-            for s in stores
-        ]
-        return BasicBlock(new, moved)
+
+        def moved(x: Scalar) -> Scalar:
+            return known[x.id] if isinstance(x, Value) else x
+
+        return BasicBlock(new, [replace(s, base="row", value=moved(s.value)) for s in stores])
+
+    def _copied(self, new: Graph, number: int, known: Mapping[int, Value]) -> Value:
+        """A node in another graph, which has its operands."""
+        node = self.graph.nodes[number]
+        if node[0] == "load":
+            return new.load(WORK, node[1].entry)
+        return new.intern(node[0], *(known[n].id for n in node[1:]))
 
     def _postponed_nodes(self, stores: Sequence[Store]) -> set[int]:
         """What is not known before all stages; inputs always are."""

@@ -221,14 +221,19 @@ class JoinSweep:
         wanted = factor.forward([self.wanted[i] - self.moved[i] for i in rows])
         loads = {i: self._load(k, i) for i in rows}
         felt = [factor.forward([loads[i][component] for i in rows]) for component in range(6)]
-        others = {
-            j: factor.forward([self.between(i, j) for i in rows])
-            for j in range(len(self.L))
-            if j not in rows and any((max(i, j), min(i, j)) in self.mobility for i in rows)
-            and not self._is_closed(j)
-        }  # fmt: skip
+        others = {j: factor.forward([self.between(i, j) for i in rows]) for j in self._met_by(rows)}
         self.closed[k] = _SolvedRows(rows, factor, wanted, felt, others)
         self._hand_on(k, self.closed[k])
+
+    def _met_by(self, rows: Sequence[int]) -> list[int]:
+        """Other rows that are open and that some rows meet in a part of the tree."""
+        return [
+            j
+            for j in range(len(self.L))
+            if j not in rows
+            and any((max(i, j), min(i, j)) in self.mobility for i in rows)
+            and not self._is_closed(j)
+        ]
 
     def _is_closed(self, row: int) -> bool:
         return any(row in closed.rows for closed in self.closed.values())

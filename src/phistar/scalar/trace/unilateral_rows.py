@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from phistar.errors import pluralize
 from phistar.model.components import GROUND
 from phistar.thresholds import POLICY
 
@@ -180,6 +181,10 @@ class StepRows:
     contacts: tuple[ContactRow, ...] = ()
     sweeps: int = POLICY.contact_sweeps
     correction: float = POLICY.contact_correction
+
+    def __str__(self) -> str:
+        joints, contacts = len(self.joints), len(self.contacts)
+        return f"of {pluralize(joints, 'joint')} and {pluralize(contacts, 'contact')}"
 
     @property
     def bounded(self) -> tuple[JointRow, ...]:

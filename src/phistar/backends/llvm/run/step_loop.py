@@ -92,7 +92,7 @@ class Rollout:
             constants: Of the buffers that are constants, (size,).
             steps: How many.
             every: Steps from one result to the next; divides ``steps``.
-            threads: As for ``Caller``.
+            threads: As for ``KernelCaller``.
 
         Returns:
             Whether all numbers that a kernel read were finite.

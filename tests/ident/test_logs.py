@@ -2,6 +2,8 @@
 """Logs of all formats give the same samples; what is wrong with one is one line."""
 
 import json
+import re
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +19,7 @@ from rosbags.typesys import Stores, get_typestore
 import phistar
 from phistar import ident
 from phistar.arrays import Array
-from phistar.errors import ArgumentError, PhistarError, UnknownNameError
+from phistar.errors import ArgumentError, ModelMismatchWarning, PhistarError, UnknownNameError
 from tests.ident.conftest import DT, Recorded
 
 STATE = "sensor_msgs/msg/JointState"
@@ -195,6 +197,21 @@ def test_what_is_refused(case: str, table: Table, recorded: Recorded, tmp_path: 
     assert str(path) in refused(path, robot)
 
 
+@pytest.mark.parametrize("samples", [2, 3, 10])
+def test_logs_that_are_too_short(
+    samples: int, table: Table, recorded: Recorded, tmp_path: Path
+) -> None:
+    """They can be read, and the file is named where they cannot be differentiated."""
+    few = Table(
+        table.t[:samples], table.names, *(x[:samples] for x in (table.q, table.v, table.tau))
+    )
+    path = write_csv(tmp_path, few)
+    log = ident.read_log(path, recorded.known)
+    text = re.escape(f"'{path}': {samples} samples at 250 a second are too few")
+    with pytest.raises(ArgumentError, match=text):
+        ident.identify(recorded.known, log)
+
+
 def test_joints_of_another_robot(table: Table, recorded: Recorded, tmp_path: Path) -> None:
     """The first unknown name, and those that the robot has."""
     path = write_csv(tmp_path, replace(table, names=("hip", "knee")))
@@ -307,6 +324,59 @@ def test_cut_files(
     path = write(tmp_path, table)
     path.write_bytes(path.read_bytes()[:-200])
     assert str(path) in refused(path, recorded.known)
+
+
+SAID: dict[str, tuple[Callable[[Table], Table], str]] = {
+    "degrees": (lambda x: replace(x, v=np.rad2deg(x.v)), "all joints are 57.3 times"),
+    "signs": (lambda x: replace(x, v=-x.v), "all joints are -1 times"),
+    "a sign": (lambda x: replace(x, v=x.v * [1, -1]), "'{1}' are -1 times the rate of its pos"),
+    "a joint without": (lambda x: replace(x, v=x.v * [0, 1]), "'{0}' are zero, and its pos"),
+    "exchanged": (lambda x: replace(x, v=x.v[:, ::-1]), "'{0}' do not follow its positions"),
+    "milliseconds": (lambda x: replace(x, t=1e3 * x.t), "every 4 s; are times in seconds?"),
+}
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_velocities_and_positions_that_disagree(
+    case: str, recorded: Recorded, tmp_path: Path
+) -> None:
+    """Wrong units, signs and joints are doubts that ``identify`` passes on."""
+    spoil, text = SAID[case]
+    names = recorded.known.joint_names
+    t = DT * np.arange(len(recorded.q))
+    whole = Table(t, names, recorded.q, recorded.v, recorded.tau)
+    log = ident.read_log(write_npz(tmp_path, spoil(whole)), recorded.known)
+    assert text.format(*names) in log.doubts[0]
+    assert "1 doubt" in repr(log) or len(log.doubts) > 1
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = ident.identify(recorded.known, log, folds=1, consistent=False)
+    assert found.doubts[: len(log.doubts)] == log.doubts
+    assert [str(each.message) for each in said] == [*found.doubts]
+
+
+def test_velocities_that_are_right_are_not_doubted(recorded: Recorded, tmp_path: Path) -> None:
+    """Noise, a joint at rest whose encoder steps, velocities that were never recorded."""
+    rng = np.random.default_rng(3)
+    t, names = DT * np.arange(len(recorded.q)), recorded.known.joint_names
+    q = np.round(recorded.q + 2e-3 * rng.normal(size=recorded.q.shape), 3)
+    v = recorded.v + 0.3 * rng.normal(size=q.shape)
+    noisy = Table(t, names, q, v, recorded.tau)
+    assert ident.read_log(write_npz(tmp_path, noisy), recorded.known).doubts == ()
+    q[:, 1], v[:, 1] = np.where(t < t[700], 0.3, 0.305), 0.0
+    assert ident.read_log(write_npz(tmp_path, noisy), recorded.known).doubts == ()
+    log = ident.read_log(write_npz(tmp_path, replace(noisy, v=0.0 * v)), recorded.known)
+    assert (log.v, log.doubts) == (None, ())
+    assert "all velocities are zero and joints move" in log.notes[-1]
+
+
+def test_velocities_given_as_arrays(recorded: Recorded) -> None:
+    """With the time between samples they are compared as those of logs are."""
+    q, v, tau = recorded.q, np.rad2deg(recorded.v), recorded.tau
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelMismatchWarning)
+        found = ident.identify(recorded.known, q, v, tau=tau, dt=DT, folds=1, consistent=False)
+    assert "57.3 times the rate of their positions" in found.doubts[0]
 
 
 @pytest.mark.parametrize("write", [write_packed, write_json_mcap, write_ros1_bag, write_ros2_bag])

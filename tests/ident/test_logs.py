@@ -220,6 +220,23 @@ def test_joints_of_another_robot(table: Table, recorded: Recorded, tmp_path: Pat
     assert recorded.known.joint_names[0] in text
 
 
+def test_joints_that_follow_others(tmp_path: Path) -> None:
+    """Their forces count with their leaders', by virtual work; they are joints of the robot."""
+    hand = phistar.load("panda_hand")
+    names = (*hand.joint_names, "panda_finger_joint2")
+    rng = np.random.default_rng(0)
+    q, v, tau = rng.uniform(0.01, 0.03, size=(3, 50, 9))
+    table = Table(DT * np.arange(50.0), names, q, v, tau)
+    log = ident.read_log(write_npz(tmp_path, table), hand)
+    np.testing.assert_array_equal(log.q, q[:, :8])
+    expected = tau[:, :8] + np.outer(tau[:, 8], np.arange(8) == 7)
+    np.testing.assert_array_equal(log.tau, expected)
+    assert "follow other joints, with which their forces count" in log.notes[0]
+    tau[:, 8] = np.nan
+    log = ident.read_log(write_npz(tmp_path, table), hand)
+    np.testing.assert_array_equal(log.tau, tau[:, :8])
+
+
 def test_degrees_on_request(table: Table, recorded: Recorded, tmp_path: Path) -> None:
     """Read as degrees they are the same motion."""
     degrees = replace(table, q=np.rad2deg(table.q), v=np.rad2deg(table.v))

@@ -131,7 +131,7 @@ def rate_doubts(
     sizes = [abs(x) for x in wrong.values()]
     if len(wrong) == len(seen) > 1 and max(sizes) < SAME_RATE * min(sizes):
         return (f"velocities of all joints {_told(float(np.median([*wrong.values()])), 'their')}",)
-    return tuple(f"velocities of '{names[j]}' {_told(x, 'its')}" for j, x in wrong.items())
+    return tuple(f"velocities of '{names[int(j)]}' {_told(x, 'its')}" for j, x in wrong.items())
 
 
 def _rate_ratio(moved: Array, added: Array) -> float:

@@ -132,7 +132,13 @@ def _doubts_of(robot: Robot, log: Log) -> tuple[str, ...]:
 
 def _by_joint(robot: Robot, recording: Recording, notes: list[str]) -> tuple[Array, Array, Array]:
     """Positions, velocities and forces in the robot's order."""
-    strange = [name for name in recording.joints if name not in robot.joint_names]
+    followers = {
+        joint.name: joint.mimic
+        for joint in robot.model.joints.values()
+        if joint.mimic is not None and joint.name in recording.joints
+    }
+    known = {*robot.joint_names, *followers}
+    strange = [name for name in recording.joints if name not in known]
     missing = [name for name in robot.joint_names if name not in recording.joints]
     if len(strange) == len(recording.joints):
         raise UnknownNameError("joint", strange[0], robot.joint_names, f"'{robot.name}'")
@@ -143,12 +149,18 @@ def _by_joint(robot: Robot, recording: Recording, notes: list[str]) -> tuple[Arr
         )
     if strange:
         notes.append(f"not joints of '{robot.name}', and not used: {shown(strange)}")
-    order = [recording.joints.index(name) for name in robot.joint_names]
-    return (
-        recording.position[:, order],
-        recording.velocity[:, order],
-        recording.effort[:, order],
-    )
+    if followers:
+        notes.append(
+            "these follow other joints, with which their forces count; their positions are not "
+            f"used: {shown([*followers])}"
+        )
+    place = {name: k for k, name in enumerate(recording.joints)}
+    order = [place[name] for name in robot.joint_names]
+    effort = recording.effort[:, order]
+    for name, law in followers.items():
+        own = law.multiplier * recording.effort[:, place[name]]
+        effort[:, robot.joint_names.index(law.joint)] += np.where(np.isfinite(own), own, 0.0)
+    return recording.position[:, order], recording.velocity[:, order], effort
 
 
 def _complete(recording: Recording, q: Array, tau: Array, notes: list[str]) -> Array:

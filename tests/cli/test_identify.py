@@ -10,6 +10,7 @@ import phistar
 from phistar.arrays import Array
 from phistar.cli import main
 from phistar.ident import FourierSeries
+from phistar.ident.columns import JOINT_COLUMNS
 from phistar.model.joint_physics import passive_numbers
 
 DT = 5e-3
@@ -44,7 +45,8 @@ def test_writes_a_robot_and_a_page(
     text = capsys.readouterr().out
     assert max(map(len, text.replace(str(tmp_path), "").splitlines())) <= 80
     assert "base parameters from" in text
-    assert "coulomb" in text
+    assert text.splitlines()[1].split() == ["joint", "noise", *JOINT_COLUMNS]
+    assert "[in]         N m N m s/rad       N m       N m    kg m^2   N m/rad\n" in text
     found = phistar.load(out)
     numbers = passive_numbers(found.model)
     assert numbers.damping == pytest.approx([0.3, 0.2], abs=0.01)
@@ -57,6 +59,11 @@ def test_writes_a_robot_and_a_page(
     ]
     assert main(["identify", "double_pendulum", str(log), "--method", "momentum"]) == 0
     assert "base parameters from" in capsys.readouterr().out
+    assert main(["identify", "double_pendulum", str(log), "--method", "energy"]) == 0
+    text = capsys.readouterr().out
+    assert "noise of the energy [J]: " in text
+    assert text.splitlines()[2].split() == ["joint", "viscous", "coulomb", "offset", "rotor"]
+    assert len(text.splitlines()[5].split()) == 5
     assert main([*arguments, "--out", str(out)]) == 2
     assert "--force overwrites it" in capsys.readouterr().err
 

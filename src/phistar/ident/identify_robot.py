@@ -369,7 +369,7 @@ def residual_sample(equations: Equations, beta: Array) -> ResidualSample:
         runs.append((error, counted))
     return ResidualSample(
         np.concatenate(places), np.concatenate(forces), np.concatenate(left),
-        samples_worth_one(runs),
+        samples_worth_one(runs), equations.signal,
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -50,15 +51,16 @@ def test_results_whatever_the_tasks(
 def test_resume_computes_what_is_missing_or_damaged(
     panda: Robot, store: str, tmp_path: Path, expected: Array
 ) -> None:
-    """A chunk that cannot be read, one with other numbers, one that is gone: these three."""
+    """Chunks that cannot be read, with other numbers, gone, or without a checksum: these four."""
     out = tmp_path / "out.zarr"
     scale.run(panda, "inverse_dynamics", store, out, **QUIET)
     chunks = out / "result" / "c"
     (chunks / "3" / "0").write_bytes(b"junk")
     (chunks / "7" / "0").unlink()
+    (out / CHECKSUMS / "c" / "9").write_bytes(b"junk")
     zarr.open_group(str(out), mode="r+")["result"][520, 3] += 1e-9
     report = scale.run(panda, "inverse_dynamics", store, out, resume=True, **QUIET)
-    assert (report.computed, report.kept) == (3, 8)
+    assert (report.computed, report.kept) == (4, 7)
     np.testing.assert_array_equal(_result(str(out)), expected)
 
 
@@ -82,11 +84,26 @@ def test_a_store_with_damaged_metadata_is_not_called_absent(
     """Nobody is told to begin anew where results are."""
     out = tmp_path / "out.zarr"
     scale.run(panda, "inverse_dynamics", store, out, **QUIET)
-    (out / "zarr.json").write_text("{", encoding="utf-8")
-    with pytest.raises(
-        ArgumentError, match=r"cannot be read as a store of results \(.*another path"
-    ):
+    for damaged in (f"{CHECKSUMS}/zarr.json", "result/zarr.json", "zarr.json"):
+        (out / damaged).write_text("{", encoding="utf-8")
+        with pytest.raises(
+            ArgumentError, match=r"cannot be read as a store of results \(.*another path"
+        ):
+            scale.run(panda, "inverse_dynamics", store, out, resume=True, **QUIET)
+
+
+@pytest.mark.parametrize("array", [CHECKSUMS, "result"])
+def test_a_store_without_one_of_its_arrays(
+    panda: Robot, store: str, tmp_path: Path, array: str
+) -> None:
+    """It is not gone on with, and the message is one line; nor are both ways taken at once."""
+    out = tmp_path / "out.zarr"
+    scale.run(panda, "inverse_dynamics", store, out, **QUIET)
+    shutil.rmtree(out / array)
+    with pytest.raises(ArgumentError, match=f"store of results .*{array}.*overwrite=True"):
         scale.run(panda, "inverse_dynamics", store, out, resume=True, **QUIET)
+    with pytest.raises(ArgumentError, match="give one of them"):
+        scale.run(panda, "inverse_dynamics", store, out, resume=True, overwrite=True, **QUIET)
 
 
 def test_bad_rows_are_reported_and_the_rest_is_done(

@@ -127,6 +127,8 @@ def run(
     """
     if on_error not in ON_ERROR:
         raise ArgumentError(f"on_error is {on_error!r}, expected one of {', '.join(ON_ERROR)}")
+    if resume and overwrite:
+        raise ArgumentError("resume goes on with what overwrite removes; give one of them")
     path = str(out)
     if rows is not None:
         rows = require_count("rows", rows)

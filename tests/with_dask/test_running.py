@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -190,7 +192,8 @@ from phistar import scale
 from tests.with_dask import functions
 
 if __name__ == "__main__":
-    settings = dict(host="127.0.0.1", n_workers=1, threads_per_worker=1, dashboard_address=None)
+    settings = dict(host="127.0.0.1", n_workers=1, threads_per_worker=1)
+    settings["dashboard_address"] = "127.0.0.1:0"
     with LocalCluster(**settings) as cluster, Client(cluster) as client:
         scale.run(phistar.load("panda"), functions.slow, *sys.argv[1:], rows=100, scheduler=client)
 """
@@ -222,6 +225,49 @@ def test_the_scheduler_is_killed(panda: Robot, store: str, tmp_path: Path, expec
     report = scale.run(panda, functions.slow, store, out, resume=True, **QUIET)
     assert report.kept >= done - 1
     assert report.kept + report.computed == 11
+    np.testing.assert_array_equal(_result(str(out)), expected)
+
+
+def test_only_the_scheduler_is_killed(
+    panda: Robot, store: str, tmp_path: Path, expected: Array
+) -> None:
+    """Who waits for it is told, in one line, and ``resume`` does the rest."""
+    out = tmp_path / "out.zarr"
+    where = tmp_path / "scheduler.json"
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    module = [sys.executable, "-m"]
+    scheduler = subprocess.Popen(
+        [*module, "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0",
+         "--no-dashboard", "--scheduler-file", str(where)], **quiet,
+    )  # fmt: skip
+    worker = subprocess.Popen(
+        [*module, "distributed.cli.dask_worker", "--scheduler-file", str(where), "--nthreads", "1",
+         "--no-dashboard", "--no-nanny", "--death-timeout", "60"],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent.parent)}, **quiet,
+    )  # fmt: skip
+
+    def kill() -> None:
+        end = time.monotonic() + 60
+        while time.monotonic() < end and _tasks_done(out) < 2:
+            time.sleep(0.02)
+        scheduler.kill()
+
+    try:
+        end = time.monotonic() + 60
+        while time.monotonic() < end and not where.exists():
+            time.sleep(0.05)
+        address = json.loads(where.read_text())["address"]
+        killer = threading.Thread(target=kill)
+        killer.start()
+        with pytest.raises(scale.SchedulerLostError, match=f"{address}.*resume=True") as caught:
+            scale.run(panda, functions.slow, store, out, scheduler=address, **QUIET)
+        killer.join()
+        assert "\n" not in str(caught.value)
+    finally:
+        for process in (scheduler, worker):
+            process.kill()
+            process.wait()
+    assert scale.run(panda, functions.slow, store, out, resume=True, **QUIET).kept >= 2
     np.testing.assert_array_equal(_result(str(out)), expected)
 
 

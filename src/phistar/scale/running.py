@@ -124,6 +124,7 @@ def run(
         ArgumentError: Arrays or arguments do not fit, or ``out`` is where the inputs are.
         TasksFailedError: Rows have no result, such as NaN or impossible ones.
         StoreFullError: No space is left.
+        SchedulerLostError: The scheduler does not answer any more.
     """
     if on_error not in ON_ERROR:
         raise ArgumentError(f"on_error is {on_error!r}, expected one of {', '.join(ON_ERROR)}")

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The command ``phistar identify``."""
 
+import errno
+import io
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import phistar
+from phistar import whole_files
 from phistar.arrays import Array
 from phistar.cli import main
 from phistar.ident import FourierSeries
@@ -110,6 +113,28 @@ def test_both_files_or_neither(motion: dict[str, Array], tmp_path: Path) -> None
     command = ["identify", "double_pendulum", str(log), "--out", str(out), "--report", str(page)]
     assert main([*command, "--force"]) != 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log.npz", "page.html"]
+
+
+class _Full(io.StringIO):
+    """A file on a disk without space."""
+
+    def write(self, text: str, /) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk(
+    motion: dict[str, Array],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The file that could not be written is named, and not a temporary one."""
+    log, out = tmp_path / "log.npz", tmp_path / "found.urdf"
+    np.savez(log, **motion)
+    monkeypatch.setattr(whole_files, "open", lambda *_, **__: _Full(), raising=False)
+    assert main(["identify", "double_pendulum", str(log), "--out", str(out)]) == 1
+    assert capsys.readouterr().err == f"phistar: {out}: No space left on device\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["log.npz"]
 
 
 @pytest.mark.parametrize(

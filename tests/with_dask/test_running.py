@@ -298,11 +298,12 @@ def test_no_space_is_left(
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 64 kB, where the system lets us have one."""
+def small_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A file system of a few kB, where the system lets us have one."""
     folder = tmp_path / "small"
     folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "phistar-test", str(folder)]
+    size = f"size={request.param}"
+    command = ["mount", "-t", "tmpfs", "-o", size, "phistar-test", str(folder)]
     try:
         found = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:
@@ -313,6 +314,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
+@pytest.mark.parametrize("small_disk", ["64k"], indirect=True)
 def test_a_small_disk(
     panda: Robot, store: str, small_disk: Path, motions: dict[str, Array]
 ) -> None:
@@ -321,6 +323,14 @@ def test_a_small_disk(
     with pytest.raises(scale.StoreFullError, match="no space is left"):
         scale.run(panda, "linearize_inverse", store, out, threads=1, **QUIET)
     assert zarr.open_group(str(out), mode="r")[CHECKSUMS].shape == (11,)
+
+
+@pytest.mark.parametrize("small_disk", ["16k"], indirect=True)
+def test_a_disk_too_small_for_an_empty_store(panda: Robot, store: str, small_disk: Path) -> None:
+    """Nothing half-made is left that ``resume`` could not go on with."""
+    with pytest.raises(scale.StoreFullError, match="nothing was written"):
+        scale.run(panda, "linearize_inverse", store, small_disk / "out.zarr", **QUIET)
+    assert not list(small_disk.iterdir())
 
 
 def test_what_does_not_fit(

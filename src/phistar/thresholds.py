@@ -542,9 +542,14 @@ class Policy:
     # -- identification
 
     base_rank_tolerance: float = 1e-9
+    """Coefficient of a base parameter, for columns of unit length, below which it is rounding; so
+    is a column so much shorter than the longest."""
+
+    base_rank_rounding: float = 1e-14
     """Pivot, relative to the first, of the regressor at random states with columns of unit length
-    below which a column depends on others. Of the bundled robots the smallest that count are above
-    1e-2, the largest that do not below 1e-14."""
+    at which it is rounding. The widest gap between pivots decides their number: of the bundled
+    robots the smallest that count are above 1e-2, the largest that do not below 1e-14; columns that
+    are short, as angles of a file have six digits, leave some of 1e-9."""
 
     excitation_tolerance: float = 1e-7
     """Singular value, relative to the first, of a log's base regressor with columns of unit length

@@ -13,13 +13,22 @@ def write_whole(path: Path, text: str) -> None:
     write_all({path: text})
 
 
+def _write(place: Path, path: Path, text: str) -> None:
+    """Write a new file; a disk that is full names the one that is wanted."""
+    try:
+        with open(place, "x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except OSError as error:
+        error.filename = str(path)
+        raise
+
+
 def write_all(texts: Mapping[Path, str]) -> None:
     """Replace several files, or none if one of them cannot be written."""
     temporary = {path: path.with_name(f".{path.name}.{os.getpid()}") for path in texts}
     try:
         for path, text in texts.items():
-            with open(temporary[path], "x", encoding="utf-8", newline="\n") as file:
-                file.write(text)
+            _write(temporary[path], path, text)
         for path in texts:
             os.replace(temporary[path], path)
     except BaseException:

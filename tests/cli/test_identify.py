@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The command ``phistar identify``."""
 
+import errno
+import io
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import phistar
+from phistar import whole_files
 from phistar.arrays import Array
 from phistar.cli import main
 from phistar.ident import FourierSeries
+from phistar.ident.columns import JOINT_COLUMNS
 from phistar.model.joint_physics import passive_numbers
 
 DT = 5e-3
@@ -44,7 +48,8 @@ def test_writes_a_robot_and_a_page(
     text = capsys.readouterr().out
     assert max(map(len, text.replace(str(tmp_path), "").splitlines())) <= 80
     assert "base parameters from" in text
-    assert "coulomb" in text
+    assert text.splitlines()[1].split() == ["joint", "noise", *JOINT_COLUMNS]
+    assert "[in]         N m N m s/rad       N m       N m    kg m^2   N m/rad\n" in text
     found = phistar.load(out)
     numbers = passive_numbers(found.model)
     assert numbers.damping == pytest.approx([0.3, 0.2], abs=0.01)
@@ -57,6 +62,11 @@ def test_writes_a_robot_and_a_page(
     ]
     assert main(["identify", "double_pendulum", str(log), "--method", "momentum"]) == 0
     assert "base parameters from" in capsys.readouterr().out
+    assert main(["identify", "double_pendulum", str(log), "--method", "energy"]) == 0
+    text = capsys.readouterr().out
+    assert "noise of the energy [J]: " in text
+    assert text.splitlines()[2].split() == ["joint", "viscous", "coulomb", "offset", "rotor"]
+    assert len(text.splitlines()[5].split()) == 5
     assert main([*arguments, "--out", str(out)]) == 2
     assert "--force overwrites it" in capsys.readouterr().err
 
@@ -103,6 +113,28 @@ def test_both_files_or_neither(motion: dict[str, Array], tmp_path: Path) -> None
     command = ["identify", "double_pendulum", str(log), "--out", str(out), "--report", str(page)]
     assert main([*command, "--force"]) != 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log.npz", "page.html"]
+
+
+class _Full(io.StringIO):
+    """A file on a disk without space."""
+
+    def write(self, text: str, /) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk(
+    motion: dict[str, Array],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The file that could not be written is named, and not a temporary one."""
+    log, out = tmp_path / "log.npz", tmp_path / "found.urdf"
+    np.savez(log, **motion)
+    monkeypatch.setattr(whole_files, "open", lambda *_, **__: _Full(), raising=False)
+    assert main(["identify", "double_pendulum", str(log), "--out", str(out)]) == 1
+    assert capsys.readouterr().err == f"phistar: {out}: No space left on device\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["log.npz"]
 
 
 @pytest.mark.parametrize(

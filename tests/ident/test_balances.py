@@ -50,6 +50,8 @@ def test_balances_identify_without_accelerations(
     true = Columns.of(recorded.true)
     beta = found.base.matrix @ [true.values[true.names.index(n)] for n in found.columns.names]
     assert np.abs(found.fit.beta - beta).max() < 0.5 * DT * np.abs(beta).max()
+    assert found.sample.signal == method
+    assert found.group_units == (("N m s",) * 2 if method == "momentum" else ("J",))
 
 
 def test_what_is_refused(recorded: Recorded) -> None:

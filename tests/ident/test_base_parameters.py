@@ -47,6 +47,36 @@ def test_forces_follow_base_parameters_alone(seed: int) -> None:
     assert (values > 1e-9 * values[0]).sum() == len(base)
 
 
+def bent(bend: float) -> phistar.Robot:
+    """Three joints through one point; the last turns about the axis of the one before, but for a
+    bend [rad] as it is left by the digits of a file."""
+    rolls = (0.0, np.pi / 2.0, np.pi + bend)
+    parts = [
+        f'<link name="l{k}"><inertial><mass value="1"/><origin xyz="0.1 0.05 0.2"/><inertia '
+        'ixx="0.2" iyy="0.3" izz="0.25" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+        f'<joint name="j{k}" type="continuous"><parent link="l{k - 1}"/><child link="l{k}"/>'
+        f'<origin xyz="0 0 0" rpy="{roll!r} 0 0"/><axis xyz="0 0 1"/></joint>'
+        for k, roll in enumerate(rolls, 1)
+    ]
+    text = f'<robot name="bent"><link name="l0"/>{"".join(parts)}</robot>'
+    return phistar.load(text.encode())
+
+
+@pytest.mark.parametrize("bend", [1e-6, 5e-8, 5e-9])
+def test_angles_that_a_file_rounds(bend: float) -> None:
+    """Columns as short as the bend have few digits at unit length, and pivots of rounding up to
+    1e-7: the widest gap decides how many count, not a number."""
+    exact, rounded = (
+        base_parameters(Columns.of(bent(each), friction=False, rotors=False))
+        for each in (0.0, bend)
+    )
+    assert len(rounded) == len(exact)
+    assert exact.gap[1] < 1e-13
+    assert rounded.gap[0] > 1e-2
+    assert 1e-12 < rounded.gap[1] < 1e-6
+    assert f"{rounded.gap[1]:.1e}" in repr(rounded)
+
+
 def test_nothing_to_identify(recorded: Recorded) -> None:
     """No body and no joint column is wanted."""
     with pytest.raises(ArgumentError, match="nothing to identify"):

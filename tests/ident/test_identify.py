@@ -274,6 +274,9 @@ def test_report_needs_nothing_else(found: ident.Identification, tmp_path: Path) 
     assert "hz.upper_rod - 0.5 m.lower_rod" in text
     assert "condition number" in text
     assert [len(found.plot(what).axes) for what in ("samples", "residuals")] == [2, 4]
+    assert found.group_units == ("N m", "N m")
+    assert "<th>unit</th><th>force, rms</th>" in text
+    assert found.plot("samples").axes[1].get_ylabel() == "elbow\n[N m]"
     with pytest.raises(UnknownNameError, match="residuals"):
         found.plot("residual")
 

@@ -2,6 +2,8 @@
 """Logs of all formats give the same samples; what is wrong with one is one line."""
 
 import json
+import re
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mcap.writer import Writer
+from mcap.writer import CompressionType, Writer
 from rosbags.rosbag1 import Writer as Rosbag1
 from rosbags.rosbag2 import Writer as Rosbag2
 from rosbags.typesys import Stores, get_typestore
@@ -17,7 +19,7 @@ from rosbags.typesys import Stores, get_typestore
 import phistar
 from phistar import ident
 from phistar.arrays import Array
-from phistar.errors import ArgumentError, PhistarError, UnknownNameError
+from phistar.errors import ArgumentError, ModelMismatchWarning, PhistarError, UnknownNameError
 from tests.ident.conftest import DT, Recorded
 
 STATE = "sensor_msgs/msg/JointState"
@@ -63,11 +65,21 @@ def write_npz(path: Path, table: Table) -> Path:
     return target
 
 
-def write_json_mcap(path: Path, table: Table) -> Path:
+def write_packed(path: Path, table: Table) -> Path:
+    """A compressed archive."""
+    target = path / "log.npz"
+    arrays = {"t": table.t, "q": table.q, "v": table.v, "tau": table.tau}
+    np.savez_compressed(target, names=np.array(table.names), **arrays)
+    return target
+
+
+def write_json_mcap(
+    path: Path, table: Table, packed: CompressionType = CompressionType.ZSTD
+) -> Path:
     """Messages as JSON, on a topic of their own."""
     target = path / "log.mcap"
     with target.open("wb") as file:
-        writer = Writer(file)
+        writer = Writer(file, compression=packed)
         writer.start()
         schema = writer.register_schema("sensor_msgs/JointState", "jsonschema", b"{}")
         channel = writer.register_channel("/arm/states", "json", schema)
@@ -185,12 +197,44 @@ def test_what_is_refused(case: str, table: Table, recorded: Recorded, tmp_path: 
     assert str(path) in refused(path, robot)
 
 
+@pytest.mark.parametrize("samples", [2, 3, 10])
+def test_logs_that_are_too_short(
+    samples: int, table: Table, recorded: Recorded, tmp_path: Path
+) -> None:
+    """They can be read, and the file is named where they cannot be differentiated."""
+    few = Table(
+        table.t[:samples], table.names, *(x[:samples] for x in (table.q, table.v, table.tau))
+    )
+    path = write_csv(tmp_path, few)
+    log = ident.read_log(path, recorded.known)
+    text = re.escape(f"'{path}': {samples} samples at 250 a second are too few")
+    with pytest.raises(ArgumentError, match=text):
+        ident.identify(recorded.known, log)
+
+
 def test_joints_of_another_robot(table: Table, recorded: Recorded, tmp_path: Path) -> None:
     """The first unknown name, and those that the robot has."""
     path = write_csv(tmp_path, replace(table, names=("hip", "knee")))
     text = refused(path, recorded.known, UnknownNameError)
     assert "hip" in text
     assert recorded.known.joint_names[0] in text
+
+
+def test_joints_that_follow_others(tmp_path: Path) -> None:
+    """Their forces count with their leaders', by virtual work; they are joints of the robot."""
+    hand = phistar.load("panda_hand")
+    names = (*hand.joint_names, "panda_finger_joint2")
+    rng = np.random.default_rng(0)
+    q, v, tau = rng.uniform(0.01, 0.03, size=(3, 50, 9))
+    table = Table(DT * np.arange(50.0), names, q, v, tau)
+    log = ident.read_log(write_npz(tmp_path, table), hand)
+    np.testing.assert_array_equal(log.q, q[:, :8])
+    expected = tau[:, :8] + np.outer(tau[:, 8], np.arange(8) == 7)
+    np.testing.assert_array_equal(log.tau, expected)
+    assert "follow other joints, with which their forces count" in log.notes[0]
+    tau[:, 8] = np.nan
+    log = ident.read_log(write_npz(tmp_path, table), hand)
+    np.testing.assert_array_equal(log.tau, tau[:, :8])
 
 
 def test_degrees_on_request(table: Table, recorded: Recorded, tmp_path: Path) -> None:
@@ -297,6 +341,91 @@ def test_cut_files(
     path = write(tmp_path, table)
     path.write_bytes(path.read_bytes()[:-200])
     assert str(path) in refused(path, recorded.known)
+
+
+SAID: dict[str, tuple[Callable[[Table], Table], str]] = {
+    "degrees": (lambda x: replace(x, v=np.rad2deg(x.v)), "all joints are 57.3 times"),
+    "signs": (lambda x: replace(x, v=-x.v), "all joints are -1 times"),
+    "a sign": (lambda x: replace(x, v=x.v * [1, -1]), "'{1}' are -1 times the rate of its pos"),
+    "a joint without": (lambda x: replace(x, v=x.v * [0, 1]), "'{0}' are zero, and its pos"),
+    "exchanged": (lambda x: replace(x, v=x.v[:, ::-1]), "'{0}' do not follow its positions"),
+    "milliseconds": (lambda x: replace(x, t=1e3 * x.t), "every 4 s; are times in seconds?"),
+}
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_velocities_and_positions_that_disagree(
+    case: str, recorded: Recorded, tmp_path: Path
+) -> None:
+    """Wrong units, signs and joints are doubts that ``identify`` passes on."""
+    spoil, text = SAID[case]
+    names = recorded.known.joint_names
+    t = DT * np.arange(len(recorded.q))
+    whole = Table(t, names, recorded.q, recorded.v, recorded.tau)
+    log = ident.read_log(write_npz(tmp_path, spoil(whole)), recorded.known)
+    assert text.format(*names) in log.doubts[0]
+    assert "1 doubt" in repr(log) or len(log.doubts) > 1
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = ident.identify(recorded.known, log, folds=1, consistent=False)
+    assert found.doubts[: len(log.doubts)] == log.doubts
+    assert [str(each.message) for each in said] == [*found.doubts]
+
+
+def test_velocities_that_are_right_are_not_doubted(recorded: Recorded, tmp_path: Path) -> None:
+    """Noise, a joint at rest whose encoder steps, velocities that were never recorded."""
+    rng = np.random.default_rng(3)
+    t, names = DT * np.arange(len(recorded.q)), recorded.known.joint_names
+    q = np.round(recorded.q + 2e-3 * rng.normal(size=recorded.q.shape), 3)
+    v = recorded.v + 0.3 * rng.normal(size=q.shape)
+    noisy = Table(t, names, q, v, recorded.tau)
+    assert ident.read_log(write_npz(tmp_path, noisy), recorded.known).doubts == ()
+    q[:, 1], v[:, 1] = np.where(t < t[700], 0.3, 0.305), 0.0
+    assert ident.read_log(write_npz(tmp_path, noisy), recorded.known).doubts == ()
+    log = ident.read_log(write_npz(tmp_path, replace(noisy, v=0.0 * v)), recorded.known)
+    assert (log.v, log.doubts) == (None, ())
+    assert "all velocities are zero and joints move" in log.notes[-1]
+
+
+def test_velocities_given_as_arrays(recorded: Recorded) -> None:
+    """With the time between samples they are compared as those of logs are."""
+    q, v, tau = recorded.q, np.rad2deg(recorded.v), recorded.tau
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelMismatchWarning)
+        found = ident.identify(recorded.known, q, v, tau=tau, dt=DT, folds=1, consistent=False)
+    assert "57.3 times the rate of their positions" in found.doubts[0]
+
+
+@pytest.mark.parametrize("write", [write_packed, write_json_mcap, write_ros1_bag, write_ros2_bag])
+def test_damage_in_the_middle(
+    write: Callable[[Path, Table], Path], table: Table, recorded: Recorded, tmp_path: Path
+) -> None:
+    """Whatever a package says of bytes that are not its own is one line with the file's name."""
+    path = write(tmp_path, table)
+    file = max((x for x in [path, *path.rglob("*")] if x.is_file()), key=lambda x: x.stat().st_size)
+    content = file.read_bytes()
+    said = []
+    for first in range(0, len(content), len(content) // 16):
+        file.write_bytes(content[:first] + b"\xff" * 200 + content[first + 200 :])
+        try:
+            ident.read_log(path, recorded.known)  # where ROS has no checksums, or nothing is
+        except ArgumentError as error:
+            said.append(str(error))
+    assert len(said) >= 4
+    assert all(str(path) in text and "\n" not in text for text in said)
+
+
+def test_a_wrong_digit_of_a_message_is_seen(
+    table: Table, recorded: Recorded, tmp_path: Path
+) -> None:
+    """MCAP has checksums, and they are looked at."""
+    path = write_json_mcap(tmp_path, table, CompressionType.NONE)
+    content = path.read_bytes()
+    first = repr(float(table.q[50, 0])).encode()
+    assert content.count(first) == 1
+    other = first.replace(b"1", b"7") if b"1" in first else first[:-1] + b"1"
+    path.write_bytes(content.replace(first, other))
+    assert "crc" in refused(path, recorded.known).lower()
 
 
 def test_a_simulation_is_a_log(recorded: Recorded, tmp_path: Path) -> None:

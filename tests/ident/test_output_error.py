@@ -115,6 +115,7 @@ def test_page(found: ident.Identification) -> None:
     page = found.page()
     assert "position, rms" in page
     assert "Positions and residuals" in page
+    assert found.group_units == ("rad", "rad")
 
 
 def test_what_is_refused(recorded: Recorded, driven: Driven) -> None:

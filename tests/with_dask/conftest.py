@@ -70,7 +70,7 @@ def cluster() -> Iterator[Any]:
             host="127.0.0.1",
             n_workers=2,
             threads_per_worker=1,
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
         ) as found,
         Client(found) as client,
     ):

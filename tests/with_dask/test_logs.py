@@ -55,6 +55,9 @@ def test_zarr(panda: Robot, samples: tuple[Array, ...], tmp_path: Path) -> None:
     turned = ident.read_log(path, panda)
     np.testing.assert_array_equal(turned.q, log.q[:, ::-1])
     np.testing.assert_array_equal(log.tau, samples[3])
+    (path / "q" / "c" / "0" / "0").write_bytes(b"junk")
+    with pytest.raises(ArgumentError, match=r"log\.zarr' cannot be read as a \.zarr log: "):
+        ident.read_log(path, panda)
     empty = tmp_path / "empty.zarr"
     empty.mkdir()
     with pytest.raises(ArgumentError, match=r"cannot be read|no times"):

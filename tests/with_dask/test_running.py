@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,15 +53,16 @@ def test_results_whatever_the_tasks(
 def test_resume_computes_what_is_missing_or_damaged(
     panda: Robot, store: str, tmp_path: Path, expected: Array
 ) -> None:
-    """A chunk that cannot be read, one with other numbers, one that is gone: these three."""
+    """Chunks that cannot be read, with other numbers, gone, or without a checksum: these four."""
     out = tmp_path / "out.zarr"
     scale.run(panda, "inverse_dynamics", store, out, **QUIET)
     chunks = out / "result" / "c"
     (chunks / "3" / "0").write_bytes(b"junk")
     (chunks / "7" / "0").unlink()
+    (out / CHECKSUMS / "c" / "9").write_bytes(b"junk")
     zarr.open_group(str(out), mode="r+")["result"][520, 3] += 1e-9
     report = scale.run(panda, "inverse_dynamics", store, out, resume=True, **QUIET)
-    assert (report.computed, report.kept) == (3, 8)
+    assert (report.computed, report.kept) == (4, 7)
     np.testing.assert_array_equal(_result(str(out)), expected)
 
 
@@ -82,11 +86,26 @@ def test_a_store_with_damaged_metadata_is_not_called_absent(
     """Nobody is told to begin anew where results are."""
     out = tmp_path / "out.zarr"
     scale.run(panda, "inverse_dynamics", store, out, **QUIET)
-    (out / "zarr.json").write_text("{", encoding="utf-8")
-    with pytest.raises(
-        ArgumentError, match=r"cannot be read as a store of results \(.*another path"
-    ):
+    for damaged in (f"{CHECKSUMS}/zarr.json", "result/zarr.json", "zarr.json"):
+        (out / damaged).write_text("{", encoding="utf-8")
+        with pytest.raises(
+            ArgumentError, match=r"cannot be read as a store of results \(.*another path"
+        ):
+            scale.run(panda, "inverse_dynamics", store, out, resume=True, **QUIET)
+
+
+@pytest.mark.parametrize("array", [CHECKSUMS, "result"])
+def test_a_store_without_one_of_its_arrays(
+    panda: Robot, store: str, tmp_path: Path, array: str
+) -> None:
+    """It is not gone on with, and the message is one line; nor are both ways taken at once."""
+    out = tmp_path / "out.zarr"
+    scale.run(panda, "inverse_dynamics", store, out, **QUIET)
+    shutil.rmtree(out / array)
+    with pytest.raises(ArgumentError, match=f"store of results .*{array}.*overwrite=True"):
         scale.run(panda, "inverse_dynamics", store, out, resume=True, **QUIET)
+    with pytest.raises(ArgumentError, match="give one of them"):
+        scale.run(panda, "inverse_dynamics", store, out, resume=True, overwrite=True, **QUIET)
 
 
 def test_bad_rows_are_reported_and_the_rest_is_done(
@@ -173,7 +192,8 @@ from phistar import scale
 from tests.with_dask import functions
 
 if __name__ == "__main__":
-    settings = dict(host="127.0.0.1", n_workers=1, threads_per_worker=1, dashboard_address=None)
+    settings = dict(host="127.0.0.1", n_workers=1, threads_per_worker=1)
+    settings["dashboard_address"] = "127.0.0.1:0"
     with LocalCluster(**settings) as cluster, Client(cluster) as client:
         scale.run(phistar.load("panda"), functions.slow, *sys.argv[1:], rows=100, scheduler=client)
 """
@@ -208,6 +228,49 @@ def test_the_scheduler_is_killed(panda: Robot, store: str, tmp_path: Path, expec
     np.testing.assert_array_equal(_result(str(out)), expected)
 
 
+def test_only_the_scheduler_is_killed(
+    panda: Robot, store: str, tmp_path: Path, expected: Array
+) -> None:
+    """Who waits for it is told, in one line, and ``resume`` does the rest."""
+    out = tmp_path / "out.zarr"
+    where = tmp_path / "scheduler.json"
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    module = [sys.executable, "-m"]
+    scheduler = subprocess.Popen(
+        [*module, "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0",
+         "--no-dashboard", "--scheduler-file", str(where)], **quiet,
+    )  # fmt: skip
+    worker = subprocess.Popen(
+        [*module, "distributed.cli.dask_worker", "--scheduler-file", str(where), "--nthreads", "1",
+         "--no-dashboard", "--no-nanny", "--death-timeout", "60"],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent.parent)}, **quiet,
+    )  # fmt: skip
+
+    def kill() -> None:
+        end = time.monotonic() + 60
+        while time.monotonic() < end and _tasks_done(out) < 2:
+            time.sleep(0.02)
+        scheduler.kill()
+
+    try:
+        end = time.monotonic() + 60
+        while time.monotonic() < end and not where.exists():
+            time.sleep(0.05)
+        address = json.loads(where.read_text())["address"]
+        killer = threading.Thread(target=kill)
+        killer.start()
+        with pytest.raises(scale.SchedulerLostError, match=f"{address}.*resume=True") as caught:
+            scale.run(panda, functions.slow, store, out, scheduler=address, **QUIET)
+        killer.join()
+        assert "\n" not in str(caught.value)
+    finally:
+        for process in (scheduler, worker):
+            process.kill()
+            process.wait()
+    assert scale.run(panda, functions.slow, store, out, resume=True, **QUIET).kept >= 2
+    np.testing.assert_array_equal(_result(str(out)), expected)
+
+
 def _tasks_done(out: Path) -> int:
     folder = out / CHECKSUMS / "c"
     return len(list(folder.iterdir())) if folder.exists() else 0
@@ -235,11 +298,12 @@ def test_no_space_is_left(
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 64 kB, where the system lets us have one."""
+def small_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A file system of a few kB, where the system lets us have one."""
     folder = tmp_path / "small"
     folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "phistar-test", str(folder)]
+    size = f"size={request.param}"
+    command = ["mount", "-t", "tmpfs", "-o", size, "phistar-test", str(folder)]
     try:
         found = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:
@@ -250,6 +314,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
+@pytest.mark.parametrize("small_disk", ["64k"], indirect=True)
 def test_a_small_disk(
     panda: Robot, store: str, small_disk: Path, motions: dict[str, Array]
 ) -> None:
@@ -258,6 +323,14 @@ def test_a_small_disk(
     with pytest.raises(scale.StoreFullError, match="no space is left"):
         scale.run(panda, "linearize_inverse", store, out, threads=1, **QUIET)
     assert zarr.open_group(str(out), mode="r")[CHECKSUMS].shape == (11,)
+
+
+@pytest.mark.parametrize("small_disk", ["16k"], indirect=True)
+def test_a_disk_too_small_for_an_empty_store(panda: Robot, store: str, small_disk: Path) -> None:
+    """Nothing half-made is left that ``resume`` could not go on with."""
+    with pytest.raises(scale.StoreFullError, match="nothing was written"):
+        scale.run(panda, "linearize_inverse", store, small_disk / "out.zarr", **QUIET)
+    assert not list(small_disk.iterdir())
 
 
 def test_what_does_not_fit(

@@ -7,6 +7,7 @@ import argparse
 import os
 import sys
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from textwrap import wrap
 
@@ -14,10 +15,11 @@ from phistar import ident
 from phistar.cli import UsageError
 from phistar.cli.options import add_loading, add_robot, load_robot
 from phistar.cli.series import check_target
-from phistar.cli.terminal import FALLBACK_WIDTH, clean, number
+from phistar.cli.terminal import FALLBACK_WIDTH, clean
 from phistar.errors import ModelMismatchWarning, pluralize
-from phistar.ident.columns import FRICTION
+from phistar.ident.columns import FRICTION, JOINT_COLUMNS
 from phistar.ident.identify_robot import METHODS
+from phistar.ident.result import SIGNALS
 from phistar.ident.robust import LOSSES
 from phistar.progress import progress_bar
 from phistar.whole_files import write_all
@@ -120,11 +122,25 @@ def _print_table(found: ident.Identification) -> None:
         f"{clean(robot.name)}: {found.fit.rank} of {len(found.base)} base parameters from {rows}, "
         f"condition {found.fit.condition:.3g}"
     )
-    print("".join([f"{'joint':{NAME_WIDTH}}", *(f"{kind:>10}" for kind in ("noise", *kinds))]))
-    for k, name in enumerate(found.groups):
-        own = [float(found.fit.noise[k]), *(values.get(name) for values in kinds.values())]
-        cells = [f"{'' if x is None else number(x):>10}" for x in own]
-        print(f"{_cut(clean(name)):{NAME_WIDTH}}{''.join(cells)}")
+    signal = SIGNALS[found.sample.signal][1]
+    units = [JOINT_COLUMNS[kind].units for kind in kinds]
+    noise = dict(zip(found.groups, found.fit.noise, strict=True))
+    if found.groups == robot.joint_names:
+        kinds, units = {"noise": noise, **kinds}, [signal, *units]
+    else:
+        print(f"noise of the {found.sample.signal} [{signal[0]}]: {found.fit.noise[0]:.3g}")
+    _print_row("joint", kinds)
+    slides = {name: "m" in robot.joints[name].joint_kind.q_units for name in robot.joint_names}
+    for slide, words in enumerate(("  that turns [in]", "  that slides [in]")):
+        if slide in slides.values():
+            _print_row(words, [pair[slide] for pair in units])
+    for name in slides:
+        own = [values.get(name) for values in kinds.values()]
+        _print_row(clean(name), ["" if x is None else f"{x:.3g}" for x in own])
+
+
+def _print_row(name: str, cells: Iterable[str]) -> None:
+    print(f"{_cut(name):{NAME_WIDTH}}{''.join(f'{cell:>10}' for cell in cells)}")
 
 
 def _cut(name: str) -> str:

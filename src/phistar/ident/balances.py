@@ -96,6 +96,11 @@ class MomentumEquations(_Windows):
     """A row per window and joint, from the balance of momentum."""
 
     @property
+    def signal(self) -> str:
+        """Changes of joint momentum less what is known."""
+        return "momentum"
+
+    @property
     def groups(self) -> tuple[str, ...]:
         """Names of the joints."""
         return self.base.columns.robot.joint_names
@@ -123,6 +128,11 @@ class MomentumEquations(_Windows):
 
 class EnergyEquations(_Windows):
     """A row per window, from the balance of energy: no force of a single joint is needed."""
+
+    @property
+    def signal(self) -> str:
+        """Changes of energy less what is known."""
+        return "energy"
 
     @property
     def groups(self) -> tuple[str, ...]:

@@ -104,23 +104,21 @@ def base_parameters(columns: Columns, seed: int = 0) -> BaseParameters:
             "column is wanted"
         )
     R, scale = _compressed(columns, np.random.default_rng(seed))
-    pivots = _pivots(R)
-    tolerance = POLICY.base_rank_tolerance
-    rank = int((pivots > tolerance).sum())
-    below = float(pivots[rank]) if rank < len(pivots) else 0.0
-    kept = _first_independent(R, tolerance)
+    rank, above, below = _widest_gap(_pivots(R))
+    middle = float(np.sqrt(above * max(below, POLICY.base_rank_rounding)))
+    kept = _first_independent(R, middle)
     if len(kept) != rank:
         raise ArgumentError(
             f"the rank of the regressor of '{columns.robot.name}' is not clear: {rank} columns "
-            f"with pivoting, {len(kept)} in order, at a tolerance of {tolerance:g}; lengths or "
+            f"with pivoting, {len(kept)} in order, at a tolerance of {middle:.2g}; lengths or "
             "masses of the robot differ too much"
         )
     counted = np.setdiff1d(np.arange(len(columns)), kept)
     both = triangle(np.concatenate([R[:, kept], R[:, counted]], axis=1))[:rank]
     K = np.einsum("ij,jk->ik", triangle_inverse(both[:, :rank]), both[:, rank:])
-    K[np.abs(K) < tolerance] = 0.0
+    K[np.abs(K) < POLICY.base_rank_tolerance] = 0.0
     K = K * scale[counted] / scale[kept][:, None]
-    return BaseParameters(columns, kept, counted, K, (float(pivots[rank - 1]), below))
+    return BaseParameters(columns, kept, counted, K, (above, below))
 
 
 def _compressed(columns: Columns, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -147,6 +145,19 @@ def _pivots(R: Array) -> Array:
 
     diagonal = np.abs(np.diag(qr(R, mode="r", pivoting=True)[0]))
     return np.asarray(diagonal / diagonal[0])
+
+
+def _widest_gap(pivots: Array) -> tuple[int, float, float]:
+    """How many pivots count, the smallest that does and the largest that does not.
+
+    The decision is where neighbours differ most: a short column, of axes that are parallel but for
+    the digits of a file, has few digits left at unit length, and no fixed tolerance fits all.
+    """
+    least = POLICY.base_rank_rounding
+    bounded = np.maximum(np.append(pivots, 0.0), least)
+    rank = int(np.argmax(bounded[:-1] / bounded[1:])) + 1
+    below = float(pivots[rank]) if rank < len(pivots) else 0.0
+    return rank, float(pivots[rank - 1]), below
 
 
 def _first_independent(R: Array, tolerance: float) -> Array:

@@ -4,11 +4,14 @@
 The robot's own model, however rough, explains most of the forces of a log that belongs to it. Where
 it does not, small changes of the log are tried: a sign, two joints exchanged, degrees. A change
 after which the model explains far more is what probably happened, and it is said.
+
+Velocities and positions say the same twice, whatever the robot is: what velocities add up to over a
+moment is how far a joint has moved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +30,20 @@ MOVED = 0.02
 """Change of a joint's unexplained share from which on it has to do with a change of the log."""
 OTHER_UNITS = 30.0
 """Forces that are so many times those of the robot's model, or its model so many times theirs."""
+MOMENT = 0.05
+"""Time [s] over which velocities are added up and compared with positions, at least."""
+LEAST_STEPS = 8
+"""Steps of a moment, at least."""
+CLEAR_MOTION = 5.0
+"""Times the noise of positions that a joint has to move in a moment, to be compared."""
+LEAST_WAY = 0.02
+"""Way [rad, m] that a joint has to move in a log, to be compared."""
+SAME_RATE = 2.0
+"""Factor up to which velocities may differ from the rates of positions."""
+FOLLOWING = 0.5
+"""Part of the squares of what velocities add up to that positions have to explain."""
+SLOW_SAMPLES = 1.0
+"""Time between samples [s] from which a log is none of a motion, or its times are no seconds."""
 ROUNDS = 5
 """Times that rows are weighted again."""
 MOST = 3
@@ -91,6 +108,66 @@ def doubts(robot: Robot, q: Array, v: Array, vdot: Array, tau: Array) -> tuple[s
             "unexplained; is this the log of another robot, or are its masses not yet known?"
         )
     return tuple(found)
+
+
+def rate_doubts(
+    names: Sequence[str], runs: Sequence[tuple[Array, Array, Array]]
+) -> tuple[str, ...]:
+    """Sentences about velocities that are not the rates of positions; empty if they are.
+
+    Args:
+        names: Of the joints.
+        runs: Times (N,), positions and velocities (N, n) of parts without gaps.
+    """
+    parts = [_moments(*run) for run in runs if len(run[0]) > LEAST_STEPS]
+    if not parts:
+        return ()
+    moved, added, noise = (np.concatenate(each) for each in zip(*parts, strict=True))
+    way = np.max([np.ptp(q, axis=0) for _, q, _ in runs], axis=0)
+    least = CLEAR_MOTION * np.sqrt(2.0 * np.mean(noise**2, axis=0))
+    seen = np.flatnonzero((np.sqrt(np.mean(moved**2, axis=0)) > least) & (way > LEAST_WAY))
+    ratios = {j: _rate_ratio(moved[:, j], added[:, j]) for j in seen}
+    wrong = {j: x for j, x in ratios.items() if not 1.0 / SAME_RATE < x < SAME_RATE}
+    sizes = [abs(x) for x in wrong.values()]
+    if len(wrong) == len(seen) > 1 and max(sizes) < SAME_RATE * min(sizes):
+        return (f"velocities of all joints {_told(float(np.median([*wrong.values()])), 'their')}",)
+    return tuple(f"velocities of '{names[int(j)]}' {_told(x, 'its')}" for j, x in wrong.items())
+
+
+def _rate_ratio(moved: Array, added: Array) -> float:
+    """How many times the rate of positions velocities are; NaN if they are something else."""
+    squares = float(added @ added)
+    ratio = float(added @ moved) / float(moved @ moved)
+    left = added - ratio * moved
+    return np.nan if float(left @ left) > (1.0 - FOLLOWING) * squares else ratio
+
+
+def _told(ratio: float, whose: str) -> str:
+    """What is wrong with velocities that are so many times the rate of positions."""
+    if np.isnan(ratio):
+        return f"do not follow {whose} positions"
+    if ratio == 0.0:
+        return f"are zero, and {whose} positions move"
+    usual = 1.0 / SAME_RATE < abs(ratio) < SAME_RATE
+    units = "are times in s, and velocities in rad/s and m/s?"
+    hint = "are both counted the same way round?" if usual else units
+    return f"are {ratio:.3g} times the rate of {whose} positions; {hint}"
+
+
+def _moments(t: Array, q: Array, v: Array) -> tuple[Array, Array, Array]:
+    """How far joints move in each moment of a run, what velocities add up to, noise of positions.
+
+    Noise is what second differences leave, which a motion that is sampled well hardly has.
+    """
+    steps = np.diff(t)
+    size = max(LEAST_STEPS, round(MOMENT / float(np.median(steps))))
+    size = min(size, len(steps))
+    edges = np.arange(0, len(t), size)
+    added = np.concatenate(
+        [np.zeros((1, v.shape[1])), np.cumsum(0.5 * (v[1:] + v[:-1]) * steps[:, None], axis=0)]
+    )
+    noise = np.diff(q, n=2, axis=0) / np.sqrt(6.0)
+    return np.diff(q[edges], axis=0), np.diff(added[edges], axis=0), noise
 
 
 def _convincing(left: Array, best: Array) -> bool:

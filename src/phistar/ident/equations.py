@@ -35,6 +35,7 @@ class Equations(Protocol):
         groups: Names of groups of rows with a scale of noise each: joints, or the energy.
         support: For each group the base parameters that are in its rows.
         samples: How many there are.
+        signal: What is predicted.
     """
 
     @property
@@ -52,6 +53,10 @@ class Equations(Protocol):
     @property
     def samples(self) -> int:
         """How many."""
+
+    @property
+    def signal(self) -> str:
+        """What is predicted, of ``result.SIGNALS``."""
 
     def rows(self, first: int, last: int) -> tuple[list[RowBlock], Array]:
         """Rows [Y | τ] of each group, and (n, groups) which of them count."""
@@ -85,6 +90,11 @@ class TorqueEquations:
             for i, entry in enumerate(entries):
                 names[entry] = name + (f".{i}" if len(entries) > 1 else "")
         return tuple(names)
+
+    @property
+    def signal(self) -> str:
+        """Joint forces."""
+        return "force"
 
     @property
     def support(self) -> tuple[Array, ...]:

@@ -31,6 +31,8 @@ SECOND = np.array([-9, 128, -1008, 8064, -14350, 8064, -1008, 128, -9]) / 5040.0
 """Central differences of eighth order, to convolve with."""
 POWER_SHARE = 0.9999
 """Share of the power of positions that the default cutoff lies above."""
+FEWEST = 4
+"""Samples that have a spectrum."""
 CUTOFF_MARGIN = 4.0
 """The default cutoff over the frequency with that share."""
 
@@ -91,10 +93,13 @@ def default_cutoff(x: Array, dt: float) -> float:
     rows = (rows - rows.mean(axis=0)) * np.hanning(len(rows))[:, None]
     power = (np.abs(np.fft.rfft(rows, axis=0)) ** 2).sum(axis=1)
     total = np.cumsum(power)
+    highest = HIGHEST / dt
     if not total[-1] > 0.0:
+        if len(rows) < FEWEST:
+            return highest
         raise ArgumentError("the positions do not move, so there is nothing to differentiate")
     index = int(np.searchsorted(total, POWER_SHARE * total[-1])) + 1
-    return min(CUTOFF_MARGIN * index / (len(rows) * dt), HIGHEST / dt)
+    return min(CUTOFF_MARGIN * index / (len(rows) * dt), highest)
 
 
 def differentiate(x: Array, dt: float, cutoff: float | None = None) -> Derivatives:

@@ -22,7 +22,7 @@ from phistar.ident.base_parameters import BaseParameters, base_parameters
 from phistar.ident.columns import Columns
 from phistar.ident.consistent import consistent_fit
 from phistar.ident.correlation import samples_worth_one
-from phistar.ident.doubts import doubts
+from phistar.ident.doubts import doubts, rate_doubts
 from phistar.ident.equations import Equations, TorqueEquations, accumulate, merged
 from phistar.ident.filtering import differentiate
 from phistar.ident.least_squares import cross_validation, weighted_fit
@@ -126,7 +126,10 @@ def identify(
         raise ArgumentError(f"dt is missing: method '{method}' goes along time")
     length = WINDOWS.get(method, BALANCE_WINDOW) if window is None else window
     base = base_parameters(columns)
-    said = doubts(robot, samples.q, samples.v, samples.vdot, samples.tau)
+    said = (
+        *_rate_doubts(robot, q, v, vdot, dt),
+        *doubts(robot, samples.q, samples.v, samples.vdot, samples.tau),
+    )
     for text in said:
         warn(text, ModelMismatchWarning)
     if method == OUTPUT_ERROR:
@@ -221,6 +224,22 @@ def step_of(robot: Robot, log: Log, *given: object) -> float:
     if any(each is not None for each in given):
         raise ArgumentError(f"'{log.source}' is a log: v, vdot, tau and dt are its own, give none")
     return log.dt
+
+
+def _rate_doubts(
+    robot: Robot,
+    q: Coordinates | Log,
+    v: Coordinates | None,
+    vdot: Coordinates | None,
+    dt: float | None,
+) -> tuple[str, ...]:
+    """Doubts about velocities that were given along with positions and times."""
+    if isinstance(q, Log):
+        return q.doubts
+    if v is None or vdot is not None or dt is None or robot.nq != robot.nv:
+        return ()
+    q, v = checked_state(robot.model, q=q, v=v)
+    return rate_doubts(robot.joint_names, [(dt * np.arange(len(q)), q, v)])
 
 
 def _refuse_gaps(log: Log, method: str) -> None:
@@ -350,7 +369,7 @@ def residual_sample(equations: Equations, beta: Array) -> ResidualSample:
         runs.append((error, counted))
     return ResidualSample(
         np.concatenate(places), np.concatenate(forces), np.concatenate(left),
-        samples_worth_one(runs),
+        samples_worth_one(runs), equations.signal,
     )  # fmt: skip
 
 

@@ -67,17 +67,13 @@ def _mcap_states(source: Path) -> Iterator[JointState]:
 def read_bag(source: Path, topic: str | None) -> Recording:
     """The messages of a bag of ROS 1 or 2."""
     package = rosbags()
-    try:
-        reader = package.highlevel.AnyReader([source], default_typestore=_types("ROS2_HUMBLE"))
-        with reader:
-            wanted = [each for each in reader.connections if each.msgtype in JOINT_STATES]
-            messages = reader.messages(connections=wanted) if wanted else ()
-            states = [
-                _ros_state(each.topic, reader.deserialize(data, each.msgtype), nanoseconds)
-                for each, nanoseconds, data in messages
-            ]
-    except (package.highlevel.AnyReaderError, OSError) as error:
-        raise ArgumentError(f"'{source}' is no whole bag of ROS: {error}") from None
+    with package.highlevel.AnyReader([source], default_typestore=_types("ROS2_HUMBLE")) as reader:
+        wanted = [each for each in reader.connections if each.msgtype in JOINT_STATES]
+        messages = reader.messages(connections=wanted) if wanted else ()
+        states = [
+            _ros_state(each.topic, reader.deserialize(data, each.msgtype), nanoseconds)
+            for each, nanoseconds, data in messages
+        ]
     return recording_of(source, states, topic)
 
 

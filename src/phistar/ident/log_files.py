@@ -9,13 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from phistar.arrays import Array
-from phistar.errors import ArgumentError
+from phistar.errors import ArgumentError, PhistarError
 from phistar.file_packages import parquet, zarr
 from phistar.ident.joint_states import read_bag, read_mcap
 from phistar.ident.recording import FIELDS, TIMES, Recording, shown
@@ -51,10 +50,10 @@ def read_recording(
             return MESSAGES[suffix](source, topic)
         if suffix in ARRAYS:
             return ARRAYS[suffix](source, joint_names)
-    except ArgumentError:
+    except PhistarError:
         raise
-    except (KeyError, ValueError, EOFError, IndexError, TypeError, BadZipFile, OSError) as error:
-        said = " ".join(str(error).split())
+    except Exception as error:  # packages raise what unpacks, decompresses and parses their parts
+        said = " ".join(str(error).split()) or type(error).__name__
         raise ArgumentError(f"'{source}' cannot be read as a {suffix} log: {said}") from None
     known = ", ".join([*ARRAYS, *MESSAGES])
     raise ArgumentError(f"'{source.name}' ends in '{source.suffix}', expected one of {known}")
@@ -108,7 +107,7 @@ def _read_csv(source: Path, _: tuple[str, ...]) -> Recording:
 
 
 def _read_parquet(source: Path, _: tuple[str, ...]) -> Recording:
-    file = parquet().ParquetFile(source)
+    file = parquet().ParquetFile(source, page_checksum_verification=True)
     names = file.schema_arrow.names
     return _from_table(source, names, lambda name: file.read(columns=[name]).column(0).to_numpy())
 

@@ -8,7 +8,7 @@ zeros, a single sample).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, UnknownNameError, pluralize
+from phistar.ident.doubts import SLOW_SAMPLES, rate_doubts
 from phistar.ident.filtering import default_cutoff, differentiate
 from phistar.ident.log_files import read_recording
 from phistar.ident.recording import FIELDS, Recording, shown
@@ -43,6 +44,7 @@ class Log:
         v: (N, n) velocities; None if they were not recorded.
         runs: Parts without gap, each at least two samples long.
         notes: What was found and done, in sentences.
+        doubts: What seems to be wrong with times and velocities, in sentences.
     """
 
     source: str
@@ -52,11 +54,13 @@ class Log:
     v: Array | None
     runs: tuple[slice, ...]
     notes: tuple[str, ...]
+    doubts: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
+        doubted = f", {pluralize(len(self.doubts), 'doubt')}" if self.doubts else ""
         return (
             f"<Log '{Path(self.source).name}': {len(self.t)} samples in {len(self.runs)} runs, "
-            f"{self.duration:.4g} s, {len(self.notes)} notes>"
+            f"{self.duration:.4g} s, {len(self.notes)} notes{doubted}>"
         )
 
     @property
@@ -108,12 +112,33 @@ def read_log(
     _refuse_degrees(robot, source, q)
     runs = _runs(source, t, notes)
     q = _unwrapped(robot, q, runs, notes)
-    return Log(source, t - t[runs[0].start], q, tau, v, runs, tuple(notes))
+    if v is not None and not v.any():
+        notes.append("all velocities are zero and joints move: velocities are those of positions")
+        v = None
+    log = Log(source, t - t[runs[0].start], q, tau, v, runs, tuple(notes))
+    return replace(log, doubts=_doubts_of(robot, log))
+
+
+def _doubts_of(robot: Robot, log: Log) -> tuple[str, ...]:
+    """What times and velocities say of each other and of positions."""
+    said = []
+    if log.dt >= SLOW_SAMPLES:
+        said.append(f"samples come every {log.dt:.4g} s; are times in seconds?")
+    if log.v is not None:
+        runs = [(log.t[run], log.q[run], log.v[run]) for run in log.runs]
+        said += rate_doubts(robot.joint_names, runs)
+    return tuple(said)
 
 
 def _by_joint(robot: Robot, recording: Recording, notes: list[str]) -> tuple[Array, Array, Array]:
     """Positions, velocities and forces in the robot's order."""
-    strange = [name for name in recording.joints if name not in robot.joint_names]
+    followers = {
+        joint.name: joint.mimic
+        for joint in robot.model.joints.values()
+        if joint.mimic is not None and joint.name in recording.joints
+    }
+    known = {*robot.joint_names, *followers}
+    strange = [name for name in recording.joints if name not in known]
     missing = [name for name in robot.joint_names if name not in recording.joints]
     if len(strange) == len(recording.joints):
         raise UnknownNameError("joint", strange[0], robot.joint_names, f"'{robot.name}'")
@@ -124,12 +149,18 @@ def _by_joint(robot: Robot, recording: Recording, notes: list[str]) -> tuple[Arr
         )
     if strange:
         notes.append(f"not joints of '{robot.name}', and not used: {shown(strange)}")
-    order = [recording.joints.index(name) for name in robot.joint_names]
-    return (
-        recording.position[:, order],
-        recording.velocity[:, order],
-        recording.effort[:, order],
-    )
+    if followers:
+        notes.append(
+            "these follow other joints, with which their forces count; their positions are not "
+            f"used: {shown([*followers])}"
+        )
+    place = {name: k for k, name in enumerate(recording.joints)}
+    order = [place[name] for name in robot.joint_names]
+    effort = recording.effort[:, order]
+    for name, law in followers.items():
+        own = law.multiplier * recording.effort[:, place[name]]
+        effort[:, robot.joint_names.index(law.joint)] += np.where(np.isfinite(own), own, 0.0)
+    return recording.position[:, order], recording.velocity[:, order], effort
 
 
 def _complete(recording: Recording, q: Array, tau: Array, notes: list[str]) -> Array:
@@ -246,7 +277,7 @@ def log_samples(log: Log, cutoff: float | None = None) -> Samples:
             parts.append(_differentiated(log, run, dt, cutoff))
         except ArgumentError as error:
             if run == longest:
-                raise
+                raise ArgumentError(f"'{log.source}': {error}") from None
             notes.append(f"samples {run.start} to {run.stop - 1} are not used: {error}")
     q, v, vdot, tau = (np.concatenate(each) for each in zip(*parts, strict=True))
     unused = len(log.t) - len(q)

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from phistar.arrays import Array
-from phistar.errors import ArgumentError
+from phistar.errors import ArgumentError, ModelMismatchWarning, warn
 from phistar.ident.base_parameters import base_parameters
 from phistar.ident.columns import PER_BODY, Columns
 from phistar.ident.consistent import PossibleProblem, minimum
@@ -123,6 +123,8 @@ def payload(
     )
     if isinstance(q, Log):
         step_of(robot, q, v, vdot, tau, dt)
+        for text in q.doubts:
+            warn(text, ModelMismatchWarning)
         samples = log_samples(q, cutoff)
     else:
         samples = read_samples(robot, q, v, vdot, tau, dt, cutoff)

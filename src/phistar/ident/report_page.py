@@ -6,18 +6,15 @@ from __future__ import annotations
 import html
 import io
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from phistar.arrays import Array
 from phistar.drawing.figures import Figure, figure
 from phistar.ident.columns import PER_BODY
+from phistar.ident.result import SIGNALS, Identification, changed_numbers
 from phistar.reprs import html_document, html_picture, html_table
 from phistar.spatial import inertia_components
-
-if TYPE_CHECKING:
-    from phistar.ident.result import Identification
 
 MOST_POINTS = 600
 """Points of a curve."""
@@ -31,13 +28,14 @@ def report_html(result: Identification) -> str:
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
+    signals = SIGNALS[result.sample.signal][0]
     sections = {
         "": _summary(result),
         "Doubts": _list(result.doubts, "None: the robot's model and the log belong together."),
         "Notes": _list(result.notes, "None."),
         "Residuals": _table_of_joints(result),
-        f"{result.sample.signal.capitalize()}s and residuals over samples": _picture(
-            _force_figure(result), f"{result.sample.signal}s, residuals"
+        f"{signals.capitalize()} and residuals over samples": _picture(
+            _force_figure(result), f"{signals}, residuals"
         ),
         "Distribution of residuals": _picture(_residual_figure(result), "residual histograms"),
         "Base parameters": _base_table(result),
@@ -87,6 +85,7 @@ def _table_of_joints(result: Identification) -> str:
             (
                 name,
                 f"{int(result.fit.rows[k])}",
+                result.group_units[k],
                 f"{size[k]:.4g}",
                 f"{noise:.4g}",
                 f"{100 * noise / size[k]:.2g} %" if size[k] > 0.0 else "",
@@ -95,7 +94,7 @@ def _table_of_joints(result: Identification) -> str:
             )
         )
     head = (
-        "joint", "rows", f"{signal}, rms", "residual, rms", f"of the {signal}",
+        "joint", "rows", "unit", f"{signal}, rms", "residual, rms", f"of the {signal}",
         "residual on unseen parts", "samples worth one",
     )  # fmt: skip
     return html_table(head, rows)
@@ -139,8 +138,6 @@ def _body(parameters: Array) -> tuple[str, str]:
 
 
 def _joints(result: Identification) -> str:
-    from phistar.ident.result import changed_numbers
-
     rows = [
         (name, f"{old:.4g}", f"{new:.4g}", unit) for name, old, new, unit in changed_numbers(result)
     ]
@@ -167,7 +164,8 @@ def _force_figure(result: Identification) -> Figure:
     for k, axis in zip(shown, axes, strict=True):
         axis.plot(picked, sample.measured[picked, k], color="0.6", linewidth=0.8, label="measured")
         axis.plot(picked, sample.residual[picked, k], color="C3", linewidth=0.6, label="residual")
-        axis.set_ylabel(_plain(result.groups[k]), fontsize=7)
+        label = f"{result.groups[k]}\n[{result.group_units[k]}]"
+        axis.set_ylabel(_plain(label), fontsize=7)
         axis.tick_params(labelsize=7)
     axes[0].legend(fontsize=7, loc="upper right", ncols=2)
     axes[-1].set_xlabel("sample of the runs that are shown")
@@ -188,6 +186,7 @@ def _residual_figure(result: Identification) -> Figure:
         axis.hist(np.clip(own[np.isfinite(own)], -4.0, 4.0), bins=x[::4], density=True, color="0.7")
         axis.plot(x, np.exp(-x * x / 2.0) / np.sqrt(2.0 * np.pi), color="C0", linewidth=0.9)
         axis.set_title(_plain(result.groups[k]), fontsize=7)
+        axis.set_xlabel("residual / standard deviation", fontsize=6)
         axis.tick_params(labelsize=6)
     return page
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,16 +29,25 @@ LEVEL = 0.95
 """Confidence of intervals, where none is asked for."""
 
 
+SIGNALS: Mapping[str, tuple[str, tuple[str, str]]] = {
+    "force": ("forces", ("N m", "N")),
+    "momentum": ("momenta", ("N m s", "N s")),
+    "energy": ("energies", ("J", "J")),
+    "position": ("positions", ("rad", "m")),
+}
+"""What an estimate predicts: its plural, its units where joints turn and where they slide."""
+
+
 @dataclass(frozen=True, eq=False)
 class ResidualSample:
     """Residuals of some of the log's samples, for plots and their correlation in time.
 
     Attributes:
         samples: (n,) indices into the log.
-        measured: (n, groups) forces less what is known [N m, N]; or positions.
+        measured: (n, groups) forces less what is known, or another signal.
         residual: (n, groups) what the estimate predicts less what was measured.
         correlation: (groups,) 1 + 2 Σ ρ_k: how many samples are worth one that is independent.
-        signal: ``"force"``, or ``"position"`` where positions are predicted.
+        signal: ``"force"``, ``"momentum"``, ``"energy"`` or ``"position"``.
     """
 
     samples: Array
@@ -80,6 +90,18 @@ class Identification:
             f"base parameters from {int(self.fit.rows.sum())} rows, condition "
             f"{self.fit.condition:.3g}{doubted}>"
         )
+
+    @property
+    def group_units(self) -> tuple[str, ...]:
+        """A unit for each group's noise, residuals and validation."""
+        units = SIGNALS[self.sample.signal][1]
+        model = self.columns.robot.model
+        rates = [
+            rate for name in model.joint_names for rate in model.joints[name].joint_kind.v_units
+        ]
+        if len(self.groups) != len(rates):
+            return (units[0],) * len(self.groups)
+        return tuple(units[int(rate == "m/s")] for rate in rates)
 
     @property
     def parameters(self) -> Array:

@@ -5,6 +5,7 @@
 ``scale.identify`` identifies a robot from a store. Needs the extra ``phistar[dask]``.
 """
 
+from phistar.scale.executors import SchedulerLostError
 from phistar.scale.identification import identify
 from phistar.scale.mapping import map
 from phistar.scale.running import FailedTask, RunReport, StoreFullError, TasksFailedError, run
@@ -12,6 +13,7 @@ from phistar.scale.running import FailedTask, RunReport, StoreFullError, TasksFa
 __all__ = [
     "FailedTask",
     "RunReport",
+    "SchedulerLostError",
     "StoreFullError",
     "TasksFailedError",
     "identify",

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
 from phistar.arguments import require_count
-from phistar.errors import ArgumentError
+from phistar.errors import ArgumentError, PhistarError
 from phistar.scale.packages import Scheduler, distributed, is_client
 
 T = TypeVar("T")
@@ -30,8 +30,14 @@ class DaskFuture(Protocol[Made]):
         """Nobody here wants it any more."""
 
 
+LOST = "scheduler-connection-lost"
+"""Why Dask cancels results whose scheduler does not answer any more."""
 JOINED = 8
 """Neighbours that a worker joins at a time: a tree of few levels, and little that waits for it."""
+
+
+class SchedulerLostError(PhistarError, ConnectionError):
+    """The scheduler of a cluster does not answer any more; what was written is safe."""
 
 
 class Executor(Protocol):
@@ -126,13 +132,14 @@ class _Cluster:
 
     def results(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
         """See ``Executor``."""
-        futures = self._submitted(function, tasks)
-        try:
-            for future in distributed().as_completed(futures):
-                yield future.result()
-                future.release()
-        finally:
-            self.client.cancel(futures)
+        with self._loss_is_said():
+            futures = self._submitted(function, tasks)
+            try:
+                for future in distributed().as_completed(futures):
+                    yield future.result()
+                    future.release()
+            finally:
+                self.client.cancel(futures)
 
     def joined(
         self,
@@ -142,6 +149,16 @@ class _Cluster:
         advance: Callable[[int], None],
     ) -> R:
         """See ``Executor``; results stay on the workers, which join neighbours before new tasks."""
+        with self._loss_is_said():
+            return self._joined(function, join, tasks, advance)
+
+    def _joined(
+        self,
+        function: Callable[[T], R],
+        join: Callable[[list[R]], R],
+        tasks: Iterable[T],
+        advance: Callable[[int], None],
+    ) -> R:
         leaves = level = self._submitted(function, tasks)
         # Those that joins wait for are let go one by one, and must not be cancelled after that.
         held, priority = {future.key: future for future in leaves}, 0
@@ -161,6 +178,20 @@ class _Cluster:
             return level[0].result()
         finally:
             self.client.cancel(list(held.values()))
+
+    @contextmanager
+    def _loss_is_said(self) -> Iterator[None]:
+        """Inside, a scheduler that is lost is an error that says what to do."""
+        where = getattr(self.client.scheduler, "address", "")
+        try:
+            yield
+        except (distributed().comm.CommClosedError, CancelledError) as error:
+            if isinstance(error, CancelledError) and getattr(error, "reason", LOST) != LOST:
+                raise
+            raise SchedulerLostError(
+                f"the scheduler of Dask at {where!r} does not answer any more; start it again, and "
+                "go on with resume=True (--resume): results that were written are safe"
+            ) from None
 
     def _submitted(self, function: Callable[[T], R], tasks: Iterable[T]) -> list[DaskFuture[R]]:
         if self.progress and self.client.dashboard_link:

@@ -8,6 +8,7 @@ A task that fails for its rows is reported and the others go on; what has been w
 from __future__ import annotations
 
 import errno
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -28,6 +29,9 @@ from phistar.scale.stores import ResultStore, open_inputs, read_rows, row_count
 from phistar.scale.work import Output, Quantity, Work, argument_names
 
 ON_ERROR = ("raise", "report")
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""What systems say where no space is left."""
+SAFE = "what was written before is safe: free some space and go on with resume=True (--resume)"
 
 
 @dataclass(frozen=True)
@@ -124,9 +128,12 @@ def run(
         ArgumentError: Arrays or arguments do not fit, or ``out`` is where the inputs are.
         TasksFailedError: Rows have no result, such as NaN or impossible ones.
         StoreFullError: No space is left.
+        SchedulerLostError: The scheduler does not answer any more.
     """
     if on_error not in ON_ERROR:
         raise ArgumentError(f"on_error is {on_error!r}, expected one of {', '.join(ON_ERROR)}")
+    if resume and overwrite:
+        raise ArgumentError("resume goes on with what overwrite removes; give one of them")
     path = str(out)
     if rows is not None:
         rows = require_count("rows", rows)
@@ -199,10 +206,15 @@ def _refuse_to_remove(path: str) -> None:
 def _create(
     store: ResultStore, identity: Mapping[str, object], constant: Mapping[str, Array]
 ) -> None:
-    with _space_on(store.path):
+    nothing = "nothing was written: free some space and begin again"
+    with _space_on(store.path, nothing):
         try:
             store.create(identity, constant)
-        except (NotADirectoryError, PermissionError, FileNotFoundError) as error:
+        except OSError as error:
+            if error.errno in FULL:
+                shutil.rmtree(store.path, ignore_errors=True)
+            if not isinstance(error, NotADirectoryError | PermissionError | FileNotFoundError):
+                raise
             said = f"results cannot be written to {store.path!r}: {error.strerror}"
             raise ArgumentError(said) from None
 
@@ -252,15 +264,11 @@ def _unpacked(packed: Array, output: Output) -> Array:
 
 
 @contextmanager
-def _space_on(path: str) -> Iterator[None]:
+def _space_on(path: str, rest: str = SAFE) -> Iterator[None]:
     """Inside, a full disk is an error that says what to do."""
     try:
         yield
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno not in FULL:
             raise
-        raise StoreFullError(
-            errno.ENOSPC,
-            f"no space is left for {path!r}; what was written before is safe: free some space and "
-            "go on with resume=True",
-        ) from None
+        raise StoreFullError(errno.ENOSPC, f"no space is left for {path!r}; {rest}") from None

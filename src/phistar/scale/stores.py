@@ -164,14 +164,7 @@ class ResultStore:
             raise ArgumentError(
                 f"there is no store of results at {self.path!r} to go on with; leave resume out"
             )
-        try:
-            found = zarr().open_group(self.path, mode="r").attrs[IDENTITY]
-        except Exception as error:  # what damaged metadata raises depends on the version of Zarr
-            said = " ".join(str(error).split())
-            raise ArgumentError(
-                f"{self.path!r} cannot be read as a store of results ({type(error).__name__}: "
-                f"{said}); give another path, or overwrite=True to compute all of it again"
-            ) from None
+        found, damage = self._identity_and_damage()
         other = [name for name, value in identity.items() if found.get(name) != _as_json(value)]
         if other:
             said = ", ".join(
@@ -181,6 +174,31 @@ class ResultStore:
                 f"the store {self.path!r} was made by other work: {said}; give another path, or "
                 "overwrite=True"
             )
+        if damage:
+            raise self._unreadable(damage)
+
+    def _identity_and_damage(self) -> tuple[dict[str, object], str]:
+        """What made the store, and what is wrong with its arrays; nothing, if they are whole."""
+        shapes = {each.name: (self.rows, *each.shape) for each in self.outputs}
+        shapes[CHECKSUMS] = (self.tasks,)
+        found: dict[str, object] = {}
+        try:
+            group = zarr().open_group(self.path, mode="r")
+            found.update(group.attrs[IDENTITY])
+            arrays = dict(group.arrays())
+            wrong = [name for name, shape in shapes.items() if arrays[name].shape != shape]
+        except Exception as error:  # what damaged metadata raises depends on the version of Zarr
+            said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            if not found:
+                raise self._unreadable(said) from None
+            return found, said
+        return found, f"{wrong[0]} has shape {arrays[wrong[0]].shape}" if wrong else ""
+
+    def _unreadable(self, said: str) -> ArgumentError:
+        return ArgumentError(
+            f"{self.path!r} cannot be read as a store of results ({said}); give another path, or "
+            "overwrite=True to compute all of it again"
+        )
 
     def write(self, task: int, arrays: Mapping[str, Array]) -> None:
         """Write the rows of a task, then its checksum."""
@@ -193,11 +211,11 @@ class ResultStore:
     def is_done(self, task: int) -> bool:
         """Whether the rows of a task are there and have their checksum."""
         group = zarr().open_group(self.path, mode="r")
-        wanted = int(group[CHECKSUMS][task])
-        if wanted == 0:
-            return False
         rows = self.rows_of(task)
         try:
+            wanted = int(group[CHECKSUMS][task])
+            if wanted == 0:
+                return False
             arrays = [np.asarray(group[output.name][rows]) for output in self.outputs]
         except Exception:
             return False  # a chunk that cannot be read any more is computed again

@@ -307,7 +307,8 @@ def mcap_messages(path: Path, topic: str | None = TOPIC) -> Iterator[LogMessage]
     topics, make_reader = None if topic is None else [topic], mcap().reader.make_reader
     with path.open("rb") as file:
         try:
-            for schema, channel, message in make_reader(file).iter_messages(topics=topics):
+            reader = make_reader(file, validate_crcs=True)
+            for schema, channel, message in reader.iter_messages(topics=topics):
                 name = "" if schema is None else str(schema.name)
                 yield LogMessage(
                     channel.topic, name, channel.message_encoding, message.log_time, message.data

@@ -24,7 +24,7 @@ from phistar.errors import (
     UnknownNameError,
 )
 from phistar.interop import casadi as pc
-from phistar.interop.casadi import c_library, casadi_package
+from phistar.interop.casadi import c_library
 from phistar.interop.casadi.derivatives import SymbolOps
 from phistar.model.joints.number_ops import ARRAY_OPS
 from tests.helpers import SHARED, needs_shared
@@ -338,15 +338,17 @@ def test_something_else_than_a_robot() -> None:
         pc.function(phistar.load("cartpole").model, "forward_dynamics")  # type: ignore[arg-type]
 
 
-def test_old_versions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before 3.6 Jacobians had another form."""
-    casadi_package.casadi.cache_clear()
-    try:
-        monkeypatch.setattr(ca, "__version__", "3.5.5")
+def test_old_or_missing_package_after_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looked at in every call, as of the other adapters; before 3.6 Jacobians had another form."""
+    robot = phistar.load("cartpole")
+    pc.function(robot, "forward_dynamics")
+    with monkeypatch.context() as patch:
+        patch.setattr(ca, "__version__", "3.5.5")
         with pytest.raises(PackageVersionError, match=r"version 3\.5\.5, .*needs 3\.6 or newer"):
-            pc.function(phistar.load("cartpole"), "forward_dynamics")
-    finally:
-        casadi_package.casadi.cache_clear()
+            pc.function(robot, "forward_dynamics")
+    monkeypatch.setitem(sys.modules, "casadi", None)
+    with pytest.raises(MissingExtraError, match=r"pip install \"phistar\[casadi\]\""):
+        pc.function(robot, "forward_dynamics")
 
 
 def test_missing_package() -> None:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from phistar.arrays import Array
+from phistar.arrays import Array, has_no_precision
 from phistar.errors import ArgumentError, MissingExtraError, require_version
+from phistar.model.configuration import as_numbers
 
 if TYPE_CHECKING:
     from jax import Array as AnyJaxArray
@@ -95,9 +96,10 @@ def as_jax_array(x: JaxArray, argument: str) -> Array:
     Raises:
         ArgumentError: JAX would make another one of it without a word, or programs do not know it.
     """
-    array = x if is_jax_array(x) else np.asarray(x)
+    plain = not is_jax_array(x) and has_no_precision(x)
+    array = x if is_jax_array(x) else as_numbers(x, argument)
     kind = str(array.dtype)
-    if array.dtype.kind in "biu" or (array.dtype.kind == "f" and _has_no_precision(x)):
+    if array.dtype.kind in "biu" or (array.dtype.kind == "f" and plain):
         kind = "float64" if has_double_precision() else "float32"
         array = array.astype(kind)
     if kind not in PRECISIONS:
@@ -117,14 +119,3 @@ def as_jax_array(x: JaxArray, argument: str) -> Array:
     found: Array = jax().numpy.asarray(array)
     return found
 
-
-def _has_no_precision(x: JaxArray) -> bool:
-    """Whether a value is a number of Python or NumPy without axes, or a list of Python's."""
-    if isinstance(x, list | tuple):
-        return all(
-            _has_no_precision(each)
-            if isinstance(each, list | tuple)
-            else type(each) in (bool, int, float)
-            for each in x
-        )
-    return not is_jax_array(x) and np.ndim(x) == 0

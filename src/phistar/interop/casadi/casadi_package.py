@@ -28,7 +28,6 @@ OLDEST = (3, 6)
 """Since then Jacobians have an output for each pair of output and input."""
 
 
-@cache
 def casadi() -> ModuleType:
     """The package.
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from phistar.arrays import Array
-from phistar.backends.jax.package import jax
+from phistar.backends.jax.package import jax, varying_alike
 from phistar.interop import derivative_rules as rules
 from phistar.interop.array_values import Choice, added
 from phistar.interop.jax_primitives import (
@@ -268,7 +268,7 @@ class JaxCalculation:
             ]
 
         found: Sequence[JaxArray] = package.pure_callback(run, shapes, *arrays)
-        return found
+        return varying_alike([*arrays, *found])[len(arrays) :]
 
 
 class XlaField(JaxField["XlaCalculation"]):

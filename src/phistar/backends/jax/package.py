@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import cache
 from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -59,14 +60,21 @@ def jax_extension() -> SimpleNamespace:
         MissingExtraError: JAX is not installed.
     """
     jax()
-    from jax import ffi
+    from jax import ffi, sharding
     from jax.core import ShapedArray
     from jax.extend import core
     from jax.interpreters import ad, batching, mlir
     from jaxlib.mlir.dialects import sdy
 
     return SimpleNamespace(
-        core=core, ad=ad, batching=batching, mlir=mlir, sdy=sdy, ffi=ffi, ShapedArray=ShapedArray
+        core=core,
+        ad=ad,
+        batching=batching,
+        mlir=mlir,
+        sdy=sdy,
+        ffi=ffi,
+        sharding=sharding,
+        ShapedArray=ShapedArray,
     )
 
 
@@ -119,3 +127,22 @@ def as_jax_array(x: JaxArray, argument: str) -> Array:
     found: Array = jax().numpy.asarray(array)
     return found
 
+
+def manual_axes(aval: ShapedArray) -> dict[str, Any]:
+    """What a type says about axes of devices inside ``jax.shard_map``, by JAX's name for it."""
+    kind = getattr(aval, "manual_axis_type", None)
+    return {} if kind is None else {"manual_axis_type": kind}
+
+
+def varying_alike(arrays: Sequence[JaxArray]) -> Sequence[JaxArray]:
+    """Arrays that differ between the same devices of ``jax.shard_map``, as primitives want them."""
+    package = jax()
+    kinds = [manual_axes(package.typeof(x)) for x in arrays]
+    axes: list[frozenset[str]] = [
+        each["manual_axis_type"].varying if each else frozenset() for each in kinds
+    ]
+    every = frozenset[str]().union(*axes)
+    return [
+        x if each == every else package.lax.pcast(x, tuple(every - each), to="varying")
+        for x, each in zip(arrays, axes, strict=True)
+    ]

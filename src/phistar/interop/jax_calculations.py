@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 
@@ -286,6 +286,10 @@ class XlaField(JaxField["XlaCalculation"]):
         return self.calculation(name, choices).run(*arrays)
 
 
+_PLACES = ("frame", "frames")
+"""Choices that are given in any case."""
+
+
 class XlaCalculation:
     """A quantity as XLA compiles it.
 
@@ -299,13 +303,18 @@ class XlaCalculation:
     @cached_property
     def _kernel(self) -> RobotKernel:
         made = self.made
-        return made.robot.compile(made.name, backend="jax")
+        usual = made.quantity.choices
+        choices = {k: x for k, x in made.choices.items() if k in _PLACES or x != usual[k]}
+        named = choices.pop("frames", None) or choices.pop("frame", None) or ()
+        frames = [named] if isinstance(named, str) else list(cast(Sequence[str], named))
+        return made.robot.compile(made.name, backend="jax", frames=frames, **choices)
 
     def run(self, *arrays: JaxArray) -> Sequence[JaxArray]:
         """The results."""
         first, *rest = arrays
-        given = dict(zip(self.made.arguments[1:], rest, strict=True))
-        found = self._kernel.function(first, **given)
+        read = self._kernel.inputs
+        pairs = zip(self.made.arguments[1:], rest, strict=True)
+        found = self._kernel.function(first, **{name: x for name, x in pairs if name in read})
         if not isinstance(found, Mapping):
             return [found]
         return [found[each] for each in self.made.outputs]

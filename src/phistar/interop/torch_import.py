@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from torch import Tensor as Tensor
     from torch.autograd import Function as Function
     from torch.library import CustomOpDef as CustomOpDef
+    from torch.library import Library as Library
 
 OLDEST = (2, 4)
 """The first version that has ``torch.library.custom_op`` with rules for maps."""

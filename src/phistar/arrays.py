@@ -22,6 +22,8 @@ def as_vectors(x: Array) -> Array:
 
 def has_no_precision(x: object) -> bool:
     """Whether a value is whole numbers, a number without axes, or a list of Python's numbers."""
+    if isinstance(x, bool | int | float):
+        return True
     if isinstance(x, list | tuple):
         return all(
             has_no_precision(each)
@@ -29,6 +31,6 @@ def has_no_precision(x: object) -> bool:
             else type(each) in (bool, int, float)
             for each in x
         )
-    if isinstance(x, np.ndarray | np.generic):
+    if isinstance(x, (np.ndarray, np.generic)):
         return x.ndim == 0 or x.dtype.kind in "biu"
-    return isinstance(x, bool | int | float)
+    return False

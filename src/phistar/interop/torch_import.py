@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from torch.library import CustomOpDef as CustomOpDef
     from torch.library import Library as Library
 
-OLDEST = (2, 4)
-"""The first version that has ``torch.library.custom_op`` with rules for maps."""
+OLDEST = (2, 8)
+"""The first version whose operators may be given rules of one's own in place of PyTorch's."""
 
 
 def torch() -> ModuleType:

@@ -151,8 +151,9 @@ assert abs(np.asarray(jax.jit(each)(*held)) - r.inverse_dynamics(*x)).max() < 1e
 
 # Derivatives inside, with JAX's own checks: sums over devices where an argument is the same on all.
 def cost(q, v, tau):
+    start = w.step(q, v, tau, 1e-3)
     step = lambda s, _: (w.step(*s, tau, 1e-3), None)
-    return jax.lax.scan(step, (q, v), None, length=3)[0][1].sum()
+    return jax.lax.scan(step, start, None, length=3)[0][1].sum()
 shares = (P("robots"), P(), P("robots"))
 mapped = jax.shard_map(jax.grad(cost, (0, 1, 2)), mesh=mesh, in_specs=shares, out_specs=shares)
 given = held[0], x[1][0], held[2]

@@ -176,7 +176,7 @@ def check_wrong_arguments(wrapped, q, v, tau) -> None:
         wrapped.jacobian(q, frame, reference="body")
     with pytest.raises(ArgumentError, match="reference must be one of 'local'"):
         wrapped.forward_dynamics(q, v, tau, reference="body")
-    with pytest.raises(UnknownNameError, match="no scheme 'heun'. Known: euler"):
+    with pytest.raises(UnknownNameError, match=r"no scheme 'heun'\. Known: euler"):
         wrapped.step(q, v, tau, 0.01, scheme="heun")
     with pytest.raises(ArgumentError, match="frame is 8, expected a name"):
         wrapped.frame_pose(q, 8)

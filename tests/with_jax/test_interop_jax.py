@@ -611,7 +611,7 @@ def test_engines_agree(panda) -> None:
                           strict=False):  # fmt: skip
         close(ours, getattr(second, name), 1e-9)
     close(by_xla.center_of_mass(q), panda.center_of_mass(q), 1e-10)
-    with pytest.raises(ArgumentError, match="frame_pose by the backend 'jax'.*has no sweeps"):
+    with pytest.raises(ArgumentError, match=r"frame_pose by the backend 'jax'.*has no sweeps"):
         by_xla.frame_pose(q, "panda_link8")
     ahead = pj.wrap(panda, engine="xla").step(q, v, tau, 1e-3)
     close(ahead[1], panda.step(q, v, tau, 1e-3, passive=False, scheme="semi_implicit")[1], 1e-10)

@@ -86,9 +86,7 @@ def result_types(avals: Sequence[ShapedArray], shapes: Shapes) -> list[ShapedArr
         spec = sharding.PartitionSpec(*spread, *(None,) * len(shape))
         where = sharding.NamedSharding(meshes[0], spec)
         more = manual_axes(avals[0])
-        found.append(
-            ext.ShapedArray((*batch, *shape), avals[0].dtype, sharding=where, **more)
-        )
+        found.append(ext.ShapedArray((*batch, *shape), avals[0].dtype, sharding=where, **more))
     return found
 
 

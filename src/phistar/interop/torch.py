@@ -74,9 +74,7 @@ class TorchRobot(WrappedRobot["Tensor"]):
             )
         return tensor
 
-    def _promoted(
-        self, arrays: Mapping[str, Tensor], plain: Collection[str] = ()
-    ) -> list[Tensor]:
+    def _promoted(self, arrays: Mapping[str, Tensor], plain: Collection[str] = ()) -> list[Tensor]:
         dtypes = {x.dtype for x in arrays.values()}
         if len(dtypes) == 1 and not plain:
             return list(arrays.values())

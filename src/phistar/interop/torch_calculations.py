@@ -370,6 +370,7 @@ def _quantity_operator() -> CustomOpDef:
 
     operator = library.custom_op("phistar::quantity", run, mutates_args=(), schema=_SCHEMA)
     operator.register_fake(fake)
+
     def mapped(
         info: Mapped, dims: Sequence[Dims], tensors: Sequence[Tensor], *names: int | str
     ) -> tuple[Sequence[Tensor], Sequence[int]]:

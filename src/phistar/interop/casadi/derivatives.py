@@ -281,9 +281,7 @@ class Composer:
         ]
         size, nv = quantity.size, self.layout.model.nv
         totals = [
-            ca.MX(pattern.numel(), argument.numel())
-            for pattern in patterns
-            for argument in given
+            ca.MX(pattern.numel(), argument.numel()) for pattern in patterns for argument in given
         ]
         for row in range(size):
             unit = np.tile(np.eye(size)[:, row : row + 1], samples)

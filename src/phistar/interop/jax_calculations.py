@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -286,10 +286,6 @@ class XlaField(JaxField["XlaCalculation"]):
         return self.calculation(name, choices).run(*arrays)
 
 
-_PLACES = ("frame", "frames")
-"""Choices that are given in any case."""
-
-
 class XlaCalculation:
     """A quantity as XLA compiles it.
 
@@ -304,10 +300,14 @@ class XlaCalculation:
     def _kernel(self) -> RobotKernel:
         made = self.made
         usual = made.quantity.choices
-        choices = {k: x for k, x in made.choices.items() if k in _PLACES or x != usual[k]}
-        named = choices.pop("frames", None) or choices.pop("frame", None) or ()
+        named = made.choices.get("frames") or made.choices.get("frame") or ()
         frames = [named] if isinstance(named, str) else list(cast(Sequence[str], named))
-        return made.robot.compile(made.name, backend="jax", frames=frames, **choices)
+        others: dict[str, Any] = {
+            name: chosen
+            for name, chosen in made.choices.items()
+            if name not in ("frame", "frames") and chosen != usual[name]
+        }
+        return made.robot.compile(made.name, backend="jax", frames=frames, **others)
 
     def run(self, *arrays: JaxArray) -> Sequence[JaxArray]:
         """The results."""

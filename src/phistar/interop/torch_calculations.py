@@ -27,7 +27,7 @@ from phistar.interop.derivative_rules import Derived, no_derivative
 from phistar.interop.package_field import PackageField
 from phistar.interop.product_rules import PULLS, PUSHES
 from phistar.interop.quantities import Calculation
-from phistar.interop.torch_import import torch
+from phistar.interop.torch_import import inside_one_transform, torch
 from phistar.robot import Robot
 
 if TYPE_CHECKING:
@@ -388,12 +388,10 @@ def _register_derivatives(operator: CustomOpDef, eager: type[Function]) -> Libra
     derivatives of ``torch.func`` inside ``torch.compile`` an error.
     """
     package = torch()
-    from torch._functorch.utils import enable_single_level_autograd_function
-
     below = package._C._AutoDispatchBelowAutograd
     forward_mode = package.autograd.forward_ad
 
-    class TracedQuantity(eager):  # type: ignore[misc,valid-type]
+    class TracedQuantity(eager):  # type: ignore[misc]
         """The operator with the rules of quantities, which are operators in turn."""
 
         @staticmethod
@@ -421,7 +419,7 @@ def _register_derivatives(operator: CustomOpDef, eager: type[Function]) -> Libra
         tensors: list[Tensor], robot: int, name: str, choices: str
     ) -> Sequence[Tensor]:
         call = _NamedCall(_named(robot, name, choices), (robot, name, choices))
-        with enable_single_level_autograd_function():
+        with inside_one_transform():
             return list(apply(call, *tensors))
 
     library = package.library.Library("phistar", "IMPL")

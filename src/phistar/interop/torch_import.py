@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -32,3 +33,14 @@ def torch() -> ModuleType:
     package: ModuleType = found
     require_version("torch", package.__version__, OLDEST, "torch")
     return package
+
+
+def inside_one_transform() -> AbstractContextManager[None]:
+    """Inside, functions are those of the transform of ``torch.func`` that is being applied.
+
+    What kernels of operators are in, which the dispatcher calls for each transform in turn.
+    """
+    from torch._functorch.utils import enable_single_level_autograd_function
+
+    found: AbstractContextManager[None] = enable_single_level_autograd_function()
+    return found

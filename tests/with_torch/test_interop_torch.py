@@ -303,6 +303,16 @@ def test_functional_transforms(panda) -> None:
     close(each(q[0]), panda.gravity_force(q[0].numpy()), 1e-9)
 
 
+def test_the_older_map_is_refused(pendulum) -> None:
+    """``vectorize=True`` of ``torch.autograd``: the error names what does that."""
+    wrapped = pt.wrap(pendulum)
+    q, v, tau = _tensors(cases.state(pendulum))
+    with pytest.raises(ArgumentError, match=r"vectorize=True.*torch\.func\.vmap, jacrev"):
+        torch.autograd.functional.jacobian(
+            lambda q: wrapped.forward_dynamics(q, v, tau), q, vectorize=True
+        )
+
+
 # -- compiled graphs
 
 

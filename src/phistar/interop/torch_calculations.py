@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import warnings
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -101,9 +102,22 @@ class TorchCalculation:
     # -- values
 
     def run(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """The results, on the processor."""
+        """The results, on the processor.
+
+        Raises:
+            ArgumentError: The tensors are mapped in PyTorch's older way.
+        """
         package = self.field.torch
-        arrays = [x.numpy(force=True) for x in tensors]
+        try:
+            arrays = [x.numpy(force=True) for x in tensors]
+        except RuntimeError:
+            if any(package._C._functorch.is_legacy_batchedtensor(x) for x in tensors):
+                raise ArgumentError(
+                    f"{self.made.name} is mapped by is_grads_batched=True or vectorize=True of "
+                    "torch.autograd, which do not know functions of others: use torch.func.vmap, "
+                    "jacrev, jacfwd or hessian"
+                ) from None
+            raise
         batch = arrays[0].shape[:-1]
         found = self.made.run(*arrays)
         shapes = [(*batch, *shape) for shape in self.made.shapes]
@@ -423,7 +437,10 @@ def _register_derivatives(operator: CustomOpDef, eager: type[Function]) -> Libra
             return list(apply(call, *tensors))
 
     library = package.library.Library("phistar", "IMPL")
-    library.impl("quantity", differentiable, "Autograd", allow_override=True)
+    with warnings.catch_warnings():
+        # PyTorch says that a kernel is replaced, which is what is wanted.
+        warnings.filterwarnings("ignore", message="(?s).*previously registered kernel")
+        library.impl("quantity", differentiable, "Autograd", allow_override=True)
     made: Library = library
     return made
 

@@ -5,10 +5,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import phistar
 from benchmarks import mechanisms
 from phistar.arrays import Array
+from phistar.errors import ArgumentError, ShapeError, UnknownNameError
 from phistar.interop.quantities import QUANTITIES
 from phistar.model.random import random_model
 from tests.helpers import SHARED
@@ -155,3 +157,32 @@ def close(ours, theirs, bound: float) -> None:
     assert ours.shape == theirs.shape
     worst = np.abs(ours - theirs).max(initial=0.0)
     assert worst <= bound * max(np.abs(theirs).max(initial=0.0), 1e-2), worst
+
+
+def check_wrong_arguments(wrapped, q, v, tau) -> None:
+    """One clear error each, the same of all adapters; arrays of a Panda."""
+    with pytest.raises(ShapeError, match=r"v has shape \(2, 7\).*broadcast with \(3,\)"):
+        wrapped.forward_dynamics(*(np.stack([np.asarray(x)] * n) for x, n in ((q, 3), (v, 2))), tau)
+    with pytest.raises(ShapeError, match=r"dt has shape \(2, 1\).*broadcast with \(3,\)"):
+        wrapped.step(np.stack([np.asarray(q)] * 3), v, tau, np.ones(2))
+    for wrong in ("x", None, [[1, 2], [3]], np.array([None] * 7)):
+        with pytest.raises(ArgumentError, match="v is not an array of numbers"):
+            wrapped.forward_dynamics(q, wrong, tau)
+    masked = np.ma.masked_array(np.asarray(q), mask=np.arange(7) == 2)
+    with pytest.raises(ArgumentError, match="q is a masked array"):
+        wrapped.mass_matrix(masked)
+    frame = "panda_link8"
+    with pytest.raises(ArgumentError, match="reference must be one of 'local'"):
+        wrapped.jacobian(q, frame, reference="body")
+    with pytest.raises(ArgumentError, match="reference must be one of 'local'"):
+        wrapped.forward_dynamics(q, v, tau, reference="body")
+    with pytest.raises(UnknownNameError, match=r"no scheme 'heun'\. Known: euler"):
+        wrapped.step(q, v, tau, 0.01, scheme="heun")
+    with pytest.raises(ArgumentError, match="frame is 8, expected a name"):
+        wrapped.frame_pose(q, 8)
+    with pytest.raises(ArgumentError, match="fixed is 'no', expected True or False"):
+        wrapped.center_of_mass(q, fixed="no")
+    with pytest.raises(ArgumentError, match=r"forces is .*expected wrenches"):
+        wrapped.forward_dynamics(q, v, tau, forces=np.ones(6))
+    with pytest.raises(ShapeError, match=r"forces\['panda_link8'\] has shape \(5,\)"):
+        wrapped.forward_dynamics(q, v, tau, forces={frame: np.ones(5)})

@@ -123,7 +123,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     ),
     "interop": (
         "errors whole_files spatial model arguments scalar backends compile joint_physics loops "
-        "c_export kernels robot",
+        "c_export kernels sim robot",
         "numpy jax torch casadi",
     ),
     "envs": ("errors spatial model robot sim", "numpy gymnasium"),

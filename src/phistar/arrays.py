@@ -18,3 +18,19 @@ def as_vectors(x: Array) -> Array:
     ``reshape`` with -1 does not know how long that is where nothing is in the array.
     """
     return x.reshape(*x.shape[:-2], x.shape[-2] * x.shape[-1])
+
+
+def has_no_precision(x: object) -> bool:
+    """Whether a value is whole numbers, a number without axes, or a list of Python's numbers."""
+    if isinstance(x, bool | int | float):
+        return True
+    if isinstance(x, list | tuple):
+        return all(
+            has_no_precision(each)
+            if isinstance(each, list | tuple)
+            else type(each) in (bool, int, float)
+            for each in x
+        )
+    if isinstance(x, (np.ndarray, np.generic)):
+        return x.ndim == 0 or x.dtype.kind in "biu"
+    return False

@@ -24,7 +24,7 @@ from phistar.errors import (
     UnknownNameError,
 )
 from phistar.interop import casadi as pc
-from phistar.interop.casadi import c_library, casadi_package
+from phistar.interop.casadi import c_library
 from phistar.interop.casadi.derivatives import SymbolOps
 from phistar.model.joints.number_ops import ARRAY_OPS
 from tests.helpers import SHARED, needs_shared
@@ -224,6 +224,48 @@ def test_samples_side_by_side(quantity: str) -> None:
     assert found.hessian_entries() == 3 * single.hessian_entries()
 
 
+@pytest.mark.parametrize(("name", "samples"), [("quadruped", None), ("double_pendulum", 2)])
+@pytest.mark.parametrize("quantity", DYNAMICS)
+def test_jacobians_of_jacobians(name: str, samples: int | None, quantity: str) -> None:
+    """Second derivatives without weights, too: against differences of Jacobians, 1e-7."""
+    robot = phistar.load(name)
+    f = pc.function(robot, quantity, samples=samples)
+    x = [ca.MX.sym(f"x{k}", f.sparsity_in(k)) for k in range(3)]
+    first = ca.jacobian(f(*x), x[0])
+    slopes = [ca.jacobian(first, each) for each in x]
+    both = ca.Function("both", x, [first, *slopes])
+    given = state(robot, f)
+    rng = np.random.default_rng(3)
+    along = [rng.normal(size=each.shape) for each in given]
+    ends = [both.call([a + s * 1e-5 * b for a, b in zip(given, along, strict=True)])[0].full()
+            for s in (1.0, -1.0)]  # fmt: skip
+    products = zip(both.call(given)[1:], along, strict=True)
+    found = sum(slope.full() @ step.ravel(order="F") for slope, step in products)
+    expected = (ends[0] - ends[1]) / 2e-5
+    assert error(found.reshape(expected.shape, order="F"), expected) < 1e-7
+
+
+def test_weights_side_by_side() -> None:
+    """``reverse(3)`` is three products; CasADi asks for as many as it likes."""
+    robot = phistar.load("panda")
+    f = pc.function(robot, "forward_dynamics")
+    given, weights = state(robot, f), np.random.default_rng(1).normal(size=(7, 3))
+    together = f.reverse(3)(*given, 0, weights)
+    for k in range(3):
+        alone = f.reverse(1)(*given, 0, weights[:, k])
+        for a, b in zip(together, alone, strict=True):
+            np.testing.assert_array_equal(a.full()[:, k], b.full().ravel())
+
+
+def test_third_derivatives_are_refused() -> None:
+    """By name."""
+    f = pc.function(phistar.load("cartpole"), "forward_dynamics")
+    q = ca.MX.sym("q", 2)
+    hessian, _ = ca.hessian(ca.sum1(f(q, 0, 0)), q)
+    with pytest.raises(RuntimeError, match="cannot be calculated for forward_dynamics_second"):
+        ca.jacobian(hessian, q)
+
+
 def test_sparsity_is_that_of_the_tree() -> None:
     """Legs of a robot do not feel each other in τ; fingers on the ground never."""
     quadruped = phistar.load("quadruped")
@@ -338,15 +380,17 @@ def test_something_else_than_a_robot() -> None:
         pc.function(phistar.load("cartpole").model, "forward_dynamics")  # type: ignore[arg-type]
 
 
-def test_old_versions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before 3.6 Jacobians had another form."""
-    casadi_package.casadi.cache_clear()
-    try:
-        monkeypatch.setattr(ca, "__version__", "3.5.5")
+def test_old_or_missing_package_after_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looked at in every call, as of the other adapters; before 3.6 Jacobians had another form."""
+    robot = phistar.load("cartpole")
+    pc.function(robot, "forward_dynamics")
+    with monkeypatch.context() as patch:
+        patch.setattr(ca, "__version__", "3.5.5")
         with pytest.raises(PackageVersionError, match=r"version 3\.5\.5, .*needs 3\.6 or newer"):
-            pc.function(phistar.load("cartpole"), "forward_dynamics")
-    finally:
-        casadi_package.casadi.cache_clear()
+            pc.function(robot, "forward_dynamics")
+    monkeypatch.setitem(sys.modules, "casadi", None)
+    with pytest.raises(MissingExtraError, match=r"pip install \"phistar\[casadi\]\""):
+        pc.function(robot, "forward_dynamics")
 
 
 def test_missing_package() -> None:

@@ -75,6 +75,38 @@ def test_same_seed_same_numbers() -> None:
     assert not np.array_equal(starts[0], starts[1])
 
 
+def test_seeds_of_some() -> None:
+    """None in a list, or outside of a mask: that robot goes on with the numbers that it had."""
+    envs, other = (RobotVectorEnv(CART, 3, autoreset_mode="Disabled") for _ in range(2))
+    for each in (envs, other):
+        each.reset(seed=[1, 2, 3])
+    first, _ = envs.reset(seed=[7, None, 9])
+    np.testing.assert_array_equal(first[1], other.reset()[0][1])
+    alone = RobotEnv(CART).reset(seed=7)[0]
+    np.testing.assert_array_equal(first[0], alone)
+    mask = np.array([True, False, False])
+    masked, _ = envs.reset(seed=7, options={"reset_mask": mask})
+    np.testing.assert_array_equal(masked[0], alone)
+    np.testing.assert_array_equal(envs.reset()[0][1], other.reset()[0][1])
+    huge = RobotVectorEnv(CART, 2).reset(seed=2**70 + 5)[0]
+    np.testing.assert_array_equal(huge[0], RobotEnv(CART).reset(seed=2**70 + 5)[0])
+
+
+def test_what_gymnasium_says_of_the_last_step() -> None:
+    """``SameStep``: the same keys and observations as Gymnasium's own vector environment."""
+    mode = gymnasium.vector.AutoresetMode.SAME_STEP
+    ours = RobotVectorEnv(CART, 2, autoreset_mode=mode, horizon=2)
+    theirs = gymnasium.make_vec(CART, num_envs=2, vectorization_mode="sync",
+                                vector_kwargs={"autoreset_mode": mode}, horizon=2)  # fmt: skip
+    for envs in (ours, theirs):
+        envs.reset(seed=0)
+    for _ in range(2):
+        a, b = (envs.step(np.zeros((2, 1)))[4] for envs in (ours, theirs))
+    assert sorted(a) == sorted(b)
+    np.testing.assert_array_equal(a["final_obs"], np.stack(list(b["final_obs"])))
+    np.testing.assert_array_equal(a["_final_info"], b["_final_info"])
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_autoreset(mode: str) -> None:
     """What ends begins anew as each mode says; the others go on undisturbed."""
@@ -230,7 +262,9 @@ def test_upright_pole_is_paid_best() -> None:
         (lambda env: RobotEnv(CART, render_mode="rgb_array"), ArgumentError, "simulator.view"),
         (lambda env: RobotEnv(CART, horizon=3, max_episode_steps=4), ArgumentError, "same thing"),
         (lambda env: RobotVectorEnv(CART, 2).reset(seed=[1]), ArgumentError, "or 2 of them"),
-        (lambda env: RobotVectorEnv(CART, 2).reset(seed=[1, None]), ArgumentError, "seed is"),
+        (lambda env: RobotVectorEnv(CART, 2).reset(seed=[1, "2"]), ArgumentError, "seed is"),
+        (lambda env: env.step("left"), ArgumentError, "action is not an array of numbers"),
+        (lambda env: env.step(None), ArgumentError, "action is not an array of numbers"),
         (lambda env: RobotVectorEnv(CART, 2).reset(seed=[1, -1]), ArgumentError, "0 or more"),
         (lambda env: RobotVectorEnv(CART, 2).reset(seed=0.5), ArgumentError, "seed is 0.5"),
     ],

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A robot in JAX: values, both modes of derivatives, second ones, maps, scans, steps."""
 
+import copy
+import pickle
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -539,6 +542,17 @@ def test_wrong_arguments(panda) -> None:
         pj.wrap(panda, engine="cuda")
     with pytest.raises(ArgumentError, match=r"takes a phistar.Robot"):
         pj.wrap(panda.model)
+    cases.check_wrong_arguments(wrapped, q, v, tau)
+
+
+def test_a_wrapped_robot_travels(panda) -> None:
+    """Pickled and copied: made again from its robot, with its engine."""
+    q, v, tau = cases.state(panda)
+    for engine in pj.ENGINES:
+        wrapped = pj.wrap(panda, engine=engine)
+        for again in (pickle.loads(pickle.dumps(wrapped)), copy.deepcopy(wrapped)):
+            assert again.engine == engine
+            close(again.forward_dynamics(q, v, tau), panda.forward_dynamics(q, v, tau), 1e-9)
 
 
 def test_buffers_that_are_changed(panda) -> None:
@@ -591,6 +605,14 @@ def test_engines_agree(panda) -> None:
         assert wrapped.engine == engine
         close(jax.jit(wrapped.forward_dynamics)(q, v, tau), expected.vdot, 1e-9)
         close(jax.jit(jax.jacrev(wrapped.forward_dynamics))(q, v, tau), expected.vdot_q, 1e-9)
+    by_xla = pj.wrap(panda, engine="xla")
+    second = panda.inverse_dynamics_second(q, v, tau)
+    for ours, name in zip(by_xla.inverse_dynamics_second(q, v, tau), ("qq", "qv", "vv"),
+                          strict=False):  # fmt: skip
+        close(ours, getattr(second, name), 1e-9)
+    close(by_xla.center_of_mass(q), panda.center_of_mass(q), 1e-10)
+    with pytest.raises(ArgumentError, match=r"frame_pose by the backend 'jax'.*has no sweeps"):
+        by_xla.frame_pose(q, "panda_link8")
     ahead = pj.wrap(panda, engine="xla").step(q, v, tau, 1e-3)
     close(ahead[1], panda.step(q, v, tau, 1e-3, passive=False, scheme="semi_implicit")[1], 1e-10)
 

@@ -148,6 +148,20 @@ z = jax.pmap(w.inverse_dynamics)(*(a.reshape(4, 16, -1) for a in x))
 assert abs(np.asarray(z).reshape(64, -1) - r.inverse_dynamics(*x)).max() < 1e-10
 each = jax.shard_map(w.inverse_dynamics, mesh=mesh, in_specs=P("robots"), out_specs=P("robots"))
 assert abs(np.asarray(jax.jit(each)(*held)) - r.inverse_dynamics(*x)).max() < 1e-10
+
+# Derivatives inside, with JAX's own checks: sums over devices where an argument is the same on all.
+def cost(q, v, tau):
+    start = w.step(q, v, tau, 1e-3)
+    step = lambda s, _: (w.step(*s, tau, 1e-3), None)
+    return jax.lax.scan(step, start, None, length=3)[0][1].sum()
+shares = (P("robots"), P(), P("robots"))
+mapped = jax.shard_map(jax.grad(cost, (0, 1, 2)), mesh=mesh, in_specs=shares, out_specs=shares)
+given = held[0], x[1][0], held[2]
+for ours, alone in zip(jax.jit(mapped)(*given), jax.grad(cost, (0, 1, 2))(x[0], *given[1:])):
+    assert abs(np.asarray(ours) - alone).max() < 1e-9 * abs(alone).max()
+by_xla = pj.wrap(r, engine="xla").forward_dynamics
+found = jax.jit(jax.shard_map(by_xla, mesh=mesh, in_specs=shares, out_specs=P("robots")))(*given)
+assert abs(np.asarray(found) - r.forward_dynamics(x[0], x[1][0], x[2])).max() < 1e-9
 print("fine")
 """
     )
@@ -195,6 +209,14 @@ check(w.forward_dynamics, wide, r.forward_dynamics(*x).reshape(8, 8, -1), ("a", 
 # Numbers of one robot on several devices have to come together: right, if not free.
 odd = [put(a, two, "a", "b") for a in x]
 assert abs(np.asarray(jax.jit(w.forward_dynamics)(*odd)) - r.forward_dynamics(*x)).max() < 1e-10
+# Meshes whose shardings are parts of types, as jax.make_mesh makes them.
+explicit = jax.make_mesh((4,), ("robots",))
+typed = [put(a, explicit, "robots") for a in x]
+second = jax.jit(jax.vmap(jax.hessian(lambda v, q, tau: w.forward_dynamics(q, v, tau).sum())))
+found = second(typed[1], typed[0], typed[2])
+assert jax.typeof(found).sharding.spec == P("robots", None, None), jax.typeof(found)
+expected = r.forward_dynamics_second(*x).vv.sum(-3)
+assert abs(np.asarray(found) - expected).max() < 1e-9 * abs(expected).max()
 # Some axes by hand, others left to XLA.
 part = jax.shard_map(w.forward_dynamics, mesh=two, in_specs=(P("a"), P(), P("a")),
                      out_specs=P("a"), axis_names={"a"})

@@ -303,6 +303,16 @@ def test_functional_transforms(panda) -> None:
     close(each(q[0]), panda.gravity_force(q[0].numpy()), 1e-9)
 
 
+def test_the_older_map_is_refused(pendulum) -> None:
+    """``vectorize=True`` of ``torch.autograd``: the error names what does that."""
+    wrapped = pt.wrap(pendulum)
+    q, v, tau = _tensors(cases.state(pendulum))
+    with pytest.raises(ArgumentError, match=r"vectorize=True.*torch\.func\.vmap, jacrev"):
+        torch.autograd.functional.jacobian(
+            lambda q: wrapped.forward_dynamics(q, v, tau), q, vectorize=True
+        )
+
+
 # -- compiled graphs
 
 
@@ -324,6 +334,48 @@ def test_compiled_without_a_graph_break(pendulum) -> None:
         found.append((value.detach(), *torch.autograd.grad(value, tensors)))
     for ours, theirs in zip(*found, strict=True):
         close(ours, theirs, 1e-12)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_transforms_inside_compiled_graphs(pendulum) -> None:
+    """``torch.func`` in both modes, nested and with maps: as outside of ``torch.compile``."""
+    wrapped = pt.wrap(pendulum)
+    q, v, tau = _tensors(cases.state(pendulum))
+    f, many = torch.func, torch.stack([q, v])
+
+    def dynamics(q):
+        return wrapped.forward_dynamics(q, v, tau)
+
+    def energy(q):
+        return dynamics(q) @ v
+
+    cases_of = (
+        (f.jacfwd(dynamics), q),
+        (f.grad(energy), q),
+        (f.jacfwd(f.jacfwd(dynamics)), q),
+        (f.jacrev(f.jacrev(dynamics)), q),
+        (f.hessian(energy), q),
+        (torch.vmap(f.grad(energy)), many),
+        (f.grad(lambda q: torch.vmap(energy)(q).sum()), many),
+    )
+    for function, at in cases_of:
+        torch._dynamo.reset()
+        compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+        close(compiled(at), function(at), 1e-12)
+
+
+def test_the_operator_in_forward_mode(pendulum) -> None:
+    """Changes of its results, and not zero: as of the quantity."""
+    wrapped = pt.wrap(pendulum)
+    q, v, tau = _tensors(cases.state(pendulum))
+    number = wrapped.field.number
+
+    def operator(q):
+        return torch.ops.phistar.quantity([q, v, tau], number, "forward_dynamics", "")[0]
+
+    _, change = torch.func.jvp(operator, (q,), (v,))
+    at = pendulum.linearize(q.numpy(), v.numpy(), tau.numpy())
+    close(change, at.vdot_q @ v.numpy(), 1e-10)
 
 
 def test_the_operator_is_well_behaved(pendulum) -> None:
@@ -423,6 +475,34 @@ def test_single_precision_stays(panda) -> None:
     assert wrapped.step(*tensors, 0.01)[0].dtype == torch.float32
 
 
+def test_numbers_are_as_precise_as_the_tensors(panda) -> None:
+    """Numbers, lists and whole numbers have no precision: float64 beside float64, to all digits."""
+    wrapped = pt.wrap(panda)
+    arrays = cases.state(panda)
+    tensors = _tensors(arrays)
+    expected = panda.step(*arrays, 0.01, scheme="rk4", passive=False)
+    for dt in (0.01, torch.tensor(0.01, dtype=torch.float64)):
+        for ours, theirs in zip(wrapped.step(*tensors, dt, scheme="rk4"), expected, strict=True):
+            close(ours, theirs, 1e-14)
+    listed = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]
+    close(wrapped.forward_dynamics(*tensors[:2], listed),
+          panda.forward_dynamics(*arrays[:2], listed), 1e-13)  # fmt: skip
+    wrench = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+    close(wrapped.forward_dynamics(*tensors, forces={"panda_link8": wrench}),
+          panda.forward_dynamics(*arrays, forces={"panda_link8": wrench}), 1e-13)  # fmt: skip
+    narrow = [x.float() for x in tensors]
+    for other in (listed, torch.ones(7, dtype=torch.int64), np.ones(7, dtype=int)):
+        assert wrapped.step(narrow[0], other, narrow[2], 0.01)[1].dtype == torch.float32
+    assert wrapped.gravity_force(listed).dtype == torch.get_default_dtype()
+
+
+def test_views_of_negated_numbers(panda) -> None:
+    """PyTorch negates lazily; what is read are the numbers."""
+    q, v, tau = cases.state(panda)
+    found = pt.wrap(panda).inverse_dynamics(torch._neg_view(torch.from_numpy(q)), v, tau)
+    close(found, panda.inverse_dynamics(-q, v, tau), 1e-12)
+
+
 def test_wrong_arguments(panda) -> None:
     """One clear error each."""
     wrapped = pt.wrap(panda)
@@ -437,6 +517,9 @@ def test_wrong_arguments(panda) -> None:
         wrapped.forward_dynamics(q.to("meta"), v, tau)
     with pytest.raises(ArgumentError, match=r"takes a phistar.Robot"):
         pt.wrap("panda")
+    with pytest.raises(ArgumentError, match=r"sparse tensor; pass q.to_dense"):
+        wrapped.mass_matrix(q.to_sparse())
+    cases.check_wrong_arguments(wrapped, q, v, tau)
 
 
 def test_buffers_that_were_changed(panda) -> None:
@@ -458,7 +541,7 @@ def test_missing_or_old_package(panda, monkeypatch) -> None:
             pt.wrap(panda)
     with monkeypatch.context() as patch:
         patch.setattr(torch, "__version__", "1.13.1+cpu")
-        with pytest.raises(PackageVersionError, match=r"'torch' is version 1.13.1.*2.4 or new"):
+        with pytest.raises(PackageVersionError, match=r"'torch' is version 1.13.1.*2.8 or new"):
             pt.wrap(panda)
 
 

@@ -12,6 +12,7 @@ from phistar.arrays import Array
 from phistar.envs.random_numbers import uniform
 from phistar.envs.task import Moment, Task
 from phistar.errors import ArgumentError, NotFiniteError, ShapeError
+from phistar.model.configuration import as_numbers
 
 
 @dataclass(frozen=True)
@@ -65,10 +66,10 @@ class TaskBatch:
             raise ShapeError("observation", size, f"({batch}, n)", "the task's observe")
         self.observation_size = size[1]
 
-    def seed(self, keys: ArrayLike) -> None:
-        """New keys (batch,) of random numbers; counting begins anew."""
-        self.keys = np.broadcast_to(np.asarray(keys, dtype=np.uint64), (self.batch,)).copy()
-        self.counts[:] = 0
+    def seed(self, keys: ArrayLike, chosen: ArrayLike = True) -> None:
+        """New keys (batch,) of random numbers for chosen samples; counting begins anew."""
+        self.keys = np.where(chosen, np.asarray(keys, dtype=np.uint64), self.keys)
+        self.counts[np.broadcast_to(chosen, (self.batch,))] = 0
 
     def reset(self, mask: Array | None = None) -> None:
         """Begin anew: all, or the samples of a mask (batch,)."""
@@ -98,7 +99,7 @@ class TaskBatch:
             ShapeError: Another shape.
             NotFiniteError: One is not a number.
         """
-        given = np.asarray(actions, dtype=float)
+        given = as_numbers(actions, "action").astype(float)
         expected = (self.batch, len(self.actions.low))
         if given.shape != expected:
             raise ShapeError("action", given.shape, str(expected), f"{self.batch} environments")

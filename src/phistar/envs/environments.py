@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from phistar.envs.batch import TaskBatch
 from phistar.envs.task import Task
 from phistar.envs.tasks import task_of
 from phistar.errors import ArgumentError, MissingExtraError, ShapeError, require_version
+from phistar.model.configuration import as_numbers
 from phistar.sim.simulator import Simulator
 
 OLDEST = (1, 1)
@@ -29,6 +30,11 @@ from gymnasium.vector import AutoresetMode  # noqa: E402 - not in older versions
 from gymnasium.vector.utils import batch_space  # noqa: E402
 
 _MOST_SEEDS = 2**63
+
+
+def _key(seed: int | np.integer[Any]) -> np.uint64:
+    """A seed of any size as a key of random numbers."""
+    return np.uint64(int(seed) % 2**64)
 
 
 def _spaces(batch: TaskBatch) -> tuple[Box, Box]:
@@ -95,7 +101,7 @@ class RobotEnv(gymnasium.Env):  # type: ignore[misc]
         """Begin anew; the same seed begins the same sequence of starts."""
         super().reset(seed=seed)
         if seed is not None or not self._seeded:
-            self._batch.seed(self.np_random.integers(_MOST_SEEDS) if seed is None else seed)
+            self._batch.seed(self.np_random.integers(_MOST_SEEDS) if seed is None else _key(seed))
             self._seeded = True
         self._batch.reset()
         self._begun, self._over = True, False
@@ -107,7 +113,7 @@ class RobotEnv(gymnasium.Env):  # type: ignore[misc]
             raise ArgumentError("step before reset: call env.reset() first")
         if self._over:
             raise ArgumentError("step after the end of an episode: call env.reset() first")
-        given = np.asarray(action, dtype=float)
+        given = as_numbers(action, "action")
         if given.shape != self.action_space.shape:
             raise ShapeError("action", given.shape, str(self.action_space.shape), "one environment")
         found = self._batch.step(self._batch.checked(given[None]))
@@ -179,30 +185,36 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         """Begin anew: all, or those of ``options["reset_mask"]`` (num_envs,)."""
         first = seed if isinstance(seed, int | np.integer) else None
         super().reset(seed=first)
-        if seed is not None or not self._seeded:
-            self._batch.seed(self._keys(seed))
-            self._seeded = True
         mask = None if options is None else options.get("reset_mask")
         if mask is not None:
             mask = np.asarray(mask)
             if mask.shape != (self.num_envs,) or mask.dtype != bool:
                 expected = f"({self.num_envs},) booleans"
                 raise ShapeError("reset_mask", mask.shape, expected, f"dtype {mask.dtype}")
+        if not self._seeded:
+            self._batch.seed(self.np_random.integers(_MOST_SEEDS, size=self.num_envs))
+            self._seeded = True
+        if seed is not None:
+            keys, seeded = self._keys(seed)
+            self._batch.seed(keys, seeded if mask is None else seeded & mask)
         self._batch.reset(mask)
         self._over[slice(None) if mask is None else mask] = False
         self._begun = True
         return self._batch.observed(), {}
 
-    def _keys(self, seed: int | list[int | None] | None) -> Array:
-        if seed is None:
-            return np.asarray(self.np_random.integers(_MOST_SEEDS, size=self.num_envs))
+    def _keys(self, seed: int | Sequence[int | None]) -> tuple[Array, Array]:
+        """Keys (num_envs,), and which of them are given: None in a list leaves a robot its own."""
         if isinstance(seed, int | np.integer):
-            return np.arange(self.num_envs, dtype=np.uint64) + np.uint64(seed)
-        keys = np.asarray(seed)
-        if keys.shape != (self.num_envs,) or keys.dtype.kind not in "iu" or (keys < 0).any():
+            return _key(seed) + np.arange(self.num_envs, dtype=np.uint64), np.array(True)
+        given = list(seed) if isinstance(seed, Sequence | np.ndarray) else []
+        whole = all(
+            each is None or (isinstance(each, int | np.integer) and each >= 0) for each in given
+        )
+        if len(given) != self.num_envs or not whole:
             expected = f"a whole number, 0 or more, or {self.num_envs} of them"
             raise ArgumentError(f"seed is {seed!r}, expected {expected}")
-        return keys.astype(np.uint64)
+        keys = [_key(0 if each is None else each) for each in given]
+        return np.array(keys), np.array([each is not None for each in given])
 
     def step(self, actions: ArrayLike) -> tuple[Array, Array, Array, Array, dict[str, object]]:
         """One step of all: observations, rewards, terminations, truncations, infos."""
@@ -228,7 +240,10 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
             ended, cut = ended & ~begins, cut & ~begins
         self._over = ended | cut
         if self._mode is AutoresetMode.SAME_STEP and self._over.any():
-            info |= {"final_obs": seen, "_final_obs": self._over.copy()}
+            over = self._over.copy()
+            last = {name: x for name, x in info.items() if name in ("diverged", "_diverged")}
+            info |= {"final_obs": seen, "_final_obs": over}
+            info |= {"final_info": last, "_final_info": over.copy()}
             self._batch.reset(self._over)
             seen = self._batch.observed()
             self._over = np.zeros(self.num_envs, dtype=bool)

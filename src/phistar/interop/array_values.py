@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Protocol, Self, TypeVar
 
+from phistar.errors import ArgumentError
+
 
 class Numbers(Protocol):
     """Numbers of some package: an array, traced or not, or a symbol."""
@@ -70,9 +72,14 @@ Choices = Mapping[str, Choice]
 
 
 def chosen_word(choices: Choices, name: str) -> str:
-    """A choice that is one name."""
+    """A choice that is one name.
+
+    Raises:
+        ArgumentError: It is something else.
+    """
     found = choices[name]
-    assert isinstance(found, str)
+    if not isinstance(found, str):
+        raise ArgumentError(f"{name} is {found!r}, expected one name")
     return found
 
 

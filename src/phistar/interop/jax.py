@@ -7,10 +7,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
-from phistar.backends.jax.package import as_jax_array, jax
+from phistar.backends.jax.package import as_jax_array, is_jax_array, jax
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.interop.jax_calculations import REALS, FfiField, XlaField
 from phistar.interop.wrapped import WrappedRobot, require_robot
@@ -41,6 +41,13 @@ class JaxRobot(WrappedRobot["JaxArray"]):
             super().__init__(robot, FfiField(robot, callback=engine == "callback"))
         self.engine = engine
 
+    def __reduce__(self) -> tuple[Callable[[Robot, str], JaxRobot], tuple[Robot, str]]:
+        """Made again from its robot, in another process too."""
+        return wrap, (self.robot, self.engine)
+
+    def _is_own(self, value: object) -> bool:
+        return is_jax_array(value)
+
     def _array(self, value: object, name: str) -> JaxArray:
         array = as_jax_array(value, name)
         if str(array.dtype) not in REALS and self.engine != "xla":
@@ -50,7 +57,9 @@ class JaxRobot(WrappedRobot["JaxArray"]):
             )
         return array
 
-    def _promoted(self, arrays: Mapping[str, JaxArray]) -> list[JaxArray]:
+    def _promoted(
+        self, arrays: Mapping[str, JaxArray], plain: Collection[str] = ()
+    ) -> list[JaxArray]:
         # Numbers without axes, a length of time for example, have no precision of their own.
         wide = [x for x in arrays.values() if x.ndim] or list(arrays.values())
         dtype = jax().numpy.result_type(*wide)

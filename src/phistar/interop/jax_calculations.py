@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
 from phistar.arrays import Array
-from phistar.backends.jax.package import jax
+from phistar.backends.jax.package import jax, varying_alike
 from phistar.interop import derivative_rules as rules
 from phistar.interop.array_values import Choice, added
 from phistar.interop.jax_primitives import (
@@ -268,7 +268,7 @@ class JaxCalculation:
             ]
 
         found: Sequence[JaxArray] = package.pure_callback(run, shapes, *arrays)
-        return found
+        return varying_alike([*arrays, *found])[len(arrays) :]
 
 
 class XlaField(JaxField["XlaCalculation"]):
@@ -299,13 +299,22 @@ class XlaCalculation:
     @cached_property
     def _kernel(self) -> RobotKernel:
         made = self.made
-        return made.robot.compile(made.name, backend="jax")
+        usual = made.quantity.choices
+        named = made.choices.get("frames") or made.choices.get("frame") or ()
+        frames = [named] if isinstance(named, str) else list(cast(Sequence[str], named))
+        others: dict[str, Any] = {
+            name: chosen
+            for name, chosen in made.choices.items()
+            if name not in ("frame", "frames") and chosen != usual[name]
+        }
+        return made.robot.compile(made.name, backend="jax", frames=frames, **others)
 
     def run(self, *arrays: JaxArray) -> Sequence[JaxArray]:
         """The results."""
         first, *rest = arrays
-        given = dict(zip(self.made.arguments[1:], rest, strict=True))
-        found = self._kernel.function(first, **given)
+        read = self._kernel.inputs
+        pairs = zip(self.made.arguments[1:], rest, strict=True)
+        found = self._kernel.function(first, **{name: x for name, x in pairs if name in read})
         if not isinstance(found, Mapping):
             return [found]
         return [found[each] for each in self.made.outputs]

@@ -11,11 +11,11 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from phistar.backends.jax.package import jax, jax_extension
+from phistar.backends.jax.package import jax, jax_extension, manual_axes, varying_alike
 from phistar.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -68,12 +68,34 @@ def batch_of(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     return tuple(np.broadcast_shapes(*(shape[:-1] for shape in shapes)))
 
 
+def result_types(avals: Sequence[ShapedArray], shapes: Shapes) -> list[ShapedArray]:
+    """Types of results of these shapes for each sample: on the devices that have the batch."""
+    ext = jax_extension()
+    batch = batch_of([each.shape for each in avals])
+    meshes = [each.sharding.mesh for each in avals if not each.sharding.mesh.empty]
+    if not meshes:
+        return [ext.ShapedArray((*batch, *shape), avals[0].dtype) for shape in shapes]
+    spread: list[Any] = [None] * len(batch)
+    for each in avals:
+        for i, axes in enumerate(each.sharding.spec[: len(batch)]):
+            if each.shape[i] == batch[i]:
+                spread[i] = spread[i] or axes
+    sharding = ext.sharding
+    found = []
+    for shape in shapes:
+        spec = sharding.PartitionSpec(*spread, *(None,) * len(shape))
+        where = sharding.NamedSharding(meshes[0], spec)
+        more = manual_axes(avals[0])
+        found.append(ext.ShapedArray((*batch, *shape), avals[0].dtype, sharding=where, **more))
+    return found
+
+
 def fill_batches(arrays: Sequence[JaxArray]) -> list[JaxArray]:
     """Arrays whose batches broadcast, as ones of one rank, each whole or of ones alone."""
     jnp = jax().numpy
     batch = tuple(np.broadcast_shapes(*(x.shape[:-1] for x in arrays)))
     found = []
-    for x in arrays:
+    for x in varying_alike(arrays):
         own = (1,) * (len(batch) - x.ndim + 1) + x.shape[:-1]
         if own not in (batch, (1,) * len(batch)):
             x, own = jnp.broadcast_to(x, (*batch, x.shape[-1])), batch
@@ -116,9 +138,7 @@ PRIMITIVES = _Primitives()
 
 
 def _quantity_shapes(*avals: ShapedArray, calc: Weakly[JaxCalculation]) -> list[ShapedArray]:
-    batch = batch_of([each.shape for each in avals])
-    shaped = jax_extension().ShapedArray
-    return [shaped((*batch, *shape), avals[0].dtype) for shape in calc().shapes]
+    return result_types(avals, calc().shapes)
 
 
 def _quantity_jvp(
@@ -207,9 +227,7 @@ def _kernel_shapes(
     *avals: ShapedArray, handle: Weakly[KernelHandle], shapes: Shapes
 ) -> list[ShapedArray]:
     del handle
-    batch = batch_of([each.shape for each in avals])
-    shaped = jax_extension().ShapedArray
-    return [shaped((*batch, *shape), avals[0].dtype) for shape in shapes]
+    return result_types(avals, shapes)
 
 
 def _lower_kernel(

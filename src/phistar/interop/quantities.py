@@ -45,7 +45,9 @@ from phistar.interop.loop_quantities import (
 from phistar.interop.masked_runs import run_masked
 from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import Model
+from phistar.model.numpy_kinematics import check_reference
 from phistar.robot import Robot
+from phistar.sim.schemes import SCHEMES
 from phistar.thresholds import POLICY
 
 if TYPE_CHECKING:
@@ -295,7 +297,17 @@ def calculation(robot: Robot, name: str, **choices: Choice) -> Calculation:
     for each, value in {**row.choices, **choices}.items():
         if value is None:
             raise ArgumentError(f"{plain} needs {each}=, a name of robot.frame_names")
+        usual = row.choices[each]
+        if isinstance(usual, bool) != isinstance(value, bool) or not isinstance(
+            value, bool | str | list | tuple
+        ):
+            kind = "True or False" if isinstance(usual, bool) else "a name, or names"
+            raise ArgumentError(f"{each} is {value!r}, expected {kind}")
         chosen[each] = value
+    if "reference" in chosen:
+        check_reference(chosen_word(chosen, "reference"))
+    if "scheme" in chosen and chosen["scheme"] not in SCHEMES:
+        raise UnknownNameError("scheme", chosen["scheme"], SCHEMES)
     if "frame" in chosen:
         robot.model.frame(chosen_word(chosen, "frame"))
     if "frames" in chosen:

@@ -11,8 +11,11 @@ from __future__ import annotations
 
 import itertools
 import threading
+import warnings
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
@@ -25,11 +28,11 @@ from phistar.interop.derivative_rules import Derived, no_derivative
 from phistar.interop.package_field import PackageField
 from phistar.interop.product_rules import PULLS, PUSHES
 from phistar.interop.quantities import Calculation
-from phistar.interop.torch_import import torch
+from phistar.interop.torch_import import inside_one_transform, torch
 from phistar.robot import Robot
 
 if TYPE_CHECKING:
-    from phistar.interop.torch_import import CustomOpDef, Function, Tensor
+    from phistar.interop.torch_import import CustomOpDef, Function, Library, Tensor
 
 _numbers = itertools.count(1)
 _by_number: weakref.WeakValueDictionary[int, TorchField] = weakref.WeakValueDictionary()
@@ -91,12 +94,30 @@ class TorchCalculation:
         self.field = field
         self.made = made
 
+    @property
+    def calc(self) -> TorchCalculation:
+        """Itself."""
+        return self
+
     # -- values
 
     def run(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """The results, on the processor."""
+        """The results, on the processor.
+
+        Raises:
+            ArgumentError: The tensors are mapped in PyTorch's older way.
+        """
         package = self.field.torch
-        arrays = [x.detach().numpy() for x in tensors]
+        try:
+            arrays = [x.numpy(force=True) for x in tensors]
+        except RuntimeError:
+            if any(package._C._functorch.is_legacy_batchedtensor(x) for x in tensors):
+                raise ArgumentError(
+                    f"{self.made.name} is mapped by is_grads_batched=True or vectorize=True of "
+                    "torch.autograd, which do not know functions of others: use torch.func.vmap, "
+                    "jacrev, jacfwd or hessian"
+                ) from None
+            raise
         batch = arrays[0].shape[:-1]
         found = self.made.run(*arrays)
         shapes = [(*batch, *shape) for shape in self.made.shapes]
@@ -192,11 +213,18 @@ def _owned(x: Array, shape: tuple[int, ...]) -> Array:
     return x if x.flags.writeable and x.flags.c_contiguous else np.array(x)
 
 
+class Differentiated(Protocol):
+    """Something with the rules of a quantity."""
+
+    @property
+    def calc(self) -> TorchCalculation:
+        """The quantity."""
+
+
 class Saved(Protocol):
     """What PyTorch keeps between a function's value and its derivatives."""
 
     calc: TorchCalculation
-    names: tuple[int, str, str]
     saved_tensors: Sequence[Tensor]
     needs_input_grad: Sequence[bool]
 
@@ -264,6 +292,24 @@ def _named(number: int, name: str, words: str) -> TorchCalculation:
     return field.calculation(name, _decoded(words))
 
 
+@dataclass(frozen=True)
+class _NamedCall:
+    """A quantity with what the operator is called with: robot, name, choices."""
+
+    calc: TorchCalculation
+    names: tuple[int, str, str]
+
+
+@contextmanager
+def _operators() -> Iterator[None]:
+    """Inside, quantities are operators."""
+    before, _traced.on = _traced.on, True
+    try:
+        yield
+    finally:
+        _traced.on = before
+
+
 def _function_class() -> type[Function]:
     """The ``torch.autograd.Function`` of all quantities."""
     package = torch()
@@ -279,9 +325,9 @@ def _function_class() -> type[Function]:
 
         @staticmethod
         def setup_context(
-            ctx: Saved, inputs: tuple[TorchCalculation, *tuple[Tensor, ...]], output: object
+            ctx: Saved, inputs: tuple[Differentiated, *tuple[Tensor, ...]], output: object
         ) -> None:
-            ctx.calc = inputs[0]
+            ctx.calc = inputs[0].calc
             ctx.save_for_backward(*inputs[1:])
             ctx.save_for_forward(*inputs[1:])
 
@@ -339,28 +385,6 @@ def _quantity_operator() -> CustomOpDef:
     operator = library.custom_op("phistar::quantity", run, mutates_args=(), schema=_SCHEMA)
     operator.register_fake(fake)
 
-    def setup(ctx: Saved, inputs: tuple[list[Tensor], int, str, str], output: object) -> None:
-        tensors, *_ = inputs
-        ctx.names = inputs[1:]
-        ctx.save_for_backward(*tensors)
-
-    def backward(
-        ctx: Saved, gradients: Sequence[Tensor | None]
-    ) -> tuple[list[Tensor], None, None, None]:
-        calc, tensors = _named(*ctx.names), ctx.saved_tensors
-        before, _traced.on = _traced.on, True
-        try:
-            like = calc.shaped(tensors)
-            given = [
-                x.new_zeros(x.shape) if g is None else g
-                for g, x in zip(gradients, like, strict=True)
-            ]
-            return calc.pull(tensors, given), None, None, None
-        finally:
-            _traced.on = before
-
-    operator.register_autograd(backward, setup_context=setup)
-
     def mapped(
         info: Mapped, dims: Sequence[Dims], tensors: Sequence[Tensor], *names: int | str
     ) -> tuple[Sequence[Tensor], Sequence[int]]:
@@ -369,6 +393,56 @@ def _quantity_operator() -> CustomOpDef:
 
     operator.register_vmap(mapped)
     return operator
+
+
+def _register_derivatives(operator: CustomOpDef, eager: type[Function]) -> Library:
+    """Give the operator the rules of the function, in both modes; the registration has to be kept.
+
+    ``register_autograd`` knows backward alone: forward mode would be zero without a word, and
+    derivatives of ``torch.func`` inside ``torch.compile`` an error.
+    """
+    package = torch()
+    below = package._C._AutoDispatchBelowAutograd
+    forward_mode = package.autograd.forward_ad
+
+    class TracedQuantity(eager):  # type: ignore[misc]
+        """The operator with the rules of quantities, which are operators in turn."""
+
+        @staticmethod
+        def forward(call: _NamedCall, *tensors: Tensor) -> tuple[Tensor, ...]:
+            # Transforms outside of this one may differentiate what is computed here.
+            with package.enable_grad(), forward_mode._set_fwd_grad_enabled(True), below():
+                return tuple(operator(list(tensors), *call.names))
+
+        @staticmethod
+        def backward(ctx: Saved, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+            with _operators():
+                found: tuple[Tensor | None, ...] = eager.backward(ctx, *gradients)
+                return found
+
+        @staticmethod
+        def jvp(ctx: Saved, _: None, *changes: Tensor | None) -> tuple[Tensor, ...]:
+            with _operators():
+                found: tuple[Tensor, ...] = eager.jvp(ctx, _, *changes)
+                return found
+
+    # The dispatcher has split nested transforms before it comes here.
+    apply = super(package.autograd.Function, TracedQuantity).apply
+
+    def differentiable(
+        tensors: list[Tensor], robot: int, name: str, choices: str
+    ) -> Sequence[Tensor]:
+        call = _NamedCall(_named(robot, name, choices), (robot, name, choices))
+        with inside_one_transform():
+            return list(apply(call, *tensors))
+
+    library = package.library.Library("phistar", "IMPL")
+    with warnings.catch_warnings():
+        # PyTorch says that a kernel is replaced, which is what is wanted.
+        warnings.filterwarnings("ignore", message="(?s).*previously registered kernel")
+        library.impl("quantity", differentiable, "Autograd", allow_override=True)
+    made: Library = library
+    return made
 
 
 class _Registered:
@@ -382,7 +456,9 @@ class _Registered:
     @cached_property
     def operator(self) -> CustomOpDef:
         """The operator of all quantities."""
-        return _quantity_operator()
+        made = _quantity_operator()
+        self.derivatives = _register_derivatives(made, self.function)
+        return made
 
 
 _registered = _Registered()

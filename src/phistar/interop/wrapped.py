@@ -10,18 +10,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import namedtuple
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeAlias, cast
 
 from numpy.typing import ArrayLike
 
+from phistar.arrays import has_no_precision
 from phistar.errors import ArgumentError, ShapeError, UnknownNameError, kind_of
 from phistar.interop import derivative_rules as rules
 from phistar.interop.array_values import Choice, V, Values
 from phistar.interop.package_field import Calculated, PackageField
 from phistar.interop.quantities import QUANTITIES, Quantity
 from phistar.joint_physics.passive_forces import force_parts
+from phistar.model.configuration import Space, as_numbers, read_coordinates
 from phistar.model.joint_physics import Passive
+from phistar.model.numpy_kinematics import check_reference
 from phistar.robot import Robot
 
 Given: TypeAlias = V | ArrayLike
@@ -80,12 +83,16 @@ class WrappedRobot(ABC, Generic[V]):
         return f"<{self.robot!r:.{len(repr(self.robot)) - 1}} in {self.package}>".replace("<<", "<")
 
     @abstractmethod
+    def _is_own(self, value: object) -> bool:
+        """Whether a value is an array of the package already."""
+
+    @abstractmethod
     def _array(self, value: object, name: str) -> V:
         """A user's value as an array of the package, in its own precision."""
 
     @abstractmethod
-    def _promoted(self, arrays: Mapping[str, V]) -> list[V]:
-        """Arrays in one precision."""
+    def _promoted(self, arrays: Mapping[str, V], plain: Collection[str] = ()) -> list[V]:
+        """Arrays in one precision, which those that are named as plain do not have."""
 
     # -- what is not a row
 
@@ -146,7 +153,7 @@ class WrappedRobot(ABC, Generic[V]):
         tau = tau if pushed is None else tau + pushed
         parts = force_parts(self.robot.model, passive) if passive is not False else ()
         parts = tuple(each for each in parts if each in ("springs", "damping"))
-        h = self._time(dt, q)
+        h = self._time(dt, q=q, v=v, tau=tau)
         if scheme not in COMPOSED_SCHEMES or self.field.on_loops:
             ends = self.field.call("step", q, v, tau, h, scheme=scheme, parts=parts)
             return ends[0], ends[1]
@@ -188,34 +195,86 @@ class WrappedRobot(ABC, Generic[V]):
 
     def _read(self, **given: object) -> list[V]:
         """Arrays whose shapes are checked, in one precision."""
-        arrays = {}
+        arrays: dict[str, V] = {}
+        plain: list[str] = []
         for name, value in given.items():
             if isinstance(value, Mapping):
                 raise ArgumentError(
                     f"{name} is a dict by joint name; {self.package} takes arrays: "
                     "robot.configuration(q) and robot.tangent(v) make such"
                 )
-            array = self._array(value, name)
-            size = self.nq if name in ("q", "q0", "q1") else self.nv
+            space: Space = "q" if name in ("q", "q0", "q1") else "v"
+            array, is_plain = self._taken(name, value, space)
+            if is_plain:
+                plain.append(name)
+            size = self.nq if space == "q" else self.nv
             if array.ndim == 0 or array.shape[-1] != size:
-                owner = f"robot '{self.robot.name}'"
-                raise ShapeError(name, tuple(array.shape), f"(..., {size})", owner)
+                raise ShapeError(name, tuple(array.shape), f"(..., {size})", self._owner)
             arrays[name] = array
-        return self._promoted(arrays)
+        self._require_one_batch(arrays)
+        return self._promoted(arrays, plain)
 
-    def _time(self, dt: object, like: V) -> V:
-        """A length of time as an array (..., 1), in the precision of another one."""
-        array = self._array(dt, "dt")
-        _, array = self._promoted({"q": like, "dt": array})
-        return array[..., None]
+    def _taken(self, name: str, value: object, space: Space | None = None) -> tuple[V, bool]:
+        """A value as an array of the package, and whether it has no precision of its own."""
+        plain = self._is_plain(value)
+        if not plain and not self._is_own(value):
+            given = cast(ArrayLike, value)
+            if space is None:
+                value = as_numbers(given, name)
+            else:
+                value = read_coordinates(self.robot.model, given, space, name)
+        return self._array(value, name), plain
+
+    def _is_plain(self, value: object) -> bool:
+        """Whether a value is numbers that have no precision of their own."""
+        return not self._is_own(value) and has_no_precision(value)
+
+    @property
+    def _owner(self) -> str:
+        return f"robot '{self.robot.name}'"
+
+    def _require_one_batch(self, arrays: Mapping[str, V]) -> None:
+        """Raise unless leading axes broadcast; names the first array that does not fit."""
+        common: list[int] = []
+        for name, array in arrays.items():
+            axes = array.shape[:-1]
+            for i in range(len(axes)):
+                size = axes[-1 - i]
+                if i == len(common):
+                    common.append(size)
+                elif common[i] == 1:
+                    common[i] = size
+                elif size not in (1, common[i]):
+                    expected = f"leading axes that broadcast with {tuple(common[::-1])}"
+                    raise ShapeError(name, tuple(array.shape), expected, self._owner)
+
+    def _time(self, dt: object, **state: V) -> V:
+        """A length of time as an array (..., 1), in the precision of a state."""
+        array, plain = self._taken("dt", dt)
+        like = next(iter(state.values()))
+        _, array = self._promoted({"state": like, "dt": array}, ["dt"] if plain else [])
+        array = array[..., None]
+        self._require_one_batch({**state, "dt": array})
+        return array
 
     def _pushed(self, q: V, forces: Mapping[str, Given[V]] | None, reference: str) -> V | None:
         """J* f of wrenches on frames."""
+        check_reference(reference)
+        if forces is None:
+            return None
+        if not isinstance(forces, Mapping):
+            raise ArgumentError(
+                f"forces is {kind_of(forces)}, expected wrenches (..., 6) by name of a frame: "
+                "{'tip': f}"
+            )
         total = None
-        for frame, wrench in (forces or {}).items():
-            _, f = self._promoted({"q": q, "f": self._array(wrench, f"forces['{frame}']")})
+        for frame, wrench in forces.items():
+            name = f"forces['{frame}']"
+            array, plain = self._taken(name, wrench)
+            _, f = self._promoted({"q": q, name: array}, [name] if plain else [])
             if f.shape[-1:] != (6,):
-                raise ShapeError(f"forces['{frame}']", tuple(f.shape), "(..., 6)", "a wrench")
+                raise ShapeError(name, tuple(f.shape), "(..., 6)", "a wrench")
+            self._require_one_batch({"q": q, name: f})
             (J,) = self.field.call("jacobian", q, frame=frame, reference=reference)
             term = (J * f[..., None]).sum(-2)
             total = term if total is None else total + term

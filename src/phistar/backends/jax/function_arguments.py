@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from phistar.arrays import Array
-from phistar.backends.jax.package import as_jax_array
+from phistar.backends.jax.package import as_jax_array, varying_alike
 from phistar.errors import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
@@ -43,4 +43,4 @@ def read_arrays(
             expected = f"(..., {', '.join(map(str, sample))})"
             raise ShapeError(name, array.shape, expected, owner)
         found[name] = array
-    return found
+    return dict(zip(found, varying_alike(list(found.values())), strict=True))

@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import cache
 from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from phistar.arrays import Array
+from phistar.arrays import Array, has_no_precision
 from phistar.errors import ArgumentError, MissingExtraError, require_version
+from phistar.model.configuration import as_numbers
 
 if TYPE_CHECKING:
     from jax import Array as AnyJaxArray
@@ -58,14 +60,21 @@ def jax_extension() -> SimpleNamespace:
         MissingExtraError: JAX is not installed.
     """
     jax()
-    from jax import ffi
+    from jax import ffi, sharding
     from jax.core import ShapedArray
     from jax.extend import core
     from jax.interpreters import ad, batching, mlir
     from jaxlib.mlir.dialects import sdy
 
     return SimpleNamespace(
-        core=core, ad=ad, batching=batching, mlir=mlir, sdy=sdy, ffi=ffi, ShapedArray=ShapedArray
+        core=core,
+        ad=ad,
+        batching=batching,
+        mlir=mlir,
+        sdy=sdy,
+        ffi=ffi,
+        sharding=sharding,
+        ShapedArray=ShapedArray,
     )
 
 
@@ -95,9 +104,10 @@ def as_jax_array(x: JaxArray, argument: str) -> Array:
     Raises:
         ArgumentError: JAX would make another one of it without a word, or programs do not know it.
     """
-    array = x if is_jax_array(x) else np.asarray(x)
+    plain = not is_jax_array(x) and has_no_precision(x)
+    array = x if is_jax_array(x) else as_numbers(x, argument)
     kind = str(array.dtype)
-    if array.dtype.kind in "biu" or (array.dtype.kind == "f" and _has_no_precision(x)):
+    if array.dtype.kind in "biu" or (array.dtype.kind == "f" and plain):
         kind = "float64" if has_double_precision() else "float32"
         array = array.astype(kind)
     if kind not in PRECISIONS:
@@ -118,13 +128,21 @@ def as_jax_array(x: JaxArray, argument: str) -> Array:
     return found
 
 
-def _has_no_precision(x: JaxArray) -> bool:
-    """Whether a value is a number of Python or NumPy without axes, or a list of Python's."""
-    if isinstance(x, list | tuple):
-        return all(
-            _has_no_precision(each)
-            if isinstance(each, list | tuple)
-            else type(each) in (bool, int, float)
-            for each in x
-        )
-    return not is_jax_array(x) and np.ndim(x) == 0
+def manual_axes(aval: ShapedArray) -> dict[str, Any]:
+    """What a type says about axes of devices inside ``jax.shard_map``, by JAX's name for it."""
+    kind = getattr(aval, "manual_axis_type", None)
+    return {} if kind is None else {"manual_axis_type": kind}
+
+
+def varying_alike(arrays: Sequence[JaxArray]) -> Sequence[JaxArray]:
+    """Arrays that differ between the same devices of ``jax.shard_map``, as primitives want them."""
+    package = jax()
+    kinds = [manual_axes(package.typeof(x)) for x in arrays]
+    axes: list[frozenset[str]] = [
+        each["manual_axis_type"].varying if each else frozenset() for each in kinds
+    ]
+    every = frozenset[str]().union(*axes)
+    return [
+        x if each == every else package.lax.pcast(x, tuple(every - each), to="varying")
+        for x, each in zip(arrays, axes, strict=True)
+    ]

@@ -18,7 +18,7 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.backends.jax.links import DepthArrays, DepthLinks, DepthTables
-from phistar.backends.jax.package import jax
+from phistar.backends.jax.package import jax, varying_alike
 from phistar.errors import ArgumentError
 from phistar.model.components import GROUND
 from phistar.sweeps.inlining import defining_stream
@@ -288,6 +288,9 @@ class _Scan:
         collected = np.concatenate([levels.children[:1], levels.children[:-1]])
         rows = (state.links.rows().as_tree(), given, levels.parents, collected)
         start = {s: state.zeros(self.nodes[s].type, levels.width) for s in self.kept}
+        leaves = jax().tree.leaves(rows)
+        zeros = varying_alike([*leaves, *start.values()])[len(leaves) :]
+        start = dict(zip(start, zeros, strict=True))
         _, found = lax.scan(self._step, start, rows, reverse=not self.outward)
         for stream, value in found.items():
             state.values[stream] = state.links.by_link(value)

@@ -65,7 +65,7 @@ class CallbackFunction:
         made = [
             callback(PythonFunction(f"{name}_{kind}", inputs, outputs, self._run(call), jacobian))
             for kind, inputs, outputs, call, jacobian in (
-                ("first", given, first, self._first, None),
+                ("first", given, first, self._first, composer.first_jacobian),
                 ("products", weighted, gradients, self._products, composer.products_jacobian),
                 ("second", weighted, second, self._second, None),
             )

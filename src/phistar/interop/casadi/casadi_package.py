@@ -28,7 +28,6 @@ OLDEST = (3, 6)
 """Since then Jacobians have an output for each pair of output and input."""
 
 
-@cache
 def casadi() -> ModuleType:
     """The package.
 
@@ -156,7 +155,26 @@ def _callback_class() -> type[Callback]:
             options: object,
         ) -> Function:
             assert self.given.reverse is not None
-            return self.given.reverse(name, list(inputs), list(outputs))
+            if count == 1:
+                return self.given.reverse(name, list(inputs), list(outputs))
+            return self._reverse_of_several(count, name, list(inputs), list(outputs))
+
+        def _reverse_of_several(
+            self, count: int, name: str, inputs: list[str], outputs: list[str]
+        ) -> Function:
+            """Weights side by side, one product after the other."""
+            ca = casadi()
+            one = self.reverse(1)
+            fixed = one.n_in() - len(self.given.outputs)
+            given = [ca.MX.sym(inputs[k], one.sparsity_in(k)) for k in range(fixed)]
+            weights = [
+                ca.MX.sym(inputs[fixed + k], ca.repmat(x.sparsity, 1, count))
+                for k, x in enumerate(self.given.outputs)
+            ]
+            parts = [ca.horzsplit(w, w.size2() // count) for w in weights]
+            found = [one.call([*given, *(x[k] for x in parts)]) for k in range(count)]
+            results = [ca.horzcat(*columns) for columns in zip(*found, strict=True)]
+            return ca.Function(name, [*given, *weights], results, inputs, outputs)
 
     return RobotFunction
 

@@ -270,6 +270,37 @@ class Composer:
                 rows[key][other] = along
         return rows
 
+    def first_jacobian(self, name: str, inputs: list[str], outputs: list[str]) -> Function:
+        """Of ``Functions.first``, with respect to numbers: a Hessian for each entry of a result."""
+        ca, quantity, samples = casadi(), self.layout.quantity, self.layout.samples
+        given = self._symbols(*quantity.inputs)
+        patterns = [self.layout.blocks(x) for x in quantity.first_patterns.values()]
+        none = [
+            ca.MX.sym(f"out_{key}", ca.Sparsity(*pattern.shape))
+            for key, pattern in zip(quantity.inputs, patterns, strict=True)
+        ]
+        size, nv = quantity.size, self.layout.model.nv
+        totals = [
+            ca.MX(pattern.numel(), argument.numel()) for pattern in patterns for argument in given
+        ]
+        for row in range(size):
+            unit = np.tile(np.eye(size)[:, row : row + 1], samples)
+            found = ca.Function.call(self._functions().second, [*given, ca.MX(ca.DM(unit))])
+            second = dict(zip(quantity.second_patterns, found, strict=True))
+            # Where the row of each sample's block is among the entries of all blocks.
+            lines = np.arange(samples)[:, None] * size + row
+            columns = np.arange(samples * nv).reshape(samples, nv)
+            entries = (lines + columns * (size * samples)).ravel().tolist()
+            for k, key in enumerate(quantity.inputs):
+                place = ca.Sparsity.triplet(
+                    patterns[k].numel(), nv * samples, entries, columns.ravel().tolist()
+                )
+                for m, other in enumerate(quantity.inputs):
+                    if (key, other) in second:
+                        block = self._along_numbers(other, second[key, other], given[0])
+                        totals[k * len(given) + m] += ca.DM(place, 1.0) @ block
+        return ca.Function(name, [*given, *none], totals, inputs, outputs)
+
     def products_jacobian(self, name: str, inputs: list[str], outputs: list[str]) -> Function:
         """Of ``Functions.products``: gradients along tangent steps, with respect to numbers."""
         ca, quantity = casadi(), self.layout.quantity

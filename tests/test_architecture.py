@@ -320,7 +320,7 @@ TRACE = re.compile(
 )
 
 
-OBJECTS = {"robot", "sim", "series", "cost", "scipy", "torch"}
+OBJECTS = {"robot", "sim", "series", "cost", "scipy", "torch", "jax"}
 """Names of modules, but in texts objects that users hold, ``robot.simulate``, or other packages."""
 
 

@@ -72,12 +72,16 @@ def test_methods_agree(chain: phistar.Robot, state: tuple[np.ndarray, ...]) -> N
         "inverse_dynamics_vjp",
         "forward_dynamics_jvp",
         "forward_dynamics_vjp",
+        "momentum",
+        "kinetic_energy",
+        "potential_energy",
+        "center_of_mass",
     ],
 )
 def test_compiled_programs_agree(
     chain: phistar.Robot, state: tuple[np.ndarray, ...], name: str
 ) -> None:
-    """Products, solves, velocities and linearized products; relative 1e-9."""
+    """Products, solves, velocities, energies and linearized products; relative 1e-9."""
     program = chain.compile(name, schedule="parallel")
     names = [each for each in program.inputs if each != "f_ext"]
     given = {each: state[1] * (1 + number) for number, each in enumerate(names)}

@@ -144,6 +144,12 @@ class Distance(_BetweenFrames):
 
     length: float | None = None
 
+    def anywhere(self, model: Model) -> tuple[Loop, bool]:
+        """See ``Constraint``; rows do not depend on the length that is kept."""
+        if self.length is None:
+            return replace(self, length=1.0).on(model), True
+        return self.on(model), False
+
     def on(self, model: Model, q: Array | None = None) -> Loop:
         """See ``Constraint``."""
         point = Point(self.frame, self.other, (0.0, 0.0, 0.0) if self.at is None else self.at)
@@ -341,6 +347,11 @@ def _world(model: Model, q: Array, frame: str) -> Array:
     if frame == WORLD and frame not in model.frames:
         return np.eye(4)
     return frame_pose(model, q, frame)
+
+
+def holds_its_place(constraint: Constraint, model: Model) -> bool:
+    """Whether it holds a frame wherever that is, by rows that do not depend on the place."""
+    return isinstance(constraint, Point | Weld | Hinge) and constraint.anywhere(model)[1]
 
 
 def require_constraints(given: Sequence[Constraint]) -> None:

@@ -236,10 +236,14 @@ def mass_matrix_times(model: Model, q: Coordinates, vdot: Coordinates) -> Array:
     return _run(model, "mass_matrix_times", check_shapes(model, q=q, vdot=vdot))
 
 
-def mass_matrix_solve(model: Model, q: Coordinates, tau: Coordinates) -> Array:
+def mass_matrix_solve(
+    model: Model, q: Coordinates, tau: Coordinates, method: str = "sequential"
+) -> Array:
     """𝓜⁻¹ tau (..., nv) in O(n) from the factors, over nodes where mimic joints are reduced."""
     refuse_singular(model)
     arrays = check_shapes(model, q=q, tau=tau)
+    if method == "parallel":
+        return _run_parallel(model, "mass_matrix_solve", arrays, None, "vdot", None)
     if not joint_map(model).one_to_one:
         require_finite("tau", arrays["tau"])
         return _solve_on_nodes(model, *arrays.values())

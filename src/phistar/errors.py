@@ -319,6 +319,13 @@ class SampleError(ArgumentError):
         self.sample = first_index(bad)
         super().__init__(text)
 
+    def renumber(self, bad: Array) -> None:
+        """Say which samples of a batch are concerned where only some of its samples were seen."""
+        seen, self.bad, self.sample = self.sample, bad, first_index(bad)
+        if seen and self.args:
+            text = self.args[0].replace(f" sample {list(seen)}", f" sample {list(self.sample)}", 1)
+            self.args = (text, *self.args[1:])
+
 
 class NotFiniteError(SampleError):
     """An input or a result is infinite or NaN."""

@@ -36,6 +36,7 @@ from phistar.backends.policy import (
 )
 from phistar.compile import (
     KEPT_ZEROS,
+    REQUESTS,
     RESULT_OUTPUT,
     SCHEDULES,
     BuildTarget,
@@ -61,6 +62,7 @@ from phistar.compile import (
     spell_inverses_for_robot,
 )
 from phistar.compile import kernel as catalogue_kernel
+from phistar.compile.on_loops import ON_LOOPS
 from phistar.errors import ArgumentError, UnknownNameError
 from phistar.model.configuration import Coordinates, batch_shape, configuration, tangent
 from phistar.model.frame_motions import frame_motions
@@ -74,6 +76,11 @@ from phistar.scalar.robot.link_numbers import describe_snapping
 from phistar.sweeps.costs import CostReport, OperationCount, count_operations
 from phistar.sweeps.ir import Node, Type
 from phistar.sweeps.matrix_requests import LoweredBundle
+
+_ROUNDS_CURE = (
+    "robot.forward_dynamics(..., method='parallel') takes the tree's sweeps in rounds and keeps "
+    "the loops, robot.tree.compile(...) is the same robot without them."
+)
 
 ProgramSpec = str | Expr | Mapping[str, Expr]
 
@@ -123,7 +130,7 @@ class RobotKernel:
         self.frames = (frames,) if isinstance(frames, str) else tuple(frames)
         for name in self.frames:
             model.frame(name)
-        self._kernel = _kernel(wanted, model, self.frames, self.backend)
+        self._kernel = _kernel(wanted, model, self.frames, self.backend, schedule)
         if schedule == "parallel":
             self._kernel = _in_rounds(self._kernel, model)
         self._choices = self._chosen(choices or {})
@@ -547,8 +554,9 @@ def _backend_name(backend: str | None, schedule: str) -> str:
 def _in_rounds(kernel: Kernel, model: Model) -> Kernel:
     """The same quantity with a parallel schedule."""
     request = kernel.request
-    require_tree(model, "schedule='parallel'")
     if not isinstance(request, Vectors):
+        if request.name in ON_LOOPS.values():
+            require_tree(model, "schedule='parallel'", _ROUNDS_CURE)
         what = "traced for a robot" if isinstance(request, Traced) else "a matrix"
         raise ArgumentError(
             f"{request.name} is {what}: schedule='parallel' is for programs whose results are "
@@ -563,13 +571,16 @@ def _inputs_of(request: MatrixOf, model: Model) -> set[str]:
     return set(program.input_axes)
 
 
-def _kernel(wanted: ProgramSpec, model: Model, frames: Sequence[str], backend: str) -> Kernel:
+def _kernel(
+    wanted: ProgramSpec, model: Model, frames: Sequence[str], backend: str, schedule: str
+) -> Kernel:
     """What is compiled; of a name what the robot's method of that name runs, too."""
     if isinstance(wanted, str):
         on_nodes = embedded_request(wanted, model)
         if on_nodes != wanted:
             return compile_request(request(on_nodes))
-        if backend == "jax" and len(PROGRAMS.get(wanted, ())) == 1:
+        in_rounds = schedule == "parallel" and isinstance(REQUESTS.get(wanted), Traced)
+        if len(PROGRAMS.get(wanted, ())) == 1 and (backend == "jax" or in_rounds):
             # Sweeps, also where machine code is traced for scalars under the same name.
             return catalogue_kernel(wanted, model)
         return compile_request(request(cheapest_equivalent(wanted, backend), model.turning_rotors))

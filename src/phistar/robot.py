@@ -9,7 +9,7 @@ from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal, Self, cast, overload
+from typing import Any, ClassVar, Literal, Self, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -19,7 +19,7 @@ from phistar.algebra.ir import Expr
 from phistar.arguments import check_shapes, number_rows
 from phistar.arrays import Array
 from phistar.compile import entry_pattern
-from phistar.constraints import Constraint, Prescribed, require_constraints
+from phistar.constraints import Constraint, Prescribed, holds_its_place, require_constraints
 from phistar.derivatives.derivatives_mixin import Differentiates
 from phistar.diagonal.diagonal_mixin import Diagonalized
 from phistar.drawing.drawing_mixin import Drawn
@@ -45,7 +45,10 @@ from phistar.kernels import RobotKernel
 from phistar.kinematics import Kinematics
 from phistar.loaders import LoadReport, Source, bundled, load_model
 from phistar.loaders.urdf.urdf_writer import export_urdf
+from phistar.loops.loop_kernel import LoopKernel
+from phistar.loops.loop_operators import LoopOperators
 from phistar.loops.loops_mixin import ClosesLoops, Constrained
+from phistar.loops.routes import LOOP_METHODS
 from phistar.model.bad_samples import RAISE, nan_where_bad
 from phistar.model.builder import MimicMode
 from phistar.model.components import Loop
@@ -59,7 +62,6 @@ from phistar.model.model import Model
 from phistar.model.model_cache import entries, front_key, try_other_frames
 from phistar.model.singular import singular_problems
 from phistar.model.wrenches import check_wrenches
-from phistar.operators import Operators
 from phistar.packed import PackedMatrix
 from phistar.result_buffers import ResultBuffers
 from phistar.sim.simulation_mixin import Simulates
@@ -98,6 +100,9 @@ class Robot(
     ``(..., nv)``, or a dict from joint names to values, and returns arrays with the same leading
     axes. Spatial vectors are [angular; linear], quaternions xyzw, units SI and radians.
     """
+
+    _kernel_class: ClassVar[type[RobotKernel]] = RobotKernel
+    """Of what ``compile`` gives."""
 
     def __new__(cls, model: Model | None = None, load_report: LoadReport | None = None) -> Robot:
         """A robot; one with active loops closes them."""
@@ -211,16 +216,23 @@ class Robot(
 
     def _for_simulation(
         self, constraints: Sequence[Constraint], q: Coordinates
-    ) -> tuple[Robot, dict[str, Prescribed]]:
-        """The robot with constraints that hold frames where they are at q, and what is driven."""
+    ) -> tuple[Robot, dict[str, Prescribed | None]]:
+        """The robot with constraints that hold frames where they are at q, and what is driven; None
+        is what each sample of a batch holds where it is at its start."""
         require_constraints(constraints)
-        made = [x.anywhere(self.model)[0] if isinstance(x, Prescribed) else x for x in constraints]
-        start = self.configuration(q) if any(isinstance(x, Constraint) for x in made) else None
-        one = start is not None and start.ndim == 1
-        robot = self.with_loops(*made, q=start if one else None)
+        held = any(not isinstance(x, Prescribed) for x in constraints)
+        start = self.configuration(q) if held else self.neutral()
+        made: list[Constraint | Loop] = []
+        told: list[tuple[bool, Prescribed | None]] = []
+        for each in constraints:
+            if isinstance(each, Prescribed):
+                told.append((True, each))
+            else:
+                told.append((start.ndim > 1 and holds_its_place(each, self.model), None))
+            made.append(each.anywhere(self.model)[0] if told[-1][0] else each)
+        robot = self.with_loops(*made, q=start if start.ndim == 1 else None)
         names = [loop.name for loop in robot.loops[len(self.loops) :]]
-        pairs = zip(names, constraints, strict=True)
-        return robot, {name: x for name, x in pairs if isinstance(x, Prescribed)}
+        return robot, {name: x for name, (moves, x) in zip(names, told, strict=True) if moves}
 
     @cached_property
     def _constrained(self) -> dict[tuple[Constraint, ...], tuple[Robot, tuple[str, ...]]]:
@@ -337,7 +349,9 @@ class Robot(
             forces, reference: As in ``inverse_dynamics``.
             method: ``"articulated"``, the cheapest, ``"1"`` to ``"4"``, the algorithms of
                 Rodriguez and Kreutz-Delgado 1992, or ``"parallel"``: in O(log N) rounds over all
-                links, by NumPy; for long chains and few samples. All give the same result.
+                links, by NumPy; for long chains and few samples. All give the same result. Names of
+                ways with loops (``"auto"``, ``"kkt"``, ...) are ``"articulated"`` where there are
+                none.
             passive: Whether joints also push by themselves: True, or some of ``"springs"``,
                 ``"damping"``, ``"friction"``; see ``passive_force``. By default they do not.
             out: Where to put the result; an array of its shape and dtype.
@@ -355,6 +369,8 @@ class Robot(
                 q, v, tau, forces=forces, reference=reference, method=method, out=out,
                 on_error=on_error,
             )  # fmt: skip
+        if method in LOOP_METHODS and method != "parallel":
+            method = "articulated"
         if method != "articulated":
             entry = None
         elif forces is None and reference == "world_aligned":
@@ -620,14 +636,15 @@ class Robot(
             return nan_where_bad(self.model, on_error, call, {"q": q})
         return call(q=q)
 
-    def operators(self, q: Coordinates, v: Coordinates | None = None) -> Operators:
+    def operators(self, q: Coordinates, v: Coordinates | None = None) -> LoopOperators:
         """𝓜, C, Jacobians, φ, ψ and your own operators at a state: applied in O(n), never formed.
 
         ``op = robot.operators(q, v)``; ``op.M @ x``, ``op.M.solve(f)``, ``op.J("hand") @ v``,
         ``op.J(["left", "right"]).T @ f``, ``op.C @ v`` (needs ``v``), ``op.H @ op.phi`` (composed),
-        ``op.operator(expr, frames=...)``; ``.dense()`` gives the matrix.
+        ``op.operator(expr, frames=...)``; ``.dense()`` gives the matrix. ``op.L`` are the rows of
+        the active loops, ``op.Delta`` = L𝓜⁻¹L*; all others are those of the tree.
         """
-        return Operators(self.model, q, v)
+        return LoopOperators(self.model, q, v)
 
     def function(self, expr: Expr, *, frames: Sequence[str] = ()) -> Function:
         """Your own operator expression, compiled for this robot.
@@ -687,7 +704,9 @@ class Robot(
             SingularHingeError: It divides by the inertia of a joint that moves none.
             ArgumentError: It needs a coordinate for every joint and mimic joints are reduced.
         """
-        return RobotKernel(self.model, wanted, backend, frames, snap, shape, choices, schedule)
+        return self._kernel_class(
+            self.model, wanted, backend, frames, snap, shape, choices, schedule
+        )
 
     rnea = inverse_dynamics
     aba = forward_dynamics
@@ -704,6 +723,8 @@ class LoopedRobot(ClosesLoops, Robot):
     ``robot.tree`` is the same robot without them. Quantities of single configurations and of the
     coordinates (poses, mass matrix, inverse dynamics, energies) are those of the tree.
     """
+
+    _kernel_class = LoopKernel
 
 
 def load(

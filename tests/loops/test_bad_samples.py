@@ -17,8 +17,11 @@ from phistar.errors import (
     NotFiniteError,
     SampleError,
     SingularConfigurationWarning,
+    UnderactuatedError,
 )
+from phistar.model import ModelBuilder
 from phistar.robot import Robot
+from phistar.spatial import pose
 from tests.loops.mechanisms import error, windows
 
 BAD = 2
@@ -206,3 +209,98 @@ def test_an_open_sample_beside_a_singular_one(
     for name in ("", "vdot"):
         if name in expected:
             assert error(found[name][others], expected[name][others]) < 1e-9
+
+
+def slider_crank() -> tuple[Robot, Array]:
+    """A crank of 1 m and a rod of 2 m in the plane, and two configurations: one where the crank
+    leads, and the dead centre, where rod and crank are in line and the slider feels nothing."""
+    builder = ModelBuilder("slider crank", gravity=(0.0, -9.81, 0.0))
+    builder.link("ground")
+    for link, length in (("crank", 1.0), ("rod", 2.0), ("slider", 0.0)):
+        builder.link(link, 1.0, (length / 2, 0, 0), (0.1, 0.1, 0.1))
+    builder.joint("turn", "continuous", "ground", "crank", axis=(0, 0, 1))
+    builder.joint("knee", "continuous", "crank", "rod", xyz=(1, 0, 0), axis=(0, 0, 1))
+    builder.joint("slide", "prismatic", "ground", "slider", xyz=(3, 0, 0), axis=(1, 0, 0))
+    tip = pose(translation=(2.0, 0, 0))
+    builder.loop("pin", "spherical", "rod", "slider", predecessor_pose=tip)
+    robot = Robot(builder.build())
+    turned = robot.assemble(robot.configuration({"turn": 0.5}), fixed=["turn"])
+    return robot, np.stack([turned, robot.neutral()])
+
+
+def test_a_dead_centre_cannot_be_driven() -> None:
+    """The slider holds the weight of the crank (by virtual work, 1e-12), not at the dead centre:
+    that sample is named with its motion, or keeps what is missing; the other has the same bits."""
+    robot, q = slider_crank()
+    rest = np.zeros((2, 3))
+    alone = robot.constrained_inverse_dynamics(q[0], rest[0], rest[0], actuated=["slide"])
+    X = robot.minimal(q[0]).X[:, 0]
+    weight = X @ robot.tree.inverse_dynamics(q[0], rest[0], rest[0])
+    assert alone.effort[0] == pytest.approx(weight / X[2], rel=1e-12)
+    with pytest.raises(UnderactuatedError, match=r"sample \[1\].*cannot drive .*turn") as caught:
+        robot.constrained_inverse_dynamics(q, rest, rest, actuated=["slide"])
+    assert caught.value.bad.tolist() == [False, True]
+    assert caught.value.motion["turn"] / caught.value.motion["knee"] == pytest.approx(-2 / 3)
+    found = robot.constrained_inverse_dynamics(
+        q, rest, rest, actuated=["slide"], allow_residual=True
+    )
+    assert np.array_equal(found.effort[0], alone.effort)
+    assert found.effort[1] == 0.0
+    assert abs(found.residual[1, 0]) > 1.0
+    assert np.abs(found.internal[:, 0, 0]).tolist() == [0.0, 1.0]
+
+
+def test_a_slider_is_not_driven_at_its_dead_centre() -> None:
+    """Hybrid dynamics: there the slider has no acceleration but that of the loop, its drive no
+    force; the other sample keeps its bits."""
+    robot, q = slider_crank()
+    rest, wanted = np.zeros((2, 3)), np.array([[0.0, 0, 1.0], [0.0, 0, 0.0]])
+    alone = robot.hybrid_dynamics(q[0], rest[0], rest[0], wanted[0], ["slide"])
+    vdot, tau = robot.hybrid_dynamics(q, rest, rest, wanted, ["slide"])
+    assert np.array_equal(vdot[0], alone[0])
+    assert np.array_equal(tau[0], alone[1])
+    free = robot.forward_dynamics(q[1], rest[1], rest[1])
+    assert error(vdot[1], free) < 1e-12
+    assert np.abs(tau[1]).max() < 1e-9
+    wanted[1, 2] = 1.0
+    with pytest.raises(LoopVelocityError, match=r"sample \[1\].*slide") as caught:
+        robot.hybrid_dynamics(q, rest, rest, wanted, ["slide"])
+    assert caught.value.bad.tolist() == [False, True]
+    kept, _ = robot.hybrid_dynamics(q, rest, rest, wanted, ["slide"], on_error="nan")
+    assert np.array_equal(kept[0], alone[0])
+    assert np.isnan(kept[1]).all()
+
+
+def test_errors_beside_a_singular_sample_are_those_of_the_batch() -> None:
+    """What is found out where samples are worked out by themselves has the numbers of all."""
+    robot, state = batch()
+    turns = robot.tangent({name: 1.0 if name[0] == "f" else -1.0 for name in robot.joint_names})
+    q, v, tau = spoil(state, "singular", turns)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SingularConfigurationWarning)
+        vdot = robot.forward_dynamics(q, v, tau)
+        with pytest.raises(UnderactuatedError, match=r"sample \[0\]") as caught:
+            robot.constrained_inverse_dynamics(q, v, vdot, actuated=[])
+    assert caught.value.bad.tolist() == [True] * 5
+
+
+def test_all_that_begins_at_a_singular_configuration_says_so() -> None:
+    """Each call names itself and the motion, at the user's line; links in one system have the same
+    accelerations there, 1e-10."""
+    robot, (_, _, tau) = batch()
+    turns = robot.tangent({name: 1.0 if name[0] == "f" else -1.0 for name in robot.joint_names})
+    q, rest, push = np.pi / 2 * turns, np.zeros(robot.nv), tau[0]
+    calls: dict[str, Callable[[], Any]] = {
+        "forward_dynamics": lambda: robot.forward_dynamics(q, rest, push),
+        "step": lambda: robot.step(q, rest, push, 1e-3),
+        "simulate": lambda: robot.simulate(q, rest, dt=1e-3, steps=1, on_error="nan"),
+        "minimal": lambda: robot.minimal(q),
+        "system": lambda: robot.system(q, rest, push).solve().vdot,
+    }
+    for name, call in calls.items():
+        with pytest.warns(SingularConfigurationWarning, match=f"^{name} .*the motion ") as said:
+            found = call()
+        assert all(each.filename == __file__ for each in said), name
+        if name == "forward_dynamics":
+            vdot = found
+    assert error(found, vdot) < 1e-10

@@ -3,16 +3,14 @@
 
 import pickle
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import phistar
-from phistar.arrays import Array
 from phistar.compile import traced_executable
-from phistar.constraints import Gear, Hinge, Point, Prescribed, Weld
+from phistar.constraints import Distance, Gear, Hinge, Point, Prescribed, Weld
 from phistar.errors import (
     ArgumentError,
     LoopError,
@@ -26,6 +24,7 @@ from phistar.errors import (
     UnderactuatedError,
     UnknownNameError,
 )
+from phistar.loops.routes import LOOP_METHODS
 from phistar.model import Model, ModelBuilder
 from phistar.model.components import Coupling
 from phistar.model.model_cache import entries
@@ -86,8 +85,14 @@ def test_a_robot_without_loops_is_its_own_tree() -> None:
     assert robot.loop_jacobian(q).shape == (0, 2)
     assert np.array_equal(robot.assemble(q), q)
     assert robot.mobility(q).degrees_of_freedom == 2
-    found = robot.constrained_dynamics(q, np.ones(2), np.ones(2))
-    assert error(found.vdot, robot.forward_dynamics(q, np.ones(2), np.ones(2))) < 1e-12
+    state = q, np.ones(2), np.ones(2)
+    expected = robot.forward_dynamics(*state)
+    for method in LOOP_METHODS:
+        found = robot.constrained_dynamics(*state, method=method)
+        assert error(found.vdot, expected) < 1e-12
+        assert error(robot.forward_dynamics(*state, method=method), expected) < 1e-12
+    with pytest.raises(UnknownNameError, match="'jion'"):
+        robot.constrained_dynamics(*state, method="jion")
 
 
 def test_loops_that_are_switched_off_change_nothing() -> None:
@@ -112,8 +117,9 @@ def test_open_loops_are_refused_by_name_and_gap() -> None:
         robot.simulate(q + 0.1, v, dt=1e-3, steps=1)
     with pytest.raises(LoopOpenError):
         robot.step(q + 0.1, v, tau, 1e-3)
-    with pytest.raises(LoopOpenError):
-        robot.mobility(q + 0.1)
+    for about in (robot.mobility, robot.minimal):
+        with pytest.raises(LoopOpenError, match="assemble"):
+            about(q + 0.1)
     with pytest.raises(LoopVelocityError, match="accelerations"):
         robot.constrained_inverse_dynamics(q, v, np.ones(robot.nv))
 
@@ -201,6 +207,9 @@ def test_single_precision_stays_single() -> None:
         assert found.dtype == np.float32
         assert error(found, exact) < 1e-3
     assert robot.project(*single[:2])[0].dtype == np.float32
+    small = robot.linearize(*single).reduced()
+    assert {x.dtype.name for x in (small.A, small.B, small.X, small.Xdot)} == {"float32"}
+    assert error(small.A, robot.linearize(q, v, tau).reduced().A) < 1e-3
 
 
 def test_results_go_where_they_are_wanted() -> None:
@@ -340,6 +349,16 @@ def test_compiled_quantities_are_those_on_the_loops() -> None:
     assert error(changes["change_tau"][3:], at.multipliers_tau) < 1e-9
     with pytest.raises(LoopError, match="compile"):
         robot.compile("discretization")
+    q, v, tau = four_bar_state()
+    for name, more in (("forward_dynamics", {}), ("step", {"dt": 1e-3}), ("linearize", {})):
+        k = robot.compile(name)
+        with pytest.raises(LoopOpenError, match=LOOP):
+            k(q + 0.1, v=v, tau=tau, **more)
+        if name != "step":  # which projects velocities
+            with pytest.raises(LoopVelocityError, match=LOOP):
+                k(q, v=v + 1.0, tau=tau, **more)
+        with pytest.raises(NotFiniteError, match=r"tau\[0\] is nan"):
+            k(q, v=v, tau=tau * np.nan, **more)
 
 
 def test_operators_of_the_loops() -> None:
@@ -355,6 +374,10 @@ def test_operators_of_the_loops() -> None:
     assert error(op.Delta.dense(), delta) < 1e-10
     assert "Delta" in repr(op)
     assert error(op.M @ v, robot.mass_matrix(q) @ v) < 1e-12
+    free = robot.tree.operators(q)
+    assert (free.L @ v).shape == (0,)
+    assert np.array_equal(free.L.T @ np.zeros(0), np.zeros(3))
+    assert free.Delta.dense().shape == (0, 0)
 
 
 FEET = ("FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT")
@@ -417,12 +440,19 @@ def test_a_weld_holds_a_link_and_a_gear_couples_joints() -> None:
     welded = arm.with_loops(Weld(hand), q=q)
     assert welded.mobility(q).degrees_of_freedom == arm.nv - 6
     first, second = arm.joint_names[:2]
+    first_link, tau = arm.joints[first].child, np.ones(arm.nv)
     geared = arm.with_loops(Gear(second, first, ratio=-2.0))
     closed = geared.assemble(q)
     at = {name: closed[arm.joints[name].q_slice][0] for name in (first, second)}
     assert at[second] == pytest.approx(-2.0 * at[first], abs=1e-10)
     vdot = geared.forward_dynamics(closed, np.zeros(arm.nv), np.ones(arm.nv))
     assert vdot[1] == pytest.approx(-2.0 * vdot[0], rel=1e-9)
+    far, both = Distance(hand, first_link), np.stack([q, arm.home])
+    for state, found in zip(
+        both, arm.forward_dynamics(both, 0 * both, tau, constraints=[far]), strict=True
+    ):
+        kept = arm.with_loops(far, q=state)
+        assert error(found, kept.forward_dynamics(state, 0 * state, tau)) < 1e-9
     hinged = arm.with_loops(Hinge(hand, axis=(0, 0, 2)), q=q)
     assert hinged.mobility(q).degrees_of_freedom == arm.nv - 5
 
@@ -452,11 +482,6 @@ def test_a_motion_without_inertia_is_an_error() -> None:
         looped.forward_dynamics(np.zeros(2), np.zeros(2), np.zeros(2))
 
 
-REFUSED: dict[str, Callable[[Robot, Array], object]] = {
-    "parallel": lambda r, x: r.forward_dynamics(r.assemble(x), x, x, method="parallel"),
-}
-
-
 @pytest.mark.parametrize("name", ["four_bar", "delta"])
 def test_parameters_on_the_loops(name: str) -> None:
     """∂v̇/∂π beside central differences over the parameters, relative 1e-6; NaN where asked for."""
@@ -478,12 +503,42 @@ def test_parameters_on_the_loops(name: str) -> None:
     assert np.isnan(both[1]).all()
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_does_not_know_loops_refuses(name: str) -> None:
-    """The error names the loop and ``robot.tree``, and keeps the loops."""
+def test_rounds_keep_the_loops() -> None:
+    """``method="parallel"`` gives what the other routes give; programs in rounds are the tree's,
+    and where that would open the loops the error names them."""
+    robot = four_bar()
+    q, v = robot.project(four_bar_state()[0], np.array([[1.0, 0, 0], [0, -2.0, 1]]))
+    tau, push = np.ones(3), {"rocker": np.arange(6.0)}
+    found = robot.constrained_dynamics(q, v, tau, forces=push, method="parallel")
+    assert error(found.vdot, robot.forward_dynamics(q, v, tau, push, method="null")) < 1e-12
+    k = robot.compile("inverse_dynamics", schedule="parallel")
+    assert error(k(q, v=v, vdot=found.vdot), robot.inverse_dynamics(q, v, found.vdot)) < 1e-12
     with pytest.raises(LoopError, match=rf"{LOOP}.*robot\.tree") as caught:
-        REFUSED[name](four_bar(), np.zeros(3))
+        robot.compile("forward_dynamics", schedule="parallel")
     assert [loop.name for loop in caught.value.loops] == [LOOP]
+
+
+def test_parts_of_a_linearization() -> None:
+    """Rows, columns and derivatives by name, as of a tree."""
+    robot = four_bar()
+    state = four_bar_state()
+    whole, (first, _, last) = robot.linearize(*state), robot.joint_names
+    part = robot.linearize(*state, wrt=["q", "tau"], rows=[last], columns=[last, first])
+    assert np.array_equal(part.vdot_q, whole.vdot_q[[2]][:, [2, 0]])
+    assert np.array_equal(part.vdot_tau, whole.vdot_tau[[2]][:, [2, 0]])
+    with pytest.raises(AttributeError, match="wrt is"):
+        _ = part.vdot_v
+
+
+def test_names_of_loops_are_looked_up() -> None:
+    """Every result by loop names what there is when it is asked for something else."""
+    robot = four_bar()
+    state = four_bar_state()
+    found, at = robot.constrained_dynamics(*state), robot.linearize(*state)
+    inverse = robot.constrained_inverse_dynamics(*state[:2], found.vdot)
+    for each in (found.unique, found.unique_components, inverse.unique, at.wrench_q, at.wrench_tau):
+        with pytest.raises(UnknownNameError, match=f"no active loop 'pin'.*{LOOP}"):
+            each["pin"]
 
 
 def test_prescribed_motion_for_a_call() -> None:

@@ -21,6 +21,7 @@ from phistar.robot import Robot
 from phistar.scalar.program import count_arithmetic
 from phistar.sim import loop_stepper, step
 from phistar.sim.loop_stepper import loop_accelerations
+from phistar.spatial import force_transform
 from phistar.thresholds import POLICY
 from tests.loops.mechanisms import (
     error,
@@ -153,6 +154,42 @@ def test_forces_on_frames_push_the_mechanism() -> None:
     assert abs(trapezoid) > 1e-3
     gained = sim.energy()[-1] - sim.energy()[0]
     assert gained == pytest.approx(trapezoid, rel=1e-4)
+
+
+@pytest.mark.parametrize("part", ["friction", "limits"])
+def test_wrenches_under_all_that_acts(part: str) -> None:
+    """With the loop cut and its wrench on both links, what the tree needs for the steps are the
+    forces of friction or of a limit, up to dt, and nothing else; lost samples are NaN."""
+    robot = phistar.load("four_bar")
+    rubs = 0.02
+    if part == "friction":
+        robot = robot.with_joint_physics(friction=np.full(3, rubs))
+    else:
+        robot = robot.with_limits(upper={"crank_joint": 1e-4})
+    q, v = robot.project(robot.assemble(robot.neutral()), np.array([0.5, 0, 0]))
+    push, dt = {"rocker": np.array([0.0, 0.1, 0.0, 0.3, 0.0, 0.2])}, 1e-5
+    sim = robot.simulate(
+        np.stack([q, np.full(3, np.nan)]), np.stack([v, v]), dt=dt, steps=40,
+        scheme="semi_implicit", forces=push, on_error="nan",
+    )  # fmt: skip
+    assert part in sim.passive
+    wrench = sim.wrenches("coupler_closure")
+    assert np.isnan(wrench[:, 1]).all()
+    (loop,), q, v = robot.loops, sim.q[:-1, 0], sim.v[:-1, 0]
+    place = robot.frame_pose(q, loop.successor) @ loop.successor_pose
+    on_successor = (force_transform(place) @ wrench[:, 0, :, None])[..., 0]
+    ends = {loop.successor: on_successor, loop.predecessor: -on_successor}
+    rate = np.diff(sim.v[:, 0], axis=0) / dt
+    left = robot.tree.inverse_dynamics(q, v, rate, ends, "world")
+    left = left + robot.tree.inverse_dynamics(q, 0 * v, 0 * v, push) - robot.gravity_force(q)
+    weight = np.abs(robot.gravity_force(q)).max()
+    scale = 1e-5 * max(weight, np.abs(left).max())
+    if part == "friction":
+        assert np.abs(left + rubs * np.sign(sim.v[1:, 0])).max() < scale
+    else:
+        assert left[:, 0].min() < -weight
+        assert np.abs(left[:, 1:]).max() < scale
+        assert left[:, 0].max() < scale
 
 
 @needs_loops

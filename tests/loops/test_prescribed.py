@@ -3,13 +3,14 @@
 
 import pickle
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 import phistar
 from phistar.arrays import Array
-from phistar.constraints import Point, Prescribed
+from phistar.constraints import Point, Prescribed, Weld
 from phistar.errors import (
     ArgumentError,
     DivergenceError,
@@ -312,3 +313,24 @@ def test_bad_samples_leave_the_others_alone() -> None:
     )
     assert sim.ok.tolist() == [False, True]
     assert np.abs(sim.q[:, 1] - alone.q).max() < 1e-13
+
+
+@pytest.mark.parametrize("scheme", ["rk4", "semi_implicit"])
+def test_each_sample_stands_where_it_starts(scheme: str) -> None:
+    """A batch of dogs that hold two feet, each where it stands: motions and forces are those of the
+    samples alone, and the feet stay."""
+    dog = phistar.load("quadruped")
+    rng = np.random.default_rng(2)
+    feet = [Point("FL_FOOT"), Weld("HR_FOOT")]
+    q = dog.integrate(np.stack([dog.home] * 2), 0.2 * rng.normal(size=(2, dog.nv)))
+    q, v = dog.project(q, rng.normal(size=(2, dog.nv)), constraints=feet)
+    options: dict[str, Any] = {"dt": 2e-3, "steps": 10, "scheme": scheme, "passive": False}
+    sim = dog.simulate(q, v, constraints=feet, **options)
+    assert np.abs(sim.loop_error()).max() < 1e-12
+    alone = dog.simulate(q[1], v[1], constraints=feet, **options)
+    assert np.abs(sim.q[:, 1] - alone.q).max() < 1e-12
+    for foot in ("spherical of FL_FOOT", "weld of HR_FOOT"):
+        assert error(sim.wrenches(foot)[:, 1], alone.wrenches(foot)) < 1e-9
+    places = dog.frame_pose(sim.q, "FL_FOOT")[..., :3, 3]
+    assert np.abs(places - places[0]).max() < 1e-12
+    assert np.abs(places[0, 0] - places[0, 1]).max() > 1e-2

@@ -238,6 +238,25 @@ def test_bad_samples_keep_the_others() -> None:
     assert np.array_equal(np.delete(some.q, 2, 1), np.delete(whole.q, 2, 1))
 
 
+@pytest.mark.parametrize("scheme", ["semi_implicit", "implicit"])
+def test_wrenches_of_samples_stay_with_them_at_limits(scheme: str) -> None:
+    """Where some samples of a batch come to a limit, and each has a wrench of its own, steps and
+    motions are those of the samples alone, to the bit."""
+    robot = slider(damping=0.1, lower=-1.0, upper=0.01)
+    v = np.array([[[0.0], [9.0]], [[1.0], [-1.0]]])
+    q, push = np.zeros((2, 2, 1)), {"block": np.arange(24.0).reshape(2, 2, 6)}
+    ahead = robot.step(q, v, 0 * v, 1e-2, scheme, forces=push)
+    sim = robot.simulate(q, v, dt=1e-2, steps=2, scheme=scheme, forces=push)
+    assert (ahead[0] == 0.01).sum() == 2
+    for i in np.ndindex(2, 2):
+        own = {"block": push["block"][i]}
+        alone = robot.step(q[i], v[i], 0 * v[i], 1e-2, scheme, forces=own)
+        assert np.array_equal(ahead[0][i], alone[0])
+        assert np.array_equal(ahead[1][i], alone[1])
+        motion = robot.simulate(q[i], v[i], dt=1e-2, steps=2, scheme=scheme, forces=own)
+        assert np.array_equal(sim.v[:, *i], motion.v)
+
+
 def test_loops_rub_and_stop_too() -> None:
     """A four-bar with friction stands; with a limit it stops there; loops stay closed."""
     text = phistar.robots.path("four_bar").read_text()

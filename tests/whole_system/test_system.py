@@ -12,6 +12,7 @@ from phistar.arrays import Array
 from phistar.constraints import Gear, Point, Weld
 from phistar.errors import (
     ArgumentError,
+    LoopOpenError,
     LoopVelocityError,
     RedundantWrenchWarning,
     SingularHingeError,
@@ -199,6 +200,13 @@ def test_loops_are_rows_before_the_link_where_they_end() -> None:
     result = closed.constrained_dynamics(q, v, tau)
     assert _error(found.vdot, result.vdot) < 1e-10
     assert _error(np.sort(found.multipliers), np.sort(result.multipliers)) < 1e-9
+    factor = system.factor.L.tocoo()
+    row, column = factor.coords
+    assert 0 < ((row > column) & (factor.data != 0.0)).sum() <= system.factor_nonzeros
+    tree = robot.system(q, v, tau).factor_nonzeros
+    assert tree < system.factor_nonzeros < 2 * tree
+    with pytest.raises(LoopOpenError, match="system of robot"):
+        closed.system(robot.neutral(), v, tau)
     rows = [s for (kind, _), s in system.blocks.items() if kind == "loop"]
     assert max(s.stop for s in rows) == system.matrix.shape[0]
     carried = closed.reaction_forces(q, v, result.vdot, tau=tau)

@@ -56,6 +56,7 @@ from phistar.algebra.symbols import (
     G,
     H,
     M,
+    M_root,
     N,
     P,
     Riccati,
@@ -224,7 +225,7 @@ class _InertialDerivative(_DirectionalDerivative):
             return super()._symbol(node)
         if node.domain is ONE or node in (E_phi, phi, E_0, X_0, A):
             return self.leaves.get(node, zero(node.codomain, node.domain))
-        if node in (H, M, N, P):
+        if node in (H, M, M_root, N, P):
             return super()._symbol(node) + inertial_commutator(node, self.direction)
         if node is psi or isinstance(symbol_entry(node).definition, Expr):
             return super()._symbol(node)

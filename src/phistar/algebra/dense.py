@@ -45,6 +45,7 @@ from phistar.algebra.spaces import (
     LOOP,
     MINIMAL,
     MOTION,
+    NORMALISED,
     ONE,
     PLACE,
     PLANE,
@@ -86,13 +87,17 @@ from phistar.spatial import (
 ExpressionFrame = Literal["link", "origin", "inertial"]
 
 BASE_SYMBOLS = (
-    *("H", "M", "E_phi", "E_0", "A", "N", "B", "T", "gravity"),
+    *("H", "M", "M_root", "E_phi", "E_0", "A", "N", "B", "T", "gravity"),
     *("E_pi", "E_pi_0", "mu", "mu_0", "weight", "center", "moving_center"),
     *("e_x", "e_y", "e_z", "X_0"),
     *("Gamma", "coupling", "embedding", "independent_rates", "particular_rates"),
     *("self_stress", "E_inner"),
 )
 """Symbols defined by the robot, its loops and its configuration."""
+
+
+PIVOT_ROUNDING = 1e-14
+"""Fraction of a diagonal entry below which a pivot of its Cholesky factor is rounding."""
 
 
 class Dense:
@@ -140,6 +145,7 @@ class Dense:
             JOINT: int(ends[-1]),
             MOTION: 6 * len(sizes),
             FORCE: 6 * len(sizes),
+            NORMALISED: 6 * len(sizes),
             TASK_MOTION: 6 * len(tasks),
             TASK_FORCE: 6 * len(tasks),
             WORLD_MOTION: 6 * len(sizes),
@@ -272,6 +278,13 @@ class Dense:
             back = np.linalg.inv(self.to_frame(body.index))
             blocks.append(back.T @ inertia_matrix(body.inertia) @ back)
         return self._diagonal(blocks, FORCE, MOTION)
+
+    def _M_root(self) -> Array:
+        blocks = []
+        for body in self.model.bodies:
+            root = _cholesky(np.asarray(inertia_matrix(body.inertia)))
+            blocks.append(np.linalg.inv(self.to_frame(body.index)).T @ root)
+        return self._diagonal(blocks, FORCE, NORMALISED)
 
     def _A(self) -> Array:
         blocks = [np.diag(np.array(body.armature)) for body in self.model.bodies]
@@ -544,9 +557,15 @@ def _cholesky_rate(root: Array, rate: Array) -> Array:
 
 
 def _cholesky(matrix: Array) -> Array:
-    """The lower triangular L with L Lᵀ = matrix; Lᵀ, not Lᴴ, so that complex steps go through."""
+    """The lower triangular L with L Lᵀ = matrix; Lᵀ, not Lᴴ, so that complex steps go through.
+
+    The matrix may be singular: a pivot that is nothing but rounding has a column of zeros.
+    """
     root = np.zeros_like(matrix)
     for j in range(len(matrix)):
-        root[j, j] = np.sqrt(matrix[j, j] - root[j, :j] @ root[j, :j])
+        pivot = matrix[j, j] - root[j, :j] @ root[j, :j]
+        if not pivot.real > PIVOT_ROUNDING * abs(matrix[j, j]):
+            continue
+        root[j, j] = np.sqrt(pivot)
         root[j + 1 :, j] = (matrix[j + 1 :, j] - root[j + 1 :, :j] @ root[j, :j]) / root[j, j]
     return root

@@ -39,6 +39,7 @@ from phistar.algebra.symbols import (
     K_hat,
     M,
     M_hat,
+    M_root,
     P,
     P_hat,
     R_hat,
@@ -141,6 +142,11 @@ SQUARE_ROOTS = (
     Identity("root_of_inverse", D_root.T @ D.inv, D_root.inv, "√D √D* = D", JR95.eq("5.2")),
 )
 """The block-diagonal root of D, for diagonalised dynamics."""
+
+LINK_ROOTS = (
+    Identity("link_root_square", M_root @ M_root.T, M, "definition of √M", RK92.at("section X.A")),
+)
+"""The block-diagonal root of M, which is not inverted: links may have no mass."""
 
 GYROSCOPIC_BIAS = (
     Identity(

@@ -32,6 +32,7 @@ from phistar.algebra.identities import (
     DEFINITIONS,
     GYROSCOPIC_BIAS,
     HYPOTHESES,
+    LINK_ROOTS,
     RICCATI_PRODUCTS,
     SQUARE_ROOTS,
     TRIANGULAR_SPLITS,
@@ -147,6 +148,7 @@ _JOINT_ROWS = (*ONE_DOF, *SUBALGEBRA[:1])
 _SHIFT_ROWS = (*DEFINITIONS, *CORE[:2])
 
 PHASES = (
+    Phase("link roots", LINK_ROOTS, (), _sparse_weights(M_root=1)),
     Phase("loops", _PARTITION_ROWS, (), WEIGHTS, takes_theorems=True),
     Phase(
         "loop rows",

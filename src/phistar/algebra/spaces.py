@@ -63,6 +63,7 @@ GROUND_PLANE = _space("GROUND_PLANE", "affine functions on the world", "GROUND_P
 PLACE = _space("PLACE", "places in the world", "PLACE")
 GROUND_SPACES = (GROUND_MOTION, GROUND_FORCE, GROUND_POINT, GROUND_PLANE, PLACE)
 """Spaces without a part for each link: there is one ground."""
+NORMALISED = _space("NORMALISED", "normalised link motions", "NORMALISED")
 CONSTRAINT = _space("CONSTRAINT", "constraint vectors", "CONSTRAINT")
 LOOP = _space("LOOP", "loop vectors", "LOOP")
 MINIMAL = _space("MINIMAL", "minimal vectors", "MINIMAL")

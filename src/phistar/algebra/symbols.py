@@ -22,6 +22,7 @@ from phistar.algebra.spaces import (
     JOINT,
     MINIMAL,
     MOTION,
+    NORMALISED,
     ONE,
     PLACE,
     PLANE,
@@ -364,6 +365,13 @@ D_root = _register(
     "Lower triangular root of the inertia at each joint: √D √D* = D.",
     CholeskyRoot(D),
     JR95.eq("5.1"),
+)
+M_root = _register(
+    symbol("M_root", FORCE, NORMALISED),
+    "√M",
+    r"\sqrt{M}",
+    "Root of each link's inertia, lower triangular in its own axes: √M √M* = M.",
+    ref=RK92.at("section X.A"),
 )
 T = _register(
     symbol("T", FORCE, CONSTRAINT),

@@ -5,15 +5,29 @@ D has the inertia at each joint when the joints beyond it are free, so the facto
 filter from the tips to the base: L⁻¹ whitens, L colours. Both cost one sweep.
 """
 
+from phistar.algebra.identities import LINK_ROOTS
 from phistar.algebra.ir import I, identity
 from phistar.algebra.proof import Theorem
 from phistar.algebra.spaces import JOINT
-from phistar.algebra.symbols import D, H, K, mass_matrix, phi, psi
+from phistar.algebra.symbols import A, D, H, K, M_root, mass_matrix, phi, psi
 from phistar.algorithms.catalogue import algorithm
 from phistar.refs import RK92
 
 L = I + H @ phi @ K
 L_inv = I - H @ psi @ K
+
+
+@algorithm
+def link_root_factorisation() -> Theorem:
+    """𝓜 = 𝒫𝒫* with 𝒫 = Hφ√M, and the rotors."""
+    return Theorem(
+        "link_root_factorisation",
+        definition=mass_matrix,
+        result=(H @ phi @ M_root) @ (H @ phi @ M_root).T + A,
+        doc="the mass matrix by the roots of the links' inertias: a factor that is not square",
+        ref=RK92.at("section X.A"),
+        rules=LINK_ROOTS,
+    )
 
 
 @algorithm

@@ -100,7 +100,7 @@ class Columns:
         """
         model = robot.model
         if active_loops(model.loops):
-            cure = "identify robot.tree where its loops are open"
+            cure = "Identify robot.tree where its loops are open"
             raise LoopError(robot.name, "identification", model.loops, cure)
         for name, given in (("friction", friction), ("bodies", bodies)):
             if isinstance(given, str):

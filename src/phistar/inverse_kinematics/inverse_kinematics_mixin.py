@@ -80,7 +80,7 @@ class SolvesInverseKinematics:
         """
         model = self.model
         if loops := active_loops(model.loops):
-            cure = "use robot.tree and project the result, or lock the joints of the loops"
+            cure = "Use robot.tree and project the result, or lock the joints of the loops"
             raise LoopError(model.name, "inverse kinematics", loops, cure)
         _check_options(model, fixed, tolerance, max_iterations, restarts, on_error)
         given = _start(model) if q0 is None else read_coordinates(model, q0, "q", "q0")

@@ -19,6 +19,7 @@ from typing import Any, Literal, ParamSpec, TypeVar
 import numpy as np
 
 from phistar.arrays import Array
+from phistar.errors import SampleError
 from phistar.model.configuration import read_coordinates
 from phistar.model.wrenches import Wrenches
 
@@ -93,7 +94,7 @@ def _taken_apart(function: Callable[..., Any], given: dict[str, Any], ways: Arra
     batch = np.broadcast_shapes(ways.shape, *leads, wrenches.batch if wrenches else ())
     ways = np.broadcast_to(ways, batch)
     again = each_its_way(function)
-    places, parts = [], []
+    places, parts, failed = [], [], list[SampleError]()
     with _silently():
         for way in np.unique(ways):
             chosen = ways == way
@@ -102,7 +103,17 @@ def _taken_apart(function: Callable[..., Any], given: dict[str, Any], ways: Arra
                 arrays = tuple(_some(x, chosen) for x in wrenches.arrays)
                 own["wrenches"] = replace(wrenches, arrays=arrays)
             places.append(chosen)
-            parts.append(again(**own))
+            try:
+                parts.append(again(**own))
+            except SampleError as error:
+                bad = np.zeros(batch, dtype=bool)
+                bad[chosen] = error.bad
+                error.renumber(bad)
+                failed.append(error)
+    if failed:
+        first = min(failed, key=lambda error: error.sample)
+        first.bad = np.logical_or.reduce([error.bad for error in failed])
+        raise first
     return merged(places, parts)
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -363,29 +362,44 @@ def _refuse_singular_tree(model: Model, method: str) -> None:
 
 def present_rank(model: Model, rows: Array, purpose: str, rank: int | None = None) -> int:
     """The rank with which L is used at states, warning where a configuration is singular."""
-    system, rank = loop_system(model), usual_rank(model) if rank is None else rank
+    rank = usual_rank(model) if rank is None else rank
     if not rank:
         return 0
-    values = singular_values(system, rows)
-    first = np.maximum(values[..., 0], np.finfo(float).tiny)
-    ratio = values[..., rank - 1] / first
-    if (near := ratio < SINGULAR_TOLERANCE).any() and not is_reported():
-        sample = first_index(near)
-        motion = singular_motion(model, system, rows[sample], rank)
-        warnings.warn(
-            f"{purpose} of robot '{model.name}'{sample_text(sample)}: the configuration is "
-            f"singular (σ_r/σ₁ = {ratio[sample]:.1e}): its loops also allow {motion}; results are "
-            "accurate to about 1e-16 of the inverse of that ratio",
-            SingularConfigurationWarning,
-            stacklevel=4,
-        )
+    values, near = warn_where_singular(model, rows, purpose, rank)
     if near.any():
+        first = np.maximum(values[..., 0], np.finfo(float).tiny)
         kept = (values > LOST_TOLERANCE * first[..., None]).sum(axis=-1)
         ranks = np.minimum(rank, np.where(near, kept, rank))
         if (ranks != ranks.flat[0]).any():
             raise ApartError(ranks)
         rank = int(ranks.flat[0])
     return rank
+
+
+def warn_where_singular(model: Model, rows: Array, purpose: str, rank: int) -> tuple[Array, Array]:
+    """Singular values of L without units, and where one that counts is small; said of the first.
+
+    Args:
+        model: The robot.
+        rows: L (..., rows, nv).
+        purpose: What is asked for.
+        rank: Number of independent rows elsewhere, one or more.
+    """
+    system = loop_system(model)
+    values = singular_values(system, rows)
+    first = np.maximum(values[..., 0], np.finfo(float).tiny)
+    ratio = values[..., rank - 1] / first
+    near = np.asarray(ratio < SINGULAR_TOLERANCE)
+    if near.any() and not is_reported():
+        sample = first_index(near)
+        motion = singular_motion(model, system, rows[sample], rank)
+        warn(
+            f"{purpose} of robot '{model.name}'{sample_text(sample)}: the configuration is "
+            f"singular (σ_r/σ₁ = {ratio[sample]:.1e}): its loops also allow {motion}; results are "
+            "accurate to about 1e-16 of the inverse of that ratio",
+            SingularConfigurationWarning,
+        )
+    return values, near
 
 
 def singular_motion(model: Model, system: LoopSystem, rows: Array, rank: int) -> str:
@@ -410,6 +424,22 @@ def coordinate_names(model: Model) -> tuple[str, ...]:
         count = model.joints[name].joint_kind.nv
         found += [name] if count == 1 else [f"{name}[{i}]" for i in range(count)]
     return tuple(found)
+
+
+def require_closed(model: Model, rows: RowsAtStates, purpose: str, precision: float) -> None:
+    """Raise where a configuration is not on the loops.
+
+    Args:
+        model: The robot.
+        rows: There.
+        purpose: What is asked for.
+        precision: Of the configuration.
+    """
+    system = loop_system(model)
+    gap = np.abs(system.row_scale * rows.error).max(axis=-1, initial=0.0)
+    if (bad := ~(gap <= within(OPEN_TOLERANCE, precision))).any():
+        cure = "close it first: q = robot.assemble(q)"
+        raise open_loop_error(model, rows.error, np.asarray(bad), purpose, cure)
 
 
 def require_on_loops(

@@ -17,8 +17,14 @@ from phistar.arguments import checked_state
 from phistar.arrays import Array, DType
 from phistar.derivatives.first import linearize_inverse
 from phistar.derivatives.hybrid import HybridLinearization
-from phistar.errors import ArgumentError, LoopVelocityError, UnknownNameError, first_index
-from phistar.loops.apart import each_its_way
+from phistar.errors import (
+    LoopVelocityError,
+    SampleError,
+    UnknownNameError,
+    first_index,
+    sample_text,
+)
+from phistar.loops.apart import ApartError, each_its_way
 from phistar.loops.constrained_dynamics import posed
 from phistar.loops.linearization import has_dependent_rows, solve_columns
 from phistar.loops.rank import RANK_TOLERANCE, Factored, factored
@@ -28,6 +34,7 @@ from phistar.loops.traced_rows import RATE_TOLERANCE
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
 from phistar.model.wrenches import Wrenches
+from phistar.spatial.reproducible_products import matvec
 
 
 @dataclass(frozen=True)
@@ -103,26 +110,35 @@ def _driven(
     system = problem.system
     scale = np.concatenate([system.row_scale, 1.0 / system.column_scale[entries]])
     scaled = scale[:, None] * rows * system.column_scale
-    values = np.linalg.svd(scaled, compute_uv=False)
-    ranks = (values > RANK_TOLERANCE * values[..., :1]).sum(axis=-1)
-    rank = int(ranks.max()) if ranks.size else problem.rank + len(entries)
+    U, values, Vt = np.linalg.svd(scaled, full_matrices=False)
+    kept = values > RANK_TOLERANCE * values[..., :1]
+    # First: samples that are named are those of the whole batch, before it is taken apart.
+    target = scale * wanted
+    along = np.where(kept, matvec(np.swapaxes(U, -1, -2), target), 0.0)
+    least = matvec(np.swapaxes(Vt, -1, -2), along / np.where(kept, values, 1.0))
+    left = np.abs(target - matvec(U, along))
+    size = np.abs(target).max(axis=-1, initial=0.0) + np.abs(least).max(axis=-1, initial=0.0)
+    bad = np.asarray(left.max(axis=-1, initial=0.0) > RATE_TOLERANCE * (size + 1e-12))
+    if bad.any():
+        torn = left[first_index(bad)][: system.count]
+        row = int(np.argmax(torn))
+        raise LoopVelocityError(
+            model.name,
+            purpose,
+            system.label(row),
+            f"accelerations prescribed for {', '.join(prescribed)}",
+            float(torn[row] / scale[row]),
+            bad,
+            "prescribe fewer joints, or accelerations on the loops (robot.minimal)",
+        )
+    ranks = kept.sum(axis=-1)
+    if ranks.size and (ranks != ranks.flat[0]).any():
+        raise ApartError(ranks)
+    rank = int(ranks.flat[0]) if ranks.size else problem.rank + len(entries)
     problem = replace(problem, tau=np.where(free > 0.0, problem.tau, 0.0))
     mass, force = problem.mass_and_force()
     factor = factored(rows, rank)
     found, multipliers = solve_saddle(mass, factor, force, wanted)
-    left = (rows @ found[..., None])[..., 0] - wanted
-    size = np.abs(wanted).max(axis=-1, initial=0.0) + np.abs(found).max(axis=-1, initial=0.0)
-    bad = np.asarray(np.abs(scale * left).max(axis=-1) > RATE_TOLERANCE * (size + 1e-12))
-    if bad.any():
-        raise LoopVelocityError(
-            model.name,
-            purpose,
-            system.label(int(np.argmax(np.abs(left[first_index(bad)][: system.count])))),
-            f"accelerations prescribed for {', '.join(prescribed)}",
-            float(np.abs(left).max()),
-            bad,
-            "prescribe fewer joints, or accelerations on the loops (robot.minimal)",
-        )
     return _Driven(problem, dtype, entries, rows, factor, rank, found, multipliers)
 
 
@@ -160,11 +176,14 @@ def linearize_hybrid(
     here = _driven("linearize_hybrid", model, (q, v, tau), vdot, prescribed, wrenches)
     problem, entries = here.problem, here.entries
     if here.rank < problem.rank + len(entries):
-        raise ArgumentError(
-            f"linearize_hybrid of robot '{model.name}': the loops tie the prescribed joints "
-            f"{', '.join(prescribed)} to each other ({len(entries)} coordinates, of which "
-            f"{here.rank - problem.rank} move on their own), so that forces of their drives are "
-            "not determined; prescribe as many of them (robot.minimal(q).independent has names)"
+        bad = np.ones(here.rows.shape[:-2], dtype=bool)
+        raise SampleError(
+            f"linearize_hybrid of robot '{model.name}'{sample_text(first_index(bad))}: the loops "
+            f"tie the prescribed joints {', '.join(prescribed)} to each other ({len(entries)} "
+            f"coordinates, of which {here.rank - problem.rank} move on their own), so that forces "
+            "of their drives are not determined; prescribe as many of them "
+            "(robot.minimal(q).independent has names)",
+            bad,
         )
     at = linearize_inverse(problem.system.tree, problem.q, problem.v, here.vdot, wrenches)
     count, nv = problem.system.count, model.nv

@@ -36,6 +36,7 @@ from phistar.loops.constrained_dynamics import (
 from phistar.loops.rank import RANK_TOLERANCE, Factored, factored
 from phistar.loops.system import (
     LoopMotion,
+    LoopSystem,
     loop_system,
     loop_wrenches,
     motion_at,
@@ -67,7 +68,8 @@ class ConstrainedInverse:
         joint_forces: (..., nv) L*λ.
         unique: For each loop whether its wrench is determined at these efforts.
         residual: (..., nv - rank) forces along the free motions that no actuator gives.
-        internal: (..., actuators, k) efforts that squeeze without moving, columns.
+        internal: (..., actuators, k) efforts that squeeze without moving, columns; zero where a
+            sample of a batch has fewer than others.
         actuated: Names of the coordinates that were taken as actuated.
         unique_components: For each loop joint which components of its wrench are determined at
             these efforts, (..., 6) booleans.
@@ -135,9 +137,9 @@ def known_motion(
     precision = max(np.finfo(x.dtype).eps for x in arrays)
     at, rate, push, *rest = (np.asarray(x, dtype=float) for x in arrays)
     rows = held.driven(model, motion_at(model, at, rate))
-    rank = present_rank(model, rows.L, what, held.rank)
     require_on_loops(model, rows, rate, what, precision, told=bool(held.drives))
     _require_consistent(model, rows, push, precision, what)
+    rank = present_rank(model, rows.L, what, held.rank)
     wanted = dynamics.inverse_dynamics(loop_system(model).tree, at, rate, push, wrenches)
     return KnownMotion(
         at,
@@ -175,7 +177,8 @@ def constrained_inverse_dynamics(
     Xt = np.swapaxes(factor.X, -1, -2)
     right = (Xt @ wanted[..., None])[..., 0]
     drive = Xt[..., entries]
-    effort, residual, internal = _least_norm(drive, right)
+    driven = _driven_motions(system, factor.X, entries)
+    effort, residual, internal = _least_norm(drive, right, driven)
     if not allow_residual:
         _require_driven(model, factor.X, drive, right, residual)
     tau = np.zeros_like(wanted)
@@ -222,22 +225,42 @@ def actuated_entries(model: Model, actuated: Sequence[str] | None) -> Array:
     return np.array(found, dtype=int)
 
 
-def _least_norm(drive: Array, right: Array) -> tuple[Array, Array, Array]:
-    """The shortest u with X*Bu nearest to the right side, what is left, and the null space."""
+def _driven_motions(system: LoopSystem, X: Array, entries: Array) -> Array:
+    """How many motions (...) the actuators can drive: the rank of X*B, decided without units.
+
+    In coordinates without units the columns of a basis of the motions are orthonormal, so that what
+    an actuator feels of them compares with one: at a dead centre it feels none.
+    """
+    if not X.shape[-1] or not len(entries):
+        return np.zeros(X.shape[:-2], dtype=int)
+    basis = np.linalg.qr(X / system.column_scale[:, None])[0]
+    felt = np.linalg.svd(basis[..., entries, :], compute_uv=False)
+    return np.asarray((felt > RANK_TOLERANCE).sum(axis=-1))
+
+
+def _least_norm(drive: Array, right: Array, driven: Array) -> tuple[Array, Array, Array]:
+    """The shortest u with X*Bu nearest to the right side, what is left, and the null space.
+
+    Args:
+        drive: X*B.
+        right: (..., nv - rank).
+        driven: (...) its rank. The null space has zeros where it is smaller than of others.
+    """
     actuators = drive.shape[-1]
     batch = right.shape[:-1]
     if not drive.shape[-2] or not actuators:
         squeeze = np.broadcast_to(np.eye(actuators), (*batch, actuators, actuators))
         return np.zeros((*batch, actuators)), np.array(right), squeeze
     U, S, Vt = np.linalg.svd(drive)
-    kept = RANK_TOLERANCE * S[..., :1] < S
-    count = int(kept.sum(axis=-1).min(initial=kept.shape[-1]))
+    kept = np.arange(S.shape[-1]) < driven[..., None]
+    count = int(driven.min(initial=S.shape[-1]))
     inner = (np.swapaxes(U, -1, -2) @ right[..., None])[..., 0][..., : S.shape[-1]]
     inner = np.where(kept, inner / np.where(kept, S, 1.0), 0.0)
     V = np.swapaxes(Vt, -1, -2)
     effort = (V[..., : S.shape[-1]] @ inner[..., None])[..., 0]
     residual = right - (drive @ effort[..., None])[..., 0]
-    return effort, residual, V[..., count:]
+    free = np.arange(count, actuators) >= driven[..., None]
+    return effort, residual, V[..., count:] * free[..., None, :]
 
 
 def _require_driven(model: Model, X: Array, drive: Array, right: Array, residual: Array) -> None:

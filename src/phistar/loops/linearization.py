@@ -45,6 +45,7 @@ from phistar.loops.rank import Factored, factored
 from phistar.loops.routes import LoopProblem, accelerations, solve_saddle
 from phistar.loops.system import LoopSystem, loop_system, rows_at, tangents_at
 from phistar.loops.traced_rows import PRECISIONS, linearization_key, live_rows, step_rates_key
+from phistar.loops.uniqueness import ByLoop
 from phistar.model.configuration import Coordinates, integrate_unchecked, neutral
 from phistar.model.loop_kinds import LOOP_KINDS, LowerPair, wrench_columns
 from phistar.model.model import Model
@@ -131,7 +132,7 @@ class LoopLinearization(Linearization):
     def _wrenches(self, by: Array, with_columns: bool) -> dict[str, Array]:
         system = loop_system(self.model)
         relative = rows_at(self.model, self.q).relative
-        found = {}
+        found = ByLoop[Array]()
         for number, loop, rows in system.joints():
             N = np.swapaxes(wrench_columns(loop, relative[..., number, :, :]), -1, -2)
             found[loop.name] = N @ by[..., rows, :]
@@ -178,6 +179,7 @@ class LoopLinearization(Linearization):
         below = self.vdot_tau[..., entries, :]
         B = np.concatenate([np.zeros_like(below), below], axis=-2)
         names = coordinate_names(model)
+        A, B, X, Xdot = (x.astype(self.vdot.dtype) for x in (A, B, X, Xdot))
         return ReducedLinearization(A, B, X, Xdot, tuple(names[k] for k in entries), entries)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The operators of a robot with loops at a state: L and Δ besides those of its tree."""
+"""The operators of a robot at a state: L and Δ of its loops besides those of its tree."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ class LoopOperators(Operators):
     """``op.L @ v``, ``op.L.T @ lam`` and ``op.Delta @ lam``; the others are those of the tree."""
 
     def __repr__(self) -> str:
+        if not loop_system(self.model).count:
+            return super().__repr__()
         return super().__repr__().replace(": M,", ": L, Delta, M,")
 
     @cached_property

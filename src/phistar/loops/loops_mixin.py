@@ -22,10 +22,11 @@ from phistar.compile import quantity_on
 from phistar.derivatives import parameters
 from phistar.derivatives.discrete import Discretization
 from phistar.derivatives.hybrid import HybridLinearization
+from phistar.derivatives.partial_results import linearize_part, part_choice
 from phistar.derivatives.passive_terms import discretized_with_passive, linearized_with_passive
 from phistar.diagonal.forward import TotalRates, diagonal_forward_dynamics
 from phistar.diagonal.state import diagonalize
-from phistar.errors import ArgumentError, SampleError, UnknownNameError
+from phistar.errors import SampleError, UnknownNameError
 from phistar.joint_physics.passive_forces import force_parts, with_passive_force
 from phistar.kernels import RobotKernel
 from phistar.loops import (
@@ -42,7 +43,6 @@ from phistar.loops import mobility as mobilities
 from phistar.loops.constrained_dynamics import ConstrainedDynamics, Held
 from phistar.loops.inverse import ConstrainedInverse
 from phistar.loops.linearization import LoopLinearization
-from phistar.loops.loop_operators import LoopOperators
 from phistar.loops.minimal import MinimalCoordinates
 from phistar.loops.mobility import Mobility
 from phistar.loops.second_derivatives import LoopForwardSecond
@@ -463,7 +463,7 @@ class ClosesLoops(Constrained):
             q, v, tau, forces, reference: As of a tree's ``linearize``; states on the loops.
             method: As in ``constrained_dynamics``.
             passive: As of a tree.
-            wrt, rows, columns: Not with loops, where the whole is needed on the way.
+            wrt, rows, columns: As of a tree: a part of the result, which is worked out whole.
             on_error: ``"raise"``, or ``"nan"``: results of samples that have none become NaN.
             constraints: More constraints, for this call.
         """
@@ -473,10 +473,12 @@ class ClosesLoops(Constrained):
                 wrt=wrt, rows=rows, columns=columns, on_error=on_error,
             )  # fmt: skip
         if not (wrt is None and rows is None and columns is None):
-            raise ArgumentError(
-                "parts of a linearization are those of trees; with loops leave wrt, rows and "
-                "columns out and take parts of the result"
-            )
+            whole = partial(
+                self.linearize, q, v, tau, forces=forces, reference=reference, method=method,
+                passive=passive, on_error=on_error,
+            )  # fmt: skip
+            choice = part_choice(self.model, "linearize", wrt, rows, columns)
+            return linearize_part(self.model, choice, q, v, tau, whole)  # type: ignore[return-value]
         if passive is not False and (parts := force_parts(self.model, passive)):
             total = with_passive_force(self.model, q, v, tau, parts)
             at = self.linearize(
@@ -621,8 +623,9 @@ class ClosesLoops(Constrained):
     def compile(self, wanted: Any, **options: Any) -> RobotKernel:
         """As of a tree; quantities about motion are those on the loops.
 
-        ``"forward_dynamics"`` is ``"loop_dynamics"`` and ``"step"`` is ``"loop_step"``; both give
-        NaN where states are not on the loops, or do not come back.
+        ``"forward_dynamics"`` is ``"loop_dynamics"`` and ``"step"`` is ``"loop_step"``; states that
+        are not on the loops are a ``LoopOpenError`` or ``LoopVelocityError``; velocities of a step
+        are projected with its end.
 
         Raises:
             LoopError: The quantity is about motion and has no program on the loops.
@@ -630,10 +633,6 @@ class ClosesLoops(Constrained):
         if isinstance(wanted, str):
             wanted = quantity_on(self.model, wanted, f"compile({wanted!r})")
         return super().compile(wanted, **options)  # type: ignore[misc,no-any-return]
-
-    def operators(self, q: Coordinates, v: Coordinates | None = None) -> LoopOperators:
-        """As of a tree, with the loops' rows ``op.L`` and ``op.Delta`` = L𝓜⁻¹L*."""
-        return LoopOperators(self.model, q, v)
 
     def step(
         self,

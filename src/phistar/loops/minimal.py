@@ -12,7 +12,11 @@ from phistar.arguments import checked_state
 from phistar.arrays import Array
 from phistar.errors import ArgumentError
 from phistar.loops.assembly import assemble, usual_rank
-from phistar.loops.constrained_dynamics import coordinate_names
+from phistar.loops.constrained_dynamics import (
+    coordinate_names,
+    require_closed,
+    warn_where_singular,
+)
 from phistar.loops.rank import independent_vectors
 from phistar.loops.system import LoopSystem, loop_system, motion_at, rows_at
 from phistar.model.configuration import Coordinates, difference, integrate
@@ -208,16 +212,28 @@ def _close_dependent(model: Model, q: Array, dependent: Array) -> Array:
     return q
 
 
-def minimal(model: Model, q: Coordinates) -> MinimalCoordinates:
-    """Independent coordinates at a configuration (nq,) on the loops."""
+def minimal(model: Model, q: Coordinates, *, reports: bool = True) -> MinimalCoordinates:
+    """Independent coordinates at a configuration (nq,) on the loops.
+
+    Args:
+        model: The robot.
+        q: (nq,).
+        reports: Whether to warn where it is singular.
+
+    Raises:
+        LoopOpenError: It is not on them.
+    """
     (at,) = checked_state(model, q=q)
     if at.ndim != 1:
         raise ArgumentError(
             f"minimal coordinates are chosen at one configuration, got q of shape {at.shape}"
         )
     rank = usual_rank(model)
-    L = rows_at(model, at.astype(float)).L
-    system = loop_system(model)
+    system, rows = loop_system(model), rows_at(model, at.astype(float))
+    require_closed(model, rows, "minimal", float(np.finfo(at.dtype).eps))
+    L = rows.L
+    if rank and reports:
+        warn_where_singular(model, L, "minimal", rank)
     dependent = dependent_columns(system, L, rank)
     entries = independent_of(dependent, model.nv)
     X, _ = partition(system, L, rank, np.zeros(L.shape[-2]), dependent)

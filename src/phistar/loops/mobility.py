@@ -10,12 +10,15 @@ import numpy as np
 from phistar.arguments import checked_state
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, pluralize
-from phistar.loops.assembly import USUAL_RANK_TOLERANCE, open_loop_error, usual_rank
-from phistar.loops.constrained_dynamics import SINGULAR_TOLERANCE, describe_motion
+from phistar.loops.assembly import USUAL_RANK_TOLERANCE, usual_rank
+from phistar.loops.constrained_dynamics import (
+    SINGULAR_TOLERANCE,
+    describe_motion,
+    require_closed,
+)
 from phistar.loops.minimal import minimal
 from phistar.loops.rank import factored, rank_of, self_stress, singular_values
 from phistar.loops.system import loop_system, rows_at
-from phistar.loops.traced_rows import OPEN_TOLERANCE
 from phistar.model.components import Body, Coupling, LoopJoint
 from phistar.model.configuration import Coordinates
 from phistar.model.kinematic_loops import loop_ends
@@ -62,13 +65,10 @@ def mobility(model: Model, q: Coordinates) -> Mobility:
     (at,) = checked_state(model, q=q)
     if at.ndim != 1:
         raise ArgumentError(f"mobility is about one configuration, got q of shape {at.shape}")
-    at = at.astype(float)
+    precision, at = float(np.finfo(at.dtype).eps), at.astype(float)
     system = loop_system(model)
     rows = rows_at(model, at)
-    scaled = system.row_scale * rows.error
-    if system.count and not np.abs(scaled).max() <= OPEN_TOLERANCE:
-        cure = "close it first: q = robot.assemble(q)"
-        raise open_loop_error(model, rows.error, np.array(True), "mobility", cure)
+    require_closed(model, rows, "mobility", precision)
     rank = max(usual_rank(model), int(rank_of(system, rows.L, USUAL_RANK_TOLERANCE)))
     motion = None
     singular = False
@@ -81,7 +81,7 @@ def mobility(model: Model, q: Coordinates) -> Mobility:
             motion = motion / np.abs(motion).max()
     stress = self_stress(system, rows.L, rank) if system.count else np.zeros((0, 0))
     idle = _idle_links(model, factored(rows.L, rank).X) if rank else ()
-    independent = minimal(model, at).independent
+    independent = minimal(model, at, reports=False).independent
     dof = model.nv - rank
     grubler = model.nv - system.count
     text = _sentence(model, dof, rank, motion, idle, independent)

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, ShapeError
 from phistar.loops.held import Motion
-from phistar.loops.system import coordinate
+from phistar.loops.system import coordinate, loop_system, rows_at
 from phistar.model.model import Model
 from phistar.model.numpy_kinematics import frame_pose
 from phistar.spatial import exp_se3, log_se3, pose_inverse, pose_product
@@ -55,6 +55,26 @@ def motion_in_time(
     if callable(told.motion):
         return _by_function(told.what, told.motion, size, duration)
     return _by_arrays(told.what, told.motion, size, duration, steps)
+
+
+def held_at_start(model: Model, name: str, q: Array) -> Motion:
+    """A loop joint that each sample holds where it is at the start.
+
+    Args:
+        model: The robot.
+        name: Of the loop.
+        q: (B, nq) at the start.
+    """
+    ((number, rows),) = [(n, r) for n, loop, r in loop_system(model).joints() if loop.name == name]
+    place, rest = (
+        rows_at(model, q).relative[..., number, :, :],
+        np.zeros((1, rows.stop - rows.start)),
+    )
+
+    def stay(t: float) -> tuple[Array, Array, Array]:
+        return place, rest, rest
+
+    return stay
 
 
 def _at_constant_rates(told: Prescribed, model: Model, q: Array, size: int) -> Motion:

@@ -7,6 +7,7 @@ null        in the motions that keep the loops, v̇ = p + Xy (eq. 22)
 embedding   the same with independent joints for y, by sweeps over nodes of links
 proximal    range, with Δ + μI and a few repetitions
 join        one sweep that closes each loop at the nearest common ancestor (``loops.join``)
+parallel    range, with the tree's dynamics in O(log N) rounds
 
 ``auto`` takes kkt for small robots, for those whose tree has a joint that moves no inertia, and
 for reduced mimic joints; otherwise range.
@@ -21,12 +22,11 @@ import numpy as np
 
 from phistar import dynamics
 from phistar.arrays import Array
-from phistar.errors import ArgumentError, LoopError, UnknownNameError
+from phistar.errors import ArgumentError, UnknownNameError
 from phistar.loops.join import join
 from phistar.loops.rank import Factored, factored, independent_rows, take_rows
 from phistar.loops.system import LoopMotion, LoopSystem, loop_system
 from phistar.model.joint_map import joint_map
-from phistar.model.kinematic_loops import TREE_CURE
 from phistar.model.model import Model
 from phistar.model.model_cache import cached_on_model
 from phistar.model.singular import singular_hinges
@@ -129,12 +129,23 @@ def _by_kkt(problem: LoopProblem) -> Array:
     return dynamics.solve(whole, right)[..., :n]
 
 
-def _delta(problem: LoopProblem) -> tuple[Array, Array, Array, Array]:
-    """Accelerations a₀ of the tree; 𝓜⁻¹L*, Δ and c - La₀ of independent rows."""
-    tree = problem.system.tree
-    free = dynamics.forward_dynamics(tree, problem.q, problem.v, problem.tau, problem.wrenches)
+def _delta(problem: LoopProblem, rounds: bool = False) -> tuple[Array, Array, Array, Array]:
+    """Accelerations a₀ of the tree; 𝓜⁻¹L*, Δ and c - La₀ of independent rows.
+
+    Args:
+        problem: What is asked.
+        rounds: Whether the tree's links are taken in O(log N) rounds.
+    """
+    tree, q = problem.system.tree, problem.q
+    free = dynamics.forward_dynamics(
+        tree, q, problem.v, problem.tau, problem.wrenches, "parallel" if rounds else "articulated"
+    )
     L, c = problem.chosen()
-    carried = carried_rows(problem.model, problem.q, L)
+    if rounds:
+        solved = dynamics.mass_matrix_solve(tree, q[..., None, :], L, "parallel")
+        carried = np.swapaxes(solved, -1, -2)
+    else:
+        carried = carried_rows(problem.model, q, L)
     return free, carried, L @ carried, c - matvec(L, free)
 
 
@@ -166,9 +177,16 @@ def metric_step(model: Model, q: Array, L: Array, c: Array, rank: int) -> Array:
     return solve_saddle(mass, factored(L, rank), nothing, c)[0]
 
 
-def _by_range(problem: LoopProblem) -> Array:
-    free, carried, delta, wanted = _delta(problem)
+def _by_range(problem: LoopProblem, rounds: bool = False) -> Array:
+    free, carried, delta, wanted = _delta(problem, rounds)
     return np.asarray(free + matvec(carried, dynamics.solve(delta, wanted)))
+
+
+def _without_rows(problem: LoopProblem, rounds: bool) -> Array:
+    """Every way on a robot whose loops are all switched off, or that has none: its tree's."""
+    state = (problem.q, problem.v, problem.tau, problem.wrenches)
+    method = "parallel" if rounds else "articulated"
+    return dynamics.forward_dynamics(problem.system.tree, *state, method)
 
 
 def _by_proximal(problem: LoopProblem) -> Array:
@@ -256,7 +274,11 @@ ROUTES: Mapping[str, Callable[[LoopProblem], Array]] = {
     "join": _by_join,
 }
 """Ways by name; each gives v̇."""
-NEEDS_TREE_INERTIA = frozenset({"range", "proximal", "join"})
+IN_ROUNDS = "parallel"
+"""Not a way of its own: range, with sweeps in another order."""
+LOOP_METHODS = ("auto", *ROUTES, IN_ROUNDS)
+"""What users can ask for."""
+NEEDS_TREE_INERTIA = frozenset({"range", "proximal", "join", IN_ROUNDS})
 """Ways that divide by the inertia of each joint of the tree."""
 
 
@@ -265,15 +287,15 @@ def accelerations(problem: LoopProblem, method: str = "auto") -> Array:
 
     Raises:
         UnknownNameError: No such method.
-        LoopError: The method is one of trees.
     """
+    if method not in LOOP_METHODS:
+        raise UnknownNameError("forward-dynamics method", method, LOOP_METHODS)
+    if not problem.system.count and problem.added is None:
+        return _without_rows(problem, method == IN_ROUNDS)
     if method == "auto":
         method = "null" if problem.added is not None else cheapest_route(problem.model)
-    elif method == "parallel":
-        loops = problem.system.loops
-        raise LoopError(problem.model.name, "method='parallel'", loops, TREE_CURE)
-    elif method not in ROUTES:
-        raise UnknownNameError("forward-dynamics method", method, ("auto", *ROUTES))
+    elif method == IN_ROUNDS:
+        return _by_range(problem, rounds=True)
     return ROUTES[method](problem)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -18,6 +19,16 @@ from phistar.errors import UnknownNameError
 from phistar.loops.rank import RANK_TOLERANCE
 from phistar.loops.system import LoopSystem
 from phistar.model.loop_kinds import wrench_columns
+
+T = TypeVar("T")
+
+
+class ByLoop(dict[str, T]):
+    """Something of each active loop; another name is refused with those that there are."""
+
+    def __missing__(self, name: str) -> NoReturn:
+        raise UnknownNameError("active loop", name, self)
+
 
 COMPONENTS = ("mx", "my", "mz", "fx", "fy", "fz")
 """Names of the entries of a wrench, [moment; force]."""
@@ -83,20 +94,22 @@ def uniqueness(system: LoopSystem, rows: Array, relative: Array, rank: int) -> U
     """
     batch = rows.shape[:-2]
     if rank == system.count:
-        every = {loop.name: np.ones(batch, dtype=bool) for loop in system.loops}
+        every = ByLoop({loop.name: np.ones(batch, dtype=bool) for loop in system.loops})
         whole = UniqueComponents(np.ones((*batch, 6), dtype=bool))
-        return Uniqueness(every, {loop.name: whole for _, loop, _ in system.joints()})
+        return Uniqueness(every, ByLoop({loop.name: whole for _, loop, _ in system.joints()}))
     # Stresses of unit length without units: moments, and forces times the mechanism's size.
     scaled = system.scaled(rows)
     wide = scaled.shape[-2] <= scaled.shape[-1]
     stress = np.linalg.svd(scaled, full_matrices=not wide)[0][..., rank:]
     size = np.sqrt((stress * stress).sum(axis=-1))
-    loops = {
-        loop.name: np.asarray((size[..., own] < RANK_TOLERANCE).all(axis=-1))
-        for loop, own in zip(system.loops, system.slices, strict=True)
-    }
+    loops = ByLoop(
+        {
+            loop.name: np.asarray((size[..., own] < RANK_TOLERANCE).all(axis=-1))
+            for loop, own in zip(system.loops, system.slices, strict=True)
+        }
+    )
     units = np.array([1.0, 1.0, 1.0, *(3 * [system.size])])[:, None]
-    components = {}
+    components = ByLoop[UniqueComponents]()
     for number, loop, own in system.joints():
         N = np.swapaxes(wrench_columns(loop, relative[..., number, :, :]), -1, -2)
         wrench = units * (N @ (system.row_scale[own, None] * stress[..., own, :]))

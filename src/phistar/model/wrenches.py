@@ -121,6 +121,22 @@ class Wrenches:
         """The wrenches by what messages call them."""
         return {_argument(n): x for n, x in zip(self.at.frames, self.arrays, strict=True)}
 
+    @property
+    def differ(self) -> bool:
+        """Whether samples of a batch have wrenches of their own."""
+        return any(x.size > 6 for x in self.arrays)
+
+    def of_samples(self, chosen: Array) -> Wrenches:
+        """Those of some samples, by number or booleans, of a batch with one axis."""
+        return replace(self, arrays=tuple(x[chosen] if x.size > 6 else x for x in self.arrays))
+
+    def with_batch(self, batch: tuple[int, ...]) -> Wrenches:
+        """The same for a batch that has become one axis."""
+        if not self.differ:
+            return replace(self, arrays=tuple(x.reshape(x.shape[-1:]) for x in self.arrays))
+        arrays = (np.broadcast_to(x, (*batch, 6)).reshape(-1, 6) for x in self.arrays)
+        return replace(self, arrays=tuple(arrays))
+
     def require_finite(self) -> None:
         """Raise unless every number is finite; names the first that is not."""
         for argument, wrench in self.by_argument.items():

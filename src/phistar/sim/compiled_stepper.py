@@ -162,6 +162,8 @@ class CompiledStepper(Stepper):
             for name, each in zip(("x0", "tau"), others, strict=False)
         }
         wrenches = self._program.wrenches
+        if wrenches is not None and len(span.q) < span.batch:
+            wrenches = wrenches.of_samples(span.samples)
         for name, wrench in () if wrenches is None else wrenches.inputs.items():
             rows_of = np.broadcast_to(wrench, (len(span.q), 6))
             inputs[name] = np.ascontiguousarray(rows_of, self.dtype)

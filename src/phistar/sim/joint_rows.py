@@ -17,6 +17,7 @@ keeps its order between events.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -146,10 +147,20 @@ class JointRows:
         self._bounded = np.flatnonzero(np.isfinite(self.lower) | np.isfinite(self.upper))
         self._closed = bool(active_loops(model.loops))
 
+    def of_samples(self, chosen: Array) -> JointRows:
+        """The same for some samples of a batch, by number."""
+        part = copy.copy(self)
+        part._variable = self._variable.of_samples(chosen)
+        return part
+
     # -- a step
 
     def step(
-        self, start: tuple[Array, Array, Array], dt: Array, smooth: Step
+        self,
+        start: tuple[Array, Array, Array],
+        dt: Array,
+        smooth: Step,
+        batch: tuple[int, ...],
     ) -> tuple[Array, Array]:
         """q and v after a step, samples (..., n).
 
@@ -157,8 +168,8 @@ class JointRows:
             start: q, v and tau, checked.
             dt: (..., 1) [s].
             smooth: What takes steps without friction and limits.
+            batch: Of the result; wrenches of samples are given along one axis.
         """
-        batch = np.broadcast_shapes(*(x.shape[:-1] for x in (*start, dt)))
         dtype = np.result_type(*start)
         q, v, tau, h = (
             np.ascontiguousarray(np.broadcast_to(x, (*batch, x.shape[-1])), dtype).reshape(
@@ -192,10 +203,15 @@ class JointRows:
         if beyond.any():
             _refuse_complex(ahead)
             ahead, later = np.array(ahead), np.array(later)
-            start, some, push, h = q[beyond], x[beyond], tau[beyond], dt[beyond]
+            wrenches = self._variable.wrenches
+            # Wrenches of samples stay with them: then all take the step again.
+            again = beyond if wrenches is None or not wrenches.differ else np.ones_like(beyond)
+            start, some, push, h = q[again], x[again], tau[again], dt[again]
+            here = beyond[again]
             force = self.forces(start, velocity(start, some), push, h)
-            stopped, later[beyond] = smooth(start, some, push + force, h)
-            ahead[beyond] = self._inside(start, stopped)
+            stopped, slower = smooth(start, some, push + np.where(here[:, None], force, 0.0), h)
+            ahead[beyond] = self._inside(start, stopped)[here]
+            later[beyond] = slower[here]
         return ahead, later
 
     def _inside(self, before: Array, after: Array) -> Array:

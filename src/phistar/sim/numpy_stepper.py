@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Mapping
 from functools import partial
+from typing import Self
 
 import numpy as np
 
@@ -77,6 +79,17 @@ class NumpyStepper(NumpyLoop):
         self.variable = variable
         self.scheme = options.scheme
         self.cost_ns = 2e4
+
+    def run(self, span: StepSpan) -> bool:
+        """See ``Stepper``."""
+        some = self if len(span.q) == span.batch else self.of_samples(span.samples)
+        return NumpyLoop.run(some, span)
+
+    def of_samples(self, chosen: Array) -> Self:
+        """The same for some samples of the batch, by number."""
+        part = copy.copy(self)
+        part.variable = self.variable.of_samples(chosen)
+        return part
 
     def advance(
         self, q: Array, x: Array, tau: Array, dt: float, t: float, lost: Array

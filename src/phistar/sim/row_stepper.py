@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 
 from phistar.arrays import Array
@@ -30,6 +32,12 @@ class RowStepper(NumpyStepper):
         super().__init__(model, variable, options)
         self.rows = rows
         self.cost_ns = 1e5
+
+    def of_samples(self, chosen: Array) -> Self:
+        """See ``NumpyStepper``."""
+        part = super().of_samples(chosen)
+        part.rows = self.rows.of_samples(chosen)
+        return part
 
     def step(self, q: Array, x: Array, tau: Array, dt: float, t: float) -> tuple[Array, Array]:
         """One step; samples that diverge in it are NaN after it."""

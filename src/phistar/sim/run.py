@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 from phistar.arguments import refuse_singular, require_count
 from phistar.arrays import Array
 from phistar.errors import ArgumentError, UnknownNameError
-from phistar.loops.assembly import rank_near
-from phistar.loops.constrained_dynamics import require_on_loops
+from phistar.loops.assembly import rank_near, usual_rank
+from phistar.loops.constrained_dynamics import require_on_loops, warn_where_singular
 from phistar.loops.held import NOT_HELD, Drives, Held
-from phistar.loops.prescribed import motion_in_time
+from phistar.loops.prescribed import held_at_start, motion_in_time
 from phistar.loops.system import motion_at
 from phistar.model.bad_samples import check_on_error
 from phistar.model.configuration import Coordinates
@@ -98,10 +98,11 @@ def simulate(
     progress: bool | None = None,
     threads: int | None = None,
     on_error: str = "raise",
-    prescribed: Mapping[str, Prescribed] | None = None,
+    prescribed: Mapping[str, Prescribed | None] | None = None,
     passive: Passive = True,
 ) -> Simulation:
-    """See ``Robot.simulate``; ``prescribed`` are constraints in time, by their loops."""
+    """See ``Robot.simulate``; ``prescribed`` are constraints in time, by their loops, None what is
+    held where it is at the start."""
     if threads is not None:
         require_count("threads", threads)
     asked = _asked(model, dt, scheme, variables, passive, reference, prescribed, on_error)
@@ -142,7 +143,7 @@ class _Asked:
     smooth: tuple[str, ...]
     rows: tuple[str, ...]
     reference: str
-    prescribed: Mapping[str, Prescribed] | None
+    prescribed: Mapping[str, Prescribed | None] | None
     keep_going: bool
 
     def on_loops(self, start: InitialState) -> InitialState:
@@ -172,7 +173,7 @@ def _asked(
     variables: str | None,
     passive: Passive,
     reference: str,
-    prescribed: Mapping[str, Prescribed] | None,
+    prescribed: Mapping[str, Prescribed | None] | None,
     on_error: str,
 ) -> _Asked:
     """Raise unless scheme, variable and joint physics go together on the robot."""
@@ -222,7 +223,7 @@ def _variable(
     model: Model,
     start: InitialState,
     reference: str,
-    prescribed: Mapping[str, Prescribed] | None,
+    prescribed: Mapping[str, Prescribed | None] | None,
     duration: float,
     steps: int | None = None,
     smooth: tuple[str, ...] = (),
@@ -245,7 +246,9 @@ def _variable(
     drives, held = None, NOT_HELD
     if prescribed:
         motions = {
-            loop: motion_in_time(told, model, start.q, duration, steps)
+            loop: held_at_start(model, loop, start.q)
+            if told is None
+            else motion_in_time(told, model, start.q, duration, steps)
             for loop, told in prescribed.items()
         }
         drives = Drives(motions, rank_near(model, start.q, Held(frozenset(motions))))
@@ -254,6 +257,8 @@ def _variable(
     precision = float(np.finfo(start.dtype).eps)
     v = start.v[~start.lost]
     require_on_loops(model, rows, v, "simulate", precision, told=bool(prescribed))
+    if rank := usual_rank(model) if drives is None else drives.rank:
+        warn_where_singular(model, rows.L, "simulate", rank)
     return LoopVelocity(model, wrenches, smooth, drives)
 
 
@@ -319,6 +324,7 @@ def _fixed(
         engine.engine,
         count,
         external=bool(start.forces),
+        pushed=var.wrenches,
         passive=passive_used(var, constraint),
         told=_told(var, dt * every * np.arange(knots + 1)),
         diverged=first.reshape(start.batch) if keep_going else None,
@@ -377,6 +383,7 @@ def _adaptive(
         steps.rejected,
         dense,
         external=bool(start.forces),
+        pushed=var.wrenches,
         passive=passive_used(var, None),
         told=_told(var, t),
         diverged=first.reshape(start.batch) if keep_going else None,

@@ -17,19 +17,25 @@ from phistar.arrays import Array
 from phistar.errors import ArgumentError, InterpolationError, UnknownNameError, pluralize
 from phistar.joint_physics.implicit import SMOOTH_PARTS
 from phistar.joint_physics.passive_forces import passive_force_unchecked
+from phistar.loops.assembly import assemble
 from phistar.loops.constrained_dynamics import ConstrainedDynamics, constrained_dynamics
 from phistar.loops.held import NOT_HELD, Held
 from phistar.loops.mobility import LoopEvent, singular_passages
 from phistar.loops.system import loop_system, rows_at
+from phistar.model.bad_samples import with_nan
 from phistar.model.components import Joint, LoopJoint
-from phistar.model.configuration import difference, integrate, limits
+from phistar.model.configuration import difference, integrate, limits, neutral
 from phistar.model.kinematic_loops import active_loops
 from phistar.model.model import HasModel, Model
+from phistar.model.wrenches import Wrenches
 from phistar.sim import monitors
 from phistar.sim import sensitivity as sensitivities
-from phistar.sim.divergence import parking_configuration
+from phistar.sim.divergence import not_finite, parking_configuration
+from phistar.sim.joint_rows import JointRows
 from phistar.sim.manifold import coordinate_rate, velocity_of
 from phistar.sim.monitors import Drift
+from phistar.sim.schemes import SCHEMES
+from phistar.sim.variables import Velocity
 
 if TYPE_CHECKING:
     from phistar.drawing.figures import Figure
@@ -58,6 +64,7 @@ class Simulation:
         external: Whether wrenches acted on frames.
         passive: What of the joints' physics acted: of ``"springs"``, ``"damping"``,
             ``"friction"`` and ``"limits"`` those that were chosen and that the robot has.
+        pushed: The wrenches on frames; None if none acted, or a file did not keep them.
         told: Motion that is prescribed, at each knot; None if none is.
         diverged: (...) the first knot at which a sample is not finite, NaN from there on; -1 if all
             are finite. None if divergence raises.
@@ -78,6 +85,7 @@ class Simulation:
     diverged: Array | None = None
     told: Held | None = field(default=None, repr=False)
     passive: tuple[str, ...] = ()
+    pushed: Wrenches | None = field(default=None, repr=False)
 
     @property
     def ok(self) -> Array:
@@ -206,9 +214,12 @@ class Simulation:
         at the successor frame in its axes, under the joint forces held from there on; of least norm
         where it is not determined, which ``unique_components`` of ``constrained_dynamics`` tell.
 
-        Wrenches on frames are not known any more: ``constrained_dynamics`` takes them.
+        Wrenches on frames act as they did; forces of dry friction and limits are those that are
+        held during the step that begins at the knot.
+
+        Raises:
+            ArgumentError: The motion is from a file, and wrenches acted on frames.
         """
-        self._refuse_external()
         names = [x.name for x in active_loops(self.model.loops) if isinstance(x, LoopJoint)]
         if loop not in names:
             if loop in {x.name for x in active_loops(self.model.loops)}:
@@ -234,32 +245,51 @@ class Simulation:
         name = what if what in driven else f"drive of {what}"
         if name not in driven:
             raise UnknownNameError("prescribed motion", what, driven, self.model.name)
-        self._refuse_external()
         found = loop_system(self.model).by_loop(self._constrained().multipliers)[name]
         batch, size = self.q[:-1].shape[:-1], found.shape[-1]
         return found.reshape(batch if size == 1 else (*batch, size))
 
     def _constrained(self) -> ConstrainedDynamics:
-        """Dynamics at the first N knots, with one axis for the batch."""
-        held = NOT_HELD if self.told is None else self.told.at_knots(slice(None, -1))
-        q, v, tau = (self._flat(x) for x in (self.q[:-1], self.v[:-1], self.tau))
-        smooth = tuple(part for part in self.passive if part in SMOOTH_PARTS)
-        if smooth:
-            tau = tau + passive_force_unchecked(self.model, q, v, smooth)
-        return constrained_dynamics(self.model, q, v, tau, held=held)
-
-    def _refuse_external(self, friction_known: bool = False) -> None:
-        """Raise if forces acted that are not kept; those of friction may be found again."""
-        if self.external:
+        """Dynamics at the first N knots, with one axis for the batch; NaN of lost samples."""
+        if self.external and self.pushed is None:
             raise ArgumentError(
-                "wrenches acted on frames, which the simulation does not keep; "
+                "wrenches acted on frames, which files do not keep; "
                 "robot.constrained_dynamics(sim.q[k], sim.v[k], sim.tau[k], forces=...) takes them"
             )
-        rubbed = "friction" in self.passive and not friction_known
-        if rubbed or self._touched_limits():
-            acted = "limits" if friction_known else "friction or limits"
+        held = NOT_HELD if self.told is None else self.told.at_knots(slice(None, -1))
+        q, v, tau = (self._flat(x) for x in (self.q[:-1], self.v[:-1], self.tau))
+        lost = not_finite(q, v)
+        if lost.any():
+            rest = assemble(self.model, neutral(self.model))
+            q, v = np.where(lost[..., None], rest, q), np.where(lost[..., None], 0.0, v)
+        smooth = tuple(part for part in self.passive if part in SMOOTH_PARTS)
+        if len(self.passive) > len(smooth):
+            tau = tau + self._row_forces(q, v, tau, smooth)
+        if smooth:
+            tau = tau + passive_force_unchecked(self.model, q, v, smooth)
+        found = constrained_dynamics(self.model, q, v, tau, self.pushed, held=held)
+        return with_nan(found, lost) if lost.any() else found
+
+    def _row_forces(self, q: Array, v: Array, tau: Array, smooth: tuple[str, ...]) -> Array:
+        """Forces (N, B, nv) of friction and limits, held during the steps that begin at knots."""
+        scheme = SCHEMES.get(self.scheme)
+        if scheme is None or not q.size:
+            return np.zeros_like(v)  # schemes that choose their steps end inside the limits
+        rows = tuple(part for part in self.passive if part not in smooth)
+        batch = v.shape[:-1]
+        pushed = None if self.pushed is None else self.pushed.with_batch(batch)
+        joints = JointRows(Velocity(self.model, pushed, smooth), rows, scheme.implicit)
+        dt = float(self.t[-1] - self.t[0]) / self.steps
+        q, v, tau = (x.reshape(-1, x.shape[-1]) for x in (q, v, np.broadcast_to(tau, v.shape)))
+        return joints.forces(q, v, tau, dt).reshape(*batch, v.shape[-1])
+
+    def _refuse_unknown_forces(self) -> None:
+        """Raise if forces acted that derivatives of the motion do not know."""
+        if self.external:
+            raise ArgumentError("wrenches acted on frames, which derivatives do not know")
+        if self._touched_limits():
             raise ArgumentError(
-                f"{acted} of joints acted, whose forces the simulation does not keep; leave them "
+                "limits of joints acted, whose forces the simulation does not keep; leave them "
                 "out by passive={'springs', 'damping'}"
             )
 
@@ -353,7 +383,7 @@ class Simulation:
             ArgumentError: Wrenches or limits of joints acted, steps were not kept, or the scheme
                 chose its own.
         """
-        self._refuse_external(friction_known=True)
+        self._refuse_unknown_forces()
         return sensitivities.sensitivity(self, parameters)
 
     def gradient(self, cost: MotionCost, parameters: Sequence[str] | str = ()) -> CostGradient:
@@ -363,7 +393,7 @@ class Simulation:
             cost: Such as ``control.QuadraticCost``, or your own ``control.Cost``.
             parameters: As for ``sensitivity``.
         """
-        self._refuse_external(friction_known=True)
+        self._refuse_unknown_forces()
         return sensitivities.gradient(self, cost, parameters)
 
     def energy(self) -> Array:

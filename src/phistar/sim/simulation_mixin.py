@@ -45,7 +45,7 @@ class Simulates:
 
         def _for_simulation(
             self, constraints: Sequence[Constraint], q: Coordinates
-        ) -> tuple[Any, dict[str, Prescribed]]: ...
+        ) -> tuple[Any, dict[str, Prescribed | None]]: ...
 
     def step(
         self,

@@ -37,8 +37,8 @@ from phistar.compile import (
 )
 from phistar.errors import UnknownNameError
 from phistar.joint_physics.implicit import SMOOTH_PARTS, heavier_dynamics
-from phistar.loops.assembly import open_loop_error
-from phistar.loops.constrained_dynamics import require_on_loops
+from phistar.loops.assembly import open_loop_error, usual_rank
+from phistar.loops.constrained_dynamics import require_on_loops, warn_where_singular
 from phistar.loops.system import motion_at, rows_at
 from phistar.model.configuration import Coordinates, batch_shape
 from phistar.model.joint_physics import Passive
@@ -107,6 +107,10 @@ def step(
         if inside is not None:
             return inside["q_next"], inside["v_next"]
     q0, v0, tau0 = checked_numbers(model, **arrays)
+    leads = (x.shape[:-1] for x in (q0, v0, tau0, lengths))
+    batch = np.broadcast_shapes(*leads, () if wrenches is None else wrenches.batch)
+    if wrenches is not None:
+        variable = replace(variable, wrenches=wrenches.with_batch(batch))
     constraint = JointRows(variable, rows, chosen.implicit)
     ahead = constraint.step(
         (q0, v0, tau0),
@@ -114,6 +118,7 @@ def step(
         lambda q, v, tau, dt: _smooth_step(
             chosen, _at(variable, dt), {"q": q, "v": v, "tau": tau}, dt
         ),
+        batch,
     )
     return ahead
 
@@ -160,8 +165,10 @@ def _on_loops(
     q, v, tau = (x.astype(float) for x in (q, v, tau))
     # Guarded dynamics has results on the loops only; where it has none, the rows say why.
     if dtype != np.float64 or not accelerates_on_loops(model, q, v, tau):
-        precision = float(np.finfo(dtype).eps)
-        require_on_loops(model, motion_at(model, q, v), v, "step", precision)
+        precision, rows = float(np.finfo(dtype).eps), motion_at(model, q, v)
+        require_on_loops(model, rows, v, "step", precision)
+        if rank := usual_rank(model):
+            warn_where_singular(model, rows.L, "step", rank)
     closed = None
     if variable.wrenches is None:
         closed = step_by_program(model, scheme, q, v, tau, dt.astype(float), variable.smooth)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from phistar import dynamics
 from phistar.arrays import Array
@@ -63,6 +64,13 @@ class Variable(ABC):
     model: Model
     wrenches: Wrenches | None = None
     smooth: tuple[str, ...] = ()
+
+    def of_samples(self, chosen: Array) -> Self:
+        """The same for some samples of a batch, by number."""
+        wrenches = self.wrenches
+        if wrenches is None or not wrenches.differ:
+            return self
+        return replace(self, wrenches=wrenches.of_samples(chosen))
 
     def total_force(self, q: Array, v: Array, tau: Array) -> Array:
         """Joint forces with those of springs and dampers."""

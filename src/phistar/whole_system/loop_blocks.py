@@ -7,7 +7,7 @@ import numpy as np
 
 from phistar.arrays import Array
 from phistar.compile import joint_map, kernel
-from phistar.loops.assembly import usual_rank
+from phistar.loops.constrained_dynamics import present_rank
 from phistar.loops.join import closing_links, loop_loads
 from phistar.loops.rank import independent_rows
 from phistar.loops.routes import LoopProblem
@@ -24,7 +24,7 @@ def loop_blocks(model: Model, links: LinkBlocks, q: Array, v: Array) -> LoopBloc
     if not system.count:
         return NO_LOOPS
     rows = motion_at(model, q, v)
-    rank = usual_rank(model)
+    rank = present_rank(model, rows.L, "system")
     problem = LoopProblem(model, q, v, np.zeros(model.nv), None, rows, rank, -rows.bias)
     gamma, coupled = loop_loads(problem, np.ones(system.count), ())
     ends = np.empty(system.count, dtype=int)

@@ -234,12 +234,15 @@ class WholeSystem:
 
     @property
     def factor_nonzeros(self) -> int:
-        """Most numbers below the diagonal of the factor: no block fills that was empty."""
+        """Most numbers below the diagonal of the factor: no block fills that was empty, but those
+        where a row of a loop crosses the links on the way to its end."""
+        if len(self._loops.wanted):
+            return self._nonzeros_with_loops()
         width = self._order.widths
         inner = self._links.parents != GROUND
         own = 6 * 5 // 2 + 6 * width + width * (width - 1) // 2
         outer = inner * (6 * width + 36 * self._has_rotor)
-        return int((own + outer).sum()) + self._loop_nonzeros
+        return int((own + outer).sum())
 
     @property
     def _has_rotor(self) -> Array:
@@ -248,11 +251,45 @@ class WholeSystem:
             result[space.links] = self._links.armature[space.columns].any(axis=-1)
         return result
 
-    @property
-    def _loop_nonzeros(self) -> int:
-        if len(self._loops.wanted):
-            raise ArgumentError("the numbers of the factor are foretold for trees: ask robot.tree")
-        return 0
+    def _nonzeros_with_loops(self) -> int:
+        """By elimination of blocks: what a block leaves is joined to the first of its neighbours.
+
+        Blocks are named by the unknown that they begin with.
+        """
+        order, links, loops = self._order, self._links, self._loops
+        sizes = dict.fromkeys(order.accelerations.tolist(), 6)
+        sizes |= dict(zip(order.forces.tolist(), order.widths.tolist(), strict=True))
+        sizes |= dict.fromkeys(order.rows.tolist(), 1)
+        near: dict[int, set[int]] = {block: set() for block in sizes}
+
+        def join(*blocks: int) -> None:
+            near[min(blocks)].add(max(blocks))
+
+        for k, rotor in enumerate(self._has_rotor):
+            a, p = int(order.accelerations[k]), int(links.parents[k])
+            join(a, int(order.forces[k]))
+            if p != GROUND:
+                above = int(order.accelerations[p])
+                join(int(order.forces[k]), above)
+                if rotor:
+                    join(a, above)
+        touched = {k: (gamma != 0.0).any(axis=0) for k, gamma in loops.gamma.items()}
+        for space in links.spaces:
+            for k, columns in zip(space.links.tolist(), space.columns, strict=True):
+                felt = (loops.coupled[:, columns] != 0.0).any(axis=-1)
+                for each in (k, int(links.parents[k])):
+                    touched[each] = touched.get(each, False) | felt
+        for k, rows in touched.items():
+            for row in order.rows[rows].tolist() if k != GROUND else ():
+                join(row, int(order.accelerations[k]))
+        count = 0
+        for block in sorted(sizes):
+            size = sizes[block]
+            count += size * (size - 1) // 2 + size * sum(sizes[other] for other in near[block])
+            if near[block]:
+                first = min(near[block])
+                near[first] |= near[block] - {first}
+        return count
 
     def solve(self, method: str = "sparse") -> SystemSolution:
         """Accelerations and forces.

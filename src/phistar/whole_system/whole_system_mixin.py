@@ -14,9 +14,10 @@ from phistar.arrays import Array
 from phistar.compile import joint_map, kernel
 from phistar.dynamics import with_wrenches
 from phistar.errors import ArgumentError
+from phistar.loops.constrained_dynamics import require_on_loops
 from phistar.loops.held import Held
 from phistar.loops.link_loads import link_loads
-from phistar.loops.system import loop_system
+from phistar.loops.system import loop_system, motion_at
 from phistar.model.configuration import Coordinates
 from phistar.model.model import Model
 from phistar.model.wrenches import Wrenches, check_numbers, check_wrenches, link_forces
@@ -58,6 +59,7 @@ class HasWholeSystem:
 
         Raises:
             ArgumentError: There is a batch, or joints share coordinates.
+            LoopOpenError, LoopVelocityError: The state is not on the loops.
         """
         model = self.model
         _refuse_shared(model, "system")
@@ -70,7 +72,10 @@ class HasWholeSystem:
                 f"system takes one state, got a batch {shape}: a sparse matrix has no batch axes; "
                 "ask sample by sample"
             )
+        precision = max(float(np.finfo(x.dtype).eps) for x in (q, v))
         q, v, tau = (np.asarray(x, dtype=float) for x in (q, v, tau))
+        if loop_system(model).count:
+            require_on_loops(model, motion_at(model, q, v), v, "system", precision)
         if model.turning_rotors:
             tau = tau - _force_of_turning_rotors(model, q, v)
         blocks = link_blocks(model, q, v, wrenches)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -75,6 +75,20 @@ class LoopVelocity(Velocity):
     implicit_dt: float | Array | None = None
 
     @property
+    def differs(self) -> bool:
+        """See ``Variable``; drives tell of all samples."""
+        return super().differs or self.drives is not None
+
+    def held_at(self, t: float | Array) -> Held:
+        """Motion that is told at a time."""
+        return NOT_HELD if self.drives is None else self.drives.at(t)
+
+    def of_samples(self, chosen: Array) -> Self:
+        """See ``Variable``."""
+        part = super().of_samples(chosen)
+        return part if self.drives is None else replace(part, drives=self.drives.of_samples(chosen))
+
+    @property
     def is_free(self) -> bool:
         """Whether nothing but joint forces and the loops act on it."""
         return self.wrenches is None and self.drives is None
@@ -90,7 +104,7 @@ class LoopVelocity(Velocity):
 
     def rate_at(self, q: Array, x: Array, tau: Array, t: float) -> tuple[Array, Array]:
         """The same, moving as it is told at time t."""
-        held = NOT_HELD if self.drives is None else self.drives.at(t)
+        held = self.held_at(t)
         dt = self.implicit_dt
         if dt is not None and self.is_free:
             key = ("loop_implicit_dynamics", self.smooth)
@@ -111,7 +125,7 @@ class LoopVelocity(Velocity):
 
     def settle(self, q: Array, x: Array, t: float | Array) -> tuple[Array, Array]:
         """The nearest state on the loops; NaN where none is found, or the state is not finite."""
-        held = NOT_HELD if self.drives is None else self.drives.at(t)
+        held = self.held_at(t)
         fine = np.asarray(np.isfinite(q).all(axis=-1) & np.isfinite(x).all(axis=-1))
         if fine.all():
             return onto_loops(self.model, q, x, held)

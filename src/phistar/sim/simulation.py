@@ -264,13 +264,15 @@ class Simulation:
             q, v = np.where(lost[..., None], rest, q), np.where(lost[..., None], 0.0, v)
         smooth = tuple(part for part in self.passive if part in SMOOTH_PARTS)
         if len(self.passive) > len(smooth):
-            tau = tau + self._row_forces(q, v, tau, smooth)
+            tau = tau + self._row_forces(q, v, tau, smooth, held)
         if smooth:
             tau = tau + passive_force_unchecked(self.model, q, v, smooth)
         found = constrained_dynamics(self.model, q, v, tau, self.pushed, held=held)
         return with_nan(found, lost) if lost.any() else found
 
-    def _row_forces(self, q: Array, v: Array, tau: Array, smooth: tuple[str, ...]) -> Array:
+    def _row_forces(
+        self, q: Array, v: Array, tau: Array, smooth: tuple[str, ...], held: Held
+    ) -> Array:
         """Forces (N, B, nv) of friction and limits, held during the steps that begin at knots."""
         scheme = SCHEMES.get(self.scheme)
         if scheme is None or not q.size:
@@ -281,7 +283,7 @@ class Simulation:
         joints = JointRows(Velocity(self.model, pushed, smooth), rows, scheme.implicit)
         dt = float(self.t[-1] - self.t[0]) / self.steps
         q, v, tau = (x.reshape(-1, x.shape[-1]) for x in (q, v, np.broadcast_to(tau, v.shape)))
-        return joints.forces(q, v, tau, dt).reshape(*batch, v.shape[-1])
+        return joints.forces(q, v, tau, dt, held.of_batch(batch)).reshape(*batch, v.shape[-1])
 
     def _refuse_unknown_forces(self) -> None:
         """Raise if forces acted that derivatives of the motion do not know."""

@@ -227,6 +227,26 @@ def test_batches_whose_driven_robots_reach_limits(on_error: str) -> None:
     assert sim.drive_force("slide").shape == (40, 2, 2)
 
 
+def test_lost_samples_of_driven_robots() -> None:
+    """One that is not finite and one that moves otherwise than told are NaN, whatever is asked
+    of the motion; the others are as without them."""
+    robot, told = cart(reach=0.8), [Prescribed("slide", velocity=0.5)]
+    q = np.array([[0.0, 0.1], [0.1, np.nan], [0.2, 0.7], [0.3, 0.0]])
+    v = np.array([[0.5, 0.0], [0.5, 0.0], [0.5, 2.0], [0.6, 0.0]])
+    with pytest.raises(LoopVelocityError, match=r"sample \[2\]"):
+        robot.simulate(q[[0, 2, 3]], v[[0, 2, 3]], dt=5e-3, steps=20, constraints=told)
+    sim = robot.simulate(q, v, dt=5e-3, steps=20, constraints=told, on_error="nan")
+    assert sim.ok.tolist() == [True, False, True, False]
+    assert sim.diverged.tolist() == [-1, 0, -1, 0]
+    fine = robot.simulate(q[[0, 2]], v[[0, 2]], dt=5e-3, steps=20, constraints=told)
+    assert np.array_equal(sim.q[:, [0, 2]], fine.q)
+    force = sim.drive_force("slide")
+    assert error(force[:, [0, 2]], fine.drive_force("slide")) < 1e-12
+    assert np.isnan(force[:, [1, 3]]).all()
+    none = robot.simulate(q[1], v[1], dt=5e-3, steps=20, constraints=told, on_error="nan")
+    assert np.isnan(none.drive_force("slide")).all()
+
+
 def test_steps_keep_their_order_with_arrays() -> None:
     """Half the step, a sixteenth of the error: positions, velocities and accelerations suffice."""
     robot = cart()

@@ -91,7 +91,7 @@ class Held:
                 error[..., own] = LOOP_KINDS[joint.kind].error(joint, left)
         return error
 
-    def at_knots(self, chosen: slice) -> Held:
+    def at_knots(self, chosen: slice | Array) -> Held:
         """The same for some entries of the first axis of what is told."""
         drives = {name: (v[chosen], a[chosen]) for name, (v, a) in self.drives.items()}
         places = {name: x[chosen] for name, x in self.positions.items()}

@@ -175,22 +175,33 @@ def accelerates_on_loops(model: Model, q: Array, v: Array, tau: Array) -> bool:
     return run_traced(model, key, q, v, tau) is not None
 
 
-def samples_off_loops(model: Model, q: Array, v: Array, precision: float) -> Array:
-    """Which samples (batch,) are not on the loops.
+def samples_off_loops(
+    model: Model,
+    q: Array,
+    v: Array,
+    precision: float,
+    chosen: Array | None = None,
+    held: Held = NOT_HELD,
+) -> Array:
+    """Which samples (batch,) are not on the loops, or not as they are told.
 
     Args:
         model: The robot.
-        q, v: (batch, nq), (batch, nv), finite.
+        q, v: (batch, nq), (batch, nv).
         precision: Of their numbers.
+        chosen: Those to look at, finite, by number; None: all.
+        held: Motion that is told, of all samples.
     """
     bad = np.zeros(len(q), dtype=bool)
-    while not bad.all():
-        q_left, v_left = q[~bad], v[~bad]
-        rows = motion_at(model, q_left, v_left)
+    left = np.arange(len(q)) if chosen is None else chosen
+    while left.size:
+        q_left, v_left = q[left], v[left]
+        rows = held.at_knots(left).driven(model, motion_at(model, q_left, v_left))
         try:
             require_on_loops(model, rows, v_left, "simulate", precision)
         except (LoopOpenError, LoopVelocityError) as error:
-            bad[~bad] = error.bad
+            bad[left] = error.bad
+            left = left[~bad[left]]
         else:
             break
     return bad

@@ -21,7 +21,7 @@ from functools import cache, partial
 import numpy as np
 
 from phistar.arrays import Array
-from phistar.backends.llvm.emit.entry_function import SHAPE_WORDS
+from phistar.backends.llvm import abi
 from phistar.backends.llvm.run.calls import usable_threads
 from phistar.backends.llvm.run.native_entry import NativeEntry
 from phistar.backends.llvm.run.result_pool import pool
@@ -276,7 +276,7 @@ def _is_for_one_thread(samples: int) -> bool:
 
 def _shape_words(shapes: Sequence[Shape]) -> Array:
     """Shapes as machine code that makes arrays reads them."""
-    found = np.zeros((len(shapes), SHAPE_WORDS), np.int64)
+    found = np.zeros((len(shapes), abi.SHAPE_WORDS), np.int64)
     for row, shape in zip(found, shapes, strict=True):
         row[0] = len(shape)
         row[1 : len(shape) + 1] = shape

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -75,6 +75,20 @@ class LoopVelocity(Velocity):
     implicit_dt: float | Array | None = None
 
     @property
+    def differs(self) -> bool:
+        """See ``Variable``; drives tell of all samples."""
+        return super().differs or self.drives is not None
+
+    def held_at(self, t: float | Array) -> Held:
+        """Motion that is told at a time."""
+        return NOT_HELD if self.drives is None else self.drives.at(t)
+
+    def of_samples(self, chosen: Array) -> Self:
+        """See ``Variable``."""
+        part = super().of_samples(chosen)
+        return part if self.drives is None else replace(part, drives=self.drives.of_samples(chosen))
+
+    @property
     def is_free(self) -> bool:
         """Whether nothing but joint forces and the loops act on it."""
         return self.wrenches is None and self.drives is None
@@ -90,7 +104,7 @@ class LoopVelocity(Velocity):
 
     def rate_at(self, q: Array, x: Array, tau: Array, t: float) -> tuple[Array, Array]:
         """The same, moving as it is told at time t."""
-        held = NOT_HELD if self.drives is None else self.drives.at(t)
+        held = self.held_at(t)
         dt = self.implicit_dt
         if dt is not None and self.is_free:
             key = ("loop_implicit_dynamics", self.smooth)
@@ -111,7 +125,7 @@ class LoopVelocity(Velocity):
 
     def settle(self, q: Array, x: Array, t: float | Array) -> tuple[Array, Array]:
         """The nearest state on the loops; NaN where none is found, or the state is not finite."""
-        held = NOT_HELD if self.drives is None else self.drives.at(t)
+        held = self.held_at(t)
         fine = np.asarray(np.isfinite(q).all(axis=-1) & np.isfinite(x).all(axis=-1))
         if fine.all():
             return onto_loops(self.model, q, x, held)
@@ -161,22 +175,33 @@ def accelerates_on_loops(model: Model, q: Array, v: Array, tau: Array) -> bool:
     return run_traced(model, key, q, v, tau) is not None
 
 
-def samples_off_loops(model: Model, q: Array, v: Array, precision: float) -> Array:
-    """Which samples (batch,) are not on the loops.
+def samples_off_loops(
+    model: Model,
+    q: Array,
+    v: Array,
+    precision: float,
+    chosen: Array | None = None,
+    held: Held = NOT_HELD,
+) -> Array:
+    """Which samples (batch,) are not on the loops, or not as they are told.
 
     Args:
         model: The robot.
-        q, v: (batch, nq), (batch, nv), finite.
+        q, v: (batch, nq), (batch, nv).
         precision: Of their numbers.
+        chosen: Those to look at, finite, by number; None: all.
+        held: Motion that is told, of all samples.
     """
     bad = np.zeros(len(q), dtype=bool)
-    while not bad.all():
-        q_left, v_left = q[~bad], v[~bad]
-        rows = motion_at(model, q_left, v_left)
+    left = np.arange(len(q)) if chosen is None else chosen
+    while left.size:
+        q_left, v_left = q[left], v[left]
+        rows = held.at_knots(left).driven(model, motion_at(model, q_left, v_left))
         try:
             require_on_loops(model, rows, v_left, "simulate", precision)
         except (LoopOpenError, LoopVelocityError) as error:
-            bad[~bad] = error.bad
+            bad[left] = error.bad
+            left = left[~bad[left]]
         else:
             break
     return bad

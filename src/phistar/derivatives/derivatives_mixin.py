@@ -518,9 +518,14 @@ class Differentiates:
                 result = new(Discretization)
                 result.__dict__.update(found)
                 return result
-        return self._discretize_otherwise(
-            q, v, tau, dt, method, forces, reference, passive, on_error
-        )
+        options: dict[str, Any] = {
+            "forces": forces, "reference": reference, "on_error": on_error,
+        }  # fmt: skip
+        if method in STAGED_METHODS:
+            return self._discretize_in_stages(q, v, tau, dt, method, passive=passive, **options)
+        if passive is not False:
+            return self._discretize_passive(q, v, tau, dt, method, passive, **options)
+        return self._discretize_otherwise(q, v, tau, dt, method, **options)
 
     def _discretize_otherwise(
         self,
@@ -529,21 +534,10 @@ class Differentiates:
         tau: Coordinates,
         dt: float,
         method: str,
-        forces: Mapping[str, ArrayLike] | None,
-        reference: str,
-        passive: Passive,
-        on_error: str,
+        **options: Any,
     ) -> Discretization:
-        """``discretize`` without its entry."""
-        if method in STAGED_METHODS:
-            return self._discretize_in_stages(
-                q, v, tau, dt, method, forces, reference, passive, on_error
-            )
-        if passive is not False:
-            parts = force_parts(self.model, passive)
-            return self._discretize_passive(
-                q, v, tau, dt, method, forces, reference, parts, on_error
-            )
+        """``discretize`` without its entry, by one of its own methods."""
+        forces, reference, on_error = (options[k] for k in ("forces", "reference", "on_error"))
         method = "semi_implicit" if method == "implicit" else method
         if on_error != "raise":
             call = partial(self.discretize, dt=dt, method=method, reference=reference)
@@ -558,19 +552,16 @@ class Differentiates:
         tau: Coordinates,
         dt: float,
         method: str,
-        forces: Mapping[str, ArrayLike] | None,
-        reference: str,
-        parts: tuple[str, ...],
-        on_error: str,
+        passive: Passive,
+        **options: Any,
     ) -> Discretization:
         """``discretize`` with springs and damping, at the end of the step by ``"implicit"``."""
+        parts = force_parts(self.model, passive)
         if method != "implicit" or not parts:
             total = with_passive_force(self.model, q, v, tau, parts) if parts else tau
-            step = self.discretize(
-                q, v, total, dt, method=method, forces=forces, reference=reference,
-                on_error=on_error,
-            )  # fmt: skip
+            step = self.discretize(q, v, total, dt, method=method, **options)
             return discretized_with_passive(step, self.model, q, v, parts) if parts else step
+        forces, reference, on_error = (options[k] for k in ("forces", "reference", "on_error"))
         if on_error != "raise":
             call = partial(
                 self.discretize, dt=dt, method="implicit", reference=reference, passive=parts

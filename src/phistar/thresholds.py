@@ -306,6 +306,18 @@ class Policy:
     """Rows of a matrix product at a time: sums that wait for each other would leave half of the
     arithmetic units idle."""
 
+    tile_sums: int = 24
+    """Sums of a tile of a product of bands, in 32 registers; half as many in 16."""
+
+    max_tile_columns: int = 8
+    """Columns of a tile; half as many in 16 registers."""
+
+    tile_start_products: int = 24
+    """Products in the time that it takes to begin with another tile."""
+
+    max_band_rows: int = 8
+    """Rows of a band, and columns in which the same rows on the right are kept."""
+
     product_column_bytes_per_loop: int = 8192
     """Columns of a product in a loop, which with a few rows stay in the nearest cache."""
 

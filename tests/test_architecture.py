@@ -129,7 +129,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "envs": ("errors spatial model robot sim", "numpy gymnasium"),
     "viewer": (
         "errors spatial model sweeps dynamics derivatives diagonal energies explain drawing "
-        "inverse_kinematics",
+        "inverse_kinematics loops",
         "numpy viser",
     ),
     "report": ("errors reprs spatial model robots robot sim drawing", "numpy"),
